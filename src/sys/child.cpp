@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/child.hpp"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "sys/unique_fd.hpp"
+
+namespace gantry::sys {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kDeniedStatus = 113;  // the child could not become the wanted user
+constexpr int kExecFailedStatus = 127;
+
+void write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto wrote = ::write(fd, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return;  // the parent gave up; nobody is left to tell
+    bytes.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+}
+
+// Order matters: groups and gid while we still may, uid last. A change of all uids away from 0
+// clears the capabilities.
+bool become(const ChildUser& user) {
+  return ::setgroups(0, nullptr) == 0 && ::setresgid(user.gid, user.gid, user.gid) == 0 &&
+         ::setresuid(user.uid, user.uid, user.uid) == 0;
+}
+
+// Everything the child wrote until it closed its end, or the reason we stopped listening.
+Result<std::string> collect(int fd, Clock::time_point until, std::size_t limit) {
+  std::string bytes;
+  std::array<char, 16384> buffer{};
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+    if (left <= 0) return Error(Errc::Timeout, "no answer in time");
+    pollfd wait{.fd = fd, .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&wait, 1, static_cast<int>(left));
+    if (ready < 0 && errno != EINTR) return Error::sys(errno, "poll");
+    if (ready <= 0) continue;
+    const auto got = ::read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error::sys(errno, "read from child");
+    if (got == 0) return bytes;
+    if (bytes.size() + static_cast<std::size_t>(got) > limit) {
+      return Error(Errc::Corrupt, fmt::format("answer larger than {} bytes", limit));
+    }
+    bytes.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+}
+
+int wait_for(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+// The pipe may close before the process ends: the deadline holds for the end, too.
+int wait_until(pid_t pid, Clock::time_point until) {
+  for (;;) {
+    int status = 0;
+    const pid_t done = ::waitpid(pid, &status, WNOHANG);
+    if (done == pid) return status;
+    if (Clock::now() >= until) {
+      ::kill(pid, SIGKILL);
+      return wait_for(pid);
+    }
+    ::usleep(200);
+  }
+}
+
+}  // namespace
+
+Result<std::string> in_child(const std::function<std::string()>& work, const ChildOptions& options) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
+  UniqueFd mine(ends[0]);
+  UniqueFd theirs(ends[1]);
+  const auto until = Clock::now() + options.deadline;
+  const pid_t pid = ::fork();
+  if (pid < 0) return Error::sys(errno, "fork");
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::signal(SIGPIPE, SIG_IGN);
+    if (options.user != nullptr && !become(*options.user)) ::_exit(kDeniedStatus);
+    write_all(theirs.get(), work());
+    ::_exit(0);  // no destructors, no atexit: the vendor's libraries have both, and they can hang
+  }
+  theirs.reset();
+  auto answer = collect(mine.get(), until, options.limit_bytes);
+  if (!answer.ok()) {
+    ::kill(pid, SIGKILL);
+    wait_for(pid);
+    return answer;
+  }
+  const int status = wait_until(pid, until);
+  if (WIFSIGNALED(status)) {
+    return Error(Errc::Internal, fmt::format("crashed: {}", ::strsignal(WTERMSIG(status))));
+  }
+  if (WEXITSTATUS(status) == kDeniedStatus) {
+    return Error(Errc::Denied, fmt::format("cannot run as {}:{}", options.user->uid, options.user->gid));
+  }
+  if (WEXITSTATUS(status) != 0) {
+    return Error(Errc::Internal, fmt::format("child ended with status {}", WEXITSTATUS(status)));
+  }
+  return answer;
+}
+
+Result<CommandResult> run_command(const std::vector<std::string>& argv,
+                                  std::chrono::milliseconds deadline) {
+  std::vector<char*> words;
+  words.reserve(argv.size() + 1);
+  for (const auto& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
+  UniqueFd mine(ends[0]);
+  UniqueFd theirs(ends[1]);
+  const auto until = Clock::now() + deadline;
+  const pid_t pid = ::fork();
+  if (pid < 0) return Error::sys(errno, "fork");
+  if (pid == 0) {
+    ::dup2(theirs.get(), STDOUT_FILENO);
+    ::dup2(theirs.get(), STDERR_FILENO);
+    ::execvp(words[0], words.data());
+    ::_exit(kExecFailedStatus);
+  }
+  theirs.reset();
+  auto output = collect(mine.get(), until, std::size_t{4} << 20);
+  if (!output.ok()) {
+    ::kill(pid, SIGKILL);
+    wait_for(pid);
+    return std::move(output).error().in(argv[0]);
+  }
+  const int status = wait_until(pid, until);
+  const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  return CommandResult{.status = code, .output = *std::move(output)};
+}
+
+}  // namespace gantry::sys

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work that may hang or crash (the vendor's libraries) happens in a forked child with a deadline.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace gantry::sys {
+
+struct ChildUser {  // drops to this user and group, no supplementary groups, no capabilities
+  unsigned uid = 0;
+  unsigned gid = 0;
+};
+
+struct ChildOptions {
+  std::chrono::milliseconds deadline{10'000};
+  std::size_t limit_bytes = std::size_t{16} << 20;
+  const ChildUser* user = nullptr;  // nullptr: stay who we are
+};
+
+// Runs `work` in a forked child and returns the bytes it produced. Timeout when the deadline passed
+// (the child is killed), Internal with the signal's name when it crashed, Denied when the user could
+// not be taken. Call it from a process with one thread.
+Result<std::string> in_child(const std::function<std::string()>& work, const ChildOptions& options);
+
+struct CommandResult {
+  int status = 0;  // exit status, 128 + signal when killed
+  std::string output;  // stdout and stderr together
+};
+
+// Runs a program, found in PATH, with no shell.
+Result<CommandResult> run_command(const std::vector<std::string>& argv,
+                                  std::chrono::milliseconds deadline);
+
+}  // namespace gantry::sys

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no directory tree can fake: the narrow door to changes of the running system. The real one
+// is real_kernel(); tests hand in a recorder (tests/support/recording_kernel.hpp).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sys/host.hpp"
+
+namespace gantry::sys {
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  // A character device node, made under a temporary name and renamed; replaces a wrong one.
+  virtual Status make_char_device(const Host& host, const std::string& path, const FileInfo& node) = 0;
+  virtual Status set_mode(const Host& host, const std::string& path, unsigned mode) = 0;
+  virtual Status load_module(const Host& host, const std::string& name) = 0;
+  // One write() of a /proc or /sys value. Nothing is created.
+  virtual Status write_value(const Host& host, const std::string& path, const std::string& value) = 0;
+  // Anything else that a remedy needs (systemctl, nvidia-smi); argv, no shell.
+  virtual Status run(const std::vector<std::string>& argv) = 0;
+};
+
+std::unique_ptr<Kernel> real_kernel();
+
+}  // namespace gantry::sys

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/replace_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "sys/unique_fd.hpp"
+
+namespace gantry::sys {
+namespace {
+
+Status write_all(int fd, std::string_view content, const std::string& name) {
+  while (!content.empty()) {
+    const auto wrote = ::write(fd, content.data(), content.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return Error::sys(errno, fmt::format("write {}", name));
+    content.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return {};
+}
+
+Status fill(int fd, std::string_view content, unsigned mode, Durability durability,
+            const std::string& name) {
+  GANTRY_CHECK(write_all(fd, content, name));
+  if (::fchmod(fd, mode) != 0) return Error::sys(errno, fmt::format("chmod {}", name));
+  if (durability == Durability::Synced && ::fsync(fd) != 0) {
+    return Error::sys(errno, fmt::format("fsync {}", name));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status replace_file(const std::string& path, std::string_view content, unsigned mode,
+                    Durability durability) {
+  const auto parent = std::filesystem::path(path).parent_path();
+  std::error_code ignored;  // mkostemp says why, if the directory could not be made
+  if (!parent.empty()) std::filesystem::create_directories(parent, ignored);
+
+  std::string temporary = path + ".XXXXXX";
+  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd.valid()) return Error::sys(errno, fmt::format("create {}", temporary));
+  auto status = fill(fd.get(), content, mode, durability, temporary);
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = Error::sys(errno, fmt::format("rename {} to {}", temporary, path));
+  }
+  if (!status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  if (durability == Durability::Synced) {
+    // The rename itself is safe only when the directory is on disk too.
+    const UniqueFd dir(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!dir.valid() || ::fsync(dir.get()) != 0) {
+      return Error::sys(errno, fmt::format("fsync {}", parent.string()));
+    }
+  }
+  return {};
+}
+
+}  // namespace gantry::sys

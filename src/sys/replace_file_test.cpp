@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/replace_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "support/tree.hpp"
+
+namespace gantry::sys {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ReplaceFile, MakesDirectoriesAndLeavesNoTemporary) {
+  test::Tree tree;
+  ASSERT_TRUE(replace_file(tree.path("run/gantry/inventory.json"), "{}", 0640).ok());
+  EXPECT_EQ(*tree.host().read("/run/gantry/inventory.json"), "{}");
+  EXPECT_EQ(tree.host().info("/run/gantry/inventory.json")->mode, 0640U);
+  EXPECT_THAT(*tree.host().list("/run/gantry"), ElementsAre("inventory.json"));
+}
+
+TEST(ReplaceFile, KeepsTheOldFileWhenItCannotBeReplaced) {
+  test::Tree tree;
+  tree.file("dir/name/inside", "x");  // a directory stands where the file should go
+  auto status = replace_file(tree.path("dir/name"), "new");
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text(), HasSubstr("rename"));
+  EXPECT_THAT(*tree.host().list("/dir"), ElementsAre("name"));
+}
+
+}  // namespace
+}  // namespace gantry::sys

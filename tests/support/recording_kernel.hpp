@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes down what would have been done to the machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "sys/kernel.hpp"
+
+namespace gantry::test {
+
+class RecordingKernel final : public sys::Kernel {
+ public:
+  Status make_char_device(const sys::Host&, const std::string& path, const sys::FileInfo& n) override {
+    return note(fmt::format("mknod {} c {} {} {:04o} {} {}", path, n.major, n.minor, n.mode, n.uid, n.gid));
+  }
+  Status set_mode(const sys::Host&, const std::string& path, unsigned mode) override {
+    return note(fmt::format("chmod {:04o} {}", mode, path));
+  }
+  Status load_module(const sys::Host&, const std::string& name) override {
+    return note(fmt::format("modprobe {}", name));
+  }
+  Status write_value(const sys::Host&, const std::string& path, const std::string& value) override {
+    return note(fmt::format("write {} {}", path, value));
+  }
+  Status run(const std::vector<std::string>& argv) override {
+    return note(fmt::format("run {}", fmt::join(argv, " ")));
+  }
+
+  std::vector<std::string> done;
+  bool fail = false;  // every action is refused from now on
+
+ private:
+  Status note(std::string what) {
+    if (fail) return Error(Errc::Denied, what + ": refused");
+    done.push_back(std::move(what));
+    return {};
+  }
+};
+
+}  // namespace gantry::test

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A throw-away directory tree, written as a literal: tree.file("dev.table", "...").link("a", "b").
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sys/host.hpp"
+
+namespace gantry::test {
+
+class Tree {
+ public:
+  Tree();
+  ~Tree();
+  Tree(const Tree&) = delete;
+  Tree& operator=(const Tree&) = delete;
+
+  Tree& file(std::string_view path, std::string_view content = "");
+  Tree& directory(std::string_view path);
+  Tree& link(std::string_view path, std::string_view target);
+  Tree& remove(std::string_view path);
+
+  std::string path(std::string_view inside) const;
+  const std::string& root() const { return root_; }
+  sys::Host host() const;
+
+ private:
+  std::string root_;
+};
+
+}  // namespace gantry::test
