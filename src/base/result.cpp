@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/result.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-
-#include <fmt/format.h>
 
 namespace gantry {
 namespace {

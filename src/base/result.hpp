@@ -103,10 +103,10 @@ using Status = Result<>;
   declaration = *std::move(result)
 
 // For a Status, which has no value to declare.
-#define GANTRY_CHECK(expression)                                                   \
-  do {                                                                             \
-    auto gantry_status = (expression);                                             \
-    if (!gantry_status.ok()) return std::move(gantry_status).error();              \
+#define GANTRY_CHECK(expression)                                      \
+  do {                                                                \
+    auto gantry_status = (expression);                                \
+    if (!gantry_status.ok()) return std::move(gantry_status).error(); \
   } while (false)
 
 // A broken invariant is not an error: it ends the process, in releases too.

@@ -24,7 +24,9 @@ Status check_even(int n) {
   return {};
 }
 
-TEST(Result, CarriesAValue) { EXPECT_EQ(*quarter(8), 2); }
+TEST(Result, CarriesAValue) {
+  EXPECT_EQ(*quarter(8), 2);
+}
 
 TEST(Result, TellsWhereItFailed) {
   auto result = quarter(6);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
-
-#include <fmt/format.h>
 
 namespace gantry {
 

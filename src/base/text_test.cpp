@@ -20,7 +20,9 @@ TEST(Text, SplitsKeepingEmptyPieces) {
   EXPECT_THAT(split("", ','), IsEmpty());
 }
 
-TEST(Text, LinesDropOnlyTheLastEmptyOne) { EXPECT_THAT(lines("a\n\nb\n"), ElementsAre("a", "", "b")); }
+TEST(Text, LinesDropOnlyTheLastEmptyOne) {
+  EXPECT_THAT(lines("a\n\nb\n"), ElementsAre("a", "", "b"));
+}
 
 TEST(Text, NumbersMustFillTheText) {
   EXPECT_EQ(parse_u64("0x10de", 0), 0x10deU);

@@ -3,13 +3,13 @@
 // inventory_json.hpp gives it a versioned JSON form. nullopt means "not known", never "zero".
 #pragma once
 
+#include "model/pci_address.hpp"
+
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "model/pci_address.hpp"
 
 namespace gantry::model {
 
@@ -102,11 +102,11 @@ struct Gpu {
   std::string architecture;  // "Hopper"; "" when unknown
   std::optional<bool> persistence;
   std::string vbios;
-  std::string gsp_firmware;   // "" where the card runs without
-  std::string serial;         // "" when not given
-  std::string compute_mode;   // "Default", "Exclusive_Process", "Prohibited"; "" when unknown
-  std::string virtualization; // "None", "Pass-Through", "VGPU", ...; "" when unknown
-  std::uint32_t pci_device_id = 0;     // 0x233510DE: device << 16 | vendor, as NVML gives it
+  std::string gsp_firmware;         // "" where the card runs without
+  std::string serial;               // "" when not given
+  std::string compute_mode;         // "Default", "Exclusive_Process", "Prohibited"; "" when unknown
+  std::string virtualization;       // "None", "Pass-Through", "VGPU", ...; "" when unknown
+  std::uint32_t pci_device_id = 0;  // 0x233510DE: device << 16 | vendor, as NVML gives it
   std::uint32_t pci_subsystem_id = 0;
   Mig mig;
   Health health;
@@ -116,13 +116,22 @@ struct Gpu {
 };
 
 // How two GPUs reach each other, best way last in PciePath's order.
-enum class PciePath : std::uint8_t { Self, Unknown, System, Node, HostBridge, MultiSwitch, SingleSwitch, SameBoard };
+enum class PciePath : std::uint8_t {
+  Self,
+  Unknown,
+  System,
+  Node,
+  HostBridge,
+  MultiSwitch,
+  SingleSwitch,
+  SameBoard
+};
 // nvidia-smi's words: X, ?, SYS, NODE, PHB, PXB, PIX, PSB
 
 struct Link {
   PciePath pcie = PciePath::Unknown;
-  int nvlinks = 0;         // active direct NVLinks, or NVLinks to a switch both are on
-  bool nvswitch = false;   // through NVSwitch rather than point to point
+  int nvlinks = 0;        // active direct NVLinks, or NVLinks to a switch both are on
+  bool nvswitch = false;  // through NVSwitch rather than point to point
   bool operator==(const Link&) const = default;
 };
 
@@ -144,13 +153,13 @@ struct DriverFile {
 enum class ModuleFlavour : std::uint8_t { Unknown, Proprietary, Open };
 
 struct Driver {
-  std::string version;           // kernel module, from /proc/driver/nvidia/version; "" when not loaded
-  std::string library_version;   // user space, from the file names or NVML
-  std::string cuda_version;      // "13.0"; "" when nobody could say
+  std::string version;  // kernel module, from /proc/driver/nvidia/version; "" when not loaded
+  std::string library_version;  // user space, from the file names or NVML
+  std::string cuda_version;     // "13.0"; "" when nobody could say
   ModuleFlavour flavour = ModuleFlavour::Unknown;
-  std::string root = "/";        // directory below which the driver's user space was found
-  std::string library_directory; // where libcuda is
-  std::string nvml_error;        // why NVML did not answer; "" when it did
+  std::string root = "/";         // directory below which the driver's user space was found
+  std::string library_directory;  // where libcuda is
+  std::string nvml_error;         // why NVML did not answer; "" when it did
   bool operator==(const Driver&) const = default;
 };
 
@@ -159,11 +168,11 @@ struct PciFunction {
   PciAddress address;
   std::uint16_t vendor = 0;
   std::uint16_t device = 0;
-  std::uint32_t class_code = 0;            // 0x030200
-  std::string driver;                      // "nvidia", "nouveau", "vfio-pci"; "" when none
+  std::uint32_t class_code = 0;  // 0x030200
+  std::string driver;            // "nvidia", "nouveau", "vfio-pci"; "" when none
   std::optional<int> iommu_group;
   std::optional<int> numa_node;
-  std::string driver_override;             // "" when none
+  std::string driver_override;  // "" when none
   bool is_gpu() const { return (class_code >> 8U) == 0x0300U || (class_code >> 8U) == 0x0302U; }
   bool is_nvswitch() const { return (class_code >> 8U) == 0x0680U; }
   bool operator==(const PciFunction&) const = default;
@@ -182,13 +191,13 @@ struct Inventory {
   std::string generation;  // changes when boot, driver, GPUs or MIG layout change
   std::string boot_id;
   Driver driver;
-  std::vector<Gpu> gpus;                  // by index
-  std::vector<std::vector<Link>> links;   // links[i][j], gpus.size() squared
+  std::vector<Gpu> gpus;                 // by index
+  std::vector<std::vector<Link>> links;  // links[i][j], gpus.size() squared
   std::vector<DeviceNode> nodes;
   std::vector<DriverFile> files;
-  std::vector<PciFunction> functions;     // all NVIDIA functions, by address
+  std::vector<PciFunction> functions;  // all NVIDIA functions, by address
   std::vector<Difference> differences;
-  std::vector<std::string> notes;         // what could not be read, one sentence each
+  std::vector<std::string> notes;  // what could not be read, one sentence each
   bool operator==(const Inventory&) const = default;
 };
 

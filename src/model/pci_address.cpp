@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/pci_address.hpp"
 
-#include <fmt/format.h>
-
 #include "base/text.hpp"
+
+#include <fmt/format.h>
 
 namespace gantry::model {
 

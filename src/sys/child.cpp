@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/child.hpp"
 
+#include "sys/unique_fd.hpp"
+
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
@@ -9,14 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
-
-#include <fmt/format.h>
-
-#include "sys/unique_fd.hpp"
 
 namespace gantry::sys {
 namespace {
@@ -87,7 +87,8 @@ int wait_until(pid_t pid, Clock::time_point until) {
 
 }  // namespace
 
-Result<std::string> in_child(const std::function<std::string()>& work, const ChildOptions& options) {
+Result<std::string> in_child(const std::function<std::string()>& work,
+                             const ChildOptions& options) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
   UniqueFd mine(ends[0]);
@@ -114,7 +115,8 @@ Result<std::string> in_child(const std::function<std::string()>& work, const Chi
     return Error(Errc::Internal, fmt::format("crashed: {}", ::strsignal(WTERMSIG(status))));
   }
   if (WEXITSTATUS(status) == kDeniedStatus) {
-    return Error(Errc::Denied, fmt::format("cannot run as {}:{}", options.user->uid, options.user->gid));
+    return Error(Errc::Denied,
+                 fmt::format("cannot run as {}:{}", options.user->uid, options.user->gid));
   }
   if (WEXITSTATUS(status) != 0) {
     return Error(Errc::Internal, fmt::format("child ended with status {}", WEXITSTATUS(status)));

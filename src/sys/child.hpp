@@ -2,12 +2,12 @@
 // Work that may hang or crash (the vendor's libraries) happens in a forked child with a deadline.
 #pragma once
 
+#include "base/result.hpp"
+
 #include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
-
-#include "base/result.hpp"
 
 namespace gantry::sys {
 
@@ -23,12 +23,12 @@ struct ChildOptions {
 };
 
 // Runs `work` in a forked child and returns the bytes it produced. Timeout when the deadline passed
-// (the child is killed), Internal with the signal's name when it crashed, Denied when the user could
-// not be taken. Call it from a process with one thread.
+// (the child is killed), Internal with the signal's name when it crashed, Denied when the user
+// could not be taken. Call it from a process with one thread.
 Result<std::string> in_child(const std::function<std::string()>& work, const ChildOptions& options);
 
 struct CommandResult {
-  int status = 0;  // exit status, 128 + signal when killed
+  int status = 0;      // exit status, 128 + signal when killed
   std::string output;  // stdout and stderr together
 };
 

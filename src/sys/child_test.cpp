@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/child.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace gantry::sys {
 namespace {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/host.hpp"
 
+#include "base/text.hpp"
+
 #include <dirent.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -13,10 +17,6 @@
 #include <climits>
 #include <deque>
 #include <memory>
-
-#include <fmt/format.h>
-
-#include "base/text.hpp"
 
 namespace gantry::sys {
 namespace {
@@ -42,7 +42,8 @@ FileKind kind_of(mode_t mode) {
 
 Result<FileInfo> info_of(int fd, std::string_view path) {
   struct stat st {};
-  if (fstatat(fd, "", &st, AT_EMPTY_PATH) != 0) return Error::sys(errno, fmt::format("stat {}", path));
+  if (fstatat(fd, "", &st, AT_EMPTY_PATH) != 0)
+    return Error::sys(errno, fmt::format("stat {}", path));
   return FileInfo{.kind = kind_of(st.st_mode),
                   .mode = st.st_mode & 07777U,
                   .uid = st.st_uid,
@@ -110,7 +111,8 @@ Result<UniqueFd> Host::open(std::string_view path, int flags) const {
   return Error::sys(errno, fmt::format("open {}", outside(path)));
 }
 
-// What openat2 does, for kernels before 5.6: one component at a time, never following by the kernel.
+// What openat2 does, for kernels before 5.6: one component at a time, never following by the
+// kernel.
 Result<UniqueFd> Host::open_walking(std::string_view path, int flags) const {
   std::deque<std::string> todo;
   for (auto part : split(path, '/')) todo.emplace_back(part);
@@ -192,7 +194,9 @@ Result<std::vector<std::string>> Host::list(std::string_view path) const {
   return names;
 }
 
-bool Host::exists(std::string_view path) const { return open(path, O_PATH).ok(); }
+bool Host::exists(std::string_view path) const {
+  return open(path, O_PATH).ok();
+}
 
 Result<std::string> Host::link(std::string_view path) const {
   GANTRY_TRY(const UniqueFd fd, open(path, O_PATH | O_NOFOLLOW));
@@ -242,15 +246,16 @@ std::vector<std::string> Host::device_paths(std::string_view directory) const {
     for (const auto& name : *names) {
       auto path = fmt::format("{}/{}", directory, name);
       const auto what = info_of_link(path);
-      if (what.ok() && (what->kind == FileKind::CharDevice || what->kind == FileKind::BlockDevice)) {
+      if (what.ok() &&
+          (what->kind == FileKind::CharDevice || what->kind == FileKind::BlockDevice)) {
         paths.push_back(std::move(path));
       }
     }
   }
   const auto prefix = fmt::format("{}/", directory);
   for (const auto& node : table_) {
-    const bool direct = node.path.starts_with(prefix) &&
-                        node.path.find('/', prefix.size()) == std::string::npos;
+    const bool direct =
+        node.path.starts_with(prefix) && node.path.find('/', prefix.size()) == std::string::npos;
     if (direct) paths.push_back(node.path);
   }
   std::sort(paths.begin(), paths.end());

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine below a root: "/" in production, "/host" in a pod, a tree in tests. Paths are absolute
-// inside the root and are resolved there: a symlink, absolute or with "..", cannot leave it.
+// The machine below a root: "/" in production, "/host" in a pod, a tree in tests. Paths are
+// absolute inside the root and are resolved there: a symlink, absolute or with "..", cannot leave
+// it.
 #pragma once
+
+#include "base/result.hpp"
+#include "sys/unique_fd.hpp"
 
 #include <fcntl.h>
 #include <sys/types.h>
@@ -12,12 +16,17 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.hpp"
-#include "sys/unique_fd.hpp"
-
 namespace gantry::sys {
 
-enum class FileKind : std::uint8_t { Regular, Directory, Symlink, CharDevice, BlockDevice, Socket, Fifo };
+enum class FileKind : std::uint8_t {
+  Regular,
+  Directory,
+  Symlink,
+  CharDevice,
+  BlockDevice,
+  Socket,
+  Fifo
+};
 
 struct FileInfo {
   FileKind kind = FileKind::Regular;
@@ -53,7 +62,7 @@ class Host {
   // Names in a directory, sorted, without "." and "..".
   Result<std::vector<std::string>> list(std::string_view path) const;
 
-  bool exists(std::string_view path) const;             // follows symlinks
+  bool exists(std::string_view path) const;                  // follows symlinks
   Result<std::string> link(std::string_view path) const;     // readlink, one step
   Result<std::string> resolve(std::string_view path) const;  // all symlinks, path inside the root
   Result<FileInfo> info(std::string_view path) const;        // follows symlinks

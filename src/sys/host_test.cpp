@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/host.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "support/tree.hpp"
+
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -11,18 +11,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cerrno>
 #include <cstddef>
 
-#include "support/tree.hpp"
-
 namespace gantry::sys {
 namespace {
 
+using test::Tree;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using test::Tree;
 
 // Makes openat2 fail with ENOSYS in this process, as kernels before 5.6 do.
 void forget_openat2() {
@@ -97,10 +98,11 @@ TEST(Host, AFifoDoesNotBlock) {
 
 TEST(Host, DeviceTableStandsInForNodes) {
   Tree tree;
-  tree.file("dev/null-ish", "").file("dev.table",
-                                     "/dev/nvidia0 c 195 0 0666 0 0\n"
-                                     "/dev/nvidia-caps/nvidia-cap1 c 241 1 0400 0 0\n"
-                                     "nonsense\n");
+  tree.file("dev/null-ish", "")
+      .file("dev.table",
+            "/dev/nvidia0 c 195 0 0666 0 0\n"
+            "/dev/nvidia-caps/nvidia-cap1 c 241 1 0400 0 0\n"
+            "nonsense\n");
   const auto host = tree.host();
   const auto node = host.device("/dev/nvidia0");
   ASSERT_TRUE(node.ok());

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/kernel.hpp"
 
+#include "base/text.hpp"
+#include "sys/child.hpp"
+
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+
+#include <fmt/format.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-
-#include <fmt/format.h>
-
-#include "base/text.hpp"
-#include "sys/child.hpp"
 
 namespace gantry::sys {
 namespace {
@@ -27,7 +27,8 @@ Status finished(const std::vector<std::string>& argv) {
 
 class RealKernel final : public Kernel {
  public:
-  Status make_char_device(const Host& host, const std::string& path, const FileInfo& node) override {
+  Status make_char_device(const Host& host, const std::string& path,
+                          const FileInfo& node) override {
     const auto slash = path.rfind('/');
     GANTRY_TRY(const UniqueFd dir, host.open(path.substr(0, slash), O_PATH | O_DIRECTORY));
     const auto name = path.substr(slash + 1);
@@ -38,14 +39,16 @@ class RealKernel final : public Kernel {
       ::unlinkat(dir.get(), temporary.c_str(), 0);
       return Error::sys(err, fmt::format("{} {}", call, host.outside(path)));
     };
-    if (::mknodat(dir.get(), temporary.c_str(), S_IFCHR | 0600, makedev(node.major, node.minor)) != 0) {
+    if (::mknodat(dir.get(), temporary.c_str(), S_IFCHR | 0600, makedev(node.major, node.minor)) !=
+        0) {
       return fail("mknod");
     }
     if (::fchownat(dir.get(), temporary.c_str(), node.uid, node.gid, AT_SYMLINK_NOFOLLOW) != 0) {
       return fail("chown");
     }
     if (::fchmodat(dir.get(), temporary.c_str(), node.mode, 0) != 0) return fail("chmod");
-    if (::renameat(dir.get(), temporary.c_str(), dir.get(), name.c_str()) != 0) return fail("rename");
+    if (::renameat(dir.get(), temporary.c_str(), dir.get(), name.c_str()) != 0)
+      return fail("rename");
     return {};
   }
 
@@ -76,6 +79,8 @@ class RealKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> real_kernel() { return std::make_unique<RealKernel>(); }
+std::unique_ptr<Kernel> real_kernel() {
+  return std::make_unique<RealKernel>();
+}
 
 }  // namespace gantry::sys

@@ -3,12 +3,12 @@
 // is real_kernel(); tests hand in a recorder (tests/support/recording_kernel.hpp).
 #pragma once
 
+#include "base/result.hpp"
+#include "sys/host.hpp"
+
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "base/result.hpp"
-#include "sys/host.hpp"
 
 namespace gantry::sys {
 
@@ -17,11 +17,13 @@ class Kernel {
   virtual ~Kernel() = default;
 
   // A character device node, made under a temporary name and renamed; replaces a wrong one.
-  virtual Status make_char_device(const Host& host, const std::string& path, const FileInfo& node) = 0;
+  virtual Status make_char_device(const Host& host, const std::string& path,
+                                  const FileInfo& node) = 0;
   virtual Status set_mode(const Host& host, const std::string& path, unsigned mode) = 0;
   virtual Status load_module(const Host& host, const std::string& name) = 0;
   // One write() of a /proc or /sys value. Nothing is created.
-  virtual Status write_value(const Host& host, const std::string& path, const std::string& value) = 0;
+  virtual Status write_value(const Host& host, const std::string& path,
+                             const std::string& value) = 0;
   // Anything else that a remedy needs (systemctl, nvidia-smi); argv, no shell.
   virtual Status run(const std::vector<std::string>& argv) = 0;
 };

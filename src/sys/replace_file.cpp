@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/replace_file.hpp"
 
+#include "sys/unique_fd.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
+
+#include <fmt/format.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
-
-#include <fmt/format.h>
-
-#include "sys/unique_fd.hpp"
 
 namespace gantry::sys {
 namespace {
@@ -58,7 +58,8 @@ Status replace_file(const std::string& path, std::string_view content, unsigned 
   }
   if (durability == Durability::Synced) {
     // The rename itself is safe only when the directory is on disk too.
-    const UniqueFd dir(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const UniqueFd dir(
+        ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!dir.valid() || ::fsync(dir.get()) != 0) {
       return Error::sys(errno, fmt::format("fsync {}", parent.string()));
     }

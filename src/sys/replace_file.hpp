@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/result.hpp"
+
 #include <string>
 #include <string_view>
-
-#include "base/result.hpp"
 
 namespace gantry::sys {
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/replace_file.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "support/tree.hpp"
+
 #include <sys/stat.h>
 
-#include "support/tree.hpp"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace gantry::sys {
 namespace {

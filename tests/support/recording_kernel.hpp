@@ -2,20 +2,22 @@
 // Writes down what would have been done to the machine.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "sys/kernel.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "sys/kernel.hpp"
+#include <string>
+#include <vector>
 
 namespace gantry::test {
 
 class RecordingKernel final : public sys::Kernel {
  public:
-  Status make_char_device(const sys::Host&, const std::string& path, const sys::FileInfo& n) override {
-    return note(fmt::format("mknod {} c {} {} {:04o} {} {}", path, n.major, n.minor, n.mode, n.uid, n.gid));
+  Status make_char_device(const sys::Host&, const std::string& path,
+                          const sys::FileInfo& n) override {
+    return note(
+        fmt::format("mknod {} c {} {} {:04o} {} {}", path, n.major, n.minor, n.mode, n.uid, n.gid));
   }
   Status set_mode(const sys::Host&, const std::string& path, unsigned mode) override {
     return note(fmt::format("chmod {:04o} {}", mode, path));

@@ -55,6 +55,8 @@ Tree& Tree::remove(std::string_view inside) {
   return *this;
 }
 
-sys::Host Tree::host() const { return *sys::Host::at(root_); }
+sys::Host Tree::host() const {
+  return *sys::Host::at(root_);
+}
 
 }  // namespace gantry::test

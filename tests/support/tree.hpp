@@ -2,10 +2,10 @@
 // A throw-away directory tree, written as a literal: tree.file("dev.table", "...").link("a", "b").
 #pragma once
 
+#include "sys/host.hpp"
+
 #include <string>
 #include <string_view>
-
-#include "sys/host.hpp"
 
 namespace gantry::test {
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gantry/command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace gantry::cli {
+
+void add_machine_options(CLI::App& command, Context& context) {
+  command.add_option("--root", context.root, "Look at the machine below this directory")
+      ->envname("GANTRY_ROOT")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command.add_flag("--json", context.json, "Print JSON");
+}
+
+void add_examples(CLI::App& command, const std::string& examples) {
+  command.footer("Examples:\n" + examples);
+}
+
+Result<sys::Host> open_host(const Context& context) {
+  return sys::Host::at(context.root).in("opening the machine");
+}
+
+}  // namespace gantry::cli

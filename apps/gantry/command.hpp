@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every command of `gantry` shares. A command is a struct of options, a function that does the
+// work, and one add_*() that declares flags, help and examples.
+#pragma once
+
+#include "base/result.hpp"
+#include "sys/host.hpp"
+
+#include <cstdio>
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace gantry::cli {
+
+// Exit status: 0 done and well, 1 done but something is wrong or it failed, 2 wrong usage.
+constexpr int kOk = 0;
+constexpr int kProblem = 1;
+constexpr int kUsage = 2;
+
+struct Context {
+  std::string root = "/";
+  bool json = false;
+  std::FILE* out = stdout;
+  std::FILE* err = stderr;
+  bool color = false;  // out is a terminal and NO_COLOR is not set
+};
+
+// A failed action is printed as "gantry COMMAND: text" and ends with kProblem.
+using Action = std::function<Result<int>(Context&)>;
+
+// --root DIR (environment GANTRY_ROOT) and --json, for commands that look at a machine.
+void add_machine_options(CLI::App& command, Context& context);
+
+// Examples below a command's options, one "command  # comment" a line.
+void add_examples(CLI::App& command, const std::string& examples);
+
+// The machine the flags name, or an error that says which directory is missing.
+Result<sys::Host> open_host(const Context& context);
+
+}  // namespace gantry::cli

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gantry/main_program.hpp"
+
+#include "gantry/commands.hpp"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace gantry::cli {
+namespace {
+
+void add_commands(CLI::App& app, Context& context, Action& chosen) {
+  (void)app;
+  (void)context;
+  (void)chosen;
+}
+
+// CLI11 wraps what --help and --version print in an exception, too.
+int report(const CLI::App& app, const CLI::ParseError& stop, Context& context) {
+  if (dynamic_cast<const CLI::CallForHelp*>(&stop) != nullptr ||
+      dynamic_cast<const CLI::CallForAllHelp*>(&stop) != nullptr) {
+    // Help of the deepest command that was named, not of the program.
+    const CLI::App* deepest = &app;
+    while (!deepest->get_subcommands().empty()) deepest = deepest->get_subcommands().front();
+    fmt::print(context.out, "{}",
+               deepest->help(deepest == &app
+                                 ? ""
+                                 : deepest->get_parent()->get_name() + " " + deepest->get_name()));
+    return kOk;
+  }
+  if (dynamic_cast<const CLI::CallForVersion*>(&stop) != nullptr) {
+    fmt::print(context.out, "{}\n", stop.what());
+    return kOk;
+  }
+  fmt::print(context.err, "gantry: {}\n", stop.what());
+  fmt::print(context.err,
+             "Run `gantry --help` for the commands, `gantry COMMAND --help` for one.\n");
+  return kUsage;
+}
+
+}  // namespace
+
+int main_program(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  Context context{.out = out, .err = err};
+  context.color = ::isatty(::fileno(out)) == 1 && std::getenv("NO_COLOR") == nullptr;
+
+  CLI::App app("Makes NVIDIA GPUs usable from containers, pods and virtual machines.", "gantry");
+  app.set_version_flag("--version", "gantry " GANTRY_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  Action chosen;
+  add_commands(app, context, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& stop) {
+    return report(app, stop, context);
+  }
+  const auto status = chosen(context);
+  if (!status.ok()) {
+    fmt::print(err, "gantry {}: {}\n", app.get_subcommands().front()->get_name(),
+               status.error().text());
+    return kProblem;
+  }
+  return *status;
+}
+
+}  // namespace gantry::cli
