@@ -1,0 +1,47 @@
+# The short names for what a person does here. Each target does all its own set-up.
+#   make run        make this machine's GPUs ready for containers (a simulated machine where there is no GPU)
+#   make test       everything that needs no GPU, under ASan and UBSan
+#   make lint       format, clang-tidy, layers, spelling, shell
+#   make bench      the benchmarks, as ratios in one run
+#   make gpu-test   the same lanes and more on a machine with a real GPU (see CONTRIBUTING.md)
+#   make install    programs, simulated driver, completion, man pages below $(DESTDIR)$(PREFIX)
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+.PHONY: run test build dev fuzz lint bench gpu-pack gpu-test install clean setup
+
+setup:
+	@tools/setup
+
+build: setup
+	@tools/build release
+
+dev: setup
+	@tools/build dev
+
+fuzz: setup
+	@tools/build fuzz
+
+run: build
+	@tools/run
+
+test: dev fuzz build
+	@tools/test
+
+lint: dev
+	@tools/lint $(LINT)
+
+bench: build
+	@bench/run
+
+gpu-pack: build
+	@tools/gpu-pack
+
+gpu-test:
+	@tests/gpu/run
+
+install: build
+	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX) | grep -v Up-to-date || true
+
+clean:
+	rm -rf build
