@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <utility>
 
 namespace gantry::sys {
 namespace {
@@ -25,13 +26,18 @@ Status finished(const std::vector<std::string>& argv) {
                                            trim(result.output)));
 }
 
+std::pair<std::string, std::string> parent_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos) return {"/", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
 class RealKernel final : public Kernel {
  public:
   Status make_char_device(const Host& host, const std::string& path,
                           const FileInfo& node) override {
-    const auto slash = path.rfind('/');
-    GANTRY_TRY(const UniqueFd dir, host.open(path.substr(0, slash), O_PATH | O_DIRECTORY));
-    const auto name = path.substr(slash + 1);
+    const auto [parent, name] = parent_of(path);
+    GANTRY_TRY(const UniqueFd dir, host.open(parent, O_PATH | O_DIRECTORY));
     const auto temporary = fmt::format(".{}.gantry", name);
     ::unlinkat(dir.get(), temporary.c_str(), 0);
     auto fail = [&](const char* call) {
@@ -61,13 +67,44 @@ class RealKernel final : public Kernel {
     return {};
   }
 
+  Status make_directory(const Host& host, const std::string& path) override {
+    for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+      const auto part = path.substr(0, end);
+      if (!host.exists(part)) {
+        const auto [dir, name] = parent_of(part);
+        GANTRY_TRY(const UniqueFd fd, host.open(dir, O_PATH | O_DIRECTORY));
+        if (::mkdirat(fd.get(), name.c_str(), 0755) != 0 && errno != EEXIST) {
+          return Error::sys(errno, fmt::format("mkdir {}", host.outside(part)));
+        }
+      }
+      if (end == std::string::npos) return {};
+    }
+  }
+
+  Status make_symlink(const Host& host, const std::string& path,
+                      const std::string& target) override {
+    const auto [parent, name] = parent_of(path);
+    GANTRY_TRY(const UniqueFd dir, host.open(parent, O_PATH | O_DIRECTORY));
+    const auto temporary = fmt::format(".{}.gantry", name);
+    ::unlinkat(dir.get(), temporary.c_str(), 0);
+    if (::symlinkat(target.c_str(), dir.get(), temporary.c_str()) != 0) {
+      return Error::sys(errno, fmt::format("symlink {}", host.outside(path)));
+    }
+    if (::renameat(dir.get(), temporary.c_str(), dir.get(), name.c_str()) != 0) {
+      const int err = errno;
+      ::unlinkat(dir.get(), temporary.c_str(), 0);
+      return Error::sys(err, fmt::format("rename {}", host.outside(path)));
+    }
+    return {};
+  }
+
   Status load_module(const Host& host, const std::string& name) override {
     if (host.is_live()) return finished({"modprobe", name});
     return finished({"chroot", host.root(), "modprobe", name});
   }
 
   Status write_value(const Host& host, const std::string& path, const std::string& value) override {
-    GANTRY_TRY(const UniqueFd fd, host.open(path, O_WRONLY));
+    GANTRY_TRY(const UniqueFd fd, host.open(path, O_WRONLY | O_TRUNC));  // O_TRUNC: files of a tree
     if (::write(fd.get(), value.data(), value.size()) < 0) {
       return Error::sys(errno, fmt::format("write {}", host.outside(path)));
     }

@@ -20,6 +20,11 @@ class Kernel {
   virtual Status make_char_device(const Host& host, const std::string& path,
                                   const FileInfo& node) = 0;
   virtual Status set_mode(const Host& host, const std::string& path, unsigned mode) = 0;
+  // Missing parents too. A directory that is already there is fine.
+  virtual Status make_directory(const Host& host, const std::string& path) = 0;
+  // Replaces what is at `path`, unless that is a directory.
+  virtual Status make_symlink(const Host& host, const std::string& path,
+                              const std::string& target) = 0;
   virtual Status load_module(const Host& host, const std::string& name) = 0;
   // One write() of a /proc or /sys value. Nothing is created.
   virtual Status write_value(const Host& host, const std::string& path,

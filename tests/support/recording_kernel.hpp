@@ -22,6 +22,13 @@ class RecordingKernel final : public sys::Kernel {
   Status set_mode(const sys::Host&, const std::string& path, unsigned mode) override {
     return note(fmt::format("chmod {:04o} {}", mode, path));
   }
+  Status make_directory(const sys::Host&, const std::string& path) override {
+    return note(fmt::format("mkdir {}", path));
+  }
+  Status make_symlink(const sys::Host&, const std::string& path,
+                      const std::string& target) override {
+    return note(fmt::format("symlink {} -> {}", path, target));
+  }
   Status load_module(const sys::Host&, const std::string& name) override {
     return note(fmt::format("modprobe {}", name));
   }
