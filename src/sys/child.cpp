@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 namespace gantry::sys {
 namespace {
@@ -64,9 +65,15 @@ Result<std::string> collect(int fd, Clock::time_point until, std::size_t limit) 
   }
 }
 
-int wait_for(pid_t pid) {
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+// SIGKILL, and the end of the process. A process stuck inside a driver's ioctl does not die of it:
+// it is left behind after a while rather than waited for.
+int end(pid_t pid) {
+  ::kill(pid, SIGKILL);
+  int status = SIGKILL;
+  for (int tries = 0; tries < 1000; ++tries) {
+    const pid_t done = ::waitpid(pid, &status, WNOHANG);
+    if (done == pid || (done < 0 && errno != EINTR)) break;
+    ::usleep(500);
   }
   return status;
 }
@@ -77,23 +84,37 @@ int wait_until(pid_t pid, Clock::time_point until) {
     int status = 0;
     const pid_t done = ::waitpid(pid, &status, WNOHANG);
     if (done == pid) return status;
-    if (Clock::now() >= until) {
-      ::kill(pid, SIGKILL);
-      return wait_for(pid);
-    }
+    if (Clock::now() >= until) return end(pid);
     ::usleep(200);
   }
 }
 
 }  // namespace
 
-Result<std::string> in_child(const std::function<std::string()>& work,
-                             const ChildOptions& options) {
+Child::Child(pid_t pid, UniqueFd answer, const ChildOptions& options)
+    : pid_(pid),
+      answer_(std::move(answer)),
+      until_(Clock::now() + options.deadline),
+      limit_bytes_(options.limit_bytes),
+      user_(options.user == nullptr ? ChildUser{} : *options.user) {}
+
+Child::Child(Child&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      answer_(std::move(other.answer_)),
+      until_(other.until_),
+      limit_bytes_(other.limit_bytes_),
+      user_(other.user_) {}
+
+Child::~Child() {
+  if (pid_ < 0) return;
+  end(pid_);
+}
+
+Result<Child> Child::start(const std::function<std::string()>& work, const ChildOptions& options) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
   UniqueFd mine(ends[0]);
-  UniqueFd theirs(ends[1]);
-  const auto until = Clock::now() + options.deadline;
+  const UniqueFd theirs(ends[1]);
   const pid_t pid = ::fork();
   if (pid < 0) return Error::sys(errno, "fork");
   if (pid == 0) {
@@ -103,25 +124,33 @@ Result<std::string> in_child(const std::function<std::string()>& work,
     write_all(theirs.get(), work());
     ::_exit(0);  // no destructors, no atexit: the vendor's libraries have both, and they can hang
   }
-  theirs.reset();
-  auto answer = collect(mine.get(), until, options.limit_bytes);
+  return Child(pid, std::move(mine), options);
+}
+
+Result<std::string> Child::join() {
+  auto answer = collect(answer_.get(), until_, limit_bytes_);
+  const pid_t pid = std::exchange(pid_, -1);
   if (!answer.ok()) {
-    ::kill(pid, SIGKILL);
-    wait_for(pid);
+    end(pid);
     return answer;
   }
-  const int status = wait_until(pid, until);
+  const int status = wait_until(pid, until_);
   if (WIFSIGNALED(status)) {
     return Error(Errc::Internal, fmt::format("crashed: {}", ::strsignal(WTERMSIG(status))));
   }
   if (WEXITSTATUS(status) == kDeniedStatus) {
-    return Error(Errc::Denied,
-                 fmt::format("cannot run as {}:{}", options.user->uid, options.user->gid));
+    return Error(Errc::Denied, fmt::format("cannot run as {}:{}", user_.uid, user_.gid));
   }
   if (WEXITSTATUS(status) != 0) {
     return Error(Errc::Internal, fmt::format("child ended with status {}", WEXITSTATUS(status)));
   }
   return answer;
+}
+
+Result<std::string> in_child(const std::function<std::string()>& work,
+                             const ChildOptions& options) {
+  GANTRY_TRY(Child child, Child::start(work, options));
+  return child.join();
 }
 
 Result<CommandResult> run_command(const std::vector<std::string>& argv,
@@ -147,8 +176,7 @@ Result<CommandResult> run_command(const std::vector<std::string>& argv,
   theirs.reset();
   auto output = collect(mine.get(), until, std::size_t{4} << 20);
   if (!output.ok()) {
-    ::kill(pid, SIGKILL);
-    wait_for(pid);
+    end(pid);
     return std::move(output).error().in(argv[0]);
   }
   const int status = wait_until(pid, until);

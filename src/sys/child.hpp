@@ -3,6 +3,9 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <sys/types.h>
 
 #include <chrono>
 #include <functional>
@@ -22,9 +25,31 @@ struct ChildOptions {
   const ChildUser* user = nullptr;  // nullptr: stay who we are
 };
 
-// Runs `work` in a forked child and returns the bytes it produced. Timeout when the deadline passed
-// (the child is killed), Internal with the signal's name when it crashed, Denied when the user
-// could not be taken. Call it from a process with one thread.
+// `work` running in a forked child, while the parent does something else. Start it from a process
+// with one thread. A child that is not joined is killed.
+class Child {
+ public:
+  static Result<Child> start(const std::function<std::string()>& work, const ChildOptions& options);
+
+  Child(Child&& other) noexcept;
+  Child& operator=(Child&&) = delete;
+  ~Child();
+
+  // The bytes that `work` produced. Timeout when the deadline, counted from start, passed (the
+  // child is killed), Internal with the signal's name when it crashed, Denied when the user could
+  // not be taken. Once only.
+  Result<std::string> join();
+
+ private:
+  Child(pid_t pid, UniqueFd answer, const ChildOptions& options);
+  pid_t pid_;
+  UniqueFd answer_;
+  std::chrono::steady_clock::time_point until_;
+  std::size_t limit_bytes_;
+  ChildUser user_;  // who it was told to be
+};
+
+// start and join in one.
 Result<std::string> in_child(const std::function<std::string()>& work, const ChildOptions& options);
 
 struct CommandResult {

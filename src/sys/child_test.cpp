@@ -50,6 +50,29 @@ TEST(InChild, RefusesAnEndlessAnswer) {
   EXPECT_EQ(answer.error().code(), Errc::Corrupt);
 }
 
+TEST(Child, WorksWhileTheParentDoesSomethingElse) {
+  auto child = Child::start([] { return std::string("done"); }, {});
+  ASSERT_TRUE(child.ok());
+  auto moved = std::move(*child);
+  const auto answer = moved.join();
+  ASSERT_TRUE(answer.ok()) << answer.error().text();
+  EXPECT_EQ(*answer, "done");
+}
+
+TEST(Child, IsKilledWhenNobodyJoinsIt) {
+  const auto start = std::chrono::steady_clock::now();
+  {
+    const auto child = Child::start(
+        [] {
+          ::sleep(30);
+          return std::string();
+        },
+        {});
+    ASSERT_TRUE(child.ok());
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+}
+
 TEST(InChild, RunsAsAnotherUser) {
   const ChildUser nobody{.uid = 65534, .gid = 65534};
   auto answer = in_child([] { return std::to_string(::getuid()); }, {.user = &nobody});
