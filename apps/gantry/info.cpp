@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry info: the machine's GPUs, for people or as the inventory's JSON.
+#include <algorithm>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "gantry/commands.hpp"
+#include "gantry/table.hpp"
+#include "gantry/words.hpp"
+#include "model/inventory_json.hpp"
+#include "probe/snapshot.hpp"
+
+namespace gantry::cli {
+namespace {
+
+struct InfoOptions {
+  bool without_nvml = false;
+  double deadline_seconds = 10;
+};
+
+std::string headline(const model::Inventory& machine) {
+  const auto& driver = machine.driver;
+  const auto count = machine.gpus.size();
+  const auto gpus = fmt::format("{} GPU{}", count, count == 1 ? "" : "s");
+  if (driver.version.empty()) {
+    return fmt::format("{}, NVIDIA driver not loaded\n", count == 0 ? "No GPU" : gpus);
+  }
+  return fmt::format("{}, NVIDIA driver {} ({}), CUDA {}\n", gpus, driver.version,
+                     flavour_word(driver.flavour),
+                     driver.cuda_version.empty() ? "unknown" : driver.cuda_version);
+}
+
+std::string gpu_table(const model::Inventory& machine) {
+  Table table({"GPU", "NAME", "MEMORY", "BUS", "NUMA", "MIG", "UUID", "HEALTH"});
+  for (const auto& gpu : machine.gpus) {
+    table.add({fmt::to_string(gpu.index), gpu.name, memory_word(gpu.memory_bytes), gpu.pci.sysfs(),
+               numa_word(gpu.numa_node), mig_word(gpu.mig), gpu.uuid.text, health_word(gpu.health)});
+  }
+  return table.empty() ? "" : "\n" + table.text();
+}
+
+std::string mig_table(const model::Inventory& machine) {
+  Table table({"MIG", "PROFILE", "MEMORY", "UUID"});
+  for (const auto& gpu : machine.gpus) {
+    for (const auto& mig : gpu.mig.instances) {
+      table.add({fmt::format("{}:{}", gpu.index, mig.index), mig.profile,
+                 memory_word(mig.memory_bytes), mig.uuid.text});
+    }
+  }
+  return table.empty() ? "" : "\n" + table.text();
+}
+
+// GPUs that the nvidia driver does not hold: the usual answer to "where is my card?".
+std::string unheld_table(const model::Inventory& machine) {
+  Table table({"NOT HELD BY NVIDIA", "ID", "CLASS", "DRIVER", "IOMMU GROUP"});
+  for (const auto& function : machine.functions) {
+    if (!function.is_gpu() || function.driver == "nvidia") continue;
+    table.add({function.address.sysfs(), fmt::format("{:04x}:{:04x}", function.vendor, function.device),
+               fmt::format("{:06x}", function.class_code), function.driver.empty() ? "none" : function.driver,
+               numa_word(function.iommu_group)});
+  }
+  return table.empty() ? "" : "\n" + table.text();
+}
+
+std::string remarks(const model::Inventory& machine) {
+  std::string text;
+  if (!machine.driver.nvml_error.empty()) text += fmt::format("NVML: {}\n", machine.driver.nvml_error);
+  for (const auto& d : machine.differences) {
+    text += fmt::format("Sources disagree on {}: kernel says {}, NVML says {}\n", d.what, d.kernel, d.nvml);
+  }
+  for (const auto& note : machine.notes) text += note + "\n";
+  return text.empty() ? "" : "\n" + text;
+}
+
+bool is_well(const model::Inventory& machine) {
+  return !machine.gpus.empty() && machine.driver.nvml_error.empty() &&
+         std::none_of(machine.gpus.begin(), machine.gpus.end(),
+                      [](const auto& gpu) { return gpu.health.state == model::HealthState::Lost; });
+}
+
+Result<int> info(const InfoOptions& options, Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  probe::SnapshotOptions how;
+  how.deadline = std::chrono::milliseconds(static_cast<long>(options.deadline_seconds * 1000));
+  if (options.without_nvml) how.nvml = probe::UseNvml::Skip;
+  GANTRY_TRY(const auto machine, probe::snapshot(host, how));
+  if (context.json) {
+    fmt::print(context.out, "{}\n", model::to_json(machine));
+  } else {
+    fmt::print(context.out, "{}{}{}{}{}", headline(machine), gpu_table(machine), mig_table(machine),
+               unheld_table(machine), remarks(machine));
+  }
+  const bool well = is_well(machine) || (options.without_nvml && !machine.gpus.empty());
+  if (!well) fmt::print(context.err, "Run `gantry doctor` for causes and remedies.\n");
+  return well ? kOk : kProblem;
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, Context& context, Action& chosen) {
+  auto options = std::make_shared<InfoOptions>();
+  auto* command = app.add_subcommand("info", "The GPUs of this machine");
+  add_machine_options(*command, context);
+  command->add_flag("--no-nvml", options->without_nvml, "Read /proc and /sys only, do not load NVML");
+  command->add_option("--deadline", options->deadline_seconds, "Seconds to wait for NVML")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+  add_examples(*command,
+               "  gantry info                       # a table\n"
+               "  gantry info --json | jq .gpus     # for programs; docs/inventory-json.md\n"
+               "  gantry info --root /tmp/machine   # a simulated machine, or /host in a pod\n");
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return info(*options, c); }; });
+}
+
+}  // namespace gantry::cli

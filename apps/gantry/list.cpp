@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry list: the driver's files and device nodes, and why each was chosen.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "gantry/commands.hpp"
+#include "gantry/json_text.hpp"
+#include "gantry/table.hpp"
+#include "gantry/words.hpp"
+#include "probe/snapshot.hpp"
+
+namespace gantry::cli {
+namespace {
+
+std::string node_table(const model::Inventory& machine) {
+  Table table({"NODE", "MAJOR:MINOR", "MODE", "OWNER", "WHY"});
+  for (const auto& node : machine.nodes) {
+    table.add({node.path, fmt::format("{}:{}", node.major, node.minor), fmt::format("{:04o}", node.mode),
+               fmt::format("{}:{}", node.uid, node.gid), node.why});
+  }
+  return table.empty() ? "No device nodes.\n" : table.text();
+}
+
+std::string file_table(const model::Inventory& machine) {
+  Table table({"FILE", "KIND", "CAPABILITIES", "WHY"});
+  for (const auto& file : machine.files) {
+    table.add({file.path, kind_word(file.kind), capability_words(file), file.why});
+  }
+  return table.empty() ? "No driver files.\n" : table.text();
+}
+
+Result<int> list(Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  probe::SnapshotOptions how;
+  GANTRY_TRY(const auto machine, probe::snapshot(host, how));
+  if (context.json) {
+    fmt::print(context.out, "{}\n", files_json(machine));
+  } else {
+    fmt::print(context.out, "{}\n{}", node_table(machine), file_table(machine));
+  }
+  if (!machine.files.empty() && !machine.nodes.empty()) return kOk;
+  fmt::print(context.err, "Run `gantry doctor` for causes and remedies.\n");
+  return kProblem;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Context& context, Action& chosen) {
+  auto* command = app.add_subcommand("list", "Driver files and device nodes, and why each was chosen");
+  add_machine_options(*command, context);
+  add_examples(*command,
+               "  gantry list\n"
+               "  gantry list --json | jq -r '.files[] | select(.kind == \"library\") | .path'\n");
+  command->callback([&chosen] { chosen = list; });
+}
+
+}  // namespace gantry::cli
