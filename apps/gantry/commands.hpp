@@ -4,4 +4,12 @@
 
 #include "gantry/command.hpp"
 
-namespace gantry::cli {}  // namespace gantry::cli
+namespace gantry::cli {
+
+void add_completion(CLI::App& app, Context& context, Action& chosen);
+void add_info(CLI::App& app, Context& context, Action& chosen);
+void add_list(CLI::App& app, Context& context, Action& chosen);
+void add_man_page(CLI::App& app, Context& context, Action& chosen);
+void add_topo(CLI::App& app, Context& context, Action& chosen);
+
+}  // namespace gantry::cli

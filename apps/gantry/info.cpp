@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry info: the machine's GPUs, for people or as the inventory's JSON.
-#include <algorithm>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "gantry/commands.hpp"
 #include "gantry/table.hpp"
 #include "gantry/words.hpp"
 #include "model/inventory_json.hpp"
 #include "probe/snapshot.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
 
 namespace gantry::cli {
 namespace {
@@ -35,7 +35,8 @@ std::string gpu_table(const model::Inventory& machine) {
   Table table({"GPU", "NAME", "MEMORY", "BUS", "NUMA", "MIG", "UUID", "HEALTH"});
   for (const auto& gpu : machine.gpus) {
     table.add({fmt::to_string(gpu.index), gpu.name, memory_word(gpu.memory_bytes), gpu.pci.sysfs(),
-               numa_word(gpu.numa_node), mig_word(gpu.mig), gpu.uuid.text, health_word(gpu.health)});
+               numa_word(gpu.numa_node), mig_word(gpu.mig), gpu.uuid.text,
+               health_word(gpu.health)});
   }
   return table.empty() ? "" : "\n" + table.text();
 }
@@ -56,18 +57,21 @@ std::string unheld_table(const model::Inventory& machine) {
   Table table({"NOT HELD BY NVIDIA", "ID", "CLASS", "DRIVER", "IOMMU GROUP"});
   for (const auto& function : machine.functions) {
     if (!function.is_gpu() || function.driver == "nvidia") continue;
-    table.add({function.address.sysfs(), fmt::format("{:04x}:{:04x}", function.vendor, function.device),
-               fmt::format("{:06x}", function.class_code), function.driver.empty() ? "none" : function.driver,
-               numa_word(function.iommu_group)});
+    table.add(
+        {function.address.sysfs(), fmt::format("{:04x}:{:04x}", function.vendor, function.device),
+         fmt::format("{:06x}", function.class_code),
+         function.driver.empty() ? "none" : function.driver, numa_word(function.iommu_group)});
   }
   return table.empty() ? "" : "\n" + table.text();
 }
 
 std::string remarks(const model::Inventory& machine) {
   std::string text;
-  if (!machine.driver.nvml_error.empty()) text += fmt::format("NVML: {}\n", machine.driver.nvml_error);
+  if (!machine.driver.nvml_error.empty())
+    text += fmt::format("NVML: {}\n", machine.driver.nvml_error);
   for (const auto& d : machine.differences) {
-    text += fmt::format("Sources disagree on {}: kernel says {}, NVML says {}\n", d.what, d.kernel, d.nvml);
+    text += fmt::format("Sources disagree on {}: kernel says {}, NVML says {}\n", d.what, d.kernel,
+                        d.nvml);
   }
   for (const auto& note : machine.notes) text += note + "\n";
   return text.empty() ? "" : "\n" + text;
@@ -86,7 +90,7 @@ Result<int> info(const InfoOptions& options, Context& context) {
   if (options.without_nvml) how.nvml = probe::UseNvml::Skip;
   GANTRY_TRY(const auto machine, probe::snapshot(host, how));
   if (context.json) {
-    fmt::print(context.out, "{}\n", model::to_json(machine));
+    fmt::print(context.out, "{}", model::to_json(machine));
   } else {
     fmt::print(context.out, "{}{}{}{}{}", headline(machine), gpu_table(machine), mig_table(machine),
                unheld_table(machine), remarks(machine));
@@ -102,7 +106,8 @@ void add_info(CLI::App& app, Context& context, Action& chosen) {
   auto options = std::make_shared<InfoOptions>();
   auto* command = app.add_subcommand("info", "The GPUs of this machine");
   add_machine_options(*command, context);
-  command->add_flag("--no-nvml", options->without_nvml, "Read /proc and /sys only, do not load NVML");
+  command->add_flag("--no-nvml", options->without_nvml,
+                    "Read /proc and /sys only, do not load NVML");
   command->add_option("--deadline", options->deadline_seconds, "Seconds to wait for NVML")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry list: the driver's files and device nodes, and why each was chosen.
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "gantry/commands.hpp"
-#include "gantry/json_text.hpp"
 #include "gantry/table.hpp"
 #include "gantry/words.hpp"
+#include "model/inventory_json.hpp"
 #include "probe/snapshot.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 namespace gantry::cli {
 namespace {
@@ -15,8 +15,9 @@ namespace {
 std::string node_table(const model::Inventory& machine) {
   Table table({"NODE", "MAJOR:MINOR", "MODE", "OWNER", "WHY"});
   for (const auto& node : machine.nodes) {
-    table.add({node.path, fmt::format("{}:{}", node.major, node.minor), fmt::format("{:04o}", node.mode),
-               fmt::format("{}:{}", node.uid, node.gid), node.why});
+    table.add({node.path, fmt::format("{}:{}", node.major, node.minor),
+               fmt::format("{:04o}", node.mode), fmt::format("{}:{}", node.uid, node.gid),
+               node.why});
   }
   return table.empty() ? "No device nodes.\n" : table.text();
 }
@@ -34,7 +35,8 @@ Result<int> list(Context& context) {
   probe::SnapshotOptions how;
   GANTRY_TRY(const auto machine, probe::snapshot(host, how));
   if (context.json) {
-    fmt::print(context.out, "{}\n", files_json(machine));
+    fmt::print(context.out, "{}",
+               model::to_json_part(machine, {"generation", "driver", "nodes", "files"}));
   } else {
     fmt::print(context.out, "{}\n{}", node_table(machine), file_table(machine));
   }
@@ -46,7 +48,8 @@ Result<int> list(Context& context) {
 }  // namespace
 
 void add_list(CLI::App& app, Context& context, Action& chosen) {
-  auto* command = app.add_subcommand("list", "Driver files and device nodes, and why each was chosen");
+  auto* command =
+      app.add_subcommand("list", "Driver files and device nodes, and why each was chosen");
   add_machine_options(*command, context);
   add_examples(*command,
                "  gantry list\n"

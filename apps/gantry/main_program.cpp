@@ -14,9 +14,8 @@ namespace gantry::cli {
 namespace {
 
 void add_commands(CLI::App& app, Context& context, Action& chosen) {
-  (void)app;
-  (void)context;
-  (void)chosen;
+  add_completion(app, context, chosen);
+  add_man_page(app, context, chosen);
 }
 
 // CLI11 wraps what --help and --version print in an exception, too.

@@ -2,6 +2,8 @@
 #include "gantry/main_program.hpp"
 
 #include "support/run_cli.hpp"
+#include "support/tree.hpp"
+#include "sys/child.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,6 +28,43 @@ TEST(Gantry, AnUnknownCommandIsAUsageError) {
   const auto run = run_cli({"gantry", "no-such-command"});
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.err, HasSubstr("gantry --help"));
+}
+
+// Every command and flag that --help shows is offered, without a second list.
+TEST(Completion, BashOffersCommandsAndFlags) {
+  test::Tree tree;
+  tree.file("gantry.bash", run_cli({"gantry", "completion", "bash"}).out);
+  const auto ask = [&](const std::string& words) {
+    const auto script = "source " + tree.path("gantry.bash") + "; COMP_WORDS=(" + words +
+                        "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _gantry; echo ${COMPREPLY[*]}";
+    return sys::run_command({"bash", "-c", script}, std::chrono::seconds(20))->output;
+  };
+  EXPECT_EQ(ask("gantry comp"), "completion\n");
+  EXPECT_THAT(ask("gantry completion --"), HasSubstr("--help"));
+}
+
+TEST(Completion, ZshAcceptsItsScript) {
+  test::Tree tree;
+  tree.file("_gantry", run_cli({"gantry", "completion", "zsh"}).out);
+  const auto check =
+      sys::run_command({"zsh", "-n", tree.path("_gantry")}, std::chrono::seconds(20));
+  ASSERT_TRUE(check.ok());
+  if (check->status == 127) GTEST_SKIP() << "zsh is not installed";
+  EXPECT_EQ(check->status, 0) << check->output;
+}
+
+TEST(Completion, OtherShellsAreAUsageError) {
+  EXPECT_EQ(run_cli({"gantry", "completion", "fish"}).status, 2);
+}
+
+TEST(ManPage, IsCleanRoff) {
+  test::Tree tree;
+  tree.file("gantry.1", run_cli({"gantry", "man-page"}).out);
+  const auto check = sys::run_command(
+      {"groff", "-man", "-ww", "-z", "-Tutf8", tree.path("gantry.1")}, std::chrono::seconds(20));
+  ASSERT_TRUE(check.ok());
+  if (check->status == 127) GTEST_SKIP() << "groff is not installed";
+  EXPECT_EQ(check->output, "");
 }
 
 }  // namespace

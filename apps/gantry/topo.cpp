@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry topo: how the GPUs reach each other.
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
-
 #include "gantry/commands.hpp"
-#include "gantry/json_text.hpp"
 #include "gantry/table.hpp"
 #include "gantry/words.hpp"
+#include "model/inventory_json.hpp"
 #include "probe/snapshot.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 namespace gantry::cli {
 namespace {
@@ -44,12 +44,13 @@ Result<int> topo(Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, probe::snapshot(host, {}));
   if (context.json) {
-    fmt::print(context.out, "{}\n", topology_json(machine));
+    fmt::print(context.out, "{}", model::to_json_part(machine, {"generation", "gpus", "links"}));
   } else if (machine.gpus.empty()) {
     fmt::print(context.out, "No GPU.\n");
   } else {
     fmt::print(context.out, "{}{}", matrix(machine), kLegend);
-    if (has_nvswitch(machine)) fmt::print(context.out, "NVLinks go through NVSwitch: any pair has all of them.\n");
+    if (has_nvswitch(machine))
+      fmt::print(context.out, "NVLinks go through NVSwitch: any pair has all of them.\n");
   }
   if (!machine.gpus.empty() && machine.driver.nvml_error.empty()) return kOk;
   if (!machine.driver.nvml_error.empty()) {

@@ -1,40 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/words.hpp"
 
+#include "model/words.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace gantry::cli {
-namespace {
-
-const char* pcie_word(model::PciePath path) {
-  switch (path) {
-    case model::PciePath::Self: return "X";
-    case model::PciePath::Unknown: return "?";
-    case model::PciePath::System: return "SYS";
-    case model::PciePath::Node: return "NODE";
-    case model::PciePath::HostBridge: return "PHB";
-    case model::PciePath::MultiSwitch: return "PXB";
-    case model::PciePath::SingleSwitch: return "PIX";
-    case model::PciePath::SameBoard: return "PSB";
-  }
-  return "?";
-}
-
-const char* capability_word(model::Capability capability) {
-  switch (capability) {
-    case model::Capability::Compute: return "compute";
-    case model::Capability::Utility: return "utility";
-    case model::Capability::Video: return "video";
-    case model::Capability::Graphics: return "graphics";
-    case model::Capability::Display: return "display";
-    case model::Capability::Ngx: return "ngx";
-    case model::Capability::Compat32: return "compat32";
-  }
-  return "?";
-}
-
-}  // namespace
 
 std::string numa_word(const std::optional<int>& node) {
   return node ? fmt::to_string(*node) : std::string("-");
@@ -44,7 +16,8 @@ std::string mig_word(const model::Mig& mig) {
   if (mig.current == model::MigMode::Unknown) return "?";
   if (mig.current == model::MigMode::Unsupported) return "-";
   if (mig.current == model::MigMode::Disabled) return "off";
-  return fmt::format("on, {} instance{}", mig.instances.size(), mig.instances.size() == 1 ? "" : "s");
+  return fmt::format("on, {} instance{}", mig.instances.size(),
+                     mig.instances.size() == 1 ? "" : "s");
 }
 
 std::string health_word(const model::Health& health) {
@@ -64,26 +37,20 @@ std::string memory_word(const std::optional<std::uint64_t>& bytes) {
 
 std::string link_word(const model::Link& link) {
   if (link.nvlinks > 0) return fmt::format("NV{}", link.nvlinks);
-  return pcie_word(link.pcie);
+  if (link.pcie == model::PciePath::Self) return "X";
+  if (link.pcie == model::PciePath::Unknown) return "-";
+  return std::string(model::to_word(link.pcie));
 }
 
 std::string capability_words(const model::DriverFile& file) {
-  std::vector<const char*> words;
+  std::vector<std::string_view> words;
   words.reserve(file.capabilities.size());
-  for (auto capability : file.capabilities) words.push_back(capability_word(capability));
+  for (auto capability : file.capabilities) words.push_back(model::to_word(capability));
   return fmt::format("{}", fmt::join(words, ","));
 }
 
 std::string kind_word(model::FileKind kind) {
-  switch (kind) {
-    case model::FileKind::Library: return "library";
-    case model::FileKind::Binary: return "binary";
-    case model::FileKind::Firmware: return "firmware";
-    case model::FileKind::Config: return "config";
-    case model::FileKind::IpcSocket: return "socket";
-    case model::FileKind::XorgModule: return "xorg";
-  }
-  return "?";
+  return std::string(model::to_word(kind));
 }
 
 std::string flavour_word(model::ModuleFlavour flavour) {

@@ -305,15 +305,31 @@ Status check_schema(const Json& document) {
                                           schema->dump(), Inventory::kSchema));
 }
 
-}  // namespace
-
-std::string to_json(const Inventory& inventory, JsonLayout layout) {
+Ordered document_of(const Inventory& inventory) {
   Ordered document = Ordered::object();
   document["schema"] = Inventory::kSchema;
   Writer writer{document};
   describe(writer, inventory);
+  return document;
+}
+
+std::string text_of(const Ordered& document, JsonLayout layout) {
   const int indent = layout == JsonLayout::Pretty ? 2 : -1;
   return document.dump(indent, ' ', false, Ordered::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string to_json(const Inventory& inventory, JsonLayout layout) {
+  return text_of(document_of(inventory), layout);
+}
+
+std::string to_json_part(const Inventory& inventory, const std::vector<std::string>& keys) {
+  const Ordered whole = document_of(inventory);
+  Ordered part = Ordered::object();
+  part["schema"] = whole["schema"];
+  for (const auto& key : keys) part[key] = whole.at(key);
+  return text_of(part, JsonLayout::Pretty);
 }
 
 Result<Inventory> inventory_from_json(std::string_view text) {

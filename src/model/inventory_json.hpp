@@ -8,6 +8,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gantry::model {
 
@@ -17,6 +18,9 @@ enum class JsonLayout : std::uint8_t { Pretty, Compact };
 
 // Keys in a fixed order; what is not known is null; bytes that are no UTF-8 become U+FFFD.
 std::string to_json(const Inventory& inventory, JsonLayout layout = JsonLayout::Pretty);
+
+// The same document with only these keys of its first level, for commands that show a part.
+std::string to_json_part(const Inventory& inventory, const std::vector<std::string>& keys);
 
 // Strict: a missing key, a wrong type, a word or number out of range, a link matrix that is not
 // square, another schema, more than kInventoryJsonLimit bytes or absurd nesting is Corrupt, with

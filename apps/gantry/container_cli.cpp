@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gantry/container_cli.hpp"
+
+#include "base/text.hpp"
+#include "gantry/driver_user.hpp"
+#include "probe/snapshot.hpp"
+#include "sys/kernel.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace gantry::cli {
+namespace {
+
+constexpr const char* kName = "nvidia-container-cli";
+
+struct GlobalOptions {
+  std::string debug_file;
+  bool load_kernel_modules = false;
+  bool no_pivot = false;  // nothing here pivots; accepted because callers pass it
+  bool no_imex_channels = false;
+  std::vector<std::string> user;  // empty: not given; {""}: given without a value
+  bool user_given = false;
+  std::string root;
+  std::string ldcache;
+};
+
+struct Failure {
+  std::string error;   // "initialization error: ..."
+  std::string remedy;  // one sentence with the command that helps
+};
+
+Result<DriverUser> chosen_user(const sys::Host& host, const GlobalOptions& options) {
+  if (options.user_given) {
+    if (options.user.empty() || options.user.front().empty()) {
+      return DriverUser{.uid = ::geteuid(), .gid = ::getegid(), .groups = {}};
+    }
+    return parse_driver_user(host, options.user.front());
+  }
+  if (const auto configured = configured_driver_user(host))
+    return parse_driver_user(host, *configured);
+  return default_driver_user();
+}
+
+// GPU nodes that exist but that the driver process could not open.
+std::optional<Failure> shut_out(const model::Inventory& machine, const DriverUser& user) {
+  const model::DeviceNode* closed = nullptr;
+  for (const auto& node : machine.nodes) {
+    const bool gpu_or_control = node.path == "/dev/nvidiactl" ||
+                                (node.path.starts_with("/dev/nvidia") &&
+                                 parse_u64(std::string_view(node.path).substr(11)).has_value());
+    if (!gpu_or_control) continue;
+    if (may_open(user, node)) {
+      if (node.path != "/dev/nvidiactl") return std::nullopt;
+    } else {
+      closed = &node;
+    }
+  }
+  if (closed == nullptr) return std::nullopt;
+  return Failure{
+      .error = "initialization error: cuda error: no cuda-capable device is detected",
+      .remedy = fmt::format(
+          "{} has mode {:04o} and belongs to {}:{}; the driver process runs as {}:{}, without "
+          "capabilities, and "
+          "may not open it.\nRun `{} --user=root:{} info`, or set user = \"root:{}\" under "
+          "[nvidia-container-cli] in /etc/nvidia-container-runtime/config.toml.",
+          closed->path, closed->mode, closed->uid, closed->gid, user.uid, user.gid, kName,
+          closed->gid, closed->gid)};
+}
+
+// The group by its name, where the machine has one: "video" says more than 33.
+std::string with_group_name(const sys::Host& host, std::string text,
+                            const model::Inventory& machine) {
+  const auto groups = host.read("/etc/group");
+  if (!groups.ok()) return text;
+  for (const auto& node : machine.nodes) {
+    for (auto line : lines(*groups)) {
+      const auto fields = split(line, ':');
+      if (fields.size() < 3 || fields[2] != fmt::to_string(node.gid)) continue;
+      const auto number = fmt::format("root:{}", node.gid);
+      for (auto at = text.find(number); at != std::string::npos; at = text.find(number, at + 1)) {
+        text.replace(at, number.size(), fmt::format("root:{}", fields[0]));
+      }
+    }
+  }
+  return text;
+}
+
+std::optional<Failure> not_initialized(const model::Inventory& machine) {
+  const auto& driver = machine.driver;
+  const std::string doctor = "Run `gantry doctor` for the cause and the remedy.";
+  if (driver.version.empty()) {
+    return Failure{"initialization error: nvml error: driver not loaded",
+                   "Run `modprobe nvidia`, or: " + doctor};
+  }
+  if (driver.nvml_error.empty()) return std::nullopt;
+  const auto error = to_lower(driver.nvml_error);
+  if (contains(error, "mismatch")) {
+    return Failure{
+        "initialization error: nvml error: driver/library version mismatch",
+        fmt::format(
+            "The kernel module is {}, the libraries are {}: reload the module or reboot. {}",
+            driver.version, driver.library_version, doctor)};
+  }
+  if (contains(error, "in time") || contains(error, "deadline")) {
+    return Failure{"initialization error: driver rpc error: timed out", doctor};
+  }
+  if (driver.library_directory.empty()) {
+    return Failure{
+        "initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object "
+        "file: no such "
+        "file or directory",
+        doctor};
+  }
+  return Failure{"initialization error: nvml error: " + driver.nvml_error, doctor};
+}
+
+int fail(std::FILE* err, const Failure& failure) {
+  fmt::print(err, "{}: {}\n", kName, failure.error);
+  if (!failure.remedy.empty()) fmt::print(err, "{}\n", failure.remedy);
+  return 1;
+}
+
+void load_modules(const sys::Host& host) {
+  const auto kernel = sys::real_kernel();
+  for (const char* name : {"nvidia", "nvidia-uvm", "nvidia-modeset"}) {
+    // A module that is not there shows up as "driver not loaded" a moment later, with its remedy.
+    (void)kernel->load_module(host, name);
+  }
+}
+
+using Print = std::function<Result<std::string>(const model::Inventory&)>;
+
+int look_and_print(const GlobalOptions& options, const Print& print, std::FILE* out,
+                   std::FILE* err) {
+  const char* environment = std::getenv("GANTRY_ROOT");
+  const std::string root = !options.root.empty()    ? options.root
+                           : environment != nullptr ? environment
+                                                    : "/";
+  const auto host = sys::Host::at(root);
+  if (!host.ok()) return fail(err, {"initialization error: " + host.error().text(), ""});
+  if (options.load_kernel_modules) load_modules(*host);
+  const auto user = chosen_user(*host, options);
+  if (!user.ok()) return fail(err, {"initialization error: " + user.error().text(), ""});
+  const auto machine = probe::snapshot(*host, {});
+  if (!machine.ok()) return fail(err, {"initialization error: " + machine.error().text(), ""});
+  if (auto failure = shut_out(*machine, *user)) {
+    failure->remedy = with_group_name(*host, failure->remedy, *machine);
+    return fail(err, *failure);
+  }
+  if (const auto failure = not_initialized(*machine)) return fail(err, *failure);
+  const auto text = print(*machine);
+  if (!text.ok())
+    return fail(err, {text.error().text(), "Run `gantry info` for the ids of this machine."});
+  fmt::print(out, "{}", *text);
+  return 0;
+}
+
+void add_global_options(CLI::App& app, GlobalOptions& options) {
+  app.add_option("-d,--debug", options.debug_file, "Accepted; nothing is logged")
+      ->type_name("FILE");
+  app.add_flag("-k,--load-kmods", options.load_kernel_modules, "Load the kernel modules first");
+  app.add_flag("-n,--no-pivot", options.no_pivot, "Accepted; nothing here pivots");
+  app.add_flag("--no-create-imex-channels", options.no_imex_channels,
+               "Accepted; info and list create nothing");
+  app.add_option("-u,--user", options.user, "Run the driver process as this user and group")
+      ->type_name("UID[:GID]")
+      ->expected(0, 1);
+  app.add_option("-r,--root", options.root, "The machine below this directory")->type_name("DIR");
+  app.add_option("-l,--ldcache", options.ldcache, "Accepted; the loader's cache is found by itself")
+      ->type_name("FILE");
+  app.set_version_flag("-V,--version", "cli-version: " GANTRY_VERSION
+                                       " (gantry)\nlib-version: " GANTRY_VERSION " (gantry)");
+}
+
+void add_list_options(CLI::App& list, ContainerListOptions& o) {
+  list.add_option("-d,--device", o.devices,
+                  "Index, GPU or MIG UUID, PCI address, GPU:INSTANCE or all");
+  list.add_flag("-l,--libraries", o.libraries, "Driver libraries");
+  list.add_flag("-b,--binaries", o.binaries, "Driver programs");
+  list.add_flag("-i,--ipcs", o.ipcs, "Sockets of the driver's daemons");
+  list.add_flag("-f,--firmwares", o.firmwares, "GPU firmware");
+  list.add_flag("--compat32", o.compat32, "32-bit libraries too");
+  list.add_option("--mig-config", o.mig_config, "Files to configure MIG");
+  list.add_option("--mig-monitor", o.mig_monitor, "Files to monitor MIG");
+  list.add_option("--imex-channel", o.imex_channels, "IMEX channel");
+  list.add_flag("--no-persistenced", o.no_persistenced, "Leave out nvidia-persistenced's socket");
+  list.add_flag("--no-fabricmanager", o.no_fabricmanager, "Leave out the fabric manager's socket");
+}
+
+}  // namespace
+
+int container_cli(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  GlobalOptions options;
+  ContainerListOptions list_options;
+  bool csv = false;
+  CLI::App app("Shows what containers get of this machine's NVIDIA driver.", kName);
+  app.require_subcommand(1);
+  app.fallthrough(false);
+  add_global_options(app, options);
+  auto* info = app.add_subcommand("info", "The driver and its GPUs");
+  info->add_flag("--csv", csv, "Comma-separated values");
+  auto* list =
+      app.add_subcommand("list", "Host paths of device nodes and driver files, one a line");
+  add_list_options(*list, list_options);
+  auto* configure =
+      app.add_subcommand("configure", "Not answered by this program: see gantry-runtime");
+  configure->prefix_command();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(err, "{}: {}\nTry `{} --help`.\n", kName, error.what(), kName);
+    return 1;
+  }
+  options.user_given = app.count("--user") > 0;
+  if (*configure) {
+    fmt::print(err, "{}: configure is not available in this version of Gantry.\n", kName);
+    return 1;
+  }
+  const Print print = [&](const model::Inventory& machine) -> Result<std::string> {
+    if (*list) return container_list_text(machine, list_options);
+    return csv ? container_info_csv(machine) : container_info_text(machine);
+  };
+  return look_and_print(options, print, out, err);
+}
+
+}  // namespace gantry::cli
