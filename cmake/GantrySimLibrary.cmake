@@ -15,7 +15,9 @@ set(GANTRY_SIM_SHARED_SOURCES
   ${CMAKE_SOURCE_DIR}/src/sim/library.cpp
   ${CMAKE_SOURCE_DIR}/src/sim/library_check.cpp
   ${CMAKE_SOURCE_DIR}/src/sim/library_nodes.cpp
-  ${CMAKE_SOURCE_DIR}/src/sim/library_sys.cpp)
+  ${CMAKE_SOURCE_DIR}/src/sim/library_sys.cpp
+  ${CMAKE_SOURCE_DIR}/src/sim/usage.cpp
+  ${CMAKE_SOURCE_DIR}/src/sim/usage_pid.cpp)
 
 # gantry_sim_library(TARGET FILE libx.so SONAME libx.so.1 EXPORTS "nvml*;..." SOURCES ...)
 #   Builds lib/gantry/sim/FILE, which `gantry sim create` copies and appends a machine to.

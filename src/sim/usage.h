@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Device memory in use, accounted across processes by open-file-description locks on the simulated
- * libcuda file. A lock needs no write access, so it works on the read-only mount of a container; it is
- * seen by every process that has the same inode, in any namespace; and the kernel drops it when its
- * holder dies, however it dies. Lengths of locked ranges carry the numbers.
+ * libcuda file. A lock needs no write access, so it works on the read-only mount of a container; it
+ * is seen by every process that has the same inode, in any namespace; and the kernel drops it when
+ * its holder dies, however it dies. Lengths of locked ranges carry the numbers.
  *
  * Per process one slot (0...GANTRY_SIM_SLOTS-1); within a slot ranges for: who (pid in its own pid
  * namespace, and that namespace's inode number) and the bytes held on each GPU or MIG instance.
- * Reservations of all processes are serialised by flock() on a second descriptor, waited for at most
- * a second.
+ * Reservations of all processes are serialised by flock() on a second descriptor, waited for at
+ * most a second.
  */
 #ifndef GANTRY_SIM_USAGE_H
 #define GANTRY_SIM_USAGE_H
@@ -34,19 +34,23 @@ struct gantry_sim_usage; /* one per library; opaque */
 
 /* `libcuda_file` is the anchor. NULL on failure. Reading needs no slot. */
 struct gantry_sim_usage* gantry_sim_usage_open(const char* libcuda_file);
+/* Gives back everything this process holds through it. */
+void gantry_sim_usage_close(struct gantry_sim_usage* usage);
 /* For a child after fork(): forgets the parent's locks without dropping them. */
 void gantry_sim_usage_after_fork(struct gantry_sim_usage* usage);
 
-/* Adds `bytes` to what this process holds on `gpu` if all processes together then hold at most `limit`.
- * 0 = done, -1 = over the limit, -2 = the accounting itself failed. */
+/* Adds `bytes` to what this process holds on `gpu` if all processes together then hold at most
+ * `limit`. 0 = done, -1 = over the limit, -2 = the accounting itself failed. */
 int gantry_sim_usage_add(struct gantry_sim_usage* usage, uint32_t gpu, int32_t gi_id, int32_t ci_id,
                          uint64_t bytes, uint64_t limit);
-void gantry_sim_usage_sub(struct gantry_sim_usage* usage, uint32_t gpu, int32_t gi_id, int32_t ci_id,
-                          uint64_t bytes);
-uint64_t gantry_sim_usage_total(struct gantry_sim_usage* usage, uint32_t gpu, int32_t gi_id, int32_t ci_id);
+void gantry_sim_usage_sub(struct gantry_sim_usage* usage, uint32_t gpu, int32_t gi_id,
+                          int32_t ci_id, uint64_t bytes);
+uint64_t gantry_sim_usage_total(struct gantry_sim_usage* usage, uint32_t gpu, int32_t gi_id,
+                                int32_t ci_id);
 
 /* Everybody's use, at most `capacity` rows; returns how many there are. */
-size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, struct gantry_sim_use* rows, size_t capacity);
+size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, struct gantry_sim_use* rows,
+                             size_t capacity);
 
 #ifdef __cplusplus
 }
