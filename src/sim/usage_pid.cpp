@@ -21,9 +21,9 @@ uint64_t namespace_of(const char* link) {
   return open == nullptr ? 0 : strtoull(open + 1, nullptr, 10);
 }
 
-bool read_status(const char* pid, char* text, size_t size) {
+bool read_status(long pid, char* text, size_t size) {
   char path[64];
-  snprintf(path, sizeof path, "/proc/%s/status", pid);
+  snprintf(path, sizeof path, "/proc/%ld/status", pid);
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   const ssize_t length = read(fd, text, size - 1);
@@ -71,7 +71,7 @@ int32_t pid_seen_from_here(int32_t pid, uint64_t space) {
     char status[4096];
     int32_t inner = 0;
     int depth = 0;
-    if (seen <= 0 || !read_status(entry->d_name, status, sizeof status)) continue;
+    if (seen <= 0 || !read_status(seen, status, sizeof status)) continue;
     if (!innermost_pid(status, inner, depth) || depth < 2 || inner != pid) continue;
     char link[64];
     snprintf(link, sizeof link, "/proc/%ld/ns/pid", seen);
