@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/action.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace gantry::doctor {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+}  // namespace
+
+std::string describe(const Action& action) {
+  return std::visit(
+      Overloaded{
+          [](const MakeNode& a) {
+            return fmt::format("mknod -m {:04o} {} c {} {}", a.node.mode, a.path, a.node.major,
+                               a.node.minor);
+          },
+          [](const MakeDirectory& a) { return fmt::format("mkdir -p {}", a.path); },
+          [](const MakeSymlink& a) { return fmt::format("ln -sfn {} {}", a.target, a.path); },
+          [](const SetMode& a) { return fmt::format("chmod {:04o} {}", a.mode, a.path); },
+          [](const LoadModule& a) { return fmt::format("modprobe {}", a.name); },
+          [](const WriteValue& a) { return fmt::format("echo '{}' > {}", a.value, a.path); },
+          [](const RunProgram& a) { return fmt::format("{}", fmt::join(a.argv, " ")); },
+      },
+      action);
+}
+
+Status apply(const Action& action, const sys::Host& host, sys::Kernel& kernel) {
+  return std::visit(
+      Overloaded{
+          [&](const MakeNode& a) { return kernel.make_char_device(host, a.path, a.node); },
+          [&](const MakeDirectory& a) { return kernel.make_directory(host, a.path); },
+          [&](const MakeSymlink& a) { return kernel.make_symlink(host, a.path, a.target); },
+          [&](const SetMode& a) { return kernel.set_mode(host, a.path, a.mode); },
+          [&](const LoadModule& a) { return kernel.load_module(host, a.name); },
+          [&](const WriteValue& a) { return kernel.write_value(host, a.path, a.value); },
+          [&](const RunProgram& a) {
+            if (host.is_live()) return kernel.run(a.argv);
+            std::vector<std::string> argv{"chroot", host.root()};
+            argv.insert(argv.end(), a.argv.begin(), a.argv.end());
+            return kernel.run(argv);
+          },
+      },
+      action);
+}
+
+}  // namespace gantry::doctor

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/document.hpp"
+
+#include <fmt/format.h>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+namespace gantry::doctor {
+namespace {
+
+Result<Document> convert(const toml::node& node, int depth, int& values) {
+  if (depth > kDocumentDepth) return Error(Errc::Corrupt, "TOML: nested too deeply");
+  if (++values > kDocumentValues) return Error(Errc::Corrupt, "TOML: too many values");
+  Document document;
+  if (const auto* table = node.as_table()) {
+    for (const auto& [key, value] : *table) {
+      GANTRY_TRY(Document member, convert(value, depth + 1, values));
+      document.add(std::string(key.str()), std::move(member));
+    }
+    return document;
+  }
+  if (const auto* array = node.as_array()) {
+    for (const auto& value : *array) {
+      GANTRY_TRY(Document item, convert(value, depth + 1, values));
+      document.add(std::move(item));
+    }
+    return document;
+  }
+  if (const auto text = node.value<std::string>()) return Document::scalar(*text);
+  if (const auto* flag = node.as_boolean()) return Document::scalar(flag->get() ? "true" : "false");
+  if (const auto number = node.value<std::int64_t>())
+    return Document::scalar(fmt::to_string(*number));
+  return document;
+}
+
+}  // namespace
+
+Result<Document> parse_toml(std::string_view text) {
+  if (text.size() > kDocumentBytes) return Error(Errc::Corrupt, "TOML: too large");
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) {
+    return Error(Errc::Corrupt, fmt::format("TOML: line {}: {}", parsed.error().source().begin.line,
+                                            parsed.error().description()));
+  }
+  int values = 0;
+  return convert(parsed.table(), 0, values);
+}
+
+}  // namespace gantry::doctor

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/examine.hpp"
+
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::doctor {
+namespace {
+
+bool matches_any(const Check& check, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matches(check, pattern); });
+}
+
+Status refuse_unknown(const std::vector<std::string>& patterns) {
+  const auto checks = all_checks();
+  for (const auto& pattern : patterns) {
+    const bool known = std::any_of(checks.begin(), checks.end(),
+                                   [&](const Check* check) { return matches(*check, pattern); });
+    if (known) continue;
+    std::string near;
+    for (const auto* check : checks) {
+      if (pattern.size() >= 3 && contains(check->id, std::string_view(pattern).substr(0, 3))) {
+        near += fmt::format("{}{}", near.empty() ? "; did you mean " : ", ", check->id);
+      }
+    }
+    return Error(
+        Errc::Invalid,
+        fmt::format("there is no check {}{}; `gantry doctor --list` shows all", pattern, near));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string Outcome::cause() const {
+  return finding.cause.empty() ? std::string(check->cause) : finding.cause;
+}
+
+std::string Outcome::remedy() const {
+  return finding.remedy.empty() ? std::string(check->remedy) : finding.remedy;
+}
+
+bool matches(const Check& check, std::string_view pattern) {
+  return check.reference == pattern || glob_match(pattern, check.id);
+}
+
+Result<std::vector<const Check*>> select(const Selection& selection) {
+  GANTRY_CHECK(refuse_unknown(selection.only));
+  GANTRY_CHECK(refuse_unknown(selection.skip));
+  std::vector<const Check*> chosen;
+  for (const auto* check : all_checks()) {
+    const bool wanted = selection.only.empty() || matches_any(*check, selection.only);
+    if (wanted && !matches_any(*check, selection.skip)) chosen.push_back(check);
+  }
+  return chosen;
+}
+
+std::vector<Outcome> examine(const Facts& facts, const std::vector<const Check*>& checks) {
+  std::vector<Outcome> outcomes;
+  outcomes.reserve(checks.size());
+  for (const auto* check : checks) outcomes.push_back({check, check->judge(facts)});
+  return outcomes;
+}
+
+Counts count(const std::vector<Outcome>& outcomes) {
+  Counts counts;
+  for (const auto& outcome : outcomes) {
+    switch (outcome.finding.verdict) {
+      case Verdict::Ok: ++counts.ok; break;
+      case Verdict::Info: ++counts.info; break;
+      case Verdict::Warn: ++counts.warn; break;
+      case Verdict::Fail: ++counts.fail; break;
+      case Verdict::Skip: ++counts.skip; break;
+    }
+  }
+  return counts;
+}
+
+}  // namespace gantry::doctor

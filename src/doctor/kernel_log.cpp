@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/kernel_log.hpp"
+
+#include "base/text.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace gantry::doctor {
+namespace {
+
+constexpr std::size_t kLimit = std::size_t{8} << 20;
+constexpr int kMostReads = 1 << 17;
+
+// One read() gives one record; EPIPE says that records were overwritten while we read.
+std::optional<std::string> read_records(const sys::Host& host) {
+  const auto fd = host.open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd.ok()) return std::nullopt;
+  std::string text;
+  std::array<char, 8192> buffer{};
+  for (int reads = 0; reads < kMostReads; ++reads) {
+    const auto got = ::read(fd->get(), buffer.data(), buffer.size());
+    if (got < 0 && (errno == EPIPE || errno == EINTR)) continue;
+    if (got < 0 && errno != EAGAIN) return std::nullopt;
+    if (got <= 0) break;
+    if (text.size() > kLimit) text.erase(0, kLimit / 2);
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+// "6,339,5140900,-;message": drops what is before the semicolon, and continuation lines.
+std::string messages_of(std::string_view records) {
+  std::string out;
+  for (auto line : lines(records)) {
+    if (line.starts_with(' ')) continue;
+    const auto prefix = line.substr(0, line.find(';'));
+    const bool is_record = prefix.size() < line.size() &&
+                           std::count(prefix.begin(), prefix.end(), ',') >= 2 &&
+                           parse_u64(prefix.substr(0, prefix.find(','))).has_value();
+    out += is_record ? line.substr(prefix.size() + 1) : line;
+    out += '\n';
+  }
+  return out;
+}
+
+struct Row {
+  unsigned number;
+  XidMeaning meaning;
+};
+
+constexpr std::array kXids{
+    Row{13, {XidClass::Application, "graphics engine exception", "look at the program"}},
+    Row{31, {XidClass::Application, "MMU fault: bad address in a kernel", "look at the program"}},
+    Row{43, {XidClass::Application, "a channel was stopped", "look at the program"}},
+    Row{45, {XidClass::Application, "cleanup after an earlier error", "look at the program"}},
+    Row{48, {XidClass::Critical, "uncorrectable ECC error", "drain and reset the GPU"}},
+    Row{61, {XidClass::Critical, "microcontroller breakpoint", "reset the GPU"}},
+    Row{62, {XidClass::Critical, "microcontroller halt", "reset the GPU"}},
+    Row{63, {XidClass::Notable, "row remap or page retirement recorded", "reset when idle"}},
+    Row{64, {XidClass::Critical, "row remap or page retirement failed", "drain; replace the card"}},
+    Row{68, {XidClass::Application, "video engine exception", "look at the program"}},
+    Row{74, {XidClass::Notable, "NVLink error", "check the fabric; reset the GPU"}},
+    Row{79, {XidClass::Critical, "the GPU fell off the bus", "reboot; check power and riser"}},
+    Row{92, {XidClass::Notable, "high rate of corrected errors", "watch it; reset when idle"}},
+    Row{94, {XidClass::Notable, "contained ECC error", "restart the program it hit"}},
+    Row{95, {XidClass::Critical, "uncontained ECC error", "drain and reset the GPU"}},
+    Row{109, {XidClass::Application, "context switch timeout", "look at the program"}},
+    Row{119, {XidClass::Critical, "GSP firmware did not answer", "reset; update the driver"}},
+    Row{120, {XidClass::Critical, "GSP firmware error", "reset; update the driver"}},
+    Row{140, {XidClass::Critical, "unrecovered ECC error", "drain and reset the GPU"}},
+};
+
+}  // namespace
+
+std::optional<std::string> read_kernel_log(const sys::Host& host) {
+  if (auto records = read_records(host)) return messages_of(*records);
+  auto file = host.read("/var/log/dmesg", kLimit);
+  if (!file.ok()) return std::nullopt;
+  return *std::move(file);
+}
+
+std::vector<Xid> find_xids(std::string_view log) {
+  constexpr std::string_view mark = "NVRM: Xid (";
+  std::vector<Xid> found;
+  for (auto line : lines(log)) {
+    const auto at = line.find(mark);
+    if (at == std::string_view::npos) continue;
+    auto rest = line.substr(at + mark.size());
+    const auto close = rest.find("):");
+    if (close == std::string_view::npos) continue;
+    auto pci = rest.substr(0, close);
+    if (pci.starts_with("PCI:")) pci.remove_prefix(4);
+    rest = trim(rest.substr(close + 2));
+    const auto comma = rest.find(',');
+    const auto number = parse_u64(trim(rest.substr(0, comma)));
+    if (!number || *number > 9999) continue;
+    const auto text = comma == std::string_view::npos ? "" : trim(rest.substr(comma + 1));
+    found.push_back({std::string(pci), static_cast<unsigned>(*number), std::string(text)});
+  }
+  return found;
+}
+
+XidMeaning meaning_of(unsigned xid) {
+  for (const auto& row : kXids) {
+    if (row.number == xid) return row.meaning;
+  }
+  return {XidClass::Notable, "an error of the driver or the GPU", "look at the lines around it"};
+}
+
+}  // namespace gantry::doctor

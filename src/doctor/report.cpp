@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/report.hpp"
+
+#include "base/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace gantry::doctor {
+namespace {
+
+constexpr std::size_t kIndent = 13;  // column of the text behind "    cause    "
+
+std::string_view color_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::Ok: return "\033[32m";
+    case Verdict::Info: return "\033[36m";
+    case Verdict::Warn: return "\033[33m";
+    case Verdict::Fail: return "\033[31m";
+    case Verdict::Skip: return "\033[2m";
+  }
+  return "";
+}
+
+std::string painted(std::string_view text, Verdict verdict, const Style& style) {
+  if (!style.color) return std::string(text);
+  return fmt::format("{}{}\033[0m", color_of(verdict), text);
+}
+
+// Breaks between words; a word that is too long stays whole, so that paths can be copied.
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+  std::string out;
+  std::size_t column = indent;
+  for (auto word : split(text, ' ')) {
+    if (word.empty()) continue;
+    if (column > indent && column + 1 + word.size() > width) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    }
+    if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  return out;
+}
+
+std::string field(std::string_view name, std::string_view text, const Style& style) {
+  return fmt::format("    {:<9}{}\n", name, wrapped(text, kIndent, style.width));
+}
+
+// A command is never broken: it is there to be pasted.
+std::string command(std::string_view name, std::string_view text) {
+  return fmt::format("    {:<9}{}\n", name, text);
+}
+
+std::string_view fix_hint(const Check& check) {
+  if (check.fix == nullptr) return "";
+  if (check.fix_class == FixClass::Automatic) return "sudo gantry doctor --fix";
+  return check.fix_class == FixClass::OnRequest ? "sudo gantry doctor --fix=" : "";
+}
+
+std::string expanded(const Outcome& outcome, const Style& style) {
+  const auto& check = *outcome.check;
+  std::string out =
+      fmt::format("  {}  {} [{}]\n", painted(check.id, outcome.finding.verdict, style),
+                  outcome.finding.summary, check.reference);
+  for (const auto& evidence : outcome.finding.evidence) {
+    out += field("read", fmt::format("{}: {}", evidence.source, evidence.value), style);
+  }
+  out += field("cause", outcome.cause(), style);
+  out += command("remedy", outcome.remedy());
+  const auto hint = fix_hint(check);
+  if (!hint.empty()) {
+    out +=
+        command("fix", check.fix_class == FixClass::OnRequest ? fmt::format("{}{}", hint, check.id)
+                                                              : std::string(hint));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string summary_line(const Counts& counts) {
+  return fmt::format("{} checks: {} ok, {} info, {} warn, {} fail, {} skipped", counts.total(),
+                     counts.ok, counts.info, counts.warn, counts.fail, counts.skip);
+}
+
+std::string report_text(const std::vector<Outcome>& outcomes, const Style& style) {
+  constexpr std::array order{Verdict::Fail, Verdict::Warn, Verdict::Info, Verdict::Ok,
+                             Verdict::Skip};
+  std::size_t widest = 0;
+  for (const auto& outcome : outcomes) widest = std::max(widest, outcome.check->id.size());
+  std::string out;
+  for (const auto verdict : order) {
+    std::string group;
+    for (const auto& outcome : outcomes) {
+      if (outcome.finding.verdict != verdict) continue;
+      if (verdict == Verdict::Ok || verdict == Verdict::Skip) {
+        group += fmt::format("  {:<{}}  {}\n", outcome.check->id, widest, outcome.finding.summary);
+      } else {
+        group += expanded(outcome, style);
+      }
+    }
+    if (group.empty()) continue;
+    out += fmt::format("{}\n{}\n", painted(to_string(verdict), verdict, style), group);
+  }
+  return out + summary_line(count(outcomes)) + "\n";
+}
+
+std::string fixes_text(const std::vector<FixReport>& fixes, const Style& style) {
+  if (fixes.empty()) return "nothing to fix\n\n";
+  std::string out = "fixes\n";
+  for (const auto& fix : fixes) {
+    const auto now =
+        fix.steps.empty() ? std::string() : fmt::format(", now {}", to_string(fix.after));
+    out += fmt::format("  {}  {}{}\n", painted(fix.check->id, fix.after, style),
+                       to_string(fix.state), now);
+    for (const auto& step : fix.steps) {
+      out += fmt::format("    {} {}{}\n", step.error.empty() ? "did   " : "FAILED", step.what,
+                         step.error.empty() ? "" : ": " + step.error);
+    }
+    if (!fix.text.empty()) out += fmt::format("    {}\n", fix.text);
+  }
+  return out + "\n";
+}
+
+std::string explain_text(const Check& check, const Style& style) {
+  std::string out = fmt::format("{} [{}] ({})\n", check.id, check.reference, to_string(check.area));
+  out += field("well", check.title, style);
+  out += field("reads", check.reads, style);
+  out += field("cause", check.cause, style);
+  out += command("remedy", check.remedy);
+  std::string_view rule = "by hand only";
+  if (check.fix != nullptr && check.fix_class == FixClass::Automatic) rule = "safe: --fix does it";
+  if (check.fix != nullptr && check.fix_class == FixClass::OnRequest) {
+    rule = "risky: --fix asks, or name it: --fix=ID";
+  }
+  return out + field("fix", rule, style);
+}
+
+std::string list_text() {
+  std::string out;
+  std::size_t widest = 0;
+  for (const auto* check : all_checks()) widest = std::max(widest, check->id.size());
+  for (const auto* check : all_checks()) {
+    out += fmt::format("{:<{}}  {:<4} {}  {}\n", check->id, widest, check->reference,
+                       letter(check->fix_class), check->title);
+  }
+  return out;
+}
+
+std::string list_markdown() {
+  std::string out =
+      "| check | ref | fix | well when | reads | remedy |\n|---|---|---|---|---|---|\n";
+  const auto cell = [](std::string_view text) {
+    std::string escaped;
+    for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
+    return escaped;
+  };
+  for (const auto* check : all_checks()) {
+    const bool code = !check->remedy.empty();
+    out += fmt::format("| `{}` | {} | {} | {} | `{}` | {}{}{} |\n", check->id, check->reference,
+                       letter(check->fix_class), cell(check->title), cell(check->reads),
+                       code ? "`" : "", cell(check->remedy), code ? "`" : "");
+  }
+  return out;
+}
+
+}  // namespace gantry::doctor
