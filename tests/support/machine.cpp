@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/machine.hpp"
+
+#include "base/text.hpp"
+#include "sim/tree.hpp"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace gantry::test {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string libraries() {
+  std::error_code ignored;
+  for (const auto* name : {"libcuda.so", "libnvidia-ml.so", "nvidia-smi"}) {
+    if (!fs::exists(fs::path(GANTRY_SIM_LIBRARIES_DIR) / name, ignored)) return "";
+  }
+  return GANTRY_SIM_LIBRARIES_DIR;
+}
+
+// In memory where libraries may be run from there: a tree has some thousand small files.
+fs::path workplace() {
+  struct statvfs memory {};
+  const bool usable = ::statvfs("/dev/shm", &memory) == 0 && (memory.f_flag & ST_NOEXEC) == 0 &&
+                      ::access("/dev/shm", W_OK) == 0;
+  return usable ? fs::path("/dev/shm") : fs::temp_directory_path();
+}
+
+}  // namespace
+
+bool Machine::has_libraries() {
+  return !libraries().empty();
+}
+
+Machine::Machine(std::string_view name) {
+  parent_ = (workplace() / "gantry-machine-XXXXXX").string();
+  GANTRY_ASSERT(::mkdtemp(parent_.data()) != nullptr);
+  GANTRY_ASSERT(::chmod(parent_.c_str(), 0755) == 0);
+  parent_ = fs::canonical(parent_).string();
+  root_ = parent_ + "/root";
+  const auto machine = sim::load_machine(name);
+  // The value's own complaint is the message when this fails.
+  const auto created =
+      sim::create(*machine, {.root = root_, .libraries = libraries(), .nodes = sim::Nodes::Table});
+  GANTRY_ASSERT(created->root == root_);
+}
+
+Machine::~Machine() {
+  std::error_code ignored;
+  fs::remove_all(parent_, ignored);
+}
+
+sys::Host Machine::host() const {
+  return *sys::Host::at(root_);
+}
+
+Machine& Machine::file(std::string_view inside, std::string_view content) {
+  const auto full = path(inside);
+  fs::create_directories(fs::path(full).parent_path());
+  fs::remove(full);
+  std::ofstream out(full, std::ios::binary | std::ios::trunc);
+  out.write(content.data(), static_cast<std::streamsize>(content.size()));
+  GANTRY_ASSERT(out.good());
+  return *this;
+}
+
+Machine& Machine::link(std::string_view inside, std::string_view target) {
+  const auto full = path(inside);
+  fs::create_directories(fs::path(full).parent_path());
+  fs::remove(full);
+  fs::create_symlink(target, full);
+  return *this;
+}
+
+Machine& Machine::remove(std::string_view inside) {
+  fs::remove_all(path(inside));
+  if (!inside.starts_with("/dev/")) return *this;
+  const auto table = *host().read("/dev.table");
+  std::string rest;
+  for (const auto line : lines(table)) {
+    if (!line.starts_with(std::string(inside) + " ")) rest += std::string(line) + "\n";
+  }
+  return file("/dev.table", rest);
+}
+
+Machine& Machine::node(std::string_view line) {
+  remove(line.substr(0, line.find(' ')));
+  return file("/dev.table", *host().read("/dev.table") + std::string(line) + "\n");
+}
+
+}  // namespace gantry::test
