@@ -37,8 +37,9 @@ Ordered form(const std::string& value) {
 Ordered form(const GpuUuid& value) {
   return form(value.text);
 }
+// 0000:00:00.0 is the host bridge wherever it exists; no GPU is there, so it stands for "unknown".
 Ordered form(const PciAddress& value) {
-  return value.sysfs();
+  return value == PciAddress{} ? Ordered() : Ordered(value.sysfs());
 }
 Ordered form(const ComputeCapability& value) {
   return fmt::format("{}.{}", value.major, value.minor);
@@ -173,6 +174,10 @@ const std::string* text_of(const At& at) {
 }
 
 void take(const At& at, PciAddress& value) {
+  if (at.in.is_null()) {
+    value = {};
+    return;
+  }
   const auto* text = text_of(at);
   if (text == nullptr) return;
   const auto address = PciAddress::parse(*text);

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's file names: what is a version, and what a name says.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gantry::driver {
+
+// "580.159.04", "384.98": two to four numbers, the first of three or four digits. Not "1", not the
+// "1.1" of libraries that are numbered by themselves.
+bool is_driver_version(std::string_view text);
+
+struct LibraryName {
+  std::string_view stem;     // "libcuda"
+  std::string_view version;  // "580.159.04", "1", "" for libcuda.so
+};
+// nullopt unless the name is lib*.so or lib*.so.VERSION.
+std::optional<LibraryName> parse_library_name(std::string_view name);
+
+// The version in the NVRM line of /proc/driver/nvidia/version; "" when there is none.
+std::string version_in_nvrm_line(std::string_view version_file);
+
+std::string_view directory_of(std::string_view path);  // "/" for "/x"
+std::string_view base_name(std::string_view path);
+bool is_below(std::string_view path, std::string_view directory);  // or the directory itself
+
+}  // namespace gantry::driver
