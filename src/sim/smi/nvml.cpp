@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/smi/nvml.hpp"
+
+#include "sim/smi/loader.h"
+
+namespace smi {
+
+bool load(Nvml& nvml) {
+  nvml.library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (nvml.library == nullptr) return false;
+  nvml.nvmlErrorString =
+      reinterpret_cast<decltype(nvml.nvmlErrorString)>(dlsym(nvml.library, "nvmlErrorString"));
+#define GANTRY_NVML(since, name, parameters) \
+  nvml.name = reinterpret_cast<decltype(nvml.name)>(dlsym(nvml.library, #name));
+#include "abi/nvml_functions.def"
+#undef GANTRY_NVML
+  nvml.field = reinterpret_cast<decltype(nvml.field)>(dlsym(nvml.library, "gantrySimField"));
+  return true;
+}
+
+}  // namespace smi
