@@ -127,9 +127,9 @@ DriverModule read_driver_module(const sys::Host& host) {
   return module;
 }
 
-KernelView read_kernel_view(const sys::Host& host, const PciScan& scan) {
+KernelView read_kernel_view(const sys::Host& host, DriverModule module, const PciScan& scan) {
   KernelView view;
-  view.module = read_driver_module(host);
+  view.module = std::move(module);
   if (!view.module.loaded) {
     view.notes.push_back(view.module.why_not);
     return view;

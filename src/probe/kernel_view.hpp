@@ -33,7 +33,7 @@ DriverModule read_driver_module(const sys::Host& host);
 
 // `scan` gives NUMA node, CPUs and ids of the GPUs found. Health is Unknown, or Lost where the
 // configuration space reads all ones.
-KernelView read_kernel_view(const sys::Host& host, const PciScan& scan);
+KernelView read_kernel_view(const sys::Host& host, DriverModule module, const PciScan& scan);
 
 // The parsers, for tests and fuzzing. All take any bytes.
 struct VersionFile {

@@ -39,7 +39,7 @@ void add_gpu(Tree& tree, const std::string& address, std::string_view informatio
 
 KernelView view_of(const sys::Host& host) {
   const auto scan = scan_pci(host);
-  return read_kernel_view(host, scan.ok() ? *scan : PciScan{});
+  return read_kernel_view(host, read_driver_module(host), scan.ok() ? *scan : PciScan{});
 }
 
 TEST(KernelView, ReadsTheRecordedH200) {

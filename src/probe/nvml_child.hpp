@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// NVML in a child process of its own.
+#pragma once
+
+#include "model/inventory.hpp"
+#include "probe/nvml_view.hpp"
+#include "sys/child.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace gantry::probe {
+
+class NvmlChild {
+ public:
+  // `library` as this process sees it.
+  NvmlChild(const std::string& library, const NvmlParts& parts, std::chrono::milliseconds deadline);
+
+  // read_nvml_view's value; driver.nvml_error says it when the child hung, crashed or answered
+  // nonsense.
+  model::Inventory join();
+
+ private:
+  std::chrono::milliseconds deadline_;
+  Result<sys::Child> child_;
+};
+
+}  // namespace gantry::probe

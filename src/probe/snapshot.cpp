@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/snapshot.hpp"
+
+#include "driver/files.hpp"
+#include "driver/root.hpp"
+#include "probe/kernel_view.hpp"
+#include "probe/merge.hpp"
+#include "probe/nvml_child.hpp"
+#include "probe/pci.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace gantry::probe {
+namespace {
+
+constexpr std::string_view kNvmlName = "libnvidia-ml.so.1";
+
+// The file to load, as this process sees it. Resolved first: a link that is absolute inside the
+// root would lead out of it.
+std::optional<std::string> nvml_library(const sys::Host& host, const driver::DriverRoot& root) {
+  const auto versioned = fmt::format("libnvidia-ml.so.{}", root.library_version);
+  for (const auto name : {kNvmlName, std::string_view(versioned)}) {
+    for (const auto& directory : root.directories) {
+      const auto path = host.resolve(fmt::format("{}/{}", directory.path, name));
+      if (path.ok()) return host.outside(*path);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<NvmlChild> start_nvml(const sys::Host& host, const driver::DriverRoot& root,
+                                    const SnapshotOptions& options) {
+  if (options.nvml == UseNvml::No) return std::nullopt;
+  const auto library = nvml_library(host, root);
+  if (!library) return std::nullopt;
+  return std::make_optional<NvmlChild>(*library, options.parts, options.deadline);
+}
+
+model::Inventory without_nvml(const SnapshotOptions& options) {
+  model::Inventory view;
+  view.driver.nvml_error = options.nvml == UseNvml::No
+                               ? "NVML was not asked"
+                               : fmt::format(
+                                     "{} was not found: install the driver's user space, or "
+                                     "name its place with --root",
+                                     kNvmlName);
+  return view;
+}
+
+void add_notes(std::vector<std::string>& notes, const std::vector<std::string>& more) {
+  notes.insert(notes.end(), more.begin(), more.end());
+}
+
+// libcuda and NVML loaded against another kernel module do not work: the commonest broken machine.
+void compare_versions(model::Inventory& inventory) {
+  const auto& driver = inventory.driver;
+  if (driver.version.empty() || driver.library_version.empty()) return;
+  if (driver.version == driver.library_version) return;
+  inventory.differences.push_back(
+      {"driver version: kernel module and libraries", driver.version, driver.library_version});
+}
+
+}  // namespace
+
+Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options) {
+  if (!host.exists("/proc") && !host.exists("/sys")) {
+    return Error(
+        Errc::NotFound,
+        fmt::format("{} has neither /proc nor /sys: not the root of a machine", host.root()));
+  }
+  // First what NVML needs, then NVML, then everything else while it works.
+  auto module = read_driver_module(host);
+  const auto root = driver::find_root(host, module.version);
+  auto child = start_nvml(host, root, options);
+
+  auto pci = scan_pci(host);
+  PciScan scan;
+  if (pci.ok()) {
+    scan = *std::move(pci);
+  } else {
+    scan.notes.push_back(pci.error().text());
+  }
+  const auto kernel = read_kernel_view(host, std::move(module), scan);
+  driver::DriverFiles files;
+  if (options.files == FindFiles::Yes) files = driver::find_files(host, root);
+  auto boot_id = host.read_value("/proc/sys/kernel/random/boot_id").value_or("");
+
+  auto inventory = merge(scan, kernel, child ? child->join() : without_nvml(options));
+  inventory.boot_id = std::move(boot_id);
+  auto nvml_version = std::move(inventory.driver.library_version);
+  driver::describe(root, inventory.driver);
+  if (inventory.driver.library_version.empty())
+    inventory.driver.library_version = std::move(nvml_version);
+  compare_versions(inventory);
+  inventory.files = std::move(files.files);
+  add_notes(inventory.notes, root.notes);
+  add_notes(inventory.notes, files.notes);
+  inventory.generation = generation_of(inventory);
+  return inventory;
+}
+
+}  // namespace gantry::probe

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one way to an inventory. NVML is asked in a child process with a deadline while /proc, /sys
+// and the driver's files are read here, so NVML that hangs, crashes or lies costs the deadline and
+// its own facts, never more.
+#pragma once
+
+#include "base/result.hpp"
+#include "model/inventory.hpp"
+#include "probe/nvml_view.hpp"
+#include "sys/host.hpp"
+
+#include <chrono>
+#include <string>
+
+namespace gantry::probe {
+
+enum class UseNvml : std::uint8_t { Yes, No };
+enum class FindFiles : std::uint8_t { Yes, No };
+
+struct SnapshotOptions {
+  std::chrono::milliseconds deadline{10'000};  // for everything NVML does
+  UseNvml nvml = UseNvml::Yes;
+  NvmlParts parts;
+  FindFiles files = FindFiles::Yes;  // No: neither driver files nor device nodes
+};
+
+// Fails with NotFound where the root has neither /proc nor /sys. Everything less is in the
+// inventory: driver.nvml_error, differences, notes, health. Call it from a process with one thread.
+Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options = {});
+
+// Changes with boot id, driver version, GPUs and MIG layout; nothing else.
+std::string generation_of(const model::Inventory& inventory);
+
+enum class Written : std::uint8_t { Replaced, Kept };
+
+// Replaces /run/gantry/inventory.json. An inventory without GPUs does not replace one with GPUs
+// (Kept), unless another driver demonstrably holds every GPU.
+Result<Written> write_inventory(const sys::Host& host, const model::Inventory& inventory);
+
+inline constexpr std::string_view kInventoryPath = "/run/gantry/inventory.json";
+
+}  // namespace gantry::probe
