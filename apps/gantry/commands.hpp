@@ -10,6 +10,7 @@ void add_completion(CLI::App& app, Context& context, Action& chosen);
 void add_info(CLI::App& app, Context& context, Action& chosen);
 void add_list(CLI::App& app, Context& context, Action& chosen);
 void add_man_page(CLI::App& app, Context& context, Action& chosen);
+void add_sim(CLI::App& app, Context& context, Action& chosen);
 void add_topo(CLI::App& app, Context& context, Action& chosen);
 
 }  // namespace gantry::cli

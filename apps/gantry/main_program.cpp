@@ -16,6 +16,7 @@ namespace {
 void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_completion(app, context, chosen);
   add_man_page(app, context, chosen);
+  add_sim(app, context, chosen);
 }
 
 // CLI11 wraps what --help and --version print in an exception, too.
@@ -25,10 +26,12 @@ int report(const CLI::App& app, const CLI::ParseError& stop, Context& context) {
     // Help of the deepest command that was named, not of the program.
     const CLI::App* deepest = &app;
     while (!deepest->get_subcommands().empty()) deepest = deepest->get_subcommands().front();
-    fmt::print(context.out, "{}",
-               deepest->help(deepest == &app
-                                 ? ""
-                                 : deepest->get_parent()->get_name() + " " + deepest->get_name()));
+    std::string before;  // "gantry sim" for create, so that usage shows the whole command
+    for (const CLI::App* parent = deepest->get_parent(); parent != nullptr;
+         parent = parent->get_parent()) {
+      before = parent->get_name() + (before.empty() ? "" : " ") + before;
+    }
+    fmt::print(context.out, "{}", deepest->help(before));
     return kOk;
   }
   if (dynamic_cast<const CLI::CallForVersion*>(&stop) != nullptr) {
