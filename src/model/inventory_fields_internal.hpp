@@ -26,6 +26,13 @@ template <class T>
 struct Letter {  // "C"
   T& value;
 };
+// clang 14, which builds the fuzz targets, does not deduce these for aggregates.
+template <class T>
+Hex(T&, int) -> Hex<T>;
+template <class T>
+Octal(T&) -> Octal<T>;
+template <class T>
+Letter(T&) -> Letter<T>;
 
 template <class A, Like<DeviceNode> T>
 void describe(A& a, T& v) {
