@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small allocations share the granules that the card gives out, in units of 512 bytes.
+#pragma once
+
+#include "sim/cuda/memory.hpp"
+
+namespace gantry::sim::cuda {
+
+constexpr uint64_t kSmall = 1ULL << 20U;  // below this an allocation is small
+constexpr uint64_t kUnit = 512;
+
+CUresult allocate_small(Context& context, uint64_t bytes, Block*& block);
+// Gives the units back, and the granule with its last one. The caller removes the block.
+void release_small(Block& block);
+
+}  // namespace gantry::sim::cuda

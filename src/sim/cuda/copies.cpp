@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entry points that copy one run of bytes, or fill.
+#include "sim/cuda/context.hpp"
+#include "sim/cuda/entries.hpp"
+#include "sim/cuda/transfer.hpp"
+
+#include <string.h>
+
+namespace gantry::sim::cuda {
+namespace {
+
+CUresult copy_in(Stream& stream, Side to, Side from, uint64_t bytes) {
+  if (!valid(to, bytes) || !valid(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0) return CUDA_SUCCESS;
+  move(to, from, bytes);
+  enqueue(stream, copy_ns(*stream.context->device, path_between(to, from), bytes));
+  return CUDA_SUCCESS;
+}
+
+CUresult copy_async(Side to, Side from, uint64_t bytes, CUstream handle) {
+  Stream* stream = nullptr;
+  if (const CUresult result = working_stream(handle, stream); result != CUDA_SUCCESS) return result;
+  return copy_in(*stream, to, from, bytes);
+}
+
+CUresult copy(Side to, Side from, uint64_t bytes) {
+  Stream* stream = nullptr;
+  if (const CUresult result = working_stream(nullptr, stream); result != CUDA_SUCCESS)
+    return result;
+  const CUresult result = copy_in(*stream, to, from, bytes);
+  if (result == CUDA_SUCCESS) wait_until(stream->ready_ns);
+  return result;
+}
+
+template <class T>
+void fill_row(uint64_t address, T value, uint64_t count) {
+  const uint64_t bytes = count * sizeof(T);
+  for (uint64_t done = 0; done < bytes;) {
+    char* data = nullptr;
+    const uint64_t length = piece_at(address + done, bytes - done, data);
+    if (length == 0) return;
+    for (uint64_t at = 0; at + sizeof(T) <= length; at += sizeof(T))
+      memcpy(data + at, &value, sizeof(T));
+    done += length;
+  }
+}
+
+template <class T>
+CUresult fill(uint64_t address, uint64_t pitch, T value, uint64_t width, uint64_t height,
+              CUstream handle) {
+  Stream* stream = nullptr;
+  if (const CUresult result = working_stream(handle, stream); result != CUDA_SUCCESS) return result;
+  if (width == 0 || height == 0) return CUDA_SUCCESS;
+  if (width > (1ULL << 50U) || height > (1ULL << 50U) || address % sizeof(T) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t row = width * sizeof(T);
+  uint64_t span = row;
+  if (height > 1) {
+    if (pitch < row || pitch % sizeof(T) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(pitch, height - 1, &span) ||
+        __builtin_add_overflow(span, row, &span))
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!reachable(address, span)) return CUDA_ERROR_INVALID_VALUE;
+  for (uint64_t line = 0; line < height; ++line) fill_row(address + line * pitch, value, width);
+  enqueue(*stream, copy_ns(*stream->context->device, Path::OnDevice, row * height));
+  return CUDA_SUCCESS;
+}
+
+Side unified_side(uint64_t address) {
+  return host_side(reinterpret_cast<const void*>(address));
+}
+
+}  // namespace
+
+namespace entry {
+
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
+  return copy(unified_side(dst), unified_side(src), bytes);
+}
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return copy_async(unified_side(dst), unified_side(src), bytes, stream);
+}
+
+CUresult cuMemcpyPeer(CUdeviceptr dst_device, CUcontext dst_context, CUdeviceptr src_device,
+                      CUcontext src_context, size_t bytes) {
+  if (find<Context>(dst_context) == nullptr || find<Context>(src_context) == nullptr)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  return copy(device_side(dst_device), device_side(src_device), bytes);
+}
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst_device, CUcontext dst_context, CUdeviceptr src_device,
+                           CUcontext src_context, size_t bytes, CUstream stream) {
+  if (find<Context>(dst_context) == nullptr || find<Context>(src_context) == nullptr)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  return copy_async(device_side(dst_device), device_side(src_device), bytes, stream);
+}
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst_device, const void* src_host, size_t bytes) {
+  return copy(device_side(dst_device), host_side(src_host), bytes);
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst_device, const void* src_host, size_t bytes,
+                              CUstream stream) {
+  return copy_async(device_side(dst_device), host_side(src_host), bytes, stream);
+}
+CUresult cuMemcpyDtoH_v2(void* dst_host, CUdeviceptr src_device, size_t bytes) {
+  return copy(host_side(dst_host), device_side(src_device), bytes);
+}
+CUresult cuMemcpyDtoHAsync_v2(void* dst_host, CUdeviceptr src_device, size_t bytes,
+                              CUstream stream) {
+  return copy_async(host_side(dst_host), device_side(src_device), bytes, stream);
+}
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst_device, CUdeviceptr src_device, size_t bytes) {
+  return copy_async(device_side(dst_device), device_side(src_device), bytes, nullptr);
+}
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst_device, CUdeviceptr src_device, size_t bytes,
+                              CUstream stream) {
+  return copy_async(device_side(dst_device), device_side(src_device), bytes, stream);
+}
+
+CUresult cuMemsetD8_v2(CUdeviceptr dst_device, unsigned char byte, size_t n) {
+  return fill(dst_device, 0, byte, n, 1, nullptr);
+}
+CUresult cuMemsetD16_v2(CUdeviceptr dst_device, unsigned short half, size_t n) {
+  return fill(dst_device, 0, half, n, 1, nullptr);
+}
+CUresult cuMemsetD32_v2(CUdeviceptr dst_device, unsigned int word, size_t n) {
+  return fill(dst_device, 0, word, n, 1, nullptr);
+}
+CUresult cuMemsetD8Async(CUdeviceptr dst_device, unsigned char byte, size_t n, CUstream stream) {
+  return fill(dst_device, 0, byte, n, 1, stream);
+}
+CUresult cuMemsetD16Async(CUdeviceptr dst_device, unsigned short half, size_t n, CUstream stream) {
+  return fill(dst_device, 0, half, n, 1, stream);
+}
+CUresult cuMemsetD32Async(CUdeviceptr dst_device, unsigned int word, size_t n, CUstream stream) {
+  return fill(dst_device, 0, word, n, 1, stream);
+}
+CUresult cuMemsetD2D8_v2(CUdeviceptr dst_device, size_t dst_pitch, unsigned char byte, size_t width,
+                         size_t height) {
+  return fill(dst_device, dst_pitch, byte, width, height, nullptr);
+}
+CUresult cuMemsetD2D16_v2(CUdeviceptr dst_device, size_t dst_pitch, unsigned short half,
+                          size_t width, size_t height) {
+  return fill(dst_device, dst_pitch, half, width, height, nullptr);
+}
+CUresult cuMemsetD2D32_v2(CUdeviceptr dst_device, size_t dst_pitch, unsigned int word, size_t width,
+                          size_t height) {
+  return fill(dst_device, dst_pitch, word, width, height, nullptr);
+}
+CUresult cuMemsetD2D8Async(CUdeviceptr dst_device, size_t dst_pitch, unsigned char byte,
+                           size_t width, size_t height, CUstream stream) {
+  return fill(dst_device, dst_pitch, byte, width, height, stream);
+}
+CUresult cuMemsetD2D16Async(CUdeviceptr dst_device, size_t dst_pitch, unsigned short half,
+                            size_t width, size_t height, CUstream stream) {
+  return fill(dst_device, dst_pitch, half, width, height, stream);
+}
+CUresult cuMemsetD2D32Async(CUdeviceptr dst_device, size_t dst_pitch, unsigned int word,
+                            size_t width, size_t height, CUstream stream) {
+  return fill(dst_device, dst_pitch, word, width, height, stream);
+}
+
+}  // namespace entry
+}  // namespace gantry::sim::cuda

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of two and three dimensions: rows between host memory, device memory and arrays.
+#include "sim/cuda/context.hpp"
+#include "sim/cuda/entries.hpp"
+#include "sim/cuda/transfer.hpp"
+
+namespace gantry::sim::cuda {
+namespace {
+
+// One end of a copy, with where the first byte is and how far rows and slices are apart.
+struct End {
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  CUarray array;
+  uint64_t x, y, z, pitch, height;
+};
+
+// The first byte and the strides; false for what cannot be.
+struct Place {
+  Side first;
+  uint64_t row, slice;
+};
+
+bool place_of(const End& end, uint64_t width, uint64_t rows, Place& place) {
+  uint64_t base = 0;
+  place.row = end.pitch == 0 ? width + end.x : end.pitch;
+  uint64_t height = end.height == 0 ? rows + end.y : end.height;
+  place.first.device = true;
+  switch (end.type) {
+    case CU_MEMORYTYPE_HOST:
+      base = reinterpret_cast<uint64_t>(end.host);
+      place.first.device = block_at(base) != nullptr;
+      break;
+    case CU_MEMORYTYPE_DEVICE: base = end.device; break;
+    case CU_MEMORYTYPE_UNIFIED:
+      base = end.device;
+      place.first.device = block_at(base) != nullptr;
+      break;
+    case CU_MEMORYTYPE_ARRAY: {
+      const Array* array = find<Array>(end.array);
+      if (array == nullptr) return false;
+      base = reinterpret_cast<uint64_t>(array->data);
+      place.row = array->row;
+      height = array->shape.Height == 0 ? 1 : array->shape.Height;
+      const uint64_t depth = array->shape.Depth == 0 ? 1 : array->shape.Depth;
+      if (end.x + width > array->row || end.y + rows > height || end.z >= depth) return false;
+      place.first.device = false;
+      break;
+    }
+    default: return false;
+  }
+  constexpr uint64_t kMost = 1ULL << 40U;
+  if (width > kMost || end.x > kMost || end.y > kMost || end.z > kMost || place.row > kMost ||
+      height > kMost || width > place.row)
+    return false;
+  place.slice = place.row * height;
+  place.first.address = base + end.z * place.slice + end.y * place.row + end.x;
+  return true;
+}
+
+CUresult copy_box(const End& from, const End& to, uint64_t width, uint64_t height, uint64_t depth,
+                  CUstream handle, bool wait) {
+  Stream* stream = nullptr;
+  if (const CUresult result = working_stream(handle, stream); result != CUDA_SUCCESS) return result;
+  if (width == 0 || height == 0 || depth == 0) return CUDA_SUCCESS;
+  if (height > (1ULL << 32U) || depth > (1ULL << 32U)) return CUDA_ERROR_INVALID_VALUE;
+  Place source{};
+  Place target{};
+  if (!place_of(from, width, height, source) || !place_of(to, width, height, target))
+    return CUDA_ERROR_INVALID_VALUE;
+  for (uint64_t z = 0; z < depth; ++z) {
+    for (uint64_t y = 0; y < height; ++y) {
+      const Side in = {source.first.address + z * source.slice + y * source.row,
+                       source.first.device};
+      const Side out = {target.first.address + z * target.slice + y * target.row,
+                        target.first.device};
+      if (!valid(in, width) || !valid(out, width)) return CUDA_ERROR_INVALID_VALUE;
+      move(out, in, width);
+    }
+  }
+  const Device& device = *stream->context->device;
+  enqueue(*stream,
+          copy_ns(device, path_between(target.first, source.first), width * height * depth));
+  if (wait) wait_until(stream->ready_ns);
+  return CUDA_SUCCESS;
+}
+
+CUresult copy_2d(const CUDA_MEMCPY2D* copy, CUstream handle, bool wait) {
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const End from = {copy->srcMemoryType,
+                    copy->srcHost,
+                    copy->srcDevice,
+                    copy->srcArray,
+                    copy->srcXInBytes,
+                    copy->srcY,
+                    0,
+                    copy->srcPitch,
+                    0};
+  const End to = {copy->dstMemoryType,
+                  copy->dstHost,
+                  copy->dstDevice,
+                  copy->dstArray,
+                  copy->dstXInBytes,
+                  copy->dstY,
+                  0,
+                  copy->dstPitch,
+                  0};
+  return copy_box(from, to, copy->WidthInBytes, copy->Height, 1, handle, wait);
+}
+
+CUresult copy_3d(const CUDA_MEMCPY3D* copy, CUstream handle, bool wait) {
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const End from = {copy->srcMemoryType, copy->srcHost,     copy->srcDevice,
+                    copy->srcArray,      copy->srcXInBytes, copy->srcY,
+                    copy->srcZ,          copy->srcPitch,    copy->srcHeight};
+  const End to = {copy->dstMemoryType, copy->dstHost,     copy->dstDevice,
+                  copy->dstArray,      copy->dstXInBytes, copy->dstY,
+                  copy->dstZ,          copy->dstPitch,    copy->dstHeight};
+  return copy_box(from, to, copy->WidthInBytes, copy->Height, copy->Depth, handle, wait);
+}
+
+}  // namespace
+
+namespace entry {
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {
+  return copy_2d(copy, nullptr, true);
+}
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) {
+  return copy_2d(copy, nullptr, true);
+}
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
+  return copy_2d(copy, stream, false);
+}
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) {
+  return copy_3d(copy, nullptr, true);
+}
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
+  return copy_3d(copy, stream, false);
+}
+
+}  // namespace entry
+}  // namespace gantry::sim::cuda

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entry points that launch kernels.
+#include "sim/cuda/attributes.hpp"
+#include "sim/cuda/clock.hpp"
+#include "sim/cuda/context.hpp"
+#include "sim/cuda/entries.hpp"
+#include "sim/cuda/kernels.hpp"
+
+namespace gantry::sim::cuda {
+namespace {
+
+struct Shape {
+  unsigned grid[3];
+  unsigned block[3];
+  unsigned shared_bytes;
+};
+
+bool fits(const Shape& shape, const Function& function) {
+  constexpr unsigned kMostBlocks[3] = {2147483647U, 65535U, 65535U};
+  constexpr unsigned kMostThreads[3] = {1024U, 1024U, 64U};
+  uint64_t threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (shape.grid[i] == 0 || shape.grid[i] > kMostBlocks[i]) return false;
+    if (shape.block[i] == 0 || shape.block[i] > kMostThreads[i]) return false;
+    threads *= shape.block[i];
+  }
+  return threads <= 1024 && shape.shared_bytes <= static_cast<unsigned>(function.dynamic_shared);
+}
+
+// The list behind `extra`: pairs of a marker and a value.
+bool read_extra(void** extra, Launch& launch) {
+  for (int i = 0; i < 8; i += 2) {
+    if (extra[i] == CU_LAUNCH_PARAM_END) return launch.packed != nullptr;
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      launch.packed = static_cast<const char*>(extra[i + 1]);
+    } else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      launch.packed_size = *static_cast<const size_t*>(extra[i + 1]);
+    } else {
+      return false;
+    }
+  }
+  return false;
+}
+
+CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters,
+                void** extra) {
+  Stream* stream = nullptr;
+  if (const CUresult result = working_stream(stream_handle, stream); result != CUDA_SUCCESS)
+    return result;
+  const Function* function = find<Function>(handle);
+  if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (function->context != nullptr && function->context != stream->context)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (!fits(shape, *function) || (parameters != nullptr && extra != nullptr))
+    return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t blocks = static_cast<uint64_t>(shape.grid[0]) * shape.grid[1] * shape.grid[2];
+  const uint64_t threads = static_cast<uint64_t>(shape.block[0]) * shape.block[1] * shape.block[2];
+  Launch work = {function->name, blocks * threads, parameters, nullptr, 0};
+  if (extra != nullptr && !read_extra(extra, work)) return CUDA_ERROR_INVALID_VALUE;
+  bool broken = false;
+  const CUresult fault = run_kernel(work, broken);
+  if (broken) return CUDA_ERROR_INVALID_VALUE;
+  // The launch itself went well; the fault is seen by whoever waits for it.
+  if (fault != CUDA_SUCCESS) raise_fault(fault);
+  enqueue(*stream, kernel_ns(*stream->context->device, {blocks, threads}));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+namespace entry {
+
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_dim_x, unsigned int grid_dim_y,
+                        unsigned int grid_dim_z, unsigned int block_dim_x, unsigned int block_dim_y,
+                        unsigned int block_dim_z, unsigned int shared_mem_bytes, CUstream stream,
+                        void** kernel_params, void** extra) {
+  const Shape shape = {{grid_dim_x, grid_dim_y, grid_dim_z},
+                       {block_dim_x, block_dim_y, block_dim_z},
+                       shared_mem_bytes};
+  return launch(function, shape, stream, kernel_params, extra);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** kernel_params,
+                          void** extra) {
+  if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr))
+    return CUDA_ERROR_INVALID_VALUE;
+  const Shape shape = {{config->gridDimX, config->gridDimY, config->gridDimZ},
+                       {config->blockDimX, config->blockDimY, config->blockDimZ},
+                       config->sharedMemBytes};
+  return launch(function, shape, config->hStream, kernel_params, extra);
+}
+
+// All blocks of a cooperative launch run at once, so they must all fit.
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_dim_x,
+                                   unsigned int grid_dim_y, unsigned int grid_dim_z,
+                                   unsigned int block_dim_x, unsigned int block_dim_y,
+                                   unsigned int block_dim_z, unsigned int shared_mem_bytes,
+                                   CUstream stream, void** kernel_params) {
+  const Context* context = current();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const Shape shape = {{grid_dim_x, grid_dim_y, grid_dim_z},
+                       {block_dim_x, block_dim_y, block_dim_z},
+                       shared_mem_bytes};
+  int fit = 0;
+  const uint64_t threads = static_cast<uint64_t>(block_dim_x) * block_dim_y * block_dim_z;
+  if (threads == 0 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult result = entry::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+      &fit, function, static_cast<int>(threads), shared_mem_bytes);
+  if (result != CUDA_SUCCESS) return result;
+  const uint64_t blocks = static_cast<uint64_t>(grid_dim_x) * grid_dim_y * grid_dim_z;
+  if (blocks > static_cast<uint64_t>(fit) * context->device->multiprocessors)
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  return launch(function, shape, stream, kernel_params, nullptr);
+}
+
+}  // namespace entry
+}  // namespace gantry::sim::cuda
