@@ -76,7 +76,7 @@ TEST_P(EveryMachine, IsReadFromTheKernelAsItWasDescribed) {
   const auto described = sim::load_machine(GetParam());
   ASSERT_TRUE(described.ok());
   const test::Machine machine(GetParam());
-  const auto inventory = snapshot(machine.host(), {.nvml = UseNvml::No, .files = FindFiles::No});
+  const auto inventory = snapshot(machine.host(), {.nvml = UseNvml::Skip, .files = FindFiles::No});
   ASSERT_TRUE(inventory.ok()) << inventory.error().text();
   EXPECT_EQ(inventory->driver.version, described->driver.module_version);
   const auto expected = driven(*described);

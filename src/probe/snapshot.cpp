@@ -2,6 +2,7 @@
 #include "probe/snapshot.hpp"
 
 #include "driver/files.hpp"
+#include "driver/nodes.hpp"
 #include "driver/root.hpp"
 #include "probe/kernel_view.hpp"
 #include "probe/merge.hpp"
@@ -10,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 namespace gantry::probe {
@@ -32,7 +34,7 @@ std::optional<std::string> nvml_library(const sys::Host& host, const driver::Dri
 
 std::optional<NvmlChild> start_nvml(const sys::Host& host, const driver::DriverRoot& root,
                                     const SnapshotOptions& options) {
-  if (options.nvml == UseNvml::No) return std::nullopt;
+  if (options.nvml == UseNvml::Skip) return std::nullopt;
   const auto library = nvml_library(host, root);
   if (!library) return std::nullopt;
   return std::make_optional<NvmlChild>(*library, options.parts, options.deadline);
@@ -40,7 +42,7 @@ std::optional<NvmlChild> start_nvml(const sys::Host& host, const driver::DriverR
 
 model::Inventory without_nvml(const SnapshotOptions& options) {
   model::Inventory view;
-  view.driver.nvml_error = options.nvml == UseNvml::No
+  view.driver.nvml_error = options.nvml == UseNvml::Skip
                                ? "NVML was not asked"
                                : fmt::format(
                                      "{} was not found: install the driver's user space, or "
@@ -51,6 +53,36 @@ model::Inventory without_nvml(const SnapshotOptions& options) {
 
 void add_notes(std::vector<std::string>& notes, const std::vector<std::string>& more) {
   notes.insert(notes.end(), more.begin(), more.end());
+}
+
+driver::DeviceNodes find_nodes(const sys::Host& host, const std::vector<model::Gpu>& gpus) {
+  std::vector<std::uint32_t> minors;
+  for (const auto& gpu : gpus) {
+    if (gpu.minor) minors.push_back(*gpu.minor);
+  }
+  return driver::find_nodes(host, minors);
+}
+
+// A MIG instance is reached through the nodes of two capabilities. NVML does not know them; the
+// kernel lists them by the GPU's minor.
+void add_capability_nodes(const sys::Host& host, model::Inventory& inventory) {
+  const auto has_instances = [](const auto& gpu) { return !gpu.mig.instances.empty(); };
+  if (std::none_of(inventory.gpus.begin(), inventory.gpus.end(), has_instances)) return;
+  const auto minors = driver::read_mig_minors(host);
+  if (!minors.ok()) return inventory.notes.push_back(minors.error().text());
+  for (auto& gpu : inventory.gpus) {
+    if (!gpu.minor) continue;
+    for (auto& mig : gpu.mig.instances) {
+      const auto gi = static_cast<std::uint32_t>(mig.gpu_instance);
+      const auto ci = static_cast<std::uint32_t>(mig.compute_instance);
+      if (const auto minor = minors->gpu_instance(*gpu.minor, gi)) {
+        mig.gpu_instance_node = driver::capability_node(*minor);
+      }
+      if (const auto minor = minors->compute_instance(*gpu.minor, gi, ci)) {
+        mig.compute_instance_node = driver::capability_node(*minor);
+      }
+    }
+  }
 }
 
 // libcuda and NVML loaded against another kernel module do not work: the commonest broken machine.
@@ -84,7 +116,11 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
   }
   const auto kernel = read_kernel_view(host, std::move(module), scan);
   driver::DriverFiles files;
-  if (options.files == FindFiles::Yes) files = driver::find_files(host, root);
+  driver::DeviceNodes nodes;
+  if (options.files == FindFiles::Yes) {
+    files = driver::find_files(host, root);
+    nodes = find_nodes(host, kernel.gpus);
+  }
   auto boot_id = host.read_value("/proc/sys/kernel/random/boot_id").value_or("");
 
   auto inventory = merge(scan, kernel, child ? child->join() : without_nvml(options));
@@ -94,7 +130,11 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
   if (inventory.driver.library_version.empty())
     inventory.driver.library_version = std::move(nvml_version);
   compare_versions(inventory);
+  add_capability_nodes(host, inventory);
   inventory.files = std::move(files.files);
+  inventory.nodes = std::move(nodes.nodes);
+  for (const auto& problem : nodes.problems) inventory.notes.push_back(problem.text);
+  add_notes(inventory.notes, nodes.notes);
   add_notes(inventory.notes, root.notes);
   add_notes(inventory.notes, files.notes);
   inventory.generation = generation_of(inventory);

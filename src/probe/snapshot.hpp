@@ -14,12 +14,12 @@
 
 namespace gantry::probe {
 
-enum class UseNvml : std::uint8_t { Yes, No };
+enum class UseNvml : std::uint8_t { Use, Skip };
 enum class FindFiles : std::uint8_t { Yes, No };
 
 struct SnapshotOptions {
   std::chrono::milliseconds deadline{10'000};  // for everything NVML does
-  UseNvml nvml = UseNvml::Yes;
+  UseNvml nvml = UseNvml::Use;
   NvmlParts parts;
   FindFiles files = FindFiles::Yes;  // No: neither driver files nor device nodes
 };

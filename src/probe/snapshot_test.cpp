@@ -30,7 +30,7 @@ model::Inventory with_gpu() {
 
 TEST(Snapshot, ReadsTheRecordedH200WithoutNvml) {
   const auto host = sys::Host::at(GANTRY_SOURCE_DIR "/tests/golden/h200");
-  const auto inventory = snapshot(*host, {.nvml = UseNvml::No});
+  const auto inventory = snapshot(*host, {.nvml = UseNvml::Skip});
   ASSERT_TRUE(inventory.ok()) << inventory.error().text();
   ASSERT_THAT(inventory->gpus, SizeIs(1));
   EXPECT_EQ(inventory->gpus[0].uuid.text, "GPU-11111111-2222-3333-4444-555555555555");
@@ -38,6 +38,8 @@ TEST(Snapshot, ReadsTheRecordedH200WithoutNvml) {
   EXPECT_EQ(inventory->driver.nvml_error, "NVML was not asked");
   EXPECT_EQ(inventory->boot_id, "11111111-2222-3333-4444-666666666666");
   EXPECT_THAT(inventory->functions, SizeIs(1));
+  ASSERT_THAT(inventory->nodes, SizeIs(6));
+  EXPECT_EQ(inventory->nodes[0].path, "/dev/nvidiactl");
   EXPECT_THAT(inventory->differences, IsEmpty());
   EXPECT_EQ(inventory->links,
             (std::vector<std::vector<model::Link>>{{{.pcie = model::PciePath::Self}}}));
