@@ -28,6 +28,16 @@ GANTRY_EXPORT const char* nvmlErrorString(nvmlReturn_t result) {
     case NVML_ERROR_IN_USE: return "In use by another client";
     case NVML_ERROR_MEMORY: return "Insufficient Memory";
     case NVML_ERROR_NO_DATA: return "No data";
+    case NVML_ERROR_VGPU_ECC_NOT_SUPPORTED: return "vGPU ECC not supported";
+    case NVML_ERROR_INSUFFICIENT_RESOURCES: return "Insufficient Resources";
+    case NVML_ERROR_FREQ_NOT_SUPPORTED: return "Invalid Frequency";
+    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH: return "Argument version mismatch";
+    case NVML_ERROR_DEPRECATED: return "Requested functionality has been deprecated";
+    case NVML_ERROR_NOT_READY: return "System is not in ready state";
+    case NVML_ERROR_GPU_NOT_FOUND: return "No supported GPUs were found";
+    case NVML_ERROR_INVALID_STATE:
+      return "Resource not in correct state to perform requested operation";
+    case NVML_ERROR_RESET_TYPE_NOT_SUPPORTED: return "Reset type is not supported for given device";
     default: return "Unknown Error";
   }
 }

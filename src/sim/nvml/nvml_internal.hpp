@@ -68,6 +68,16 @@ nvmlDevice_t gpu_handle(uint32_t gpu);
 nvmlDevice_t mig_handle(uint32_t gpu, uint32_t gi_id, uint32_t ci_id);
 nvmlReturn_t open_gpu(uint32_t gpu, nvmlDevice_t* device);
 
+unsigned long long ecc_errors(const gantry_sim_gpu_state& now, nvmlMemoryErrorType_t error,
+                              nvmlEccCounterType_t counter);
+// Millijoules since the machine started; false where the card does not count them.
+bool energy_of(const Target& target, unsigned long long& millijoules);
+nvmlReturn_t clear_ecc(uint32_t gpu, nvmlEccCounterType_t counter);
+uint32_t nvlink_version(const gantry_sim_gpu& card);
+uint32_t nvlink_mbps(const gantry_sim_gpu& card);  // one link, one direction
+bool nvlink_active(const gantry_sim_gpu& card, uint32_t link);
+void drop_event_sets();
+void fill_pci(const gantry_sim_gpu& card, nvmlPciInfo_t& pci);
 nvmlReturn_t copy_text(const char* text, char* out, unsigned int length);
 
 }  // namespace gantry::sim::nvml

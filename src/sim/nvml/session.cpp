@@ -114,6 +114,6 @@ GANTRY_EXPORT nvmlReturn_t nvmlShutdown(void) {
   }
   const gantry::sim::Guard guard(lock);
   if (current.users <= 0) return NVML_ERROR_UNINITIALIZED;
-  __atomic_sub_fetch(&current.users, 1, __ATOMIC_RELEASE);
+  if (__atomic_sub_fetch(&current.users, 1, __ATOMIC_RELEASE) == 0) drop_event_sets();
   return NVML_SUCCESS;
 }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes made through NVML itself. They are written as `gantry sim inject` writes them, into the
+// image of every library of the driver; who may not write these files has no permission.
+
+#include "sim/nvml/state_change_internal.hpp"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace gantry::sim::nvml {
+namespace {
+
+class File {
+ public:
+  explicit File(const char* path) : fd_(open(path, O_RDWR | O_CLOEXEC)) {
+    const off_t size = fd_ < 0 ? -1 : lseek(fd_, 0, SEEK_END);
+    gantry_sim_footer footer{};
+    const auto tail = static_cast<off_t>(sizeof footer);
+    if (size < tail || pread(fd_, &footer, sizeof footer, size - tail) != tail ||
+        footer.magic != GANTRY_SIM_FOOTER_MAGIC ||
+        footer.image_offset > static_cast<uint64_t>(size)) {
+      return;
+    }
+    state_ = static_cast<off_t>(footer.image_offset + offsetof(struct gantry_sim_image, state));
+    sound_ = true;
+  }
+  ~File() {
+    if (fd_ >= 0) close(fd_);  // and with it the lock
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  bool sound() const { return sound_; }
+  bool lock() const { return flock(fd_, LOCK_EX) == 0; }
+  bool write(size_t offset, const void* from, size_t size) const {
+    return pwrite(fd_, from, size, state_ + static_cast<off_t>(offset)) ==
+           static_cast<ssize_t>(size);
+  }
+
+ private:
+  int fd_;
+  off_t state_ = 0;
+  bool sound_ = false;
+};
+
+// Odd while the rest is being written: readers wait for the even number.
+bool write_all(const File& file, uint32_t sequence, uint32_t gpu, const gantry_sim_gpu_state& value,
+               const gantry_sim_event* event) {
+  const uint32_t busy = sequence | 1U;
+  const uint32_t done = busy + 1;
+  bool good =
+      file.write(offsetof(gantry_sim_state, sequence), &busy, sizeof busy) &&
+      file.write(offsetof(gantry_sim_state, gpu) + gpu * sizeof value, &value, sizeof value);
+  if (event != nullptr) {
+    const size_t slot = event->sequence % GANTRY_SIM_MAX_EVENTS;
+    good = good &&
+           file.write(offsetof(gantry_sim_state, event) + slot * sizeof *event, event,
+                      sizeof *event) &&
+           file.write(offsetof(gantry_sim_state, event_sequence), &event->sequence,
+                      sizeof event->sequence);
+  }
+  return file.write(offsetof(gantry_sim_state, sequence), &done, sizeof done) && good;
+}
+
+void libcuda_beside(const char* own, char* out, size_t size) {
+  const char* slash = strrchr(own, '/');
+  const auto directory = slash == nullptr ? 0 : static_cast<int>(slash - own);
+  snprintf(out, size, "%.*s/libcuda.so.%s", directory, own, machine().driver_version);
+}
+
+}  // namespace
+
+nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument) {
+  const File own(gantry_sim_own_file());
+  if (!own.sound() || !own.lock()) return NVML_ERROR_NO_PERMISSION;
+  gantry_sim_gpu_state value;
+  gantry_sim_read_gpu_state(gpu, &value);
+  gantry_sim_event event{};
+  event.gpu = gpu;
+  event.type = 3;  // MIG configuration
+  event.gi_id = event.ci_id = -1;
+  bool announce = false;
+  if (const auto result = mutate(value, announce, argument); result != NVML_SUCCESS) return result;
+  read_state(state(), &state().event_sequence, &event.sequence, sizeof event.sequence);
+  ++event.sequence;
+  const uint32_t sequence = __atomic_load_n(&state().sequence, __ATOMIC_ACQUIRE);
+  const auto* news = announce ? &event : nullptr;
+  if (!write_all(own, sequence, gpu, value, news)) return NVML_ERROR_UNKNOWN;
+  char path[PATH_MAX];
+  libcuda_beside(gantry_sim_own_file(), path, sizeof path);
+  if (const File cuda(path); cuda.sound()) write_all(cuda, sequence, gpu, value, news);
+  syscall(SYS_futex, &state().sequence, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t clear_ecc(uint32_t gpu, nvmlEccCounterType_t counter) {
+  const auto clear = [](gantry_sim_gpu_state& value, bool&, void* which) {
+    if (*static_cast<nvmlEccCounterType_t*>(which) == NVML_VOLATILE_ECC) {
+      value.ecc_corrected_volatile = value.ecc_uncorrected_volatile = 0;
+    } else {
+      value.ecc_corrected_aggregate = value.ecc_uncorrected_aggregate = 0;
+    }
+    return NVML_SUCCESS;
+  };
+  return change_gpu(gpu, clear, &counter);
+}
+
+}  // namespace gantry::sim::nvml

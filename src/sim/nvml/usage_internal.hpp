@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory held by processes, as the simulated libcuda accounts it.
+#pragma once
+
+#include "sim/nvml/nvml_internal.hpp"
+#include "sim/usage.h"
+
+namespace gantry::sim::nvml {
+
+// Everybody's use of one GPU or MIG device. Small numbers stay on the stack.
+class Uses {
+ public:
+  explicit Uses(const Target& target);
+  ~Uses();
+  Uses(const Uses&) = delete;
+  Uses& operator=(const Uses&) = delete;
+
+  size_t size() const { return size_; }
+  const gantry_sim_use* begin() const { return rows_; }
+  const gantry_sim_use* end() const { return rows_ + size_; }
+  uint64_t bytes() const;
+
+ private:
+  gantry_sim_use few_[64];
+  gantry_sim_use* rows_ = few_;
+  size_t size_ = 0;
+};
+
+}  // namespace gantry::sim::nvml
