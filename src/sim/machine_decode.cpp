@@ -99,6 +99,16 @@ void decode_lists(YamlFields& f, Machine& m) {
   }
 }
 
+// A BAR without an address gets one: a terabyte for each bus, the small ones behind the large.
+void place_bars(PciFunction& p) {
+  for (std::size_t i = 0; i < p.bars.size(); ++i) {
+    Bar& bar = p.bars[i];
+    if (bar.size == 0 || bar.start != 0) continue;
+    bar.start = (0x38ULL + p.address.bus) << 40U;
+    if (i == 0 || i >= 3) bar.start += (1ULL << 39U) + (i << 36U);
+  }
+}
+
 }  // namespace
 
 Status decode_pci(const YamlValue& map, PciFunction& p) {
@@ -125,6 +135,7 @@ Status decode_pci(const YamlValue& map, PciFunction& p) {
     (void)f.take(b.finish());
   }
   if (p.bars.size() > 6) f.fail(map, "a PCI function has at most 6 BARs");
+  place_bars(p);
   return f.finish();
 }
 

@@ -86,12 +86,12 @@ Result<SimulatedFiles> read_simulated(const std::string& directory) {
 }
 
 Marker marker_of(const Machine& m) {
+  const Driver& d = m.driver;
+  if (d.version.empty()) return {.machine = m.name};  // no driver installed
   return {.machine = m.name,
-          .cuda_library =
-              fmt::format("{}/libcuda.so.{}", m.driver.cuda_library_directory, m.driver.version),
-          .nvml_library =
-              fmt::format("{}/libnvidia-ml.so.{}", m.driver.library_directory, m.driver.version),
-          .binary_directory = m.driver.binary_directory};
+          .cuda_library = fmt::format("{}/libcuda.so.{}", d.cuda_library_directory, d.version),
+          .nvml_library = fmt::format("{}/libnvidia-ml.so.{}", d.library_directory, d.version),
+          .binary_directory = d.binary_directory};
 }
 
 void write_everything(TreeWriter& out, const Machine& m, const gantry_sim_image& image,

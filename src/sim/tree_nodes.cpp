@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // /dev: nodes with the numbers that /proc/devices and the driver's minors give.
 #include "base/text.hpp"
+#include "sim/topology.hpp"
 #include "sim/tree_internal.hpp"
 
 #include <fmt/format.h>
@@ -69,10 +70,10 @@ void write_nodes(TreeWriter& out, const Machine& m) {
   NodeWriter nodes(out, m);
   if (driver_loaded(m)) write_driver_nodes(nodes, m);
   bool vfio = false;
-  for (const auto& gpu : m.gpus) {
-    if (gpu.pci.driver != "vfio-pci" || !gpu.pci.iommu_group) continue;
-    out.device(fmt::format("/dev/vfio/{}", *gpu.pci.iommu_group), {511, *gpu.pci.iommu_group}, 0600,
-               0, 0);
+  for (const auto* function : functions_of(m)) {
+    if (function->driver != "vfio-pci" || !function->iommu_group) continue;
+    out.device(fmt::format("/dev/vfio/{}", *function->iommu_group), {511, *function->iommu_group},
+               0600, 0, 0);
     vfio = true;
   }
   if (vfio) out.device("/dev/vfio/vfio", {10, 196}, 0666, 0, 0);
