@@ -66,7 +66,8 @@ std::uint8_t topology_level(const Machine& machine, const PciFunction& a, const 
   const auto& top_a = above_a.empty() ? a.address : above_a.front();
   const auto& top_b = above_b.empty() ? b.address : above_b.front();
   if (top_a.domain == top_b.domain && top_a.bus == top_b.bus) return 30;
-  return a.numa_node == b.numa_node ? 40 : 50;
+  const bool known = a.numa_node >= 0 || machine.numa.size() < 2;
+  return known && a.numa_node == b.numa_node ? 40 : 50;
 }
 
 std::optional<std::vector<std::uint32_t>> parse_cpu_list(std::string_view text) {
