@@ -134,9 +134,9 @@ class NodeReader {
     if (fabric_minor_ == minor) return "fabric management (IMEX)";
     const auto* row = mig_.of_minor(minor);
     if (row == nullptr) return fmt::format("capability {}", minor);
-    if (row->what == "config") return "MIG configuration";
-    if (row->what == "monitor") return "MIG monitoring";
-    return fmt::format("MIG capability {}", row->what);
+    if (row->node == MigNode::Config) return "MIG configuration";
+    if (row->node == MigNode::Monitor) return "MIG monitoring";
+    return fmt::format("MIG capability {}", row->name());
   }
 
   void problem(std::string_view path, NodeFault fault, std::string text) {

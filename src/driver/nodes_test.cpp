@@ -149,7 +149,7 @@ TEST(MigMinors, AreFoundByGpuMinorAndInstance) {
   EXPECT_EQ(minors.gpu_instance(1, 2), 30U);
   EXPECT_EQ(minors.compute_instance(1, 2, 1), 32U);
   EXPECT_EQ(minors.gpu_instance(1, 3), std::nullopt);
-  EXPECT_EQ(minors.of_minor(4)->what, "gpu0/gi0/ci0");
+  EXPECT_EQ(minors.of_minor(4)->name(), "gpu0/gi0/ci0");
   EXPECT_EQ(capability_node(30), "/dev/nvidia-caps/nvidia-cap30");
 }
 

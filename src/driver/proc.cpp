@@ -18,35 +18,36 @@ std::optional<std::uint32_t> parse_u32(std::string_view text) {
   return static_cast<std::uint32_t>(*value);
 }
 
-// "gi12" with prefix "gi" -> 12
-std::optional<std::uint32_t> numbered(std::string_view part, std::string_view prefix) {
-  if (!part.starts_with(prefix)) return std::nullopt;
-  return parse_u32(part.substr(prefix.size()));
+// Takes "gi12" off the front of "gi12/ci0/access", and the slash behind it.
+std::optional<std::uint32_t> take_numbered(std::string_view& text, std::string_view prefix) {
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos || !text.starts_with(prefix)) return std::nullopt;
+  const auto number = parse_u32(text.substr(prefix.size(), slash - prefix.size()));
+  if (number) text.remove_prefix(slash + 1);
+  return number;
 }
 
 std::optional<MigMinor> parse_mig_line(std::string_view line) {
-  const auto space = line.rfind(' ');
+  const auto space = line.find(' ');
   if (space == std::string_view::npos) return std::nullopt;
   const auto minor = parse_u32(trim(line.substr(space)));
   if (!minor) return std::nullopt;
-  const auto what = trim(line.substr(0, space));
-  MigMinor row{.gpu = {},
-               .gpu_instance = {},
-               .compute_instance = {},
-               .what = std::string(what),
-               .minor = *minor};
-  if (what == "config" || what == "monitor") return row;
-  if (!what.ends_with("/access")) return std::nullopt;
-  row.what = std::string(what.substr(0, what.size() - 7));
-  const auto parts = split(row.what, '/');
-  if (parts.size() != 2 && parts.size() != 3) return std::nullopt;
-  row.gpu = numbered(parts[0], "gpu");
-  row.gpu_instance = numbered(parts[1], "gi");
-  if (!row.gpu || !row.gpu_instance) return std::nullopt;
-  if (parts.size() == 3) {
-    row.compute_instance = numbered(parts[2], "ci");
-    if (!row.compute_instance) return std::nullopt;
-  }
+  auto what = line.substr(0, space);
+  MigMinor row{.minor = *minor};
+  if (what == "config") return row;
+  row.node = MigNode::Monitor;
+  if (what == "monitor") return row;
+  const auto gpu = take_numbered(what, "gpu");
+  const auto gpu_instance = gpu ? take_numbered(what, "gi") : std::nullopt;
+  if (!gpu_instance) return std::nullopt;
+  row.node = MigNode::GpuInstance;
+  row.gpu = *gpu;
+  row.gpu_instance = *gpu_instance;
+  if (what == "access") return row;
+  const auto compute_instance = take_numbered(what, "ci");
+  if (!compute_instance || what != "access") return std::nullopt;
+  row.node = MigNode::ComputeInstance;
+  row.compute_instance = *compute_instance;
   return row;
 }
 
@@ -76,6 +77,16 @@ CharMajors parse_proc_devices(std::string_view text) {
   return majors;
 }
 
+std::string MigMinor::name() const {
+  switch (node) {
+    case MigNode::Config: return "config";
+    case MigNode::Monitor: return "monitor";
+    case MigNode::GpuInstance: return fmt::format("gpu{}/gi{}", gpu, gpu_instance);
+    case MigNode::ComputeInstance: break;
+  }
+  return fmt::format("gpu{}/gi{}/ci{}", gpu, gpu_instance, compute_instance);
+}
+
 const MigMinor* MigMinors::of_minor(std::uint32_t minor) const {
   for (const auto& row : rows) {
     if (row.minor == minor) return &row;
@@ -85,7 +96,8 @@ const MigMinor* MigMinors::of_minor(std::uint32_t minor) const {
 
 std::optional<std::uint32_t> MigMinors::gpu_instance(std::uint32_t gpu, std::uint32_t gi) const {
   for (const auto& row : rows) {
-    if (row.gpu == gpu && row.gpu_instance == gi && !row.compute_instance) return row.minor;
+    if (row.node == MigNode::GpuInstance && row.gpu == gpu && row.gpu_instance == gi)
+      return row.minor;
   }
   return std::nullopt;
 }
@@ -93,7 +105,8 @@ std::optional<std::uint32_t> MigMinors::gpu_instance(std::uint32_t gpu, std::uin
 std::optional<std::uint32_t> MigMinors::compute_instance(std::uint32_t gpu, std::uint32_t gi,
                                                          std::uint32_t ci) const {
   for (const auto& row : rows) {
-    if (row.gpu == gpu && row.gpu_instance == gi && row.compute_instance == ci) return row.minor;
+    const bool same = row.gpu == gpu && row.gpu_instance == gi && row.compute_instance == ci;
+    if (row.node == MigNode::ComputeInstance && same) return row.minor;
   }
   return std::nullopt;
 }

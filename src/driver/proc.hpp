@@ -27,11 +27,14 @@ struct CharMajors {
 CharMajors parse_proc_devices(std::string_view text);
 
 // A line of /proc/driver/nvidia-caps/mig-minors. `gpu` is the GPU's minor number, not its index.
+enum class MigNode : std::uint8_t { Config, Monitor, GpuInstance, ComputeInstance };
 struct MigMinor {
-  std::optional<std::uint32_t> gpu, gpu_instance, compute_instance;
-  std::string what;  // "config", "monitor", "gpu0/gi1", "gpu0/gi1/ci0"
+  MigNode node = MigNode::Config;
+  std::uint32_t gpu = 0, gpu_instance = 0, compute_instance = 0;  // where `node` has them
   std::uint32_t minor = 0;
   bool operator==(const MigMinor&) const = default;
+
+  std::string name() const;  // "config", "monitor", "gpu0/gi1", "gpu0/gi1/ci0"
 };
 
 struct MigMinors {
