@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device_query/device_query.hpp"
+
+#include "device_query/report_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+namespace gantry::workload {
+namespace {
+
+constexpr const char* kName = "gantry-device-query";
+
+Result<Report> read_device(const Cuda& cuda, int ordinal) {
+  Report report;
+  GANTRY_CHECK(cuda.check(cuda.cuDeviceGet(&report.device, ordinal), "cuDeviceGet"));
+  char name[256] = "";
+  GANTRY_CHECK(
+      cuda.check(cuda.cuDeviceGetName(name, sizeof name, report.device), "cuDeviceGetName"));
+  report.ordinal = ordinal;
+  report.name = name;
+  GANTRY_CHECK(cuda.check(cuda.cuDriverGetVersion(&report.driver_version), "cuDriverGetVersion"));
+  GANTRY_CHECK(
+      cuda.check(cuda.cuDeviceTotalMem_v2(&report.total_bytes, report.device), "cuDeviceTotalMem"));
+  // An attribute that an older driver does not know reads as 0, as in the sample.
+  for (int i = 1; i < kAttributes; ++i) {
+    int value = 0;
+    if (cuda.cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(i), report.device) ==
+        CUDA_SUCCESS)
+      report.value[static_cast<std::size_t>(i)] = value;
+  }
+  if (report[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] == 0) {
+    return Error(Errc::Corrupt,
+                 fmt::format("device {} has no compute capability\n  cause: {} did not answer "
+                             "for it; the GPU may be lost\n  remedy: dmesg | grep -i nvrm",
+                             ordinal, cuda.library));
+  }
+  return report;
+}
+
+void print_peers(const Cuda& cuda, const std::vector<Report>& reports, std::FILE* out) {
+  for (const Report& from : reports) {
+    for (const Report& to : reports) {
+      int access = 0;
+      if (&from == &to ||
+          cuda.cuDeviceCanAccessPeer(&access, from.device, to.device) != CUDA_SUCCESS)
+        continue;
+      fmt::print(out, "> Peer-to-Peer (P2P) access from {} (GPU{}) -> {} (GPU{}) : {}\n", from.name,
+                 from.ordinal, to.name, to.ordinal, access != 0 ? "Yes" : "No");
+    }
+  }
+}
+
+Status run(const Options& options, std::FILE* out) {
+  GANTRY_TRY(const Cuda cuda, open_cuda(options.library));
+  GANTRY_CHECK(cuda.check(cuda.cuInit(0), "cuInit"));
+  int count = 0;
+  GANTRY_CHECK(cuda.check(cuda.cuDeviceGetCount(&count), "cuDeviceGetCount"));
+  if (count == 0) return cuda.check(CUDA_ERROR_NO_DEVICE, "cuDeviceGetCount");
+  fmt::print(out, "Detected {} CUDA Capable device(s)\n", count);
+  std::vector<Report> reports;
+  for (int i = 0; i < count; ++i) {
+    GANTRY_TRY(Report report, read_device(cuda, i));
+    print_report(report, out);
+    reports.push_back(std::move(report));
+  }
+  if (count > 1) print_peers(cuda, reports, out);
+  return {};
+}
+
+}  // namespace
+
+int device_query(const Options& options, std::FILE* out, std::FILE* err) {
+  fmt::print(out, "{} Starting...\n\nCUDA Device Query (Driver API) statically linked version \n",
+             kName);
+  const Status status = run(options, out);
+  fmt::print(out, "Result = {}\n", status.ok() ? "PASS" : "FAIL");
+  std::fflush(out);
+  if (status.ok()) return 0;
+  print_error(err, kName, status.error());
+  return 1;
+}
+
+}  // namespace gantry::workload

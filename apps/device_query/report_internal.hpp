@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// One device as it was read, and how it is printed.
+#pragma once
+
+#include "abi/cuda.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
+namespace gantry::workload {
+
+inline constexpr int kAttributes = 160;
+
+struct Report {
+  CUdevice device = 0;
+  int ordinal = 0;
+  std::string name;
+  int driver_version = 0;
+  std::size_t total_bytes = 0;
+  std::array<int, kAttributes> value{};
+
+  int operator[](CUdevice_attribute which) const { return value[static_cast<std::size_t>(which)]; }
+};
+
+void print_report(const Report& report, std::FILE* out);
+
+}  // namespace gantry::workload

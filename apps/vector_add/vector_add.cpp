@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vector_add/vector_add.hpp"
+
+#include "vector_add/ptx.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#define CUDA_TRY(cuda, call, ...) GANTRY_CHECK((cuda).check((cuda).call(__VA_ARGS__), #call))
+
+namespace gantry::workload {
+namespace {
+
+constexpr int kElements = 50000;
+constexpr unsigned kThreads = 256;
+constexpr unsigned kBlocks = (kElements + kThreads - 1) / kThreads;
+constexpr std::size_t kBytes = kElements * sizeof(float);
+constexpr const char* kName = "gantry-vector-add";
+
+class Context {
+ public:
+  explicit Context(const Cuda& cuda) : cuda_(cuda) {}
+  ~Context() {
+    if (context_ != nullptr) cuda_.cuCtxDestroy_v2(context_);  // takes modules and memory with it
+  }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  Status create(int ordinal) {
+    CUdevice device = 0;
+    CUDA_TRY(cuda_, cuDeviceGet, &device, ordinal);
+    CUDA_TRY(cuda_, cuCtxCreate_v2, &context_, 0, device);
+    return {};
+  }
+
+ private:
+  const Cuda& cuda_;
+  CUcontext context_ = nullptr;
+};
+
+// Numbers between 0 and 1, the same in every run.
+std::vector<float> numbers(std::uint32_t seed) {
+  std::vector<float> values(kElements);
+  for (float& value : values) {
+    seed = seed * 1664525U + 1013904223U;
+    value = static_cast<float>(seed >> 8U) / 16777216.0F;
+  }
+  return values;
+}
+
+Result<CUfunction> load_kernel(const Cuda& cuda) {
+  CUmodule module = nullptr;
+  CUresult result = CUDA_ERROR_INVALID_PTX;
+  for (const char* ptx : kVectorAddPtx) {
+    result = cuda.cuModuleLoadDataEx(&module, ptx, 0, nullptr, nullptr);
+    if (result == CUDA_SUCCESS) break;
+  }
+  GANTRY_CHECK(cuda.check(result, "cuModuleLoadDataEx"));
+  CUfunction function = nullptr;
+  CUDA_TRY(cuda, cuModuleGetFunction, &function, module, "vectorAdd");
+  return function;
+}
+
+// The six lines, in the words of the CUDA sample that everybody knows; the sums as the GPU gave
+// them.
+Result<std::vector<float>> add_on_gpu(const Cuda& cuda, const std::vector<float>& a,
+                                      const std::vector<float>& b, std::FILE* out) {
+  GANTRY_TRY(CUfunction function, load_kernel(cuda));
+  CUdeviceptr device_a = 0;
+  CUdeviceptr device_b = 0;
+  CUdeviceptr device_c = 0;
+  for (CUdeviceptr* pointer : {&device_a, &device_b, &device_c})
+    CUDA_TRY(cuda, cuMemAlloc_v2, pointer, kBytes);
+  fmt::print(out, "Copy input data from the host memory to the CUDA device\n");
+  CUDA_TRY(cuda, cuMemcpyHtoD_v2, device_a, a.data(), kBytes);
+  CUDA_TRY(cuda, cuMemcpyHtoD_v2, device_b, b.data(), kBytes);
+  fmt::print(out, "CUDA kernel launch with {} blocks of {} threads\n", kBlocks, kThreads);
+  int elements = kElements;
+  void* arguments[] = {&device_a, &device_b, &device_c, &elements};
+  CUDA_TRY(cuda, cuLaunchKernel, function, kBlocks, 1, 1, kThreads, 1, 1, 0, nullptr, arguments,
+           nullptr);
+  CUDA_TRY(cuda, cuCtxSynchronize);
+  fmt::print(out, "Copy output data from the CUDA device to the host memory\n");
+  std::vector<float> sums(kElements);
+  CUDA_TRY(cuda, cuMemcpyDtoH_v2, sums.data(), device_c, kBytes);
+  for (CUdeviceptr pointer : {device_a, device_b, device_c}) CUDA_TRY(cuda, cuMemFree_v2, pointer);
+  return sums;
+}
+
+Status run(const Options& options, std::FILE* out) {
+  GANTRY_TRY(const Cuda cuda, open_cuda(options.library));
+  CUDA_TRY(cuda, cuInit, 0);
+  Context context(cuda);
+  GANTRY_CHECK(context.create(options.device));
+  fmt::print(out, "[Vector addition of {} elements]\n", kElements);
+  const std::vector<float> a = numbers(1);
+  const std::vector<float> b = numbers(2);
+  GANTRY_TRY(const std::vector<float> sums, add_on_gpu(cuda, a, b, out));
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (std::fabs(a[i] + b[i] - sums[i]) <= 1e-5F) continue;
+    fmt::print(out, "Test FAILED\n");
+    return Error(
+        Errc::Corrupt,
+        fmt::format(
+            "element {} is {}, not {}\n  cause: the GPU or its memory gives wrong results, or "
+            "{} is not the driver's own library\n"
+            "  remedy: nvidia-smi -q -d ECC; dmesg | grep -i xid",
+            i, sums[i], a[i] + b[i], cuda.library));
+  }
+  fmt::print(out, "Test PASSED\nDone\n");
+  return {};
+}
+
+}  // namespace
+
+int vector_add(const Options& options, std::FILE* out, std::FILE* err) {
+  const Status status = run(options, out);
+  std::fflush(out);
+  if (status.ok()) return 0;
+  print_error(err, kName, status.error());
+  return 1;
+}
+
+}  // namespace gantry::workload

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workload/cuda.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace gantry::workload {
+
+void print_error(std::FILE* err, const char* name, const Error& error) {
+  fmt::print(err, "{}: {}\n", name, error.text());
+}
+
+int run_program(const Program& program, int argc, char** argv) {
+  CLI::App app(program.about);
+  Options options;
+  app.add_option("--library", options.library,
+                 "libcuda to use, in place of the one the loader finds");
+  if (program.takes_device) {
+    app.add_option("--device", options.device, "Number of the GPU to use")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
+  }
+  app.set_version_flag("--version", GANTRY_VERSION);
+  app.footer(program.examples);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return program.run(options, stdout, stderr);
+}
+
+}  // namespace gantry::workload
