@@ -3,6 +3,7 @@
 #include "sim/nvml/nvml_internal.hpp"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 using namespace gantry::sim::nvml;
 
@@ -70,16 +71,62 @@ nvmlReturn_t all_reasons(nvmlDevice_t device, unsigned long long* out) {
   return NVML_SUCCESS;
 }
 
-// One clock in the list: it is the only one the card is known to run at.
-nvmlReturn_t single(uint32_t mhz, unsigned int* count, unsigned int* out) {
+// A list the card gives as "3201,2201" or "1980-345/15" (highest, lowest, step), highest first;
+// without one, the only clock it is known to run at.
+struct ClockList {
+  const char* text;
+  unsigned int only;
+
+  // How many there are; fills the first `room` of them.
+  unsigned int read(unsigned int* out, unsigned int room) const {
+    unsigned int count = 0;
+    const auto add = [&](unsigned long mhz) {
+      if (out != nullptr && count < room) out[count] = static_cast<unsigned int>(mhz);
+      ++count;
+    };
+    if (text[0] == '\0') add(only);
+    for (const char* at = text; *at != '\0';) {
+      char* end = nullptr;
+      const unsigned long high = strtoul(at, &end, 10);
+      const unsigned long low = *end == '-' ? strtoul(end + 1, &end, 10) : high;
+      const unsigned long step = *end == '/' ? strtoul(end + 1, &end, 10) : high;
+      if (high == 0 || high > 100000 || low > high || step == 0) break;
+      for (unsigned long mhz = high; mhz >= low && mhz != 0; mhz = mhz > step ? mhz - step : 0)
+        add(mhz);
+      at = *end == ',' ? end + 1 : "";
+    }
+    return count;
+  }
+};
+
+nvmlReturn_t list(const ClockList& clocks, unsigned int* count, unsigned int* out) {
   GANTRY_NEED(count);
-  if (mhz == 0) return NVML_ERROR_NOT_SUPPORTED;
-  const bool fits = *count >= 1;
-  *count = 1;
-  if (!fits) return NVML_ERROR_INSUFFICIENT_SIZE;
+  if (clocks.only == 0) return NVML_ERROR_NOT_SUPPORTED;
+  const unsigned int room = *count;
+  *count = clocks.read(nullptr, 0);
+  if (room < *count) return NVML_ERROR_INSUFFICIENT_SIZE;
   GANTRY_NEED(out);
-  *out = mhz;
+  clocks.read(out, room);
   return NVML_SUCCESS;
+}
+
+ClockList memory_clocks(const Target& target) {
+  return {gantry_sim_field(static_cast<int32_t>(target.gpu), "clocks.memory_supported"),
+          target.card->clock_memory_max};
+}
+
+ClockList graphics_clocks(const Target& target) {
+  return {gantry_sim_field(static_cast<int32_t>(target.gpu), "clocks.graphics_supported"),
+          target.card->clock_graphics_max};
+}
+
+bool runs_at(const ClockList& clocks, unsigned int mhz) {
+  unsigned int known[64] = {};
+  const unsigned int count = clocks.read(known, 64);
+  for (unsigned int i = 0; i < count && i < 64; ++i) {
+    if (known[i] == mhz) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -132,7 +179,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetSupportedMemoryClocks(nvmlDevice_t devic
                                                               unsigned int* count,
                                                               unsigned int* mhz) {
   GANTRY_ENTER_GPU(nvmlDeviceGetSupportedMemoryClocks, device);
-  return single(target.card->clock_memory_max, count, mhz);
+  return list(memory_clocks(target), count, mhz);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t device,
@@ -140,8 +187,8 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t dev
                                                                 unsigned int* count,
                                                                 unsigned int* mhz) {
   GANTRY_ENTER_GPU(nvmlDeviceGetSupportedGraphicsClocks, device);
-  if (memory_mhz != target.card->clock_memory_max) return NVML_ERROR_INVALID_ARGUMENT;
-  return single(target.card->clock_graphics_max, count, mhz);
+  if (!runs_at(memory_clocks(target), memory_mhz)) return NVML_ERROR_INVALID_ARGUMENT;
+  return list(graphics_clocks(target), count, mhz);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetAutoBoostedClocksEnabled(nvmlDevice_t device,

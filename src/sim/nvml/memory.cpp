@@ -91,6 +91,13 @@ struct Amounts {
   unsigned long long total, reserved, used;
 };
 
+// Where it is no whole number of MiB, a field of the card says so: nvidia-smi rounds each number
+// up, and free memory would come out one MiB short.
+unsigned long long reserved_by_driver(const Target& target) {
+  const char* bytes = gantry_sim_field(static_cast<int32_t>(target.gpu), "memory.reserved_bytes");
+  return bytes[0] != '\0' ? strtoull(bytes, nullptr, 10) : target.card->memory_reserved_mib * kMiB;
+}
+
 nvmlReturn_t measure(nvmlDevice_t device, Amounts& out) {
   Target target{};
   if (const nvmlReturn_t result = resolve(device, target); result != NVML_SUCCESS) return result;
@@ -101,7 +108,7 @@ nvmlReturn_t measure(nvmlDevice_t device, Amounts& out) {
     out.reserved = 0;
   } else {
     out.total = target.card->memory_total_mib * kMiB;
-    out.reserved = target.card->memory_reserved_mib * kMiB;
+    out.reserved = reserved_by_driver(target);
   }
   out.used = Uses(target).bytes();
   const unsigned long long room = out.total > out.reserved ? out.total - out.reserved : 0;

@@ -185,5 +185,16 @@ GANTRY_EXPORT const char* gantrySimField(nvmlDevice_t device, const char* name) 
   if (device == nullptr) return gantry_sim_field(-1, name);
   Target target{};
   if (session().users <= 0 || resolve(device, target, Reach::Identity) != NVML_SUCCESS) return "";
+  if (strcmp(name, "gpu_part_number") == 0) return target.card->gpu_part;
   return gantry_sim_field(static_cast<int32_t>(target.gpu), name);
+}
+
+// Also for nvidia-smi, which names a GPU by its address when NVML gives no handle for it.
+GANTRY_EXPORT nvmlReturn_t gantrySimPciInfo(unsigned int index, nvmlPciInfo_t* pci);
+GANTRY_EXPORT nvmlReturn_t gantrySimPciInfo(unsigned int index, nvmlPciInfo_t* pci) {
+  GANTRY_NEED(pci);
+  if (session().users <= 0) return NVML_ERROR_UNINITIALIZED;
+  if (index >= session().count) return NVML_ERROR_INVALID_ARGUMENT;
+  fill_pci(machine().gpu[session().order[index]], *pci);
+  return NVML_SUCCESS;
 }

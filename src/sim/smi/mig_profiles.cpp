@@ -8,6 +8,17 @@ const char* without_mig(const char* name) {
   return strncmp(name, "MIG ", 4) == 0 ? name + 4 : name;
 }
 
+template <class Instance>
+void sort_by_id(const Gpu& gpu, Instance* rows, unsigned count) {
+  for (unsigned i = 1; i < count; ++i) {
+    const Instance row = rows[i];
+    const unsigned id = instance_info(gpu, row).id;
+    unsigned at = i;
+    for (; at > 0 && instance_info(gpu, rows[at - 1]).id > id; --at) rows[at] = rows[at - 1];
+    rows[at] = row;
+  }
+}
+
 bool read_profile(const Gpu& gpu, unsigned number, GpuProfile& out) {
   const Nvml& nvml = gpu.session->nvml;
   if (call(nvml.nvmlDeviceGetGpuInstanceProfileInfo, gpu.handle, number, &out.info) !=
@@ -65,7 +76,9 @@ unsigned gpu_instances(const Gpu& gpu, unsigned profile_id, nvmlGpuInstance_t* o
   unsigned count = kMaxInstances;
   const nvmlReturn_t error =
       call(gpu.session->nvml.nvmlDeviceGetGpuInstances, gpu.handle, profile_id, out, &count);
-  return error == NVML_SUCCESS && count <= kMaxInstances ? count : 0;
+  if (error != NVML_SUCCESS || count > kMaxInstances) return 0;
+  sort_by_id(gpu, out, count);
+  return count;
 }
 
 unsigned compute_instances(const Gpu& gpu, nvmlGpuInstance_t instance, unsigned profile_id,
@@ -73,7 +86,9 @@ unsigned compute_instances(const Gpu& gpu, nvmlGpuInstance_t instance, unsigned 
   unsigned count = kMaxInstances;
   const nvmlReturn_t error =
       call(gpu.session->nvml.nvmlGpuInstanceGetComputeInstances, instance, profile_id, out, &count);
-  return error == NVML_SUCCESS && count <= kMaxInstances ? count : 0;
+  if (error != NVML_SUCCESS || count > kMaxInstances) return 0;
+  sort_by_id(gpu, out, count);
+  return count;
 }
 
 nvmlGpuInstanceInfo_t instance_info(const Gpu& gpu, nvmlGpuInstance_t instance) {

@@ -15,6 +15,8 @@ bool load(Nvml& nvml) {
 #include "abi/nvml_functions.def"
 #undef GANTRY_NVML
   nvml.field = reinterpret_cast<decltype(nvml.field)>(dlsym(nvml.library, "gantrySimField"));
+  nvml.pci_info =
+      reinterpret_cast<decltype(nvml.pci_info)>(dlsym(nvml.library, "gantrySimPciInfo"));
   return true;
 }
 

@@ -16,6 +16,8 @@ struct Nvml {
 #undef GANTRY_NVML
   /// Rare texts of the simulated machine ("" when it has none); absent in anybody else's NVML.
   const char* (*field)(nvmlDevice_t device, const char* name) = nullptr;
+  /// Address of the GPU with this index, also when NVML refuses a handle for it.
+  nvmlReturn_t (*pci_info)(unsigned index, nvmlPciInfo_t* pci) = nullptr;
 };
 
 /// Loads the library; false when there is none.

@@ -84,6 +84,12 @@ void clock_application(const Gpu&, const Arg&, Text&);  // which: nvmlClockType_
 void clock_default(const Gpu&, const Arg&, Text&);      // which: nvmlClockType_t
 void clock_boost(const Gpu&, const Arg&, Text&);        // which: nvmlClockType_t
 
+// Samples the driver kept (readings_samples.cpp)
+enum class SamplePart { Duration, Count, Max, Min, Avg };
+inline constexpr int kSampleParts = 5;
+void sample(const Gpu&, const Arg&,
+            Text&);  // which: nvmlSamplingType_t * kSampleParts + SamplePart
+
 // Errors of the memory (readings_errors.cpp)
 enum class Ecc {
   SramCorrectable,

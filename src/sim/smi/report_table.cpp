@@ -20,7 +20,6 @@ constexpr const char* kDeprecated = "Requested functionality has been deprecated
 constexpr const char* kNone = "None";
 constexpr const char* kNo = "No";
 constexpr const char* kDisabled = "Disabled";
-constexpr const char* kNotFound = "Not Found";
 
 constexpr Row kRows[] = {
   {.depth = 1, .label = "Product Name", .tag = "product_name", .read = product_name},
@@ -158,17 +157,19 @@ constexpr Row kRows[] = {
   {.depth = 2, .label = "Decoder", .tag = "decoder_util", .read = utilization, .arg = {as(Util::Decoder)}},
   {.depth = 2, .label = "JPEG", .tag = "jpeg_util", .read = utilization, .arg = {as(Util::Jpeg)}, .since = 530},
   {.depth = 2, .label = "OFA", .tag = "ofa_util", .read = utilization, .arg = {as(Util::Ofa)}, .since = 530},
-#define GANTRY_SAMPLES(name, choice)                                                                            \
-  {.depth = 1, .label = name, .display = choice, .style = Row::kOnlySelected},                                  \
-  {.depth = 2, .label = "Duration", .read = field, .arg = {0, nullptr, kNotFound}},                             \
-  {.depth = 2, .label = "Number of Samples", .read = field, .arg = {0, nullptr, kNotFound}},                    \
-  {.depth = 2, .label = "Max", .read = field, .arg = {0, nullptr, kNotFound}},                                  \
-  {.depth = 2, .label = "Min", .read = field, .arg = {0, nullptr, kNotFound}},                                  \
-  {.depth = 2, .label = "Avg", .read = field, .arg = {0, nullptr, kNotFound}},
-  GANTRY_SAMPLES("GPU Utilization Samples", kUtilization)
-  GANTRY_SAMPLES("Memory Utilization Samples", kUtilization)
-  GANTRY_SAMPLES("ENC Utilization Samples", kUtilization)
-  GANTRY_SAMPLES("DEC Utilization Samples", kUtilization)
+#define GANTRY_SAMPLES(name, choice, type, first)                                                            \
+  {.depth = 1, .label = name, .display = choice, .since = first, .style = Row::kOnlySelected},                  \
+  {.depth = 2, .label = "Duration", .read = sample, .arg = {(type) * kSampleParts + 0}},                        \
+  {.depth = 2, .label = "Number of Samples", .read = sample, .arg = {(type) * kSampleParts + 1}},               \
+  {.depth = 2, .label = "Max", .read = sample, .arg = {(type) * kSampleParts + 2}},                             \
+  {.depth = 2, .label = "Min", .read = sample, .arg = {(type) * kSampleParts + 3}},                             \
+  {.depth = 2, .label = "Avg", .read = sample, .arg = {(type) * kSampleParts + 4}},
+  GANTRY_SAMPLES("GPU Utilization Samples", kUtilization, NVML_GPU_UTILIZATION_SAMPLES, 0)
+  GANTRY_SAMPLES("Memory Utilization Samples", kUtilization, NVML_MEMORY_UTILIZATION_SAMPLES, 0)
+  GANTRY_SAMPLES("ENC Utilization Samples", kUtilization, NVML_ENC_UTILIZATION_SAMPLES, 0)
+  GANTRY_SAMPLES("DEC Utilization Samples", kUtilization, NVML_DEC_UTILIZATION_SAMPLES, 0)
+  GANTRY_SAMPLES("JPG Utilization Samples", kUtilization, NVML_JPG_UTILIZATION_SAMPLES, 530)
+  GANTRY_SAMPLES("OFA Utilization Samples", kUtilization, NVML_OFA_UTILIZATION_SAMPLES, 530)
   {.depth = 1, .label = "Encoder Stats", .tag = "encoder_stats", .display = kEncoderStats},
   {.depth = 2, .label = "Active Sessions", .tag = "session_count", .read = field, .arg = {0, "encoder.sessions", "0"}},
   {.depth = 2, .label = "Average FPS", .tag = "average_fps", .read = field, .arg = {0, "encoder.fps", "0"}},
@@ -272,7 +273,7 @@ constexpr Row kRows[] = {
   {.depth = 2, .label = "Default Power Limit", .tag = "default_power_limit", .read = power_limit, .arg = {2}},
   {.depth = 2, .label = "Min Power Limit", .tag = "min_power_limit", .read = power_limit, .arg = {3}},
   {.depth = 2, .label = "Max Power Limit", .tag = "max_power_limit", .read = power_limit, .arg = {4}},
-  GANTRY_SAMPLES("Power Samples", kPower)
+  GANTRY_SAMPLES("Power Samples", kPower, NVML_TOTAL_POWER_SAMPLES, 0)
   // The trailing space is the vendor's.
   {.depth = 1, .label = "GPU Memory Power Readings ", .tag = "gpu_memory_power_readings", .display = kPower, .since = 565},
   {.depth = 2, .label = "Average Power Draw", .tag = "average_power_draw", .read = field, .arg = {0, "memory_power.average"}},
@@ -311,8 +312,8 @@ constexpr Row kRows[] = {
   {.depth = 2, .label = "Video", .tag = "video_clock", .read = clock_max, .arg = {NVML_CLOCK_VIDEO}},
   {.depth = 1, .label = "Max Customer Boost Clocks", .tag = "max_customer_boost_clocks", .display = kClock},
   {.depth = 2, .label = "Graphics", .tag = "graphics_clock", .read = clock_boost, .arg = {NVML_CLOCK_GRAPHICS}},
-  GANTRY_SAMPLES("SM Clock Samples", kClock)
-  GANTRY_SAMPLES("Memory Clock Samples", kClock)
+  GANTRY_SAMPLES("SM Clock Samples", kClock, NVML_PROCESSOR_CLK_SAMPLES, 0)
+  GANTRY_SAMPLES("Memory Clock Samples", kClock, NVML_MEMORY_CLK_SAMPLES, 0)
 #undef GANTRY_SAMPLES
   {.depth = 1, .label = "Clock Policy", .tag = "clock_policy", .display = kClock},
   {.depth = 2, .label = "Auto Boost", .tag = "auto_boost", .read = field, .arg = {0, "auto_boost"}},

@@ -71,7 +71,9 @@ void read_bus_id(Gpu& gpu) {
 void explain_lost(const Session& session, unsigned index, const char* bus_id, nvmlReturn_t error) {
   // The address is shown with a domain of four digits, as lspci has it.
   const char* address = strlen(bus_id) == 16 ? bus_id + 4 : bus_id;
-  if (session.at_least(560)) {
+  if (address[0] == '\0') {
+    printf("Unable to determine the device handle for GPU%u: %s\n", index, words(session, error));
+  } else if (session.at_least(560)) {
     printf("Unable to determine the device handle for GPU%u: %s: %s\n", index, address,
            words(session, error));
   } else {
@@ -87,17 +89,15 @@ nvmlReturn_t open_gpu(const Session& session, unsigned index, Gpu& gpu) {
   const Nvml& nvml = session.nvml;
   const nvmlReturn_t error = call(nvml.nvmlDeviceGetHandleByIndex_v2, index, &gpu.handle);
   if (error != NVML_SUCCESS) {
-    if (nvml.field != nullptr) {
-      Text name;
-      name.set("gpu%u.bus_id", index);
-      snprintf(gpu.bus_id, sizeof gpu.bus_id, "%s", nvml.field(nullptr, name.c_str()));
+    nvmlPciInfo_t pci = {};
+    if (call(nvml.pci_info, index, &pci) == NVML_SUCCESS) {
+      snprintf(gpu.bus_id, sizeof gpu.bus_id, "%s", pci.busId);
     }
     return error;
   }
   read_bus_id(gpu);
-  char text[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = {};
-  const nvmlReturn_t alive =
-      call(nvml.nvmlDeviceGetUUID, gpu.handle, text, static_cast<unsigned>(sizeof text));
+  nvmlMemory_t memory = {};
+  const nvmlReturn_t alive = call(nvml.nvmlDeviceGetMemoryInfo, gpu.handle, &memory);
   return alive == NVML_ERROR_GPU_IS_LOST ? alive : NVML_SUCCESS;
 }
 
@@ -168,8 +168,6 @@ int select(Session& session, const char* ids) {
       if (is_wanted(gpu, ids)) ++session.count;
       continue;
     }
-    // Without permission on its node a GPU is not there for this user; anything else is said.
-    if (error == NVML_ERROR_NO_PERMISSION) continue;
     explain_lost(session, i, gpu.bus_id, error);
     session.lost = error == NVML_ERROR_UNKNOWN ? 255 : error;
     if (!session.at_least(560)) return session.lost;

@@ -130,17 +130,13 @@ void show_matrix(const Session& session) {
       stdout);
 }
 
-// Gigabytes per second of one link, by NVLink generation.
+// Of one link, by what NVML calls its version (1.0, 2.0, 2.2, 3.0, 3.1, 4.0, 5.0).
 const char* link_speed(const Gpu& gpu, unsigned number) {
+  static constexpr const char* kSpeeds[] = {"26.562 GB/s", "20 GB/s", "25.781 GB/s", "25.781 GB/s",
+                                            "25 GB/s",     "25 GB/s", "26.562 GB/s", "53.125 GB/s"};
   unsigned version = 0;
   call(gpu.session->nvml.nvmlDeviceGetNvLinkVersion, gpu.handle, number, &version);
-  switch (version) {
-    case 1: return "20 GB/s";
-    case 2: return "25.781 GB/s";
-    case 3: return "25 GB/s";
-    case 5: return "50 GB/s";
-    default: return "26.562 GB/s";
-  }
+  return kSpeeds[version < 8 ? version : 0];
 }
 
 void show_links(const Gpu& gpu) {

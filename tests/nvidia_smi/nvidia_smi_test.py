@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated driver's nvidia-smi, run as a program on machines made by `gantry sim create`.
+
+Environment: GANTRY (program), GANTRY_SIM_LIBRARIES (its simulated driver), NVIDIA_SMI (the build to test,
+by default the one the machine has). Arguments as for unittest."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+GOLDEN = HERE.parent / "golden"
+sys.path.insert(0, str(HERE))
+from normalise import normalise  # noqa: E402
+
+
+class Machine:
+    """A tree of a simulated machine, made once per run of the tests."""
+    made: dict[str, "Machine"] = {}
+    place = tempfile.mkdtemp(prefix="nvidia-smi-test-")
+
+    def __init__(self, name: str, variant: str = ""):
+        self.root = pathlib.Path(self.place) / (name + variant)
+        done = subprocess.run([os.environ["GANTRY"], "sim", "create", name, "--root", str(self.root)],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"gantry sim create {name}: {done.stdout}{done.stderr}")
+        marker = dict(line.split(" ", 1) for line in (self.root / ".gantry-sim").read_text().splitlines())
+        self.libraries = str(self.root) + os.path.dirname(marker["nvml"])
+        self.program = os.environ.get("NVIDIA_SMI") or str(self.root) + marker["bin"] + "/nvidia-smi"
+
+    @classmethod
+    def get(cls, name: str) -> "Machine":
+        """Shared between tests that only look."""
+        if name not in cls.made:
+            cls.made[name] = cls(name)
+        return cls.made[name]
+
+    def run(self, *arguments: str, libraries: str | None = None, user: int | None = None):
+        env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC",
+               "LD_LIBRARY_PATH": self.libraries if libraries is None else libraries}
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
+            if name in os.environ:
+                env[name] = os.environ[name]
+        done = subprocess.run([self.program, *arguments], env=env, capture_output=True, text=True, timeout=60,
+                              check=False, user=user)
+        return done.returncode, done.stdout, done.stderr
+
+    def inject(self, *arguments: str):
+        done = subprocess.run([os.environ["GANTRY"], "sim", "inject", *arguments, "--root", str(self.root)],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"gantry sim inject {' '.join(arguments)}: {done.stdout}{done.stderr}")
+
+
+def tearDownModule():  # pylint: disable=invalid-name
+    shutil.rmtree(Machine.place, ignore_errors=True)
+
+
+class SmiCase(unittest.TestCase):
+    maxDiff = None
+
+    def answer(self, machine: str | Machine, *arguments: str, status: int = 0) -> str:
+        machine = Machine.get(machine) if isinstance(machine, str) else machine
+        code, out, err = machine.run(*arguments)
+        self.assertEqual(err, "")
+        self.assertEqual(code, status, out)
+        return out
+
+
+class EqualsTheRecordedH200(SmiCase):
+    def compare(self, golden: str, *arguments: str):
+        expected = (GOLDEN / "h200" / golden).read_text()
+        self.assertEqual(normalise(self.answer("h200", *arguments)), normalise(expected))
+
+    def test_summary(self):
+        self.compare("smi.txt")
+
+    def test_list(self):
+        self.compare("smi-L.txt", "-L")
+
+    def test_report(self):
+        self.compare("smi-q.txt", "-q")
+
+    def test_xml(self):
+        self.compare("smi-q.xml", "-q", "-x")
+
+    def test_topology(self):
+        self.compare("topo.txt", "topo", "-m")
+
+    def test_mig_profiles(self):
+        self.compare("mig-lgip.txt", "mig", "-lgip")
+
+    def test_mig_placements(self):
+        self.compare("mig-lgipp.txt", "mig", "-lgipp")
+
+    def test_compute_profiles_without_mig(self):
+        self.compare("mig-lcip.txt", "mig", "-lcip")
+
+
+class TablesOfOldDrivers(SmiCase):
+    """Recorded in blogs that lost trailing spaces, so those are not compared; what is loaded is."""
+
+    def compare(self, golden: str, machine: str):
+        def bare(output: str) -> list[str]:
+            lines = [line.rstrip() for line in output.splitlines()]
+            return lines[1:] if re.match(r"^[A-Z][a-z]{2} ", lines[0]) else lines
+
+        expected = (GOLDEN / "nvidia-smi" / golden).read_text()
+        self.assertEqual(bare(self.answer(machine)), bare(expected))
+
+    def test_384_has_no_cuda_version(self):
+        self.compare("384.98-k80.txt", "k80")
+
+    def test_430_has_cuda_but_no_mig(self):
+        self.compare("430.26-k2000.txt", "k2000")
+
+    def test_450_has_mig_rows(self):
+        self.compare("450.66-k620.txt", "k620")
+
+    def test_460_is_as_450(self):
+        self.compare("460.56-k620.txt", "k620-460")
+
+    def test_lines_are_padded_as_the_program_does(self):
+        out = self.answer("k620").split("\n")
+        self.assertRegex(out[0], r"^\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4} {7}$")
+        self.assertIn(" " * 79, out)
+
+
+class AnswersScripts(SmiCase):
+    def test_csv_has_headers_with_units(self):
+        out = self.answer("h200", "--query-gpu=index,name,memory.total,power.limit", "--format=csv")
+        self.assertEqual(out, "index, name, memory.total [MiB], power.limit [W]\n"
+                              "0, NVIDIA H200, 143771 MiB, 700.00 W\n")
+
+    def test_csv_without_header_and_units(self):
+        out = self.answer("h200", "--query-gpu=index,memory.total,fan.speed", "--format=csv,noheader,nounits")
+        self.assertEqual(out, "0, 143771, [N/A]\n")
+
+    def test_aliases_are_headed_by_their_first_name(self):
+        out = self.answer("h200", "--query-gpu=gpu_name,gpu_uuid,clocks.max.sm", "--format=csv")
+        self.assertTrue(out.startswith("name, uuid, clocks.max.sm [MHz]\n"), out)
+
+    def test_every_property_listed_by_help_is_answered(self):
+        names = re.findall(r'^"([^"]+)"', self.answer("h200", "--help-query-gpu"), re.M)
+        self.assertGreater(len(names), 170)
+        header, row, rest = self.answer("h200", "--query-gpu=" + ",".join(names), "--format=csv").split("\n")
+        self.assertEqual(rest, "")
+        self.assertEqual(len(header.split(", ")), len(names))
+        self.assertEqual(len(row.split(", ")), len(names))
+
+    def test_unknown_field_is_named(self):
+        out = self.answer("h200", "--query-gpu=name,bogus", "--format=csv", status=2)
+        self.assertEqual(out, 'Field "bogus" is not a valid field to query.\n\n')
+
+    def test_unknown_option(self):
+        out = self.answer("h200", "--bogus", status=255)
+        self.assertEqual(out, "ERROR: Option --bogus is not recognized. Please run 'nvidia-smi -h'.\n\n")
+
+    def test_xml_needs_query(self):
+        self.assertIn("Invalid combination of input arguments.", self.answer("h200", "-x", status=2))
+
+    def test_display_shows_only_what_was_asked(self):
+        out = self.answer("h200", "-q", "-d", "MEMORY,COMPUTE")
+        headings = re.findall(r"^ {4}(\S.*?)(?: *: .*)?$", out, re.M)
+        self.assertEqual(headings, ["FB Memory Usage", "BAR1 Memory Usage", "Conf Compute Protected Memory Usage",
+                                    "Compute Mode"])
+        self.assertEqual(self.answer("h200", "-q", "-d", "BOGUS", status=2), "Failed to parse --display/-d flags\n")
+
+    def test_gpus_are_chosen_by_index_uuid_and_address(self):
+        names = self.answer("h200x8", "--query-gpu=index,uuid,pci.bus_id", "--format=csv,noheader").splitlines()
+        self.assertEqual(len(names), 8)
+        _, uuid, address = names[3].split(", ")
+        for chosen in ("3", uuid, address, address[4:], "0" + address[3:]):
+            out = self.answer("h200x8", "-i", chosen, "--query-gpu=index", "--format=csv,noheader")
+            self.assertEqual(out, "3\n", chosen)
+        out = self.answer("h200x8", "-i", "1,5", "--query-gpu=index", "--format=csv,noheader")
+        self.assertEqual(out, "1\n5\n")
+        self.assertEqual(self.answer("h200x8", "-i", "9", status=6), "No devices were found\n")
+
+    def test_links_make_the_matrix(self):
+        out = self.answer("h200x8", "topo", "-m")
+        self.assertEqual(out.count("NV18"), 56)
+        links = self.answer("h200x8", "nvlink", "-s", "-i", "0")
+        self.assertEqual(links.count("26.562 GB/s"), 18)
+
+    def test_versions(self):
+        out = self.answer("h200", "--version")
+        self.assertEqual(out, "NVIDIA-SMI version  : 580.159.04\nNVML version        : 580.159\n"
+                              "DRIVER version      : 580.159.04\nCUDA Version        : 13.0\n")
+
+    def test_output_goes_to_a_file(self):
+        machine = Machine.get("h200")
+        with tempfile.NamedTemporaryFile() as file:
+            self.assertEqual(self.answer(machine, "-L", "-f", file.name), "")
+            self.assertTrue(pathlib.Path(file.name).read_text().startswith("GPU 0: NVIDIA H200 (UUID: GPU-"))
+
+    def test_processes_without_any(self):
+        out = self.answer("h200", "--query-compute-apps=pid,name,used_memory", "--format=csv")
+        self.assertEqual(out, "pid, process_name, used_gpu_memory [MiB]\n")
+
+
+HOLDER = """
+import ctypes, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+context, memory = ctypes.c_void_p(), ctypes.c_void_p()
+assert cuda.cuInit(0) == 0
+assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert cuda.cuCtxSetCurrent(context) == 0
+assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(256 << 20)) == 0
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+class ShowsProcesses(SmiCase):
+    def setUp(self):
+        self.machine = Machine.get("h200")
+        self.holder = subprocess.Popen([sys.executable, "-c", HOLDER], env={"LD_LIBRARY_PATH": self.machine.libraries},
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(self.holder.stdout.readline(), "ready\n")
+
+    def tearDown(self):
+        self.holder.communicate("")
+
+    def test_who_holds_memory_and_how_much(self):
+        csv = self.answer(self.machine, "--query-compute-apps=pid,used_memory,gpu_bus_id",
+                          "--format=csv,noheader,nounits")
+        pid, used, address = csv.strip().split(", ")
+        self.assertEqual((int(pid), address), (self.holder.pid, "00000000:00:06.0"))
+        self.assertGreaterEqual(int(used), 256)
+        row = f"|    0   N/A  N/A {pid:>15}      C   "
+        line = next(line for line in self.answer(self.machine).split("\n") if line.startswith(row))
+        self.assertEqual(len(line), 91)
+        self.assertTrue(line.endswith(f" {used}MiB |"), line)
+        report = self.answer(self.machine, "-q", "-d", "PIDS")
+        self.assertRegex(report, rf"(?m)^        Process ID {{24}}: {pid}\n            Type {{26}}: C\n")
+        self.assertIn(f"<pid>{pid}</pid>", self.answer(self.machine, "-q", "-x"))
+
+    def test_used_memory_counts_it(self):
+        out = self.answer(self.machine, "--query-gpu=memory.used", "--format=csv,noheader,nounits")
+        self.assertGreaterEqual(int(out), 256)
+
+
+class ManagesMig(SmiCase):
+    def test_instances_are_listed(self):
+        out = self.answer("a100x8", "-L")
+        self.assertRegex(out, r"(?m)^  MIG \dg\.\d+gb +Device  0: \(UUID: MIG-[0-9a-f-]{36}\)$")
+        summary = self.answer("a100x8")
+        self.assertIn("| MIG devices:  ", summary)
+        self.assertRegex(summary, r"(?m)^\|  \d +\d+   0   0  \| +\d+MiB / +\d+MiB +\| \d+ +0 \|")
+        widths = {len(line) for line in summary.split("\n")[1:] if line.startswith(("|", "+"))}
+        self.assertEqual(len(widths), 1, widths)
+
+    def test_parent_gpu_shows_no_utilisation(self):
+        gpus = self.answer("a100x8", "--query-gpu=index,mig.mode.current", "--format=csv,noheader").splitlines()
+        enabled = [line.split(", ")[0] for line in gpus if line.endswith(" Enabled")]
+        self.assertEqual(len(enabled), 2)
+        out = self.answer("a100x8", "-i", enabled[0])
+        self.assertRegex(out, r"\|     N/A      Default \|\n.*Enabled \|")
+
+    def test_instances_are_made_and_destroyed(self):
+        machine = Machine("h200", "-mig")
+        self.assertEqual(self.answer(machine, "-mig", "1"),
+                         "Enabled MIG Mode for GPU 00000000:00:06.0\nAll done.\n")
+        self.assertEqual(self.answer(machine, "mig", "-lgi", status=6), "No GPU instances found: Not Found\n")
+        made = self.answer(machine, "mig", "-cgi", "19,3g.71gb", "-C").splitlines()
+        self.assertRegex(made[0], r"^Successfully created GPU instance ID +\d+ on GPU  0 using profile MIG 1g.18gb \(ID 19\)$")
+        self.assertRegex(made[1], r"^Successfully created compute instance ID  0 on GPU  0 GPU instance ID +\d+ "
+                                  r"using profile MIG 1g.18gb \(ID  0\)$")
+        self.assertRegex(made[3], r"using profile MIG 3g.71gb \(ID  2\)$")
+        self.assertEqual(self.answer(machine, "-L").count("\n  MIG "), 2)
+        self.assertEqual(self.answer(machine, "mig", "-lci").count("\n|   0 "), 2)
+        full = self.answer(machine, "mig", "-cgi", "0", status=23)
+        self.assertEqual(full, "Unable to create a GPU instance on GPU  0 using profile 0: Insufficient Resources\n"
+                               "Failed to create GPU instances: Insufficient Resources\n")
+        self.assertEqual(self.answer(machine, "mig", "-dci").count("Successfully destroyed compute instance"), 2)
+        self.assertEqual(self.answer(machine, "mig", "-dgi").count("Successfully destroyed GPU instance"), 2)
+        self.assertEqual(self.answer(machine, "-mig", "0"),
+                         "Disabled MIG Mode for GPU 00000000:00:06.0\nAll done.\n")
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to become somebody else")
+    def test_others_than_root_may_not(self):
+        machine = Machine("h200", "-others")
+        os.chmod(Machine.place, 0o755)
+        code, out, _ = machine.run("-mig", "1", user=65534)
+        self.assertEqual(out, "Unable to enable MIG Mode for GPU 00000000:00:06.0: Insufficient Permissions\n"
+                              "Terminating early due to previous errors.\n")
+        self.assertEqual(code, 4)
+
+
+class SaysWhatIsWrong(SmiCase):
+    def test_no_library(self):
+        code, out, _ = Machine.get("h200").run(libraries="/nonexistent")
+        self.assertEqual(code, 12)
+        self.assertTrue(out.startswith("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system."), out)
+
+    def test_driver_not_loaded(self):
+        out = self.answer("secure-boot", status=9)
+        self.assertEqual(out, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make "
+                              "sure that the latest NVIDIA driver is installed and running.\n\n")
+
+    def test_versions_differ(self):
+        out = self.answer("mismatch", status=18)
+        self.assertRegex(out, r"^Failed to initialize NVML: Driver/library version mismatch\n"
+                              r"NVML library version: \d+\.\d+\n$")
+
+    def test_gpu_lost(self):
+        out = self.answer("fallen-off", status=15)
+        self.assertRegex(out, r"Unable to determine the device handle for GPU\d: 0000:[0-9A-F]{2}:00.0: "
+                              r"GPU is lost.  Reboot the system to recover this GPU\n")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
