@@ -86,17 +86,27 @@ const struct gantry_sim_image* map_image(const char* file) {
   return nullptr;
 }
 
-// ROOT/usr/lib/x/libnvidia-ml.so.1 minus the directory the machine says, "/usr/lib/x", leaves ROOT.
-void find_root(const char* file, const char* directory, char* out) {
-  out[0] = '\0';
-  const char* slash = strrchr(file, '/');
-  const size_t file_directory = slash == nullptr ? 0 : static_cast<size_t>(slash - file);
+bool strip(const char* file, size_t length, const char* directory, char* root) {
   size_t suffix = strlen(directory);
   while (suffix > 0 && directory[suffix - 1] == '/') --suffix;
-  if (suffix == 0 || suffix > file_directory) return;
-  if (memcmp(file + file_directory - suffix, directory, suffix) != 0) return;
-  memcpy(out, file, file_directory - suffix);
-  out[file_directory - suffix] = '\0';
+  if (suffix == 0 || suffix > length) return false;
+  if (memcmp(file + length - suffix, directory, suffix) != 0) return false;
+  memcpy(root, file, length - suffix);
+  root[length - suffix] = '\0';
+  return true;
+}
+
+// ROOT/usr/lib/x/libnvidia-ml.so.1 minus the directory the machine says, "/usr/lib/x", leaves ROOT.
+// libcuda may lie elsewhere than the others: old drivers keep it in the distribution's directory.
+void find_root(const char* file, const char* directory, char* root) {
+  root[0] = '\0';
+  const char* slash = strrchr(file, '/');
+  const size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - file);
+  if (strip(file, length, directory, root)) return;
+  constexpr const char* kUsual[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"};
+  for (const char* usual : kUsual) {
+    if (strip(file, length, usual, root)) return;
+  }
 }
 
 void load() {
