@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,11 +39,41 @@ bool covers(const char* line, uintptr_t address, const char** path) {
   return *path != nullptr;
 }
 
-// The kernel knows from which file this code was mapped; asking the loader would need dladdr, which
-// moved between libraries in glibc 2.34.
+struct Search {
+  uintptr_t address;
+  char* out;
+  size_t capacity;
+};
+
+int is_ours(dl_phdr_info* info, size_t, void* argument) {
+  const auto& search = *static_cast<Search*>(argument);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& segment = info->dlpi_phdr[i];
+    const uintptr_t start = info->dlpi_addr + segment.p_vaddr;
+    if (segment.p_type != PT_LOAD || search.address < start ||
+        search.address - start >= segment.p_memsz) {
+      continue;
+    }
+    char resolved[PATH_MAX];
+    const char* name = realpath(info->dlpi_name, resolved) != nullptr ? resolved : info->dlpi_name;
+    if (name[0] != '/' || strlen(name) >= search.capacity) return 0;
+    snprintf(search.out, search.capacity, "%s", name);
+    return 1;
+  }
+  return 0;
+}
+
+// Without /proc, as in a chroot of a simulated machine: the name the loader opened.
+bool ask_loader(char* out, size_t capacity) {
+  Search search{reinterpret_cast<uintptr_t>(&gantry_sim_image), out, capacity};
+  return dl_iterate_phdr(is_ours, &search) != 0;
+}
+
+// The kernel knows from which file this code was mapped; dladdr, which also does, moved between
+// libraries in glibc 2.34.
 bool find_own_file(char* out, size_t capacity) {
   FILE* maps = fopen("/proc/self/maps", "re");
-  if (maps == nullptr) return false;
+  if (maps == nullptr) return ask_loader(out, capacity);
   const auto self = reinterpret_cast<uintptr_t>(&gantry_sim_image);
   char line[PATH_MAX + 128];
   bool found = false;
