@@ -87,7 +87,7 @@ Result<int> info(const InfoOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   probe::SnapshotOptions how;
   how.deadline = std::chrono::milliseconds(static_cast<long>(options.deadline_seconds * 1000));
-  if (options.without_nvml) how.nvml = probe::UseNvml::No;
+  if (options.without_nvml) how.nvml = probe::UseNvml::Skip;
   GANTRY_TRY(const auto machine, probe::snapshot(host, how));
   if (context.json) {
     fmt::print(context.out, "{}", model::to_json(machine));
