@@ -16,10 +16,9 @@ std::string named(const model::Gpu& gpu) {
   return fmt::format("GPU {} ({})", gpu.index, gpu.pci.sysfs());
 }
 
-bool mentions(const model::Gpu& gpu, std::string_view word) {
-  const auto& reasons = gpu.health.reasons;
-  return std::any_of(reasons.begin(), reasons.end(),
-                     [&](const std::string& reason) { return contains(to_lower(reason), word); });
+// Bad memory rows and pages as the probe words them.
+bool about_rows(const std::string& reason) {
+  return contains(reason, "remap") || contains(reason, "retire");
 }
 
 std::string reasons_of(const model::Gpu& gpu) {
@@ -73,12 +72,15 @@ Finding judge_remap(const Facts& f) {
   const auto& gpus = f.inventory().gpus;
   if (gpus.empty()) return no_gpus(f);
   for (const auto& gpu : gpus) {
-    if (!mentions(gpu, "remap") && !mentions(gpu, "retire")) continue;
-    if (mentions(gpu, "fail")) {
-      return fail(named(gpu) + ": a memory row could not be remapped", {{"NVML", reasons_of(gpu)}})
-          .advise("replace the card");
+    for (const auto& reason : gpu.health.reasons) {
+      if (!about_rows(reason)) continue;
+      const std::vector<Evidence> read{{"NVML", reason}};
+      if (contains(reason, "failed")) {
+        return fail(named(gpu) + ": a memory row could not be remapped", read)
+            .advise("replace the card");
+      }
+      return warn(named(gpu) + ": a memory row waits to be remapped", read);
     }
-    return warn(named(gpu) + ": a memory row waits to be remapped", {{"NVML", reasons_of(gpu)}});
   }
   return ok("no memory row waits to be remapped");
 }
@@ -112,64 +114,6 @@ Finding judge_excluded(const Facts& f) {
   }
   if (read.empty()) return skip("the driver does not tell which GPUs are excluded");
   return ok("no GPU is excluded", read);
-}
-
-Finding judge_compute_mode(const Facts& f) {
-  bool any = false;
-  for (const auto& gpu : f.inventory().gpus) {
-    const auto mode = to_lower(gpu.compute_mode);
-    if (mode.empty()) continue;
-    any = true;
-    const std::vector<Evidence> read{{"NVML compute mode", gpu.compute_mode}};
-    if (contains(mode, "prohibited")) return fail(named(gpu) + " lets no program in", read);
-    if (contains(mode, "exclusive") && !f.running("nvidia-cuda-mps-control")) {
-      return warn(named(gpu) + " lets one process in at a time", read);
-    }
-  }
-  if (!any) return skip("no GPU tells its compute mode");
-  return ok("several processes may use each GPU");
-}
-
-std::vector<Action> fix_compute_mode(const Facts&) {
-  return {RunProgram{{"nvidia-smi", "-c", "0"}}};
-}
-
-Finding judge_mig_pending(const Facts& f) {
-  bool any = false;
-  for (const auto& gpu : f.inventory().gpus) {
-    if (gpu.mig.current == model::MigMode::Unsupported ||
-        gpu.mig.current == model::MigMode::Unknown || gpu.mig.pending == model::MigMode::Unknown) {
-      continue;
-    }
-    any = true;
-    if (gpu.mig.current == gpu.mig.pending) continue;
-    const bool on = gpu.mig.pending == model::MigMode::Enabled;
-    return warn(fmt::format("{}: MIG will be {} after a reset", named(gpu), on ? "on" : "off"),
-                {{"NVML MIG mode",
-                  on ? "current disabled, pending enabled" : "current enabled, pending disabled"}})
-        .advise(fmt::format("sudo nvidia-smi --gpu-reset -i {}  # no program on it", gpu.index));
-  }
-  if (!any) return skip("no GPU has MIG");
-  return ok("no MIG change is pending");
-}
-
-Finding judge_mig_empty(const Facts& f) {
-  bool any = false;
-  for (const auto& gpu : f.inventory().gpus) {
-    if (gpu.mig.current == model::MigMode::Unsupported ||
-        gpu.mig.current == model::MigMode::Unknown) {
-      continue;
-    }
-    any = true;
-    if (gpu.mig.current != model::MigMode::Enabled || !gpu.mig.instances.empty()) continue;
-    return fail(named(gpu) + " has MIG on and no instance: nothing can run on it",
-                {{"NVML", "MIG enabled, 0 instances"}})
-        .advise(fmt::format("sudo nvidia-smi mig -i {0} -lgip; sudo nvidia-smi mig -i {0} -cgi "
-                            "PROFILE -C  # or: sudo nvidia-smi -i {0} -mig 0",
-                            gpu.index));
-  }
-  if (!any) return skip("no GPU has MIG");
-  return ok("every GPU with MIG on has instances");
 }
 
 Finding judge_views(const Facts& f) {
@@ -236,35 +180,6 @@ constexpr Check kChecks[] = {
      .remedy =
          "grep -r NVreg_Excluded /etc/modprobe.d  # remove it, sudo update-initramfs -u, reboot",
      .judge = judge_excluded},
-    {.id = "gpu.compute-mode",
-     .reference = "H33",
-     .area = Area::Gpu,
-     .fix_class = FixClass::OnRequest,
-     .title = "several processes may use each GPU",
-     .reads = "NVML",
-     .cause = "Somebody set an exclusive compute mode and no MPS runs: the second process gets 46 "
-              "\"all CUDA-capable devices are busy or unavailable\".",
-     .remedy = "sudo nvidia-smi -c 0",
-     .judge = judge_compute_mode,
-     .fix = fix_compute_mode},
-    {.id = "mig.pending",
-     .reference = "H32",
-     .area = Area::Gpu,
-     .title = "no MIG change is pending",
-     .reads = "NVML",
-     .cause = "MIG mode was changed while the GPU was in use; it takes effect at the next reset.",
-     .remedy = "sudo nvidia-smi --gpu-reset -i INDEX",
-     .judge = judge_mig_pending},
-    {.id = "mig.empty",
-     .reference = "H32",
-     .area = Area::Gpu,
-     .title = "every GPU with MIG on has instances",
-     .reads = "NVML",
-     .cause =
-         "MIG was switched on and no instance made; nvidia-smi lists the GPU, programs find no "
-         "device. Instances are also lost when the driver is reloaded.",
-     .remedy = "sudo nvidia-smi mig -i INDEX -cgi PROFILE -C",
-     .judge = judge_mig_empty},
     {.id = "gpu.views",
      .reference = "H29",
      .area = Area::Gpu,

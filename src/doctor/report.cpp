@@ -58,6 +58,27 @@ std::string command(std::string_view name, std::string_view text) {
   return fmt::format("    {:<9}{}\n", name, text);
 }
 
+// Most skips have few reasons: no Docker, no kubelet, no NVSwitch.
+std::string skipped(const std::vector<Outcome>& outcomes, const Style& style) {
+  std::vector<std::pair<std::string, std::string>> by_reason;  // in order of appearance
+  for (const auto& outcome : outcomes) {
+    if (outcome.finding.verdict != Verdict::Skip) continue;
+    const auto known = std::find_if(by_reason.begin(), by_reason.end(), [&](const auto& pair) {
+      return pair.first == outcome.finding.summary;
+    });
+    if (known == by_reason.end()) {
+      by_reason.emplace_back(outcome.finding.summary, outcome.check->id);
+    } else {
+      known->second += fmt::format(" {}", outcome.check->id);
+    }
+  }
+  std::string out;
+  for (const auto& [reason, ids] : by_reason) {
+    out += fmt::format("  {}:\n    {}\n", reason, wrapped(ids, 4, style.width));
+  }
+  return out;
+}
+
 std::string_view fix_hint(const Check& check) {
   if (check.fix == nullptr) return "";
   if (check.fix_class == FixClass::Automatic) return "sudo gantry doctor --fix";
@@ -97,10 +118,10 @@ std::string report_text(const std::vector<Outcome>& outcomes, const Style& style
   for (const auto& outcome : outcomes) widest = std::max(widest, outcome.check->id.size());
   std::string out;
   for (const auto verdict : order) {
-    std::string group;
+    std::string group = verdict == Verdict::Skip ? skipped(outcomes, style) : "";
     for (const auto& outcome : outcomes) {
-      if (outcome.finding.verdict != verdict) continue;
-      if (verdict == Verdict::Ok || verdict == Verdict::Skip) {
+      if (outcome.finding.verdict != verdict || verdict == Verdict::Skip) continue;
+      if (verdict == Verdict::Ok) {
         group += fmt::format("  {:<{}}  {}\n", outcome.check->id, widest, outcome.finding.summary);
       } else {
         group += expanded(outcome, style);

@@ -3,9 +3,9 @@
 
 #include "base/text.hpp"
 #include "sim/tree.hpp"
+#include "support/tree.hpp"
 
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -27,14 +27,6 @@ std::string libraries() {
   return GANTRY_SIM_LIBRARIES_DIR;
 }
 
-// In memory where libraries may be run from there: a tree has some thousand small files.
-fs::path workplace() {
-  struct statvfs memory {};
-  const bool usable = ::statvfs("/dev/shm", &memory) == 0 && (memory.f_flag & ST_NOEXEC) == 0 &&
-                      ::access("/dev/shm", W_OK) == 0;
-  return usable ? fs::path("/dev/shm") : fs::temp_directory_path();
-}
-
 }  // namespace
 
 bool Machine::has_libraries() {
@@ -42,7 +34,7 @@ bool Machine::has_libraries() {
 }
 
 Machine::Machine(std::string_view name) {
-  parent_ = (workplace() / "gantry-machine-XXXXXX").string();
+  parent_ = workplace() + "/gantry-machine-XXXXXX";
   GANTRY_ASSERT(::mkdtemp(parent_.data()) != nullptr);
   GANTRY_ASSERT(::chmod(parent_.c_str(), 0755) == 0);
   parent_ = fs::canonical(parent_).string();

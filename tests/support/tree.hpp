@@ -9,6 +9,10 @@
 
 namespace gantry::test {
 
+// Where trees are made: in memory where programs may be run from there, because a machine has some
+// thousand small files.
+std::string workplace();
+
 class Tree {
  public:
   Tree();

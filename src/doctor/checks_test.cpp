@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every check on a machine where it is broken and on one where it is not.
+#include "doctor/examine.hpp"
+#include "doctor/patient_for_test.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace gantry::doctor {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
+  for (const auto& part : {hardware_cases(), module_cases(), gpu_cases(), node_cases(),
+                           userland_cases(), runtime_cases(), cluster_cases()}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+bool is_bad(Verdict verdict) {
+  return verdict == Verdict::Info || verdict == Verdict::Warn || verdict == Verdict::Fail;
+}
+
+class OneCheck : public ::testing::TestWithParam<Case> {};
+
+TEST_P(OneCheck, JudgesThisMachineRight) {
+  const auto& example = GetParam();
+  const auto* check = find_check(example.id);
+  ASSERT_NE(check, nullptr) << example.id;
+  Patient patient;
+  example.change(patient);
+  const auto finding = patient.look(*check);
+  EXPECT_EQ(to_string(finding.verdict), to_string(example.expected))
+      << example.id << ": " << finding.summary;
+  EXPECT_FALSE(finding.summary.empty());
+  const bool needs_evidence = is_bad(finding.verdict) && example.id != "guest.kind";
+  EXPECT_TRUE(!needs_evidence || !finding.evidence.empty());
+}
+
+std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+  std::string name(info.param.id);
+  for (char& c : name) {
+    if (c == '.' || c == '-') c = '_';
+  }
+  return name + "_" + std::string(to_string(info.param.expected)) + "_" +
+         std::to_string(info.index);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, OneCheck, ::testing::ValuesIn(all_cases()), name_of);
+
+TEST(Cases, ShowEveryCheckBrokenAndWell) {
+  std::map<std::string_view, std::pair<int, int>> seen;
+  for (const auto& example : all_cases()) {
+    auto& [bad, well] = seen[example.id];
+    bad += is_bad(example.expected) ? 1 : 0;
+    well += example.expected == Verdict::Ok ? 1 : 0;
+  }
+  for (const auto* check : all_checks()) {
+    EXPECT_GT(seen[check->id].first, 0) << check->id << " is never shown broken";
+    EXPECT_GT(seen[check->id].second, 0) << check->id << " is never shown well";
+  }
+}
+
+TEST(Doctor, FindsNothingWrongWithAHealthyGuest) {
+  Patient patient;
+  for (const auto* check : all_checks()) {
+    const auto finding = patient.look(*check);
+    const bool told = check->id == "numa.unknown" || check->id == "module.refcnt";
+    EXPECT_TRUE(finding.verdict == Verdict::Ok || finding.verdict == Verdict::Skip || told)
+        << check->id << ": " << finding.summary;
+    EXPECT_TRUE(!told || finding.verdict == Verdict::Info) << check->id;
+  }
+}
+
+TEST(Numa, QuotesWhatTensorFlowSaysAndNamesTheHypervisorsSetting) {
+  Patient patient;
+  patient.tree.file("sys/class/dmi/id/sys_vendor", "VMware, Inc.\n");
+  auto finding = patient.look(*find_check("numa.unknown"));
+  EXPECT_THAT(finding.cause, HasSubstr("successful NUMA node read from SysFS"));
+  EXPECT_THAT(finding.remedy, HasSubstr("chipset.motherboardLayout = \"acpi\""));
+  patient.tree.file("sys/class/dmi/id/sys_vendor", "QEMU\n");
+  EXPECT_THAT(patient.look(*find_check("numa.unknown")).remedy, HasSubstr("pxb-pcie"));
+}
+
+TEST(Group, NamesTheHelpersUserAndTheSettingThatHelps) {
+  Patient patient;
+  patient.node("/dev/nvidia0", "c 195 0 0660 0 33");
+  patient.tree.file("usr/bin/nvidia-container-cli");
+  const auto* check = find_check("node.group");
+  EXPECT_THAT(patient.look(*check).remedy, HasSubstr("user = \"root:video\""));
+  EXPECT_THAT(check->cause, HasSubstr("no cuda-capable device is detected"));
+}
+
+TEST(ModeOption, TranslatesTheDigitsThatWereMeantAsOctal) {
+  Patient patient;
+  patient.param("DeviceFileMode", "666");
+  EXPECT_THAT(patient.look(*find_check("node.mode-option")).remedy, HasSubstr("=438"));
+}
+
+}  // namespace
+}  // namespace gantry::doctor
