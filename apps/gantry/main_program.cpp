@@ -2,6 +2,7 @@
 #include "gantry/main_program.hpp"
 
 #include "gantry/commands.hpp"
+#include "gantry/container_cli.hpp"
 
 #include <unistd.h>
 
@@ -14,6 +15,9 @@ namespace gantry::cli {
 namespace {
 
 void add_commands(CLI::App& app, Context& context, Action& chosen) {
+  add_info(app, context, chosen);
+  add_list(app, context, chosen);
+  add_topo(app, context, chosen);
   add_doctor(app, context, chosen);
   add_completion(app, context, chosen);
   add_man_page(app, context, chosen);
@@ -48,6 +52,10 @@ int report(const CLI::App& app, const CLI::ParseError& stop, Context& context) {
 }  // namespace
 
 int main_program(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  const std::string_view called = argv[0];
+  if (called.substr(called.rfind('/') + 1) == "nvidia-container-cli") {
+    return container_cli(argc, argv, out, err);
+  }
   Context context{.out = out, .err = err};
   context.color = ::isatty(::fileno(out)) == 1 && std::getenv("NO_COLOR") == nullptr;
 

@@ -110,6 +110,75 @@ TEST(OnH200x8, EightGpusHaveEightNodes) {
   EXPECT_TRUE(look(machine).root.found());
 }
 
+TEST(OnK80, LibcudaIsApartFromTheBranchsDirectory) {
+  const Machine machine("k80");
+  const auto [root, found] = look(machine);
+  EXPECT_EQ(root.root, "/");
+  EXPECT_EQ(root.library_version, "384.98");
+  EXPECT_EQ(root.library_directory, "/usr/lib/x86_64-linux-gnu");
+  EXPECT_THAT(root.notes, IsEmpty());
+  EXPECT_EQ(found.library("libcuda.so.1")->path, "/usr/lib/x86_64-linux-gnu/libcuda.so.384.98");
+  EXPECT_EQ(found.library("libnvidia-ml.so.1")->path, "/usr/lib/nvidia-384/libnvidia-ml.so.384.98");
+  const auto smi = std::find_if(
+      found.files.begin(), found.files.end(),
+      [](const model::DriverFile& f) { return f.path == "/usr/lib/nvidia-384/bin/nvidia-smi"; });
+  EXPECT_NE(smi, found.files.end());
+  EXPECT_THAT(find_nodes(machine.host(), std::vector<std::uint32_t>{0}).problems, IsEmpty());
+}
+
+TEST(OnK2000, TheDriverIsInLib64) {
+  const Machine machine("k2000");
+  const auto [root, found] = look(machine);
+  EXPECT_EQ(root.root, "/");
+  EXPECT_EQ(root.library_version, "430.26");
+  EXPECT_EQ(root.library_directory, "/usr/lib64");
+  EXPECT_THAT(root.notes, IsEmpty());
+  EXPECT_EQ(found.library("libcuda.so.1")->path, "/usr/lib64/libcuda.so.430.26");
+  EXPECT_THAT(names(found, FileKind::Binary), Contains("nvidia-smi"));
+  EXPECT_THAT(find_nodes(machine.host(), std::vector<std::uint32_t>{0}).problems, IsEmpty());
+}
+
+TEST(OnAMachineWithoutNodes, EachIsMissedWithItsCommand) {
+  const Machine machine("no-nodes");
+  const auto found = find_nodes(machine.host(), std::vector<std::uint32_t>{0});
+  EXPECT_FALSE(found.problems.empty());
+  for (const auto& problem : found.problems) {
+    EXPECT_EQ(problem.fault, NodeFault::Missing) << problem.text;
+    EXPECT_THAT(problem.text, HasSubstr("nvidia-modprobe"));
+  }
+}
+
+TEST(OnAMismatchedMachine, BothVersionsAreTold) {
+  const Machine machine("mismatch");
+  const auto root = look(machine).root;
+  EXPECT_NE(root.kernel_version, root.library_version);
+  EXPECT_TRUE(root.found());
+  EXPECT_THAT(root.notes, Contains(HasSubstr("the kernel module is " + root.kernel_version)));
+}
+
+// The others: whatever is wrong with them, their files are told apart and known.
+class EveryMachine : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EveryMachine, HasOnlyFilesOfOneVersionThatTheTableKnows) {
+  const Machine machine(GetParam());
+  const auto [root, found] = look(machine);
+  EXPECT_TRUE(root.found());
+  EXPECT_THAT(root.others, IsEmpty());
+  EXPECT_NE(found.library("libnvidia-ml.so.1"), nullptr);
+  for (const auto& file : found.files) {
+    EXPECT_THAT(file.why, ::testing::Not(HasSubstr("not in our table"))) << file.path;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, EveryMachine,
+                         ::testing::Values("a100x8", "t4x4", "k620", "k620-460", "mixed",
+                                           "vgpu-guest"),
+                         [](const auto& test) {
+                           std::string name(test.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
 TEST(OnH200, AnUpgradeWithoutAReloadIsADifferenceOfVersions) {
   Machine machine("h200");
   machine.file(

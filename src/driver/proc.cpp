@@ -119,7 +119,7 @@ Result<MigMinors> parse_mig_minors(std::string_view text) {
     if (minors.rows.size() >= kMaxMigRows) {
       return Error(Errc::Corrupt, fmt::format("mig-minors: more than {} lines", kMaxMigRows));
     }
-    minors.rows.push_back(*std::move(row));
+    minors.rows.push_back(*row);
   }
   return minors;
 }

@@ -14,8 +14,10 @@
 namespace gantry::driver {
 namespace {
 
+constexpr std::size_t kProcLimit = 65536;
+
 std::string loaded_version(const sys::Host& host) {
-  const auto file = host.read("/proc/driver/nvidia/version", 64 * 1024);
+  const auto file = host.read("/proc/driver/nvidia/version", kProcLimit);
   if (file.ok()) {
     if (auto version = version_in_nvrm_line(*file); !version.empty()) return version;
   }

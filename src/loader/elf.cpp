@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kFirstRead = 4096;  // the header and, in practice, all program headers
 constexpr std::size_t kMaxSegments = 512;
 constexpr std::size_t kMaxSections = 16384;
-constexpr std::uint64_t kMaxDynamicBytes = 256 * 1024;
+constexpr std::uint64_t kMaxDynamicBytes = std::uint64_t{256} * 1024;
 constexpr std::size_t kMaxStrings = 1024;
 constexpr std::uint64_t kMaxString = 1024;
 constexpr std::uint64_t kMaxNoteBytes = 1 << 20;
@@ -31,7 +31,7 @@ Error corrupt(std::string_view what) {
 template <class T>
 T record(std::string_view bytes, std::size_t offset = 0) {
   GANTRY_ASSERT(offset <= bytes.size() && bytes.size() - offset >= sizeof(T));
-  T value;
+  T value{};
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }

@@ -16,7 +16,7 @@ namespace gantry::loader {
 
 inline constexpr std::uint16_t kMachineI386 = 3;
 inline constexpr std::uint16_t kMachineArm = 40;
-inline constexpr std::uint16_t kMachineX86_64 = 62;
+inline constexpr std::uint16_t kMachineAmd64 = 62;
 inline constexpr std::uint16_t kMachineAarch64 = 183;
 
 struct ElfDynamic {

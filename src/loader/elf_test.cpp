@@ -33,7 +33,7 @@ void put(std::string& bytes, std::size_t at, T value) {
 TEST(Elf, TellsClassMachineAndSoname) {
   const auto elf = *Elf::on(kLibrary);
   EXPECT_TRUE(elf.is_64bit());
-  EXPECT_EQ(elf.machine(), kMachineX86_64);
+  EXPECT_EQ(elf.machine(), kMachineAmd64);
   EXPECT_EQ(*elf.soname(), "libcuda.so.1");
   EXPECT_THAT(elf.dynamic()->needed, ElementsAre("libc.so.6", "libm.so.6"));
 }

@@ -20,7 +20,7 @@ Error corrupt(std::string_view what) {
 template <class T>
 std::optional<T> record_at(std::string_view bytes, std::uint64_t offset) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-  T record;
+  T record{};
   std::memcpy(&record, bytes.data() + offset, sizeof record);
   return record;
 }
@@ -67,7 +67,8 @@ Result<std::vector<std::string>> parse_hwcaps(std::string_view bytes,
     return corrupt("hwcaps section has a wrong size");
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < section.size / 4; ++i) {
-    const auto offset = record_at<std::uint32_t>(bytes, std::uint64_t{section.offset} + i * 4U);
+    const auto offset =
+        record_at<std::uint32_t>(bytes, std::uint64_t{section.offset} + std::uint64_t{i} * 4);
     auto name = offset ? strings.at(*offset) : std::nullopt;
     if (!name) return corrupt("hwcaps section points outside the file");
     names.push_back(*std::move(name));

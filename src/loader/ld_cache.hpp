@@ -6,7 +6,7 @@
 //
 //   std::string bytes = *write_cache({.entries = {{.name = "libcuda.so.1",
 //                                                  .path = "/usr/local/nvidia/lib64/libcuda.so.1",
-//                                                  .flags = kX86_64}}});
+//                                                  .flags = kAmd64}}});
 #pragma once
 
 #include "base/result.hpp"
@@ -20,7 +20,7 @@ namespace gantry::loader {
 
 // Low byte: kind of library. Next byte: architecture. These are the pairs glibc writes.
 inline constexpr std::uint32_t kElfLibc6 = 0x0003;  // also i386, which has no architecture byte
-inline constexpr std::uint32_t kX86_64 = 0x0303;
+inline constexpr std::uint32_t kAmd64 = 0x0303;
 inline constexpr std::uint32_t kPpc64le = 0x0503;
 inline constexpr std::uint32_t kX32 = 0x0803;
 inline constexpr std::uint32_t kArmHardFloat = 0x0903;
@@ -29,7 +29,7 @@ inline constexpr std::uint32_t kAarch64 = 0x0a03;
 struct CacheEntry {
   std::string name{};  // what programs ask for: "libcuda.so.1"
   std::string path{};  // where it is
-  std::uint32_t flags = kX86_64;
+  std::uint32_t flags = kAmd64;
   std::uint32_t os_version = 0;  // least kernel, as in the ABI note; 0 since glibc 2.36
   std::uint64_t hwcap = 0;       // legacy capability bits; the index bits of hwcaps are not shown
   std::string hwcaps{};          // "x86-64-v2": found in a glibc-hwcaps subdirectory of that name

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 
-CacheEntry entry(std::string_view name, std::string_view directory, std::uint32_t flags = kX86_64) {
+CacheEntry entry(std::string_view name, std::string_view directory, std::uint32_t flags = kAmd64) {
   return {.name = std::string(name),
           .path = std::string(directory) + "/" + std::string(name),
           .flags = flags};
@@ -86,7 +86,7 @@ TEST(LdCache, ReadsTheOldBlockWhenThereIsNoNewOne) {
 }
 
 TEST(LdCache, KnowsWhichEntriesAre64Bit) {
-  EXPECT_TRUE(entry("a", "/", kX86_64).is_64bit());
+  EXPECT_TRUE(entry("a", "/", kAmd64).is_64bit());
   EXPECT_TRUE(entry("a", "/", kAarch64).is_64bit());
   EXPECT_FALSE(entry("a", "/", kElfLibc6).is_64bit());
   EXPECT_FALSE(entry("a", "/", kX32).is_64bit());

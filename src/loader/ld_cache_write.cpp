@@ -132,7 +132,7 @@ std::string old_block(const std::vector<const CacheEntry*>& order, const std::st
   const auto end = sizeof(OldHeader) + order.size() * sizeof(OldEntry);
   const auto padding = ((end + 7) & ~std::size_t{7}) - end;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    NewEntry entry;
+    NewEntry entry{};
     std::memcpy(&entry, entries.data() + i * sizeof entry, sizeof entry);
     // Old offsets count from the end of the old entries.
     append(out, OldEntry{entry.flags, static_cast<std::uint32_t>(entry.name + padding),
@@ -149,6 +149,7 @@ Result<std::string> write_cache(const Cache& cache) {
   const auto hwcaps = hwcaps_of(cache.entries);
   StringTable strings(sizeof(NewHeader) + order.size() * sizeof(NewEntry));
   std::vector<std::uint32_t> hwcaps_offsets;
+  hwcaps_offsets.reserve(hwcaps.size());
   for (const auto& [name, index] : hwcaps) hwcaps_offsets.push_back(strings.add(name));
   std::string entries;
   for (const auto* entry : order) {

@@ -32,9 +32,8 @@ class Pairs {
       : of_(nvml.size()), taken_(kernel.size(), false) {
     match(nvml, kernel,
           [](const Gpu& n, const Gpu& k) { return has_address(n) && n.pci == k.pci; });
-    match(nvml, kernel, [](const Gpu& n, const Gpu& k) {
-      return !has_address(n) && !n.uuid.text.empty() && n.uuid == k.uuid;
-    });
+    match(nvml, kernel,
+          [](const Gpu& n, const Gpu& k) { return !n.uuid.text.empty() && n.uuid == k.uuid; });
     // No handle, so nothing to recognise it by: both count in PCI order, so the next one left over.
     match(nvml, kernel,
           [](const Gpu& n, const Gpu&) { return !has_address(n) && n.uuid.text.empty(); });
@@ -122,8 +121,19 @@ class Merger {
     }
   }
 
-  void merge_gpu(Gpu& gpu, const Gpu& kernel) {
+  // The kernel's spelling is the one that /proc and /sys have: on Hyper-V, NVML shows 32 bits of a
+  // domain of which Linux keeps 16.
+  void settle_address(Gpu& gpu, const Gpu& kernel) {
+    auto short_form = gpu.pci;
+    short_form.domain &= 0xffffU;
+    if (has_address(gpu) && gpu.pci != kernel.pci && short_form != kernel.pci) {
+      differ(fmt::format("{}: PCI address", gpu.uuid.text), kernel.pci.sysfs(), gpu.pci.sysfs());
+    }
     gpu.pci = kernel.pci;
+  }
+
+  void merge_gpu(Gpu& gpu, const Gpu& kernel) {
+    settle_address(gpu, kernel);
     const auto name = name_of(gpu);
     settle(name + ": UUID", gpu.uuid.text, kernel.uuid.text);
     settle(name + ": name", gpu.name, kernel.name);

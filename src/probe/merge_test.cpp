@@ -137,6 +137,25 @@ TEST(Merge, MatchesByUuidWhereNvmlGaveNoAddress) {
   EXPECT_THAT(all.differences, IsEmpty());
 }
 
+TEST(Merge, KnowsThatHyperVsDomainsAreLongerInNvml) {
+  auto kernel = kernel_with({gpu_at(0, "GPU-a")});
+  kernel.gpus[0].pci = {.domain = 0x8e05};
+  auto nvml = from_nvml(0, "GPU-a");
+  nvml.pci = {.domain = 0x3e3f8e05};
+  const auto all = merge({}, kernel, nvml_with({nvml}));
+  ASSERT_THAT(all.gpus, SizeIs(1));
+  EXPECT_EQ(all.gpus[0].pci.sysfs(), "8e05:00:00.0");
+  EXPECT_THAT(all.differences, IsEmpty());
+}
+
+TEST(Merge, ReportsAnAddressThatDiffers) {
+  const auto all = merge({}, kernel_with({gpu_at(1, "GPU-a")}), nvml_with({from_nvml(7, "GPU-a")}));
+  EXPECT_THAT(all.gpus, SizeIs(1));
+  EXPECT_THAT(all.differences,
+              ElementsAre(Difference{"GPU-a: PCI address", "0000:01:00.0", "0000:07:00.0"},
+                          Difference{"GPU 0000:01:00.0: minor", "1", "7"}));
+}
+
 TEST(Merge, KeepsAGpuThatNvmlDoesNotShow) {
   const auto all = merge({}, kernel_with({gpu_at(1, "GPU-a"), gpu_at(2, "GPU-b")}),
                          nvml_with({from_nvml(2, "GPU-b")}));

@@ -79,14 +79,19 @@ void read_modes(Asking& asking, model::Gpu& gpu) {
   }
 }
 
+// What the driver wants done. Drivers before 565 know the reset status only.
 void read_recovery_action(Asking& asking, HealthFacts& facts) {
-  nvmlFieldValue_t field{};
-  field.fieldId = NVML_FI_DEV_GET_GPU_RECOVERY_ACTION;
-  if (!GANTRY_ASK(asking, nvmlDeviceGetFieldValues, asking.device(), 1, &field)) return;
-  if (field.nvmlReturn != NVML_SUCCESS) return;
-  if (field.value.uiVal <= static_cast<unsigned>(RecoveryAction::RecoverImexDomain)) {
-    facts.recovery_action = static_cast<RecoveryAction>(field.value.uiVal);
+  std::array<nvmlFieldValue_t, 2> fields{};
+  fields[0].fieldId = NVML_FI_DEV_GET_GPU_RECOVERY_ACTION;
+  fields[1].fieldId = NVML_FI_DEV_RESET_STATUS;
+  const auto count = static_cast<int>(fields.size());
+  if (!GANTRY_ASK(asking, nvmlDeviceGetFieldValues, asking.device(), count, fields.data())) return;
+  const auto& action = fields[0];
+  if (action.nvmlReturn == NVML_SUCCESS &&
+      action.value.uiVal <= static_cast<unsigned>(RecoveryAction::RecoverImexDomain)) {
+    facts.recovery_action = static_cast<RecoveryAction>(action.value.uiVal);
   }
+  facts.reset_required = fields[1].nvmlReturn == NVML_SUCCESS && fields[1].value.uiVal == 1;
 }
 
 void read_clock_reasons(Asking& asking, HealthFacts& facts) {

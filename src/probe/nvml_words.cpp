@@ -10,7 +10,7 @@ std::string_view brand_word(nvmlBrandType_t brand) {
     case NVML_BRAND_QUADRO: return "Quadro";
     case NVML_BRAND_TESLA: return "Tesla";
     case NVML_BRAND_NVS: return "NVS";
-    case NVML_BRAND_GRID: return "Grid";
+    case NVML_BRAND_GRID: return "GRID";
     case NVML_BRAND_GEFORCE: return "GeForce";
     case NVML_BRAND_TITAN: return "Titan";
     case NVML_BRAND_NVIDIA_VAPPS: return "NVIDIA Virtual Applications";

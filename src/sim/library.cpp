@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,11 +39,41 @@ bool covers(const char* line, uintptr_t address, const char** path) {
   return *path != nullptr;
 }
 
-// The kernel knows from which file this code was mapped; asking the loader would need dladdr, which
-// moved between libraries in glibc 2.34.
+struct Search {
+  uintptr_t address;
+  char* out;
+  size_t capacity;
+};
+
+int is_ours(dl_phdr_info* info, size_t, void* argument) {
+  const auto& search = *static_cast<Search*>(argument);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& segment = info->dlpi_phdr[i];
+    const uintptr_t start = info->dlpi_addr + segment.p_vaddr;
+    if (segment.p_type != PT_LOAD || search.address < start ||
+        search.address - start >= segment.p_memsz) {
+      continue;
+    }
+    char resolved[PATH_MAX];
+    const char* name = realpath(info->dlpi_name, resolved) != nullptr ? resolved : info->dlpi_name;
+    if (name[0] != '/' || strlen(name) >= search.capacity) return 0;
+    snprintf(search.out, search.capacity, "%s", name);
+    return 1;
+  }
+  return 0;
+}
+
+// Without /proc, as in a chroot of a simulated machine: the name the loader opened.
+bool ask_loader(char* out, size_t capacity) {
+  Search search{reinterpret_cast<uintptr_t>(&gantry_sim_image), out, capacity};
+  return dl_iterate_phdr(is_ours, &search) != 0;
+}
+
+// The kernel knows from which file this code was mapped; dladdr, which also does, moved between
+// libraries in glibc 2.34.
 bool find_own_file(char* out, size_t capacity) {
   FILE* maps = fopen("/proc/self/maps", "re");
-  if (maps == nullptr) return false;
+  if (maps == nullptr) return ask_loader(out, capacity);
   const auto self = reinterpret_cast<uintptr_t>(&gantry_sim_image);
   char line[PATH_MAX + 128];
   bool found = false;
@@ -86,17 +117,27 @@ const struct gantry_sim_image* map_image(const char* file) {
   return nullptr;
 }
 
-// ROOT/usr/lib/x/libnvidia-ml.so.1 minus the directory the machine says, "/usr/lib/x", leaves ROOT.
-void find_root(const char* file, const char* directory, char* out) {
-  out[0] = '\0';
-  const char* slash = strrchr(file, '/');
-  const size_t file_directory = slash == nullptr ? 0 : static_cast<size_t>(slash - file);
+bool strip(const char* file, size_t length, const char* directory, char* root) {
   size_t suffix = strlen(directory);
   while (suffix > 0 && directory[suffix - 1] == '/') --suffix;
-  if (suffix == 0 || suffix > file_directory) return;
-  if (memcmp(file + file_directory - suffix, directory, suffix) != 0) return;
-  memcpy(out, file, file_directory - suffix);
-  out[file_directory - suffix] = '\0';
+  if (suffix == 0 || suffix > length) return false;
+  if (memcmp(file + length - suffix, directory, suffix) != 0) return false;
+  memcpy(root, file, length - suffix);
+  root[length - suffix] = '\0';
+  return true;
+}
+
+// ROOT/usr/lib/x/libnvidia-ml.so.1 minus the directory the machine says, "/usr/lib/x", leaves ROOT.
+// libcuda may lie elsewhere than the others: old drivers keep it in the distribution's directory.
+void find_root(const char* file, const char* directory, char* root) {
+  root[0] = '\0';
+  const char* slash = strrchr(file, '/');
+  const size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - file);
+  if (strip(file, length, directory, root)) return;
+  constexpr const char* kUsual[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"};
+  for (const char* usual : kUsual) {
+    if (strip(file, length, usual, root)) return;
+  }
 }
 
 void load() {

@@ -42,7 +42,10 @@ void read_state(const gantry_sim_state& state, const void* from, void* to, size_
 
 // errno of opening a device node of the simulated machine for reading and writing, 0 when it could
 // be used: ENOENT not there, EACCES mode or group, EPERM the cgroup says no, ENXIO other numbers.
-int device_error(const char* node, uint32_t major_number, uint32_t minor_number);
+enum class Access { ReadWrite, Read };
+int device_error(const char* node, uint32_t major_number, uint32_t minor_number,
+                 Access access = Access::ReadWrite);
+bool has_capability(unsigned int capability);  // effective, e.g. CAP_SYS_ADMIN
 int control_error();
 int gpu_error(uint32_t gpu);
 

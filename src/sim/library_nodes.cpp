@@ -29,14 +29,6 @@ struct Owner {
   uint32_t mode, uid, gid;
 };
 
-bool overrides_permissions() {
-  __user_cap_header_struct header{};
-  header.version = _LINUX_CAPABILITY_VERSION_3;
-  __user_cap_data_struct data[2] = {};
-  if (syscall(SYS_capget, &header, data) != 0) return geteuid() == 0;
-  return (data[0].effective & (1U << CAP_DAC_OVERRIDE)) != 0;
-}
-
 bool in_group(gid_t group) {
   if (getegid() == group) return true;
   gid_t groups[1024];
@@ -47,35 +39,38 @@ bool in_group(gid_t group) {
   return false;
 }
 
-bool may_read_and_write(const Owner& owner) {
-  if (overrides_permissions()) return true;
+bool may_open(const Owner& owner, Access access) {
+  if (has_capability(CAP_DAC_OVERRIDE)) return true;
   uint32_t bits = owner.mode & 7;
   if (geteuid() == owner.uid) {
     bits = (owner.mode >> 6) & 7;
   } else if (in_group(owner.gid)) {
     bits = (owner.mode >> 3) & 7;
   }
-  return (bits & 6) == 6;
+  const uint32_t wanted = access == Access::Read ? 4 : 6;
+  return (bits & wanted) == wanted;
 }
 
 // errno of what opening the node for reading and writing would say; 0: it could be used.
-int node_error(const char* path, uint32_t major_number, uint32_t minor_number) {
+int node_error(const char* path, uint32_t major_number, uint32_t minor_number, Access access) {
+  const int mode = access == Access::Read ? R_OK : R_OK | W_OK;
   struct stat info;
   if (syscall(SYS_newfstatat, AT_FDCWD, path, &info, 0) != 0) return errno;
   if (!S_ISCHR(info.st_mode)) return ENODEV;
   if (major(info.st_rdev) != major_number || minor(info.st_rdev) != minor_number) return ENXIO;
-  if (syscall(SYS_faccessat2, AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0) {
+  if (syscall(SYS_faccessat2, AT_FDCWD, path, mode, AT_EACCESS) != 0) {
     // Kernels before 5.8 and some sandboxes know no faccessat2.
     if (errno != ENOSYS && errno != EPERM) return errno;
-    if (access(path, R_OK | W_OK) != 0) return errno;
+    if (::access(path, mode) != 0) return errno;
   }
-  const int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  const int fd = open(path, (access == Access::Read ? O_RDONLY : O_RDWR) | O_NONBLOCK | O_CLOEXEC);
   if (fd >= 0) close(fd);
   return fd < 0 && errno == EPERM ? EPERM : 0;
 }
 
 // dev.table of a tree made without root: "/dev/nvidia0 c 195 0 0666 0 0" per line.
-int table_error(const char* text, const char* path, uint32_t major_number, uint32_t minor_number) {
+int table_error(const char* text, const char* path, uint32_t major_number, uint32_t minor_number,
+                Access access) {
   const size_t length = strlen(path);
   for (const char* line = text; line != nullptr && *line != '\0';) {
     const char* next = strchr(line, '\n');
@@ -87,7 +82,7 @@ int table_error(const char* text, const char* path, uint32_t major_number, uint3
                              &owner.mode, &owner.uid, &owner.gid);
       if (got != 6 || type != 'c') return ENODEV;
       if (numbers[0] != major_number || numbers[1] != minor_number) return ENXIO;
-      return may_read_and_write(owner) ? 0 : EACCES;
+      return may_open(owner, access) ? 0 : EACCES;
     }
     line = next == nullptr ? nullptr : next + 1;
   }
@@ -96,16 +91,24 @@ int table_error(const char* text, const char* path, uint32_t major_number, uint3
 
 }  // namespace
 
-int device_error(const char* node, uint32_t major_number, uint32_t minor_number) {
+bool has_capability(unsigned int capability) {
+  __user_cap_header_struct header{};
+  header.version = _LINUX_CAPABILITY_VERSION_3;
+  __user_cap_data_struct data[2] = {};
+  if (syscall(SYS_capget, &header, data) != 0) return geteuid() == 0;
+  return (data[capability / 32].effective & (1U << (capability % 32))) != 0;
+}
+
+int device_error(const char* node, uint32_t major_number, uint32_t minor_number, Access access) {
   const int saved = errno;
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s%s", gantry_sim_root(), node);
-  int error = node_error(path, major_number, minor_number);
+  int error = node_error(path, major_number, minor_number, access);
   if (error == ENOENT || error == ENODEV) {
-    char table[16384];
+    char table[65536];
     snprintf(path, sizeof path, "%s/dev.table", gantry_sim_root());
     if (read_small_file(path, table, sizeof table) > 0) {
-      error = table_error(table, node, major_number, minor_number);
+      error = table_error(table, node, major_number, minor_number, access);
     }
   }
   errno = saved;

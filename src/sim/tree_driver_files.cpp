@@ -3,6 +3,7 @@
 // objects.
 #include "base/text.hpp"
 #include "sim/elf_writer.hpp"
+#include "sim/exports.hpp"
 #include "sim/image.hpp"
 #include "sim/tree_internal.hpp"
 
@@ -127,7 +128,9 @@ void write_libraries(TreeWriter& out, const Machine& m, const gantry_sim_image& 
     const auto library =
         library_of(spec, cuda ? d.cuda_library_directory : d.library_directory, d.version);
     if (cuda || nvml) {
-      const auto& ours = cuda ? files.cuda : files.nvml;
+      std::string ours = cuda ? files.cuda : files.nvml;
+      // Without an answer the file is no library of ours, and stays as it is.
+      if (nvml) (void)hide_newer_nvml_functions(ours, driver_major(d.version));
       writer.add(
           library,
           with_image(ours.empty() ? shared_object(library.soname, ElfClass::Bits64) : ours, image),

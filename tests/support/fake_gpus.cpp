@@ -220,7 +220,8 @@ void add_health(driver::Nvml& nvml) {
          });
   DEVICE(nvmlDeviceGetFieldValues, (nvmlDevice_t device, int count, nvmlFieldValue_t* values), {
     for (int i = 0; i < count; ++i) {
-      values[i].nvmlReturn = NVML_SUCCESS;
+      const bool known = values[i].fieldId == NVML_FI_DEV_GET_GPU_RECOVERY_ACTION;
+      values[i].nvmlReturn = known ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
       values[i].value.uiVal = gpu_of(device).recovery_action;
     }
     return NVML_SUCCESS;

@@ -50,6 +50,9 @@ void set_limits(Context& context) {
   context.limit[CU_LIMIT_MALLOC_HEAP_SIZE] = 8388608;
   context.limit[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
   context.limit[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+  if (context.device->card->cc_major >= 8)
+    context.limit[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] =
+        context.device->card->l2_cache_bytes / 16 * 3;
 }
 
 template <class T>

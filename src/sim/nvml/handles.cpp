@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "sim/nvml/nvml_internal.hpp"
+#include "sim/nvml/mig_internal.hpp"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -143,6 +143,7 @@ nvmlReturn_t mig_by_uuid(uint32_t gpu, const char* uuid, nvmlDevice_t* device) {
     if (instance.used == 0) continue;
     for (uint32_t i = 0; i < instance.ci_count; ++i) {
       if (!same_text(instance.ci[i].uuid, uuid)) continue;
+      if (!mig_visible(gpu, instance.gi_id, instance.ci[i].ci_id)) return NVML_ERROR_NOT_FOUND;
       if (session().access[gpu] != NVML_SUCCESS) return session().access[gpu];
       *device = mig_handle(gpu, instance.gi_id, instance.ci[i].ci_id);
       return *device == nullptr ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;

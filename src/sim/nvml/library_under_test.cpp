@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <sstream>
 #include <utility>
 
@@ -48,7 +49,12 @@ LoadedLibrary::LoadedLibrary(const std::string& machine, const Edit& edit,
   auto made = make_image(*loaded);
   Image image = std::move(*made);
   std::strcpy(image->machine.library_directory, "/usr/lib64");
-  const std::string table = device_table(image->machine);
+  gpu_nodes_ = device_table(image->machine);
+  caps_major_ = image->machine.caps_major;
+  // Every instance of the first GPU, so that tests see MIG devices without root.
+  std::vector<unsigned int> capabilities(15 * 9);
+  std::iota(capabilities.begin(), capabilities.end(), 3U);
+  const std::string table = nodes(capabilities);
   if (edit) edit(*image);
   std::string bytes = with_image(read_all(GANTRY_SIM_NVML), *image);
   if (edit_file) edit_file(bytes);
@@ -60,6 +66,16 @@ LoadedLibrary::LoadedLibrary(const std::string& machine, const Edit& edit,
 
 LoadedLibrary::~LoadedLibrary() {
   if (handle_ != nullptr) ::dlclose(handle_);
+}
+
+std::string LoadedLibrary::nodes(const std::vector<unsigned int>& capabilities) const {
+  std::string text = gpu_nodes_;
+  for (const auto minor : capabilities) {
+    const auto number = std::to_string(minor);
+    text += "/dev/nvidia-caps/nvidia-cap" + number + " c " + std::to_string(caps_major_) + " " +
+            number + " 0444 0 0\n";
+  }
+  return text;
 }
 
 void* LoadedLibrary::symbol(const char* name) const {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace gantry::sim {
 
@@ -34,11 +35,16 @@ class LoadedLibrary {
   void change(const std::function<void(gantry_sim_state&)>& edit) const;
   void event(std::uint32_t gpu, std::uint32_t type, std::uint64_t data) const;
 
+  // A dev.table with the GPUs' nodes and these of /dev/nvidia-caps.
+  std::string nodes(const std::vector<unsigned int>& capabilities) const;
+
   test::Tree tree;
   std::string file;
 
  private:
   void* handle_ = nullptr;
+  std::string gpu_nodes_;
+  std::uint32_t caps_major_ = 0;
 };
 
 }  // namespace gantry::sim

@@ -22,17 +22,28 @@ struct Anchor {
 };
 constinit Anchor anchor{};
 
-// The accounting hangs on the libcuda file of the same driver, which lies beside this library.
+}  // namespace
+
 bool find_libcuda(char* out, size_t size) {
   const char* own = gantry_sim_own_file();
   const char* slash = strrchr(own, '/');
   if (slash == nullptr) return false;
-  const auto directory = static_cast<int>(slash - own);
-  snprintf(out, size, "%.*s/libcuda.so.%s", directory, own, machine().driver_version);
-  if (access(out, R_OK) == 0) return true;
-  snprintf(out, size, "%.*s/libcuda.so.1", directory, own);
-  return access(out, R_OK) == 0;
+  char beside[PATH_MAX];
+  snprintf(beside, sizeof beside, "%.*s", static_cast<int>(slash - own), own);
+  char usual[PATH_MAX];
+  snprintf(usual, sizeof usual, "%s/usr/lib/x86_64-linux-gnu", gantry_sim_root());
+  const char* const directories[] = {beside, usual};
+  const char* const versions[] = {machine().driver_version, "1"};
+  for (const char* directory : directories) {
+    for (const char* version : versions) {
+      const int length = snprintf(out, size, "%s/libcuda.so.%s", directory, version);
+      if (length > 0 && static_cast<size_t>(length) < size && access(out, R_OK) == 0) return true;
+    }
+  }
+  return false;
 }
+
+namespace {
 
 gantry_sim_usage* usage() {
   if (__atomic_load_n(&anchor.tried, __ATOMIC_ACQUIRE) == 0) {

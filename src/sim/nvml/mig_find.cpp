@@ -2,6 +2,7 @@
 
 #include "sim/nvml/mig_internal.hpp"
 
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,6 +61,20 @@ const gantry_sim_mig_profile* profile_by_number(const gantry_sim_gpu& card, uint
   return nullptr;
 }
 
+bool mig_visible(uint32_t gpu, uint32_t gi_id, uint32_t ci_id) {
+  if (has_capability(CAP_SYS_ADMIN)) return true;
+  // The driver's numbers: 1 and 2 are config and monitor; then, for each GPU, 15 GPU instances of
+  // 9: their own and eight compute instances.
+  const uint32_t instance = 3 + (machine().gpu[gpu].minor * 15 + gi_id) * 9;
+  const uint32_t numbers[] = {instance, instance + 1 + ci_id};
+  for (const uint32_t number : numbers) {
+    char node[48];
+    snprintf(node, sizeof node, "/dev/nvidia-caps/nvidia-cap%u", number);
+    if (device_error(node, machine().caps_major, number, Access::Read) != 0) return false;
+  }
+  return true;
+}
+
 bool find_mig(const Target& target, MigDevice& out) {
   gantry_sim_gpu_state now;
   gantry_sim_read_gpu_state(target.gpu, &now);
@@ -68,6 +83,7 @@ bool find_mig(const Target& target, MigDevice& out) {
   for (uint32_t i = 0; i < instance->ci_count; ++i) {
     const auto& compute = instance->ci[i];
     if (compute.ci_id != target.ci_id) continue;
+    if (!mig_visible(target.gpu, target.gi_id, target.ci_id)) return false;
     out = {target.gpu,
            target.gi_id,
            target.ci_id,

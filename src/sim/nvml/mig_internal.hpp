@@ -15,6 +15,9 @@ struct MigDevice {
   char uuid[96];
 };
 
+// Whether this process may use it: it can open the capability nodes of both instances, as in a
+// container that was given this one, or it administers the machine.
+bool mig_visible(uint32_t gpu, uint32_t gi_id, uint32_t ci_id);
 bool find_mig(const Target& target, MigDevice& out);
 // "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "... MIG 1c.3g.20gb" for a part of an instance.
 void print_mig_name(const Target& target, const MigDevice& device, char* out, size_t size);

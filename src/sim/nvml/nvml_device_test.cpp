@@ -170,6 +170,31 @@ TEST_F(NvmlDevice, MigInstancesAreMadeFoundAndDestroyed) {
   EXPECT_EQ(name(mig), "NVIDIA H200 MIG 1g.18gb");
 }
 
+TEST_F(NvmlDevice, AContainerSeesOnlyTheMigDevicesItWasGiven) {
+  const auto gpu = device(0);
+  enable_mig(gpu);
+  for (int i = 0; i < 3; ++i) make_instance(gpu, 19, NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE);
+  nvmlDevice_t mig = nullptr;
+  ASSERT_EQ(NVML(library, nvmlDeviceGetMigDeviceHandleByIndex)(gpu, 2, &mig), NVML_SUCCESS);
+  unsigned int gi = 0;
+  ASSERT_EQ(NVML(library, nvmlDeviceGetGpuInstanceId)(mig, &gi), NVML_SUCCESS);
+  const unsigned int node = 3 + gi * 9;
+  library.tree.file("dev.table", library.nodes({node, node + 1}));
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) ::_exit(77);
+    nvmlDevice_t first = nullptr;
+    nvmlDevice_t second = nullptr;
+    auto* const get = NVML(library, nvmlDeviceGetMigDeviceHandleByIndex);
+    const bool one = get(gpu, 0, &first) == NVML_SUCCESS && first == mig;
+    ::_exit(one && get(gpu, 1, &second) == NVML_ERROR_NOT_FOUND ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST_F(NvmlDevice, MigProfilesFillUpAndThenNoMoreFit) {
   const auto gpu = device(0);
   enable_mig(gpu);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/exports.hpp"
 #include "sim/nvml/library_under_test.hpp"
 
 #include <sys/wait.h>
@@ -148,6 +149,18 @@ TEST(NvmlStart, FunctionsNewerThanTheDriverAreNotFound) {
   EXPECT_EQ(NVML(library, nvmlDeviceGetMemoryInfo_v2)(device, &second),
             NVML_ERROR_FUNCTION_NOT_FOUND);
   EXPECT_EQ(library.symbol("nvmlDeviceGetNothingOfTheKind"), nullptr);
+}
+
+TEST(NvmlStart, TreesOfOldDriversDoNotEvenExportThem) {
+  const LoadedLibrary library("h200x8", {}, [](std::string& bytes) {
+    const auto hidden = hide_newer_nvml_functions(bytes, 384);
+    ASSERT_TRUE(hidden.ok());
+    EXPECT_GT(*hidden, 100U);
+  });
+  EXPECT_EQ(library.symbol("nvmlDeviceGetComputeRunningProcesses_v3"), nullptr);
+  EXPECT_EQ(library.symbol("nvmlDeviceGetMigMode"), nullptr);
+  EXPECT_NE(library.symbol("nvmlDeviceGetComputeRunningProcesses"), nullptr);
+  EXPECT_EQ(start(library), NVML_SUCCESS);
 }
 
 TEST(NvmlStart, InjectedFaultsAnswerInsteadAndChangeTheirMind) {

@@ -3,6 +3,7 @@
 // image of every library of the driver; who may not write these files has no permission.
 
 #include "sim/nvml/state_change_internal.hpp"
+#include "sim/nvml/usage_internal.hpp"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -69,12 +70,6 @@ bool write_all(const File& file, uint32_t sequence, uint32_t gpu, const gantry_s
   return file.write(offsetof(gantry_sim_state, sequence), &done, sizeof done) && good;
 }
 
-void libcuda_beside(const char* own, char* out, size_t size) {
-  const char* slash = strrchr(own, '/');
-  const auto directory = slash == nullptr ? 0 : static_cast<int>(slash - own);
-  snprintf(out, size, "%.*s/libcuda.so.%s", directory, own, machine().driver_version);
-}
-
 }  // namespace
 
 nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument) {
@@ -94,8 +89,9 @@ nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument) {
   const auto* news = announce ? &event : nullptr;
   if (!write_all(own, sequence, gpu, value, news)) return NVML_ERROR_UNKNOWN;
   char path[PATH_MAX];
-  libcuda_beside(gantry_sim_own_file(), path, sizeof path);
-  if (const File cuda(path); cuda.sound()) write_all(cuda, sequence, gpu, value, news);
+  if (find_libcuda(path, sizeof path)) {
+    if (const File cuda(path); cuda.sound()) write_all(cuda, sequence, gpu, value, news);
+  }
   syscall(SYS_futex, &state().sequence, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   return NVML_SUCCESS;
 }

@@ -7,6 +7,10 @@
 
 namespace gantry::sim::nvml {
 
+// The libcuda file of the same driver, on which the accounting hangs: beside this library, or in
+// the distribution's directory where the driver's own is another one.
+bool find_libcuda(char* out, size_t size);
+
 // Everybody's use of one GPU or MIG device. Small numbers stay on the stack.
 class Uses {
  public:

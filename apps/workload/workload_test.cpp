@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device_query/device_query.hpp"
+#include "sim/tree.hpp"
+#include "support/machine.hpp"
+#include "support/tree.hpp"
+#include "vector_add/vector_add.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace gantry::workload {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+struct Outcome {
+  int status = 0;
+  std::string out;
+  std::string err;
+};
+
+Outcome run(int (*program)(const Options&, std::FILE*, std::FILE*), const Options& options) {
+  char* out = nullptr;
+  char* err = nullptr;
+  std::size_t out_size = 0;
+  std::size_t err_size = 0;
+  std::FILE* out_file = ::open_memstream(&out, &out_size);
+  std::FILE* err_file = ::open_memstream(&err, &err_size);
+  Outcome result;
+  result.status = program(options, out_file, err_file);
+  std::fclose(out_file);
+  std::fclose(err_file);
+  result.out.assign(out, out_size);
+  result.err.assign(err, err_size);
+  std::free(out);
+  std::free(err);
+  return result;
+}
+
+std::string cuda_of(const test::Machine& machine) {
+  const auto marker = sim::read_marker(machine.root());
+  return marker.ok() ? machine.path(marker->cuda_library) : "";
+}
+
+constexpr const char* kSixLines =
+    "[Vector addition of 50000 elements]\n"
+    "Copy input data from the host memory to the CUDA device\n"
+    "CUDA kernel launch with 196 blocks of 256 threads\n"
+    "Copy output data from the CUDA device to the host memory\n"
+    "Test PASSED\n"
+    "Done\n";
+
+TEST(VectorAdd, PrintsTheSixLinesOnEveryCard) {
+  for (const char* name : {"h200", "a100x8", "t4x4", "k80", "k620", "k2000"}) {
+    const test::Machine machine(name);
+    const Outcome result = run(vector_add, {.library = cuda_of(machine)});
+    EXPECT_EQ(result.out, kSixLines) << name;
+    EXPECT_EQ(result.err, "") << name;
+    EXPECT_EQ(result.status, 0) << name;
+  }
+}
+
+TEST(VectorAdd, RunsOnTheDeviceThatIsNamed) {
+  const test::Machine machine("h200x8");
+  EXPECT_EQ(run(vector_add, {.library = cuda_of(machine), .device = 7}).status, 0);
+  const Outcome none = run(vector_add, {.library = cuda_of(machine), .device = 8});
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.err, HasSubstr("CUDA_ERROR_INVALID_DEVICE, 101"));
+}
+
+TEST(VectorAdd, SaysSoWhenTheSumsAreWrong) {
+  const Outcome result = run(vector_add, {.library = GANTRY_WRONG_CUDA});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("Test FAILED\n"), Not(HasSubstr("PASSED")), Not(HasSubstr("Done"))));
+  EXPECT_THAT(result.err, AllOf(StartsWith("gantry-vector-add: element 0 is "),
+                                HasSubstr("\n  cause: "), HasSubstr("\n  remedy: ")));
+}
+
+TEST(VectorAdd, WithoutADriverSaysWhatIsMissing) {
+  const Outcome result = run(vector_add, {.library = "/nonexistent/libcuda.so.1"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, AllOf(HasSubstr("the CUDA driver library cannot be loaded: /nonexistent"),
+                                HasSubstr("remedy: gantry doctor")));
+}
+
+TEST(VectorAdd, KnowsALibraryThatIsNotTheDrivers) {
+  const Outcome result = run(vector_add, {.library = "libc.so.6"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.err, HasSubstr("libc.so.6 has no cuInit\n"));
+}
+
+TEST(VectorAdd, NamesCauseAndRemedyOfEachBrokenMachine) {
+  struct Case {
+    const char* machine;
+    const char* error;
+    const char* remedy;
+  };
+  for (const Case& wanted : {
+           Case{"no-nodes",
+                "cuInit: no CUDA-capable device is detected (CUDA_ERROR_NO_DEVICE, 100)",
+                "gantry doctor"},
+           Case{"mismatch", "(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, 803)", "modprobe -r nvidia_uvm"},
+           Case{"fabric-down", "(CUDA_ERROR_SYSTEM_NOT_READY, 802)",
+                "systemctl start nvidia-fabricmanager"},
+       }) {
+    const test::Machine machine(wanted.machine);
+    const Outcome result = run(vector_add, {.library = cuda_of(machine)});
+    EXPECT_EQ(result.status, 1) << wanted.machine;
+    EXPECT_EQ(result.out, "") << wanted.machine;
+    EXPECT_THAT(result.err, AllOf(HasSubstr(wanted.error), HasSubstr(wanted.remedy)));
+  }
+}
+
+TEST(DeviceQuery, ReportsAnH200) {
+  const test::Machine machine("h200");
+  const Outcome result = run(device_query, {.library = cuda_of(machine)});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(
+      result.out,
+      AllOf(
+          HasSubstr("Detected 1 CUDA Capable device(s)\n\nDevice 0: \"NVIDIA H200\"\n"),
+          HasSubstr("  CUDA Driver Version:                           13.0\n"),
+          HasSubstr("  CUDA Capability Major/Minor version number:    9.0\n"),
+          HasSubstr("  (132) Multiprocessors, (128) CUDA Cores/MP:    16896 CUDA Cores\n"),
+          HasSubstr("  Max dimension size of a grid size    (x,y,z): (2147483647, 65535, 65535)\n"),
+          HasSubstr("  Concurrent copy and kernel execution:          Yes with 3 copy engine(s)\n"),
+          HasSubstr("  Device PCI Domain ID / Bus ID / location ID:   0 / 0 / 6\n")));
+  EXPECT_TRUE(result.out.ends_with("\nResult = PASS\n"));
+}
+
+TEST(DeviceQuery, CountsCoresOfTheSeedsCards) {
+  struct Case {
+    const char* machine;
+    const char* line;
+  };
+  for (const Case& wanted :
+       {Case{"k80", "(13) Multiprocessors, (192) CUDA Cores/MP:     2496 CUDA Cores"},
+        Case{"k620", "( 3) Multiprocessors, (128) CUDA Cores/MP:     384 CUDA Cores"},
+        Case{"k2000", "( 2) Multiprocessors, (192) CUDA Cores/MP:     384 CUDA Cores"},
+        Case{"t4x4", "(40) Multiprocessors, ( 64) CUDA Cores/MP:     2560 CUDA Cores"}}) {
+    const test::Machine machine(wanted.machine);
+    EXPECT_THAT(run(device_query, {.library = cuda_of(machine)}).out, HasSubstr(wanted.line));
+  }
+}
+
+TEST(DeviceQuery, ShowsWhoReachesWhom) {
+  const test::Machine machine("h200x8");
+  const Outcome result = run(device_query, {.library = cuda_of(machine)});
+  EXPECT_THAT(result.out,
+              HasSubstr("> Peer-to-Peer (P2P) access from NVIDIA H200 (GPU0) -> NVIDIA H200 "
+                        "(GPU7) : Yes\n"));
+}
+
+TEST(DeviceQuery, FailsWithItsLastLineAndAReason) {
+  const test::Machine machine("no-nodes");
+  const Outcome result = run(device_query, {.library = cuda_of(machine)});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(result.out.ends_with("Result = FAIL\n"));
+  EXPECT_THAT(result.err,
+              AllOf(StartsWith("gantry-device-query: cuInit: "), HasSubstr("\n  remedy: ")));
+}
+
+TEST(RunProgram, ExplainsItselfAndRefusesWhatItDoesNotKnow) {
+  bool ran = false;
+  const Program program = {
+      .about = "about", .examples = "Examples:\n  x", .takes_device = true, .run = [&](auto&&...) {
+        ran = true;
+        return 7;
+      }};
+  auto call = [&](std::vector<std::string> words) {
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    const int status = run_program(program, static_cast<int>(argv.size()), argv.data());
+    return std::to_string(status) + ::testing::internal::GetCapturedStdout() +
+           ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(call({"p", "--help"}),
+              AllOf(StartsWith("0"), HasSubstr("--library"), HasSubstr("Examples:")));
+  EXPECT_THAT(call({"p", "--frobnicate"}), AllOf(StartsWith("2"), HasSubstr("--frobnicate")));
+  EXPECT_THAT(call({"p", "--device", "-1"}), StartsWith("2"));
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(call({"p"}), "7");
+}
+
+}  // namespace
+}  // namespace gantry::workload

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end lanes share: checks with a count, skips with a reason, simulated machines."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77  # ctest's SKIP_RETURN_CODE of these lanes
+
+
+class Lane:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.failed = 0
+        self.count = 0
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix=f"gantry-{name}-"))
+        self.work.chmod(0o755)  # nvidia-container-cli looks in as nobody
+        self.bin = pathlib.Path(sys.argv[1]).resolve()
+
+    def check(self, what: str, ok: bool, detail: str = "") -> None:
+        self.count += 1
+        self.failed += not ok
+        print(f"{'ok    ' if ok else 'FAILED'} {what}" + (f"\n{detail}" if detail and not ok else ""), flush=True)
+
+    def equal(self, what: str, ours, theirs) -> None:
+        self.check(what, ours == theirs, f"  ours:   {ours!r}\n  wanted: {theirs!r}")
+
+    def machine(self, name: str, *flags: str) -> pathlib.Path:
+        root = self.work / name
+        self.run(self.bin / "gantry", "sim", "create", name, "--root", root, *flags, check=True)
+        return root
+
+    def run(self, *argv, check: bool = False, **kwargs) -> subprocess.CompletedProcess:
+        kwargs.setdefault("timeout", 120)
+        return subprocess.run([str(a) for a in argv], capture_output=True, text=True, errors="replace", check=check, **kwargs)
+
+    def on(self, root: pathlib.Path, *argv, **kwargs) -> subprocess.CompletedProcess:
+        """A program on the simulated machine below root."""
+        return self.run(self.bin / "gantry", "sim", "run", "--root", root, "--", *argv, **kwargs)
+
+    def skip(self, what: str, why: str) -> None:
+        print(f"SKIP {self.name} {what}: {why}", flush=True)
+
+    def end(self) -> None:
+        shutil.rmtree(self.work, ignore_errors=True)
+        print(f"{self.count - self.failed} passed, {self.failed} failed")
+        sys.exit(1 if self.failed else 0)
+
+
+def skip_lane(name: str, why: str) -> None:
+    print(f"SKIP {name}: {why}")
+    sys.exit(SKIPPED)
+
+
+def needs_root(name: str) -> None:
+    if os.geteuid() != 0:
+        skip_lane(name, "needs root")
+
+
+def needs_program(name: str, program: str) -> None:
+    if shutil.which(program) is None:
+        skip_lane(name, f"{program} is not installed")
