@@ -179,6 +179,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlGetExcludedDeviceInfoByIndex(unsigned int index,
 }
 
 // For our own nvidia-smi: what `-q` shows and NVML has no call for. device NULL: the machine.
+// NOLINTNEXTLINE(readability-identifier-naming): named like its neighbours in the library
 GANTRY_EXPORT const char* gantrySimField(nvmlDevice_t device, const char* name);
 GANTRY_EXPORT const char* gantrySimField(nvmlDevice_t device, const char* name) {
   if (name == nullptr || gantry_sim_image() == nullptr) return "";
@@ -190,6 +191,7 @@ GANTRY_EXPORT const char* gantrySimField(nvmlDevice_t device, const char* name) 
 }
 
 // Also for nvidia-smi, which names a GPU by its address when NVML gives no handle for it.
+// NOLINTNEXTLINE(readability-identifier-naming): named like its neighbours in the library
 GANTRY_EXPORT nvmlReturn_t gantrySimPciInfo(unsigned int index, nvmlPciInfo_t* pci);
 GANTRY_EXPORT nvmlReturn_t gantrySimPciInfo(unsigned int index, nvmlPciInfo_t* pci) {
   GANTRY_NEED(pci);

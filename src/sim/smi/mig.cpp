@@ -67,31 +67,41 @@ const char** option_slot(const char* text, MigOptions& options) {
   return nullptr;
 }
 
-int refuse(const char* text) {
-  printf("Option \"%s\" is not recognized.\n", text);
-  return kUsage;
+// Takes one option and, where it has one, its value; returns how many arguments that was, 0 for a
+// mistake.
+int take(const char* text, const char* next, MigOptions& options, Verb& verb) {
+  Text name;
+  const char* equals = strchr(text, '=');
+  name.set("%.*s", static_cast<int>(equals != nullptr ? equals - text : 250), text);
+  const char* value = equals != nullptr                   ? equals + 1
+                      : next != nullptr && next[0] != '-' ? next
+                                                          : nullptr;
+  const int with_value = equals != nullptr ? 1 : 2;
+  if (name.is("-C") || name.is("--default-compute-instance")) {
+    options.with_compute = true;
+    return 1;
+  }
+  if (const char** slot = option_slot(name.c_str(), options)) {
+    *slot = value;
+    return value != nullptr ? with_value : 0;
+  }
+  const Word* word = find_verb(name.c_str());
+  if (word == nullptr) return 0;
+  verb = word->verb;
+  if (verb != Verb::CreateInstances && verb != Verb::CreateComputes) return 1;
+  options.profiles = value;
+  if (value != nullptr) return with_value;
+  return verb == Verb::CreateComputes ? 1 : 0;
 }
 
 int parse(int argc, char** argv, MigOptions& options, Verb& verb) {
-  for (int i = 0; i < argc; ++i) {
-    Text name;
-    const char* equals = strchr(argv[i], '=');
-    name.set("%.*s", static_cast<int>(equals != nullptr ? equals - argv[i] : 250), argv[i]);
-    const bool more = i + 1 < argc && argv[i + 1][0] != '-';
-    if (const char** slot = option_slot(name.c_str(), options)) {
-      if (equals == nullptr && !more) return refuse(argv[i]);
-      *slot = equals != nullptr ? equals + 1 : argv[++i];
-    } else if (const Word* word = find_verb(name.c_str())) {
-      verb = word->verb;
-      const bool takes_list = verb == Verb::CreateInstances || verb == Verb::CreateComputes;
-      if (takes_list && (equals != nullptr || more))
-        options.profiles = equals != nullptr ? equals + 1 : argv[++i];
-      if (verb == Verb::CreateInstances && options.profiles == nullptr) return refuse(argv[i]);
-    } else if (name.is("-C") || name.is("--default-compute-instance")) {
-      options.with_compute = true;
-    } else {
-      return refuse(argv[i]);
+  for (int i = 0; i < argc && argv[i] != nullptr;) {
+    const int taken = take(argv[i], i + 1 < argc ? argv[i + 1] : nullptr, options, verb);
+    if (taken == 0) {
+      printf("Option \"%s\" is not recognized.\n", argv[i]);
+      return kUsage;
     }
+    i += taken;
   }
   return kDone;
 }

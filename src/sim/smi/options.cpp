@@ -68,13 +68,34 @@ const Value* find_value(const Text& name) {
   return nullptr;
 }
 
-// -l may stand alone.
-bool set_loop(const Text& name, const char* value, Options& out) {
-  const bool seconds = is(name, "-l", "--loop");
+// One argument: "--name=value", or "-n" with the value in the next argument.
+struct Argument {
+  Text name;
+  const char* attached = nullptr;  // after '='
+  const char* next = nullptr;      // the argument after this one
+};
+
+Argument split(const char* text, const char* next) {
+  Argument out;
+  const char* equals = strchr(text, '=');
+  out.name.set("%.*s", static_cast<int>(equals != nullptr ? equals - text : 250), text);
+  out.attached = equals != nullptr ? equals + 1 : nullptr;
+  out.next = next;
+  return out;
+}
+
+// -l may stand alone. Returns how many arguments it took, 0 for a mistake.
+int set_loop(const Argument& argument, Options& out) {
+  const bool seconds = is(argument.name, "-l", "--loop");
+  if (!seconds && !is(argument.name, "-lms", "--loop-ms")) return 0;
+  const bool takes_next =
+      argument.attached == nullptr && argument.next != nullptr && argument.next[0] != '-';
+  const char* value = takes_next ? argument.next : argument.attached;
   unsigned number = seconds ? kDefaultLoopSeconds : 0;
-  if (value != nullptr && (!parse_number(value, &number) || number > 1000000)) return false;
+  if (value != nullptr && (!parse_number(value, &number) || number > 1000000)) return 0;
   out.loop_ms = seconds ? number * 1000 : number;
-  return out.loop_ms != 0;
+  if (out.loop_ms == 0) return 0;
+  return takes_next ? 2 : 1;
 }
 
 int check(const Options& options) {
@@ -95,27 +116,21 @@ int check(const Options& options) {
 }  // namespace
 
 int parse_options(int argc, char** argv, Options& out) {
-  for (int i = 1; i < argc; ++i) {
-    Text name;
-    const char* equals = strchr(argv[i], '=');
-    name.set("%.*s", static_cast<int>(equals != nullptr ? equals - argv[i] : 250), argv[i]);
-    const char* next = i + 1 < argc ? argv[i + 1] : nullptr;
-    if (set_flag(name, out)) continue;
-    if (const Value* value = find_value(name)) {
-      if (equals == nullptr && next == nullptr) {
+  for (int i = 1; i < argc && argv[i] != nullptr;) {
+    const Argument argument = split(argv[i], i + 1 < argc ? argv[i + 1] : nullptr);
+    int taken = set_flag(argument.name, out) ? 1 : 0;
+    if (const Value* value = find_value(argument.name)) {
+      out.*value->slot = argument.attached != nullptr ? argument.attached : argument.next;
+      if (out.*value->slot == nullptr) {
         printf("ERROR: Option %s requires an argument. Please run 'nvidia-smi -h' for help.\n\n",
                argv[i]);
         return kUsage;
       }
-      out.*value->slot = equals != nullptr ? equals + 1 : argv[++i];
-      continue;
+      taken = argument.attached != nullptr ? 1 : 2;
     }
-    if (!is(name, "-l", "--loop") && !is(name, "-lms", "--loop-ms")) return refuse(argv[i]);
-    const bool takes_next = equals == nullptr && next != nullptr && next[0] != '-';
-    if (!set_loop(name, equals != nullptr ? equals + 1 : takes_next ? next : nullptr, out)) {
-      return refuse(argv[i]);
-    }
-    if (takes_next) ++i;
+    if (taken == 0) taken = set_loop(argument, out);
+    if (taken == 0) return refuse(argv[i]);
+    i += taken;
   }
   return check(out);
 }

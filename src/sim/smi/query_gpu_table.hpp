@@ -8,10 +8,10 @@
 namespace smi {
 
 struct Property {
-  const char* name;
-  const char* alias;  // may be null
-  const char* unit;   // "" = a text as it is; "-" = a number whose unit is not shown
-  Read read;
+  const char* name = nullptr;
+  const char* alias = nullptr;  // may be null
+  const char* unit = "";        // "" = a text as it is; "-" = a number whose unit is not shown
+  Read read = nullptr;
   Arg arg = {};
   bool bracket = true;  // "[N/A]" rather than "N/A"
   const char* about = "";

@@ -57,7 +57,7 @@ int column_for(const Session& session) {
 bool is_shown(const Row& row, const Gpu& gpu, uint32_t display) {
   const unsigned driver = gpu.session->driver_major;
   if (driver < row.since || driver > row.until) return false;
-  if (display == 0 && row.style == Row::kOnlySelected) return false;
+  if (display == 0 && row.style == Style::OnlySelected) return false;
   if (display != 0 && row.depth == 1 && (row.display & display) == 0) return false;
   return row.when == nullptr || row.when(gpu);
 }
@@ -70,8 +70,8 @@ void write_row(ReportWriter& writer, const Row& row, const Gpu& gpu) {
   Text value;
   row.read(gpu, row.arg, value);
   const char* text = value.c_str();
-  if (row.style == Row::kBareHexInXml && writer.xml() && strncmp(text, "0x", 2) == 0) text += 2;
-  const unsigned deeper = row.style == Row::kDeeperInText && !writer.xml() ? 1 : 0;
+  if (row.style == Style::BareHexInXml && writer.xml() && strncmp(text, "0x", 2) == 0) text += 2;
+  const unsigned deeper = row.style == Style::DeeperInText && !writer.xml() ? 1 : 0;
   writer.value(row.depth + deeper, row.label, row.tag, text);
 }
 

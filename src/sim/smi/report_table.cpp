@@ -18,7 +18,7 @@ bool has_no_remapping(const Gpu& gpu) { return !has_remapping(gpu); }
 
 constexpr const char* kDeprecated = "Requested functionality has been deprecated";
 constexpr const char* kNone = "None";
-constexpr const char* kNo = "No";
+constexpr const char* kNotPending = "No";
 constexpr const char* kDisabled = "Disabled";
 
 constexpr Row kRows[] = {
@@ -79,14 +79,14 @@ constexpr Row kRows[] = {
   {.depth = 1, .label = "IBMNPU", .tag = "ibmnpu", .since = 410},
   {.depth = 2, .label = "Relaxed Ordering Mode", .tag = "relaxed_ordering_mode", .read = field},
   {.depth = 1, .label = "PCI", .tag = "pci"},
-  {.depth = 2, .label = "Bus", .tag = "pci_bus", .read = pci, .arg = {as(PciPart::Bus)}, .style = Row::kBareHexInXml},
-  {.depth = 2, .label = "Device", .tag = "pci_device", .read = pci, .arg = {as(PciPart::Device)}, .style = Row::kBareHexInXml},
-  {.depth = 2, .label = "Domain", .tag = "pci_domain", .read = pci, .arg = {as(PciPart::Domain)}, .style = Row::kBareHexInXml},
-  {.depth = 2, .label = "Base Classcode", .tag = "pci_base_class", .read = pci, .arg = {as(PciPart::BaseClass)}, .since = 545, .style = Row::kBareHexInXml},
-  {.depth = 2, .label = "Sub Classcode", .tag = "pci_sub_class", .read = pci, .arg = {as(PciPart::SubClass)}, .since = 545, .style = Row::kBareHexInXml},
-  {.depth = 2, .label = "Device Id", .tag = "pci_device_id", .read = pci, .arg = {as(PciPart::Id)}, .style = Row::kBareHexInXml},
+  {.depth = 2, .label = "Bus", .tag = "pci_bus", .read = pci, .arg = {as(PciPart::Bus)}, .style = Style::BareHexInXml},
+  {.depth = 2, .label = "Device", .tag = "pci_device", .read = pci, .arg = {as(PciPart::Device)}, .style = Style::BareHexInXml},
+  {.depth = 2, .label = "Domain", .tag = "pci_domain", .read = pci, .arg = {as(PciPart::Domain)}, .style = Style::BareHexInXml},
+  {.depth = 2, .label = "Base Classcode", .tag = "pci_base_class", .read = pci, .arg = {as(PciPart::BaseClass)}, .since = 545, .style = Style::BareHexInXml},
+  {.depth = 2, .label = "Sub Classcode", .tag = "pci_sub_class", .read = pci, .arg = {as(PciPart::SubClass)}, .since = 545, .style = Style::BareHexInXml},
+  {.depth = 2, .label = "Device Id", .tag = "pci_device_id", .read = pci, .arg = {as(PciPart::Id)}, .style = Style::BareHexInXml},
   {.depth = 2, .label = "Bus Id", .tag = "pci_bus_id", .read = pci, .arg = {as(PciPart::BusId)}},
-  {.depth = 2, .label = "Sub System Id", .tag = "pci_sub_system_id", .read = pci, .arg = {as(PciPart::SubsystemId)}, .style = Row::kBareHexInXml},
+  {.depth = 2, .label = "Sub System Id", .tag = "pci_sub_system_id", .read = pci, .arg = {as(PciPart::SubsystemId)}, .style = Style::BareHexInXml},
   {.depth = 2, .label = "GPU Link Info", .tag = "pci_gpu_link_info"},
   {.depth = 3, .label = "PCIe Generation", .tag = "pcie_gen"},
   {.depth = 4, .label = "Max", .tag = "max_link_gen", .read = link, .arg = {as(Link::GenMax)}},
@@ -113,8 +113,8 @@ constexpr Row kRows[] = {
   {.depth = 2, .label = "Applications Clocks Setting", .tag = "clocks_throttle_reason_applications_clocks_setting", .read = event_reason, .arg = {0x2}},
   {.depth = 2, .label = "SW Power Cap", .tag = "clocks_throttle_reason_sw_power_cap", .read = event_reason, .arg = {0x4}},
   {.depth = 2, .label = "HW Slowdown", .tag = "clocks_throttle_reason_hw_slowdown", .read = event_reason, .arg = {0x8}},
-  {.depth = 2, .label = "HW Thermal Slowdown", .tag = "clocks_throttle_reason_hw_thermal_slowdown", .read = event_reason, .arg = {0x40}, .style = Row::kDeeperInText},
-  {.depth = 2, .label = "HW Power Brake Slowdown", .tag = "clocks_throttle_reason_hw_power_brake_slowdown", .read = event_reason, .arg = {0x80}, .style = Row::kDeeperInText},
+  {.depth = 2, .label = "HW Thermal Slowdown", .tag = "clocks_throttle_reason_hw_thermal_slowdown", .read = event_reason, .arg = {0x40}, .style = Style::DeeperInText},
+  {.depth = 2, .label = "HW Power Brake Slowdown", .tag = "clocks_throttle_reason_hw_power_brake_slowdown", .read = event_reason, .arg = {0x80}, .style = Style::DeeperInText},
   {.depth = 2, .label = "Sync Boost", .tag = "clocks_throttle_reason_sync_boost", .read = event_reason, .arg = {0x10}},
   {.depth = 2, .label = "SW Thermal Slowdown", .tag = "clocks_throttle_reason_sw_thermal_slowdown", .read = event_reason, .arg = {0x20}},
   {.depth = 2, .label = "Display Clock Setting", .tag = "clocks_throttle_reason_display_clocks_setting", .read = event_reason, .arg = {0x100}, .since = 410},
@@ -123,8 +123,8 @@ constexpr Row kRows[] = {
   {.depth = 2, .label = "Applications Clocks Setting", .tag = "clocks_event_reason_applications_clocks_setting", .read = event_reason, .arg = {0x2}},
   {.depth = 2, .label = "SW Power Cap", .tag = "clocks_event_reason_sw_power_cap", .read = event_reason, .arg = {0x4}},
   {.depth = 2, .label = "HW Slowdown", .tag = "clocks_event_reason_hw_slowdown", .read = event_reason, .arg = {0x8}},
-  {.depth = 2, .label = "HW Thermal Slowdown", .tag = "clocks_event_reason_hw_thermal_slowdown", .read = event_reason, .arg = {0x40}, .style = Row::kDeeperInText},
-  {.depth = 2, .label = "HW Power Brake Slowdown", .tag = "clocks_event_reason_hw_power_brake_slowdown", .read = event_reason, .arg = {0x80}, .style = Row::kDeeperInText},
+  {.depth = 2, .label = "HW Thermal Slowdown", .tag = "clocks_event_reason_hw_thermal_slowdown", .read = event_reason, .arg = {0x40}, .style = Style::DeeperInText},
+  {.depth = 2, .label = "HW Power Brake Slowdown", .tag = "clocks_event_reason_hw_power_brake_slowdown", .read = event_reason, .arg = {0x80}, .style = Style::DeeperInText},
   {.depth = 2, .label = "Sync Boost", .tag = "clocks_event_reason_sync_boost", .read = event_reason, .arg = {0x10}},
   {.depth = 2, .label = "SW Thermal Slowdown", .tag = "clocks_event_reason_sw_thermal_slowdown", .read = event_reason, .arg = {0x20}},
   {.depth = 2, .label = "Display Clock Setting", .tag = "clocks_event_reason_display_clocks_setting", .read = event_reason, .arg = {0x100}},
@@ -158,7 +158,7 @@ constexpr Row kRows[] = {
   {.depth = 2, .label = "JPEG", .tag = "jpeg_util", .read = utilization, .arg = {as(Util::Jpeg)}, .since = 530},
   {.depth = 2, .label = "OFA", .tag = "ofa_util", .read = utilization, .arg = {as(Util::Ofa)}, .since = 530},
 #define GANTRY_SAMPLES(name, choice, type, first)                                                            \
-  {.depth = 1, .label = name, .display = choice, .since = first, .style = Row::kOnlySelected},                  \
+  {.depth = 1, .label = name, .display = choice, .since = first, .style = Style::OnlySelected},                  \
   {.depth = 2, .label = "Duration", .read = sample, .arg = {(type) * kSampleParts + 0}},                        \
   {.depth = 2, .label = "Number of Samples", .read = sample, .arg = {(type) * kSampleParts + 1}},               \
   {.depth = 2, .label = "Max", .read = sample, .arg = {(type) * kSampleParts + 2}},                             \
@@ -209,9 +209,9 @@ constexpr Row kRows[] = {
   {.depth = 3, .label = "SRAM Microcontroller", .tag = "sram_microcontroller", .read = ecc_aggregate, .arg = {as(Ecc::SourceMcu)}},
   {.depth = 3, .label = "SRAM PCIE", .tag = "sram_pcie", .read = ecc_aggregate, .arg = {as(Ecc::SourcePcie)}},
   {.depth = 3, .label = "SRAM Other", .tag = "sram_other", .read = ecc_aggregate, .arg = {as(Ecc::SourceOther)}},
-  {.depth = 2, .label = "Channel Repair Pending", .tag = "channel_repair_pending", .read = ecc_feature, .arg = {0, "channel_repair_pending", kNo}, .since = 575},
-  {.depth = 2, .label = "TPC Repair Pending", .tag = "tpc_repair_pending", .read = ecc_feature, .arg = {0, "tpc_repair_pending", kNo}, .since = 575},
-  {.depth = 2, .label = "Unrepairable Memory", .tag = "unrepairable_memory", .read = ecc_feature, .arg = {0, "unrepairable_memory", kNo}, .since = 580},
+  {.depth = 2, .label = "Channel Repair Pending", .tag = "channel_repair_pending", .read = ecc_feature, .arg = {0, "channel_repair_pending", kNotPending}, .since = 575},
+  {.depth = 2, .label = "TPC Repair Pending", .tag = "tpc_repair_pending", .read = ecc_feature, .arg = {0, "tpc_repair_pending", kNotPending}, .since = 575},
+  {.depth = 2, .label = "Unrepairable Memory", .tag = "unrepairable_memory", .read = ecc_feature, .arg = {0, "unrepairable_memory", kNotPending}, .since = 580},
   {.depth = 1, .label = "Retired Pages", .tag = "retired_pages", .display = kPageRetirement},
   {.depth = 2, .label = "Single Bit ECC", .read = retired_pages, .arg = {NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS}},
   {.depth = 2, .label = "Double Bit ECC", .read = retired_pages, .arg = {NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR}},

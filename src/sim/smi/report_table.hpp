@@ -12,32 +12,33 @@
 namespace smi {
 
 /// The choices of -d.
-enum Display : uint32_t {
-  kMemory = 1U << 0,
-  kUtilization = 1U << 1,
-  kEcc = 1U << 2,
-  kTemperature = 1U << 3,
-  kPower = 1U << 4,
-  kClock = 1U << 5,
-  kCompute = 1U << 6,
-  kPids = 1U << 7,
-  kPerformance = 1U << 8,
-  kSupportedClocks = 1U << 9,
-  kPageRetirement = 1U << 10,
-  kAccounting = 1U << 11,
-  kEncoderStats = 1U << 12,
-  kTargetTemperature = 1U << 13,
-  kVoltage = 1U << 14,
-  kFbcStats = 1U << 15,
-  kRowRemapper = 1U << 16,
-  kGspFirmware = 1U << 17,
-  kPowerSmoothing = 1U << 18,
-  kPowerProfiles = 1U << 19,
-};
+inline constexpr uint32_t kMemory = 1U << 0;
+inline constexpr uint32_t kUtilization = 1U << 1;
+inline constexpr uint32_t kEcc = 1U << 2;
+inline constexpr uint32_t kTemperature = 1U << 3;
+inline constexpr uint32_t kPower = 1U << 4;
+inline constexpr uint32_t kClock = 1U << 5;
+inline constexpr uint32_t kCompute = 1U << 6;
+inline constexpr uint32_t kPids = 1U << 7;
+inline constexpr uint32_t kPerformance = 1U << 8;
+inline constexpr uint32_t kSupportedClocks = 1U << 9;
+inline constexpr uint32_t kPageRetirement = 1U << 10;
+inline constexpr uint32_t kAccounting = 1U << 11;
+inline constexpr uint32_t kEncoderStats = 1U << 12;
+inline constexpr uint32_t kTargetTemperature = 1U << 13;
+inline constexpr uint32_t kVoltage = 1U << 14;
+inline constexpr uint32_t kFbcStats = 1U << 15;
+inline constexpr uint32_t kRowRemapper = 1U << 16;
+inline constexpr uint32_t kGspFirmware = 1U << 17;
+inline constexpr uint32_t kPowerSmoothing = 1U << 18;
+inline constexpr uint32_t kPowerProfiles = 1U << 19;
+
+enum class Style : uint8_t { Plain, DeeperInText, BareHexInXml, OnlySelected };
 
 /// A part of the report that is no fixed set of lines (processes, MIG devices, clock lists).
 using Part = void (*)(ReportWriter& writer, const Gpu& gpu, bool selected);
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order a line is written
 struct Row {
   unsigned depth = 0;
   const char* label = nullptr;  // null: not in text
@@ -49,7 +50,7 @@ struct Row {
   unsigned until = 9999;
   bool (*when)(const Gpu& gpu) = nullptr;
   Part part = nullptr;
-  enum : uint8_t { kPlain, kDeeperInText, kBareHexInXml, kOnlySelected } style = kPlain;
+  Style style = Style::Plain;
 };
 
 struct Table {

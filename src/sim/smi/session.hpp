@@ -11,7 +11,9 @@ namespace smi {
 inline constexpr unsigned kMaxGpus = 64;
 
 /// What the vendor's program exits with; NVML's own codes are used for everything else.
-enum Exit : int { kDone = 0, kUsage = 2, kUnknownOption = 255 };
+inline constexpr int kDone = 0;
+inline constexpr int kUsage = 2;
+inline constexpr int kUnknownOption = 255;
 
 struct Session;
 

@@ -6,6 +6,7 @@
 
 namespace smi {
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order the lines appear
 struct SummaryLayout {
   unsigned since;            // driver major * 1000 + minor
   const char* edge;          // full-width rule

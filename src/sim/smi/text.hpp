@@ -14,8 +14,6 @@ namespace smi {
 /// Text of bounded length; what does not fit is cut.
 class Text {
  public:
-  Text() { data_[0] = '\0'; }
-
   [[gnu::format(printf, 2, 3)]] void set(const char* format, ...) {
     va_list args;
     va_start(args, format);
@@ -36,7 +34,7 @@ class Text {
   bool empty() const { return data_[0] == '\0'; }
 
  private:
-  char data_[256];
+  char data_[256] = {};
 };
 
 inline constexpr const char* kNotAvailable = "N/A";
