@@ -9,7 +9,7 @@ import sys
 
 # Labels of -q whose value is a reading of the moment, in the section named (None: anywhere).
 TEXT_LOAD = {
-    (None, "Timestamp"), (None, "Tx Throughput"), (None, "Rx Throughput"), (None, "Replays Since Reset"),
+    (None, "Timestamp"), (None, "Tx Throughput"), (None, "Rx Throughput"),
     ("Utilization", "GPU"), ("Utilization", "Gpu"), ("Utilization", "Memory"),
     ("Temperature", "GPU Current Temp"), ("Temperature", "GPU T.Limit Temp"), ("Temperature", "Memory Current Temp"),
     ("GPU Power Readings", "Average Power Draw"), ("GPU Power Readings", "Instantaneous Power Draw"),
@@ -21,7 +21,7 @@ TEXT_LOAD = {
 TEXT_IDENTITY = {"Serial Number", "GPU UUID", "GPU PDI", "Board Part Number", "GPU Part Number",
                  "Chassis Serial Number"}
 XML_LOAD = {
-    "timestamp", "tx_util", "rx_util", "replay_counter", "gpu_util", "memory_util", "gpu_temp", "gpu_temp_tlimit",
+    "timestamp", "tx_util", "rx_util", "gpu_util", "memory_util", "gpu_temp", "gpu_temp_tlimit",
     "memory_temp", "clocks_event_reason_gpu_idle", "clocks_throttle_reason_gpu_idle",
     "gpu_power_readings/average_power_draw", "gpu_power_readings/instant_power_draw",
     "gpu_memory_power_readings/average_power_draw", "power_readings/power_draw",
