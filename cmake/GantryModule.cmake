@@ -36,10 +36,19 @@ add_library(gantry_program INTERFACE)
 target_link_libraries(gantry_program INTERFACE gantry_flags)
 if(NOT GANTRY_SANITIZE)
   target_link_options(gantry_program INTERFACE -static-libstdc++ -Wl,--gc-sections)
+  target_sources(gantry_program INTERFACE ${CMAKE_SOURCE_DIR}/cmake/glibc_floor.cpp)
 endif()
 
 # fmt and yaml-cpp as static archives, so that programs run on machines without them.
-find_library(GANTRY_FMT NAMES libfmt.a fmt)
+# Debian 12 has fmt as a shared library only; its headers hold the source.
+find_library(GANTRY_FMT_ARCHIVE NAMES libfmt.a)
+if(GANTRY_FMT_ARCHIVE)
+  set(GANTRY_FMT ${GANTRY_FMT_ARCHIVE})
+else()
+  add_library(gantry_fmt STATIC ${CMAKE_SOURCE_DIR}/cmake/fmt_library.cpp)
+  target_compile_options(gantry_fmt PRIVATE -ffunction-sections -fdata-sections)
+  set(GANTRY_FMT gantry_fmt)
+endif()
 find_library(GANTRY_YAML NAMES libyaml-cpp.a yaml-cpp)
 
 if(GANTRY_TESTS)
