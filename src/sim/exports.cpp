@@ -34,7 +34,7 @@ class Bytes {
   template <typename T>
   std::optional<T> read(std::uint64_t at) const {
     if (at > data_.size() || data_.size() - at < sizeof(T)) return std::nullopt;
-    T value;
+    T value{};
     std::memcpy(&value, data_.data() + at, sizeof value);
     return value;
   }

@@ -19,11 +19,11 @@ namespace {
 
 struct Library {
   Lock lock;
-  int32_t tried;
-  const struct gantry_sim_image* image;
-  char file[PATH_MAX];
-  char root[PATH_MAX];
-  uint32_t fault_calls[GANTRY_SIM_MAX_FAULTS];
+  int32_t tried = 0;
+  const struct gantry_sim_image* image = nullptr;
+  char file[PATH_MAX] = {};
+  char root[PATH_MAX] = {};
+  uint32_t fault_calls[GANTRY_SIM_MAX_FAULTS] = {};
 };
 constinit Library library{};
 
@@ -210,7 +210,7 @@ int gantry_sim_fault(const char* function) {
   if (count == 0) return 0;
   if (count > GANTRY_SIM_MAX_FAULTS) count = GANTRY_SIM_MAX_FAULTS;
   for (uint32_t i = 0; i < count; ++i) {
-    struct gantry_sim_fault fault;
+    struct gantry_sim_fault fault = {};
     gantry::sim::read_state(image->state, &image->state.fault[i], &fault, sizeof fault);
     fault.function[sizeof fault.function - 1] = '\0';
     if (strcmp(fault.function, "*") != 0 && strcmp(fault.function, function) != 0) continue;

@@ -54,7 +54,7 @@ bool may_open(const Owner& owner, Access access) {
 // errno of what opening the node for reading and writing would say; 0: it could be used.
 int node_error(const char* path, uint32_t major_number, uint32_t minor_number, Access access) {
   const int mode = access == Access::Read ? R_OK : R_OK | W_OK;
-  struct stat info;
+  struct stat info = {};
   if (syscall(SYS_newfstatat, AT_FDCWD, path, &info, 0) != 0) return errno;
   if (!S_ISCHR(info.st_mode)) return ENODEV;
   if (major(info.st_rdev) != major_number || minor(info.st_rdev) != minor_number) return ENXIO;

@@ -57,8 +57,7 @@ nvmlReturn_t reasons_of(nvmlDevice_t device, unsigned long long* out) {
   Target target{};
   if (const auto result = resolve_gpu(device, target); result != NVML_SUCCESS) return result;
   GANTRY_NEED(out);
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   *out = now.clocks_event_reasons;
   return NVML_SUCCESS;
 }

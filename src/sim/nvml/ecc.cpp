@@ -9,12 +9,6 @@ using namespace gantry::sim::nvml;
 
 namespace {
 
-gantry_sim_gpu_state now_of(const Target& target) {
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
-  return now;
-}
-
 bool has_ecc(const Target& target) {
   return target.card->ecc_supported != 0;
 }
@@ -86,7 +80,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device,
   GANTRY_ENTER_GPU(nvmlDeviceGetTotalEccErrors, device);
   if (count == nullptr || !valid(error, counter)) return NVML_ERROR_INVALID_ARGUMENT;
   if (!has_ecc(target)) return NVML_ERROR_NOT_SUPPORTED;
-  *count = ecc_errors(now_of(target), error, counter);
+  *count = ecc_errors(gpu_now(target.gpu), error, counter);
   return NVML_SUCCESS;
 }
 
@@ -98,7 +92,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetDetailedEccErrors(nvmlDevice_t device,
   if (counts == nullptr || !valid(error, counter)) return NVML_ERROR_INVALID_ARGUMENT;
   if (!has_ecc(target)) return NVML_ERROR_NOT_SUPPORTED;
   *counts = {};
-  counts->deviceMemory = ecc_errors(now_of(target), error, counter);
+  counts->deviceMemory = ecc_errors(gpu_now(target.gpu), error, counter);
   return NVML_SUCCESS;
 }
 
@@ -114,7 +108,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device,
   if (!has_ecc(target)) return NVML_ERROR_NOT_SUPPORTED;
   *count = 0;
   if (location == NVML_MEMORY_LOCATION_DRAM) {
-    *count = ecc_errors(now_of(target), error, counter);
+    *count = ecc_errors(gpu_now(target.gpu), error, counter);
     return NVML_SUCCESS;
   }
   // Turing and later count their caches as SRAM; earlier cards name each of them.
@@ -175,7 +169,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsign
   GANTRY_NEED(pending);
   GANTRY_NEED(failure);
   if (!remaps_rows(target)) return NVML_ERROR_NOT_SUPPORTED;
-  const auto now = now_of(target);
+  const auto now = gpu_now(target.gpu);
   *correctable = now.remapped_correctable;
   *uncorrectable = now.remapped_uncorrectable;
   *pending = now.remap_pending;
@@ -189,7 +183,7 @@ nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device, nvmlRowRemapperHistogramV
   GANTRY_ENTER_GPU(nvmlDeviceGetRowRemapperHistogram, device);
   GANTRY_NEED(values);
   if (!remaps_rows(target)) return NVML_ERROR_NOT_SUPPORTED;
-  const auto now = now_of(target);
+  const auto now = gpu_now(target.gpu);
   const unsigned int banks = bank_count(*target.card);
   unsigned int touched = now.remapped_correctable + now.remapped_uncorrectable;
   if (touched > banks) touched = banks;

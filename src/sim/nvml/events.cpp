@@ -24,7 +24,7 @@ constexpr uint64_t kNapUs = 50000;  // a writer without access to our memory can
 
 struct Sets {
   Lock lock;
-  nvmlEventSet_st set[kSets];
+  nvmlEventSet_st set[kSets] = {};
 };
 constinit Sets sets{};
 

@@ -255,8 +255,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int cou
                                                     nvmlFieldValue_t* values) {
   GANTRY_ENTER_GPU(nvmlDeviceGetFieldValues, device);
   if (values == nullptr || count <= 0) return NVML_ERROR_INVALID_ARGUMENT;
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   const long long stamp = wall_us();
   for (int i = 0; i < count; ++i) {
     auto& field = values[i];

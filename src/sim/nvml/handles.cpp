@@ -68,7 +68,7 @@ nvmlReturn_t open_gpu(uint32_t gpu, nvmlDevice_t* device) {
 }
 
 nvmlReturn_t resolve(nvmlDevice_t device, Target& target, Reach reach) {
-  constexpr size_t kPerGpu = GANTRY_SIM_GI_IDS * GANTRY_SIM_CI_IDS;
+  constexpr size_t kPerGpu = size_t{GANTRY_SIM_GI_IDS} * GANTRY_SIM_CI_IDS;
   int64_t at = position(device, tables.gpu, GANTRY_SIM_MAX_GPUS);
   if (at >= 0) {
     target.gpu = static_cast<uint32_t>(at);
@@ -89,8 +89,7 @@ nvmlReturn_t resolve(nvmlDevice_t device, Target& target, Reach reach) {
     return NVML_ERROR_GPU_IS_LOST;
   }
   if (target.mig) {
-    gantry_sim_gpu_state now;
-    gantry_sim_read_gpu_state(target.gpu, &now);
+    const auto now = gpu_now(target.gpu);
     if (!mig_exists(now, target.gi_id, target.ci_id)) return NVML_ERROR_NOT_FOUND;
   }
   return NVML_SUCCESS;
@@ -137,8 +136,7 @@ nvmlReturn_t by_bus_id(const char* bus_id, nvmlDevice_t* device) {
 }
 
 nvmlReturn_t mig_by_uuid(uint32_t gpu, const char* uuid, nvmlDevice_t* device) {
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(gpu, &now);
+  const auto now = gpu_now(gpu);
   for (const auto& instance : now.mig) {
     if (instance.used == 0) continue;
     for (uint32_t i = 0; i < instance.ci_count; ++i) {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -26,11 +27,10 @@ std::string read_all(const std::string& path) {
 }
 
 std::string device_table(const gantry_sim_machine& machine) {
-  std::string text = "/dev/nvidiactl c " + std::to_string(machine.nvidia_major) + " 255 0666 0 0\n";
+  std::string text = fmt::format("/dev/nvidiactl c {} 255 0666 0 0\n", machine.nvidia_major);
   for (std::uint32_t i = 0; i < machine.gpu_count; ++i) {
-    const auto minor = std::to_string(machine.gpu[i].minor);
-    text += "/dev/nvidia" + minor + " c " + std::to_string(machine.nvidia_major) + " " + minor +
-            " 0666 0 0\n";
+    const auto minor = machine.gpu[i].minor;
+    text += fmt::format("/dev/nvidia{0} c {1} {0} 0666 0 0\n", minor, machine.nvidia_major);
   }
   return text;
 }
@@ -52,7 +52,7 @@ LoadedLibrary::LoadedLibrary(const std::string& machine, const Edit& edit,
   gpu_nodes_ = device_table(image->machine);
   caps_major_ = image->machine.caps_major;
   // Every instance of the first GPU, so that tests see MIG devices without root.
-  std::vector<unsigned int> capabilities(15 * 9);
+  std::vector<unsigned int> capabilities(135);  // 15 instances of 9
   std::iota(capabilities.begin(), capabilities.end(), 3U);
   const std::string table = nodes(capabilities);
   if (edit) edit(*image);
@@ -71,9 +71,7 @@ LoadedLibrary::~LoadedLibrary() {
 std::string LoadedLibrary::nodes(const std::vector<unsigned int>& capabilities) const {
   std::string text = gpu_nodes_;
   for (const auto minor : capabilities) {
-    const auto number = std::to_string(minor);
-    text += "/dev/nvidia-caps/nvidia-cap" + number + " c " + std::to_string(caps_major_) + " " +
-            number + " 0444 0 0\n";
+    text += fmt::format("/dev/nvidia-caps/nvidia-cap{0} c {1} {0} 0444 0 0\n", minor, caps_major_);
   }
   return text;
 }

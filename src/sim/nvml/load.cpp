@@ -11,12 +11,6 @@ namespace {
 
 constexpr unsigned int kSamplingPeriodUs = 100000;
 
-gantry_sim_gpu_state now_of(const Target& target) {
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
-  return now;
-}
-
 nvmlReturn_t idle_engine(nvmlDevice_t device, unsigned int* utilization, unsigned int* period_us) {
   Target target{};
   if (const auto result = resolve_gpu(device, target); result != NVML_SUCCESS) return result;
@@ -35,7 +29,7 @@ unsigned long long wall_us() {
 }
 
 bool sample_of(const Target& target, nvmlSamplingType_t type, unsigned int& value) {
-  const auto now = now_of(target);
+  const auto now = gpu_now(target.gpu);
   switch (type) {
     case NVML_TOTAL_POWER_SAMPLES:
       value = static_cast<unsigned int>(now.power_mw);
@@ -64,7 +58,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
                                                          nvmlUtilization_t* utilization) {
   GANTRY_ENTER_GPU(nvmlDeviceGetUtilizationRates, device);
   GANTRY_NEED(utilization);
-  const auto now = now_of(target);
+  const auto now = gpu_now(target.gpu);
   if (now.mig_current != 0) return NVML_ERROR_NOT_SUPPORTED;
   *utilization = {now.utilization_gpu, now.utilization_memory};
   return NVML_SUCCESS;
@@ -160,7 +154,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
   GANTRY_ENTER_GPU(nvmlDeviceGetProcessUtilization, device);
   GANTRY_NEED(count);
   const Uses uses(target);
-  const auto now = now_of(target);
+  const auto now = gpu_now(target.gpu);
   const unsigned long long stamp = wall_us();
   if (uses.size() == 0 || last_seen >= stamp) {
     *count = 0;
@@ -186,7 +180,7 @@ nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizat
   GANTRY_NEED(info);
   if (info->version != nvmlProcessesUtilizationInfo_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   const Uses uses(target);
-  const auto now = now_of(target);
+  const auto now = gpu_now(target.gpu);
   const unsigned long long stamp = wall_us();
   if (uses.size() == 0 || info->lastSeenTimeStamp >= stamp) {
     info->processSamplesCount = 0;
@@ -215,7 +209,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetDynamicPstatesInfo(nvmlDevice_t device,
                                                            nvmlGpuDynamicPstatesInfo_t* info) {
   GANTRY_ENTER_GPU(nvmlDeviceGetDynamicPstatesInfo, device);
   GANTRY_NEED(info);
-  const auto now = now_of(target);
+  const auto now = gpu_now(target.gpu);
   *info = {};
   const unsigned int load[4] = {now.utilization_gpu, now.utilization_memory, 0, 0};
   for (int i = 0; i < 4; ++i) info->utilization[i] = {1, load[i], 0, 0};

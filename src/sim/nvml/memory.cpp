@@ -17,8 +17,8 @@ constexpr size_t kMostUses = 65536;
 
 struct Anchor {
   Lock lock;
-  int32_t tried;
-  gantry_sim_usage* usage;
+  int32_t tried = 0;
+  gantry_sim_usage* usage = nullptr;
 };
 constinit Anchor anchor{};
 

@@ -76,8 +76,7 @@ bool mig_visible(uint32_t gpu, uint32_t gi_id, uint32_t ci_id) {
 }
 
 bool find_mig(const Target& target, MigDevice& out) {
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   const auto* instance = find_instance(now, target.gi_id);
   if (instance == nullptr || profile_of(*target.card, *instance) == nullptr) return false;
   for (uint32_t i = 0; i < instance->ci_count; ++i) {
@@ -124,19 +123,19 @@ nvmlComputeInstance_t compute_handle(uint32_t gpu, uint32_t gi_id, uint32_t ci_i
 
 nvmlReturn_t resolve_instance(nvmlGpuInstance_t handle, InstanceTarget& out) {
   size_t at = 0;
-  if (!position(handle, &tables.instance[0][0], GANTRY_SIM_MAX_GPUS * GANTRY_SIM_GI_IDS, at)) {
+  if (!position(handle, &tables.instance[0][0], size_t{GANTRY_SIM_MAX_GPUS} * GANTRY_SIM_GI_IDS,
+                at)) {
     return NVML_ERROR_INVALID_ARGUMENT;
   }
   out.gi_id = static_cast<uint32_t>(at % GANTRY_SIM_GI_IDS);
   const auto checked = check_gpu(static_cast<uint32_t>(at / GANTRY_SIM_GI_IDS), out);
   if (checked != NVML_SUCCESS) return checked;
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(out.gpu, &now);
+  const auto now = gpu_now(out.gpu);
   return find_instance(now, out.gi_id) == nullptr ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
 }
 
 nvmlReturn_t resolve_compute(nvmlComputeInstance_t handle, InstanceTarget& out) {
-  constexpr size_t kPerGpu = GANTRY_SIM_GI_IDS * GANTRY_SIM_CI_IDS;
+  constexpr size_t kPerGpu = size_t{GANTRY_SIM_GI_IDS} * GANTRY_SIM_CI_IDS;
   size_t at = 0;
   if (!position(handle, &tables.compute[0][0][0], GANTRY_SIM_MAX_GPUS * kPerGpu, at)) {
     return NVML_ERROR_INVALID_ARGUMENT;

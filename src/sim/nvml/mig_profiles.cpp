@@ -144,8 +144,7 @@ struct ComputeProfile {
 nvmlReturn_t find_compute_profile(nvmlGpuInstance_t handle, unsigned int number,
                                   InstanceTarget& target, ComputeProfile& out) {
   if (const auto result = resolve_instance(handle, target); result != NVML_SUCCESS) return result;
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   const auto* instance = find_instance(now, target.gi_id);
   out.instance = instance == nullptr ? nullptr : profile_of(*target.card, *instance);
   if (out.instance == nullptr) return NVML_ERROR_NOT_FOUND;
@@ -176,8 +175,7 @@ void compute_name(const ComputeProfile& from, char* out, size_t size) {
 }
 
 uint32_t free_compute_slices(const InstanceTarget& target, const gantry_sim_mig_profile& profile) {
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   const auto* instance = find_instance(now, target.gi_id);
   uint32_t used = 0;
   for (uint32_t i = 0; instance != nullptr && i < instance->ci_count; ++i) {
@@ -237,8 +235,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_
   GANTRY_NEED(count);
   const auto* profile = profile_by_id(*target.card, profile_id);
   if (profile == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   *count = remaining_instances(*target.card, now, *profile);
   return NVML_SUCCESS;
 }

@@ -10,8 +10,7 @@ using namespace gantry::sim::nvml;
 namespace {
 
 bool mig_on(uint32_t gpu) {
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(gpu, &now);
+  const auto now = gpu_now(gpu);
   return now.mig_current != 0;
 }
 
@@ -57,8 +56,7 @@ nvmlReturn_t instance_info(nvmlGpuInstance_t handle, nvmlGpuInstanceInfo_t* info
   InstanceTarget target{};
   if (const auto result = resolve_instance(handle, target); result != NVML_SUCCESS) return result;
   GANTRY_NEED(info);
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   const auto* instance = find_instance(now, target.gi_id);
   const auto* profile = instance == nullptr ? nullptr : profile_of(*target.card, *instance);
   if (profile == nullptr) return NVML_ERROR_NOT_FOUND;
@@ -82,8 +80,7 @@ nvmlReturn_t compute_info(nvmlComputeInstance_t handle, nvmlComputeInstanceInfo_
   InstanceTarget target{};
   if (const auto result = resolve_compute(handle, target); result != NVML_SUCCESS) return result;
   GANTRY_NEED(info);
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   const auto* instance = find_instance(now, target.gi_id);
   if (instance == nullptr) return NVML_ERROR_NOT_FOUND;
   for (uint32_t i = 0; i < instance->ci_count; ++i) {
@@ -107,8 +104,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned in
   GANTRY_NEED(current);
   GANTRY_NEED(pending);
   if (target.card->mig_capable == 0) return NVML_ERROR_NOT_SUPPORTED;
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   *current = now.mig_current;
   *pending = now.mig_pending;
   return NVML_SUCCESS;
@@ -155,8 +151,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t devi
   GANTRY_ENTER_GPU(nvmlDeviceGetMigDeviceHandleByIndex, device, Reach::Live,
                    NVML_ERROR_INVALID_ARGUMENT);
   GANTRY_NEED(mig);
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   if (now.mig_current == 0) return NVML_ERROR_NOT_FOUND;
   // Numbered without gaps over those that can be seen from here.
   for (uint32_t place = 0; place < kMostMigDevices; ++place) {
@@ -197,8 +192,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsign
   *count = 0;
   const auto* profile = profile_by_id(*target.card, profile_id);
   if (profile == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   for (const auto& instance : now.mig) {
     if (instance.used == 0 || profile_of(*target.card, instance) != profile) continue;
     if (auto* handle = instance_handle(target.gpu, instance.gi_id)) instances[(*count)++] = handle;
@@ -210,8 +204,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, uns
                                                         nvmlGpuInstance_t* instance) {
   GANTRY_ENTER_GPU(nvmlDeviceGetGpuInstanceById, device);
   GANTRY_NEED(instance);
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   if (find_instance(now, id) == nullptr) return NVML_ERROR_NOT_FOUND;
   *instance = instance_handle(target.gpu, id);
   return *instance == nullptr ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
@@ -233,8 +226,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t 
   GANTRY_NEED(computes);
   GANTRY_NEED(count);
   *count = 0;
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
+  const auto now = gpu_now(target.gpu);
   const auto* found = find_instance(now, target.gi_id);
   if (found == nullptr) return NVML_ERROR_NOT_FOUND;
   for (uint32_t i = 0; i < found->ci_count; ++i) {

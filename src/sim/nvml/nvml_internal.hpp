@@ -13,8 +13,8 @@
 
 // Handles are addresses in fixed tables, so that a stale or invented one is recognised and a thread
 // never sees one freed. Ids of instances fit: NVIDIA's go up to 14.
-#define GANTRY_SIM_GI_IDS 16
-#define GANTRY_SIM_CI_IDS 8
+#define GANTRY_SIM_GI_IDS 16U
+#define GANTRY_SIM_CI_IDS 8U
 
 struct nvmlDevice_st {
   uint8_t unused;
@@ -46,6 +46,13 @@ struct Session {
 const Session& session();
 const gantry_sim_machine& machine();
 const gantry_sim_state& state();
+
+// A consistent copy of what changes about a GPU.
+inline gantry_sim_gpu_state gpu_now(uint32_t gpu) {
+  gantry_sim_gpu_state now = {};
+  gantry_sim_read_gpu_state(gpu, &now);
+  return now;
+}
 
 // Initialised, not newer than the machine's driver, and no injected fault.
 nvmlReturn_t enter(const char* function, uint32_t branch);

@@ -75,8 +75,7 @@ bool write_all(const File& file, uint32_t sequence, uint32_t gpu, const gantry_s
 nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument) {
   const File own(gantry_sim_own_file());
   if (!own.sound() || !own.lock()) return NVML_ERROR_NO_PERMISSION;
-  gantry_sim_gpu_state value;
-  gantry_sim_read_gpu_state(gpu, &value);
+  gantry_sim_gpu_state value = gpu_now(gpu);
   gantry_sim_event event{};
   event.gpu = gpu;
   event.type = 3;  // MIG configuration

@@ -2,6 +2,7 @@
 // Questions about the machine, not about one GPU.
 
 #include "sim/nvml/nvml_internal.hpp"
+#include "sim/nvml/private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -178,9 +179,6 @@ GANTRY_EXPORT nvmlReturn_t nvmlGetExcludedDeviceInfoByIndex(unsigned int index,
   return NVML_ERROR_INVALID_ARGUMENT;
 }
 
-// For our own nvidia-smi: what `-q` shows and NVML has no call for. device NULL: the machine.
-// NOLINTNEXTLINE(readability-identifier-naming): named like its neighbours in the library
-GANTRY_EXPORT const char* gantrySimField(nvmlDevice_t device, const char* name);
 GANTRY_EXPORT const char* gantrySimField(nvmlDevice_t device, const char* name) {
   if (name == nullptr || gantry_sim_image() == nullptr) return "";
   if (device == nullptr) return gantry_sim_field(-1, name);
@@ -190,9 +188,6 @@ GANTRY_EXPORT const char* gantrySimField(nvmlDevice_t device, const char* name) 
   return gantry_sim_field(static_cast<int32_t>(target.gpu), name);
 }
 
-// Also for nvidia-smi, which names a GPU by its address when NVML gives no handle for it.
-// NOLINTNEXTLINE(readability-identifier-naming): named like its neighbours in the library
-GANTRY_EXPORT nvmlReturn_t gantrySimPciInfo(unsigned int index, nvmlPciInfo_t* pci);
 GANTRY_EXPORT nvmlReturn_t gantrySimPciInfo(unsigned int index, nvmlPciInfo_t* pci) {
   GANTRY_NEED(pci);
   if (session().users <= 0) return NVML_ERROR_UNINITIALIZED;

@@ -9,12 +9,6 @@ using namespace gantry::sim::nvml;
 
 namespace {
 
-gantry_sim_gpu_state now_of(const Target& target) {
-  gantry_sim_gpu_state now;
-  gantry_sim_read_gpu_state(target.gpu, &now);
-  return now;
-}
-
 nvmlReturn_t number(int32_t value, unsigned int* out) {
   GANTRY_NEED(out);
   if (value == GANTRY_SIM_UNSET) return NVML_ERROR_NOT_SUPPORTED;
@@ -26,7 +20,7 @@ nvmlReturn_t pstate_of(nvmlDevice_t device, nvmlPstates_t* out) {
   Target target{};
   if (const auto result = resolve_gpu(device, target); result != NVML_SUCCESS) return result;
   GANTRY_NEED(out);
-  *out = static_cast<nvmlPstates_t>(now_of(target).pstate);
+  *out = static_cast<nvmlPstates_t>(gpu_now(target.gpu).pstate);
   return NVML_SUCCESS;
 }
 
@@ -42,7 +36,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device,
                                                     unsigned int* celsius) {
   GANTRY_ENTER_GPU(nvmlDeviceGetTemperature, device);
   if (sensor != NVML_TEMPERATURE_GPU) return NVML_ERROR_INVALID_ARGUMENT;
-  return number(now_of(target).temperature, celsius);
+  return number(gpu_now(target.gpu).temperature, celsius);
 }
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device,
@@ -51,7 +45,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device,
   GANTRY_NEED(temperature);
   if (temperature->version != nvmlTemperature_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   if (temperature->sensorType != NVML_TEMPERATURE_GPU) return NVML_ERROR_INVALID_ARGUMENT;
-  const auto now = now_of(target);
+  const auto now = gpu_now(target.gpu);
   if (now.temperature == GANTRY_SIM_UNSET) return NVML_ERROR_NOT_SUPPORTED;
   temperature->temperature = now.temperature;
   return NVML_SUCCESS;
@@ -68,7 +62,8 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device
       return number(target.card->temperature_slowdown, celsius);
     case NVML_TEMPERATURE_THRESHOLD_GPU_MAX: return number(target.card->temperature_max, celsius);
     case NVML_TEMPERATURE_THRESHOLD_MEM_MAX:
-      if (now_of(target).memory_temperature == GANTRY_SIM_UNSET) return NVML_ERROR_NOT_SUPPORTED;
+      if (gpu_now(target.gpu).memory_temperature == GANTRY_SIM_UNSET)
+        return NVML_ERROR_NOT_SUPPORTED;
       return number(target.card->temperature_shutdown, celsius);
     case NVML_TEMPERATURE_THRESHOLD_ACOUSTIC_MIN:
     case NVML_TEMPERATURE_THRESHOLD_ACOUSTIC_CURR:
@@ -83,7 +78,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t device,
   GANTRY_ENTER_GPU(nvmlDeviceGetMarginTemperature, device);
   GANTRY_NEED(margin);
   if (margin->version != nvmlMarginTemperature_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-  const auto now = now_of(target);
+  const auto now = gpu_now(target.gpu);
   if (target.card->nvml_architecture < NVML_DEVICE_ARCH_ADA ||
       target.card->temperature_max == GANTRY_SIM_UNSET || now.temperature == GANTRY_SIM_UNSET) {
     return NVML_ERROR_NOT_SUPPORTED;
@@ -96,7 +91,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetThermalSettings(nvmlDevice_t device, uns
                                                         nvmlGpuThermalSettings_t* settings) {
   GANTRY_ENTER_GPU(nvmlDeviceGetThermalSettings, device);
   GANTRY_NEED(settings);
-  const auto now = now_of(target);
+  const auto now = gpu_now(target.gpu);
   if (now.temperature == GANTRY_SIM_UNSET) return NVML_ERROR_NOT_SUPPORTED;
   if (sensor != 0 && sensor != 15) return NVML_ERROR_INVALID_ARGUMENT;  // 15: every sensor
   *settings = {};
@@ -193,7 +188,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceSetPowerManagementLimit(nvmlDevice_t device
 
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int* milliwatts) {
   GANTRY_ENTER_GPU(nvmlDeviceGetPowerUsage, device);
-  return number(now_of(target).power_mw, milliwatts);
+  return number(gpu_now(target.gpu).power_mw, milliwatts);
 }
 
 // Since the kernel started: what the card draws now, all the time.
@@ -232,7 +227,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t 
   if (count < 1) return NVML_ERROR_INSUFFICIENT_SIZE;
   for (size_t i = 0; i < count; ++i) states[i] = NVML_PSTATE_UNKNOWN;
   size_t used = 0;
-  const auto pstate = static_cast<nvmlPstates_t>(now_of(target).pstate);
+  const auto pstate = static_cast<nvmlPstates_t>(gpu_now(target.gpu).pstate);
   if (pstate != NVML_PSTATE_0) states[used++] = pstate;
   if (used < count) states[used] = NVML_PSTATE_0;
   return NVML_SUCCESS;
@@ -251,7 +246,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t device,
 namespace gantry::sim::nvml {
 
 bool energy_of(const Target& target, unsigned long long& millijoules) {
-  const auto now = now_of(target);
+  const auto now = gpu_now(target.gpu);
   if (target.card->nvml_architecture < NVML_DEVICE_ARCH_VOLTA || now.power_mw == GANTRY_SIM_UNSET) {
     return false;
   }

@@ -87,7 +87,7 @@ nvmlReturn_t give(const nvmlDevice_t* found, unsigned int total, unsigned int* c
                   nvmlDevice_t* devices) {
   if (devices != nullptr) {
     if (*count < total) return NVML_ERROR_INSUFFICIENT_SIZE;
-    memcpy(devices, found, total * sizeof *found);
+    for (unsigned int i = 0; i < total; ++i) devices[i] = found[i];
   }
   *count = total;
   return NVML_SUCCESS;

@@ -25,7 +25,7 @@ class Uses {
   uint64_t bytes() const;
 
  private:
-  gantry_sim_use few_[64];
+  gantry_sim_use few_[64] = {};
   gantry_sim_use* rows_ = few_;
   size_t size_ = 0;
 };

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the simulated libnvidia-ml.so.1 exports beyond NVML, for our own nvidia-smi.
+ */
+#ifndef GANTRY_SIM_NVML_PRIVATE_H
+#define GANTRY_SIM_NVML_PRIVATE_H
+
+#include "abi/nvml.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A text that `nvidia-smi -q` shows and NVML has no call for; "" when there is none. NULL: the
+ * machine. */
+const char* gantrySimField(nvmlDevice_t device, const char* name);
+
+/* The address of a GPU for which NVML gives no handle. */
+nvmlReturn_t gantrySimPciInfo(unsigned int index, nvmlPciInfo_t* pci);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
