@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #define CUDA_TRY(cuda, call, ...) GANTRY_CHECK((cuda).check((cuda).call(__VA_ARGS__), #call))
@@ -111,6 +113,8 @@ Status run(const Options& options, std::FILE* out) {
             i, sums[i], a[i] + b[i], cuda.library));
   }
   fmt::print(out, "Test PASSED\nDone\n");
+  std::fflush(out);
+  std::this_thread::sleep_for(std::chrono::seconds(options.hold_seconds));
   return {};
 }
 

@@ -29,6 +29,7 @@ Result<Cuda> open_cuda(const std::string& library);
 struct Options {
   std::string library;
   int device = 0;
+  int hold_seconds = 0;  // how long to keep the GPU afterwards
 };
 
 struct Program {

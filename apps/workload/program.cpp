@@ -19,6 +19,9 @@ int run_program(const Program& program, int argc, char** argv) {
     app.add_option("--device", options.device, "Number of the GPU to use")
         ->capture_default_str()
         ->check(CLI::NonNegativeNumber);
+    app.add_option("--hold", options.hold_seconds,
+                   "Keep the GPU for so many seconds afterwards, to look at it with nvidia-smi")
+        ->check(CLI::Range(0, 86400));
   }
   app.set_version_flag("--version", GANTRY_VERSION);
   app.footer(program.examples);
