@@ -182,6 +182,7 @@ void add_sim(CLI::App& app, Context& context, Action& chosen) {
   add_list_and_show(*sim, context, chosen);
   add_create(*sim, context, chosen);
   add_run(*sim, context, chosen);
+  add_sim_inject(*sim, context, chosen);
 }
 
 }  // namespace gantry::cli

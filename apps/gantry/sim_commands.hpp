@@ -9,7 +9,8 @@
 
 namespace gantry::cli {
 
-void add_root(CLI::App& command, Context& context);  // --root, required
-std::string json_text(std::string_view text);        // quoted
+void add_root(CLI::App& command, Context& context);                    // --root, required
+void add_sim_inject(CLI::App& sim, Context& context, Action& chosen);  // inject and state
+std::string json_text(std::string_view text);                          // quoted
 
 }  // namespace gantry::cli

@@ -182,6 +182,8 @@ struct Machine {
   std::vector<std::string> absent;      // paths removed at the end
 };
 
+std::optional<MigRequest> parse_mig_request(std::string_view text);
+
 // `name` is a compiled-in machine or, with a '/' or ending in ".yaml", a file.
 Result<Machine> load_machine(std::string_view name);
 

@@ -22,7 +22,4 @@ Status decode_gpu(const YamlValue& map, Gpu& gpu);
 Status decode_pci(const YamlValue& map, PciFunction& function);
 Status check_machine(const Machine& machine, const YamlValue& root);
 
-// "3g.20gb@4=1+2"
-std::optional<MigRequest> parse_mig_request(std::string_view text);
-
 }  // namespace gantry::sim

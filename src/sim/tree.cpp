@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "sim/image.hpp"
+#include "sim/state_file.hpp"
 #include "sim/tree_internal.hpp"
 #include "sys/host.hpp"
 
@@ -117,6 +118,8 @@ void write_everything(TreeWriter& out, const Machine& m, const gantry_sim_image&
     }
   }
   for (const auto& path : m.absent) out.remove(path);
+  out.file(fmt::format("{}/state", kKeepPath),
+           {reinterpret_cast<const char*>(&image.state), sizeof image.state});
   out.file(kMarkerPath, to_text(marker_of(m)), 0644);
   out.finish();
 }

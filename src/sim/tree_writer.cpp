@@ -2,6 +2,7 @@
 #include "sim/tree_writer.hpp"
 
 #include "base/text.hpp"
+#include "sys/host.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <fcntl.h>
@@ -188,6 +189,20 @@ void TreeWriter::remove(std::string_view path) {
 bool TreeWriter::has(std::string_view path) const {
   struct stat st {};
   return ::lstat((root_ + resolve(path)).c_str(), &st) == 0;
+}
+
+Status TreeWriter::adopt() {
+  GANTRY_TRY(const sys::Host host, sys::Host::at(root_));
+  if (!host.exists("/dev.table")) {
+    nodes_ = Nodes::Real;
+    return {};
+  }
+  nodes_ = Nodes::Table;
+  GANTRY_TRY(const std::string table, host.read("/dev.table"));
+  for (const auto line : lines(table)) {
+    table_[std::string(line.substr(0, line.find(' ')))] = std::string(line) + "\n";
+  }
+  return {};
 }
 
 void TreeWriter::finish() {

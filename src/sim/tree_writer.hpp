@@ -35,6 +35,9 @@ class TreeWriter {
   void socket(std::string_view path);
   void remove(std::string_view path);
 
+  // For a tree that exists: reads its dev.table, or finds that its nodes are real.
+  Status adopt();
+
   bool has(std::string_view path) const;
   void finish();  // writes dev.table
   Status status() const { return status_; }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry sim inject and gantry sim state: faults at run time, and the way back.
+#include "gantry/sim_commands.hpp"
+#include "gantry/table.hpp"
+#include "sim/inject.hpp"
+#include "sim/state_file.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <map>
+
+namespace gantry::cli {
+namespace {
+
+struct InjectOptions {
+  std::uint32_t gpu = 0;
+  std::uint32_t xid = 0;
+  std::int32_t celsius = 0;
+  sim::EccErrors ecc;
+  sim::Fault fault;
+  std::vector<std::string> layout;
+  bool off = false;
+  sim::Cured what = sim::Cured::Everything;
+  std::optional<std::uint32_t> only;
+};
+
+using Options = std::shared_ptr<InjectOptions>;
+using Work = std::function<Status(const std::string& root, const InjectOptions& options)>;
+
+Status inject_mig(const std::string& root, const InjectOptions& options) {
+  if (options.off) return sim::inject_mig(root, options.gpu, std::nullopt);
+  std::vector<sim::MigRequest> layout;
+  for (const auto& text : options.layout) {
+    const auto request = sim::parse_mig_request(text);
+    if (!request) {
+      return Error(
+          Errc::Invalid,
+          fmt::format("\"{}\" is no instance; write 3g.20gb, 3g.20gb@4 or 3g.20gb=1+2", text));
+    }
+    layout.push_back(*request);
+  }
+  return sim::inject_mig(root, options.gpu, layout);
+}
+
+class InjectCommands {
+ public:
+  InjectCommands(CLI::App& inject, Action& chosen) : inject_(inject), chosen_(chosen) {}
+
+  CLI::App* add(const std::string& name, const std::string& help, const Options& options,
+                const Work& work) {
+    auto* command = inject_.add_subcommand(name, help);
+    command->callback([=, &chosen = chosen_] {
+      chosen = [=](Context& context) -> Result<int> {
+        GANTRY_CHECK(work(context.root, *options));
+        return kOk;
+      };
+    });
+    return command;
+  }
+
+  CLI::App* add_for_gpu(const std::string& name, const std::string& help, const Options& options,
+                        const Work& work) {
+    auto* command = add(name, help, options, work);
+    command->add_option("--gpu", options->gpu, "Which GPU, by index")
+        ->capture_default_str()
+        ->type_name("N");
+    return command;
+  }
+
+ private:
+  CLI::App& inject_;
+  Action& chosen_;
+};
+
+void add_gpu_faults(InjectCommands& commands, const Options& options) {
+  commands
+      .add_for_gpu(
+          "xid", "An error of the kernel driver, with what it does to the card", options,
+          [](const auto& root, const auto& o) { return sim::inject_xid(root, o.gpu, o.xid); })
+      ->add_option("number", options->xid,
+                   "The XID: 79 falls off the bus, 48 ECC, 31 a program's fault...")
+      ->required()
+      ->check(CLI::Range(1, 999))
+      ->type_name("XID");
+  commands.add_for_gpu(
+      "lost", "The GPU falls off the bus", options,
+      [](const auto& root, const auto& o) { return sim::inject_lost(root, o.gpu); });
+  auto* ecc = commands.add_for_gpu(
+      "ecc", "Memory errors, added to the counters", options,
+      [](const auto& root, const auto& o) { return sim::inject_ecc(root, o.gpu, o.ecc); });
+  ecc->add_option("--corrected", options->ecc.corrected, "Corrected errors")->type_name("N");
+  ecc->add_option("--uncorrected", options->ecc.uncorrected, "Uncorrected errors")->type_name("N");
+  commands
+      .add_for_gpu("temperature", "The GPU's temperature", options,
+                   [](const auto& root, const auto& o) {
+                     return sim::inject_temperature(root, o.gpu, o.celsius);
+                   })
+      ->add_option("celsius", options->celsius, "Degrees")
+      ->required()
+      ->check(CLI::Range(-40, 200))
+      ->type_name("C");
+  auto* mig = commands.add_for_gpu("mig", "Another MIG layout", options, inject_mig);
+  auto* layout =
+      mig->add_option("instances", options->layout,
+                      "Profiles: 3g.71gb, 3g.71gb@4 (placement), 3g.71gb=1+2 (compute instances)");
+  layout->type_name("PROFILE...");
+  mig->add_flag("--off", options->off, "Switch MIG off")->excludes(layout);
+}
+
+void add_machine_faults(InjectCommands& commands, const Options& options) {
+  commands.add("unload", "The kernel module is unloaded", options,
+               [](const auto& root, const auto&) { return sim::inject_unload(root); });
+  commands.add("load", "The kernel module is loaded again", options,
+               [](const auto& root, const auto&) { return sim::inject_load(root); });
+  auto* fault = commands.add(
+      "fault", "An NVML or CUDA function misbehaves", options,
+      [](const auto& root, const auto& o) { return sim::inject_fault(root, o.fault); });
+  fault->add_option("function", options->fault.function, "Its name, or * for all")
+      ->required()
+      ->type_name("FUNCTION");
+  fault->add_option("--result", options->fault.result, "What it returns (0: its answer)")
+      ->type_name("N");
+  fault->add_option("--delay-ms", options->fault.delay_ms, "How long it waits first")
+      ->type_name("N");
+  fault->add_option("--every", options->fault.every, "Only each Nth call")->type_name("N");
+
+  const std::map<std::string, sim::Cured> cures = {{"all", sim::Cured::Everything},
+                                                   {"xid", sim::Cured::Everything},
+                                                   {"lost", sim::Cured::Lost},
+                                                   {"ecc", sim::Cured::Ecc},
+                                                   {"temperature", sim::Cured::Temperature},
+                                                   {"mig", sim::Cured::Mig},
+                                                   {"unload", sim::Cured::Driver},
+                                                   {"fault", sim::Cured::Faults}};
+  auto* clear = commands.add(
+      "clear", "Back to what create made", options,
+      [](const auto& root, const auto& o) { return sim::clear(root, o.what, o.only); });
+  clear->add_option("what", options->what, "all, xid, lost, ecc, temperature, mig, unload or fault")
+      ->transform(CLI::CheckedTransformer(cures).description(""))
+      ->type_name("WHAT");
+  clear->add_option("--gpu", options->only, "This GPU only")->type_name("N");
+}
+
+std::string temperature_word(std::int32_t value) {
+  return value == GANTRY_SIM_UNSET ? "N/A" : fmt::format("{}", value);
+}
+
+std::string instances_word(const gantry_sim_gpu& gpu, const gantry_sim_gpu_state& state) {
+  if (state.mig_current == 0) return gpu.mig_capable != 0 ? "off" : "-";
+  std::string text;
+  for (const auto& instance : state.mig) {
+    if (instance.used == 0 || instance.profile >= GANTRY_SIM_MAX_MIG_PROFILES) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : " ", gpu.mig_profile[instance.profile].name);
+  }
+  return text.empty() ? "on, empty" : text;
+}
+
+std::string state_json(const sim::StateFile& file, const gantry_sim_state& state) {
+  std::string gpus;
+  for (std::uint32_t i = 0; i < file.machine().gpu_count; ++i) {
+    const auto& now = state.gpu[i];
+    gpus += fmt::format(
+        "{}\n    {{\"index\": {}, \"uuid\": {}, \"lost\": {}, \"reset_required\": {}, "
+        "\"temperature\": {}, "
+        "\"ecc_corrected\": {}, \"ecc_uncorrected\": {}, \"recovery_action\": {}, \"mig\": {}, "
+        "\"mig_instances\": {}}}",
+        gpus.empty() ? "" : ",", i, json_text(file.machine().gpu[i].uuid), now.lost != 0,
+        now.reset_required != 0,
+        now.temperature == GANTRY_SIM_UNSET ? "null" : fmt::to_string(now.temperature),
+        now.ecc_corrected_volatile, now.ecc_uncorrected_volatile, now.recovery_action,
+        now.mig_current != 0, now.mig_count);
+  }
+  std::string faults;
+  for (std::uint32_t i = 0; i < state.fault_count && i < GANTRY_SIM_MAX_FAULTS; ++i) {
+    const auto& fault = state.fault[i];
+    faults +=
+        fmt::format("{}\n    {{\"function\": {}, \"result\": {}, \"delay_ms\": {}, \"every\": {}}}",
+                    faults.empty() ? "" : ",", json_text(fault.function), fault.result,
+                    fault.delay_ms, fault.every);
+  }
+  return fmt::format(
+      "{{\n  \"machine\": {},\n  \"driver_loaded\": {},\n  \"events\": {},\n  \"gpus\": [{}\n  "
+      "],\n  \"faults\": [{}\n  ]\n}}\n",
+      json_text(file.machine().name), state.driver_unloaded == 0, state.event_sequence, gpus,
+      faults);
+}
+
+Result<int> show_state(Context& context) {
+  GANTRY_TRY(auto file, sim::StateFile::open(context.root));
+  const auto& state = file.state();
+  if (context.json) {
+    fmt::print(context.out, "{}", state_json(file, state));
+    return kOk;
+  }
+  fmt::print(context.out, "{}, driver {}, {} event{} so far\n\n", file.machine().name,
+             state.driver_unloaded != 0 ? "not loaded" : file.machine().kernel_version,
+             state.event_sequence, state.event_sequence == 1 ? "" : "s");
+  Table table({"GPU", "NAME", "STATE", "TEMP", "ECC", "MIG"});
+  for (std::uint32_t i = 0; i < file.machine().gpu_count; ++i) {
+    const auto& gpu = file.machine().gpu[i];
+    const auto& now = state.gpu[i];
+    table.add({fmt::to_string(i), gpu.name,
+               now.lost != 0             ? "lost"
+               : now.reset_required != 0 ? "needs reset"
+                                         : "ok",
+               temperature_word(now.temperature),
+               gpu.ecc_supported != 0
+                   ? fmt::format("{}/{}", now.ecc_corrected_volatile, now.ecc_uncorrected_volatile)
+                   : "-",
+               instances_word(gpu, now)});
+  }
+  fmt::print(context.out, "{}", table.text());
+  for (std::uint32_t i = 0; i < state.fault_count && i < GANTRY_SIM_MAX_FAULTS; ++i) {
+    const auto& fault = state.fault[i];
+    fmt::print(context.out, "{}{} returns {} after {} ms, every {}\n", i == 0 ? "\n" : "",
+               fault.function, fault.result, fault.delay_ms, fault.every);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_sim_inject(CLI::App& sim, Context& context, Action& chosen) {
+  auto* inject = sim.add_subcommand("inject", "Make something go wrong, or right again");
+  inject->require_subcommand(1);
+  add_root(*inject, context);
+  add_examples(*inject,
+               "  gantry sim inject --root /tmp/machine xid 79 --gpu 3    # falls off the bus\n"
+               "  gantry sim inject --root /tmp/machine mig --gpu 0 3g.71gb 2g.35gb\n"
+               "  gantry sim inject --root /tmp/machine fault nvmlInit_v2 --delay-ms 5000\n"
+               "  gantry sim inject --root /tmp/machine clear\n");
+  InjectCommands commands(*inject, chosen);
+  const auto options = std::make_shared<InjectOptions>();
+  add_gpu_faults(commands, options);
+  add_machine_faults(commands, options);
+
+  auto* state = sim.add_subcommand("state", "What was injected so far");
+  add_root(*state, context);
+  state->add_flag("--json", context.json, "Print JSON");
+  state->callback([&chosen] { chosen = [](Context& c) { return show_state(c); }; });
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/inject.hpp"
+
+#include "sim/image.hpp"
+#include "sim/mig.hpp"
+#include "sim/state_file.hpp"
+#include "support/machine.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+namespace gantry::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+// What a library of the tree sees, from the file itself.
+Image seen_by(const test::Machine& machine, const std::string& path) {
+  auto image = image_in(*machine.host().read(path, 256U << 20U));
+  EXPECT_TRUE(image.ok());
+  return *std::move(image);
+}
+
+Image nvml_sees(const test::Machine& machine) {
+  return seen_by(machine, read_marker(machine.root())->nvml_library);
+}
+
+// Every file of the tree but the libraries, whose sequence number moves on.
+std::map<std::string, std::string> snapshot(const test::Machine& machine) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(machine.root())) {
+    const auto path = entry.path().string().substr(machine.root().size());
+    if (path.starts_with("/usr/") || path.starts_with("/.gantry-sim.d")) continue;
+    if (entry.is_symlink())
+      files[path] = "-> " + std::filesystem::read_symlink(entry.path()).string();
+    else if (entry.is_regular_file())
+      files[path] = machine.host().read(path).value_or("?");
+    else if (entry.is_directory())
+      files[path] = "/";
+  }
+  return files;
+}
+
+MigRequest instance(std::string_view text) {
+  return *parse_mig_request(text);
+}
+
+TEST(InjectXid, AddsAnEventToBothLibraries) {
+  const test::Machine machine("h200x8");
+  ASSERT_TRUE(inject_xid(machine.root(), 2, 31).ok());
+  const auto marker = *read_marker(machine.root());
+  for (const auto& path : {marker.nvml_library, marker.cuda_library}) {
+    const auto image = seen_by(machine, path);
+    EXPECT_EQ(image->state.event_sequence, 1U);
+    EXPECT_EQ(image->state.event[1].gpu, 2U);
+    EXPECT_EQ(image->state.event[1].data, 31U);
+    EXPECT_EQ(image->state.sequence, 2U);
+    EXPECT_EQ(image->state.gpu[2].reset_required, 0U);  // the program's own fault
+  }
+}
+
+TEST(InjectXid, FortyEightCountsTheErrorAndWantsAReset) {
+  const test::Machine machine("h200x8");
+  ASSERT_TRUE(inject_xid(machine.root(), 0, 48).ok());
+  const auto image = nvml_sees(machine);
+  EXPECT_EQ(image->state.gpu[0].ecc_uncorrected_volatile, 1U);
+  EXPECT_EQ(image->state.gpu[0].reset_required, 1U);
+  EXPECT_EQ(image->state.gpu[0].recovery_action, 1U);
+  EXPECT_EQ(image->state.event_sequence, 2U);  // the XID and the double-bit error
+}
+
+TEST(InjectXid, SeventyNineTakesTheCardOffTheBusAndClearBringsItBack) {
+  const test::Machine machine("h200x8");
+  const auto before = snapshot(machine);
+  ASSERT_TRUE(inject_xid(machine.root(), 3, 79).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[3].lost, 1U);
+  EXPECT_EQ(machine.host().read("/sys/bus/pci/devices/0000:5d:00.0/config")->substr(0, 4),
+            "\xff\xff\xff\xff");
+  EXPECT_THAT(*machine.host().read("/var/log/dmesg"), HasSubstr("NVRM: Xid (PCI:0000:5d:00): 79,"));
+  ASSERT_TRUE(clear(machine.root(), Cured::Lost, 3).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[3].lost, 0U);
+  auto after = snapshot(machine);
+  after.erase("/var/log/dmesg");
+  after.erase("/var/log");
+  EXPECT_EQ(after, before);
+}
+
+TEST(Inject, AGpuThatIsNotThereIsAnError) {
+  const test::Machine machine("h200");
+  const auto status = inject_xid(machine.root(), 1, 79);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Errc::NotFound);
+  EXPECT_THAT(status.error().text(), HasSubstr("there is no GPU 1"));
+}
+
+TEST(Inject, AMachineWithoutADriverSaysSo) {
+  const test::Machine machine("nouveau");
+  const auto status = inject_unload(machine.root());
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Errc::Unsupported);
+}
+
+TEST(InjectEcc, CountsOnCardsThatHaveItOnly) {
+  const test::Machine machine("h200");
+  ASSERT_TRUE(inject_ecc(machine.root(), 0, {.corrected = 5, .uncorrected = 2}).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[0].ecc_corrected_volatile, 5U);
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[0].ecc_uncorrected_aggregate, 2U);
+  ASSERT_TRUE(clear(machine.root(), Cured::Ecc, 0).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[0].ecc_corrected_volatile, 0U);
+  const test::Machine old("k2000");
+  EXPECT_EQ(inject_ecc(old.root(), 0, {.corrected = 1}).error().code(), Errc::Unsupported);
+}
+
+TEST(InjectTemperature, ThrottlesFromTheSlowdownTemperatureOn) {
+  const test::Machine machine("t4x4");
+  ASSERT_TRUE(inject_temperature(machine.root(), 1, 80).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[1].clocks_event_reasons, 1U);
+  ASSERT_TRUE(inject_temperature(machine.root(), 1, 94).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[1].temperature, 94);
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[1].clocks_event_reasons, 0x69U);
+  ASSERT_TRUE(clear(machine.root(), Cured::Temperature, std::nullopt).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[1].temperature, 36);
+}
+
+TEST(InjectMig, MakesInstancesWithTheirCapabilityFilesAndNodes) {
+  const test::Machine machine("h200");
+  const auto before = snapshot(machine);
+  ASSERT_TRUE(inject_mig(machine.root(), 0,
+                         {{instance("3g.71gb"), instance("2g.35gb"), instance("1g.18gb")}})
+                  .ok());
+  const auto image = nvml_sees(machine);
+  EXPECT_EQ(image->state.gpu[0].mig_current, 1U);
+  EXPECT_EQ(image->state.gpu[0].mig_count, 3U);
+  EXPECT_EQ(image->state.gpu[0].mig[0].gi_id, 2U);
+  EXPECT_EQ(image->state.gpu[0].mig[1].gi_id, 3U);
+  EXPECT_EQ(image->state.gpu[0].mig[2].gi_id, 9U);
+  const auto host = machine.host();
+  EXPECT_THAT(*host.read("/proc/driver/nvidia/capabilities/gpu0/mig/gi2/access"),
+              HasSubstr("DeviceFileMinor: 21\n"));
+  EXPECT_THAT(*host.read("/proc/driver/nvidia/capabilities/gpu0/mig/gi2/ci0/access"),
+              HasSubstr("DeviceFileMinor: 22\n"));
+  EXPECT_EQ(host.device("/dev/nvidia-caps/nvidia-cap21")->major, 241U);
+  ASSERT_TRUE(clear(machine.root(), Cured::Mig, 0).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[0].mig_count, 0U);
+  EXPECT_EQ(snapshot(machine), before);
+}
+
+TEST(InjectMig, RefusesWhatDoesNotFitAndChangesNothing) {
+  const test::Machine machine("a100x8");
+  const auto before = snapshot(machine);
+  const auto status = inject_mig(machine.root(), 0, {{instance("4g.20gb"), instance("4g.20gb")}});
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Errc::Busy);
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[0].mig_count, 7U);
+  EXPECT_EQ(snapshot(machine), before);
+}
+
+TEST(InjectMig, SwitchesOffAndBackToTheLayoutOfTheMachine) {
+  const test::Machine machine("a100x8");
+  const auto before = snapshot(machine);
+  ASSERT_TRUE(inject_mig(machine.root(), 0, std::nullopt).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[0].mig_current, 0U);
+  EXPECT_FALSE(machine.host().exists("/proc/driver/nvidia/capabilities/gpu0/mig/gi7"));
+  EXPECT_FALSE(machine.host().device("/dev/nvidia-caps/nvidia-cap66").ok());
+  ASSERT_TRUE(clear(machine.root(), Cured::Everything, std::nullopt).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[0].mig_count, 7U);
+  EXPECT_EQ(snapshot(machine), before);
+}
+
+TEST(InjectUnload, TakesTheKernelModuleAwayAndLoadBringsItBack) {
+  const test::Machine machine("h200x8");
+  const auto before = snapshot(machine);
+  ASSERT_TRUE(inject_unload(machine.root()).ok());
+  const auto host = machine.host();
+  EXPECT_FALSE(host.exists("/proc/driver/nvidia"));
+  EXPECT_FALSE(host.exists("/sys/module/nvidia"));
+  EXPECT_FALSE(host.exists("/sys/module/nvidia_uvm"));
+  EXPECT_FALSE(host.exists("/sys/bus/pci/devices/0000:18:00.0/driver"));
+  EXPECT_THAT(*host.read("/proc/modules"), HasSubstr("ib_core"));
+  EXPECT_THAT(*host.read("/proc/modules"), ::testing::Not(HasSubstr("nvidia")));
+  EXPECT_EQ(nvml_sees(machine)->state.driver_unloaded, 1U);
+  ASSERT_TRUE(inject_unload(machine.root()).ok());  // twice is once
+  ASSERT_TRUE(inject_load(machine.root()).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.driver_unloaded, 0U);
+  EXPECT_EQ(snapshot(machine), before);
+}
+
+TEST(InjectFault, IsReplacedByNameAndLimited) {
+  const test::Machine machine("h200");
+  ASSERT_TRUE(inject_fault(machine.root(), {.function = "nvmlInit_v2", .result = 9}).ok());
+  ASSERT_TRUE(
+      inject_fault(machine.root(), {.function = "nvmlInit_v2", .delay_ms = 50, .every = 3}).ok());
+  auto image = nvml_sees(machine);
+  EXPECT_EQ(image->state.fault_count, 1U);
+  EXPECT_EQ(image->state.fault[0].result, 0);
+  EXPECT_EQ(image->state.fault[0].delay_ms, 50U);
+  for (int i = 1; i < GANTRY_SIM_MAX_FAULTS; ++i) {
+    ASSERT_TRUE(
+        inject_fault(machine.root(), {.function = "f" + std::to_string(i), .result = 1}).ok());
+  }
+  EXPECT_EQ(inject_fault(machine.root(), {.function = "onemore", .result = 1}).error().code(),
+            Errc::Busy);
+  ASSERT_TRUE(clear(machine.root(), Cured::Faults, std::nullopt).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.fault_count, 0U);
+}
+
+TEST(Inject, AnInjectorKilledHalfWayIsRepairedByTheNext) {
+  const test::Machine machine("h200x8");
+  ASSERT_TRUE(inject_temperature(machine.root(), 0, 70).ok());
+  {
+    // As a process killed while it wrote the first file leaves it: odd, and half of it new.
+    const auto path = read_marker(machine.root())->nvml_library;
+    auto bytes = *machine.host().read(path, 256U << 20U);
+    const auto state = bytes.size() - sizeof(gantry_sim_footer) - sizeof(gantry_sim_state);
+    bytes[state] = static_cast<char>(bytes[state] | 1);
+    const auto fd = *machine.host().open(path, O_RDWR);
+    ASSERT_EQ(::pwrite(fd.get(), &bytes[state], 1, static_cast<off_t>(state)), 1);
+    const std::uint32_t junk = 0xdeadbeef;
+    ASSERT_EQ(
+        ::pwrite(fd.get(), &junk, 4, static_cast<off_t>(state + offsetof(gantry_sim_state, gpu))),
+        4);
+  }
+  ASSERT_TRUE(inject_temperature(machine.root(), 1, 71).ok());
+  const auto image = nvml_sees(machine);
+  EXPECT_EQ(image->state.sequence % 2, 0U);
+  EXPECT_EQ(image->state.gpu[0].lost, 0U);
+  EXPECT_EQ(image->state.gpu[0].temperature, 70);
+  EXPECT_EQ(image->state.gpu[1].temperature, 71);
+}
+
+TEST(Inject, TwoInjectorsDoNotLoseEachOthersEvents) {
+  const test::Machine machine("h200x8");
+  constexpr int kEach = 20;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  for (int i = 0; i < kEach; ++i) {
+    if (!inject_xid(machine.root(), child == 0 ? 0 : 1, 13).ok()) break;
+  }
+  if (child == 0) ::_exit(0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(nvml_sees(machine)->state.event_sequence, 2U * kEach);
+}
+
+TEST(Inject, ATreeThatIsNotOursIsLeftAlone) {
+  const auto status = inject_unload("/");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Errc::NotFound);
+}
+
+TEST(MigMinors, AreTheDriversNumbers) {
+  EXPECT_EQ(gpu_instance_minor(0, 0), 3U);
+  EXPECT_EQ(compute_instance_minor(0, 0, 7), 11U);
+  EXPECT_EQ(gpu_instance_minor(0, 1), 12U);
+  EXPECT_EQ(gpu_instance_minor(1, 0), 138U);
+  EXPECT_THAT(mig_minors_file(), ::testing::EndsWith("gpu31/gi14/ci7/access 4322\n"));
+}
+
+}  // namespace
+}  // namespace gantry::sim

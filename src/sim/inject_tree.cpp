@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an injection changes in the tree: config space, capability files, the loaded driver.
+#include "base/text.hpp"
+#include "sim/inject_internal.hpp"
+#include "sim/tree_internal.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+
+namespace gantry::sim {
+namespace {
+
+std::string kept(std::string_view path) {
+  return fmt::format("{}/aside{}", kKeepPath, path);
+}
+
+std::string address_of(const gantry_sim_gpu& gpu) {
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", gpu.domain, gpu.bus, gpu.device, gpu.function);
+}
+
+std::string parent_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+std::string name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// rename(2) between two places of the tree, through descriptors that cannot lead out of it.
+Status move(const sys::Host& host, const std::string& from, const std::string& to) {
+  GANTRY_TRY(const sys::UniqueFd source, host.open(parent_of(from), O_PATH | O_DIRECTORY));
+  GANTRY_TRY(const sys::UniqueFd target, host.open(parent_of(to), O_PATH | O_DIRECTORY));
+  if (::renameat(source.get(), name_of(from).c_str(), target.get(), name_of(to).c_str()) != 0) {
+    return Error::sys(errno, fmt::format("move {} to {}", from, to));
+  }
+  return {};
+}
+
+bool is_there(const sys::Host& host, const std::string& path) {
+  return host.info_of_link(path).ok();
+}
+
+Status put_aside(const sys::Host& host, const std::string& path) {
+  if (!is_there(host, path) || is_there(host, kept(path))) return {};
+  TreeWriter out(host.root(), Nodes::Table);
+  out.directory(parent_of(kept(path)));
+  GANTRY_CHECK(out.status());
+  return move(host, path, kept(path));
+}
+
+Status take_back(const sys::Host& host, const std::string& path) {
+  if (!is_there(host, kept(path))) return {};
+  // A file may have a stand-in by now; a directory has none, it was only away.
+  const auto what = host.info_of_link(kept(path));
+  if (is_there(host, path) && what->kind == sys::FileKind::Directory) return {};
+  return move(host, kept(path), path);
+}
+
+// /proc/modules and /proc/devices without the driver's lines; the whole file is put aside.
+Status hide_lines(const sys::Host& host, const std::string& path) {
+  if (is_there(host, kept(path))) return {};
+  GANTRY_TRY(const std::string whole, host.read(path));
+  GANTRY_CHECK(put_aside(host, path));
+  std::string rest;
+  for (const auto line : lines(whole)) {
+    if (!contains(line, "nvidia")) rest += std::string(line) + "\n";
+  }
+  TreeWriter out(host.root(), Nodes::Table);
+  out.file(path, rest);
+  return out.status();
+}
+
+constexpr std::string_view kKernelLog = "/var/log/dmesg";
+
+// "PCI:0000:3b:00": the driver leaves the function out
+std::string log_name(const gantry_sim_gpu& gpu) {
+  return fmt::format("PCI:{:04x}:{:02x}:{:02x}", gpu.domain, gpu.bus, gpu.device);
+}
+
+Status write_log(const sys::Host& host, std::string_view text) {
+  TreeWriter out(host.root(), Nodes::Table);
+  out.file(kKernelLog, text, 0644);
+  return out.status();
+}
+
+std::vector<std::string> driver_places(const sys::Host& host) {
+  std::vector<std::string> places = {"/proc/driver/nvidia", "/proc/driver/nvidia-caps",
+                                     "/proc/driver/nvidia-nvswitch"};
+  const auto modules = host.list("/sys/module");
+  const auto kept_modules = host.list(kept("/sys/module"));
+  for (const auto* names : {&modules, &kept_modules}) {
+    if (!names->ok()) continue;
+    for (const auto& name : **names) {
+      if (name == "nvidia" || name.starts_with("nvidia_")) places.push_back("/sys/module/" + name);
+    }
+  }
+  const auto functions = host.list("/sys/bus/pci/devices");
+  if (functions.ok()) {
+    for (const auto& name : *functions) {
+      const auto device = host.resolve("/sys/bus/pci/devices/" + name);
+      if (!device.ok()) continue;
+      const auto driver = host.link(*device + "/driver");
+      const bool driven = driver.ok() && name_of(*driver).starts_with("nvidia");
+      if (driven || is_there(host, kept(*device + "/driver")))
+        places.push_back(*device + "/driver");
+    }
+  }
+  places.emplace_back("/sys/bus/pci/drivers/nvidia");
+  places.emplace_back("/sys/bus/pci/drivers/nvidia-nvswitch");
+  return places;
+}
+
+}  // namespace
+
+Status set_config_space(const StateFile& file, std::uint32_t gpu, ConfigSpace how) {
+  const auto& host = file.host();
+  const auto link = "/sys/bus/pci/devices/" + address_of(file.machine().gpu[gpu]);
+  const auto device = host.resolve(link);
+  if (!device.ok()) return {};  // a machine without this function in sysfs
+  const auto path = *device + "/config";
+  if (how == ConfigSpace::Readable) return take_back(host, path);
+  const auto size = host.info(path);
+  if (!size.ok() || is_there(host, kept(path))) return {};
+  GANTRY_CHECK(put_aside(host, path));
+  TreeWriter out(host.root(), Nodes::Table);
+  out.file(path, std::string(size->size, '\xff'), 0644);
+  return out.status();
+}
+
+Status log_xid(const StateFile& file, std::uint32_t gpu, std::uint32_t xid) {
+  const auto before = file.host().read(kKernelLog).value_or("");
+  const auto line = fmt::format(
+      "[ {:>4}.000000] NVRM: Xid ({}): {}, pid='<unknown>', name=<unknown>, simulated\n",
+      900 + lines(before).size(), log_name(file.machine().gpu[gpu]), xid);
+  return write_log(file.host(), before + line);
+}
+
+Status forget_xids(const StateFile& file, std::uint32_t gpu) {
+  auto log = file.host().read(kKernelLog);
+  const auto mark = fmt::format("NVRM: Xid ({})", log_name(file.machine().gpu[gpu]));
+  if (!log.ok() || !contains(*log, mark)) return {};
+  std::string rest;
+  for (const auto line : lines(*log)) {
+    const bool ours = contains(line, mark) && line.ends_with("simulated");
+    if (!ours) rest += std::string(line) + "\n";
+  }
+  return write_log(file.host(), rest);
+}
+
+Status set_mig_capabilities(StateFile& file, std::uint32_t gpu) {
+  const auto& machine = file.machine();
+  const auto& card = machine.gpu[gpu];
+  if (machine.caps_major == 0 || card.mig_capable == 0 || file.state().driver_unloaded != 0)
+    return {};
+  TreeWriter out(file.host().root(), Nodes::Auto);
+  GANTRY_CHECK(out.adopt());
+  remove_mig_capabilities(out, card);
+  write_mig_capabilities(out, card, file.state().gpu[gpu], {.caps_major = machine.caps_major});
+  out.finish();
+  return out.status();
+}
+
+Status take_driver_away(const sys::Host& host) {
+  GANTRY_CHECK(hide_lines(host, "/proc/modules"));
+  GANTRY_CHECK(hide_lines(host, "/proc/devices"));
+  for (const auto& place : driver_places(host)) GANTRY_CHECK(put_aside(host, place));
+  return {};
+}
+
+Status bring_driver_back(const sys::Host& host) {
+  for (const auto& place : driver_places(host)) GANTRY_CHECK(take_back(host, place));
+  GANTRY_CHECK(take_back(host, "/proc/devices"));
+  return take_back(host, "/proc/modules");
+}
+
+}  // namespace gantry::sim
