@@ -34,13 +34,14 @@ Image nvml_sees(const test::Machine& machine) {
 // Every file of the tree but the libraries, whose sequence number moves on.
 std::map<std::string, std::string> snapshot(const test::Machine& machine) {
   std::map<std::string, std::string> files;
+  const auto host = machine.host();
   for (const auto& entry : std::filesystem::recursive_directory_iterator(machine.root())) {
     const auto path = entry.path().string().substr(machine.root().size());
     if (path.starts_with("/usr/") || path.starts_with("/.gantry-sim.d")) continue;
     if (entry.is_symlink())
       files[path] = "-> " + std::filesystem::read_symlink(entry.path()).string();
     else if (entry.is_regular_file())
-      files[path] = machine.host().read(path).value_or("?");
+      files[path] = host.read(path).value_or("?");
     else if (entry.is_directory())
       files[path] = "/";
   }
