@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/machine.hpp"
+#include "support/run_cli.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gantry::cli {
+namespace {
+
+using test::run_cli;
+using ::testing::HasSubstr;
+
+TEST(DoctorCommand, ListsAndExplainsItsChecks) {
+  EXPECT_THAT(run_cli({"gantry", "doctor", "--list"}).out, HasSubstr("numa.unknown"));
+  const auto run = run_cli({"gantry", "doctor", "--explain", "node.group"});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_THAT(run.out, HasSubstr("user = \"root:video\""));
+}
+
+TEST(DoctorCommand, RefusesAnUnknownCheckAsWrongUsage) {
+  for (const char* flag : {"--only", "--skip", "--explain", "--fix"}) {
+    const auto run = run_cli({"gantry", "doctor", flag, "no.such"});
+    EXPECT_EQ(run.status, 2) << flag;
+    EXPECT_THAT(run.err, HasSubstr("gantry doctor --list")) << flag;
+  }
+}
+
+TEST(DoctorCommand, ExitStatusTellsWhetherSomethingFailed) {
+  test::Machine machine("h200");
+  const auto only = [&](const char* id) {
+    return run_cli({"gantry", "doctor", "--root", machine.root().c_str(), "--only", id});
+  };
+  auto run = only("module.loaded,numa.unknown");
+  EXPECT_EQ(run.status, 0) << run.out;
+  EXPECT_THAT(run.out, HasSubstr("2 checks: 1 ok, 1 info, 0 warn, 0 fail, 0 skipped"));
+  machine.remove("/sys/module/nvidia").remove("/proc/driver/nvidia");
+  run = only("module.loaded");
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.out, HasSubstr("sudo modprobe nvidia"));
+}
+
+}  // namespace
+}  // namespace gantry::cli

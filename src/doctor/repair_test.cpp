@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/repair.hpp"
+
+#include "doctor/patient_for_test.hpp"
+#include "support/recording_kernel.hpp"
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace gantry::doctor {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Repair run(Patient& patient, sys::Kernel& kernel, const FixOptions& options,
+           const Selection& selection = {}) {
+  const auto host = patient.host();
+  return repair(
+      host, [&] { return patient.inventory; }, patient.sources, *select(selection), options,
+      kernel);
+}
+
+const FixReport* report_of(const Repair& result, std::string_view id) {
+  const auto found = std::find_if(result.fixes.begin(), result.fixes.end(),
+                                  [&](const FixReport& fix) { return fix.check->id == id; });
+  return found == result.fixes.end() ? nullptr : &*found;
+}
+
+TEST(Repair, TouchesNothingOnAHealthyMachine) {
+  Patient patient;
+  test::RecordingKernel kernel;
+  const auto result = run(patient, kernel, {});
+  EXPECT_THAT(result.fixes, IsEmpty());
+  EXPECT_THAT(kernel.done, IsEmpty());
+}
+
+TEST(Repair, MakesMissingNodesAsTheDriversParametersSay) {
+  Patient patient;
+  patient.no_node("/dev/nvidia0").no_node("/dev/nvidia-uvm");
+  patient.param("DeviceFileGID", "33").param("DeviceFileMode", "432");
+  test::RecordingKernel kernel;
+  run(patient, kernel, {}, {.only = {"node.missing", "node.uvm"}, .skip = {}});
+  EXPECT_THAT(kernel.done, ElementsAre("mknod /dev/nvidia0 c 195 0 0660 0 33",
+                                       "mknod /dev/nvidia-uvm c 238 0 0660 0 33"));
+}
+
+TEST(Repair, LeavesNodesAloneWhenTheDriverIsToldThatSomebodyElseCares) {
+  Patient patient;
+  patient.no_node("/dev/nvidia0").param("ModifyDeviceFiles", "0");
+  test::RecordingKernel kernel;
+  const auto result = run(patient, kernel, {});
+  EXPECT_THAT(kernel.done, IsEmpty());
+  EXPECT_EQ(report_of(result, "node.missing")->state, FixState::ByHand);
+}
+
+TEST(Repair, ReplacesANodeWithStaleNumbers) {
+  Patient patient;
+  patient.node("/dev/nvidia-uvm", "c 243 0 0666 0 0");
+  test::RecordingKernel kernel;
+  run(patient, kernel, {});
+  EXPECT_THAT(kernel.done, ElementsAre("mknod /dev/nvidia-uvm c 238 0 0666 0 0"));
+}
+
+TEST(Repair, GivesAnUnusableNodeItsModeBack) {
+  Patient patient;
+  patient.node("/dev/nvidia0", "c 195 0 1232 0 0");
+  test::RecordingKernel kernel;
+  run(patient, kernel, {}, {.only = {"node.mode"}, .skip = {}});
+  EXPECT_THAT(kernel.done, ElementsAre("chmod 0666 /dev/nvidia0"));
+}
+
+TEST(Repair, MakesTheDirectoryBeforeTheCapabilityNodes) {
+  Patient patient;
+  patient.no_node("/dev/nvidia-caps/nvidia-cap1").gpu().mig.current = model::MigMode::Enabled;
+  test::RecordingKernel kernel;
+  run(patient, kernel, {}, {.only = {"node.capabilities"}, .skip = {}});
+  EXPECT_THAT(kernel.done, ElementsAre("mkdir /dev/nvidia-caps",
+                                       "mknod /dev/nvidia-caps/nvidia-cap1 c 241 1 0400 0 0",
+                                       "mknod /dev/nvidia-caps/nvidia-cap2 c 241 2 0444 0 0"));
+}
+
+TEST(Repair, LoadsTheModuleAndWakesASleepingGpu) {
+  Patient unloaded;
+  unloaded.unloaded();
+  test::RecordingKernel kernel;
+  run(unloaded, kernel, {}, {.only = {"module.*"}, .skip = {}});
+  EXPECT_THAT(kernel.done, ElementsAre("modprobe nvidia"));
+
+  Patient asleep;
+  asleep.pci("power/control", "auto").pci("power_state", "D3cold");
+  kernel.done.clear();
+  run(asleep, kernel, {});
+  EXPECT_THAT(kernel.done, ElementsAre("write /sys/bus/pci/devices/0000:00:06.0/power/control on"));
+}
+
+TEST(Repair, DoesNotLoadTheModuleWhileNouveauIsThere) {
+  Patient patient;
+  patient.unloaded().function().driver = "nouveau";
+  patient.tree.directory("sys/module/nouveau");
+  test::RecordingKernel kernel;
+  const auto result = run(patient, kernel, {});
+  EXPECT_THAT(kernel.done, IsEmpty());
+  EXPECT_EQ(report_of(result, "pci.nouveau")->state, FixState::NotNamed);
+}
+
+TEST(Repair, DoesARiskyOneOnlyWhenItIsNamed) {
+  Patient patient;
+  patient.gpu().compute_mode = "Exclusive_Process";
+  test::RecordingKernel kernel;
+  auto result = run(patient, kernel, {});
+  EXPECT_THAT(kernel.done, IsEmpty());
+  EXPECT_EQ(report_of(result, "gpu.compute-mode")->state, FixState::NotNamed);
+  EXPECT_THAT(report_of(result, "gpu.compute-mode")->text, HasSubstr("--fix=gpu.compute-mode"));
+
+  result = run(patient, kernel, {.named = {"gpu.compute-mode"}, .ask = nullptr});
+  EXPECT_EQ(kernel.done.size(), 1U);
+  EXPECT_THAT(kernel.done.front(), HasSubstr("nvidia-smi -c 0"));
+  EXPECT_EQ(report_of(result, "gpu.compute-mode")->state, FixState::Done);
+}
+
+TEST(Repair, AsksAPersonAboutARiskyOneByItsName) {
+  Patient patient;
+  patient.gpu().compute_mode = "Exclusive_Process";
+  test::RecordingKernel kernel;
+  std::vector<std::string> asked;
+  const auto no = [&](const Outcome& outcome, const std::vector<Action>&) {
+    asked.emplace_back(outcome.check->id);
+    return false;
+  };
+  const auto result = run(patient, kernel, {.named = {}, .ask = no});
+  EXPECT_THAT(asked, ElementsAre("gpu.compute-mode"));
+  EXPECT_EQ(report_of(result, "gpu.compute-mode")->state, FixState::Declined);
+  EXPECT_THAT(kernel.done, IsEmpty());
+}
+
+TEST(Repair, NeverDoesWhatOnlyAPersonMay) {
+  Patient patient;
+  patient.inventory.functions.clear();
+  test::RecordingKernel kernel;
+  const auto result = run(patient, kernel, {.named = {"pci.present"}, .ask = nullptr});
+  EXPECT_EQ(report_of(result, "pci.present")->state, FixState::ByHand);
+  EXPECT_THAT(kernel.done, IsEmpty());
+}
+
+TEST(Repair, ChangesWhatIsOnlyInformationWhenItIsNamed) {
+  Patient patient;
+  test::RecordingKernel kernel;
+  run(patient, kernel, {.named = {"numa.unknown"}, .ask = nullptr});
+  EXPECT_THAT(kernel.done, ElementsAre("write /sys/bus/pci/devices/0000:00:06.0/numa_node 0"));
+}
+
+TEST(Repair, ReportsAFailedStepAndStopsThere) {
+  Patient patient;
+  patient.no_node("/dev/nvidia0").no_node("/dev/nvidiactl");
+  test::RecordingKernel kernel;
+  kernel.fail = true;
+  const auto result = run(patient, kernel, {}, {.only = {"node.missing"}, .skip = {}});
+  const auto* fix = report_of(result, "node.missing");
+  EXPECT_EQ(fix->state, FixState::Failed);
+  ASSERT_EQ(fix->steps.size(), 1U);
+  EXPECT_THAT(fix->steps.front().error, HasSubstr("refused"));
+  EXPECT_EQ(fix->after, Verdict::Fail);
+}
+
+TEST(Repair, RunsProgramsOfATreeInsideTheTree) {
+  Patient patient;
+  patient.gpu().persistence = false;
+  test::RecordingKernel kernel;
+  run(patient, kernel, {.named = {"persistence.off"}, .ask = nullptr});
+  EXPECT_THAT(kernel.done, Contains("run chroot " + patient.tree.root() + " nvidia-smi -pm 1"));
+}
+
+// Shell expansion is a person's: an action holds exact words.
+TEST(Repair, HasNoShellInItsActions) {
+  for (const auto* check : all_checks()) {
+    if (check->fix == nullptr) continue;
+    Patient patient;
+    const auto host = patient.host();
+    for (const auto& action : check->fix(Facts(host, patient.inventory, patient.sources))) {
+      EXPECT_THAT(describe(action), ::testing::Not(HasSubstr("&&"))) << check->id;
+    }
+  }
+}
+
+TEST(Repair, LooksAgainAndFindsTheNodesThatItMade) {
+  if (::geteuid() != 0) GTEST_SKIP() << "making device nodes needs root";
+  Patient patient;
+  patient.no_node("/dev/nvidia0").no_node("/dev/nvidiactl").param("DeviceFileMode", "432");
+  const auto kernel = sys::real_kernel();
+  const auto result = run(patient, *kernel, {}, {.only = {"node.missing"}, .skip = {}});
+  const auto* fix = report_of(result, "node.missing");
+  ASSERT_NE(fix, nullptr);
+  if (fix->state == FixState::Failed) GTEST_SKIP() << fix->steps.front().error;
+  EXPECT_EQ(fix->after, Verdict::Ok);
+  const auto node = patient.host().device("/dev/nvidia0");
+  ASSERT_TRUE(node.ok());
+  EXPECT_EQ(node->major, 195U);
+  EXPECT_EQ(node->mode, 0660U);
+}
+
+}  // namespace
+}  // namespace gantry::doctor
