@@ -10,8 +10,8 @@
 namespace gantry::sim::cuda {
 namespace {
 
-constexpr size_t kMaxCandidates =
-    GANTRY_SIM_MAX_GPUS * GANTRY_SIM_MAX_MIG_INSTANCES * GANTRY_SIM_MAX_MIG_INSTANCES;
+constexpr size_t kMaxCandidates = static_cast<size_t>(GANTRY_SIM_MAX_GPUS) *
+                                  GANTRY_SIM_MAX_MIG_INSTANCES * GANTRY_SIM_MAX_MIG_INSTANCES;
 constexpr uint64_t kMiB = 1U << 20U;
 
 struct Found {

@@ -33,14 +33,14 @@ struct Device {
 
 struct Driver {
   Lock lock;
-  uint32_t initialised;  // cuInit succeeded
-  uint32_t forked;       // in a child of a process that had initialised
-  CUresult sticky;       // a fault on the GPU ends all work of the process
-  const gantry_sim_machine* machine;
-  gantry_sim_usage* usage;
-  int device_count;
-  Device device[GANTRY_SIM_MAX_GPUS];
-  uint64_t next_id;  // of contexts, streams, buffers
+  uint32_t initialised = 0;        // cuInit succeeded
+  uint32_t forked = 0;             // in a child of a process that had initialised
+  CUresult sticky = CUDA_SUCCESS;  // a fault on the GPU ends all work of the process
+  const gantry_sim_machine* machine = nullptr;
+  gantry_sim_usage* usage = nullptr;
+  int device_count = 0;
+  Device device[GANTRY_SIM_MAX_GPUS] = {};
+  uint64_t next_id = 0;  // of contexts, streams, buffers
 };
 extern Driver driver;
 

@@ -31,7 +31,7 @@ void* address(Function* function) {
 }
 
 const Row* rows(size_t& count) {
-  static const Row kRows[] = {
+  static const Row all_rows[] = {
 #define CUDA_ENTRY(symbol, name, since, parameters, arguments) \
   {#name, since, address(&::symbol), nullptr},
 #define CUDA_ENTRY_PTSZ(symbol, name, since, parameters, arguments) \
@@ -40,8 +40,8 @@ const Row* rows(size_t& count) {
   {#name, since, address(&::symbol), address(&::symbol##_ptds)},
 #include "abi/cuda_entries.def"
   };
-  count = sizeof kRows / sizeof kRows[0];
-  return kRows;
+  count = sizeof all_rows / sizeof all_rows[0];
+  return all_rows;
 }
 
 CUdriverProcAddressQueryResult look_up(const char* name, int version, cuuint64_t flags,
