@@ -11,7 +11,6 @@
 namespace gantry::probe {
 namespace {
 
-using model::Difference;
 using model::Gpu;
 using model::HealthState;
 using model::Inventory;
