@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A simulated machine as a plain value. It comes from a YAML file: one of those compiled into the
-// program (machines/*.yaml) or one of the user's. docs/machines.md lists the keys.
+// program (machines/*.yaml) or one of the user's. docs/simulated-machines.md says how.
 #pragma once
 
 #include "base/result.hpp"
