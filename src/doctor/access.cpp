@@ -101,8 +101,11 @@ std::string toolkit_user(const Facts& f) {
 }
 
 Finding judge_group(const Facts& f) {
-  const auto nodes = present_nodes(f);
+  auto nodes = present_nodes(f);
   if (nodes.empty()) return skip("there are no nodes");
+  // The GPUs' own nodes are the better example.
+  std::stable_partition(nodes.begin(), nodes.end(),
+                        [](const Present& node) { return node.wanted.group == NodeGroup::Gpu; });
   const auto closed = std::find_if(nodes.begin(), nodes.end(), [](const Present& node) {
     return sane_mode(node.is.mode) && (node.is.mode & 0006U) != 0006U;
   });

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 namespace gantry::doctor {
@@ -54,6 +55,53 @@ TEST(Machines, AHealthyH200GuestHasNothingWrong) {
   EXPECT_EQ(found["numa.unknown"], Verdict::Info);
   EXPECT_EQ(found["module.refcnt"], Verdict::Info);
   EXPECT_EQ(found["iommu.off"], Verdict::Skip);
+}
+
+struct IllMachine {
+  const char* name;
+  std::map<std::string, Verdict> expected;
+};
+
+class IllMachines : public ::testing::TestWithParam<IllMachine> {};
+
+TEST_P(IllMachines, AreFoundIll) {
+  const test::Machine machine(GetParam().name);
+  Examined found(machine);
+  for (const auto& [id, verdict] : GetParam().expected) {
+    EXPECT_EQ(to_string(found[id]), to_string(verdict)) << GetParam().name << " " << id;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, IllMachines,
+    ::testing::Values(
+        IllMachine{"fabric-down", {{"fabric.manager", Verdict::Fail}}},
+        IllMachine{"fallen-off",
+                   {{"pci.alive", Verdict::Fail},
+                    {"log.xid", Verdict::Fail},
+                    {"gpu.lost", Verdict::Fail}}},
+        IllMachine{"mismatch", {{"module.mismatch", Verdict::Fail}}},
+        IllMachine{"no-nodes", {{"node.missing", Verdict::Fail}, {"node.uvm", Verdict::Fail}}},
+        IllMachine{"no-uvm", {{"module.uvm", Verdict::Fail}}},
+        IllMachine{"nouveau", {{"pci.nouveau", Verdict::Fail}, {"module.loaded", Verdict::Fail}}},
+        IllMachine{"numa", {{"numa.unknown", Verdict::Warn}}},
+        IllMachine{"secure-boot", {{"module.secure-boot", Verdict::Fail}}},
+        IllMachine{"vfio", {{"pci.passthrough", Verdict::Info}, {"iommu.off", Verdict::Ok}}},
+        IllMachine{"wrong-group", {{"node.group", Verdict::Warn}}}),
+    [](const auto& machine) {
+      std::string name = machine.param.name;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+TEST(Machines, WithoutAFaultHaveNothingThatFails) {
+  for (const char* name : {"a100x8", "h200x8", "t4x4", "mixed", "k2000", "k620", "k80"}) {
+    const test::Machine machine(name);
+    if (!test::Machine::has_libraries()) GTEST_SKIP() << "simulated libraries are not built";
+    for (const auto& bad : Examined(machine).bad()) {
+      EXPECT_THAT(bad, HasSubstr("persistence.off")) << name;
+    }
+  }
 }
 
 }  // namespace
