@@ -65,8 +65,7 @@ bool place_of(uint32_t field, gantry_sim_use& use) {
 
 long lock_call(int fd, int command, short type, uint64_t start, uint64_t length,
                struct flock* out) {
-  struct flock lock;
-  memset(&lock, 0, sizeof lock);
+  struct flock lock = {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   lock.l_start = static_cast<off_t>(start);
@@ -129,7 +128,7 @@ void walk(int fd, uint64_t begin, uint64_t end, Visit& visit) {
   pending.push({begin, end});
   Range range = {};
   while (pending.pop(range)) {
-    struct flock found;
+    struct flock found = {};
     if (lock_call(fd, kOfdGetLock, F_WRLCK, range.begin, range.end - range.begin, &found) != 0)
       return;
     if (found.l_type == F_UNLCK || found.l_len <= 0) continue;
@@ -202,7 +201,7 @@ bool take_slot(gantry_sim_usage& usage) {
   usage.hold = open(usage.path, O_RDONLY | O_CLOEXEC);
   if (usage.hold < 0) return false;
   for (uint32_t slot = 0; slot < GANTRY_SIM_SLOTS; ++slot) {
-    struct flock found;
+    struct flock found = {};
     const uint64_t start = offset_of(slot, kPidField);
     if (lock_call(usage.look, kOfdGetLock, F_WRLCK, start, 2ULL << kValueBits, &found) != 0) break;
     if (found.l_type != F_UNLCK) continue;

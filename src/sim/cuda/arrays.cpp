@@ -141,9 +141,11 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle,
     shape.Width = half(shape.Width, level);
     shape.Height = half(shape.Height, level);
     shape.Depth = half(shape.Depth, level);
-    result = make_array(*context, shape, mipmap->level[level]);
+    Array* made = nullptr;
+    result = make_array(*context, shape, made);
     if (result != CUDA_SUCCESS) break;
-    mipmap->level[level]->level = true;
+    made->level = true;
+    mipmap->level[level] = made;
     mipmap->count = level + 1;
   }
   if (result != CUDA_SUCCESS) {

@@ -20,7 +20,7 @@ constexpr uint64_t kNoSleepNs = 60000;  // shorter waits cost less as a spin tha
 }  // namespace
 
 uint64_t now_ns() {
-  struct timespec now;
+  struct timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000ULL + static_cast<uint64_t>(now.tv_nsec);
 }

@@ -52,7 +52,7 @@ void set_limits(Context& context) {
   context.limit[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
   if (context.device->card->cc_major >= 8)
     context.limit[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] =
-        context.device->card->l2_cache_bytes / 16 * 3;
+        static_cast<uint64_t>(context.device->card->l2_cache_bytes) / 16 * 3;
 }
 
 template <class T>
