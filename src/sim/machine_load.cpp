@@ -83,7 +83,7 @@ class Resolver {
 
  private:
   static void erase(YamlValue& map, std::string_view key) {
-    std::erase_if(map.entries, [&](const auto& entry) { return entry.first == key; });
+    std::erase_if(map.entries, [&](const auto& entry) { return entry.key == key; });
   }
 
   // Replaces `key: NAME` by the part's own keys, with the map's keys laid over them.

@@ -107,7 +107,7 @@ class Builder : public YAML::EventHandler {
       level.key = std::move(value.text);
       level.has_key = true;
     } else {
-      level.value.entries.emplace_back(std::move(level.key), std::move(value));
+      level.value.entries.push_back({std::move(level.key), std::move(value)});
       level.has_key = false;
     }
   }
@@ -119,6 +119,13 @@ class Builder : public YAML::EventHandler {
 };
 
 }  // namespace
+
+YamlValue::YamlValue() = default;
+YamlValue::~YamlValue() = default;
+YamlValue::YamlValue(const YamlValue& other) = default;
+YamlValue::YamlValue(YamlValue&& other) noexcept = default;
+YamlValue& YamlValue::operator=(const YamlValue& other) = default;
+YamlValue& YamlValue::operator=(YamlValue&& other) noexcept = default;
 
 const YamlValue* YamlValue::find(std::string_view key) const {
   for (const auto& [name, value] : entries) {
@@ -176,7 +183,7 @@ void merge(YamlValue& base, const YamlValue& over) {
     if (YamlValue* old = base.find(key)) {
       merge(*old, value);
     } else {
-      base.entries.emplace_back(key, value);
+      base.entries.push_back({key, value});
     }
   }
   base.line = over.line;

@@ -8,23 +8,37 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace gantry::sim {
 
+struct YamlEntry;
+
 struct YamlValue {
   enum class Kind : std::uint8_t { Null, Scalar, List, Map };
   Kind kind = Kind::Null;
-  std::string text;                                        // Scalar
-  std::vector<YamlValue> items;                            // List
-  std::vector<std::pair<std::string, YamlValue>> entries;  // Map, in file order
+  std::string text;                // Scalar
+  std::vector<YamlValue> items;    // List
+  std::vector<YamlEntry> entries;  // Map, in file order
   std::shared_ptr<const std::string> file;
   int line = 0;
 
   const YamlValue* find(std::string_view key) const;
   YamlValue* find(std::string_view key);
   std::string where() const;  // "h200.yaml:12"
+
+  // Out of line: entries hold a type that is complete only below.
+  YamlValue();
+  ~YamlValue();
+  YamlValue(const YamlValue& other);
+  YamlValue(YamlValue&& other) noexcept;
+  YamlValue& operator=(const YamlValue& other);
+  YamlValue& operator=(YamlValue&& other) noexcept;
+};
+
+struct YamlEntry {
+  std::string key;
+  YamlValue value;
 };
 
 inline constexpr std::size_t kYamlBytes = std::size_t{512} << 10;
