@@ -7,8 +7,9 @@
 namespace gantry::cli {
 
 void add_machine_options(CLI::App& command, Context& context) {
-  command.add_option("--root", context.root, "Look at the machine below this directory")
-      ->envname("GANTRY_ROOT")
+  command
+      .add_option("--root", context.root,
+                  "Look at the machine below this directory (environment: GANTRY_ROOT)")
       ->type_name("DIR")
       ->capture_default_str();
   command.add_flag("--json", context.json, "Print JSON");

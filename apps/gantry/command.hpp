@@ -22,6 +22,9 @@ constexpr int kProblem = 1;
 constexpr int kUsage = 2;
 
 struct Context {
+  // main_program() fills it from GANTRY_ROOT, a flag overrides it. Not left to CLI11's envname():
+  // that one applies the environment for commands that were not named, too, after the flag of the
+  // one that was.
   std::string root = "/";
   bool json = false;
   std::FILE* out = stdout;

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace gantry::cli {
 namespace {
 
@@ -54,6 +56,17 @@ TEST(Info, ARootThatIsNoMachineIsAnError) {
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.err, HasSubstr("not the root of a machine"));
   EXPECT_EQ(run_cli({"gantry", "info", "--root", tree.path("nowhere")}).status, 1);
+}
+
+TEST(Info, AFlagBeatsTheEnvironment) {
+  const Machine machine("h200");
+  const Machine other("h200x8");
+  ::setenv("GANTRY_ROOT", other.root().c_str(), 1);
+  const auto by_flag = run_cli({"gantry", "info", "--no-nvml", "--root", machine.root()});
+  const auto by_environment = run_cli({"gantry", "info", "--no-nvml"});
+  ::unsetenv("GANTRY_ROOT");
+  EXPECT_THAT(by_flag.out, HasSubstr("1 GPU,"));
+  EXPECT_THAT(by_environment.out, HasSubstr("8 GPUs,"));
 }
 
 TEST(Topo, ShowsNvlinksThroughTheSwitch) {

@@ -57,6 +57,7 @@ int main_program(int argc, char** argv, std::FILE* out, std::FILE* err) {
     return container_cli(argc, argv, out, err);
   }
   Context context{.out = out, .err = err};
+  if (const char* root = std::getenv("GANTRY_ROOT"); root != nullptr) context.root = root;
   context.color = ::isatty(::fileno(out)) == 1 && std::getenv("NO_COLOR") == nullptr;
 
   CLI::App app("Makes NVIDIA GPUs usable from containers, pods and virtual machines.", "gantry");

@@ -157,10 +157,11 @@ void add_run(CLI::App& sim, Context& context, Action& chosen) {
 }  // namespace
 
 void add_root(CLI::App& command, Context& context) {
-  command.add_option("--root", context.root, "Directory of the simulated machine")
+  command
+      .add_option("--root", context.root,
+                  "Directory of the simulated machine (environment: GANTRY_ROOT)")
       ->type_name("DIR")
-      ->envname("GANTRY_ROOT")
-      ->required();
+      ->required(std::getenv("GANTRY_ROOT") == nullptr);
 }
 
 std::string json_text(std::string_view text) {
