@@ -225,7 +225,8 @@ std::string static_program(std::string_view line) {
 std::string kernel_object(const std::vector<std::pair<std::string, std::string>>& modinfo) {
   std::string file(sizeof(Elf64_Ehdr), '\0');
   std::string info;
-  for (const auto& [key, value] : modinfo) info.append(key + "=" + value).push_back('\0');
+  for (const auto& [key, value] : modinfo)
+    info.append(key).append("=").append(value).push_back('\0');
   const std::size_t at = file.size();
   file += info;
   Sections<Elf64> sections;

@@ -12,7 +12,7 @@
 namespace gantry::sim {
 namespace {
 
-enum EventType : std::uint32_t { kXid = 0, kSingleBit = 1, kDoubleBit = 2, kMigChange = 3 };
+enum class EventType : std::uint32_t { Xid = 0, SingleBit = 1, DoubleBit = 2, MigChange = 3 };
 
 // nvmlDeviceGpuRecoveryAction_t
 constexpr std::uint32_t kReset = 1, kReboot = 2, kDrainAndReset = 4;
@@ -22,8 +22,12 @@ constexpr std::uint64_t kHardwareSlowdown = 0x8, kSoftwareThermal = 0x20, kHardw
 
 void add_event(gantry_sim_state& state, std::uint32_t gpu, EventType type, std::uint64_t data) {
   const auto number = ++state.event_sequence;
-  state.event[number % GANTRY_SIM_MAX_EVENTS] = {
-      .sequence = number, .gpu = gpu, .type = type, .data = data, .gi_id = -1, .ci_id = -1};
+  state.event[number % GANTRY_SIM_MAX_EVENTS] = {.sequence = number,
+                                                 .gpu = gpu,
+                                                 .type = static_cast<std::uint32_t>(type),
+                                                 .data = data,
+                                                 .gi_id = -1,
+                                                 .ci_id = -1};
 }
 
 Result<StateFile> open_for(const std::string& root, std::uint32_t gpu) {
@@ -140,8 +144,8 @@ Status inject_xid(const std::string& root, std::uint32_t gpu, std::uint32_t xid)
   GANTRY_TRY(StateFile file, open_for(root, gpu));
   auto& state = file.state();
   apply_xid(state.gpu[gpu], xid);
-  add_event(state, gpu, kXid, xid);
-  if (xid == 48) add_event(state, gpu, kDoubleBit, 0);
+  add_event(state, gpu, EventType::Xid, xid);
+  if (xid == 48) add_event(state, gpu, EventType::DoubleBit, 0);
   if (xid == 79) GANTRY_CHECK(set_config_space(file, gpu, ConfigSpace::AllOnes));
   GANTRY_CHECK(log_xid(file, gpu, xid));
   file.commit();
@@ -158,8 +162,8 @@ Status inject_ecc(const std::string& root, std::uint32_t gpu, const EccErrors& e
   auto& state = file.state();
   count_corrected(state.gpu[gpu], errors.corrected);
   count_uncorrected(state.gpu[gpu], errors.uncorrected);
-  if (errors.corrected > 0) add_event(state, gpu, kSingleBit, 0);
-  if (errors.uncorrected > 0) add_event(state, gpu, kDoubleBit, 0);
+  if (errors.corrected > 0) add_event(state, gpu, EventType::SingleBit, 0);
+  if (errors.uncorrected > 0) add_event(state, gpu, EventType::DoubleBit, 0);
   file.commit();
   return {};
 }
@@ -195,7 +199,7 @@ Status inject_mig(const std::string& root, std::uint32_t gpu,
   if (layout) {
     for (const auto& request : *layout) GANTRY_CHECK(add_mig_instance(card, now, request, major));
   }
-  add_event(file.state(), gpu, kMigChange, 0);
+  add_event(file.state(), gpu, EventType::MigChange, 0);
   GANTRY_CHECK(set_mig_capabilities(file, gpu));
   file.commit();
   return {};

@@ -118,40 +118,45 @@ class LibraryWriter {
   std::vector<LdCacheLibrary> cache_;
 };
 
+// What stands at a driver library's place: the simulated library with its machine, or an empty one.
+std::string content_of(const Library& library, std::string_view spec, const Machine& m,
+                       const gantry_sim_image& image, const SimulatedFiles& files) {
+  const bool cuda = spec.starts_with("libcuda.so");
+  const bool nvml = spec.starts_with("libnvidia-ml.so");
+  if (!cuda && !nvml) return shared_object(library.soname, ElfClass::Bits64);
+  std::string ours = cuda ? files.cuda : files.nvml;
+  // Without an answer the file is no library of ours, and stays as it is.
+  if (nvml) (void)hide_newer_nvml_functions(ours, driver_major(m.driver.version));
+  if (ours.empty()) ours = shared_object(library.soname, ElfClass::Bits64);
+  return with_image(ours, image);
+}
+
+// Libraries that are not the driver's own.
+void write_other_libraries(LibraryWriter& writer, const LibraryGroup& group) {
+  for (const auto& name : group.names) {
+    Library library{.directory = group.directory, .file = name, .soname = name};
+    const auto so = name.find(".so.");
+    if (group.dev_links && so != std::string::npos) library.dev_link = name.substr(0, so + 3);
+    writer.add(library, shared_object(name, ElfClass::Bits64), false);
+  }
+}
+
 void write_libraries(TreeWriter& out, const Machine& m, const gantry_sim_image& image,
                      const SimulatedFiles& files) {
   LibraryWriter writer(out, m);
   const Driver& d = m.driver;
   for (const auto& spec : d.libraries) {
     const bool cuda = spec.starts_with("libcuda.so");
-    const bool nvml = spec.starts_with("libnvidia-ml.so");
     const auto library =
         library_of(spec, cuda ? d.cuda_library_directory : d.library_directory, d.version);
-    if (cuda || nvml) {
-      std::string ours = cuda ? files.cuda : files.nvml;
-      // Without an answer the file is no library of ours, and stays as it is.
-      if (nvml) (void)hide_newer_nvml_functions(ours, driver_major(d.version));
-      writer.add(
-          library,
-          with_image(ours.empty() ? shared_object(library.soname, ElfClass::Bits64) : ours, image),
-          false);
-    } else {
-      writer.add(library, shared_object(library.soname, ElfClass::Bits64), false);
-    }
+    writer.add(library, content_of(library, spec, m, image, files), false);
     if (!d.link_directory.empty() && library.in_cache) writer.link_from(d.link_directory, library);
   }
   for (const auto& spec : d.libraries32) {
     const auto library = library_of(spec, d.library32_directory, d.version);
     writer.add(library, shared_object(library.soname, ElfClass::Bits32), true);
   }
-  for (const auto& group : m.libraries) {
-    for (const auto& name : group.names) {
-      Library library{.directory = group.directory, .file = name, .soname = name};
-      const auto so = name.find(".so.");
-      if (group.dev_links && so != std::string::npos) library.dev_link = name.substr(0, so + 3);
-      writer.add(library, shared_object(name, ElfClass::Bits64), false);
-    }
-  }
+  for (const auto& group : m.libraries) write_other_libraries(writer, group);
   writer.write_cache();
 }
 

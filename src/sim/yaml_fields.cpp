@@ -32,12 +32,12 @@ const YamlValue* YamlFields::scalar(std::string_view key) {
 }
 
 const std::vector<YamlValue>& YamlFields::list(std::string_view key) {
-  static const std::vector<YamlValue> kNone;
+  static const std::vector<YamlValue> none;
   const YamlValue* value = child(key);
-  if (value == nullptr || error_) return kNone;
+  if (value == nullptr || error_) return none;
   if (value->kind != YamlValue::Kind::List) {
     fail(*value, fmt::format("{} must be a list", key));
-    return kNone;
+    return none;
   }
   return value->items;
 }
