@@ -1,12 +1,12 @@
-# vendor_nvml_lists(HEADER DIRECTORY): our lists of NVML facts without what HEADER does not declare, so that
+# vendor_nvml_lists(HEADER DIRECTORY LISTS): our lists of NVML facts without what HEADER does not declare, so that
 # one translation unit can measure an older or newer header than ours. Written to DIRECTORY/vendor/*.def.
-function(vendor_nvml_lists header directory)
+function(vendor_nvml_lists header directory lists)
   file(READ ${header} text)
   string(REPLACE ";" "," text "${text}")
   set(words "")
   foreach(list nvml_layout nvml_functions)
     set(kept "")
-    file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/${list}.def lines REGEX "^GANTRY_")
+    file(STRINGS ${lists}/${list}.def lines REGEX "^GANTRY_")
     foreach(line IN LISTS lines)
       if(line MATCHES "^GANTRY_(STRUCT|CONSTANT)\\(([A-Za-z0-9_]+)")
         set(pattern "[^A-Za-z0-9_]${CMAKE_MATCH_2}[^A-Za-z0-9_]")
@@ -25,5 +25,5 @@ function(vendor_nvml_lists header directory)
     file(CONFIGURE OUTPUT ${directory}/vendor/${list}.def CONTENT "${kept}" @ONLY)
   endforeach()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-    ${header} ${CMAKE_CURRENT_SOURCE_DIR}/nvml_layout.def ${CMAKE_CURRENT_SOURCE_DIR}/nvml_functions.def)
+    ${header} ${lists}/nvml_layout.def ${lists}/nvml_functions.def)
 endfunction()

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace gantry::abi {
+
+// What the vendor's header says and ours does not, one sentence each. Old NVML functions fill
+// structs that the vendor's header no longer declares; ours are named gantry* and are passed over.
+inline std::vector<std::string> disagreements(const std::map<std::string, std::string>& vendor,
+                                              const std::map<std::string, std::string>& ours) {
+  std::vector<std::string> found;
+  for (const auto& [what, value] : vendor) {
+    const auto mine = ours.find(what);
+    if (mine == ours.end()) {
+      found.push_back(what + ": " + value + " there, nothing here");
+    } else if (mine->second != value && mine->second.find("gantry") == std::string::npos) {
+      found.push_back(what + ": " + value + " there, " + mine->second + " here");
+    }
+  }
+  return found;
+}
+
+}  // namespace gantry::abi
