@@ -16,6 +16,7 @@ namespace {
 
 struct InfoOptions {
   bool without_nvml = false;
+  bool load = false;
   double deadline_seconds = 10;
 };
 
@@ -87,6 +88,7 @@ Result<int> info(const InfoOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   probe::SnapshotOptions how;
   how.deadline = std::chrono::milliseconds(static_cast<long>(options.deadline_seconds * 1000));
+  how.parts.load = options.load;
   if (options.without_nvml) how.nvml = probe::UseNvml::Skip;
   GANTRY_TRY(const auto machine, probe::snapshot(host, how));
   if (context.json) {
@@ -108,6 +110,8 @@ void add_info(CLI::App& app, Context& context, Action& chosen) {
   add_machine_options(*command, context);
   command->add_flag("--no-nvml", options->without_nvml,
                     "Read /proc and /sys only, do not load NVML");
+  command->add_flag("--load", options->load,
+                    "Also power draw and utilisation, which take NVML milliseconds per GPU");
   command->add_option("--deadline", options->deadline_seconds, "Seconds to wait for NVML")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();

@@ -53,6 +53,15 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, OneCheck, ::testing::ValuesIn(all_cases()), name_of);
 
+// A kernel that enforces signatures without EFI, as small hypervisors start it.
+TEST(SecureBoot, IsNotClaimedWhereOnlyTheKernelEnforcesSignatures) {
+  Patient patient;
+  patient.tree.file("sys/module/module/parameters/sig_enforce", "Y\n");
+  const auto finding = patient.look(*find_check("module.secure-boot"));
+  EXPECT_EQ(finding.verdict, Verdict::Ok);
+  EXPECT_EQ(finding.summary, "this kernel takes signed modules only and the module was accepted");
+}
+
 TEST(Cases, ShowEveryCheckBrokenAndWell) {
   std::map<std::string_view, std::pair<int, int>> seen;
   for (const auto& example : all_cases()) {

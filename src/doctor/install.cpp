@@ -64,20 +64,22 @@ Finding judge_secure_boot(const Facts& f) {
       f.read("/sys/kernel/security/lockdown"),
       f.read("/sys/module/module/parameters/sig_enforce")};
   if (!on && !enforced) return ok("secure boot is off", read);
-  if (f.driver_loaded()) return ok("secure boot is on and the module was accepted", read);
+  // Without secure boot a kernel can still be built or started to take signed modules only.
+  const std::string rule = on ? "secure boot is on" : "this kernel takes signed modules only";
+  if (f.driver_loaded()) return ok(rule + " and the module was accepted", read);
   const auto file = find_module_file(f.host(), f.kernel_release(), "nvidia");
-  if (file.empty()) return skip("secure boot is on, but no module is installed", read);
+  if (file.empty()) return skip(rule + ", but no module is installed", read);
   for (std::string_view message : {"Key was rejected by service", "Required key not available",
                                    "is not signed with a trusted key", "unavailable key"}) {
     const auto refused = f.log_lines_with(message);
     if (!refused.empty()) {
-      return fail("secure boot refused the nvidia module", {{"kernel log", refused.back()}});
+      return fail(rule + " and the nvidia module was refused", {{"kernel log", refused.back()}});
     }
   }
   const auto signature = module_is_signed(f.host(), file);
-  if (!signature) return skip("secure boot is on; the module's signature cannot be read", read);
-  if (!*signature) return fail("secure boot is on and the nvidia module is not signed", read);
-  return ok("secure boot is on and the module is signed", read);
+  if (!signature) return skip(rule + "; the module's signature cannot be read", read);
+  if (!*signature) return fail(rule + " and the nvidia module is not signed", read);
+  return ok(rule + " and the module is signed", read);
 }
 
 // "blacklist nvidia", "install nvidia /bin/false", "alias nvidia off"

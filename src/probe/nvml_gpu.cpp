@@ -160,16 +160,20 @@ void read_memory(Asking& asking, model::Gpu& gpu) {
   gpu.telemetry.memory_free_bytes = memory.free;
 }
 
-void read_telemetry(Asking& asking, model::Telemetry& telemetry) {
+void read_load(Asking& asking, model::Telemetry& telemetry) {
+  nvmlUtilization_t utilization{};
+  bool answered = GANTRY_ASK(asking, nvmlDeviceGetUtilizationRates, asking.device(), &utilization);
+  telemetry.utilization_percent = reading(answered, utilization.gpu);
+  unsigned value = 0;
+  answered = GANTRY_ASK(asking, nvmlDeviceGetPowerUsage, asking.device(), &value);
+  telemetry.power_milliwatts = reading(answered, value);
+}
+
+void read_condition(Asking& asking, model::Telemetry& telemetry) {
   unsigned value = 0;
   bool answered =
       GANTRY_ASK(asking, nvmlDeviceGetTemperature, asking.device(), NVML_TEMPERATURE_GPU, &value);
   telemetry.temperature_celsius = reading(answered, value);
-  nvmlUtilization_t utilization{};
-  answered = GANTRY_ASK(asking, nvmlDeviceGetUtilizationRates, asking.device(), &utilization);
-  telemetry.utilization_percent = reading(answered, utilization.gpu);
-  answered = GANTRY_ASK(asking, nvmlDeviceGetPowerUsage, asking.device(), &value);
-  telemetry.power_milliwatts = reading(answered, value);
   answered = GANTRY_ASK(asking, nvmlDeviceGetEnforcedPowerLimit, asking.device(), &value);
   telemetry.power_limit_milliwatts = reading(answered, value);
   unsigned long long count = 0;

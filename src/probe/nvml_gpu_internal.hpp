@@ -12,7 +12,8 @@ namespace gantry::probe {
 
 void read_identity(Asking& asking, model::Gpu& gpu);
 void read_memory(Asking& asking, model::Gpu& gpu);
-void read_telemetry(Asking& asking, model::Telemetry& telemetry);
+void read_condition(Asking& asking, model::Telemetry& telemetry);  // temperature, memory errors
+void read_load(Asking& asking, model::Telemetry& telemetry);       // power, utilisation
 HealthFacts read_health_facts(Asking& asking);
 void read_mig(Asking& asking, model::Gpu& gpu);  // after read_memory
 void read_processes(Asking& asking, model::Gpu& gpu);

@@ -48,7 +48,8 @@ Gpu read_gpu(Asking& asking, const NvmlParts& parts, NvLinks& nvlinks) {
   read_identity(asking, gpu);
   read_memory(asking, gpu);
   read_mig(asking, gpu);
-  if (parts.telemetry) read_telemetry(asking, gpu.telemetry);
+  read_condition(asking, gpu.telemetry);
+  if (parts.load) read_load(asking, gpu.telemetry);
   if (parts.processes) read_processes(asking, gpu);
   if (parts.links) nvlinks = read_nvlinks(asking);
   auto facts = read_health_facts(asking);

@@ -149,9 +149,9 @@ TEST(NvmlView, LeavesOutWhatIsNotAskedFor) {
   auto gpus = eight();
   gpus[0].compute = {{10, 1, ~0U, ~0U}};
   const FakeGpus fake(gpus);
-  const auto view = view_of(fake, {.telemetry = false, .processes = false, .links = false});
+  const auto view = view_of(fake, {.processes = false, .links = false});
   EXPECT_THAT(view.gpus[0].processes, IsEmpty());
-  EXPECT_EQ(view.gpus[0].telemetry.temperature_celsius, std::nullopt);
+  EXPECT_EQ(view.gpus[0].telemetry.utilization_percent, std::nullopt);
   EXPECT_EQ(view.links[0][1], model::Link{});
 }
 

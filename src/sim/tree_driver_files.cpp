@@ -2,6 +2,7 @@
 // The driver's user space: libraries with their links, ld.so.cache, programs, firmware, kernel
 // objects.
 #include "base/text.hpp"
+#include "loader/ld_cache.hpp"
 #include "sim/elf_writer.hpp"
 #include "sim/exports.hpp"
 #include "sim/image.hpp"
@@ -71,7 +72,7 @@ class LibraryWriter {
       if (skip) continue;
       out_.link(fmt::format("{}/{}", directory, name),
                 fmt::format("{}/{}", library.directory, name));
-      cache_.push_back({name, fmt::format("{}/{}", directory, name), false});
+      cache_.push_back({.name = name, .path = fmt::format("{}/{}", directory, name)});
     }
   }
 
@@ -79,7 +80,7 @@ class LibraryWriter {
     std::vector<std::string> directories = m_.ld_so_conf;
     for (const auto* name : {"/lib", "/usr/lib", "/lib64", "/usr/lib64"})
       directories.emplace_back(name);
-    std::vector<LdCacheLibrary> listed;
+    std::vector<loader::CacheEntry> listed;
     std::vector<bool> done(cache_.size(), false);
     for (const auto& directory : directories) {
       for (std::size_t i = 0; i < cache_.size(); ++i) {
@@ -90,7 +91,9 @@ class LibraryWriter {
         listed.back().path = fmt::format("{}/{}", directory, cache_[i].name);
       }
     }
-    out_.file("/etc/ld.so.cache", ld_cache(std::move(listed)), 0644);
+    const auto bytes = loader::write_cache({.entries = std::move(listed)});
+    if (!bytes.ok()) return out_.fail(Error(bytes.error()).in("/etc/ld.so.cache"));
+    out_.file("/etc/ld.so.cache", *bytes, 0644);
   }
 
  private:
@@ -109,13 +112,15 @@ class LibraryWriter {
 
   void cache(const Library& library, const std::string& name, bool is_32bit) {
     if (library.in_cache && name.starts_with("lib")) {
-      cache_.push_back({name, fmt::format("{}/{}", library.directory, name), is_32bit});
+      cache_.push_back({.name = name,
+                        .path = fmt::format("{}/{}", library.directory, name),
+                        .flags = is_32bit ? loader::kElfLibc6 : loader::kAmd64});
     }
   }
 
   TreeWriter& out_;
   const Machine& m_;
-  std::vector<LdCacheLibrary> cache_;
+  std::vector<loader::CacheEntry> cache_;
 };
 
 // What stands at a driver library's place: the simulated library with its machine, or an empty one.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "sim/image.h"
-#include "sim/ld_cache_writer.hpp"
 #include "sim/machine.hpp"
 #include "sim/tree_writer.hpp"
 

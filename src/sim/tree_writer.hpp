@@ -39,7 +39,8 @@ class TreeWriter {
   Status adopt();
 
   bool has(std::string_view path) const;
-  void finish();  // writes dev.table
+  void finish();           // writes dev.table
+  void fail(Error error);  // keeps the first one
   Status status() const { return status_; }
   const std::vector<std::string>& notes() const { return notes_; }
   Nodes nodes() const { return nodes_; }
@@ -49,7 +50,6 @@ class TreeWriter {
   std::string place(std::string_view path);
   std::string resolve(std::string_view path) const;
   bool make_parents(const std::string& inside);
-  void fail(Error error);
 
   std::string root_;
   Nodes nodes_;
