@@ -9,7 +9,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <system_error>
 
 namespace gantry::cli {
 namespace {
@@ -49,9 +53,22 @@ int report(const CLI::App& app, const CLI::ParseError& stop, Context& context) {
   return kUsage;
 }
 
-}  // namespace
+// fmt::print throws when the write fails; stdio keeps other failures until the flush.
+int checked(const std::function<int()>& program, std::FILE* out, std::FILE* err) {
+  int status = kProblem;
+  std::string why;
+  try {
+    status = program();
+    if (std::fflush(out) != 0 || std::ferror(out) != 0) why = std::strerror(errno);
+  } catch (const std::system_error& failed) {
+    why = failed.what();
+  }
+  if (why.empty()) return status;
+  std::fprintf(err, "gantry: cannot write the output: %s\n", why.c_str());
+  return kProblem;
+}
 
-int main_program(int argc, char** argv, std::FILE* out, std::FILE* err) {
+int run_named(int argc, char** argv, std::FILE* out, std::FILE* err) {
   const std::string_view called = argv[0];
   if (called.substr(called.rfind('/') + 1) == "nvidia-container-cli") {
     return container_cli(argc, argv, out, err);
@@ -78,6 +95,13 @@ int main_program(int argc, char** argv, std::FILE* out, std::FILE* err) {
     return kProblem;
   }
   return *status;
+}
+
+}  // namespace
+
+int main_program(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  if (argc < 1) return kUsage;  // execve() allows it
+  return checked([&] { return run_named(argc, argv, out, err); }, out, err);
 }
 
 }  // namespace gantry::cli

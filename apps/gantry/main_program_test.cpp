@@ -24,6 +24,15 @@ TEST(Gantry, TellsItsVersion) {
   EXPECT_THAT(run_cli({"gantry", "--version"}).out, HasSubstr("gantry " GANTRY_VERSION));
 }
 
+TEST(Gantry, AFullDiskIsAnErrorNotACrash) {
+  std::FILE* full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  std::vector<std::string> words = {"gantry", "man-page"};
+  std::vector<char*> argv = {words[0].data(), words[1].data(), nullptr};
+  EXPECT_EQ(main_program(2, argv.data(), full, stderr), 1);
+  std::fclose(full);
+}
+
 TEST(Gantry, AnUnknownCommandIsAUsageError) {
   const auto run = run_cli({"gantry", "no-such-command"});
   EXPECT_EQ(run.status, 2);
