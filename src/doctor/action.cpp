@@ -33,6 +33,10 @@ std::string describe(const Action& action) {
       action);
 }
 
+bool runs_a_program(const Action& action) {
+  return std::holds_alternative<LoadModule>(action) || std::holds_alternative<RunProgram>(action);
+}
+
 Status apply(const Action& action, const sys::Host& host, sys::Kernel& kernel) {
   return std::visit(
       Overloaded{
@@ -42,12 +46,7 @@ Status apply(const Action& action, const sys::Host& host, sys::Kernel& kernel) {
           [&](const SetMode& a) { return kernel.set_mode(host, a.path, a.mode); },
           [&](const LoadModule& a) { return kernel.load_module(host, a.name); },
           [&](const WriteValue& a) { return kernel.write_value(host, a.path, a.value); },
-          [&](const RunProgram& a) {
-            if (host.is_live()) return kernel.run(a.argv);
-            std::vector<std::string> argv{"chroot", host.root()};
-            argv.insert(argv.end(), a.argv.begin(), a.argv.end());
-            return kernel.run(argv);
-          },
+          [&](const RunProgram& a) { return kernel.run(host, a.argv); },
       },
       action);
 }

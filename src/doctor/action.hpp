@@ -43,8 +43,10 @@ using Action =
 // As a person would type it: "mknod -m 0666 /dev/nvidia0 c 195 0".
 std::string describe(const Action& action);
 
-// Below a root that is not "/", programs run in a chroot: a tree's remedy never touches this
-// machine.
+// Whether it runs a program of the machine. Such a remedy is only for the machine that we run on:
+// the programs of any other tree are strangers, and a chroot does not hold what runs as root.
+bool runs_a_program(const Action& action);
+
 Status apply(const Action& action, const sys::Host& host, sys::Kernel& kernel);
 
 }  // namespace gantry::doctor

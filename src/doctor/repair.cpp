@@ -46,6 +46,12 @@ FixReport treat(const Outcome& outcome, const Facts& facts, const FixOptions& op
   if (check.fix_class == FixClass::Never || check.fix == nullptr) return report;
   const auto actions = check.fix(facts);
   if (actions.empty()) return report;
+  if (std::any_of(actions.begin(), actions.end(), runs_a_program) &&
+      !kernel.is_this_machine(facts.host())) {
+    report.text = fmt::format("{} is not this machine, and its programs are not run; on it: {}",
+                              facts.host().root(), outcome.remedy());
+    return report;
+  }
   if (check.fix_class == FixClass::OnRequest && !named(check, options)) {
     if (!options.ask) {
       report.state = FixState::NotNamed;

@@ -169,12 +169,28 @@ TEST(Repair, ReportsAFailedStepAndStopsThere) {
   EXPECT_EQ(fix->after, Verdict::Fail);
 }
 
-TEST(Repair, RunsProgramsOfATreeInsideTheTree) {
+TEST(Repair, RunsNoProgramOfATreeThatIsNotThisMachine) {
   Patient patient;
   patient.gpu().persistence = false;
   test::RecordingKernel kernel;
   run(patient, kernel, {.named = {"persistence.off"}, .ask = nullptr});
-  EXPECT_THAT(kernel.done, Contains("run chroot " + patient.tree.root() + " nvidia-smi -pm 1"));
+  EXPECT_THAT(kernel.done, Contains("run nvidia-smi -pm 1"));
+
+  kernel.done.clear();
+  kernel.this_machine = false;
+  const auto result = run(patient, kernel, {.named = {"persistence.off"}, .ask = nullptr});
+  EXPECT_THAT(kernel.done, IsEmpty());
+  EXPECT_EQ(report_of(result, "persistence.off")->state, FixState::ByHand);
+  EXPECT_THAT(report_of(result, "persistence.off")->text, HasSubstr("is not this machine"));
+}
+
+TEST(Repair, LoadsNoModuleForATreeThatIsNotThisMachine) {
+  Patient patient;
+  patient.unloaded();
+  test::RecordingKernel kernel;
+  kernel.this_machine = false;
+  run(patient, kernel, {}, {.only = {"module.*"}, .skip = {}});
+  EXPECT_THAT(kernel.done, IsEmpty());
 }
 
 // Shell expansion is a person's: an action holds exact words.

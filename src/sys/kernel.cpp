@@ -4,20 +4,35 @@
 #include "base/text.hpp"
 #include "sys/child.hpp"
 
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 namespace gantry::sys {
 namespace {
 
 constexpr std::chrono::seconds kCommandDeadline{60};
+
+// What no tree can copy: the running kernel's own file, and the name of this boot in it.
+std::optional<std::string> boot_id(const Host& host) {
+  constexpr std::string_view kPath = "/proc/sys/kernel/random/boot_id";
+  const auto fd = host.open(kPath, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  struct statfs where {};
+  if (!fd.ok() || ::fstatfs(fd->get(), &where) != 0 || where.f_type != PROC_SUPER_MAGIC) {
+    return std::nullopt;
+  }
+  return host.read_value(kPath);
+}
 
 Status finished(const std::vector<std::string>& argv) {
   GANTRY_TRY(const CommandResult result, run_command(argv, kCommandDeadline));
@@ -34,6 +49,14 @@ std::pair<std::string, std::string> parent_of(const std::string& path) {
 
 class RealKernel final : public Kernel {
  public:
+  bool is_this_machine(const Host& host) override {
+    if (host.is_live()) return true;
+    if (host.exists("/.gantry-sim")) return false;
+    const auto theirs = boot_id(host);
+    const auto here = Host::at("/");
+    return theirs && here.ok() && theirs == boot_id(*here);
+  }
+
   Status make_char_device(const Host& host, const std::string& path,
                           const FileInfo& node) override {
     const auto [parent, name] = parent_of(path);
@@ -99,8 +122,7 @@ class RealKernel final : public Kernel {
   }
 
   Status load_module(const Host& host, const std::string& name) override {
-    if (host.is_live()) return finished({"modprobe", name});
-    return finished({"chroot", host.root(), "modprobe", name});
+    return run(host, {"modprobe", name});
   }
 
   Status write_value(const Host& host, const std::string& path, const std::string& value) override {
@@ -111,7 +133,16 @@ class RealKernel final : public Kernel {
     return {};
   }
 
-  Status run(const std::vector<std::string>& argv) override { return finished(argv); }
+  Status run(const Host& host, const std::vector<std::string>& argv) override {
+    if (host.is_live()) return finished(argv);
+    if (!is_this_machine(host)) {
+      return Error(Errc::Denied, fmt::format("{} is not this machine: its {} is not run",
+                                             host.root(), argv.front()));
+    }
+    std::vector<std::string> inside{"chroot", host.root()};
+    inside.insert(inside.end(), argv.begin(), argv.end());
+    return finished(inside);
+  }
 };
 
 }  // namespace

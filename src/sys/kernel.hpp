@@ -16,6 +16,10 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
 
+  // Whether the tree is the machine that we run on, seen from "/" or, in a pod, from "/host". Of no
+  // other tree may a program be run: chroot keeps nothing away from this machine.
+  virtual bool is_this_machine(const Host& host) = 0;
+
   // A character device node, made under a temporary name and renamed; replaces a wrong one.
   virtual Status make_char_device(const Host& host, const std::string& path,
                                   const FileInfo& node) = 0;
@@ -25,12 +29,14 @@ class Kernel {
   // Replaces what is at `path`, unless that is a directory.
   virtual Status make_symlink(const Host& host, const std::string& path,
                               const std::string& target) = 0;
+  // By the host's own modprobe. Denied unless is_this_machine.
   virtual Status load_module(const Host& host, const std::string& name) = 0;
   // One write() of a /proc or /sys value. Nothing is created.
   virtual Status write_value(const Host& host, const std::string& path,
                              const std::string& value) = 0;
-  // Anything else that a remedy needs (systemctl, nvidia-smi); argv, no shell.
-  virtual Status run(const std::vector<std::string>& argv) = 0;
+  // Anything else that a remedy needs (systemctl, nvidia-smi), from the host; argv, no shell.
+  // Denied unless is_this_machine.
+  virtual Status run(const Host& host, const std::vector<std::string>& argv) = 0;
 };
 
 std::unique_ptr<Kernel> real_kernel();

@@ -3,6 +3,11 @@
 
 #include "support/tree.hpp"
 
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 namespace gantry::sys {
@@ -47,6 +52,38 @@ TEST(Kernel, CreatesNoFileWhenTheValueHasNone) {
   const Host host = tree.host();
   EXPECT_EQ(real_kernel()->write_value(host, "/sys/nothing", "on").error().code(), Errc::NotFound);
   EXPECT_FALSE(host.exists("/sys/nothing"));
+}
+
+constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
+
+TEST(Kernel, RunsNoProgramOfATreeThatOnlyCopiesThisMachine) {
+  test::Tree tree;
+  tree.file(kBootId + 1, *Host::at("/")->read(kBootId));
+  const auto kernel = real_kernel();
+  EXPECT_FALSE(kernel->is_this_machine(tree.host()));
+  EXPECT_EQ(kernel->run(tree.host(), {"touch", "/ran"}).error().code(), Errc::Denied);
+  EXPECT_EQ(kernel->load_module(tree.host(), "nvidia").error().code(), Errc::Denied);
+  EXPECT_TRUE(kernel->is_this_machine(*Host::at("/")));
+}
+
+// As in a pod, which sees its machine at /host.
+TEST(Kernel, KnowsThisMachineByItsBootAndASimulatedOneByItsMark) {
+  test::Tree tree;
+  tree.directory("proc");
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, "") != 0 ||
+        ::mount("/proc", tree.path("proc").c_str(), nullptr, MS_BIND, "") != 0) {
+      ::_exit(2);
+    }
+    const bool known = real_kernel()->is_this_machine(tree.host());
+    tree.file(".gantry-sim", "gantry-sim 1\n");
+    ::_exit(known && !real_kernel()->is_this_machine(tree.host()) ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "mounting needs root";
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

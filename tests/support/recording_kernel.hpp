@@ -14,6 +14,7 @@ namespace gantry::test {
 
 class RecordingKernel final : public sys::Kernel {
  public:
+  bool is_this_machine(const sys::Host&) override { return this_machine; }
   Status make_char_device(const sys::Host&, const std::string& path,
                           const sys::FileInfo& n) override {
     return note(
@@ -35,11 +36,12 @@ class RecordingKernel final : public sys::Kernel {
   Status write_value(const sys::Host&, const std::string& path, const std::string& value) override {
     return note(fmt::format("write {} {}", path, value));
   }
-  Status run(const std::vector<std::string>& argv) override {
+  Status run(const sys::Host&, const std::vector<std::string>& argv) override {
     return note(fmt::format("run {}", fmt::join(argv, " ")));
   }
 
   std::vector<std::string> done;
+  bool this_machine = true;
   bool fail = false;  // every action is refused from now on
 
  private:
