@@ -22,10 +22,24 @@ struct Place {
   uint64_t row, slice;
 };
 
-bool place_of(const End& end, uint64_t width, uint64_t rows, Place& place) {
+struct Box {
+  uint64_t width, height, depth;
+};
+
+constexpr uint64_t kMost = 1ULL << 40U;  // sums of a few cannot wrap around
+
+// Whether `count` from `first` on lie in `size`.
+bool fits(uint64_t first, uint64_t count, uint64_t size) {
+  return first <= size && count <= size - first;
+}
+
+bool place_of(const End& end, const Box& box, Place& place) {
+  if (box.width > kMost || end.x > kMost || end.y > kMost || end.z > kMost || end.pitch > kMost ||
+      end.height > kMost)
+    return false;
   uint64_t base = 0;
-  place.row = end.pitch == 0 ? width + end.x : end.pitch;
-  uint64_t height = end.height == 0 ? rows + end.y : end.height;
+  place.row = end.pitch == 0 ? box.width + end.x : end.pitch;
+  uint64_t height = end.height == 0 ? box.height + end.y : end.height;
   place.first.device = true;
   switch (end.type) {
     case CU_MEMORYTYPE_HOST:
@@ -44,31 +58,29 @@ bool place_of(const End& end, uint64_t width, uint64_t rows, Place& place) {
       place.row = array->row;
       height = array->shape.Height == 0 ? 1 : array->shape.Height;
       const uint64_t depth = array->shape.Depth == 0 ? 1 : array->shape.Depth;
-      if (end.x + width > array->row || end.y + rows > height || end.z >= depth) return false;
+      if (!fits(end.x, box.width, array->row) || !fits(end.y, box.height, height) ||
+          !fits(end.z, box.depth, depth))
+        return false;
       place.first.device = false;
       break;
     }
     default: return false;
   }
-  constexpr uint64_t kMost = 1ULL << 40U;
-  if (width > kMost || end.x > kMost || end.y > kMost || end.z > kMost || place.row > kMost ||
-      height > kMost || width > place.row)
-    return false;
+  if (box.width > place.row) return false;
   place.slice = place.row * height;
   place.first.address = base + end.z * place.slice + end.y * place.row + end.x;
   return true;
 }
 
-CUresult copy_box(const End& from, const End& to, uint64_t width, uint64_t height, uint64_t depth,
-                  CUstream handle, bool wait) {
+CUresult copy_box(const End& from, const End& to, const Box& box, CUstream handle, bool wait) {
+  const auto [width, height, depth] = box;
   Stream* stream = nullptr;
   if (const CUresult result = working_stream(handle, stream); result != CUDA_SUCCESS) return result;
   if (width == 0 || height == 0 || depth == 0) return CUDA_SUCCESS;
   if (height > (1ULL << 32U) || depth > (1ULL << 32U)) return CUDA_ERROR_INVALID_VALUE;
   Place source{};
   Place target{};
-  if (!place_of(from, width, height, source) || !place_of(to, width, height, target))
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!place_of(from, box, source) || !place_of(to, box, target)) return CUDA_ERROR_INVALID_VALUE;
   for (uint64_t z = 0; z < depth; ++z) {
     for (uint64_t y = 0; y < height; ++y) {
       const Side in = {source.first.address + z * source.slice + y * source.row,
@@ -106,7 +118,7 @@ CUresult copy_2d(const CUDA_MEMCPY2D* copy, CUstream handle, bool wait) {
                   0,
                   copy->dstPitch,
                   0};
-  return copy_box(from, to, copy->WidthInBytes, copy->Height, 1, handle, wait);
+  return copy_box(from, to, {copy->WidthInBytes, copy->Height, 1}, handle, wait);
 }
 
 CUresult copy_3d(const CUDA_MEMCPY3D* copy, CUstream handle, bool wait) {
@@ -117,7 +129,7 @@ CUresult copy_3d(const CUDA_MEMCPY3D* copy, CUstream handle, bool wait) {
   const End to = {copy->dstMemoryType, copy->dstHost,     copy->dstDevice,
                   copy->dstArray,      copy->dstXInBytes, copy->dstY,
                   copy->dstZ,          copy->dstPitch,    copy->dstHeight};
-  return copy_box(from, to, copy->WidthInBytes, copy->Height, copy->Depth, handle, wait);
+  return copy_box(from, to, {copy->WidthInBytes, copy->Height, copy->Depth}, handle, wait);
 }
 
 }  // namespace

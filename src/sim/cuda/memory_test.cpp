@@ -167,6 +167,49 @@ TEST_F(CudaMemory, ArraysAreChargedAndHoldTheirRows) {
   EXPECT_EQ(used(), 0);
 }
 
+TEST_F(CudaMemory, CopiesStayInsideTheirArray) {
+  CUDA_ARRAY3D_DESCRIPTOR shape{};
+  shape.Width = 4096;
+  shape.Height = 1;
+  shape.Depth = 2;
+  shape.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+  shape.NumChannels = 1;
+  CUarray array = nullptr;
+  ASSERT_EQ(cuda_.cuArray3DCreate_v2(&array, &shape), CUDA_SUCCESS);
+  CUdeviceptr pointer = 0;
+  ASSERT_EQ(cuda_.cuMemAlloc_v2(&pointer, 20000 * 4096), CUDA_SUCCESS);
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  copy.srcArray = array;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = pointer;
+  copy.WidthInBytes = 4096;
+  copy.Height = 1;
+  copy.Depth = 2;
+  EXPECT_EQ(cuda_.cuMemcpy3D_v2(&copy), CUDA_SUCCESS);
+  copy.srcZ = 1;
+  EXPECT_EQ(cuda_.cuMemcpy3D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
+  copy.srcZ = 0;
+  copy.Depth = 20000;
+  EXPECT_EQ(cuda_.cuMemcpy3D_v2(&copy), CUDA_ERROR_INVALID_VALUE);
+  copy.Depth = 1;
+  copy.srcXInBytes = ~static_cast<std::size_t>(0) - 4000;
+  EXPECT_EQ(cuda_.cuMemcpy3D_v2(&copy), CUDA_ERROR_INVALID_VALUE) << "the sum wraps around";
+}
+
+TEST_F(CudaMemory, AddressesBeyondTheProcessAreRefused) {
+  CUdeviceptr address = 0;
+  const std::size_t wraps = (~std::size_t{0} - (std::size_t{1} << 32U)) + 1 + 2 * kMiB;
+  EXPECT_EQ(cuda_.cuMemAddressReserve(&address, wraps, std::size_t{1} << 32U, 0, 0),
+            CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuda_.cuMemAddressReserve(&address, 2 * kMiB, std::size_t{1} << 63U, 0, 0),
+            CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuda_.cuMemAddressReserve(&address, 2 * kMiB, std::size_t{1} << 32U, 0, 0),
+            CUDA_SUCCESS);
+  EXPECT_EQ(address % (std::size_t{1} << 32U), 0U);
+  EXPECT_EQ(cuda_.cuMemAddressFree(address, 2 * kMiB), CUDA_SUCCESS);
+}
+
 TEST_F(CudaMemory, APoolKeepsWhatWasFreedUntilSomebodySynchronises) {
   CUdeviceptr one = 0;
   CUdeviceptr two = 0;

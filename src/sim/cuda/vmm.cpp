@@ -74,6 +74,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CU
   if (ptr == nullptr || size == 0 || size % kGranule != 0 || flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (size > kMostAddresses || alignment > kMostAddresses) return CUDA_ERROR_OUT_OF_MEMORY;
   auto* made = static_cast<Reservation*>(malloc(sizeof(Reservation)));
   if (made == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   const uint64_t wanted = alignment > kGranule ? size + alignment : size;
