@@ -14,8 +14,8 @@ model::Inventory silent(std::string why) {
   return view;
 }
 
-std::string ask(const std::string& library, const NvmlParts& parts) {
-  auto loaded = driver::Nvml::load(library);
+std::string ask(const NvmlChild::Load& load, const NvmlParts& parts) {
+  auto loaded = load();
   if (!loaded.ok())
     return model::to_json(silent(loaded.error().text()), model::JsonLayout::Compact);
   // Never destroyed: unloading runs the library's own destructors, and the process ends anyway.
@@ -25,10 +25,9 @@ std::string ask(const std::string& library, const NvmlParts& parts) {
 
 }  // namespace
 
-NvmlChild::NvmlChild(const std::string& library, const NvmlParts& parts,
-                     std::chrono::milliseconds deadline)
+NvmlChild::NvmlChild(const Load& load, const NvmlParts& parts, std::chrono::milliseconds deadline)
     : deadline_(deadline),
-      child_(sys::Child::start([&] { return ask(library, parts); },
+      child_(sys::Child::start([&] { return ask(load, parts); },
                                {.deadline = deadline, .limit_bytes = model::kInventoryJsonLimit})) {
 }
 

@@ -2,20 +2,21 @@
 // NVML in a child process of its own.
 #pragma once
 
+#include "driver/nvml.hpp"
 #include "model/inventory.hpp"
 #include "probe/nvml_view.hpp"
 #include "sys/child.hpp"
 
 #include <chrono>
-#include <optional>
-#include <string>
+#include <functional>
 
 namespace gantry::probe {
 
 class NvmlChild {
  public:
-  // `library` as this process sees it.
-  NvmlChild(const std::string& library, const NvmlParts& parts, std::chrono::milliseconds deadline);
+  // `load` finds and loads the library; it runs in the child, too.
+  using Load = std::function<Result<driver::Nvml>()>;
+  NvmlChild(const Load& load, const NvmlParts& parts, std::chrono::milliseconds deadline);
 
   // read_nvml_view's value; driver.nvml_error says it when the child hung, crashed or answered
   // nonsense.

@@ -4,6 +4,7 @@
 #include "driver/files.hpp"
 #include "driver/nodes.hpp"
 #include "driver/root.hpp"
+#include "loader/ld_cache.hpp"
 #include "probe/kernel_view.hpp"
 #include "probe/merge.hpp"
 #include "probe/nvml_child.hpp"
@@ -32,22 +33,35 @@ std::optional<std::string> nvml_library(const sys::Host& host, const driver::Dri
   return std::nullopt;
 }
 
-std::optional<NvmlChild> start_nvml(const sys::Host& host, const driver::DriverRoot& root,
-                                    const SnapshotOptions& options) {
-  if (options.nvml == UseNvml::Skip) return std::nullopt;
-  const auto library = nvml_library(host, root);
-  if (!library) return std::nullopt;
-  return std::make_optional<NvmlChild>(*library, options.parts, options.deadline);
+// What the loader would take, which is where nearly every driver is: one file to read instead of a
+// search of all places. Only where the cache does not know it, the search decides.
+std::optional<std::string> cached_nvml_library(const sys::Host& host) {
+  const auto bytes = host.read("/etc/ld.so.cache");
+  if (!bytes.ok()) return std::nullopt;
+  const auto cache = loader::parse_cache(*bytes);
+  if (!cache.ok()) return std::nullopt;
+  for (const auto& entry : cache->entries) {
+    if (entry.name != kNvmlName || !entry.is_64bit()) continue;
+    const auto path = host.resolve(entry.path);
+    if (path.ok()) return host.outside(*path);
+  }
+  return std::nullopt;
 }
 
-model::Inventory without_nvml(const SnapshotOptions& options) {
+// In the child, so that the parent need not wait for it.
+Result<driver::Nvml> load_nvml(const sys::Host& host, const std::string& module_version) {
+  auto library = cached_nvml_library(host);
+  if (!library) library = nvml_library(host, driver::find_root(host, module_version));
+  if (library) return driver::Nvml::load(*library);
+  return Error(Errc::NotFound,
+               fmt::format("{} was not found: install the driver's user space, or name its place "
+                           "with --root",
+                           kNvmlName));
+}
+
+model::Inventory without_nvml() {
   model::Inventory view;
-  view.driver.nvml_error = options.nvml == UseNvml::Skip
-                               ? "NVML was not asked"
-                               : fmt::format(
-                                     "{} was not found: install the driver's user space, or "
-                                     "name its place with --root",
-                                     kNvmlName);
+  view.driver.nvml_error = "NVML was not asked";
   return view;
 }
 
@@ -102,10 +116,13 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
         Errc::NotFound,
         fmt::format("{} has neither /proc nor /sys: not the root of a machine", host.root()));
   }
-  // First what NVML needs, then NVML, then everything else while it works.
+  // First NVML, which takes longest, then everything else while it works.
   auto module = read_driver_module(host);
+  std::optional<NvmlChild> child;
+  if (options.nvml == UseNvml::Use) {
+    child.emplace([&] { return load_nvml(host, module.version); }, options.parts, options.deadline);
+  }
   const auto root = driver::find_root(host, module.version);
-  auto child = start_nvml(host, root, options);
 
   auto pci = scan_pci(host);
   PciScan scan;
@@ -123,7 +140,7 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
   }
   auto boot_id = host.read_value("/proc/sys/kernel/random/boot_id").value_or("");
 
-  auto inventory = merge(scan, kernel, child ? child->join() : without_nvml(options));
+  auto inventory = merge(scan, kernel, child ? child->join() : without_nvml());
   inventory.boot_id = std::move(boot_id);
   auto nvml_version = std::move(inventory.driver.library_version);
   driver::describe(root, inventory.driver);
