@@ -1,54 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads NVML, initialises it and asks each GPU the few things any inventory needs. Prints the
-// count. usage: nvml-baseline [LIBRARY]
+// NVML by itself, the floor that `gantry info` is measured against.
+// usage: nvml-baseline start|inventory [LIBRARY]
+//   start      initialise, and each GPU's handle, UUID, name and memory
+//   inventory  also the other questions whose answers are in an inventory (src/probe/nvml_*.cpp)
 #include "abi/nvml.h"
 
 #include <dlfcn.h>
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 namespace {
 
-template <class Function>
-Function* symbol(void* library, const char* name) {
-  return reinterpret_cast<Function*>(::dlsym(library, name));
+void* library = nullptr;
+
+// Calls a function of the library. Its result matters only where it must succeed.
+template <class... Parameters, class... Arguments>
+nvmlReturn_t ask(nvmlReturn_t (*)(Parameters...), const char* name, Arguments... arguments) {
+  using Function = nvmlReturn_t (*)(Parameters...);
+  const auto function = reinterpret_cast<Function>(::dlsym(library, name));
+  if (function == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
+  return function(arguments...);
+}
+#define ASK(function, ...) ask(&(function), #function __VA_OPT__(, ) __VA_ARGS__)
+
+void must(nvmlReturn_t result, const char* what) {
+  if (result == NVML_SUCCESS) return;
+  std::fprintf(stderr, "nvml-baseline: %s: NVML error %d\n", what, static_cast<int>(result));
+  std::exit(1);
+}
+
+void ask_identity(nvmlDevice_t gpu) {
+  std::array<char, 96> text{};
+  unsigned number = 0;
+  int major = 0;
+  int minor = 0;
+  nvmlPciInfo_t pci{};
+  nvmlEnableState_t state{};
+  nvmlBrandType_t brand{};
+  nvmlComputeMode_t mode{};
+  nvmlGpuVirtualizationMode_t virtualization{};
+  (void)ASK(nvmlDeviceGetPciInfo_v3, gpu, &pci);
+  (void)ASK(nvmlDeviceGetMinorNumber, gpu, &number);
+  (void)ASK(nvmlDeviceGetVbiosVersion, gpu, text.data(), static_cast<unsigned>(text.size()));
+  (void)ASK(nvmlDeviceGetSerial, gpu, text.data(), static_cast<unsigned>(text.size()));
+  (void)ASK(nvmlDeviceGetGspFirmwareVersion, gpu, text.data());
+  (void)ASK(nvmlDeviceGetCudaComputeCapability, gpu, &major, &minor);
+  (void)ASK(nvmlDeviceGetPersistenceMode, gpu, &state);
+  (void)ASK(nvmlDeviceGetBrand, gpu, &brand);
+  (void)ASK(nvmlDeviceGetArchitecture, gpu, &number);
+  (void)ASK(nvmlDeviceGetComputeMode, gpu, &mode);
+  (void)ASK(nvmlDeviceGetVirtualizationMode, gpu, &virtualization);
+}
+
+void ask_condition(nvmlDevice_t gpu) {
+  std::array<unsigned, 4> numbers{};
+  unsigned long long count = 0;
+  (void)ASK(nvmlDeviceGetMigMode, gpu, &numbers[0], &numbers[1]);
+  (void)ASK(nvmlDeviceGetTemperature, gpu, NVML_TEMPERATURE_GPU, &numbers[0]);
+  (void)ASK(nvmlDeviceGetEnforcedPowerLimit, gpu, &numbers[0]);
+  (void)ASK(nvmlDeviceGetTotalEccErrors, gpu, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC,
+            &count);
+  (void)ASK(nvmlDeviceGetTotalEccErrors, gpu, NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_VOLATILE_ECC,
+            &count);
+  (void)ASK(nvmlDeviceGetRemappedRows, gpu, &numbers[0], &numbers[1], &numbers[2], &numbers[3]);
+  (void)ASK(nvmlDeviceGetCurrentClocksEventReasons, gpu, &count);
+  nvmlFieldValue_t field{};
+  field.fieldId = NVML_FI_DEV_GET_GPU_RECOVERY_ACTION;
+  (void)ASK(nvmlDeviceGetFieldValues, gpu, 1, &field);
+  nvmlEnableState_t active{};
+  for (unsigned link = 0; link < 18; ++link)
+    (void)ASK(nvmlDeviceGetNvLinkState, gpu, link, &active);
+  unsigned none = 0;
+  (void)ASK(nvmlDeviceGetComputeRunningProcesses_v3, gpu, &none, nullptr);
+  none = 0;
+  (void)ASK(nvmlDeviceGetGraphicsRunningProcesses_v3, gpu, &none, nullptr);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  void* library = ::dlopen(argc > 1 ? argv[1] : "libnvidia-ml.so.1", RTLD_NOW);
+  if (argc < 2) return 2;
+  library = ::dlopen(argc > 2 ? argv[2] : "libnvidia-ml.so.1", RTLD_LAZY);
   if (library == nullptr) {
     std::fprintf(stderr, "nvml-baseline: %s\n", ::dlerror());
     return 1;
   }
-  const auto init = symbol<decltype(nvmlInit_v2)>(library, "nvmlInit_v2");
-  const auto count_of = symbol<decltype(nvmlDeviceGetCount_v2)>(library, "nvmlDeviceGetCount_v2");
-  const auto handle_of =
-      symbol<decltype(nvmlDeviceGetHandleByIndex_v2)>(library, "nvmlDeviceGetHandleByIndex_v2");
-  const auto uuid_of = symbol<decltype(nvmlDeviceGetUUID)>(library, "nvmlDeviceGetUUID");
-  const auto name_of = symbol<decltype(nvmlDeviceGetName)>(library, "nvmlDeviceGetName");
-  const auto memory_of =
-      symbol<decltype(nvmlDeviceGetMemoryInfo)>(library, "nvmlDeviceGetMemoryInfo");
-  const auto shutdown = symbol<decltype(nvmlShutdown)>(library, "nvmlShutdown");
-  if (init == nullptr || count_of == nullptr || handle_of == nullptr || uuid_of == nullptr ||
-      name_of == nullptr || memory_of == nullptr || shutdown == nullptr) {
-    std::fprintf(stderr, "nvml-baseline: a function is missing\n");
-    return 1;
-  }
   unsigned count = 0;
-  if (init() != NVML_SUCCESS || count_of(&count) != NVML_SUCCESS) return 1;
+  must(ASK(nvmlInit_v2), "initialising");
+  must(ASK(nvmlDeviceGetCount_v2, &count), "counting");
   for (unsigned i = 0; i < count; ++i) {
-    nvmlDevice_t device{};
+    nvmlDevice_t gpu{};
     std::array<char, 96> text{};
     nvmlMemory_t memory{};
-    if (handle_of(i, &device) != NVML_SUCCESS) return 1;
-    if (uuid_of(device, text.data(), text.size()) != NVML_SUCCESS) return 1;
-    if (name_of(device, text.data(), text.size()) != NVML_SUCCESS) return 1;
-    if (memory_of(device, &memory) != NVML_SUCCESS) return 1;
+    must(ASK(nvmlDeviceGetHandleByIndex_v2, i, &gpu), "handle");
+    must(ASK(nvmlDeviceGetUUID, gpu, text.data(), static_cast<unsigned>(text.size())), "UUID");
+    must(ASK(nvmlDeviceGetName, gpu, text.data(), static_cast<unsigned>(text.size())), "name");
+    must(ASK(nvmlDeviceGetMemoryInfo, gpu, &memory), "memory");
+    if (std::string_view(argv[1]) != "inventory") continue;
+    ask_identity(gpu);
+    ask_condition(gpu);
   }
-  shutdown();
   std::printf("%u\n", count);
   return 0;
 }

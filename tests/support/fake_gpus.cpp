@@ -17,7 +17,7 @@ constexpr std::uintptr_t kInstance = 0x200000;
 
 template <class Handle>
 Handle handle(std::uintptr_t value) {
-  return reinterpret_cast<Handle>(value);
+  return reinterpret_cast<Handle>(value);  // NOLINT(performance-no-int-to-ptr): an opaque handle
 }
 std::uintptr_t number(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
