@@ -16,6 +16,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -26,6 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kDeniedStatus = 113;  // the child could not become the wanted user
 constexpr int kExecFailedStatus = 127;
+constexpr char kWhole = '\n';  // ends every answer, so that one that was cut off shows
+constexpr std::size_t kOutputLimit = std::size_t{4} << 20;
 
 void write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -65,6 +68,55 @@ Result<std::string> collect(int fd, Clock::time_point until, std::size_t limit) 
   }
 }
 
+// What is in the pipe now; false when nobody can write to it any more.
+Result<bool> drain(int fd, std::string& output) {
+  std::array<char, 16384> buffer{};
+  for (;;) {
+    const auto got = ::read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return true;
+    if (got < 0) return Error::sys(errno, "read its output");
+    if (got == 0) return false;
+    output.append(buffer.data(), static_cast<std::size_t>(got));
+    if (output.size() > kOutputLimit) {
+      return Error(Errc::Corrupt, fmt::format("output larger than {} bytes", kOutputLimit));
+    }
+  }
+}
+
+// Until the process ends, not until its output does: a daemon that it started may hold that for
+// ever.
+Result<CommandResult> attend(pid_t pid, int fd, Clock::time_point until) {
+  CommandResult result;
+  for (bool open = true;;) {
+    int status = 0;
+    const pid_t done = ::waitpid(pid, &status, WNOHANG);
+    if (done < 0 && errno != EINTR) return Error::sys(errno, "wait for its end");
+    if (open) {
+      GANTRY_TRY(open, drain(fd, result.output));
+    }
+    if (done == pid) {
+      result.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      return result;
+    }
+    if (Clock::now() >= until) return Error(Errc::Timeout, "did not end in time");
+    pollfd wait{.fd = open ? fd : -1, .events = POLLIN, .revents = 0};
+    ::poll(&wait, 1, 5);
+  }
+}
+
+// In the child: a group of its own, to be killed as a whole, and nothing to read from.
+[[noreturn]] void become_program(char* const* words, int output) {
+  ::setpgid(0, 0);
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(output, STDERR_FILENO);
+  ::execvp(words[0], words);
+  write_all(output, fmt::format("{}: {}\n", words[0], ::strerror(errno)));
+  ::_exit(kExecFailedStatus);
+}
+
 // SIGKILL, and the end of the process. A process stuck inside a driver's ioctl does not die of it:
 // it is left behind after a while rather than waited for.
 int end(pid_t pid) {
@@ -78,12 +130,14 @@ int end(pid_t pid) {
   return status;
 }
 
-// The pipe may close before the process ends: the deadline holds for the end, too.
-int wait_until(pid_t pid, Clock::time_point until) {
+// The pipe may close before the process ends: the deadline holds for the end, too. nullopt: it has
+// ended, but SIGCHLD is ignored and nobody knows how.
+std::optional<int> wait_until(pid_t pid, Clock::time_point until) {
   for (;;) {
     int status = 0;
     const pid_t done = ::waitpid(pid, &status, WNOHANG);
     if (done == pid) return status;
+    if (done < 0 && errno == ECHILD) return std::nullopt;
     if (Clock::now() >= until) return end(pid);
     ::usleep(200);
   }
@@ -121,20 +175,20 @@ Result<Child> Child::start(const std::function<std::string()>& work, const Child
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::signal(SIGPIPE, SIG_IGN);
     if (options.user != nullptr && !become(*options.user)) ::_exit(kDeniedStatus);
-    write_all(theirs.get(), work());
+    write_all(theirs.get(), work() + kWhole);
     ::_exit(0);  // no destructors, no atexit: the vendor's libraries have both, and they can hang
   }
   return Child(pid, std::move(mine), options);
 }
 
 Result<std::string> Child::join() {
-  auto answer = collect(answer_.get(), until_, limit_bytes_);
+  auto answer = collect(answer_.get(), until_, limit_bytes_ + sizeof kWhole);
   const pid_t pid = std::exchange(pid_, -1);
   if (!answer.ok()) {
     end(pid);
     return answer;
   }
-  const int status = wait_until(pid, until_);
+  const int status = wait_until(pid, until_).value_or(0);
   if (WIFSIGNALED(status)) {
     return Error(Errc::Internal, fmt::format("crashed: {}", ::strsignal(WTERMSIG(status))));
   }
@@ -144,6 +198,8 @@ Result<std::string> Child::join() {
   if (WEXITSTATUS(status) != 0) {
     return Error(Errc::Internal, fmt::format("child ended with status {}", WEXITSTATUS(status)));
   }
+  if (!answer->ends_with(kWhole)) return Error(Errc::Internal, "ended before its answer was whole");
+  answer->pop_back();
   return answer;
 }
 
@@ -162,26 +218,20 @@ Result<CommandResult> run_command(const std::vector<std::string>& argv,
 
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
-  UniqueFd mine(ends[0]);
+  const UniqueFd mine(ends[0]);
   UniqueFd theirs(ends[1]);
+  ::fcntl(mine.get(), F_SETFL, O_NONBLOCK);
   const auto until = Clock::now() + deadline;
   const pid_t pid = ::fork();
   if (pid < 0) return Error::sys(errno, "fork");
-  if (pid == 0) {
-    ::dup2(theirs.get(), STDOUT_FILENO);
-    ::dup2(theirs.get(), STDERR_FILENO);
-    ::execvp(words[0], words.data());
-    ::_exit(kExecFailedStatus);
-  }
+  if (pid == 0) become_program(words.data(), theirs.get());
+  ::setpgid(pid, pid);  // here too: whoever comes first
   theirs.reset();
-  auto output = collect(mine.get(), until, std::size_t{4} << 20);
-  if (!output.ok()) {
-    end(pid);
-    return std::move(output).error().in(argv[0]);
-  }
-  const int status = wait_until(pid, until);
-  const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  return CommandResult{.status = code, .output = *std::move(output)};
+  auto result = attend(pid, mine.get(), until);
+  if (result.ok()) return result;
+  ::kill(-pid, SIGKILL);
+  end(pid);
+  return std::move(result).error().in(argv[0]);
 }
 
 }  // namespace gantry::sys

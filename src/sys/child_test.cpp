@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/child.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <array>
 
 namespace gantry::sys {
 namespace {
@@ -83,6 +87,24 @@ TEST(InChild, RunsAsAnotherUser) {
   }
 }
 
+// As under a parent that does not care for its children (nohup, some container starters).
+TEST(InChild, AnswersWhileSigchldIsIgnored) {
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  const auto start = std::chrono::steady_clock::now();
+  const auto answer = in_child([] { return std::string("done"); }, {});
+  const auto crash = in_child(
+      []() -> std::string {
+        ::kill(::getpid(), SIGKILL);
+        return "";
+      },
+      {});
+  ::signal(SIGCHLD, before);
+  ASSERT_TRUE(answer.ok()) << answer.error().text();
+  EXPECT_EQ(*answer, "done");
+  EXPECT_FALSE(crash.ok()) << "a crash is no empty answer";
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+}
+
 TEST(RunCommand, GivesStatusAndOutput) {
   auto result = run_command({"sh", "-c", "echo out; echo err >&2; exit 3"}, 5s);
   ASSERT_TRUE(result.ok()) << result.error().text();
@@ -91,7 +113,33 @@ TEST(RunCommand, GivesStatusAndOutput) {
 }
 
 TEST(RunCommand, SaysWhenTheProgramDoesNotExist) {
-  EXPECT_EQ(run_command({"/no/such/program"}, 5s)->status, 127);
+  const auto result = run_command({"/no/such/program"}, 5s);
+  EXPECT_EQ(result->status, 127);
+  EXPECT_EQ(result->output, "/no/such/program: No such file or directory\n");
+}
+
+TEST(RunCommand, DoesNotWaitForADaemonThatHoldsItsOutput) {
+  const auto start = std::chrono::steady_clock::now();
+  auto result = run_command({"sh", "-c", "sleep 8 & echo started"}, 20s);
+  ASSERT_TRUE(result.ok()) << result.error().text();
+  EXPECT_EQ(result->output, "started\n");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+}
+
+TEST(RunCommand, EndsTheProgramWithItsChildrenAtTheDeadline) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);  // inherited: it closes when the last of them is gone
+  const auto script = fmt::format("sleep 8 >&{} & wait", ends[1]);
+  auto result = run_command({"sh", "-c", script}, 100ms);
+  ::close(ends[1]);
+  EXPECT_EQ(result.error().code(), Errc::Timeout);
+  pollfd closed{.fd = ends[0], .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&closed, 1, 4000), 1) << "a child of the program still runs";
+  ::close(ends[0]);
+}
+
+TEST(RunCommand, HasNothingToRead) {
+  EXPECT_EQ(run_command({"cat"}, 5s)->status, 0);
 }
 
 }  // namespace
