@@ -28,6 +28,14 @@ std::string_view relative(std::string_view path) {
   return path.empty() ? "." : path;
 }
 
+// Seccomp profiles older than openat2 answer EPERM to every use of it, even to this one.
+bool forbids_openat2(int directory) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  const UniqueFd probe(static_cast<int>(::syscall(SYS_openat2, directory, ".", &how, sizeof how)));
+  return !probe.valid() && errno == EPERM;
+}
+
 FileKind kind_of(mode_t mode) {
   switch (mode & S_IFMT) {
     case S_IFDIR: return FileKind::Directory;
@@ -107,8 +115,11 @@ Result<UniqueFd> Host::open(std::string_view path, int flags) const {
     if (fd >= 0) return UniqueFd(static_cast<int>(fd));
     if (errno != EAGAIN && errno != EINTR) break;
   }
-  if (errno == ENOSYS) return open_walking(path, flags);
-  return Error::sys(errno, fmt::format("open {}", outside(path)));
+  const int err = errno;
+  if (err == ENOSYS || (err == EPERM && forbids_openat2(fd_.get()))) {
+    return open_walking(path, flags);
+  }
+  return Error::sys(err, fmt::format("open {}", outside(path)));
 }
 
 // What openat2 does, for kernels before 5.6: one component at a time, never following by the
@@ -157,6 +168,10 @@ Result<UniqueFd> Host::open_walking(std::string_view path, int flags) const {
 Result<std::string> Host::read(std::string_view path, std::size_t limit) const {
   // O_NONBLOCK: a FIFO in a hostile tree must not make us wait for a writer.
   GANTRY_TRY(const UniqueFd fd, open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  GANTRY_TRY(const FileInfo what, info_of(fd.get(), path));
+  if (what.kind != FileKind::Regular) {
+    return Error(Errc::Invalid, fmt::format("read {}: is not a regular file", outside(path)));
+  }
   std::string content;
   std::array<char, 16384> buffer{};
   for (;;) {

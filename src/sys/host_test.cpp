@@ -17,6 +17,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 
 namespace gantry::sys {
 namespace {
@@ -25,12 +26,13 @@ using test::Tree;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Makes openat2 fail with ENOSYS in this process, as kernels before 5.6 do.
-void forget_openat2() {
+// Makes openat2 fail in this process: with ENOSYS, as kernels before 5.6 do, or with EPERM, as
+// container engines of that time do.
+void forget_openat2(unsigned err) {
   std::array<sock_filter, 4> program = {{
       {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
       {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_openat2},
-      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | ENOSYS},
+      {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | err},
       {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
   }};
   const sock_fprog filter{.len = program.size(), .filter = program.data()};
@@ -38,19 +40,21 @@ void forget_openat2() {
   ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
 }
 
-// Each path test runs twice: with openat2, and with the walk that stands in for it.
+// Each path test runs three times: with openat2, and with the walk that stands in for it.
 template <class Body>
 void with_and_without_openat2(const Body& body) {
   body();
-  const pid_t pid = fork();
-  if (pid == 0) {
-    forget_openat2();
-    body();
-    _exit(::testing::Test::HasFailure() ? 1 : 0);
+  for (const int err : {ENOSYS, EPERM}) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      forget_openat2(static_cast<unsigned>(err));
+      body();
+      _exit(::testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0) << "failed without openat2: " << strerror(err);
   }
-  int status = 0;
-  waitpid(pid, &status, 0);
-  EXPECT_EQ(status, 0) << "failed without openat2";
 }
 
 TEST(Host, ReadsBelowItsRoot) {
@@ -90,10 +94,15 @@ TEST(Host, HugeFilesAreRefusedNotTruncated) {
   EXPECT_THAT(read.error().text(), HasSubstr("larger than 100 bytes"));
 }
 
-TEST(Host, AFifoDoesNotBlock) {
+TEST(Host, OnlyRegularFilesAreReadAndAFifoDoesNotBlock) {
   Tree tree;
   ASSERT_EQ(mkfifo(tree.path("pipe").c_str(), 0600), 0);
-  EXPECT_EQ(*tree.host().read("/pipe"), "");
+  for (const char* path : {"/pipe", "/"}) {
+    const auto read = tree.host().read(path);
+    ASSERT_FALSE(read.ok()) << path;
+    EXPECT_EQ(read.error().code(), Errc::Invalid) << path;
+    EXPECT_THAT(read.error().text(), HasSubstr("is not a regular file")) << path;
+  }
 }
 
 TEST(Host, DeviceTableStandsInForNodes) {

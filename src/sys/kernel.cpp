@@ -126,9 +126,18 @@ class RealKernel final : public Kernel {
   }
 
   Status write_value(const Host& host, const std::string& path, const std::string& value) override {
-    GANTRY_TRY(const UniqueFd fd, host.open(path, O_WRONLY | O_TRUNC));  // O_TRUNC: files of a tree
-    if (::write(fd.get(), value.data(), value.size()) < 0) {
-      return Error::sys(errno, fmt::format("write {}", host.outside(path)));
+    // O_TRUNC: files of a tree. O_NONBLOCK: a FIFO in it must not make us wait for a reader.
+    constexpr int kFlags = O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY;
+    GANTRY_TRY(const UniqueFd fd, host.open(path, kFlags));
+    struct stat st {};
+    if (::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode)) {
+      return Error(Errc::Invalid, fmt::format("{} is not a regular file", host.outside(path)));
+    }
+    const auto wrote = ::write(fd.get(), value.data(), value.size());
+    if (wrote < 0) return Error::sys(errno, fmt::format("write {}", host.outside(path)));
+    if (static_cast<std::size_t>(wrote) != value.size()) {
+      return Error(Errc::Internal, fmt::format("write {}: only {} of {} bytes were taken",
+                                               host.outside(path), wrote, value.size()));
     }
     return {};
   }

@@ -5,6 +5,7 @@
 
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +46,14 @@ TEST(Kernel, WritesAValueOverALongerOne) {
   const Host host = tree.host();
   ASSERT_TRUE(real_kernel()->write_value(host, "/sys/power/control", "on").ok());
   EXPECT_EQ(host.read_value("/sys/power/control"), "on");
+}
+
+TEST(Kernel, NeitherWaitsForAFifosReaderNorWritesToIt) {
+  test::Tree tree;
+  ASSERT_EQ(::mkfifo(tree.path("value").c_str(), 0600), 0);
+  EXPECT_FALSE(real_kernel()->write_value(tree.host(), "/value", "on").ok());
+  const UniqueFd reader(::open(tree.path("value").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_EQ(real_kernel()->write_value(tree.host(), "/value", "on").error().code(), Errc::Invalid);
 }
 
 TEST(Kernel, CreatesNoFileWhenTheValueHasNone) {
