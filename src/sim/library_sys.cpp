@@ -31,7 +31,8 @@ void Lock::unlock() {
 }
 
 ssize_t read_small_file(const char* path, char* buffer, size_t capacity) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a FIFO in its place must not make the program wait.
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return -1;
   size_t used = 0;
   while (used + 1 < capacity) {

@@ -22,7 +22,11 @@ Result<std::string> read_user_file(const std::string& path) {
   std::error_code failed;
   const auto full = std::filesystem::absolute(path, failed);
   if (failed) return Error::sys(failed.value(), fmt::format("machine file {}", path));
-  return here.read(full.string(), kYamlBytes).in("machine file");
+  auto text = here.read(full.string(), kYamlBytes).in("machine file");
+  if (text.ok() && trim(*text).empty()) {
+    return Error(Errc::Corrupt, fmt::format("machine file {} is empty", path));
+  }
+  return text;
 }
 
 class Resolver {

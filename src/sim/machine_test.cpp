@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/machine.hpp"
 
+#include "support/tree.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,6 +50,14 @@ TEST(Machine, AUserFileMayTakeABuiltInCardAndChangeIt) {
   EXPECT_EQ(machine->gpus[0].temperature, 80);
   EXPECT_EQ(machine->gpus[0].pci.device, 0x2335U);
   EXPECT_EQ(machine->driver.cuda, 13000U);
+}
+
+TEST(Machine, AFileWithoutContentIsRefusedByItsName) {
+  test::Tree tree;
+  tree.file("mine.yaml", "\n");
+  const auto machine = load_machine(tree.path("mine.yaml"));
+  ASSERT_FALSE(machine.ok());
+  EXPECT_THAT(machine.error().text(), HasSubstr("mine.yaml is empty"));
 }
 
 TEST(Machine, TextAloneCannotNameFilesOfTheHost) {

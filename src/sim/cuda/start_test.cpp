@@ -2,6 +2,7 @@
 #include "sim/cuda/cuda_under_test.hpp"
 #include "support/source_dir.hpp"
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -249,6 +250,13 @@ TEST(CudaDevice, OfAMigMachineCanBeAWholeGpuThatIsAskedFor) {
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuDeviceGetCount(&count), CUDA_SUCCESS);
   EXPECT_EQ(count, 2);
+}
+
+TEST(CudaStart, DoesNotWaitForAFifoInPlaceOfTheDeviceTable) {
+  const test::Machine machine("h200");
+  for (const char* path : {"/dev.table", "/dev/nvidiactl"}) ::unlink(machine.path(path).c_str());
+  ASSERT_EQ(::mkfifo(machine.path("/dev.table").c_str(), 0600), 0);
+  EXPECT_NE(InTree(machine).cuInit(0), CUDA_SUCCESS);
 }
 
 TEST(CudaFaults, AreReturnedByTheEntryPointTheyNameUntilTheyAreTakenBack) {
