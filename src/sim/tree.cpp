@@ -5,6 +5,7 @@
 #include "sim/image.hpp"
 #include "sim/state_file.hpp"
 #include "sim/tree_internal.hpp"
+#include "sim/tree_remove_internal.hpp"
 #include "sys/host.hpp"
 
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 namespace gantry::sim {
 namespace {
@@ -53,14 +55,15 @@ Result<Found> look_at(const std::string& root) {
 class Scaffold {
  public:
   explicit Scaffold(std::string path) : path_(std::move(path)) {}
-  ~Scaffold() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
+  ~Scaffold() { (void)take_away(); }  // the error that brought us here says more
   Scaffold(const Scaffold&) = delete;
   Scaffold& operator=(const Scaffold&) = delete;
   const std::string& path() const { return path_; }
   void stands() { path_.clear(); }
+  Status take_away() {
+    const auto path = std::exchange(path_, "");
+    return path.empty() ? Status{} : remove_tree(path);
+  }
 
  private:
   std::string path_;
@@ -153,6 +156,7 @@ Result<Created> create(const Machine& machine, const CreateOptions& options) {
     return Error(Errc::Exists,
                  fmt::format("{} has a simulated machine already; --force replaces it", root));
   }
+  if (found != Found::Nothing) GANTRY_CHECK(refuse_mounts(root));
   GANTRY_TRY(const Image image, make_image(machine));
   GANTRY_TRY(const SimulatedFiles files, read_simulated(options.libraries));
 
@@ -166,7 +170,12 @@ Result<Created> create(const Machine& machine, const CreateOptions& options) {
   write_everything(out, machine, *image, files);
   GANTRY_CHECK(out.status().in(fmt::format("building {}", machine.name)));
   GANTRY_CHECK(put_in_place(scaffold, root, found));
-  return Created{.root = root, .nodes = out.nodes(), .notes = out.notes()};
+  Created created{.root = root, .nodes = out.nodes(), .notes = out.notes()};
+  if (const auto gone = scaffold.take_away(); !gone.ok()) {
+    created.notes.push_back(
+        fmt::format("some of the old tree is left in {}: {}", temporary, gone.error().text()));
+  }
+  return created;
 }
 
 std::string to_text(const Marker& m) {

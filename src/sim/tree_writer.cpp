@@ -2,6 +2,7 @@
 #include "sim/tree_writer.hpp"
 
 #include "base/text.hpp"
+#include "sim/tree_remove_internal.hpp"
 #include "sys/host.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -28,27 +30,56 @@ std::string parent_of(std::string_view path) {
   return slash == 0 || slash == std::string_view::npos ? "/" : std::string(path.substr(0, slash));
 }
 
+Status fill(int fd, std::string_view content, unsigned mode, const std::string& name) {
+  while (!content.empty()) {
+    const auto wrote = ::write(fd, content.data(), content.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return Error::sys(errno, fmt::format("write {}", name));
+    content.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  if (::fchmod(fd, mode) != 0) return Error::sys(errno, fmt::format("chmod {}", name));
+  return {};
+}
+
+// What is there already is replaced in one step: others may be reading it.
+Status write_whole(const std::string& full, std::string_view content, unsigned mode) {
+  std::string name = full;
+  sys::UniqueFd fd(
+      ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd.valid() && errno == EEXIST) {
+    name = full.substr(0, full.rfind('/')) + "/.new-XXXXXX";
+    fd = sys::UniqueFd(::mkostemp(name.data(), O_CLOEXEC));
+  }
+  if (!fd.valid()) return Error::sys(errno, fmt::format("create {}", full));
+  auto status = fill(fd.get(), content, mode, full);
+  if (status.ok() && name != full && ::rename(name.c_str(), full.c_str()) != 0)
+    status = Error::sys(errno, fmt::format("replace {}", full));
+  if (!status.ok()) ::unlink(name.c_str());
+  return status;
+}
+
 }  // namespace
 
 void TreeWriter::fail(Error error) {
   if (status_.ok()) status_ = std::move(error);
 }
 
-std::string TreeWriter::resolve(std::string_view path) const {
+Result<std::string> TreeWriter::resolve(std::string_view path) const {
+  constexpr int kMostLinks = 40;  // as the kernel
+  std::string rest(path);
   std::string done;
-  int hops = 0;
-  std::vector<std::string> todo;
-  for (auto part : split(path, '/')) todo.emplace_back(part);
-  for (std::size_t i = 0; i < todo.size(); ++i) {
-    if (todo[i].empty() || todo[i] == ".") continue;
-    done += "/" + todo[i];
+  for (int hops = 0; !rest.empty();) {
+    const auto slash = rest.find('/', 1);
+    const bool last = slash == std::string::npos;
+    const auto part = rest.substr(0, slash);
+    rest = last ? "" : rest.substr(slash);
+    if (part == "/" || part == "/.") continue;
+    done += part;
     const auto link = links_.find(done);
-    const bool last = i + 1 == todo.size();
-    if (link != links_.end() && !last && ++hops < 40) {
-      std::string rest;
-      for (std::size_t j = i + 1; j < todo.size(); ++j) rest += "/" + todo[j];
-      return resolve(link->second + rest);
-    }
+    if (link == links_.end() || last) continue;
+    if (++hops > kMostLinks) return Error::sys(ELOOP, fmt::format("follow the link {}", done));
+    rest.insert(0, link->second);
+    done.clear();
   }
   return done;
 }
@@ -62,8 +93,9 @@ std::string TreeWriter::place(std::string_view path) {
     return "";
   }
   auto inside = resolve(path);
-  if (inside.empty() || !make_parents(inside)) return "";
-  return inside;
+  if (!inside.ok()) fail(inside.error());
+  if (!inside.ok() || inside->empty() || !make_parents(*inside)) return "";
+  return *inside;
 }
 
 bool TreeWriter::make_parents(const std::string& inside) {
@@ -90,22 +122,9 @@ void TreeWriter::directory(std::string_view path) {
 void TreeWriter::file(std::string_view path, std::string_view content, unsigned mode) {
   const auto inside = place(path);
   if (inside.empty()) return;
-  const auto full = root_ + inside;
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  sys::UniqueFd fd(::open(full.c_str(), kFlags, 0600));
-  if (!fd.valid() && errno == EEXIST) {
-    ::unlink(full.c_str());
-    links_.erase(inside);
-    fd = sys::UniqueFd(::open(full.c_str(), kFlags, 0600));
-  }
-  if (!fd.valid()) return fail(Error::sys(errno, fmt::format("create {}", full)));
-  while (!content.empty()) {
-    const auto wrote = ::write(fd.get(), content.data(), content.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return fail(Error::sys(errno, fmt::format("write {}", full)));
-    content.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  if (::fchmod(fd.get(), mode) != 0) fail(Error::sys(errno, fmt::format("chmod {}", full)));
+  auto written = write_whole(root_ + inside, content, mode);
+  if (!written.ok()) return fail(std::move(written).error());
+  links_.erase(inside);
 }
 
 void TreeWriter::link(std::string_view path, std::string_view target) {
@@ -122,8 +141,11 @@ void TreeWriter::link(std::string_view path, std::string_view target) {
 }
 
 void TreeWriter::relative_link(std::string_view path, std::string_view to) {
-  const auto from = fs::path(parent_of(resolve(path)));
-  link(path, fs::path(resolve(to)).lexically_relative(from).string());
+  const auto here = resolve(path);
+  const auto there = resolve(to);
+  if (!here.ok()) return fail(here.error());
+  if (!there.ok()) return fail(there.error());
+  link(path, fs::path(*there).lexically_relative(parent_of(*here)).string());
 }
 
 void TreeWriter::device(std::string_view path, DeviceNumbers numbers, unsigned mode, unsigned uid,
@@ -174,9 +196,7 @@ void TreeWriter::socket(std::string_view path) {
 void TreeWriter::remove(std::string_view path) {
   const auto inside = place(path);
   if (inside.empty()) return;
-  std::error_code failed;
-  fs::remove_all(root_ + inside, failed);  // removes links, does not follow them
-  if (failed) fail(Error::sys(failed.value(), fmt::format("remove {}", inside)));
+  if (auto gone = remove_tree(root_ + inside); !gone.ok()) fail(std::move(gone).error());
   std::erase_if(made_, [&](const auto& entry) {
     return entry.first == inside || entry.first.starts_with(inside + "/");
   });
@@ -188,7 +208,8 @@ void TreeWriter::remove(std::string_view path) {
 
 bool TreeWriter::has(std::string_view path) const {
   struct stat st {};
-  return ::lstat((root_ + resolve(path)).c_str(), &st) == 0;
+  const auto inside = resolve(path);
+  return inside.ok() && ::lstat((root_ + *inside).c_str(), &st) == 0;
 }
 
 Status TreeWriter::adopt() {

@@ -48,7 +48,7 @@ class TreeWriter {
  private:
   // Where a path ends up after the links made so far; "" after a failure.
   std::string place(std::string_view path);
-  std::string resolve(std::string_view path) const;
+  Result<std::string> resolve(std::string_view path) const;
   bool make_parents(const std::string& inside);
 
   std::string root_;
