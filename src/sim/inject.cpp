@@ -146,8 +146,8 @@ Status inject_xid(const std::string& root, std::uint32_t gpu, std::uint32_t xid)
   apply_xid(state.gpu[gpu], xid);
   add_event(state, gpu, EventType::Xid, xid);
   if (xid == 48) add_event(state, gpu, EventType::DoubleBit, 0);
-  if (xid == 79) GANTRY_CHECK(set_config_space(file, gpu, ConfigSpace::AllOnes));
   GANTRY_CHECK(log_xid(file, gpu, xid));
+  if (xid == 79) GANTRY_CHECK(set_config_space(file, gpu, ConfigSpace::AllOnes));
   file.commit();
   return {};
 }
@@ -253,6 +253,9 @@ Status clear(const std::string& root, Cured what, std::optional<std::uint32_t> g
   if (everything || what == Cured::Driver) {
     if (file.baseline().driver_unloaded == 0) GANTRY_CHECK(bring_driver_back(file.host()));
     state.driver_unloaded = file.baseline().driver_unloaded;
+    // A layout that changed while the driver was away.
+    for (std::uint32_t i = 0; i < file.machine().gpu_count; ++i)
+      GANTRY_CHECK(set_mig_capabilities(file, i));
   }
   if (everything || what == Cured::Faults) state.fault_count = 0;
   for (std::uint32_t i = 0; i < file.machine().gpu_count; ++i) {

@@ -5,6 +5,7 @@
 #include "sim/mig.hpp"
 #include "sim/state_file.hpp"
 #include "support/machine.hpp"
+#include "sys/replace_file.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -90,6 +91,45 @@ TEST(InjectXid, SeventyNineTakesTheCardOffTheBusAndClearBringsItBack) {
   after.erase("/var/log/dmesg");
   after.erase("/var/log");
   EXPECT_EQ(after, before);
+}
+
+TEST(InjectLost, AConfigSpaceOfTerabytesIsRefusedAndStays) {
+  const test::Machine machine("h200");
+  const auto gpu = machine.host().resolve("/sys/bus/pci/devices/0000:00:06.0");
+  ASSERT_TRUE(gpu.ok()) << gpu.error().text();
+  const auto path = machine.path(*gpu + "/config");
+  ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);
+  const auto status = inject_lost(machine.root(), 0);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Errc::Corrupt);
+  EXPECT_EQ(machine.host().info(*gpu + "/config")->size, std::uint64_t{1} << 40U);
+  EXPECT_EQ(nvml_sees(machine)->state.gpu[0].lost, 0U);
+}
+
+TEST(InjectLost, AnInjectorKilledBeforeItsStandInIsClearedAndRepeated) {
+  const test::Machine machine("h200");
+  const auto before = snapshot(machine);
+  const auto config = *machine.host().resolve("/sys/bus/pci/devices/0000:00:06.0") + "/config";
+  const auto kept = machine.path("/.gantry-sim.d/aside" + config);
+  std::filesystem::create_directories(std::filesystem::path(kept).parent_path());
+  std::filesystem::create_hard_link(machine.path(config), kept);
+  ASSERT_TRUE(clear(machine.root(), Cured::Lost, 0).ok());
+  EXPECT_FALSE(std::filesystem::exists(kept));
+  EXPECT_EQ(snapshot(machine), before);
+  std::filesystem::create_hard_link(machine.path(config), kept);
+  ASSERT_TRUE(inject_lost(machine.root(), 0).ok());
+  EXPECT_EQ(machine.host().read(config)->substr(0, 2), "\xff\xff");
+}
+
+TEST(InjectXid, DoesNotThrowAwayALogItCannotRead) {
+  const test::Machine machine("h200");
+  std::filesystem::create_directories(machine.path("/var/log"));
+  std::filesystem::remove(machine.path("/var/log/dmesg"));
+  const std::string line(sys::Host::kReadLimit + 1, 'x');
+  ASSERT_TRUE(sys::replace_file(machine.path("/var/log/dmesg"), line).ok());
+  EXPECT_FALSE(inject_xid(machine.root(), 0, 79).ok());
+  EXPECT_EQ(machine.host().info("/var/log/dmesg")->size, line.size());
+  EXPECT_EQ(nvml_sees(machine)->state.event_sequence, 0U);
 }
 
 TEST(Inject, AGpuThatIsNotThereIsAnError) {
@@ -190,6 +230,16 @@ TEST(InjectUnload, TakesTheKernelModuleAwayAndLoadBringsItBack) {
   ASSERT_TRUE(inject_load(machine.root()).ok());
   EXPECT_EQ(nvml_sees(machine)->state.driver_unloaded, 0U);
   EXPECT_EQ(snapshot(machine), before);
+}
+
+TEST(InjectLoad, BringsTheMigLayoutThatWasMadeMeanwhile) {
+  const test::Machine machine("h200");
+  ASSERT_TRUE(inject_unload(machine.root()).ok());
+  ASSERT_TRUE(inject_mig(machine.root(), 0, {{instance("3g.71gb")}}).ok());
+  EXPECT_FALSE(machine.host().exists("/proc/driver/nvidia"));
+  ASSERT_TRUE(inject_load(machine.root()).ok());
+  EXPECT_TRUE(machine.host().exists("/proc/driver/nvidia/capabilities/gpu0/mig/gi2/access"));
+  EXPECT_TRUE(machine.host().device("/dev/nvidia-caps/nvidia-cap21").ok());
 }
 
 TEST(InjectFault, IsReplacedByNameAndLimited) {

@@ -45,12 +45,33 @@ bool is_there(const sys::Host& host, const std::string& path) {
   return host.info_of_link(path).ok();
 }
 
-Status put_aside(const sys::Host& host, const std::string& path) {
-  if (!is_there(host, path) || is_there(host, kept(path))) return {};
+Status make_keep(const sys::Host& host, const std::string& path) {
   TreeWriter out(host.root(), Nodes::Table);
   out.directory(parent_of(kept(path)));
-  GANTRY_CHECK(out.status());
+  return out.status();
+}
+
+Status put_aside(const sys::Host& host, const std::string& path) {
+  if (!is_there(host, path) || is_there(host, kept(path))) return {};
+  GANTRY_CHECK(make_keep(host, path));
   return move(host, path, kept(path));
+}
+
+// Another content for a while. The file gets a second name for the way back, and is then replaced:
+// at no time is it away.
+Status stand_in(const sys::Host& host, const std::string& path, std::string_view content,
+                unsigned mode) {
+  if (!is_there(host, kept(path))) {
+    GANTRY_CHECK(make_keep(host, path));
+    GANTRY_TRY(const sys::UniqueFd from, host.open(parent_of(path), O_PATH | O_DIRECTORY));
+    GANTRY_TRY(const sys::UniqueFd to, host.open(parent_of(kept(path)), O_PATH | O_DIRECTORY));
+    const auto name = name_of(path);
+    if (::linkat(from.get(), name.c_str(), to.get(), name.c_str(), 0) != 0)
+      return Error::sys(errno, fmt::format("keep {}", path));
+  }
+  TreeWriter out(host.root(), Nodes::Table);
+  out.file(path, content, mode);
+  return out.status();
 }
 
 Status take_back(const sys::Host& host, const std::string& path) {
@@ -58,22 +79,25 @@ Status take_back(const sys::Host& host, const std::string& path) {
   // A file may have a stand-in by now; a directory has none, it was only away.
   const auto what = host.info_of_link(kept(path));
   if (is_there(host, path) && what->kind == sys::FileKind::Directory) return {};
-  return move(host, kept(path), path);
+  GANTRY_CHECK(move(host, kept(path), path));
+  // rename(2) of two names of one file does nothing: an injector was killed before its stand-in.
+  GANTRY_TRY(const sys::UniqueFd keep, host.open(parent_of(kept(path)), O_PATH | O_DIRECTORY));
+  if (::unlinkat(keep.get(), name_of(path).c_str(), 0) != 0 && errno != ENOENT)
+    return Error::sys(errno, fmt::format("remove {}", kept(path)));
+  return {};
 }
 
-// /proc/modules and /proc/devices without the driver's lines; the whole file is put aside.
+// /proc/modules and /proc/devices without the driver's lines; the whole file is kept.
 Status hide_lines(const sys::Host& host, const std::string& path) {
-  if (is_there(host, kept(path))) return {};
   GANTRY_TRY(const std::string whole, host.read(path));
-  GANTRY_CHECK(put_aside(host, path));
   std::string rest;
   for (const auto line : lines(whole)) {
     if (!contains(line, "nvidia")) rest += std::string(line) + "\n";
   }
-  TreeWriter out(host.root(), Nodes::Table);
-  out.file(path, rest);
-  return out.status();
+  return stand_in(host, path, rest, 0444);
 }
+
+constexpr std::size_t kMostConfigSpace = 4096;  // PCI Express; 256 before
 
 constexpr std::string_view kKernelLog = "/var/log/dmesg";
 
@@ -124,16 +148,22 @@ Status set_config_space(const StateFile& file, std::uint32_t gpu, ConfigSpace ho
   if (!device.ok()) return {};  // a machine without this function in sysfs
   const auto path = *device + "/config";
   if (how == ConfigSpace::Readable) return take_back(host, path);
-  const auto size = host.info(path);
-  if (!size.ok() || is_there(host, kept(path))) return {};
-  GANTRY_CHECK(put_aside(host, path));
-  TreeWriter out(host.root(), Nodes::Table);
-  out.file(path, std::string(size->size, '\xff'), 0644);
-  return out.status();
+  const auto config = host.info(path);
+  if (!config.ok()) return {};
+  // From the tree, so not believed: a sparse file says it has terabytes.
+  if (config->kind != sys::FileKind::Regular || config->size > kMostConfigSpace) {
+    return Error(Errc::Corrupt,
+                 fmt::format("{} is no PCI configuration space of at most {} bytes; make the tree "
+                             "again with `gantry sim create --force`",
+                             path, kMostConfigSpace));
+  }
+  return stand_in(host, path, std::string(config->size, '\xff'), 0644);
 }
 
 Status log_xid(const StateFile& file, std::uint32_t gpu, std::uint32_t xid) {
-  const auto before = file.host().read(kKernelLog).value_or("");
+  auto log = file.host().read(kKernelLog);
+  if (!log.ok() && log.error().code() != Errc::NotFound) return std::move(log).error();
+  const auto before = std::move(log).value_or("");
   const auto line = fmt::format(
       "[ {:>4}.000000] NVRM: Xid ({}): {}, pid='<unknown>', name=<unknown>, simulated\n",
       900 + lines(before).size(), log_name(file.machine().gpu[gpu]), xid);
