@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/child.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -128,7 +129,8 @@ TEST(RunCommand, DoesNotWaitForADaemonThatHoldsItsOutput) {
 
 TEST(RunCommand, EndsTheProgramWithItsChildrenAtTheDeadline) {
   std::array<int, 2> ends{};
-  ASSERT_EQ(::pipe(ends.data()), 0);  // inherited: it closes when the last of them is gone
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  ::fcntl(ends[1], F_SETFD, 0);  // inherited: it closes when the last of them is gone
   const auto script = fmt::format("sleep 8 >&{} & wait", ends[1]);
   auto result = run_command({"sh", "-c", script}, 100ms);
   ::close(ends[1]);

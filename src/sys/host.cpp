@@ -68,6 +68,13 @@ Result<std::string> link_of(int fd, std::string_view path) {
   return std::string(buffer.data(), static_cast<std::size_t>(length));
 }
 
+// Exactly the file of an O_PATH descriptor, whatever its name points at by now.
+UniqueFd reopen(int fd, int flags) {
+  if ((flags & O_PATH) != 0) return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  const auto self = fmt::format("/proc/self/fd/{}", fd);
+  return UniqueFd(::open(self.c_str(), (flags & ~O_NOFOLLOW) | O_CLOEXEC));
+}
+
 std::optional<FileInfo> parse_table_fields(const std::vector<std::string_view>& f) {
   if (f.size() != 7 || (f[1] != "c" && f[1] != "b")) return std::nullopt;
   const auto major_number = parse_u64(f[2]);
@@ -153,14 +160,7 @@ Result<UniqueFd> Host::open_walking(std::string_view path, int flags) const {
     const auto parts = split(target, '/');
     for (auto it = parts.rbegin(); it != parts.rend(); ++it) todo.emplace_front(*it);
   }
-  if ((flags & O_PATH) != 0) {
-    const int copy = ::fcntl(here(), F_DUPFD_CLOEXEC, 0);
-    if (copy < 0) return fail(errno);
-    return UniqueFd(copy);
-  }
-  // Re-opens exactly the file that was walked to, whatever its name points at by now.
-  const auto self = fmt::format("/proc/self/fd/{}", here());
-  UniqueFd fd(::open(self.c_str(), (flags & ~O_NOFOLLOW) | O_CLOEXEC));
+  UniqueFd fd = reopen(here(), flags);
   if (!fd.valid()) return fail(errno);
   return fd;
 }
