@@ -93,8 +93,7 @@ std::optional<Failure> not_initialized(const model::Inventory& machine) {
   const auto& driver = machine.driver;
   const std::string doctor = "Run `gantry doctor` for the cause and the remedy.";
   if (driver.version.empty()) {
-    return Failure{"initialization error: nvml error: driver not loaded",
-                   "Run `modprobe nvidia`, or: " + doctor};
+    return Failure{"initialization error: nvml error: driver not loaded", doctor};
   }
   if (driver.nvml_error.empty()) return std::nullopt;
   const auto error = to_lower(driver.nvml_error);

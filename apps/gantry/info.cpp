@@ -58,10 +58,11 @@ std::string unheld_table(const model::Inventory& machine) {
   Table table({"NOT HELD BY NVIDIA", "ID", "CLASS", "DRIVER", "IOMMU GROUP"});
   for (const auto& function : machine.functions) {
     if (!function.is_gpu() || function.driver == "nvidia") continue;
-    table.add(
-        {function.address.sysfs(), fmt::format("{:04x}:{:04x}", function.vendor, function.device),
-         fmt::format("{:06x}", function.class_code),
-         function.driver.empty() ? "none" : function.driver, numa_word(function.iommu_group)});
+    table.add({function.address.sysfs(),
+               fmt::format("{:04x}:{:04x}", function.vendor, function.device),
+               fmt::format("{:06x}", function.class_code),
+               function.driver.empty() ? "none" : function.driver,
+               function.iommu_group ? fmt::to_string(*function.iommu_group) : "none"});
   }
   return table.empty() ? "" : "\n" + table.text();
 }

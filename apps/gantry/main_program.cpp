@@ -47,7 +47,12 @@ int report(const CLI::App& app, const CLI::ParseError& stop, Context& context) {
     fmt::print(context.out, "{}\n", stop.what());
     return kOk;
   }
-  fmt::print(context.err, "gantry: {}\n", stop.what());
+  // CLI11 misses the command before it minds the word that is none.
+  const bool unknown =
+      dynamic_cast<const CLI::RequiredError*>(&stop) != nullptr && !app.remaining().empty();
+  fmt::print(
+      context.err, "gantry: {}\n",
+      unknown ? fmt::format("there is no command `{}`", app.remaining().front()) : stop.what());
   fmt::print(context.err,
              "Run `gantry --help` for the commands, `gantry COMMAND --help` for one.\n");
   return kUsage;

@@ -36,6 +36,7 @@ TEST(Gantry, AFullDiskIsAnErrorNotACrash) {
 TEST(Gantry, AnUnknownCommandIsAUsageError) {
   const auto run = run_cli({"gantry", "no-such-command"});
   EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err, HasSubstr("no-such-command"));
   EXPECT_THAT(run.err, HasSubstr("gantry --help"));
 }
 

@@ -89,8 +89,13 @@ void add_gpu_faults(InjectCommands& commands, const Options& options) {
   auto* ecc = commands.add_for_gpu(
       "ecc", "Memory errors, added to the counters", options,
       [](const auto& root, const auto& o) { return sim::inject_ecc(root, o.gpu, o.ecc); });
-  ecc->add_option("--corrected", options->ecc.corrected, "Corrected errors")->type_name("N");
-  ecc->add_option("--uncorrected", options->ecc.uncorrected, "Uncorrected errors")->type_name("N");
+  ecc->add_option("--corrected", options->ecc.corrected, "Corrected errors")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000'000));
+  ecc->add_option("--uncorrected", options->ecc.uncorrected, "Uncorrected errors")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000'000));
+  ecc->require_option(1, 0);
   commands
       .add_for_gpu("temperature", "The GPU's temperature", options,
                    [](const auto& root, const auto& o) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kLegend =
     "\nX self · NV# that many NVLinks · PSB same board · PIX one PCIe switch · PXB several · "
-    "PHB host bridge\nNODE same NUMA node · SYS across NUMA nodes · - unknown\n";
+    "PHB host bridge\nNODE same NUMA node · SYS across NUMA nodes · - not known\n";
 
 std::string matrix(const model::Inventory& machine) {
   std::vector<std::string> header = {""};

@@ -9,7 +9,7 @@
 namespace gantry::cli {
 
 std::string numa_word(const std::optional<int>& node) {
-  return node ? fmt::to_string(*node) : std::string("-");
+  return node ? fmt::to_string(*node) : std::string("unknown");
 }
 
 std::string mig_word(const model::Mig& mig) {

@@ -8,7 +8,7 @@
 
 namespace gantry::cli {
 
-std::string numa_word(const std::optional<int>& node);  // "0", "-" when unknown
+std::string numa_word(const std::optional<int>& node);  // "0", "unknown" for sysfs's -1
 std::string mig_word(const model::Mig& mig);            // "-", "off", "on", "on, 7 instances"
 std::string health_word(const model::Health& health);   // "ok", "degraded: reason", ...
 std::string memory_word(const std::optional<std::uint64_t>& bytes);  // "143771 MiB"

@@ -130,7 +130,7 @@ Result<Cuda> open_cuda(const std::string& library) {
             "the CUDA driver library cannot be loaded: {}\n"
             "  cause: no NVIDIA driver is installed here, or its libraries are not mounted into "
             "this container\n"
-            "  remedy: gantry doctor; gantry list --libraries; or name it: --library FILE",
+            "  remedy: gantry doctor; gantry list; or name it: --library FILE",
             why));
   }
   std::string missing;

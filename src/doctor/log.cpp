@@ -12,7 +12,7 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr std::string_view kUnreadable = "the kernel's log cannot be read (root can)";
+constexpr std::string_view kUnreadable = "the kernel's log cannot be read here";
 
 std::string shortened(const std::string& line) {
   return line.size() > 200 ? line.substr(0, 200) + "..." : line;

@@ -123,6 +123,8 @@ DriverModule read_driver_module(const sys::Host& host) {
   auto parsed = parse_version_file(*version);
   module.loaded = true;
   module.version = std::move(parsed.version);
+  if (module.version.empty())
+    module.version = host.read_value("/sys/module/nvidia/version").value_or("");
   module.flavour = parsed.flavour;
   return module;
 }

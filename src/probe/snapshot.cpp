@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/snapshot.hpp"
 
+#include "base/text.hpp"
 #include "driver/files.hpp"
 #include "driver/nodes.hpp"
 #include "driver/root.hpp"
@@ -10,15 +11,25 @@
 #include "probe/nvml_child.hpp"
 #include "probe/pci.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 namespace gantry::probe {
 namespace {
 
 constexpr std::string_view kNvmlName = "libnvidia-ml.so.1";
+
+bool is_64bit_library(const sys::Host& host, std::string_view path) {
+  const auto fd = host.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  std::array<char, 5> start{};  // 0x7f E L F, then the class: 2 is 64-bit
+  return fd.ok() && ::pread(fd->get(), start.data(), start.size(), 0) == 5 && start[4] == 2;
+}
 
 // The file to load, as this process sees it. Resolved first: a link that is absolute inside the
 // root would lead out of it.
@@ -27,7 +38,7 @@ std::optional<std::string> nvml_library(const sys::Host& host, const driver::Dri
   for (const auto name : {kNvmlName, std::string_view(versioned)}) {
     for (const auto& directory : root.directories) {
       const auto path = host.resolve(fmt::format("{}/{}", directory.path, name));
-      if (path.ok()) return host.outside(*path);
+      if (path.ok() && is_64bit_library(host, *path)) return host.outside(*path);
     }
   }
   return std::nullopt;
@@ -99,6 +110,20 @@ void add_capability_nodes(const sys::Host& host, model::Inventory& inventory) {
   }
 }
 
+// NVML says "driver not loaded" also where only its door is missing.
+void explain_unreachable_driver(model::Inventory& inventory, const driver::DeviceNodes& nodes) {
+  auto& error = inventory.driver.nvml_error;
+  if (inventory.driver.version.empty() || !contains(error, "DRIVER_NOT_LOADED")) return;
+  const bool has_control =
+      std::any_of(nodes.nodes.begin(), nodes.nodes.end(),
+                  [](const auto& node) { return node.path == "/dev/nvidiactl"; });
+  error = has_control ? "NVML_ERROR_DRIVER_NOT_LOADED: NVML cannot reach the driver, although its "
+                        "module is loaded"
+                      : "NVML_ERROR_DRIVER_NOT_LOADED: NVML cannot reach the driver: its module is "
+                        "loaded, but /dev/nvidiactl is "
+                        "missing; `gantry doctor --fix` makes the nodes";
+}
+
 // libcuda and NVML loaded against another kernel module do not work: the commonest broken machine.
 void compare_versions(model::Inventory& inventory) {
   const auto& driver = inventory.driver;
@@ -146,6 +171,7 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
   driver::describe(root, inventory.driver);
   if (inventory.driver.library_version.empty())
     inventory.driver.library_version = std::move(nvml_version);
+  explain_unreachable_driver(inventory, nodes);
   compare_versions(inventory);
   add_capability_nodes(host, inventory);
   inventory.files = std::move(files.files);

@@ -2,6 +2,7 @@
 #include "sim/cuda/driver.hpp"
 
 #include "sim/cuda/entries.hpp"
+#include "sim/library_internal.hpp"
 
 #include <pthread.h>
 #include <string.h>
@@ -27,6 +28,11 @@ CUresult why_no_driver(const struct gantry_sim_image& image) {
     return CUDA_ERROR_NO_DEVICE;
   if (image.machine.kernel_version[0] == '\0') return CUDA_ERROR_NO_DEVICE;
   if (gantry_sim_control_visible() == 0) return CUDA_ERROR_NO_DEVICE;
+  // Unified memory has a module and a node of its own; without them nvidia-smi works and CUDA does
+  // not.
+  if (image.machine.uvm_major == 0 ||
+      device_error("/dev/nvidia-uvm", image.machine.uvm_major, 0) != 0)
+    return CUDA_ERROR_UNKNOWN;
   if (strcmp(image.machine.kernel_version, image.machine.driver_version) != 0)
     return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   return CUDA_SUCCESS;

@@ -116,9 +116,11 @@ TEST(CudaStart, WithoutAMachineAtItsEndThereIsNoDevice) {
 
 TEST(CudaStart, NeedsTheControlNodeAndShowsGpusWhoseNodesAreThere) {
   Loaded cuda("h200x8");
-  cuda.tree.file("dev.table",
-                 "/dev/nvidiactl c 195 255 0666 0 0\n/dev/nvidia3 c 195 3 0666 0 0\n"
-                 "/dev/nvidia5 c 195 5 0666 0 0\n");
+  const auto uvm = cuda.nodes({}).substr(cuda.nodes({}).find("/dev/nvidia-uvm"));
+  const std::string control =
+      "/dev/nvidiactl c 195 255 0666 0 0\n/dev/nvidia3 c 195 3 0666 0 0\n"
+      "/dev/nvidia5 c 195 5 0666 0 0\n";
+  cuda.tree.file("dev.table", control + uvm.substr(0, uvm.find('\n') + 1));
   int count = 0;
   EXPECT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuDeviceGetCount(&count), CUDA_SUCCESS);
@@ -126,6 +128,9 @@ TEST(CudaStart, NeedsTheControlNodeAndShowsGpusWhoseNodesAreThere) {
   Loaded blind("h200x8");
   blind.tree.file("dev.table", "/dev/nvidia3 c 195 3 0666 0 0\n");
   EXPECT_EQ(blind.cuInit(0), CUDA_ERROR_NO_DEVICE);
+  Loaded without_uvm("h200x8");
+  without_uvm.tree.file("dev.table", control);
+  EXPECT_EQ(without_uvm.cuInit(0), CUDA_ERROR_UNKNOWN);
 }
 
 TEST(CudaStart, HonoursVisibleDevices) {

@@ -27,7 +27,9 @@ std::string read_all(const std::string& path) {
 }
 
 std::string device_table(const gantry_sim_machine& machine) {
-  std::string text = fmt::format("/dev/nvidiactl c {} 255 0666 0 0\n", machine.nvidia_major);
+  std::string text =
+      fmt::format("/dev/nvidiactl c {} 255 0666 0 0\n/dev/nvidia-uvm c {} 0 0666 0 0\n",
+                  machine.nvidia_major, machine.uvm_major);
   for (std::uint32_t i = 0; i < machine.gpu_count; ++i) {
     const auto minor = machine.gpu[i].minor;
     text += fmt::format("/dev/nvidia{0} c {1} {0} 0666 0 0\n", minor, machine.nvidia_major);
