@@ -192,7 +192,7 @@ std::string state_json(const sim::StateFile& file, const gantry_sim_state& state
 }
 
 Result<int> show_state(Context& context) {
-  GANTRY_TRY(auto file, sim::StateFile::open(context.root));
+  GANTRY_TRY(auto file, sim::StateFile::look(context.root));
   const auto& state = file.state();
   if (context.json) {
     fmt::print(context.out, "{}", state_json(file, state));

@@ -193,14 +193,7 @@ void gantry_sim_read_gpu_state(uint32_t gpu, struct gantry_sim_gpu_state* out) {
     return;
   }
   gantry::sim::read_state(image->state, &image->state.gpu[gpu], out, sizeof *out);
-  // The writer is trusted no more than the file: counts stay inside their arrays, names end.
-  if (out->mig_count > GANTRY_SIM_MAX_MIG_INSTANCES) out->mig_count = GANTRY_SIM_MAX_MIG_INSTANCES;
-  for (auto& instance : out->mig) {
-    if (instance.ci_count > GANTRY_SIM_MAX_MIG_INSTANCES) {
-      instance.ci_count = GANTRY_SIM_MAX_MIG_INSTANCES;
-    }
-    for (auto& compute : instance.ci) compute.uuid[sizeof compute.uuid - 1] = '\0';
-  }
+  gantry::sim::bound_gpu_state(*out);  // the writer is trusted no more than the file
 }
 
 int gantry_sim_fault(const char* function) {

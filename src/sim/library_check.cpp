@@ -53,4 +53,21 @@ bool machine_is_sound(const gantry_sim_machine& machine) {
   return true;
 }
 
+void bound_gpu_state(gantry_sim_gpu_state& gpu) {
+  if (gpu.mig_count > GANTRY_SIM_MAX_MIG_INSTANCES) gpu.mig_count = GANTRY_SIM_MAX_MIG_INSTANCES;
+  for (auto& instance : gpu.mig) {
+    if (instance.profile >= GANTRY_SIM_MAX_MIG_PROFILES) instance.profile = 0;
+    if (instance.ci_count > GANTRY_SIM_MAX_MIG_INSTANCES) {
+      instance.ci_count = GANTRY_SIM_MAX_MIG_INSTANCES;
+    }
+    for (auto& compute : instance.ci) compute.uuid[sizeof compute.uuid - 1] = '\0';
+  }
+}
+
+void bound_state(gantry_sim_state& state) {
+  if (state.fault_count > GANTRY_SIM_MAX_FAULTS) state.fault_count = GANTRY_SIM_MAX_FAULTS;
+  for (auto& fault : state.fault) fault.function[sizeof fault.function - 1] = '\0';
+  for (auto& gpu : state.gpu) bound_gpu_state(gpu);
+}
+
 }  // namespace gantry::sim

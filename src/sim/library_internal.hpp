@@ -36,6 +36,11 @@ class Guard {
 // rest of the library index and print without asking again.
 bool machine_is_sound(const gantry_sim_machine& machine);
 
+// The changing part is written while we run, so it is made sound instead: counts and profiles stay
+// inside their arrays, names end.
+void bound_gpu_state(gantry_sim_gpu_state& gpu);
+void bound_state(gantry_sim_state& state);
+
 // Copies `size` bytes out of the changing part while nobody writes it; after about 10 ms of a
 // writer that never finishes, what is there is taken.
 void read_state(const gantry_sim_state& state, const void* from, void* to, size_t size);

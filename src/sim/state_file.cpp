@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/state_file.hpp"
 
+#include "sim/library_internal.hpp"
+
 #include <linux/futex.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,6 +17,7 @@
 #include <climits>
 #include <cstddef>
 #include <cstring>
+#include <thread>
 
 namespace gantry::sim {
 namespace {
@@ -48,32 +52,76 @@ Result<std::uint64_t> image_offset(int fd, std::uint64_t size, const std::string
   return footer.image_offset;
 }
 
+Result<Marker> marker_with_driver(const std::string& root) {
+  GANTRY_TRY(Marker marker, read_marker(root));
+  if (!marker.nvml_library.empty()) return marker;
+  return Error(Errc::Unsupported,
+               fmt::format("{} has no NVIDIA driver installed: there is nothing to inject into",
+                           marker.machine));
+}
+
 }  // namespace
 
-Result<StateFile> StateFile::open(const std::string& root) {
-  GANTRY_TRY(const Marker marker, read_marker(root));
-  if (marker.nvml_library.empty()) {
-    return Error(Errc::Unsupported,
-                 fmt::format("{} has no NVIDIA driver installed: there is nothing to inject into",
-                             marker.machine));
-  }
+Result<StateFile> StateFile::open(const std::string& root, std::chrono::milliseconds patience) {
+  GANTRY_TRY(const Marker marker, marker_with_driver(root));
   GANTRY_TRY(sys::Host host, sys::Host::at(root));
-  // The lock that NVML takes, too, when a program changes the machine through it.
-  GANTRY_TRY(sys::UniqueFd lock, host.open(marker.nvml_library, O_RDONLY));
-  while (::flock(lock.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return Error::sys(errno, fmt::format("lock {}", root));
-  }
-  StateFile file(std::move(host), std::move(lock));
-  GANTRY_CHECK(file.map(marker.nvml_library));
-  GANTRY_CHECK(file.map(marker.cuda_library));
-  // An odd sequence is what a killed injector left. The other file is whole then: they are written
-  // one after the other.
-  const auto* whole = file.files_[0].image;
-  if (sequence_of(whole->state) % 2 != 0) whole = file.files_[1].image;
-  file.working_ = std::make_unique<gantry_sim_image>(*whole);
-  if (file.working_->machine.gpu_count > GANTRY_SIM_MAX_GPUS) return damaged(root);
-  GANTRY_CHECK(file.read_baseline());
+  StateFile file(std::move(host));
+  GANTRY_CHECK(file.lock(marker.nvml_library, patience));
+  GANTRY_CHECK(file.load(marker, O_RDWR));
   return file;
+}
+
+Result<StateFile> StateFile::look(const std::string& root) {
+  GANTRY_TRY(const Marker marker, marker_with_driver(root));
+  GANTRY_TRY(sys::Host host, sys::Host::at(root));
+  StateFile file(std::move(host));
+  GANTRY_CHECK(file.load(marker, O_RDONLY));
+  return file;
+}
+
+// The lock that NVML takes, too, when a program changes the machine through it. Whoever may read
+// the library can hold it, so nobody waits for ever.
+Status StateFile::lock(const std::string& path, std::chrono::milliseconds patience) {
+  GANTRY_TRY(lock_, host_.open(path, O_RDONLY | O_NONBLOCK));
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EINTR && errno != EWOULDBLOCK)
+      return Error::sys(errno, fmt::format("lock {}", host_.outside(path)));
+    if (std::chrono::steady_clock::now() >= until) {
+      return Error(Errc::Busy, fmt::format("another process holds the lock of {}; `fuser -v {}` "
+                                           "names it",
+                                           host_.root(), host_.outside(path)));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return {};
+}
+
+Status StateFile::load(const Marker& marker, int flags) {
+  GANTRY_CHECK(map(marker.nvml_library, flags));
+  GANTRY_CHECK(map(marker.cuda_library, flags));
+  GANTRY_CHECK(copy_whole());
+  if (!machine_is_sound(working_->machine)) return damaged(host_.root());
+  GANTRY_CHECK(read_baseline());
+  bound_state(working_->state);
+  bound_state(*baseline_);
+  return {};
+}
+
+// An odd sequence is what a killed injector left, or one at work where we hold no lock. The other
+// file is whole then: they are written one after the other.
+Status StateFile::copy_whole() {
+  working_ = std::make_unique<gantry_sim_image>();
+  for (int tries = 0; tries < 100; ++tries) {
+    for (const auto& file : files_) {
+      const auto before = sequence_of(file.image->state);
+      std::memcpy(working_.get(), file.image, sizeof *working_);
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (before % 2 == 0 && sequence_of(file.image->state) == before) return {};
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return {};  // killed twice: what is there is taken, and bounded
 }
 
 StateFile::StateFile(StateFile&& other) noexcept
@@ -89,14 +137,18 @@ StateFile::~StateFile() {
   for (const auto& file : files_) ::munmap(file.address, file.size);
 }
 
-Status StateFile::map(const std::string& path) {
-  GANTRY_TRY(const sys::UniqueFd fd, host_.open(path, O_RDWR));
-  GANTRY_TRY(const sys::FileInfo info, host_.info(path));
-  GANTRY_TRY(const std::uint64_t offset, image_offset(fd.get(), info.size, path));
+Status StateFile::map(const std::string& path, int flags) {
+  GANTRY_TRY(const sys::UniqueFd fd, host_.open(path, flags | O_NONBLOCK));
+  struct stat st {};
+  if (::fstat(fd.get(), &st) != 0) return Error::sys(errno, fmt::format("stat {}", path));
+  if (!S_ISREG(st.st_mode)) return damaged(path);
+  GANTRY_TRY(const std::uint64_t offset,
+             image_offset(fd.get(), static_cast<std::uint64_t>(st.st_size), path));
   Mapping mapping;
   mapping.size = sizeof(gantry_sim_image);
-  mapping.address = ::mmap(nullptr, mapping.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(),
-                           static_cast<off_t>(offset));
+  const int access = flags == O_RDWR ? PROT_READ | PROT_WRITE : PROT_READ;
+  mapping.address =
+      ::mmap(nullptr, mapping.size, access, MAP_SHARED, fd.get(), static_cast<off_t>(offset));
   if (mapping.address == MAP_FAILED) return Error::sys(errno, fmt::format("map {}", path));
   mapping.image = static_cast<gantry_sim_image*>(mapping.address);
   files_.push_back(mapping);

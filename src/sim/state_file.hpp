@@ -8,7 +8,7 @@
 #include "sys/host.hpp"
 #include "sys/unique_fd.hpp"
 
-#include <functional>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,8 +17,11 @@ namespace gantry::sim {
 
 class StateFile {
  public:
-  // Waits for other injectors. Denied when the files are somebody else's.
-  static Result<StateFile> open(const std::string& root);
+  // Waits for other injectors, then Busy. Denied when the files are somebody else's.
+  static Result<StateFile> open(const std::string& root,
+                                std::chrono::milliseconds patience = std::chrono::seconds(5));
+  // To look at only: needs no lock and no permission to write. Not for commit().
+  static Result<StateFile> look(const std::string& root);
 
   StateFile(StateFile&& other) noexcept;
   StateFile& operator=(StateFile&&) = delete;
@@ -39,8 +42,11 @@ class StateFile {
     std::size_t size = 0;
     gantry_sim_image* image = nullptr;
   };
-  StateFile(sys::Host host, sys::UniqueFd lock) : host_(std::move(host)), lock_(std::move(lock)) {}
-  Status map(const std::string& path);
+  explicit StateFile(sys::Host host) : host_(std::move(host)) {}
+  Status lock(const std::string& path, std::chrono::milliseconds patience);
+  Status load(const Marker& marker, int flags);
+  Status map(const std::string& path, int flags);
+  Status copy_whole();
   Status read_baseline();
   static void publish(gantry_sim_state& to, const gantry_sim_state& from);
 

@@ -5,6 +5,7 @@
 #include "sim/nvml/state_change_internal.hpp"
 #include "sim/nvml/usage_internal.hpp"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -20,7 +21,7 @@ namespace {
 
 class File {
  public:
-  explicit File(const char* path) : fd_(open(path, O_RDWR | O_CLOEXEC)) {
+  explicit File(const char* path) : fd_(open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)) {
     const off_t size = fd_ < 0 ? -1 : lseek(fd_, 0, SEEK_END);
     gantry_sim_footer footer{};
     const auto tail = static_cast<off_t>(sizeof footer);
@@ -39,7 +40,15 @@ class File {
   File& operator=(const File&) = delete;
 
   bool sound() const { return sound_; }
-  bool lock() const { return flock(fd_, LOCK_EX) == 0; }
+  // Whoever may read the library can hold its lock, so nobody waits for ever.
+  bool lock() const {
+    const uint64_t until = now_us() + 5'000'000;
+    while (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+      if ((errno != EINTR && errno != EWOULDBLOCK) || now_us() >= until) return false;
+      sleep_us(5000);
+    }
+    return true;
+  }
   bool write(size_t offset, const void* from, size_t size) const {
     return pwrite(fd_, from, size, state_ + static_cast<off_t>(offset)) ==
            static_cast<ssize_t>(size);
@@ -74,7 +83,8 @@ bool write_all(const File& file, uint32_t sequence, uint32_t gpu, const gantry_s
 
 nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument) {
   const File own(gantry_sim_own_file());
-  if (!own.sound() || !own.lock()) return NVML_ERROR_NO_PERMISSION;
+  if (!own.sound()) return NVML_ERROR_NO_PERMISSION;
+  if (!own.lock()) return NVML_ERROR_IN_USE;
   gantry_sim_gpu_state value = gpu_now(gpu);
   gantry_sim_event event{};
   event.gpu = gpu;
