@@ -46,6 +46,10 @@ std::vector<Case> userland_cases() {
        }},
       {"lib.stub", Ok, as_it_is},
       {"lib.stub", Fail, [](Patient& p) { p.tree.file("usr/lib64/libcuda.so.1", ""); }},
+      {"lib.stub", Fail,
+       [](Patient& p) {
+         p.inventory.notes = {"/usr/lib64/libcuda.so.580 is damaged: ELF file: ends in its header"};
+       }},
       {"lib.stub", Fail, [](Patient& p) { p.tree.link("usr/lib64/libcuda.so.1", "gone"); }},
       {"lib.stub", Fail,
        [](Patient& p) { p.sources.caller.library_path = "/usr/local/cuda/lib64/stubs"; }},

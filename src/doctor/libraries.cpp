@@ -96,6 +96,11 @@ Finding judge_stub(const Facts& f) {
                 {{"LD_LIBRARY_PATH", f.caller().library_path}})
         .advise("unset LD_LIBRARY_PATH  # or take the stubs directory out of it");
   }
+  for (const auto& note : f.inventory().notes) {
+    if (!contains(note, " is damaged: ")) continue;
+    return fail(note.substr(0, note.find(':')), {{"driver files", note}})
+        .advise("reinstall the driver's user space: its package, or its .run file");
+  }
   std::vector<Evidence> read;
   for (std::string_view directory : kDefaultDirectories) {
     for (std::string_view name : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
@@ -110,7 +115,7 @@ Finding judge_stub(const Facts& f) {
       if (real->size == 0) return fail(fmt::format("{} is an empty file", path), {read.back()});
     }
   }
-  return ok("no stub, empty or dangling driver library", read);
+  return ok("no stub, empty, damaged or dangling driver library", read);
 }
 
 Finding judge_versions(const Facts& f) {
