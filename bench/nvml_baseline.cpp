@@ -24,7 +24,8 @@ nvmlReturn_t ask(nvmlReturn_t (*)(Parameters...), const char* name, Arguments...
   if (function == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
   return function(arguments...);
 }
-#define ASK(function, ...) ask(&(function), #function __VA_OPT__(, ) __VA_ARGS__)
+#define ASK(function, ...) \
+  ask(static_cast<decltype(&(function))>(nullptr), #function __VA_OPT__(, ) __VA_ARGS__)
 
 void must(nvmlReturn_t result, const char* what) {
   if (result == NVML_SUCCESS) return;
