@@ -14,7 +14,7 @@ setup:
 	@tools/setup
 
 build: setup
-	@tools/build release
+	@tools/build release programs
 
 dev: setup
 	@tools/build dev
@@ -34,14 +34,16 @@ lint: dev
 bench: build
 	@bench/run
 
-gpu-pack: build
+gpu-pack: setup
+	@tools/build release
 	@tools/gpu-pack
 
 gpu-test:
 	@tests/gpu/run
 
 install: build
-	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX) | grep -v Up-to-date || true
+	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX) >build/install.log 2>&1 || { cat build/install.log; exit 1; }
+	@echo "installed below $(DESTDIR)$(PREFIX)"
 
 clean:
 	rm -rf build
