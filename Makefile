@@ -20,7 +20,7 @@ dev: setup
 	@tools/build dev
 
 fuzz: setup
-	@tools/build fuzz
+	@tools/build fuzz fuzzers
 
 run: build
 	@tools/run

@@ -59,6 +59,10 @@ if(GANTRY_TESTS)
   endif()
 endif()
 
+if(GANTRY_FUZZ)
+  add_custom_target(fuzzers)  # all fuzz targets, and of the rest only what they need
+endif()
+
 # gantry_module(NAME SOURCES ... TESTS ... DEPS ... LIBS ... FUZZ ...)
 #   DEPS  other modules it may include from; tools/check_layers.py compares them with the #includes
 #   LIBS  third-party libraries
@@ -88,6 +92,7 @@ function(gantry_module name)
       add_executable(${target} ${source})
       target_link_libraries(${target} PRIVATE gantry_${name} -fsanitize=fuzzer)
       set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+      add_dependencies(fuzzers ${target})
     elseif(GANTRY_TESTS)
       add_test(NAME fuzz_${target}
         COMMAND ${CMAKE_SOURCE_DIR}/tools/fuzz ${CMAKE_SOURCE_DIR}/build/fuzz/bin/${target})
