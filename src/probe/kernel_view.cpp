@@ -2,6 +2,7 @@
 #include "probe/kernel_view.hpp"
 
 #include "base/text.hpp"
+#include "driver/names.hpp"
 
 #include <fmt/format.h>
 
@@ -17,13 +18,6 @@ using model::ModuleFlavour;
 constexpr std::string_view kGpus = "/proc/driver/nvidia/gpus";
 constexpr std::size_t kProcLimit = std::size_t{64} << 10U;
 constexpr std::size_t kMaxGpus = 256;  // the driver itself ends at 32
-
-bool is_version(std::string_view word) {
-  const auto parts = split(word, '.');
-  return parts.size() >= 2 && parts.size() <= 4 &&
-         std::all_of(parts.begin(), parts.end(),
-                     [](auto p) { return p.size() <= 6 && parse_u64(p).has_value(); });
-}
 
 // The driver prints question marks for what it has not read from the card yet.
 std::string known(std::string_view text) {
@@ -72,11 +66,7 @@ VersionFile parse_version_file(std::string_view text) {
     VersionFile found;
     found.flavour =
         contains(line, "Open Kernel Module") ? ModuleFlavour::Open : ModuleFlavour::Proprietary;
-    for (auto word : split(line, ' ')) {
-      if (!is_version(word)) continue;
-      found.version = std::string(word);
-      break;
-    }
+    found.version = driver::version_in_nvrm_line(line);
     return found;
   }
   return {};
