@@ -15,6 +15,13 @@ void add_machine_options(CLI::App& command, Context& context) {
   command.add_flag("--json", context.json, "Print JSON");
 }
 
+void add_deadline(CLI::App& command, Deadline& deadline) {
+  command.add_option("--deadline", deadline.seconds, "Seconds to wait for NVML")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.01, 3600.0).description(""))
+      ->capture_default_str();
+}
+
 void add_examples(CLI::App& command, const std::string& examples) {
   command.footer("Examples:\n" + examples);
 }

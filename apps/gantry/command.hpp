@@ -6,6 +6,7 @@
 #include "base/result.hpp"
 #include "sys/host.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -37,6 +38,15 @@ using Action = std::function<Result<int>(Context&)>;
 
 // --root DIR (environment GANTRY_ROOT) and --json, for commands that look at a machine.
 void add_machine_options(CLI::App& command, Context& context);
+
+// --deadline SECONDS, how long NVML may take.
+struct Deadline {
+  double seconds = 10;
+  std::chrono::milliseconds duration() const {
+    return std::chrono::milliseconds(static_cast<long>(seconds * 1000));
+  }
+};
+void add_deadline(CLI::App& command, Deadline& deadline);
 
 // Examples below a command's options, one "command  # comment" a line.
 void add_examples(CLI::App& command, const std::string& examples);

@@ -8,8 +8,10 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 namespace gantry::cli {
 namespace {
@@ -17,7 +19,7 @@ namespace {
 struct InfoOptions {
   bool without_nvml = false;
   bool load = false;
-  double deadline_seconds = 10;
+  Deadline deadline;
 };
 
 std::string headline(const model::Inventory& machine) {
@@ -32,14 +34,36 @@ std::string headline(const model::Inventory& machine) {
                      driver.cuda_version.empty() ? "unknown" : driver.cuda_version);
 }
 
+// A reason that several GPUs give (the fabric is down) is said once, below the table.
+using SharedReasons = std::map<std::string, std::vector<int>>;
+
+SharedReasons shared_reasons(const model::Inventory& machine) {
+  SharedReasons all;
+  for (const auto& gpu : machine.gpus) {
+    for (const auto& reason : gpu.health.reasons) all[reason].push_back(gpu.index);
+  }
+  std::erase_if(all, [](const auto& entry) { return entry.second.size() < 2; });
+  return all;
+}
+
+model::Health own_health(model::Health health, const SharedReasons& shared) {
+  std::erase_if(health.reasons, [&](const auto& reason) { return shared.contains(reason); });
+  return health;
+}
+
 std::string gpu_table(const model::Inventory& machine) {
   Table table({"GPU", "NAME", "MEMORY", "BUS", "NUMA", "MIG", "UUID", "HEALTH"});
+  const auto shared = shared_reasons(machine);
   for (const auto& gpu : machine.gpus) {
-    table.add({fmt::to_string(gpu.index), gpu.name, memory_word(gpu.memory_bytes), gpu.pci.sysfs(),
-               numa_word(gpu.numa_node), mig_word(gpu.mig), gpu.uuid.text,
-               health_word(gpu.health)});
+    table.add({fmt::to_string(gpu.index), known_word(gpu.name), memory_word(gpu.memory_bytes),
+               gpu.pci.sysfs(), numa_word(gpu.numa_node), mig_word(gpu.mig),
+               known_word(gpu.uuid.text), health_word(own_health(gpu.health, shared))});
   }
-  return table.empty() ? "" : "\n" + table.text();
+  auto text = table.empty() ? "" : "\n" + table.text();
+  for (const auto& [reason, gpus] : shared) {
+    text += fmt::format("\nGPU {}: {}\n", fmt::join(gpus, ", "), reason);
+  }
+  return text;
 }
 
 std::string mig_table(const model::Inventory& machine) {
@@ -70,7 +94,8 @@ std::string unheld_table(const model::Inventory& machine) {
 std::string remarks(const model::Inventory& machine) {
   std::string text;
   if (!machine.driver.nvml_error.empty())
-    text += fmt::format("NVML: {}\n", machine.driver.nvml_error);
+    text += fmt::format("NVML: {}{}\n", machine.driver.nvml_error,
+                        machine.gpus.empty() ? "" : "; \"?\" is what only NVML knows");
   for (const auto& d : machine.differences) {
     text += fmt::format("Sources disagree on {}: kernel says {}, NVML says {}\n", d.what, d.kernel,
                         d.nvml);
@@ -88,7 +113,7 @@ bool is_well(const model::Inventory& machine) {
 Result<int> info(const InfoOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   probe::SnapshotOptions how;
-  how.deadline = std::chrono::milliseconds(static_cast<long>(options.deadline_seconds * 1000));
+  how.deadline = options.deadline.duration();
   how.parts.load = options.load;
   if (options.without_nvml) how.nvml = probe::UseNvml::Skip;
   GANTRY_TRY(const auto machine, probe::snapshot(host, how));
@@ -113,9 +138,7 @@ void add_info(CLI::App& app, Context& context, Action& chosen) {
                     "Read /proc and /sys only, do not load NVML");
   command->add_flag("--load", options->load,
                     "Also power draw and utilisation, which take NVML milliseconds per GPU");
-  command->add_option("--deadline", options->deadline_seconds, "Seconds to wait for NVML")
-      ->check(CLI::Range(0.01, 3600.0))
-      ->capture_default_str();
+  add_deadline(*command, options->deadline);
   add_examples(*command,
                "  gantry info                       # a table\n"
                "  gantry info --json | jq .gpus     # for programs; docs/inventory-json.md\n"

@@ -30,9 +30,10 @@ std::string file_table(const model::Inventory& machine) {
   return table.empty() ? "No driver files.\n" : table.text();
 }
 
-Result<int> list(Context& context) {
+Result<int> list(const Deadline& deadline, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   probe::SnapshotOptions how;
+  how.deadline = deadline.duration();
   GANTRY_TRY(const auto machine, probe::snapshot(host, how));
   if (context.json) {
     fmt::print(context.out, "{}",
@@ -50,11 +51,13 @@ Result<int> list(Context& context) {
 void add_list(CLI::App& app, Context& context, Action& chosen) {
   auto* command =
       app.add_subcommand("list", "Driver files and device nodes, and why each was chosen");
+  const auto deadline = std::make_shared<Deadline>();
   add_machine_options(*command, context);
+  add_deadline(*command, *deadline);
   add_examples(*command,
                "  gantry list\n"
                "  gantry list --json | jq -r '.files[] | select(.kind == \"library\") | .path'\n");
-  command->callback([&chosen] { chosen = list; });
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return list(*deadline, c); }; });
 }
 
 }  // namespace gantry::cli

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // info, list and topo on whole machines.
+#include "sim/inject.hpp"
 #include "support/machine.hpp"
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
@@ -32,6 +33,38 @@ TEST(Info, WorksWithoutNvml) {
   const auto run = run_cli({"gantry", "info", "--no-nvml", "--root", machine.root()});
   EXPECT_EQ(run.status, 0) << run.out << run.err;
   EXPECT_THAT(run.out, HasSubstr("NVIDIA H200"));
+}
+
+TEST(Info, AGarbledInformationFileIsADifferenceAndAQuestionMark) {
+  Machine machine("h200");
+  machine.file("/proc/driver/nvidia/gpus/0000:00:06.0/information", "\x01garbage\n");
+  const auto with = run_cli({"gantry", "info", "--root", machine.root()});
+  EXPECT_THAT(with.out, HasSubstr("disagree on GPU 0000:00:06.0: name: kernel says nothing, NVML "
+                                  "says NVIDIA H200"));
+  EXPECT_THAT(with.out, HasSubstr("information does not say: Model, GPU UUID, Device Minor"));
+  const auto without = run_cli({"gantry", "info", "--no-nvml", "--root", machine.root()});
+  EXPECT_THAT(without.out, HasSubstr("0    ?     ?       0000:00:06.0"));
+  EXPECT_THAT(without.out, HasSubstr("\"?\" is what only NVML knows"));
+}
+
+TEST(Info, AFunctionThatIsGoneFromSysfsIsADifference) {
+  Machine machine("h200");
+  machine.remove("/sys/bus/pci/devices/0000:00:06.0");
+  const auto run = run_cli({"gantry", "info", "--root", machine.root()});
+  EXPECT_THAT(run.out, HasSubstr("disagree on GPU 0000:00:06.0: PCI function in /sys: kernel says "
+                                 "absent, NVML says present"));
+  const auto without = run_cli({"gantry", "info", "--no-nvml", "--root", machine.root()});
+  EXPECT_THAT(without.out, HasSubstr("/sys/bus/pci/devices/0000:00:06.0 does not exist"));
+}
+
+TEST(Info, WhatAllGpusSufferFromIsSaidOnce) {
+  const Machine machine("fabric-down");
+  const auto run = run_cli({"gantry", "info", "--root", machine.root()});
+  const std::string sentence = "the NVSwitch fabric is not ready";
+  const auto first = run.out.find(sentence);
+  ASSERT_NE(first, std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find(sentence, first + 1), std::string::npos) << run.out;
+  EXPECT_THAT(run.out, HasSubstr("GPU 0, 1, 2, 3, 4, 5, 6, 7: "));
 }
 
 TEST(Info, TellsWhoHoldsTheCardInstead) {
@@ -75,6 +108,27 @@ TEST(Topo, ShowsNvlinksThroughTheSwitch) {
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("GPU0  X     NV18"));
   EXPECT_THAT(run.out, HasSubstr("NVSwitch"));
+}
+
+TEST(Topo, DoesNotPromiseLinksOfALostGpu) {
+  const Machine machine("h200x8");
+  ASSERT_TRUE(sim::inject_lost(machine.root(), 3).ok());
+  const auto run = run_cli({"gantry", "topo", "--root", machine.root()});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.out, HasSubstr("GPU3 has no NVLinks to show: lost: "));
+  EXPECT_THAT(run.out, Not(HasSubstr("any pair has all")));
+}
+
+TEST(Topo, ListAndInfoWaitNoLongerThanTheDeadline) {
+  const Machine machine("h200");
+  ASSERT_TRUE(
+      sim::inject_fault(machine.root(), {.function = "nvmlInit_v2", .delay_ms = 60'000}).ok());
+  for (const char* command : {"topo", "list", "info"}) {
+    const auto run =
+        run_cli({"gantry", command, "--deadline", "0.2", "--root", machine.root(), "--json"});
+    EXPECT_TRUE(run.out.find("\"generation\"") != std::string::npos) << command;
+    EXPECT_EQ(run.status, std::string(command) == "list" ? 0 : 1) << command;
+  }
 }
 
 TEST(Topo, JsonHasTheMatrixAndNoFiles) {

@@ -31,28 +31,54 @@ std::string matrix(const model::Inventory& machine) {
   return table.text();
 }
 
-bool has_nvswitch(const model::Inventory& machine) {
-  for (const auto& row : machine.links) {
-    for (const auto& link : row) {
-      if (link.nvswitch) return true;
+struct Switched {
+  int pairs = 0;           // through NVSwitch
+  bool every_pair = true;  // all of them, with the same number of NVLinks
+};
+
+Switched switched(const model::Inventory& machine) {
+  Switched found;
+  const model::Link* first = nullptr;
+  for (std::size_t i = 0; i < machine.links.size(); ++i) {
+    for (std::size_t j = i + 1; j < machine.links[i].size(); ++j) {
+      const auto& link = machine.links[i][j];
+      if (link.nvswitch) ++found.pairs;
+      if (first == nullptr) first = &link;
+      if (!link.nvswitch || link.nvlinks != first->nvlinks) found.every_pair = false;
     }
   }
-  return false;
+  return found;
 }
 
-Result<int> topo(Context& context) {
+std::string about_nvswitch(const model::Inventory& machine) {
+  const auto found = switched(machine);
+  if (found.pairs == 0) return "";
+  return found.every_pair
+             ? "NVLinks go through NVSwitch: any pair has all of them.\n"
+             : "NVLinks go through NVSwitch: any pair that shows NV# has all of them.\n";
+}
+
+std::string about_lost(const model::Inventory& machine) {
+  std::string text;
+  for (const auto& gpu : machine.gpus) {
+    if (gpu.health.state != model::HealthState::Lost) continue;
+    text += fmt::format("GPU{} has no NVLinks to show: {}\n", gpu.index, health_word(gpu.health));
+  }
+  return text;
+}
+
+Result<int> topo(const Deadline& deadline, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto machine, probe::snapshot(host, {}));
+  GANTRY_TRY(const auto machine, probe::snapshot(host, {.deadline = deadline.duration()}));
+  const auto lost = about_lost(machine);
   if (context.json) {
     fmt::print(context.out, "{}", model::to_json_part(machine, {"generation", "gpus", "links"}));
   } else if (machine.gpus.empty()) {
     fmt::print(context.out, "No GPU.\n");
   } else {
-    fmt::print(context.out, "{}{}", matrix(machine), kLegend);
-    if (has_nvswitch(machine))
-      fmt::print(context.out, "NVLinks go through NVSwitch: any pair has all of them.\n");
+    fmt::print(context.out, "{}{}{}{}", matrix(machine), kLegend, about_nvswitch(machine), lost);
   }
-  if (!machine.gpus.empty() && machine.driver.nvml_error.empty()) return kOk;
+  if (!machine.gpus.empty() && machine.driver.nvml_error.empty() && lost.empty()) return kOk;
   if (!machine.driver.nvml_error.empty()) {
     fmt::print(context.err, "NVLinks are not known: {}\n", machine.driver.nvml_error);
   }
@@ -64,11 +90,14 @@ Result<int> topo(Context& context) {
 
 void add_topo(CLI::App& app, Context& context, Action& chosen) {
   auto* command = app.add_subcommand("topo", "How the GPUs reach each other: NVLink, PCIe, NUMA");
+  const auto deadline = std::make_shared<Deadline>();
   add_machine_options(*command, context);
+  add_deadline(*command, *deadline);
   add_examples(*command,
                "  gantry topo           # the matrix\n"
-               "  gantry topo --json    # links, one object a pair\n");
-  command->callback([&chosen] { chosen = topo; });
+               "  gantry topo --json    # gpus, and links[i][j]: how gpus[i] reaches gpus[j]\n"
+               "  gantry topo --json | jq '.links[0][1]'\n");
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return topo(*deadline, c); }; });
 }
 
 }  // namespace gantry::cli

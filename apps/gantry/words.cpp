@@ -8,6 +8,10 @@
 
 namespace gantry::cli {
 
+std::string known_word(const std::string& text) {
+  return text.empty() ? "?" : text;
+}
+
 std::string numa_word(const std::optional<int>& node) {
   return node ? fmt::to_string(*node) : std::string("unknown");
 }
@@ -22,13 +26,16 @@ std::string mig_word(const model::Mig& mig) {
 
 std::string health_word(const model::Health& health) {
   const auto reasons = fmt::format("{}", fmt::join(health.reasons, "; "));
+  const auto with = [&](std::string word) {
+    return reasons.empty() ? word : word + ": " + reasons;
+  };
   switch (health.state) {
     case model::HealthState::Ok: return "ok";
-    case model::HealthState::Degraded: return "degraded: " + reasons;
-    case model::HealthState::Lost: return "lost: " + reasons;
-    case model::HealthState::Unknown: return reasons.empty() ? "unknown" : "unknown: " + reasons;
+    case model::HealthState::Degraded: return with("degraded");
+    case model::HealthState::Lost: return with("lost");
+    case model::HealthState::Unknown: break;
   }
-  return "unknown";
+  return with("unknown");
 }
 
 std::string memory_word(const std::optional<std::uint64_t>& bytes) {

@@ -8,6 +8,7 @@
 
 namespace gantry::cli {
 
+std::string known_word(const std::string& text);        // "?" for nothing
 std::string numa_word(const std::optional<int>& node);  // "0", "unknown" for sysfs's -1
 std::string mig_word(const model::Mig& mig);            // "-", "off", "on", "on, 7 instances"
 std::string health_word(const model::Health& health);   // "ok", "degraded: reason", ...

@@ -5,6 +5,7 @@
 #include "driver/names.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -17,6 +18,7 @@ using model::ModuleFlavour;
 
 constexpr std::string_view kGpus = "/proc/driver/nvidia/gpus";
 constexpr std::size_t kProcLimit = std::size_t{64} << 10U;
+constexpr std::string_view kModel = "Model", kUuid = "GPU UUID", kMinor = "Device Minor";
 constexpr std::size_t kMaxGpus = 256;  // the driver itself ends at 32
 
 // The driver prints question marks for what it has not read from the card yet.
@@ -42,6 +44,22 @@ void add_pci_facts(model::Gpu& gpu, const PciScan& scan) {
   if (device->all_ones) {
     gpu.health = {model::HealthState::Lost,
                   {"its PCI configuration space reads all ones: it has fallen off the bus"}};
+  }
+}
+
+void note_missing_lines(KernelView& view, const InformationFile& found, std::string_view path) {
+  if (found.missing.empty()) return;
+  view.notes.push_back(fmt::format("{} does not say: {}", path, fmt::join(found.missing, ", ")));
+}
+
+void note_gpus_without_function(KernelView& view, const PciScan& scan) {
+  if (!scan.listed) return;
+  for (const auto& gpu : view.gpus) {
+    if (scan.find(gpu.pci) != nullptr) continue;
+    view.notes.push_back(fmt::format(
+        "the driver has GPU {0}, but /sys/bus/pci/devices/{0} does not exist: was it removed? "
+        "`echo 1 | sudo tee /sys/bus/pci/rescan` looks for it again",
+        gpu.pci.sysfs()));
   }
 }
 
@@ -74,23 +92,27 @@ VersionFile parse_version_file(std::string_view text) {
 
 InformationFile parse_information_file(std::string_view text) {
   InformationFile found;
+  found.missing = {kModel, kUuid, kMinor};
   for (auto line : lines(text)) {
     const auto colon = line.find(':');
     if (colon == std::string_view::npos) continue;
     const auto key = trim(line.substr(0, colon));
     const auto value = trim(line.substr(colon + 1));
     auto& gpu = found.gpu;
-    if (key == "Model") gpu.name = std::string(value == "Unknown" ? "" : value);
-    if (key == "GPU UUID") gpu.uuid.text = known(value);
+    std::erase(found.missing, key);
+    if (key == kModel) gpu.name = std::string(value == "Unknown" ? "" : value);
+    if (key == kUuid) gpu.uuid.text = known(value);
     if (key == "Video BIOS") gpu.vbios = to_upper(known(value));  // NVML's spelling
     if (key == "GPU Firmware") gpu.gsp_firmware = known(value);
     // Before 460: "Blacklisted".
     if (key == "GPU Excluded" || key == "Blacklisted") found.excluded = value == "Yes";
-    if (key == "Device Minor") {
+    if (key == kMinor) {
       const auto minor = parse_u64(value);
       if (minor && *minor < (1U << 20U)) gpu.minor = static_cast<std::uint32_t>(*minor);
     }
   }
+  const bool has_line = std::count(found.missing.begin(), found.missing.end(), kMinor) == 0;
+  if (has_line && !found.gpu.minor) found.missing.push_back(kMinor);
   return found;
 }
 
@@ -148,12 +170,15 @@ KernelView read_kernel_view(const sys::Host& host, DriverModule module, const Pc
           "GPU {} is excluded from use by the driver's parameter NVreg_ExcludedGpus", name));
       continue;
     }
+    if (!found.missing.empty()) view.incomplete.push_back(*address);
+    if (text.ok()) note_missing_lines(view, found, path);
     add_pci_facts(found.gpu, scan);
     view.gpus.push_back(std::move(found.gpu));
   }
   const auto by_address = [](const auto& a, const auto& b) { return a.pci < b.pci; };
   std::sort(view.gpus.begin(), view.gpus.end(), by_address);
   note_gpus_without_driver_entry(view, scan);
+  note_gpus_without_function(view, scan);
   return view;
 }
 

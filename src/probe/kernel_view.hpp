@@ -24,6 +24,8 @@ struct KernelView {
   DriverModule module;
   std::vector<model::Gpu> gpus;  // the nvidia driver's, without excluded ones, by PCI address
   std::vector<model::PciAddress> excluded;  // NVreg_ExcludedGpus
+  // Their information file lacks what every driver writes there: damaged, or not the driver's.
+  std::vector<model::PciAddress> incomplete;
   std::vector<std::string> notes;
 };
 
@@ -45,6 +47,7 @@ VersionFile parse_version_file(std::string_view text);
 struct InformationFile {
   model::Gpu gpu;  // name, uuid, minor, vbios, gsp_firmware
   bool excluded = false;
+  std::vector<std::string_view> missing;  // lines that every driver writes and this file lacks
 };
 InformationFile parse_information_file(std::string_view text);
 

@@ -11,6 +11,7 @@ namespace {
 
 using model::ModuleFlavour;
 using test::Tree;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -133,7 +134,7 @@ TEST(KernelView, LeavesExcludedGpusOutAndSaysSo) {
   const auto view = view_of(tree.host());
   EXPECT_THAT(view.gpus, SizeIs(1));
   EXPECT_THAT(view.excluded, SizeIs(1));
-  EXPECT_THAT(view.notes, ElementsAre(HasSubstr("0000:02:00.0 is excluded")));
+  EXPECT_THAT(view.notes, Contains(HasSubstr("0000:02:00.0 is excluded")));
 }
 
 TEST(KernelView, SortsByAddressAcrossDomains) {
@@ -179,7 +180,26 @@ TEST(KernelView, KeepsAGpuWhoseInformationCannotBeRead) {
   const auto view = view_of(tree.host());
   ASSERT_THAT(view.gpus, SizeIs(1));
   EXPECT_EQ(view.gpus[0].minor, std::nullopt);
-  EXPECT_THAT(view.notes, ElementsAre(HasSubstr("0000:01:00.0/information")));
+  EXPECT_THAT(view.notes, Contains(HasSubstr("0000:01:00.0/information")));
+  EXPECT_THAT(view.incomplete, SizeIs(1));
+}
+
+TEST(KernelView, SaysWhatADamagedInformationFileLacks) {
+  Tree tree;
+  load_driver(tree);
+  add_gpu(tree, "0000:01:00.0", "Model: \t\t NVIDIA H200\nDevice Minor: \t many\n");
+  const auto view = view_of(tree.host());
+  EXPECT_THAT(view.notes, Contains(HasSubstr("does not say: GPU UUID, Device Minor")));
+  EXPECT_THAT(view.incomplete, SizeIs(1));
+}
+
+TEST(KernelView, NotesAGpuThatSysfsDoesNotHave) {
+  Tree tree;
+  load_driver(tree);
+  add_gpu(tree, "0000:01:00.0", kInformation);
+  const auto view = view_of(tree.host());
+  EXPECT_THAT(view.notes,
+              ElementsAre(HasSubstr("/sys/bus/pci/devices/0000:01:00.0 does not exist")));
 }
 
 TEST(KernelView, HasNoGpusWithoutADriver) {

@@ -16,6 +16,8 @@ using model::HealthState;
 using model::Inventory;
 using model::PciePath;
 
+constexpr std::string_view kNothing = "nothing";
+
 bool has_address(const Gpu& gpu) {
   return gpu.pci != model::PciAddress{};
 }
@@ -131,18 +133,41 @@ class Merger {
     gpu.pci = kernel.pci;
   }
 
+  // What both always know. A damaged file, or an NVML that does not say, is a difference; question
+  // marks of a driver that has not read the card yet are none, and a lost GPU has said why.
+  void settle_known(const std::string& what, std::string& mine, const std::string& kernel,
+                    const Gpu& gpu) {
+    const bool damaged =
+        std::count(kernel_.incomplete.begin(), kernel_.incomplete.end(), gpu.pci) != 0;
+    if (mine.empty() && !kernel.empty() && gpu.health.state != HealthState::Lost) {
+      differ(what, kernel, kNothing);
+    } else if (kernel.empty() && !mine.empty() && damaged) {
+      differ(what, kNothing, mine);
+    }
+    settle(what, mine, kernel);
+  }
+
+  void settle_minor(const std::string& what, Gpu& gpu, const Gpu& kernel) {
+    const auto text = [](const auto& minor) { return minor ? fmt::to_string(*minor) : ""; };
+    auto mine = text(gpu.minor);
+    settle_known(what, mine, text(kernel.minor), gpu);
+    if (!gpu.minor) gpu.minor = kernel.minor;
+  }
+
+  void missing_function(const Gpu& gpu) {
+    if (!pci_.listed || !has_address(gpu) || pci_.find(gpu.pci) != nullptr) return;
+    differ(name_of(gpu) + ": PCI function in /sys", "absent", "present");
+  }
+
   void merge_gpu(Gpu& gpu, const Gpu& kernel) {
     settle_address(gpu, kernel);
     const auto name = name_of(gpu);
-    settle(name + ": UUID", gpu.uuid.text, kernel.uuid.text);
-    settle(name + ": name", gpu.name, kernel.name);
+    settle_known(name + ": UUID", gpu.uuid.text, kernel.uuid.text, gpu);
+    settle_known(name + ": name", gpu.name, kernel.name, gpu);
+    settle_minor(name + ": minor", gpu, kernel);
     settle(name + ": VBIOS", gpu.vbios, kernel.vbios);
     settle(name + ": GSP firmware", gpu.gsp_firmware, kernel.gsp_firmware);
-    if (!gpu.minor) {
-      gpu.minor = kernel.minor;
-    } else if (kernel.minor && *kernel.minor != *gpu.minor) {
-      differ(name + ": minor", fmt::to_string(*kernel.minor), fmt::to_string(*gpu.minor));
-    }
+    missing_function(gpu);
     gpu.numa_node = kernel.numa_node;
     gpu.cpu_list = kernel.cpu_list;
     if (gpu.pci_device_id == 0) gpu.pci_device_id = kernel.pci_device_id;

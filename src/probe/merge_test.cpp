@@ -82,6 +82,43 @@ TEST(Merge, JoinsWhatEachKnows) {
   EXPECT_EQ(all.links[0][0].pcie, PciePath::Self);
 }
 
+TEST(Merge, SaysWhatADamagedInformationFileDoesNot) {
+  auto damaged = gpu_at(1, "");
+  damaged.name.clear();
+  damaged.minor.reset();
+  auto kernel = kernel_with({damaged});
+  kernel.incomplete = {damaged.pci};
+  const auto all = merge({}, kernel, nvml_with({from_nvml(1, "GPU-a")}));
+  EXPECT_THAT(all.differences,
+              ElementsAre(Difference{"GPU 0000:01:00.0: UUID", "nothing", "GPU-a"},
+                          Difference{"GPU 0000:01:00.0: name", "nothing", "NVIDIA H200"},
+                          Difference{"GPU 0000:01:00.0: minor", "nothing", "1"}));
+  EXPECT_EQ(all.gpus[0].minor, 1U);
+}
+
+TEST(Merge, AUuidThatTheDriverHasNotReadYetIsNoDifference) {
+  const auto all = merge({}, kernel_with({gpu_at(1, "")}), nvml_with({from_nvml(1, "GPU-a")}));
+  EXPECT_THAT(all.differences, IsEmpty());
+}
+
+TEST(Merge, SaysWhatNvmlDoesNot) {
+  auto mute = from_nvml(1, "GPU-a");
+  mute.name.clear();
+  const auto all = merge({}, kernel_with({gpu_at(1, "GPU-a")}), nvml_with({mute}));
+  EXPECT_THAT(all.differences,
+              ElementsAre(Difference{"GPU 0000:01:00.0: name", "NVIDIA H200", "nothing"}));
+  EXPECT_EQ(all.gpus[0].name, "NVIDIA H200");
+}
+
+TEST(Merge, SaysThatAGpuOfNvmlIsGoneFromSysfs) {
+  auto scan = scan_with({{2, "/sys/devices/pci0000:00/0000:02:00.0"}});
+  scan.listed = true;
+  const auto all = merge(scan, kernel_with({gpu_at(1, "GPU-a"), gpu_at(2, "GPU-b")}),
+                         nvml_with({from_nvml(1, "GPU-a"), from_nvml(2, "GPU-b")}));
+  EXPECT_THAT(all.differences, ElementsAre(Difference{"GPU 0000:01:00.0: PCI function in /sys",
+                                                      "absent", "present"}));
+}
+
 TEST(Merge, KeepsNvmlsOrder) {
   const auto all = merge({}, kernel_with({gpu_at(1, "GPU-a"), gpu_at(2, "GPU-b")}),
                          nvml_with({from_nvml(2, "GPU-b"), from_nvml(1, "GPU-a")}));

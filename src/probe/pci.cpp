@@ -129,6 +129,7 @@ const PciDevice* PciScan::find(const PciAddress& address) const {
 Result<PciScan> scan_pci(const sys::Host& host) {
   GANTRY_TRY(const auto names, host.list(kDevices).in("finding PCI functions"));
   PciScan scan;
+  scan.listed = true;
   for (const auto& name : names) {
     const auto directory = fmt::format("{}/{}", kDevices, name);
     if (number(host, directory, "vendor", 0xffff) != kNvidia) continue;

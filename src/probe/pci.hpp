@@ -24,7 +24,8 @@ struct PciDevice {
 
 struct PciScan {
   std::vector<PciDevice> devices;  // vendor 0x10de, by address
-  bool one_numa_node = true;       // then -1 in numa_node does not hide any distance
+  bool listed = false;        // /sys/bus/pci could be read: what is not in devices is not there
+  bool one_numa_node = true;  // then -1 in numa_node does not hide any distance
   std::vector<std::string> notes;
 
   const PciDevice* find(const model::PciAddress& address) const;

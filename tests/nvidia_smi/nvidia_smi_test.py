@@ -315,6 +315,11 @@ class SaysWhatIsWrong(SmiCase):
         self.assertRegex(out, r"Unable to determine the device handle for GPU\d: 0000:[0-9A-F]{2}:00.0: "
                               r"GPU is lost.  Reboot the system to recover this GPU\n")
 
+    def test_a_list_with_a_lost_gpu_is_no_success(self):
+        out = self.answer("fallen-off", "-L", status=15)
+        self.assertIn("GPU is lost.  Reboot the system to recover this GPU\n", out)
+        self.assertIn("GPU 0: ", out)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

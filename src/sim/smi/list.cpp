@@ -23,7 +23,7 @@ int list_gpus(Session& session) {
              device.uuid.c_str());
     }
   }
-  return kDone;
+  return session.lost;
 }
 
 int list_excluded(Session& session) {
