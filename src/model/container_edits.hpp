@@ -23,6 +23,8 @@ struct NodeEdit {
   std::string permissions =
       "rw";  // never "m": with mknod a tenant makes itself the neighbour's GPU
   std::string why;
+  std::string type;  // "c" or "b"; "" = as the host has it
+  std::optional<std::uint32_t> uid;
   bool operator==(const NodeEdit&) const = default;
 };
 
@@ -31,6 +33,7 @@ struct MountEdit {
   std::string container_path;
   std::vector<std::string> options{"ro", "nosuid", "nodev", "rbind", "rprivate"};
   std::string why;
+  std::string type;  // "" = bind; other people's CDI specifications may name another
   bool operator==(const MountEdit&) const = default;
 };
 
@@ -40,6 +43,7 @@ struct HookEdit {
   std::vector<std::string> args;  // args[0] is the program's own name
   std::vector<std::string> env;   // never empty: without one the runtime hands on the image's
   std::string why;
+  std::optional<std::int64_t> timeout;  // seconds
   bool operator==(const HookEdit&) const = default;
 };
 
