@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/personas.hpp"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace {
+
+using gantry::runtime::Persona;
+
+// One line per name. An unknown name is the shim: engines call a runtime by whatever path they
+// like.
+constexpr std::array kPersonas{
+    std::pair<std::string_view, Persona>{"nvidia-container-cli",
+                                         gantry::runtime::container_cli_main},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 1) return 1;  // execve() allows it
+  std::string_view name = argv[0];
+  name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
+  for (const auto& [known, persona] : kPersonas) {
+    if (name == known) return persona(argc, argv);
+  }
+  return gantry::runtime::shim_main(argc, argv);
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/log.hpp"
+
+#include "json/document.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+
+namespace gantry::runtime {
+namespace {
+
+std::string utc(std::time_t now) {
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  const auto length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {text.data(), length};
+}
+
+}  // namespace
+
+std::string log_line(std::string_view format, std::string_view level, std::string_view message,
+                     std::time_t now) {
+  const auto text = json::quoted(message);
+  if (format == "json") {
+    return fmt::format("{{\"level\":\"{}\",\"msg\":{},\"time\":\"{}\"}}\n", level, text, utc(now));
+  }
+  return fmt::format("time=\"{}\" level={} msg={}\n", utc(now), level, text);
+}
+
+void write_log(const CommandLine& line, std::string_view level, std::string_view message) {
+  if (line.log.empty()) return;
+  const sys::UniqueFd fd(
+      ::open(line.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644));
+  if (!fd.valid()) return;
+  const auto text = log_line(line.log_format, level, message, std::time(nullptr));
+  (void)!::write(fd.get(), text.data(), text.size());
+}
+
+void report_error(const CommandLine& line, std::string_view message) {
+  std::fprintf(stderr, "gantry-runtime: %.*s\n", static_cast<int>(message.size()), message.data());
+  write_log(line, "error", message);
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/log.hpp"
+
+#include "support/tree.hpp"
+
+#include <gtest/gtest.h>
+
+namespace gantry::runtime {
+namespace {
+
+TEST(Log, LinesHaveLogrusForms) {
+  EXPECT_EQ(log_line("json", "error", "no \"GPU\"", 0),
+            "{\"level\":\"error\",\"msg\":\"no \\\"GPU\\\"\",\"time\":\"1970-01-01T00:00:00Z\"}\n");
+  EXPECT_EQ(log_line("text", "warning", "a b", 86399),
+            "time=\"1970-01-01T23:59:59Z\" level=warning msg=\"a b\"\n");
+}
+
+TEST(Log, IsAppendedTo) {
+  test::Tree tree;
+  const CommandLine line{.log = tree.path("log"), .log_format = "json"};
+  write_log(line, "error", "one");
+  write_log(line, "error", "two");
+  const auto text = *tree.host().read("/log");
+  EXPECT_LT(text.find("one"), text.find("two"));
+}
+
+TEST(Log, ThatCannotBeWrittenStopsNothing) {
+  write_log(CommandLine{.log = "/nowhere/log"}, "error", "one");
+  write_log(CommandLine{}, "error", "one");
+}
+
+}  // namespace
+}  // namespace gantry::runtime

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime that does the work after us: runc, crun, or what the configuration names.
+#pragma once
+
+#include "base/result.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::runtime {
+
+// The first candidate that is an executable file and not this program. A name with a slash is a
+// path; others are looked for in `search_path` (PATH) and then in the usual directories. NotFound
+// with the places that were looked at.
+Result<std::string> find_low_level(const std::vector<std::string>& candidates,
+                                   std::string_view search_path);
+
+// A program of ours beside this one ("gantry"); "" when there is none.
+std::string sibling(std::string_view name);
+
+}  // namespace gantry::runtime

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry-runtime is one static program with many names. Each name is one function here; the table
+// that joins them is in apps/gantry_runtime/main.cpp.
+#pragma once
+
+namespace gantry::runtime {
+
+using Persona = int (*)(int argc, char** argv);
+
+// nvidia-container-runtime and gantry-runtime: an OCI runtime that edits config.json on `create`
+// and `run`, then becomes runc or crun.
+int shim_main(int argc, char** argv);
+
+// nvidia-container-cli: `info` and `list` are answered by the program `gantry` beside this one.
+int container_cli_main(int argc, char** argv);
+
+}  // namespace gantry::runtime
