@@ -31,10 +31,19 @@ struct Context {
   std::FILE* out = stdout;
   std::FILE* err = stderr;
   bool color = false;  // out is a terminal and NO_COLOR is not set
+  // Of the face nvidia-ctk alone.
+  bool quiet = false;       // errors only
+  std::string config_file;  // nvidia-container-runtime's config.toml; "" = where it belongs
 };
 
 // A failed action is printed as "gantry COMMAND: text" and ends with kProblem.
 using Action = std::function<Result<int>(Context&)>;
+
+// What the environment says: GANTRY_ROOT, NO_COLOR.
+Context context_of_process(std::FILE* out, std::FILE* err);
+
+// Parses and runs the command that was named; `app` has its name, commands and version flag.
+int run_program(CLI::App& app, int argc, char** argv, Context& context, const Action& chosen);
 
 // --root DIR (environment GANTRY_ROOT) and --json, for commands that look at a machine.
 void add_machine_options(CLI::App& command, Context& context);

@@ -6,6 +6,7 @@
 
 namespace gantry::cli {
 
+void add_cdi(CLI::App& app, Context& context, Action& chosen);
 void add_completion(CLI::App& app, Context& context, Action& chosen);
 void add_doctor(CLI::App& app, Context& context, Action& chosen);
 void add_info(CLI::App& app, Context& context, Action& chosen);

@@ -3,14 +3,12 @@
 
 #include "gantry/commands.hpp"
 #include "gantry/container_cli.hpp"
-
-#include <unistd.h>
+#include "gantry/nvidia_ctk.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <system_error>
@@ -23,39 +21,10 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_list(app, context, chosen);
   add_topo(app, context, chosen);
   add_doctor(app, context, chosen);
+  add_cdi(app, context, chosen);
   add_completion(app, context, chosen);
   add_man_page(app, context, chosen);
   add_sim(app, context, chosen);
-}
-
-// CLI11 wraps what --help and --version print in an exception, too.
-int report(const CLI::App& app, const CLI::ParseError& stop, Context& context) {
-  if (dynamic_cast<const CLI::CallForHelp*>(&stop) != nullptr ||
-      dynamic_cast<const CLI::CallForAllHelp*>(&stop) != nullptr) {
-    // Help of the deepest command that was named, not of the program.
-    const CLI::App* deepest = &app;
-    while (!deepest->get_subcommands().empty()) deepest = deepest->get_subcommands().front();
-    std::string before;  // "gantry sim" for create, so that usage shows the whole command
-    for (const CLI::App* parent = deepest->get_parent(); parent != nullptr;
-         parent = parent->get_parent()) {
-      before = parent->get_name() + (before.empty() ? "" : " ") + before;
-    }
-    fmt::print(context.out, "{}", deepest->help(before));
-    return kOk;
-  }
-  if (dynamic_cast<const CLI::CallForVersion*>(&stop) != nullptr) {
-    fmt::print(context.out, "{}\n", stop.what());
-    return kOk;
-  }
-  // CLI11 misses the command before it minds the word that is none.
-  const bool unknown =
-      dynamic_cast<const CLI::RequiredError*>(&stop) != nullptr && !app.remaining().empty();
-  fmt::print(
-      context.err, "gantry: {}\n",
-      unknown ? fmt::format("there is no command `{}`", app.remaining().front()) : stop.what());
-  fmt::print(context.err,
-             "Run `gantry --help` for the commands, `gantry COMMAND --help` for one.\n");
-  return kUsage;
 }
 
 // fmt::print throws when the write fails; stdio keeps other failures until the flush.
@@ -73,33 +42,33 @@ int checked(const std::function<int()>& program, std::FILE* out, std::FILE* err)
   return kProblem;
 }
 
-int run_named(int argc, char** argv, std::FILE* out, std::FILE* err) {
-  const std::string_view called = argv[0];
-  if (called.substr(called.rfind('/') + 1) == "nvidia-container-cli") {
-    return container_cli(argc, argv, out, err);
-  }
-  Context context{.out = out, .err = err};
-  if (const char* root = std::getenv("GANTRY_ROOT"); root != nullptr) context.root = root;
-  context.color = ::isatty(::fileno(out)) == 1 && std::getenv("NO_COLOR") == nullptr;
-
+int gantry(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  Context context = context_of_process(out, err);
   CLI::App app("Makes NVIDIA GPUs usable from containers, pods and virtual machines.", "gantry");
   app.set_version_flag("--version", "gantry " GANTRY_VERSION);
-  app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
   Action chosen;
   add_commands(app, context, chosen);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& stop) {
-    return report(app, stop, context);
+  return run_program(app, argc, argv, context, chosen);
+}
+
+// The other names we answer to. Each is a link to `gantry` (CMakeLists.txt makes them).
+struct Persona {
+  std::string_view name;
+  int (*run)(int argc, char** argv, std::FILE* out, std::FILE* err);
+};
+
+constexpr Persona kPersonas[] = {
+    {"nvidia-container-cli", container_cli},
+    {"nvidia-ctk", nvidia_ctk},
+};
+
+int run_named(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  const std::string_view called = argv[0];
+  for (const auto& persona : kPersonas) {
+    if (called.substr(called.rfind('/') + 1) == persona.name)
+      return persona.run(argc, argv, out, err);
   }
-  const auto status = chosen(context);
-  if (!status.ok()) {
-    fmt::print(err, "gantry {}: {}\n", app.get_subcommands().front()->get_name(),
-               status.error().text());
-    return kProblem;
-  }
-  return *status;
+  return gantry(argc, argv, out, err);
 }
 
 }  // namespace

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gantry/nvidia_ctk.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace gantry::cli {
+namespace {
+
+using AddCommand = void (*)(CLI::App& app, Context& context, Action& chosen);
+
+constexpr AddCommand kCommands[] = {
+    add_ctk_cdi,
+};
+
+// Which of NVIDIA's releases the commands and flags are those of.
+constexpr const char* kVersion =
+    "NVIDIA Container Toolkit CLI version 1.20.0 (answered by gantry " GANTRY_VERSION ")";
+
+}  // namespace
+
+int nvidia_ctk(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  Context context = context_of_process(out, err);
+  CLI::App app("The NVIDIA Container Toolkit's commands, answered by gantry.", "nvidia-ctk");
+  bool debug = false;  // nothing is logged; accepted because units and scripts pass it
+  app.add_flag("-d,--debug", debug, "Accepted; nothing is logged")->envname("NVIDIA_CTK_DEBUG");
+  app.add_flag("--quiet", context.quiet, "Print errors only")->envname("NVIDIA_CTK_QUIET");
+  app.add_option("--config", context.config_file, "nvidia-container-runtime's config.toml")
+      ->type_name("FILE")
+      ->envname("NVIDIA_CTK_CONFIG");
+  app.set_version_flag("-v,--version", kVersion);
+  Action chosen;
+  for (const auto add : kCommands) add(app, context, chosen);
+  return run_program(app, argc, argv, context, chosen);
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gantry` called as nvidia-ctk: the commands of people's notes and of systemd units, with their
+// flags and environment names, done by ours. One line per command here and in the table of
+// nvidia_ctk.cpp.
+#pragma once
+
+#include "gantry/command.hpp"
+
+namespace gantry::cli {
+
+int nvidia_ctk(int argc, char** argv, std::FILE* out, std::FILE* err);
+
+void add_ctk_cdi(CLI::App& app, Context& context, Action& chosen);
+
+}  // namespace gantry::cli
