@@ -2,12 +2,7 @@
 #include "sys/host.hpp"
 
 #include "base/text.hpp"
-
-#include <dirent.h>
-#include <linux/openat2.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/sysmacros.h>
+#include "sys/open_in_root.hpp"
 
 #include <fmt/format.h>
 
@@ -15,64 +10,13 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <deque>
-#include <memory>
 
 namespace gantry::sys {
 namespace {
 
-constexpr int kMaxSymlinks = 40;  // as the kernel
-
 std::string_view relative(std::string_view path) {
   while (path.starts_with('/')) path.remove_prefix(1);
   return path.empty() ? "." : path;
-}
-
-// Seccomp profiles older than openat2 answer EPERM to every use of it, even to this one.
-bool forbids_openat2(int directory) {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  const UniqueFd probe(static_cast<int>(::syscall(SYS_openat2, directory, ".", &how, sizeof how)));
-  return !probe.valid() && errno == EPERM;
-}
-
-FileKind kind_of(mode_t mode) {
-  switch (mode & S_IFMT) {
-    case S_IFDIR: return FileKind::Directory;
-    case S_IFLNK: return FileKind::Symlink;
-    case S_IFCHR: return FileKind::CharDevice;
-    case S_IFBLK: return FileKind::BlockDevice;
-    case S_IFSOCK: return FileKind::Socket;
-    case S_IFIFO: return FileKind::Fifo;
-    default: return FileKind::Regular;
-  }
-}
-
-Result<FileInfo> info_of(int fd, std::string_view path) {
-  struct stat st {};
-  if (fstatat(fd, "", &st, AT_EMPTY_PATH) != 0)
-    return Error::sys(errno, fmt::format("stat {}", path));
-  return FileInfo{.kind = kind_of(st.st_mode),
-                  .mode = st.st_mode & 07777U,
-                  .uid = st.st_uid,
-                  .gid = st.st_gid,
-                  .size = static_cast<std::uint64_t>(st.st_size),
-                  .major = major(st.st_rdev),
-                  .minor = minor(st.st_rdev)};
-}
-
-Result<std::string> link_of(int fd, std::string_view path) {
-  std::array<char, PATH_MAX> buffer{};
-  const auto length = readlinkat(fd, "", buffer.data(), buffer.size());
-  if (length < 0) return Error::sys(errno, fmt::format("readlink {}", path));
-  return std::string(buffer.data(), static_cast<std::size_t>(length));
-}
-
-// Exactly the file of an O_PATH descriptor, whatever its name points at by now.
-UniqueFd reopen(int fd, int flags) {
-  if ((flags & O_PATH) != 0) return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  const auto self = fmt::format("/proc/self/fd/{}", fd);
-  return UniqueFd(::open(self.c_str(), (flags & ~O_NOFOLLOW) | O_CLOEXEC));
 }
 
 std::optional<FileInfo> parse_table_fields(const std::vector<std::string_view>& f) {
@@ -112,79 +56,13 @@ std::string Host::outside(std::string_view path) const {
 }
 
 Result<UniqueFd> Host::open(std::string_view path, int flags) const {
-  open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  const std::string name(relative(path));
-  // EAGAIN: something was renamed under us while ".." was resolved; openat2(2) says to try again.
-  for (int tries = 0; tries < 8; ++tries) {
-    const long fd = ::syscall(SYS_openat2, fd_.get(), name.c_str(), &how, sizeof how);
-    if (fd >= 0) return UniqueFd(static_cast<int>(fd));
-    if (errno != EAGAIN && errno != EINTR) break;
-  }
-  const int err = errno;
-  if (err == ENOSYS || (err == EPERM && forbids_openat2(fd_.get()))) {
-    return open_walking(path, flags);
-  }
-  return Error::sys(err, fmt::format("open {}", outside(path)));
-}
-
-// What openat2 does, for kernels before 5.6: one component at a time, never following by the
-// kernel.
-Result<UniqueFd> Host::open_walking(std::string_view path, int flags) const {
-  std::deque<std::string> todo;
-  for (auto part : split(path, '/')) todo.emplace_back(part);
-  std::vector<UniqueFd> trail;  // descriptors from the root down, so that ".." cannot pass the root
-  int links = 0;
-  auto here = [&] { return trail.empty() ? fd_.get() : trail.back().get(); };
-  auto fail = [&](int err) { return Error::sys(err, fmt::format("open {}", outside(path))); };
-  while (!todo.empty()) {
-    const std::string part = std::move(todo.front());
-    todo.pop_front();
-    if (part.empty() || part == ".") continue;
-    if (part == "..") {
-      if (!trail.empty()) trail.pop_back();
-      continue;
-    }
-    UniqueFd next(::openat(here(), part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (!next.valid()) return fail(errno);
-    GANTRY_TRY(const FileInfo what, info_of(next.get(), path));
-    const bool keep_link = todo.empty() && (flags & O_NOFOLLOW) != 0;
-    if (what.kind != FileKind::Symlink || keep_link) {
-      trail.push_back(std::move(next));
-      continue;
-    }
-    if (++links > kMaxSymlinks) return fail(ELOOP);
-    GANTRY_TRY(const std::string target, link_of(next.get(), path));
-    if (target.starts_with('/')) trail.clear();
-    const auto parts = split(target, '/');
-    for (auto it = parts.rbegin(); it != parts.rend(); ++it) todo.emplace_front(*it);
-  }
-  UniqueFd fd = reopen(here(), flags);
-  if (!fd.valid()) return fail(errno);
-  return fd;
+  return open_in_root(fd_.get(), path, flags, outside(path));
 }
 
 Result<std::string> Host::read(std::string_view path, std::size_t limit) const {
   // O_NONBLOCK: a FIFO in a hostile tree must not make us wait for a writer.
   GANTRY_TRY(const UniqueFd fd, open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
-  GANTRY_TRY(const FileInfo what, info_of(fd.get(), path));
-  if (what.kind != FileKind::Regular) {
-    return Error(Errc::Invalid, fmt::format("read {}: is not a regular file", outside(path)));
-  }
-  std::string content;
-  std::array<char, 16384> buffer{};
-  for (;;) {
-    const auto got = ::read(fd.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Error::sys(errno, fmt::format("read {}", outside(path)));
-    if (got == 0) return content;
-    if (content.size() + static_cast<std::size_t>(got) > limit) {
-      return Error(Errc::Corrupt,
-                   fmt::format("read {}: larger than {} bytes", outside(path), limit));
-    }
-    content.append(buffer.data(), static_cast<std::size_t>(got));
-  }
+  return read_regular(fd.get(), limit, outside(path));
 }
 
 std::optional<std::string> Host::read_value(std::string_view path) const {
@@ -195,18 +73,7 @@ std::optional<std::string> Host::read_value(std::string_view path) const {
 
 Result<std::vector<std::string>> Host::list(std::string_view path) const {
   GANTRY_TRY(UniqueFd fd, open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK));
-  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(fd.get()), ::closedir);
-  if (!dir) return Error::sys(errno, fmt::format("list {}", outside(path)));
-  fd.release();  // owned by dir now
-  std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = ::readdir(dir.get())) {
-    const std::string_view name(entry->d_name);
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  if (errno != 0) return Error::sys(errno, fmt::format("list {}", outside(path)));
-  std::sort(names.begin(), names.end());
-  return names;
+  return names_in(std::move(fd), SIZE_MAX, outside(path));
 }
 
 bool Host::exists(std::string_view path) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "sys/descriptor.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <fcntl.h>
@@ -17,27 +18,6 @@
 #include <vector>
 
 namespace gantry::sys {
-
-enum class FileKind : std::uint8_t {
-  Regular,
-  Directory,
-  Symlink,
-  CharDevice,
-  BlockDevice,
-  Socket,
-  Fifo
-};
-
-struct FileInfo {
-  FileKind kind = FileKind::Regular;
-  std::uint32_t mode = 0;  // permission bits, 07777
-  std::uint32_t uid = 0;
-  std::uint32_t gid = 0;
-  std::uint64_t size = 0;
-  std::uint32_t major = 0;  // devices only
-  std::uint32_t minor = 0;
-  bool operator==(const FileInfo&) const = default;
-};
 
 class Host {
  public:
@@ -84,7 +64,6 @@ class Host {
     FileInfo info;
   };
   Host(std::string root, UniqueFd fd) : root_(std::move(root)), fd_(std::move(fd)) {}
-  Result<UniqueFd> open_walking(std::string_view path, int flags) const;
   void read_device_table();
 
   std::string root_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sys/replace_file.hpp"
 
+#include "sys/descriptor.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <fcntl.h>
@@ -16,16 +17,6 @@
 
 namespace gantry::sys {
 namespace {
-
-Status write_all(int fd, std::string_view content, const std::string& name) {
-  while (!content.empty()) {
-    const auto wrote = ::write(fd, content.data(), content.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return Error::sys(errno, fmt::format("write {}", name));
-    content.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  return {};
-}
 
 Status fill(int fd, std::string_view content, unsigned mode, Durability durability,
             const std::string& name) {

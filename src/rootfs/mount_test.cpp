@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rootfs/mount.hpp"
+
+#include "support/tree.hpp"
+#include "support/without_calls.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+
+namespace gantry::rootfs {
+namespace {
+
+using test::Tree;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+bool own_namespace() {
+  return ::unshare(CLONE_NEWNS) == 0 &&
+         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+
+bool may_mount() {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(own_namespace() ? 0 : 1);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return status == 0;
+}
+
+class MountTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!may_mount()) GTEST_SKIP() << "no mount namespace to be had here";
+    tree_.file("driver/libcuda.so.1", "driver").directory("image/run").directory("image/usr");
+    tree_.file("image/params", "ModifyDeviceFiles: 1\n").file("image/etc/there", "image's");
+  }
+
+  // Each body in a mount namespace of its own, with the mount calls of today and with those of 2.4.
+  template <class Body>
+  void everywhere(const Body& body) const {
+    test::with_and_without({SYS_openat2, SYS_open_tree, SYS_move_mount, SYS_mount_setattr}, [&] {
+      // seccomp is there already: unshare and mount are not among the missing.
+      ASSERT_TRUE(own_namespace());
+      body();
+    });
+    // 5.2 to 5.11: open_tree without mount_setattr.
+    test::in_child("without mount_setattr", [&] {
+      test::forget_calls({SYS_mount_setattr}, ENOSYS);
+      ASSERT_TRUE(own_namespace());
+      body();
+    });
+  }
+
+  Root root() const { return *Root::at(tree_.path("image")); }
+  sys::UniqueFd source(std::string_view path) const { return *tree_.host().open(path, O_PATH); }
+  unsigned long flags(std::string_view path) const {
+    struct statvfs found {};
+    const auto fd = root().open(path, O_PATH);
+    EXPECT_TRUE(fd.ok() && ::fstatvfs(fd->get(), &found) == 0);
+    return found.f_flag;
+  }
+
+  Tree tree_;
+};
+
+TEST_F(MountTest, BindsADirectoryOfTheHostReadOnly) {
+  everywhere([&] {
+    const auto status = bind(root(), source("/driver").get(), "/usr/local/nvidia/lib64");
+    ASSERT_TRUE(status.ok()) << status.error().text();
+    EXPECT_EQ(*root().read("/usr/local/nvidia/lib64/libcuda.so.1", 100), "driver");
+    const auto found = flags("/usr/local/nvidia/lib64");
+    EXPECT_TRUE((found & ST_RDONLY) != 0 && (found & ST_NOSUID) != 0 && (found & ST_NODEV) != 0);
+    EXPECT_EQ(root().put_file("/usr/local/nvidia/lib64/x", "x").error().sys_errno(), EROFS);
+  });
+}
+
+TEST_F(MountTest, BindsAFileOverAFileAndOverNothing) {
+  everywhere([&] {
+    for (const auto* path : {"/etc/there", "/etc/new"}) {
+      const auto status =
+          bind(root(), source("/driver/libcuda.so.1").get(), path, {.no_exec = true});
+      ASSERT_TRUE(status.ok()) << status.error().text();
+      EXPECT_EQ(*root().read(path, 100), "driver");
+      EXPECT_NE(flags(path) & ST_NOEXEC, 0U);
+    }
+  });
+}
+
+TEST_F(MountTest, ATargetThatLinksToTheHostIsMadeInside) {
+  // CVE-2024-0133: no empty file appears on the host.
+  tree_.directory("host").link("image/usr/local", tree_.path("host"));
+  everywhere([&] {
+    const auto status = bind(root(), source("/driver").get(), "/usr/local/nvidia");
+    EXPECT_FALSE(status.ok());  // the link dangles inside the image
+    EXPECT_THAT(*tree_.host().list("/host"), IsEmpty());
+  });
+}
+
+TEST_F(MountTest, MountsContentThatIsOnNoDisk) {
+  everywhere([&] {
+    const auto status = bind_content(root(), "ModifyDeviceFiles: 0\n", "/params");
+    ASSERT_TRUE(status.ok()) << status.error().text();
+    EXPECT_EQ(*root().read("/params", 100), "ModifyDeviceFiles: 0\n");
+    EXPECT_NE(flags("/params") & ST_RDONLY, 0U);
+    EXPECT_THAT(*root().list("/run"), IsEmpty());  // nothing is left where it was made
+    EXPECT_FALSE(bind_content(root(), "x", "/missing").ok());
+  });
+  EXPECT_EQ(*tree_.host().read("/image/params"), "ModifyDeviceFiles: 1\n");
+}
+
+TEST_F(MountTest, ADirectoryIsNoPlaceForAFile) {
+  test::in_child("here", [&] {
+    ASSERT_TRUE(own_namespace());
+    const auto status = bind(root(), source("/driver/libcuda.so.1").get(), "/usr");
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code(), Errc::Exists);
+  });
+}
+
+}  // namespace
+}  // namespace gantry::rootfs
