@@ -23,27 +23,32 @@ struct DoctorOptions {
   bool markdown = false;
   bool fix = false;
   std::string fix_names;  // "a,b"
+  double deadline_seconds = 10;
 };
 
 int list_checks(const DoctorOptions& options, const Context& context) {
   const auto text = options.markdown ? doctor::list_markdown()
-                    : context.json   ? doctor::list_json()
+                    : context.json   ? doctor::list_json(doctor::all_checks())
                                      : doctor::list_text();
   fmt::print(context.out, "{}", text);
   return kOk;
 }
 
 int explain(const DoctorOptions& options, const Context& context) {
-  bool any = false;
-  for (const auto* check : doctor::all_checks()) {
-    if (!doctor::matches(*check, options.explain)) continue;
-    fmt::print(context.out, "{}{}", any ? "\n" : "", doctor::explain_text(*check, {}));
-    any = true;
+  const auto checks = doctor::select({.only = {options.explain}, .skip = {}});
+  if (!checks.ok()) {
+    fmt::print(context.err, "gantry doctor: {}\n", checks.error().text());
+    return kUsage;
   }
-  if (any) return kOk;
-  fmt::print(context.err, "gantry doctor: there is no check {}; `gantry doctor --list` shows all\n",
-             options.explain);
-  return kUsage;
+  if (context.json) {
+    fmt::print(context.out, "{}", doctor::list_json(*checks));
+    return kOk;
+  }
+  for (const auto* check : *checks) {
+    fmt::print(context.out, "{}{}", check == checks->front() ? "" : "\n",
+               doctor::explain_text(*check, {}));
+  }
+  return kOk;
 }
 
 bool ask(const doctor::Outcome& outcome, const std::vector<doctor::Action>& actions) {
@@ -63,16 +68,19 @@ doctor::FixOptions fix_options(const DoctorOptions& options, const Context& cont
   return fix;
 }
 
-bool safe_fix_waits(const std::vector<doctor::Outcome>& outcomes, const doctor::Facts& facts) {
-  for (const auto& outcome : outcomes) {
-    const bool bad = outcome.finding.verdict == doctor::Verdict::Warn ||
-                     outcome.finding.verdict == doctor::Verdict::Fail;
-    if (bad && outcome.check->fix_class == doctor::FixClass::Automatic &&
-        !outcome.check->fix(facts).empty()) {
-      return true;
-    }
+void print_report(const DoctorOptions& options, const Context& context,
+                  const doctor::Repair& repair, const doctor::Guest& guest) {
+  if (context.json) {
+    fmt::print(context.out, "{}", doctor::report_json(repair.outcomes, repair.fixes, guest));
+    return;
   }
-  return false;
+  const doctor::Style style{.color = context.color};
+  if (options.fix) fmt::print(context.out, "{}", doctor::fixes_text(repair.fixes, style));
+  fmt::print(context.out, "{}{}", doctor::report_text(repair.outcomes, style),
+             doctor::closed_line(repair.outcomes));
+  if (!options.fix && doctor::safe_fix_waits(repair.outcomes)) {
+    fmt::print(context.out, "Safe remedies can be applied: sudo gantry doctor --fix\n");
+  }
 }
 
 Result<int> examine(const DoctorOptions& options, const Context& context) {
@@ -84,32 +92,25 @@ Result<int> examine(const DoctorOptions& options, const Context& context) {
     return kUsage;
   }
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(auto inventory, probe::snapshot(host, {}));
-  const auto sources = doctor::live_sources();
+  probe::SnapshotOptions how;
+  how.deadline = std::chrono::milliseconds(static_cast<long>(options.deadline_seconds * 1000));
+  GANTRY_TRY(auto inventory, probe::snapshot(host, how));
+  const auto kernel = sys::real_kernel();
+  auto sources = doctor::live_sources();
+  sources.this_machine = kernel->is_this_machine(host);
   doctor::Repair repair;
   if (options.fix) {
     // A look that fails after a change shows the machine as it was last seen.
     const auto look = [&] {
-      auto seen = probe::snapshot(host, {});
+      auto seen = probe::snapshot(host, how);
       if (seen.ok()) inventory = *std::move(seen);
       return inventory;
     };
-    const auto kernel = sys::real_kernel();
     repair = doctor::repair(host, look, sources, *checks, fix_options(options, context), *kernel);
   }
   const doctor::Facts facts(host, inventory, sources);
   if (!options.fix) repair.outcomes = doctor::examine(facts, *checks);
-  if (context.json) {
-    fmt::print(context.out, "{}",
-               doctor::report_json(repair.outcomes, repair.fixes, facts.guest()));
-  } else {
-    const doctor::Style style{.color = context.color};
-    if (options.fix) fmt::print(context.out, "{}", doctor::fixes_text(repair.fixes, style));
-    fmt::print(context.out, "{}", doctor::report_text(repair.outcomes, style));
-    if (!options.fix && safe_fix_waits(repair.outcomes, facts)) {
-      fmt::print(context.out, "Safe remedies can be applied: sudo gantry doctor --fix\n");
-    }
-  }
+  print_report(options, context, repair, facts.guest());
   return doctor::count(repair.outcomes).fail == 0 ? kOk : kProblem;
 }
 
@@ -137,6 +138,9 @@ void add_doctor(CLI::App& app, Context& context, Action& chosen) {
   auto* list = command->add_flag("--list", options->list, "List all checks");
   command->add_flag("--markdown", options->markdown, "With --list: as the table of docs/doctor.md")
       ->needs(list);
+  command->add_option("--deadline", options->deadline_seconds, "Seconds to wait for NVML")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
   auto* fix = command
                   ->add_option("--fix", options->fix_names,
                                "Apply safe remedies; risky ones when named or confirmed")

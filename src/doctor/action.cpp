@@ -28,6 +28,8 @@ std::string describe(const Action& action) {
           [](const SetMode& a) { return fmt::format("chmod {:04o} {}", a.mode, a.path); },
           [](const LoadModule& a) { return fmt::format("modprobe {}", a.name); },
           [](const WriteValue& a) { return fmt::format("echo '{}' > {}", a.value, a.path); },
+          [](const WriteFile& a) { return fmt::format("write {}: {}", a.path, a.what); },
+          [](const RemoveFile& a) { return fmt::format("rm {}", a.path); },
           [](const RunProgram& a) { return fmt::format("{}", fmt::join(a.argv, " ")); },
       },
       action);
@@ -35,6 +37,15 @@ std::string describe(const Action& action) {
 
 bool runs_a_program(const Action& action) {
   return std::holds_alternative<LoadModule>(action) || std::holds_alternative<RunProgram>(action);
+}
+
+std::string target_of(const Action& action) {
+  return std::visit(Overloaded{
+                        [](const LoadModule&) { return std::string(); },
+                        [](const RunProgram&) { return std::string(); },
+                        [](const auto& a) { return a.path; },
+                    },
+                    action);
 }
 
 Status apply(const Action& action, const sys::Host& host, sys::Kernel& kernel) {
@@ -46,7 +57,9 @@ Status apply(const Action& action, const sys::Host& host, sys::Kernel& kernel) {
           [&](const SetMode& a) { return kernel.set_mode(host, a.path, a.mode); },
           [&](const LoadModule& a) { return kernel.load_module(host, a.name); },
           [&](const WriteValue& a) { return kernel.write_value(host, a.path, a.value); },
-          [&](const RunProgram& a) { return kernel.run(host, a.argv); },
+          [&](const WriteFile& a) { return kernel.write_file(host, a.path, a.content); },
+          [&](const RemoveFile& a) { return kernel.remove_file(host, a.path); },
+          [&](const RunProgram& a) { return kernel.run(host, a.argv, a.deadline); },
       },
       action);
 }

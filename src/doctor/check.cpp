@@ -3,6 +3,8 @@
 
 #include "doctor/areas_internal.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace gantry::doctor {
@@ -54,7 +56,7 @@ Finding Finding::advise(std::string command) && {
 
 namespace {
 Finding make(Verdict verdict, std::string summary, std::vector<Evidence> evidence) {
-  return {verdict, std::move(summary), std::move(evidence), "", ""};
+  return {verdict, std::move(summary), std::move(evidence), "", "", false};
 }
 }  // namespace
 
@@ -72,6 +74,12 @@ Finding fail(std::string summary, std::vector<Evidence> evidence) {
 }
 Finding skip(std::string reason, std::vector<Evidence> evidence) {
   return make(Verdict::Skip, std::move(reason), std::move(evidence));
+}
+
+Finding only_root_reads(std::string_view path) {
+  auto finding = skip(fmt::format("only root may read {}", path));
+  finding.needs_root = true;
+  return finding;
 }
 
 std::vector<const Check*> all_checks() {

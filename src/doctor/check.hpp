@@ -41,6 +41,7 @@ struct Finding {
   std::vector<Evidence> evidence;  // what was read
   std::string cause;               // "" when the row's own sentence fits
   std::string remedy;              // "" when the row's own command fits
+  bool needs_root = false;         // skipped because only root may read it
 
   Finding because(std::string text) &&;
   Finding advise(std::string command) &&;
@@ -51,6 +52,7 @@ Finding info(std::string summary, std::vector<Evidence> evidence = {});
 Finding warn(std::string summary, std::vector<Evidence> evidence = {});
 Finding fail(std::string summary, std::vector<Evidence> evidence = {});
 Finding skip(std::string reason, std::vector<Evidence> evidence = {});
+Finding only_root_reads(std::string_view path);  // a skip
 
 struct Check {
   std::string_view id;         // "numa.unknown": stable, people put it into scripts
@@ -63,6 +65,9 @@ struct Check {
   std::string_view remedy;  // what to type
   Finding (*judge)(const Facts&) = nullptr;
   std::vector<Action> (*fix)(const Facts&) = nullptr;  // none: only a person can
+  std::string_view by_hand;     // of class A or R: why there may be no steps to do
+  std::string_view afterwards;  // what is left when the steps are done: "at the next boot"
+  std::string_view closed;      // a path without which nothing can be said, often root's alone
 };
 
 // In the order in which they are looked at: a later one may be a consequence of an earlier one.

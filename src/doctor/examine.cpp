@@ -34,6 +34,14 @@ Status refuse_unknown(const std::vector<std::string>& patterns) {
   return {};
 }
 
+Offer offer_of(const Check& check, const Finding& finding, const Facts& facts) {
+  const bool well = finding.verdict == Verdict::Ok || finding.verdict == Verdict::Skip;
+  if (well || check.fix_class == FixClass::Never) return Offer::Nothing;
+  const auto plan = plan_of(check, facts);
+  if (plan.steps.empty()) return plan.left.empty() ? Offer::ByHand : Offer::Elsewhere;
+  return check.fix_class == FixClass::Automatic ? Offer::Automatic : Offer::OnRequest;
+}
+
 }  // namespace
 
 std::string Outcome::cause() const {
@@ -59,10 +67,28 @@ Result<std::vector<const Check*>> select(const Selection& selection) {
   return chosen;
 }
 
+// Files of a foreign tree may be mended, in their order; its programs are not run, and what comes
+// after a program may need it.
+Plan plan_of(const Check& check, const Facts& facts) {
+  Plan plan;
+  if (check.fix_class == FixClass::Never || check.fix == nullptr) return plan;
+  for (auto& action : check.fix(facts)) {
+    const bool here = plan.left.empty() && (facts.this_machine() || !runs_a_program(action));
+    (here ? plan.steps : plan.left).push_back(std::move(action));
+  }
+  return plan;
+}
+
 std::vector<Outcome> examine(const Facts& facts, const std::vector<const Check*>& checks) {
   std::vector<Outcome> outcomes;
   outcomes.reserve(checks.size());
-  for (const auto* check : checks) outcomes.push_back({check, check->judge(facts)});
+  for (const auto* check : checks) {
+    auto finding = !check->closed.empty() && facts.denied(check->closed)
+                       ? only_root_reads(check->closed)
+                       : check->judge(facts);
+    const auto offer = offer_of(*check, finding, facts);
+    outcomes.push_back({check, std::move(finding), offer});
+  }
   return outcomes;
 }
 

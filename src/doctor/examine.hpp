@@ -10,9 +10,19 @@
 
 namespace gantry::doctor {
 
+// What `--fix` would do about a finding.
+enum class Offer : std::uint8_t {
+  Nothing,    // all is well, or nobody but a person may
+  ByHand,     // of class A or R, but no step can be done here: the row's by_hand says why
+  Elsewhere,  // only programs of the machine would help, and this tree is not the one we run on
+  Automatic,  // with --fix
+  OnRequest,  // with --fix=ID
+};
+
 struct Outcome {
   const Check* check = nullptr;
   Finding finding;
+  Offer offer = Offer::Nothing;
 
   // The finding's own words, or the row's.
   std::string cause() const;
@@ -29,6 +39,13 @@ bool matches(const Check& check, std::string_view pattern);
 
 // Invalid, with the nearest ids, when a pattern names nothing.
 Result<std::vector<const Check*>> select(const Selection& selection);
+
+// The steps of a remedy that can be done here, and those that only the machine itself can do.
+struct Plan {
+  std::vector<Action> steps;
+  std::vector<Action> left;
+};
+Plan plan_of(const Check& check, const Facts& facts);
 
 std::vector<Outcome> examine(const Facts& facts, const std::vector<const Check*>& checks);
 

@@ -104,11 +104,19 @@ Caller this_process() {
 }
 
 Sources live_sources() {
-  return {.caller = this_process(), .kernel_log = std::nullopt, .free_bytes = free_bytes_of};
+  return {.caller = this_process(),
+          .kernel_log = std::nullopt,
+          .this_machine = true,
+          .free_bytes = free_bytes_of};
 }
 
 Facts::Facts(const sys::Host& host, const model::Inventory& inventory, const Sources& sources)
     : host_(host), inventory_(inventory), sources_(sources), guest_(detect_guest(host)) {}
+
+bool Facts::denied(std::string_view path) const {
+  const auto fd = host_.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  return !fd.ok() && fd.error().code() == Errc::Denied;
+}
 
 Evidence Facts::read(std::string_view path) const {
   auto value = host_.read_value(path);

@@ -43,6 +43,7 @@ struct Mount {
 struct Sources {
   Caller caller;
   std::optional<std::string> kernel_log;  // nullopt: read it from the machine
+  bool this_machine = true;  // its programs may be run; see sys::Kernel::is_this_machine
   // Bytes free for the file system of a path; nullopt when nobody knows.
   std::function<std::optional<std::uint64_t>(const sys::Host&, const std::string&)> free_bytes;
 };
@@ -58,8 +59,11 @@ class Facts {
   const model::Inventory& inventory() const { return inventory_; }
   const Caller& caller() const { return sources_.caller; }
   const Guest& guest() const { return guest_; }
+  bool this_machine() const { return sources_.this_machine; }
 
   std::optional<std::string> value(std::string_view path) const { return host_.read_value(path); }
+  // Somebody else's: it is there, or may be, and we are not let in.
+  bool denied(std::string_view path) const;
   // The path with its value, or "(absent)".
   Evidence read(std::string_view path) const;
 

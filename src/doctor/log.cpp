@@ -12,7 +12,10 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr std::string_view kUnreadable = "the kernel's log cannot be read here";
+Finding unreadable(const Facts& f) {
+  if (f.denied("/dev/kmsg")) return only_root_reads("/dev/kmsg");
+  return skip("the kernel's log cannot be read here");
+}
 
 std::string shortened(const std::string& line) {
   return line.size() > 200 ? line.substr(0, 200) + "..." : line;
@@ -27,7 +30,7 @@ XidClass class_of(const Xid& xid) {
 }
 
 Finding judge_xid(const Facts& f) {
-  if (!f.kernel_log()) return skip(std::string(kUnreadable));
+  if (!f.kernel_log()) return unreadable(f);
   const auto xids = find_xids(*f.kernel_log());
   if (xids.empty()) return ok("no Xid since boot", {{"kernel log", "no \"NVRM: Xid\""}});
   const Xid* worst = &xids.front();
@@ -58,7 +61,7 @@ Finding judge_xid(const Facts& f) {
 }
 
 Finding judge_start(const Facts& f) {
-  if (!f.kernel_log()) return skip(std::string(kUnreadable));
+  if (!f.kernel_log()) return unreadable(f);
   for (std::string_view message : {"RmInitAdapter failed", "rm_init_adapter failed"}) {
     const auto found = f.log_lines_with(message);
     if (found.empty()) continue;
@@ -68,7 +71,7 @@ Finding judge_start(const Facts& f) {
 }
 
 Finding judge_unsupported(const Facts& f) {
-  if (!f.kernel_log()) return skip(std::string(kUnreadable));
+  if (!f.kernel_log()) return unreadable(f);
   struct Message {
     std::string_view text;
     std::string_view remedy;
@@ -90,7 +93,7 @@ Finding judge_unsupported(const Facts& f) {
 }
 
 Finding judge_api_mismatch(const Facts& f) {
-  if (!f.kernel_log()) return skip(std::string(kUnreadable));
+  if (!f.kernel_log()) return unreadable(f);
   const auto found = f.log_lines_with("API mismatch");
   if (found.empty()) return ok("no program came with other libraries", {{"kernel log", "none"}});
   const auto& driver = f.inventory().driver;
@@ -112,7 +115,7 @@ Finding judge_unbind(const Facts& f) {
                   {{path, where}});
     }
   }
-  if (!f.kernel_log()) return skip(std::string(kUnreadable));
+  if (!f.kernel_log()) return unreadable(f);
   const auto found = f.log_lines_with("with non-zero usage count");
   if (found.empty()) return ok("no GPU was taken away while in use", {{"kernel log", "none"}});
   return warn("a GPU was taken from the driver while in use",

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace gantry::doctor {
 namespace {
@@ -35,21 +36,33 @@ void apply_all(const std::vector<Action>& actions, const sys::Host& host, sys::K
   }
 }
 
-FixReport treat(const Outcome& outcome, const Facts& facts, const FixOptions& options,
-                sys::Kernel& kernel) {
+std::string commands_of(const std::vector<Action>& actions) {
+  std::string text;
+  for (const auto& action : actions) {
+    text += fmt::format("{}sudo {}", text.empty() ? "" : " && ", describe(action));
+  }
+  return text;
+}
+
+std::string by_hand_text(const Outcome& outcome, const Facts& facts) {
+  if (outcome.offer == Offer::Elsewhere) {
+    return fmt::format("{} is not this machine, and its programs are not run; on it: {}",
+                       facts.host().root(), outcome.remedy());
+  }
+  if (outcome.offer != Offer::ByHand || outcome.check->by_hand.empty()) return outcome.remedy();
+  return fmt::format("{}: {}", outcome.check->by_hand, outcome.remedy());
+}
+
+FixReport treat(const Outcome& outcome, const Plan& plan, const Facts& facts,
+                const FixOptions& options, sys::Kernel& kernel) {
   const Check& check = *outcome.check;
   FixReport report{.check = &check,
                    .state = FixState::ByHand,
                    .steps = {},
                    .after = outcome.finding.verdict,
-                   .text = outcome.remedy()};
-  if (check.fix_class == FixClass::Never || check.fix == nullptr) return report;
-  const auto actions = check.fix(facts);
-  if (actions.empty()) return report;
-  if (std::any_of(actions.begin(), actions.end(), runs_a_program) &&
-      !kernel.is_this_machine(facts.host())) {
-    report.text = fmt::format("{} is not this machine, and its programs are not run; on it: {}",
-                              facts.host().root(), outcome.remedy());
+                   .text = ""};
+  if (plan.steps.empty()) {
+    report.text = by_hand_text(outcome, facts);
     return report;
   }
   if (check.fix_class == FixClass::OnRequest && !named(check, options)) {
@@ -58,15 +71,77 @@ FixReport treat(const Outcome& outcome, const Facts& facts, const FixOptions& op
       report.text = fmt::format("risky: sudo gantry doctor --fix={}", check.id);
       return report;
     }
-    if (!options.ask(outcome, actions)) {
+    if (!options.ask(outcome, plan.steps)) {
       report.state = FixState::Declined;
       report.text = "left alone";
       return report;
     }
   }
-  report.text.clear();
-  apply_all(actions, facts.host(), kernel, report);
+  apply_all(plan.steps, facts.host(), kernel, report);
+  if (report.state != FixState::Done) return report;
+  report.text = check.afterwards;
+  if (!plan.left.empty()) {
+    report.state = FixState::Partly;
+    report.text = fmt::format("left to do on the machine itself: {}", commands_of(plan.left));
+  }
   return report;
+}
+
+// Whether an earlier remedy of this round has changed the same file: look again first.
+bool overlaps(const Plan& plan, const std::set<std::string>& touched) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(),
+                     [&](const Action& action) { return touched.contains(target_of(action)); });
+}
+
+// One look at the machine and what can be done after it.
+class Round {
+ public:
+  Round(const Facts& facts, const FixOptions& options, sys::Kernel& kernel)
+      : facts_(facts), options_(options), kernel_(kernel) {}
+
+  void take(const Outcome& outcome, std::vector<FixReport>& fixes) {
+    const auto known = std::find_if(fixes.begin(), fixes.end(), [&](const FixReport& fix) {
+      return fix.check == outcome.check;
+    });
+    if (known != fixes.end()) {
+      known->after = outcome.finding.verdict;
+      return;
+    }
+    if (!wanted(outcome, options_)) return;
+    const auto plan = plan_of(*outcome.check, facts_);
+    if (overlaps(plan, touched_)) return;
+    auto report = treat(outcome, plan, facts_, options_, kernel_);
+    if (report.steps.empty() && report.state != FixState::Declined) {
+      waiting_.push_back(std::move(report));
+      return;
+    }
+    changed_ = changed_ || !report.steps.empty();
+    for (const auto& action : plan.steps) {
+      if (auto target = target_of(action); !target.empty()) touched_.insert(std::move(target));
+    }
+    fixes.push_back(std::move(report));
+  }
+
+  bool changed() const { return changed_; }
+  // What nothing was done about, as long as nothing else has changed.
+  std::vector<FixReport>& waiting() { return waiting_; }
+
+ private:
+  const Facts& facts_;
+  const FixOptions& options_;
+  sys::Kernel& kernel_;
+  std::set<std::string> touched_;
+  std::vector<FixReport> waiting_;
+  bool changed_ = false;
+};
+
+// In the order in which the checks are looked at.
+void sort_by_check(std::vector<FixReport>& fixes, const std::vector<const Check*>& checks) {
+  const auto place = [&](const FixReport& fix) {
+    return std::find(checks.begin(), checks.end(), fix.check);
+  };
+  std::stable_sort(fixes.begin(), fixes.end(),
+                   [&](const FixReport& a, const FixReport& b) { return place(a) < place(b); });
 }
 
 }  // namespace
@@ -74,6 +149,7 @@ FixReport treat(const Outcome& outcome, const Facts& facts, const FixOptions& op
 std::string_view to_string(FixState state) {
   switch (state) {
     case FixState::Done: return "done";
+    case FixState::Partly: return "partly done";
     case FixState::Failed: return "failed";
     case FixState::Declined: return "declined";
     case FixState::NotNamed: return "needs its name";
@@ -86,25 +162,17 @@ Repair repair(const sys::Host& host, const std::function<model::Inventory()>& lo
               const Sources& sources, const std::vector<const Check*>& checks,
               const FixOptions& options, sys::Kernel& kernel) {
   Repair result;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round <= kRounds; ++round) {
     const auto inventory = look();
     const Facts facts(host, inventory, sources);
     result.outcomes = examine(facts, checks);
-    bool changed = false;
-    for (const auto& outcome : result.outcomes) {
-      const auto known =
-          std::find_if(result.fixes.begin(), result.fixes.end(),
-                       [&](const FixReport& fix) { return fix.check == outcome.check; });
-      if (known != result.fixes.end()) {
-        known->after = outcome.finding.verdict;
-        continue;
-      }
-      if (!wanted(outcome, options)) continue;
-      result.fixes.push_back(treat(outcome, facts, options, kernel));
-      changed = changed || !result.fixes.back().steps.empty();
-    }
-    if (!changed) break;
+    Round now(facts, options, kernel);
+    for (const auto& outcome : result.outcomes) now.take(outcome, result.fixes);
+    if (now.changed() && round < kRounds) continue;
+    for (auto& report : now.waiting()) result.fixes.push_back(std::move(report));
+    break;
   }
+  sort_by_check(result.fixes, checks);
   return result;
 }
 

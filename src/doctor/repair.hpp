@@ -13,6 +13,7 @@ namespace gantry::doctor {
 
 enum class FixState : std::uint8_t {
   Done,      // every step worked; `after` says whether that helped
+  Partly,    // the files are written, programs are left to be run on the machine itself
   Failed,    // a step did not; the steps after it were not tried
   Declined,  // the person said no
   NotNamed,  // risky: needs its name
@@ -44,8 +45,9 @@ struct Repair {
   std::vector<Outcome> outcomes;  // after the last fix
 };
 
-// `look` reads the machine anew after changes. Loading a module can bring new work (nodes), so it
-// goes round until nothing more can be done, at most four times.
+// `look` reads the machine anew after changes. Loading a module can bring new work (nodes), and one
+// remedy can do another's (a node made anew has its mode), so it goes round until nothing more can
+// be done, at most four times; what is left to people is said of the machine as it is then.
 Repair repair(const sys::Host& host, const std::function<model::Inventory()>& look,
               const Sources& sources, const std::vector<const Check*>& checks,
               const FixOptions& options, sys::Kernel& kernel);

@@ -177,7 +177,7 @@ TEST(Repair, RunsNoProgramOfATreeThatIsNotThisMachine) {
   EXPECT_THAT(kernel.done, Contains("run nvidia-smi -pm 1"));
 
   kernel.done.clear();
-  kernel.this_machine = false;
+  patient.sources.this_machine = false;
   const auto result = run(patient, kernel, {.named = {"persistence.off"}, .ask = nullptr});
   EXPECT_THAT(kernel.done, IsEmpty());
   EXPECT_EQ(report_of(result, "persistence.off")->state, FixState::ByHand);
@@ -188,7 +188,7 @@ TEST(Repair, LoadsNoModuleForATreeThatIsNotThisMachine) {
   Patient patient;
   patient.unloaded();
   test::RecordingKernel kernel;
-  kernel.this_machine = false;
+  patient.sources.this_machine = false;
   run(patient, kernel, {}, {.only = {"module.*"}, .skip = {}});
   EXPECT_THAT(kernel.done, IsEmpty());
 }

@@ -79,29 +79,36 @@ std::string skipped(const std::vector<Outcome>& outcomes, const Style& style) {
   return out;
 }
 
-std::string_view fix_hint(const Check& check) {
-  if (check.fix == nullptr) return "";
-  if (check.fix_class == FixClass::Automatic) return "sudo gantry doctor --fix";
-  return check.fix_class == FixClass::OnRequest ? "sudo gantry doctor --fix=" : "";
+// Only what --fix really does is offered.
+std::string fix_line(const Outcome& outcome) {
+  const auto& check = *outcome.check;
+  switch (outcome.offer) {
+    case Offer::Automatic: return command("fix", "sudo gantry doctor --fix");
+    case Offer::OnRequest:
+      return command("fix", fmt::format("sudo gantry doctor --fix={}", check.id));
+    case Offer::ByHand: return check.by_hand.empty() ? "" : command("by hand", check.by_hand);
+    case Offer::Elsewhere: return command("by hand", "on the machine itself, with its programs");
+    case Offer::Nothing: break;
+  }
+  return "";
 }
 
 std::string expanded(const Outcome& outcome, const Style& style) {
+  constexpr std::size_t kMostEvidence = 12;
   const auto& check = *outcome.check;
   std::string out =
       fmt::format("  {}  {} [{}]\n", painted(check.id, outcome.finding.verdict, style),
                   outcome.finding.summary, check.reference);
-  for (const auto& evidence : outcome.finding.evidence) {
-    out += field("read", fmt::format("{}: {}", evidence.source, evidence.value), style);
+  const auto& evidence = outcome.finding.evidence;
+  for (std::size_t i = 0; i < evidence.size() && i < kMostEvidence; ++i) {
+    out += field("read", fmt::format("{}: {}", evidence[i].source, evidence[i].value), style);
+  }
+  if (evidence.size() > kMostEvidence) {
+    out += field("read", fmt::format("and {} more", evidence.size() - kMostEvidence), style);
   }
   out += field("cause", outcome.cause(), style);
   out += command("remedy", outcome.remedy());
-  const auto hint = fix_hint(check);
-  if (!hint.empty()) {
-    out +=
-        command("fix", check.fix_class == FixClass::OnRequest ? fmt::format("{}{}", hint, check.id)
-                                                              : std::string(hint));
-  }
-  return out;
+  return out + fix_line(outcome);
 }
 
 }  // namespace
@@ -133,6 +140,23 @@ std::string report_text(const std::vector<Outcome>& outcomes, const Style& style
   return out + summary_line(count(outcomes)) + "\n";
 }
 
+std::string closed_line(const std::vector<Outcome>& outcomes) {
+  std::string ids;
+  for (const auto& outcome : outcomes) {
+    if (outcome.finding.needs_root) ids += fmt::format(" {}", outcome.check->id);
+  }
+  if (ids.empty()) return "";
+  return fmt::format("Could not be read by this user:{}; run as root: sudo gantry doctor\n", ids);
+}
+
+bool safe_fix_waits(const std::vector<Outcome>& outcomes) {
+  return std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) {
+    const auto verdict = outcome.finding.verdict;
+    return outcome.offer == Offer::Automatic &&
+           (verdict == Verdict::Warn || verdict == Verdict::Fail);
+  });
+}
+
 std::string fixes_text(const std::vector<FixReport>& fixes, const Style& style) {
   if (fixes.empty()) return "nothing to fix\n\n";
   std::string out = "fixes\n";
@@ -150,18 +174,22 @@ std::string fixes_text(const std::vector<FixReport>& fixes, const Style& style) 
   return out + "\n";
 }
 
+std::string_view fix_rule(const Check& check) {
+  if (check.fix == nullptr || check.fix_class == FixClass::Never) return "by hand only";
+  return check.fix_class == FixClass::Automatic ? "safe: --fix does it"
+                                                : "risky: --fix asks, or name it: --fix=ID";
+}
+
 std::string explain_text(const Check& check, const Style& style) {
   std::string out = fmt::format("{} [{}] ({})\n", check.id, check.reference, to_string(check.area));
   out += field("well", check.title, style);
   out += field("reads", check.reads, style);
   out += field("cause", check.cause, style);
   out += command("remedy", check.remedy);
-  std::string_view rule = "by hand only";
-  if (check.fix != nullptr && check.fix_class == FixClass::Automatic) rule = "safe: --fix does it";
-  if (check.fix != nullptr && check.fix_class == FixClass::OnRequest) {
-    rule = "risky: --fix asks, or name it: --fix=ID";
-  }
-  return out + field("fix", rule, style);
+  out += field("fix", fix_rule(check), style);
+  if (!check.by_hand.empty()) out += field("by hand", check.by_hand, style);
+  if (!check.afterwards.empty()) out += field("then", check.afterwards, style);
+  return out;
 }
 
 std::string list_text() {

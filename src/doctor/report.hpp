@@ -17,15 +17,19 @@ struct Style {
 // By verdict, worst first; only what is not well is expanded. Ends with the summary line.
 std::string report_text(const std::vector<Outcome>& outcomes, const Style& style);
 std::string fixes_text(const std::vector<FixReport>& fixes, const Style& style);
-std::string summary_line(const Counts& counts);  // "47 checks: 44 ok, 1 info, ..."
+// One line for whom root's files were closed: which checks could not be made. "" when all were.
+std::string closed_line(const std::vector<Outcome>& outcomes);
+bool safe_fix_waits(const std::vector<Outcome>& outcomes);  // would plain --fix do something?
+std::string summary_line(const Counts& counts);             // "47 checks: 44 ok, 1 info, ..."
 
 constexpr int kReportSchema = 1;
 std::string report_json(const std::vector<Outcome>& outcomes, const std::vector<FixReport>& fixes,
                         const Guest& guest);
 
+std::string_view fix_rule(const Check& check);  // "by hand only", "safe: --fix does it", ...
 std::string explain_text(const Check& check, const Style& style);
 std::string list_text();
-std::string list_json();
-std::string list_markdown();  // the table in docs/doctor.md
+std::string list_json(const std::vector<const Check*>& checks);  // also what --explain --json says
+std::string list_markdown();                                     // the table in docs/doctor.md
 
 }  // namespace gantry::doctor

@@ -15,6 +15,15 @@ Json to_json(const std::vector<Evidence>& evidence) {
   return array;
 }
 
+// The words that would do it; null where none would.
+Json offered(const Outcome& outcome) {
+  if (outcome.offer == Offer::Automatic) return "gantry doctor --fix";
+  if (outcome.offer == Offer::OnRequest) {
+    return "gantry doctor --fix=" + std::string(outcome.check->id);
+  }
+  return nullptr;
+}
+
 Json to_json(const Outcome& outcome) {
   const auto& check = *outcome.check;
   Json json{{"id", check.id},
@@ -24,10 +33,12 @@ Json to_json(const Outcome& outcome) {
             {"verdict", to_string(outcome.finding.verdict)},
             {"summary", outcome.finding.summary},
             {"read", to_json(outcome.finding.evidence)},
-            {"fix_class", letter(check.fix_class)}};
+            {"fix_class", letter(check.fix_class)},
+            {"fix", offered(outcome)}};
   if (outcome.finding.verdict != Verdict::Ok && outcome.finding.verdict != Verdict::Skip) {
     json["cause"] = outcome.cause();
     json["remedy"] = outcome.remedy();
+    if (outcome.offer == Offer::ByHand) json["by_hand"] = check.by_hand;
   }
   return json;
 }
@@ -64,6 +75,10 @@ std::string report_json(const std::vector<Outcome>& outcomes, const std::vector<
                    {"read", to_json(guest.evidence)}};
   json["summary"] = {{"checks", counts.total()}, {"ok", counts.ok},     {"info", counts.info},
                      {"warn", counts.warn},      {"fail", counts.fail}, {"skip", counts.skip}};
+  json["unreadable"] = Json::array();  // ids of checks that only root can make
+  for (const auto& outcome : outcomes) {
+    if (outcome.finding.needs_root) json["unreadable"].push_back(outcome.check->id);
+  }
   json["checks"] = Json::array();
   for (const auto& outcome : outcomes) json["checks"].push_back(to_json(outcome));
   if (!fixes.empty()) {
@@ -73,9 +88,9 @@ std::string report_json(const std::vector<Outcome>& outcomes, const std::vector<
   return dump(json);
 }
 
-std::string list_json() {
+std::string list_json(const std::vector<const Check*>& checks) {
   Json json{{"schema", kReportSchema}, {"checks", Json::array()}};
-  for (const auto* check : all_checks()) {
+  for (const auto* check : checks) {
     json["checks"].push_back({{"id", check->id},
                               {"reference", check->reference},
                               {"area", to_string(check->area)},
@@ -83,7 +98,10 @@ std::string list_json() {
                               {"reads", check->reads},
                               {"cause", check->cause},
                               {"remedy", check->remedy},
-                              {"fix_class", letter(check->fix_class)}});
+                              {"fix_class", letter(check->fix_class)},
+                              {"fix", fix_rule(*check)},
+                              {"by_hand", check->by_hand},
+                              {"afterwards", check->afterwards}});
   }
   return dump(json);
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -21,7 +22,7 @@
 namespace gantry::sys {
 namespace {
 
-constexpr std::chrono::seconds kCommandDeadline{60};
+constexpr std::chrono::seconds kModprobeDeadline{60};
 
 // What no tree can copy: the running kernel's own file, and the name of this boot in it.
 std::optional<std::string> boot_id(const Host& host) {
@@ -34,8 +35,8 @@ std::optional<std::string> boot_id(const Host& host) {
   return host.read_value(kPath);
 }
 
-Status finished(const std::vector<std::string>& argv) {
-  GANTRY_TRY(const CommandResult result, run_command(argv, kCommandDeadline));
+Status finished(const std::vector<std::string>& argv, std::chrono::seconds deadline) {
+  GANTRY_TRY(const CommandResult result, run_command(argv, deadline));
   if (result.status == 0) return {};
   return Error(Errc::Internal, fmt::format("{} ended with status {}: {}", argv[0], result.status,
                                            trim(result.output)));
@@ -45,6 +46,31 @@ std::pair<std::string, std::string> parent_of(const std::string& path) {
   const auto slash = path.rfind('/');
   if (slash == std::string::npos) return {"/", path};
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+// Written under a temporary name in the directory, then renamed.
+Status put_file(int dir, const std::string& temporary, const std::string& name,
+                std::string_view content, const FileInfo& like) {
+  ::unlinkat(dir, temporary.c_str(), 0);
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const UniqueFd fd(::openat(dir, temporary.c_str(), kFlags, 0600));
+  if (!fd.valid()) return Error::sys(errno, "open");
+  while (!content.empty()) {
+    const auto wrote = ::write(fd.get(), content.data(), content.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return Error::sys(errno, "write");
+    content.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  // An ordinary user's own tree: the file is theirs already.
+  if (::geteuid() == 0 && ::fchown(fd.get(), like.uid, like.gid) != 0) {
+    return Error::sys(errno, "chown");
+  }
+  if (::fchmod(fd.get(), like.mode) != 0) return Error::sys(errno, "chmod");
+  if (::fsync(fd.get()) != 0) return Error::sys(errno, "fsync");
+  if (::renameat(dir, temporary.c_str(), dir, name.c_str()) != 0) {
+    return Error::sys(errno, "rename");
+  }
+  return {};
 }
 
 class RealKernel final : public Kernel {
@@ -122,7 +148,7 @@ class RealKernel final : public Kernel {
   }
 
   Status load_module(const Host& host, const std::string& name) override {
-    return run(host, {"modprobe", name});
+    return run(host, {"modprobe", name}, kModprobeDeadline);
   }
 
   Status write_value(const Host& host, const std::string& path, const std::string& value) override {
@@ -142,15 +168,46 @@ class RealKernel final : public Kernel {
     return {};
   }
 
-  Status run(const Host& host, const std::vector<std::string>& argv) override {
-    if (host.is_live()) return finished(argv);
+  Status write_file(const Host& host, const std::string& path,
+                    const std::string& content) override {
+    const auto real = host.resolve(path).value_or(path);
+    const auto [parent, name] = parent_of(real);
+    GANTRY_CHECK(make_directory(host, parent));
+    GANTRY_TRY(const UniqueFd dir, host.open(parent, O_PATH | O_DIRECTORY));
+    FileInfo like{.mode = 0644};
+    if (const auto old = host.info(real); old.ok()) {
+      if (old->kind != FileKind::Regular) {
+        return Error(Errc::Invalid, fmt::format("{} is not a regular file", host.outside(real)));
+      }
+      like = *old;
+    }
+    const auto temporary = fmt::format(".{}.gantry", name);
+    const auto status = put_file(dir.get(), temporary, name, content, like);
+    if (status.ok()) return status;
+    ::unlinkat(dir.get(), temporary.c_str(), 0);
+    return Error(status.error().code(),
+                 fmt::format("{}: {}", host.outside(real), status.error().text()));
+  }
+
+  Status remove_file(const Host& host, const std::string& path) override {
+    const auto [parent, name] = parent_of(path);
+    GANTRY_TRY(const UniqueFd dir, host.open(parent, O_PATH | O_DIRECTORY));
+    if (::unlinkat(dir.get(), name.c_str(), 0) != 0) {
+      return Error::sys(errno, fmt::format("unlink {}", host.outside(path)));
+    }
+    return {};
+  }
+
+  Status run(const Host& host, const std::vector<std::string>& argv,
+             std::chrono::seconds deadline) override {
+    if (host.is_live()) return finished(argv, deadline);
     if (!is_this_machine(host)) {
       return Error(Errc::Denied, fmt::format("{} is not this machine: its {} is not run",
                                              host.root(), argv.front()));
     }
     std::vector<std::string> inside{"chroot", host.root()};
     inside.insert(inside.end(), argv.begin(), argv.end());
-    return finished(inside);
+    return finished(inside, deadline);
   }
 };
 

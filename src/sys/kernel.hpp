@@ -6,6 +6,7 @@
 #include "base/result.hpp"
 #include "sys/host.hpp"
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,9 +35,16 @@ class Kernel {
   // One write() of a /proc or /sys value. Nothing is created.
   virtual Status write_value(const Host& host, const std::string& path,
                              const std::string& value) = 0;
+  // A whole file of configuration, by rename; missing directories are made. A file that was there
+  // keeps its mode and owner, a symlink is followed inside the root.
+  virtual Status write_file(const Host& host, const std::string& path,
+                            const std::string& content) = 0;
+  // A file, node or symlink; no directory.
+  virtual Status remove_file(const Host& host, const std::string& path) = 0;
   // Anything else that a remedy needs (systemctl, nvidia-smi), from the host; argv, no shell.
-  // Denied unless is_this_machine.
-  virtual Status run(const Host& host, const std::vector<std::string>& argv) = 0;
+  // Denied unless is_this_machine; Timeout, and the program is killed, after the deadline.
+  virtual Status run(const Host& host, const std::vector<std::string>& argv,
+                     std::chrono::seconds deadline) = 0;
 };
 
 std::unique_ptr<Kernel> real_kernel();

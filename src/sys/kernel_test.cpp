@@ -63,6 +63,48 @@ TEST(Kernel, CreatesNoFileWhenTheValueHasNone) {
   EXPECT_FALSE(host.exists("/sys/nothing"));
 }
 
+TEST(Kernel, WritesAWholeFileWithItsDirectoriesAndKeepsTheOldOnesMode) {
+  test::Tree tree;
+  tree.file("etc/old.conf", "a longer text than the new one\n");
+  ASSERT_EQ(::chmod(tree.path("etc/old.conf").c_str(), 0640), 0);
+  const Host host = tree.host();
+  const auto kernel = real_kernel();
+  ASSERT_TRUE(kernel->write_file(host, "/etc/old.conf", "new\n").ok());
+  EXPECT_EQ(*host.read("/etc/old.conf"), "new\n");
+  EXPECT_EQ(host.info("/etc/old.conf")->mode, 0640U);
+  ASSERT_TRUE(kernel->write_file(host, "/etc/modprobe.d/deep/new.conf", "x\n").ok());
+  EXPECT_EQ(host.info("/etc/modprobe.d/deep/new.conf")->mode, 0644U);
+  EXPECT_EQ(host.list("/etc")->size(), 2U);
+}
+
+TEST(Kernel, FollowsAFilesLinkInsideTheRootOnly) {
+  test::Tree tree;
+  tree.file("usr/etc/real.conf", "old\n").link("etc/conf", "/usr/etc/real.conf");
+  const Host host = tree.host();
+  ASSERT_TRUE(real_kernel()->write_file(host, "/etc/conf", "new\n").ok());
+  EXPECT_EQ(*host.read("/usr/etc/real.conf"), "new\n");
+  EXPECT_TRUE(host.link("/etc/conf").ok());
+}
+
+TEST(Kernel, WritesNoFileOverSomethingElseAndRemovesNoDirectory) {
+  test::Tree tree;
+  tree.directory("etc/conf");
+  const Host host = tree.host();
+  EXPECT_FALSE(real_kernel()->write_file(host, "/etc/conf", "x").ok());
+  EXPECT_FALSE(real_kernel()->remove_file(host, "/etc/conf").ok());
+  EXPECT_TRUE(host.exists("/etc/conf"));
+  tree.file("etc/file");
+  EXPECT_TRUE(real_kernel()->remove_file(host, "/etc/file").ok());
+  EXPECT_FALSE(host.exists("/etc/file"));
+}
+
+TEST(Kernel, EndsAProgramAtItsDeadline) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto status = real_kernel()->run(*Host::at("/"), {"sleep", "30"}, std::chrono::seconds(1));
+  EXPECT_FALSE(status.ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
 constexpr const char* kBootId = "/proc/sys/kernel/random/boot_id";
 
 TEST(Kernel, RunsNoProgramOfATreeThatOnlyCopiesThisMachine) {
@@ -70,7 +112,8 @@ TEST(Kernel, RunsNoProgramOfATreeThatOnlyCopiesThisMachine) {
   tree.file(kBootId + 1, *Host::at("/")->read(kBootId));
   const auto kernel = real_kernel();
   EXPECT_FALSE(kernel->is_this_machine(tree.host()));
-  EXPECT_EQ(kernel->run(tree.host(), {"touch", "/ran"}).error().code(), Errc::Denied);
+  EXPECT_EQ(kernel->run(tree.host(), {"touch", "/ran"}, std::chrono::seconds(10)).error().code(),
+            Errc::Denied);
   EXPECT_EQ(kernel->load_module(tree.host(), "nvidia").error().code(), Errc::Denied);
   EXPECT_TRUE(kernel->is_this_machine(*Host::at("/")));
 }

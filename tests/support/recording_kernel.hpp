@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,21 @@ class RecordingKernel final : public sys::Kernel {
   Status write_value(const sys::Host&, const std::string& path, const std::string& value) override {
     return note(fmt::format("write {} {}", path, value));
   }
-  Status run(const sys::Host&, const std::vector<std::string>& argv) override {
+  Status write_file(const sys::Host&, const std::string& path,
+                    const std::string& content) override {
+    files[path] = content;
+    return note(fmt::format("file {}", path));
+  }
+  Status remove_file(const sys::Host&, const std::string& path) override {
+    return note(fmt::format("rm {}", path));
+  }
+  Status run(const sys::Host&, const std::vector<std::string>& argv,
+             std::chrono::seconds) override {
     return note(fmt::format("run {}", fmt::join(argv, " ")));
   }
 
   std::vector<std::string> done;
+  std::map<std::string, std::string> files;  // what write_file was given
   bool this_machine = true;
   bool fail = false;  // every action is refused from now on
 
