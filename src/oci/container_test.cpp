@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oci/container.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gantry::oci {
+namespace {
+
+using ::testing::HasSubstr;
+
+Container read(std::string text) {
+  const auto document = json::Document::parse(std::move(text));
+  EXPECT_TRUE(document.ok());
+  auto container = container_from(*document);
+  EXPECT_TRUE(container.ok()) << container.error().text();
+  return *std::move(container);
+}
+
+TEST(Container, ReadsWhatARequestNeeds) {
+  const auto container = read(R"({"process": {"env": ["A=1", "B=x=y", "A=2", "C"],
+    "user": {"uid": 1000}, "capabilities": {"bounding": ["CAP_KILL", "CAP_SYS_ADMIN"]}},
+    "root": {"path": "rootfs", "readonly": true},
+    "mounts": [{"destination": "/d", "source": "/s"}], "annotations": {"k": "v"}})");
+  EXPECT_EQ(container.variable("A"), "2");
+  EXPECT_EQ(container.variable("B"), "x=y");
+  EXPECT_EQ(container.variable("C"), "");
+  EXPECT_EQ(container.variable("D"), std::nullopt);
+  EXPECT_EQ(container.annotation("k"), "v");
+  EXPECT_EQ(container.mounts, (std::vector<Mount>{{"/s", "/d"}}));
+  EXPECT_EQ(container.uid, 1000);
+  EXPECT_TRUE(container.privileged);
+  EXPECT_TRUE(container.read_only_root);
+  EXPECT_FALSE(container.pod);
+}
+
+TEST(Container, AnEmptyDocumentIsAnEmptyContainer) {
+  const auto container = read("{}");
+  EXPECT_TRUE(container.env.empty());
+  EXPECT_FALSE(container.privileged);
+}
+
+TEST(Container, TheEffectiveSetDoesNotMakeItPrivileged) {
+  EXPECT_FALSE(
+      read(R"({"process": {"capabilities": {"effective": ["CAP_SYS_ADMIN"]}}})").privileged);
+}
+
+TEST(Container, AUserNamespaceOfItsOwnIsSeen) {
+  EXPECT_TRUE(read(R"({"linux": {"namespaces": [{"type": "user"}]}})").user_namespace);
+  EXPECT_FALSE(read(R"({"linux": {"namespaces": [{"type": "mount"}]}})").user_namespace);
+}
+
+TEST(Container, BelongsToAPodWhenTheEngineSaysSo) {
+  const auto containerd = read(R"({"annotations": {"io.kubernetes.cri.sandbox-uid": "u-1",
+    "io.kubernetes.cri.container-name": "main"}})");
+  EXPECT_EQ(containerd.pod, (Pod{"u-1", "main"}));
+  const auto crio = read(R"({"annotations": {"io.kubernetes.pod.uid": "u-2",
+    "io.kubernetes.container.name": "side"}})");
+  EXPECT_EQ(crio.pod, (Pod{"u-2", "side"}));
+}
+
+TEST(Container, APodThatNobodyNamesIsStillAPod) {
+  EXPECT_EQ(read(R"({"annotations": {"io.kubernetes.cri.container-type": "container"}})").pod,
+            Pod{});
+  EXPECT_EQ(read(R"({"linux": {"cgroupsPath": "kubepods-burstable-podX.slice:docker:1"}})").pod,
+            Pod{});
+}
+
+TEST(Container, WrongTypesAreCorrupt) {
+  for (const char* text : {"[]", R"({"process": []})", R"({"process": {"env": "A=1"}})",
+                           R"({"mounts": {}})", R"({"linux": {"devices": 7}})"}) {
+    const auto document = json::Document::parse(text);
+    const auto container = container_from(*document);
+    ASSERT_FALSE(container.ok()) << text;
+    EXPECT_EQ(container.error().code(), Errc::Corrupt);
+  }
+}
+
+}  // namespace
+}  // namespace gantry::oci

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "model/words.hpp"
+#include "oci/request_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace gantry::oci {
+namespace {
+
+using model::Capability;
+using model::DeviceGroup;
+using model::RequestSource;
+
+constexpr std::uint32_t kLastChannel = 1048575;
+constexpr std::string_view kRequirePrefix = "NVIDIA_REQUIRE_";
+constexpr std::string_view kCapabilities = "NVIDIA_DRIVER_CAPABILITIES";
+
+Result<std::vector<Capability>> capability_words(std::string_view text) {
+  std::vector<Capability> result;
+  for (auto word : split(text, ',')) {
+    word = trim(word);
+    if (word.empty()) continue;
+    const auto capability = model::from_word<Capability>(word);
+    if (!capability) {
+      return Error(Errc::Invalid, fmt::format("`{}` is no driver capability; there are {} and all",
+                                              word, fmt::join(model::kWords<Capability>, ", ")));
+    }
+    if (std::find(result.begin(), result.end(), *capability) == result.end()) {
+      result.push_back(*capability);
+    }
+  }
+  return result;
+}
+
+bool says_all(std::string_view list) {
+  const auto words = split(list, ',');
+  return std::any_of(words.begin(), words.end(),
+                     [](std::string_view word) { return trim(word) == "all"; });
+}
+
+Result<std::vector<Capability>> capabilities(const Container& container,
+                                             const settings::Settings& settings) {
+  GANTRY_TRY(const auto supported, capability_words(settings.supported_driver_capabilities)
+                                       .in("supported-driver-capabilities of config.toml"));
+  const auto asked = trim(container.variable(kCapabilities).value_or(""));
+  if (says_all(asked) || (asked.empty() && is_legacy_image(container))) return supported;
+  if (asked.empty()) return model::Request().capabilities;
+  GANTRY_TRY(const auto wanted, capability_words(asked).in(kCapabilities));
+  for (const auto capability : wanted) {
+    if (std::find(supported.begin(), supported.end(), capability) != supported.end()) continue;
+    return Error(Errc::Invalid, fmt::format("unsupported capabilities found in '{}' (allowed '{}')",
+                                            asked, settings.supported_driver_capabilities));
+  }
+  return wanted;
+}
+
+bool is_true(std::string_view text) {
+  const auto word = to_lower(trim(text));
+  return word == "1" || word == "t" || word == "true";
+}
+
+// "11.2.1" -> "cuda>=11.2"
+std::string legacy_requirement(std::string_view cuda_version) {
+  const auto parts = split(trim(cuda_version), '.');
+  if (parts.empty() || !parse_u64(parts[0])) return {};
+  const bool has_minor = parts.size() > 1 && parse_u64(parts[1]).has_value();
+  return fmt::format("cuda>={}.{}", parts[0], has_minor ? parts[1] : std::string_view("0"));
+}
+
+std::vector<std::string> requirements(const Container& container,
+                                      const settings::Settings& settings, Decision& decision) {
+  if (settings.disable_require) {
+    decision.reasons.emplace_back("requirements are not checked (disable-require = true)");
+    return {};
+  }
+  if (is_true(container.variable("NVIDIA_DISABLE_REQUIRE").value_or(""))) {
+    decision.reasons.emplace_back("requirements are not checked (NVIDIA_DISABLE_REQUIRE)");
+    return {};
+  }
+  std::vector<std::string> result;
+  for (const auto& entry : container.env) {
+    const auto name = variable_name(entry);
+    if (!name.starts_with(kRequirePrefix) || name == "NVIDIA_REQUIRE_JETPACK") continue;
+    const auto value = trim(container.variable(name).value_or(""));
+    if (value.empty()) continue;
+    if (std::find(result.begin(), result.end(), value) == result.end()) result.emplace_back(value);
+  }
+  if (is_legacy_image(container)) {
+    auto added = legacy_requirement(container.variable("CUDA_VERSION").value_or(""));
+    if (!added.empty()) result.push_back(std::move(added));
+  }
+  return result;
+}
+
+// Wishes of the environment beyond GPUs: under a policy of grants they would be a way around it.
+bool environment_counts(const Container& container, const settings::Settings& settings) {
+  if (container.pod) return settings.gantry.kubernetes_environment == "any";
+  switch (settings::environment_policy(settings)) {
+    case settings::EnvironmentPolicy::Any: return true;
+    case settings::EnvironmentPolicy::Privileged: return container.privileged;
+    case settings::EnvironmentPolicy::Never: return false;
+  }
+  return false;
+}
+
+Status read_imex(const Container& container, const settings::Settings& settings, bool trusted,
+                 Decision& decision) {
+  if (settings.features.ignore_imex_channel_requests) return {};
+  std::vector<std::string> entries;
+  if (settings.accept_volume_mounts) entries = imex_by_mounts(container);
+  if (entries.empty() && trusted) {
+    for (auto entry : split(container.variable("NVIDIA_IMEX_CHANNELS").value_or(""), ',')) {
+      entry = trim(entry);
+      if (!entry.empty()) entries.emplace_back(entry);
+    }
+  }
+  GANTRY_TRY(decision.request.imex_channels, parse_channels(entries));
+  return {};
+}
+
+void read_groups(const Container& container, Decision& decision) {
+  constexpr std::array<std::pair<std::string_view, DeviceGroup>, 4> kGroups{{
+      {"NVIDIA_GDS", DeviceGroup::Gds},
+      {"NVIDIA_GDRCOPY", DeviceGroup::Gdrcopy},
+      {"NVIDIA_MOFED", DeviceGroup::Mofed},
+      {"NVIDIA_NVSWITCH", DeviceGroup::Nvswitch},
+  }};
+  for (const auto& [name, group] : kGroups) {
+    if (container.variable(name) != "enabled") continue;
+    decision.asked.push_back(fmt::format("environment: {}=enabled", name));
+    decision.request.groups.push_back(group);
+  }
+}
+
+Status read_mig_control(const Container& container, Decision& decision) {
+  const auto wanted = [&](std::string_view name) -> Result<bool> {
+    const auto value = trim(container.variable(name).value_or(""));
+    if (value.empty() || value == "void" || value == "none") return false;
+    if (value != "all") {
+      return Error(Errc::Invalid, fmt::format("{}={}: only `all` is possible", name, value));
+    }
+    if (!container.privileged) {
+      return Error(Errc::Denied,
+                   fmt::format("{} needs a privileged container: who may divide a GPU takes it "
+                               "from others",
+                               name));
+    }
+    decision.asked.push_back(fmt::format("environment: {}={}", name, value));
+    return true;
+  };
+  GANTRY_TRY(decision.request.mig_config, wanted("NVIDIA_MIG_CONFIG_DEVICES"));
+  GANTRY_TRY(decision.request.mig_monitor, wanted("NVIDIA_MIG_MONITOR_DEVICES"));
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::uint32_t>> parse_channels(const std::vector<std::string>& entries) {
+  std::vector<std::uint32_t> channels;
+  for (const auto& entry : entries) {
+    const auto number = parse_u64(entry);
+    if (!number || *number > kLastChannel) {
+      return Error(Errc::Invalid,
+                   fmt::format("`{}` is no IMEX channel: 0 to {}", entry, kLastChannel));
+    }
+    const auto channel = static_cast<std::uint32_t>(*number);
+    if (std::find(channels.begin(), channels.end(), channel) == channels.end()) {
+      channels.push_back(channel);
+    }
+  }
+  return channels;
+}
+
+Status read_details(const Container& container, const settings::Settings& settings,
+                    Decision& decision) {
+  const bool trusted = environment_counts(container, settings);
+  GANTRY_TRY(decision.request.capabilities, capabilities(container, settings));
+  decision.request.requirements = requirements(container, settings, decision);
+  GANTRY_CHECK(read_imex(container, settings, trusted, decision));
+  if (!trusted) return {};
+  read_groups(container, decision);
+  return read_mig_control(container, decision);
+}
+
+}  // namespace gantry::oci

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// An image's author writes its environment, so what the environment asks for is a wish.
+#include "oci/device_list.hpp"
+#include "oci/request_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::oci {
+namespace {
+
+using model::RequestSource;
+using settings::EnvironmentPolicy;
+
+void refuse(Asked& asked, Decision& decision, std::string why) {
+  decision.reasons.push_back(why);
+  decision.warnings.push_back(
+      fmt::format("{} is not followed: {}", fmt::join(asked.words, ", "), why));
+  asked.devices.clear();
+  asked.source = RequestSource::Nobody;
+}
+
+bool among(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The granted UUID that an entry means, "" when it means another device or none.
+std::string granted_device(const Grant& grant, const std::string& entry,
+                           const Knowledge& knowledge) {
+  const auto id = is_qualified(entry) ? std::string(qualified_parts(entry).name) : entry;
+  if (among(grant.devices, id)) return id;
+  const auto uuid = knowledge.uuid ? knowledge.uuid(id) : std::string();
+  return among(grant.devices, uuid) ? uuid : std::string();
+}
+
+void keep_granted(Asked& asked, const Grant& grant, const Knowledge& knowledge,
+                  Decision& decision) {
+  if (asked.devices == std::vector<std::string>{"none"}) return;
+  std::vector<std::string> kept;
+  for (const auto& entry : asked.devices) {
+    if (entry == "all" || (is_qualified(entry) && qualified_parts(entry).name == "all")) {
+      for (const auto& uuid : grant.devices) {
+        if (!among(kept, uuid)) kept.push_back(uuid);
+      }
+      continue;
+    }
+    auto uuid = granted_device(grant, entry, knowledge);
+    if (uuid.empty()) {
+      decision.warnings.push_back(fmt::format(
+          "`{}` is not given: the node agent has not granted it to this container", entry));
+      decision.reasons.push_back(fmt::format("`{}` was not granted", entry));
+    } else if (!among(kept, uuid)) {
+      kept.push_back(std::move(uuid));
+    }
+  }
+  asked.devices = std::move(kept);
+  if (asked.devices.empty()) {
+    asked.source = RequestSource::Nobody;
+    return;
+  }
+  decision.reasons.push_back(
+      fmt::format("granted by the node agent: {}", fmt::join(asked.devices, ", ")));
+}
+
+void apply_kubernetes_policy(Asked& asked, const Pod& pod, const std::string& policy,
+                             const Knowledge& knowledge, Decision& decision) {
+  if (policy == "any") {
+    decision.reasons.emplace_back("a pod's environment counts (kubernetes-environment = \"any\")");
+    return;
+  }
+  if (policy == "never") {
+    return refuse(asked, decision,
+                  "a pod's environment never counts (kubernetes-environment = \"never\")");
+  }
+  if (pod.uid.empty()) {
+    return refuse(asked, decision,
+                  "it is a pod's container, and the engine does not say which pod's, so no grant "
+                  "can be found (kubernetes-environment = \"granted\")");
+  }
+  const auto grant = knowledge.grant ? knowledge.grant(pod) : std::nullopt;
+  if (!grant) {
+    return refuse(asked, decision,
+                  fmt::format("nothing is granted to container {} of pod {}; a pod gets GPUs by "
+                              "resources.limits (nvidia.com/gpu), not by its environment",
+                              pod.container, pod.uid));
+  }
+  keep_granted(asked, *grant, knowledge, decision);
+}
+
+}  // namespace
+
+void apply_policy(Asked& asked, const Container& container, const settings::Settings& settings,
+                  const Knowledge& knowledge, Decision& decision) {
+  if (asked.source != RequestSource::Environment) {
+    if (asked.source != RequestSource::Nobody) {
+      decision.reasons.emplace_back(asked.source == RequestSource::Annotation
+                                        ? "annotations are the engine's word and come first"
+                                        : "volume mounts are accepted by config.toml");
+    }
+    return;
+  }
+  if (container.pod) {
+    return apply_kubernetes_policy(asked, *container.pod, settings.gantry.kubernetes_environment,
+                                   knowledge, decision);
+  }
+  const auto policy = settings::environment_policy(settings);
+  if (policy == EnvironmentPolicy::Never) {
+    return refuse(asked, decision, "the environment never counts (environment = \"never\")");
+  }
+  if (policy == EnvironmentPolicy::Privileged && !container.privileged) {
+    return refuse(asked, decision,
+                  "the environment counts for privileged containers only, and this one's bounding "
+                  "set has no CAP_SYS_ADMIN (environment = \"privileged\" or "
+                  "accept-nvidia-visible-devices-envvar-when-unprivileged = false)");
+  }
+  decision.reasons.emplace_back(policy == EnvironmentPolicy::Any
+                                    ? "the environment counts (environment = \"any\")"
+                                    : "privileged, so the environment counts");
+}
+
+}  // namespace gantry::oci

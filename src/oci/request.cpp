@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "oci/request.hpp"
+
+#include "json/document.hpp"
+#include "oci/device_list.hpp"
+#include "oci/request_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::oci {
+namespace {
+
+using model::RequestSource;
+
+constexpr std::string_view kOurKind = "runtime.nvidia.com/gpu";
+
+// Entries by who answers for them: ours, or a CDI spec.
+Status sort_devices(const std::vector<std::string>& entries, const settings::Settings& settings,
+                    model::Request& request) {
+  bool forced = false;
+  for (const auto& entry : entries) {
+    if (!is_qualified(entry)) {
+      request.devices.push_back(entry);
+      continue;
+    }
+    const auto [kind, name] = qualified_parts(entry);
+    forced = forced || kind == kOurKind;
+    if (kind == kOurKind || kind == settings.runtime.cdi_default_kind) {
+      if (std::find(request.devices.begin(), request.devices.end(), name) ==
+          request.devices.end()) {
+        request.devices.emplace_back(name);
+      }
+    } else {
+      request.cdi_devices.push_back(entry);
+    }
+  }
+  if (forced && !request.cdi_devices.empty()) {
+    return Error(Errc::Invalid,
+                 fmt::format("{} devices cannot be mixed with other CDI devices ({})", kOurKind,
+                             fmt::join(request.cdi_devices, ", ")));
+  }
+  // As in any list: the first `all` or `none` stands for the whole.
+  const std::vector<std::string_view> names(request.devices.begin(), request.devices.end());
+  request.devices = parse_device_list(names);
+  return {};
+}
+
+Result<Asked> who_asks(const Container& container, const settings::Settings& settings,
+                       Decision& decision) {
+  GANTRY_TRY(auto annotated,
+             asked_by_annotations(container, settings.runtime.cdi_annotation_prefixes));
+  auto mounted = asked_by_mounts(container);
+  auto environment = asked_by_environment(container, settings);
+  for (const auto* asked : {&annotated, &mounted, &environment}) {
+    decision.asked.insert(decision.asked.end(), asked->words.begin(), asked->words.end());
+  }
+  if (annotated.source != RequestSource::Nobody) return annotated;
+  if (mounted.source != RequestSource::Nobody) {
+    if (settings.accept_volume_mounts) return mounted;
+    decision.reasons.emplace_back(
+        "volume mounts are not accepted (accept-nvidia-visible-devices-as-volume-mounts = false)");
+  }
+  return environment;
+}
+
+}  // namespace
+
+Result<Decision> request_from(const Container& container, const settings::Settings& settings,
+                              const Knowledge& knowledge) {
+  Decision decision;
+  GANTRY_TRY(auto asked, who_asks(container, settings, decision));
+  apply_policy(asked, container, settings, knowledge, decision);
+  if (asked.devices.empty()) {
+    if (decision.reasons.empty()) decision.reasons.emplace_back("no GPU was asked for");
+    return decision;
+  }
+  decision.request.source = asked.source;
+  GANTRY_CHECK(sort_devices(asked.devices, settings, decision.request));
+  GANTRY_CHECK(read_details(container, settings, decision));
+  return decision;
+}
+
+Result<Grant> grant_from(std::string_view text) {
+  GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("grant"));
+  const auto devices = document["devices"];
+  if (!devices.is(json::Kind::Array) || devices.strings().size() != devices.size()) {
+    return Error(Errc::Corrupt, "grant: `devices` is no array of strings");
+  }
+  return Grant{.devices = devices.strings()};
+}
+
+}  // namespace gantry::oci

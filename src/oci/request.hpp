@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a container asks for, in every form that exists, and what of it the policy lets through.
+#pragma once
+
+#include "base/result.hpp"
+#include "model/request.hpp"
+#include "oci/container.hpp"
+#include "settings/settings.hpp"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::oci {
+
+// What the node agent gave to one container of a pod: /run/gantry/grants/POD-UID/CONTAINER.
+struct Grant {
+  std::vector<std::string> devices;  // UUIDs
+  bool operator==(const Grant&) const = default;
+};
+
+// What the decision may ask while it is made, and only where it must.
+struct Knowledge {
+  // nullopt: nothing was granted to this container of this pod.
+  std::function<std::optional<Grant>(const Pod&)> grant;
+  // The UUID of a device that was named in another way; "" when this machine has none.
+  std::function<std::string(std::string_view)> uuid;
+};
+
+struct Decision {
+  model::Request request;             // what it gets; wants_nothing() when that is nothing
+  std::vector<std::string> asked;     // who asked for what: "environment: NVIDIA_VISIBLE_DEVICES=0"
+  std::vector<std::string> reasons;   // what was decided, and by which rule
+  std::vector<std::string> warnings;  // what was asked and is not given, for the log
+};
+
+// Precedence: annotations, volume mounts where accepted, environment as the policy says. Invalid
+// for a request that cannot be read: an annotation that names no CDI device, a capability that is
+// none or not supported, an IMEX channel out of range.
+Result<Decision> request_from(const Container& container, const settings::Settings& settings,
+                              const Knowledge& knowledge);
+
+// {"devices": ["GPU-..."]}
+Result<Grant> grant_from(std::string_view text);
+
+}  // namespace gantry::oci

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "oci/request.hpp"
+
+namespace gantry::oci {
+
+constexpr std::string_view kVisibleDevices = "NVIDIA_VISIBLE_DEVICES";
+constexpr std::string_view kVolumeMounts = "/var/run/nvidia-container-devices";
+
+// An image from before NVIDIA_REQUIRE_CUDA: it means all GPUs and all capabilities unless it says
+// otherwise.
+bool is_legacy_image(const Container& container);
+
+// Who asked, and for what, before any policy.
+struct Asked {
+  model::RequestSource source = model::RequestSource::Nobody;
+  std::vector<std::string> devices;
+  std::vector<std::string> words;  // for Decision::asked
+};
+
+Result<Asked> asked_by_annotations(const Container& container,
+                                   const std::vector<std::string>& prefixes);
+Asked asked_by_mounts(const Container& container);
+Asked asked_by_environment(const Container& container, const settings::Settings& settings);
+
+// Channels from volume mounts ("imex/7") or NVIDIA_IMEX_CHANNELS.
+std::vector<std::string> imex_by_mounts(const Container& container);
+Result<std::vector<std::uint32_t>> parse_channels(const std::vector<std::string>& entries);
+
+// Of `asked` what the environment policy leaves, with its reason in `decision`.
+void apply_policy(Asked& asked, const Container& container, const settings::Settings& settings,
+                  const Knowledge& knowledge, Decision& decision);
+
+// Capabilities, requirements, IMEX channels, device groups and MIG control, which go with devices.
+Status read_details(const Container& container, const settings::Settings& settings,
+                    Decision& decision);
+
+}  // namespace gantry::oci
