@@ -5,7 +5,6 @@
 #include "loader/ld_cache_format_internal.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -32,7 +31,8 @@ bool looks_like_cache(std::string_view bytes) {
 }
 
 Result<std::string> merge_cache(std::string_view old_cache,
-                                std::span<const model::LibraryEdit> libraries) {
+                                std::span<const model::LibraryEdit> libraries,
+                                std::span<const std::string> owned) {
   Cache image;
   if (!old_cache.empty()) {
     GANTRY_TRY(image, parse_cache(old_cache));
@@ -50,6 +50,9 @@ Result<std::string> merge_cache(std::string_view old_cache,
     }
   }
   for (auto& entry : image.entries) {
+    const std::string_view directory(entry.path.data(),
+                                     std::min(entry.path.rfind('/'), entry.path.size()));
+    if (std::find(owned.begin(), owned.end(), directory) != owned.end()) continue;
     if (our_names.contains({entry.name, entry.flags})) {
       const bool preferred = !entry.hwcaps.empty() || entry.hwcap != 0;
       if (preferred || our_paths.contains({entry.name + '\0' + entry.path, entry.flags})) continue;

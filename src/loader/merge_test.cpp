@@ -83,6 +83,16 @@ TEST(MergeCache, TwiceIsOnce) {
   EXPECT_EQ(*merge_cache(old, {{kCuda, kCuda}}), once);
 }
 
+TEST(MergeCache, ForgetsWhatAnEarlierDriverLeft) {
+  const auto old =
+      image({{.name = "libcuda.so.570.1", .path = "/usr/local/nvidia/lib64/libcuda.so.570.1"},
+             {.name = "liba.so.1", .path = "/usr/local/nvidia/lib64x/liba.so.1"}});
+  const std::vector<std::string> owned{"/usr/local/nvidia/lib64"};
+  const auto entries = parse_cache(*merge_cache(old, {{kCuda}}, owned))->entries;
+  EXPECT_THAT(found(entries, "libcuda.so.570.1"), IsEmpty());
+  EXPECT_THAT(found(entries, "liba.so.1"), ElementsAre("/usr/local/nvidia/lib64x/liba.so.1"));
+}
+
 TEST(MergeCache, KeepsTheFormatThatOldLoadersNeed) {
   const auto old = image({{.name = "libc.so.6", .path = "/lib/libc.so.6"}}, CacheFormat::Combined);
   EXPECT_EQ(parse_cache(*merge_cache(old, {{kCuda}}))->format, CacheFormat::Combined);

@@ -13,6 +13,7 @@ struct Elf64 {
   using Header = Elf64_Ehdr;
   using Segment = Elf64_Phdr;
   using Entry = Elf64_Dyn;
+  using Section = Elf64_Shdr;
   static constexpr unsigned char kClass = ELFCLASS64;
   static constexpr std::uint16_t kMachine = EM_X86_64;
 };
@@ -20,6 +21,7 @@ struct Elf32 {
   using Header = Elf32_Ehdr;
   using Segment = Elf32_Phdr;
   using Entry = Elf32_Dyn;
+  using Section = Elf32_Shdr;
   static constexpr unsigned char kClass = ELFCLASS32;
   static constexpr std::uint16_t kMachine = EM_386;
 };
@@ -37,6 +39,37 @@ std::string note_bytes(const ElfImage& image) {
   out += image.note_owner;
   out.append(1 + (3 - image.note_owner.size() % 4), '\0');
   return out + image.note;
+}
+
+// Behind everything else: the sections' names, then nothing, the note and the names as sections.
+template <class E>
+void add_note_section(std::string& out, const std::string& name, std::size_t note_at,
+                      std::size_t note_size) {
+  const std::size_t names_at = out.size();
+  out.push_back('\0');
+  out.append(name).push_back('\0');
+  const std::size_t names_size = out.size() - names_at;
+  out.resize((out.size() + 7) & ~std::size_t{7}, '\0');
+  typename E::Header header{};
+  std::memcpy(&header, out.data(), sizeof header);
+  header.e_shoff = static_cast<decltype(header.e_shoff)>(out.size());
+  header.e_shentsize = sizeof(typename E::Section);
+  header.e_shnum = 3;
+  header.e_shstrndx = 2;
+  std::memcpy(out.data(), &header, sizeof header);
+  const auto section = [&](std::uint32_t type, std::uint32_t named, std::size_t at,
+                           std::size_t size) {
+    typename E::Section s{};
+    s.sh_type = type;
+    s.sh_name = named;
+    s.sh_offset = static_cast<decltype(s.sh_offset)>(at);
+    s.sh_size = static_cast<decltype(s.sh_size)>(size);
+    s.sh_addralign = 4;
+    append(out, s);
+  };
+  section(SHT_NULL, 0, 0, 0);
+  section(SHT_NOTE, 1, note_at, note_size);
+  section(SHT_STRTAB, 0, names_at, names_size);
 }
 
 // Layout: header, three program headers, dynamic section, strings, note. Addresses equal offsets.
@@ -96,7 +129,11 @@ std::string build(const ElfImage& image) {
   entry(DT_NULL, 0);
   out += strings;
   out.resize(note_at, '\0');
-  return out + note;
+  out += note;
+  if (!image.note_section.empty()) {
+    add_note_section<E>(out, image.note_section, note_at, note.size());
+  }
+  return out;
 }
 
 }  // namespace

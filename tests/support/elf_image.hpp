@@ -13,6 +13,7 @@ struct ElfImage {
   bool is_32bit = false;
   std::string note_owner{};  // with `note`: one note of type 1 in a segment
   std::string note{};
+  std::string note_section{};  // also a section of this name around the note
 };
 
 std::string elf_image(const ElfImage& image);
