@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rootfs/loader_find.hpp"
+
+#include "base/text.hpp"
+#include "loader/merge.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace gantry::rootfs {
+namespace {
+
+constexpr std::size_t kCacheLimit = std::size_t{32} << 20;  // a full desktop's has 0.2 MiB
+constexpr std::size_t kConfLimit = 64 << 10;
+constexpr std::string_view kInclude = "include /etc/ld.so.conf.d/*.conf";
+// Where musl looks when it has no file that says otherwise.
+constexpr std::string_view kMuslDefault = "/lib:/usr/local/lib:/usr/lib";
+
+bool is_glibc_loader(const Root& root) {
+  // One per architecture; every layout has one of them, often as a symlink.
+  for (const auto* path : {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1",
+                           "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+                           "/usr/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux.so.2"}) {
+    const auto info = root.info(path);
+    if (info.ok() && info->kind == sys::FileKind::Regular) return true;
+  }
+  return false;
+}
+
+void add_unique(std::vector<std::string>& list, std::string text) {
+  if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
+}
+
+std::vector<std::string> directories_of(std::span<const model::LibraryEdit> libraries) {
+  std::vector<std::string> found;
+  for (const auto& library : libraries) {
+    if (const auto slash = library.path.rfind('/'); slash != std::string::npos && slash > 0) {
+      add_unique(found, library.path.substr(0, slash));
+    }
+  }
+  return found;
+}
+
+Error cannot_change(const Error& cause) {
+  return Error(Errc::Unsupported,
+               fmt::format("the container's loader files cannot be changed: {}", cause.text()));
+}
+
+// Whether another way into the container can still work: these say "not here", not "broken".
+bool is_this_roots_fault(const Error& error) {
+  switch (error.sys_errno()) {
+    case EROFS:
+    case EACCES:
+    case EPERM:
+    case EBUSY:
+    case EXDEV:
+    case ENOTDIR:
+    case ELOOP: return true;
+    default: return error.code() == Errc::Exists || error.code() == Errc::Corrupt;
+  }
+}
+
+Status explained(Status status) {
+  if (!status.ok() && is_this_roots_fault(status.error())) return cannot_change(status.error());
+  return status;
+}
+
+// "" when there is none that a loader would read: missing, a FIFO, a dangling link, other bytes.
+Result<std::string> image_cache(const Root& root, LoaderOutcome& outcome) {
+  auto bytes = root.read(kLoaderCache, kCacheLimit);
+  if (bytes.ok()) {
+    outcome.had_cache = loader::looks_like_cache(*bytes);
+    if (outcome.had_cache || bytes->empty())
+      return outcome.had_cache ? *std::move(bytes) : std::string();
+    outcome.notes.push_back("/etc/ld.so.cache was no loader cache and has been replaced");
+    return std::string();
+  }
+  if (bytes.error().code() == Errc::Corrupt) return cannot_change(bytes.error());
+  if (bytes.error().code() == Errc::NotFound) return std::string();
+  const auto info = root.info_of_link(kLoaderCache);
+  if (info.ok() && info->kind == sys::FileKind::Directory) return cannot_change(bytes.error());
+  outcome.notes.push_back("/etc/ld.so.cache was not a file that can be read and has been replaced");
+  return std::string();
+}
+
+// The directories of our own file of an earlier start.
+std::vector<std::string> former_directories(const Root& root) {
+  std::vector<std::string> found;
+  const auto text = root.read(kOurConf, kConfLimit);
+  if (!text.ok()) return found;
+  for (const auto line : lines(*text)) {
+    if (const auto directory = trim(line); directory.starts_with('/'))
+      add_unique(found, std::string(directory));
+  }
+  return found;
+}
+
+Status put_if_new(const Root& root, std::string_view path, std::string_view content) {
+  const auto now = root.read(path, std::max(content.size(), std::size_t{1}));
+  const auto info = root.info_of_link(path);
+  if (now.ok() && *now == content && info.ok() && info->kind == sys::FileKind::Regular) return {};
+  return root.put_file(path, content);
+}
+
+bool includes_conf_d(std::string_view text) {
+  for (const auto line : lines(text)) {
+    const auto words = trim(line);
+    if (words.starts_with("include") && contains(words, "ld.so.conf.d/")) return true;
+  }
+  return false;
+}
+
+// So that ldconfig inside, run by every package manager, keeps what we did.
+Status write_conf(const Root& root, const std::vector<std::string>& directories,
+                  LoaderOutcome& outcome) {
+  std::string ours =
+      "# Written by Gantry when the container started: where the GPU driver's libraries are.\n";
+  for (const auto& directory : directories) ours += directory + "\n";
+  GANTRY_CHECK(put_if_new(root, kOurConf, ours));
+  const auto main = root.read(kLoaderConf, kConfLimit);
+  if (main.ok() && includes_conf_d(*main)) return {};
+  if (!main.ok() && main.error().code() != Errc::NotFound) {
+    outcome.notes.push_back(fmt::format(
+        "{}; an ldconfig in the container may lose the driver's libraries", main.error().text()));
+    return {};
+  }
+  std::string text = main.ok() ? *main : std::string();
+  if (!text.empty() && !text.ends_with('\n')) text += '\n';
+  return root.put_file(kLoaderConf, fmt::format("{}{}\n", text, kInclude));
+}
+
+Status teach_glibc(const Root& root, std::span<const model::LibraryEdit> libraries,
+                   const LoaderWishes& wishes, LoaderOutcome& outcome) {
+  std::vector<model::LibraryEdit> all;
+  std::vector<std::string> directories;
+  if (outcome.compat && outcome.compat->use) {
+    all = outcome.compat->libraries;
+    directories.push_back(outcome.compat->directory);
+  }
+  all.insert(all.end(), libraries.begin(), libraries.end());
+  const auto ours = directories_of(libraries);
+  for (const auto& directory : ours) add_unique(directories, directory);
+
+  auto owned = former_directories(root);
+  if (wishes.owns_directories) owned.insert(owned.end(), ours.begin(), ours.end());
+  GANTRY_TRY(const std::string old, image_cache(root, outcome));
+  auto merged = loader::merge_cache(old, all, owned);
+  if (!merged.ok()) return cannot_change(merged.error());
+  GANTRY_CHECK(explained(put_if_new(root, kLoaderCache, *merged)));
+  return explained(write_conf(root, directories, outcome));
+}
+
+// The file replaces musl's own list, so where it is missing that list is in it.
+Status teach_musl(const Root& root, std::span<const model::LibraryEdit> libraries,
+                  LoaderOutcome& outcome) {
+  for (const auto& architecture : outcome.loaders.musl_architectures) {
+    const auto path = fmt::format("/etc/ld-musl-{}.path", architecture);
+    auto text = root.read(path, kConfLimit);
+    if (!text.ok() && text.error().code() != Errc::NotFound)
+      return explained(std::move(text).error());
+    // What Debian's musl has built in is its own; next to glibc nobody needs us to guess it.
+    if (!text.ok() && outcome.loaders.glibc) continue;
+    std::string list = text.ok() ? *text : std::string(kMuslDefault);
+    while (list.ends_with('\n') || list.ends_with(':')) list.pop_back();
+    std::vector<std::string> known;
+    for (const auto line : lines(list)) {
+      for (const auto part : split(line, ':')) known.emplace_back(part);
+    }
+    for (const auto& directory : directories_of(libraries)) {
+      if (std::find(known.begin(), known.end(), directory) != known.end()) continue;
+      list += (list.empty() ? "" : text.ok() && contains(*text, "\n") ? "\n" : ":") + directory;
+    }
+    GANTRY_CHECK(explained(put_if_new(root, path, list + "\n")));
+  }
+  return {};
+}
+
+}  // namespace
+
+Loaders loaders_in(const Root& root) {
+  Loaders found{.glibc = is_glibc_loader(root)};
+  const auto names = root.list("/lib", 65536);
+  if (!names.ok()) return found;
+  for (const std::string_view name : *names) {
+    if (!glob_match("ld-musl-*.so.1", name)) continue;
+    auto architecture = name.substr(std::string_view("ld-musl-").size());
+    architecture.remove_suffix(std::string_view(".so.1").size());
+    found.musl = true;
+    found.musl_architectures.emplace_back(architecture);
+    if (found.musl_architectures.size() >= 8) break;  // an image may hold any number of names
+  }
+  return found;
+}
+
+Result<LoaderOutcome> make_loader_find(const Root& root,
+                                       std::span<const model::LibraryEdit> libraries,
+                                       const LoaderWishes& wishes) {
+  LoaderOutcome outcome{.loaders = loaders_in(root)};
+  if (libraries.empty()) return outcome;
+  if (!wishes.host.driver.empty() || !wishes.host.cuda.empty()) {
+    outcome.compat = choose_compat(root, wishes.host, wishes.compat_directory);
+  }
+  if (outcome.loaders.glibc) GANTRY_CHECK(teach_glibc(root, libraries, wishes, outcome));
+  if (outcome.loaders.musl) GANTRY_CHECK(teach_musl(root, libraries, outcome));
+  if (outcome.loaders.musl && !outcome.loaders.glibc) {
+    outcome.notes.push_back(
+        "the image uses musl; the driver's libraries are made for glibc and may not load");
+  }
+  if (!outcome.loaders.musl && !outcome.loaders.glibc) {
+    outcome.notes.push_back(
+        "the image has no dynamic loader that we know; its files are unchanged");
+  }
+  return outcome;
+}
+
+}  // namespace gantry::rootfs
