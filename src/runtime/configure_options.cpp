@@ -81,8 +81,8 @@ Status add_imex_channel(ConfigureOptions& options, std::string_view value) {
   for (auto each : split(value, ',')) {
     const auto channel = parse_u64(trim(each));
     if (!channel || *channel > kMaxImexChannel) {
-      return input_error(fmt::format("--imex-channel={}: channels are 0 to {}", value,
-                                     kMaxImexChannel));
+      return input_error(
+          fmt::format("--imex-channel={}: channels are 0 to {}", value, kMaxImexChannel));
     }
     options.request.imex_channels.push_back(static_cast<std::uint32_t>(*channel));
   }
@@ -103,8 +103,8 @@ Status set_compat(ConfigureOptions& options, std::string_view value) {
   } else if (std::find(kOn.begin(), kOn.end(), value) != kOn.end()) {
     options.cuda_compat = CudaCompat::Ldconfig;
   } else {
-    return input_error(fmt::format(
-        "--cuda-compat-mode={}: one of ldconfig, mount, disabled and hook", value));
+    return input_error(
+        fmt::format("--cuda-compat-mode={}: one of ldconfig, mount, disabled and hook", value));
   }
   return {};
 }
@@ -224,8 +224,8 @@ class Reader {
 Status check(const ConfigureOptions& options) {
   if (!options.pid) return input_error("--pid=PID of the container is missing");
   if (!options.rootfs.starts_with('/')) {
-    return input_error(fmt::format("{}: the container's root must be an absolute path",
-                                   options.rootfs));
+    return input_error(
+        fmt::format("{}: the container's root must be an absolute path", options.rootfs));
   }
   const auto parts = split(options.rootfs, '/');
   const bool names_something = std::any_of(parts.begin(), parts.end(), [](std::string_view part) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of `nvidia-container-cli [...] configure [...] ROOTFS`, in the form that hooks and
-// notes have used since libnvidia-container 1.0.
+// The command line of `nvidia-container-cli [...] configure [...] ROOTFS`, in the form that hooks
+// and notes have used since libnvidia-container 1.0.
 #pragma once
 
 #include "base/result.hpp"

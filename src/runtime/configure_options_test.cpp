@@ -26,13 +26,29 @@ std::string refused(const Words& words) {
 }
 
 TEST(ConfigureOptions, TheHooksWholeLineIsUnderstood) {
-  const auto options = parsed(
-      {"--root=/run/nvidia/driver", "--load-kmods", "--no-create-imex-channels", "--no-pivot",
-       "--debug=/var/log/x.log", "--ldcache=/etc/ld.so.cache", "--user=root:video", "configure",
-       "--cuda-compat-mode=ldconfig", "--ldconfig=@/sbin/ldconfig", "--no-cgroups",
-       "--device=0,GPU-1,0", "--mig-config=all", "--mig-monitor=all", "--imex-channel=0",
-       "--imex-channel=7", "--compute", "--utility", "--video", "--require=cuda>=12.0",
-       "--require=brand=tesla", "--pid=71", "/var/lib/x/rootfs"});
+  const auto options = parsed({"--root=/run/nvidia/driver",
+                               "--load-kmods",
+                               "--no-create-imex-channels",
+                               "--no-pivot",
+                               "--debug=/var/log/x.log",
+                               "--ldcache=/etc/ld.so.cache",
+                               "--user=root:video",
+                               "configure",
+                               "--cuda-compat-mode=ldconfig",
+                               "--ldconfig=@/sbin/ldconfig",
+                               "--no-cgroups",
+                               "--device=0,GPU-1,0",
+                               "--mig-config=all",
+                               "--mig-monitor=all",
+                               "--imex-channel=0",
+                               "--imex-channel=7",
+                               "--compute",
+                               "--utility",
+                               "--video",
+                               "--require=cuda>=12.0",
+                               "--require=brand=tesla",
+                               "--pid=71",
+                               "/var/lib/x/rootfs"});
   EXPECT_EQ(options.root, "/run/nvidia/driver");
   EXPECT_TRUE(options.load_kernel_modules);
   EXPECT_TRUE(options.no_create_imex_channels);
