@@ -114,14 +114,6 @@ constexpr std::array kSockets{
     FileRow{"nvidia-fabricmanager/socket", kUtility},
 };
 
-CapabilityMask asked_mask(std::span<const model::Capability> asked) {
-  CapabilityMask mask = 0;
-  for (const auto capability : asked) mask |= mask_of(capability);
-  if ((mask & kVideo) != 0) mask |= kCompute;
-  if ((mask & kDisplay) != 0) mask |= kGraphics;
-  return mask;
-}
-
 }  // namespace
 
 std::span<const LibraryRow> library_rows() {
@@ -153,11 +145,7 @@ std::vector<model::Capability> capabilities_of(CapabilityMask mask) {
 }
 
 bool is_needed(const model::DriverFile& file, std::span<const model::Capability> asked) {
-  const auto mask = asked_mask(asked);
-  if (file.is_32bit && (mask & mask_of(model::Capability::Compat32)) == 0) return false;
-  return std::any_of(file.capabilities.begin(), file.capabilities.end(), [&](model::Capability c) {
-    return c != model::Capability::Compat32 && (mask & mask_of(c)) != 0;
-  });
+  return model::is_needed(file, model::closed_mask(asked));
 }
 
 }  // namespace gantry::driver

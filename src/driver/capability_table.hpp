@@ -3,6 +3,7 @@
 // one list: a new driver file is one new row.
 #pragma once
 
+#include "model/capabilities.hpp"
 #include "model/inventory.hpp"
 
 #include <cstdint>
@@ -18,11 +19,8 @@ enum class NameRule : std::uint8_t {
   OwnVersion      // libnvidia-egl-gbm.so.1.1.2: numbered by itself
 };
 
-using CapabilityMask = std::uint32_t;
-
-constexpr CapabilityMask mask_of(model::Capability capability) {
-  return CapabilityMask{1} << static_cast<unsigned>(capability);
-}
+using model::CapabilityMask;
+using model::mask_of;
 
 struct LibraryRow {
   std::string_view stem;  // "libcuda" of libcuda.so.580.159.04

@@ -183,6 +183,7 @@ class NodeReader {
         const auto path = fmt::format("/dev/dri/{}", name);
         const auto info = host_.device(path);
         if (!info.ok()) continue;
+        out_.drm.push_back({gpu, path});
         ranked_.push_back({7,
                            info->minor,
                            {.path = path,

@@ -28,8 +28,16 @@ struct NodeProblem {
   bool operator==(const NodeProblem&) const = default;
 };
 
+// A node of nvidia-drm and the GPU it draws with.
+struct DrmNode {
+  std::string gpu;  // "0000:3b:00.0", as in /proc/driver/nvidia/gpus
+  std::string path;
+  bool operator==(const DrmNode&) const = default;
+};
+
 struct DeviceNodes {
   std::vector<model::DeviceNode> nodes;  // control first, then GPUs, then the rest; wrong ones too
+  std::vector<DrmNode> drm;              // of those the ones below /dev/dri
   std::vector<NodeProblem> problems;
   std::vector<std::string> notes;
 };

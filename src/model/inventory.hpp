@@ -94,6 +94,8 @@ struct Gpu {
   std::string name;
   PciAddress pci;
   std::optional<std::uint32_t> minor;
+  std::vector<std::string>
+      drm_nodes;  // "/dev/dri/card1", "/dev/dri/renderD128"; where nvidia-drm is
   std::optional<std::uint64_t> memory_bytes;
   std::optional<int> numa_node;  // nullopt: sysfs says -1 or has no such file
   std::string cpu_list;          // local_cpulist, "" when unknown

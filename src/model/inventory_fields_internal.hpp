@@ -100,6 +100,7 @@ void describe(A& a, T& v) {
   a("name", v.name);
   a("pci", v.pci);
   a("minor", v.minor);
+  a("drm_nodes", v.drm_nodes);
   a("memory_bytes", v.memory_bytes);
   a("numa_node", v.numa_node);
   a("cpu_list", v.cpu_list);

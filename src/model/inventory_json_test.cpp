@@ -30,6 +30,7 @@ Inventory documented() {
   gpu.name = "NVIDIA H200";
   gpu.pci = {.bus = 0, .device = 6};
   gpu.minor = 0;
+  gpu.drm_nodes = {"/dev/dri/card0", "/dev/dri/renderD128"};
   gpu.memory_bytes = 150754820096;
   gpu.cpu_list = "0-15";
   gpu.compute_capability = {{.major = 9, .minor = 0}};
@@ -163,6 +164,7 @@ class Draw {
     g.name = text();
     g.pci = address();
     g.minor = maybe<std::uint32_t>();
+    g.drm_nodes = {text()};
     g.memory_bytes = maybe<std::uint64_t>();
     g.numa_node = maybe<int>();
     g.cpu_list = text();

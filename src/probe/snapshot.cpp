@@ -110,6 +110,15 @@ void add_capability_nodes(const sys::Host& host, model::Inventory& inventory) {
   }
 }
 
+void add_drm_nodes(const driver::DeviceNodes& nodes, std::vector<model::Gpu>& gpus) {
+  for (const auto& drm : nodes.drm) {
+    const auto address = model::PciAddress::parse(drm.gpu);
+    for (auto& gpu : gpus) {
+      if (address && gpu.pci == *address) gpu.drm_nodes.push_back(drm.path);
+    }
+  }
+}
+
 // NVML says "driver not loaded" also where only its door is missing.
 void explain_unreachable_driver(model::Inventory& inventory, const driver::DeviceNodes& nodes) {
   auto& error = inventory.driver.nvml_error;
@@ -174,6 +183,7 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
   explain_unreachable_driver(inventory, nodes);
   compare_versions(inventory);
   add_capability_nodes(host, inventory);
+  add_drm_nodes(nodes, inventory.gpus);
   inventory.files = std::move(files.files);
   inventory.nodes = std::move(nodes.nodes);
   for (const auto& problem : nodes.problems) inventory.notes.push_back(problem.text);

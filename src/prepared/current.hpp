@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The prepared driver directory that is in force. All that the start of a container needs to know
+// of it: reading it is a readlink and one small file.
+#pragma once
+
+#include "base/result.hpp"
+#include "sys/host.hpp"
+
+#include <string>
+
+namespace gantry::prepared {
+
+struct Current {
+  std::string name;       // "580.159.04-1f2e3d4c5b6a7988"
+  std::string directory;  // "/var/lib/gantry/driver/580.159.04-...", inside the host's root
+  std::string version;    // "580.159.04"
+};
+
+// NotFound when nothing is published, Corrupt when what is there is not whole; both say how to make
+// it.
+Result<Current> current(const sys::Host& host);
+
+// Whether it serves this driver, the one of /proc/driver/nvidia/version.
+bool is_for(const Current& current, std::string_view driver_version);
+
+}  // namespace gantry::prepared
