@@ -1,46 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/document.hpp"
-
-#include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
+#include "yaml/value.hpp"
 
 namespace gantry::doctor {
 namespace {
 
-// Aliases can make a small file a huge tree: values are counted, not bytes.
-Result<Document> convert(const YAML::Node& node, int depth, int& values) {
-  if (depth > kDocumentDepth) return Error(Errc::Corrupt, "YAML: nested too deeply");
-  if (++values > kDocumentValues) return Error(Errc::Corrupt, "YAML: too many values");
+Document convert(const yaml::Value& value) {
+  if (value.kind == yaml::Value::Kind::Scalar) return Document::scalar(value.text);
   Document document;
-  switch (node.Type()) {
-    case YAML::NodeType::Scalar: return Document::scalar(node.Scalar());
-    case YAML::NodeType::Sequence:
-      for (const auto& item : node) {
-        GANTRY_TRY(Document value, convert(item, depth + 1, values));
-        document.add(std::move(value));
-      }
-      return document;
-    case YAML::NodeType::Map:
-      for (const auto& member : node) {
-        if (!member.first.IsScalar()) continue;
-        GANTRY_TRY(Document value, convert(member.second, depth + 1, values));
-        document.add(member.first.Scalar(), std::move(value));
-      }
-      return document;
-    default: return document;
-  }
+  for (const auto& item : value.items) document.add(convert(item));
+  for (const auto& [key, member] : value.entries) document.add(key, convert(member));
+  return document;
 }
 
 }  // namespace
 
 Result<Document> parse_yaml(std::string_view text) {
-  if (text.size() > kDocumentBytes) return Error(Errc::Corrupt, "YAML: too large");
-  try {
-    int values = 0;
-    return convert(YAML::Load(std::string(text)), 0, values);
-  } catch (const YAML::Exception& error) {
-    return Error(Errc::Corrupt, fmt::format("YAML: line {}: {}", error.mark.line + 1, error.msg));
-  }
+  const yaml::Limits limits{.bytes = kDocumentBytes,
+                            .values = kDocumentValues,
+                            .depth = kDocumentDepth,
+                            .aliases = yaml::Aliases::Copy};
+  GANTRY_TRY(const auto root, yaml::parse(text, "YAML", limits));
+  return convert(root);
 }
 
 }  // namespace gantry::doctor
