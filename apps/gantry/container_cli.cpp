@@ -2,7 +2,10 @@
 #include "gantry/container_cli.hpp"
 
 #include "base/text.hpp"
+#include "gantry/container_cli_log.hpp"
 #include "gantry/driver_user.hpp"
+#include "gantry/words.hpp"
+#include "loader/ld_cache.hpp"
 #include "probe/snapshot.hpp"
 #include "sys/kernel.hpp"
 
@@ -117,6 +120,24 @@ std::optional<Failure> not_initialized(const model::Inventory& machine) {
   return Failure{"initialization error: nvml error: " + driver.nvml_error, doctor};
 }
 
+// A lost GPU is part of the machine, and stays in the list: its node is there. Who reads it should
+// know.
+void warn_of_lost(const model::Inventory& machine, std::FILE* err) {
+  for (const auto& gpu : machine.gpus) {
+    if (gpu.health.state != model::HealthState::Lost) continue;
+    fmt::print(err, "{}: warning: GPU {} at {} is {}\n", kName, gpu.index, gpu.pci.nvml(),
+               health_word(gpu.health));
+  }
+}
+
+Status check_cache(const sys::Host& host, const std::string& path) {
+  if (path.empty()) return {};
+  GANTRY_TRY(const std::string bytes, host.read(path));
+  const auto cache = loader::parse_cache(bytes);
+  if (!cache.ok()) return Error(Errc::Corrupt, fmt::format("{}: {}", path, cache.error().text()));
+  return {};
+}
+
 int fail(std::FILE* err, const Failure& failure) {
   fmt::print(err, "{}: {}\n", kName, failure.error);
   if (!failure.remedy.empty()) fmt::print(err, "{}\n", failure.remedy);
@@ -133,33 +154,67 @@ void load_modules(const sys::Host& host) {
 
 using Print = std::function<Result<std::string>(const model::Inventory&)>;
 
-int look_and_print(const GlobalOptions& options, const Print& print, std::FILE* out,
-                   std::FILE* err) {
+struct Looked {
+  std::optional<Failure> failure;
+  std::string text;
+};
+
+Failure at_start(const Error& error) {
+  return {"initialization error: " + error.text(), ""};
+}
+
+std::string root_of(const GlobalOptions& options) {
+  if (!options.root.empty()) return options.root;
   const char* environment = std::getenv("GANTRY_ROOT");
-  const std::string root = !options.root.empty()    ? options.root
-                           : environment != nullptr ? environment
-                                                    : "/";
-  const auto host = sys::Host::at(root);
-  if (!host.ok()) return fail(err, {"initialization error: " + host.error().text(), ""});
+  return environment != nullptr ? environment : "/";
+}
+
+Looked look(const GlobalOptions& options, const Print& print, const ContainerCliLog& log,
+            std::FILE* err) {
+  const auto host = sys::Host::at(root_of(options));
+  if (!host.ok()) return {at_start(host.error()), ""};
+  log.info(fmt::format("root {}", host->root()));
+  if (const auto cache = check_cache(*host, options.ldcache); !cache.ok())
+    return {Failure{"ldcache error: " + cache.error().text(), ""}, ""};
   if (options.load_kernel_modules) load_modules(*host);
   const auto user = chosen_user(*host, options);
-  if (!user.ok()) return fail(err, {"initialization error: " + user.error().text(), ""});
-  const auto machine = probe::snapshot(*host, {});
-  if (!machine.ok()) return fail(err, {"initialization error: " + machine.error().text(), ""});
+  if (!user.ok()) return {at_start(user.error()), ""};
+  log.info(fmt::format("driver process as {}:{}", user->uid, user->gid));
+  probe::SnapshotOptions how;
+  if (!options.ldcache.empty()) how.ld_cache = options.ldcache;
+  log.info(fmt::format("loader's cache {}", how.ld_cache));
+  const auto machine = probe::snapshot(*host, how);
+  if (!machine.ok()) return {at_start(machine.error()), ""};
+  log.machine(*machine);
   if (auto failure = shut_out(*machine, *user)) {
     failure->remedy = with_group_name(*host, failure->remedy, *machine);
-    return fail(err, *failure);
+    return {failure, ""};
   }
-  if (const auto failure = not_initialized(*machine)) return fail(err, *failure);
-  const auto text = print(*machine);
+  if (const auto failure = not_initialized(*machine)) return {failure, ""};
+  auto text = print(*machine);
   if (!text.ok())
-    return fail(err, {text.error().text(), "Run `gantry info` for the ids of this machine."});
-  fmt::print(out, "{}", *text);
+    return {Failure{text.error().text(), "Run `gantry info` for the ids of this machine."}, ""};
+  warn_of_lost(*machine, err);
+  return {std::nullopt, *std::move(text)};
+}
+
+int look_and_print(const GlobalOptions& options, const Print& print, std::FILE* out,
+                   std::FILE* err) {
+  const auto log = ContainerCliLog::open(options.debug_file);
+  if (!log.ok()) return fail(err, at_start(log.error()));
+  log->info("nvidia-container-cli of gantry " GANTRY_VERSION);
+  const auto looked = look(options, print, *log, err);
+  if (looked.failure) {
+    log->error(looked.failure->error);
+    return fail(err, *looked.failure);
+  }
+  log->info("done");
+  fmt::print(out, "{}", looked.text);
   return 0;
 }
 
 void add_global_options(CLI::App& app, GlobalOptions& options) {
-  app.add_option("-d,--debug", options.debug_file, "Accepted; nothing is logged")
+  app.add_option("-d,--debug", options.debug_file, "Add what was found to this file")
       ->type_name("FILE");
   app.add_flag("-k,--load-kmods", options.load_kernel_modules, "Load the kernel modules first");
   app.add_flag("-n,--no-pivot", options.no_pivot, "Accepted; nothing here pivots");
@@ -169,10 +224,10 @@ void add_global_options(CLI::App& app, GlobalOptions& options) {
       ->type_name("UID[:GID]")
       ->expected(0, 1);
   app.add_option("-r,--root", options.root, "The machine below this directory")->type_name("DIR");
-  app.add_option("-l,--ldcache", options.ldcache, "Accepted; the loader's cache is found by itself")
+  app.add_option("-l,--ldcache", options.ldcache,
+                 "The loader's cache, below the root (default /etc/ld.so.cache)")
       ->type_name("FILE");
-  app.set_version_flag("-V,--version", "cli-version: " GANTRY_VERSION
-                                       " (gantry)\nlib-version: " GANTRY_VERSION " (gantry)");
+  app.set_version_flag("-V,--version", container_version_text);
 }
 
 void add_list_options(CLI::App& list, ContainerListOptions& o) {
@@ -210,8 +265,12 @@ int container_cli(int argc, char** argv, std::FILE* out, std::FILE* err) {
   configure->prefix_command();
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
+  } catch (const CLI::CallForVersion&) {
+    fmt::print(out, "{}", container_version_text());
+    return 0;
+  } catch (const CLI::Success&) {
+    fmt::print(out, "{}", app.help());
+    return 0;
   } catch (const CLI::ParseError& error) {
     fmt::print(err, "{}: {}\nTry `{} --help`.\n", kName, error.what(), kName);
     return 1;

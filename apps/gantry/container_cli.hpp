@@ -6,6 +6,7 @@
 #include "model/inventory.hpp"
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,25 +14,27 @@ namespace gantry::cli {
 
 int container_cli(int argc, char** argv, std::FILE* out, std::FILE* err);
 
+std::string container_version_text();
+
 std::string container_info_text(const model::Inventory& machine);
 std::string container_info_csv(const model::Inventory& machine);
 
 struct ContainerListOptions {
-  std::string devices;  // comma list of ids; "" = not asked for
+  std::optional<std::string> devices;  // comma list of ids
   bool libraries = false;
   bool binaries = false;
   bool ipcs = false;
   bool firmwares = false;
   bool compat32 = false;
-  std::string mig_config;  // ids or "all"
-  std::string mig_monitor;
+  std::optional<std::string> mig_config;  // comma list of GPUs
+  std::optional<std::string> mig_monitor;
   std::vector<std::string> imex_channels;
   bool no_persistenced = false;
   bool no_fabricmanager = false;
 };
 
 // One host path a line: control devices, GPUs, MIG, IMEX, binaries, libraries, 32-bit libraries,
-// sockets, firmware. No flag at all lists everything. Fails on a device id that nobody has.
+// sockets, firmware. No flag at all lists everything. Fails on an id that nobody has.
 Result<std::string> container_list_text(const model::Inventory& machine,
                                         const ContainerListOptions& options);
 

@@ -60,8 +60,21 @@ void add_mig(const model::Gpu& gpu, const model::MigInstance& mig, Listing& list
   listing.add(mig.compute_instance_node);
 }
 
+std::vector<std::string_view> ids_in(const std::string& text) {
+  if (text.empty()) return {""};  // asked for nothing, which is not the same as not asked
+  return split(text, ',');
+}
+
+Error unknown_id(std::string_view id) {
+  if (trim(id).empty()) {
+    return {Errc::Invalid,
+            "device error: an empty device id: give an index, a UUID, a PCI address or all"};
+  }
+  return {Errc::NotFound, fmt::format("device error: {}: unknown device id", id)};
+}
+
 Status add_devices(const model::Inventory& machine, const std::string& ids, Listing& listing) {
-  for (auto id : split(ids, ',')) {
+  for (auto id : ids_in(ids)) {
     bool found = same_id(id, "all");
     for (const auto& gpu : machine.gpus) {
       bool wanted = names_gpu(id, gpu);
@@ -69,10 +82,9 @@ Status add_devices(const model::Inventory& machine, const std::string& ids, List
       if (wanted && gpu.minor) listing.add(fmt::format("/dev/nvidia{}", *gpu.minor));
       found = found || wanted;
     }
-    if (!found)
-      return Error(Errc::NotFound, fmt::format("device error: {}: unknown device id", id));
+    if (!found) return unknown_id(id);
   }
-  for (auto id : split(ids, ',')) {
+  for (auto id : ids_in(ids)) {
     for (const auto& gpu : machine.gpus) {
       for (const auto& mig : gpu.mig.instances) {
         if (names_mig(id, gpu, mig)) add_mig(gpu, mig, listing);
@@ -82,9 +94,34 @@ Status add_devices(const model::Inventory& machine, const std::string& ids, List
   return {};
 }
 
-void add_mig_control(const char* what, const std::string& ids, const model::Inventory& machine,
-                     Listing& listing) {
-  if (ids.empty()) return;
+// The files of MIG's management are the machine's, not a GPU's; the ids say on whose behalf.
+Status check_mig_ids(const std::string& ids, const model::Inventory& machine) {
+  for (auto id : ids_in(ids)) {
+    const auto gpu = std::find_if(machine.gpus.begin(), machine.gpus.end(),
+                                  [&](const auto& one) { return names_gpu(id, one); });
+    if (gpu == machine.gpus.end()) return unknown_id(id);
+    if (!same_id(id, "all") && gpu->mig.current == model::MigMode::Unsupported) {
+      return Error(
+          Errc::Unsupported,
+          fmt::format("device error: {}: {} cannot be split into MIG instances", id, gpu->name));
+    }
+  }
+  return {};
+}
+
+// As the kernel: its nodes are /dev/nvidia-caps-imex-channels/channelN, N a minor number.
+Status check_imex_channel(const std::string& channel) {
+  const auto number = parse_u64(channel);
+  if (number && *number < (1U << 20U)) return {};
+  return Error(
+      Errc::Invalid,
+      fmt::format("device error: \"{}\" is no IMEX channel: give its number, such as 0", channel));
+}
+
+Status add_mig_control(const char* what, const std::optional<std::string>& ids,
+                       const model::Inventory& machine, Listing& listing) {
+  if (!ids) return {};
+  GANTRY_CHECK(check_mig_ids(*ids, machine));
   listing.add(fmt::format("/proc/driver/nvidia/capabilities/mig/{}", what));
   for (const auto& node : machine.nodes) {
     if (contains(node.why, fmt::format("mig/{}", what)) ||
@@ -92,6 +129,7 @@ void add_mig_control(const char* what, const std::string& ids, const model::Inve
       listing.add(node.path);
     }
   }
+  return {};
 }
 
 void add_files(const model::Inventory& machine, model::FileKind kind, bool wide, Listing& listing) {
@@ -111,8 +149,8 @@ void add_sockets(const model::Inventory& machine, const ContainerListOptions& op
 }
 
 bool nothing_asked(const ContainerListOptions& o) {
-  return o.devices.empty() && !o.libraries && !o.binaries && !o.ipcs && !o.firmwares &&
-         o.mig_config.empty() && o.mig_monitor.empty() && o.imex_channels.empty();
+  return !o.devices && !o.libraries && !o.binaries && !o.ipcs && !o.firmwares && !o.mig_config &&
+         !o.mig_monitor && o.imex_channels.empty();
 }
 
 }  // namespace
@@ -125,13 +163,14 @@ Result<std::string> container_list_text(const model::Inventory& machine,
     what.libraries = what.binaries = what.ipcs = what.firmwares = true;
   }
   Listing listing;
-  if (!what.devices.empty()) {
+  if (what.devices) {
     add_control_nodes(machine, listing);
-    GANTRY_CHECK(add_devices(machine, what.devices, listing));
+    GANTRY_CHECK(add_devices(machine, *what.devices, listing));
   }
-  add_mig_control("config", what.mig_config, machine, listing);
-  add_mig_control("monitor", what.mig_monitor, machine, listing);
+  GANTRY_CHECK(add_mig_control("config", what.mig_config, machine, listing));
+  GANTRY_CHECK(add_mig_control("monitor", what.mig_monitor, machine, listing));
   for (const auto& channel : what.imex_channels) {
+    GANTRY_CHECK(check_imex_channel(channel));
     listing.add("/dev/nvidia-caps-imex-channels/channel" + channel);
   }
   if (what.binaries) add_files(machine, model::FileKind::Binary, true, listing);

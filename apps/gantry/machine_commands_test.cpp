@@ -147,33 +147,5 @@ TEST(List, SaysWhyEachFileIsThere) {
   EXPECT_THAT(run.out, HasSubstr("compute"));
 }
 
-TEST(ContainerCli, AnswersUnderItsName) {
-  const Machine machine("h200");
-  const auto run = run_cli({"/usr/bin/nvidia-container-cli", "--root=" + machine.root(), "info"});
-  EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_THAT(run.out,
-              ::testing::StartsWith(
-                  "NVRM version:   580.159.04\nCUDA version:   13.0\n\nDevice Index:   0\n"));
-}
-
-TEST(ContainerCli, RefusesAnUnknownDevice) {
-  const Machine machine("h200");
-  const auto run =
-      run_cli({"nvidia-container-cli", "--root", machine.root(), "list", "--device", "5"});
-  EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.err, HasSubstr("device error: 5: unknown device id"));
-}
-
-TEST(ContainerCli, AcceptsTheFlagsThatHooksPass) {
-  const Machine machine("h200");
-  const auto run =
-      run_cli({"nvidia-container-cli", "--load-kmods", "--no-pivot", "--debug=/dev/stderr",
-               "--ldcache=/etc/ld.so.cache", "--root", machine.root(), "-u", "info", "--csv"});
-  EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_THAT(
-      run.out,
-      HasSubstr("Device Index,Device Minor,Model,Brand,GPU UUID,Bus Location,Architecture\n"));
-}
-
 }  // namespace
 }  // namespace gantry::cli

@@ -94,13 +94,13 @@ void LibrarySearch::look_in_self_contained_roots() {
   }
 }
 
-void LibrarySearch::finish() {
-  read_cache();
+void LibrarySearch::finish(std::string_view ld_cache) {
+  read_cache(ld_cache);
   for (std::size_t i = 0; i < directories_.size(); ++i) follow_links(i);
 }
 
-void LibrarySearch::read_cache() {
-  const auto bytes = host_.read("/etc/ld.so.cache");
+void LibrarySearch::read_cache(std::string_view path) {
+  const auto bytes = host_.read(path);
   if (!bytes.ok()) {
     if (bytes.error().code() != Errc::NotFound) notes_.push_back(bytes.error().text());
     return;

@@ -28,7 +28,7 @@ class LibrarySearch {
   void look_in_standard_places();
   void look_in_self_contained_roots();
   // After the places: what ld.so.cache names, and where links lead.
-  void finish();
+  void finish(std::string_view ld_cache = kLoaderCache);
 
   const std::vector<LibraryDirectory>& directories() const { return directories_; }
   const std::vector<Anchor>& anchors() const { return anchors_; }
@@ -41,7 +41,7 @@ class LibrarySearch {
  private:
   void add(std::string_view path, std::string_view why);
   void add_numbered(std::string_view parent);  // nvidia-384 and the like
-  void read_cache();
+  void read_cache(std::string_view path);
   void follow_links(std::size_t directory);
   void find_anchors(std::size_t directory);
   void ask_loader(std::string_view name, std::string_view path);

@@ -143,12 +143,13 @@ void add_notes(const sys::Host& host, DriverRoot& root) {
 
 }  // namespace
 
-DriverRoot find_root(const sys::Host& host, std::optional<std::string> kernel_version) {
+DriverRoot find_root(const sys::Host& host, std::optional<std::string> kernel_version,
+                     std::string_view ld_cache) {
   const auto version = kernel_version ? *std::move(kernel_version) : loaded_version(host);
   LibrarySearch search(host);
   search.look_in_standard_places();
   search.look_in_self_contained_roots();
-  search.finish();
+  search.finish(ld_cache);
   auto root = chosen_from(search, version);
   if (!root.found() || root.library_version != version) {
     auto inner = chosen_in_container_root(host, version);

@@ -10,6 +10,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gantry::driver {
@@ -46,7 +47,10 @@ struct DriverRoot {
 
 // Never fails: a machine without the driver gives an empty root and a note that says where was
 // looked. `kernel_version`: what the kernel module says; read from the host when not given.
+// `ld_cache`: the host's cache; a driver container's root has its own in the usual place.
+inline constexpr std::string_view kLoaderCache = "/etc/ld.so.cache";
 DriverRoot find_root(const sys::Host& host,
-                     std::optional<std::string> kernel_version = std::nullopt);
+                     std::optional<std::string> kernel_version = std::nullopt,
+                     std::string_view ld_cache = kLoaderCache);
 
 }  // namespace gantry::driver

@@ -126,10 +126,10 @@ class Draw {
     return static_cast<E>(raw() % count);
   }
   std::string text() {
-    static const std::vector<std::string> kPieces = {"",  "a",    "\"", "\\",  "\n",
-                                                     "é", "/dev", "{[", "\x01"};
+    static const std::vector<std::string> pieces = {"",  "a",    "\"", "\\",  "\n",
+                                                    "é", "/dev", "{[", "\x01"};
     std::string made;
-    for (auto left = raw() % 5; left > 0; --left) made += kPieces[raw() % kPieces.size()];
+    for (auto left = raw() % 5; left > 0; --left) made += pieces[raw() % pieces.size()];
     return made;
   }
   template <class T, class F>

@@ -46,8 +46,8 @@ std::optional<std::string> nvml_library(const sys::Host& host, const driver::Dri
 
 // What the loader would take, which is where nearly every driver is: one file to read instead of a
 // search of all places. Only where the cache does not know it, the search decides.
-std::optional<std::string> cached_nvml_library(const sys::Host& host) {
-  const auto bytes = host.read("/etc/ld.so.cache");
+std::optional<std::string> cached_nvml_library(const sys::Host& host, const std::string& ld_cache) {
+  const auto bytes = host.read(ld_cache);
   if (!bytes.ok()) return std::nullopt;
   const auto cache = loader::parse_cache(*bytes);
   if (!cache.ok()) return std::nullopt;
@@ -60,9 +60,10 @@ std::optional<std::string> cached_nvml_library(const sys::Host& host) {
 }
 
 // In the child, so that the parent need not wait for it.
-Result<driver::Nvml> load_nvml(const sys::Host& host, const std::string& module_version) {
-  auto library = cached_nvml_library(host);
-  if (!library) library = nvml_library(host, driver::find_root(host, module_version));
+Result<driver::Nvml> load_nvml(const sys::Host& host, const std::string& module_version,
+                               const std::string& ld_cache) {
+  auto library = cached_nvml_library(host, ld_cache);
+  if (!library) library = nvml_library(host, driver::find_root(host, module_version, ld_cache));
   if (library) return driver::Nvml::load(*library);
   return Error(Errc::NotFound,
                fmt::format("{} was not found: install the driver's user space, or name its place "
@@ -154,9 +155,10 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
   auto module = read_driver_module(host);
   std::optional<NvmlChild> child;
   if (options.nvml == UseNvml::Use) {
-    child.emplace([&] { return load_nvml(host, module.version); }, options.parts, options.deadline);
+    child.emplace([&] { return load_nvml(host, module.version, options.ld_cache); }, options.parts,
+                  options.deadline);
   }
-  const auto root = driver::find_root(host, module.version);
+  const auto root = driver::find_root(host, module.version, options.ld_cache);
 
   auto pci = scan_pci(host);
   PciScan scan;

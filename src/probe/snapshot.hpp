@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "driver/root.hpp"
 #include "model/inventory.hpp"
 #include "probe/nvml_view.hpp"
 #include "sys/host.hpp"
@@ -22,6 +23,7 @@ struct SnapshotOptions {
   UseNvml nvml = UseNvml::Use;
   NvmlParts parts;
   FindFiles files = FindFiles::Yes;  // No: neither driver files nor device nodes
+  std::string ld_cache = std::string(driver::kLoaderCache);
 };
 
 // Fails with NotFound where the root has neither /proc nor /sys. Everything less is in the

@@ -23,7 +23,7 @@ uint32_t nvlink_version(const gantry_sim_gpu& card) {
 uint32_t nvlink_mbps(const gantry_sim_gpu& card) {
   switch (card.nvml_architecture) {
     case NVML_DEVICE_ARCH_PASCAL: return 19688;
-    case NVML_DEVICE_ARCH_VOLTA: return 25781;
+    case NVML_DEVICE_ARCH_VOLTA:
     case NVML_DEVICE_ARCH_TURING: return 25781;
     case NVML_DEVICE_ARCH_AMPERE: return 25000;
     case NVML_DEVICE_ARCH_HOPPER: return 26562;

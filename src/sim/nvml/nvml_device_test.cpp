@@ -78,8 +78,10 @@ TEST_F(NvmlDevice, InventedHandlesAreInvalidArguments) {
   char text[8];
   for (const std::uintptr_t value :
        {std::uintptr_t{0}, std::uintptr_t{0x1234}, ~std::uintptr_t{0}}) {
-    EXPECT_EQ(NVML(library, nvmlDeviceGetName)(reinterpret_cast<nvmlDevice_t>(value), text, 8),
-              NVML_ERROR_INVALID_ARGUMENT);
+    nvmlDevice_t invented = nullptr;
+    static_assert(sizeof invented == sizeof value);
+    std::memcpy(&invented, &value, sizeof value);
+    EXPECT_EQ(NVML(library, nvmlDeviceGetName)(invented, text, 8), NVML_ERROR_INVALID_ARGUMENT);
   }
 }
 
@@ -300,6 +302,7 @@ TEST_F(NvmlDevice, ReadersNeverSeeHalfAChange) {
   std::atomic<bool> stop{false};
   std::atomic<int> torn{0};
   std::vector<std::thread> readers;
+  readers.reserve(4);
   const auto gpu = device(0);
   for (int i = 0; i < 4; ++i) {
     readers.emplace_back([&] {

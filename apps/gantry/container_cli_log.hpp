@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// nvidia-container-cli --debug FILE: what was looked at and found, one line each, added to the
+// file.
+#pragma once
+
+#include "base/result.hpp"
+#include "model/inventory.hpp"
+
+#include <cstdio>
+#include <memory>
+#include <string_view>
+
+namespace gantry::cli {
+
+class ContainerCliLog {
+ public:
+  ContainerCliLog() = default;  // says nothing to nobody
+  // Fails when the file cannot be opened for adding to it; "" is no file.
+  static Result<ContainerCliLog> open(const std::string& path);
+
+  // "I1115 07:40:02.123456 4711 gantry] text", the form people know from the original's logs.
+  void info(std::string_view text) const { line('I', text); }
+  void error(std::string_view text) const { line('E', text); }
+  void machine(const model::Inventory& machine) const;
+
+ private:
+  void line(char severity, std::string_view text) const;
+
+  struct Close {
+    void operator()(std::FILE* file) const { (void)std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace gantry::cli
