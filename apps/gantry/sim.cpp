@@ -13,7 +13,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <map>
 
 namespace gantry::cli {
 namespace {
@@ -106,12 +105,16 @@ void add_create(CLI::App& sim, Context& context, Action& chosen) {
   add_root(*command, context);
   command->add_flag("--json", context.json, "Print JSON");
   command->add_flag("--force", options->force, "Replace the simulated machine that is there");
-  const std::map<std::string, sim::Nodes> kinds = {
-      {"auto", sim::Nodes::Auto}, {"real", sim::Nodes::Real}, {"table", sim::Nodes::Table}};
   command
-      ->add_option("--nodes", options->nodes,
-                   "Device nodes: auto (real as root, a table otherwise), real or table")
-      ->transform(CLI::CheckedTransformer(kinds, CLI::ignore_case).description(""))
+      ->add_option_function<std::string>(
+          "--nodes",
+          [options](const std::string& word) {
+            options->nodes = meaning_of<sim::Nodes>("--nodes", word,
+                                                    {{"auto", sim::Nodes::Auto},
+                                                     {"real", sim::Nodes::Real},
+                                                     {"table", sim::Nodes::Table}});
+          },
+          "Device nodes: auto (real as root, a table otherwise), real or table")
       ->type_name("KIND");
   command->add_option("--libraries", options->libraries, "Directory of the simulated libraries")
       ->type_name("DIR")
@@ -162,6 +165,10 @@ void add_root(CLI::App& command, Context& context) {
                   "Directory of the simulated machine (environment: GANTRY_ROOT)")
       ->type_name("DIR")
       ->required(std::getenv("GANTRY_ROOT") == nullptr);
+}
+
+void refuse_word(const std::string& option, const std::string& word, const std::string& known) {
+  throw CLI::ValidationError(option, fmt::format("\"{}\" is none of {}", word, known));
 }
 
 std::string json_text(std::string_view text) {

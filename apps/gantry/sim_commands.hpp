@@ -6,11 +6,28 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace gantry::cli {
 
 void add_root(CLI::App& command, Context& context);                    // --root, required
 void add_sim_inject(CLI::App& sim, Context& context, Action& chosen);  // inject and state
-std::string json_text(std::string_view text);                          // quoted
+// What a word on the command line stands for. `CLI::ValidationError` when it is none of them:
+// CLI11's own transformer shows people the numbers behind the words.
+[[noreturn]] void refuse_word(const std::string& option, const std::string& word,
+                              const std::string& known);
+template <class T>
+T meaning_of(const std::string& option, const std::string& word,
+             const std::vector<std::pair<std::string, T>>& words) {
+  std::string known;
+  for (const auto& [name, value] : words) {
+    if (name == word) return value;
+    known += (known.empty() ? "" : ", ") + name;
+  }
+  refuse_word(option, word, known);
+}
+
+std::string json_text(std::string_view text);  // quoted
 
 }  // namespace gantry::cli

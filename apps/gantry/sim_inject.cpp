@@ -7,8 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-
-#include <map>
+#include <fmt/ranges.h>
 
 namespace gantry::cli {
 namespace {
@@ -26,10 +25,46 @@ struct InjectOptions {
 };
 
 using Options = std::shared_ptr<InjectOptions>;
-using Work = std::function<Status(const std::string& root, const InjectOptions& options)>;
+// One line about what was done.
+using Work =
+    std::function<Result<std::string>(const std::string& root, const InjectOptions& options)>;
 
-Status inject_mig(const std::string& root, const InjectOptions& options) {
-  if (options.off) return sim::inject_mig(root, options.gpu, std::nullopt);
+Result<std::string> said(const Status& status, std::string line) {
+  if (!status.ok()) return status.error();
+  return line;
+}
+
+// What an injection left of the GPU.
+std::string condition_of(const std::string& root, std::uint32_t gpu) {
+  const auto file = sim::StateFile::look(root);
+  if (!file.ok() || gpu >= file->machine().gpu_count) return "";
+  const auto& now = file->state().gpu[gpu];
+  if (now.lost != 0) return "it is off the bus";
+  if (now.reset_required != 0)
+    return fmt::format("it does not compute until `nvidia-smi --gpu-reset -i {}`", gpu);
+  return "it goes on";
+}
+
+Result<std::string> inject_xid(const std::string& root, std::uint32_t gpu, std::uint32_t xid) {
+  GANTRY_CHECK(sim::inject_xid(root, gpu, xid));
+  return fmt::format("GPU {}: Xid {}; {}", gpu, xid, condition_of(root, gpu));
+}
+
+std::string fault_line(const sim::Fault& fault) {
+  auto text = fmt::format("{}:", fault.function);
+  if (fault.delay_ms != 0) text += fmt::format(" waits {} ms", fault.delay_ms);
+  if (fault.delay_ms != 0 && fault.result != 0) text += " and";
+  if (fault.result != 0) text += fmt::format(" returns {}", fault.result);
+  if (fault.delay_ms == 0 && fault.result == 0) text += " answers as ever";
+  if (fault.every > 1) text += fmt::format(", once in {} calls", fault.every);
+  return text;
+}
+
+Result<std::string> inject_mig(const std::string& root, const InjectOptions& options) {
+  if (options.off) {
+    return said(sim::inject_mig(root, options.gpu, std::nullopt),
+                fmt::format("GPU {}: MIG is off", options.gpu));
+  }
   std::vector<sim::MigRequest> layout;
   for (const auto& text : options.layout) {
     const auto request = sim::parse_mig_request(text);
@@ -40,7 +75,10 @@ Status inject_mig(const std::string& root, const InjectOptions& options) {
     }
     layout.push_back(*request);
   }
-  return sim::inject_mig(root, options.gpu, layout);
+  return said(sim::inject_mig(root, options.gpu, layout),
+              fmt::format("GPU {}: MIG is on, {}", options.gpu,
+                          layout.empty() ? "without instances"
+                                         : fmt::format("{}", fmt::join(options.layout, " "))));
 }
 
 class InjectCommands {
@@ -52,7 +90,8 @@ class InjectCommands {
     auto* command = inject_.add_subcommand(name, help);
     command->callback([=, &chosen = chosen_] {
       chosen = [=](Context& context) -> Result<int> {
-        GANTRY_CHECK(work(context.root, *options));
+        GANTRY_TRY(const std::string line, work(context.root, *options));
+        fmt::print(context.out, "{}\n", line);
         return kOk;
       };
     });
@@ -75,20 +114,24 @@ class InjectCommands {
 
 void add_gpu_faults(InjectCommands& commands, const Options& options) {
   commands
-      .add_for_gpu(
-          "xid", "An error of the kernel driver, with what it does to the card", options,
-          [](const auto& root, const auto& o) { return sim::inject_xid(root, o.gpu, o.xid); })
+      .add_for_gpu("xid", "An error of the kernel driver, with what it does to the card", options,
+                   [](const auto& root, const auto& o) { return inject_xid(root, o.gpu, o.xid); })
       ->add_option("number", options->xid,
                    "The XID: 79 falls off the bus, 48 ECC, 31 a program's fault...")
       ->required()
       ->check(CLI::Range(1, 999))
       ->type_name("XID");
-  commands.add_for_gpu(
-      "lost", "The GPU falls off the bus", options,
-      [](const auto& root, const auto& o) { return sim::inject_lost(root, o.gpu); });
+  commands.add_for_gpu("lost", "The GPU falls off the bus", options,
+                       [](const auto& root, const auto& o) {
+                         return said(sim::inject_lost(root, o.gpu),
+                                     fmt::format("GPU {} is off the bus (Xid 79)", o.gpu));
+                       });
   auto* ecc = commands.add_for_gpu(
-      "ecc", "Memory errors, added to the counters", options,
-      [](const auto& root, const auto& o) { return sim::inject_ecc(root, o.gpu, o.ecc); });
+      "ecc", "Memory errors, added to the counters", options, [](const auto& root, const auto& o) {
+        return said(sim::inject_ecc(root, o.gpu, o.ecc),
+                    fmt::format("GPU {}: {} corrected and {} uncorrected memory errors more", o.gpu,
+                                o.ecc.corrected, o.ecc.uncorrected));
+      });
   ecc->add_option("--corrected", options->ecc.corrected, "Corrected errors")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000'000));
@@ -99,7 +142,8 @@ void add_gpu_faults(InjectCommands& commands, const Options& options) {
   commands
       .add_for_gpu("temperature", "The GPU's temperature", options,
                    [](const auto& root, const auto& o) {
-                     return sim::inject_temperature(root, o.gpu, o.celsius);
+                     return said(sim::inject_temperature(root, o.gpu, o.celsius),
+                                 fmt::format("GPU {} has {} C", o.gpu, o.celsius));
                    })
       ->add_option("celsius", options->celsius, "Degrees")
       ->required()
@@ -115,12 +159,17 @@ void add_gpu_faults(InjectCommands& commands, const Options& options) {
 
 void add_machine_faults(InjectCommands& commands, const Options& options) {
   commands.add("unload", "The kernel module is unloaded", options,
-               [](const auto& root, const auto&) { return sim::inject_unload(root); });
+               [](const auto& root, const auto&) {
+                 return said(sim::inject_unload(root), "The kernel module is not loaded");
+               });
   commands.add("load", "The kernel module is loaded again", options,
-               [](const auto& root, const auto&) { return sim::inject_load(root); });
-  auto* fault = commands.add(
-      "fault", "An NVML or CUDA function misbehaves", options,
-      [](const auto& root, const auto& o) { return sim::inject_fault(root, o.fault); });
+               [](const auto& root, const auto&) {
+                 return said(sim::inject_load(root), "The kernel module is loaded");
+               });
+  auto* fault = commands.add("fault", "An NVML or CUDA function misbehaves", options,
+                             [](const auto& root, const auto& o) {
+                               return said(sim::inject_fault(root, o.fault), fault_line(o.fault));
+                             });
   fault->add_option("function", options->fault.function, "Its name, or * for all")
       ->required()
       ->type_name("FUNCTION");
@@ -130,19 +179,27 @@ void add_machine_faults(InjectCommands& commands, const Options& options) {
       ->type_name("N");
   fault->add_option("--every", options->fault.every, "Only each Nth call")->type_name("N");
 
-  const std::map<std::string, sim::Cured> cures = {{"all", sim::Cured::Everything},
-                                                   {"xid", sim::Cured::Everything},
-                                                   {"lost", sim::Cured::Lost},
-                                                   {"ecc", sim::Cured::Ecc},
-                                                   {"temperature", sim::Cured::Temperature},
-                                                   {"mig", sim::Cured::Mig},
-                                                   {"unload", sim::Cured::Driver},
-                                                   {"fault", sim::Cured::Faults}};
   auto* clear = commands.add(
-      "clear", "Back to what create made", options,
-      [](const auto& root, const auto& o) { return sim::clear(root, o.what, o.only); });
-  clear->add_option("what", options->what, "all, xid, lost, ecc, temperature, mig, unload or fault")
-      ->transform(CLI::CheckedTransformer(cures).description(""))
+      "clear", "Back to what create made", options, [](const auto& root, const auto& o) {
+        return said(sim::clear(root, o.what, o.only),
+                    fmt::format("{}: as it was made",
+                                o.only ? fmt::format("GPU {}", *o.only) : "The machine"));
+      });
+  clear
+      ->add_option_function<std::string>(
+          "what",
+          [options](const std::string& word) {
+            options->what = meaning_of<sim::Cured>("clear", word,
+                                                   {{"all", sim::Cured::Everything},
+                                                    {"xid", sim::Cured::Everything},
+                                                    {"lost", sim::Cured::Lost},
+                                                    {"ecc", sim::Cured::Ecc},
+                                                    {"temperature", sim::Cured::Temperature},
+                                                    {"mig", sim::Cured::Mig},
+                                                    {"unload", sim::Cured::Driver},
+                                                    {"fault", sim::Cured::Faults}});
+          },
+          "all, xid, lost, ecc, temperature, mig, unload or fault")
       ->type_name("WHAT");
   clear->add_option("--gpu", options->only, "This GPU only")->type_name("N");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/inject.hpp"
 
+#include "sim/fault_names.hpp"
 #include "sim/inject_internal.hpp"
 #include "sim/mig.hpp"
 
@@ -219,10 +220,8 @@ Status inject_load(const std::string& root) {
 
 Status inject_fault(const std::string& root, const Fault& fault) {
   GANTRY_TRY(StateFile file, StateFile::open(root));
+  GANTRY_CHECK(check_fault_name(root, fault.function));
   auto& state = file.state();
-  if (fault.function.empty() || fault.function.size() >= sizeof state.fault[0].function) {
-    return Error(Errc::Invalid, "a fault needs the name of an NVML or CUDA function, or *");
-  }
   state.fault_count = std::min<std::uint32_t>(state.fault_count, GANTRY_SIM_MAX_FAULTS);
   auto* end = state.fault + state.fault_count;
   auto* slot = std::find_if(state.fault, end,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/inject.hpp"
 
+#include "sim/fault_names.hpp"
 #include "sim/image.hpp"
 #include "sim/mig.hpp"
 #include "sim/state_file.hpp"
@@ -87,10 +88,7 @@ TEST(InjectXid, SeventyNineTakesTheCardOffTheBusAndClearBringsItBack) {
   EXPECT_THAT(*machine.host().read("/var/log/dmesg"), HasSubstr("NVRM: Xid (PCI:0000:5d:00): 79,"));
   ASSERT_TRUE(clear(machine.root(), Cured::Lost, 3).ok());
   EXPECT_EQ(nvml_sees(machine)->state.gpu[3].lost, 0U);
-  auto after = snapshot(machine);
-  after.erase("/var/log/dmesg");
-  after.erase("/var/log");
-  EXPECT_EQ(after, before);
+  EXPECT_EQ(snapshot(machine), before);
 }
 
 TEST(InjectLost, AConfigSpaceOfTerabytesIsRefusedAndStays) {
@@ -251,14 +249,82 @@ TEST(InjectFault, IsReplacedByNameAndLimited) {
   EXPECT_EQ(image->state.fault_count, 1U);
   EXPECT_EQ(image->state.fault[0].result, 0);
   EXPECT_EQ(image->state.fault[0].delay_ms, 50U);
-  for (int i = 1; i < GANTRY_SIM_MAX_FAULTS; ++i) {
-    ASSERT_TRUE(
-        inject_fault(machine.root(), {.function = "f" + std::to_string(i), .result = 1}).ok());
-  }
-  EXPECT_EQ(inject_fault(machine.root(), {.function = "onemore", .result = 1}).error().code(),
-            Errc::Busy);
+  const char* const more[] = {"*",
+                              "cuInit",
+                              "cuDeviceGet",
+                              "cuDeviceGetName",
+                              "cuDeviceGetCount",
+                              "cuMemAlloc_v2",
+                              "cuMemFree_v2",
+                              "cuCtxCreate_v2",
+                              "cuLaunchKernel",
+                              "cuModuleLoadData",
+                              "nvmlDeviceGetName",
+                              "nvmlDeviceGetUUID",
+                              "nvmlDeviceGetCount_v2",
+                              "nvmlShutdown",
+                              "nvmlSystemGetDriverVersion"};
+  static_assert(std::size(more) + 1 == GANTRY_SIM_MAX_FAULTS);
+  for (const auto* function : more)
+    ASSERT_TRUE(inject_fault(machine.root(), {.function = function, .result = 1}).ok()) << function;
+  const auto full = inject_fault(machine.root(), {.function = "cuDriverGetVersion", .result = 1});
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().code(), Errc::Busy);
   ASSERT_TRUE(clear(machine.root(), Cured::Faults, std::nullopt).ok());
   EXPECT_EQ(nvml_sees(machine)->state.fault_count, 0U);
+}
+
+TEST(InjectFault, RefusesAFunctionThatTheDriverDoesNotHaveAndSuggestsOne) {
+  const test::Machine machine("h200");
+  if (!test::Machine::has_libraries()) GTEST_SKIP() << "simulated libraries are not built";
+  const auto status = inject_fault(machine.root(), {.function = "nvmlInnit_v2", .result = 1});
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text(),
+              HasSubstr("no function nvmlInnit_v2; did you mean nvmlInit_v2?"));
+  EXPECT_FALSE(inject_fault(machine.root(), {.function = "printf", .result = 1}).ok());
+  EXPECT_EQ(nvml_sees(machine)->state.fault_count, 0U);
+}
+
+TEST(InjectFault, NothingNearIsNoSuggestion) {
+  EXPECT_EQ(nearest_name("CUINIT", {"cuInit", "nvmlInit_v2"}), "cuInit");
+  EXPECT_EQ(nearest_name("something_else", {"cuInit", "nvmlInit_v2"}), "");
+}
+
+TEST(Inject, TheTreeOfSomebodyElseSaysWhoMayChangeIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  const test::Machine machine("h200");
+  const auto parent = std::filesystem::path(machine.root()).parent_path();
+  std::filesystem::permissions(parent, std::filesystem::perms(0755));
+  ASSERT_EQ(::seteuid(65534), 0);
+  const auto status = inject_temperature(machine.root(), 0, 50);
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Errc::Denied);
+  EXPECT_THAT(status.error().text(), HasSubstr("belongs to somebody else"));
+}
+
+TEST(KernelLog, HasTheDriversLinesFromTheStart) {
+  const test::Machine open("h200");
+  const auto log = *open.host().read("/var/log/dmesg");
+  EXPECT_THAT(log,
+              HasSubstr("NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.159.04"));
+  EXPECT_THAT(log, HasSubstr("nvidia-uvm: Loaded the UVM driver, major device number 238."));
+  EXPECT_THAT(log, ::testing::Not(HasSubstr("Xid")));
+  EXPECT_THAT(*test::Machine("mismatch").host().read("/var/log/dmesg"),
+              HasSubstr("NVRM: API mismatch: the client has the version 580.95.05, but"));
+  EXPECT_THAT(*test::Machine("nouveau").host().read("/var/log/dmesg"),
+              ::testing::Not(HasSubstr("NVRM")));
+}
+
+TEST(KernelLog, KeepsTheXidThatTheMachineWasMadeWith) {
+  const test::Machine machine("fallen-off");
+  const auto before = *machine.host().read("/var/log/dmesg");
+  EXPECT_THAT(before,
+              HasSubstr("): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."));
+  ASSERT_TRUE(inject_xid(machine.root(), 3, 31).ok());
+  EXPECT_NE(*machine.host().read("/var/log/dmesg"), before);
+  ASSERT_TRUE(clear(machine.root(), Cured::Everything, std::nullopt).ok());
+  EXPECT_EQ(*machine.host().read("/var/log/dmesg"), before);
 }
 
 TEST(Inject, AnInjectorKilledHalfWayIsRepairedByTheNext) {

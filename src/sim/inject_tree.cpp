@@ -2,6 +2,7 @@
 // What an injection changes in the tree: config space, capability files, the loaded driver.
 #include "base/text.hpp"
 #include "sim/inject_internal.hpp"
+#include "sim/kernel_log.hpp"
 #include "sim/tree_internal.hpp"
 
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
@@ -99,11 +101,12 @@ Status hide_lines(const sys::Host& host, const std::string& path) {
 
 constexpr std::size_t kMostConfigSpace = 4096;  // PCI Express; 256 before
 
-constexpr std::string_view kKernelLog = "/var/log/dmesg";
-
-// "PCI:0000:3b:00": the driver leaves the function out
 std::string log_name(const gantry_sim_gpu& gpu) {
-  return fmt::format("PCI:{:04x}:{:02x}:{:02x}", gpu.domain, gpu.bus, gpu.device);
+  return sim::log_name(gpu.domain, gpu.bus, gpu.device);
+}
+
+std::string kept_log() {
+  return fmt::format("{}/dmesg", kKeepPath);
 }
 
 Status write_log(const sys::Host& host, std::string_view text) {
@@ -163,21 +166,31 @@ Status set_config_space(const StateFile& file, std::uint32_t gpu, ConfigSpace ho
 Status log_xid(const StateFile& file, std::uint32_t gpu, std::uint32_t xid) {
   auto log = file.host().read(kKernelLog);
   if (!log.ok() && log.error().code() != Errc::NotFound) return std::move(log).error();
-  const auto before = std::move(log).value_or("");
-  const auto line = fmt::format(
-      "[ {:>4}.000000] NVRM: Xid ({}): {}, pid='<unknown>', name=<unknown>, simulated\n",
-      900 + lines(before).size(), log_name(file.machine().gpu[gpu]), xid);
-  return write_log(file.host(), before + line);
+  auto text = std::move(log).value_or("");
+  const auto& card = file.machine().gpu[gpu];
+  const auto where = log_name(card);
+  const auto add = [&](std::string_view line) {
+    text += fmt::format("[ {:>4}.000000] {}\n", 900 + lines(text).size(), line);
+  };
+  // The driver says once which GPU sits there.
+  const auto introduction = fmt::format("NVRM: GPU at {}: {}", where, card.uuid);
+  if (!contains(text, introduction)) add(introduction);
+  add(xid_line(where, xid, driver_major(file.machine().kernel_version)));
+  return write_log(file.host(), text);
 }
 
+// What was there when the machine was made stays.
 Status forget_xids(const StateFile& file, std::uint32_t gpu) {
-  auto log = file.host().read(kKernelLog);
-  const auto mark = fmt::format("NVRM: Xid ({})", log_name(file.machine().gpu[gpu]));
+  const auto log = file.host().read(kKernelLog);
+  const auto mark = log_name(file.machine().gpu[gpu]);
   if (!log.ok() || !contains(*log, mark)) return {};
+  const auto first = file.host().read(kept_log()).value_or("");
+  const auto old = lines(first);
   std::string rest;
   for (const auto line : lines(*log)) {
-    const bool ours = contains(line, mark) && line.ends_with("simulated");
-    if (!ours) rest += std::string(line) + "\n";
+    const bool injected = contains(line, "NVRM: ") && contains(line, mark) &&
+                          std::find(old.begin(), old.end(), line) == old.end();
+    if (!injected) rest += std::string(line) + "\n";
   }
   return write_log(file.host(), rest);
 }

@@ -140,6 +140,7 @@ struct Driver {
   std::uint32_t nvidia_major = 195, uvm_major = 0, caps_major = 0, imex_major = 0;
   std::uint32_t nvswitch_major = 0, nvlink_major = 0;
   bool persistenced = false;
+  bool gridd = false;                // the licence daemon of a vGPU guest runs
   std::int32_t fabric_manager = -1;  // -1 not needed, 0 down, 1 running
   Pairs fields;
 };

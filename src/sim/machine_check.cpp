@@ -128,6 +128,10 @@ Status check_machine(const Machine& machine, const YamlValue& root) {
       return wrong(root, fmt::format("\"{}\" is no list of CPUs such as 0-15,32-47", node.cpus));
     }
   }
+  // Last: whoever wrote the keys above meant them.
+  if (machine.gpus.empty() && root.find("gpus") == nullptr) {
+    return wrong(root, "has no gpus: list them, or write `gpus: []` for a machine without any");
+  }
   return {};
 }
 

@@ -62,7 +62,9 @@ Status decode_driver(const YamlValue& map, Driver& d) {
   f.u32("nvidia_major", d.nvidia_major, 4095).u32("uvm_major", d.uvm_major, 4095);
   f.u32("caps_major", d.caps_major, 4095).u32("imex_major", d.imex_major, 4095);
   f.u32("nvswitch_major", d.nvswitch_major, 4095).u32("nvlink_major", d.nvlink_major, 4095);
-  f.flag("persistenced", d.persistenced).i32("fabric_manager", d.fabric_manager);
+  f.flag("persistenced", d.persistenced)
+      .flag("gridd", d.gridd)
+      .i32("fabric_manager", d.fabric_manager);
   f.pairs("fields", d.fields);
   for (const auto& item : f.list("modules")) {
     (void)f.take(decode_module(item, d.modules.emplace_back()));

@@ -137,5 +137,12 @@ TEST(Yaml, ManyValuesAreRefused) {
   EXPECT_THAT(machine.error().text(), HasSubstr("more than 20000 values"));
 }
 
+TEST(Machine, WithoutGpusMustSaySo) {
+  const auto forgotten = parse_machine("description: nothing\n", "mine.yaml");
+  ASSERT_FALSE(forgotten.ok());
+  EXPECT_THAT(forgotten.error().text(), ::testing::HasSubstr("write `gpus: []`"));
+  EXPECT_TRUE(parse_machine("gpus: []\n", "mine.yaml").ok());
+}
+
 }  // namespace
 }  // namespace gantry::sim

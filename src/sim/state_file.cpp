@@ -67,7 +67,14 @@ Result<StateFile> StateFile::open(const std::string& root, std::chrono::millisec
   GANTRY_TRY(sys::Host host, sys::Host::at(root));
   StateFile file(std::move(host));
   GANTRY_CHECK(file.lock(marker.nvml_library, patience));
-  GANTRY_CHECK(file.load(marker, O_RDWR));
+  if (const auto loaded = file.load(marker, O_RDWR); !loaded.ok()) {
+    if (loaded.error().code() != Errc::Denied) return loaded.error();
+    return Error(Errc::Denied,
+                 fmt::format("{} belongs to somebody else, who alone may change it; run this as "
+                             "that user (`stat -c %U {}` names them), or make a machine of your "
+                             "own with `gantry sim create {} --root DIR`",
+                             root, root, marker.machine));
+  }
   return file;
 }
 

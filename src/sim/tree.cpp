@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "sim/image.hpp"
+#include "sim/kernel_log.hpp"
 #include "sim/state_file.hpp"
 #include "sim/tree_internal.hpp"
 #include "sim/tree_remove_internal.hpp"
@@ -98,6 +99,14 @@ Marker marker_of(const Machine& m) {
           .binary_directory = d.binary_directory};
 }
 
+// As the tree has it at first, for `inject` to know what it added.
+std::string first_log(const Machine& m) {
+  for (const auto& [path, content] : m.files) {
+    if (path == kKernelLog) return content;
+  }
+  return boot_log(m);
+}
+
 void write_everything(TreeWriter& out, const Machine& m, const gantry_sim_image& image,
                       const SimulatedFiles& files) {
   write_driver_files(out, m, image, files);  // first: makes the /lib links
@@ -107,6 +116,7 @@ void write_everything(TreeWriter& out, const Machine& m, const gantry_sim_image&
   write_sys(out, m);
   write_pci(out, m);
   write_nodes(out, m);
+  out.file(kKernelLog, boot_log(m), 0644);
   for (std::size_t i = 0; driver_loaded(m) && m.driver.caps_major != 0 && i < m.gpus.size(); ++i) {
     if (!m.gpus[i].mig_capable || m.gpus[i].pci.driver != "nvidia") continue;
     write_mig_capabilities(out, image.machine.gpu[i], image.state.gpu[i],
@@ -121,6 +131,7 @@ void write_everything(TreeWriter& out, const Machine& m, const gantry_sim_image&
     }
   }
   for (const auto& path : m.absent) out.remove(path);
+  out.file(fmt::format("{}/dmesg", kKeepPath), first_log(m));
   out.file(fmt::format("{}/state", kKeepPath),
            {reinterpret_cast<const char*>(&image.state), sizeof image.state});
   out.file(kMarkerPath, to_text(marker_of(m)), 0644);

@@ -71,7 +71,7 @@ TEST(Create, ReplacesItsOwnTreeOnlyWhenAsked) {
 TEST(Create, AFileOfTheMachineCannotLeaveTheTree) {
   test::Tree tree;
   const auto machine = parse_machine(
-      "driver: {version: '1', library_directory: /usr/lib}\nfiles: {/../../escaped: x}\n",
+      "gpus: []\ndriver: {version: '1', library_directory: /usr/lib}\nfiles: {/../../escaped: x}\n",
       "m.yaml");
   ASSERT_TRUE(machine.ok());
   const auto created = create(*machine, {.root = tree.path("a/b"), .nodes = Nodes::Table});
@@ -84,7 +84,8 @@ TEST(Create, ALinkOfTheMachineIsNotWrittenThrough) {
   test::Tree tree;
   tree.directory("outside");
   const auto machine = parse_machine(
-      "merged_usr: false\ndriver: {version: '1', library_directory: /usr/lib}\nlinks: {/data: " +
+      "gpus: []\nmerged_usr: false\ndriver: {version: '1', library_directory: /usr/lib}\nlinks: "
+      "{/data: " +
           tree.path("outside") + "}\nfiles: {/data/x: y}\n",
       "m.yaml");
   ASSERT_TRUE(machine.ok()) << machine.error().text();

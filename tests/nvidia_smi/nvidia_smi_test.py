@@ -52,7 +52,7 @@ class Machine:
         return done.returncode, done.stdout, done.stderr
 
     def inject(self, *arguments: str):
-        done = subprocess.run([os.environ["GANTRY"], "sim", "inject", *arguments, "--root", str(self.root)],
+        done = subprocess.run([os.environ["GANTRY"], "sim", "inject", "--root", str(self.root), *arguments],
                               capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"gantry sim inject {' '.join(arguments)}: {done.stdout}{done.stderr}")
@@ -319,6 +319,23 @@ class SaysWhatIsWrong(SmiCase):
         out = self.answer("fallen-off", "-L", status=15)
         self.assertIn("GPU is lost.  Reboot the system to recover this GPU\n", out)
         self.assertIn("GPU 0: ", out)
+
+    @unittest.skipUnless(os.geteuid() == 0, "resets need root")
+    def test_a_reset_makes_a_gpu_compute_again(self):
+        machine = Machine("h200x8", "reset")
+        machine.inject("xid", "95", "--gpu", "2")
+        self.assertIn("Drain and Reset", self.answer(machine, "-q", "-i", "2"))
+        out = self.answer(machine, "--gpu-reset", "-i", "2")
+        self.assertRegex(out, r"^GPU 00000000:[0-9A-F]{2}:00.0 was successfully reset.\nAll done.\n$")
+        self.assertNotIn("Drain and Reset", self.answer(machine, "-q", "-i", "2"))
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to become somebody else")
+    def test_a_reset_needs_root(self):
+        machine = Machine.get("h200x8")
+        os.chmod(Machine.place, 0o755)
+        code, out, _ = machine.run("-r", "-i", "0", user=65534)
+        self.assertEqual(code, 4)
+        self.assertIn("could not be reset:\n  GPU 00000000:18:00.0: Insufficient Permissions\n", out)
 
 
 if __name__ == "__main__":

@@ -84,7 +84,11 @@ CUresult device_trouble(const Device& device) {
   if (__atomic_load_n(&state.driver_unloaded, __ATOMIC_RELAXED) != 0) return CUDA_ERROR_NO_DEVICE;
   if (__atomic_load_n(&state.gpu[device.gpu].lost, __ATOMIC_RELAXED) != 0)
     return CUDA_ERROR_UNKNOWN;
-  return CUDA_SUCCESS;
+  if (__atomic_load_n(&state.gpu[device.gpu].reset_required, __ATOMIC_RELAXED) == 0)
+    return CUDA_SUCCESS;
+  const auto& errors = state.gpu[device.gpu].ecc_uncorrected_volatile;
+  return __atomic_load_n(&errors, __ATOMIC_RELAXED) != 0 ? CUDA_ERROR_ECC_UNCORRECTABLE
+                                                         : CUDA_ERROR_LAUNCH_FAILED;
 }
 
 CUresult charge(Device& device, uint64_t bytes) {

@@ -81,7 +81,8 @@ Device* device_at(CUdevice ordinal);
 // CUDA_VISIBLE_DEVICES.
 CUresult find_devices();
 
-// Reasons why work on a device cannot go on, whatever the program does: lost, driver gone.
+// Reasons why work on a device cannot go on, whatever the program does: lost, driver gone, to be
+// reset first.
 CUresult device_trouble(const Device& device);
 
 // Device memory, charged to the process on the card or MIG instance. What does not fit is

@@ -290,6 +290,24 @@ TEST(CudaFaults, ALostGpuDoesNoWork) {
   EXPECT_EQ(later.cuInit(0), CUDA_ERROR_NO_DEVICE);
 }
 
+TEST(CudaFaults, AGpuThatMustBeResetDoesNoWorkUntilThen) {
+  const Loaded cuda;
+  ready(cuda);
+  cuda.change([](gantry_sim_state& state) {
+    state.gpu[0].reset_required = 1;
+    state.gpu[0].ecc_uncorrected_volatile = 1;
+  });
+  CUdeviceptr pointer = 0;
+  EXPECT_EQ(cuda.cuMemAlloc_v2(&pointer, 4), CUDA_ERROR_ECC_UNCORRECTABLE);
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_ERROR_ECC_UNCORRECTABLE);
+  cuda.change([](gantry_sim_state& state) { state.gpu[0].ecc_uncorrected_volatile = 0; });
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED) << "as after a GSP timeout";
+  CUcontext another = nullptr;
+  EXPECT_EQ(cuda.cuCtxCreate_v2(&another, 0, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  cuda.change([](gantry_sim_state& state) { state.gpu[0].reset_required = 0; });
+  EXPECT_EQ(cuda.cuMemAlloc_v2(&pointer, 4), CUDA_SUCCESS);
+}
+
 TEST(CudaFaults, AnUnloadedDriverHasNoDevice) {
   const Loaded cuda("h200", [](gantry_sim_image& image) { image.state.driver_unloaded = 1; });
   EXPECT_EQ(cuda.cuInit(0), CUDA_ERROR_NO_DEVICE);

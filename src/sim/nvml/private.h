@@ -18,6 +18,10 @@ const char* gantrySimField(nvmlDevice_t device, const char* name);
 /* The address of a GPU for which NVML gives no handle. */
 nvmlReturn_t gantrySimPciInfo(unsigned int index, nvmlPciInfo_t* pci);
 
+/* nvidia-smi --gpu-reset: NVML_ERROR_IN_USE while a process is on the GPU, NVML_ERROR_NO_PERMISSION
+ * to others than root. Counters since the driver was loaded go, rows that wait are remapped. */
+nvmlReturn_t gantrySimResetGpu(nvmlDevice_t device);
+
 #ifdef __cplusplus
 }
 #endif

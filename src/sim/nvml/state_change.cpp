@@ -105,6 +105,20 @@ nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument) {
   return NVML_SUCCESS;
 }
 
+nvmlReturn_t reset_gpu(const Target& target) {
+  if (gpu_now(target.gpu).lost != 0) return NVML_ERROR_GPU_IS_LOST;
+  if (geteuid() != 0) return NVML_ERROR_NO_PERMISSION;
+  if (const Uses uses(target); uses.size() != 0) return NVML_ERROR_IN_USE;
+  const auto reset = [](gantry_sim_gpu_state& value, bool& announce, void*) {
+    value.reset_required = value.recovery_action = value.remap_pending = 0;
+    value.ecc_corrected_volatile = value.ecc_uncorrected_volatile = 0;
+    announce = value.mig_current != value.mig_pending;
+    value.mig_current = value.mig_pending;
+    return NVML_SUCCESS;
+  };
+  return change_gpu(target.gpu, reset, nullptr);
+}
+
 nvmlReturn_t clear_ecc(uint32_t gpu, nvmlEccCounterType_t counter) {
   const auto clear = [](gantry_sim_gpu_state& value, bool&, void* which) {
     if (*static_cast<nvmlEccCounterType_t*>(which) == NVML_VOLATILE_ECC) {

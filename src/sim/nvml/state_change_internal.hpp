@@ -11,4 +11,7 @@ using Mutation = nvmlReturn_t (*)(gantry_sim_gpu_state& value, bool& announce, v
 // Locks out other writers, applies the change and publishes it to every process.
 nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument);
 
+// Takes back what asks for a reset, where nobody is on the GPU.
+nvmlReturn_t reset_gpu(const Target& target);
+
 }  // namespace gantry::sim::nvml

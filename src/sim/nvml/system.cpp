@@ -3,6 +3,7 @@
 
 #include "sim/nvml/nvml_internal.hpp"
 #include "sim/nvml/private.h"
+#include "sim/nvml/state_change_internal.hpp"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -194,4 +195,11 @@ GANTRY_EXPORT nvmlReturn_t gantrySimPciInfo(unsigned int index, nvmlPciInfo_t* p
   if (index >= session().count) return NVML_ERROR_INVALID_ARGUMENT;
   fill_pci(machine().gpu[session().order[index]], *pci);
   return NVML_SUCCESS;
+}
+
+GANTRY_EXPORT nvmlReturn_t gantrySimResetGpu(nvmlDevice_t device) {
+  if (session().users <= 0) return NVML_ERROR_UNINITIALIZED;
+  Target target{};
+  const nvmlReturn_t found = resolve_gpu(device, target);
+  return found == NVML_SUCCESS ? reset_gpu(target) : found;
 }

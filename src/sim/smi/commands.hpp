@@ -34,6 +34,9 @@ int topology(Session& session, int argc, char** argv);
 int mig(Session& session, int argc, char** argv);
 int nvlink(Session& session, int argc, char** argv);
 
+/// -r
+int reset_gpus(Session& session);
+
 /// -pm, -c, -mig, -e
 int set_persistence(Session& session, const char* value);
 int set_compute_mode(Session& session, const char* value);

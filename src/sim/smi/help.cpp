@@ -38,6 +38,7 @@ void show_help(const char* version) {
       "    --format=                   csv[,noheader][,nounits]\n"
       "\n"
       "  MODIFY (root)\n"
+      "    -r,   --gpu-reset           Reset the GPUs named with -i, or all.\n"
       "    -pm,  --persistence-mode=   0/DISABLED, 1/ENABLED\n"
       "    -c,   --compute-mode=       0/DEFAULT, 1/EXCLUSIVE_THREAD, 2/PROHIBITED, "
       "3/EXCLUSIVE_PROCESS\n"

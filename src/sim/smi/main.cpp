@@ -39,6 +39,7 @@ int run_selected(Session& session, const Options& options) {
   const int selected = select(session, options.ids);
   if (selected != kDone) return selected;
   if (options.list) return list_gpus(session);
+  if (options.reset) return reset_gpus(session);
   if (options.persistence != nullptr) return set_persistence(session, options.persistence);
   if (options.compute_mode != nullptr) return set_compute_mode(session, options.compute_mode);
   if (options.mig_mode != nullptr) return set_mig_mode(session, options.mig_mode);

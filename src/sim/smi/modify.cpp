@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nvidia-smi -pm, -c, -mig: on every GPU asked for, stopping at the first refusal.
+// nvidia-smi -pm, -c, -mig: on every GPU asked for, stopping at the first refusal; and -r.
 #include "sim/smi/commands.hpp"
 #include "sim/smi/readings.hpp"
 
@@ -36,6 +36,24 @@ constexpr const char* kComputeModes[] = {"DEFAULT", "EXCLUSIVE_THREAD", "PROHIBI
                                          "EXCLUSIVE_PROCESS"};
 
 }  // namespace
+
+// All or those named; one that refuses does not keep the others from it.
+int reset_gpus(Session& session) {
+  nvmlReturn_t refused = NVML_SUCCESS;
+  for (unsigned i = 0; i < session.count; ++i) {
+    const Gpu& gpu = session.gpus[i];
+    const nvmlReturn_t error = call(session.nvml.reset, gpu.handle);
+    if (error == NVML_SUCCESS) {
+      printf("GPU %s was successfully reset.\n", gpu.bus_id);
+      continue;
+    }
+    if (refused == NVML_SUCCESS) puts("The following GPUs could not be reset:");
+    printf("  GPU %s: %s\n", gpu.bus_id,
+           error == NVML_ERROR_IN_USE ? "In use by another client" : words(session, error));
+    refused = error;
+  }
+  return refused == NVML_SUCCESS ? finish(session) : give_up(refused);
+}
 
 int set_persistence(Session& session, const char* value) {
   unsigned wanted = 0;

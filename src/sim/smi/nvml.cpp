@@ -17,6 +17,7 @@ bool load(Nvml& nvml) {
   nvml.field = reinterpret_cast<decltype(nvml.field)>(dlsym(nvml.library, "gantrySimField"));
   nvml.pci_info =
       reinterpret_cast<decltype(nvml.pci_info)>(dlsym(nvml.library, "gantrySimPciInfo"));
+  nvml.reset = reinterpret_cast<decltype(nvml.reset)>(dlsym(nvml.library, "gantrySimResetGpu"));
   return true;
 }
 

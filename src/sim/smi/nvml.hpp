@@ -18,6 +18,7 @@ struct Nvml {
   const char* (*field)(nvmlDevice_t device, const char* name) = nullptr;
   /// Address of the GPU with this index, also when NVML refuses a handle for it.
   nvmlReturn_t (*pci_info)(unsigned index, nvmlPciInfo_t* pci) = nullptr;
+  nvmlReturn_t (*reset)(nvmlDevice_t device) = nullptr;
 };
 
 /// Loads the library; false when there is none.

@@ -21,6 +21,7 @@ constexpr Flag kFlags[] = {
     {"-B", "--list-excluded-gpus", &Options::list_excluded},
     {"-q", "--query", &Options::query},
     {"-x", "--xml-format", &Options::xml},
+    {"-r", "--gpu-reset", &Options::reset},
     {"--help-query-gpu", "--help-query-gpu", &Options::help_query_gpu},
     {"--help-query-compute-apps", "--help-query-compute-apps", &Options::help_query_apps},
 };

@@ -7,7 +7,7 @@ namespace smi {
 
 struct Options {
   bool help = false, version = false, list = false, list_excluded = false, query = false,
-       xml = false;
+       xml = false, reset = false;
   bool help_query_gpu = false, help_query_apps = false;
   const char* ids = nullptr;
   const char* display = nullptr;
