@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/account.hpp"
 #include "runtime/command_line.hpp"
+#include "runtime/create.hpp"
 #include "runtime/log.hpp"
 #include "runtime/low_level.hpp"
 #include "runtime/personas.hpp"
@@ -12,17 +14,35 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 namespace gantry::runtime {
 namespace {
 
-Result<settings::Settings> load_settings() {
+using settings::Settings;
+
+// The file that the environment names is the caller's; the usual one is the machine's.
+Result<Settings> load_settings() {
   const settings::Lookup environment = settings::process_environment;
-  GANTRY_TRY(const auto host, sys::Host::at(environment("GANTRY_ROOT").value_or("/")));
-  GANTRY_TRY(auto loaded, settings::load(host, settings::config_path(environment)));
+  const auto path = settings::config_path(environment);
+  const bool named = environment("NVIDIA_CTK_CONFIG_FILE_PATH").has_value();
+  GANTRY_TRY(const auto host,
+             sys::Host::at(named ? "/" : environment("GANTRY_ROOT").value_or("/")));
+  GANTRY_TRY(auto loaded, settings::load(host, path));
   GANTRY_CHECK(settings::apply_environment(loaded, environment));
   return loaded;
+}
+
+// The names nvidia-container-runtime.cdi and .legacy force a mode.
+Result<Mode> mode_of(std::string_view called, const Settings& settings) {
+  if (called.ends_with(".legacy")) return Mode::Classic;
+  if (called.ends_with(".cdi")) return Mode::Inject;
+  if (settings.runtime.mode == "legacy") return Mode::Classic;
+  if (settings.runtime.mode == "csv") {
+    return Error(Errc::Unsupported,
+                 "mode = \"csv\" is for Tegra systems, which Gantry does not know; set mode = "
+                 "\"auto\" in config.toml");
+  }
+  return Mode::Inject;
 }
 
 // Becomes the low-level runtime; returns only when that fails.
@@ -33,14 +53,42 @@ Status become(const std::string& runtime, char** argv) {
   return Error::sys(errno, fmt::format("exec {}", runtime));
 }
 
+// What the administrator asked to be written down: `debug` of config.toml.
+void write_debug(const Settings& settings, const CommandLine& line, std::string_view message) {
+  if (settings.runtime.debug.empty() || settings.runtime.debug == "/dev/null") return;
+  write_log({.log = settings.runtime.debug}, "info", fmt::format("{}: {}", line.id, message));
+}
+
+Status create(const CommandLine& line, const Settings& settings, std::string_view called,
+              const std::string& low_level) {
+  const auto root = settings.gantry.root.empty() ? std::string("/") : settings.gantry.root;
+  GANTRY_TRY(const auto host, sys::Host::at(root));
+  GANTRY_TRY(const auto mode, mode_of(called, settings));
+  const auto refresh = [&] { return refresh_by_gantry(root, settings.gantry.refresh_deadline); };
+  GANTRY_TRY(const auto created, prepare_create({.line = line,
+                                                 .surroundings = {host, settings, refresh},
+                                                 .mode = mode,
+                                                 .low_level = low_level}));
+  for (const auto& warning : created.warnings) write_log(line, "warning", warning);
+  write_debug(settings, line, created.changed ? "config.json was edited" : "nothing to do");
+  return {};
+}
+
+void forget(const CommandLine& line, const Settings& settings) {
+  const auto host = sys::Host::at(settings.gantry.root.empty() ? "/" : settings.gantry.root);
+  if (host.ok()) remove_account(*host, line.id);
+}
+
 Status run(const CommandLine& line, char** argv) {
-  GANTRY_TRY(const auto loaded, load_settings());
+  GANTRY_TRY(const auto settings, load_settings());
   const auto path = settings::process_environment("PATH").value_or("");
-  GANTRY_TRY(const auto runtime, find_low_level(loaded.runtime.runtimes, path));
+  GANTRY_TRY(const auto runtime, find_low_level(settings.runtime.runtimes, path));
   if (line.version) {
     std::printf("gantry-runtime %s\n", GANTRY_VERSION);
     std::fflush(stdout);
   }
+  if (line.creates()) GANTRY_CHECK(create(line, settings, argv[0], runtime));
+  if (line.command == "delete") forget(line, settings);
   return become(runtime, argv);
 }
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/create.hpp"
+
+#include "oci/apply.hpp"
+#include "oci/state.hpp"
+#include "rootfs/loader_find.hpp"
+#include "runtime/account.hpp"
+#include "runtime/config_file.hpp"
+#include "runtime/low_level.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <climits>
+#include <cstdlib>
+
+namespace gantry::runtime {
+namespace {
+
+std::string absolute(const std::string& path) {
+  std::array<char, PATH_MAX> buffer{};
+  if (path.starts_with('/') || ::getcwd(buffer.data(), buffer.size()) == nullptr) return path;
+  return path.empty() ? std::string(buffer.data()) : fmt::format("{}/{}", buffer.data(), path);
+}
+
+std::string directory_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+// A container whose root is the machine's: its files are not ours to change.
+bool is_machine_root(const rootfs::Root& root) {
+  struct stat inside {};
+  struct stat machine {};
+  return ::fstat(root.fd(), &inside) != 0 || ::stat("/", &machine) != 0 ||
+         (inside.st_dev == machine.st_dev && inside.st_ino == machine.st_ino);
+}
+
+loader::HostVersions versions_for_compat(const Injection& injection,
+                                         const settings::Settings& settings) {
+  if (settings.features.disable_cuda_compat_lib_hook ||
+      settings.runtime.legacy_cuda_compat_mode == "disabled") {
+    return {};
+  }
+  return {.driver = injection.driver_version, .cuda = injection.cuda_version};
+}
+
+Status change_root(const rootfs::Root& root, const Injection& injection,
+                   const settings::Settings& settings, std::vector<std::string>& notes) {
+  if (is_machine_root(root)) {
+    return Error(Errc::Unsupported, "the container's root is the machine's own");
+  }
+  GANTRY_TRY(const auto outcome,
+             rootfs::make_loader_find(root, injection.edits.libraries,
+                                      {.host = versions_for_compat(injection, settings)}));
+  notes.insert(notes.end(), outcome.notes.begin(), outcome.notes.end());
+  if (outcome.compat) notes.push_back(outcome.compat->why);
+  for (const auto& file : injection.edits.files) {
+    if (file.path == rootfs::kOurConf) continue;  // make_loader_find has put its own
+    GANTRY_CHECK(root.put_file(file.path, file.content, file.mode));
+  }
+  return {};
+}
+
+// The libraries into the image's loader cache; where that cannot be, by mounts instead.
+Status make_findable(Injector& injector, const std::string& root_path,
+                     const settings::Settings& settings, Injection& injection) {
+  if (injection.flavour != plan::Flavour::Shim || injection.edits.libraries.empty()) return {};
+  auto root = rootfs::Root::at(root_path);
+  auto status = root.ok() ? change_root(*root, injection, settings, injection.notes)
+                          : Status(std::move(root).error());
+  if (status.ok()) return {};
+  GANTRY_TRY(injection.edits,
+             injector.edits_with(injection.decision.request, plan::Flavour::NoHooks));
+  injection.flavour = plan::Flavour::NoHooks;
+  injection.notes.push_back(
+      fmt::format("the image's loader cache is left alone ({}); the libraries are mounted where "
+                  "its loader looks by itself",
+                  status.error().text()));
+  return {};
+}
+
+// Where runc and crun keep what they know of a container.
+std::string state_directory(const CreateContext& context) {
+  const auto name = context.low_level.substr(context.low_level.rfind('/') + 1);
+  std::string root = context.line.root;
+  if (root.empty()) {
+    const char* own = ::geteuid() == 0 ? nullptr : std::getenv("XDG_RUNTIME_DIR");
+    root = fmt::format("{}/{}", own != nullptr ? own : "/run", name);
+  }
+  return fmt::format("{}/{}", absolute(root), context.line.id);
+}
+
+Account account_of(const CreateContext& context, const std::string& bundle,
+                   const Injection& injection) {
+  Account account{.id = context.line.id,
+                  .bundle = bundle,
+                  .state = state_directory(context),
+                  .flavour = std::string(to_string(injection.flavour)),
+                  .asked = injection.decision.asked,
+                  .decided = injection.decision.reasons,
+                  .notes = injection.notes,
+                  .edits = injection.edits};
+  account.notes.insert(account.notes.end(), injection.decision.warnings.begin(),
+                       injection.decision.warnings.end());
+  return account;
+}
+
+Result<std::string> new_config(const CreateContext& context, const json::Document& config,
+                               const Injection& injection) {
+  if (context.mode == Mode::Inject) return oci::apply(config, injection.edits);
+  if (injection.decision.request.wants_nothing()) return config.text();
+  const auto hook = sibling("nvidia-container-runtime-hook");
+  return oci::add_classic_hook(config,
+                               hook.empty() ? "/usr/bin/nvidia-container-runtime-hook" : hook);
+}
+
+}  // namespace
+
+std::string config_path_of(const CommandLine& line) {
+  const auto name = line.config.empty() ? std::string("config.json") : line.config;
+  if (name.starts_with('/')) return name;
+  return fmt::format("{}/{}", absolute(line.bundle), name);
+}
+
+Result<Created> prepare_create(const CreateContext& context) {
+  GANTRY_TRY(const auto file, ConfigFile::read(config_path_of(context.line)));
+  GANTRY_TRY(const auto container, oci::container_from(file.document()).in(file.path()));
+  const auto& around = context.surroundings;
+  Injector injector(around);
+  GANTRY_TRY(auto injection, injector.plan(container));
+  const auto bundle = context.line.bundle.empty() && !context.line.config.empty()
+                          ? directory_of(file.path())
+                          : absolute(context.line.bundle);
+  if (context.mode == Mode::Inject) {
+    GANTRY_CHECK(make_findable(injector, oci::root_path(bundle, container.root), around.settings,
+                               injection));
+  }
+  GANTRY_TRY(const auto text, new_config(context, file.document(), injection));
+  GANTRY_CHECK(file.replace(text));
+  Created created{.changed = text != file.document().text(),
+                  .warnings = injection.decision.warnings};
+  if (!injection.decision.asked.empty()) {
+    // Without the account the container is as good; only `gantry explain` knows less.
+    const auto written = write_account(around.host, account_of(context, bundle, injection));
+    if (!written.ok()) created.warnings.push_back(written.error().text());
+  }
+  return created;
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// `create` and `run`: the container's config.json gets what the container asked for, just before
+// the low-level runtime reads it.
+#pragma once
+
+#include "base/result.hpp"
+#include "runtime/command_line.hpp"
+#include "runtime/injection.hpp"
+
+#include <string>
+#include <vector>
+
+namespace gantry::runtime {
+
+// How the runtime was called, beyond its arguments.
+enum class Mode : std::uint8_t { Inject, Classic };  // Classic: leave it to the prestart hook
+
+struct CreateContext {
+  const CommandLine& line;
+  Surroundings surroundings;
+  Mode mode = Mode::Inject;
+  std::string low_level;  // path of runc or crun
+};
+
+struct Created {
+  bool changed = false;
+  std::vector<std::string> warnings;  // for the log
+};
+
+// Nothing is half done: either config.json is replaced as a whole, or it is as it was.
+Result<Created> prepare_create(const CreateContext& context);
+
+// Where the bundle's config.json is, as the low-level runtime will look for it.
+std::string config_path_of(const CommandLine& line);
+
+}  // namespace gantry::runtime

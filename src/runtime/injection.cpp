@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/injection.hpp"
+
+#include "plan/select.hpp"
+#include "runtime/low_level.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::runtime {
+namespace {
+
+using plan::Flavour;
+
+constexpr std::string_view kGrants = "/run/gantry/grants";
+
+// A name that is one directory entry and no way out.
+bool is_entry(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
+}
+
+std::optional<oci::Grant> read_grant(const sys::Host& host, const oci::Pod& pod) {
+  if (!is_entry(pod.uid) || !is_entry(pod.container)) return std::nullopt;
+  const auto path = fmt::format("{}/{}/{}/grant.json", kGrants, pod.uid, pod.container);
+  const auto text = host.read(path, 1 << 20);
+  if (!text.ok()) return std::nullopt;
+  auto grant = oci::grant_from(*text);
+  if (!grant.ok()) return std::nullopt;  // half a grant is none
+  return *std::move(grant);
+}
+
+Flavour wanted_flavour(const settings::Settings& settings) {
+  if (settings.gantry.flavour == "no-hooks") return Flavour::NoHooks;
+  if (settings.gantry.flavour == "one-hook") return Flavour::OneHook;
+  return Flavour::Shim;
+}
+
+}  // namespace
+
+std::string_view to_string(Flavour flavour) {
+  switch (flavour) {
+    case Flavour::NoHooks: return "no-hooks";
+    case Flavour::OneHook: return "one-hook";
+    case Flavour::Shim: return "shim";
+  }
+  return "?";
+}
+
+std::string engine_root(const sys::Host& host) {
+  return host.is_live() ? std::string() : host.root();
+}
+
+Status fill_numbers(const sys::Host& host, std::string_view engine_root,
+                    model::ContainerEdits& edits) {
+  for (auto& node : edits.nodes) {
+    std::string_view inside = node.host_path;
+    if (inside.starts_with(engine_root)) inside.remove_prefix(engine_root.size());
+    const auto info = host.device(inside);
+    if (!info.ok()) {
+      return Error(Errc::NotFound,
+                   fmt::format("{}: {}; run `gantry doctor`", node.host_path, info.error().text()));
+    }
+    node.major = info->major;
+    node.minor = info->minor;
+    node.mode = info->mode;
+    node.gid = info->gid;
+  }
+  return {};
+}
+
+Result<const Machine*> Injector::machine() {
+  if (!machine_) {
+    const auto once = [this] {
+      refreshed_ = true;
+      return around_.refresh();
+    };
+    GANTRY_TRY(machine_, open_machine(around_.host, once));
+  }
+  return &*machine_;
+}
+
+oci::Knowledge Injector::knowledge() {
+  return {.grant = [this](const oci::Pod& pod) { return read_grant(around_.host, pod); },
+          .uuid = [this](std::string_view id) -> std::string {
+            const auto known = machine();
+            if (!known.ok()) return {};
+            const auto device = plan::select_one((*known)->inventory, id);
+            if (!device.ok()) return {};
+            return device->mig != nullptr ? device->mig->uuid.text : device->gpu->uuid.text;
+          }};
+}
+
+// Without an inventory some questions have no answer; a wrong one would be worse than none.
+Status Injector::check_known(const model::Request& request, const Machine& machine) const {
+  if (!machine.from_procfs) return {};
+  if (!request.requirements.empty()) {
+    return Error(Errc::NotFound,
+                 fmt::format("the image requires {}, which cannot be checked without an inventory; "
+                             "run `gantry cdi refresh`",
+                             fmt::join(request.requirements, " and ")));
+  }
+  for (const auto& device : request.devices) {
+    if (!device.starts_with("MIG-") && device.find(':') == std::string::npos) continue;
+    if (model::PciAddress::parse(device)) continue;
+    return Error(Errc::NotFound, fmt::format("{} is a MIG instance, which cannot be found without "
+                                             "an inventory; run `gantry cdi refresh`",
+                                             device));
+  }
+  return {};
+}
+
+Result<model::ContainerEdits> Injector::gpu_edits(const model::Request& request, Flavour flavour) {
+  GANTRY_TRY(const auto* known, machine());
+  GANTRY_CHECK(check_known(request, *known));
+  // procfs tells no library names to merge.
+  if (known->from_procfs && flavour == Flavour::Shim) flavour = Flavour::NoHooks;
+  const auto& features = around_.settings.features;
+  const auto beside = sibling("nvidia-cdi-hook");
+  plan::PlanOptions options{.flavour = flavour,
+                            .engine_root = engine_root(around_.host),
+                            .prepared = known->prepared.directory,
+                            .groups = features.no_additional_gids_for_device_nodes
+                                          ? plan::Groups::None
+                                          : plan::Groups::AllNodes};
+  if (!beside.empty()) options.hook_path = beside;
+  GANTRY_TRY(auto edits, plan::edits_for(known->inventory, request, options));
+  GANTRY_CHECK(fill_numbers(around_.host, options.engine_root, edits));
+  return edits;
+}
+
+Status Injector::add_foreign(const model::Request& request, model::ContainerEdits& edits) const {
+  if (request.cdi_devices.empty()) return {};
+  (void)edits;
+  return Error(Errc::Unsupported, fmt::format("{}: CDI specifications of others are not read here",
+                                              fmt::join(request.cdi_devices, ", ")));
+}
+
+Result<model::ContainerEdits> Injector::edits_with(const model::Request& request, Flavour flavour) {
+  model::ContainerEdits edits;
+  const bool wants_gpus = !request.devices.empty() || !request.imex_channels.empty() ||
+                          !request.groups.empty() || request.mig_config || request.mig_monitor;
+  if (wants_gpus) {
+    auto planned = gpu_edits(request, flavour);
+    if (!planned.ok() && planned.error().code() == Errc::NotFound && !refreshed_) {
+      // A GPU or instance that came after the inventory: look once more before saying no.
+      refreshed_ = true;
+      if (around_.refresh().ok()) {
+        machine_.reset();
+        planned = gpu_edits(request, flavour);
+      }
+    }
+    GANTRY_TRY(edits, std::move(planned));
+  }
+  GANTRY_CHECK(add_foreign(request, edits));
+  return edits;
+}
+
+Result<Injection> Injector::plan(const oci::Container& container) {
+  Injection injection;
+  GANTRY_TRY(injection.decision, oci::request_from(container, around_.settings, knowledge()));
+  const auto& request = injection.decision.request;
+  if (request.wants_nothing()) return injection;
+  injection.flavour = wanted_flavour(around_.settings);
+  GANTRY_TRY(injection.edits, edits_with(request, injection.flavour));
+  if (machine_) {
+    injection.driver_version = machine_->inventory.driver.version;
+    injection.cuda_version = machine_->inventory.driver.cuda_version;
+    injection.notes = machine_->notes;
+    if (machine_->from_procfs && injection.flavour == Flavour::Shim) {
+      injection.flavour = Flavour::NoHooks;
+    }
+  }
+  return injection;
+}
+
+}  // namespace gantry::runtime

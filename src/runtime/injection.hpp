@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a container's config.json to everything that it gets: the request, the policy's word, the
+// edits. Changes nothing; the shim acts on it, `gantry explain` prints it.
+#pragma once
+
+#include "base/result.hpp"
+#include "model/container_edits.hpp"
+#include "oci/container.hpp"
+#include "oci/request.hpp"
+#include "plan/edits.hpp"
+#include "runtime/machine.hpp"
+#include "settings/settings.hpp"
+#include "sys/host.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gantry::runtime {
+
+// Where GPUs come from: the host that the settings name, and how to learn it anew.
+struct Surroundings {
+  const sys::Host& host;
+  const settings::Settings& settings;
+  Refresh refresh;
+};
+
+struct Injection {
+  oci::Decision decision;
+  model::ContainerEdits edits;
+  plan::Flavour flavour = plan::Flavour::NoHooks;
+  std::string driver_version;  // "" when nothing is given
+  std::string cuda_version;
+  std::vector<std::string> notes;
+};
+
+class Injector {
+ public:
+  explicit Injector(Surroundings surroundings) : around_(std::move(surroundings)) {}
+
+  // Errors say what was asked and what is there.
+  Result<Injection> plan(const oci::Container& container);
+
+  // The same container with another flavour: where the image's loader cache cannot be changed.
+  Result<model::ContainerEdits> edits_with(const model::Request& request, plan::Flavour flavour);
+
+ private:
+  Result<const Machine*> machine();
+  Result<model::ContainerEdits> gpu_edits(const model::Request& request, plan::Flavour flavour);
+  Status add_foreign(const model::Request& request, model::ContainerEdits& edits) const;
+  Status check_known(const model::Request& request, const Machine& machine) const;
+  oci::Knowledge knowledge();
+
+  Surroundings around_;
+  std::optional<Machine> machine_;
+  bool refreshed_ = false;
+};
+
+// Numbers, mode and group of every node, from the nodes themselves: majors may have changed since
+// the inventory was made. NotFound for one that is gone.
+Status fill_numbers(const sys::Host& host, std::string_view engine_root,
+                    model::ContainerEdits& edits);
+
+// What the engine puts before our paths: nothing on the machine itself.
+std::string engine_root(const sys::Host& host);
+
+std::string_view to_string(plan::Flavour flavour);  // "shim", "one-hook", "no-hooks"
+
+}  // namespace gantry::runtime
