@@ -99,6 +99,13 @@ class Renderer {
     if (!array && !change.appended.empty()) {
       return Error(Errc::Invalid, fmt::format("{} is an object, not an array", where));
     }
+    for (const auto& [step, inner] : change.inside) {
+      if (step.is_index == array || !inner->adds()) continue;
+      return Error(
+          Errc::Invalid,
+          fmt::format("{} is {}, where {} was expected", where.empty() ? "the whole" : where,
+                      to_string(old.kind()), array ? "an object" : "an array"));
+    }
     return container(old, change, where);
   }
 

@@ -119,6 +119,15 @@ TEST(Patch, AValueThatIsNoJsonIsRefused) {
   EXPECT_FALSE(patch.apply(*Document::parse("{}")).ok());
 }
 
+TEST(Patch, ANameInAnArrayAndANumberInAnObjectAreRefused) {
+  Patch named;
+  named.set({"a", "b"}, "1");
+  EXPECT_EQ(named.apply(*Document::parse("{\"a\": []}")).error().code(), Errc::Invalid);
+  Patch numbered;
+  numbered.set({"a", std::size_t{0}}, "1");
+  EXPECT_EQ(numbered.apply(*Document::parse("{\"a\": {}}")).error().code(), Errc::Invalid);
+}
+
 TEST(Patch, RemovingWhatIsNotThereMakesNothing) {
   Patch patch;
   patch.remove({"hooks", "prestart", std::size_t{0}});

@@ -67,6 +67,8 @@ std::string header_indent(std::string_view text, const Layout& layout, const Pat
   std::string indent(text.substr(best->begin, best->indent));
   if (path.size() > best->path.size() && !indent.empty()) {
     indent.append(2 * (path.size() - best->path.size()), ' ');
+  } else if (indent.size() > 2 * (best->path.size() - std::min(path.size(), best->path.size()))) {
+    indent.resize(indent.size() - 2 * (best->path.size() - path.size()));
   }
   return indent;
 }
