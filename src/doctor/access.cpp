@@ -4,10 +4,15 @@
 #include "doctor/areas_internal.hpp"
 #include "doctor/document.hpp"
 #include "doctor/expected_nodes.hpp"
+#include "doctor/offenders.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 namespace gantry::doctor {
 namespace {
@@ -42,40 +47,46 @@ std::uint32_t wanted_mode(const ExpectedNode& node) {
 Finding judge_mode(const Facts& f) {
   const auto nodes = present_nodes(f);
   if (nodes.empty()) return skip("there are no nodes");
-  std::vector<Evidence> read;
+  Tally tally;
+  bool unusable = false;
+  std::string commands;
   for (const auto& node : nodes) {
-    read.push_back(owner(f, node));
     const auto wanted = wanted_mode(node.wanted);
-    const auto remedy = fmt::format("sudo chmod {:04o} {}", wanted, node.wanted.path);
-    if (!sane_mode(node.is.mode)) {
-      return fail(fmt::format("{} has mode {:04o}: nobody can use it", node.wanted.path,
-                              node.is.mode),
-                  {read.back()})
-          .advise(remedy);
+    if (sane_mode(node.is.mode) && (node.is.mode & wanted) == wanted) {
+      tally.good(owner(f, node));
+      continue;
     }
-    if ((node.is.mode & wanted) != wanted) {
-      return warn(fmt::format("{} has mode {:04o}, the driver asks for {:04o}", node.wanted.path,
-                              node.is.mode, wanted),
-                  {read.back(),
-                   {"/proc/driver/nvidia/params DeviceFileMode",
-                    fmt::format("{} (decimal)", wanted)}})
-          .because("A udev rule or a person narrowed it.")
-          .advise(remedy);
-    }
+    unusable = unusable || !sane_mode(node.is.mode);
+    tally.found(fmt::format("{} ({:04o}, not {:04o})", node.wanted.path, node.is.mode, wanted),
+                owner(f, node));
+    commands += fmt::format("{}sudo chmod {:04o} {}", commands.empty() ? "" : " && ", wanted,
+                            node.wanted.path);
   }
-  return ok("every node has the mode that the driver asks for", read);
+  if (!tally.any_bad()) return ok("every node has the mode that the driver asks for", tally.well);
+  if (unusable) {
+    return fail(fmt::format("modes with which nobody can use it: {}", tally.who()), tally.bad)
+        .advise(commands);
+  }
+  return warn(fmt::format("narrower than the driver asks for: {}", tally.who()), tally.bad)
+      .because("A udev rule or a person narrowed it.")
+      .advise(commands);
 }
 
-// Only unusable nodes: a narrower but sane mode may be somebody's wish.
-std::vector<Action> fix_mode(const Facts& f) {
-  std::vector<Action> actions;
+Steps fix_mode(const Facts& f) {
+  Steps actions;
   if (!may_modify_nodes(f)) return actions;
   for (const auto& node : present_nodes(f)) {
-    if (!sane_mode(node.is.mode)) {
-      actions.emplace_back(SetMode{node.wanted.path, wanted_mode(node.wanted)});
+    const auto wanted = wanted_mode(node.wanted);
+    if (!sane_mode(node.is.mode) || (node.is.mode & wanted) != wanted) {
+      actions.emplace_back(SetMode{node.wanted.path, wanted});
     }
   }
   return actions;
+}
+
+// 666 decimal was meant as 0666: read the digits as octal and say what they are in decimal.
+std::uint64_t meant_mode(std::uint64_t mode) {
+  return parse_u64(fmt::to_string(mode), 8).value_or(0666);
 }
 
 Finding judge_mode_option(const Facts& f) {
@@ -86,12 +97,29 @@ Finding judge_mode_option(const Facts& f) {
   if (*mode <= 0777 && sane_mode(static_cast<std::uint32_t>(*mode))) {
     return ok(fmt::format("new nodes get mode {:04o}", *mode), read);
   }
-  // 666 decimal was meant as 0666: read the digits as octal and say what they are in decimal.
-  const auto meant = parse_u64(fmt::to_string(*mode), 8).value_or(0666);
+  const auto meant = meant_mode(*mode);
   return fail(fmt::format("DeviceFileMode {} means {:04o}, not {}", *mode, *mode, *mode), read)
       .advise(fmt::format("sudo sed -i 's/NVreg_DeviceFileMode={}/NVreg_DeviceFileMode={}/' "
                           "/etc/modprobe.d/*.conf && sudo update-initramfs -u && sudo reboot",
                           *mode, meant));
+}
+
+Steps fix_mode_option(const Facts& f) {
+  const auto mode = f.param_number("DeviceFileMode");
+  if (!mode) return {};
+  const auto wrong = fmt::format("NVreg_DeviceFileMode={}", *mode);
+  const auto right = fmt::format("NVreg_DeviceFileMode={}", meant_mode(*mode));
+  Steps steps;
+  std::set<std::string> files;
+  for (const auto& line : f.modprobe_lines()) {
+    if (!contains(line.value, wrong) || !files.insert(line.source).second) continue;
+    add(steps, rewrite_lines(f, line.source, right, [&](std::string& text) {
+          const auto at = text.find(wrong);
+          if (at != std::string::npos) text.replace(at, wrong.size(), right);
+        }));
+  }
+  if (!steps.empty()) add(steps, rebuild_initramfs(f));
+  return steps;
 }
 
 std::string toolkit_user(const Facts& f) {
@@ -100,33 +128,83 @@ std::string toolkit_user(const Facts& f) {
   return document->at("nvidia-container-cli").at("user").text();
 }
 
-Finding judge_group(const Facts& f) {
+// A node that not everybody may open; the GPUs' own are the better example.
+std::optional<Present> closed_node(const Facts& f) {
   auto nodes = present_nodes(f);
-  if (nodes.empty()) return skip("there are no nodes");
-  // The GPUs' own nodes are the better example.
   std::stable_partition(nodes.begin(), nodes.end(),
                         [](const Present& node) { return node.wanted.group == NodeGroup::Gpu; });
   const auto closed = std::find_if(nodes.begin(), nodes.end(), [](const Present& node) {
     return sane_mode(node.is.mode) && (node.is.mode & 0006U) != 0006U;
   });
-  if (closed == nodes.end()) return ok("everybody may open the nodes", {owner(f, nodes.front())});
+  if (closed == nodes.end()) return std::nullopt;
+  return *closed;
+}
+
+Finding judge_group(const Facts& f) {
+  const auto nodes = present_nodes(f);
+  if (nodes.empty()) return skip("there are no nodes");
+  const auto closed = closed_node(f);
+  if (!closed) return ok("everybody may open the nodes", {owner(f, nodes.front())});
   const auto group = f.group_name(closed->is.gid);
   const auto user = toolkit_user(f);
-  std::vector<Evidence> read{
+  const std::vector<Evidence> read{
       owner(f, *closed),
       {std::string(kToolkitConfig), user.empty() ? "user not set" : "user = " + user}};
   const auto colon = user.find(':');
   const bool helped =
       colon != std::string::npos &&
       (user.substr(colon + 1) == group || user.substr(colon + 1) == fmt::to_string(closed->is.gid));
-  if (helped) return ok(fmt::format("the container toolkit runs as {}", user), read);
-  const bool toolkit = f.host().exists(kToolkitConfig) || f.installed("nvidia-container-cli");
-  const auto summary = fmt::format("only group {} may open {}", group, closed->wanted.path);
-  const auto remedy = fmt::format(
-      "in {} under [nvidia-container-cli]: user = \"root:{}\"; for people: sudo usermod -aG {} "
-      "$USER; in containers: --group-add {}",
-      kToolkitConfig, group, group, closed->is.gid);
-  return (toolkit ? fail(summary, read) : warn(summary, read)).advise(remedy);
+  if (helped) {
+    return info(
+               fmt::format("containers of root work (the toolkit runs as {}), those of other users "
+                           "need the group",
+                           user),
+               read)
+        .because("The nodes are for one group only, and the toolkit knows it.")
+        .advise(fmt::format("podman or docker run --group-add {} ...", closed->is.gid));
+  }
+  return fail(fmt::format("only group {} may open {}", group, closed->wanted.path), read)
+      .advise(
+          fmt::format("in {} under [nvidia-container-cli]: user = \"root:{}\"; for people: sudo "
+                      "usermod -aG {} $USER; in containers: --group-add {}",
+                      kToolkitConfig, group, group, closed->is.gid));
+}
+
+bool sets_user(std::string_view line) {
+  line = trim(line);
+  if (line.starts_with('#')) line = trim(line.substr(1));
+  if (!line.starts_with("user")) return false;
+  return trim(line.substr(4)).starts_with('=');
+}
+
+// The toolkit's configuration with that user: a line that is there, commented out or not, is
+// written anew, else one is added to its section.
+std::string with_user(std::string_view text, const std::string& setting) {
+  constexpr std::string_view kSection = "[nvidia-container-cli]";
+  std::string out;
+  std::size_t after_header = std::string::npos;
+  bool inside = false;
+  bool done = false;
+  for (auto line : lines(text)) {
+    const auto word = trim(line);
+    if (word.starts_with('[')) inside = word == kSection;
+    const bool here = inside && !done && sets_user(line);
+    out += here ? setting : std::string(line);
+    out += '\n';
+    done = done || here;
+    if (word == kSection) after_header = out.size();
+  }
+  if (done) return out;
+  if (after_header != std::string::npos) return out.insert(after_header, setting + "\n");
+  return fmt::format("{}{}{}\n{}\n", out, out.empty() ? "" : "\n", kSection, setting);
+}
+
+Steps fix_group(const Facts& f) {
+  const auto closed = closed_node(f);
+  const auto text = f.host().read(kToolkitConfig).value_or("");
+  if (!closed || (closed->is.mode & 0060U) != 0060U || !parse_toml(text).ok()) return {};
+  const auto setting = fmt::format("user = \"root:{}\"", f.group_name(closed->is.gid));
+  return {WriteFile{std::string(kToolkitConfig), with_user(text, setting), setting}};
 }
 
 bool may_open(const Caller& caller, const sys::FileInfo& node) {
@@ -140,17 +218,24 @@ bool may_open(const Caller& caller, const sys::FileInfo& node) {
 Finding judge_caller(const Facts& f) {
   const auto nodes = present_nodes(f);
   if (nodes.empty()) return skip("there are no nodes");
+  Tally tally;
+  std::set<std::string> commands;
   for (const auto& node : nodes) {
-    if (may_open(f.caller(), node.is)) continue;
-    const auto group = f.group_name(node.is.gid);
-    return warn(fmt::format("you (uid {}) may not open {}", f.caller().uid, node.wanted.path),
-                {owner(f, node)})
-        .advise(
-            (node.is.mode & 0060U) == 0060U
-                ? fmt::format("sudo usermod -aG {} $USER  # then log in again", group)
-                : fmt::format("sudo chmod {:04o} {}", wanted_mode(node.wanted), node.wanted.path));
+    if (may_open(f.caller(), node.is)) {
+      tally.good(owner(f, node));
+      continue;
+    }
+    tally.found(node.wanted.path, owner(f, node));
+    commands.insert(
+        (node.is.mode & 0060U) == 0060U
+            ? fmt::format("sudo usermod -aG {} $USER", f.group_name(node.is.gid))
+            : fmt::format("sudo chmod {:04o} {}", wanted_mode(node.wanted), node.wanted.path));
   }
-  return ok(fmt::format("uid {} may open every node", f.caller().uid), {owner(f, nodes.front())});
+  if (!tally.any_bad()) {
+    return ok(fmt::format("uid {} may open every node", f.caller().uid), tally.well);
+  }
+  return warn(fmt::format("you (uid {}) may not open {}", f.caller().uid, tally.who()), tally.bad)
+      .advise(fmt::format("{}  # then log in again", fmt::join(commands, " && ")));
 }
 
 std::string char_link(const sys::FileInfo& node) {
@@ -170,8 +255,8 @@ Finding judge_char_links(const Facts& f) {
   return warn(fmt::format("{} node(s) have no link in /dev/char", missing.size()), missing);
 }
 
-std::vector<Action> fix_char_links(const Facts& f) {
-  std::vector<Action> actions;
+Steps fix_char_links(const Facts& f) {
+  Steps actions;
   for (const auto& node : present_nodes(f)) {
     const auto link = char_link(node.is);
     if (f.host().link(link).ok()) continue;
@@ -185,27 +270,33 @@ constexpr Check kChecks[] = {
     {.id = "node.mode",
      .reference = "H24",
      .area = Area::Nodes,
-     .fix_class = FixClass::Automatic,
+     .fix_class = FixClass::OnRequest,
      .title = "nodes have the mode that the driver asks for",
      .reads = "/dev/nvidia*, /proc/driver/nvidia/params",
      .cause = "The mode was written in the wrong base: ls shows c-w--wx-wT for 666 taken as a "
               "decimal number.",
      .remedy = "sudo chmod 0666 /dev/nvidia*",
      .judge = judge_mode,
-     .fix = fix_mode},
+     .fix = fix_mode,
+     .by_hand = "ModifyDeviceFiles is 0: whoever set it cares for the nodes"},
     {.id = "node.mode-option",
      .reference = "H24",
      .area = Area::Nodes,
+     .fix_class = FixClass::OnRequest,
      .title = "the driver's DeviceFileMode makes sense",
      .reads = "/proc/driver/nvidia/params",
      .cause =
          "NVreg_DeviceFileMode is a decimal number: 438 is 0666, 432 is 0660. Written as 666 it "
          "gives c-w--wx-wT.",
      .remedy = "set NVreg_DeviceFileMode=0666 (octal with its 0) or 438 in /etc/modprobe.d",
-     .judge = judge_mode_option},
+     .judge = judge_mode_option,
+     .fix = fix_mode_option,
+     .by_hand = "no file of modprobe's configuration sets it: look at the kernel's command line",
+     .afterwards = "reboot; the nodes that are there: sudo gantry doctor --fix=node.mode"},
     {.id = "node.group",
      .reference = "H24",
      .area = Area::Nodes,
+     .fix_class = FixClass::OnRequest,
      .title = "the container toolkit's helper may open the nodes",
      .reads = "/dev/nvidia*, /etc/nvidia-container-runtime/config.toml, /etc/group",
      .cause =
@@ -214,17 +305,24 @@ constexpr Check kChecks[] = {
          "\"initialization error: cuda error: no cuda-capable device is detected\".",
      .remedy = "in /etc/nvidia-container-runtime/config.toml under [nvidia-container-cli]: user = "
                "\"root:video\"",
-     .judge = judge_group},
+     .judge = judge_group,
+     .fix = fix_group,
+     .by_hand =
+         "the group may not write to the nodes either, or the toolkit's configuration is not "
+         "TOML",
+     .afterwards = "people: sudo usermod -aG GROUP USER; other users' containers: --group-add"},
     {.id = "node.caller",
      .reference = "H24",
      .area = Area::Nodes,
+     .fix_class = FixClass::OnRequest,
      .title = "you may open the nodes",
      .reads = "/dev/nvidia*, your user and groups",
      .cause =
          "You are not in the nodes' group: NVML says \"Insufficient Permissions\", CUDA 100 \"no "
          "device\".",
      .remedy = "sudo usermod -aG video $USER  # then log in again",
-     .judge = judge_caller},
+     .judge = judge_caller,
+     .by_hand = "whom to let in is decided by whoever owns this machine"},
     {.id = "node.char-links",
      .reference = "C4",
      .area = Area::Nodes,

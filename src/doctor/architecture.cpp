@@ -34,8 +34,8 @@ std::string_view architecture_of_device(std::uint16_t device) {
 }
 
 ModuleSupport module_support(std::string_view architecture) {
-  constexpr std::array old{"Fermi", "Kepler", "Maxwell", "Pascal", "Volta"};
-  if (std::find(old.begin(), old.end(), architecture) != old.end()) {
+  constexpr std::array kOld{"Fermi", "Kepler", "Maxwell", "Pascal", "Volta"};
+  if (std::find(kOld.begin(), kOld.end(), architecture) != kOld.end()) {
     return ModuleSupport::ProprietaryOnly;
   }
   return architecture == "Blackwell" ? ModuleSupport::OpenOnly : ModuleSupport::Either;

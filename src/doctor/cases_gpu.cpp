@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/patient_for_test.hpp"
+#include "probe/health.hpp"
 
 namespace gantry::doctor {
 namespace {
 
-constexpr auto Ok = Verdict::Ok;
-constexpr auto Info = Verdict::Info;
-constexpr auto Warn = Verdict::Warn;
-constexpr auto Fail = Verdict::Fail;
+using enum Verdict;
+
+constexpr std::string_view kAskedForReset =
+    "NVRM: Xid (PCI:0000:00:06): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU "
+    "Reset "
+    "Required)";
+constexpr std::string_view kTookItBack =
+    "NVRM: Xid (PCI:0000:00:06): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to "
+    "0x0 (None)";
 
 void with_mig(Patient& p) {
   p.gpu().mig.current = p.gpu().mig.pending = model::MigMode::Enabled;
@@ -23,6 +29,27 @@ std::vector<Case> gpu_cases() {
        [](Patient& p) {
          p.gpu().health = {model::HealthState::Lost, {"fell off the bus"}};
        }},
+      {"gpu.reset", Ok, as_it_is},
+      {"gpu.reset", Fail,
+       [](Patient& p) { p.gpu().health = probe::judge({.reset_required = true}); }},
+      {"gpu.reset", Fail,
+       [](Patient& p) {
+         p.gpu().health = probe::judge({.recovery_action = probe::RecoveryAction::GpuReset});
+       }},
+      {"gpu.reset", Fail,
+       [](Patient& p) {
+         p.gpu().health = probe::judge({.recovery_action = probe::RecoveryAction::NodeReboot});
+       }},
+      {"gpu.reset", Warn,
+       [](Patient& p) {
+         p.gpu().health = probe::judge({.recovery_action = probe::RecoveryAction::DrainAndReset});
+       }},
+      {"gpu.reset", Ok,
+       [](Patient& p) {
+         p.gpu().health = probe::judge({.recovery_action = probe::RecoveryAction::DrainP2p});
+       }},
+      {"gpu.reset", Fail, [](Patient& p) { p.log(kAskedForReset); }},
+      {"gpu.reset", Ok, [](Patient& p) { p.log(kAskedForReset).log(kTookItBack); }},
       {"gpu.health", Ok, as_it_is},
       {"gpu.health", Warn,
        [](Patient& p) {

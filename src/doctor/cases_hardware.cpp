@@ -4,11 +4,7 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr auto Ok = Verdict::Ok;
-constexpr auto Info = Verdict::Info;
-constexpr auto Warn = Verdict::Warn;
-constexpr auto Fail = Verdict::Fail;
-constexpr auto Skip = Verdict::Skip;
+using enum Verdict;
 
 void passthrough(Patient& p) {
   p.metal().function().driver = "vfio-pci";

@@ -4,11 +4,7 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr auto Ok = Verdict::Ok;
-constexpr auto Info = Verdict::Info;
-constexpr auto Warn = Verdict::Warn;
-constexpr auto Fail = Verdict::Fail;
-constexpr auto Skip = Verdict::Skip;
+using enum Verdict;
 
 constexpr std::string_view kSecureBoot =
     "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";

@@ -4,11 +4,7 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr auto Ok = Verdict::Ok;
-constexpr auto Info = Verdict::Info;
-constexpr auto Warn = Verdict::Warn;
-constexpr auto Fail = Verdict::Fail;
-constexpr auto Skip = Verdict::Skip;
+using enum Verdict;
 
 void with_mig(Patient& p) {
   p.gpu().mig.current = p.gpu().mig.pending = model::MigMode::Enabled;
@@ -71,13 +67,13 @@ std::vector<Case> node_cases() {
       {"node.mode-option", Ok, for_group_video},
       {"node.mode-option", Fail, [](Patient& p) { p.param("DeviceFileMode", "666"); }},
       {"node.group", Ok, as_it_is},
-      {"node.group", Warn, for_group_video},
+      {"node.group", Fail, for_group_video},
       {"node.group", Fail,
        [](Patient& p) {
          for_group_video(p);
          p.tree.file("usr/bin/nvidia-container-cli");
        }},
-      {"node.group", Ok,
+      {"node.group", Info,
        [](Patient& p) {
          for_group_video(p);
          p.tree.file("etc/nvidia-container-runtime/config.toml",

@@ -6,11 +6,7 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr auto Ok = Verdict::Ok;
-constexpr auto Info = Verdict::Info;
-constexpr auto Warn = Verdict::Warn;
-constexpr auto Fail = Verdict::Fail;
-constexpr auto Skip = Verdict::Skip;
+using enum Verdict;
 
 // As in seed 003.
 constexpr std::string_view kDocker =

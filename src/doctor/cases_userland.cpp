@@ -5,11 +5,7 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr auto Ok = Verdict::Ok;
-constexpr auto Info = Verdict::Info;
-constexpr auto Warn = Verdict::Warn;
-constexpr auto Fail = Verdict::Fail;
-constexpr auto Skip = Verdict::Skip;
+using enum Verdict;
 
 constexpr std::string_view kDirectory = "/usr/local/nvidia/lib64";
 

@@ -3,6 +3,8 @@
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
 #include "doctor/document.hpp"
+#include "doctor/offenders.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 
@@ -26,7 +28,7 @@ std::vector<Spec> nvidia_specs(const Facts& f) {
     if (!names.ok()) continue;
     for (const auto& name : *names) {
       if (!name.ends_with(".yaml") && !name.ends_with(".json")) continue;
-      Spec spec{directory + "/" + name, directory, {}, ""};
+      Spec spec{fmt::format("{}/{}", directory, name), directory, {}, ""};
       const auto text = f.host().read(spec.path, kDocumentBytes);
       auto parsed = text.ok() ? parse_yaml(*text) : Result<Document>(text.error());
       if (parsed.ok()) {
@@ -45,21 +47,42 @@ std::vector<Spec> nvidia_specs(const Facts& f) {
 
 constexpr std::string_view kNoSpec = "there is no CDI specification for NVIDIA devices";
 
+// Why a specification cannot be used at all; "" when it can.
+std::string damage(const Spec& spec) {
+  if (!spec.error.empty()) return spec.error;
+  for (std::string_view key : {"cdiVersion", "devices"}) {
+    if (spec.document.at(key).empty()) return fmt::format("no {}", key);
+  }
+  return "";
+}
+
 Finding judge_readable(const Facts& f) {
   const auto specs = nvidia_specs(f);
   if (specs.empty()) return skip(std::string(kNoSpec));
-  std::vector<Evidence> read;
+  Tally tally;
   for (const auto& spec : specs) {
-    if (!spec.error.empty()) {
-      return fail(fmt::format("{} cannot be read", spec.path), {{spec.path, spec.error}});
+    const auto why = damage(spec);
+    if (why.empty()) {
+      tally.good({spec.path, spec.document.at("kind").text()});
+    } else {
+      tally.found(spec.path, {spec.path, why});
     }
-    for (std::string_view key : {"cdiVersion", "devices"}) {
-      if (!spec.document.at(key).empty()) continue;
-      return fail(fmt::format("{} has no {}", spec.path, key), {{spec.path, "incomplete"}});
-    }
-    read.push_back({spec.path, spec.document.at("kind").text()});
   }
-  return ok(fmt::format("{} CDI specification(s) are readable", specs.size()), read);
+  if (!tally.any_bad()) {
+    return ok(fmt::format("{} CDI specification(s) are readable", specs.size()), tally.well);
+  }
+  return fail(fmt::format("cannot be used: {}", tally.who()), tally.bad)
+      .advise(tally.command("sudo nvidia-ctk cdi generate --output=@"));
+}
+
+Steps fix_readable(const Facts& f) {
+  Steps steps;
+  if (!f.installed("nvidia-ctk")) return steps;
+  for (const auto& spec : nvidia_specs(f)) {
+    if (damage(spec).empty()) continue;
+    steps.emplace_back(RunProgram{{"nvidia-ctk", "cdi", "generate", "--output=" + spec.path}});
+  }
+  return steps;
 }
 
 template <class Visit>
@@ -89,35 +112,41 @@ std::string stale_reason(const Facts& f, const Document& edits) {
   return "";
 }
 
-const Spec* first_stale(const Facts& f, const std::vector<Spec>& specs, std::string& reason) {
-  for (const auto& spec : specs) {
-    if (!spec.error.empty()) continue;
-    each_edit(spec.document, [&](const Document& edits) {
-      if (reason.empty()) reason = stale_reason(f, edits);
-    });
-    if (!reason.empty()) return &spec;
-  }
-  return nullptr;
+// Why a specification no longer fits the machine; "" when it does.
+std::string stale_reason_of(const Facts& f, const Spec& spec) {
+  std::string reason;
+  if (!spec.error.empty()) return reason;
+  each_edit(spec.document, [&](const Document& edits) {
+    if (reason.empty()) reason = stale_reason(f, edits);
+  });
+  return reason;
 }
 
 Finding judge_stale(const Facts& f) {
   const auto specs = nvidia_specs(f);
   if (specs.empty()) return skip(std::string(kNoSpec));
-  std::string reason;
-  const auto* spec = first_stale(f, specs, reason);
-  if (spec == nullptr)
-    return ok("CDI specifications fit the machine", {{specs.front().path, "fits"}});
-  return fail(fmt::format("{} is out of date: {}", spec->path, reason), {{spec->path, reason}})
-      .advise(fmt::format("sudo nvidia-ctk cdi generate --output={}", spec->path));
+  Tally tally;
+  for (const auto& spec : specs) {
+    const auto reason = stale_reason_of(f, spec);
+    if (reason.empty()) {
+      tally.good({spec.path, "fits"});
+    } else {
+      tally.found(fmt::format("{} ({})", spec.path, reason), {spec.path, reason}, spec.path);
+    }
+  }
+  if (!tally.any_bad()) return ok("CDI specifications fit the machine", tally.well);
+  return fail(fmt::format("out of date: {}", tally.who()), tally.bad)
+      .advise(tally.command("sudo nvidia-ctk cdi generate --output=@"));
 }
 
-std::vector<Action> fix_stale(const Facts& f) {
-  if (!f.installed("nvidia-ctk")) return {};
-  const auto specs = nvidia_specs(f);
-  std::string reason;
-  const auto* spec = first_stale(f, specs, reason);
-  if (spec == nullptr) return {};
-  return {RunProgram{{"nvidia-ctk", "cdi", "generate", "--output=" + spec->path}}};
+Steps fix_stale(const Facts& f) {
+  Steps steps;
+  if (!f.installed("nvidia-ctk")) return steps;
+  for (const auto& spec : nvidia_specs(f)) {
+    if (stale_reason_of(f, spec).empty()) continue;
+    steps.emplace_back(RunProgram{{"nvidia-ctk", "cdi", "generate", "--output=" + spec.path}});
+  }
+  return steps;
 }
 
 Finding judge_duplicate(const Facts& f) {
@@ -147,11 +176,14 @@ constexpr Check kChecks[] = {
     {.id = "cdi.readable",
      .reference = "C8",
      .area = Area::Runtime,
+     .fix_class = FixClass::Automatic,
      .title = "CDI specifications are readable",
      .reads = "/etc/cdi, /var/run/cdi",
      .cause = "A file was cut short or edited: engines say \"unresolvable CDI devices\".",
      .remedy = "sudo nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml",
-     .judge = judge_readable},
+     .judge = judge_readable,
+     .fix = fix_readable,
+     .by_hand = "nvidia-ctk, which makes it anew, is not installed"},
     {.id = "cdi.stale",
      .reference = "C8",
      .area = Area::Runtime,
@@ -163,16 +195,19 @@ constexpr Check kChecks[] = {
          "fail with \"failed to stat ...so.VERSION\", or open the wrong device.",
      .remedy = "sudo nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml",
      .judge = judge_stale,
-     .fix = fix_stale},
+     .fix = fix_stale,
+     .by_hand = "nvidia-ctk, which makes it anew, is not installed"},
     {.id = "cdi.duplicate",
      .reference = "C8",
      .area = Area::Runtime,
+     .fix_class = FixClass::OnRequest,
      .title = "every CDI device is defined once",
      .reads = "/etc/cdi, /var/run/cdi",
      .cause = "Two files define the same device (an operator's and a hand-made one). In one "
               "directory they cancel each other, in two the later hides the earlier.",
      .remedy = "sudo rm ONE_OF_THEM",
-     .judge = judge_duplicate},
+     .judge = judge_duplicate,
+     .by_hand = "which of the two files is the right one is its owner's decision"},
 };
 
 }  // namespace

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every check on a machine where it is broken and on one where it is not.
 #include "doctor/examine.hpp"
+#include "doctor/offenders.hpp"
 #include "doctor/patient_for_test.hpp"
+#include "doctor/repair.hpp"
+#include "support/recording_kernel.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <map>
 
 namespace gantry::doctor {
@@ -26,6 +35,21 @@ bool is_bad(Verdict verdict) {
   return verdict == Verdict::Info || verdict == Verdict::Warn || verdict == Verdict::Fail;
 }
 
+// A word that a person would have to replace, not a variable of the shell.
+bool has_placeholder(std::string_view text) {
+  constexpr std::array kWords{"INDEX", "NODE",   "BDF",    "DIRECTORY", "PATH",        "MOUNTPOINT",
+                              "POD",   "BRIDGE", "DRIVER", "VERSION",   "ONE_OF_THEM", "PROFILE"};
+  const auto part_of_word = [&](std::size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 ||
+                                text[at] == '_' || text[at] == '$');
+  };
+  return std::any_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
+    const auto at = text.find(word);
+    return at != std::string_view::npos && !(at > 0 && part_of_word(at - 1)) &&
+           !part_of_word(at + word.size());
+  });
+}
+
 class OneCheck : public ::testing::TestWithParam<Case> {};
 
 TEST_P(OneCheck, JudgesThisMachineRight) {
@@ -40,6 +64,27 @@ TEST_P(OneCheck, JudgesThisMachineRight) {
   EXPECT_FALSE(finding.summary.empty());
   const bool needs_evidence = is_bad(finding.verdict) && example.id != "guest.kind";
   EXPECT_TRUE(!needs_evidence || !finding.evidence.empty());
+}
+
+TEST_P(OneCheck, PrintsValuesAndOffersOnlyWhatItDoes) {
+  const auto& example = GetParam();
+  if (!is_bad(example.expected)) return;
+  Patient patient;
+  example.change(patient);
+  const auto host = patient.host();
+  const Facts facts(host, patient.inventory, patient.sources);
+  const std::vector<const Check*> checks{find_check(example.id)};
+  const auto outcome = examine(facts, checks).front();
+  EXPECT_FALSE(has_placeholder(outcome.remedy())) << outcome.remedy();
+  test::RecordingKernel kernel;
+  const auto result = repair(
+      host, [&] { return patient.inventory; }, patient.sources, checks,
+      {.named = {std::string(example.id)}, .ask = nullptr}, kernel);
+  ASSERT_FALSE(result.fixes.empty());
+  const bool offered = outcome.offer == Offer::Automatic || outcome.offer == Offer::OnRequest;
+  EXPECT_EQ(offered, result.fixes.front().state == FixState::Done) << example.id;
+  EXPECT_EQ(offered, !kernel.done.empty()) << example.id;
+  EXPECT_TRUE(outcome.offer != Offer::ByHand || !outcome.check->by_hand.empty()) << example.id;
 }
 
 std::string name_of(const ::testing::TestParamInfo<Case>& info) {
@@ -103,6 +148,33 @@ TEST(Group, NamesTheHelpersUserAndTheSettingThatHelps) {
   const auto* check = find_check("node.group");
   EXPECT_THAT(patient.look(*check).remedy, HasSubstr("user = \"root:video\""));
   EXPECT_THAT(check->cause, HasSubstr("no cuda-capable device is detected"));
+}
+
+TEST(Offenders, AreAllNamedUpToALimit) {
+  Patient patient;
+  patient.second_gpu();
+  for (auto& gpu : patient.inventory.gpus) {
+    gpu.health = {model::HealthState::Lost, {"fell off the bus"}};
+  }
+  const auto finding = patient.look(*find_check("gpu.lost"));
+  EXPECT_EQ(finding.summary, "lost: GPU 0 (0000:00:06.0) and GPU 1 (0000:00:07.0)");
+  EXPECT_THAT(finding.remedy,
+              HasSubstr("for d in 0 1; do sudo nvidia-smi --gpu-reset -i $d; done"));
+  EXPECT_EQ(listed({"1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}),
+            "1, 2, 3, 4, 5, 6, 7, 8 and 2 more");
+}
+
+TEST(Closed, FilesOfRootAreNamedAndNotJudged) {
+  if (::geteuid() == 0) GTEST_SKIP() << "nothing is closed to root";
+  Patient patient;
+  patient.kubelet();
+  ASSERT_EQ(::chmod(patient.tree.path("var/lib/kubelet").c_str(), 0), 0);
+  const auto host = patient.host();
+  const auto outcomes =
+      examine(Facts(host, patient.inventory, patient.sources), {find_check("kubelet.socket")});
+  EXPECT_EQ(outcomes.front().finding.verdict, Verdict::Skip);
+  EXPECT_TRUE(outcomes.front().finding.needs_root);
+  ::chmod(patient.tree.path("var/lib/kubelet").c_str(), 0755);
 }
 
 TEST(ModeOption, TranslatesTheDigitsThatWereMeantAsOctal) {

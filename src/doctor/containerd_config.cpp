@@ -40,7 +40,7 @@ void add_imports(const Facts& f, std::vector<ContainerdFile>& files) {
     if (!names.ok()) continue;
     for (const auto& name : *names) {
       if (glob_match(item.text().substr(slash + 1), name)) {
-        files.push_back(read_file(f, directory + "/" + name));
+        files.push_back(read_file(f, fmt::format("{}/{}", directory, name)));
       }
     }
   }

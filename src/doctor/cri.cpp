@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
 #include "doctor/containerd_config.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 
@@ -55,7 +56,7 @@ Finding judge_runtime(const Facts& f) {
   return warn("containerd has neither the nvidia runtime nor CDI", read);
 }
 
-std::vector<Action> fix_runtime(const Facts& f) {
+Steps fix_runtime(const Facts& f) {
   if (!f.installed("nvidia-ctk")) return {};
   return {RunProgram{{"nvidia-ctk", "runtime", "configure", "--runtime=containerd"}},
           RunProgram{{"systemctl", "restart", "containerd"}}};
@@ -89,11 +90,31 @@ Finding judge_default(const Facts& f) {
   return has_kubelet(f) ? warn(summary, read) : info(summary, read);
 }
 
-std::vector<Action> fix_default(const Facts& f) {
+Steps fix_default(const Facts& f) {
   if (!f.installed("nvidia-ctk")) return {};
   return {RunProgram{
               {"nvidia-ctk", "runtime", "configure", "--runtime=containerd", "--set-as-default"}},
           RunProgram{{"systemctl", "restart", "containerd"}}};
+}
+
+Steps install_toolkit(const Facts& f) {
+  return install_package(f, "nvidia-container-toolkit");
+}
+
+// disabled_plugins = ["cri"] and nothing else in the list.
+Steps fix_cri(const Facts& f) {
+  auto steps = rewrite_lines(f, std::string(kMain), "disabled_plugins = []", [](std::string& line) {
+    const bool alone = line.starts_with("disabled_plugins") && contains(line, "[\"cri\"]");
+    if (alone) line = "disabled_plugins = []";
+  });
+  if (!steps.empty()) steps.emplace_back(RunProgram{{"systemctl", "restart", "containerd"}});
+  return steps;
+}
+
+Steps fix_crio(const Facts& f) {
+  if (!f.installed("nvidia-ctk")) return {};
+  return {RunProgram{{"nvidia-ctk", "runtime", "configure", "--runtime=crio"}},
+          RunProgram{{"systemctl", "restart", "crio"}}};
 }
 
 Finding judge_cri(const Facts& f) {
@@ -161,11 +182,13 @@ constexpr Check kChecks[] = {
     {.id = "containerd.config",
      .reference = "K5",
      .area = Area::Runtime,
+     .fix_class = FixClass::OnRequest,
      .title = "containerd's configuration is readable and of one version",
      .reads = "/etc/containerd/config.toml, its imports, k3s and rke2",
      .cause = "A line was damaged in editing, or sections were copied from another version.",
      .remedy = "containerd config dump | less  # shows what is in force",
-     .judge = judge_config},
+     .judge = judge_config,
+     .by_hand = "what the broken lines were meant to say is not guessed"},
     {.id = "containerd.runtime",
      .reference = "K5",
      .area = Area::Runtime,
@@ -177,16 +200,20 @@ constexpr Check kChecks[] = {
      .remedy = "sudo nvidia-ctk runtime configure --runtime=containerd && sudo systemctl restart "
                "containerd",
      .judge = judge_runtime,
-     .fix = fix_runtime},
+     .fix = fix_runtime,
+     .by_hand = "nvidia-ctk, which writes that configuration, is not installed"},
     {.id = "containerd.runtime-path",
      .reference = "K5",
      .area = Area::Runtime,
+     .fix_class = FixClass::OnRequest,
      .title = "containerd's nvidia runtime is installed",
      .reads = "/etc/containerd/config.toml, BinaryName",
      .cause = "The toolkit was removed or moved: sandboxes fail to start.",
      .remedy = "sudo apt install nvidia-container-toolkit && sudo nvidia-ctk runtime configure "
                "--runtime=containerd",
-     .judge = judge_runtime_path},
+     .judge = judge_runtime_path,
+     .fix = install_toolkit,
+     .by_hand = "no package manager is known here"},
     {.id = "containerd.default-runtime",
      .reference = "K2",
      .area = Area::Runtime,
@@ -199,24 +226,31 @@ constexpr Check kChecks[] = {
      .remedy = "sudo nvidia-ctk runtime configure --runtime=containerd --set-as-default && sudo "
                "systemctl restart containerd",
      .judge = judge_default,
-     .fix = fix_default},
+     .fix = fix_default,
+     .by_hand = "nvidia-ctk, which writes that configuration, is not installed"},
     {.id = "containerd.cri",
      .reference = "K5",
      .area = Area::Runtime,
+     .fix_class = FixClass::OnRequest,
      .title = "containerd serves the kubelet",
      .reads = "/etc/containerd/config.toml",
      .cause = "Docker's package writes disabled_plugins = [\"cri\"].",
      .remedy = "sudo sed -i 's/^disabled_plugins.*/disabled_plugins = []/' "
                "/etc/containerd/config.toml && sudo systemctl restart containerd",
-     .judge = judge_cri},
+     .judge = judge_cri,
+     .fix = fix_cri,
+     .by_hand = "more than CRI is disabled, or not in the main file"},
     {.id = "crio.runtime",
      .reference = "K5",
      .area = Area::Runtime,
+     .fix_class = FixClass::OnRequest,
      .title = "CRI-O knows a way to the GPUs",
      .reads = "/etc/crio/crio.conf{,.d}, oci/hooks.d, /etc/cdi, /var/run/cdi",
      .cause = "The toolkit was not registered.",
      .remedy = "sudo nvidia-ctk runtime configure --runtime=crio && sudo systemctl restart crio",
-     .judge = judge_crio},
+     .judge = judge_crio,
+     .fix = fix_crio,
+     .by_hand = "nvidia-ctk, which writes that configuration, is not installed"},
     {.id = "cri.cgroup-driver",
      .reference = "C4",
      .area = Area::Runtime,
@@ -225,7 +259,8 @@ constexpr Check kChecks[] = {
      .cause = "Two managers for one tree of cgroups: pods fail to start or lose their devices.",
      .remedy = "set SystemdCgroup = true (containerd) or native.cgroupdriver=systemd (Docker) and "
                "cgroupDriver: systemd (kubelet), then restart both",
-     .judge = judge_cgroup_driver},
+     .judge = judge_cgroup_driver,
+     .closed = "/var/lib/kubelet/config.yaml"},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
 #include "doctor/document.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 
@@ -46,7 +47,7 @@ Finding judge_runtime(const Facts& f) {
   return warn("Docker has neither the nvidia runtime nor CDI", read);
 }
 
-std::vector<Action> fix_runtime(const Facts& f) {
+Steps fix_runtime(const Facts& f) {
   if (!f.installed("nvidia-ctk")) return {};
   return {RunProgram{{"nvidia-ctk", "runtime", "configure", "--runtime=docker"}},
           RunProgram{{"systemctl", "restart", "docker"}}};
@@ -61,6 +62,10 @@ Finding judge_runtime_path(const Facts& f) {
                                    {path, there ? "present" : "(absent)"}};
   if (!there) return fail(fmt::format("Docker's nvidia runtime {} is not installed", path), read);
   return ok("Docker's nvidia runtime is installed", read);
+}
+
+Steps install_toolkit(const Facts& f) {
+  return install_package(f, "nvidia-container-toolkit");
 }
 
 bool kubelet_uses_docker(const Facts& f) {
@@ -83,7 +88,7 @@ Finding judge_default_runtime(const Facts& f) {
   return info("containers get GPUs only with --gpus or --runtime=nvidia", read);
 }
 
-std::vector<Action> fix_default_runtime(const Facts& f) {
+Steps fix_default_runtime(const Facts& f) {
   if (!f.installed("nvidia-ctk")) return {};
   return {
       RunProgram{{"nvidia-ctk", "runtime", "configure", "--runtime=docker", "--set-as-default"}},
@@ -104,11 +109,14 @@ constexpr Check kChecks[] = {
     {.id = "docker.config",
      .reference = "C2",
      .area = Area::Runtime,
+     .fix_class = FixClass::OnRequest,
      .title = "Docker's configuration is readable",
      .reads = "/etc/docker/daemon.json",
      .cause = "A comma or bracket was lost in editing.",
      .remedy = "python3 -m json.tool /etc/docker/daemon.json",
-     .judge = judge_config},
+     .judge = judge_config,
+     .by_hand = "what the broken lines were meant to say is not guessed",
+     .closed = kConfig},
     {.id = "docker.runtime",
      .reference = "C2",
      .area = Area::Runtime,
@@ -121,16 +129,22 @@ constexpr Check kChecks[] = {
      .remedy =
          "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker",
      .judge = judge_runtime,
-     .fix = fix_runtime},
+     .fix = fix_runtime,
+     .by_hand = "nvidia-ctk, which writes that configuration, is not installed",
+     .closed = kConfig},
     {.id = "docker.runtime-path",
      .reference = "C2",
      .area = Area::Runtime,
+     .fix_class = FixClass::OnRequest,
      .title = "Docker's nvidia runtime is installed",
      .reads = "/etc/docker/daemon.json, the path in it",
      .cause = "The toolkit was removed or moved; every container with that runtime fails to start.",
      .remedy = "sudo apt install nvidia-container-toolkit && sudo nvidia-ctk runtime configure "
                "--runtime=docker",
-     .judge = judge_runtime_path},
+     .judge = judge_runtime_path,
+     .fix = install_toolkit,
+     .by_hand = "no package manager is known here",
+     .closed = kConfig},
     {.id = "docker.default-runtime",
      .reference = "C2",
      .area = Area::Runtime,
@@ -144,7 +158,9 @@ constexpr Check kChecks[] = {
          "sudo nvidia-ctk runtime configure --runtime=docker --set-as-default && sudo systemctl "
          "restart docker",
      .judge = judge_default_runtime,
-     .fix = fix_default_runtime},
+     .fix = fix_default_runtime,
+     .by_hand = "nvidia-ctk, which writes that configuration, is not installed",
+     .closed = kConfig},
     {.id = "docker.snap",
      .reference = "C10",
      .area = Area::Runtime,

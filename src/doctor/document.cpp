@@ -5,13 +5,18 @@
 
 namespace gantry::doctor {
 namespace {
-const Document kNothing;
+
+const Document& nothing() {
+  static const Document empty;
+  return empty;
 }
+
+}  // namespace
 
 const Document& Document::at(std::string_view key) const {
   const auto found = std::find_if(members_.begin(), members_.end(),
                                   [&](const auto& member) { return member.first == key; });
-  return found == members_.end() ? kNothing : found->second;
+  return found == members_.end() ? nothing() : found->second;
 }
 
 bool Document::has(std::string_view key) const {

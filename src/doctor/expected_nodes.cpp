@@ -66,13 +66,13 @@ void add_capabilities(const Facts& f, std::vector<ExpectedNode>& nodes) {
     return gpu.mig.current == model::MigMode::Enabled;
   });
   if (!major || !mig) return;
-  constexpr std::string_view base = "/proc/driver/nvidia/capabilities";
-  add_capability(f, fmt::format("{}/mig/config", base), *major, nodes);
-  add_capability(f, fmt::format("{}/mig/monitor", base), *major, nodes);
+  constexpr std::string_view kBase = "/proc/driver/nvidia/capabilities";
+  add_capability(f, fmt::format("{}/mig/config", kBase), *major, nodes);
+  add_capability(f, fmt::format("{}/mig/monitor", kBase), *major, nodes);
   for (const auto& gpu : gpus) {
     if (!gpu.minor) continue;
     for (const auto& instance : gpu.mig.instances) {
-      const auto gi = fmt::format("{}/gpu{}/mig/gi{}", base, *gpu.minor, instance.gpu_instance);
+      const auto gi = fmt::format("{}/gpu{}/mig/gi{}", kBase, *gpu.minor, instance.gpu_instance);
       add_capability(f, gi + "/access", *major, nodes);
       add_capability(f, fmt::format("{}/ci{}/access", gi, instance.compute_instance), *major,
                      nodes);

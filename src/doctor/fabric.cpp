@@ -2,6 +2,7 @@
 // NVLink, NVSwitch and what manages them.
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 
@@ -26,16 +27,16 @@ Finding judge_manager(const Facts& f) {
   return fail("NVSwitches are there and the fabric manager does not run", read);
 }
 
-std::vector<Action> fix_manager(const Facts&) {
+Steps fix_manager(const Facts&) {
   return {RunProgram{{"systemctl", "enable", "--now", "nvidia-fabricmanager"}}};
 }
 
 // "Fabric Manager version is : 580.95.05" in its log; the last start counts.
 std::string manager_version(std::string_view log) {
-  constexpr std::string_view mark = "Fabric Manager version is";
-  const auto at = log.rfind(mark);
+  constexpr std::string_view kMark = "Fabric Manager version is";
+  const auto at = log.rfind(kMark);
   if (at == std::string_view::npos) return "";
-  auto rest = log.substr(at + mark.size());
+  auto rest = log.substr(at + kMark.size());
   rest = rest.substr(0, rest.find('\n'));
   const auto colon = rest.find(':');
   return colon == std::string_view::npos ? "" : std::string(trim(rest.substr(colon + 1)));
@@ -43,18 +44,25 @@ std::string manager_version(std::string_view log) {
 
 Finding judge_version(const Facts& f) {
   if (f.nvswitches().empty()) return skip("no NVSwitch in this machine");
-  constexpr std::string_view path = "/var/log/fabricmanager.log";
-  const auto version = manager_version(f.host().read(path, std::size_t{64} << 20).value_or(""));
+  constexpr std::string_view kLog = "/var/log/fabricmanager.log";
+  const auto version = manager_version(f.host().read(kLog, std::size_t{64} << 20).value_or(""));
   if (version.empty()) return skip("the fabric manager's log does not tell its version");
   const auto& driver = f.inventory().driver.version;
   if (driver.empty()) return skip("the nvidia module is not loaded");
-  const std::vector<Evidence> read{{std::string(path), version},
+  const std::vector<Evidence> read{{std::string(kLog), version},
                                    {"/proc/driver/nvidia/version", driver}};
   if (version == driver) return ok("fabric manager and driver have one version", read);
   return fail(fmt::format("the fabric manager is {}, the driver {}", version, driver), read)
       .advise(fmt::format("sudo apt install nvidia-fabricmanager={}-1 && sudo systemctl restart "
                           "nvidia-fabricmanager",
                           driver));
+}
+
+Steps fix_version(const Facts& f) {
+  if (!f.installed("apt-get")) return {};
+  auto steps = install_package(f, "nvidia-fabricmanager=" + f.inventory().driver.version + "-1");
+  steps.emplace_back(RunProgram{{"systemctl", "restart", "nvidia-fabricmanager"}});
+  return steps;
 }
 
 bool on_nvswitch(const Facts& f) {
@@ -81,13 +89,13 @@ Finding judge_subnet(const Facts& f) {
   return ok("the NVLink subnet manager runs", read);
 }
 
-std::vector<Action> fix_subnet(const Facts&) {
+Steps fix_subnet(const Facts&) {
   return {LoadModule{"ib_umad"}, RunProgram{{"systemctl", "restart", "nvidia-fabricmanager"}}};
 }
 
 Finding judge_imex(const Facts& f) {
-  constexpr std::string_view path = "/etc/nvidia-imex/nodes_config.cfg";
-  const auto text = f.host().read(path, 1 << 20);
+  constexpr std::string_view kNodes = "/etc/nvidia-imex/nodes_config.cfg";
+  const auto text = f.host().read(kNodes, 1 << 20);
   bool nodes = false;
   for (auto line : lines(text.ok() ? std::string_view(*text) : std::string_view())) {
     line = trim(line);
@@ -95,13 +103,13 @@ Finding judge_imex(const Facts& f) {
   }
   if (!nodes) return skip("no IMEX domain is configured");
   const bool runs = f.running("nvidia-imex");
-  const std::vector<Evidence> read{{std::string(path), "has nodes"},
+  const std::vector<Evidence> read{{std::string(kNodes), "has nodes"},
                                    {"/proc/*/comm", runs ? "nvidia-imex runs" : "no nvidia-imex"}};
   if (runs) return ok("the IMEX daemon runs", read);
   return warn("an IMEX domain is configured and nvidia-imex does not run", read);
 }
 
-std::vector<Action> fix_imex(const Facts&) {
+Steps fix_imex(const Facts&) {
   return {RunProgram{{"systemctl", "enable", "--now", "nvidia-imex"}}};
 }
 
@@ -120,11 +128,14 @@ constexpr Check kChecks[] = {
     {.id = "fabric.version",
      .reference = "H30",
      .area = Area::Fabric,
+     .fix_class = FixClass::OnRequest,
      .title = "fabric manager and driver have one version",
      .reads = "/var/log/fabricmanager.log, /proc/driver/nvidia/version",
      .cause = "One of the two was upgraded alone; the fabric manager refuses another driver.",
      .remedy = "install the nvidia-fabricmanager package of the driver's version",
-     .judge = judge_version},
+     .judge = judge_version,
+     .fix = fix_version,
+     .by_hand = "the package of that version is found by name with apt only"},
     {.id = "fabric.subnet-manager",
      .reference = "H31",
      .area = Area::Fabric,

@@ -227,9 +227,9 @@ std::optional<std::uint64_t> Facts::param_number(std::string_view name) const {
 }
 
 bool Facts::installed(std::string_view program) const {
-  constexpr std::array directories{"/usr/bin", "/usr/sbin",      "/bin",
-                                   "/sbin",    "/usr/local/bin", "/usr/local/sbin"};
-  return std::any_of(directories.begin(), directories.end(), [&](std::string_view directory) {
+  constexpr std::array kDirectories{"/usr/bin", "/usr/sbin",      "/bin",
+                                    "/sbin",    "/usr/local/bin", "/usr/local/sbin"};
+  return std::any_of(kDirectories.begin(), kDirectories.end(), [&](std::string_view directory) {
     return host_.exists(fmt::format("{}/{}", directory, program));
   });
 }

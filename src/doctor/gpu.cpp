@@ -2,6 +2,7 @@
 // The GPUs as NVML and the driver's own files describe them.
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
+#include "doctor/offenders.hpp"
 
 #include <fmt/format.h>
 
@@ -11,10 +12,6 @@ namespace gantry::doctor {
 namespace {
 
 constexpr int kHot = 90;  // degrees: cards slow themselves down a little above
-
-std::string named(const model::Gpu& gpu) {
-  return fmt::format("GPU {} ({})", gpu.index, gpu.pci.sysfs());
-}
 
 // Bad memory rows and pages as the probe words them.
 bool about_rows(const std::string& reason) {
@@ -32,88 +29,118 @@ Finding no_gpus(const Facts& f) {
 }
 
 Finding judge_lost(const Facts& f) {
-  const auto& gpus = f.inventory().gpus;
-  if (gpus.empty()) return no_gpus(f);
-  for (const auto& gpu : gpus) {
-    if (gpu.health.state == model::HealthState::Lost) {
-      return fail(named(gpu) + " is lost", {{"NVML", reasons_of(gpu)}});
-    }
+  if (f.inventory().gpus.empty()) return no_gpus(f);
+  Tally tally;
+  for (const auto& gpu : f.inventory().gpus) {
+    if (gpu.health.state != model::HealthState::Lost) continue;
+    tally.found(name_of(gpu), {fmt::format("NVML, GPU {}", gpu.index), reasons_of(gpu)},
+                fmt::to_string(gpu.index));
   }
-  return ok("no GPU is lost", {{"NVML", fmt::format("{} GPU(s) answer", gpus.size())}});
+  if (!tally.any_bad()) {
+    return ok("no GPU is lost",
+              {{"NVML", fmt::format("{} GPU(s) answer", f.inventory().gpus.size())}});
+  }
+  return fail(fmt::format("lost: {}", tally.who()), tally.bad)
+      .advise(tally.command("sudo nvidia-smi --gpu-reset -i @") + " || sudo reboot");
 }
 
 Finding judge_health(const Facts& f) {
-  const auto& gpus = f.inventory().gpus;
-  if (gpus.empty()) return no_gpus(f);
-  for (const auto& gpu : gpus) {
-    if (gpu.health.state == model::HealthState::Degraded) {
-      return warn(fmt::format("{}: {}", named(gpu), reasons_of(gpu)), {{"NVML", reasons_of(gpu)}});
-    }
+  if (f.inventory().gpus.empty()) return no_gpus(f);
+  Tally tally;
+  for (const auto& gpu : f.inventory().gpus) {
+    if (gpu.health.state != model::HealthState::Degraded) continue;
+    tally.found(fmt::format("{}: {}", name_of(gpu), reasons_of(gpu)),
+                {fmt::format("NVML, GPU {}", gpu.index), reasons_of(gpu)},
+                fmt::to_string(gpu.index));
   }
-  return ok("every GPU says it is well");
+  if (!tally.any_bad()) return ok("every GPU says it is well");
+  return warn(tally.who(), tally.bad).advise(tally.command("nvidia-smi -q -i @"));
 }
 
 Finding judge_ecc(const Facts& f) {
-  bool any = false;
+  Tally tally;
   for (const auto& gpu : f.inventory().gpus) {
     const auto count = gpu.telemetry.ecc_uncorrected_volatile;
     if (!count) continue;
-    any = true;
-    if (*count == 0) continue;
-    return warn(fmt::format("{}: {} uncorrectable memory error(s) since the driver was loaded",
-                            named(gpu), *count),
-                {{"NVML", fmt::format("volatile uncorrected {}", *count)}});
+    Evidence read{fmt::format("NVML, GPU {}", gpu.index),
+                  fmt::format("volatile uncorrected {}", *count)};
+    if (*count == 0) {
+      tally.good(std::move(read));
+    } else {
+      tally.found(fmt::format("{}: {}", name_of(gpu), *count), std::move(read),
+                  fmt::to_string(gpu.index));
+    }
   }
-  if (!any) return skip("no GPU counts memory errors");
-  return ok("no uncorrectable memory error", {{"NVML", "volatile uncorrected 0"}});
+  if (tally.empty()) return skip("no GPU counts memory errors");
+  if (!tally.any_bad()) return ok("no uncorrectable memory error", tally.well);
+  return warn(fmt::format("uncorrectable memory errors since the driver was loaded: {}",
+                          tally.who()),
+              tally.bad)
+      .advise(tally.command("sudo nvidia-smi --gpu-reset -i @") +
+              "  # remaps the row; if it returns, replace the card");
 }
 
 Finding judge_remap(const Facts& f) {
-  const auto& gpus = f.inventory().gpus;
-  if (gpus.empty()) return no_gpus(f);
-  for (const auto& gpu : gpus) {
+  if (f.inventory().gpus.empty()) return no_gpus(f);
+  Tally failed;
+  Tally waiting;
+  for (const auto& gpu : f.inventory().gpus) {
     for (const auto& reason : gpu.health.reasons) {
       if (!about_rows(reason)) continue;
-      const std::vector<Evidence> read{{"NVML", reason}};
-      if (contains(reason, "failed")) {
-        return fail(named(gpu) + ": a memory row could not be remapped", read)
-            .advise("replace the card");
-      }
-      return warn(named(gpu) + ": a memory row waits to be remapped", read);
+      auto& tally = contains(reason, "failed") ? failed : waiting;
+      tally.found(name_of(gpu), {fmt::format("NVML, GPU {}", gpu.index), reason},
+                  fmt::to_string(gpu.index));
     }
   }
-  return ok("no memory row waits to be remapped");
+  if (failed.any_bad()) {
+    return fail(fmt::format("a memory row could not be remapped: {}", failed.who()), failed.bad)
+        .advise(fmt::format("replace {}", failed.who()));
+  }
+  if (!waiting.any_bad()) return ok("no memory row waits to be remapped");
+  return warn(fmt::format("a memory row waits to be remapped: {}", waiting.who()), waiting.bad)
+      .advise(waiting.command("sudo nvidia-smi --gpu-reset -i @"));
 }
 
 Finding judge_temperature(const Facts& f) {
-  std::vector<Evidence> read;
+  Tally tally;
   for (const auto& gpu : f.inventory().gpus) {
     const auto degrees = gpu.telemetry.temperature_celsius;
     if (!degrees) continue;
-    read.push_back({"NVML", fmt::format("GPU {}: {} C", gpu.index, *degrees)});
-    if (*degrees >= kHot) return warn(fmt::format("{} is at {} C", named(gpu), *degrees), read);
+    Evidence read{"NVML", fmt::format("GPU {}: {} C", gpu.index, *degrees)};
+    if (*degrees >= kHot) {
+      tally.found(fmt::format("{} at {} C", name_of(gpu), *degrees), std::move(read));
+    } else {
+      tally.good(std::move(read));
+    }
   }
-  if (read.empty()) return skip("no GPU tells its temperature");
-  return ok(fmt::format("all GPUs are below {} C", kHot), read);
+  if (tally.empty()) return skip("no GPU tells its temperature");
+  if (!tally.any_bad()) return ok(fmt::format("all GPUs are below {} C", kHot), tally.well);
+  return warn(fmt::format("too hot: {}", tally.who()), tally.bad);
+}
+
+// "GPU Excluded: Yes" of one GPU's information; "" when the driver does not tell.
+std::string excluded(const Facts& f, const std::string& path) {
+  const auto text = f.host().read(path, 65536);
+  for (auto line : lines(text.ok() ? std::string_view(*text) : std::string_view())) {
+    if (line.starts_with("GPU Excluded:")) return std::string(trim(line.substr(13)));
+  }
+  return "";
 }
 
 Finding judge_excluded(const Facts& f) {
-  std::vector<Evidence> read;
+  Tally tally;
   for (const auto& gpu : f.gpu_functions()) {
     const auto path = fmt::format("/proc/driver/nvidia/gpus/{}/information", gpu.address.sysfs());
-    const auto text = f.host().read(path, 65536);
-    if (!text.ok()) continue;
-    for (auto line : lines(*text)) {
-      if (!line.starts_with("GPU Excluded:")) continue;
-      const std::string value(trim(line.substr(13)));
-      read.push_back({path, "GPU Excluded: " + value});
-      if (value == "Yes") {
-        return warn(fmt::format("{} is excluded by configuration", gpu.address.sysfs()), read);
-      }
+    const auto value = excluded(f, path);
+    if (value == "Yes") {
+      tally.found(gpu.address.sysfs(), {path, "GPU Excluded: " + value});
+    } else if (!value.empty()) {
+      tally.good({path, "GPU Excluded: " + value});
     }
   }
-  if (read.empty()) return skip("the driver does not tell which GPUs are excluded");
-  return ok("no GPU is excluded", read);
+  if (tally.empty()) return skip("the driver does not tell which GPUs are excluded");
+  if (!tally.any_bad()) return ok("no GPU is excluded", tally.well);
+  return warn(fmt::format("excluded by configuration: {}", tally.who()), tally.bad);
 }
 
 Finding judge_views(const Facts& f) {
@@ -123,6 +150,7 @@ Finding judge_views(const Facts& f) {
   const auto& differences = f.inventory().differences;
   if (differences.empty()) return ok("kernel and NVML agree about every GPU");
   std::vector<Evidence> read;
+  read.reserve(differences.size());
   for (const auto& d : differences) {
     read.push_back({d.what, fmt::format("kernel {}, NVML {}", d.kernel, d.nvml)});
   }
@@ -135,7 +163,7 @@ constexpr Check kChecks[] = {
      .area = Area::Gpu,
      .title = "no GPU is lost",
      .reads = "NVML",
-     .cause = "The GPU does not answer the driver any more (fell off the bus) or asks for a reset.",
+     .cause = "The GPU does not answer the driver any more: it fell off the bus (Xid 79).",
      .remedy = "sudo nvidia-smi --gpu-reset -i INDEX || sudo reboot",
      .judge = judge_lost},
     {.id = "gpu.health",

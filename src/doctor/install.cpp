@@ -3,10 +3,13 @@
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
 #include "doctor/module_file.hpp"
+#include "doctor/offenders.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace gantry::doctor {
 namespace {
@@ -24,23 +27,57 @@ Finding judge_kernel(const Facts& f) {
   return fail(fmt::format("there is no nvidia module for kernel {}", release), read);
 }
 
+// DKMS builds the driver for a kernel whose headers are there.
+Steps build_module(const Facts& f, const std::string& release) {
+  if (!f.installed("dkms") || !f.host().exists("/var/lib/dkms/nvidia")) return {};
+  Steps steps;
+  if (!f.host().exists(fmt::format("/lib/modules/{}/build", release))) {
+    if (!f.installed("apt-get")) return {};
+    add(steps, install_package(f, "linux-headers-" + release));
+  }
+  steps.emplace_back(RunProgram{{"dkms", "autoinstall", "-k", release}, kBuildDeadline});
+  return steps;
+}
+
+Steps fix_kernel(const Facts& f) {
+  auto steps = build_module(f, f.kernel_release());
+  if (!steps.empty()) steps.emplace_back(LoadModule{"nvidia"});
+  return steps;
+}
+
+// Installed kernels, newer than the running one, for which there is no driver.
+std::vector<std::string> kernels_without_driver(const Facts& f) {
+  std::vector<std::string> found;
+  for (const auto& name : f.host().list("/lib/modules").value_or({})) {
+    const bool is_kernel = f.host().exists("/lib/modules/" + name + "/modules.dep");
+    if (is_kernel && newer_release(name, f.kernel_release()) &&
+        find_module_file(f.host(), name, "nvidia").empty()) {
+      found.push_back(name);
+    }
+  }
+  return found;
+}
+
 Finding judge_next_kernel(const Facts& f) {
   const auto running = f.kernel_release();
-  const auto names = f.host().list("/lib/modules");
-  if (running.empty() || !names.ok()) return skip("there is no /lib/modules");
+  if (running.empty() || !f.host().exists("/lib/modules")) return skip("there is no /lib/modules");
   if (find_module_file(f.host(), running, "nvidia").empty()) {
     return skip("the driver is not installed below /lib/modules");
   }
-  for (const auto& name : *names) {
-    const bool is_kernel = f.host().exists("/lib/modules/" + name + "/modules.dep");
-    if (!is_kernel || !newer_release(name, running)) continue;
-    if (!find_module_file(f.host(), name, "nvidia").empty()) continue;
-    return warn(fmt::format("kernel {} is installed, but has no nvidia module", name),
-                {{"/lib/modules/" + name, "no nvidia.ko"}})
-        .advise(fmt::format("sudo apt install linux-headers-{0} && sudo dkms autoinstall -k {0}",
-                            name));
+  Tally tally;
+  for (const auto& name : kernels_without_driver(f)) {
+    tally.found(name, {"/lib/modules/" + name, "no nvidia.ko"});
   }
-  return ok("no newer kernel without the driver is installed");
+  if (!tally.any_bad()) return ok("no newer kernel without the driver is installed");
+  return warn(fmt::format("installed, but without an nvidia module: kernel {}", tally.who()),
+              tally.bad)
+      .advise(tally.command("sudo apt install linux-headers-@ && sudo dkms autoinstall -k @"));
+}
+
+Steps fix_next_kernel(const Facts& f) {
+  Steps steps;
+  for (const auto& name : kernels_without_driver(f)) add(steps, build_module(f, name));
+  return steps;
 }
 
 Finding judge_headers(const Facts& f) {
@@ -54,13 +91,13 @@ Finding judge_headers(const Facts& f) {
 }
 
 Finding judge_secure_boot(const Facts& f) {
-  constexpr std::string_view variable =
+  constexpr std::string_view kVariable =
       "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
-  const auto raw = f.host().read(variable, 64);
+  const auto raw = f.host().read(kVariable, 64);
   const bool on = raw.ok() && raw->size() >= 5 && (*raw)[4] == 1;
   const bool enforced = f.value("/sys/module/module/parameters/sig_enforce") == "Y";
   const std::vector<Evidence> read{
-      {std::string(variable), raw.ok() ? (on ? "on" : "off") : "(absent)"},
+      {std::string(kVariable), raw.ok() ? (on ? "on" : "off") : "(absent)"},
       f.read("/sys/kernel/security/lockdown"),
       f.read("/sys/module/module/parameters/sig_enforce")};
   if (!on && !enforced) return ok("secure boot is off", read);
@@ -96,22 +133,44 @@ bool blocks_nvidia(std::string_view line) {
 }
 
 Finding judge_blacklist(const Facts& f) {
+  Tally tally;
   for (const auto& line : f.modprobe_lines()) {
-    if (!blocks_nvidia(line.value)) continue;
-    const auto finding = f.driver_loaded()
-                             ? warn("modprobe is told not to load nvidia at the next boot", {line})
-                             : fail("modprobe is told not to load nvidia", {line});
-    return Finding(finding).advise(
-        fmt::format("sudo sed -i 's/^{}/# &/' {} && (sudo update-initramfs -u || sudo dracut -f)",
-                    line.value.substr(0, line.value.find('/')), line.source));
+    if (blocks_nvidia(line.value)) tally.found(line.source, line);
   }
-  return ok("modprobe may load nvidia", {{"/etc/modprobe.d", "no line against nvidia"}});
+  if (!tally.any_bad()) {
+    return ok("modprobe may load nvidia", {{"/etc/modprobe.d", "no line against nvidia"}});
+  }
+  std::sort(tally.keys.begin(), tally.keys.end());
+  tally.keys.erase(std::unique(tally.keys.begin(), tally.keys.end()), tally.keys.end());
+  auto finding =
+      f.driver_loaded()
+          ? warn(fmt::format("modprobe will not load nvidia at the next boot: {}", tally.who()),
+                 tally.bad)
+          : fail(fmt::format("modprobe is told not to load nvidia: {}", tally.who()), tally.bad);
+  finding.remedy =
+      tally.command("sudo sed -i -E 's/^ *(blacklist|install|alias) +nvidia( |$)/# &/' @") +
+      " && (sudo update-initramfs -u || sudo dracut -f)";
+  return finding;
+}
+
+Steps fix_blacklist(const Facts& f) {
+  Steps steps;
+  std::set<std::string> files;
+  for (const auto& line : f.modprobe_lines()) {
+    if (!blocks_nvidia(line.value) || !files.insert(line.source).second) continue;
+    add(steps,
+        rewrite_lines(f, line.source, "lines against nvidia commented out", [](std::string& text) {
+          if (blocks_nvidia(trim(text))) text.insert(0, "# ");
+        }));
+  }
+  if (!steps.empty()) add(steps, rebuild_initramfs(f));
+  return steps;
 }
 
 // "options nvidia NVreg_Name=value ..." against the running driver's parameter Name.
 Finding judge_options(const Facts& f) {
   if (!f.driver_loaded()) return skip("the nvidia module is not loaded");
-  int compared = 0;
+  Tally tally;
   for (const auto& line : f.modprobe_lines()) {
     const auto words = split(line.value, ' ');
     if (words.size() < 3 || words[0] != "options" || words[1] != "nvidia") continue;
@@ -121,20 +180,25 @@ Finding judge_options(const Facts& f) {
       const auto wanted = parse_option_number(word.substr(equals + 1));
       const auto running = f.param_number(word.substr(6, equals - 6));
       if (!wanted || !running) continue;
-      ++compared;
-      if (*wanted == *running) continue;
-      return info(fmt::format("{} is configured, {} runs: the module was loaded before the change",
-                              word, *running),
-                  {line, {"/proc/driver/nvidia/params", fmt::to_string(*running)}});
+      if (*wanted == *running) {
+        tally.good(line);
+      } else {
+        tally.found(fmt::format("{} ({} runs)", word, *running), line);
+      }
     }
   }
-  return ok(fmt::format("{} configured option(s) are in force", compared));
+  if (!tally.any_bad()) {
+    return ok(fmt::format("{} configured option(s) are in force", tally.well.size()));
+  }
+  tally.bad.push_back({"/proc/driver/nvidia/params", "other values"});
+  return info(fmt::format("configured after the module was loaded: {}", tally.who()), tally.bad);
 }
 
 constexpr Check kChecks[] = {
     {.id = "module.kernel",
      .reference = "H8",
      .area = Area::Modules,
+     .fix_class = FixClass::OnRequest,
      .title = "there is a module for the running kernel",
      .reads = "/proc/sys/kernel/osrelease, /lib/modules/RELEASE",
      .cause = "The kernel was upgraded and the driver was not built for it: modprobe says \"Module "
@@ -142,16 +206,21 @@ constexpr Check kChecks[] = {
      .remedy =
          "sudo apt install linux-headers-$(uname -r) && sudo dkms autoinstall && sudo modprobe "
          "nvidia",
-     .judge = judge_kernel},
+     .judge = judge_kernel,
+     .fix = fix_kernel,
+     .by_hand = "the driver is not built by DKMS here, or its kernel headers cannot be installed"},
     {.id = "module.next-kernel",
      .reference = "H8",
      .area = Area::Modules,
+     .fix_class = FixClass::OnRequest,
      .title = "newer installed kernels have the driver too",
      .reads = "/lib/modules/*",
      .cause = "A newer kernel waits for the next boot, and DKMS could not build the driver for it: "
               "the GPUs are gone after that boot.",
      .remedy = "sudo dkms autoinstall",
-     .judge = judge_next_kernel},
+     .judge = judge_next_kernel,
+     .fix = fix_next_kernel,
+     .by_hand = "the driver is not built by DKMS here, or its kernel headers cannot be installed"},
     {.id = "module.headers",
      .reference = "H9",
      .area = Area::Modules,
@@ -175,21 +244,28 @@ constexpr Check kChecks[] = {
     {.id = "module.blacklist",
      .reference = "H10",
      .area = Area::Modules,
+     .fix_class = FixClass::OnRequest,
      .title = "modprobe may load nvidia",
      .reads = "/etc/modprobe.d, /run/modprobe.d, /usr/lib/modprobe.d",
      .cause = "A line left by a passthrough or laptop set-up forbids the module.",
      .remedy = "comment the line out, then sudo update-initramfs -u",
-     .judge = judge_blacklist},
+     .judge = judge_blacklist,
+     .fix = fix_blacklist,
+     .by_hand = "the line is in a file that cannot be changed"},
     {.id = "module.options",
      .reference = "H24",
      .area = Area::Modules,
+     .fix_class = FixClass::OnRequest,
      .title = "configured module options are in force",
      .reads = "/etc/modprobe.d (NVreg_*), /proc/driver/nvidia/params",
      .cause =
          "Options are read when the module is loaded; these came later, or the initramfs holds "
          "an older copy.",
      .remedy = "sudo update-initramfs -u && sudo reboot",
-     .judge = judge_options},
+     .judge = judge_options,
+     .fix = rebuild_initramfs,
+     .by_hand = "neither update-initramfs nor dracut is installed",
+     .afterwards = "reboot, or reload the module while no program uses a GPU"},
 };
 
 }  // namespace

@@ -84,12 +84,12 @@ std::optional<std::string> read_kernel_log(const sys::Host& host) {
 }
 
 std::vector<Xid> find_xids(std::string_view log) {
-  constexpr std::string_view mark = "NVRM: Xid (";
+  constexpr std::string_view kMark = "NVRM: Xid (";
   std::vector<Xid> found;
   for (auto line : lines(log)) {
-    const auto at = line.find(mark);
+    const auto at = line.find(kMark);
     if (at == std::string_view::npos) continue;
-    auto rest = line.substr(at + mark.size());
+    auto rest = line.substr(at + kMark.size());
     const auto close = rest.find("):");
     if (close == std::string_view::npos) continue;
     auto pci = rest.substr(0, close);

@@ -3,6 +3,8 @@
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
 #include "doctor/document.hpp"
+#include "doctor/offenders.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 
@@ -28,6 +30,10 @@ Finding judge_socket(const Facts& f) {
   const std::vector<Evidence> read{{std::string(kSocket), there ? "present" : "(absent)"}};
   if (there) return ok("the kubelet takes device plugins", read);
   return fail("the kubelet does not take device plugins: its socket is missing", read);
+}
+
+Steps fix_socket(const Facts& f) {
+  return systemctl(f, {"restart"}, "kubelet");
 }
 
 Result<Document> checkpoint(const Facts& f) {
@@ -94,24 +100,33 @@ Finding judge_checkpoint(const Facts& f) {
   const auto document = checkpoint(f);
   if (!document.ok()) {
     return fail("the kubelet's device checkpoint is damaged",
-                {{std::string(kCheckpoint), document.error().text()}});
+                {{std::string(kCheckpoint), document.error().text()}})
+        .advise(fmt::format("sudo rm {} && sudo systemctl restart kubelet", kCheckpoint));
   }
   if (f.inventory().gpus.empty()) return skip("the GPUs are not known: see module.loaded");
   const auto known = known_ids(f);
+  Tally tally;
   for (const auto& entry : document->at("Data").at("PodDeviceEntries").items()) {
     if (!entry.at("ResourceName").text().starts_with("nvidia.com/")) continue;
     for (const auto& id : ids_of(entry)) {
       const bool full = id.starts_with("GPU-") || id.starts_with("MIG-");
       if (!full || known.contains(id)) continue;
-      return fail(fmt::format("pod {} holds {}, which this machine does not have",
-                              entry.at("PodUID").text(), id),
-                  {{std::string(kCheckpoint), id}});
+      const auto& pod = entry.at("PodUID").text();
+      tally.found(fmt::format("{} by pod {}", id, pod), {std::string(kCheckpoint), id}, pod);
     }
+  }
+  if (tally.any_bad()) {
+    return fail(fmt::format("held, but not on this machine: {}", tally.who()), tally.bad)
+        .advise(
+            tally.command("kubectl get pods -A -o "
+                          "custom-columns=U:.metadata.uid,N:.metadata.namespace,P:.metadata.name "
+                          "| grep @") +
+            "  # kubectl delete these, then: sudo systemctl restart kubelet");
   }
   return ok("every GPU that pods hold exists", {{std::string(kCheckpoint), "fits"}});
 }
 
-std::vector<Action> fix_checkpoint(const Facts&) {
+Steps fix_checkpoint(const Facts&) {
   return {RunProgram{{"systemctl", "restart", "kubelet"}}};
 }
 
@@ -124,30 +139,35 @@ Finding judge_topology(const Facts& f) {
   if (policy != "single-numa-node" && policy != "restricted") {
     return ok("the kubelet does not insist on NUMA nodes", read);
   }
+  std::vector<std::string> unknown;
   for (const auto& gpu : f.inventory().gpus) {
     if (gpu.numa_node) continue;
     read.push_back({pci_path(gpu.pci) + "/numa_node", "-1"});
-    return warn("the kubelet insists on NUMA nodes, and a GPU's is not known", read);
+    unknown.push_back(name_of(gpu));
+  }
+  if (!unknown.empty()) {
+    return warn(fmt::format("the kubelet insists on NUMA nodes, not known for {}", listed(unknown)),
+                read);
   }
   return ok("every GPU has the NUMA node that the kubelet asks for", read);
 }
 
 Finding judge_podresources(const Facts& f) {
   if (!has_kubelet(f)) return skip(std::string(kNoKubelet));
-  constexpr std::string_view path = "/var/lib/kubelet/pod-resources/kubelet.sock";
-  const bool there = f.host().exists(path);
-  const std::vector<Evidence> read{{std::string(path), there ? "present" : "(absent)"}};
+  constexpr std::string_view kPath = "/var/lib/kubelet/pod-resources/kubelet.sock";
+  const bool there = f.host().exists(kPath);
+  const std::vector<Evidence> read{{std::string(kPath), there ? "present" : "(absent)"}};
   if (there) return ok("the kubelet tells which pod has which GPU", read);
   return warn("the kubelet does not tell which pod has which GPU", read);
 }
 
 Finding judge_validations(const Facts& f) {
-  constexpr std::string_view directory = "/run/nvidia/validations";
-  constexpr std::array chain{"driver-ready", "toolkit-ready", "cuda-ready", "plugin-ready"};
-  if (!f.host().exists(directory)) return skip("no GPU operator on this node");
+  constexpr std::string_view kValidations = "/run/nvidia/validations";
+  constexpr std::array kChain{"driver-ready", "toolkit-ready", "cuda-ready", "plugin-ready"};
+  if (!f.host().exists(kValidations)) return skip("no GPU operator on this node");
   std::vector<Evidence> read;
-  for (std::string_view name : chain) {
-    const auto path = fmt::format("{}/{}", directory, name);
+  for (std::string_view name : kChain) {
+    const auto path = fmt::format("{}/{}", kValidations, name);
     const bool there = f.host().exists(path);
     read.push_back({path, there ? "present" : "(absent)"});
     if (!there) return warn(fmt::format("the GPU operator stopped before {}", name), read);
@@ -159,11 +179,15 @@ constexpr Check kChecks[] = {
     {.id = "kubelet.socket",
      .reference = "K3",
      .area = Area::Kubelet,
+     .fix_class = FixClass::Automatic,
      .title = "the kubelet takes device plugins",
      .reads = "/var/lib/kubelet/device-plugins/kubelet.sock",
      .cause = "The kubelet is down, or somebody cleared the directory while it ran.",
      .remedy = "sudo systemctl restart kubelet",
-     .judge = judge_socket},
+     .judge = judge_socket,
+     .fix = fix_socket,
+     .by_hand = "systemd has no kubelet here (k3s, rke2, kind): restart what brings it",
+     .closed = kDirectory},
     {.id = "kubelet.plugin",
      .reference = "K1",
      .area = Area::Kubelet,
@@ -174,7 +198,8 @@ constexpr Check kChecks[] = {
          "restarted: pods stay Pending with \"Insufficient nvidia.com/gpu\".",
      .remedy = "kubectl -n kube-system get pods -o wide | grep -i nvidia; kubectl -n kube-system "
                "rollout restart daemonset nvidia-device-plugin-daemonset",
-     .judge = judge_plugin},
+     .judge = judge_plugin,
+     .closed = kDirectory},
     {.id = "kubelet.checkpoint",
      .reference = "K4",
      .area = Area::Kubelet,
@@ -185,7 +210,8 @@ constexpr Check kChecks[] = {
               "healthy devices present\".",
      .remedy = "kubectl delete pod POD; sudo systemctl restart kubelet",
      .judge = judge_checkpoint,
-     .fix = fix_checkpoint},
+     .fix = fix_checkpoint,
+     .closed = kDirectory},
     {.id = "kubelet.topology",
      .reference = "K9",
      .area = Area::Kubelet,
@@ -195,7 +221,8 @@ constexpr Check kChecks[] = {
               "TopologyAffinityError when a plugin turns -1 into node 0.",
      .remedy = "fix numa.unknown first, or set topologyManagerPolicy: best-effort and restart the "
                "kubelet",
-     .judge = judge_topology},
+     .judge = judge_topology,
+     .closed = "/var/lib/kubelet/config.yaml"},
     {.id = "kubelet.podresources",
      .reference = "K10",
      .area = Area::Kubelet,
@@ -204,7 +231,8 @@ constexpr Check kChecks[] = {
      .cause =
          "The podresources service is off (old kubelet, feature gate): metrics have no pod names.",
      .remedy = "sudo systemctl restart kubelet; journalctl -u kubelet | grep -i podresources",
-     .judge = judge_podresources},
+     .judge = judge_podresources,
+     .closed = "/var/lib/kubelet/pod-resources"},
     {.id = "kubelet.validations",
      .reference = "K8",
      .area = Area::Kubelet,

@@ -2,6 +2,7 @@
 // The driver's user space: present, found by the loader, of one version.
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
+#include "doctor/offenders.hpp"
 #include "loader/ld_cache.hpp"
 
 #include <fmt/format.h>
@@ -44,13 +45,17 @@ const model::DriverFile* library(const Facts& f, std::string_view prefix) {
 Finding judge_present(const Facts& f) {
   if (f.guest().wsl) return skip("WSL has its libraries in /usr/lib/wsl: see guest.wsl");
   if (f.gpu_functions().empty()) return skip("no GPU on the bus");
-  std::vector<Evidence> read;
+  Tally tally;
   for (std::string_view name : {"libcuda.so", "libnvidia-ml.so"}) {
     const auto* file = library(f, name);
-    read.push_back({std::string(name), file == nullptr ? "(not found)" : file->path});
-    if (file == nullptr) return fail(fmt::format("{}.1 was found nowhere", name), read);
+    if (file == nullptr) {
+      tally.found(fmt::format("{}.1", name), {std::string(name), "(not found)"});
+    } else {
+      tally.good({std::string(name), file->path});
+    }
   }
-  return ok("libcuda and libnvidia-ml are there", read);
+  if (!tally.any_bad()) return ok("libcuda and libnvidia-ml are there", tally.well);
+  return fail(fmt::format("found nowhere: {}", tally.who()), tally.bad);
 }
 
 bool in_cache(const Facts& f, const std::string& real) {
@@ -89,6 +94,26 @@ Finding judge_loader(const Facts& f) {
   return warn(fmt::format("the loader does not look into {}", directory), read).advise(remedy);
 }
 
+// Links that lead nowhere and empty files where the loader looks.
+Tally broken_libraries(const Facts& f) {
+  Tally tally;
+  for (std::string_view directory : kDefaultDirectories) {
+    for (std::string_view name : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
+      const auto path = fmt::format("{}/{}", directory, name);
+      if (!f.host().info_of_link(path).ok()) continue;
+      const auto real = f.host().info(path);
+      if (!real.ok()) {
+        tally.found(path + " leads nowhere", {path, f.host().link(path).value_or("?")}, path);
+      } else if (real->size == 0) {
+        tally.found(path + " is an empty file", {path, "0 bytes"}, path);
+      } else {
+        tally.good({path, fmt::format("{} bytes", real->size)});
+      }
+    }
+  }
+  return tally;
+}
+
 Finding judge_stub(const Facts& f) {
   for (auto path : split(f.caller().library_path, ':')) {
     if (!path.ends_with("/stubs") && !path.ends_with("/stubs/")) continue;
@@ -101,21 +126,11 @@ Finding judge_stub(const Facts& f) {
     return fail(note.substr(0, note.find(':')), {{"driver files", note}})
         .advise("reinstall the driver's user space: its package, or its .run file");
   }
-  std::vector<Evidence> read;
-  for (std::string_view directory : kDefaultDirectories) {
-    for (std::string_view name : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
-      const auto path = fmt::format("{}/{}", directory, name);
-      const auto link = f.host().info_of_link(path);
-      if (!link.ok()) continue;
-      const auto real = f.host().info(path);
-      if (!real.ok()) {
-        return fail(fmt::format("{} leads nowhere", path), {{path, *f.host().link(path)}});
-      }
-      read.push_back({path, fmt::format("{} bytes", real->size)});
-      if (real->size == 0) return fail(fmt::format("{} is an empty file", path), {read.back()});
-    }
+  const auto tally = broken_libraries(f);
+  if (tally.any_bad()) {
+    return fail(tally.who(), tally.bad).advise(tally.command("sudo rm @") + " && sudo ldconfig");
   }
-  return ok("no stub, empty, damaged or dangling driver library", read);
+  return ok("no stub, empty, damaged or dangling driver library", tally.well);
 }
 
 Finding judge_versions(const Facts& f) {
@@ -196,12 +211,14 @@ constexpr Check kChecks[] = {
     {.id = "lib.versions",
      .reference = "H11",
      .area = Area::Userland,
+     .fix_class = FixClass::OnRequest,
      .title = "one version of libcuda is installed",
      .reads = "libcuda.so.* in default directories and beside the driver",
      .cause = "An older installation (a .run file, another package) was not removed; which one a "
               "program gets is luck.",
      .remedy = "sudo nvidia-uninstall  # the .run one; then sudo ldconfig",
-     .judge = judge_versions},
+     .judge = judge_versions,
+     .by_hand = "which of the two installations goes is its owner's decision"},
     {.id = "lib.compat",
      .reference = "C6",
      .area = Area::Userland,

@@ -2,6 +2,8 @@
 // Room and limits that GPU programs need.
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
+#include "doctor/offenders.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -55,7 +57,7 @@ Finding judge_overcommit(const Facts& f) {
   return warn("the kernel refuses reservations beyond its memory", read);
 }
 
-std::vector<Action> fix_overcommit(const Facts&) {
+Steps fix_overcommit(const Facts&) {
   return {WriteValue{"/proc/sys/vm/overcommit_memory", "0"}};
 }
 
@@ -87,7 +89,7 @@ Finding judge_shm(const Facts& f) {
   return ok("/dev/shm is large enough for NCCL and data loaders", read);
 }
 
-std::vector<Action> fix_shm(const Facts&) {
+Steps fix_shm(const Facts&) {
   return {RunProgram{{"mount", "-o", "remount,size=50%", "/dev/shm"}}};
 }
 
@@ -96,69 +98,105 @@ Finding judge_disk(const Facts& f) {
     std::string path;
     std::uint64_t least;
   };
-  std::vector<Evidence> read;
+  Tally tally;
   for (const auto& place : {Place{"/var/lib", 2 * kGiB}, Place{"/run", 16 * kMiB}}) {
     const auto bytes = f.free_bytes(place.path);
     if (!bytes) continue;
-    read.push_back({place.path, human_bytes(*bytes) + " free"});
-    if (*bytes >= place.least) continue;
-    return warn(fmt::format("{} has {} free, {} are needed", place.path, human_bytes(*bytes),
-                            human_bytes(place.least)),
-                read)
-        .advise(fmt::format("sudo du -xhd1 {} | sort -h | tail", place.path));
+    Evidence read{place.path, human_bytes(*bytes) + " free"};
+    if (*bytes >= place.least) {
+      tally.good(std::move(read));
+    } else {
+      tally.found(fmt::format("{} has {} free, {} are needed", place.path, human_bytes(*bytes),
+                              human_bytes(place.least)),
+                  std::move(read), place.path);
+    }
   }
-  if (read.empty()) return skip("free space is not known");
-  return ok("there is room for driver files and state", read);
+  if (tally.empty()) return skip("free space is not known");
+  if (!tally.any_bad()) return ok("there is room for driver files and state", tally.well);
+  return warn(tally.who(), tally.bad).advise(tally.command("sudo du -xhd1 @ | sort -h | tail"));
 }
 
-Finding judge_noexec(const Facts& f) {
-  if (f.mounts().empty()) return skip("mounts are not known");
-  std::vector<std::string> places;
-  if (!f.inventory().driver.library_directory.empty()) {
-    places.push_back(f.inventory().driver.library_directory);
-  }
+// Mount points below which the driver's files cannot be run or mapped.
+std::vector<const Mount*> noexec_mounts(const Facts& f) {
+  std::vector<std::string> places{f.inventory().driver.library_directory};
   for (const auto& file : f.inventory().files) {
     if (file.kind == model::FileKind::Binary) places.push_back(file.path);
   }
   if (f.host().exists("/run/nvidia/driver")) places.emplace_back("/run/nvidia/driver");
-  if (places.empty()) return skip("no driver files were found");
+  std::vector<const Mount*> found;
   for (const auto& place : places) {
-    const auto* mount = f.mount_of(place);
+    const auto* mount = place.empty() ? nullptr : f.mount_of(place);
     if (mount == nullptr || !mount->has("noexec")) continue;
-    return fail(fmt::format("{} is on a file system mounted noexec", place),
-                {{"/proc/mounts",
-                  fmt::format("{} {}", mount->point, fmt::join(mount->options, ","))}})
-        .advise(fmt::format("sudo mount -o remount,exec {}", mount->point));
+    if (std::find(found.begin(), found.end(), mount) == found.end()) found.push_back(mount);
   }
-  return ok("driver files may be executed", {{"/proc/mounts", "no noexec below the driver"}});
+  return found;
 }
 
-std::vector<Action> fix_noexec(const Facts& f) {
-  const auto* mount = f.mount_of(f.inventory().driver.library_directory);
-  if (mount == nullptr || !mount->has("noexec")) return {};
-  return {RunProgram{{"mount", "-o", "remount,exec", mount->point}}};
+Finding judge_noexec(const Facts& f) {
+  if (f.mounts().empty()) return skip("mounts are not known");
+  if (f.inventory().files.empty() && !f.host().exists("/run/nvidia/driver")) {
+    return skip("no driver files were found");
+  }
+  Tally tally;
+  for (const auto* mount : noexec_mounts(f)) {
+    tally.found(mount->point, {"/proc/mounts",
+                               fmt::format("{} {}", mount->point, fmt::join(mount->options, ","))});
+  }
+  if (!tally.any_bad()) {
+    return ok("driver files may be executed", {{"/proc/mounts", "no noexec below the driver"}});
+  }
+  return fail(fmt::format("driver files are on a file system mounted noexec: {}", tally.who()),
+              tally.bad)
+      .advise(tally.command("sudo mount -o remount,exec @"));
+}
+
+Steps fix_noexec(const Facts& f) {
+  Steps steps;
+  for (const auto* mount : noexec_mounts(f)) {
+    steps.emplace_back(RunProgram{{"mount", "-o", "remount,exec", mount->point}});
+  }
+  return steps;
+}
+
+// In force for sessions that begin after it.
+Steps raise_limit(const std::string& what) {
+  const auto content = fmt::format("* - {0} unlimited\nroot - {0} unlimited\n", what);
+  return {WriteFile{fmt::format("/etc/security/limits.d/90-gantry-{}.conf", what), content,
+                    fmt::format("{} unlimited for everybody", what)}};
+}
+Steps fix_memlock(const Facts&) {
+  return raise_limit("memlock");
+}
+Steps fix_address_space(const Facts&) {
+  return raise_limit("as");
 }
 
 constexpr Check kChecks[] = {
     {.id = "limit.memlock",
      .reference = "H36",
      .area = Area::Userland,
+     .fix_class = FixClass::OnRequest,
      .title = "enough memory may be locked for RDMA",
      .reads = "/proc/self/limits, /sys/class/infiniband",
      .cause =
          "The default limit of 64 KiB or 8 MiB is in force; RDMA registration fails with ENOMEM.",
      .remedy = "ulimit -l unlimited; containers: --ulimit memlock=-1",
-     .judge = judge_memlock},
+     .judge = judge_memlock,
+     .fix = fix_memlock,
+     .afterwards = "log in again; engines started by systemd: LimitMEMLOCK=infinity in their unit"},
     {.id = "limit.address-space",
      .reference = "H36",
      .area = Area::Userland,
+     .fix_class = FixClass::OnRequest,
      .title = "the address space is not limited",
      .reads = "/proc/self/limits",
      .cause =
          "A limit from ulimit -v or a batch system. CUDA reserves address space as large as all "
          "memory of host and GPUs and fails with \"out of memory\".",
      .remedy = "ulimit -v unlimited",
-     .judge = judge_address_space},
+     .judge = judge_address_space,
+     .fix = fix_address_space,
+     .afterwards = "log in again"},
     {.id = "limit.overcommit",
      .reference = "H36",
      .area = Area::Userland,
@@ -182,11 +220,13 @@ constexpr Check kChecks[] = {
     {.id = "disk.space",
      .reference = "H38",
      .area = Area::Userland,
+     .fix_class = FixClass::OnRequest,
      .title = "there is room for driver files and state",
      .reads = "free space of /var/lib and /run",
      .cause = "Images, logs or old drivers fill the file system: installers and kubelet fail.",
      .remedy = "sudo du -xhd1 /var/lib | sort -h | tail",
-     .judge = judge_disk},
+     .judge = judge_disk,
+     .by_hand = "what may be deleted is its owner's decision"},
     {.id = "mount.noexec",
      .reference = "H38",
      .area = Area::Userland,

@@ -3,9 +3,12 @@
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
 #include "doctor/kernel_log.hpp"
+#include "doctor/offenders.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -48,7 +51,13 @@ Finding judge_xid(const Facts& f) {
       {"kernel log", "Xids since boot: " + all},
       {"kernel log",
        shortened(fmt::format("Xid ({}): {}, {}", worst->pci, worst->number, worst->text))}};
-  const auto summary = fmt::format("Xid {} on {}: {}", worst->number, worst->pci, meaning.meaning);
+  std::vector<std::string> where;
+  for (const auto& xid : xids) {
+    const bool new_one = std::find(where.begin(), where.end(), xid.pci) == where.end();
+    if (xid.number == worst->number && new_one) where.push_back(xid.pci);
+  }
+  const auto summary =
+      fmt::format("Xid {} on {}: {}", worst->number, listed(where), meaning.meaning);
   const auto remedy = fmt::format("{}; sudo dmesg | grep -B2 -A5 'NVRM: Xid'", meaning.action);
   switch (class_of(*worst)) {
     case XidClass::Critical: return fail(summary, read).advise(remedy);
@@ -70,20 +79,27 @@ Finding judge_start(const Facts& f) {
   return ok("the driver started every GPU", {{"kernel log", "no \"RmInitAdapter failed\""}});
 }
 
+// The one reason that can be mended from here: firmware that the kernel does not find.
+Steps fix_start(const Facts& f) {
+  const auto* firmware = find_check("module.firmware");
+  const auto verdict = firmware->judge(f).verdict;
+  return verdict == Verdict::Warn || verdict == Verdict::Fail ? firmware->fix(f) : Steps{};
+}
+
 Finding judge_unsupported(const Facts& f) {
   if (!f.kernel_log()) return unreadable(f);
   struct Message {
     std::string_view text;
     std::string_view remedy;
   };
-  constexpr std::array messages{
+  constexpr std::array kMessages{
       Message{"Legacy drivers", "install the legacy driver branch that the message names"},
       Message{"legacy drivers", "install the legacy driver branch that the message names"},
       Message{"requires use of the NVIDIA open kernel modules", "install the open kernel module"},
       Message{"not supported by open nvidia.ko", "install the proprietary kernel module"},
       Message{"is not supported by the NVIDIA", "install a driver branch that knows this card"},
   };
-  for (const auto& message : messages) {
+  for (const auto& message : kMessages) {
     const auto found = f.log_lines_with(message.text);
     if (found.empty()) continue;
     return fail("the driver does not support a card", {{"kernel log", shortened(found.back())}})
@@ -134,12 +150,15 @@ constexpr Check kChecks[] = {
     {.id = "log.start",
      .reference = "H13",
      .area = Area::Gpu,
+     .fix_class = FixClass::Automatic,
      .title = "the driver could start every GPU",
      .reads = "/dev/kmsg, /var/log/dmesg",
      .cause = "Missing firmware, wrong module flavour, no room for the BARs, or a broken card: see "
               "module.firmware, module.flavour, pci.bars.",
      .remedy = "sudo dmesg | grep -B5 RmInitAdapter",
-     .judge = judge_start},
+     .judge = judge_start,
+     .fix = fix_start,
+     .by_hand = "the firmware is where the kernel looks: the log's other lines name the reason"},
     {.id = "log.unsupported",
      .reference = "H14",
      .area = Area::Gpu,
@@ -151,12 +170,14 @@ constexpr Check kChecks[] = {
     {.id = "log.api-mismatch",
      .reference = "H11",
      .area = Area::Gpu,
+     .fix_class = FixClass::OnRequest,
      .title = "no program came with libraries of another version",
      .reads = "/dev/kmsg, /var/log/dmesg",
      .cause = "A container or program brings its own libcuda or libnvidia-ml, or the packages were "
               "upgraded under running programs.",
      .remedy = "sudo dmesg | grep -A2 'API mismatch'  # names the versions",
-     .judge = judge_api_mismatch},
+     .judge = judge_api_mismatch,
+     .by_hand = "the program with the other libraries is its owner's to restart"},
     {.id = "log.unbind",
      .reference = "H21",
      .area = Area::Gpu,

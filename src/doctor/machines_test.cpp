@@ -22,6 +22,7 @@ class Examined {
     const auto inventory = probe::snapshot(host);
     const Sources sources{.caller = {.uid = 0, .groups = {0}, .library_path = ""},
                           .kernel_log = std::nullopt,
+                          .this_machine = false,
                           .free_bytes = nullptr};
     const Facts facts(host, *inventory, sources);
     for (const auto& outcome : examine(facts, all_checks())) {
@@ -87,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(
         IllMachine{"numa", {{"numa.unknown", Verdict::Warn}}},
         IllMachine{"secure-boot", {{"module.secure-boot", Verdict::Fail}}},
         IllMachine{"vfio", {{"pci.passthrough", Verdict::Info}, {"iommu.off", Verdict::Ok}}},
-        IllMachine{"wrong-group", {{"node.group", Verdict::Warn}}}),
+        IllMachine{"wrong-group", {{"node.group", Verdict::Fail}}}),
     [](const auto& machine) {
       std::string name = machine.param.name;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -68,17 +68,17 @@ std::string find_module_file(const sys::Host& host, std::string_view release,
 }
 
 std::optional<bool> module_is_signed(const sys::Host& host, const std::string& path) {
-  constexpr std::string_view mark = "~Module signature appended~\n";
+  constexpr std::string_view kMark = "~Module signature appended~\n";
   if (!path.ends_with(".ko")) return std::nullopt;
   const auto info = host.info(path);
   const auto fd = host.open(path, O_RDONLY | O_NONBLOCK);
   if (!info.ok() || !fd.ok()) return std::nullopt;
-  if (info->size < mark.size()) return false;
+  if (info->size < kMark.size()) return false;
   std::array<char, 64> end{};
-  const auto at = static_cast<off_t>(info->size - mark.size());
-  const auto got = ::pread(fd->get(), end.data(), mark.size(), at);
+  const auto at = static_cast<off_t>(info->size - kMark.size());
+  const auto got = ::pread(fd->get(), end.data(), kMark.size(), at);
   if (got < 0) return std::nullopt;
-  return std::string_view(end.data(), static_cast<std::size_t>(got)) == mark;
+  return std::string_view(end.data(), static_cast<std::size_t>(got)) == kMark;
 }
 
 bool newer_release(std::string_view a, std::string_view b) {

@@ -3,6 +3,8 @@
 #include "base/text.hpp"
 #include "doctor/architecture.hpp"
 #include "doctor/areas_internal.hpp"
+#include "doctor/offenders.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 
@@ -32,9 +34,12 @@ Finding judge_loaded(const Facts& f) {
                {"/proc/driver/nvidia/version", version ? "present" : "(absent)"}});
 }
 
-std::vector<Action> fix_loaded(const Facts& f) {
-  // modprobe would only report the real fault again: nouveau has to go first.
+// modprobe would only report the real fault again: what stands in the way has to go first.
+Steps fix_loaded(const Facts& f) {
   if (f.module_loaded("nouveau")) return {};
+  for (std::string_view id : {"module.kernel", "module.secure-boot", "module.blacklist"}) {
+    if (find_check(id)->judge(f).verdict == Verdict::Fail) return {};
+  }
   return {LoadModule{"nvidia"}};
 }
 
@@ -62,7 +67,14 @@ Finding judge_mismatch(const Facts& f) {
       read);
 }
 
-std::vector<Action> fix_mismatch(const Facts&) {
+// Only while nothing uses the GPUs: the modules would stay, half of them gone.
+Steps fix_mismatch(const Facts& f) {
+  const auto& gpus = f.inventory().gpus;
+  const auto users = parse_u64(f.value("/sys/module/nvidia_uvm/refcnt").value_or("0"));
+  const bool busy = users.value_or(0) > 0 ||
+                    std::any_of(gpus.begin(), gpus.end(),
+                                [](const model::Gpu& gpu) { return !gpu.processes.empty(); });
+  if (busy) return {};
   return {RunProgram{{"modprobe", "-r", "nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia"}},
           LoadModule{"nvidia"}, LoadModule{"nvidia-uvm"}};
 }
@@ -77,7 +89,7 @@ Finding judge_uvm(const Facts& f) {
   return fail("nvidia_uvm is not loaded: nvidia-smi works, CUDA does not", read);
 }
 
-std::vector<Action> fix_uvm(const Facts&) {
+Steps fix_uvm(const Facts&) {
   return {LoadModule{"nvidia-uvm"}};
 }
 
@@ -92,54 +104,92 @@ Finding judge_flavour(const Facts& f) {
   const auto flavour = f.inventory().driver.flavour;
   if (flavour == model::ModuleFlavour::Unknown) return skip("the module's flavour is not known");
   const bool open = flavour == model::ModuleFlavour::Open;
-  std::vector<Evidence> read{{"/proc/driver/nvidia/version", open ? "open" : "proprietary"}};
+  Tally tally;
   for (const auto& gpu : f.gpu_functions()) {
     const auto name = architecture_of(f, gpu);
     const auto support = module_support(name);
-    if ((open && support == ModuleSupport::ProprietaryOnly) ||
-        (!open && support == ModuleSupport::OpenOnly)) {
-      read.push_back({pci_path(gpu.address), fmt::format("10de:{:04x} {}", gpu.device, name)});
-      return fail(fmt::format("{} ({}) needs the {} kernel module", gpu.address.sysfs(), name,
-                              open ? "proprietary" : "open"),
-                  read)
-          .advise(open ? "install the proprietary module: nvidia-installer "
-                         "--kernel-module-type=proprietary, or the package without -open"
-                       : "install the open module: nvidia-installer --kernel-module-type=open, or "
-                         "the package with -open in its name");
+    const bool wrong = support == (open ? ModuleSupport::ProprietaryOnly : ModuleSupport::OpenOnly);
+    Evidence read{pci_path(gpu.address), fmt::format("10de:{:04x} {}", gpu.device, name)};
+    if (wrong) {
+      tally.found(fmt::format("{} ({})", gpu.address.sysfs(), name), std::move(read));
+    } else {
+      tally.good(std::move(read));
     }
   }
-  return ok(fmt::format("the {} module fits the cards", open ? "open" : "proprietary"), read);
+  const std::string_view word = open ? "open" : "proprietary";
+  tally.good({"/proc/driver/nvidia/version", std::string(word)});
+  if (!tally.any_bad()) return ok(fmt::format("the {} module fits the cards", word), tally.well);
+  return fail(fmt::format("the {} kernel module is needed by {}", open ? "proprietary" : "open",
+                          tally.who()),
+              tally.bad)
+      .advise(open ? "install the proprietary module: nvidia-installer "
+                     "--kernel-module-type=proprietary, or the package without -open"
+                   : "install the open module: nvidia-installer --kernel-module-type=open, or "
+                     "the package with -open in its name");
+}
+
+constexpr std::string_view kFirmwarePath = "/sys/module/firmware_class/parameters/path";
+
+bool has_firmware(const Facts& f, const std::string& base) {
+  const auto names = f.host().list(fmt::format("{}/nvidia/{}", base, f.inventory().driver.version));
+  return names.ok() && std::any_of(names->begin(), names->end(), [](const auto& name) {
+           return name.starts_with("gsp") && contains(name, ".bin");
+         });
+}
+
+// Where the kernel looks.
+std::vector<std::string> firmware_bases(const Facts& f) {
+  std::vector<std::string> bases;
+  const auto custom = f.value(kFirmwarePath).value_or("");
+  if (custom.starts_with('/')) bases.push_back(custom);
+  bases.insert(bases.end(), {"/lib/firmware/updates", "/lib/firmware"});
+  return bases;
+}
+
+// Where the driver's own files may have it and the kernel does not look; "" when nowhere.
+std::string firmware_elsewhere(const Facts& f) {
+  std::vector<std::string> bases{"/run/nvidia/driver/lib/firmware", "/usr/local/nvidia/firmware",
+                                 "/usr/lib/firmware"};
+  const auto& root = f.inventory().driver.root;
+  if (root.size() > 1) {
+    bases.insert(bases.begin(), {root + "/lib/firmware", root + "/firmware"});
+  }
+  const auto found = std::find_if(bases.begin(), bases.end(),
+                                  [&](const auto& base) { return has_firmware(f, base); });
+  return found == bases.end() ? "" : *found;
 }
 
 Finding judge_firmware(const Facts& f) {
   const auto& version = f.inventory().driver.version;
   if (version.empty()) return skip("the nvidia module is not loaded");
   const auto& gpus = f.inventory().gpus;
-  const bool needed =
-      std::any_of(gpus.begin(), gpus.end(),
-                  [](const model::Gpu& gpu) { return !gpu.gsp_firmware.empty(); }) ||
-      f.inventory().driver.flavour == model::ModuleFlavour::Open;
-  if (!needed) return skip("no card of this machine runs GSP firmware");
-  std::vector<std::string> bases;
-  const auto custom = f.value("/sys/module/firmware_class/parameters/path").value_or("");
-  if (custom.starts_with('/')) bases.push_back(custom);
-  bases.insert(bases.end(), {"/lib/firmware/updates", "/lib/firmware"});
-  std::vector<Evidence> read;
-  for (const auto& base : bases) {
-    const auto directory = fmt::format("{}/nvidia/{}", base, version);
-    const auto names = f.host().list(directory);
-    const bool found =
-        names.ok() && std::any_of(names->begin(), names->end(), [](const auto& name) {
-          return name.starts_with("gsp") && contains(name, ".bin");
-        });
-    if (found) return ok("GSP firmware is there", {{directory, "gsp*.bin"}});
-    read.push_back({directory, "no gsp*.bin"});
-  }
   const bool initialised = std::any_of(
       gpus.begin(), gpus.end(), [](const model::Gpu& gpu) { return !gpu.gsp_firmware.empty(); });
-  if (initialised)
-    return warn("GSP firmware runs, but its file is gone: the next load fails", read);
-  return fail("GSP firmware is missing: the GPU cannot start", read);
+  if (!initialised && f.inventory().driver.flavour != model::ModuleFlavour::Open) {
+    return skip("no card of this machine runs GSP firmware");
+  }
+  std::vector<Evidence> read;
+  for (const auto& base : firmware_bases(f)) {
+    const auto directory = fmt::format("{}/nvidia/{}", base, version);
+    if (has_firmware(f, base)) return ok("GSP firmware is there", {{directory, "gsp*.bin"}});
+    read.push_back({directory, "no gsp*.bin"});
+  }
+  auto finding = initialised
+                     ? warn("GSP firmware runs, but its file is gone: the next load fails", read)
+                     : fail("GSP firmware is missing: the GPU cannot start", read);
+  const auto elsewhere = firmware_elsewhere(f);
+  finding.remedy = elsewhere.empty()
+                       ? fmt::format("reinstall driver {}", version)
+                       : fmt::format("echo -n {} | sudo tee {}", elsewhere, kFirmwarePath);
+  return finding;
+}
+
+// A path that leads somewhere is left alone: other drivers may have their firmware there.
+Steps fix_firmware(const Facts& f) {
+  const auto custom = f.value(kFirmwarePath);
+  const auto elsewhere = firmware_elsewhere(f);
+  if (!custom || elsewhere.empty() || (!custom->empty() && f.host().exists(*custom))) return {};
+  return {WriteValue{std::string(kFirmwarePath), elsewhere}};
 }
 
 constexpr Check kChecks[] = {
@@ -154,7 +204,9 @@ constexpr Check kChecks[] = {
          "module.secure-boot, module.kernel, module.blacklist. NVML says \"Driver Not Loaded\".",
      .remedy = "sudo modprobe nvidia",
      .judge = judge_loaded,
-     .fix = fix_loaded},
+     .fix = fix_loaded,
+     .by_hand = "something stands in the way of the module and comes first: pci.nouveau, "
+                "module.kernel, module.secure-boot or module.blacklist"},
     {.id = "module.refcnt",
      .reference = "H37",
      .area = Area::Modules,
@@ -177,7 +229,8 @@ constexpr Check kChecks[] = {
          "sudo modprobe -r nvidia_drm nvidia_modeset nvidia_uvm nvidia && sudo modprobe nvidia "
          " # all GPU programs ended; otherwise sudo reboot",
      .judge = judge_mismatch,
-     .fix = fix_mismatch},
+     .fix = fix_mismatch,
+     .by_hand = "programs use the GPUs"},
     {.id = "module.uvm",
      .reference = "H23",
      .area = Area::Modules,
@@ -203,13 +256,17 @@ constexpr Check kChecks[] = {
     {.id = "module.firmware",
      .reference = "H13",
      .area = Area::Modules,
+     .fix_class = FixClass::Automatic,
      .title = "GSP firmware of the running version is there",
      .reads = "/sys/module/firmware_class/parameters/path, /lib/firmware/nvidia/VERSION/gsp*.bin",
      .cause = "The firmware package is missing, or the driver lives in a container whose firmware "
               "directory the kernel was not told of. The log says \"RmInitAdapter failed\".",
      .remedy = "reinstall the driver, or: echo DIRECTORY | sudo tee "
                "/sys/module/firmware_class/parameters/path",
-     .judge = judge_firmware},
+     .judge = judge_firmware,
+     .fix = fix_firmware,
+     .by_hand = "the firmware is nowhere in the driver's files, or the kernel's path leads to "
+                "somebody else's"},
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 // Device nodes: there, with the right numbers and mode.
 #include "doctor/areas_internal.hpp"
 #include "doctor/expected_nodes.hpp"
+#include "doctor/offenders.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 
@@ -12,6 +14,8 @@ namespace {
 
 constexpr std::string_view kHandsOff =
     "The driver's parameter ModifyDeviceFiles is 0: whoever set it has to make the nodes.";
+
+constexpr std::string_view kByHand = "ModifyDeviceFiles is 0: whoever set it has to make the nodes";
 
 std::string shown(const sys::FileInfo& node) {
   return fmt::format("c {}:{} mode {:04o}", node.major, node.minor, node.mode);
@@ -40,15 +44,17 @@ Finding judge_missing(const Facts& f, NodeGroup group, std::string_view nothing)
   }
   if (missing.empty() && present.empty()) return skip(std::string(nothing));
   if (missing.empty()) return ok(fmt::format("{} node(s) are there", present.size()), present);
+  std::vector<std::string> names;
+  for (const auto& node : missing) names.push_back(node.source);
   auto finding =
-      fail(fmt::format("{} is missing", missing.front().source), missing)
+      fail(fmt::format("missing: {}", listed(names)), missing)
           .advise(group == NodeGroup::Capability ? "sudo mkdir -p /dev/nvidia-caps && " + command
                                                  : command);
   if (!may_modify_nodes(f)) finding.cause = kHandsOff;
   return finding;
 }
 
-std::vector<Action> make_missing(const Facts& f, NodeGroup group) {
+Steps make_missing(const Facts& f, NodeGroup group) {
   std::vector<Action> actions;
   if (!may_modify_nodes(f)) return actions;
   for (const auto& expected : expected_nodes(f)) {
@@ -64,7 +70,7 @@ std::vector<Action> make_missing(const Facts& f, NodeGroup group) {
 }
 
 template <NodeGroup group>
-std::vector<Action> fix_missing(const Facts& f) {
+Steps fix_missing(const Facts& f) {
   return make_missing(f, group);
 }
 
@@ -85,23 +91,27 @@ Finding judge_switch(const Facts& f) {
 }
 
 Finding judge_numbers(const Facts& f) {
-  std::vector<Evidence> read;
+  Tally tally;
+  std::string command;
   for (const auto& expected : expected_nodes(f)) {
     const auto node = f.host().device(expected.path);
     if (!node.ok()) continue;
-    read.push_back({expected.path, shown(*node)});
-    if (right_numbers(*node, expected.node)) continue;
-    return fail(fmt::format("{} is {}:{}, the driver has {}:{}", expected.path, node->major,
-                            node->minor, expected.node.major, expected.node.minor),
-                {read.back(), {"/proc/devices", fmt::format("major {}", expected.node.major)}})
-        .advise(fmt::format("sudo rm {} && sudo {}", expected.path,
-                            describe(MakeNode{expected.path, expected.node})));
+    if (right_numbers(*node, expected.node)) {
+      tally.good({expected.path, shown(*node)});
+      continue;
+    }
+    tally.found(fmt::format("{} is {}:{} instead of {}:{}", expected.path, node->major, node->minor,
+                            expected.node.major, expected.node.minor),
+                {expected.path, shown(*node)});
+    command += fmt::format("{}sudo rm {} && sudo {}", command.empty() ? "" : " && ", expected.path,
+                           describe(MakeNode{expected.path, expected.node}));
   }
-  if (read.empty()) return skip("there are no nodes to compare");
-  return ok("every node has the driver's numbers", read);
+  if (tally.empty()) return skip("there are no nodes to compare");
+  if (!tally.any_bad()) return ok("every node has the driver's numbers", tally.well);
+  return fail(tally.who(), tally.bad).advise(command);
 }
 
-std::vector<Action> fix_numbers(const Facts& f) {
+Steps fix_numbers(const Facts& f) {
   std::vector<Action> actions;
   if (!may_modify_nodes(f)) return actions;
   for (const auto& expected : expected_nodes(f)) {
@@ -113,10 +123,9 @@ std::vector<Action> fix_numbers(const Facts& f) {
   return actions;
 }
 
-Finding judge_stale(const Facts& f) {
-  if (!f.driver_loaded()) return skip("the nvidia module is not loaded");
+std::vector<std::string> stale_nodes(const Facts& f) {
   const auto wanted = expected_nodes(f);
-  std::vector<Evidence> stale;
+  std::vector<std::string> stale;
   for (const auto& path : f.host().device_paths("/dev")) {
     const std::string_view prefix = "/dev/nvidia";
     if (!path.starts_with(prefix) || path.size() == prefix.size()) continue;
@@ -124,11 +133,30 @@ Finding judge_stale(const Facts& f) {
     if (digit < '0' || digit > '9') continue;
     const bool known = std::any_of(wanted.begin(), wanted.end(),
                                    [&](const auto& expected) { return expected.path == path; });
-    if (!known) stale.push_back({path, "no GPU has this minor"});
+    if (!known) stale.push_back(path);
   }
-  if (stale.empty()) return ok("no node without a GPU");
-  return info(fmt::format("{} node(s) belong to no GPU", stale.size()), stale)
-      .advise(fmt::format("sudo rm {}", stale.front().source));
+  return stale;
+}
+
+Finding judge_stale(const Facts& f) {
+  if (!f.driver_loaded()) return skip("the nvidia module is not loaded");
+  Tally tally;
+  for (const auto& path : stale_nodes(f)) tally.found(path, {path, "no GPU has this minor"});
+  if (!tally.any_bad()) return ok("no node without a GPU");
+  return info(fmt::format("of no GPU: {}", tally.who()), tally.bad)
+      .advise(tally.command("sudo rm @"));
+}
+
+// Only when every GPU has told its minor: a node must not go because we know too little.
+Steps fix_stale(const Facts& f) {
+  const auto& gpus = f.inventory().gpus;
+  const bool all_known =
+      !gpus.empty() &&
+      std::all_of(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.minor.has_value(); });
+  if (!all_known || !may_modify_nodes(f)) return {};
+  Steps steps;
+  for (const auto& path : stale_nodes(f)) steps.emplace_back(RemoveFile{path});
+  return steps;
 }
 
 constexpr Check kChecks[] = {
@@ -142,7 +170,8 @@ constexpr Check kChecks[] = {
               "communicate with the NVIDIA driver\", or works only as root.",
      .remedy = "sudo nvidia-modprobe -c 0  # or: sudo gantry doctor --fix --only node.missing",
      .judge = judge_gpu,
-     .fix = fix_missing<NodeGroup::Gpu>},
+     .fix = fix_missing<NodeGroup::Gpu>,
+     .by_hand = kByHand},
     {.id = "node.uvm",
      .reference = "H23",
      .area = Area::Nodes,
@@ -153,7 +182,8 @@ constexpr Check kChecks[] = {
          "The module was loaded without nvidia-modprobe. CUDA fails with 999 \"unknown error\".",
      .remedy = "sudo nvidia-modprobe -c 0 -u",
      .judge = judge_uvm,
-     .fix = fix_missing<NodeGroup::Uvm>},
+     .fix = fix_missing<NodeGroup::Uvm>,
+     .by_hand = kByHand},
     {.id = "node.modeset",
      .reference = "H22",
      .area = Area::Nodes,
@@ -163,9 +193,10 @@ constexpr Check kChecks[] = {
      .cause = "Nothing made the node; graphics in containers (EGL, Vulkan) fails.",
      .remedy = "sudo nvidia-modprobe -m",
      .judge = judge_modeset,
-     .fix = fix_missing<NodeGroup::Modeset>},
+     .fix = fix_missing<NodeGroup::Modeset>,
+     .by_hand = kByHand},
     {.id = "node.capabilities",
-     .reference = "H32",
+     .reference = "H22",
      .area = Area::Nodes,
      .fix_class = FixClass::Automatic,
      .title = "MIG instances have their capability nodes",
@@ -174,9 +205,10 @@ constexpr Check kChecks[] = {
               "instance is listed and cannot be opened.",
      .remedy = "sudo nvidia-modprobe -f /proc/driver/nvidia/capabilities/gpu0/mig/gi0/access",
      .judge = judge_capabilities,
-     .fix = fix_missing<NodeGroup::Capability>},
+     .fix = fix_missing<NodeGroup::Capability>,
+     .by_hand = kByHand},
     {.id = "node.nvswitch",
-     .reference = "H30",
+     .reference = "H22",
      .area = Area::Nodes,
      .fix_class = FixClass::Automatic,
      .title = "NVSwitch nodes are there",
@@ -184,7 +216,8 @@ constexpr Check kChecks[] = {
      .cause = "The fabric manager cannot open its switches without them.",
      .remedy = "sudo nvidia-modprobe -s -c 0",
      .judge = judge_switch,
-     .fix = fix_missing<NodeGroup::Switch>},
+     .fix = fix_missing<NodeGroup::Switch>,
+     .by_hand = kByHand},
     {.id = "node.numbers",
      .reference = "H22",
      .area = Area::Nodes,
@@ -196,16 +229,19 @@ constexpr Check kChecks[] = {
          "one or copied. Programs reach another driver.",
      .remedy = "sudo rm NODE && sudo nvidia-modprobe -c 0 -u",
      .judge = judge_numbers,
-     .fix = fix_numbers},
+     .fix = fix_numbers,
+     .by_hand = kByHand},
     {.id = "node.stale",
      .reference = "H22",
      .area = Area::Nodes,
-     .fix_class = FixClass::Never,
+     .fix_class = FixClass::Automatic,
      .title = "no GPU node without its GPU",
      .reads = "/dev/nvidia[0-9]*",
      .cause = "A GPU was removed, lost or given to a VM, and its node stayed.",
      .remedy = "sudo rm NODE",
-     .judge = judge_stale},
+     .judge = judge_stale,
+     .fix = fix_stale,
+     .by_hand = "a GPU does not tell its minor, or ModifyDeviceFiles is 0"},
 };
 
 }  // namespace

@@ -2,10 +2,13 @@
 // The cards as the PCI bus shows them.
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
+#include "doctor/offenders.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace gantry::doctor {
 namespace {
@@ -25,21 +28,20 @@ Finding judge_present(const Facts& f) {
 }
 
 Finding judge_alive(const Facts& f) {
-  std::vector<Evidence> read;
+  Tally tally;
   for (const auto& gpu : f.gpu_functions()) {
     const auto path = pci_path(gpu.address) + "/config";
     const auto config = f.host().read(path, 65536);
     if (!config.ok() || config->size() < 4) continue;
-    const auto head = std::string_view(*config).substr(0, 4);
-    if (head == "\xff\xff\xff\xff") {
-      return fail(
-          fmt::format("{} answers with all ones: it has fallen off the bus", gpu.address.sysfs()),
-          {{path, "ff ff ff ff"}});
+    if (std::string_view(*config).substr(0, 4) == "\xff\xff\xff\xff") {
+      tally.found(gpu.address.sysfs(), {path, "ff ff ff ff"});
+    } else {
+      tally.good({path, "readable"});
     }
-    read.push_back({path, "readable"});
   }
-  if (read.empty()) return skip("no GPU's configuration space could be read");
-  return ok("every GPU answers on the bus", read);
+  if (tally.empty()) return skip("no GPU's configuration space could be read");
+  if (!tally.any_bad()) return ok("every GPU answers on the bus", tally.well);
+  return fail(fmt::format("{}: all ones, fallen off the bus", tally.who()), tally.bad);
 }
 
 struct Bar {
@@ -65,29 +67,47 @@ std::vector<Bar> parse_bars(std::string_view text) {
   return bars;
 }
 
+std::optional<std::size_t> bar_without_address(const std::vector<Bar>& bars) {
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const bool missing =
+        (bars[i].flags & kMemory) != 0 && (bars[i].start == 0 || (bars[i].flags & kUnset) != 0);
+    const bool no_registers = i == 0 && bars[i].flags == 0;
+    if (missing || no_registers) return i;
+  }
+  return std::nullopt;
+}
+
 Finding judge_bars(const Facts& f) {
-  std::vector<Evidence> read;
+  Tally tally;
   for (const auto& gpu : f.gpu_functions()) {
     const auto path = pci_path(gpu.address) + "/resource";
     const auto text = f.host().read(path, 65536);
     if (!text.ok()) continue;
     const auto bars = parse_bars(*text);
-    for (std::size_t i = 0; i < bars.size(); ++i) {
-      const bool missing =
-          (bars[i].flags & kMemory) != 0 && (bars[i].start == 0 || (bars[i].flags & kUnset) != 0);
-      const bool no_registers = i == 0 && bars[i].flags == 0;
-      if (!missing && !no_registers) continue;
-      return fail(fmt::format("BAR {} of {} has no address", i, gpu.address.sysfs()),
-                  {{path, fmt::format("line {}: {:#x} {:#x} {:#x}", i + 1, bars[i].start,
-                                      bars[i].end, bars[i].flags)}});
+    if (const auto at = bar_without_address(bars)) {
+      const auto& bar = bars[*at];
+      tally.found(fmt::format("BAR {} of {}", *at, gpu.address.sysfs()),
+                  {path, fmt::format("line {}: {:#x} {:#x} {:#x}", *at + 1, bar.start, bar.end,
+                                     bar.flags)});
+      continue;
     }
-    read.push_back({path, fmt::format("{} BARs assigned",
-                                      std::count_if(bars.begin(), bars.end(), [](const Bar& bar) {
-                                        return bar.flags != 0;
-                                      }))});
+    const auto assigned =
+        std::count_if(bars.begin(), bars.end(), [](const Bar& bar) { return bar.flags != 0; });
+    tally.good({path, fmt::format("{} BARs assigned", assigned)});
   }
-  if (read.empty()) return skip("no GPU's resource file could be read");
-  return ok("all memory BARs are assigned", read);
+  if (tally.empty()) return skip("no GPU's resource file could be read");
+  if (!tally.any_bad()) return ok("all memory BARs are assigned", tally.well);
+  auto finding = fail(fmt::format("no address for {}", tally.who()), tally.bad);
+  if (!f.guest().is_virtual()) {
+    finding.remedy = "enable \"Above 4G decoding\" in the firmware, or boot with pci=realloc";
+  }
+  return finding;
+}
+
+// A guest's window is its host's business.
+Steps fix_bars(const Facts& f) {
+  if (f.guest().is_virtual()) return {};
+  return add_kernel_argument(f, "pci=realloc");
 }
 
 constexpr Check kChecks[] = {
@@ -112,6 +132,7 @@ constexpr Check kChecks[] = {
     {.id = "pci.bars",
      .reference = "H3",
      .area = Area::Hardware,
+     .fix_class = FixClass::OnRequest,
      .title = "every GPU's memory windows have addresses",
      .reads = "/sys/bus/pci/devices/*/resource",
      .cause = "The firmware or the hypervisor leaves no room above 4 GiB for the GPU's memory. The "
@@ -120,7 +141,11 @@ constexpr Check kChecks[] = {
                "firmware and a larger 64-bit MMIO window (VMware: pciPassthru.use64bitMMIO=TRUE, "
                "pciPassthru.64bitMMIOSizeGB; QEMU with OVMF: -fw_cfg "
                "name=opt/ovmf/X-PciMmio64Mb,string=524288)",
-     .judge = judge_bars},
+     .judge = judge_bars,
+     .fix = fix_bars,
+     .by_hand = "a virtual machine's window is set on its host, and without grub or grubby nobody "
+                "here knows how kernel arguments are set",
+     .afterwards = "reboot; if it stays, enable \"Above 4G decoding\" in the firmware"},
 };
 
 }  // namespace

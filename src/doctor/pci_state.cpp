@@ -2,6 +2,7 @@
 // How each card runs: link, power, interrupt, reset.
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
+#include "doctor/offenders.hpp"
 
 #include <fmt/format.h>
 
@@ -11,40 +12,46 @@ namespace gantry::doctor {
 namespace {
 
 Finding judge_link_width(const Facts& f) {
-  std::vector<Evidence> read;
+  Tally tally;
   for (const auto& gpu : f.gpu_functions()) {
     const auto path = pci_path(gpu.address);
     const auto current = parse_u64(f.value(path + "/current_link_width").value_or(""));
     const auto most = parse_u64(f.value(path + "/max_link_width").value_or(""));
     // Virtual ports show 0 or 255: nothing is known then.
     if (!current || !most || *current == 0 || *most == 0 || *current > 32 || *most > 32) continue;
-    read.push_back({path + "/current_link_width", fmt::format("{} of {}", *current, *most)});
+    Evidence read{path + "/current_link_width", fmt::format("{} of {}", *current, *most)};
     if (*current < *most) {
-      return warn(fmt::format("{} runs at x{} of x{}", gpu.address.sysfs(), *current, *most), read);
+      tally.found(fmt::format("{} (x{} of x{})", gpu.address.sysfs(), *current, *most),
+                  std::move(read));
+    } else {
+      tally.good(std::move(read));
     }
   }
-  if (read.empty()) return skip("the link width is not shown");
-  return ok("every link has its full width", read);
+  if (tally.empty()) return skip("the link width is not shown");
+  if (!tally.any_bad()) return ok("every link has its full width", tally.well);
+  return warn(fmt::format("too few lanes: {}", tally.who()), tally.bad);
 }
 
 Finding judge_power(const Facts& f) {
-  std::vector<Evidence> read;
+  Tally tally;
   for (const auto& gpu : f.gpu_functions()) {
     const auto path = pci_path(gpu.address);
     const auto control = f.value(path + "/power/control");
     if (!control) continue;
     const auto status = f.value(path + "/power/runtime_status").value_or("");
     const auto state = f.value(path + "/power_state").value_or("");
-    read.push_back({path + "/power/control", *control});
     const bool asleep = status == "suspended" || state.starts_with("D3");
     if (*control == "auto" && asleep) {
-      read.push_back({path + "/power/runtime_status", status + " " + state});
-      return warn(fmt::format("{} is put to sleep when idle", gpu.address.sysfs()), read)
-          .advise(fmt::format("echo on | sudo tee {}/power/control", path));
+      tally.found(gpu.address.sysfs(),
+                  {path + "/power/control", fmt::format("auto, {} {}", status, state)});
+    } else {
+      tally.good({path + "/power/control", *control});
     }
   }
-  if (read.empty()) return skip("no GPU has power/control");
-  return ok("no GPU is asleep", read);
+  if (tally.empty()) return skip("no GPU has power/control");
+  if (!tally.any_bad()) return ok("no GPU is asleep", tally.well);
+  return warn(fmt::format("put to sleep when idle: {}", tally.who()), tally.bad)
+      .advise(tally.command("echo on | sudo tee /sys/bus/pci/devices/@/power/control"));
 }
 
 std::vector<Action> fix_power(const Facts& f) {
@@ -57,36 +64,40 @@ std::vector<Action> fix_power(const Facts& f) {
 }
 
 Finding judge_interrupt(const Facts& f) {
-  std::vector<Evidence> read;
+  Tally tally;
   for (const auto& gpu : f.gpu_functions()) {
     if (gpu.driver != "nvidia") continue;
     const auto path = pci_path(gpu.address);
     const auto irq = f.value(path + "/irq");
     if (!irq) continue;
-    read.push_back({path + "/irq", *irq});
     const auto vectors = f.host().list(path + "/msi_irqs");
     const bool has_vectors = vectors.ok() && !vectors->empty();
     if (*irq == "0" && !has_vectors) {
-      return warn(fmt::format("{} has no interrupt", gpu.address.sysfs()), read);
+      tally.found(gpu.address.sysfs(), {path + "/irq", *irq});
+    } else {
+      tally.good({path + "/irq", *irq});
     }
   }
-  if (read.empty()) return skip("no GPU on the nvidia driver shows its interrupt");
-  return ok("every GPU has an interrupt", read);
+  if (tally.empty()) return skip("no GPU on the nvidia driver shows its interrupt");
+  if (!tally.any_bad()) return ok("every GPU has an interrupt", tally.well);
+  return warn(fmt::format("no interrupt for {}", tally.who()), tally.bad);
 }
 
 Finding judge_reset(const Facts& f) {
-  std::vector<Evidence> read;
+  Tally tally;
   for (const auto& gpu : f.gpu_functions()) {
     const auto path = pci_path(gpu.address) + "/reset_method";
     const auto method = f.value(path);
     if (!method) continue;
-    read.push_back({path, *method});
-    if (contains(*method, "flr") || contains(*method, "bus")) continue;
-    return info(fmt::format("{} can be reset neither by FLR nor by its bus", gpu.address.sysfs()),
-                read);
+    if (contains(*method, "flr") || contains(*method, "bus")) {
+      tally.good({path, *method});
+    } else {
+      tally.found(gpu.address.sysfs(), {path, *method});
+    }
   }
-  if (read.empty()) return skip("this kernel does not show reset methods");
-  return ok("every GPU can be reset", read);
+  if (tally.empty()) return skip("this kernel does not show reset methods");
+  if (!tally.any_bad()) return ok("every GPU can be reset", tally.well);
+  return info(fmt::format("neither FLR nor a bus reset for {}", tally.who()), tally.bad);
 }
 
 constexpr Check kChecks[] = {

@@ -72,7 +72,8 @@ TEST(Repair, GivesAnUnusableNodeItsModeBack) {
   Patient patient;
   patient.node("/dev/nvidia0", "c 195 0 1232 0 0");
   test::RecordingKernel kernel;
-  run(patient, kernel, {}, {.only = {"node.mode"}, .skip = {}});
+  run(patient, kernel, {.named = {"node.mode"}, .ask = nullptr},
+      {.only = {"node.mode"}, .skip = {}});
   EXPECT_THAT(kernel.done, ElementsAre("chmod 0666 /dev/nvidia0"));
 }
 
@@ -88,7 +89,7 @@ TEST(Repair, MakesTheDirectoryBeforeTheCapabilityNodes) {
 
 TEST(Repair, LoadsTheModuleAndWakesASleepingGpu) {
   Patient unloaded;
-  unloaded.unloaded();
+  unloaded.unloaded().tree.file("lib/modules/6.18.2/kernel/drivers/video/nvidia.ko");
   test::RecordingKernel kernel;
   run(unloaded, kernel, {}, {.only = {"module.*"}, .skip = {}});
   EXPECT_THAT(kernel.done, ElementsAre("modprobe nvidia"));
@@ -121,7 +122,7 @@ TEST(Repair, DoesARiskyOneOnlyWhenItIsNamed) {
 
   result = run(patient, kernel, {.named = {"gpu.compute-mode"}, .ask = nullptr});
   EXPECT_EQ(kernel.done.size(), 1U);
-  EXPECT_THAT(kernel.done.front(), HasSubstr("nvidia-smi -c 0"));
+  EXPECT_THAT(kernel.done.front(), HasSubstr("nvidia-smi -i 0 -c 0"));
   EXPECT_EQ(report_of(result, "gpu.compute-mode")->state, FixState::Done);
 }
 
@@ -191,6 +192,125 @@ TEST(Repair, LoadsNoModuleForATreeThatIsNotThisMachine) {
   patient.sources.this_machine = false;
   run(patient, kernel, {}, {.only = {"module.*"}, .skip = {}});
   EXPECT_THAT(kernel.done, IsEmpty());
+}
+
+// The same node twice: made anew by one remedy, it has its mode too.
+TEST(Repair, DoesNotAskForByHandWhatAnotherRemedyHasDone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "making device nodes needs root";
+  Patient patient;
+  patient.no_node("/dev/nvidia0").no_node("/dev/nvidiactl");
+  const auto kernel = sys::real_kernel();
+  const auto host = patient.host();
+  const sys::FileInfo wrong{
+      .kind = sys::FileKind::CharDevice, .mode = 0232, .major = 195, .minor = 9};
+  if (!kernel->make_char_device(host, "/dev/nvidia0", wrong).ok()) GTEST_SKIP() << "no mknod here";
+  const auto result = repair(
+      host, [&] { return patient.inventory; }, patient.sources,
+      *select({.only = {"node.missing", "node.numbers", "node.mode"}, .skip = {}}), {}, *kernel);
+  ASSERT_NE(report_of(result, "node.numbers"), nullptr);
+  EXPECT_EQ(report_of(result, "node.numbers")->after, Verdict::Ok);
+  EXPECT_EQ(report_of(result, "node.mode"), nullptr);
+}
+
+TEST(Repair, WritesTheToolkitsUserWhereAGroupHasTheNodes) {
+  Patient patient;
+  patient.node("/dev/nvidia0", "c 195 0 0660 0 33");
+  const std::string path = "/etc/nvidia-container-runtime/config.toml";
+  patient.tree.file(
+      path.substr(1),
+      "[nvidia-container-cli]\n#user = \"root:video\"\nldconfig = \"@/sbin/ldconfig\"\n"
+      "[other]\nuser = \"x\"\n");
+  patient.sources.this_machine = false;
+  test::RecordingKernel kernel;
+  const FixOptions named{.named = {"node.group"}, .ask = nullptr};
+  const auto result = run(patient, kernel, named, {.only = {"node.group"}, .skip = {}});
+  EXPECT_EQ(report_of(result, "node.group")->state, FixState::Done);
+  EXPECT_EQ(kernel.files[path],
+            "[nvidia-container-cli]\nuser = \"root:video\"\nldconfig = \"@/sbin/ldconfig\"\n"
+            "[other]\nuser = \"x\"\n");
+  patient.tree.remove(path.substr(1));
+  run(patient, kernel, named, {.only = {"node.group"}, .skip = {}});
+  EXPECT_EQ(kernel.files[path], "[nvidia-container-cli]\nuser = \"root:video\"\n");
+}
+
+TEST(Repair, WritesTheFilesOfAnotherTreeAndLeavesItsProgramsToIt) {
+  Patient patient;
+  patient.unloaded().function().driver = "nouveau";
+  patient.tree.directory("sys/module/nouveau").file("usr/sbin/update-initramfs");
+  patient.sources.this_machine = false;
+  test::RecordingKernel kernel;
+  const auto result = run(patient, kernel, {.named = {"pci.nouveau"}, .ask = nullptr});
+  EXPECT_THAT(kernel.done, ElementsAre("file /etc/modprobe.d/nvidia-no-nouveau.conf"));
+  EXPECT_EQ(kernel.files["/etc/modprobe.d/nvidia-no-nouveau.conf"],
+            "blacklist nouveau\noptions nouveau modeset=0\n");
+  const auto* fix = report_of(result, "pci.nouveau");
+  EXPECT_EQ(fix->state, FixState::Partly);
+  EXPECT_THAT(fix->text, HasSubstr("sudo update-initramfs -u && sudo modprobe -r nouveau"));
+}
+
+TEST(Repair, TellsTheKernelWhereTheDriversFirmwareIs) {
+  Patient patient;
+  patient.tree.file("sys/module/firmware_class/parameters/path", "\n");
+  test::RecordingKernel kernel;
+  run(patient, kernel, {}, {.only = {"module.firmware"}, .skip = {}});
+  EXPECT_THAT(kernel.done, ElementsAre("write /sys/module/firmware_class/parameters/path "
+                                       "/usr/local/nvidia/firmware"));
+}
+
+TEST(Repair, ResetsAGpuOnlyWhileNoProgramIsOnIt) {
+  Patient patient;
+  patient.gpu().mig.pending = model::MigMode::Enabled;
+  const FixOptions named{.named = {"mig.pending"}, .ask = nullptr};
+  test::RecordingKernel kernel;
+  run(patient, kernel, named);
+  EXPECT_THAT(kernel.done, ElementsAre("run nvidia-smi --gpu-reset -i 0"));
+  kernel.done.clear();
+  patient.gpu().processes.push_back({.pid = 1});
+  const auto result = run(patient, kernel, named);
+  EXPECT_THAT(kernel.done, IsEmpty());
+  EXPECT_THAT(report_of(result, "mig.pending")->text, HasSubstr("a reset would end them"));
+}
+
+TEST(Repair, BindsTheCardsOwnFunctionsForAVmButNoNeighbour) {
+  for (const char* member : {"0000:00:06.1", "0000:00:09.0"}) {
+    Patient patient;
+    patient.metal().function().driver = "vfio-pci";
+    patient.function().iommu_group = 12;
+    patient.tree.directory("sys/kernel/iommu_groups/12/devices/" + std::string(member))
+        .link("sys/bus/pci/devices/" + std::string(member) + "/driver", "../../drivers/snd");
+    test::RecordingKernel kernel;
+    run(patient, kernel, {.named = {"iommu.group"}, .ask = nullptr},
+        {.only = {"iommu.group"}, .skip = {}});
+    EXPECT_EQ(kernel.done.size(), member == std::string("0000:00:06.1") ? 3U : 0U) << member;
+  }
+}
+
+TEST(Repair, RewritesAModeThatWasMeantAsOctal) {
+  Patient patient;
+  patient.param("DeviceFileMode", "666");
+  patient.tree.file("etc/modprobe.d/nvidia.conf",
+                    "# ours\noptions nvidia NVreg_DeviceFileMode=666 NVreg_DeviceFileGID=0\n");
+  test::RecordingKernel kernel;
+  run(patient, kernel, {.named = {"node.mode-option"}, .ask = nullptr},
+      {.only = {"node.mode-option"}, .skip = {}});
+  EXPECT_EQ(kernel.files["/etc/modprobe.d/nvidia.conf"],
+            "# ours\noptions nvidia NVreg_DeviceFileMode=438 NVreg_DeviceFileGID=0\n");
+}
+
+TEST(Repair, ChoosesTheNumaNodeOfTheBridgeAboveAndGuessesNone) {
+  Patient patient;
+  patient.tree.file("sys/devices/system/node/online", "0-1\n");
+  test::RecordingKernel kernel;
+  const FixOptions named{.named = {"numa.unknown"}, .ask = nullptr};
+  run(patient, kernel, named, {.only = {"numa.unknown"}, .skip = {}});
+  EXPECT_THAT(kernel.done, IsEmpty());
+  patient.tree.remove("sys/bus/pci/devices/0000:00:06.0")
+      .file("sys/devices/pci0000:00/0000:00:01.0/numa_node", "1\n")
+      .file("sys/devices/pci0000:00/0000:00:01.0/0000:00:06.0/numa_node", "-1\n")
+      .link("sys/bus/pci/devices/0000:00:06.0",
+            "../../../devices/pci0000:00/0000:00:01.0/0000:00:06.0");
+  run(patient, kernel, named, {.only = {"numa.unknown"}, .skip = {}});
+  EXPECT_THAT(kernel.done, ElementsAre("write /sys/bus/pci/devices/0000:00:06.0/numa_node 1"));
 }
 
 // Shell expansion is a person's: an action holds exact words.

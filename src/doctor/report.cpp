@@ -119,12 +119,12 @@ std::string summary_line(const Counts& counts) {
 }
 
 std::string report_text(const std::vector<Outcome>& outcomes, const Style& style) {
-  constexpr std::array order{Verdict::Fail, Verdict::Warn, Verdict::Info, Verdict::Ok,
-                             Verdict::Skip};
+  constexpr std::array kOrder{Verdict::Fail, Verdict::Warn, Verdict::Info, Verdict::Ok,
+                              Verdict::Skip};
   std::size_t widest = 0;
   for (const auto& outcome : outcomes) widest = std::max(widest, outcome.check->id.size());
   std::string out;
-  for (const auto verdict : order) {
+  for (const auto verdict : kOrder) {
     std::string group = verdict == Verdict::Skip ? skipped(outcomes, style) : "";
     for (const auto& outcome : outcomes) {
       if (outcome.finding.verdict != verdict || verdict == Verdict::Skip) continue;

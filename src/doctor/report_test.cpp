@@ -33,7 +33,7 @@ TEST(Report, ExpandsOnlyWhatIsNotWell) {
   Patient patient;
   patient.no_node("/dev/nvidia0");
   const auto text = report_text(look(patient), {});
-  EXPECT_THAT(text, HasSubstr("fail\n  node.missing  /dev/nvidia0 is missing [H22]\n"));
+  EXPECT_THAT(text, HasSubstr("fail\n  node.missing  missing: /dev/nvidia0 [H22]\n"));
   EXPECT_THAT(text, HasSubstr("    remedy   sudo mknod -m 0666 /dev/nvidia0 c 195 0\n"));
   EXPECT_THAT(text, HasSubstr("    fix      sudo gantry doctor --fix\n"));
   EXPECT_THAT(text, HasSubstr("  pci.present"));

@@ -2,6 +2,8 @@
 // Daemons and policies beside the driver.
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
+#include "doctor/offenders.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 
@@ -24,19 +26,18 @@ Finding judge_persistence(const Facts& f) {
   std::vector<Evidence> read{
       {std::string(kSocket), f.host().exists(kSocket) ? "present" : "(absent)"},
       {"/proc/*/comm", daemon_runs(f) ? "nvidia-persistenced runs" : "no nvidia-persistenced"}};
+  std::vector<std::string> off;
   for (const auto& gpu : gpus) {
     if (!gpu.persistence) continue;
     read.push_back({fmt::format("NVML, GPU {}", gpu.index),
                     *gpu.persistence ? "persistence on" : "persistence off"});
-    if (!*gpu.persistence && !daemon_runs(f)) {
-      return warn(fmt::format("GPU {} is shut down whenever its last user leaves", gpu.index),
-                  read);
-    }
+    if (!*gpu.persistence && !daemon_runs(f)) off.push_back(name_of(gpu));
   }
-  return ok("GPUs stay initialised", read);
+  if (off.empty()) return ok("GPUs stay initialised", read);
+  return warn(fmt::format("shut down whenever the last user leaves: {}", listed(off)), read);
 }
 
-std::vector<Action> fix_persistence(const Facts& f) {
+Steps fix_persistence(const Facts& f) {
   const bool unit = f.host().exists("/run/systemd/system") &&
                     (f.host().exists("/usr/lib/systemd/system/nvidia-persistenced.service") ||
                      f.host().exists("/lib/systemd/system/nvidia-persistenced.service"));
@@ -55,20 +56,24 @@ Finding judge_persistence_socket(const Facts& f) {
   return ok("nvidia-persistenced has its socket", read);
 }
 
-std::vector<Action> fix_persistence_socket(const Facts&) {
+Steps fix_persistence_socket(const Facts&) {
   return {RunProgram{{"systemctl", "restart", "nvidia-persistenced"}}};
 }
 
 Finding judge_mps(const Facts& f) {
-  constexpr std::string_view pipe = "/tmp/nvidia-mps/control";
+  constexpr std::string_view kPipe = "/tmp/nvidia-mps/control";
   const bool runs = f.running("nvidia-cuda-mps-control");
-  const bool there = f.host().exists(pipe);
+  const bool there = f.host().exists(kPipe);
   if (!runs && !there) return skip("MPS is not used here");
   const std::vector<Evidence> read{
-      {std::string(pipe), there ? "present" : "(absent)"},
+      {std::string(kPipe), there ? "present" : "(absent)"},
       {"/proc/*/comm", runs ? "nvidia-cuda-mps-control runs" : "no nvidia-cuda-mps-control"}};
   if (!runs) return warn("a dead MPS daemon left its pipes: CUDA programs may wait for it", read);
   return ok("the MPS daemon runs", read);
+}
+
+Steps fix_mps(const Facts&) {
+  return {RunProgram{{"rm", "-r", "/tmp/nvidia-mps"}}};
 }
 
 bool container_policy(const Facts& f) {
@@ -89,7 +94,7 @@ Finding judge_selinux(const Facts& f) {
   return warn("SELinux keeps containers from /dev/nvidia*", read);
 }
 
-std::vector<Action> fix_selinux(const Facts&) {
+Steps fix_selinux(const Facts&) {
   return {RunProgram{{"setsebool", "-P", "container_use_devices", "1"}}};
 }
 
@@ -119,11 +124,13 @@ constexpr Check kChecks[] = {
     {.id = "mps.stale",
      .reference = "H33",
      .area = Area::Userland,
+     .fix_class = FixClass::OnRequest,
      .title = "no pipes of a dead MPS daemon",
      .reads = "/tmp/nvidia-mps, /proc/*/comm",
      .cause = "nvidia-cuda-mps-control ended without cleaning up.",
      .remedy = "sudo rm -r /tmp/nvidia-mps  # or start it: sudo nvidia-cuda-mps-control -d",
-     .judge = judge_mps},
+     .judge = judge_mps,
+     .fix = fix_mps},
     {.id = "selinux.devices",
      .reference = "H25",
      .area = Area::Userland,

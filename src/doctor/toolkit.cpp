@@ -3,6 +3,8 @@
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
 #include "doctor/document.hpp"
+#include "doctor/offenders.hpp"
+#include "doctor/steps.hpp"
 
 #include <fmt/format.h>
 
@@ -65,33 +67,48 @@ Finding judge_unprivileged(const Facts& f) {
   return info("any image can take all GPUs with NVIDIA_VISIBLE_DEVICES=all", read);
 }
 
-Finding judge_twice(const Facts& f) {
-  constexpr std::array hooks{"/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json",
-                             "/etc/containers/oci/hooks.d/oci-nvidia-hook.json"};
-  std::string hook;
-  for (std::string_view path : hooks) {
-    if (f.host().exists(path)) hook = path;
+constexpr std::array kHooks{"/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json",
+                            "/etc/containers/oci/hooks.d/oci-nvidia-hook.json"};
+
+std::vector<std::string> hooks(const Facts& f) {
+  std::vector<std::string> found;
+  for (const char* path : kHooks) {
+    if (f.host().exists(path)) found.emplace_back(path);
   }
+  return found;
+}
+
+Finding judge_twice(const Facts& f) {
+  const auto found = hooks(f);
   std::string spec;
   for (std::string_view path : {"/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml"}) {
     if (f.host().exists(path)) spec = path;
   }
-  if (hook.empty()) return ok("no OCI hook beside CDI", {{std::string(hooks[0]), "(absent)"}});
-  if (spec.empty()) return ok("GPUs come by the OCI hook alone", {{hook, "present"}});
+  if (found.empty()) return ok("no OCI hook beside CDI", {{kHooks[0], "(absent)"}});
+  if (spec.empty()) return ok("GPUs come by the OCI hook alone", {{found.front(), "present"}});
   return warn("both an OCI hook and a CDI specification hand out GPUs",
-              {{hook, "present"}, {spec, "present"}})
-      .advise(fmt::format("sudo rm {}", hook));
+              {{found.front(), "present"}, {spec, "present"}})
+      .advise(command_for(found, "sudo rm @"));
+}
+
+Steps fix_twice(const Facts& f) {
+  Steps steps;
+  for (auto& hook : hooks(f)) steps.emplace_back(RemoveFile{std::move(hook)});
+  return steps;
 }
 
 constexpr Check kChecks[] = {
     {.id = "toolkit.config",
      .reference = "C2",
      .area = Area::Runtime,
+     .fix_class = FixClass::OnRequest,
      .title = "the container toolkit's configuration is readable",
      .reads = "/etc/nvidia-container-runtime/config.toml",
      .cause = "A line was damaged in editing.",
      .remedy = "nvidia-ctk config default | sudo tee /etc/nvidia-container-runtime/config.toml",
-     .judge = judge_config},
+     .judge = judge_config,
+     .by_hand = "what the broken lines were meant to say is not guessed",
+     .closed = kConfig},
     {.id = "toolkit.ldconfig",
      .reference = "C3",
      .area = Area::Runtime,
@@ -101,7 +118,8 @@ constexpr Check kChecks[] = {
               "Every GPU container fails to start.",
      .remedy = "sudo sed -i 's|@/sbin/ldconfig.real|@/sbin/ldconfig|' "
                "/etc/nvidia-container-runtime/config.toml",
-     .judge = judge_ldconfig},
+     .judge = judge_ldconfig,
+     .closed = kConfig},
     {.id = "toolkit.no-cgroups",
      .reference = "C7",
      .area = Area::Runtime,
@@ -111,7 +129,8 @@ constexpr Check kChecks[] = {
               "sees the nodes and may not open them: \"Failed to initialize NVML: Unknown Error\".",
      .remedy = "sudo sed -i 's/^no-cgroups = true/no-cgroups = false/' "
                "/etc/nvidia-container-runtime/config.toml  # unless only rootless engines run here",
-     .judge = judge_cgroups},
+     .judge = judge_cgroups,
+     .closed = kConfig},
     {.id = "toolkit.unprivileged",
      .reference = "C5",
      .area = Area::Runtime,
@@ -124,15 +143,18 @@ constexpr Check kChecks[] = {
          "sudo nvidia-ctk config --in-place --set "
          "accept-nvidia-visible-devices-envvar-when-unprivileged=false  # the plugin then needs "
          "CDI or volume mounts",
-     .judge = judge_unprivileged},
+     .judge = judge_unprivileged,
+     .closed = kConfig},
     {.id = "toolkit.twice",
      .reference = "C2",
      .area = Area::Runtime,
+     .fix_class = FixClass::OnRequest,
      .title = "GPUs are handed out one way only",
      .reads = "oci/hooks.d/oci-nvidia-hook.json, /etc/cdi, /var/run/cdi",
      .cause = "A left-over hook of an older installation runs beside CDI; mounts clash.",
      .remedy = "sudo rm /usr/share/containers/oci/hooks.d/oci-nvidia-hook.json",
-     .judge = judge_twice},
+     .judge = judge_twice,
+     .fix = fix_twice},
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 // What answers questions about the GPUs: nvidia-smi and NVML.
 #include "doctor/areas_internal.hpp"
 
+#include <fmt/format.h>
+
 namespace gantry::doctor {
 namespace {
 
@@ -11,7 +13,10 @@ Finding judge_smi(const Facts& f) {
     if (file.path.ends_with("/nvidia-smi"))
       return ok("nvidia-smi is there", {{file.path, "present"}});
   }
-  return info("nvidia-smi was not found", {{"/usr/bin/nvidia-smi", "(absent)"}});
+  const auto& version = f.inventory().driver.version;
+  return info("nvidia-smi was not found", {{"/usr/bin/nvidia-smi", "(absent)"}})
+      .advise(
+          fmt::format("sudo apt install nvidia-utils-{}", version.substr(0, version.find('.'))));
 }
 
 Finding judge_nvml(const Facts& f) {
