@@ -2,12 +2,16 @@
 #include "rootfs/loader_find.hpp"
 
 #include "base/text.hpp"
+#include "loader/ld_cache.hpp"
 #include "loader/merge.hpp"
+#include "rootfs/mount.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
+#include <utility>
 
 namespace gantry::rootfs {
 namespace {
@@ -131,25 +135,97 @@ Status write_conf(const Root& root, const std::vector<std::string>& directories,
   return root.put_file(kLoaderConf, fmt::format("{}{}\n", text, kInclude));
 }
 
+// Where loaders and ldconfig look by themselves: naming them again would only change their order.
+bool is_system_directory(std::string_view directory) {
+  for (const std::string_view prefix : {"/usr", ""}) {
+    for (const std::string_view name : {"/lib", "/lib64", "/lib32", "/lib/x86_64-linux-gnu",
+                                        "/lib/aarch64-linux-gnu", "/lib/i386-linux-gnu"}) {
+      if (directory.starts_with(prefix) && directory.substr(prefix.size()) == name) return true;
+    }
+  }
+  return false;
+}
+
+std::string_view directory_of(std::string_view path) {
+  return path.substr(0, std::min(path.rfind('/'), path.size()));
+}
+
+// Libraries of a shared directory that the image's cache has already are the image's own.
+std::vector<model::LibraryEdit> unknown_to(const std::string& cache,
+                                           std::span<const model::LibraryEdit> libraries,
+                                           const std::vector<std::string>& owned) {
+  std::vector<model::LibraryEdit> fresh(libraries.begin(), libraries.end());
+  const auto parsed =
+      cache.empty() ? Result<loader::Cache>(loader::Cache{}) : loader::parse_cache(cache);
+  if (!parsed.ok()) return fresh;  // merging says what is wrong with it
+  std::set<std::pair<std::string_view, std::string_view>> known;
+  for (const auto& entry : parsed->entries) {
+    const bool goes =
+        std::find(owned.begin(), owned.end(), directory_of(entry.path)) != owned.end();
+    if (!goes) known.emplace(entry.name, entry.path);
+  }
+  std::erase_if(fresh, [&](const model::LibraryEdit& library) {
+    return known.contains({library.name, library.path});
+  });
+  return fresh;
+}
+
+struct Plan {
+  std::vector<model::LibraryEdit> libraries;  // in the order the loader shall prefer them
+  std::vector<std::string> conf;              // directories for ldconfig, in that order
+  std::vector<std::string> owned;             // whose old entries go
+};
+
+void prefer_directories(const Root& root, const LoaderWishes& wishes, LoaderOutcome& outcome,
+                        Plan& plan) {
+  if (outcome.compat && outcome.compat->use) {
+    plan.libraries = outcome.compat->libraries;
+    plan.conf.push_back(outcome.compat->directory);
+  }
+  for (const auto& directory : wishes.preferred) {
+    auto found = libraries_in(root, directory);
+    if (!found.ok()) {
+      outcome.notes.push_back(found.error().text());
+      continue;
+    }
+    plan.libraries.insert(plan.libraries.end(), found->begin(), found->end());
+    add_unique(plan.conf, directory);
+  }
+}
+
+// The files first; on a read-only file system the cache alone, as a mount over the image's.
+Status put_cache(const Root& root, const std::string& merged, const Plan& plan,
+                 const LoaderWishes& wishes, LoaderOutcome& outcome) {
+  auto written = put_if_new(root, kLoaderCache, merged);
+  if (written.ok()) return explained(write_conf(root, plan.conf, outcome));
+  const bool read_only = written.error().sys_errno() == EROFS;
+  if (!read_only || wishes.if_read_only == IfReadOnly::Fail) return explained(std::move(written));
+  auto mounted = bind_content(root, merged, kLoaderCache);
+  if (!mounted.ok()) return cannot_change(mounted.error());
+  outcome.notes.push_back("/etc is read-only: the merged loader cache is mounted over the image's");
+  return {};
+}
+
 Status teach_glibc(const Root& root, std::span<const model::LibraryEdit> libraries,
                    const LoaderWishes& wishes, LoaderOutcome& outcome) {
-  std::vector<model::LibraryEdit> all;
-  std::vector<std::string> directories;
-  if (outcome.compat && outcome.compat->use) {
-    all = outcome.compat->libraries;
-    directories.push_back(outcome.compat->directory);
-  }
-  all.insert(all.end(), libraries.begin(), libraries.end());
+  Plan plan{.owned = former_directories(root)};
+  std::erase_if(plan.owned, is_system_directory);
+  prefer_directories(root, wishes, outcome, plan);
   const auto ours = directories_of(libraries);
-  for (const auto& directory : ours) add_unique(directories, directory);
-
-  auto owned = former_directories(root);
-  if (wishes.owns_directories) owned.insert(owned.end(), ours.begin(), ours.end());
+  for (const auto& directory : ours) {
+    if (!is_system_directory(directory)) add_unique(plan.conf, directory);
+  }
   GANTRY_TRY(const std::string old, image_cache(root, outcome));
-  auto merged = loader::merge_cache(old, all, owned);
+  if (wishes.directories == Directories::Ours) {
+    plan.owned.insert(plan.owned.end(), ours.begin(), ours.end());
+    plan.libraries.insert(plan.libraries.end(), libraries.begin(), libraries.end());
+  } else {
+    const auto fresh = unknown_to(old, libraries, plan.owned);
+    plan.libraries.insert(plan.libraries.end(), fresh.begin(), fresh.end());
+  }
+  auto merged = loader::merge_cache(old, plan.libraries, plan.owned);
   if (!merged.ok()) return cannot_change(merged.error());
-  GANTRY_CHECK(explained(put_if_new(root, kLoaderCache, *merged)));
-  return explained(write_conf(root, directories, outcome));
+  return put_cache(root, *merged, plan, wishes, outcome);
 }
 
 // The file replaces musl's own list, so where it is missing that list is in it.
@@ -198,7 +274,7 @@ Result<LoaderOutcome> make_loader_find(const Root& root,
                                        std::span<const model::LibraryEdit> libraries,
                                        const LoaderWishes& wishes) {
   LoaderOutcome outcome{.loaders = loaders_in(root)};
-  if (libraries.empty()) return outcome;
+  if (libraries.empty() && wishes.preferred.empty()) return outcome;
   if (!wishes.host.driver.empty() || !wishes.host.cuda.empty()) {
     outcome.compat = choose_compat(root, wishes.host, wishes.compat_directory);
   }

@@ -8,6 +8,7 @@
 #include "rootfs/compat.hpp"
 #include "rootfs/root.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,12 +29,26 @@ struct Loaders {
 };
 Loaders loaders_in(const Root& root);
 
+// Whose the libraries' directories are.
+enum class Directories : std::uint8_t {
+  Ours,   // mounted as a whole: whatever an older cache says of them goes
+  Shared  // the image's, with files of ours among its own: only what its cache does not know is
+          // added
+};
+
+// What to do when the files cannot be written.
+enum class IfReadOnly : std::uint8_t {
+  Fail,
+  Mount  // a merged cache over the image's; for hooks, which are in the container's mount namespace
+};
+
 struct LoaderWishes {
   // Forward compatibility is looked at when a version of the host is known.
-  loader::HostVersions host;
+  loader::HostVersions host{};
   std::string compat_directory = std::string(kCompatDirectory);
-  // The libraries' directories hold nothing but ours, so that an older cache's entries there go.
-  bool owns_directories = true;
+  std::vector<std::string> preferred{};  // directories of the image that come before ours
+  Directories directories = Directories::Ours;
+  IfReadOnly if_read_only = IfReadOnly::Fail;
 };
 
 struct LoaderOutcome {

@@ -150,6 +150,45 @@ TEST_F(LoaderFindTest, AReadOnlyRootIsUnsupported) {
   });
 }
 
+TEST_F(LoaderFindTest, AHookMountsAMergedCacheWhereItCannotWrite) {
+  tree_.directory("run");
+  test::in_child("on a read-only root", [&] {
+    if (::unshare(CLONE_NEWNS) != 0) return;
+    const auto* path = tree_.root().c_str();
+    ASSERT_EQ(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+    ASSERT_EQ(::mount(path, path, nullptr, MS_BIND, nullptr), 0);
+    ASSERT_EQ(::mount(nullptr, path, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr), 0);
+    const auto outcome = find({.if_read_only = IfReadOnly::Mount});
+    ASSERT_TRUE(outcome.ok()) << outcome.error().text();
+    EXPECT_THAT(outcome->notes, ElementsAre(HasSubstr("mounted over")));
+    EXPECT_THAT(found("libcuda.so.1"), ElementsAre(kOurs[0].path));
+    EXPECT_THAT(found("libc.so.6"), ElementsAre("/lib/libc.so.6"));
+  });
+  EXPECT_THAT(found("libcuda.so.1"), IsEmpty());
+}
+
+TEST_F(LoaderFindTest, InASharedDirectoryOnlyNewLibrariesAreOurs) {
+  const std::string lib = "/usr/lib/x86_64-linux-gnu";
+  tree_.file(
+      "etc/ld.so.cache",
+      *loader::write_cache({.entries = {{.name = "libz.so.1", .path = "/usr/local/lib/libz.so.1"},
+                                        {.name = "libz.so.1", .path = lib + "/libz.so.1"}}}));
+  const std::vector<model::LibraryEdit> scanned{
+      {.name = "libz.so.1", .path = lib + "/libz.so.1"},
+      {.name = "libcuda.so.1", .path = lib + "/libcuda.so.1"}};
+  ASSERT_TRUE(make_loader_find(root(), scanned, {.directories = Directories::Shared}).ok());
+  EXPECT_THAT(found("libz.so.1"), ElementsAre("/usr/local/lib/libz.so.1", lib + "/libz.so.1"));
+  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(lib + "/libcuda.so.1"));
+  EXPECT_THAT(content(kOurConf), Not(HasSubstr(lib)));  // ldconfig looks there by itself
+}
+
+TEST_F(LoaderFindTest, PreferredDirectoriesComeBeforeOurs) {
+  tree_.file("opt/first/libcuda.so.1", test::elf_image({.soname = "libcuda.so.1"}));
+  ASSERT_TRUE(find({.preferred = {"/opt/first", "/opt/none"}}).ok());
+  EXPECT_THAT(found("libcuda.so.1"), ElementsAre("/opt/first/libcuda.so.1", kOurs[0].path));
+  EXPECT_THAT(content(kOurConf), HasSubstr("\n/opt/first\n/usr/local/nvidia/lib64\n"));
+}
+
 TEST_F(LoaderFindTest, ForwardCompatibilityGoesInFront) {
   tree_.file("usr/local/cuda/compat/libcuda.so.575.57.08",
              test::elf_image({.soname = "libcuda.so.1"}));

@@ -171,7 +171,7 @@ Status bind_content(const Root& root, std::string_view content, std::string_view
   GANTRY_TRY(const UniqueFd under, scratch(root, place));
   constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
   GANTRY_CHECK(
-      classic_mount("gantry", under.get(), "tmpfs", kFlags, "size=1m,mode=0755", "mount tmpfs"));
+      classic_mount("gantry", under.get(), "tmpfs", kFlags, "size=64m,mode=0755", "mount tmpfs"));
   GANTRY_TRY(const UniqueFd memory, root.open(place, O_PATH | O_DIRECTORY));
   const auto fill = [&]() -> Result<UniqueFd> {
     struct statfs where {};
