@@ -14,6 +14,8 @@ using gantry::runtime::Persona;
 constexpr std::array kPersonas{
     std::pair<std::string_view, Persona>{"nvidia-container-cli",
                                          gantry::runtime::container_cli_main},
+    std::pair<std::string_view, Persona>{"nvidia-cdi-hook", gantry::runtime::cdi_hook_main},
+    std::pair<std::string_view, Persona>{"nvidia-ctk", gantry::runtime::ctk_main},
 };
 
 }  // namespace

@@ -179,7 +179,12 @@ Status Root::remove(std::string_view path) const {
     if (dir.error().code() == Errc::NotFound) return {};
     return dir.error();
   }
-  if (::unlinkat(dir->get(), std::string(place.name).c_str(), 0) != 0 && errno != ENOENT) {
+  // Asked first: on a read-only file system unlink fails even where there is nothing.
+  struct stat st {};
+  const std::string name(place.name);
+  if (::fstatat(dir->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+    return {};
+  if (::unlinkat(dir->get(), name.c_str(), 0) != 0 && errno != ENOENT) {
     return Error::sys(errno, fmt::format("remove {}", shown(path)));
   }
   return {};

@@ -4,6 +4,7 @@
 #include "sys/open_in_root.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <fmt/format.h>
 
@@ -56,6 +57,13 @@ Result<std::string> Root::read(std::string_view path, std::size_t limit) const {
 Result<std::vector<std::string>> Root::list(std::string_view path, std::size_t limit) const {
   GANTRY_TRY(UniqueFd fd, open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK));
   return sys::names_in(std::move(fd), limit, shown(path));
+}
+
+bool is_the_machines_root(const Root& root) {
+  struct stat ours {
+  }, theirs{};
+  return ::stat("/", &ours) == 0 && ::fstat(root.fd(), &theirs) == 0 &&
+         ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
 }  // namespace gantry::rootfs

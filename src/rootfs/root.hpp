@@ -61,6 +61,9 @@ class Root {
   sys::UniqueFd fd_;
 };
 
+// Whether a configuration led us to "/" itself, whose files are nobody's container's.
+bool is_the_machines_root(const Root& root);
+
 // "/etc/ld.so.cache" -> "/etc", "ld.so.cache". Invalid when the last part names no entry.
 struct Place {
   std::string_view parent;

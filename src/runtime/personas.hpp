@@ -14,4 +14,12 @@ int shim_main(int argc, char** argv);
 // nvidia-container-cli: `info` and `list` are answered by the program `gantry` beside this one.
 int container_cli_main(int argc, char** argv);
 
+// nvidia-cdi-hook: what CDI specs have done inside a container (cdi_hook.hpp).
+int cdi_hook_main(int argc, char** argv);
+
+// nvidia-ctk: `hook` is nvidia-cdi-hook, here and not in `gantry`: specs of old tools call it
+// without an environment of its own, and a dynamically linked program would then load what the
+// image wants. Everything else is answered by `gantry`.
+int ctk_main(int argc, char** argv);
+
 }  // namespace gantry::runtime
