@@ -79,7 +79,7 @@ int device_query(const Options& options, std::FILE* out, std::FILE* err) {
   fmt::print(out, "Result = {}\n", status.ok() ? "PASS" : "FAIL");
   std::fflush(out);
   if (status.ok()) return 0;
-  print_error(err, kName, status.error());
+  print_error(err, options.called.empty() ? kName : options.called, status.error());
   return 1;
 }
 

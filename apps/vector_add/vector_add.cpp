@@ -124,7 +124,7 @@ int vector_add(const Options& options, std::FILE* out, std::FILE* err) {
   const Status status = run(options, out);
   std::fflush(out);
   if (status.ok()) return 0;
-  print_error(err, kName, status.error());
+  print_error(err, options.called.empty() ? kName : options.called, status.error());
   return 1;
 }
 

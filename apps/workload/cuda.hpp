@@ -27,6 +27,7 @@ struct Cuda {
 Result<Cuda> open_cuda(const std::string& library);
 
 struct Options {
+  std::string called;  // the name it was called by, for messages; "" = its own
   std::string library;
   int device = 0;
   int hold_seconds = 0;  // how long to keep the GPU afterwards
@@ -43,6 +44,6 @@ struct Program {
 int run_program(const Program& program, int argc, char** argv);
 
 // "name: error", one line; cause and remedy below it.
-void print_error(std::FILE* err, const char* name, const Error& error);
+void print_error(std::FILE* err, const std::string& name, const Error& error);
 
 }  // namespace gantry::workload

@@ -4,15 +4,22 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace gantry::workload {
 
-void print_error(std::FILE* err, const char* name, const Error& error) {
+void print_error(std::FILE* err, const std::string& name, const Error& error) {
   fmt::print(err, "{}: {}\n", name, error.text());
 }
 
 int run_program(const Program& program, int argc, char** argv) {
   CLI::App app(program.about);
   Options options;
+  if (argc > 0) {
+    const std::string_view path = argv[0];
+    options.called = path.substr(path.rfind('/') + 1);
+    app.name(options.called);
+  }
   app.add_option("--library", options.library,
                  "libcuda to use, in place of the one the loader finds");
   if (program.takes_device) {

@@ -193,5 +193,31 @@ TEST(RunProgram, ExplainsItselfAndRefusesWhatItDoesNotKnow) {
   EXPECT_EQ(call({"p"}), "7");
 }
 
+TEST(Workloads, NameThemselvesAsTheyWereCalled) {
+  for (const char* name : {"vectorAdd", "deviceQuery"}) {
+    std::string error;
+    std::string path = std::string("/opt/") + name;
+    std::string option = "--library";
+    std::string nowhere = "/nowhere/libcuda.so.1";
+    char* argv[] = {path.data(), option.data(), nowhere.data(), nullptr};
+    const Program program{.about = "",
+                          .examples = "",
+                          .run = [&](const Options& options, std::FILE* out, std::FILE*) {
+                            char* text = nullptr;
+                            std::size_t size = 0;
+                            std::FILE* err = open_memstream(&text, &size);
+                            const int status = std::string_view(name) == "vectorAdd"
+                                                   ? vector_add(options, out, err)
+                                                   : device_query(options, out, err);
+                            std::fclose(err);
+                            error.assign(text, size);
+                            std::free(text);
+                            return status;
+                          }};
+    EXPECT_EQ(run_program(program, 3, argv), 1);
+    EXPECT_THAT(error, StartsWith(std::string(name) + ": "));
+  }
+}
+
 }  // namespace
 }  // namespace gantry::workload
