@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace gantry::cli {
 namespace {
@@ -16,6 +17,26 @@ TEST(DoctorCommand, ListsAndExplainsItsChecks) {
   const auto run = run_cli({"gantry", "doctor", "--explain", "node.group"});
   EXPECT_EQ(run.status, 0);
   EXPECT_THAT(run.out, HasSubstr("user = \"root:video\""));
+}
+
+TEST(DoctorCommand, ExplainsInJsonWhenAsked) {
+  const auto run = run_cli({"gantry", "doctor", "--explain", "node.*", "--json"});
+  EXPECT_EQ(run.status, 0);
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_GT(json["checks"].size(), 3U);
+  EXPECT_EQ(json["checks"][0]["id"], "node.missing");
+  EXPECT_EQ(json["checks"][0]["fix_class"], "A");
+}
+
+TEST(DoctorCommand, WaitsForNvmlNoLongerThanTold) {
+  const auto run = run_cli({"gantry", "doctor", "--deadline", "0"});
+  EXPECT_EQ(run.status, 2) << run.err;
+  test::Machine machine("h200");
+  EXPECT_EQ(run_cli({"gantry", "doctor", "--deadline", "5", "--root", machine.root(), "--only",
+                     "module.loaded"})
+                .status,
+            0);
 }
 
 TEST(DoctorCommand, RefusesAnUnknownCheckAsWrongUsage) {
