@@ -16,6 +16,10 @@ constexpr std::array kPersonas{
                                          gantry::runtime::container_cli_main},
     std::pair<std::string_view, Persona>{"nvidia-cdi-hook", gantry::runtime::cdi_hook_main},
     std::pair<std::string_view, Persona>{"nvidia-ctk", gantry::runtime::ctk_main},
+    std::pair<std::string_view, Persona>{"nvidia-container-runtime-hook",
+                                         gantry::runtime::runtime_hook_main},
+    std::pair<std::string_view, Persona>{"nvidia-container-toolkit",
+                                         gantry::runtime::runtime_hook_main},
 };
 
 }  // namespace

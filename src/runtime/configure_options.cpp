@@ -248,6 +248,12 @@ Status check(const ConfigureOptions& options) {
 
 }  // namespace
 
+bool is_configure(std::span<const std::string> arguments) {
+  ConfigureOptions options;
+  const auto command = Reader(arguments, options).word(kGlobal);
+  return command.ok() && *command == "configure";
+}
+
 Result<ConfigureOptions> parse_configure(std::span<const std::string> arguments) {
   if (arguments.size() > kMaxArguments) return input_error("too many arguments");
   ConfigureOptions options;

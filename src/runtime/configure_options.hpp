@@ -46,4 +46,7 @@ struct ConfigureOptions {
 // ("input error: ..."), for whatever could not be meant.
 Result<ConfigureOptions> parse_configure(std::span<const std::string> arguments);
 
+// Whether the line is one for `configure` at all.
+bool is_configure(std::span<const std::string> arguments);
+
 }  // namespace gantry::runtime

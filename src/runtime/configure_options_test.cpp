@@ -67,6 +67,14 @@ TEST(ConfigureOptions, TheHooksWholeLineIsUnderstood) {
   EXPECT_EQ(options.request.source, model::RequestSource::CommandLine);
 }
 
+TEST(ConfigureOptions, OtherCommandsAreForOthers) {
+  EXPECT_TRUE(is_configure(Words{"-k", "--debug", "info", "configure", "--bogus"}));
+  EXPECT_FALSE(is_configure(Words{"-k", "info"}));
+  EXPECT_FALSE(is_configure(Words{"--debug", "configure", "list"}));
+  EXPECT_FALSE(is_configure(Words{"--help"}));
+  EXPECT_FALSE(is_configure(Words{}));
+}
+
 TEST(ConfigureOptions, LettersMeanWhatTheirNamesMean) {
   const auto options = parsed({"-k", "-d", "/log", "-r", "/host", "configure", "-cu", "-p", "71",
                                "-d", "all", "-r", "cuda>=11", "/c"});

@@ -1,11 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "runtime/configure.hpp"
 #include "runtime/hand_on.hpp"
+#include "runtime/harden.hpp"
 #include "runtime/personas.hpp"
 
-namespace gantry::runtime {
+#include <fmt/format.h>
 
-int container_cli_main([[maybe_unused]] int argc, char** argv) {
-  return hand_on_to_gantry(argv);
+#include <cstdio>
+
+namespace gantry::runtime {
+namespace {
+
+int fail(std::string_view text) {
+  fmt::print(stderr, "nvidia-container-cli: {}\n", text);
+  if (!contains(text, "`")) {
+    fmt::print(stderr, "Run `gantry doctor` for the cause and the remedy.\n");
+  }
+  return 1;
+}
+
+int configure_main(std::span<const std::string> arguments) {
+  harden();
+  const auto options = parse_configure(arguments);
+  if (!options.ok()) {
+    return fail(options.error().text() + "\nTry `nvidia-container-cli --help`.");
+  }
+  const DebugLog log(options->debug_file);
+  const auto done = configure(*options, log);
+  if (done.ok()) return 0;
+  log.write(done.error().text());
+  return fail(done.error().text());
+}
+
+}  // namespace
+
+int container_cli_main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  return is_configure(arguments) ? configure_main(arguments) : hand_on_to_gantry(argv);
 }
 
 }  // namespace gantry::runtime

@@ -2,10 +2,12 @@
 #include "runtime/container_process.hpp"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/magic.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -59,25 +61,44 @@ Result<std::string> ContainerProcess::cgroup() const {
   return read_all(fd.get(), kCgroupLimit).in(name);
 }
 
-Status ContainerProcess::enter_mounts() const {
-  const sys::UniqueFd theirs(::openat(directory_.get(), "ns/mnt", O_RDONLY | O_CLOEXEC));
-  if (!theirs.valid()) return Error::sys(errno, fmt::format("open /proc/{}/ns/mnt", pid_));
-  const sys::UniqueFd ours(::open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
-  if (!ours.valid()) return Error::sys(errno, "open /proc/self/ns/mnt");
+Result<std::optional<sys::UniqueFd>> ContainerProcess::namespace_of_its_own(
+    const char* which) const {
+  sys::UniqueFd theirs(::openat(directory_.get(), which, O_RDONLY | O_CLOEXEC));
+  if (!theirs.valid()) return Error::sys(errno, fmt::format("open /proc/{}/{}", pid_, which));
+  const auto here = fmt::format("/proc/self/{}", which);
+  const sys::UniqueFd ours(::open(here.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!ours.valid()) return Error::sys(errno, fmt::format("open {}", here));
   struct stat a {};
   struct stat b {};
   if (::fstat(theirs.get(), &a) != 0 || ::fstat(ours.get(), &b) != 0) {
-    return Error::sys(errno, "comparing mount namespaces");
+    return Error::sys(errno, "comparing namespaces");
   }
-  if (a.st_dev == b.st_dev && a.st_ino == b.st_ino) {
+  if (a.st_dev == b.st_dev && a.st_ino == b.st_ino) return std::optional<sys::UniqueFd>();
+  return std::optional(std::move(theirs));
+}
+
+Status ContainerProcess::enter_mounts() const {
+  GANTRY_TRY(const std::optional<sys::UniqueFd> mounts, namespace_of_its_own("ns/mnt"));
+  if (!mounts) {
     return Error(Errc::Denied,
                  fmt::format("process {} has no mounts of its own: it is not in a container, and "
                              "what is mounted for it would be mounted on the host",
                              pid_));
   }
-  if (::setns(theirs.get(), CLONE_NEWNS) != 0) {
+  if (::setns(mounts->get(), CLONE_NEWNS) != 0) {
     return Error::sys(errno, fmt::format("entering the mounts of process {}", pid_));
   }
+  return {};
+}
+
+Status ContainerProcess::enter_user() const {
+  GANTRY_TRY(const std::optional<sys::UniqueFd> user, namespace_of_its_own("ns/user"));
+  if (!user) return {};
+  const auto doing = fmt::format("entering the user namespace of process {}", pid_);
+  if (::setns(user->get(), CLONE_NEWUSER) != 0) return Error::sys(errno, doing);
+  // Groups cannot be given up where the namespace forbids setgroups(2); they open nothing here.
+  (void)::setgroups(0, nullptr);
+  if (::setresgid(0, 0, 0) != 0 || ::setresuid(0, 0, 0) != 0) return Error::sys(errno, doing);
   return {};
 }
 

@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 
 namespace gantry::runtime {
@@ -29,7 +30,13 @@ class ContainerProcess {
   // and a mount would be one on the host. Only while there is one thread.
   Status enter_mounts() const;
 
+  // Becomes root of the container's user namespace, where it has one of its own: files are then
+  // made as the container's, and nothing can be done that its root could not do. Nothing happens
+  // otherwise.
+  Status enter_user() const;
+
  private:
+  Result<std::optional<sys::UniqueFd>> namespace_of_its_own(const char* which) const;
   ContainerProcess(pid_t pid, sys::UniqueFd directory)
       : pid_(pid), directory_(std::move(directory)) {}
   pid_t pid_;

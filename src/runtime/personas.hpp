@@ -11,7 +11,12 @@ using Persona = int (*)(int argc, char** argv);
 // and `run`, then becomes runc or crun.
 int shim_main(int argc, char** argv);
 
-// nvidia-container-cli: `info` and `list` are answered by the program `gantry` beside this one.
+// nvidia-container-runtime-hook and nvidia-container-toolkit: the prestart hook of the classic
+// chain, which becomes `nvidia-container-cli configure`.
+int runtime_hook_main(int argc, char** argv);
+
+// nvidia-container-cli: `configure` puts a GPU into a container that is being started; `info` and
+// `list` are answered by the program `gantry` beside this one.
 int container_cli_main(int argc, char** argv);
 
 // nvidia-cdi-hook: what CDI specs have done inside a container (cdi_hook.hpp).
