@@ -78,17 +78,19 @@ void tell(const ConfigurePlan& planned, const DebugLog& log) {
   }
   for (const auto& note : planned.edits.notes) log.write(note);
   for (const auto gid : planned.edits.additional_gids) {
-    log.write(fmt::format("some nodes are for group {} alone, which a prestart hook cannot give to "
-                          "a process; CDI and nvidia-container-runtime can",
-                          gid));
+    log.write(
+        fmt::format("some nodes are for group {} alone, which a prestart hook cannot give to "
+                    "a process; CDI and nvidia-container-runtime can",
+                    gid));
   }
 }
 
 Status allow(const DeviceCgroup& cgroup, const std::vector<DeviceRule>& rules,
              const DebugLog& log) {
-  log.write(fmt::format("editing the device rules of {}: {} nodes, read and write; systemd and the "
-                        "runtime do not know of this and may undo it; CDI needs no such edit",
-                        cgroup.place().directory, rules.size()));
+  log.write(
+      fmt::format("editing the device rules of {}: {} nodes, read and write; systemd and the "
+                  "runtime do not know of this and may undo it; CDI needs no such edit",
+                  cgroup.place().directory, rules.size()));
   for (const auto& rule : rules) log.write("allow " + to_line(rule));
   return cgroup.allow(rules);
 }
@@ -97,9 +99,8 @@ Status allow(const DeviceCgroup& cgroup, const std::vector<DeviceRule>& rules,
 
 void DebugLog::write(std::string_view text) const {
   if (file_.empty()) return;
-  const sys::UniqueFd fd(::open(file_.c_str(),
-                                O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-                                0644));
+  const sys::UniqueFd fd(::open(
+      file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
   if (!fd.valid()) return;
   const auto line = fmt::format("{:%Y-%m-%dT%H:%M:%SZ} nvidia-container-cli[{}] {}\n",
                                 fmt::gmtime(std::time(nullptr)), ::getpid(), text);
@@ -108,8 +109,8 @@ void DebugLog::write(std::string_view text) const {
 
 Status configure(const ConfigureOptions& options, const DebugLog& log) {
   GANTRY_TRY(const auto process, ContainerProcess::open(*options.pid).in("container error"));
-  GANTRY_TRY(const auto host, sys::Host::at(options.root.empty() ? "/" : options.root)
-                                  .in("initialization error"));
+  GANTRY_TRY(const auto host,
+             sys::Host::at(options.root.empty() ? "/" : options.root).in("initialization error"));
   if (options.load_kernel_modules) load_modules(host, log);
   if (options.user) log.write("--user: no driver process is started, so nobody has to be its user");
   const Refresh refresh = [&] { return refresh_by_gantry(host.root(), kRefreshSeconds); };

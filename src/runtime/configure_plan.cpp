@@ -53,11 +53,11 @@ Result<ConfigurePlan> plan_for(const sys::Host& host, const ConfigureOptions& op
                         .engine_root = engine_root(host),
                         .prepared = machine.prepared.directory,
                         .groups = plan::Groups::AllNodes};
-  GANTRY_TRY(auto edits,
-             plan::edits_for(machine.inventory, request, how).in("detection error"));
+  GANTRY_TRY(auto edits, plan::edits_for(machine.inventory, request, how).in("detection error"));
   how.flavour = plan::Flavour::NoHooks;
   GANTRY_TRY(auto plain, plan::edits_for(machine.inventory, request, how).in("detection error"));
-  // Without an inventory no library is known by name: nothing to merge, so nothing to fall back from.
+  // Without an inventory no library is known by name: nothing to merge, so nothing to fall back
+  // from.
   if (machine.from_procfs) edits = plain;
   leave_out_sockets(options, edits.mounts);
   std::erase_if(plain.mounts, [&](const model::MountEdit& mount) {

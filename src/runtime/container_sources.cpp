@@ -62,9 +62,9 @@ Result<std::vector<SourceBind>> look_at_mounts(const std::vector<model::MountEdi
   for (const auto& mount : mounts) {
     GANTRY_TRY(const struct stat st, look(mount.host_path));
     GANTRY_CHECK(only_roots(st, mount.host_path));
-    binds.push_back(bind_of(st, mount.host_path, mount.container_path,
-                            {.read_only = has(mount.options, "ro"),
-                             .no_exec = has(mount.options, "noexec")}));
+    binds.push_back(
+        bind_of(st, mount.host_path, mount.container_path,
+                {.read_only = has(mount.options, "ro"), .no_exec = has(mount.options, "noexec")}));
   }
   return binds;
 }
@@ -75,8 +75,8 @@ Result<ContainerWork> look_at(const model::ContainerEdits& edits, NodeBinds node
   for (const auto& node : edits.nodes) {
     GANTRY_TRY(const struct stat st, look(node.host_path));
     if (!S_ISCHR(st.st_mode)) {
-      return Error(Errc::Invalid, fmt::format("{} is no character device; run `gantry doctor`",
-                                              node.host_path));
+      return Error(Errc::Invalid,
+                   fmt::format("{} is no character device; run `gantry doctor`", node.host_path));
     }
     work.rules.push_back({.major = major(st.st_rdev), .minor = minor(st.st_rdev)});
     if (nodes == NodeBinds::Make) {

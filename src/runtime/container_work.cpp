@@ -58,7 +58,8 @@ Status not_the_host(const rootfs::Root& root) {
 Status bind_all(const rootfs::Root& root, const std::vector<OpenBind>& opened) {
   for (const auto& [bind, source] : opened) {
     auto bound = rootfs::bind(root, source.get(), bind->target, bind->options);
-    if (!bound.ok()) return std::move(bound).error().in(fmt::format("mount error: {}", bind->source));
+    if (!bound.ok())
+      return std::move(bound).error().in(fmt::format("mount error: {}", bind->source));
   }
   return {};
 }
@@ -76,9 +77,10 @@ Status find_libraries(const rootfs::Root& root, const ContainerWork& work,
   if (found.error().code() != Errc::Unsupported) {
     return std::move(found).error().in("ldcache error");
   }
-  notes.push_back(fmt::format("the loader's cache stays as it is ({}); the libraries are mounted "
-                              "where the loader looks by itself",
-                              found.error().text()));
+  notes.push_back(
+      fmt::format("the loader's cache stays as it is ({}); the libraries are mounted "
+                  "where the loader looks by itself",
+                  found.error().text()));
   return bind_all(root, otherwise);
 }
 
@@ -112,15 +114,15 @@ Result<std::vector<std::string>> work_inside(const ContainerProcess& process,
 
 Result<std::vector<std::string>> work_in(const ContainerProcess& process,
                                          const ContainerWork& work) {
-  GANTRY_TRY(const std::string answer,
-             sys::in_child(
-                 [&]() -> std::string {
-                   const auto notes = work_inside(process, work);
-                   if (!notes.ok()) return notes.error().text();
-                   return fmt::format("{}{}", kDone, fmt::join(*notes, "\n"));
-                 },
-                 {})
-                 .in("container error"));
+  GANTRY_TRY(const std::string answer, sys::in_child(
+                                           [&]() -> std::string {
+                                             const auto notes = work_inside(process, work);
+                                             if (!notes.ok()) return notes.error().text();
+                                             return fmt::format("{}{}", kDone,
+                                                                fmt::join(*notes, "\n"));
+                                           },
+                                           {})
+                                           .in("container error"));
   if (!answer.starts_with(kDone)) return Error(Errc::Internal, answer);
   std::vector<std::string> notes;
   for (auto line : lines(std::string_view(answer).substr(kDone.size()))) notes.emplace_back(line);

@@ -119,8 +119,7 @@ Result<HookOptions> parse_hook(std::span<const std::string> arguments) {
 Result<std::vector<std::string>> configure_arguments(const model::Request& request,
                                                      const settings::Settings& settings,
                                                      const std::string& machine_root,
-                                                     std::uint64_t pid,
-                                                     const std::string& rootfs) {
+                                                     std::uint64_t pid, const std::string& rootfs) {
   const auto& cli = settings.cli;
   std::vector<std::string> words;
   if (machine_root != "/") words.push_back("--root=" + machine_root);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `nvidia-container-runtime-hook prestart` (also by the name nvidia-container-toolkit): reads what a
-// container asks for and becomes `nvidia-container-cli configure`. Its environment is not looked
+// `nvidia-container-runtime-hook prestart` (also by the name nvidia-container-toolkit): reads what
+// a container asks for and becomes `nvidia-container-cli configure`. Its environment is not looked
 // at: it may be the image's.
 #pragma once
 

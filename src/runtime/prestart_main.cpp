@@ -30,7 +30,8 @@ Result<std::string> read_stdin(std::size_t limit) {
     if (got < 0) return Error::sys(errno, "reading the container's state from stdin");
     if (got == 0) return text;
     text.append(part.data(), static_cast<std::size_t>(got));
-    if (text.size() > limit) return Error(Errc::Corrupt, "the container's state on stdin is endless");
+    if (text.size() > limit)
+      return Error(Errc::Corrupt, "the container's state on stdin is endless");
   }
 }
 
