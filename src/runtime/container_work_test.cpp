@@ -38,8 +38,8 @@ TEST(ContainerWork, WithoutDeviceBindsTheRulesRemain) {
 TEST(ContainerWork, AFileInANodesPlaceIsRefused) {
   test::Tree tree;
   tree.file("dev/nvidia0");
-  const auto work = look_at({.nodes = {{.path = "/d", .host_path = tree.path("dev/nvidia0")}}},
-                            NodeBinds::Make);
+  const auto work =
+      look_at({.nodes = {{.path = "/d", .host_path = tree.path("dev/nvidia0")}}}, NodeBinds::Make);
   ASSERT_FALSE(work.ok());
   EXPECT_THAT(work.error().text(), HasSubstr("is no character device"));
 }

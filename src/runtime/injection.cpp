@@ -154,9 +154,13 @@ Result<model::ContainerEdits> Injector::edits_with(const model::Request& request
   return edits;
 }
 
+Result<oci::Decision> Injector::decide(const oci::Container& container) {
+  return oci::request_from(container, around_.settings, knowledge());
+}
+
 Result<Injection> Injector::plan(const oci::Container& container) {
   Injection injection;
-  GANTRY_TRY(injection.decision, oci::request_from(container, around_.settings, knowledge()));
+  GANTRY_TRY(injection.decision, decide(container));
   const auto& request = injection.decision.request;
   if (request.wants_nothing()) return injection;
   injection.flavour = wanted_flavour(around_.settings);

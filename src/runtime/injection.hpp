@@ -38,6 +38,9 @@ class Injector {
  public:
   explicit Injector(Surroundings surroundings) : around_(std::move(surroundings)) {}
 
+  // The policy's word alone: what it may have of what it asks for.
+  Result<oci::Decision> decide(const oci::Container& container);
+
   // Errors say what was asked and what is there.
   Result<Injection> plan(const oci::Container& container);
 

@@ -19,7 +19,8 @@ using testing::Not;
 using Words = std::vector<std::string>;
 
 TEST(Prestart, FlagsAreTakenInGosManner) {
-  const auto options = parse_hook(Words{"-config", "/a.toml", "--root=/tree", "-debug", "prestart"});
+  const auto options =
+      parse_hook(Words{"-config", "/a.toml", "--root=/tree", "-debug", "prestart"});
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->config, "/a.toml");
   EXPECT_EQ(options->root, "/tree");
@@ -128,8 +129,8 @@ TEST_F(PrestartBundle, MigRightsAreForPrivilegedContainers) {
 }
 
 TEST_F(PrestartBundle, AModeThatIsNotLegacyIsRefused) {
-  const auto call = run(R"("NVIDIA_VISIBLE_DEVICES=0")",
-                        "[nvidia-container-runtime]\nmode = \"cdi\"");
+  const auto call =
+      run(R"("NVIDIA_VISIBLE_DEVICES=0")", "[nvidia-container-runtime]\nmode = \"cdi\"");
   ASSERT_FALSE(call.ok());
   EXPECT_THAT(call.error().text(), HasSubstr("mode = \"cdi\""));
   EXPECT_TRUE(run(R"("NVIDIA_VISIBLE_DEVICES=0")",
