@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::int64_t kRefreshSeconds = 20;
 constexpr std::string_view kVersion = "/proc/driver/nvidia/version";
-constexpr std::string_view kParams = "/proc/driver/nvidia/params";
 
 void load_modules(const sys::Host& host, const DebugLog& log) {
   if (host.exists(kVersion)) return;
@@ -63,9 +62,7 @@ Result<ContainerWork> work_for(const sys::Host& host, const ConfigureOptions& op
   if (options.cuda_compat != CudaCompat::Disabled) {
     work.versions = {.driver = planned.driver.version, .cuda = planned.driver.cuda_version};
   }
-  if (const auto params = host.read(kParams); params.ok()) {
-    work.params = params_for_container(*params);
-  }
+  work.host = &host;
   return work;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The half of container_work.hpp that looks at the host.
-#include "base/text.hpp"
 #include "runtime/container_work.hpp"
 
 #include <fcntl.h>
@@ -88,22 +87,6 @@ Result<ContainerWork> look_at(const model::ContainerEdits& edits, NodeBinds node
   work.libraries = edits.libraries;
   work.files = edits.files;
   return work;
-}
-
-std::optional<std::string> params_for_container(std::string_view params) {
-  constexpr std::string_view kName = "ModifyDeviceFiles:";
-  std::string text;
-  bool changed = false;
-  for (auto line : lines(params)) {
-    const bool ours = line.starts_with(kName);
-    if (ours && trim(line.substr(kName.size())) != "0") {
-      text += "ModifyDeviceFiles: 0\n";
-      changed = true;
-    } else {
-      text.append(line).push_back('\n');
-    }
-  }
-  return changed ? std::optional(std::move(text)) : std::nullopt;
 }
 
 }  // namespace gantry::runtime

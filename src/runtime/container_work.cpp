@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "rootfs/loader_find.hpp"
+#include "runtime/cdi_hook.hpp"
 #include "sys/child.hpp"
 
 #include <fcntl.h>
@@ -15,7 +16,6 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr std::string_view kParams = "/proc/driver/nvidia/params";
 constexpr std::string_view kDone = "done\n";
 
 struct OpenBind {
@@ -67,7 +67,8 @@ Status bind_all(const rootfs::Root& root, const std::vector<OpenBind>& opened) {
 Status find_libraries(const rootfs::Root& root, const ContainerWork& work,
                       const std::vector<OpenBind>& otherwise, std::vector<std::string>& notes) {
   if (work.libraries.empty()) return {};
-  const rootfs::LoaderWishes wishes{.host = work.versions};
+  const rootfs::LoaderWishes wishes{.host = work.versions,
+                                    .if_read_only = rootfs::IfReadOnly::Mount};
   auto found = rootfs::make_loader_find(root, work.libraries, wishes);
   if (found.ok()) {
     notes.insert(notes.end(), found->notes.begin(), found->notes.end());
@@ -84,9 +85,13 @@ Status find_libraries(const rootfs::Root& root, const ContainerWork& work,
   return bind_all(root, otherwise);
 }
 
-Status hide_params(const rootfs::Root& root, const ContainerWork& work) {
-  if (!work.params || !root.info(kParams).ok()) return {};
-  return rootfs::bind_content(root, *work.params, kParams).in("mount error");
+// The driver's user space then makes no nodes by itself.
+Status hide_params(const rootfs::Root& root, const ContainerWork& work,
+                   std::vector<std::string>& notes) {
+  HookPlace place{.container = root, .host = *work.host};
+  auto hidden = disable_device_node_modification({}, place).in("mount error");
+  notes.insert(notes.end(), place.warnings.begin(), place.warnings.end());
+  return hidden;
 }
 
 Result<std::vector<std::string>> work_inside(const ContainerProcess& process,
@@ -103,7 +108,7 @@ Result<std::vector<std::string>> work_inside(const ContainerProcess& process,
   for (const auto& file : work.files) {
     GANTRY_CHECK(root.put_file(file.path, file.content, file.mode).in("mount error"));
   }
-  GANTRY_CHECK(hide_params(root, work));
+  GANTRY_CHECK(hide_params(root, work, notes));
   if (!process.alive()) {
     return Error(Errc::NotFound, fmt::format("container error: process {} is gone", process.pid()));
   }

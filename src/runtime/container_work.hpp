@@ -10,13 +10,12 @@
 #include "rootfs/mount.hpp"
 #include "runtime/container_process.hpp"
 #include "runtime/device_program.hpp"
+#include "sys/host.hpp"
 
 #include <sys/types.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace gantry::runtime {
@@ -38,8 +37,8 @@ struct ContainerWork {
   std::vector<SourceBind> loader_binds;  // only where the image's loader cache cannot be changed
   std::vector<model::LibraryEdit> libraries;
   std::vector<model::FileEdit> files;
-  loader::HostVersions versions;      // both "": no forward compatibility
-  std::optional<std::string> params;  // for /proc/driver/nvidia/params
+  loader::HostVersions versions;    // both "": no forward compatibility
+  const sys::Host* host = nullptr;  // whose driver's parameters the container sees
 };
 
 enum class NodeBinds : std::uint8_t { Make, Leave };
@@ -53,9 +52,5 @@ Result<std::vector<SourceBind>> look_at_mounts(const std::vector<model::MountEdi
 // fails, the caller fails the container's start, and the runtime throws its mounts away.
 Result<std::vector<std::string>> work_in(const ContainerProcess& process,
                                          const ContainerWork& work);
-
-// The driver's params with "ModifyDeviceFiles: 0": its user space then makes no nodes by itself.
-// nullopt when that is what they say.
-std::optional<std::string> params_for_container(std::string_view params);
 
 }  // namespace gantry::runtime

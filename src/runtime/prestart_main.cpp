@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/hardening.hpp"
+#include "runtime/harden.hpp"
 #include "runtime/personas.hpp"
 #include "runtime/prestart.hpp"
 
@@ -67,7 +67,7 @@ int run_prestart(const HookOptions& options) {
 }  // namespace
 
 int runtime_hook_main(int argc, char** argv) {
-  forget_surroundings();
+  harden();
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const auto options = parse_hook(arguments);
   if (!options.ok()) return fail(options.error().text());
