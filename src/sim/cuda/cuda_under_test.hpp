@@ -74,7 +74,7 @@ class Environment {
   const char* name_;
 };
 
-inline const char* const kPtx =
+inline constexpr const char* kPtx =
     ".version 3.0\n.target sm_30\n.address_size 64\n"
     "// .entry notThis\n"
     ".visible .entry vectorAdd(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)\n{ ret; "
