@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rootfs/mount.hpp"
 
+#include "base/text.hpp"
 #include "sys/open_in_root.hpp"
 
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -21,6 +23,8 @@ namespace gantry::rootfs {
 using sys::UniqueFd;
 
 namespace {
+
+constexpr std::size_t kMountsLimit = std::size_t{16} << 20;  // a node with thousands of pods has 2
 
 // The calls by number: a seccomp profile or an old kernel answers, not an old libc.
 UniqueFd open_tree_of(int fd) {
@@ -90,8 +94,35 @@ Status bind_classic(const Root& root, int source, int target, std::string_view p
                        nullptr, "mount (options)");
 }
 
+// "mnt_id:\t27" of /proc/thread-self/fdinfo/N
+Result<std::uint64_t> mount_of(int fd) {
+  GANTRY_CHECK(sys::descriptor_path(fd));  // /proc is the kernel's
+  const auto path = fmt::format("/proc/thread-self/fdinfo/{}", fd);
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return Error::sys(errno, path);
+  GANTRY_TRY(const std::string text, sys::read_regular(file.get(), kMountsLimit, path));
+  for (const auto line : lines(text)) {
+    if (!line.starts_with("mnt_id:")) continue;
+    if (const auto id = parse_u64(trim(line.substr(7)))) return *id;
+  }
+  return Error(Errc::Corrupt, fmt::format("{} names no mount", path));
+}
+
+Status not_on_avoided(int target, std::string_view path, const BindOptions& options) {
+  if (options.avoid == nullptr || options.avoid->empty()) return {};
+  GANTRY_TRY(const std::uint64_t mount, mount_of(target));
+  if (std::find(options.avoid->begin(), options.avoid->end(), mount) == options.avoid->end()) {
+    return {};
+  }
+  return Error(Errc::Denied,
+               fmt::format("{} is on a mount with shared propagation: what is mounted there could "
+                           "show up outside of the container",
+                           path));
+}
+
 Status bind_to(const Root& root, int source, int target, std::string_view path,
                const BindOptions& options) {
+  GANTRY_CHECK(not_on_avoided(target, path, options));
   auto detached = detached_copy(source, options);
   if (detached.ok()) {
     auto attached = attach(detached->get(), target);
@@ -133,6 +164,20 @@ Result<UniqueFd> scratch(const Root& root, std::string_view& path) {
 }
 
 }  // namespace
+
+Result<std::vector<std::uint64_t>> shared_mounts() {
+  constexpr const char* kPath = "/proc/thread-self/mountinfo";
+  const UniqueFd file(::open(kPath, O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return Error::sys(errno, kPath);
+  GANTRY_TRY(const std::string text, sys::read_regular(file.get(), kMountsLimit, kPath));
+  std::vector<std::uint64_t> shared;
+  for (auto line : lines(text)) {
+    line = line.substr(0, line.find(" - "));
+    const auto id = parse_u64(line.substr(0, line.find(' ')));
+    if (id && contains(line, " shared:")) shared.push_back(*id);
+  }
+  return shared;
+}
 
 Result<UniqueFd> detached_copy(int source, const BindOptions& options) {
   UniqueFd tree = open_tree_of(source);

@@ -6,13 +6,22 @@
 
 #include "rootfs/root.hpp"
 
+#include <cstdint>
+#include <vector>
+
 namespace gantry::rootfs {
 
 struct BindOptions {
   bool read_only = true;
   bool no_exec = false;
   bool devices = false;  // device nodes under it work
+  // Mounts that nothing may be mounted on (shared_mounts()); nullptr: all will do.
+  const std::vector<std::uint64_t>* avoid = nullptr;
 };
+
+// The mounts of this namespace whose peers, perhaps on the host, would show what is mounted on
+// them. For callers that promise to leave nothing mounted there.
+Result<std::vector<std::uint64_t>> shared_mounts();
 
 // A copy of the mount at `source` (O_PATH will do) that is attached nowhere yet: nosuid, private,
 // with the options. May be made in one mount namespace and attached in another. Unsupported on

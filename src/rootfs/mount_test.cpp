@@ -123,5 +123,22 @@ TEST_F(MountTest, ADirectoryIsNoPlaceForAFile) {
   });
 }
 
+TEST_F(MountTest, NothingIsMountedWhereItWouldShowUpOutside) {
+  everywhere([&] {
+    const std::string shared = tree_.path("image/usr");
+    ASSERT_EQ(::mount(shared.c_str(), shared.c_str(), nullptr, MS_BIND, nullptr), 0);
+    ASSERT_EQ(::mount(nullptr, shared.c_str(), nullptr, MS_SHARED, nullptr), 0);
+    const auto avoid = shared_mounts();
+    ASSERT_TRUE(avoid.ok()) << avoid.error().text();
+    const sys::UniqueFd source(::open(tree_.path("driver").c_str(), O_PATH | O_CLOEXEC));
+    const auto refused = bind(root(), source.get(), "/usr/lib", {.avoid = &*avoid});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code(), Errc::Denied);
+    EXPECT_THAT(refused.error().text(), ::testing::HasSubstr("shared propagation"));
+    const auto elsewhere = bind(root(), source.get(), "/run/driver", {.avoid = &*avoid});
+    EXPECT_TRUE(elsewhere.ok()) << elsewhere.error().text();
+  });
+}
+
 }  // namespace
 }  // namespace gantry::rootfs

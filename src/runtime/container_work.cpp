@@ -56,8 +56,11 @@ Status not_the_host(const rootfs::Root& root) {
 }
 
 Status bind_all(const rootfs::Root& root, const std::vector<OpenBind>& opened) {
+  GANTRY_TRY(const auto shared, rootfs::shared_mounts().in("mount error"));
   for (const auto& [bind, source] : opened) {
-    auto bound = rootfs::bind(root, source.get(), bind->target, bind->options);
+    auto options = bind->options;
+    options.avoid = &shared;
+    auto bound = rootfs::bind(root, source.get(), bind->target, options);
     if (!bound.ok())
       return std::move(bound).error().in(fmt::format("mount error: {}", bind->source));
   }
