@@ -9,6 +9,7 @@ namespace gantry::cli {
 void add_cdi(CLI::App& app, Context& context, Action& chosen);
 void add_completion(CLI::App& app, Context& context, Action& chosen);
 void add_doctor(CLI::App& app, Context& context, Action& chosen);
+void add_explain(CLI::App& app, Context& context, Action& chosen);
 void add_info(CLI::App& app, Context& context, Action& chosen);
 void add_list(CLI::App& app, Context& context, Action& chosen);
 void add_man_page(CLI::App& app, Context& context, Action& chosen);

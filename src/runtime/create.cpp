@@ -130,7 +130,8 @@ Result<Created> prepare_create(const CreateContext& context) {
   GANTRY_TRY(const auto container, oci::container_from(file.document()).in(file.path()));
   const auto& around = context.surroundings;
   Injector injector(around);
-  GANTRY_TRY(auto injection, injector.plan(container));
+  GANTRY_TRY(auto decision, injector.decide(container));
+  GANTRY_TRY(auto injection, injector.plan(std::move(decision)));
   const auto bundle = context.line.bundle.empty() && !context.line.config.empty()
                           ? directory_of(file.path())
                           : absolute(context.line.bundle);

@@ -204,6 +204,21 @@ TEST_F(Create, NumbersComeFromTheNodesNotFromTheInventory) {
   for (const auto device : edited["linux"]["devices"]) EXPECT_NE(device["major"].u64(), 1);
 }
 
+TEST_F(Create, DevicesOfOtherVendorsComeFromTheirSpecifications) {
+  ready_.tree().file("etc/cdi/acme.yaml",
+                     "cdiVersion: 0.5.0\nkind: acme.org/nic\ndevices:\n- name: a\n"
+                     "  containerEdits:\n    env: [ACME=1]\n    deviceNodes:\n"
+                     "    - path: /dev/nvidia1\n      permissions: rw\n");
+  bundle({"NVIDIA_VISIBLE_DEVICES=acme.org/nic=a"});
+  const auto created = create();
+  ASSERT_TRUE(created.ok()) << created.error().text();
+  EXPECT_THAT(config()["process"]["env"].strings(), Contains("ACME=1"));
+  EXPECT_THAT(members(config()["linux"]["devices"], "path"), ElementsAre("/dev/nvidia1"));
+  EXPECT_EQ(config()["linux"]["devices"].element(0)["minor"].u64(), 1);
+  bundle({"NVIDIA_VISIBLE_DEVICES=acme.org/nic=b"});
+  EXPECT_THAT(create().error().text(), HasSubstr("acme.org/nic=b"));
+}
+
 TEST(ConfigPath, FollowsBundleAndCrunsConfig) {
   EXPECT_EQ(config_path_of({.bundle = "/b"}), "/b/config.json");
   EXPECT_EQ(config_path_of({.bundle = "/b", .config = "other.json"}), "/b/other.json");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/injection.hpp"
 
+#include "cdi/registry.hpp"
 #include "plan/select.hpp"
 #include "runtime/low_level.hpp"
 
@@ -129,9 +130,11 @@ Result<model::ContainerEdits> Injector::gpu_edits(const model::Request& request,
 
 Status Injector::add_foreign(const model::Request& request, model::ContainerEdits& edits) const {
   if (request.cdi_devices.empty()) return {};
-  (void)edits;
-  return Error(Errc::Unsupported, fmt::format("{}: CDI specifications of others are not read here",
-                                              fmt::join(request.cdi_devices, ", ")));
+  const auto registry = cdi::Registry::load(around_.host, around_.settings.runtime.cdi_spec_dirs);
+  GANTRY_TRY(auto foreign, registry.edits_for(request.cdi_devices));
+  GANTRY_CHECK(fill_numbers(around_.host, "", foreign));
+  plan::append(edits, foreign);
+  return {};
 }
 
 Result<model::ContainerEdits> Injector::edits_with(const model::Request& request, Flavour flavour) {
@@ -158,9 +161,8 @@ Result<oci::Decision> Injector::decide(const oci::Container& container) {
   return oci::request_from(container, around_.settings, knowledge());
 }
 
-Result<Injection> Injector::plan(const oci::Container& container) {
-  Injection injection;
-  GANTRY_TRY(injection.decision, decide(container));
+Result<Injection> Injector::plan(oci::Decision decision) {
+  Injection injection{.decision = std::move(decision)};
   const auto& request = injection.decision.request;
   if (request.wants_nothing()) return injection;
   injection.flavour = wanted_flavour(around_.settings);

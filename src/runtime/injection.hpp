@@ -42,7 +42,7 @@ class Injector {
   Result<oci::Decision> decide(const oci::Container& container);
 
   // Errors say what was asked and what is there.
-  Result<Injection> plan(const oci::Container& container);
+  Result<Injection> plan(oci::Decision decision);
 
   // The same container with another flavour: where the image's loader cache cannot be changed.
   Result<model::ContainerEdits> edits_with(const model::Request& request, plan::Flavour flavour);

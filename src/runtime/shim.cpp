@@ -2,6 +2,7 @@
 #include "runtime/account.hpp"
 #include "runtime/command_line.hpp"
 #include "runtime/create.hpp"
+#include "runtime/load_settings.hpp"
 #include "runtime/log.hpp"
 #include "runtime/low_level.hpp"
 #include "runtime/personas.hpp"
@@ -19,18 +20,6 @@ namespace gantry::runtime {
 namespace {
 
 using settings::Settings;
-
-// The file that the environment names is the caller's; the usual one is the machine's.
-Result<Settings> load_settings() {
-  const settings::Lookup environment = settings::process_environment;
-  const auto path = settings::config_path(environment);
-  const bool named = environment("NVIDIA_CTK_CONFIG_FILE_PATH").has_value();
-  GANTRY_TRY(const auto host,
-             sys::Host::at(named ? "/" : environment("GANTRY_ROOT").value_or("/")));
-  GANTRY_TRY(auto loaded, settings::load(host, path));
-  GANTRY_CHECK(settings::apply_environment(loaded, environment));
-  return loaded;
-}
 
 // The names nvidia-container-runtime.cdi and .legacy force a mode.
 Result<Mode> mode_of(std::string_view called, const Settings& settings) {
@@ -61,7 +50,7 @@ void write_debug(const Settings& settings, const CommandLine& line, std::string_
 
 Status create(const CommandLine& line, const Settings& settings, std::string_view called,
               const std::string& low_level) {
-  const auto root = settings.gantry.root.empty() ? std::string("/") : settings.gantry.root;
+  const auto root = shim_root(settings);
   GANTRY_TRY(const auto host, sys::Host::at(root));
   GANTRY_TRY(const auto mode, mode_of(called, settings));
   const auto refresh = [&] { return refresh_by_gantry(root, settings.gantry.refresh_deadline); };
@@ -75,12 +64,12 @@ Status create(const CommandLine& line, const Settings& settings, std::string_vie
 }
 
 void forget(const CommandLine& line, const Settings& settings) {
-  const auto host = sys::Host::at(settings.gantry.root.empty() ? "/" : settings.gantry.root);
+  const auto host = sys::Host::at(shim_root(settings));
   if (host.ok()) remove_account(*host, line.id);
 }
 
 Status run(const CommandLine& line, char** argv) {
-  GANTRY_TRY(const auto settings, load_settings());
+  GANTRY_TRY(const auto settings, load_settings(settings::process_environment));
   const auto path = settings::process_environment("PATH").value_or("");
   GANTRY_TRY(const auto runtime, find_low_level(settings.runtime.runtimes, path));
   if (line.version) {

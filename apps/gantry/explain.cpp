@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry explain: what a container asked for, what it gets, and why. Changes nothing.
+#include "gantry/commands.hpp"
+#include "gantry/explain_text.hpp"
+#include "oci/container.hpp"
+#include "runtime/config_file.hpp"
+#include "runtime/find_bundle.hpp"
+#include "runtime/injection.hpp"
+#include "runtime/load_settings.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace gantry::cli {
+namespace {
+
+// What would be done if the container were created now; failures are part of the answer.
+Explanation foresee(const oci::Container& container, const sys::Host& host,
+                    const settings::Settings& settings) {
+  Explanation explanation;
+  auto& account = explanation.account;
+  const auto no_refresh = []() -> Status {
+    return Error(Errc::Denied, "explain changes nothing and does not refresh");
+  };
+  runtime::Injector injector({host, settings, no_refresh});
+  auto decision = injector.decide(container);
+  if (!decision.ok()) {
+    explanation.failure = decision.error().text();
+    return explanation;
+  }
+  account.asked = decision->asked;
+  account.decided = decision->reasons;
+  account.notes = decision->warnings;
+  const auto injection = injector.plan(*std::move(decision));
+  if (!injection.ok()) {
+    explanation.failure = injection.error().text();
+    return explanation;
+  }
+  account.edits = injection->edits;
+  account.flavour = std::string(runtime::to_string(injection->flavour));
+  account.notes.insert(account.notes.end(), injection->notes.begin(), injection->notes.end());
+  return explanation;
+}
+
+// A container that was created: its account, or what its config.json shows of NVIDIA.
+Explanation look_back(const runtime::FoundBundle& found, const oci::Container& container,
+                      const json::Document& config, const sys::Host& host) {
+  Explanation explanation{.created = true};
+  auto account = runtime::read_account(host, found.id);
+  if (account.ok()) {
+    explanation.account = *std::move(account);
+    return explanation;
+  }
+  explanation.account = seen_in(config, container);
+  explanation.account.notes.emplace_back(
+      "gantry-runtime left no account of this container: it was created by another runtime, from a "
+      "CDI specification, or before a reboot; this is what its config.json has");
+  return explanation;
+}
+
+Result<Explanation> explain_bundle(const runtime::FoundBundle& found, const sys::Host& host,
+                                   const settings::Settings& settings) {
+  GANTRY_TRY(const auto file, runtime::ConfigFile::read(found.bundle + "/config.json"));
+  GANTRY_TRY(const auto container, oci::container_from(file.document()).in(file.path()));
+  // After an injection the variable says void, so that nobody injects twice.
+  const bool injected = container.variable("NVIDIA_CTK_LIBCUDA_DIR").has_value() ||
+                        !seen_in(file.document(), container).edits.nodes.empty();
+  auto explanation = injected || !found.id.empty()
+                         ? look_back(found, container, file.document(), host)
+                         : foresee(container, host, settings);
+  if (!injected && explanation.account.asked.empty() && explanation.failure.empty()) {
+    explanation = foresee(container, host, settings);
+  }
+  if (explanation.account.id.empty()) explanation.account.id = found.id;
+  explanation.account.bundle = found.bundle;
+  return explanation;
+}
+
+struct ExplainOptions {
+  std::string container;
+};
+
+Result<int> explain(const ExplainOptions& options, Context& context) {
+  auto environment = [&](std::string_view name) -> std::optional<std::string> {
+    if (name == "GANTRY_ROOT") return context.root;
+    return settings::process_environment(name);
+  };
+  GANTRY_TRY(const auto settings, runtime::load_settings(environment));
+  GANTRY_TRY(const auto host, sys::Host::at(runtime::shim_root(settings)));
+  // Engines keep their state on the machine that runs us, whatever machine the GPUs are of.
+  GANTRY_TRY(const auto engines, sys::Host::at("/"));
+  auto name = options.container;
+  std::error_code ignored;
+  if (std::filesystem::exists(name + "/config.json", ignored) || name.find('/') != name.npos) {
+    name = std::filesystem::absolute(name, ignored).lexically_normal().string();
+  }
+  runtime::FoundBundle found;
+  if (const auto account = runtime::read_account(host, name); account.ok()) {
+    found = {.id = account->id, .bundle = account->bundle};
+  } else {
+    GANTRY_TRY(found, runtime::find_bundle(engines, name));
+  }
+  GANTRY_TRY(const auto explanation, explain_bundle(found, host, settings));
+  fmt::print(context.out, "{}",
+             context.json ? explanation_json(explanation) : explanation_text(explanation));
+  return explanation.failure.empty() ? kOk : kProblem;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Context& context, Action& chosen) {
+  auto options = std::make_shared<ExplainOptions>();
+  auto* command = app.add_subcommand("explain", "Why a container has the GPUs it has, or none");
+  add_machine_options(*command, context);
+  command
+      ->add_option("container", options->container,
+                   "A bundle's directory, or a container's id or name")
+      ->required()
+      ->type_name("BUNDLE|CONTAINER");
+  add_examples(*command,
+               "  gantry explain web                # a container of docker or podman\n"
+               "  gantry explain 3f2a --json        # by the first characters of its id\n"
+               "  gantry explain ./bundle           # before it is created\n");
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return explain(*options, c); }; });
+}
+
+}  // namespace gantry::cli

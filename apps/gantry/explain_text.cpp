@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gantry/explain_text.hpp"
+
+#include "base/text.hpp"
+#include "gantry/table.hpp"
+#include "json/patch.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+
+namespace gantry::cli {
+namespace {
+
+std::string list(std::string_view title, const std::vector<std::string>& sentences) {
+  if (sentences.empty()) return {};
+  std::string text = fmt::format("\n{}\n", title);
+  for (const auto& sentence : sentences) text += fmt::format("  {}\n", sentence);
+  return text;
+}
+
+std::string indented(const Table& table) {
+  std::string text;
+  if (table.empty()) return text;
+  const auto all = table.text();
+  for (const auto line : lines(all)) text += fmt::format("  {}\n", line);
+  return "\n" + text;
+}
+
+std::string nodes_table(const model::ContainerEdits& edits) {
+  Table table({"NODE", "NUMBERS", "ACCESS", "WHY"});
+  for (const auto& node : edits.nodes) {
+    table.add({node.path,
+               node.major && node.minor ? fmt::format("{}:{}", *node.major, *node.minor) : "-",
+               node.permissions, node.why});
+  }
+  return indented(table);
+}
+
+std::string mounts_table(const model::ContainerEdits& edits) {
+  Table table({"MOUNT", "FROM", "WHY"});
+  for (const auto& mount : edits.mounts) {
+    table.add({mount.container_path, mount.host_path, mount.why});
+  }
+  return indented(table);
+}
+
+std::string hooks_table(const model::ContainerEdits& edits) {
+  Table table({"HOOK", "PROGRAM", "WHY"});
+  for (const auto& hook : edits.hooks) {
+    table.add({hook.stage, fmt::format("{}", fmt::join(hook.args, " ")), hook.why});
+  }
+  return indented(table);
+}
+
+std::string other_edits(const model::ContainerEdits& edits) {
+  std::vector<std::string> words;
+  for (const auto& variable : edits.env) words.push_back("environment: " + variable);
+  for (const auto gid : edits.additional_gids) {
+    words.push_back(fmt::format("group {}: its members may open the nodes above", gid));
+  }
+  if (!edits.libraries.empty()) {
+    words.push_back(
+        fmt::format("{} library names in the image's ld.so.cache", edits.libraries.size()));
+  }
+  for (const auto& file : edits.files) words.push_back(fmt::format("{}: {}", file.path, file.why));
+  return list("Also", words);
+}
+
+std::string headline(const Explanation& explanation) {
+  const auto& account = explanation.account;
+  const auto who = account.id.empty()
+                       ? fmt::format("Bundle {}", account.bundle)
+                       : fmt::format("Container {}, bundle {}", account.id, account.bundle);
+  if (!explanation.failure.empty()) return who + ": cannot be created as asked\n";
+  if (account.edits.empty()) {
+    return who + (explanation.created ? ": has nothing of NVIDIA\n" : ": would get nothing\n");
+  }
+  return who + (explanation.created ? ": has\n" : ": would get\n");
+}
+
+// NVIDIA's by its place or its name.
+bool is_nvidia_mount(std::string_view destination, std::string_view source) {
+  return contains(destination, "nvidia") || contains(destination, "libcuda") ||
+         contains(source, "/gantry/driver/");
+}
+
+}  // namespace
+
+std::vector<std::string> limits_of(std::string_view flavour) {
+  static const std::map<std::string_view, std::vector<std::string>> kLimits{
+      {"shim",
+       {"the image's /etc/ld.so.cache is replaced in the container's own layer; an `ldconfig` "
+        "inside "
+        "keeps the libraries, a file system that cannot be written gets mounts instead"}},
+      {"one-hook", {"a hook runs at each start; an engine that allows no hooks cannot use it"}},
+      {"no-hooks",
+       {"an image whose own loader cache has a libcuda.so.1 uses that one",
+        "CUDA forward compatibility (the image's newer libcuda) is not set up",
+        "images with musl instead of glibc do not find the libraries; set "
+        "LD_LIBRARY_PATH=/usr/local/nvidia/lib64 in the image",
+        "`ldconfig -p` does not list the libraries, though programs find them"}},
+  };
+  const auto found = kLimits.find(flavour);
+  return found == kLimits.end() ? std::vector<std::string>() : found->second;
+}
+
+runtime::Account seen_in(const json::Document& config, const oci::Container& container) {
+  runtime::Account account;
+  const auto number = [](json::Value value) -> std::optional<std::uint32_t> {
+    const auto read = value.u64();
+    if (!read || *read > 0xFFFFFFFFU) return std::nullopt;
+    return static_cast<std::uint32_t>(*read);
+  };
+  for (const auto device : config["linux"]["devices"]) {
+    const auto path = device["path"].string().value_or("");
+    if (!path.starts_with("/dev/nvidia")) continue;
+    account.edits.nodes.push_back({.path = path,
+                                   .host_path = path,
+                                   .major = number(device["major"]),
+                                   .minor = number(device["minor"]),
+                                   .why = "in config.json"});
+  }
+  for (const auto& mount : container.mounts) {
+    if (!is_nvidia_mount(mount.destination, mount.source)) continue;
+    account.edits.mounts.push_back(
+        {.host_path = mount.source, .container_path = mount.destination, .why = "in config.json"});
+  }
+  return account;
+}
+
+std::string explanation_text(const Explanation& explanation) {
+  const auto& account = explanation.account;
+  auto text = headline(explanation);
+  text += nodes_table(account.edits) + mounts_table(account.edits) + hooks_table(account.edits);
+  text += other_edits(account.edits);
+  text += list("Asked", account.asked);
+  text += list("Decided", account.decided);
+  if (!explanation.failure.empty()) text += list("Cannot", {explanation.failure});
+  text += list("Notes", account.notes);
+  text += list("", account.edits.notes);
+  if (!account.flavour.empty()) {
+    text += list(fmt::format("Flavour {}", account.flavour), limits_of(account.flavour));
+  }
+  return text;
+}
+
+std::string explanation_json(const Explanation& explanation) {
+  const auto document = json::Document::parse(runtime::to_json(explanation.account));
+  GANTRY_ASSERT(document.ok());
+  json::Patch patch;
+  patch.set({"created"}, explanation.created ? "true" : "false");
+  patch.set({"failure"}, explanation.failure.empty() ? "null" : json::quoted(explanation.failure));
+  patch.set({"limits"}, "[]");
+  Result<std::string> text = patch.apply(*document);
+  GANTRY_ASSERT(text.ok());
+  const auto again = json::Document::parse(*text);
+  GANTRY_ASSERT(again.ok());
+  json::Patch limits;
+  for (const auto& limit : limits_of(explanation.account.flavour)) {
+    limits.append({"limits"}, json::quoted(limit));
+  }
+  text = limits.apply(*again);
+  GANTRY_ASSERT(text.ok());
+  return *std::move(text);
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "json/document.hpp"
+#include "oci/container.hpp"
+#include "runtime/account.hpp"
+
+#include <string>
+
+namespace gantry::cli {
+
+struct Explanation {
+  bool created = false;  // it has happened; otherwise it is what would happen now
+  std::string failure;   // why the container cannot be created as asked
+  runtime::Account account;
+};
+
+std::string explanation_text(const Explanation& explanation);
+std::string explanation_json(const Explanation& explanation);
+
+// What a flavour cannot do, one sentence each.
+std::vector<std::string> limits_of(std::string_view flavour);
+
+// NVIDIA's nodes and mounts that a config.json has, whoever put them there.
+runtime::Account seen_in(const json::Document& config, const oci::Container& container);
+
+}  // namespace gantry::cli
