@@ -2,21 +2,82 @@
 // gantry cdi: what container engines read about this machine's devices.
 #include "gantry/cdi.hpp"
 
+#include "cdi/read.hpp"
+#include "cdi/write.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/nvidia_ctk.hpp"
+#include "sys/replace_file.hpp"
+
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
 
 namespace gantry::cli {
+namespace {
 
-void add_cdi(CLI::App& app, Context& /*context*/, Action& /*chosen*/) {
-  auto* cdi = app.add_subcommand("cdi", "What container engines read about this machine's devices");
-  cdi->require_subcommand(1);
+using AddCommand = void (*)(CLI::App& cdi, Context& context, Action& chosen);
+
+constexpr AddCommand kCommands[] = {
+    add_cdi_list,
+    add_cdi_validate,
+    add_cdi_transform,
+};
+
+constexpr AddCommand kCtkCommands[] = {
+    add_ctk_cdi_list,
+    add_cdi_transform,
+};
+
+Result<std::string> read_standard_input() {
+  std::string text;
+  char block[65536];
+  while (text.size() <= cdi::kSpecBytes) {
+    const auto got = ::read(STDIN_FILENO, block, sizeof(block));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Error::sys(errno, "read standard input");
+    if (got == 0) return text;
+    text.append(block, static_cast<std::size_t>(got));
+  }
+  return Error(Errc::Corrupt, "standard input is too large for a specification");
 }
 
-void add_ctk_cdi(CLI::App& app, Context& /*context*/, Action& /*chosen*/) {
+}  // namespace
+
+Result<std::string> read_spec_text(const std::string& path) {
+  if (path == "-") return read_standard_input();
+  GANTRY_TRY(const auto host, sys::Host::at("/"));
+  std::error_code none;
+  const auto whole = std::filesystem::absolute(path, none);
+  if (none) return Error::sys(none.value(), path);
+  return host.read(whole.string(), cdi::kSpecBytes);
+}
+
+Result<cdi::Spec> read_spec_file(const std::string& path) {
+  GANTRY_TRY(const auto text, read_spec_text(path));
+  return cdi::load_spec(text, path == "-" ? "standard input" : path);
+}
+
+Status print_spec(const cdi::Spec& spec, const std::string& output, Context& context) {
+  const auto text = cdi::to_text(spec, cdi::format_of(output));
+  if (!output.empty() && output != "-") return sys::replace_file(output, text);
+  fmt::print(context.out, "{}", text);
+  return {};
+}
+
+void add_cdi(CLI::App& app, Context& context, Action& chosen) {
+  auto* cdi = app.add_subcommand("cdi", "What container engines read about this machine's devices");
+  cdi->require_subcommand(1);
+  for (const auto add : kCommands) add(*cdi, context, chosen);
+}
+
+void add_ctk_cdi(CLI::App& app, Context& context, Action& chosen) {
   auto* cdi = app.add_subcommand("cdi", "Specifications of the Container Device Interface");
   cdi->require_subcommand(1);
+  for (const auto add : kCtkCommands) add(*cdi, context, chosen);
 }
 
 }  // namespace gantry::cli

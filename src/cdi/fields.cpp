@@ -21,15 +21,23 @@ bool is_truth_word(std::string_view text) {
   return std::find(kWords.begin(), kWords.end(), to_lower(text)) != kWords.end();
 }
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 // 010, 1e3, 0x1f, 1_000, .5: a number to some readers, rewritten before it becomes text.
 bool is_odd_number(std::string_view text) {
   if (parse_u64(text)) return text.size() > 1 && text.front() == '0';
-  const auto begins = text.substr(text.starts_with('-') || text.starts_with('+') ? 1 : 0);
-  if (begins.empty() || begins.front() == '.' ? begins.size() < 2 : !std::isdigit(begins.front()))
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  for (const std::string_view base : {"0x", "0o", "0b"}) {
+    if (text.starts_with(base) && text.size() > 2) {
+      return text.find_first_not_of("0123456789abcdefABCDEF_", 2) == std::string_view::npos;
+    }
+  }
+  if (text.empty() || !(is_digit(text.front()) || text.front() == '.') || !is_digit(text.back()))
     return false;
-  return begins.find_first_not_of("0123456789abcdefABCDEFxXo_.+-") == std::string_view::npos &&
-         std::count(begins.begin(), begins.end(), '.') < 2 &&
-         begins.find('-', 1) == std::string_view::npos;
+  return text.find_first_not_of("0123456789_.eE+") == std::string_view::npos &&
+         std::count(text.begin(), text.end(), '.') < 2;
 }
 
 // As YAML 1.1 reads integers: 0660 and 0o660 are octal.

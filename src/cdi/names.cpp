@@ -24,6 +24,8 @@ Status check(std::string_view name, std::string_view what, First first, std::str
   };
   if (name.empty()) return wrong("is empty");
   if (first == First::Letter && !is_letter(name.front())) return wrong("must start with a letter");
+  // The CDI library in containerd, docker and podman (up to 1.1.0) crashes on one letter.
+  if (first == First::Letter && name.size() < 2) return wrong("must have two letters or more");
   if (!is_alnum(name.front())) return wrong("must start with a letter or digit");
   if (!is_alnum(name.back())) return wrong("must end with a letter or digit");
   const auto bad = std::find_if(name.begin(), name.end(), [&](char c) {

@@ -111,7 +111,7 @@ TEST(ConvertTo, WillNotRenameAKindOrAnotherDevice) {
 }
 
 TEST(ConvertTo, WillNotLeaveADeviceEmpty) {
-  Spec spec{.kind = "a.b/c", .devices = {{.name = "a", .edits = {.additional_gids = {44}}}}};
+  Spec spec{.kind = "a.b/cc", .devices = {{.name = "a", .edits = {.additional_gids = {44}}}}};
   EXPECT_THAT(convert_to(spec, kV06).error().text(), HasSubstr("can say nothing of device a"));
 }
 

@@ -41,6 +41,7 @@ TEST(Validate, SaysWhatIsWrongAndWhere) {
               one("cdiVersion 0.5.0 is too low: additionalGids needs 0.7.0"));
   EXPECT_THAT(after([](Spec& s, Edits&) { s.kind = "gpu"; }), one("VENDOR/CLASS"));
   EXPECT_THAT(after([](Spec& s, Edits&) { s.kind = "1.com/gpu"; }), one("start with a letter"));
+  EXPECT_THAT(after([](Spec& s, Edits&) { s.kind = "nvidia.com/g"; }), one("two letters or more"));
   EXPECT_THAT(after([](Spec& s, Edits&) { s.devices.clear(); }), one("there is no device"));
   EXPECT_THAT(after([](Spec& s, Edits&) { s.devices.push_back(s.devices[0]); }),
               one("device \"0\" is there twice"));
@@ -78,7 +79,7 @@ TEST(Names, AreQualifiedOrSaidWhyNot) {
   EXPECT_EQ(*parse_qualified("nvidia.com/gpu=0:1"), (QualifiedName{"nvidia.com/gpu", "0:1"}));
   for (const char* name :
        {"", "0", "gpu=0", "nvidia.com/gpu", "nvidia.com/gpu=", "/gpu=0", "nvidia.com/=0",
-        "nvidia.com/gpu=-a", "nvidia.com/gpu=a b", "a.b/c=d=e"}) {
+        "nvidia.com/gpu=-a", "nvidia.com/gpu=a b", "a.b/cc=d=e"}) {
     EXPECT_FALSE(is_qualified(name)) << name;
   }
 }

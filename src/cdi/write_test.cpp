@@ -65,7 +65,7 @@ TEST(Write, JsonSaysTheSame) {
 }
 
 TEST(Write, QuotesWhatAReaderCouldMisunderstand) {
-  Spec spec{.kind = "acme.org/x"};
+  Spec spec{.kind = "acme.org/xx"};
   for (const char* name :
        {"0:1", "1e3", "yes", "Null", "a: b", "", "#c", "tab\there", "say \"hi\""}) {
     spec.devices.push_back({.name = name});
@@ -80,11 +80,11 @@ TEST(Write, QuotesWhatAReaderCouldMisunderstand) {
 
 TEST(Write, LeavesOutWhatIsNotThere) {
   EXPECT_THAT(to_text(two_gpus(), Format::Yaml), Not(HasSubstr("hooks")));
-  EXPECT_THAT(to_text(Spec{.kind = "a.b/c"}, Format::Yaml), HasSubstr("devices: []\n"));
+  EXPECT_THAT(to_text(Spec{.kind = "a.b/cc"}, Format::Yaml), HasSubstr("devices: []\n"));
 }
 
 TEST(Write, EmptyEditsOfADeviceAreStillWritten) {
-  Spec spec{.kind = "a.b/c", .devices = {{.name = "none"}}};
+  Spec spec{.kind = "a.b/cc", .devices = {{.name = "none"}}};
   EXPECT_THAT(to_text(spec, Format::Yaml), HasSubstr("containerEdits: {}"));
 }
 

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry cdi list: the devices an engine would resolve, and what is wrong with the others.
+#include "cdi/registry.hpp"
+#include "gantry/cdi.hpp"
+#include "json/document.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace gantry::cli {
+namespace {
+
+using cdi::Registry;
+
+std::vector<std::string> directories(const std::vector<std::string>& asked) {
+  return asked.empty() ? cdi::default_directories() : asked;
+}
+
+template <class Items, class Row>
+std::string json_rows(const Items& items, Row row) {
+  std::vector<std::string> rows;
+  for (const auto& item : items) rows.push_back("    " + row(item));
+  return rows.empty() ? "[]" : fmt::format("[\n{}\n  ]", fmt::join(rows, ",\n"));
+}
+
+std::string json_text(const Registry& registry) {
+  const auto q = [](const std::string& text) { return json::quoted(text); };
+  const auto devices = json_rows(registry.devices(), [&](const auto& device) {
+    return fmt::format("{{\"name\": {}, \"file\": {}}}", q(device.first),
+                       q(registry.files()[device.second.file].path));
+  });
+  const auto conflicts = json_rows(registry.conflicts(), [&](const cdi::Conflict& conflict) {
+    return fmt::format("{{\"name\": {}, \"files\": [{}, {}]}}", q(conflict.name), q(conflict.first),
+                       q(conflict.second));
+  });
+  const auto refused = json_rows(registry.refused(), [&](const cdi::Refused& file) {
+    return fmt::format("{{\"file\": {}, \"why\": {}}}", q(file.path), q(file.why));
+  });
+  return fmt::format("{{\n  \"devices\": {},\n  \"conflicts\": {},\n  \"refused\": {}\n}}\n",
+                     devices, conflicts, refused);
+}
+
+void print_troubles(const Registry& registry, std::FILE* err) {
+  for (const auto& file : registry.refused()) {
+    fmt::print(err, "{} is not loaded: {}\n", file.path, file.why);
+  }
+  for (const auto& conflict : registry.conflicts()) {
+    fmt::print(err, "{} is defined by {} and {}: engines resolve it to neither. Remove one.\n",
+               conflict.name, conflict.first, conflict.second);
+  }
+}
+
+void print_names(const Registry& registry, Context& context) {
+  for (const auto& [name, place] : registry.devices()) fmt::print(context.out, "{}\n", name);
+}
+
+Result<int> list(const std::vector<std::string>& asked, Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  const auto registry = Registry::load(host, directories(asked));
+  if (context.json) {
+    fmt::print(context.out, "{}", json_text(registry));
+  } else {
+    print_names(registry, context);
+  }
+  print_troubles(registry, context.err);
+  if (registry.files().empty() && registry.refused().empty()) {
+    fmt::print(context.err, "There is no specification in {}.\n",
+               fmt::join(directories(asked), " or "));
+  }
+  return registry.refused().empty() && registry.conflicts().empty() ? kOk : kProblem;
+}
+
+// Troubles are warnings there and do not change the status.
+Result<int> ctk_list(const std::vector<std::string>& asked, Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  const auto registry = Registry::load(host, directories(asked));
+  if (!context.quiet) {
+    print_troubles(registry, context.err);
+    fmt::print(context.err, "Found {} CDI devices\n", registry.devices().size());
+  }
+  print_names(registry, context);
+  return kOk;
+}
+
+}  // namespace
+
+void add_cdi_list(CLI::App& cdi, Context& context, Action& chosen) {
+  auto asked = std::make_shared<std::vector<std::string>>();
+  auto* command = cdi.add_subcommand("list", "The devices that an engine would resolve");
+  add_machine_options(*command, context);
+  command
+      ->add_option("--spec-dir", *asked, "Directory to look in, later ones win (may be repeated)")
+      ->type_name("DIR");
+  add_examples(*command, "  gantry cdi list\n  gantry cdi list --json | jq -r '.devices[].name'\n");
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return list(*asked, c); }; });
+}
+
+void add_ctk_cdi_list(CLI::App& cdi, Context& /*context*/, Action& chosen) {
+  auto asked = std::make_shared<std::vector<std::string>>();
+  auto* command = cdi.add_subcommand("list", "The devices that an engine would resolve");
+  command->add_option("--spec-dir", *asked, "Directory to look in (may be repeated)")
+      ->type_name("DIR")
+      ->delimiter(',')
+      ->envname("NVIDIA_CTK_CDI_SPEC_DIRS");
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return ctk_list(*asked, c); }; });
+}
+
+}  // namespace gantry::cli

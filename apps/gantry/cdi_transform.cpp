@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry cdi transform: a specification for another root or an older engine.
+#include "cdi/transform.hpp"
+#include "gantry/cdi.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <map>
+
+namespace gantry::cli {
+namespace {
+
+struct Files {
+  std::string input = "-";
+  std::string output;
+};
+
+struct RootOptions : Files {
+  cdi::RootChange change;
+};
+
+struct VersionOptions : Files {
+  std::string target;
+};
+
+Result<int> transform_root(const RootOptions& options, Context& context) {
+  GANTRY_TRY(auto spec, read_spec_file(options.input));
+  cdi::transform_root(spec, options.change);
+  // A node that is elsewhere now needs a newer version than the file may have had.
+  GANTRY_TRY(const auto version, cdi::parse_version(spec.version));
+  spec.version = cdi::to_string(std::max(version, cdi::lowest_version(spec)));
+  GANTRY_CHECK(print_spec(spec, options.output, context));
+  return kOk;
+}
+
+Result<int> transform_version(const VersionOptions& options, Context& context) {
+  GANTRY_TRY(const auto target, cdi::parse_version(options.target));
+  GANTRY_TRY(const auto spec, read_spec_file(options.input));
+  GANTRY_TRY(const auto converted, cdi::convert_to(spec, target));
+  for (const auto& word : converted.words) fmt::print(context.err, "Note: {}\n", word);
+  GANTRY_CHECK(print_spec(converted.spec, options.output, context));
+  return kOk;
+}
+
+void add_files(CLI::App& command, Files& files) {
+  command.add_option("--input", files.input, "File to read, - for standard input")
+      ->type_name("FILE")
+      ->capture_default_str();
+  command.add_option("--output", files.output, "File to write (.json is JSON); standard output")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+void add_cdi_transform(CLI::App& cdi, Context& /*context*/, Action& chosen) {
+  auto* transform = cdi.add_subcommand("transform", "A specification for another place or engine");
+  transform->require_subcommand(1);
+
+  auto root = std::make_shared<RootOptions>();
+  auto* root_command = transform->add_subcommand("root", "Replace the beginning of its paths");
+  root_command->add_option("--from", root->change.from, "What the paths begin with")
+      ->type_name("DIR")
+      ->required();
+  root_command->add_option("--to", root->change.to, "What they shall begin with")
+      ->type_name("DIR")
+      ->required();
+  const std::map<std::string, cdi::Side> sides = {{"host", cdi::Side::Host},
+                                                  {"container", cdi::Side::Container}};
+  root_command->add_option("--relative-to", root->change.side, "Whose paths: host or container")
+      ->transform(CLI::CheckedTransformer(sides).description(""))
+      ->type_name("SIDE");
+  add_files(*root_command, *root);
+  add_examples(
+      *root_command,
+      "  cdi transform root --from /run/nvidia/driver --to / --input /etc/cdi/nvidia.yaml\n");
+  root_command->callback(
+      [=, &chosen] { chosen = [=](Context& c) { return transform_root(*root, c); }; });
+
+  auto version = std::make_shared<VersionOptions>();
+  auto* version_command = transform->add_subcommand(
+      "version", "Say it in an older version, with a word on each thing that is dropped");
+  version_command->add_option("--target-version", version->target, "0.3.0 to 1.1.0")
+      ->type_name("VERSION")
+      ->required();
+  add_files(*version_command, *version);
+  version_command->callback(
+      [=, &chosen] { chosen = [=](Context& c) { return transform_version(*version, c); }; });
+}
+
+}  // namespace gantry::cli

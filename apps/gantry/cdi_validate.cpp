@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry cdi validate: would an engine load these files, and if not, why?
+#include "cdi/read.hpp"
+#include "cdi/registry.hpp"
+#include "cdi/validate.hpp"
+#include "gantry/cdi.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace gantry::cli {
+namespace {
+
+void print_good(const std::string& file, const cdi::Spec& spec, Context& context) {
+  fmt::print(context.out, "{}: good; {}, CDI {}, {} device{}\n", file, spec.kind, spec.version,
+             spec.devices.size(), spec.devices.size() == 1 ? "" : "s");
+}
+
+// Every problem of the file, not the first alone.
+bool validate_file(const std::string& file, Context& context) {
+  const auto text = read_spec_text(file);
+  const auto spec = text.ok() ? cdi::parse_spec(*text, file) : Result<cdi::Spec>(text.error());
+  if (!spec.ok()) {
+    fmt::print(context.err, "{}\n", spec.error().text());
+    return false;
+  }
+  const auto problems = cdi::validate(*spec);
+  for (const auto& problem : problems) fmt::print(context.err, "{}: {}\n", file, problem);
+  if (problems.empty()) print_good(file, *spec, context);
+  return problems.empty();
+}
+
+Result<int> validate_machine(Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  const auto registry = cdi::Registry::load(host);
+  for (const auto& file : registry.files()) print_good(file.path, file.spec, context);
+  for (const auto& file : registry.refused()) fmt::print(context.err, "{}\n", file.why);
+  for (const auto& conflict : registry.conflicts()) {
+    fmt::print(context.err, "{} and {}: both define {}, engines resolve it to neither\n",
+               conflict.first, conflict.second, conflict.name);
+  }
+  if (registry.files().empty() && registry.refused().empty()) {
+    fmt::print(context.out, "There is no specification in /etc/cdi or /var/run/cdi.\n");
+  }
+  return registry.refused().empty() && registry.conflicts().empty() ? kOk : kProblem;
+}
+
+Result<int> validate(const std::vector<std::string>& files, Context& context) {
+  if (files.empty()) return validate_machine(context);
+  int status = kOk;
+  for (const auto& file : files) {
+    if (!validate_file(file, context)) status = kProblem;
+  }
+  return status;
+}
+
+}  // namespace
+
+void add_cdi_validate(CLI::App& cdi, Context& context, Action& chosen) {
+  auto files = std::make_shared<std::vector<std::string>>();
+  auto* command = cdi.add_subcommand("validate", "Would engines load these files? If not, why?");
+  command
+      ->add_option("file", *files, "Files, - for standard input; without any, those of the machine")
+      ->type_name("FILE...");
+  command
+      ->add_option("--root", context.root,
+                   "The machine below this directory (environment: GANTRY_ROOT)")
+      ->type_name("DIR");
+  add_examples(*command, "  gantry cdi validate\n  gantry cdi validate /etc/cdi/nvidia.yaml\n");
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return validate(*files, c); }; });
+}
+
+}  // namespace gantry::cli
