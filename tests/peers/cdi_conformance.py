@@ -125,8 +125,9 @@ class Conformance:
         return json.loads(output.read_text()) if done.returncode == 0 else {"error": done.stderr}
 
     def same_roots(self, machine: str, text: str, root: str) -> None:
+        """Whole components only: nvidia-ctk 1.20 also takes /us for the beginning of /usr/bin, which we do not."""
         source = self.directory(text) / "x.yaml"
-        for side, start in (("host", root), ("container", "/usr"), ("container", "/dev"), ("host", "/us")):
+        for side, start in (("host", root), ("container", "/usr"), ("container", "/dev")):
             flags = ("cdi", "transform", "root", "--from", start, "--to", "/elsewhere", "--relative-to", side, "--input", source)
             made = [self.lane.run(program, *flags) for program in (self.gantry, self.ctk)]
             ours, theirs = (self.value(run.stdout) for run in made)
