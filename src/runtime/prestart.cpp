@@ -6,7 +6,6 @@
 #include "oci/device_list.hpp"
 #include "oci/request.hpp"
 #include "runtime/injection.hpp"
-#include "runtime/low_level.hpp"
 
 #include <fmt/format.h>
 
@@ -80,13 +79,9 @@ Result<oci::Container> container_of(const oci::State& state) {
   return oci::container_from(document).in(path);
 }
 
-Result<std::string> cli_program(const settings::Settings& settings) {
-  if (!settings.cli.path.empty()) return settings.cli.path;
-  auto beside = sibling("nvidia-container-cli");
-  if (!beside.empty()) return beside;
-  return Error(Errc::NotFound,
-               "nvidia-container-cli is not beside this program; install the whole package or set "
-               "path under [nvidia-container-cli] in config.toml");
+// nvidia-container-cli is this very program under another name.
+std::string cli_program(const settings::Settings& settings) {
+  return settings.cli.path.empty() ? "/proc/self/exe" : settings.cli.path;
 }
 
 }  // namespace
@@ -174,13 +169,12 @@ Result<std::optional<ConfigureCall>> prestart(const HookOptions& options, std::s
   }
   if (decision.request.wants_nothing()) return std::optional<ConfigureCall>();
   GANTRY_CHECK(mode_allows(settings));
-  GANTRY_TRY(auto program, cli_program(settings));
   const auto rootfs = started.root.empty() ? oci::root_path(started.bundle, container.root)
                                            : oci::root_path(started.bundle, started.root);
   GANTRY_TRY(auto words,
              configure_arguments(decision.request, settings, root, started.pid, rootfs));
   words.insert(words.begin(), "nvidia-container-cli");
-  return std::optional(ConfigureCall{.program = std::move(program),
+  return std::optional(ConfigureCall{.program = cli_program(settings),
                                      .arguments = std::move(words),
                                      .environment = settings.cli.environment});
 }
