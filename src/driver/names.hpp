@@ -2,15 +2,16 @@
 // The driver's file names: what is a version, and what a name says.
 #pragma once
 
+#include "model/driver_version.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace gantry::driver {
 
-// "580.159.04", "384.98": two to four numbers, the first of three or four digits. Not "1", not the
-// "1.1" of libraries that are numbered by themselves.
-bool is_driver_version(std::string_view text);
+using model::is_driver_version;
+using model::version_in_nvrm_line;
 
 struct LibraryName {
   std::string_view stem;     // "libcuda"
@@ -18,9 +19,6 @@ struct LibraryName {
 };
 // nullopt unless the name is lib*.so or lib*.so.VERSION.
 std::optional<LibraryName> parse_library_name(std::string_view name);
-
-// The version in the NVRM line of /proc/driver/nvidia/version; "" when there is none.
-std::string version_in_nvrm_line(std::string_view version_file);
 
 std::string_view directory_of(std::string_view path);  // "/" for "/x"
 std::string_view base_name(std::string_view path);

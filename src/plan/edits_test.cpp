@@ -87,8 +87,9 @@ TEST(Edits, OneHookHasOneAndNoMountsInTheLoadersDirectories) {
   const auto edits =
       edits_for(machine_for_test(), asking_for({"0"}), {.flavour = Flavour::OneHook});
   ASSERT_EQ(edits->hooks.size(), 1U);
-  EXPECT_THAT(edits->hooks[0].args, ElementsAre("nvidia-cdi-hook", "update-ldcache", "--folder",
-                                                "/usr/local/nvidia/lib64"));
+  EXPECT_THAT(edits->hooks[0].args,
+              ElementsAre("nvidia-cdi-hook", "update-ldcache", "--folder",
+                          "/usr/local/nvidia/lib64", "--host-driver-version", "running"));
   EXPECT_THAT(edits->hooks[0].env, Not(IsEmpty()));
   EXPECT_THAT(places(*edits), Not(Contains(HasSubstr("glibc-hwcaps"))));
 }

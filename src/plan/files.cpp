@@ -189,7 +189,13 @@ void add_hook(const PlanOptions& options, ContainerEdits& edits) {
       hook.args.insert(hook.args.end(), {"--folder", mount.container_path});
     }
   }
-  if (hook.args.size() > 2) edits.hooks.push_back(std::move(hook));
+  if (hook.args.size() == 2) return;
+  // The image's newer libcuda, where it works with the driver that runs then: stored specs name no
+  // version.
+  hook.args.insert(hook.args.end(), {"--host-driver-version", "running"});
+  if (!options.engine_root.empty())
+    hook.args.insert(hook.args.end(), {"--root", options.engine_root});
+  edits.hooks.push_back(std::move(hook));
 }
 
 // So that an ldconfig inside the container keeps the libraries.

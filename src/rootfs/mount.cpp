@@ -214,6 +214,9 @@ Status bind_content(const Root& root, std::string_view content, std::string_view
   GANTRY_TRY(const UniqueFd target, root.open(path, O_PATH));
   std::string_view place;
   GANTRY_TRY(const UniqueFd under, scratch(root, place));
+  GANTRY_TRY(const auto shared, shared_mounts());
+  const BindOptions options{.no_exec = true, .avoid = &shared};
+  GANTRY_CHECK(not_on_avoided(under.get(), place, options));
   constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
   GANTRY_CHECK(
       classic_mount("gantry", under.get(), "tmpfs", kFlags, "size=64m,mode=0755", "mount tmpfs"));
@@ -230,7 +233,7 @@ Status bind_content(const Root& root, std::string_view content, std::string_view
     return file;
   };
   auto file = fill();
-  auto status = file.ok() ? bind_to(root, file->get(), target.get(), path, {.no_exec = true})
+  auto status = file.ok() ? bind_to(root, file->get(), target.get(), path, options)
                           : Status(std::move(file).error());
   // The bind keeps the file alive; the scratch mount goes in any case.
   GANTRY_TRY(const std::string mounted, sys::descriptor_path(memory.get()));

@@ -2,6 +2,7 @@
 // update-ldcache and enable-cuda-compat. No ldconfig is run: neither the host's, which may differ
 // from the image's loader, nor the image's, which is the image's.
 #include "base/text.hpp"
+#include "model/driver_version.hpp"
 #include "rootfs/loader_find.hpp"
 #include "runtime/cdi_hook.hpp"
 
@@ -15,9 +16,15 @@ constexpr std::string_view kCompatConf = "/etc/ld.so.conf.d/00-compat-gantry.con
 constexpr std::size_t kConfLimit = 64 << 10;
 constexpr std::size_t kMaxDirectories = 16;
 
-loader::HostVersions versions_of(const HookArguments& arguments) {
-  return {.driver = arguments.last("host-driver-version"),
-          .cuda = arguments.last("host-cuda-version")};
+// A stored spec says "running": what it was written with may have been replaced since.
+loader::HostVersions versions_of(const HookArguments& arguments, const sys::Host& host) {
+  loader::HostVersions versions{.driver = arguments.last("host-driver-version"),
+                                .cuda = arguments.last("host-cuda-version")};
+  if (versions.driver == "running") {
+    versions.driver = model::version_in_nvrm_line(
+        host.read("/proc/driver/nvidia/version", kConfLimit).value_or(""));
+  }
+  return versions;
 }
 
 std::string compat_root(const HookArguments& arguments) {
@@ -55,7 +62,7 @@ Status update_ldcache(const HookArguments& arguments, HookPlace& place) {
     }
   }
   const auto outcome = rootfs::make_loader_find(place.container, libraries,
-                                                {.host = versions_of(arguments),
+                                                {.host = versions_of(arguments, place.host),
                                                  .compat_directory = compat_root(arguments),
                                                  .preferred = compat_directories(place.container),
                                                  .directories = rootfs::Directories::Shared,
@@ -68,7 +75,7 @@ Status update_ldcache(const HookArguments& arguments, HookPlace& place) {
 }
 
 Status enable_cuda_compat(const HookArguments& arguments, HookPlace& place) {
-  const auto host = versions_of(arguments);
+  const auto host = versions_of(arguments, place.host);
   if (host.driver.empty() && host.cuda.empty()) return {};
   const auto choice = rootfs::choose_compat(place.container, host, compat_root(arguments));
   if (!choice.use) return place.container.remove(kCompatConf);
