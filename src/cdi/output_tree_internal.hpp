@@ -16,29 +16,31 @@ struct OutputTree {
   enum class Kind : std::uint8_t { Text, Literal, List, Map };  // Literal: numbers, true, {}
   Kind kind = Kind::Map;
   std::string text;
-  std::vector<std::pair<std::string, OutputTree>> children;  // of a list: without keys
+  std::vector<OutputTree> children;
+  std::string key;  // in its map; "" in a list
 
-  static OutputTree of(const std::string& text) { return {Kind::Text, text, {}}; }
-  static OutputTree list() { return {Kind::List, "", {}}; }
+  static OutputTree of(const std::string& text) { return {Kind::Text, text, {}, ""}; }
+  static OutputTree list() { return {Kind::List, "", {}, ""}; }
 
-  OutputTree& always(std::string key, OutputTree value) {
-    children.emplace_back(std::move(key), std::move(value));
+  OutputTree& always(std::string name, OutputTree value) {
+    value.key = std::move(name);
+    children.push_back(std::move(value));
     return *this;
   }
-  OutputTree& put(std::string key, OutputTree value) {
-    return value.children.empty() ? *this : always(std::move(key), std::move(value));
+  OutputTree& put(std::string name, OutputTree value) {
+    return value.children.empty() ? *this : always(std::move(name), std::move(value));
   }
-  OutputTree& put(std::string key, const std::string& value) {
-    return value.empty() ? *this : always(std::move(key), of(value));
+  OutputTree& put(std::string name, const std::string& value) {
+    return value.empty() ? *this : always(std::move(name), of(value));
   }
   template <class Number>
-  OutputTree& put(std::string key, const std::optional<Number>& value) {
-    return value ? always(std::move(key), {Kind::Literal, fmt::to_string(*value), {}}) : *this;
+  OutputTree& put(std::string name, const std::optional<Number>& value) {
+    return value ? always(std::move(name), {Kind::Literal, fmt::to_string(*value), {}, ""}) : *this;
   }
-  OutputTree& put(std::string key, const std::vector<std::string>& values) {
+  OutputTree& put(std::string name, const std::vector<std::string>& values) {
     auto items = list();
     for (const auto& value : values) items.always("", of(value));
-    return put(std::move(key), std::move(items));
+    return put(std::move(name), std::move(items));
   }
 };
 

@@ -75,7 +75,7 @@ std::string yaml_leaf(const OutputTree& tree) {
 // `out` stands where the first line of the value begins; further lines get `indent`.
 void yaml(std::string& out, const OutputTree& tree, std::size_t indent) {
   bool first = true;
-  for (const auto& [key, value] : tree.children) {
+  for (const auto& value : tree.children) {
     if (!first) out.append(indent, ' ');
     first = false;
     if (tree.kind == OutputTree::Kind::List) {
@@ -86,9 +86,9 @@ void yaml(std::string& out, const OutputTree& tree, std::size_t indent) {
         yaml(out, value, indent + 2);
       }
     } else if (is_leaf(value)) {
-      out += yaml_scalar(key) + ": " + yaml_leaf(value) + "\n";
+      out += yaml_scalar(value.key) + ": " + yaml_leaf(value) + "\n";
     } else {
-      out += yaml_scalar(key) + ":\n";
+      out += yaml_scalar(value.key) + ":\n";
       out.append(indent + 2, ' ');
       yaml(out, value, indent + 2);
     }
@@ -108,8 +108,8 @@ void json(std::string& out, const OutputTree& tree, std::size_t indent) {
     for (std::size_t i = 0; i < tree.children.size(); ++i) {
       out += i == 0 ? "\n" : ",\n";
       out.append(indent + 2, ' ');
-      if (!list) out += quoted(tree.children[i].first) + ": ";
-      json(out, tree.children[i].second, indent + 2);
+      if (!list) out += quoted(tree.children[i].key) + ": ";
+      json(out, tree.children[i], indent + 2);
     }
     out += "\n";
     out.append(indent, ' ');

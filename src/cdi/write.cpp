@@ -15,7 +15,7 @@ OutputTree list_of(const Items& items, Convert convert) {
 }
 
 OutputTree flag() {
-  return {OutputTree::Kind::Literal, "true", {}};
+  return {OutputTree::Kind::Literal, "true", {}, ""};
 }
 
 OutputTree tree_of(const DeviceNode& node) {
@@ -80,7 +80,7 @@ OutputTree tree_of(const Edits& edits) {
       .put("mounts", list_of(edits.mounts, convert));
   if (edits.intel_rdt) tree.always("intelRdt", tree_of(*edits.intel_rdt));
   return tree.put("additionalGids", list_of(edits.additional_gids, [](std::uint32_t gid) {
-                    return OutputTree{OutputTree::Kind::Literal, fmt::to_string(gid), {}};
+                    return OutputTree{OutputTree::Kind::Literal, fmt::to_string(gid), {}, ""};
                   }));
 }
 
