@@ -33,6 +33,7 @@ lint: dev
 
 bench: build
 	@bench/run
+	@bench/containers
 
 gpu-pack: setup
 	@tools/build release

@@ -204,6 +204,18 @@ TEST_F(Create, NumbersComeFromTheNodesNotFromTheInventory) {
   for (const auto device : edited["linux"]["devices"]) EXPECT_NE(device["major"].u64(), 1);
 }
 
+TEST_F(Create, GroupsComeFromTheNodesToo) {
+  for (auto& node : ready_.inventory().nodes) node.gid = 0;
+  ready_.write_inventory();
+  bundle({"NVIDIA_VISIBLE_DEVICES=0"});
+  ASSERT_TRUE(create().ok());
+  EXPECT_EQ(config()["process"]["user"]["additionalGids"].raw(), "[44]");
+  settings_.features.no_additional_gids_for_device_nodes = true;
+  bundle({"NVIDIA_VISIBLE_DEVICES=0"});
+  ASSERT_TRUE(create().ok());
+  EXPECT_FALSE(config()["process"]["user"]["additionalGids"]);
+}
+
 TEST_F(Create, DevicesOfOtherVendorsComeFromTheirSpecifications) {
   ready_.tree().file("etc/cdi/acme.yaml",
                      "cdiVersion: 0.5.0\nkind: acme.org/nic\ndevices:\n- name: a\n"

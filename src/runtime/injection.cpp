@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gantry::runtime {
 namespace {
 
@@ -33,6 +35,18 @@ Flavour wanted_flavour(const settings::Settings& settings) {
   if (settings.gantry.flavour == "no-hooks") return Flavour::NoHooks;
   if (settings.gantry.flavour == "one-hook") return Flavour::OneHook;
   return Flavour::Shim;
+}
+
+// As plan has it, from the nodes as they are now: somebody may have changed their mode since.
+std::vector<std::uint32_t> groups_of(const std::vector<model::NodeEdit>& nodes) {
+  std::vector<std::uint32_t> groups;
+  for (const auto& node : nodes) {
+    const bool for_everybody = (node.mode.value_or(0) & 06U) == 06U;
+    const auto group = node.gid.value_or(0);
+    if (for_everybody || group == 0) continue;
+    if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+  }
+  return groups;
 }
 
 }  // namespace
@@ -125,6 +139,7 @@ Result<model::ContainerEdits> Injector::gpu_edits(const model::Request& request,
   if (!beside.empty()) options.hook_path = beside;
   GANTRY_TRY(auto edits, plan::edits_for(known->inventory, request, options));
   GANTRY_CHECK(fill_numbers(around_.host, options.engine_root, edits));
+  if (options.groups != plan::Groups::None) edits.additional_gids = groups_of(edits.nodes);
   return edits;
 }
 
