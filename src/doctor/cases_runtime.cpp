@@ -112,6 +112,13 @@ std::vector<Case> runtime_cases() {
          p.kubelet();
          toolkit(p, "accept-nvidia-visible-devices-envvar-when-unprivileged = false\n");
        }},
+      {"classic.hook", Ok, as_it_is},
+      {"classic.hook", Info,
+       [](Patient& p) {
+         p.tree.file("usr/share/containers/oci/hooks.d/oci-nvidia-hook.json", "{}");
+       }},
+      {"classic.hook", Info,
+       [](Patient& p) { toolkit(p, "[nvidia-container-runtime]\nmode = \"legacy\"\n"); }},
       {"toolkit.twice", Ok, as_it_is},
       {"toolkit.twice", Warn,
        [](Patient& p) {

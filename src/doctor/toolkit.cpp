@@ -97,6 +97,21 @@ Steps fix_twice(const Facts& f) {
   return steps;
 }
 
+// The classic chain works, but what it changes in a cgroup nobody else knows of.
+Finding judge_classic(const Facts& f) {
+  std::vector<Evidence> read;
+  for (auto& hook : hooks(f)) read.push_back({std::move(hook), "present"});
+  const auto text = f.host().read(kConfig);
+  if (text.ok()) {
+    const auto mode =
+        parse_toml(*text).value_or({}).at("nvidia-container-runtime").at("mode").text();
+    if (mode == "legacy") read.push_back({std::string(kConfig), "mode = \"legacy\""});
+  }
+  if (read.empty()) return ok("no prestart hook hands out GPUs", {{kHooks[0], "(absent)"}});
+  return info("a prestart hook hands out GPUs: it edits the device rules of running containers",
+              std::move(read));
+}
+
 constexpr Check kChecks[] = {
     {.id = "toolkit.config",
      .reference = "C2",
@@ -155,6 +170,18 @@ constexpr Check kChecks[] = {
      .remedy = "sudo rm /usr/share/containers/oci/hooks.d/oci-nvidia-hook.json",
      .judge = judge_twice,
      .fix = fix_twice},
+    {.id = "classic.hook",
+     .reference = "C7",
+     .area = Area::Runtime,
+     .title = "GPUs are part of a container's specification",
+     .reads = "oci/hooks.d/oci-nvidia-hook.json, /etc/nvidia-container-runtime/config.toml",
+     .cause = "The engine, the runtime and systemd do not know of rules that a hook added: after "
+              "`systemctl daemon-reload` or an update of the container its GPUs are gone, with "
+              "\"Failed to initialize NVML: Unknown Error\".",
+     .remedy =
+         "sudo gantry cdi refresh  # then: podman run --device nvidia.com/gpu=all, docker run "
+         "--device nvidia.com/gpu=all",
+     .judge = judge_classic},
 };
 
 }  // namespace
