@@ -172,6 +172,8 @@ std::vector<Case> runtime_cases() {
       {"cdi.readable", Skip, as_it_is},
       {"cdi.readable", Ok, [](Patient& p) { p.tree.file("etc/cdi/nvidia.yaml", spec()); }},
       {"cdi.readable", Fail, [](Patient& p) { p.tree.file("etc/cdi/nvidia.yaml", "devices: ["); }},
+      {"cdi.readable", Fail,
+       [](Patient& p) { p.tree.file("etc/cdi/nvidia.yaml", spec() + "unknown: 1\n"); }},
       {"cdi.stale", Ok, [](Patient& p) { p.tree.file("etc/cdi/nvidia.yaml", spec()); }},
       {"cdi.stale", Fail,
        [](Patient& p) {
@@ -189,6 +191,12 @@ std::vector<Case> runtime_cases() {
       {"cdi.duplicate", Warn,
        [](Patient& p) {
          p.tree.file("etc/cdi/nvidia.yaml", spec()).file("var/run/cdi/nvidia.yaml", spec());
+       }},
+      {"cdi.duplicate", Fail,
+       [](Patient& p) {
+         p.tree.file("etc/cdi/nvidia.yaml", spec())
+             .file("var/run/cdi/nvidia.yaml", spec())
+             .file("var/run/cdi/other.yaml", spec());
        }},
   };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CDI specifications for NVIDIA devices, whoever wrote them.
 #include "base/text.hpp"
+#include "cdi/read.hpp"
 #include "doctor/areas_internal.hpp"
 #include "doctor/document.hpp"
 #include "doctor/offenders.hpp"
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 
 namespace gantry::doctor {
 namespace {
@@ -17,7 +19,8 @@ struct Spec {
   std::string path;
   std::string directory;
   Document document;
-  std::string error;
+  std::string error;    // cannot be parsed
+  std::string refusal;  // can, but engines do not load it
 };
 
 // A file that cannot be parsed may be ours or not: its name decides.
@@ -28,11 +31,13 @@ std::vector<Spec> nvidia_specs(const Facts& f) {
     if (!names.ok()) continue;
     for (const auto& name : *names) {
       if (!name.ends_with(".yaml") && !name.ends_with(".json")) continue;
-      Spec spec{fmt::format("{}/{}", directory, name), directory, {}, ""};
+      Spec spec{fmt::format("{}/{}", directory, name), directory, {}, "", ""};
       const auto text = f.host().read(spec.path, kDocumentBytes);
       auto parsed = text.ok() ? parse_yaml(*text) : Result<Document>(text.error());
       if (parsed.ok()) {
         spec.document = *std::move(parsed);
+        const auto loaded = cdi::load_spec(*text, spec.path);
+        if (!loaded.ok()) spec.refusal = loaded.error().text();
       } else {
         spec.error = parsed.error().text();
       }
@@ -49,11 +54,7 @@ constexpr std::string_view kNoSpec = "there is no CDI specification for NVIDIA d
 
 // Why a specification cannot be used at all; "" when it can.
 std::string damage(const Spec& spec) {
-  if (!spec.error.empty()) return spec.error;
-  for (std::string_view key : {"cdiVersion", "devices"}) {
-    if (spec.document.at(key).empty()) return fmt::format("no {}", key);
-  }
-  return "";
+  return spec.error.empty() ? spec.refusal : spec.error;
 }
 
 Finding judge_readable(const Facts& f) {
@@ -153,6 +154,7 @@ Finding judge_duplicate(const Facts& f) {
   const auto specs = nvidia_specs(f);
   if (specs.empty()) return skip(std::string(kNoSpec));
   std::map<std::string, const Spec*> seen;  // "nvidia.com/gpu=0" -> first file with it
+  std::optional<Finding> hidden;  // a device lost to both files is worse, and looked for on
   for (const auto& spec : specs) {
     for (const auto& device : spec.document.at("devices").items()) {
       const auto name = spec.document.at("kind").text() + "=" + device.at("name").text();
@@ -164,10 +166,14 @@ Finding judge_duplicate(const Facts& f) {
         return fail(fmt::format("{} is defined twice: engines refuse it", name), read)
             .advise(fmt::format("sudo rm {}", spec.path));
       }
-      return warn(fmt::format("{} hides {}", spec.path, at->second->path), read)
-          .advise(fmt::format("sudo rm {}", at->second->path));
+      if (!hidden) {
+        hidden = warn(fmt::format("{} hides {}", spec.path, at->second->path), read)
+                     .advise(fmt::format("sudo rm {}", at->second->path));
+      }
+      at->second = &spec;
     }
   }
+  if (hidden) return *hidden;
   return ok("every CDI device is defined once",
             {{specs.front().path, fmt::format("{} device(s)", seen.size())}});
 }
