@@ -8,11 +8,13 @@ namespace gantry::cli {
 
 void add_cdi(CLI::App& app, Context& context, Action& chosen);
 void add_completion(CLI::App& app, Context& context, Action& chosen);
+void add_config(CLI::App& app, Context& context, Action& chosen);
 void add_doctor(CLI::App& app, Context& context, Action& chosen);
 void add_explain(CLI::App& app, Context& context, Action& chosen);
 void add_info(CLI::App& app, Context& context, Action& chosen);
 void add_list(CLI::App& app, Context& context, Action& chosen);
 void add_man_page(CLI::App& app, Context& context, Action& chosen);
+void add_runtime(CLI::App& app, Context& context, Action& chosen);
 void add_sim(CLI::App& app, Context& context, Action& chosen);
 void add_topo(CLI::App& app, Context& context, Action& chosen);
 

@@ -23,6 +23,8 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_doctor(app, context, chosen);
   add_cdi(app, context, chosen);
   add_explain(app, context, chosen);
+  add_runtime(app, context, chosen);
+  add_config(app, context, chosen);
   add_completion(app, context, chosen);
   add_man_page(app, context, chosen);
   add_sim(app, context, chosen);

@@ -10,6 +10,9 @@ using AddCommand = void (*)(CLI::App& app, Context& context, Action& chosen);
 
 constexpr AddCommand kCommands[] = {
     add_ctk_cdi,
+    add_ctk_config,
+    add_ctk_runtime,
+    add_ctk_system,
 };
 
 // Which of NVIDIA's releases the commands and flags are those of.

@@ -11,5 +11,8 @@ namespace gantry::cli {
 int nvidia_ctk(int argc, char** argv, std::FILE* out, std::FILE* err);
 
 void add_ctk_cdi(CLI::App& app, Context& context, Action& chosen);
+void add_ctk_config(CLI::App& app, Context& context, Action& chosen);
+void add_ctk_runtime(CLI::App& app, Context& context, Action& chosen);
+void add_ctk_system(CLI::App& app, Context& context, Action& chosen);
 
 }  // namespace gantry::cli

@@ -2,6 +2,7 @@
 #include "settings/keys.hpp"
 
 #include "base/text.hpp"
+#include "toml_edit/document.hpp"
 
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ namespace {
 constexpr std::string_view kHookFromContainer =
     "never followed: the image's files would act on the host";
 
-const Key kKeys[] = {
+constexpr Key kKeys[] = {
     {"disable-require", FIELD(bool, disable_require), "skip NVIDIA_REQUIRE_*"},
     {"swarm-resource", FIELD(std::string, swarm_resource),
      "variables that stand in for NVIDIA_VISIBLE_DEVICES, joined by commas", "", "",
@@ -43,7 +44,7 @@ const Key kKeys[] = {
     {"nvidia-container-cli.ldcache", FIELD(std::string, cli.ldcache), "the host's ld.so.cache", "",
      "", "\"/etc/ld.so.cache\""},
     {"nvidia-container-cli.load-kmods", FIELD(bool, cli.load_kmods), "load the kernel's modules"},
-    {"nvidia-container-cli.no-pivot", FIELD(bool, cli.no_pivot), "no pivot_root"},
+    {"nvidia-container-cli.no-pivot", FIELD(bool, cli.no_pivot), "no pivot_root", "", "", kLeftOut},
     {"nvidia-container-cli.no-cgroups", FIELD(bool, cli.no_cgroups),
      "leave device cgroups alone: rootless containers", "", "", "false"},
     {"nvidia-container-cli.user", FIELD(std::string, cli.user),
@@ -63,7 +64,8 @@ const Key kKeys[] = {
     {"nvidia-container-runtime.modes.csv.mount-spec-path",
      FIELD(std::string, runtime.csv_mount_spec_path), "Tegra: lists of files"},
     {"nvidia-container-runtime.modes.csv.compat-container-root",
-     FIELD(std::string, runtime.csv_compat_container_root), "Tegra: the image's compat directory"},
+     FIELD(std::string, runtime.csv_compat_container_root), "Tegra: the image's compat directory",
+     "", "", kLeftOut},
     {"nvidia-container-runtime.modes.cdi.spec-dirs", LIST(runtime.cdi_spec_dirs),
      "where CDI specs are, later ones win"},
     {"nvidia-container-runtime.modes.cdi.default-kind",
@@ -71,9 +73,9 @@ const Key kKeys[] = {
     {"nvidia-container-runtime.modes.cdi.annotation-prefixes",
      LIST(runtime.cdi_annotation_prefixes), "annotations that name CDI devices"},
     {"nvidia-container-runtime.modes.jit-cdi.nvcdi-feature-flags",
-     LIST(runtime.jit_cdi_feature_flags), "as --feature-flag of cdi generate"},
+     LIST(runtime.jit_cdi_feature_flags), "as --feature-flag of cdi generate", "", "", kLeftOut},
     {"nvidia-container-runtime.modes.jit-cdi.nvcdi-disable-hooks",
-     LIST(runtime.jit_cdi_disable_hooks), "as --disable-hook of cdi generate"},
+     LIST(runtime.jit_cdi_disable_hooks), "as --disable-hook of cdi generate", "", "", kLeftOut},
     {"nvidia-container-runtime.modes.legacy.cuda-compat-mode",
      FIELD(std::string, runtime.legacy_cuda_compat_mode), "the image's newer libcuda",
      "ldconfig|mount|disabled|hook"},
@@ -84,20 +86,21 @@ const Key kKeys[] = {
     {"nvidia-ctk.path", FIELD(std::string, ctk_path), "where nvidia-ctk is"},
 
     {"features.allow-cuda-compat-libs-from-container",
-     FIELD(bool, features.allow_cuda_compat_libs_from_container), kHookFromContainer},
+     FIELD(bool, features.allow_cuda_compat_libs_from_container), kHookFromContainer, "", "",
+     kLeftOut},
     {"features.allow-ldconfig-from-container", FIELD(bool, features.allow_ldconfig_from_container),
-     kHookFromContainer},
+     kHookFromContainer, "", "", kLeftOut},
     {"features.allow-unknown-oci-spec-fields", FIELD(bool, features.allow_unknown_oci_spec_fields),
-     "unknown fields are always kept"},
+     "unknown fields are always kept", "", "", kLeftOut},
     {"features.disable-cuda-compat-lib-hook", FIELD(bool, features.disable_cuda_compat_lib_hook),
-     "the image's newer libcuda is not used"},
+     "the image's newer libcuda is not used", "", "", kLeftOut},
     {"features.disable-imex-channel-creation", FIELD(bool, features.disable_imex_channel_creation),
-     "IMEX channels are not made"},
+     "IMEX channels are not made", "", "", kLeftOut},
     {"features.ignore-imex-channel-requests", FIELD(bool, features.ignore_imex_channel_requests),
-     "NVIDIA_IMEX_CHANNELS is not read"},
+     "NVIDIA_IMEX_CHANNELS is not read", "", "", kLeftOut},
     {"features.no-additional-gids-for-device-nodes",
      FIELD(bool, features.no_additional_gids_for_device_nodes),
-     "containers do not get the groups of the nodes"},
+     "containers do not get the groups of the nodes", "", "", kLeftOut},
 
     {"gantry.root", FIELD(std::string, gantry.root), "the machine below this directory", "",
      "GANTRY_ROOT"},
@@ -154,22 +157,6 @@ struct Setter {
   }
 };
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\u{:04X}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
 }  // namespace
 
 std::span<const Key> keys() {
@@ -196,15 +183,12 @@ std::string value_text(const Key& key, const Settings& settings) {
   if (const auto* flag = std::get_if<Field<bool>>(&key.field)) {
     return (*flag)(copy) ? "true" : "false";
   }
-  if (const auto* text = std::get_if<Field<std::string>>(&key.field)) return quoted((*text)(copy));
+  if (const auto* text = std::get_if<Field<std::string>>(&key.field))
+    return toml_edit::quote((*text)(copy));
   if (const auto* number = std::get_if<Field<std::int64_t>>(&key.field)) {
     return fmt::to_string((*number)(copy));
   }
-  std::string out;
-  for (const auto& item : std::get<Field<std::vector<std::string>>>(key.field)(copy)) {
-    out += (out.empty() ? "" : ", ") + quoted(item);
-  }
-  return "[" + out + "]";
+  return toml_edit::quote(std::get<Field<std::vector<std::string>>>(key.field)(copy));
 }
 
 Status check_words(const Key& key, const Settings& settings) {
@@ -216,7 +200,7 @@ Status check_words(const Key& key, const Settings& settings) {
   if (key.words.empty()) return {};
   const auto value = value_text(key, settings);
   for (auto word : split(key.words, '|')) {
-    if (value == quoted(word)) return {};
+    if (value == toml_edit::quote(word)) return {};
   }
   std::string allowed(key.words);
   std::replace(allowed.begin(), allowed.end(), '|', ' ');

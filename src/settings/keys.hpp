@@ -21,8 +21,10 @@ struct Key {
   std::string_view meaning;
   std::string_view words{};        // allowed values, split by '|'; "" allows all
   std::string_view environment{};  // the variable that overrides it, "" for none
-  std::string_view sample{};       // TOML shown in a comment while the key is not set
+  std::string_view sample{};       // TOML shown in a comment while the key is not set, or kLeftOut
 };
+
+constexpr std::string_view kLeftOut = "-";  // not in the default file at all
 
 std::span<const Key> keys();
 const Key* find_key(std::string_view name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
 #include "settings/keys.hpp"
+#include "toml_edit/document.hpp"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,6 @@
 namespace gantry::settings {
 namespace {
 
-// toml++ bounds nested values (256) but not dotted keys, and takes a tree apart by recursion. Keys
-// do not cross lines, so this bounds the depth.
-constexpr std::ptrdiff_t kDotsInLine = 32;
 constexpr std::size_t kWarnings = 50;
 
 Error at_line(const toml::node& node, std::string_view text) {
@@ -93,11 +90,7 @@ Status read_table(const toml::table& table, const std::string& prefix, Loaded& l
 
 Result<Loaded> parse(std::string_view text) {
   if (text.size() > kConfigBytes) return Error(Errc::Corrupt, "too large for a configuration");
-  for (const auto line : lines(text)) {
-    if (std::count(line.begin(), line.end(), '.') > kDotsInLine) {
-      return Error(Errc::Corrupt, fmt::format("a line with more than {} dots", kDotsInLine));
-    }
-  }
+  GANTRY_CHECK(toml_edit::check_bounds(text));
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     return Error(Errc::Corrupt, fmt::format("line {}: {}", parsed.error().source().begin.line,

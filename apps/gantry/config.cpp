@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry config: what nvidia-container-runtime's config.toml says and what of it counts. As
+// nvidia-ctk config: print, change and save it, comments and all.
+#include "gantry/commands.hpp"
+#include "gantry/nvidia_ctk.hpp"
+#include "gantry/table.hpp"
+#include "json/document.hpp"
+#include "settings/text.hpp"
+#include "sys/replace_file.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace gantry::cli {
+namespace {
+
+struct ConfigOptions {
+  std::string file;  // "": where it belongs
+  std::string output;
+  std::vector<std::string> sets;
+  bool in_place = false;
+  bool effective = false;
+};
+
+std::string file_of(const ConfigOptions& options, const Context& context) {
+  if (!options.file.empty()) return options.file;
+  if (!context.config_file.empty()) return context.config_file;
+  return settings::config_path(settings::process_environment);
+}
+
+Result<settings::Loaded> load(const ConfigOptions& options, const Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  return settings::load_with_warnings(host, file_of(options, context));
+}
+
+void print_warnings(const settings::Loaded& loaded, const std::string& file,
+                    const Context& context) {
+  for (const auto& warning : loaded.warnings) {
+    fmt::print(context.err, "Note: {}: {}\n", file, warning);
+  }
+}
+
+void print_json(const std::vector<settings::Effective>& values, const Context& context) {
+  std::string rows;
+  for (const auto& value : values) {
+    rows += fmt::format("{}\n  {{\"key\": {}, \"value\": {}, \"origin\": \"{}\"}}",
+                        rows.empty() ? "" : ",", json::quoted(value.key->name),
+                        json::quoted(value.value), to_string(value.origin));
+  }
+  fmt::print(context.out, "[{}\n]\n", rows);
+}
+
+Result<int> show(const ConfigOptions& options, const Context& context) {
+  GANTRY_TRY(const auto loaded, load(options, context));
+  print_warnings(loaded, file_of(options, context), context);
+  GANTRY_TRY(auto values, settings::effective(loaded, settings::process_environment));
+  if (!options.effective) {
+    std::erase_if(values, [](const auto& v) { return v.origin == settings::Origin::Default; });
+  }
+  if (context.json) {
+    print_json(values, context);
+    return kOk;
+  }
+  if (values.empty()) {
+    fmt::print(context.out, "Nothing is set in {}; --effective shows the defaults.\n",
+               file_of(options, context));
+    return kOk;
+  }
+  Table table({"KEY", "VALUE", "FROM", "MEANING"});
+  for (const auto& value : values) {
+    table.add({std::string(value.key->name), value.value, std::string(to_string(value.origin)),
+               std::string(value.key->meaning)});
+  }
+  fmt::print(context.out, "{}", table.text());
+  return kOk;
+}
+
+Result<int> check(const ConfigOptions& options, const Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  const auto file = file_of(options, context);
+  GANTRY_TRY(const auto loaded, settings::load_with_warnings(host, file));
+  print_warnings(loaded, file, context);
+  auto copy = loaded.settings;
+  GANTRY_CHECK(settings::apply_environment(copy, settings::process_environment));
+  const bool there = host.exists(file);
+  fmt::print(context.out, "{}: {}\n", file,
+             !there                    ? "is not there, the defaults count"
+             : loaded.warnings.empty() ? "is good"
+                                       : "is good but for the keys nobody knows");
+  return kOk;
+}
+
+Status write_to(const sys::Host& host, const std::string& path, const std::string& text) {
+  const auto resolved = host.resolve(path);  // a link stays a link
+  const auto& place = resolved.ok() ? *resolved : path;
+  const auto info = host.info(place);
+  return sys::replace_file(host.outside(place), text, info.ok() ? info->mode : 0644);
+}
+
+// NVIDIA's: the file (or the default one) with the changes, to stdout or to a file.
+Result<int> print_changed(const ConfigOptions& options, const Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  const auto file = file_of(options, context);
+  auto text = host.read(file, settings::kConfigBytes);
+  if (!text.ok() && text.error().code() != Errc::NotFound) return std::move(text).error();
+  std::string content = text.ok() ? *std::move(text) : settings::default_text(host);
+  for (const auto& assignment : options.sets) {
+    GANTRY_TRY(content, settings::set_in_text(content, assignment));
+  }
+  GANTRY_TRY(const auto loaded, settings::parse(content).in(file));
+  if (!context.quiet) print_warnings(loaded, file, context);
+  if (options.in_place) {
+    GANTRY_CHECK(write_to(host, file, content));
+  } else if (!options.output.empty()) {
+    GANTRY_CHECK(write_to(host, options.output, content));
+  } else {
+    fmt::print(context.out, "{}", content);
+  }
+  return kOk;
+}
+
+Result<int> print_default(const ConfigOptions& options, const Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  const auto text = settings::default_text(host);
+  if (options.output.empty()) {
+    fmt::print(context.out, "{}", text);
+    return kOk;
+  }
+  GANTRY_CHECK(write_to(host, options.output, text));
+  return kOk;
+}
+
+void add_file(CLI::App& command, ConfigOptions& options) {
+  command.add_option("-c,--config-file,--config", options.file, "Another file than the usual one")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+void add_config(CLI::App& app, Context& context, Action& chosen) {
+  auto options = std::make_shared<ConfigOptions>();
+  auto* config =
+      app.add_subcommand("config", "The runtime's config.toml: what it says, what counts");
+  config->require_subcommand(1);
+  auto* shown = config->add_subcommand("show", "Show the keys that are set");
+  add_machine_options(*shown, context);
+  add_file(*shown, *options);
+  shown->add_flag("--effective", options->effective, "All keys, defaults too");
+  add_examples(*shown, "  gantry config show --effective");
+  shown->callback(
+      [options, &chosen] { chosen = [options](Context& ctx) { return show(*options, ctx); }; });
+  auto* checked = config->add_subcommand("check", "Say whether the file is good, and what is not");
+  add_machine_options(*checked, context);
+  add_file(*checked, *options);
+  checked->callback(
+      [options, &chosen] { chosen = [options](Context& ctx) { return check(*options, ctx); }; });
+}
+
+void add_ctk_config(CLI::App& app, Context& /*context*/, Action& chosen) {
+  auto options = std::make_shared<ConfigOptions>();
+  auto* config = app.add_subcommand("config", "Print or change config.toml");
+  add_file(*config, *options);
+  config->add_option("--set", options->sets, "Set a key: name=value; a flag needs no value")
+      ->type_name("KEY[=VALUE]")
+      ->allow_extra_args(false);
+  config->add_flag("-i,--in-place", options->in_place, "Change the file itself");
+  config->add_option("-o,--output", options->output, "Write there instead of to stdout")
+      ->type_name("FILE");
+  auto* defaults = config->add_subcommand("default", "Print the default file");
+  defaults->alias("create-default")->alias("generate-default");
+  defaults->add_option("-o,--output", options->output, "Write there instead of to stdout")
+      ->type_name("FILE");
+  config->callback([options, defaults, &chosen] {
+    const bool only_default = defaults->parsed();
+    chosen = [options, only_default](Context& ctx) {
+      return only_default ? print_default(*options, ctx) : print_changed(*options, ctx);
+    };
+  });
+}
+
+}  // namespace gantry::cli

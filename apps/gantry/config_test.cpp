@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/run_cli.hpp"
+#include "support/tree.hpp"
+
+#include <gmock/gmock.h>
+
+namespace gantry::cli {
+namespace {
+
+using test::run_cli;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kFile = "etc/nvidia-container-runtime/config.toml";
+
+TEST(ConfigShow, ShowsWhatIsSetAndWhatCounts) {
+  test::Tree tree;
+  tree.file(kFile, "[nvidia-container-cli]\nuser = \"root:video\"\nfuture = 1\n");
+  const auto set = run_cli({"gantry", "config", "show", "--root", tree.root()});
+  ASSERT_EQ(set.status, 0) << set.err;
+  EXPECT_THAT(set.out, HasSubstr("nvidia-container-cli.user"));
+  EXPECT_THAT(set.out, HasSubstr("file"));
+  EXPECT_THAT(set.out, Not(HasSubstr("ldconfig")));
+  EXPECT_THAT(set.err, HasSubstr("line 3: nvidia-container-cli.future is unknown"));
+  const auto all =
+      run_cli({"gantry", "config", "show", "--effective", "--json", "--root", tree.root()});
+  EXPECT_THAT(all.out,
+              HasSubstr(R"({"key": "gantry.flavour", "value": "\"shim\"", "origin": "default"})"));
+}
+
+TEST(ConfigCheck, NamesTheLineOfWhatIsWrong) {
+  test::Tree tree;
+  tree.file(kFile, "[gantry]\nflavor = \"shim\"\n");
+  const auto wrong = run_cli({"gantry", "config", "check", "--root", tree.root()});
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("line 2: there is no key gantry.flavor"));
+  tree.file(kFile, "[gantry]\nflavour = \"shim\"\n");
+  const auto good = run_cli({"gantry", "config", "check", "--root", tree.root()});
+  EXPECT_EQ(good.status, 0) << good.err;
+  EXPECT_THAT(good.out, HasSubstr("is good"));
+}
+
+TEST(NvidiaCtkConfig, SetsInPlaceAndKeepsTheRest) {
+  test::Tree tree;
+  tree.file("c.toml", "# mine\n[nvidia-container-cli]\nno-cgroups = false\n");
+  const auto run = run_cli({"nvidia-ctk", "config", "--config-file", tree.path("/c.toml"),
+                            "--in-place", "--set", "nvidia-container-cli.no-cgroups", "--set",
+                            "nvidia-container-runtime.runtimes=crun"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(*tree.host().read("/c.toml"),
+            "# mine\n[nvidia-container-cli]\nno-cgroups = true\n\n[nvidia-container-runtime]\n"
+            "runtimes = [\"crun\"]\n");
+  const auto wrong = run_cli({"nvidia-ctk", "config", "--config-file", tree.path("/c.toml"),
+                              "--set", "nvidia-container-cli.colour=red"});
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("there is no key `nvidia-container-cli.colour`"));
+}
+
+TEST(NvidiaCtkConfig, PrintsTheDefaultUnderItsThreeNames) {
+  for (const auto* name : {"default", "create-default", "generate-default"}) {
+    const auto run = run_cli({"nvidia-ctk", "config", name});
+    EXPECT_EQ(run.status, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr("supported-driver-capabilities = \"compat32,"));
+  }
+}
+
+}  // namespace
+}  // namespace gantry::cli

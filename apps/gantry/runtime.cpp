@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry runtime configure: tell docker, containerd, CRI-O or podman of the nvidia runtime, and
+// take it back. Also under NVIDIA's spelling, with its flags.
+#include "engines/check.hpp"
+#include "engines/diff.hpp"
+#include "engines/journal.hpp"
+#include "gantry/commands.hpp"
+#include "gantry/nvidia_ctk.hpp"
+#include "sys/child.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace gantry::cli {
+namespace {
+
+enum class Face : std::uint8_t { Gantry, NvidiaCtk };
+
+struct ConfigureOptions {
+  engines::Options engine;
+  std::string runtime = "docker";
+  std::string distribution = "auto";
+  std::string source = "file";
+  std::string mode = "config-file";
+  std::string drop_in;
+  bool drop_in_given = false;
+  bool dry_run = false;
+  bool undo = false;
+  bool restart = false;
+  Face face = Face::Gantry;
+};
+
+constexpr std::chrono::seconds kAskDeadline{20};
+constexpr std::chrono::seconds kRestartDeadline{120};
+
+Result<std::string> run_program_of_engine(const std::vector<std::string>& words) {
+  GANTRY_TRY(auto result, sys::run_command(words, kAskDeadline));
+  if (result.status == 127) {
+    return Error(Errc::NotFound, fmt::format("{} is not installed", words[0]));
+  }
+  if (result.status != 0) {
+    return Error(Errc::Invalid, fmt::format("{}: {}", fmt::join(words, " "), result.output));
+  }
+  return std::move(result.output);
+}
+
+Result<engines::Options> engine_options(const ConfigureOptions& options, const sys::Host& host) {
+  auto result = options.engine;
+  GANTRY_TRY(result.engine, engines::engine_named(options.runtime));
+  GANTRY_TRY(result.distribution, engines::distribution_named(options.distribution));
+  // People's notes say nvidia-ctk and mean /etc/containerd; a distribution's file is named there.
+  if (options.face == Face::NvidiaCtk && options.distribution == "auto" && result.config.empty()) {
+    result.distribution = engines::Distribution::Plain;
+  }
+  result.mode = options.mode == "oci-hook" ? engines::Mode::Hook : engines::Mode::Runtime;
+  result.ask_engine = options.source == "command";
+  if (options.drop_in_given) result.drop_in = options.drop_in;
+  // The programs of another tree are strangers; those of a machine seen from a pod are out of
+  // reach.
+  if (host.is_live()) result.run = run_program_of_engine;
+  return result;
+}
+
+void print_dry_run(const engines::Plan& plan, Face face, const Context& context) {
+  for (const auto& file : plan.files) {
+    if (!file.changes() && face == Face::Gantry) continue;
+    if (face == Face::NvidiaCtk) {
+      fmt::print(context.err, "Would write {}:\n", file.path);
+      fmt::print(context.out, "{}", file.after);
+    } else {
+      fmt::print(context.out, "{}",
+                 engines::unified_diff(file.path, file.before.value_or(""), file.after));
+    }
+  }
+}
+
+void say(const Context& context, Face face, std::string_view text) {
+  if (context.quiet) return;
+  fmt::print(face == Face::Gantry ? context.out : context.err, "{}\n", text);
+}
+
+void print_outcome(const engines::Outcome& outcome, Face face, const Context& context) {
+  for (const auto& text : outcome.files) say(context, face, text);
+  for (const auto& text : outcome.notes) fmt::print(context.err, "Note: {}\n", text);
+}
+
+Result<int> restart(const engines::Plan& plan, const ConfigureOptions& options,
+                    const sys::Host& host, const Context& context) {
+  if (plan.restart.empty()) return kOk;
+  const auto command = fmt::format("{}", fmt::join(plan.restart, " "));
+  if (!options.restart) {
+    say(context, options.face, fmt::format("To make it count: sudo {}", command));
+    return kOk;
+  }
+  if (!host.is_live()) {
+    return Error(Errc::Unsupported, fmt::format("this is not the machine that runs {}; there: {}",
+                                                to_string(plan.engine), command));
+  }
+  GANTRY_TRY(const auto result, sys::run_command(plan.restart, kRestartDeadline));
+  if (result.status != 0) {
+    return Error(Errc::Internal,
+                 fmt::format("{} ended with {}: {}", command, result.status, result.output));
+  }
+  say(context, options.face, fmt::format("Done: {}", command));
+  return kOk;
+}
+
+Result<int> take_back(const ConfigureOptions& options, const Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  GANTRY_TRY(const auto wanted, engine_options(options, host));
+  const auto files = engines::files_on_disk();
+  GANTRY_TRY(const auto outcome, engines::undo(host, wanted.engine, *files));
+  print_outcome(outcome, options.face, context);
+  const auto plan = engines::make_plan(host, wanted);  // only for how to restart
+  return plan.ok() ? restart(*plan, options, host, context) : Result<int>(kOk);
+}
+
+// What the engine's own program does not accept is taken back at once.
+Status checked(const engines::Plan& plan, const engines::Options& wanted, const sys::Host& host,
+               engines::Files& files, const ConfigureOptions& options, const Context& context) {
+  const auto result = engines::check(plan, wanted.run);
+  switch (result.verdict) {
+    case engines::Check::Verdict::Passed:
+      say(context, options.face, fmt::format("Checked: {}", result.text));
+      return {};
+    case engines::Check::Verdict::NotAsked:
+      say(context, options.face, fmt::format("Not checked: {}", result.text));
+      return {};
+    case engines::Check::Verdict::Failed: break;
+  }
+  GANTRY_TRY([[maybe_unused]] const auto outcome, engines::undo(host, plan.engine, files));
+  return Error(Errc::Invalid, fmt::format("{} does not accept it, so all is as it was before: {}",
+                                          to_string(plan.engine), result.text));
+}
+
+Result<int> configure(const ConfigureOptions& options, const Context& context) {
+  if (options.undo) return take_back(options, context);
+  GANTRY_TRY(const auto host, open_host(context));
+  GANTRY_TRY(const auto wanted, engine_options(options, host));
+  GANTRY_TRY(const auto plan, engines::make_plan(host, wanted));
+  for (const auto& note : plan.notes) {
+    if (!context.quiet) fmt::print(context.err, "Note: {}\n", note);
+  }
+  if (options.dry_run) {
+    print_dry_run(plan, options.face, context);
+    return kOk;
+  }
+  if (!plan.changes()) {
+    say(context, options.face,
+        fmt::format("{} is configured already: nothing to change", to_string(plan.engine)));
+    return plan.files.empty() ? restart(plan, options, host, context) : Result<int>(kOk);
+  }
+  const auto files = engines::files_on_disk();
+  GANTRY_TRY(const auto outcome, engines::apply(host, plan, *files));
+  print_outcome(outcome, options.face, context);
+  GANTRY_CHECK(checked(plan, wanted, host, *files, options, context));
+  if (options.face == Face::Gantry) {
+    fmt::print(context.out, "To take it back: sudo gantry runtime configure --runtime={} --undo\n",
+               to_string(plan.engine));
+  }
+  return restart(plan, options, host, context);
+}
+
+void add_common_flags(CLI::App& command, ConfigureOptions& options) {
+  auto& engine = options.engine;
+  command.add_option("--runtime", options.runtime, "docker, containerd, crio or podman")
+      ->type_name("ENGINE")
+      ->capture_default_str();
+  command.add_option("--config", engine.config, "The engine's configuration, if not its own place")
+      ->type_name("FILE");
+  command
+      .add_option("--drop-in-config", options.drop_in,
+                  "The drop-in to write; \"\" changes the main file instead")
+      ->type_name("FILE")
+      ->each([&options](const std::string&) { options.drop_in_given = true; });
+  command.add_option("--config-source", options.source, "file, or command: ask the engine")
+      ->check(CLI::IsMember({"file", "command"}))
+      ->capture_default_str();
+  command.add_option("--executable-path", engine.executable, "The engine's program")
+      ->type_name("FILE");
+  command.add_option("--config-mode", options.mode, "config-file, or oci-hook (crio, podman)")
+      ->check(CLI::IsMember({"config-file", "config", "oci-hook"}))
+      ->capture_default_str();
+  command.add_option("--oci-hook-path", options.drop_in, "With oci-hook: the file in hooks.d")
+      ->type_name("FILE")
+      ->each([&options](const std::string&) { options.drop_in_given = true; });
+  command.add_option("--nvidia-runtime-name", engine.runtime_name, "The runtime's name")
+      ->capture_default_str();
+  command.add_option("--nvidia-runtime-path,--runtime-path", engine.runtime_path, "Its program")
+      ->type_name("FILE");
+  command.add_option("--nvidia-runtime-hook-path", engine.hook_path, "The hook's program")
+      ->type_name("FILE");
+  command.add_flag("--nvidia-set-as-default,--set-as-default", engine.set_as_default,
+                   "Make it the runtime of every container");
+  command.add_flag("--cdi.enabled,--cdi.enable,--enable-cdi", engine.enable_cdi,
+                   "Switch CDI on in the engine");
+  command.add_flag("--dry-run", options.dry_run, "Show what would be written, write nothing");
+}
+
+CLI::App* add_configure(CLI::App& app, Action& chosen,
+                        const std::shared_ptr<ConfigureOptions>& options) {
+  auto* runtime = app.add_subcommand("runtime", "Container engines and the nvidia runtime");
+  runtime->require_subcommand(1);
+  auto* command =
+      runtime->add_subcommand("configure", "Tell an engine of the nvidia runtime, or take it back");
+  add_common_flags(*command, *options);
+  command->callback([options, &chosen] {
+    chosen = [options](Context& ctx) { return configure(*options, ctx); };
+  });
+  return command;
+}
+
+}  // namespace
+
+void add_runtime(CLI::App& app, Context& context, Action& chosen) {
+  auto options = std::make_shared<ConfigureOptions>();
+  auto* command = add_configure(app, chosen, options);
+  command->get_option("--runtime")->required();
+  command
+      ->add_option("--root", context.root,
+                   "Configure the machine below this directory (environment: GANTRY_ROOT)")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command
+      ->add_option("--distribution", options->distribution,
+                   "Whose containerd: auto, plain, k3s, rke2, microk8s, k0s")
+      ->capture_default_str();
+  command->add_flag("--undo", options->undo, "Take back what was configured, byte for byte");
+  command->add_flag("--restart", options->restart, "Restart the engine afterwards");
+  add_examples(*command,
+               "  sudo gantry runtime configure --runtime=docker --restart\n"
+               "  gantry runtime configure --runtime=containerd --set-as-default --dry-run\n"
+               "  sudo gantry runtime configure --runtime=podman --config-mode=oci-hook\n"
+               "  sudo gantry runtime configure --runtime=docker --undo");
+}
+
+void add_ctk_runtime(CLI::App& app, Context& /*context*/, Action& chosen) {
+  auto options = std::make_shared<ConfigureOptions>();
+  options->face = Face::NvidiaCtk;
+  add_configure(app, chosen, options);
+}
+
+}  // namespace gantry::cli
