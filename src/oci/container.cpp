@@ -55,7 +55,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kPodKeys{
 
 bool is_pod_key(std::string_view key) {
   return key.starts_with("io.kubernetes.cri.") || key.starts_with("io.kubernetes.pod.") ||
-         key.starts_with("io.kubernetes.cri-o.") || key.starts_with("io.kubernetes.container.");
+         key.starts_with("io.kubernetes.container.");
+}
+
+// Podman marks every container of its own with a few of CRI-O's keys (Created, TTY), pod or not.
+bool is_crio_key(std::string_view key) {
+  return key.starts_with("io.kubernetes.cri-o.");
 }
 
 // An engine that does not name the pod still puts the container below the kubelet's cgroups. Such a
@@ -66,8 +71,10 @@ std::optional<Pod> pod_of(const Container& container, std::string_view cgroup) {
     if (!pod.uid.empty() && !pod.container.empty()) return pod;
   }
   const auto& notes = container.annotations;
-  const bool marked = std::any_of(notes.begin(), notes.end(),
-                                  [](const auto& note) { return is_pod_key(note.first); });
+  const bool is_podman = container.annotation("io.container.manager") == "libpod";
+  const bool marked = std::any_of(notes.begin(), notes.end(), [&](const auto& note) {
+    return is_pod_key(note.first) || (is_crio_key(note.first) && !is_podman);
+  });
   if (marked || contains(cgroup, "kubepods")) return Pod{};
   return std::nullopt;
 }

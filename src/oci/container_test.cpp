@@ -66,6 +66,19 @@ TEST(Container, APodThatNobodyNamesIsStillAPod) {
             Pod{});
 }
 
+TEST(Container, PodmansOwnMarksMakeNoPod) {
+  EXPECT_EQ(read(R"({"annotations": {"io.container.manager": "libpod",
+                                     "io.kubernetes.cri-o.Created": "2026-11-15T08:48:45Z",
+                                     "io.kubernetes.cri-o.TTY": "false"}})")
+                .pod,
+            std::nullopt);
+  EXPECT_EQ(read(R"({"annotations": {"io.kubernetes.cri-o.TTY": "false"}})").pod, Pod{});
+  EXPECT_EQ(read(R"({"annotations": {"io.container.manager": "libpod",
+                                     "io.kubernetes.pod.name": "web"}})")
+                .pod,
+            Pod{});
+}
+
 TEST(Container, WrongTypesAreCorrupt) {
   for (const char* text : {"[]", R"({"process": []})", R"({"process": {"env": "A=1"}})",
                            R"({"mounts": {}})", R"({"linux": {"devices": 7}})"}) {
