@@ -48,7 +48,7 @@ void Registry::add_directory(const sys::Host& host, const std::string& directory
   if (!names.ok()) return;
   for (const auto& name : *names) {
     if (!name.ends_with(".yaml") && !name.ends_with(".json")) continue;
-    const auto path = directory + "/" + name;
+    const auto path = fmt::format("{}/{}", directory, name);
     const auto text = host.read(path, kSpecBytes);
     auto spec = text.ok() ? load_spec(*text, path) : Result<Spec>(text.error());
     if (spec.ok()) {

@@ -14,7 +14,7 @@ namespace gantry::cdi {
 struct Version {
   unsigned major = 0;
   unsigned minor = 3;
-  auto operator<=>(const Version&) const = default;
+  auto operator<=>(const Version&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 inline constexpr Version kV03{0, 3};

@@ -31,7 +31,7 @@ std::string outside(const sys::Host& host, const std::string& path) {
       return host.outside((*resolved == "/" ? "" : *resolved) + rest);
     }
     const auto slash = directory.rfind('/');
-    rest = directory.substr(slash) + rest;
+    rest.insert(0, directory, slash);
     directory.resize(slash);
   }
   return host.outside(rest);
