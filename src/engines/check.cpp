@@ -29,42 +29,56 @@ Check check_docker(const Plan& plan, const RunProgram& run) {
   return {Verdict::Failed, answer.error().text()};
 }
 
-// containerd says which file it means only by name: K3s's is made at its next start.
+std::string without_log(std::string_view output) {
+  std::string toml;
+  for (const auto line : lines(output)) {
+    if (!line.starts_with("time=")) toml += std::string(line) + "\n";
+  }
+  return toml;
+}
+
+Check judge_dump(const toml_edit::Document& dump, const Expectation& wanted,
+                 const toml_edit::Path& containerd) {
+  const auto runtime = containerd / "runtimes" / wanted.runtime_name;
+  const auto path = dump.string(runtime / "options" / "BinaryName").value_or("");
+  const auto chosen = dump.string(containerd / "default_runtime_name").value_or("");
+  if (path != wanted.runtime_path) {
+    return {Verdict::Failed, fmt::format("containerd sees {} as {}", wanted.runtime_name, path)};
+  }
+  if (wanted.is_default && chosen != wanted.runtime_name) {
+    return {Verdict::Failed, fmt::format("containerd's default is {}", chosen)};
+  }
+  if (!dump.has(containerd / "runtimes" / chosen)) {
+    return {Verdict::Failed, fmt::format("containerd's default {} is gone", chosen)};
+  }
+  return {Verdict::Passed, "containerd shows it in its configuration"};
+}
+
+// `dump` is what is in force. 2.0's leaves out files of version 2, and its `migrate` does not.
 Check check_containerd(const Plan& plan, const RunProgram& run) {
+  // Their containerd's file is made at their next start.
   if (contains(plan.config, "/rancher/") || contains(plan.config, "/microk8s/") ||
       plan.config.starts_with("/etc/k0s/")) {
     return {Verdict::NotAsked, "the distribution makes containerd's file at its next start"};
   }
-  const auto answer = run({plan.program, "--config", plan.config, "config", "dump"});
-  if (!answer.ok()) {
-    if (is_missing(answer.error())) return not_installed(plan);
-    return {Verdict::Failed, answer.error().text()};
-  }
-  std::string toml;
-  for (const auto line : lines(*answer)) {
-    if (!line.starts_with("time=")) toml += std::string(line) + "\n";
-  }
-  const auto dump = toml_edit::Document::parse(std::move(toml));
-  if (!dump.ok()) return {Verdict::NotAsked, "containerd config dump printed no TOML"};
-  const auto& wanted = plan.expectation;
-  for (const std::int64_t schema : {3, 2, 1}) {
-    const auto containerd = cri_table(schema) / "containerd";
-    const auto runtime = containerd / "runtimes" / wanted.runtime_name;
-    if (!dump->has(runtime)) continue;
-    const auto path = dump->string(runtime / "options" / "BinaryName").value_or("");
-    const auto chosen = dump->string(containerd / "default_runtime_name").value_or("");
-    if (path != wanted.runtime_path) {
-      return {Verdict::Failed, fmt::format("containerd sees {} as {}", wanted.runtime_name, path)};
+  Check result{Verdict::Failed, "containerd config dump does not show the runtime"};
+  for (const auto* word : {"dump", "migrate"}) {
+    const auto answer = run({plan.program, "--config", plan.config, "config", word});
+    if (!answer.ok()) {
+      if (is_missing(answer.error())) return not_installed(plan);
+      if (word == std::string_view("dump")) result.text = answer.error().text();
+      continue;  // old ones have no `migrate`
     }
-    if (wanted.is_default && chosen != wanted.runtime_name) {
-      return {Verdict::Failed, fmt::format("containerd's default is {}", chosen)};
+    const auto dump = toml_edit::Document::parse(without_log(*answer));
+    if (!dump.ok()) return {Verdict::NotAsked, "containerd config dump printed no TOML"};
+    for (const std::int64_t schema : {3, 2, 1}) {
+      const auto containerd = cri_table(schema) / "containerd";
+      if (dump->has(containerd / "runtimes" / plan.expectation.runtime_name)) {
+        return judge_dump(*dump, plan.expectation, containerd);
+      }
     }
-    if (!dump->has(containerd / "runtimes" / chosen)) {
-      return {Verdict::Failed, fmt::format("containerd's default {} is gone", chosen)};
-    }
-    return {Verdict::Passed, "containerd config dump shows it"};
   }
-  return {Verdict::Failed, "containerd config dump does not show the runtime"};
+  return result;
 }
 
 Check check_crio(const Plan& plan, const RunProgram& run) {
@@ -76,11 +90,7 @@ Check check_crio(const Plan& plan, const RunProgram& run) {
     if (is_missing(answer.error())) return not_installed(plan);
     return {Verdict::Failed, answer.error().text()};
   }
-  std::string toml;
-  for (const auto line : lines(*answer)) {
-    if (!line.starts_with("time=")) toml += std::string(line) + "\n";
-  }
-  const auto dump = toml_edit::Document::parse(std::move(toml));
+  const auto dump = toml_edit::Document::parse(without_log(*answer));
   if (!dump.ok()) return {Verdict::NotAsked, "crio config printed no TOML"};
   const toml_edit::Path runtime{"crio", "runtime", "runtimes", plan.expectation.runtime_name};
   if (dump->string(runtime / "runtime_path") != plan.expectation.runtime_path) {

@@ -14,9 +14,8 @@ namespace {
 
 constexpr std::size_t kFiles = 64;
 
-// 2.0 merges files of version 3, and loses the main file when one of version 2 has imports.
-bool merges_tables(const std::optional<ProgramVersion>& version, std::int64_t schema) {
-  return version && *version >= (schema >= 3 ? ProgramVersion{2, 0} : ProgramVersion{2, 1});
+bool merges_tables(const std::optional<ProgramVersion>& version) {
+  return version && version->major >= 2;
 }
 
 std::string directory_of(const std::string& path) {
@@ -118,12 +117,12 @@ Result<Plan> plan_files(const sys::Host& host, const Options& options, const Pla
   say_what_is_odd(main.document(), plan);
   if (schema == 1 && version && version->major >= 2) {
     return Error(Errc::Unsupported,
-                 fmt::format("{} has version 1 (or none), which containerd 2 does not read; "
-                             "`containerd config migrate` prints it as version 3",
+                 fmt::format("{} has version 1 (or none), which containerd 2 neither reads nor "
+                             "converts; `containerd config default` prints a new one",
                              place.main));
   }
 
-  const bool merges = merges_tables(version, schema);
+  const bool merges = merges_tables(version);
   auto drop_in = options.drop_in.value_or(merges ? place.drop_in : "");
   if (schema == 1 && !drop_in.empty()) {
     plan.notes.emplace_back("configuration version 1 has no drop-ins: the main file is changed");

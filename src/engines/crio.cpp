@@ -14,7 +14,9 @@ constexpr std::string_view kDropIn = "/etc/crio/crio.conf.d/99-nvidia.toml";
 constexpr std::string_view kHooks = "/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json";
 constexpr std::size_t kFiles = 64;
 
-const toml_edit::Path kRuntime{"crio", "runtime"};
+toml_edit::Path runtime_table() {
+  return {"crio", "runtime"};
+}
 
 // CRI-O's files in the order it reads them; later ones win key by key.
 Result<std::vector<toml_edit::Document>> read_all(const sys::Host& host, const Options& options,
@@ -52,16 +54,17 @@ Status copy_default_runtime(const std::vector<toml_edit::Document>& documents,
                             const Options& options, TomlFile& file) {
   std::string name;
   for (const auto& document : documents) {
-    name = document.string(kRuntime / "default_runtime").value_or(name);
+    name = document.string(runtime_table() / "default_runtime").value_or(name);
   }
   for (const auto& candidate : {name, std::string("crun"), std::string("runc")}) {
     if (candidate.empty() || candidate == options.runtime_name) continue;
-    const auto from = kRuntime / "runtimes" / candidate;
+    const auto from = runtime_table() / "runtimes" / candidate;
     bool found = false;
     for (const auto& document : documents) {
       if (!document.has(from)) continue;
       found = true;
-      GANTRY_CHECK(copy_values(document, from, file, kRuntime / "runtimes" / options.runtime_name,
+      GANTRY_CHECK(copy_values(document, from, file,
+                               runtime_table() / "runtimes" / options.runtime_name,
                                {from / "runtime_path", from / "runtime_type"}));
     }
     if (found) return {};
@@ -111,7 +114,7 @@ Result<Plan> plan_crio(const sys::Host& host, const Options& options) {
   GANTRY_TRY(auto documents,
              options.ask_engine ? ask_crio(options) : read_all(host, options, target));
   GANTRY_TRY(auto file, TomlFile::open(host, target));
-  const auto runtime = kRuntime / "runtimes" / options.runtime_name;
+  const auto runtime = runtime_table() / "runtimes" / options.runtime_name;
   if (!file.document().has(runtime)) GANTRY_CHECK(copy_default_runtime(documents, options, file));
   const auto path =
       options.runtime_path.empty()
@@ -120,7 +123,7 @@ Result<Plan> plan_crio(const sys::Host& host, const Options& options) {
   GANTRY_CHECK(file.set_text(runtime / "runtime_path", path));
   GANTRY_CHECK(file.set_text(runtime / "runtime_type", "oci"));
   if (options.set_as_default) {
-    GANTRY_CHECK(file.set_text(kRuntime / "default_runtime", options.runtime_name));
+    GANTRY_CHECK(file.set_text(runtime_table() / "default_runtime", options.runtime_name));
   }
   if (options.enable_cdi) plan.notes.emplace_back("CRI-O reads CDI specs without being told");
   plan.expectation = {options.runtime_name, path, options.set_as_default};

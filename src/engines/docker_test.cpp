@@ -50,7 +50,7 @@ TEST_P(Docker, IsToldAndNothingElseChanges) {
   EXPECT_EQ(plan->files[0].after, c.after);
 }
 
-const DockerCase kCases[] = {
+const DockerCase docker_cases[] = {
     {"NoFile", {}, nullptr, R"({
     "runtimes": {
         "nvidia": {
@@ -103,7 +103,7 @@ const DockerCase kCases[] = {
      "\"n\"\n    }\n  }\n}\n"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Engines, Docker, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Engines, Docker, testing::ValuesIn(docker_cases),
                          [](const auto& c) { return c.param.name; });
 
 TEST(DockerPlan, AFileThatIsNoJsonIsLeftAloneWithTheLine) {

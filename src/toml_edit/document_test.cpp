@@ -31,7 +31,7 @@ TEST_P(Set, ChangesOnlyWhatWasAsked) {
   EXPECT_EQ(document->text(), c.after);
 }
 
-const SetCase kSets[] = {
+constexpr SetCase kSets[] = {
     {"AnEmptyFile", "a", "1", "", "a = 1\n"},
     {"AValueInItsPlace", "a.b", "\"y\"", "[a] # here\n\tb =  'x' # why\nc = 1\n",
      "[a] # here\n\tb =  \"y\" # why\nc = 1\n"},
@@ -84,7 +84,7 @@ TEST_P(Remove, TakesOutOnlyWhatWasAsked) {
   EXPECT_EQ(document->text(), c.after);
 }
 
-const RemoveCase kRemoves[] = {
+constexpr RemoveCase kRemoves[] = {
     {"WhatIsNotThere", "a.b", "[a]\nc = 1\n", "[a]\nc = 1\n"},
     {"AKeyWithItsLine", "a.b", "[a]\nb = [\n1]  # b\nc = 1\n", "[a]\nc = 1\n"},
     {"ATableWithAllBelow", "a.n", "[a]\nx = 1\n\n[a.n]\nk = 1\n  [a.n.o]\n  l = 1\n\n# z\n[z]\n",
