@@ -11,6 +11,8 @@
 
 namespace gantry::cli {
 
+void add_cdi_generate(CLI::App& cdi, Context& context, Action& chosen);
+void add_cdi_refresh(CLI::App& cdi, Context& context, Action& chosen);
 void add_cdi_list(CLI::App& cdi, Context& context, Action& chosen);
 void add_cdi_transform(CLI::App& cdi, Context& context, Action& chosen);
 void add_cdi_validate(CLI::App& cdi, Context& context, Action& chosen);

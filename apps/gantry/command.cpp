@@ -6,12 +6,16 @@
 
 namespace gantry::cli {
 
-void add_machine_options(CLI::App& command, Context& context) {
+void add_root_option(CLI::App& command, Context& context) {
   command
       .add_option("--root", context.root,
                   "Look at the machine below this directory (environment: GANTRY_ROOT)")
       ->type_name("DIR")
       ->capture_default_str();
+}
+
+void add_machine_options(CLI::App& command, Context& context) {
+  add_root_option(command, context);
   command.add_flag("--json", context.json, "Print JSON");
 }
 

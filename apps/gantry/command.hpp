@@ -45,7 +45,8 @@ Context context_of_process(std::FILE* out, std::FILE* err);
 // Parses and runs the command that was named; `app` has its name, commands and version flag.
 int run_program(CLI::App& app, int argc, char** argv, Context& context, const Action& chosen);
 
-// --root DIR (environment GANTRY_ROOT) and --json, for commands that look at a machine.
+// --root DIR (environment GANTRY_ROOT); with --json, for commands that look at a machine.
+void add_root_option(CLI::App& command, Context& context);
 void add_machine_options(CLI::App& command, Context& context);
 
 // --deadline SECONDS, how long NVML may take.

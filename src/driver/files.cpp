@@ -21,6 +21,7 @@ DriverFiles find_in(const sys::Host& machine, const View& view, const DriverRoot
   }
   find_firmware(machine, view, root, out);
   find_sockets(machine, view, out);
+  find_storage_files(machine, out);
   return out;
 }
 

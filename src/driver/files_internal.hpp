@@ -34,6 +34,8 @@ void find_xorg_modules(const View& view, const DriverRoot& root, DriverFiles& ou
 void find_firmware(const sys::Host& machine, const View& view, const DriverRoot& root,
                    DriverFiles& out);
 void find_sockets(const sys::Host& machine, const View& view, DriverFiles& out);
+// What GPUDirect Storage needs in a container beside its nodes; only where its module is loaded.
+void find_storage_files(const sys::Host& machine, DriverFiles& out);
 
 // Adds a plain file unless it is there already. False when there is no such file.
 bool add_file(const View& view, std::string_view path, model::FileKind kind,

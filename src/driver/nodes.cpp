@@ -69,6 +69,7 @@ class NodeReader {
       }
     }
     add_drm();
+    add_others();
     miss(gpu_minors);
     const auto key = [](const Ranked& n) {
       return std::tuple(n.rank, n.minor, std::string_view(n.node.path));
@@ -195,6 +196,30 @@ class NodeReader {
                             .why = fmt::format("DRM of {}", gpu)}});
       }
     }
+  }
+
+  // Nodes of modules that are not NVIDIA's driver but work beside it; their numbers are their own.
+  void add_others() {
+    add_other("/dev/gdrdrv", "GDRCopy");
+    if (!host_.exists("/dev/infiniband")) return;
+    for (const auto& path : host_.device_paths("/dev/infiniband")) {
+      const auto name = base_name(path);
+      if (name == "rdma_cm" || number_after(name, "uverbs")) add_other(path, "InfiniBand");
+    }
+  }
+
+  void add_other(const std::string& path, std::string_view why) {
+    const auto info = host_.device(path);
+    if (!info.ok()) return;
+    ranked_.push_back({8,
+                       info->minor,
+                       {.path = path,
+                        .major = info->major,
+                        .minor = info->minor,
+                        .mode = info->mode,
+                        .uid = info->uid,
+                        .gid = info->gid,
+                        .why = std::string(why)}});
   }
 
   bool has(std::string_view path) const {

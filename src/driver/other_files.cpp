@@ -175,4 +175,17 @@ void find_sockets(const sys::Host& machine, const View& view, DriverFiles& out) 
   if (mps.ok() && mps->kind == sys::FileKind::Directory) out.mps_pipe_directory = "/tmp/nvidia-mps";
 }
 
+void find_storage_files(const sys::Host& machine, DriverFiles& out) {
+  if (!machine.exists("/proc/driver/nvidia-fs")) return;
+  for (const auto* path : {"/etc/cufile.json", "/run/udev"}) {
+    if (!machine.exists(path)) continue;
+    out.files.push_back({.path = path,
+                         .kind = model::FileKind::Config,
+                         .capabilities = {},
+                         .soname = {},
+                         .links = {},
+                         .why = "GPUDirect Storage reads it"});
+  }
+}
+
 }  // namespace gantry::driver

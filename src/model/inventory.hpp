@@ -143,8 +143,9 @@ enum class FileKind : std::uint8_t { Library, Binary, Firmware, Config, IpcSocke
 struct DriverFile {
   std::string path;  // real file inside the host's root, symlinks resolved
   FileKind kind = FileKind::Library;
-  std::vector<Capability> capabilities;  // the container capabilities that need it; at least one
-  std::string soname;                    // libraries: DT_SONAME, "" when none
+  // The container capabilities that need it; none for what a device group brings (cufile.json).
+  std::vector<Capability> capabilities;
+  std::string soname;  // libraries: DT_SONAME, "" when none
   std::vector<std::string>
       links;  // names beside it that lead to it: "libcuda.so.1"; absolute when elsewhere
   bool is_32bit = false;

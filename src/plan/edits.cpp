@@ -21,6 +21,59 @@ void add_new(std::vector<T>& to, const std::vector<T>& from) {
   }
 }
 
+constexpr std::string_view kProfile =
+    "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf";
+
+// EGL and Vulkan count the machine's GPUs by themselves; this mask of minors keeps them to the
+// container's.
+void add_application_profile(const Selection& selection, ContainerEdits& edits) {
+  std::uint64_t minors = 0;
+  for (const auto& device : selection.devices) {
+    if (device.gpu->minor && *device.gpu->minor < 64)
+      minors |= std::uint64_t{1} << *device.gpu->minor;
+  }
+  edits.files.push_back(
+      {.path = std::string(kProfile),
+       .content = fmt::format("{{\"profiles\": [{{\"name\": \"_container_\", \"settings\": "
+                              "[\"EGLVisibleDGPUDevices\", 0x{:x}]}}], \"rules\": [{{\"pattern\": "
+                              "[], \"profile\": \"_container_\"}}]}}\n",
+                              minors),
+       .why = "EGL and Vulkan list the container's GPUs alone"});
+}
+
+void note_mismatch(const model::Driver& driver, ContainerEdits& edits) {
+  if (driver.version.empty() || driver.library_version.empty() ||
+      driver.version == driver.library_version) {
+    return;
+  }
+  edits.notes.push_back(
+      fmt::format("the driver's module is {} and its libraries are {}: nothing in a container will "
+                  "reach the GPU until the machine is rebooted or the module reloaded",
+                  driver.version, driver.library_version));
+}
+
+// What is asked for by name beside GPUs. A missing group is an error: who asked needs it.
+Status add_named_parts(const Inventory& machine, const model::Request& request,
+                       const PlanOptions& options, ContainerEdits& edits) {
+  for (const auto group : request.groups) {
+    GANTRY_TRY(const auto more, group_edits(machine, group, options));
+    append(edits, more);
+  }
+  for (const auto channel : request.imex_channels) {
+    GANTRY_TRY(const auto more, imex_edits(machine, channel, options));
+    append(edits, more);
+  }
+  if (request.mig_config) {
+    GANTRY_TRY(const auto more, mig_rights_edits(machine, MigRights::Configure, options));
+    append(edits, more);
+  }
+  if (request.mig_monitor) {
+    GANTRY_TRY(const auto more, mig_rights_edits(machine, MigRights::Monitor, options));
+    append(edits, more);
+  }
+  return {};
+}
+
 }  // namespace
 
 void append(ContainerEdits& edits, const ContainerEdits& more) {
@@ -42,6 +95,7 @@ Result<ContainerEdits> common_edits(const Inventory& machine, model::CapabilityM
   ContainerEdits edits;
   GANTRY_CHECK(add_control_nodes(machine, closed, options, edits));
   add_driver_files(machine, closed, options, edits);
+  note_mismatch(machine.driver, edits);
   // The first keeps another injector that sees this container from adding everything again.
   edits.env = {"NVIDIA_VISIBLE_DEVICES=void",
                fmt::format("NVIDIA_CTK_LIBCUDA_DIR={}", kContainerLibraries)};
@@ -61,7 +115,10 @@ Result<ContainerEdits> edits_for(const Inventory& machine, const model::Request&
       append(edits, more);
     }
     add_new(edits.notes, selection.notes);
+    if (options.flavour == Flavour::Shim && has(closed, model::Capability::Graphics))
+      add_application_profile(selection, edits);
   }
+  GANTRY_CHECK(add_named_parts(machine, request, options, edits));
   return edits;
 }
 

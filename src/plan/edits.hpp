@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace gantry::plan {
 
@@ -40,6 +41,7 @@ struct PlanOptions {
   bool firmware = false;                               // a container needs none
   Numbers numbers = Numbers::Leave;
   Groups groups = Groups::AllNodes;
+  bool sockets = true;  // of persistenced and the fabric manager, with utility
 };
 
 // Everything for one container. A request that wants nothing gives no edits. Errors: those of
@@ -58,6 +60,23 @@ Result<model::ContainerEdits> common_edits(const model::Inventory& machine,
 Result<model::ContainerEdits> device_edits(const model::Inventory& machine, const Selected& device,
                                            model::CapabilityMask closed,
                                            const PlanOptions& options);
+
+// NotFound, with what would make them, where the machine has no nodes of that group.
+Result<model::ContainerEdits> group_edits(const model::Inventory& machine, model::DeviceGroup group,
+                                          const PlanOptions& options);
+
+Result<model::ContainerEdits> imex_edits(const model::Inventory& machine, std::uint32_t channel,
+                                         const PlanOptions& options);
+std::vector<std::uint32_t> imex_channels(const model::Inventory& machine);  // those with a node
+
+enum class MigRights : std::uint8_t { Configure, Monitor };
+Result<model::ContainerEdits> mig_rights_edits(const model::Inventory& machine, MigRights rights,
+                                               const PlanOptions& options);
+
+// The nodes of every GPU, lost ones too, and of every capability and channel: for programs that
+// look after the machine. NotFound where there is no node at all.
+Result<model::ContainerEdits> management_edits(const model::Inventory& machine,
+                                               const PlanOptions& options);
 
 // `more` at the end of `edits`; what is there already is not added twice.
 void append(model::ContainerEdits& edits, const model::ContainerEdits& more);

@@ -106,6 +106,55 @@ TEST(Edits, TheShimIsToldTheNamesToMerge) {
   EXPECT_THAT(edits->hooks, IsEmpty());
 }
 
+TEST(Edits, DrawingInTheShimIsKeptToTheContainersGpus) {
+  const auto edits =
+      edits_for(machine_for_test(), asking_for({"1"}, {Graphics}), {.flavour = Flavour::Shim});
+  ASSERT_EQ(edits->files.size(), 2U);
+  EXPECT_THAT(edits->files[1].path, HasSubstr("nvidia-application-profiles-rc.d"));
+  EXPECT_THAT(edits->files[1].content, HasSubstr("0x2]"));
+}
+
+TEST(Edits, LibrariesOfAnotherDriverThanTheModuleAreNoted) {
+  auto machine = machine_for_test();
+  machine.driver.library_version = "580.95.05";
+  EXPECT_THAT(edits_for(machine, asking_for({"0"}), {})->notes,
+              ElementsAre(HasSubstr("module is 580.159.04 and its libraries are 580.95.05")));
+}
+
+TEST(Edits, GroupsAreGivenByNameOrRefusedWithWhatHelps) {
+  auto machine = machine_for_test();
+  auto request = asking_for({"0"});
+  request.groups = {model::DeviceGroup::Gdrcopy};
+  const auto missing = edits_for(machine, request, {});
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code(), Errc::NotFound);
+  EXPECT_THAT(missing.error().text(), HasSubstr("modprobe gdrdrv"));
+  machine.nodes.push_back(node_for_test("/dev/gdrdrv", 500, 0));
+  EXPECT_THAT(node_paths(*edits_for(machine, request, {})), Contains("/dev/gdrdrv"));
+}
+
+TEST(Edits, RightsOverMigAreOneNodeEach) {
+  auto machine = machine_for_test();
+  machine.nodes.push_back(node_for_test("/dev/nvidia-caps/nvidia-cap1", 507, 1, 0400));
+  machine.nodes.push_back(node_for_test("/dev/nvidia-caps/nvidia-cap2", 507, 2, 0444));
+  auto request = asking_for({"0"});
+  EXPECT_THAT(node_paths(*edits_for(machine, request, {})), Not(Contains(HasSubstr("nvidia-cap"))));
+  request.mig_config = true;
+  EXPECT_THAT(node_paths(*edits_for(machine, request, {})),
+              AllOf(Contains("/dev/nvidia-caps/nvidia-cap1"),
+                    Not(Contains("/dev/nvidia-caps/nvidia-cap2"))));
+  request.mig_monitor = true;
+  EXPECT_THAT(node_paths(*edits_for(machine, request, {})),
+              Contains("/dev/nvidia-caps/nvidia-cap2"));
+}
+
+TEST(Edits, AnImexChannelThatIsNotThereIsRefused) {
+  auto request = asking_for({"0"});
+  request.imex_channels = {5};
+  EXPECT_THAT(edits_for(machine_for_test(), request, {}).error().text(),
+              HasSubstr("no IMEX channel 5"));
+}
+
 TEST(Edits, CapabilitiesDecideAboutFilesAndNodes) {
   const auto utility = edits_for(machine_for_test(), asking_for({"0"}, {Utility}), {});
   EXPECT_THAT(node_paths(*utility), ElementsAre("/dev/nvidiactl", "/dev/nvidia0"));

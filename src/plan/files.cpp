@@ -30,7 +30,8 @@ constexpr std::array kConfigPlaces{
     ConfigPlace{"/X11/", "/usr/share"},   ConfigPlace{"/nvidia/nvoptix.bin", "/usr/share"},
 };
 
-std::string config_place(std::string_view path) {
+std::string config_place(const DriverFile& file) {
+  const std::string_view path = file.links.empty() ? file.path : file.links.front();
   for (const auto& [part, parent] : kConfigPlaces) {
     const auto at = path.rfind(part);
     if (at != std::string_view::npos) return fmt::format("{}{}", parent, path.substr(at));
@@ -137,7 +138,7 @@ void add_programs(const Inventory& machine, model::CapabilityMask closed,
   const auto directory = on_host(options, fmt::format("{}/bin", options.prepared));
   add_mount(directory, std::string(kContainerPrograms), "the driver's programs", edits);
   const auto is_smi = [&](const DriverFile& file) {
-    return wants(file, FileKind::Binary, closed) && file.path.ends_with("/nvidia-smi");
+    return wants(file, FileKind::Binary, closed) && program_name(file) == "nvidia-smi";
   };
   if (std::any_of(machine.files.begin(), machine.files.end(), is_smi)) {
     add_mount(directory + "/nvidia-smi", std::string(kContainerSmi),
@@ -151,9 +152,7 @@ void add_single_files(const Inventory& machine, model::CapabilityMask closed,
     if (!model::is_needed(file, closed)) continue;
     const auto host = on_host(options, file.path);
     switch (file.kind) {
-      case FileKind::Config:
-        add_mount(host, config_place(file.path), "configuration", edits);
-        break;
+      case FileKind::Config: add_mount(host, config_place(file), "configuration", edits); break;
       case FileKind::XorgModule:
         add_mount(host, without_root(machine, file.path), "X.org module", edits);
         break;
@@ -165,6 +164,7 @@ void add_single_files(const Inventory& machine, model::CapabilityMask closed,
         }
         break;
       case FileKind::IpcSocket:
+        if (!options.sockets) break;
         edits.mounts.push_back({.host_path = host,
                                 .container_path = without_root(machine, file.path),
                                 .options = kSocketOptions,

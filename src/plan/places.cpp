@@ -86,6 +86,11 @@ std::vector<FileSet> all_sets() {
   return sets;
 }
 
+std::string program_name(const model::DriverFile& program) {
+  const auto& known = program.links.empty() ? program.path : program.links.front();
+  return std::string(base_name(known));
+}
+
 std::vector<std::string> names_in_directory(const model::DriverFile& library) {
   const std::string file(base_name(library.path));
   std::vector<std::string> names{file};

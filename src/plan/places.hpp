@@ -44,6 +44,9 @@ struct FileSet {
 };
 std::vector<FileSet> all_sets();  // the 23 that differ, smallest first
 
+// A program's name: the one it was found under, where that leads elsewhere (Debian's alternatives).
+std::string program_name(const model::DriverFile& program);
+
 // Names a library has in its directory of the prepared directory: its own, its SONAME, the
 // development link; "vdpau/libvdpau_nvidia.so.1" for one in a subdirectory, which has its names in
 // the directory itself, too (libvdpau and the loader look there). First the one to link the others

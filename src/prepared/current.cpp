@@ -32,4 +32,8 @@ bool is_for(const Current& current, std::string_view driver_version) {
   return !driver_version.empty() && current.version == driver_version;
 }
 
+std::string engine_root_of(const sys::Host& host) {
+  return !host.is_live() && host.exists("/.gantry-sim") ? host.root() : "";
+}
+
 }  // namespace gantry::prepared

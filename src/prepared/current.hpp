@@ -23,4 +23,8 @@ Result<Current> current(const sys::Host& host);
 // Whether it serves this driver, the one of /proc/driver/nvidia/version.
 bool is_for(const Current& current, std::string_view driver_version);
 
+// What a container engine must put before this machine's paths: nothing, unless the root is a
+// simulated tree; real engines mount from that by its real place.
+std::string engine_root_of(const sys::Host& host);
+
 }  // namespace gantry::prepared

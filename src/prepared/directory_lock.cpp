@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/places.hpp"
 #include "prepared/directory_lock_internal.hpp"
+#include "sys/kernel.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -8,8 +9,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
 #include <thread>
 
 namespace gantry::prepared {
@@ -21,8 +20,9 @@ constexpr std::chrono::milliseconds kPause{10};
 
 Result<DirectoryLock> DirectoryLock::take(const sys::Host& host,
                                           std::chrono::milliseconds deadline) {
-  std::error_code failed;  // opening it says more
-  std::filesystem::create_directories(host.outside(plan::kPreparedDirectory), failed);
+  GANTRY_CHECK(sys::real_kernel()
+                   ->make_directory(host, std::string(plan::kPreparedDirectory))
+                   .in("preparing the driver's files"));
   GANTRY_TRY(auto directory, host.open(plan::kPreparedDirectory, O_RDONLY | O_DIRECTORY)
                                  .in("preparing the driver's files"));
   sys::UniqueFd lock(::openat(directory.get(), ".lock",

@@ -200,8 +200,9 @@ class Maker {
     label(directory.get());
     std::set<std::string> taken;
     for (const auto& source : sources_.files) {
-      const std::string name(base_name(source.file->path));
-      if (source.file->kind != FileKind::Binary || !taken.insert(name).second) continue;
+      if (source.file->kind != FileKind::Binary) continue;
+      const auto name = plan::program_name(*source.file);
+      if (!taken.insert(name).second) continue;
       GANTRY_TRY(const auto way, put_file(source, directory.get(), name, Copies::Allowed));
       if (!own_) worst_ = std::max(worst_, way);
     }

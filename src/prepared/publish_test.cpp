@@ -5,11 +5,17 @@
 #include "prepared/current.hpp"
 #include "support/tree.hpp"
 
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
 
 namespace gantry::prepared {
@@ -110,6 +116,142 @@ TEST_F(Publish, ADriverWithoutLibrariesReplacesNothing) {
   machine_.files.clear();
   EXPECT_EQ(publish_now().error().code(), Errc::NotFound);
   EXPECT_TRUE(current(tree_.host()).ok());
+}
+
+TEST_F(Publish, AChangedFileMakesANewDirectory) {
+  const auto first = publish_now();
+  tree_.file(fmt("libcuda.so.580.159.04"), "another one, of the same version");
+  const auto second = publish_now();
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(second->outcome, Outcome::Made);
+  EXPECT_NE(first->directory, second->directory);
+  EXPECT_TRUE(tree_.host().exists(first->directory));
+}
+
+TEST_F(Publish, ADirectoryThatIsStillThereIsPutInForceAgain) {
+  const auto first = publish_now();
+  std::filesystem::remove(tree_.path(plan::kCurrent));
+  const auto again = publish_now();
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->outcome, Outcome::Switched);
+  EXPECT_EQ(again->directory, first->directory);
+}
+
+TEST_F(Publish, ADirectoryThatIsNotWholeIsMadeAnew) {
+  const auto first = publish_now();
+  std::filesystem::remove(tree_.path(first->directory + "/manifest.json"));
+  EXPECT_EQ(current(tree_.host()).error().code(), Errc::Corrupt);
+  const auto again = publish_now();
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  EXPECT_EQ(again->outcome, Outcome::Made);
+  EXPECT_TRUE(current(tree_.host()).ok());
+}
+
+TEST_F(Publish, LinksInsideAreRelative) {
+  ASSERT_TRUE(publish_now().ok());
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(tree_.path(plan::kPreparedDirectory))) {
+    if (entry.is_symlink()) {
+      EXPECT_TRUE(std::filesystem::read_symlink(entry).is_relative()) << entry.path();
+    }
+  }
+}
+
+TEST_F(Publish, ADriverWithADirectoryOfItsOwnIsUsedFromThere) {
+  machine_.files.clear();
+  machine_.driver.root = "/usr/local/nvidia";
+  machine_.driver.library_directory = "/usr/local/nvidia/lib64";
+  const std::string file = "/usr/local/nvidia/lib64/libcuda.so.580.159.04";
+  add({.path = file,
+       .capabilities = {Compute},
+       .soname = "libcuda.so.1",
+       .links = {"libcuda.so.1"}});
+  tree_.link("/usr/local/nvidia/lib64/libcuda.so.1", "libcuda.so.580.159.04");
+  ASSERT_TRUE(publish_now().ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(in_current("lib64")));
+  const auto host = tree_.host();
+  EXPECT_EQ(*host.resolve(std::string(plan::kCurrent) + "/lib64"), "/usr/local/nvidia/lib64");
+  EXPECT_EQ(*host.read(std::string(plan::kCurrent) + "/sets/compute/lib64/libcuda.so.1"), file);
+}
+
+TEST_F(Publish, ADirectoryWithTheHostsLibcIsNoDirectoryOfTheDriver) {
+  machine_.files.clear();
+  machine_.driver.root = "/run/nvidia/driver";
+  machine_.driver.library_directory = "/run/nvidia/driver/usr/lib64";
+  add({.path = "/run/nvidia/driver/usr/lib64/libcuda.so.580.159.04",
+       .capabilities = {Compute},
+       .soname = "libcuda.so.1",
+       .links = {"libcuda.so.1"}});
+  tree_.file("/run/nvidia/driver/usr/lib64/libc.so.6", "not for containers");
+  ASSERT_TRUE(publish_now().ok());
+  EXPECT_FALSE(std::filesystem::is_symlink(in_current("lib64")));
+  EXPECT_FALSE(std::filesystem::exists(in_current("lib64/libc.so.6")));
+}
+
+TEST_F(Publish, PublishersAtOnceAgree) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < 6; ++i) {
+    const auto child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) ::_exit(publish_now().ok() ? 0 : 1);
+    children.push_back(child);
+  }
+  for (const auto child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_TRUE(current(tree_.host()).ok());
+  EXPECT_FALSE(
+      std::filesystem::exists(tree_.path(std::string(plan::kPreparedDirectory) + "/.making")));
+}
+
+// Whenever it is killed, there is the old directory or the new one, whole, and the next call works.
+TEST_F(Publish, KilledAtAnyPointNothingIsHalf) {
+  for (int round = 0; round < 40; ++round) {
+    tree_.file(fmt("libcuda.so.580.159.04"), "round " + std::to_string(round));
+    const auto before = current(tree_.host());
+    const auto child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) ::_exit(publish_now().ok() ? 0 : 1);
+    ::usleep(static_cast<useconds_t>(round * 200));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    const auto after = current(tree_.host());
+    EXPECT_TRUE(after.ok() || (!before.ok() && after.error().code() == Errc::NotFound));
+    if (round % 8 == 7) {
+      const auto published = publish_now();
+      ASSERT_TRUE(published.ok()) << published.error().text();
+    }
+  }
+}
+
+// On a file system of its own, which has room for one directory and not for two.
+TEST_F(Publish, OnAFullDiskTheOldOneStays) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  tree_.directory("/var/lib");
+  const auto place = tree_.path("/var/lib");
+  const auto child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", place.c_str(), "tmpfs", 0, "nr_inodes=300") != 0) {
+      ::_exit(77);
+    }
+    const auto first = publish_now();
+    if (!first.ok() || first->way != "copies") ::_exit(1);
+    tree_.file(fmt("libcuda.so.580.159.04"), "an upgrade");
+    const auto second = publish_now();
+    const auto now = current(tree_.host());
+    const bool kept = now.ok() && now->directory == first->directory;
+    const bool clean = !std::filesystem::exists(place + "/gantry/driver/.making");
+    ::_exit(!second.ok() && second.error().sys_errno() == ENOSPC && kept && clean ? 0 : 2);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no mount namespace here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

@@ -111,6 +111,19 @@ void add_capability_nodes(const sys::Host& host, model::Inventory& inventory) {
   }
 }
 
+// Where NVML did not answer, the kernel still knows that these are not whole.
+void mark_divided(const std::vector<std::uint32_t>& minors, model::Inventory& inventory) {
+  for (auto& gpu : inventory.gpus) {
+    const bool divided =
+        gpu.minor && std::find(minors.begin(), minors.end(), *gpu.minor) != minors.end();
+    if (!divided || gpu.mig.current != model::MigMode::Unknown) continue;
+    gpu.mig.current = model::MigMode::Enabled;
+    inventory.notes.push_back(
+        fmt::format("GPU {} has MIG instances, and NVML, which alone can name them, did not answer",
+                    gpu.index));
+  }
+}
+
 void add_drm_nodes(const driver::DeviceNodes& nodes, std::vector<model::Gpu>& gpus) {
   for (const auto& drm : nodes.drm) {
     const auto address = model::PciAddress::parse(drm.gpu);
@@ -145,6 +158,22 @@ void compare_versions(model::Inventory& inventory) {
 
 }  // namespace
 
+std::vector<std::uint32_t> gpus_with_instances(const sys::Host& host) {
+  constexpr std::string_view kCapabilities = "/proc/driver/nvidia/capabilities";
+  std::vector<std::uint32_t> minors;
+  const auto names = host.list(kCapabilities);
+  if (!names.ok()) return minors;
+  for (const auto& name : *names) {
+    const auto minor = name.starts_with("gpu") ? parse_u64(name.substr(3)) : std::nullopt;
+    if (!minor || *minor > 0xffffffffU) continue;
+    const auto instances = host.list(fmt::format("{}/{}/mig", kCapabilities, name));
+    const auto is_instance = [](const std::string& entry) { return entry.starts_with("gi"); };
+    if (instances.ok() && std::any_of(instances->begin(), instances->end(), is_instance))
+      minors.push_back(static_cast<std::uint32_t>(*minor));
+  }
+  return minors;
+}
+
 Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options) {
   if (!host.exists("/proc") && !host.exists("/sys")) {
     return Error(
@@ -154,7 +183,9 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
   // First NVML, which takes longest, then everything else while it works.
   auto module = read_driver_module(host);
   std::optional<NvmlChild> child;
-  if (options.nvml == UseNvml::Use) {
+  std::vector<std::uint32_t> divided;
+  if (options.nvml != UseNvml::Skip) divided = gpus_with_instances(host);
+  if (options.nvml == UseNvml::Use || !divided.empty()) {
     child.emplace([&] { return load_nvml(host, module.version, options.ld_cache); }, options.parts,
                   options.deadline);
   }
@@ -184,6 +215,7 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
     inventory.driver.library_version = std::move(nvml_version);
   explain_unreachable_driver(inventory, nodes);
   compare_versions(inventory);
+  mark_divided(divided, inventory);
   add_capability_nodes(host, inventory);
   add_drm_nodes(nodes, inventory.gpus);
   inventory.files = std::move(files.files);

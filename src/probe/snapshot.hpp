@@ -12,10 +12,15 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 namespace gantry::probe {
 
-enum class UseNvml : std::uint8_t { Use, Skip };
+enum class UseNvml : std::uint8_t {
+  Use,
+  Skip,
+  ForMig  // only where a GPU has MIG instances, which NVML alone can name
+};
 enum class FindFiles : std::uint8_t { Yes, No };
 
 struct SnapshotOptions {
@@ -29,6 +34,9 @@ struct SnapshotOptions {
 // Fails with NotFound where the root has neither /proc nor /sys. Everything less is in the
 // inventory: driver.nvml_error, differences, notes, health. Call it from a process with one thread.
 Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options = {});
+
+// Minors of the GPUs that have MIG instances, as /proc/driver/nvidia/capabilities shows them.
+std::vector<std::uint32_t> gpus_with_instances(const sys::Host& host);
 
 // Changes with boot id, driver version, GPUs and MIG layout; nothing else.
 std::string generation_of(const model::Inventory& inventory);
