@@ -112,7 +112,7 @@ Result<std::string> new_config(const CreateContext& context, const json::Documen
                                const Injection& injection) {
   if (context.mode == Mode::Inject) return oci::apply(config, injection.edits);
   if (injection.decision.request.wants_nothing()) return config.text();
-  const auto hook = sibling("nvidia-container-runtime-hook");
+  const auto hook = persona_path("nvidia-container-runtime-hook");
   return oci::add_classic_hook(config,
                                hook.empty() ? "/usr/bin/nvidia-container-runtime-hook" : hook);
 }

@@ -129,7 +129,7 @@ Result<model::ContainerEdits> Injector::gpu_edits(const model::Request& request,
   // procfs tells no library names to merge.
   if (known->from_procfs && flavour == Flavour::Shim) flavour = Flavour::NoHooks;
   const auto& features = around_.settings.features;
-  const auto beside = sibling("nvidia-cdi-hook");
+  const auto beside = persona_path("nvidia-cdi-hook");
   plan::PlanOptions options{.flavour = flavour,
                             .engine_root = engine_root(around_.host),
                             .prepared = known->prepared.directory,

@@ -69,13 +69,19 @@ Result<std::string> find_low_level(const std::vector<std::string>& candidates,
                   fmt::join(candidates, ", "), fmt::join(directories, ":")));
 }
 
-std::string sibling(std::string_view name) {
+std::string persona_path(std::string_view name) {
   std::array<char, 4096> own{};
   const auto length = ::readlink(kOurselves, own.data(), own.size());
   if (length <= 0 || static_cast<std::size_t>(length) == own.size()) return {};
   std::string_view path(own.data(), static_cast<std::size_t>(length));
   auto result = fmt::format("{}/{}", path.substr(0, path.rfind('/')), name);
-  return usable(result) ? result : std::string();
+  struct stat info {};
+  return is_executable_file(result, info) ? result : std::string();
+}
+
+std::string sibling(std::string_view name) {
+  auto path = persona_path(name);
+  return usable(path) ? path : std::string();
 }
 
 }  // namespace gantry::runtime

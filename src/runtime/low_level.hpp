@@ -16,7 +16,11 @@ namespace gantry::runtime {
 Result<std::string> find_low_level(const std::vector<std::string>& candidates,
                                    std::string_view search_path);
 
-// A program of ours beside this one ("gantry"); "" when there is none.
+// Beside this program: one of its own names ("nvidia-cdi-hook"), for others to call; "" when it is
+// not there.
+std::string persona_path(std::string_view name);
+
+// Another program of ours beside this one ("gantry"), to become; "" when there is none.
 std::string sibling(std::string_view name);
 
 }  // namespace gantry::runtime

@@ -9,6 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <string>
+
 namespace gantry::runtime {
 namespace {
 
@@ -63,6 +66,16 @@ TEST_F(LowLevel, TheWorkingDirectoryIsNotSearched) {
   ASSERT_EQ(::chdir(tree_.root().c_str()), 0);
   EXPECT_FALSE(find_low_level({"my-runc"}, ".:").ok());
   ASSERT_EQ(::chdir("/"), 0);
+}
+
+TEST(PersonaPath, IsAlsoThisVeryProgramUnderAnotherName) {
+  std::array<char, 4096> own{};
+  ASSERT_GT(::readlink("/proc/self/exe", own.data(), own.size() - 1), 0);
+  const std::string path(own.data());
+  const auto name = path.substr(path.rfind('/') + 1);
+  EXPECT_EQ(persona_path(name), path);
+  EXPECT_EQ(sibling(name), "");  // becoming it would never end
+  EXPECT_EQ(persona_path("no-such-program"), "");
 }
 
 }  // namespace
