@@ -39,7 +39,7 @@ Explanation foresee(const oci::Container& container, const sys::Host& host,
     return explanation;
   }
   account.edits = injection->edits;
-  account.flavour = std::string(runtime::to_string(injection->flavour));
+  if (!account.edits.empty()) account.flavour = runtime::to_string(injection->flavour);
   account.notes.insert(account.notes.end(), injection->notes.begin(), injection->notes.end());
   return explanation;
 }

@@ -66,6 +66,24 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+bool is_utf8(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto lead = static_cast<unsigned char>(text[at++]);
+    if (lead < 0x80) continue;
+    // Two bounds of the second byte leave out long forms, surrogates and what is beyond U+10FFFF.
+    const std::size_t more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
+    if (lead < 0xC2 || lead > 0xF4 || text.size() - at < more) return false;
+    const unsigned char least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    const unsigned char most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    for (std::size_t i = 0; i < more; ++i) {
+      const auto byte = static_cast<unsigned char>(text[at++]);
+      if (byte < (i == 0 ? least : 0x80) || byte > (i == 0 ? most : 0xBF)) return false;
+    }
+  }
+  return true;
+}
+
 std::string human_bytes(std::uint64_t bytes) {
   constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);

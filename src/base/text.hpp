@@ -23,6 +23,8 @@ std::optional<std::int64_t> parse_i64(std::string_view text);
 std::string to_lower(std::string_view text);
 bool contains(std::string_view text, std::string_view part);
 
+bool is_utf8(std::string_view text);
+
 // 1536 -> "1.5 KiB"
 std::string human_bytes(std::uint64_t bytes);
 

@@ -44,5 +44,17 @@ TEST(Text, GlobsMatchTheWholeName) {
   EXPECT_FALSE(glob_match("a?", "a"));
 }
 
+TEST(Utf8, IsToldFromOtherBytes) {
+  for (const char* good :
+       {"", "abc", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xED\x9F\xBF"}) {
+    EXPECT_TRUE(is_utf8(good)) << good;
+  }
+  for (const char* bad :
+       {"\x80", "\xC3", "\xC0\xAF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80",
+        "\xF0\x9F\x98", "\xFF", "a\xC3(", "\xF0\x8F\xBF\xBF"}) {
+    EXPECT_FALSE(is_utf8(bad)) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace gantry

@@ -84,6 +84,7 @@ std::string node_bind_text(const model::NodeEdit& node) {
 Status apply_nodes(const json::Document& config, bool user_namespace,
                    const std::vector<model::NodeEdit>& nodes, json::Patch& patch) {
   std::vector<std::string_view> places;
+  places.reserve(nodes.size());
   for (const auto& node : nodes) places.push_back(node.path);
   remove_at(config["linux"]["devices"], {"linux", "devices"}, "path", places, patch);
   for (const auto& node : nodes) {
@@ -102,6 +103,7 @@ Status apply_nodes(const json::Document& config, bool user_namespace,
 
 void apply_mounts(Value mounts, const std::vector<model::MountEdit>& edits, json::Patch& patch) {
   std::vector<std::string_view> places;
+  places.reserve(edits.size());
   for (const auto& edit : edits) places.push_back(edit.container_path);
   remove_at(mounts, {"mounts"}, "destination", places, patch);
   for (const auto& edit : edits) {

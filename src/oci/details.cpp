@@ -13,7 +13,6 @@ namespace {
 
 using model::Capability;
 using model::DeviceGroup;
-using model::RequestSource;
 
 constexpr std::uint32_t kLastChannel = 1048575;
 constexpr std::string_view kRequirePrefix = "NVIDIA_REQUIRE_";

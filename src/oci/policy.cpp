@@ -28,9 +28,9 @@ bool among(const std::vector<std::string>& names, std::string_view name) {
 // The granted UUID that an entry means, "" when it means another device or none.
 std::string granted_device(const Grant& grant, const std::string& entry,
                            const Knowledge& knowledge) {
-  const auto id = is_qualified(entry) ? std::string(qualified_parts(entry).name) : entry;
+  auto id = is_qualified(entry) ? std::string(qualified_parts(entry).name) : entry;
   if (among(grant.devices, id)) return id;
-  const auto uuid = knowledge.uuid ? knowledge.uuid(id) : std::string();
+  auto uuid = knowledge.uuid ? knowledge.uuid(id) : std::string();
   return among(grant.devices, uuid) ? uuid : std::string();
 }
 

@@ -95,14 +95,15 @@ std::string state_directory(const CreateContext& context) {
 
 Account account_of(const CreateContext& context, const std::string& bundle,
                    const Injection& injection) {
-  Account account{.id = context.line.id,
-                  .bundle = bundle,
-                  .state = state_directory(context),
-                  .flavour = std::string(to_string(injection.flavour)),
-                  .asked = injection.decision.asked,
-                  .decided = injection.decision.reasons,
-                  .notes = injection.notes,
-                  .edits = injection.edits};
+  Account account{
+      .id = context.line.id,
+      .bundle = bundle,
+      .state = state_directory(context),
+      .flavour = injection.edits.empty() ? "" : std::string(to_string(injection.flavour)),
+      .asked = injection.decision.asked,
+      .decided = injection.decision.reasons,
+      .notes = injection.notes,
+      .edits = injection.edits};
   account.notes.insert(account.notes.end(), injection.decision.warnings.begin(),
                        injection.decision.warnings.end());
   return account;
