@@ -89,7 +89,7 @@ bool is_nvidia_mount(std::string_view destination, std::string_view source) {
 }  // namespace
 
 std::vector<std::string> limits_of(std::string_view flavour) {
-  static const std::map<std::string_view, std::vector<std::string>> kLimits{
+  static const std::map<std::string_view, std::vector<std::string>> limits{
       {"shim",
        {"the image's /etc/ld.so.cache is replaced in the container's own layer; an `ldconfig` "
         "inside "
@@ -102,8 +102,8 @@ std::vector<std::string> limits_of(std::string_view flavour) {
         "LD_LIBRARY_PATH=/usr/local/nvidia/lib64 in the image",
         "`ldconfig -p` does not list the libraries, though programs find them"}},
   };
-  const auto found = kLimits.find(flavour);
-  return found == kLimits.end() ? std::vector<std::string>() : found->second;
+  const auto found = limits.find(flavour);
+  return found == limits.end() ? std::vector<std::string>() : found->second;
 }
 
 runtime::Account seen_in(const json::Document& config, const oci::Container& container) {

@@ -121,7 +121,7 @@ Result<std::string> new_config(const CreateContext& context, const json::Documen
 }  // namespace
 
 std::string config_path_of(const CommandLine& line) {
-  const auto name = line.config.empty() ? std::string("config.json") : line.config;
+  auto name = line.config.empty() ? std::string("config.json") : line.config;
   if (name.starts_with('/')) return name;
   return fmt::format("{}/{}", absolute(line.bundle), name);
 }

@@ -58,7 +58,9 @@ std::vector<std::string> directories(const sys::Host& host, std::string_view pat
   if (!pattern.ends_with("/*")) return {std::string(pattern)};
   const std::string parent(pattern.substr(0, pattern.size() - 2));
   std::vector<std::string> result;
-  for (const auto& name : entries(host, parent)) result.push_back(parent + "/" + name);
+  for (const auto& name : entries(host, parent)) {
+    result.push_back(fmt::format("{}/{}", parent, name));
+  }
   return result;
 }
 
@@ -119,6 +121,7 @@ class Search {
     }
     if (!found_.empty()) return found_.front();
     std::vector<std::string_view> places;
+    places.reserve(kStatePlaces.size() + kBundlePlaces.size());
     for (const auto& place : kStatePlaces) places.push_back(place.directory);
     for (const auto& place : kBundlePlaces) places.push_back(place.directory);
     return Error(Errc::NotFound,

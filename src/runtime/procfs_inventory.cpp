@@ -65,9 +65,9 @@ constexpr std::array kControlNodes{std::pair{"/dev/nvidiactl", "control"},
                                    std::pair{"/dev/nvidia-uvm", "unified memory"},
                                    std::pair{"/dev/nvidia-uvm-tools", "unified memory tools"}};
 
-const std::vector<model::Capability> kEverything{
-    model::Capability::Compute,  model::Capability::Utility, model::Capability::Video,
-    model::Capability::Graphics, model::Capability::Display, model::Capability::Ngx};
+constexpr std::array kEverything{model::Capability::Compute, model::Capability::Utility,
+                                 model::Capability::Video,   model::Capability::Graphics,
+                                 model::Capability::Display, model::Capability::Ngx};
 
 bool has_files(const sys::Host& host, const std::string& directory) {
   const auto names = host.list(directory);
@@ -79,11 +79,13 @@ std::vector<model::DriverFile> prepared_files(const sys::Host& host,
                                               const prepared::Current& prepared) {
   std::vector<model::DriverFile> files;
   if (has_files(host, prepared.directory + "/lib64")) {
-    files.push_back({.path = prepared.directory + "/lib64", .capabilities = kEverything});
+    files.push_back({.path = prepared.directory + "/lib64",
+                     .capabilities = {kEverything.begin(), kEverything.end()}});
   }
   if (has_files(host, prepared.directory + "/lib")) {
-    files.push_back(
-        {.path = prepared.directory + "/lib", .capabilities = kEverything, .is_32bit = true});
+    files.push_back({.path = prepared.directory + "/lib",
+                     .capabilities = {kEverything.begin(), kEverything.end()},
+                     .is_32bit = true});
   }
   if (host.exists(prepared.directory + "/bin/nvidia-smi")) {
     files.push_back({.path = prepared.directory + "/bin/nvidia-smi",
