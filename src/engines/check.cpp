@@ -32,7 +32,7 @@ Check check_docker(const Plan& plan, const RunProgram& run) {
 std::string without_log(std::string_view output) {
   std::string toml;
   for (const auto line : lines(output)) {
-    if (!line.starts_with("time=")) toml += std::string(line) + "\n";
+    if (!line.starts_with("time=")) toml += fmt::format("{}\n", line);
   }
   return toml;
 }

@@ -27,12 +27,14 @@ std::vector<std::string> imported(const sys::Host& host, const std::string& main
                                   const toml_edit::Document& document) {
   std::vector<std::string> paths;
   for (auto pattern : document.strings({"imports"}).value_or(std::vector<std::string>())) {
-    if (!pattern.starts_with('/')) pattern = directory_of(main) + "/" + pattern;
+    if (!pattern.starts_with('/')) {
+      pattern = fmt::format("{}/{}", directory_of(main), pattern);
+    }
     const auto directory = directory_of(pattern);
     const auto names = host.list(directory.empty() ? "/" : directory);
     if (!names.ok()) continue;
     for (const auto& name : *names) {
-      const auto path = directory + "/" + name;
+      const auto path = fmt::format("{}/{}", directory, name);
       if (glob_match(pattern.substr(directory.size() + 1), name) && paths.size() < kFiles &&
           std::find(paths.begin(), paths.end(), path) == paths.end()) {
         paths.push_back(path);
@@ -44,7 +46,9 @@ std::vector<std::string> imported(const sys::Host& host, const std::string& main
 
 bool imports_cover(const TomlFile& main, const std::string& drop_in) {
   for (auto pattern : main.document().strings({"imports"}).value_or(std::vector<std::string>())) {
-    if (!pattern.starts_with('/')) pattern = directory_of(main.path()) + "/" + pattern;
+    if (!pattern.starts_with('/')) {
+      pattern = fmt::format("{}/{}", directory_of(main.path()), pattern);
+    }
     if (directory_of(pattern) == directory_of(drop_in) && glob_match(pattern, drop_in)) return true;
   }
   return false;
@@ -59,14 +63,14 @@ Result<toml_edit::Document> ask_containerd(const Options& options, const Place& 
                                   .in("asking containerd for its configuration"));
   std::string toml;  // without the lines of its log
   for (const auto line : lines(text)) {
-    if (!line.starts_with("time=")) toml += std::string(line) + "\n";
+    if (!line.starts_with("time=")) toml += fmt::format("{}\n", line);
   }
   return toml_edit::Document::parse(std::move(toml)).in("containerd config dump");
 }
 
 // The file whose CRI table counts where tables replace each other: the last that has one.
-Result<TomlFile> owner_of_table(const sys::Host& host, TomlFile main, const toml_edit::Path& cri,
-                                std::vector<std::string>& notes) {
+Result<TomlFile> owner_of_table(const sys::Host& host, const TomlFile& main,
+                                const toml_edit::Path& cri, std::vector<std::string>& notes) {
   auto owner = main;
   for (const auto& path : imported(host, main.path(), main.document())) {
     GANTRY_TRY(auto file, TomlFile::open(host, path));
@@ -134,7 +138,7 @@ Result<Plan> plan_files(const sys::Host& host, const Options& options, const Pla
   std::string path;
   if (drop_in.empty()) {
     GANTRY_TRY(auto file, merges ? Result<TomlFile>(std::move(main))
-                                 : owner_of_table(host, std::move(main), cri, plan.notes));
+                                 : owner_of_table(host, main, cri, plan.notes));
     GANTRY_TRY(const auto source,
                options.ask_engine ? ask_containerd(options, place) : Result(file.document()));
     GANTRY_TRY(path, write_runtime(file, source, wish, options));

@@ -36,7 +36,9 @@ auto value_of(const Table& table, std::string_view name) -> decltype(table[0].fi
 
 std::string list_text(const std::vector<std::string>& texts) {
   std::string out;
-  for (const auto& text : texts) out += (out.empty() ? "" : ", ") + json::quoted(text);
+  for (const auto& text : texts) {
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", json::quoted(text));
+  }
   return "[" + out + "]";
 }
 
@@ -56,7 +58,9 @@ std::string written_name(std::size_t file, std::size_t version) {
 
 std::string file_text(const FileRecord& file) {
   std::string keys;
-  for (const auto& key : file.keys) keys += (keys.empty() ? "" : ",\n      ") + key_text(key);
+  for (const auto& key : file.keys) {
+    keys += fmt::format("{}{}", keys.empty() ? "" : ",\n      ", key_text(key));
+  }
   return fmt::format(R"(    {{"path": {}, "format": "{}", "mode": {}, "existed": {}, "written": {},
      "keys": [{}]}})",
                      json::quoted(file.path), word_of(kFormats, file.format), file.mode,
@@ -66,7 +70,7 @@ std::string file_text(const FileRecord& file) {
 std::string record_text(const Record& record) {
   std::string files;
   for (std::size_t i = 0; i < record.files.size(); ++i) {
-    files += (i == 0 ? "" : ",\n") + file_text(record.files[i]);
+    files += fmt::format("{}{}", i == 0 ? "" : ",\n", file_text(record.files[i]));
   }
   return fmt::format(
       "{{\n  \"version\": 1,\n  \"engine\": \"{}\",\n  \"directories\": {},\n  \"files\": "
@@ -94,7 +98,8 @@ Result<FileRecord> read_file(const sys::Host& host, const std::string& directory
   const auto count = value["written"].u64().value_or(0);
   if (count > kFileLimit) return Error(Errc::Corrupt, "too many versions of a file");
   for (std::size_t i = 0; i < count; ++i) {
-    GANTRY_TRY(auto text, host.read(directory + "/" + written_name(index, i), kContentLimit));
+    GANTRY_TRY(auto text,
+               host.read(fmt::format("{}/{}", directory, written_name(index, i)), kContentLimit));
     file.written.push_back(std::move(text));
   }
   for (const auto key : value["keys"]) file.keys.push_back(read_key(key));
@@ -145,11 +150,12 @@ Status save_record(const sys::Host& host, const Record& record, Files& files) {
   for (std::size_t i = 0; i < record.files.size(); ++i) {
     const auto& file = record.files[i];
     if (file.before) {
-      GANTRY_CHECK(files.replace(directory + "/" + before_name(i), *file.before, kSecret));
+      GANTRY_CHECK(
+          files.replace(fmt::format("{}/{}", directory, before_name(i)), *file.before, kSecret));
     }
     for (std::size_t version = 0; version < file.written.size(); ++version) {
-      GANTRY_CHECK(files.replace(directory + "/" + written_name(i, version), file.written[version],
-                                 kSecret));
+      GANTRY_CHECK(files.replace(fmt::format("{}/{}", directory, written_name(i, version)),
+                                 file.written[version], kSecret));
     }
   }
   return files.replace(directory + "/journal.json", record_text(record), kSecret);
@@ -160,7 +166,8 @@ Status remove_record(const sys::Host& host, Engine engine, Files& files) {
   const auto directory = host.outside(inside);
   GANTRY_CHECK(files.remove(directory + "/journal.json"));  // first: the rest is of no use alone
   if (const auto names = host.list(inside); names.ok()) {
-    for (const auto& name : *names) GANTRY_CHECK(files.remove(directory + "/" + name));
+    for (const auto& name : *names)
+      GANTRY_CHECK(files.remove(fmt::format("{}/{}", directory, name)));
   }
   return files.remove(directory);
 }

@@ -138,8 +138,8 @@ TEST(Settings, TheEnvironmentStandsOverTheFile) {
 }
 
 TEST(Settings, TheFileIsWhereTheVariablesSay) {
-  const auto with = [](std::string_view wanted, std::string value) {
-    return config_path([=](std::string_view name) {
+  const auto with = [](std::string_view wanted, const std::string& value) {
+    return config_path([&](std::string_view name) {
       return name == wanted ? std::optional(value) : std::nullopt;
     });
   };

@@ -48,7 +48,7 @@ std::string quote(std::string_view text) {
 
 std::string quote(const std::vector<std::string>& texts) {
   std::string out;
-  for (const auto& text : texts) out += (out.empty() ? "" : ", ") + quote(text);
+  for (const auto& text : texts) out += fmt::format("{}{}", out.empty() ? "" : ", ", quote(text));
   return "[" + out + "]";
 }
 
