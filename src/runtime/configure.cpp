@@ -12,6 +12,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <optional>
 
@@ -99,8 +100,10 @@ void DebugLog::write(std::string_view text) const {
   const sys::UniqueFd fd(::open(
       file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
   if (!fd.valid()) return;
-  const auto line = fmt::format("{:%Y-%m-%dT%H:%M:%SZ} nvidia-container-cli[{}] {}\n",
-                                fmt::gmtime(std::time(nullptr)), ::getpid(), text);
+  auto line = fmt::format("{:%Y-%m-%dT%H:%M:%SZ} nvidia-container-cli[{}] {}",
+                          fmt::gmtime(std::time(nullptr)), ::getpid(), text);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  line += '\n';
   (void)!::write(fd.get(), line.data(), line.size());
 }
 

@@ -8,7 +8,7 @@ import subprocess
 
 from lane import Lane
 
-APPLETS = ("sh", "sleep", "cat", "ls", "id", "mknod", "head", "true", "tail", "stat")
+APPLETS = ("sh", "sleep", "cat", "ls", "id", "mknod", "head", "true", "tail", "stat", "find", "grep", "test")
 PROGRAMS = ("gantry-vector-add", "gantry-device-query")
 DIRECTORIES = ("bin", "usr/bin", "usr/local", "lib64", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "proc", "dev", "sys", "tmp", "etc")
 
