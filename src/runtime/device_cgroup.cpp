@@ -69,21 +69,34 @@ struct Membership {
   std::string path;
 };
 
-// "8:devices:/docker/71ab" of a v1 hierarchy wins; "0::/..." is v2's.
-std::optional<Membership> membership(std::string_view proc_cgroup) {
-  std::optional<Membership> found;
+// "8:devices:/docker/71ab" of a v1 hierarchy; "0::/..." is v2's. v1 first: where a runtime has its
+// devices controller it uses that.
+std::vector<Membership> memberships(std::string_view proc_cgroup) {
+  std::vector<Membership> found;
   for (auto line : lines(proc_cgroup)) {
     const auto first = line.find(':');
     const auto second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
     const auto controllers = line.substr(first + 1, second - first - 1);
     const std::string path(line.substr(second + 1));
-    if (has_word(controllers, "devices")) return Membership{CgroupVersion::V1, path};
-    if (line.substr(0, first) == "0" && controllers.empty()) {
-      found = Membership{CgroupVersion::V2, path};
+    if (has_word(controllers, "devices")) {
+      found.insert(found.begin(), Membership{CgroupVersion::V1, path});
+    } else if (line.substr(0, first) == "0" && controllers.empty()) {
+      found.push_back({CgroupVersion::V2, path});
     }
   }
   return found;
+}
+
+std::optional<CgroupPlace> seen_in(std::string_view mountinfo, const Membership& member) {
+  for (auto line : lines(mountinfo)) {
+    const auto mount = mount_of(line, member.version);
+    if (!mount) continue;
+    if (auto directory = seen_at(*mount, member.path)) {
+      return CgroupPlace{.version = member.version, .directory = *directory};
+    }
+  }
+  return std::nullopt;
 }
 
 Status allow_v1(int directory, std::span<const DeviceRule> rules, const std::string& where) {
@@ -119,24 +132,28 @@ std::string to_line(const DeviceRule& rule) {
 
 Result<std::optional<CgroupPlace>> device_cgroup(std::string_view proc_cgroup,
                                                  std::string_view mountinfo) {
-  const auto member = membership(proc_cgroup);
-  if (!member) return Error(Errc::NotFound, "the process is in no cgroup that decides on devices");
-  if (member->path == "/") return std::optional<CgroupPlace>();
-  if (!member->path.starts_with('/') || climbs(member->path)) {
-    return Error(Errc::NotFound,
-                 fmt::format("the cgroup {} is outside of what this process sees", member->path));
+  const auto members = memberships(proc_cgroup);
+  if (members.empty()) {
+    return Error(Errc::NotFound, "the process is in no cgroup that decides on devices");
   }
-  for (auto line : lines(mountinfo)) {
-    const auto mount = mount_of(line, member->version);
-    if (!mount) continue;
-    if (auto directory = seen_at(*mount, member->path)) {
-      return std::optional(CgroupPlace{.version = member->version, .directory = *directory});
+  std::optional<Error> hidden;
+  for (const auto& member : members) {
+    if (member.path == "/") continue;  // refuses nothing
+    if (!member.path.starts_with('/') || climbs(member.path)) {
+      hidden =
+          Error(Errc::NotFound,
+                fmt::format("the cgroup {} is outside of what this process sees", member.path));
+    } else if (auto place = seen_in(mountinfo, member)) {
+      return place;
+    } else {
+      hidden = Error(
+          Errc::NotFound,
+          fmt::format("no cgroup {} mount shows {}",
+                      member.version == CgroupVersion::V1 ? "v1 devices" : "v2", member.path));
     }
   }
-  return Error(
-      Errc::NotFound,
-      fmt::format("no cgroup {} mount shows {}",
-                  member->version == CgroupVersion::V1 ? "v1 devices" : "v2", member->path));
+  if (hidden) return *std::move(hidden);
+  return std::optional<CgroupPlace>();
 }
 
 Result<DeviceCgroup> DeviceCgroup::open(const CgroupPlace& place) {

@@ -48,6 +48,12 @@ TEST(DeviceCgroup, V2BesideV1HierarchiesWithoutDevices) {
             (CgroupPlace{CgroupVersion::V2, "/sys/fs/cgroup/unified/b"}));
 }
 
+TEST(DeviceCgroup, V2WhereNobodyMountedTheControllerOfV1) {
+  const CgroupPlace v2{CgroupVersion::V2, "/sys/fs/cgroup/docker/71ab"};
+  EXPECT_EQ(found("8:devices:/\n0::/docker/71ab\n", kPure), v2);
+  EXPECT_EQ(found("8:devices:/user.slice\n0::/docker/71ab\n", kPure), v2);
+}
+
 TEST(DeviceCgroup, TheRootRefusesNothing) {
   EXPECT_EQ(found("8:devices:/\n0::/\n", kHybrid), std::nullopt);
 }

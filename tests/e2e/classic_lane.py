@@ -10,6 +10,7 @@ from bundle import Bundles
 from lane import Lane
 
 HERE = pathlib.Path(__file__).resolve().parent
+UNIFIED = "/sys/fs/cgroup/unified"  # where v1 and v2 stand side by side
 
 class Machine:
     """A simulated machine, made ready for containers, and the configuration of its hook."""
@@ -45,17 +46,22 @@ class Bundle:
         self.spec["hooks"] = {"prestart": [{"path": path, "args": args, "env": ["PATH=" + os.environ["PATH"]]}]}
 
     def run(self, runtime: str = "runc", timeout: int = 60) -> subprocess.CompletedProcess:
+        """runtime: "runc", "crun", or "runc, cgroup v2" for one that sees the v2 hierarchy alone."""
         (self.path / "config.json").write_text(json.dumps(self.spec))
-        where = ["--root", self.lane.work / runtime]
-        command = [runtime, *where, "run", "--bundle", self.path, self.id]
-        if runtime == "crun":  # refuses to work where the v2 hierarchy stands beside those of v1
-            command = [runtime, "--cgroup-manager=cgroupfs", *command[1:]]
-            if os.path.ismount("/sys/fs/cgroup/unified"):
-                command = ["unshare", "-m", "sh", "-c", 'umount /sys/fs/cgroup/unified; exec "$@"', "sh", *command]
+        program = runtime.split(",")[0]
+        where = ["--root", self.lane.work / program]
+        command = [program, *where, "run", "--bundle", self.path, self.id]
+        if program == "crun":  # refuses to work where the v2 hierarchy stands beside those of v1
+            command = [program, "--cgroup-manager=cgroupfs", *command[1:]]
+            if os.path.ismount(UNIFIED):
+                command = ["unshare", "-m", "sh", "-c", f'umount {UNIFIED}; exec "$@"', "sh", *command]
+        elif runtime != program and os.path.ismount(UNIFIED):
+            alone = f'mount --bind {UNIFIED} /mnt && umount -l /sys/fs/cgroup && mount --bind /mnt /sys/fs/cgroup && umount /mnt && exec "$@"'
+            command = ["unshare", "-m", "sh", "-c", alone, "sh", *command]
         try:
             return self.lane.run(*command, timeout=timeout)
         finally:
-            self.lane.run(runtime, *where, "delete", "--force", self.id)
+            self.lane.run(program, *where, "delete", "--force", self.id)
 
 
 def fingerprint(path: pathlib.Path) -> dict[str, tuple]:
