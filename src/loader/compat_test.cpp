@@ -25,7 +25,7 @@ Result<std::optional<CompatNote>> note_of(const std::string& image) {
   return read_compat_note(*Elf::on(image));
 }
 
-const CompatNote kNote{"12.9", {535, 550, 560, 565, 570, 575}};
+const CompatNote note_of_575{"12.9", {535, 550, 560, 565, 570, 575}};
 
 TEST(CompatNote, IsReadFromItsSection) {
   const auto note = note_of(library(
@@ -33,7 +33,7 @@ TEST(CompatNote, IsReadFromItsSection) {
                   "\"device\":[1,2,7]}") +
       '\0'));
   ASSERT_TRUE(note.ok()) << note.error().text();
-  EXPECT_EQ(*note, kNote);
+  EXPECT_EQ(*note, note_of_575);
 }
 
 TEST(CompatNote, KeysMayBeWrittenInAnyCase) {
@@ -64,13 +64,14 @@ TEST(CompatNote, DamageIsAnError) {
 }
 
 TEST(CompatDecision, FollowsTheNote) {
-  EXPECT_TRUE(decide_compat("575.57.08", kNote, {.driver = "570.86.15"}).use);
-  EXPECT_TRUE(decide_compat("575.57.08", kNote, {.driver = "575.57.07"}).use);
-  EXPECT_FALSE(decide_compat("575.57.08", kNote, {.driver = "575.57.08"}).use);
-  EXPECT_FALSE(decide_compat("575.57.08", kNote, {.driver = "580.65.06"}).use);  // host is newer
+  EXPECT_TRUE(decide_compat("575.57.08", note_of_575, {.driver = "570.86.15"}).use);
+  EXPECT_TRUE(decide_compat("575.57.08", note_of_575, {.driver = "575.57.07"}).use);
+  EXPECT_FALSE(decide_compat("575.57.08", note_of_575, {.driver = "575.57.08"}).use);
   EXPECT_FALSE(
-      decide_compat("575.57.08", kNote, {.driver = "555.42.02"}).use);  // not a named branch
-  EXPECT_THAT(decide_compat("575.57.08", kNote, {.driver = "555.42.02"}).why,
+      decide_compat("575.57.08", note_of_575, {.driver = "580.65.06"}).use);  // host is newer
+  EXPECT_FALSE(
+      decide_compat("575.57.08", note_of_575, {.driver = "555.42.02"}).use);  // not a named branch
+  EXPECT_THAT(decide_compat("575.57.08", note_of_575, {.driver = "555.42.02"}).why,
               HasSubstr("branch 555"));
 }
 

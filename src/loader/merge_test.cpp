@@ -13,15 +13,15 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const model::LibraryEdit kCuda{.name = "libcuda.so.1",
-                               .path = "/usr/local/nvidia/lib64/libcuda.so.1"};
+const model::LibraryEdit our_cuda{.name = "libcuda.so.1",
+                                  .path = "/usr/local/nvidia/lib64/libcuda.so.1"};
 
 std::string image(std::vector<CacheEntry> entries, CacheFormat format = CacheFormat::New) {
   return *write_cache({.entries = std::move(entries), .format = format});
 }
 
 std::vector<CacheEntry> merged(std::string_view old,
-                               std::vector<model::LibraryEdit> ours = {kCuda}) {
+                               std::vector<model::LibraryEdit> ours = {our_cuda}) {
   return parse_cache(*merge_cache(old, ours))->entries;
 }
 
@@ -35,14 +35,14 @@ std::vector<std::string> found(const std::vector<CacheEntry>& entries, std::stri
 }
 
 TEST(MergeCache, MakesOneWhereTheImageHasNone) {
-  EXPECT_THAT(merged(""), ElementsAre(CacheEntry{.name = kCuda.name, .path = kCuda.path}));
+  EXPECT_THAT(merged(""), ElementsAre(CacheEntry{.name = our_cuda.name, .path = our_cuda.path}));
 }
 
 TEST(MergeCache, PutsOursBeforeTheImagesCopy) {
   const auto old = image({{.name = "libcuda.so.1", .path = "/usr/lib/libcuda.so.1"},
                           {.name = "libc.so.6", .path = "/lib/libc.so.6"}});
   const auto entries = merged(old);
-  EXPECT_THAT(found(entries, "libcuda.so.1"), ElementsAre(kCuda.path, "/usr/lib/libcuda.so.1"));
+  EXPECT_THAT(found(entries, "libcuda.so.1"), ElementsAre(our_cuda.path, "/usr/lib/libcuda.so.1"));
   EXPECT_THAT(found(entries, "libc.so.6"), ElementsAre("/lib/libc.so.6"));
 }
 
@@ -62,7 +62,7 @@ TEST(MergeCache, AnImagesCopyForBetterProcessorsDoesNotWin) {
       image({{.name = "libcuda.so.1", .path = "/a/libcuda.so.1", .hwcaps = "x86-64-v4"},
              {.name = "libcuda.so.1", .path = "/b/libcuda.so.1", .hwcap = 1ULL << 63},
              {.name = "libcuda.so.1", .path = "/c/libcuda.so.1"}});
-  EXPECT_THAT(found(merged(old), "libcuda.so.1"), ElementsAre(kCuda.path, "/c/libcuda.so.1"));
+  EXPECT_THAT(found(merged(old), "libcuda.so.1"), ElementsAre(our_cuda.path, "/c/libcuda.so.1"));
 }
 
 TEST(MergeCache, LibrariesOfOtherMachinesAreLeftAlone) {
@@ -71,16 +71,16 @@ TEST(MergeCache, LibrariesOfOtherMachinesAreLeftAlone) {
                          .flags = kElfLibc6,
                          .hwcap = 1ULL << 63};
   EXPECT_THAT(merged(image({small})), Contains(small));
-  auto ours = kCuda;
+  auto ours = our_cuda;
   ours.is_32bit = true;
-  EXPECT_THAT(merged(image({small}), {kCuda, ours}), Not(Contains(small)));
+  EXPECT_THAT(merged(image({small}), {our_cuda, ours}), Not(Contains(small)));
 }
 
 TEST(MergeCache, TwiceIsOnce) {
   const auto old = image({{.name = "libcuda.so.1", .path = "/usr/lib/libcuda.so.1"}});
-  const auto once = *merge_cache(old, {{kCuda}});
-  EXPECT_EQ(*merge_cache(once, {{kCuda}}), once);
-  EXPECT_EQ(*merge_cache(old, {{kCuda, kCuda}}), once);
+  const auto once = *merge_cache(old, {{our_cuda}});
+  EXPECT_EQ(*merge_cache(once, {{our_cuda}}), once);
+  EXPECT_EQ(*merge_cache(old, {{our_cuda, our_cuda}}), once);
 }
 
 TEST(MergeCache, ForgetsWhatAnEarlierDriverLeft) {
@@ -88,20 +88,20 @@ TEST(MergeCache, ForgetsWhatAnEarlierDriverLeft) {
       image({{.name = "libcuda.so.570.1", .path = "/usr/local/nvidia/lib64/libcuda.so.570.1"},
              {.name = "liba.so.1", .path = "/usr/local/nvidia/lib64x/liba.so.1"}});
   const std::vector<std::string> owned{"/usr/local/nvidia/lib64"};
-  const auto entries = parse_cache(*merge_cache(old, {{kCuda}}, owned))->entries;
+  const auto entries = parse_cache(*merge_cache(old, {{our_cuda}}, owned))->entries;
   EXPECT_THAT(found(entries, "libcuda.so.570.1"), IsEmpty());
   EXPECT_THAT(found(entries, "liba.so.1"), ElementsAre("/usr/local/nvidia/lib64x/liba.so.1"));
 }
 
 TEST(MergeCache, KeepsTheFormatThatOldLoadersNeed) {
   const auto old = image({{.name = "libc.so.6", .path = "/lib/libc.so.6"}}, CacheFormat::Combined);
-  EXPECT_EQ(parse_cache(*merge_cache(old, {{kCuda}}))->format, CacheFormat::Combined);
+  EXPECT_EQ(parse_cache(*merge_cache(old, {{our_cuda}}))->format, CacheFormat::Combined);
 }
 
 TEST(MergeCache, ADamagedCacheIsAnErrorAndNotThrownAway) {
   auto old = image({{.name = "libc.so.6", .path = "/lib/libc.so.6"}});
   old.resize(60);
-  const auto result = merge_cache(old, {{kCuda}});
+  const auto result = merge_cache(old, {{our_cuda}});
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code(), Errc::Corrupt);
 }

@@ -16,23 +16,23 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-const std::string kLibrary =
+const std::string library_with_note =
     test::elf_image({.soname = "libcuda.so.1",
                      .note_owner = "NVIDIA Corporation",
                      .note = "{\"CUDA version\":\"12.9\",\"driver\":[570,575]}",
                      .note_section = ".note.cuda.fwd_compatibility"});
-const loader::HostVersions kHost{.driver = "570.86.15"};
+const loader::HostVersions host_570{.driver = "570.86.15"};
 
 class CompatTest : public ::testing::Test {
  protected:
   CompatTest() {
-    tree_.file("usr/local/cuda-12.9/compat/libcuda.so.575.57.08", kLibrary)
+    tree_.file("usr/local/cuda-12.9/compat/libcuda.so.575.57.08", library_with_note)
         .link("usr/local/cuda-12.9/compat/libcuda.so.1", "libcuda.so.575.57.08")
         .link("usr/local/cuda-12.9/compat/libcuda.so", "libcuda.so.1")
         .link("usr/local/cuda", "/etc/alternatives/cuda")
         .link("etc/alternatives/cuda", "/usr/local/cuda-12.9");
   }
-  CompatChoice choice() const { return choose_compat(*Root::at(tree_.root()), kHost); }
+  CompatChoice choice() const { return choose_compat(*Root::at(tree_.root()), host_570); }
   test::Tree tree_;
 };
 
@@ -52,7 +52,7 @@ TEST_F(CompatTest, NoDirectoryMeansNo) {
 }
 
 TEST_F(CompatTest, TwoVersionsMeanNo) {
-  tree_.file("usr/local/cuda-12.9/compat/libcuda.so.580.1", kLibrary);
+  tree_.file("usr/local/cuda-12.9/compat/libcuda.so.580.1", library_with_note);
   EXPECT_FALSE(choice().use);
   EXPECT_THAT(choice().why, HasSubstr("has 2 files"));
 }
@@ -67,7 +67,7 @@ TEST_F(CompatTest, ALinkOrADirectoryIsNoLibrary) {
 }
 
 TEST_F(CompatTest, ADamagedLibraryMeansNo) {
-  for (const auto& bytes : {std::string("text"), kLibrary.substr(0, 100), std::string()}) {
+  for (const auto& bytes : {std::string("text"), library_with_note.substr(0, 100), std::string()}) {
     tree_.file("usr/local/cuda-12.9/compat/libcuda.so.575.57.08", bytes);
     EXPECT_FALSE(choice().use);
     EXPECT_THAT(choice().why, HasSubstr("cannot be used"));

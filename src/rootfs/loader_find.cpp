@@ -228,27 +228,36 @@ Status teach_glibc(const Root& root, std::span<const model::LibraryEdit> librari
   return put_cache(root, *merged, plan, wishes, outcome);
 }
 
+// A list of musl's with the directories at its end, separated as the others are.
+std::string with_directories(std::string list, const std::vector<std::string>& directories) {
+  while (list.ends_with('\n') || list.ends_with(':')) list.pop_back();
+  const std::string separator = contains(list, "\n") ? "\n" : ":";
+  std::vector<std::string_view> known;
+  for (const auto line : lines(list)) {
+    for (const auto part : split(line, ':')) known.push_back(part);
+  }
+  std::string added;
+  for (const auto& directory : directories) {
+    if (std::find(known.begin(), known.end(), directory) != known.end()) continue;
+    added += separator + directory;
+  }
+  return list + added + "\n";
+}
+
 // The file replaces musl's own list, so where it is missing that list is in it.
 Status teach_musl(const Root& root, std::span<const model::LibraryEdit> libraries,
                   LoaderOutcome& outcome) {
   for (const auto& architecture : outcome.loaders.musl_architectures) {
     const auto path = fmt::format("/etc/ld-musl-{}.path", architecture);
     auto text = root.read(path, kConfLimit);
-    if (!text.ok() && text.error().code() != Errc::NotFound)
+    if (!text.ok() && text.error().code() != Errc::NotFound) {
       return explained(std::move(text).error());
+    }
     // What Debian's musl has built in is its own; next to glibc nobody needs us to guess it.
     if (!text.ok() && outcome.loaders.glibc) continue;
-    std::string list = text.ok() ? *text : std::string(kMuslDefault);
-    while (list.ends_with('\n') || list.ends_with(':')) list.pop_back();
-    std::vector<std::string> known;
-    for (const auto line : lines(list)) {
-      for (const auto part : split(line, ':')) known.emplace_back(part);
-    }
-    for (const auto& directory : directories_of(libraries)) {
-      if (std::find(known.begin(), known.end(), directory) != known.end()) continue;
-      list += (list.empty() ? "" : text.ok() && contains(*text, "\n") ? "\n" : ":") + directory;
-    }
-    GANTRY_CHECK(explained(put_if_new(root, path, list + "\n")));
+    auto list = text.ok() ? *std::move(text) : std::string(kMuslDefault);
+    const auto all = with_directories(std::move(list), directories_of(libraries));
+    GANTRY_CHECK(explained(put_if_new(root, path, all)));
   }
   return {};
 }

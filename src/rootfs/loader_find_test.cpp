@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const std::vector<model::LibraryEdit> kOurs{
+const std::vector<model::LibraryEdit> our_libraries{
     {.name = "libcuda.so.1", .path = "/usr/local/nvidia/lib64/libcuda.so.1"}};
 
 class LoaderFindTest : public ::testing::Test {
@@ -37,7 +37,7 @@ class LoaderFindTest : public ::testing::Test {
   }
   Root root() const { return *Root::at(tree_.root()); }
   Result<LoaderOutcome> find(const LoaderWishes& wishes = {}) const {
-    return make_loader_find(root(), kOurs, wishes);
+    return make_loader_find(root(), our_libraries, wishes);
   }
   std::string content(std::string_view path) const {
     return root().read(path, 1 << 20).value_or("none");
@@ -59,7 +59,7 @@ TEST_F(LoaderFindTest, MergesTheCacheAndTellsLdconfig) {
   ASSERT_TRUE(outcome.ok()) << outcome.error().text();
   EXPECT_TRUE(outcome->loaders.glibc && outcome->had_cache && !outcome->loaders.musl);
   EXPECT_THAT(outcome->notes, IsEmpty());
-  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(kOurs[0].path));
+  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(our_libraries[0].path));
   EXPECT_THAT(found("libc.so.6"), ElementsAre("/lib/libc.so.6"));
   EXPECT_THAT(content(kOurConf), HasSubstr("\n/usr/local/nvidia/lib64\n"));
   EXPECT_EQ(content(kLoaderConf), "include /etc/ld.so.conf.d/*.conf\n");
@@ -80,7 +80,7 @@ TEST_F(LoaderFindTest, ALaterDriverForgetsTheEarlierOnesNames) {
   ASSERT_TRUE(make_loader_find(root(), old).ok());
   ASSERT_TRUE(find().ok());
   EXPECT_THAT(found("libcuda.so.570.1"), IsEmpty());
-  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(kOurs[0].path));
+  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(our_libraries[0].path));
 }
 
 TEST_F(LoaderFindTest, WithoutCacheOrConfBothAreMade) {
@@ -88,7 +88,7 @@ TEST_F(LoaderFindTest, WithoutCacheOrConfBothAreMade) {
   const auto outcome = find();
   ASSERT_TRUE(outcome.ok()) << outcome.error().text();
   EXPECT_FALSE(outcome->had_cache);
-  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(kOurs[0].path));
+  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(our_libraries[0].path));
   EXPECT_EQ(content(kLoaderConf), "include /etc/ld.so.conf.d/*.conf\n");
 }
 
@@ -106,7 +106,7 @@ TEST_F(LoaderFindTest, ALinkInTheCachesPlaceIsReadInsideAndReplaced) {
   tree_.remove("etc/ld.so.cache").link("etc/ld.so.cache", host.path("cache"));
   ASSERT_TRUE(find().ok());
   EXPECT_EQ(*host.host().read("/cache"), "the host's");
-  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(kOurs[0].path));
+  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(our_libraries[0].path));
   EXPECT_EQ(root().info_of_link(kLoaderCache)->kind, sys::FileKind::Regular);
 }
 
@@ -116,7 +116,7 @@ TEST_F(LoaderFindTest, AFifoInTheCachesPlaceIsReplacedWithAWord) {
   const auto outcome = find();
   ASSERT_TRUE(outcome.ok()) << outcome.error().text();
   EXPECT_THAT(outcome->notes, ElementsAre(HasSubstr("has been replaced")));
-  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(kOurs[0].path));
+  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(our_libraries[0].path));
 }
 
 TEST_F(LoaderFindTest, WhatCannotBeChangedIsUnsupportedAndLeftAlone) {
@@ -161,7 +161,7 @@ TEST_F(LoaderFindTest, AHookMountsAMergedCacheWhereItCannotWrite) {
     const auto outcome = find({.if_read_only = IfReadOnly::Mount});
     ASSERT_TRUE(outcome.ok()) << outcome.error().text();
     EXPECT_THAT(outcome->notes, ElementsAre(HasSubstr("mounted over")));
-    EXPECT_THAT(found("libcuda.so.1"), ElementsAre(kOurs[0].path));
+    EXPECT_THAT(found("libcuda.so.1"), ElementsAre(our_libraries[0].path));
     EXPECT_THAT(found("libc.so.6"), ElementsAre("/lib/libc.so.6"));
   });
   EXPECT_THAT(found("libcuda.so.1"), IsEmpty());
@@ -185,7 +185,7 @@ TEST_F(LoaderFindTest, InASharedDirectoryOnlyNewLibrariesAreOurs) {
 TEST_F(LoaderFindTest, PreferredDirectoriesComeBeforeOurs) {
   tree_.file("opt/first/libcuda.so.1", test::elf_image({.soname = "libcuda.so.1"}));
   ASSERT_TRUE(find({.preferred = {"/opt/first", "/opt/none"}}).ok());
-  EXPECT_THAT(found("libcuda.so.1"), ElementsAre("/opt/first/libcuda.so.1", kOurs[0].path));
+  EXPECT_THAT(found("libcuda.so.1"), ElementsAre("/opt/first/libcuda.so.1", our_libraries[0].path));
   EXPECT_THAT(content(kOurConf), HasSubstr("\n/opt/first\n/usr/local/nvidia/lib64\n"));
 }
 
@@ -196,11 +196,11 @@ TEST_F(LoaderFindTest, ForwardCompatibilityGoesInFront) {
   ASSERT_TRUE(outcome.ok());
   ASSERT_TRUE(outcome->compat && outcome->compat->use) << outcome->compat->why;
   EXPECT_THAT(found("libcuda.so.1"),
-              ElementsAre("/usr/local/cuda/compat/libcuda.so.575.57.08", kOurs[0].path));
+              ElementsAre("/usr/local/cuda/compat/libcuda.so.575.57.08", our_libraries[0].path));
   EXPECT_THAT(content(kOurConf), HasSubstr("\n/usr/local/cuda/compat\n/usr/local/nvidia/lib64\n"));
   // A newer driver: the image's library is not in front any more, on the same root.
   ASSERT_TRUE(find({.host = {.driver = "580.65.06"}}).ok());
-  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(kOurs[0].path));
+  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(our_libraries[0].path));
   EXPECT_THAT(content(kOurConf), Not(HasSubstr("compat\n/")));
 }
 
@@ -224,7 +224,7 @@ TEST_F(LoaderFindTest, MuslIsToldApartAndGetsADirectory) {
 TEST_F(LoaderFindTest, BothLoadersAreServedButMuslsListIsNotGuessed) {
   tree_.file("lib/ld-musl-x86_64.so.1", "loader");
   ASSERT_TRUE(find().ok());
-  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(kOurs[0].path));
+  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(our_libraries[0].path));
   EXPECT_FALSE(root().info("/etc/ld-musl-x86_64.path").ok());
 }
 

@@ -194,7 +194,7 @@ std::string HookArguments::last(std::string_view name, std::string_view otherwis
 }
 
 const std::vector<CdiHook>& cdi_hooks() {
-  static const std::vector<CdiHook> kHooks = {
+  static const std::vector<CdiHook> table = {
       {"update-ldcache",
        {"folder", "ldconfig-path", "host-driver-version", "host-cuda-version",
         "cuda-compat-container-root"},
@@ -208,7 +208,7 @@ const std::vector<CdiHook>& cdi_hooks() {
       {"chmod", {"mode", "path"}, change_mode},
       {"noop", {}, noop},
   };
-  return kHooks;
+  return table;
 }
 
 int run_cdi_hook(const std::vector<std::string_view>& words) {
