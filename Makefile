@@ -4,11 +4,12 @@
 #   make lint       format, clang-tidy, layers, spelling, shell
 #   make bench      the benchmarks, as ratios in one run
 #   make gpu-test   the same lanes and more on a machine with a real GPU (see CONTRIBUTING.md)
+#   make package    .deb, .rpm and a relocatable tar in build/packages
 #   make install    programs, simulated driver, completion, man pages below $(DESTDIR)$(PREFIX)
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: run test build dev fuzz lint bench gpu-pack gpu-test install clean setup
+.PHONY: run test build dev fuzz lint bench gpu-pack gpu-test package install clean setup
 
 setup:
 	@tools/setup
@@ -41,6 +42,9 @@ gpu-pack: setup
 
 gpu-test:
 	@tests/gpu/run
+
+package: build
+	@tools/package
 
 install: build
 	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX) >build/install.log 2>&1 || { cat build/install.log; exit 1; }

@@ -44,14 +44,35 @@ class Lane:
         print(f"SKIP {self.name} {what}: {why}", flush=True)
 
     def end(self) -> None:
+        # Nothing is deleted through a mount: a lane may have bound this machine's /dev below its directory.
+        unmount_below(self.work)
         shutil.rmtree(self.work, ignore_errors=True)
         print(f"{self.count - self.failed} passed, {self.failed} failed")
         sys.exit(1 if self.failed else 0)
 
 
+def mounts_below(path: pathlib.Path) -> list[str]:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
+        places = [line.split()[4].encode("utf-8", "surrogateescape").decode("unicode_escape") for line in lines]
+    return [place for place in places if place.startswith(f"{path}/")]
+
+
+def unmount_below(path: pathlib.Path) -> None:
+    for place in reversed(mounts_below(path)):
+        subprocess.run(["umount", "--lazy", place], check=False, capture_output=True)
+    if mounts_below(path):
+        sys.exit(f"{path} still has mounts below it and is left alone: {mounts_below(path)}")
+
+
 def skip_lane(name: str, why: str) -> None:
     print(f"SKIP {name}: {why}")
     sys.exit(SKIPPED)
+
+
+def own_mounts() -> None:
+    """Starts the lane again in a mount namespace of its own: what it binds over /run/cdi or /etc is nobody else's."""
+    if os.environ.get("GANTRY_LANE_MOUNTS") != "own":
+        os.execvpe("unshare", ["unshare", "--mount", sys.executable, *sys.argv], dict(os.environ, GANTRY_LANE_MOUNTS="own"))
 
 
 def needs_root(name: str) -> None:

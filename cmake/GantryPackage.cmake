@@ -1,0 +1,63 @@
+# .deb, .rpm and a relocatable tar, from one set of install() rules. `make package` puts them into build/packages.
+
+install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-refresh.service ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-refresh.path
+  DESTINATION lib/systemd/system)
+install(FILES ${CMAKE_SOURCE_DIR}/deploy/udev/71-gantry.rules DESTINATION lib/udev/rules.d)
+install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-runtime.8 DESTINATION share/man/man8)
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/gantry RENAME copyright)
+
+# The packages whose jobs and file names gantry takes over, with the version whose contracts it keeps.
+foreach(name nvidia-container-toolkit nvidia-container-toolkit-base nvidia-container-runtime
+    nvidia-container-runtime-hook libnvidia-container-tools nvidia-docker2)
+  list(APPEND replaced ${name})
+  list(APPEND provided_deb "${name} (= 1.20.0)")
+  list(APPEND provided_rpm "${name} = 1.20.0")
+endforeach()
+list(JOIN replaced ", " replaced)
+list(JOIN provided_deb ", " provided_deb)
+list(JOIN provided_rpm ", " provided_rpm)
+
+set(CPACK_PACKAGE_NAME gantry)
+set(CPACK_PACKAGE_VENDOR "The Gantry authors")
+set(CPACK_PACKAGE_CONTACT "The Gantry authors <gantry@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "NVIDIA GPUs in containers, pods and virtual machines")
+set(CPACK_PACKAGE_DESCRIPTION
+  "Finds the driver, writes CDI specs, configures docker, containerd, CRI-O and podman, and puts GPUs into containers in milliseconds.
+Answers to nvidia-ctk, nvidia-container-cli, nvidia-container-runtime and its hook.")
+set(CPACK_RESOURCE_FILE_LICENSE ${CMAKE_SOURCE_DIR}/LICENSE)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_GENERATOR DEB RPM TGZ)
+set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_CURRENT_LIST_DIR}/GantryPackageFormats.cmake)
+
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION admin)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.34), libgcc-s1")
+set(CPACK_DEBIAN_PACKAGE_PROVIDES "${provided_deb}")
+set(CPACK_DEBIAN_PACKAGE_CONFLICTS "${replaced}")
+set(CPACK_DEBIAN_PACKAGE_REPLACES "${replaced}")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "runc | crun")
+
+set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+set(CPACK_RPM_SPEC_MORE_DEFINE "%define _build_id_links none")
+set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
+set(CPACK_RPM_PACKAGE_AUTOREQPROV " no")
+set(CPACK_RPM_PACKAGE_REQUIRES "glibc >= 2.34, libgcc")
+set(CPACK_RPM_PACKAGE_PROVIDES "${provided_rpm}")
+set(CPACK_RPM_PACKAGE_CONFLICTS "${replaced}")
+set(CPACK_RPM_PACKAGE_OBSOLETES "${replaced}")
+set(CPACK_RPM_POST_INSTALL_SCRIPT_FILE ${CMAKE_SOURCE_DIR}/deploy/package/rpm-post)
+set(CPACK_RPM_PRE_UNINSTALL_SCRIPT_FILE ${CMAKE_SOURCE_DIR}/deploy/package/rpm-preun)
+set(CPACK_RPM_POST_UNINSTALL_SCRIPT_FILE ${CMAKE_SOURCE_DIR}/deploy/package/rpm-postun)
+# Directories of the system, which the package shares and does not own.
+set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
+  /usr /usr/bin /usr/lib /usr/lib/systemd /usr/lib/systemd/system /usr/lib/udev /usr/lib/udev/rules.d
+  /usr/share /usr/share/doc /usr/share/man /usr/share/man/man1 /usr/share/man/man8 /usr/share/bash-completion
+  /usr/share/bash-completion/completions /usr/share/zsh)
+
+# dpkg wants the maintainer scripts under these very names.
+foreach(script postinst prerm postrm)
+  configure_file(${CMAKE_SOURCE_DIR}/deploy/package/deb-${script} ${CMAKE_BINARY_DIR}/package/${script} @ONLY
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+  list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/package/${script})
+endforeach()
+include(CPack)
