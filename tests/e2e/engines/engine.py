@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the lanes of the real engines share: an image made by hand, a simulated machine made ready for containers,
+daemons in directories of their own, ended with the lane."""
+import hashlib
+import io
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from lane import Lane, needs_program, needs_root, own_mounts, skip_lane  # noqa: E402, F401
+
+IMAGE = "docker.io/library/gantry-test:1"
+LIBRARIES = "/lib/x86_64-linux-gnu"
+
+
+def root_file_system(lane: Lane, path: pathlib.Path) -> pathlib.Path:
+    """busybox, this machine's glibc, and our two workloads: all that an image needs."""
+    for directory in ("bin", "usr/bin", "lib64", f".{LIBRARIES}", f"usr{LIBRARIES}", "proc", "dev", "sys", "tmp", "etc"):
+        (path / directory).mkdir(parents=True, exist_ok=True)
+    shutil.copy("/bin/busybox", path / "bin/busybox")
+    for name in ("sh", "sleep", "cat", "ls", "id", "mknod", "env"):
+        (path / "bin" / name).symlink_to("busybox")
+    (path / "etc/passwd").write_text("root:x:0:0::/:/bin/sh\nuser:x:1000:1000::/:/bin/sh\n")
+    (path / "etc/group").write_text("root:x:0:\nuser:x:1000:\n")
+    programs = [lane.bin / "gantry-vector-add", lane.bin / "gantry-device-query"]
+    needed = {f"{LIBRARIES}/libdl.so.2", f"{LIBRARIES}/libc.so.6", "/lib64/ld-linux-x86-64.so.2"}
+    for program in programs:
+        shutil.copy(program, path / "usr/bin" / program.name)
+        for line in lane.run("ldd", program).stdout.splitlines():
+            needed |= {word for word in line.split() if word.startswith("/")}
+    for library in needed:
+        where = "lib64" if "ld-linux" in library else f".{LIBRARIES}"
+        shutil.copy(os.path.realpath(library), path / where / os.path.basename(library))
+    return path
+
+
+def image_archive(lane: Lane, env: tuple[str, ...] = ()) -> pathlib.Path:
+    """The root file system as a docker-archive, which podman, docker and containerd all load."""
+    root = root_file_system(lane, lane.work / "image")
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as layer:
+        layer.add(root, arcname=".")
+    layer_bytes = buffer.getvalue()
+    digest = hashlib.sha256(layer_bytes).hexdigest()
+    config = json.dumps({
+        "architecture": "amd64", "os": "linux", "config": {"Env": ["PATH=/usr/bin:/bin", *env], "Cmd": ["/bin/sh"]},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+    }).encode()
+    name = hashlib.sha256(config).hexdigest() + ".json"
+    manifest = [{"Config": name, "RepoTags": [IMAGE], "Layers": [f"{digest}/layer.tar"]}]
+    archive = lane.work / "image.tar"
+    with tarfile.open(archive, "w") as tar:
+        for member, content in ((name, config), (f"{digest}/layer.tar", layer_bytes), ("manifest.json", json.dumps(manifest).encode())):
+            entry = tarfile.TarInfo(member)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    shutil.rmtree(root)
+    return archive
+
+
+class Machine:
+    """A simulated machine with the driver directory, inventory and CDI spec published."""
+
+    def __init__(self, lane: Lane, name: str) -> None:
+        self.lane, self.name = lane, name
+        self.root = lane.machine(name, "--nodes", "real")
+        lane.run(lane.bin / "gantry", "cdi", "refresh", "--root", self.root, check=True)
+        self.inventory = json.loads(lane.run(lane.bin / "gantry", "info", "--json", "--root", self.root).stdout)
+        self.gpus = self.inventory["gpus"]
+
+    def serve(self) -> None:
+        """From here on this is the machine whose specs and configuration the engines and hooks read."""
+        bind(self.root / "var/run/cdi", pathlib.Path("/run/cdi"))
+        config = self.root / "etc/nvidia-container-runtime/config.toml"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(f'[gantry]\nroot = "{self.root}"\n')
+        bind(config.parent, pathlib.Path("/etc/nvidia-container-runtime"))
+
+
+    def serve_nodes(self) -> None:
+        """The machine's nodes in /dev itself: where a rootless runtime, which cannot mknod, binds them from."""
+        aside = self.lane.work / f"dev-{self.name}"
+        aside.mkdir()
+        subprocess.run(["mount", "--rbind", "/dev", aside], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "gantry-lane", "/dev"], check=True)
+        for source in [*aside.iterdir(), *(self.root / "dev").iterdir()]:
+            target = pathlib.Path("/dev") / source.name
+            if source.is_symlink():
+                target.symlink_to(os.readlink(source))
+            elif not target.exists():
+                target.mkdir() if source.is_dir() else target.touch()
+                subprocess.run(["mount", "--rbind", source, target], check=True)
+
+
+def bind(source: pathlib.Path, target: pathlib.Path) -> None:
+    """In this namespace only; an empty directory to bind over is all that the machine itself may see of it."""
+    source.mkdir(parents=True, exist_ok=True)
+    target.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "--bind", source, target], check=True)
+
+
+class Daemon:
+    """A daemon of ours, ended with the lane whatever happens."""
+
+    def __init__(self, lane: Lane, name: str, argv: list, ready: pathlib.Path, env: dict[str, str]) -> None:
+        self.log = lane.work / f"{name}.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen([str(a) for a in argv], stdout=log, stderr=log, env=dict(os.environ, **env))
+        deadline = time.monotonic() + 60
+        while not ready.exists() and time.monotonic() < deadline and self.process.poll() is None:
+            time.sleep(0.05)
+        if not ready.exists():
+            self.stop()
+            raise RuntimeError(f"{name} did not start:\n{self.log.read_text()[-2000:]}")
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
