@@ -18,7 +18,10 @@ namespace gantry::runtime {
 struct DeviceRule {
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
-  auto operator<=>(const DeviceRule&) const = default;
+  bool operator==(const DeviceRule&) const = default;
+  bool operator<(const DeviceRule& other) const {
+    return major != other.major ? major < other.major : minor < other.minor;
+  }
 };
 
 inline constexpr std::size_t kMaxDeviceRules = 1024;
