@@ -11,9 +11,7 @@
 namespace gantry::rootfs {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 const std::string library_with_note =

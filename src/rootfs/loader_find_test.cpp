@@ -18,7 +18,6 @@
 namespace gantry::rootfs {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

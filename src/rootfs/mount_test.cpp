@@ -17,7 +17,6 @@ namespace gantry::rootfs {
 namespace {
 
 using test::Tree;
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 bool own_namespace() {

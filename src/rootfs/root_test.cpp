@@ -22,7 +22,6 @@ namespace {
 using test::Tree;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 // The image below "image", the host's files beside it.
 class RootTest : public ::testing::Test {
