@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The format of docs/walkthroughs: a page read into steps, and expected output compared with real output.
+docs/walkthroughs/README.md says what each kind of block means."""
+import dataclasses
+import pathlib
+import re
+
+MACHINE = re.compile(r"^Machine: `([a-z0-9-]+)`")
+COUNT = re.compile(r"^Count: (\d+) commands run, (\d+) compared, (\d+) listed with a reason\.$")
+NOT_RUN = "## Not run"
+HERE_DOCUMENT = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
+
+
+class BadPage(Exception):
+    """The page breaks its own format; the message begins with file and line."""
+
+
+@dataclasses.dataclass
+class Step:
+    """A machine to stand on, or commands to run there."""
+    line: int
+    machine: str = ""
+    script: str = ""
+    fails: bool = False
+    expected: str | None = None
+
+    def commands(self) -> int:
+        return count_commands(self.script)
+
+
+@dataclasses.dataclass(frozen=True)
+class Count:
+    run: int = 0
+    compared: int = 0
+    listed: int = 0
+
+    def __add__(self, other: "Count") -> "Count":
+        return Count(self.run + other.run, self.compared + other.compared, self.listed + other.listed)
+
+    def __str__(self) -> str:
+        return f"{self.run} commands run, {self.compared} compared, {self.listed} listed with a reason"
+
+
+@dataclasses.dataclass
+class Page:
+    path: pathlib.Path
+    steps: list[Step]
+    listed: int
+    said: Count  # what the page says of itself
+
+    def count(self) -> Count:
+        return Count(sum(s.commands() for s in self.steps), sum(s.expected is not None for s in self.steps), self.listed)
+
+
+def count_commands(script: str) -> int:
+    """One for each line that begins a command: not comments, continuations, indented lines or here-documents."""
+    count, end, continued = 0, None, False
+    for line in script.splitlines():
+        if end is not None:
+            end = None if line == end else end
+            continue
+        begins = bool(line) and not line[0].isspace() and line[0] != "#" and not continued
+        count += begins
+        continued = line.endswith("\\")
+        found = HERE_DOCUMENT.search(line)
+        end = found.group(1) if found else None
+    return count
+
+
+def matches(expected: str, actual: str) -> bool:
+    """Line by line; `...` is any text in a line, and alone on a line any number of lines."""
+    def plain(text: str) -> list[str]:
+        return [line.rstrip() for line in text.strip("\n").splitlines()]
+
+    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line).replace(r"\.\.\.", ".*") + r"\n" for line in plain(expected))
+    return re.fullmatch(pattern, "".join(line + "\n" for line in plain(actual))) is not None
+
+
+class Reader:
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path, self.lines, self.at = path, path.read_text().splitlines(), 0
+        self.steps: list[Step] = []
+        self.listed, self.said, self.in_list = 0, None, False
+
+    def error(self, text: str) -> BadPage:
+        return BadPage(f"{self.path}:{self.at}: {text}")
+
+    def read(self) -> Page:
+        while self.at < len(self.lines):
+            line = self.lines[self.at]
+            self.at += 1
+            if line.startswith("```"):
+                self.block(line[3:].strip())
+            else:
+                self.sentence(line)
+        if self.said is None:
+            raise self.error("the line `Count: N commands run, M compared, K listed with a reason.` is missing")
+        return Page(self.path, self.steps, self.listed, self.said)
+
+    def sentence(self, line: str) -> None:
+        if line.startswith("#"):
+            self.in_list = line == NOT_RUN
+        elif found := MACHINE.match(line):
+            self.steps.append(Step(self.at, machine=found.group(1)))
+        elif found := COUNT.match(line):
+            self.said = Count(*(int(number) for number in found.groups()))
+        elif self.in_list and line.startswith("- "):
+            if not re.match(r"- `[^`]+`(, `[^`]+`)*: .", line):
+                raise self.error("an entry of the list is `COMMAND`: reason")
+            self.listed += line.split("`: ")[0].count("`, `") + 1
+
+    def block(self, kind: str) -> None:
+        begin, text = self.at, []
+        while self.at < len(self.lines) and self.lines[self.at] != "```":
+            text.append(self.lines[self.at])
+            self.at += 1
+        if self.at == len(self.lines):
+            raise self.error("a block without its end")
+        self.at += 1
+        body = "".join(line + "\n" for line in text)
+        if kind in ("sh run", "sh run fails"):
+            self.steps.append(Step(begin + 1, script=body, fails=kind.endswith("fails")))
+        elif kind == "output":
+            if not self.steps or not self.steps[-1].script or self.steps[-1].expected is not None:
+                raise self.error("output without a command")
+            self.steps[-1].expected = body
+        elif kind not in ("seed", "text"):
+            raise self.error(f"a block of kind {kind!r}: there are seed, sh run, sh run fails, output and text")
+
+
+def read_page(path: pathlib.Path) -> Page:
+    return Reader(path).read()

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The reader of walk-throughs: what it counts, what it compares, and that it can say no."""
+import pathlib
+import tempfile
+import unittest
+
+from walkthrough import BadPage, Count, count_commands, matches, read_page
+
+PAGE = """# A page
+Machine: `k80`
+
+```seed
+nvidia-smi
+```
+
+```sh run
+nvidia-smi -L
+```
+
+```output
+GPU 0: ...
+```
+
+## Not run
+
+- `zypper ref`, `zypper in x`: no network.
+- `kubectl get pods`: no cluster.
+
+Count: 1 commands run, 1 compared, 3 listed with a reason.
+"""
+
+
+def page(text: str):
+    with tempfile.TemporaryDirectory() as work:
+        path = pathlib.Path(work) / "page.md"
+        path.write_text(text)
+        return read_page(path)
+
+
+class Walkthrough(unittest.TestCase):
+    def test_a_page_has_its_machine_its_commands_and_its_list(self):
+        read = page(PAGE)
+        self.assertEqual([step.machine for step in read.steps], ["k80", ""])
+        self.assertEqual(read.steps[1].expected, "GPU 0: ...\n")
+        self.assertEqual(read.count(), Count(1, 1, 3))
+        self.assertEqual(read.said, read.count())
+
+    def test_a_command_without_output_is_run_and_not_compared(self):
+        self.assertEqual(page(PAGE.replace("```output\nGPU 0: ...\n```\n", "")).count(), Count(1, 0, 3))
+
+    def test_what_the_page_says_of_itself_may_be_wrong(self):
+        read = page(PAGE.replace("Count: 1", "Count: 2"))
+        self.assertNotEqual(read.said, read.count())
+
+    def test_pages_that_break_the_format_are_refused(self):
+        for wrong in (PAGE.replace("```seed", "```bash"), PAGE.replace("Count:", "Sum:"), PAGE.replace("```sh run", "```text"),
+                      PAGE.replace("`: no cluster.", "`"), PAGE.removesuffix("Count: 1 commands run, 1 compared, 3 listed with a reason.\n") + "```text\n"):
+            with self.assertRaises(BadPage):
+                page(wrong)
+
+    def test_commands_are_counted_where_they_begin(self):
+        self.assertEqual(count_commands("# a remark\none \\\n  --flag\ntwo | three\n"), 2)
+        self.assertEqual(count_commands("cat > file <<'END'\nnot one\nEND\ntwo\n"), 2)
+
+    def test_dots_stand_for_anything(self):
+        self.assertTrue(matches("a\n...\nd\n", "a\nb\nc\nd\n"))
+        self.assertTrue(matches("a\n...\nd\n", "a\nd\n"))
+        self.assertTrue(matches("took ... ms", "took 12 ms   \n"))
+        self.assertFalse(matches("took ... ms", "took\n ms\n"))
+
+    def test_everything_else_is_itself(self):
+        self.assertFalse(matches("a.c", "abc"))
+        self.assertFalse(matches("a", "a\nb"))
+        self.assertFalse(matches("a\nb", "a"))
+        self.assertFalse(matches("", "a"))
+
+
+if __name__ == "__main__":
+    unittest.main()
