@@ -22,7 +22,7 @@ std::uint64_t address_of(T* where) {
 
 // A union is not zero where the member that was written last has no bytes; the kernel wants zeros.
 bpf_attr zeroed() {
-  bpf_attr attr;
+  bpf_attr attr{};
   std::memset(&attr, 0, sizeof(attr));
   return attr;
 }
