@@ -158,10 +158,10 @@ class RealCgroup : public testing::Test {
   sys::UniqueFd fd_;
 };
 
-const std::vector<DeviceRule> kZero{{1, 5}};  // /dev/zero
+const std::vector<DeviceRule> zero_node{{1, 5}};  // /dev/zero
 
 TEST_F(RealCgroup, AnOpenCgroupIsLeftAlone) {
-  ASSERT_TRUE(group_->allow(kZero).ok());
+  ASSERT_TRUE(group_->allow(zero_node).ok());
   EXPECT_TRUE(attached_device_programs(fd_.get())->ids.empty());
   EXPECT_TRUE(opens("/dev/null", O_RDWR));
 }
@@ -169,7 +169,7 @@ TEST_F(RealCgroup, AnOpenCgroupIsLeftAlone) {
 TEST_F(RealCgroup, OurNodeOpensAndTheOthersDoNot) {
   if (!refuse_everything(BPF_F_ALLOW_MULTI)) GTEST_SKIP() << "the kernel takes no device program";
   ASSERT_FALSE(opens("/dev/zero", O_RDWR));
-  const auto done = group_->allow(kZero);
+  const auto done = group_->allow(zero_node);
   ASSERT_TRUE(done.ok()) << done.error().text();
   EXPECT_TRUE(opens("/dev/zero", O_RDWR));
   EXPECT_FALSE(opens("/dev/null", O_RDWR));
@@ -178,7 +178,7 @@ TEST_F(RealCgroup, OurNodeOpensAndTheOthersDoNot) {
 
 TEST_F(RealCgroup, ASingleProgramIsReplacedToo) {
   if (!refuse_everything(0)) GTEST_SKIP() << "the kernel takes no device program";
-  ASSERT_TRUE(group_->allow(kZero).ok());
+  ASSERT_TRUE(group_->allow(zero_node).ok());
   EXPECT_TRUE(opens("/dev/zero", O_RDONLY));
   EXPECT_FALSE(opens("/dev/null", O_RDONLY));
 }
@@ -187,16 +187,16 @@ TEST_F(RealCgroup, EachOfSeveralProgramsIsReplaced) {
   if (!refuse_everything(BPF_F_ALLOW_MULTI) || !refuse_everything(BPF_F_ALLOW_MULTI)) {
     GTEST_SKIP() << "the kernel takes no device program";
   }
-  ASSERT_TRUE(group_->allow(kZero).ok());
+  ASSERT_TRUE(group_->allow(zero_node).ok());
   EXPECT_TRUE(opens("/dev/zero", O_RDONLY));
   EXPECT_EQ(attached_device_programs(fd_.get())->ids.size(), 2U);
 }
 
 TEST_F(RealCgroup, AskedTwiceNothingGrows) {
   if (!refuse_everything(BPF_F_ALLOW_MULTI)) GTEST_SKIP() << "the kernel takes no device program";
-  ASSERT_TRUE(group_->allow(kZero).ok());
+  ASSERT_TRUE(group_->allow(zero_node).ok());
   const auto first = attached_device_programs(fd_.get())->ids;
-  ASSERT_TRUE(group_->allow(kZero).ok());
+  ASSERT_TRUE(group_->allow(zero_node).ok());
   EXPECT_EQ(attached_device_programs(fd_.get())->ids, first);
 }
 

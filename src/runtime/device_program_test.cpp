@@ -27,18 +27,18 @@ bpf_insn code(unsigned opcode, unsigned to = 0, int off = 0, int imm = 0, unsign
   return made;
 }
 
-const bpf_insn kExit = code(BPF_JMP | BPF_EXIT);
+const bpf_insn exit_now = code(BPF_JMP | BPF_EXIT);
 
 std::vector<bpf_insn> refuse_all() {
-  return {code(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0), kExit};
+  return {code(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0), exit_now};
 }
 
 // Only 1:3, as a container's /dev/null.
 std::vector<bpf_insn> only_null() {
   return {code(BPF_LDX | BPF_MEM | BPF_W, 2, 4, 0, 1), code(BPF_JMP | BPF_JNE | BPF_K, 2, 4, 1),
           code(BPF_LDX | BPF_MEM | BPF_W, 2, 8, 0, 1), code(BPF_JMP | BPF_JNE | BPF_K, 2, 2, 3),
-          code(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 1),  kExit,
-          code(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0),  kExit};
+          code(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 1),  exit_now,
+          code(BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0),  exit_now};
 }
 
 // The kernel's answer, for the instructions that device programs are made of.
@@ -67,12 +67,12 @@ bool allowed(const std::vector<bpf_insn>& program, std::uint32_t type, std::uint
   return false;
 }
 
-const std::vector<DeviceRule> kGpu{{195, 0}, {195, 255}, {510, 0}};
+const std::vector<DeviceRule> gpu_rules{{195, 0}, {195, 255}, {510, 0}};
 
 TEST(DeviceProgram, AllowsOurNodesAndNoOthers) {
-  const auto program = allow_first(kGpu, refuse_all());
+  const auto program = allow_first(gpu_rules, refuse_all());
   ASSERT_TRUE(program.ok());
-  for (const auto& rule : kGpu) {
+  for (const auto& rule : gpu_rules) {
     EXPECT_TRUE(allowed(*program, kChar, kRead | kWrite, rule.major, rule.minor));
     EXPECT_TRUE(allowed(*program, kChar, kRead, rule.major, rule.minor));
   }
@@ -82,14 +82,14 @@ TEST(DeviceProgram, AllowsOurNodesAndNoOthers) {
 }
 
 TEST(DeviceProgram, NeverAllowsMknod) {
-  const auto program = allow_first(kGpu, refuse_all());
+  const auto program = allow_first(gpu_rules, refuse_all());
   ASSERT_TRUE(program.ok());
   EXPECT_FALSE(allowed(*program, kChar, kMknod, 195, 0));
   EXPECT_FALSE(allowed(*program, kChar, kMknod | kRead | kWrite, 195, 0));
 }
 
 TEST(DeviceProgram, LeavesTheRestToTheProgramBefore) {
-  const auto program = allow_first(kGpu, only_null());
+  const auto program = allow_first(gpu_rules, only_null());
   ASSERT_TRUE(program.ok());
   EXPECT_TRUE(allowed(*program, kChar, kRead | kMknod, 1, 3));
   EXPECT_TRUE(allowed(*program, kBlock, kRead, 1, 3));
@@ -98,9 +98,9 @@ TEST(DeviceProgram, LeavesTheRestToTheProgramBefore) {
 }
 
 TEST(DeviceProgram, IsTheSameWhenAskedTwice) {
-  const auto once = allow_first(kGpu, only_null());
+  const auto once = allow_first(gpu_rules, only_null());
   ASSERT_TRUE(once.ok());
-  const auto twice = allow_first(kGpu, *once);
+  const auto twice = allow_first(gpu_rules, *once);
   ASSERT_TRUE(twice.ok());
   EXPECT_EQ(twice->size(), once->size());
 }
@@ -122,22 +122,22 @@ TEST(DeviceProgram, ManyRulesStillJumpToTheRightPlace) {
 }
 
 TEST(DeviceProgram, RefusesWhatCannotBeLoadedAgain) {
-  const std::vector<bpf_insn> calls{code(BPF_JMP | BPF_CALL, 0, 0, 14), kExit};
-  const auto helper = allow_first(kGpu, calls);
+  const std::vector<bpf_insn> calls{code(BPF_JMP | BPF_CALL, 0, 0, 14), exit_now};
+  const auto helper = allow_first(gpu_rules, calls);
   ASSERT_FALSE(helper.ok());
   EXPECT_EQ(helper.error().code(), Errc::Unsupported);
   EXPECT_THAT(helper.error().text(), HasSubstr("helpers or uses maps"));
 
   const std::vector<bpf_insn> maps{code(BPF_LD | BPF_IMM | BPF_DW, 1, 0, 7, BPF_PSEUDO_MAP_FD),
-                                   code(0), kExit};
-  EXPECT_FALSE(allow_first(kGpu, maps).ok());
-  EXPECT_FALSE(allow_first(kGpu, {}).ok());
+                                   code(0), exit_now};
+  EXPECT_FALSE(allow_first(gpu_rules, maps).ok());
+  EXPECT_FALSE(allow_first(gpu_rules, {}).ok());
 }
 
 TEST(DeviceProgram, TakesAWideNumberForNoInstruction) {
   // The second half of a 64-bit constant may look like a call.
-  const std::vector<bpf_insn> wide{code(BPF_LD | BPF_IMM | BPF_DW, 0, 0, 1), code(0), kExit};
-  EXPECT_TRUE(allow_first(kGpu, wide).ok());
+  const std::vector<bpf_insn> wide{code(BPF_LD | BPF_IMM | BPF_DW, 0, 0, 1), code(0), exit_now};
+  EXPECT_TRUE(allow_first(gpu_rules, wide).ok());
 }
 
 TEST(DeviceProgram, RefusesTooMuch) {
@@ -145,8 +145,8 @@ TEST(DeviceProgram, RefusesTooMuch) {
   EXPECT_FALSE(allow_first(rules, refuse_all()).ok());
   const std::vector<DeviceRule> huge{{0xffffffffU, 0}};
   EXPECT_FALSE(allow_first(huge, refuse_all()).ok());
-  const std::vector<bpf_insn> endless(kMaxDeviceInstructions + 1, kExit);
-  EXPECT_FALSE(allow_first(kGpu, endless).ok());
+  const std::vector<bpf_insn> endless(kMaxDeviceInstructions + 1, exit_now);
+  EXPECT_FALSE(allow_first(gpu_rules, endless).ok());
 }
 
 }  // namespace
