@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "cdi/convert.hpp"
 #include "cdi/transform.hpp"
+#include "cdi/version.hpp"
 
 #include <fmt/format.h>
 
@@ -211,7 +212,16 @@ Result<NameStrategy> parse_strategy(std::string_view word) {
 
 Result<MadeSpec> make_spec(const Inventory& machine, const SpecOptions& options) {
   GANTRY_TRY(auto made, Writer(machine, options).write());
-  if (options.target_version.empty()) return made;
+  if (options.target_version.empty()) {
+    // An engine that does not know the version knows none of the devices, and says only that.
+    if (cdi::lowest_version(made.spec) >= cdi::kV07) {
+      add_note(
+          "the nodes are for a group, which needs CDI 0.7; older engines (podman 4) then know no "
+          "device at all: for those --target-version 0.5, and --group-add for users",
+          made.notes);
+    }
+    return made;
+  }
   GANTRY_TRY(const auto target, cdi::parse_version(options.target_version));
   GANTRY_TRY(auto converted, cdi::convert_to(made.spec, target));
   made.spec = std::move(converted.spec);

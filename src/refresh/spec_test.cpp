@@ -187,8 +187,9 @@ TEST(Spec, AnOlderVersionIsWrittenWithAWordOnWhatIsLost) {
   test::Machine machine("h200");
   machine.node("/dev/nvidia0 c 195 0 0660 0 44");
   auto options = options_with("compute,utility");
-  EXPECT_THAT(cdi::to_text(spec_of(machine, options)->spec, cdi::Format::Yaml),
-              HasSubstr("cdiVersion: 0.7.0"));
+  const auto newest = spec_of(machine, options);
+  EXPECT_THAT(cdi::to_text(newest->spec, cdi::Format::Yaml), HasSubstr("cdiVersion: 0.7.0"));
+  EXPECT_THAT(newest->notes, Contains(HasSubstr("--target-version 0.5")));
   options.target_version = "0.5";
   const auto made = spec_of(machine, options);
   ASSERT_TRUE(made.ok()) << made.error().text();
