@@ -6,8 +6,11 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 MATMUL = """
 import torch
@@ -108,8 +111,14 @@ def containers(lane, build: pathlib.Path, keep) -> None:
         added = bundles.run(engine, bundles.bundle(["gantry-vector-add"], asked, hooks=hook), f"classic-{runtime}2")
         lane.check(f"classic hook, plain {runtime}: gantry-vector-add passes", "Test PASSED" in added.stdout, added.stdout + added.stderr)
 
+    bench = keep("bench-containers.txt", subprocess.run(
+        [sys.executable, ROOT / "bench/containers", "--real", "--rounds", "40", "--bin", program], capture_output=True, text=True,
+        env=dict(bundles.env, PATH=f"{bundles.root}/bin:{bundles.env['PATH']}")))
+    print(bench.stdout)
+    lane.check("the benchmark of containers runs", bench.returncode == 0, bench.stdout + bench.stderr)
+
     root = without_driver(work)
-    torch = keep("container-pytorch.txt", bundles.run(shim, bundles.bundle(["python3", "-c", MATMUL], asked, root=root), "torch1"))
+    torch = keep("container-pytorch.txt", bundles.run(shim, bundles.bundle([shutil.which("python3"), "-c", MATMUL], asked, root=root), "torch1"))
     lane.check("PyTorch matmul in a container, with our driver directory", torch.returncode == 0 and "/usr/local/nvidia" in torch.stdout,
                torch.stdout + torch.stderr[-1500:])
     explained = subprocess.run([program / "gantry", "explain", bundles.bundle(["nvidia-smi"], asked)], capture_output=True, text=True)
