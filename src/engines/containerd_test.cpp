@@ -14,10 +14,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-RunProgram version(std::string number) {
+RunProgram version(const char* number) {
   return [number](const std::vector<std::string>& words) -> Result<std::string> {
     if (words.back() != "--version") return Error(Errc::NotFound, "not here");
-    return "containerd github.com/containerd/containerd " + number + " abc\n";
+    return "containerd github.com/containerd/containerd " + std::string(number) + " abc\n";
   };
 }
 
@@ -195,8 +195,8 @@ BinaryName = "/usr/bin/nvidia-container-runtime"
 INSTANTIATE_TEST_SUITE_P(Engines, ContainerdMain, testing::ValuesIn(main_files),
                          [](const auto& c) { return c.param.name; });
 
-Options containerd(std::string number) {
-  return {.engine = Engine::Containerd, .run = version(std::move(number))};
+Options containerd(const char* number) {
+  return {.engine = Engine::Containerd, .run = version(number)};
 }
 
 TEST(ContainerdPlan, ASecondRunChangesNothing) {

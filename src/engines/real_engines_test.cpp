@@ -99,7 +99,7 @@ TEST(EngineCheck, SaysWhatTheEngineSaid) {
                   .expectation = {"nvidia", "/opt/ncr", false},
                   .config = "/etc/containerd/config.toml",
                   .program = "containerd"};
-  const auto answering = [](std::string text) {
+  const auto answering = [](const std::string& text) {
     return [text](const auto&) { return Result<std::string>(text); };
   };
   EXPECT_EQ(check(plan, {}).verdict, Check::Verdict::NotAsked);

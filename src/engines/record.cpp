@@ -164,7 +164,8 @@ Status save_record(const sys::Host& host, const Record& record, Files& files) {
 Status remove_record(const sys::Host& host, Engine engine, Files& files) {
   const auto inside = journal_of(engine);
   const auto directory = host.outside(inside);
-  GANTRY_CHECK(files.remove(directory + "/journal.json"));  // first: the rest is of no use alone
+  // First: the rest is of no use alone.
+  GANTRY_CHECK(files.remove(fmt::format("{}/journal.json", directory)));
   if (const auto names = host.list(inside); names.ok()) {
     for (const auto& name : *names)
       GANTRY_CHECK(files.remove(fmt::format("{}/{}", directory, name)));
