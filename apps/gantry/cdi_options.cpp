@@ -97,7 +97,8 @@ void add_spec_flags(CLI::App& command, SpecFlags& flags) {
       ->envname("NVIDIA_CTK_CDI_GENERATE_CLASS");
   command
       .add_option("--engine-root", flags.engine_root,
-                  "What the engine must put before this machine's paths (default: a simulated "
+                  "What the engine must put before this machine's paths, / for nothing (default: a "
+                  "simulated "
                   "tree's place, else nothing)")
       ->type_name("DIR");
   command
