@@ -66,20 +66,32 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+namespace {
+
+// Bytes of the character that `rest` begins with; 0 when it is none. The two bounds of the second
+// byte leave out long forms, surrogates and what is beyond U+10FFFF.
+std::size_t utf8_length(std::string_view rest) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(rest[at]); };
+  const auto lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || rest.size() < length) return 0;
+  const unsigned char least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned char most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  if (byte(1) < least || byte(1) > most) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
+  }
+  return length;
+}
+
+}  // namespace
+
 bool is_utf8(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const auto lead = static_cast<unsigned char>(text[at++]);
-    if (lead < 0x80) continue;
-    // Two bounds of the second byte leave out long forms, surrogates and what is beyond U+10FFFF.
-    const std::size_t more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-    if (lead < 0xC2 || lead > 0xF4 || text.size() - at < more) return false;
-    const unsigned char least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-    const unsigned char most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-    for (std::size_t i = 0; i < more; ++i) {
-      const auto byte = static_cast<unsigned char>(text[at++]);
-      if (byte < (i == 0 ? least : 0x80) || byte > (i == 0 ? most : 0xBF)) return false;
-    }
+  while (!text.empty()) {
+    const auto length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
   }
   return true;
 }

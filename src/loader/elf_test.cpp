@@ -20,9 +20,8 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
-const std::string kLibrary =
+const std::string whole_library =
     test::elf_image({.soname = "libcuda.so.1", .needed = {"libc.so.6", "libm.so.6"}});
 
 template <class T>
@@ -31,7 +30,7 @@ void put(std::string& bytes, std::size_t at, T value) {
 }
 
 TEST(Elf, TellsClassMachineAndSoname) {
-  const auto elf = *Elf::on(kLibrary);
+  const auto elf = *Elf::on(whole_library);
   EXPECT_TRUE(elf.is_64bit());
   EXPECT_EQ(elf.machine(), kMachineAmd64);
   EXPECT_EQ(*elf.soname(), "libcuda.so.1");
@@ -71,7 +70,7 @@ TEST(Elf, WhatIsNoElfFileIsCorrupt) {
   for (const auto* text : {"", "\x7f", "#!/bin/sh\nexit 0\n", "INPUT(libfoo.so.1)"}) {
     EXPECT_EQ(Elf::on(std::string_view(text)).error().code(), Errc::Corrupt);
   }
-  auto big_endian = kLibrary;
+  auto big_endian = whole_library;
   big_endian[EI_DATA] = ELFDATA2MSB;
   EXPECT_THAT(Elf::on(big_endian).error().text(), HasSubstr("little endian"));
 }
@@ -104,10 +103,10 @@ TEST(Elf, EveryByteMayBeWrong) {
 }
 
 TEST(Elf, RefusesTablesItWouldBeAbsurdToRead) {
-  auto image = kLibrary;
+  auto image = whole_library;
   put<std::uint16_t>(image, offsetof(Elf64_Ehdr, e_phnum), 0xfff0);
   EXPECT_THAT(Elf::on(image).error().text(), HasSubstr("program headers"));
-  image = kLibrary;
+  image = whole_library;
   const auto dynamic = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr);  // second program header
   put<std::uint64_t>(image, dynamic + offsetof(Elf64_Phdr, p_filesz), std::uint64_t{1} << 40U);
   EXPECT_THAT(Elf::on(image)->soname().error().text(), HasSubstr("too large"));
@@ -115,7 +114,7 @@ TEST(Elf, RefusesTablesItWouldBeAbsurdToRead) {
 
 TEST(Elf, AFileCutShortWhileOpenIsAnErrorNotASignal) {
   test::Tree tree;
-  tree.file("lib", kLibrary);
+  tree.file("lib", whole_library);
   const sys::UniqueFd fd(::open(tree.path("lib").c_str(), O_RDONLY | O_CLOEXEC));
   const auto elf = *Elf::on(fd.get());
   ASSERT_EQ(::truncate(tree.path("lib").c_str(), 100), 0);

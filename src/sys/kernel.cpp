@@ -182,7 +182,7 @@ class RealKernel final : public Kernel {
       like = *old;
     }
     const auto temporary = fmt::format(".{}.gantry", name);
-    const auto status = put_file(dir.get(), temporary, name, content, like);
+    auto status = put_file(dir.get(), temporary, name, content, like);
     if (status.ok()) return status;
     ::unlinkat(dir.get(), temporary.c_str(), 0);
     return Error(status.error().code(),
