@@ -22,11 +22,7 @@ namespace {
 using AddCommand = void (*)(CLI::App& cdi, Context& context, Action& chosen);
 
 constexpr AddCommand kCommands[] = {
-    add_cdi_generate,
-    add_cdi_refresh,
-    add_cdi_list,
-    add_cdi_validate,
-    add_cdi_transform,
+    add_cdi_generate, add_cdi_refresh, add_cdi_list, add_cdi_validate, add_cdi_transform,
 };
 
 constexpr AddCommand kCtkCommands[] = {

@@ -29,7 +29,7 @@ class StateFile {
 
   const sys::Host& host() const { return host_; }
   const gantry_sim_machine& machine() const { return working_->machine; }
-  gantry_sim_state& state() { return working_->state; }            // a copy until commit()
+  gantry_sim_state& state() { return working_->state; }  // a copy until commit()
   const gantry_sim_state& state() const { return working_->state; }
   const gantry_sim_state& baseline() const { return *baseline_; }  // as create left it
 
