@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/document.hpp"
+#include "toml_edit/tomlpp.hpp"
 
 #include <fmt/format.h>
-
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
 
 namespace gantry::doctor {
 namespace {
@@ -38,13 +36,9 @@ Result<Document> convert(const toml::node& node, int depth, int& values) {
 
 Result<Document> parse_toml(std::string_view text) {
   if (text.size() > kDocumentBytes) return Error(Errc::Corrupt, "TOML: too large");
-  const toml::parse_result parsed = toml::parse(text);
-  if (!parsed) {
-    return Error(Errc::Corrupt, fmt::format("TOML: line {}: {}", parsed.error().source().begin.line,
-                                            parsed.error().description()));
-  }
+  GANTRY_TRY(const auto table, toml_edit::parse_table(text));
   int values = 0;
-  return convert(parsed.table(), 0, values);
+  return convert(table, 0, values);
 }
 
 }  // namespace gantry::doctor

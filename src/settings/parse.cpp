@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "settings/keys.hpp"
-#include "toml_edit/document.hpp"
+#include "toml_edit/tomlpp.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
 
 namespace gantry::settings {
 namespace {
@@ -90,14 +87,9 @@ Status read_table(const toml::table& table, const std::string& prefix, Loaded& l
 
 Result<Loaded> parse(std::string_view text) {
   if (text.size() > kConfigBytes) return Error(Errc::Corrupt, "too large for a configuration");
-  GANTRY_CHECK(toml_edit::check_bounds(text));
-  const toml::parse_result parsed = toml::parse(text);
-  if (!parsed) {
-    return Error(Errc::Corrupt, fmt::format("line {}: {}", parsed.error().source().begin.line,
-                                            parsed.error().description()));
-  }
+  GANTRY_TRY(const auto table, toml_edit::parse_table(text));
   Loaded loaded;
-  GANTRY_CHECK(read_table(parsed.table(), "", loaded));
+  GANTRY_CHECK(read_table(table, "", loaded));
   return loaded;
 }
 

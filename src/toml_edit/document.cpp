@@ -12,8 +12,6 @@
 namespace gantry::toml_edit {
 namespace {
 
-constexpr std::ptrdiff_t kDotsInLine = 64;
-
 bool is_bare(std::string_view part) {
   return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -59,30 +57,6 @@ std::string to_text(const Path& path) {
     out += is_bare(part) ? part : quote(part);
   }
   return out;
-}
-
-Status check_bounds(std::string_view text) {
-  if (text.size() > kMaxBytes) return Error(Errc::Corrupt, "TOML: too large for a configuration");
-  std::size_t number = 0;
-  for (const auto line : lines(text)) {
-    ++number;
-    char inside = '\0';  // dots in texts make no depth
-    std::ptrdiff_t dots = 0;
-    for (const char c : line) {
-      if (inside == '\0' && (c == '"' || c == '\'')) {
-        inside = c;
-      } else if (c == inside) {
-        inside = '\0';
-      } else if (inside == '\0' && c == '.') {
-        ++dots;
-      }
-    }
-    if (dots > kDotsInLine) {
-      return Error(Errc::Corrupt,
-                   fmt::format("TOML: line {}: more than {} dots", number, kDotsInLine));
-    }
-  }
-  return {};
 }
 
 Result<Document> Document::parse(std::string text) {

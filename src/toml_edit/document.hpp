@@ -26,8 +26,9 @@ std::string quote(const std::vector<std::string>& texts);  // ["a", "b"]
 
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
-// Size, and depth of dotted keys: toml++ bounds nested values but not keys, and takes trees apart
-// by recursion. Corrupt when a file goes beyond.
+// What toml++ does not bound itself: size, depth of dotted keys (it takes trees apart by
+// recursion), and anything but ASCII outside texts and comments. Corrupt, with the line, when a
+// file goes beyond.
 Status check_bounds(std::string_view text);
 
 namespace detail {

@@ -138,6 +138,21 @@ TEST(TomlEdit, PathsAreReadAndWrittenAsInAFile) {
   for (const auto* bad : {"", "a b", "a = 1\nb", "a.", "#"}) EXPECT_FALSE(parse_path(bad).ok());
 }
 
+TEST(TomlEdit, WhatTheParserTakesForGrantedIsCheckedAllTheSame) {
+  for (const auto* text :
+       {"a = [}", "[\x7f]\n", "a = {\x7f = 1}", "a = ]", "[[}]]", "\xef\xbb\xaf = 1",
+        "a = \"\\\xce\xa3\"", "a = \"\"\"\\\n \xce\xa3\"\"\""}) {
+    EXPECT_EQ(Document::parse(text).error().code(), Errc::Corrupt) << text;
+  }
+}
+
+TEST(TomlEdit, LettersBeyondAsciiAreAtHomeInTextsAndComments) {
+  auto document = *Document::parse("# Größe\n\"Σ\" = \"Größe\" # é\nb = '''ž\n'''\n");
+  EXPECT_EQ(document.string({"Σ"}), "Größe");
+  ASSERT_TRUE(document.set({"c"}, quote("ž")).ok());
+  EXPECT_EQ(document.string({"c"}), "ž");
+}
+
 TEST(TomlEdit, HostileTextsAreRefused) {
   std::string deep = "a";
   for (int i = 0; i < 100'000; ++i) deep += ".a";

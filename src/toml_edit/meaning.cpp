@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "toml_edit/meaning_internal.hpp"
+#include "toml_edit/tomlpp.hpp"
 
 #include <fmt/format.h>
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 namespace gantry::toml_edit {
 namespace {
-
-Result<toml::table> parse_table(std::string_view text) {
-  GANTRY_CHECK(check_bounds(text));
-  toml::parse_result parsed = toml::parse(text);
-  if (!parsed) {
-    return Error(Errc::Corrupt, fmt::format("TOML: line {}: {}", parsed.error().source().begin.line,
-                                            parsed.error().description()));
-  }
-  return std::move(parsed).table();
-}
 
 Result<toml::table> parse_value(std::string_view raw) {
   GANTRY_TRY(auto table, parse_table(fmt::format("v = {}", raw)));
@@ -45,7 +33,29 @@ toml::table* parent_of(toml::table& root, const Path& path, bool make) {
   return table;
 }
 
+Result<toml::table> parse_within_rules(std::string_view text) {
+  toml::parse_result parsed = toml::parse(text);
+  if (!parsed) {
+    return Error(Errc::Corrupt, fmt::format("TOML: line {}: {}", parsed.error().source().begin.line,
+                                            parsed.error().description()));
+  }
+  return std::move(parsed).table();
+}
+
 }  // namespace
+
+void broken_rule() {
+  throw BrokenRule{};
+}
+
+Result<toml::table> parse_table(std::string_view text) {
+  GANTRY_CHECK(check_bounds(text));
+  try {
+    return parse_within_rules(text);
+  } catch (const BrokenRule&) {
+    return Error(Errc::Corrupt, "TOML: a bracket or key is where none can be");
+  }
+}
 
 Result<Path> parse_path(std::string_view text) {
   const auto bad = [&] { return Error(Errc::Invalid, fmt::format("`{}` is no key", text)); };
