@@ -91,7 +91,8 @@ void add_cdi_list(CLI::App& cdi, Context& context, Action& chosen) {
   add_machine_options(*command, context);
   command
       ->add_option("--spec-dir", *asked, "Directory to look in, later ones win (may be repeated)")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->transform(absolute_path());
   add_examples(*command, "  gantry cdi list\n  gantry cdi list --json | jq -r '.devices[].name'\n");
   command->callback([=, &chosen] { chosen = [=](Context& c) { return list(*asked, c); }; });
 }
@@ -101,6 +102,7 @@ void add_ctk_cdi_list(CLI::App& cdi, Context& /*context*/, Action& chosen) {
   auto* command = cdi.add_subcommand("list", "The devices that an engine would resolve");
   command->add_option("--spec-dir", *asked, "Directory to look in (may be repeated)")
       ->type_name("DIR")
+      ->transform(absolute_path())
       ->delimiter(',')
       ->envname("NVIDIA_CTK_CDI_SPEC_DIRS");
   command->callback([=, &chosen] { chosen = [=](Context& c) { return ctk_list(*asked, c); }; });

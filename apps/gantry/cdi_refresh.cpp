@@ -63,6 +63,7 @@ void add_cdi_refresh(CLI::App& cdi, Context& context, Action& chosen) {
   add_root_option(*command, context);
   command->add_option("-o,--output", flags->output, "The specification, inside the root")
       ->type_name("FILE")
+      ->transform(absolute_path())
       ->capture_default_str();
   command->add_flag("--take-over", flags->take_over,
                     "Rename another tool's specification of this kind to FILE.before-gantry");

@@ -4,7 +4,21 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+
 namespace gantry::cli {
+
+CLI::Validator absolute_path() {
+  return CLI::Validator(
+      [](std::string& path) {
+        if (path.empty() || path == "-" || path.front() == '/') return std::string();
+        std::error_code problem;
+        path = std::filesystem::absolute(path, problem).lexically_normal().string();
+        return problem ? problem.message() : std::string();
+      },
+      "");
+}
 
 void add_root_option(CLI::App& command, Context& context) {
   command

@@ -13,6 +13,7 @@
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
 class App;
+class Validator;
 }
 
 namespace gantry::cli {
@@ -48,6 +49,10 @@ int run_program(CLI::App& app, int argc, char** argv, Context& context, const Ac
 // --root DIR (environment GANTRY_ROOT); with --json, for commands that look at a machine.
 void add_root_option(CLI::App& command, Context& context);
 void add_machine_options(CLI::App& command, Context& context);
+
+// ->transform(absolute_path()): a relative file is beside the caller, not below the machine's root.
+// Nothing and "-" stay as they are.
+CLI::Validator absolute_path();
 
 // --deadline SECONDS, how long NVML may take.
 struct Deadline {

@@ -134,7 +134,8 @@ Result<int> print_default(const ConfigOptions& options, const Context& context) 
 
 void add_file(CLI::App& command, ConfigOptions& options) {
   command.add_option("-c,--config-file,--config", options.file, "Another file than the usual one")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->transform(absolute_path());
 }
 
 }  // namespace
@@ -167,11 +168,13 @@ void add_ctk_config(CLI::App& app, Context& /*context*/, Action& chosen) {
       ->allow_extra_args(false);
   config->add_flag("-i,--in-place", options->in_place, "Change the file itself");
   config->add_option("-o,--output", options->output, "Write there instead of to stdout")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->transform(absolute_path());
   auto* defaults = config->add_subcommand("default", "Print the default file");
   defaults->alias("create-default")->alias("generate-default");
   defaults->add_option("-o,--output", options->output, "Write there instead of to stdout")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->transform(absolute_path());
   config->callback([options, defaults, &chosen] {
     const bool only_default = defaults->parsed();
     chosen = [options, only_default](Context& ctx) {

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 namespace gantry::cli {
 namespace {
 
@@ -54,6 +56,18 @@ TEST(NvidiaCtkConfig, SetsInPlaceAndKeepsTheRest) {
                               "--set", "nvidia-container-cli.colour=red"});
   EXPECT_EQ(wrong.status, 1);
   EXPECT_THAT(wrong.err, HasSubstr("there is no key `nvidia-container-cli.colour`"));
+}
+
+TEST(NvidiaCtkConfig, ARelativeFileIsBesideTheCaller) {
+  test::Tree tree;
+  tree.file("c.toml", "# mine\n[nvidia-container-cli]\nno-cgroups = false\n");
+  const auto here = std::filesystem::current_path();
+  std::filesystem::current_path(tree.root());
+  const auto run = run_cli({"nvidia-ctk", "config", "-c", "./c.toml", "--in-place", "--set",
+                            "nvidia-container-cli.no-cgroups"});
+  std::filesystem::current_path(here);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(*tree.host().read("/c.toml"), "# mine\n[nvidia-container-cli]\nno-cgroups = true\n");
 }
 
 TEST(NvidiaCtkConfig, PrintsTheDefaultUnderItsThreeNames) {

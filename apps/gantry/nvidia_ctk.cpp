@@ -29,6 +29,7 @@ int nvidia_ctk(int argc, char** argv, std::FILE* out, std::FILE* err) {
   app.add_flag("--quiet", context.quiet, "Print errors only")->envname("NVIDIA_CTK_QUIET");
   app.add_option("--config", context.config_file, "nvidia-container-runtime's config.toml")
       ->type_name("FILE")
+      ->transform(absolute_path())
       ->envname("NVIDIA_CTK_CONFIG");
   app.set_version_flag("-v,--version", kVersion);
   Action chosen;

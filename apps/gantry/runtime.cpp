@@ -169,11 +169,13 @@ void add_common_flags(CLI::App& command, ConfigureOptions& options) {
       ->type_name("ENGINE")
       ->capture_default_str();
   command.add_option("--config", engine.config, "The engine's configuration, if not its own place")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->transform(absolute_path());
   command
       .add_option("--drop-in-config", options.drop_in,
                   "The drop-in to write; \"\" changes the main file instead")
       ->type_name("FILE")
+      ->transform(absolute_path())
       ->each([&options](const std::string&) { options.drop_in_given = true; });
   command.add_option("--config-source", options.source, "file, or command: ask the engine")
       ->check(CLI::IsMember({"file", "command"}))

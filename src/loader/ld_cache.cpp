@@ -192,8 +192,10 @@ int compare_names(std::string_view a, std::string_view b) {
     const bool digit_a = is_digit(a.front());
     const bool digit_b = !b.empty() && is_digit(b.front());
     if (digit_a && digit_b) {
-      const auto difference = static_cast<std::int32_t>(take_number(a) - take_number(b));
-      if (difference != 0) return difference;
+      // The loader subtracts; compared instead, numbers that do not fit still have one order.
+      const auto number_a = static_cast<std::int32_t>(take_number(a));
+      const auto number_b = static_cast<std::int32_t>(take_number(b));
+      if (number_a != number_b) return number_a < number_b ? -1 : 1;
     } else if (digit_a != digit_b) {
       return digit_a ? 1 : -1;
     } else if (b.empty() || a.front() != b.front()) {

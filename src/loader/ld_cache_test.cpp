@@ -36,6 +36,16 @@ TEST(CompareNames, TreatsDigitsAsNumbers) {
   EXPECT_GT(compare_names("libfoo.so.1", "libfoo.so"), 0);
 }
 
+TEST(CompareNames, HasOneOrderForNumbersThatDoNotFit) {
+  const std::string a(3, '2');
+  const std::string b(16, '2');
+  const std::string c(27, '2');
+  const bool ab = compare_names(a, b) < 0;
+  const bool bc = compare_names(b, c) < 0;
+  const bool ca = compare_names(c, a) < 0;
+  EXPECT_FALSE(ab == bc && bc == ca) << "a circle is no order";
+}
+
 TEST(LdCache, ComesBackAsItWasWritten) {
   const auto cache =
       *parse_cache(written({entry("libcuda.so.1", "/opt"), entry("liba.so", "/usr/lib")}));

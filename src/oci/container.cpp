@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace gantry::oci {
 namespace {
@@ -66,10 +67,15 @@ bool is_crio_key(std::string_view key) {
 // An engine that does not name the pod still puts the container below the kubelet's cgroups. Such a
 // container has a pod without a name, to which nothing can be granted.
 std::optional<Pod> pod_of(const Container& container, std::string_view cgroup) {
+  std::optional<Pod> named;
   for (const auto& [uid, name] : kPodKeys) {
     Pod pod{std::string(container.annotation(uid)), std::string(container.annotation(name))};
-    if (!pod.uid.empty() && !pod.container.empty()) return pod;
+    if (pod.uid.empty() || pod.container.empty()) continue;
+    // One engine writes one pair. Two that differ: one is the pod's own, to pass for another pod.
+    if (named && *named != pod) return Pod{};
+    named = std::move(pod);
   }
+  if (named) return named;
   const auto& notes = container.annotations;
   const bool is_podman = container.annotation("io.container.manager") == "libpod";
   const bool marked = std::any_of(notes.begin(), notes.end(), [&](const auto& note) {

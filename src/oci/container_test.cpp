@@ -59,6 +59,13 @@ TEST(Container, BelongsToAPodWhenTheEngineSaysSo) {
   EXPECT_EQ(crio.pod, (Pod{"u-2", "side"}));
 }
 
+TEST(Container, TwoNamesOfOnePodAreNone) {
+  const auto pretender = read(R"({"annotations": {"io.kubernetes.pod.uid": "attacker",
+    "io.kubernetes.container.name": "main", "io.kubernetes.cri.sandbox-uid": "victim",
+    "io.kubernetes.cri.container-name": "train"}})");
+  EXPECT_EQ(pretender.pod, Pod{});
+}
+
 TEST(Container, APodThatNobodyNamesIsStillAPod) {
   EXPECT_EQ(read(R"({"annotations": {"io.kubernetes.cri.container-type": "container"}})").pod,
             Pod{});

@@ -92,17 +92,18 @@ void apply_kubernetes_policy(Asked& asked, const Pod& pod, const std::string& po
 
 void apply_policy(Asked& asked, const Container& container, const settings::Settings& settings,
                   const Knowledge& knowledge, Decision& decision) {
-  if (asked.source != RequestSource::Environment) {
-    if (asked.source != RequestSource::Nobody) {
-      decision.reasons.emplace_back(asked.source == RequestSource::Annotation
-                                        ? "annotations are the engine's word and come first"
-                                        : "volume mounts are accepted by config.toml");
-    }
-    return;
-  }
+  if (asked.source == RequestSource::Nobody) return;
+  // Some engines hand a pod's own annotations on to its containers (CRI-O all of them, containerd
+  // those in pod_annotations), so that in a pod nobody but the node agent is believed.
   if (container.pod) {
     return apply_kubernetes_policy(asked, *container.pod, settings.gantry.kubernetes_environment,
                                    knowledge, decision);
+  }
+  if (asked.source != RequestSource::Environment) {
+    decision.reasons.emplace_back(asked.source == RequestSource::Annotation
+                                      ? "annotations are the engine's word and come first"
+                                      : "volume mounts are accepted by config.toml");
+    return;
   }
   const auto policy = settings::environment_policy(settings);
   if (policy == EnvironmentPolicy::Never) {

@@ -61,6 +61,13 @@ TEST(Policy, GroupsAndImexFollowTheEnvironmentPolicy) {
   EXPECT_THAT(decision.request.imex_channels, SizeIs(0));
 }
 
+TEST(Policy, InAPodAnAnnotationIsNoGrant) {
+  // CRI-O hands a pod's own annotations on to its containers.
+  const auto decision = ask_all(
+      {}, {.annotations = {{"cdi.k8s.io/a", "nvidia.com/gpu=all"}}, .pod = Pod{"uid", "main"}});
+  EXPECT_TRUE(decision.request.wants_nothing());
+}
+
 class KubernetesPolicy : public ::testing::Test {
  protected:
   Container container(std::string env) const {

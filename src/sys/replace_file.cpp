@@ -28,13 +28,20 @@ Status fill(int fd, std::string_view content, unsigned mode, Durability durabili
   return {};
 }
 
+// 0755 whatever the umask: an engine's may be 0, and what is below is believed.
+void make_directories(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (path.empty() || std::filesystem::exists(path, ignored)) return;
+  make_directories(path.parent_path());
+  if (::mkdir(path.c_str(), 0755) == 0) ::chmod(path.c_str(), 0755);
+}
+
 }  // namespace
 
 Status replace_file(const std::string& path, std::string_view content, unsigned mode,
                     Durability durability) {
   const auto parent = std::filesystem::path(path).parent_path();
-  std::error_code ignored;  // mkostemp says why, if the directory could not be made
-  if (!parent.empty()) std::filesystem::create_directories(parent, ignored);
+  make_directories(parent);  // mkostemp says why, if it could not be made
 
   std::string temporary = path + ".XXXXXX";
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace gantry::sys {
 namespace {
 
@@ -20,6 +22,18 @@ TEST(ReplaceFile, MakesDirectoriesAndLeavesNoTemporary) {
   EXPECT_EQ(*tree.host().read("/run/gantry/inventory.json"), "{}");
   EXPECT_EQ(tree.host().info("/run/gantry/inventory.json")->mode, 0640U);
   EXPECT_THAT(*tree.host().list("/run/gantry"), ElementsAre("inventory.json"));
+}
+
+TEST(ReplaceFile, MakesDirectoriesThatOnlyTheirOwnerWritesWhateverTheUmask) {
+  test::Tree tree;
+  for (const auto* umask_and_name : {"0", "077"}) {
+    const auto before = ::umask(static_cast<mode_t>(std::strtol(umask_and_name, nullptr, 8)));
+    const auto status =
+        replace_file(tree.path(std::string("run/") + umask_and_name + "/deep/file"), "x");
+    ::umask(before);
+    ASSERT_TRUE(status.ok()) << status.error().text();
+    EXPECT_EQ(tree.host().info(std::string("/run/") + umask_and_name + "/deep")->mode, 0755U);
+  }
 }
 
 TEST(ReplaceFile, KeepsTheOldFileWhenItCannotBeReplaced) {
