@@ -14,7 +14,7 @@
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
 class App;
 class Validator;
-}
+}  // namespace CLI
 
 namespace gantry::cli {
 

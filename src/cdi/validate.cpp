@@ -75,7 +75,7 @@ class Validator {
         say(fmt::format("annotation \"{}\" is no valid name", key));
       }
     }
-    if (total > 256 * 1024) say("annotations are larger than 256 KiB");
+    if (total > std::size_t{256} * 1024) say("annotations are larger than 256 KiB");
   }
 
   void check(const Device& device) {

@@ -8,7 +8,6 @@
 namespace gantry::cdi {
 namespace {
 
-using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;

@@ -7,8 +7,6 @@
 namespace gantry::oci {
 namespace {
 
-using ::testing::HasSubstr;
-
 Container read(std::string text) {
   const auto document = json::Document::parse(std::move(text));
   EXPECT_TRUE(document.ok());

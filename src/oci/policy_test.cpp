@@ -70,11 +70,11 @@ TEST(Policy, InAPodAnAnnotationIsNoGrant) {
 
 class KubernetesPolicy : public ::testing::Test {
  protected:
-  Container container(std::string env) const {
+  Container container(const std::string& env) const {
     return {
         .env = {"NVIDIA_VISIBLE_DEVICES=" + env}, .privileged = true, .pod = Pod{"uid", "main"}};
   }
-  Knowledge granting(std::vector<std::string> devices) const {
+  Knowledge granting(const std::vector<std::string>& devices) const {
     return {.grant = [devices](const Pod& pod) -> std::optional<Grant> {
               if (pod.uid != "uid" || pod.container != "main") return std::nullopt;
               return Grant{devices};
