@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <tuple>
+#include <utility>
 
 namespace gantry::driver {
 namespace {
@@ -182,36 +183,26 @@ class NodeReader {
       for (const auto& name : *names) {
         if (!number_after(name, "card") && !number_after(name, "renderD")) continue;
         const auto path = fmt::format("/dev/dri/{}", name);
-        const auto info = host_.device(path);
-        if (!info.ok()) continue;
-        out_.drm.push_back({gpu, path});
-        ranked_.push_back({7,
-                           info->minor,
-                           {.path = path,
-                            .major = info->major,
-                            .minor = info->minor,
-                            .mode = info->mode,
-                            .uid = info->uid,
-                            .gid = info->gid,
-                            .why = fmt::format("DRM of {}", gpu)}});
+        if (add_as_it_is(7, path, fmt::format("DRM of {}", gpu))) out_.drm.push_back({gpu, path});
       }
     }
   }
 
   // Nodes of modules that are not NVIDIA's driver but work beside it; their numbers are their own.
   void add_others() {
-    add_other("/dev/gdrdrv", "GDRCopy");
+    add_as_it_is(8, "/dev/gdrdrv", "GDRCopy");
     if (!host_.exists("/dev/infiniband")) return;
     for (const auto& path : host_.device_paths("/dev/infiniband")) {
       const auto name = base_name(path);
-      if (name == "rdma_cm" || number_after(name, "uverbs")) add_other(path, "InfiniBand");
+      if (name == "rdma_cm" || number_after(name, "uverbs")) add_as_it_is(8, path, "InfiniBand");
     }
   }
 
-  void add_other(const std::string& path, std::string_view why) {
+  // A node whose numbers are whatever they are; false when it is not there.
+  bool add_as_it_is(int rank, const std::string& path, std::string why) {
     const auto info = host_.device(path);
-    if (!info.ok()) return;
-    ranked_.push_back({8,
+    if (!info.ok()) return false;
+    ranked_.push_back({rank,
                        info->minor,
                        {.path = path,
                         .major = info->major,
@@ -219,7 +210,8 @@ class NodeReader {
                         .mode = info->mode,
                         .uid = info->uid,
                         .gid = info->gid,
-                        .why = std::string(why)}});
+                        .why = std::move(why)}});
+    return true;
   }
 
   bool has(std::string_view path) const {

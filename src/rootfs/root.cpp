@@ -60,10 +60,10 @@ Result<std::vector<std::string>> Root::list(std::string_view path, std::size_t l
 }
 
 bool is_the_machines_root(const Root& root) {
-  struct stat ours {
-  }, theirs{};
-  return ::stat("/", &ours) == 0 && ::fstat(root.fd(), &theirs) == 0 &&
-         ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+  struct stat inside {};
+  struct stat machine {};
+  return ::fstat(root.fd(), &inside) != 0 || ::stat("/", &machine) != 0 ||
+         (inside.st_dev == machine.st_dev && inside.st_ino == machine.st_ino);
 }
 
 }  // namespace gantry::rootfs

@@ -30,14 +30,6 @@ std::string directory_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-// A container whose root is the machine's: its files are not ours to change.
-bool is_machine_root(const rootfs::Root& root) {
-  struct stat inside {};
-  struct stat machine {};
-  return ::fstat(root.fd(), &inside) != 0 || ::stat("/", &machine) != 0 ||
-         (inside.st_dev == machine.st_dev && inside.st_ino == machine.st_ino);
-}
-
 loader::HostVersions versions_for_compat(const Injection& injection,
                                          const settings::Settings& settings) {
   if (settings.features.disable_cuda_compat_lib_hook ||
@@ -49,7 +41,8 @@ loader::HostVersions versions_for_compat(const Injection& injection,
 
 Status change_root(const rootfs::Root& root, const Injection& injection,
                    const settings::Settings& settings, std::vector<std::string>& notes) {
-  if (is_machine_root(root)) {
+  // Its files are not ours to change.
+  if (rootfs::is_the_machines_root(root)) {
     return Error(Errc::Unsupported, "the container's root is the machine's own");
   }
   GANTRY_TRY(const auto outcome,

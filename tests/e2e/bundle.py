@@ -8,34 +8,36 @@ import subprocess
 
 from lane import Lane
 
-APPLETS = ("sh", "sleep", "cat", "ls", "id", "mknod", "head", "true", "tail", "stat", "find", "grep", "test")
+APPLETS = ("sh", "sleep", "cat", "ls", "id", "mknod", "head", "true", "tail", "stat", "find", "grep", "test", "env")
 PROGRAMS = ("gantry-vector-add", "gantry-device-query")
 DIRECTORIES = ("bin", "usr/bin", "usr/local", "lib64", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "proc", "dev", "sys", "tmp", "etc")
+
+
+def fill(lane: Lane, path: pathlib.Path) -> None:
+    """An image's root file system, without a loader's cache."""
+    for directory in DIRECTORIES:
+        (path / directory).mkdir(parents=True)
+    (path / "tmp").chmod(0o1777)
+    shutil.copy("/bin/busybox", path / "bin/busybox")
+    for name in APPLETS:
+        (path / "bin" / name).symlink_to("busybox")
+    # libdl for nvidia-smi: as in any image with glibc.
+    libraries = {"/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libdl.so.2", "/lib/x86_64-linux-gnu/libc.so.6"}
+    for program in PROGRAMS:
+        shutil.copy(lane.bin / program, path / "usr/bin" / program)
+        for line in lane.run("ldd", lane.bin / program).stdout.splitlines():
+            libraries |= {word for word in line.split() if word.startswith("/")}
+    for library in libraries:
+        directory = "lib64" if "ld-linux" in library else "lib/x86_64-linux-gnu"
+        shutil.copy(os.path.realpath(library), path / directory / os.path.basename(library))
 
 
 class Bundles:
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self.image = lane.work / "image"
-        self._fill(self.image)
-
-    def _fill(self, path: pathlib.Path) -> None:
-        for directory in DIRECTORIES:
-            (path / directory).mkdir(parents=True)
-        (path / "tmp").chmod(0o1777)
-        shutil.copy("/bin/busybox", path / "bin/busybox")
-        for name in APPLETS:
-            (path / "bin" / name).symlink_to("busybox")
-        # libdl for nvidia-smi: as in any image with glibc.
-        libraries = {"/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libdl.so.2", "/lib/x86_64-linux-gnu/libc.so.6"}
-        for program in PROGRAMS:
-            shutil.copy(self.lane.bin / program, path / "usr/bin" / program)
-            for line in self.lane.run("ldd", self.lane.bin / program).stdout.splitlines():
-                libraries |= {word for word in line.split() if word.startswith("/")}
-        for library in libraries:
-            directory = "lib64" if "ld-linux" in library else "lib/x86_64-linux-gnu"
-            shutil.copy(os.path.realpath(library), path / directory / os.path.basename(library))
-        self.lane.run("/sbin/ldconfig", "-r", path)
+        fill(lane, self.image)
+        lane.run("/sbin/ldconfig", "-r", self.image)
 
     def make(self, name: str, argv: list[str], env: list[str], *, readonly: bool = False, uid: int = 0,
              annotations: dict[str, str] | None = None, capabilities: list[str] | None = None,

@@ -13,36 +13,26 @@ import tarfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from bundle import fill  # noqa: E402
 from lane import Lane, needs_program, needs_root, own_mounts, skip_lane  # noqa: E402, F401
 
 IMAGE = "docker.io/library/gantry-test:1"
-LIBRARIES = "/lib/x86_64-linux-gnu"
 
 
-def root_file_system(lane: Lane, path: pathlib.Path) -> pathlib.Path:
-    """busybox, this machine's glibc, and our two workloads: all that an image needs."""
-    for directory in ("bin", "usr/bin", "lib64", f".{LIBRARIES}", f"usr{LIBRARIES}", "proc", "dev", "sys", "tmp", "etc"):
-        (path / directory).mkdir(parents=True, exist_ok=True)
-    shutil.copy("/bin/busybox", path / "bin/busybox")
-    for name in ("sh", "sleep", "cat", "ls", "id", "mknod", "env"):
-        (path / "bin" / name).symlink_to("busybox")
-    (path / "etc/passwd").write_text("root:x:0:0::/:/bin/sh\nuser:x:1000:1000::/:/bin/sh\n")
-    (path / "etc/group").write_text("root:x:0:\nuser:x:1000:\n")
-    programs = [lane.bin / "gantry-vector-add", lane.bin / "gantry-device-query"]
-    needed = {f"{LIBRARIES}/libdl.so.2", f"{LIBRARIES}/libc.so.6", "/lib64/ld-linux-x86-64.so.2"}
-    for program in programs:
-        shutil.copy(program, path / "usr/bin" / program.name)
-        for line in lane.run("ldd", program).stdout.splitlines():
-            needed |= {word for word in line.split() if word.startswith("/")}
-    for library in needed:
-        where = "lib64" if "ld-linux" in library else f".{LIBRARIES}"
-        shutil.copy(os.path.realpath(library), path / where / os.path.basename(library))
-    return path
+def uuids(text: str) -> list[str]:
+    return [word.rstrip(")") for word in text.split() if word.startswith(("GPU-", "MIG-"))]
+
+
+def sees(lane: Lane, what: str, ran: subprocess.CompletedProcess, wanted: list[str]) -> None:
+    lane.check(what, ran.returncode == 0 and uuids(ran.stdout) == wanted, f"{ran.stdout}{ran.stderr}\nwanted {wanted}")
 
 
 def image_archive(lane: Lane, env: tuple[str, ...] = ()) -> pathlib.Path:
     """The root file system as a docker-archive, which podman, docker and containerd all load."""
-    root = root_file_system(lane, lane.work / "image")
+    root = lane.work / "image"
+    fill(lane, root)
+    (root / "etc/passwd").write_text("root:x:0:0::/:/bin/sh\nuser:x:1000:1000::/:/bin/sh\n")
+    (root / "etc/group").write_text("root:x:0:\nuser:x:1000:\n")
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as layer:
         layer.add(root, arcname=".")
