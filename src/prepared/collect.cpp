@@ -1,85 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepared/collect.hpp"
 
-#include "base/text.hpp"
 #include "plan/places.hpp"
 #include "prepared/current.hpp"
 #include "prepared/directory_lock_internal.hpp"
 #include "prepared/layout_internal.hpp"
+#include "prepared/mounted_internal.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <memory>
+#include <ctime>
+#include <iterator>
 #include <set>
+#include <string_view>
 
 namespace gantry::prepared {
 namespace {
 
-constexpr std::size_t kMostProcesses = 65536;
-constexpr std::size_t kMostMounts = std::size_t{16} << 20;  // bytes of one mountinfo
+// Out of sight before it is removed: a directory that is half gone must not look whole.
+constexpr std::string_view kGone = ".gone-";
 
-// The whole file, or nothing where the process is gone.
-Result<std::string> read_mounts(int processes, const std::string& pid) {
-  const auto path = pid + "/mountinfo";
-  const sys::UniqueFd fd(::openat(processes, path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) {
-    if (errno == ENOENT || errno == ESRCH) return std::string();
-    return Error::sys(errno, fmt::format("read /proc/{}", path));
-  }
-  std::string text;
-  std::array<char, 65536> buffer{};
-  for (;;) {
-    const auto got = ::read(fd.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    // EINVAL: the process died; its mounts are nobody's.
-    if (got < 0 && (errno == EINVAL || errno == ESRCH)) return std::string();
-    if (got < 0) return Error::sys(errno, fmt::format("read /proc/{}", path));
-    if (got == 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-    if (text.size() > kMostMounts)
-      return Error(Errc::Corrupt, fmt::format("/proc/{} has no end", path));
-  }
-}
-
-// Which of the names are in a mount's source: "... /var/lib/gantry/driver/550.90.07-.../sets ...".
-void mark_used(std::string_view mounts, const std::vector<std::string>& names,
-               std::set<std::string>& used) {
-  for (const auto& name : names) {
-    if (!used.contains(name) && contains(mounts, "/" + name + "/")) used.insert(name);
-    if (!used.contains(name) && contains(mounts, "/" + name + " ")) used.insert(name);
-  }
-}
-
-Result<std::set<std::string>> used_of(const std::vector<std::string>& names,
-                                      const std::string& processes) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(processes.c_str()), ::closedir);
-  if (!entries) return Error::sys(errno, fmt::format("list {}", processes));
-  std::set<std::string> used;
-  std::set<std::pair<dev_t, ino_t>> seen;  // one look for each mount namespace
-  std::size_t count = 0;
-  while (const dirent* entry = ::readdir(entries.get())) {
-    const std::string pid(entry->d_name);
-    if (!parse_u64(pid)) continue;
-    if (++count > kMostProcesses) {
-      return Error(Errc::Corrupt, fmt::format("more than {} processes", kMostProcesses));
-    }
-    struct stat space {};
-    const auto link = pid + "/ns/mnt";
-    if (::fstatat(::dirfd(entries.get()), link.c_str(), &space, 0) == 0 &&
-        !seen.emplace(space.st_dev, space.st_ino).second) {
-      continue;
-    }
-    GANTRY_TRY(const auto mounts, read_mounts(::dirfd(entries.get()), pid));
-    mark_used(mounts, names, used);
-  }
-  return used;
+std::string gone(const std::string& name) {
+  return fmt::format("{}{}", kGone, name);
 }
 
 bool is_young(int directory, const std::string& name, std::chrono::seconds youngest) {
@@ -91,39 +39,112 @@ bool is_young(int directory, const std::string& name, std::chrono::seconds young
   return now.tv_sec - status.st_ctim.tv_sec < youngest.count();
 }
 
+// Directories that are neither current nor young, and those whose removal was begun before.
+struct Candidates {
+  std::vector<std::string> old;
+  std::vector<std::string> begun;  // without ".gone-"
+  bool empty() const { return old.empty() && begun.empty(); }
+};
+
+Candidates candidates(const std::vector<std::string>& names, const std::string& now) {
+  Candidates found;
+  for (const auto& name : names) {
+    if (!version_in_name(name).empty()) {
+      if (name != now) found.old.push_back(name);
+    } else if (name.starts_with(kGone)) {
+      auto former = name.substr(kGone.size());
+      if (!version_in_name(former).empty()) found.begun.push_back(std::move(former));
+    }
+  }
+  return found;
+}
+
+class Collector {
+ public:
+  Collector(int directory, std::string processes)
+      : directory_(directory), processes_(std::move(processes)) {}
+
+  Result<Collected> collect(const Candidates& found) {
+    // A part of these is gone already: one that is mounted stays out of sight.
+    GANTRY_TRY(const auto begun, mounted(found.begun));
+    for (const auto& name : found.begun) {
+      begun.contains(gone(name)) ? done_.in_use.push_back(name) : remove(name);
+    }
+    GANTRY_TRY(const auto hidden, hide_unused(found.old));
+    // A container may have mounted one between the look and the rename. From here on none can, so
+    // that a second look is the last.
+    GANTRY_TRY(const auto late, mounted(hidden));
+    for (const auto& name : hidden) late.contains(gone(name)) ? show(name) : remove(name);
+    return std::move(done_);
+  }
+
+ private:
+  // Of directories that are out of sight.
+  Result<std::set<std::string>> mounted(const std::vector<std::string>& names) const {
+    if (names.empty()) return std::set<std::string>();
+    std::vector<std::string> hidden;
+    std::transform(names.begin(), names.end(), std::back_inserter(hidden), gone);
+    return mounted_of(hidden, processes_);
+  }
+
+  Result<std::vector<std::string>> hide_unused(const std::vector<std::string>& old) {
+    std::vector<std::string> hidden;
+    if (old.empty()) return hidden;
+    GANTRY_TRY(const auto used, mounted_of(old, processes_));
+    for (const auto& name : old) {
+      if (used.contains(name)) {
+        done_.in_use.push_back(name);
+      } else if (rename(name, gone(name))) {
+        hidden.push_back(name);
+      }
+    }
+    return hidden;
+  }
+
+  void show(const std::string& name) {
+    done_.in_use.push_back(name);
+    rename(gone(name), name);
+  }
+
+  void remove(const std::string& name) {
+    const auto removed = remove_below(directory_, gone(name));
+    if (removed.ok()) {
+      done_.removed.push_back(name);
+    } else {
+      done_.failed.push_back(
+          fmt::format("{} is left: {}; the next `gantry cdi refresh` tries it again", gone(name),
+                      removed.error().text()));
+    }
+  }
+
+  bool rename(const std::string& from, const std::string& to) {
+    if (::renameat(directory_, from.c_str(), directory_, to.c_str()) == 0) return true;
+    done_.failed.push_back(Error::sys(errno, fmt::format("rename {} to {}", from, to)).text());
+    return false;
+  }
+
+  int directory_;
+  std::string processes_;
+  Collected done_;
+};
+
 }  // namespace
 
 Result<Collected> collect(const sys::Host& host, const CollectOptions& options) {
-  Collected done;
   const auto names = host.list(plan::kPreparedDirectory);
-  if (!names.ok()) return done;
+  if (!names.ok()) return Collected{};
   GANTRY_TRY(const auto now, current(host));
-  std::vector<std::string> old;
-  for (const auto& name : *names) {
-    if (!version_in_name(name).empty() && name != now.name) old.push_back(name);
-  }
-  if (old.empty()) return done;
+  auto found = candidates(*names, now.name);
+  if (found.empty()) return Collected{};
 
   GANTRY_TRY(const auto lock, DirectoryLock::take(host, std::chrono::milliseconds(1000)));
   GANTRY_TRY(const auto still, current(host));
-  std::erase_if(old, [&](const std::string& name) {
+  std::erase_if(found.old, [&](const std::string& name) {
     return name == still.name || is_young(lock.directory(), name, options.youngest);
   });
-  if (old.empty()) return done;
-  GANTRY_TRY(const auto used, used_of(old, options.processes));
-  for (const auto& name : old) {
-    if (used.contains(name)) {
-      done.in_use.push_back(name);
-      continue;
-    }
-    // Out of sight first: a directory that is half gone must not look whole.
-    const auto doomed = ".gone-" + name;
-    if (::renameat(lock.directory(), name.c_str(), lock.directory(), doomed.c_str()) != 0)
-      return Error::sys(errno, fmt::format("rename {}", name));
-    GANTRY_CHECK(remove_below(lock.directory(), doomed));
-    done.removed.push_back(name);
-  }
-  return done;
+  if (found.empty()) return Collected{};
+  GANTRY_TRY(auto processes, whole_procfs(host, options));
+  return Collector(lock.directory(), std::move(processes)).collect(found);
 }
 
 }  // namespace gantry::prepared

@@ -4,6 +4,8 @@
 #include "plan/places.hpp"
 #include "support/tree.hpp"
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +15,9 @@ namespace gantry::prepared {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr auto kNow = "580.159.04-00000000000000aa";
 constexpr auto kOld = "550.90.07-00000000000000bb";
@@ -25,6 +29,7 @@ class Collect : public ::testing::Test {
     add(kOld);
     tree_.link(std::string(plan::kCurrent), kNow);
     processes_.file("1/mountinfo", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n");
+    processes_.file("1/ns/pid");
   }
   void add(const std::string& name) {
     const auto directory = std::string(plan::kPreparedDirectory) + "/" + name;
@@ -37,7 +42,14 @@ class Collect : public ::testing::Test {
     return std::filesystem::exists(tree_.path(std::string(plan::kPreparedDirectory) + "/" + name));
   }
   Result<Collected> collect_now(std::chrono::seconds youngest = std::chrono::seconds(0)) {
-    return collect(tree_.host(), {.youngest = youngest, .processes = processes_.root()});
+    return collect(tree_.host(), {.youngest = youngest,
+                                  .processes = processes_.root(),
+                                  .initial_pid_space = pid_space(processes_.path("1/ns/pid"))});
+  }
+  static std::uint64_t pid_space(const std::string& link) {
+    struct stat status {};
+    EXPECT_EQ(::stat(link.c_str(), &status), 0) << link;
+    return status.st_ino;
   }
   test::Tree tree_;
   test::Tree processes_;
@@ -77,6 +89,75 @@ TEST_F(Collect, OtherDirectoriesAreNobodysBusiness) {
   tree_.file(std::string(plan::kPreparedDirectory) + "/notes/mine.txt", "keep");
   ASSERT_TRUE(collect_now().ok());
   EXPECT_TRUE(is_there("notes/mine.txt"));
+}
+
+TEST_F(Collect, WhereOnlyAContainersProcessesAreSeenNothingGoes) {
+  const auto done = collect(tree_.host(), {.youngest = std::chrono::seconds(0),
+                                           .processes = processes_.root(),
+                                           .initial_pid_space = 1});
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code(), Errc::Unsupported);
+  EXPECT_THAT(done.error().text(), HasSubstr("in a pod with hostPID"));
+  EXPECT_TRUE(is_there(kOld));
+}
+
+TEST_F(Collect, APodSeesTheMachinesProcessesBelowItsRoot) {
+  test::Tree own;
+  own.file("1/mountinfo").file("1/ns/pid");
+  tree_.file("proc/1/ns/pid").file("proc/1/mountinfo");
+  tree_.file("proc/4711/mountinfo", std::string("3 2 8:1 /driver/") + kOld + "/bin /x ro - e e\n");
+  const auto done =
+      collect(tree_.host(), {.youngest = std::chrono::seconds(0),
+                             .processes = own.root(),
+                             .initial_pid_space = pid_space(tree_.path("proc/1/ns/pid"))});
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_THAT(done->in_use, ElementsAre(kOld));
+}
+
+TEST_F(Collect, WhereTheFirstProcessIsHiddenNothingGoes) {
+  processes_.file("self/ns/pid");
+  processes_.remove("1").file("4711/mountinfo");
+  const auto done =
+      collect(tree_.host(), {.youngest = std::chrono::seconds(0),
+                             .processes = processes_.root(),
+                             .initial_pid_space = pid_space(processes_.path("self/ns/pid"))});
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code(), Errc::Denied);
+  EXPECT_THAT(done.error().text(), HasSubstr("hidepid"));
+  EXPECT_TRUE(is_there(kOld));
+}
+
+TEST_F(Collect, ARemovalThatWasInterruptedIsFinished) {
+  add(".gone-535.1.2-00000000000000cc");
+  const auto done = collect_now(std::chrono::seconds(3600));
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_THAT(done->removed, ElementsAre("535.1.2-00000000000000cc"));
+  EXPECT_FALSE(is_there(".gone-535.1.2-00000000000000cc"));
+  EXPECT_TRUE(is_there(kOld)) << "it is young";
+}
+
+TEST_F(Collect, AnInterruptedRemovalOfWhatIsMountedStaysAsItIs) {
+  add(std::string(".gone-") + kOld);
+  processes_.file("4711/mountinfo",
+                  std::string("3 2 8:1 /driver/.gone-") + kOld + "/bin /x ro - e e\n");
+  const auto done = collect_now(std::chrono::seconds(3600));
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_THAT(done->removed, IsEmpty());
+  EXPECT_THAT(done->in_use, ElementsAre(kOld));
+  EXPECT_TRUE(is_there(std::string(".gone-") + kOld));
+}
+
+TEST_F(Collect, OneThatCannotGoDoesNotKeepTheOthers) {
+  constexpr auto kDeep = "535.1.2-00000000000000cc";  // deeper than any of ours
+  add(kDeep);
+  tree_.file(std::string(plan::kPreparedDirectory) + "/" + kDeep + "/a/b/c/d/e/f/g/h/i/j/k/l");
+  const auto done = collect_now();
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_THAT(done->removed, ElementsAre(kOld));
+  ASSERT_THAT(done->failed, SizeIs(1));
+  EXPECT_THAT(done->failed[0], HasSubstr(std::string(".gone-") + kDeep));
+  EXPECT_FALSE(is_there(kOld));
+  EXPECT_FALSE(is_there(kDeep)) << "what is half gone must not look whole";
 }
 
 TEST_F(Collect, ProcessesThatEndMeanwhileAreNoTrouble) {

@@ -8,11 +8,13 @@
 #include "prepared/layout_internal.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <map>
 #include <optional>
@@ -286,7 +288,22 @@ Result<std::string> make_and_name(const sys::Host& host, const model::Inventory&
   return made;
 }
 
+// Old directories are kept for a while from the moment at which they are left: a container that is
+// just starting may have read the link before (collect.hpp). Its age says when that was.
+Status touch_former(int parent) {
+  std::array<char, 256> former{};
+  const std::string link(base_name(plan::kCurrent));
+  const auto length = ::readlinkat(parent, link.c_str(), former.data(), former.size() - 1);
+  if (length <= 0) return {};
+  const std::string_view name(former.data(), static_cast<std::size_t>(length));
+  if (version_in_name(name).empty()) return {};
+  if (::utimensat(parent, former.data(), nullptr, AT_SYMLINK_NOFOLLOW) == 0 || errno == ENOENT)
+    return {};
+  return Error::sys(errno, fmt::format("touch {}", name));
+}
+
 Status switch_current(int parent, const std::string& name) {
+  GANTRY_CHECK(touch_former(parent));
   if (::unlinkat(parent, kTemporaryLink, 0) != 0 && errno != ENOENT)
     return Error::sys(errno, "remove .current");
   if (::symlinkat(name.c_str(), parent, kTemporaryLink) != 0)

@@ -128,6 +128,24 @@ TEST_F(Publish, AChangedFileMakesANewDirectory) {
   EXPECT_TRUE(tree_.host().exists(first->directory));
 }
 
+// collect() keeps it for a while from that moment, not from the one at which it was made.
+TEST_F(Publish, TheDirectoryThatIsLeftIsTouched) {
+  const auto first = publish_now();
+  ASSERT_TRUE(first.ok()) << first.error().text();
+  const auto changed = [&] {
+    struct stat status {};
+    EXPECT_EQ(::stat(tree_.path(first->directory).c_str(), &status), 0);
+    return std::pair(status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+  };
+  const auto before = changed();
+  ::usleep(20'000);  // longer than the kernel's tick
+  ASSERT_EQ(publish_now()->outcome, Outcome::Current);
+  EXPECT_EQ(changed(), before);
+  tree_.file(fmt("libcuda.so.580.159.04"), "another one, of the same version");
+  ASSERT_EQ(publish_now()->outcome, Outcome::Made);
+  EXPECT_GT(changed(), before);
+}
+
 TEST_F(Publish, ADirectoryThatIsStillThereIsPutInForceAgain) {
   const auto first = publish_now();
   std::filesystem::remove(tree_.path(plan::kCurrent));

@@ -46,6 +46,7 @@ Result<Refreshed> refresh(const sys::Host& host, const RefreshOptions& options) 
   auto collected = prepared::collect(host);
   if (collected.ok()) {
     done.collected = collected->removed;
+    done.notes.insert(done.notes.end(), collected->failed.begin(), collected->failed.end());
   } else {
     done.notes.push_back(collected.error().text());
   }
