@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/inventory.hpp"
+#include "model/readings.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -11,15 +12,7 @@
 
 namespace gantry::probe {
 
-// What the driver wants done, in NVML's numbers.
-enum class RecoveryAction : std::uint8_t {
-  None,
-  GpuReset,
-  NodeReboot,
-  DrainP2p,
-  DrainAndReset,
-  RecoverImexDomain
-};
+using RecoveryAction = model::RecoveryAction;
 
 struct HealthFacts {
   std::string lost;             // why it counts as lost; "" when it answers
