@@ -69,17 +69,19 @@ doctor::FixOptions fix_options(const DoctorOptions& options, const Context& cont
 }
 
 void print_report(const DoctorOptions& options, const Context& context,
-                  const doctor::Repair& repair, const doctor::Guest& guest) {
+                  const doctor::Repair& repair, const doctor::Facts& facts) {
   if (context.json) {
-    fmt::print(context.out, "{}", doctor::report_json(repair.outcomes, repair.fixes, guest));
+    fmt::print(context.out, "{}",
+               doctor::report_json(repair.outcomes, repair.fixes, facts.guest()));
     return;
   }
   const doctor::Style style{.color = context.color};
   if (options.fix) fmt::print(context.out, "{}", doctor::fixes_text(repair.fixes, style));
   fmt::print(context.out, "{}{}", doctor::report_text(repair.outcomes, style),
-             doctor::closed_line(repair.outcomes));
+             doctor::closed_line(repair.outcomes, facts.host()));
   if (!options.fix && doctor::safe_fix_waits(repair.outcomes)) {
-    fmt::print(context.out, "Safe remedies can be applied: sudo gantry doctor --fix\n");
+    fmt::print(context.out, "Safe remedies can be applied: sudo {}\n",
+               doctor::fix_command(facts.host(), ""));
   }
 }
 
@@ -110,7 +112,7 @@ Result<int> examine(const DoctorOptions& options, const Context& context) {
   }
   const doctor::Facts facts(host, inventory, sources);
   if (!options.fix) repair.outcomes = doctor::examine(facts, *checks);
-  print_report(options, context, repair, facts.guest());
+  print_report(options, context, repair, facts);
   return doctor::count(repair.outcomes).fail == 0 ? kOk : kProblem;
 }
 

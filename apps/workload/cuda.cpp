@@ -32,8 +32,9 @@ constexpr Advice kAdvice[] = {
     {CUDA_ERROR_STUB_LIBRARY, "the toolkit's stub was loaded in place of the driver's library",
      "take the stubs directory out of LD_LIBRARY_PATH"},
     {CUDA_ERROR_DEVICE_UNAVAILABLE,
-     "another process has the GPU to itself (exclusive compute mode)",
-     "nvidia-smi -q -d COMPUTE, then: nvidia-smi -c DEFAULT"},
+     "another process has the GPU to itself (exclusive compute mode), or the GPU must be reset",
+     "gantry doctor, or: nvidia-smi -q -d COMPUTE; dmesg | grep -i xid; then nvidia-smi -c DEFAULT "
+     "or nvidia-smi --gpu-reset"},
     {CUDA_ERROR_SYSTEM_NOT_READY, "the fabric manager of this NVSwitch machine is not running",
      "systemctl start nvidia-fabricmanager"},
     {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,

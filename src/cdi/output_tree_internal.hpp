@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,25 +23,25 @@ struct OutputTree {
   static OutputTree of(const std::string& text) { return {Kind::Text, text, {}, ""}; }
   static OutputTree list() { return {Kind::List, "", {}, ""}; }
 
-  OutputTree& always(std::string name, OutputTree value) {
-    value.key = std::move(name);
+  OutputTree& always(std::string_view name, OutputTree value) {
+    value.key = name;
     children.push_back(std::move(value));
     return *this;
   }
-  OutputTree& put(std::string name, OutputTree value) {
-    return value.children.empty() ? *this : always(std::move(name), std::move(value));
+  OutputTree& put(std::string_view name, OutputTree value) {
+    return value.children.empty() ? *this : always(name, std::move(value));
   }
-  OutputTree& put(std::string name, const std::string& value) {
-    return value.empty() ? *this : always(std::move(name), of(value));
+  OutputTree& put(std::string_view name, const std::string& value) {
+    return value.empty() ? *this : always(name, of(value));
   }
   template <class Number>
-  OutputTree& put(std::string name, const std::optional<Number>& value) {
-    return value ? always(std::move(name), {Kind::Literal, fmt::to_string(*value), {}, ""}) : *this;
+  OutputTree& put(std::string_view name, const std::optional<Number>& value) {
+    return value ? always(name, {Kind::Literal, fmt::to_string(*value), {}, ""}) : *this;
   }
-  OutputTree& put(std::string name, const std::vector<std::string>& values) {
+  OutputTree& put(std::string_view name, const std::vector<std::string>& values) {
     auto items = list();
     for (const auto& value : values) items.always("", of(value));
-    return put(std::move(name), std::move(items));
+    return put(name, std::move(items));
   }
 };
 

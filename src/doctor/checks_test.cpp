@@ -164,6 +164,35 @@ TEST(Offenders, AreAllNamedUpToALimit) {
             "1, 2, 3, 4, 5, 6, 7, 8 and 2 more");
 }
 
+TEST(Offenders, ShareOneSentenceWhereTheyHaveOneFault) {
+  Patient patient;
+  patient.second_gpu();
+  for (auto& gpu : patient.inventory.gpus) {
+    gpu.health = {model::HealthState::Degraded, {"the fabric is not ready"}};
+  }
+  auto finding = patient.look(*find_check("gpu.health"));
+  EXPECT_EQ(finding.summary,
+            "GPU 0 (0000:00:06.0) and GPU 1 (0000:00:07.0): the fabric is not ready");
+  ASSERT_EQ(finding.evidence.size(), 1U);
+  EXPECT_EQ(finding.evidence.front().source, "NVML, GPU 0 and 1");
+  EXPECT_EQ(finding.remedy, "for d in 0 1; do nvidia-smi -q -i $d; done");
+  patient.gpu().health.reasons = {"power brake"};
+  finding = patient.look(*find_check("gpu.health"));
+  EXPECT_EQ(finding.evidence.size(), 2U);
+}
+
+TEST(Links, OfALostGpuAreNotCalledBroken) {
+  Patient patient;
+  patient.second_gpu().inventory.gpus.push_back(patient.gpu());
+  const model::Link whole{.nvlinks = 18, .nvswitch = true};
+  patient.inventory.links = {{{}, whole, {}}, {whole, {}, {}}, {{}, {}, {}}};
+  const auto* check = find_check("fabric.links");
+  auto finding = patient.look(*check);
+  EXPECT_EQ(finding.summary, "fewer than 18 NVLinks: GPU 0-2 and GPU 1-2");
+  patient.inventory.gpus.back().health.state = model::HealthState::Lost;
+  EXPECT_EQ(patient.look(*check).verdict, Verdict::Ok);
+}
+
 TEST(Closed, FilesOfRootAreNamedAndNotJudged) {
   if (::geteuid() == 0) GTEST_SKIP() << "nothing is closed to root";
   Patient patient;

@@ -42,6 +42,21 @@ Offer offer_of(const Check& check, const Finding& finding, const Facts& facts) {
   return check.fix_class == FixClass::Automatic ? Offer::Automatic : Offer::OnRequest;
 }
 
+// As one word of a shell's line.
+std::string in_shell(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%";
+  if (text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string words_for(Offer offer, const Check& check, const sys::Host& host) {
+  if (offer == Offer::Automatic) return fix_command(host, "");
+  return offer == Offer::OnRequest ? fix_command(host, check.id) : "";
+}
+
 }  // namespace
 
 std::string Outcome::cause() const {
@@ -79,6 +94,17 @@ Plan plan_of(const Check& check, const Facts& facts) {
   return plan;
 }
 
+std::string root_flag(const sys::Host& host) {
+  const auto& root = host.root();
+  return root.empty() || root == "/" ? "" : " --root " + in_shell(root);
+}
+
+std::string fix_command(const sys::Host& host, std::string_view id) {
+  auto text = "gantry doctor" + root_flag(host) + " --fix";
+  if (!id.empty()) text += fmt::format("={}", id);
+  return text;
+}
+
 std::vector<Outcome> examine(const Facts& facts, const std::vector<const Check*>& checks) {
   std::vector<Outcome> outcomes;
   outcomes.reserve(checks.size());
@@ -87,7 +113,7 @@ std::vector<Outcome> examine(const Facts& facts, const std::vector<const Check*>
                        ? only_root_reads(check->closed)
                        : check->judge(facts);
     const auto offer = offer_of(*check, finding, facts);
-    outcomes.push_back({check, std::move(finding), offer});
+    outcomes.push_back({check, std::move(finding), offer, words_for(offer, *check, facts.host())});
   }
   return outcomes;
 }

@@ -23,6 +23,7 @@ struct Outcome {
   const Check* check = nullptr;
   Finding finding;
   Offer offer = Offer::Nothing;
+  std::string fix;  // what to type, as root, for --fix to do it; "" when it would not
 
   // The finding's own words, or the row's.
   std::string cause() const;
@@ -46,6 +47,11 @@ struct Plan {
   std::vector<Action> left;
 };
 Plan plan_of(const Check& check, const Facts& facts);
+
+// "gantry doctor --root DIR --fix=ID": the machine is named, because sudo keeps no environment and
+// the remedy of one machine must not reach another. Without an id: all that is safe.
+std::string root_flag(const sys::Host& host);  // " --root DIR"; "" for the machine we run on
+std::string fix_command(const sys::Host& host, std::string_view id);
 
 std::vector<Outcome> examine(const Facts& facts, const std::vector<const Check*>& checks);
 

@@ -44,17 +44,41 @@ Finding judge_lost(const Facts& f) {
       .advise(tally.command("sudo nvidia-smi --gpu-reset -i @") + " || sudo reboot");
 }
 
+// A condition and the GPUs that report it: a fault of the machine is one of all its GPUs.
+struct Condition {
+  std::string reason;
+  std::vector<std::string> names;
+  std::vector<std::string> indexes;
+};
+
+void note(std::vector<Condition>& conditions, const model::Gpu& gpu) {
+  const auto reason = reasons_of(gpu);
+  auto known = std::find_if(conditions.begin(), conditions.end(),
+                            [&](const Condition& c) { return c.reason == reason; });
+  if (known == conditions.end()) {
+    known = conditions.insert(conditions.end(), Condition{reason, {}, {}});
+  }
+  known->names.push_back(name_of(gpu));
+  known->indexes.push_back(fmt::to_string(gpu.index));
+}
+
 Finding judge_health(const Facts& f) {
   if (f.inventory().gpus.empty()) return no_gpus(f);
-  Tally tally;
+  std::vector<Condition> conditions;
+  std::vector<std::string> indexes;
   for (const auto& gpu : f.inventory().gpus) {
     if (gpu.health.state != model::HealthState::Degraded) continue;
-    tally.found(fmt::format("{}: {}", name_of(gpu), reasons_of(gpu)),
-                {fmt::format("NVML, GPU {}", gpu.index), reasons_of(gpu)},
-                fmt::to_string(gpu.index));
+    note(conditions, gpu);
+    indexes.push_back(fmt::to_string(gpu.index));
   }
-  if (!tally.any_bad()) return ok("every GPU says it is well");
-  return warn(tally.who(), tally.bad).advise(tally.command("nvidia-smi -q -i @"));
+  if (conditions.empty()) return ok("every GPU says it is well");
+  std::vector<Evidence> read;
+  std::string summary;
+  for (const auto& [reason, names, of] : conditions) {
+    summary += fmt::format("{}{}: {}", summary.empty() ? "" : "; ", listed(names), reason);
+    read.push_back({fmt::format("NVML, GPU {}", listed(of)), reason});
+  }
+  return warn(summary, read).advise(command_for(indexes, "nvidia-smi -q -i @"));
 }
 
 Finding judge_ecc(const Facts& f) {
@@ -171,7 +195,7 @@ constexpr Check kChecks[] = {
      .area = Area::Gpu,
      .title = "every GPU says it is well",
      .reads = "NVML",
-     .cause = "The GPU works, but reports the conditions above.",
+     .cause = "The GPU answers, but reports what is read above.",
      .remedy = "nvidia-smi -q",
      .judge = judge_health},
     {.id = "gpu.ecc",

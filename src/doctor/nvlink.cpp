@@ -2,6 +2,7 @@
 // The links themselves.
 #include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
+#include "doctor/offenders.hpp"
 
 #include <fmt/format.h>
 
@@ -53,26 +54,46 @@ Finding judge_nvlink_disable(const Facts& f) {
   return info("a GPU of an NVSwitch board is here without the switches, and NVLink is on", read);
 }
 
-Finding judge_links(const Facts& f) {
+struct Pair {
+  std::size_t first = 0;
+  std::size_t second = 0;
+  int nvlinks = 0;
+};
+
+// A lost GPU has no links; that is gpu.lost's to tell.
+std::vector<Pair> pairs_that_answer(const Facts& f) {
   const auto& links = f.inventory().links;
-  int least = -1;
-  int most = 0;
-  std::string pair;
+  const auto lost = [&](std::size_t index) {
+    const auto& gpus = f.inventory().gpus;
+    return index < gpus.size() && gpus[index].health.state == model::HealthState::Lost;
+  };
+  std::vector<Pair> pairs;
   for (std::size_t i = 0; i < links.size(); ++i) {
     for (std::size_t j = i + 1; j < links[i].size(); ++j) {
-      if (!links[i][j].nvswitch && links[i][j].nvlinks == 0 && !on_nvswitch(f)) continue;
-      const int count = links[i][j].nvlinks;
-      most = std::max(most, count);
-      if (least < 0 || count < least) {
-        least = count;
-        pair = fmt::format("GPU {} and GPU {}", i, j);
-      }
+      if (!lost(i) && !lost(j)) pairs.push_back({i, j, links[i][j].nvlinks});
     }
   }
+  return pairs;
+}
+
+Finding judge_links(const Facts& f) {
   if (!on_nvswitch(f)) return skip("no GPUs joined by NVSwitch");
-  const std::vector<Evidence> read{{"NVML", fmt::format("{} to {} NVLinks a pair", least, most)}};
-  if (least == most) return ok("all GPUs have all their NVLinks", read);
-  return warn(fmt::format("{} have {} NVLinks, others {}", pair, least, most), read);
+  const auto pairs = pairs_that_answer(f);
+  if (pairs.empty()) return skip("fewer than two GPUs answer");
+  const auto fewer = [](const Pair& a, const Pair& b) { return a.nvlinks < b.nvlinks; };
+  const int most = std::max_element(pairs.begin(), pairs.end(), fewer)->nvlinks;
+  Tally tally;
+  for (const auto& pair : pairs) {
+    if (pair.nvlinks == most) continue;
+    tally.found(fmt::format("GPU {}-{}", pair.first, pair.second),
+                {"NVML", fmt::format("GPU {} and GPU {}: {} NVLinks", pair.first, pair.second,
+                                     pair.nvlinks)});
+  }
+  if (!tally.any_bad()) {
+    return ok("all GPUs have all their NVLinks",
+              {{"NVML", fmt::format("{} NVLinks a pair", most)}});
+  }
+  return warn(fmt::format("fewer than {} NVLinks: {}", most, tally.who()), tally.bad);
 }
 
 Finding judge_peer_memory(const Facts& f) {

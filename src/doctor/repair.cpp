@@ -68,7 +68,7 @@ FixReport treat(const Outcome& outcome, const Plan& plan, const Facts& facts,
   if (check.fix_class == FixClass::OnRequest && !named(check, options)) {
     if (!options.ask) {
       report.state = FixState::NotNamed;
-      report.text = fmt::format("risky: sudo gantry doctor --fix={}", check.id);
+      report.text = "risky: sudo " + outcome.fix;
       return report;
     }
     if (!options.ask(outcome, plan.steps)) {

@@ -83,9 +83,8 @@ std::string skipped(const std::vector<Outcome>& outcomes, const Style& style) {
 std::string fix_line(const Outcome& outcome) {
   const auto& check = *outcome.check;
   switch (outcome.offer) {
-    case Offer::Automatic: return command("fix", "sudo gantry doctor --fix");
-    case Offer::OnRequest:
-      return command("fix", fmt::format("sudo gantry doctor --fix={}", check.id));
+    case Offer::Automatic:
+    case Offer::OnRequest: return command("fix", "sudo " + outcome.fix);
     case Offer::ByHand: return check.by_hand.empty() ? "" : command("by hand", check.by_hand);
     case Offer::Elsewhere: return command("by hand", "on the machine itself, with its programs");
     case Offer::Nothing: break;
@@ -140,13 +139,14 @@ std::string report_text(const std::vector<Outcome>& outcomes, const Style& style
   return out + summary_line(count(outcomes)) + "\n";
 }
 
-std::string closed_line(const std::vector<Outcome>& outcomes) {
+std::string closed_line(const std::vector<Outcome>& outcomes, const sys::Host& host) {
   std::string ids;
   for (const auto& outcome : outcomes) {
     if (outcome.finding.needs_root) ids += fmt::format(" {}", outcome.check->id);
   }
   if (ids.empty()) return "";
-  return fmt::format("Could not be read by this user:{}; run as root: sudo gantry doctor\n", ids);
+  return fmt::format("Could not be read by this user:{}; run as root: sudo gantry doctor{}\n", ids,
+                     root_flag(host));
 }
 
 bool safe_fix_waits(const std::vector<Outcome>& outcomes) {

@@ -18,7 +18,7 @@ struct Style {
 std::string report_text(const std::vector<Outcome>& outcomes, const Style& style);
 std::string fixes_text(const std::vector<FixReport>& fixes, const Style& style);
 // One line for whom root's files were closed: which checks could not be made. "" when all were.
-std::string closed_line(const std::vector<Outcome>& outcomes);
+std::string closed_line(const std::vector<Outcome>& outcomes, const sys::Host& host);
 bool safe_fix_waits(const std::vector<Outcome>& outcomes);  // would plain --fix do something?
 std::string summary_line(const Counts& counts);             // "47 checks: 44 ok, 1 info, ..."
 

@@ -17,11 +17,7 @@ Json to_json(const std::vector<Evidence>& evidence) {
 
 // The words that would do it; null where none would.
 Json offered(const Outcome& outcome) {
-  if (outcome.offer == Offer::Automatic) return "gantry doctor --fix";
-  if (outcome.offer == Offer::OnRequest) {
-    return "gantry doctor --fix=" + std::string(outcome.check->id);
-  }
-  return nullptr;
+  return outcome.fix.empty() ? Json(nullptr) : Json(outcome.fix);
 }
 
 Json to_json(const Outcome& outcome) {

@@ -35,9 +35,38 @@ TEST(Report, ExpandsOnlyWhatIsNotWell) {
   const auto text = report_text(look(patient), {});
   EXPECT_THAT(text, HasSubstr("fail\n  node.missing  missing: /dev/nvidia0 [H22]\n"));
   EXPECT_THAT(text, HasSubstr("    remedy   sudo mknod -m 0666 /dev/nvidia0 c 195 0\n"));
-  EXPECT_THAT(text, HasSubstr("    fix      sudo gantry doctor --fix\n"));
+  EXPECT_THAT(text, HasSubstr("    fix      sudo gantry doctor --root " + patient.host().root() +
+                              " --fix\n"));
   EXPECT_THAT(text, HasSubstr("  pci.present"));
   EXPECT_THAT(text, Not(HasSubstr("lspci")));
+}
+
+// sudo keeps no GANTRY_ROOT: without the flag the fix of a tree would change the machine itself.
+TEST(Report, NamesTheMachineInTheCommandsItOffers) {
+  Patient patient;
+  const auto tree = patient.host();
+  const auto here = sys::Host::at("/");
+  ASSERT_TRUE(here.ok());
+  EXPECT_EQ(fix_command(*here, "node.mode"), "gantry doctor --fix=node.mode");
+  EXPECT_EQ(fix_command(*here, ""), "gantry doctor --fix");
+  EXPECT_EQ(fix_command(tree, "node.mode"),
+            "gantry doctor --root " + tree.root() + " --fix=node.mode");
+  patient.no_node("/dev/nvidia0");
+  const auto json =
+      nlohmann::json::parse(report_json(look(patient), {}, detect_guest(patient.host())));
+  for (const auto& check : json["checks"]) {
+    const bool offered = check["id"] == "node.missing";
+    EXPECT_TRUE(!offered || check["fix"] == fix_command(tree, ""));
+    EXPECT_TRUE(check["verdict"] != "ok" || check["fix"].is_null()) << check["id"];
+  }
+}
+
+TEST(Report, QuotesAPathThatAShellWouldSplit) {
+  test::Tree tree;
+  tree.directory("it's a machine");
+  const auto host = sys::Host::at(tree.path("it's a machine"));
+  ASSERT_TRUE(host.ok());
+  EXPECT_THAT(fix_command(*host, ""), HasSubstr("/it'\\''s a machine' --fix"));
 }
 
 TEST(Report, ColoursOnlyWhenAsked) {

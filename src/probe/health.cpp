@@ -41,7 +41,9 @@ model::Health judge(const HealthFacts& facts) {
       "a bad memory row waits to be remapped by the next GPU reset");
   add(facts.page_retirement_pending.value_or(false),
       "a bad memory page waits to be retired by the next GPU reset");
-  if (facts.recovery_action) {
+  const bool said =
+      facts.reset_required && facts.recovery_action == RecoveryAction::GpuReset;  // once is enough
+  if (facts.recovery_action && !said) {
     const auto wanted = wish(*facts.recovery_action);
     add(!wanted.empty(), wanted);
   }

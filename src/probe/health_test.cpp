@@ -43,6 +43,15 @@ TEST(Health, IsLostWhateverElseIsKnown) {
   EXPECT_THAT(health.reasons, ElementsAre("GPU is lost"));
 }
 
+TEST(Health, AsksForOneResetOnce) {
+  HealthFacts facts;
+  facts.reset_required = true;
+  facts.recovery_action = RecoveryAction::GpuReset;
+  expect_degraded(facts, "must be reset");
+  facts.recovery_action = RecoveryAction::NodeReboot;
+  EXPECT_THAT(judge(facts).reasons, ElementsAre(HasSubstr("must be reset"), HasSubstr("reboot")));
+}
+
 TEST(Health, DegradesByEachRule) {
   HealthFacts facts;
   facts.reset_required = true;
