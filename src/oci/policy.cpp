@@ -78,8 +78,14 @@ void apply_kubernetes_policy(Asked& asked, const Pod& pod, const std::string& po
                   "it is a pod's container, and the engine does not say which pod's, so no grant "
                   "can be found (kubernetes-environment = \"granted\")");
   }
-  const auto grant = knowledge.grant ? knowledge.grant(pod) : std::nullopt;
-  if (!grant) {
+  const auto grant = knowledge.grant ? knowledge.grant(pod)
+                                     : Result<Grant>(Error(Errc::NotFound, "nobody grants"));
+  if (!grant.ok() && grant.error().code() != Errc::NotFound) {
+    return refuse(asked, decision,
+                  fmt::format("the grant to container {} of pod {} is not believed: {}",
+                              pod.container, pod.uid, grant.error().text()));
+  }
+  if (!grant.ok()) {
     return refuse(asked, decision,
                   fmt::format("nothing is granted to container {} of pod {}; a pod gets GPUs by "
                               "resources.limits (nvidia.com/gpu), not by its environment",

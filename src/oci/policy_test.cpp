@@ -75,8 +75,8 @@ class KubernetesPolicy : public ::testing::Test {
         .env = {"NVIDIA_VISIBLE_DEVICES=" + env}, .privileged = true, .pod = Pod{"uid", "main"}};
   }
   Knowledge granting(const std::vector<std::string>& devices) const {
-    return {.grant = [devices](const Pod& pod) -> std::optional<Grant> {
-              if (pod.uid != "uid" || pod.container != "main") return std::nullopt;
+    return {.grant = [devices](const Pod& pod) -> Result<Grant> {
+              if (pod.uid != "uid" || pod.container != "main") return Error(Errc::NotFound, "no");
               return Grant{devices};
             },
             .uuid = [](std::string_view id) { return id == "1" ? "GPU-b" : ""; }};
@@ -109,6 +109,16 @@ TEST_F(KubernetesPolicy, AnotherContainersGrantDoesNotCount) {
   auto other = container("all");
   other.pod->container = "side";
   EXPECT_TRUE(ask_all({}, other, granting({"GPU-a"})).request.wants_nothing());
+}
+
+TEST_F(KubernetesPolicy, AGrantThatCannotBeBelievedIsNamed) {
+  const Knowledge forged{.grant = [](const Pod&) -> Result<Grant> {
+    return Error(Errc::Denied, "grant.json belongs to user 7; chown root grant.json");
+  }};
+  const auto decision = ask_all({}, container("all"), forged);
+  EXPECT_TRUE(decision.request.wants_nothing());
+  ASSERT_THAT(decision.warnings, SizeIs(1));
+  EXPECT_THAT(decision.warnings[0], HasSubstr("chown root grant.json"));
 }
 
 TEST_F(KubernetesPolicy, APodWithoutANameHasNoGrant) {

@@ -22,8 +22,8 @@ struct Grant {
 
 // What the decision may ask while it is made, and only where it must.
 struct Knowledge {
-  // nullopt: nothing was granted to this container of this pod.
-  std::function<std::optional<Grant>(const Pod&)> grant;
+  // NotFound: nothing was granted to this container of this pod.
+  std::function<Result<Grant>(const Pod&)> grant;
   // The UUID of a device that was named in another way; "" when this machine has none.
   std::function<std::string(std::string_view)> uuid;
 };

@@ -3,6 +3,7 @@
 #include "base/hash.hpp"
 #include "plan/places.hpp"
 #include "prepared/layout_internal.hpp"
+#include "sys/trusted.hpp"
 
 #include <fmt/format.h>
 
@@ -16,27 +17,13 @@ using model::FileKind;
 // Another number when the layout of the directory changes, so that an old one is made anew.
 constexpr int kLayout = 1;
 
-constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
-
 Status check_owner(const sys::Host& host, const Source& source, uid_t owner) {
   const auto& status = source.status;
   const auto path = host.outside(source.file->path);
   if (!S_ISREG(status.st_mode)) {
     return Error(Errc::Denied, fmt::format("{} is not a regular file", path));
   }
-  if (status.st_uid != 0 && status.st_uid != owner) {
-    return Error(Errc::Denied,
-                 fmt::format("{} belongs to user {}, not to root: whoever can change it would "
-                             "change every container; chown root {}",
-                             path, status.st_uid, path));
-  }
-  if ((status.st_mode & kOthersMayWrite) != 0) {
-    return Error(Errc::Denied,
-                 fmt::format("{} may be changed by others than its owner (mode {:04o}); chmod go-w "
-                             "{}",
-                             path, status.st_mode & 07777U, path));
-  }
-  return {};
+  return sys::check_trusted(status.st_uid, status.st_mode, owner, path);
 }
 
 void add_to(Hash& hash, const Source& source) {

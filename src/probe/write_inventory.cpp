@@ -2,6 +2,7 @@
 #include "model/inventory_json.hpp"
 #include "probe/snapshot.hpp"
 #include "sys/replace_file.hpp"
+#include "sys/trusted.hpp"
 
 #include <algorithm>
 
@@ -20,7 +21,7 @@ bool held_by_others(const model::Inventory& inventory) {
 }
 
 bool has_gpus(const sys::Host& host) {
-  const auto text = host.read(kInventoryPath);
+  const auto text = sys::read_trusted(host, kInventoryPath, model::kInventoryJsonLimit);
   if (!text.ok()) return false;
   const auto old = model::inventory_from_json(*text);
   return old.ok() && !old->gpus.empty();

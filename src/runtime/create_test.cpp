@@ -5,6 +5,8 @@
 #include "runtime/account.hpp"
 #include "runtime/ready_machine_for_test.hpp"
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -179,6 +181,18 @@ TEST_F(Create, APodsNameIsNoWayOutOfTheGrants) {
   const auto created = create();
   ASSERT_TRUE(created.ok());
   EXPECT_FALSE(created->changed);
+}
+
+TEST_F(Create, AGrantThatOthersMayChangeGivesNothingAndSaysWhy) {
+  const std::string grant = "run/gantry/grants/u1/main/grant.json";
+  ready_.tree().file(grant, R"({"devices":[")" + ReadyMachine::uuid(0) + R"("]})");
+  ASSERT_EQ(::chmod(ready_.tree().path(grant).c_str(), 0666), 0);
+  bundle({"NVIDIA_VISIBLE_DEVICES=all"}, R"(,"annotations":{"io.kubernetes.cri.sandbox-uid":"u1",)"
+                                         R"("io.kubernetes.cri.container-name":"main"})");
+  const auto created = create();
+  ASSERT_TRUE(created.ok()) << created.error().text();
+  EXPECT_FALSE(created->changed);
+  EXPECT_THAT(created->warnings, ElementsAre(HasSubstr("chmod go-w " + ready_.tree().path(grant))));
 }
 
 TEST_F(Create, HooksOfTheClassicChainGoEvenWhenNothingIsAskedFor) {

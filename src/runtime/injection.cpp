@@ -4,6 +4,7 @@
 #include "cdi/registry.hpp"
 #include "plan/select.hpp"
 #include "runtime/low_level.hpp"
+#include "sys/trusted.hpp"
 
 #include <fmt/format.h>
 
@@ -21,14 +22,13 @@ bool is_entry(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
 }
 
-std::optional<oci::Grant> read_grant(const sys::Host& host, const oci::Pod& pod) {
-  if (!is_entry(pod.uid) || !is_entry(pod.container)) return std::nullopt;
+Result<oci::Grant> read_grant(const sys::Host& host, const oci::Pod& pod) {
+  if (!is_entry(pod.uid) || !is_entry(pod.container)) {
+    return Error(Errc::NotFound, "no grant can have such a name");
+  }
   const auto path = fmt::format("{}/{}/{}/grant.json", kGrants, pod.uid, pod.container);
-  const auto text = host.read(path, 1 << 20);
-  if (!text.ok()) return std::nullopt;
-  auto grant = oci::grant_from(*text);
-  if (!grant.ok()) return std::nullopt;  // half a grant is none
-  return *std::move(grant);
+  GANTRY_TRY(const auto text, sys::read_trusted(host, path, 1 << 20));
+  return oci::grant_from(text).in(host.outside(path));
 }
 
 Flavour wanted_flavour(const settings::Settings& settings) {

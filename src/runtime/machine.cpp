@@ -6,6 +6,7 @@
 #include "runtime/low_level.hpp"
 #include "runtime/procfs_inventory.hpp"
 #include "sys/child.hpp"
+#include "sys/trusted.hpp"
 
 #include <fmt/format.h>
 
@@ -40,7 +41,7 @@ bool same_instances(const sys::Host& host, const model::Gpu& gpu) {
 }
 
 Result<model::Inventory> read_inventory(const sys::Host& host) {
-  GANTRY_TRY(const auto text, host.read(kInventory, model::kInventoryJsonLimit));
+  GANTRY_TRY(const auto text, sys::read_trusted(host, kInventory, model::kInventoryJsonLimit));
   return model::inventory_from_json(text).in(host.outside(kInventory));
 }
 
@@ -119,6 +120,11 @@ Result<Machine> open_machine(const sys::Host& host, const Refresh& refresh) {
     }
   }
   const auto& latest = refreshed.ok() ? machine.error() : refreshed.error();
+  // Somebody else may have a hand in what containers get: not a matter for a way around.
+  if (reason.code() == Errc::Denied) {
+    return Error(Errc::Denied, fmt::format("{}, then run `gantry cdi refresh` (tried: {})",
+                                           reason.text(), latest.text()));
+  }
   auto fallback = machine_from_procfs(host, latest);
   if (fallback.ok()) return fallback;
   return Error(Errc::NotFound,

@@ -3,6 +3,8 @@
 
 #include "runtime/ready_machine_for_test.hpp"
 
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,6 +93,26 @@ TEST_F(MachineAtStart, WithoutADriverNobodyIsAsked) {
   ASSERT_FALSE(machine.ok());
   EXPECT_THAT(machine.error().text(), HasSubstr("driver is not loaded"));
   EXPECT_EQ(refreshes_, 0);
+}
+
+TEST_F(MachineAtStart, AnInventoryThatOthersMayChangeIsMadeAnew) {
+  const auto file = ready_.tree().path("run/gantry/inventory.json");
+  ASSERT_EQ(::chmod(file.c_str(), 0666), 0);
+  on_refresh_ = [&] { ::chmod(file.c_str(), 0644); };
+  const auto machine = open(Status());
+  ASSERT_TRUE(machine.ok()) << machine.error().text();
+  EXPECT_EQ(refreshes_, 1);
+  ASSERT_THAT(machine->notes, SizeIs(1));
+  EXPECT_THAT(machine->notes[0], HasSubstr("may be changed by others"));
+}
+
+TEST_F(MachineAtStart, AnInventoryThatOthersMayChangeIsNotWorkedAround) {
+  ASSERT_EQ(::chmod(ready_.tree().path("run/gantry").c_str(), 0777), 0);
+  const auto machine = open();
+  ASSERT_FALSE(machine.ok());
+  EXPECT_EQ(machine.error().code(), Errc::Denied);
+  EXPECT_THAT(machine.error().text(), HasSubstr("chmod go-w"));
+  EXPECT_THAT(machine.error().text(), HasSubstr("gantry cdi refresh"));
 }
 
 TEST_F(MachineAtStart, ADamagedInventoryIsAsGoodAsNone) {
