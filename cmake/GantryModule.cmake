@@ -39,7 +39,7 @@ if(NOT GANTRY_SANITIZE)
   target_sources(gantry_program INTERFACE ${CMAKE_SOURCE_DIR}/cmake/glibc_floor.cpp)
 endif()
 
-# fmt and yaml-cpp as static archives, so that programs run on machines without them.
+# fmt, yaml-cpp and nghttp2 as static archives, so that programs run on machines without them.
 # Debian 12 has fmt as a shared library only; its headers hold the source.
 find_library(GANTRY_FMT_ARCHIVE NAMES libfmt.a)
 if(GANTRY_FMT_ARCHIVE)
@@ -50,6 +50,7 @@ else()
   set(GANTRY_FMT gantry_fmt)
 endif()
 find_library(GANTRY_YAML NAMES libyaml-cpp.a yaml-cpp)
+find_library(GANTRY_NGHTTP2 NAMES libnghttp2.a nghttp2)
 
 if(GANTRY_TESTS)
   find_package(GTest)

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unix stream sockets: close-on-exec, never blocking.
+#pragma once
+
+#include "base/result.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <string>
+
+namespace gantry::rpc {
+
+// Readable and writable by its owner alone. Exists when the path is taken, Invalid when it is
+// longer than the kernel's 107 bytes.
+Result<sys::UniqueFd> listen_at(const std::string& path);
+
+// NotFound: no such socket; Busy: nobody listens, or too many wait (EAGAIN: worth another try).
+Result<sys::UniqueFd> connect_to(const std::string& path);
+
+}  // namespace gantry::rpc
