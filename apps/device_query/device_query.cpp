@@ -73,13 +73,14 @@ Status run(const Options& options, std::FILE* out) {
 }  // namespace
 
 int device_query(const Options& options, std::FILE* out, std::FILE* err) {
+  const std::string name = options.called.empty() ? kName : options.called;
   fmt::print(out, "{} Starting...\n\nCUDA Device Query (Driver API) statically linked version \n",
-             kName);
+             name);
   const Status status = run(options, out);
   fmt::print(out, "Result = {}\n", status.ok() ? "PASS" : "FAIL");
   std::fflush(out);
   if (status.ok()) return 0;
-  print_error(err, options.called.empty() ? kName : options.called, status.error());
+  print_error(err, name, status.error());
   return 1;
 }
 

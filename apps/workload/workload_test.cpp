@@ -160,6 +160,12 @@ TEST(DeviceQuery, ShowsWhoReachesWhom) {
                         "(GPU7) : Yes\n"));
 }
 
+TEST(DeviceQuery, HasTheNameItWasCalledBy) {
+  const Outcome result = run(device_query, {.called = "deviceQuery", .library = "none"});
+  EXPECT_THAT(result.out, StartsWith("deviceQuery Starting...\n"));
+  EXPECT_THAT(result.err, StartsWith("deviceQuery: "));
+}
+
 TEST(DeviceQuery, FailsWithItsLastLineAndAReason) {
   const test::Machine machine("no-nodes");
   const Outcome result = run(device_query, {.library = cuda_of(machine)});

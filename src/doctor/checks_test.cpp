@@ -193,6 +193,30 @@ TEST(Links, OfALostGpuAreNotCalledBroken) {
   EXPECT_EQ(patient.look(*check).verdict, Verdict::Ok);
 }
 
+TEST(Xid, IsAnsweredWithACommandForItsGpu) {
+  Patient patient;
+  const auto* check = find_check("log.xid");
+  patient.log("NVRM: Xid (PCI:0000:00:06): 62, pid=1, name=a, text");
+  EXPECT_THAT(
+      patient.look(*check).remedy,
+      ::testing::StartsWith("sudo nvidia-smi --gpu-reset -i 0000:00:06.0  # reset the GPU"));
+  Patient lost;
+  lost.log("NVRM: Xid (PCI:0000:00:06): 79, GPU has fallen off the bus.");
+  EXPECT_THAT(lost.look(*check).remedy, ::testing::StartsWith("sudo reboot  # "));
+  Patient strange;
+  strange.log("NVRM: Xid (PCI:$(reboot)): 62, x");
+  EXPECT_THAT(strange.look(*check).remedy, ::testing::StartsWith("sudo dmesg | grep"));
+}
+
+TEST(Mismatch, NeedsARebootWhereTheKernelCannotUnload) {
+  Patient patient;
+  patient.inventory.driver.library_version = "580.95.05";
+  const auto* check = find_check("module.mismatch");
+  EXPECT_EQ(patient.look(*check).remedy, "sudo reboot");  // the guest counts no users
+  patient.tree.file("sys/module/nvidia/refcnt", "0\n");
+  EXPECT_EQ(patient.look(*check).remedy, "");  // the row's own: modprobe -r
+}
+
 TEST(Closed, FilesOfRootAreNamedAndNotJudged) {
   if (::geteuid() == 0) GTEST_SKIP() << "nothing is closed to root";
   Patient patient;

@@ -32,6 +32,23 @@ XidClass class_of(const Xid& xid) {
              : XidClass::Critical;
 }
 
+std::string remedy_for(const XidMeaning& meaning, const std::vector<std::string>& where) {
+  constexpr std::string_view kLook = "sudo dmesg | grep -B2 -A5 'NVRM: Xid'";
+  if (contains(meaning.action, "reboot")) {
+    return fmt::format("sudo reboot  # {}; before: {}", meaning.action, kLook);
+  }
+  std::vector<std::string> gpus;  // as addresses: what the log says otherwise is no shell's word
+  for (const auto& pci : where) {
+    const auto address = model::PciAddress::parse(pci + ".0");
+    if (address) gpus.push_back(address->sysfs());
+  }
+  if (!contains(meaning.action, "reset") || gpus.empty()) {
+    return fmt::format("{}  # {}", kLook, meaning.action);
+  }
+  return fmt::format("{}  # {}; before: {}", command_for(gpus, "sudo nvidia-smi --gpu-reset -i @"),
+                     meaning.action, kLook);
+}
+
 Finding judge_xid(const Facts& f) {
   if (!f.kernel_log()) return unreadable(f);
   const auto xids = find_xids(*f.kernel_log());
@@ -58,7 +75,7 @@ Finding judge_xid(const Facts& f) {
   }
   const auto summary =
       fmt::format("Xid {} on {}: {}", worst->number, listed(where), meaning.meaning);
-  const auto remedy = fmt::format("{}; sudo dmesg | grep -B2 -A5 'NVRM: Xid'", meaning.action);
+  const auto remedy = remedy_for(meaning, where);
   switch (class_of(*worst)) {
     case XidClass::Critical: return fail(summary, read).advise(remedy);
     case XidClass::Notable: return warn(summary, read).advise(remedy);

@@ -23,10 +23,10 @@ Finding judge_loaded(const Facts& f) {
   if (f.guest().wsl) return skip("WSL's driver is on the Windows side");
   const auto version = f.value("/proc/driver/nvidia/version");
   if (f.driver_loaded()) {
-    return ok(
-        fmt::format("nvidia {} is loaded", f.inventory().driver.version),
-        {{"/sys/module/nvidia", "present"},
-         {"/proc/driver/nvidia/version", std::string(version->substr(0, version->find('\n')))}});
+    const auto text = version.value_or("(unreadable)");
+    return ok(fmt::format("nvidia {} is loaded", f.inventory().driver.version),
+              {{"/sys/module/nvidia", "present"},
+               {"/proc/driver/nvidia/version", text.substr(0, text.find('\n'))}});
   }
   if (!any_gpu_for_containers(f)) return skip("there is no GPU that containers could use");
   return fail("the nvidia module is not loaded",
@@ -51,6 +51,11 @@ Finding judge_refcnt(const Facts& f) {
   return info("users of the module: unknown (not zero)", {f.read("/sys/module/nvidia/refcnt")});
 }
 
+// A kernel without CONFIG_MODULE_UNLOAD counts no users, and keeps a module until the next boot.
+bool can_unload(const Facts& f) {
+  return f.host().exists("/sys/module/nvidia/refcnt");
+}
+
 Finding judge_mismatch(const Facts& f) {
   const auto& driver = f.inventory().driver;
   if (driver.version.empty()) return skip("the nvidia module is not loaded");
@@ -62,9 +67,10 @@ Finding judge_mismatch(const Facts& f) {
   if (driver.version == driver.library_version) {
     return ok(fmt::format("module and libraries are both {}", driver.version), read);
   }
-  return fail(
+  auto finding = fail(
       fmt::format("the module is {}, the libraries are {}", driver.version, driver.library_version),
       read);
+  return can_unload(f) ? finding : std::move(finding).advise("sudo reboot");
 }
 
 // Only while nothing uses the GPUs: the modules would stay, half of them gone.
@@ -74,7 +80,7 @@ Steps fix_mismatch(const Facts& f) {
   const bool busy = users.value_or(0) > 0 ||
                     std::any_of(gpus.begin(), gpus.end(),
                                 [](const model::Gpu& gpu) { return !gpu.processes.empty(); });
-  if (busy) return {};
+  if (busy || !can_unload(f)) return {};
   return {RunProgram{{"modprobe", "-r", "nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia"}},
           LoadModule{"nvidia"}, LoadModule{"nvidia-uvm"}};
 }
@@ -230,7 +236,7 @@ constexpr Check kChecks[] = {
          " # all GPU programs ended; otherwise sudo reboot",
      .judge = judge_mismatch,
      .fix = fix_mismatch,
-     .by_hand = "programs use the GPUs"},
+     .by_hand = "programs use the GPUs, or this kernel cannot unload a module"},
     {.id = "module.uvm",
      .reference = "H23",
      .area = Area::Modules,
