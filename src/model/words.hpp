@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/inventory.hpp"
+#include "model/offer.hpp"
 
 #include <array>
 #include <cstddef>
@@ -32,6 +33,10 @@ inline constexpr std::array<std::string_view, 6> kWords<FileKind>{
 template <>
 inline constexpr std::array<std::string_view, 3> kWords<ModuleFlavour>{"unknown", "proprietary",
                                                                        "open"};
+
+template <>
+inline constexpr std::array<std::string_view, 5> kWords<Use>{"whole", "replicas", "mig", "shares",
+                                                             "vm"};
 
 template <class E>
 requires(!kWords<E>.empty()) constexpr std::string_view to_word(E value) {

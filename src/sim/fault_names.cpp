@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/fault_names.hpp"
 
+#include "base/nearest.hpp"
 #include "base/text.hpp"
 #include "sim/exports.hpp"
 #include "sim/image.h"
@@ -10,7 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+
 
 namespace gantry::sim {
 namespace {
@@ -27,36 +28,7 @@ std::vector<std::string> functions_in(const sys::Host& host, const std::string& 
   return names;
 }
 
-// Levenshtein's distance, one row at a time.
-std::size_t changes_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    auto diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const auto replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 }  // namespace
-
-std::string nearest_name(std::string_view name, const std::vector<std::string>& names) {
-  const auto wanted = to_lower(name);
-  std::string nearest;
-  auto least = std::max<std::size_t>(3, name.size() / 3) + 1;
-  for (const auto& candidate : names) {
-    const auto changes = changes_between(wanted, to_lower(candidate));
-    if (changes >= least) continue;
-    least = changes;
-    nearest = candidate;
-  }
-  return nearest;
-}
 
 Status check_fault_name(const std::string& root, std::string_view name) {
   if (name == "*") return {};

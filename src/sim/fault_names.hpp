@@ -14,8 +14,4 @@ namespace gantry::sim {
 // probably meant.
 Status check_fault_name(const std::string& root, std::string_view name);
 
-// The name that takes the fewest changes of single letters, upper and lower case being equal; ""
-// when none is near.
-std::string nearest_name(std::string_view name, const std::vector<std::string>& names);
-
 }  // namespace gantry::sim

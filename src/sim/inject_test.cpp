@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/inject.hpp"
 
+#include "base/nearest.hpp"
 #include "sim/fault_names.hpp"
 #include "sim/image.hpp"
 #include "sim/mig.hpp"
