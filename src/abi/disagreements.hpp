@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/format.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -21,9 +23,9 @@ inline std::vector<std::string> disagreements(const std::map<std::string, std::s
     if (grows(what)) continue;
     const auto mine = ours.find(what);
     if (mine == ours.end()) {
-      found.push_back(what + ": " + value + " there, nothing here");
+      found.push_back(fmt::format("{}: {} there, nothing here", what, value));
     } else if (mine->second != value && mine->second.find("gantry") == std::string::npos) {
-      found.push_back(what + ": " + value + " there, " + mine->second + " here");
+      found.push_back(fmt::format("{}: {} there, {} here", what, value, mine->second));
     }
   }
   return found;

@@ -9,7 +9,6 @@
 namespace gantry::cdi {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr const char* kEverything = R"(---

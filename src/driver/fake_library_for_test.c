@@ -2,6 +2,7 @@
  *
  * Just enough of both libraries for the loaders' tests. Without WHOLE one function of each is
  * absent. */
+// NOLINTBEGIN(readability-identifier-naming): the vendor's names
 int nvmlInit_v2(void) {
   return 9;
 }
@@ -37,3 +38,4 @@ int cuDeviceGetCount(int* count) {
   return *count = 2, 0;
 }
 #endif
+// NOLINTEND(readability-identifier-naming)

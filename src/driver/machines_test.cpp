@@ -12,7 +12,6 @@
 namespace gantry::driver {
 namespace {
 
-using model::Capability;
 using model::FileKind;
 using test::Machine;
 using ::testing::Contains;

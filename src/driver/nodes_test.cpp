@@ -46,8 +46,8 @@ const model::DeviceNode& at(const DeviceNodes& found, std::string_view path) {
   for (const auto& node : found.nodes) {
     if (node.path == path) return node;
   }
-  static const model::DeviceNode kNone;
-  return kNone;
+  static const model::DeviceNode none;
+  return none;
 }
 
 TEST(FindNodes, ListsEachWithItsReasonControlFirst) {

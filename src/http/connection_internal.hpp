@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A TCP connection, with TLS or without, in which everything has a deadline.
+#pragma once
+
+#include "base/result.hpp"
+#include "http/client.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace gantry::http {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  virtual Status write(std::string_view bytes, Deadline deadline) = 0;
+  // At least one byte; "" when the peer closed.
+  virtual Result<std::string> read(Deadline deadline) = 0;
+};
+
+Result<std::unique_ptr<Connection>> connect(const Endpoint& endpoint, Deadline deadline);
+Result<std::unique_ptr<Connection>> with_tls(std::unique_ptr<Connection> plain,
+                                             const Endpoint& endpoint, Deadline deadline);
+
+}  // namespace gantry::http

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/server.hpp"
+
+#include "http/client.hpp"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace gantry::http {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class HttpServer : public testing::Test {
+ protected:
+  HttpServer() : loop_(*sys::Loop::make()), server_(*Server::listen(*loop_, {"127.0.0.1", 0})) {
+    server_->page("/metrics", [] { return Response{.body = std::string(200'000, 'm')}; });
+    thread_ = std::thread([this] { EXPECT_TRUE(loop_->run().ok()); });
+  }
+  ~HttpServer() override {
+    loop_->stop();
+    thread_.join();
+  }
+
+  Result<Response> ask(const Request& request) {
+    Client client({.host = "127.0.0.1", .port = server_->port(), .secure = false});
+    return client.send(request, 5000ms);
+  }
+
+  // What comes back for these bytes, until the server closes or a second passes.
+  std::string raw(const std::string& bytes) {
+    const sys::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server_->port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const timeval second{.tv_sec = 1, .tv_usec = 0};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
+    ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    std::string all;
+    std::string buffer(4096, '\0');
+    for (ssize_t got = 1; got > 0;) {
+      got = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
+      if (got > 0) all.append(buffer, 0, static_cast<std::size_t>(got));
+    }
+    return all;
+  }
+
+  std::unique_ptr<sys::Loop> loop_;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+TEST_F(HttpServer, GivesAPageWhole) {
+  const auto got = ask({.target = "/metrics?name=x"});
+  ASSERT_TRUE(got.ok()) << got.error().text();
+  EXPECT_EQ(got->status, 200);
+  EXPECT_EQ(got->body.size(), 200'000U);
+}
+
+TEST_F(HttpServer, KeepsTheConnectionForTheNextScrape) {
+  Client client({.host = "127.0.0.1", .port = server_->port(), .secure = false});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.send({.target = "/metrics"}, 5000ms)->status, 200);
+}
+
+TEST_F(HttpServer, OtherPathsAreNotHereAndItSaysWhatIs) {
+  const auto got = ask({.target = "/other"});
+  ASSERT_TRUE(got.ok());
+  EXPECT_EQ(got->status, 404);
+  EXPECT_THAT(got->body, HasSubstr("/metrics"));
+}
+
+TEST_F(HttpServer, OnlyReadsAreAnswered) {
+  EXPECT_EQ(ask({.method = "POST", .target = "/metrics", .body = "x"})->status, 405);
+  EXPECT_EQ(ask({.method = "HEAD", .target = "/metrics"})->body, "");
+}
+
+TEST_F(HttpServer, WhatIsNoRequestIsRefused) {
+  EXPECT_THAT(raw("\x16\x03\x01 TLS?\r\n\r\n"), HasSubstr("400"));
+  EXPECT_THAT(raw(std::string(20'000, 'a')), HasSubstr("431"));
+}
+
+TEST(HttpAddress, IsTakenApart) {
+  EXPECT_EQ(parse_address(":9400")->port, 9400);
+  EXPECT_EQ(parse_address("[::1]:80")->host, "::1");
+  for (const auto* bad : {"", "9400", "a:b", "x:70000"}) EXPECT_FALSE(parse_address(bad).ok());
+}
+
+}  // namespace
+}  // namespace gantry::http

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/result.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace gantry::kube {
+
+// Standard alphabet; white space is passed over, padding may be missing.
+Result<std::string> from_base64(std::string_view text);
+
+}  // namespace gantry::kube
