@@ -188,6 +188,10 @@ void Server::accept_peers() {
   }
 }
 
+void Server::drop(std::uint64_t id) {
+  peers_.erase(id);
+}
+
 Response Server::answer(const Request& request) const {
   const std::string_view target = request.target;
   const auto found = pages_.find(target.substr(0, target.find('?')));

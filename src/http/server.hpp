@@ -42,7 +42,7 @@ class Server {
   Status start();
   void accept_peers();
   Response answer(const Request& request) const;
-  void drop(std::uint64_t id) { peers_.erase(id); }
+  void drop(std::uint64_t id);
 
   sys::Loop& loop_;
   sys::UniqueFd socket_;
