@@ -193,16 +193,20 @@ void prefer_directories(const Root& root, const LoaderWishes& wishes, LoaderOutc
   }
 }
 
-// The files first; on a read-only file system the cache alone, as a mount over the image's.
+// The files first; on a read-only file system and on a volume the cache alone, as a mount over
+// what is there.
 Status put_cache(const Root& root, const std::string& merged, const Plan& plan,
                  const LoaderWishes& wishes, LoaderOutcome& outcome) {
   auto written = put_if_new(root, kLoaderCache, merged);
   if (written.ok()) return explained(write_conf(root, plan.conf, outcome));
-  const bool read_only = written.error().sys_errno() == EROFS;
-  if (!read_only || wishes.if_read_only == IfReadOnly::Fail) return explained(std::move(written));
+  const int err = written.error().sys_errno();
+  if ((err != EROFS && err != EXDEV) || wishes.if_read_only == IfReadOnly::Fail)
+    return explained(std::move(written));
   auto mounted = bind_content(root, merged, kLoaderCache);
-  if (!mounted.ok()) return cannot_change(mounted.error());
-  outcome.notes.push_back("/etc is read-only: the merged loader cache is mounted over the image's");
+  if (!mounted.ok()) return cannot_change(err == EXDEV ? written.error() : mounted.error());
+  outcome.notes.push_back(
+      fmt::format("/etc is {}: the merged loader cache is mounted over the image's",
+                  err == EROFS ? "read-only" : "on a volume"));
   return {};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rootfs/mount.hpp"
 
-#include "base/text.hpp"
+#include "rootfs/mount_table.hpp"
 #include "sys/open_in_root.hpp"
 
 #include <fcntl.h>
@@ -23,8 +23,6 @@ namespace gantry::rootfs {
 using sys::UniqueFd;
 
 namespace {
-
-constexpr std::size_t kMountsLimit = std::size_t{16} << 20;  // a node with thousands of pods has 2
 
 // The calls by number: a seccomp profile or an old kernel answers, not an old libc.
 UniqueFd open_tree_of(int fd) {
@@ -94,23 +92,9 @@ Status bind_classic(const Root& root, int source, int target, std::string_view p
                        nullptr, "mount (options)");
 }
 
-// "mnt_id:\t27" of /proc/thread-self/fdinfo/N
-Result<std::uint64_t> mount_of(int fd) {
-  GANTRY_CHECK(sys::descriptor_path(fd));  // /proc is the kernel's
-  const auto path = fmt::format("/proc/thread-self/fdinfo/{}", fd);
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return Error::sys(errno, path);
-  GANTRY_TRY(const std::string text, sys::read_regular(file.get(), kMountsLimit, path));
-  for (const auto line : lines(text)) {
-    if (!line.starts_with("mnt_id:")) continue;
-    if (const auto id = parse_u64(trim(line.substr(7)))) return *id;
-  }
-  return Error(Errc::Corrupt, fmt::format("{} names no mount", path));
-}
-
 Status not_on_avoided(int target, std::string_view path, const BindOptions& options) {
   if (options.avoid == nullptr || options.avoid->empty()) return {};
-  GANTRY_TRY(const std::uint64_t mount, mount_of(target));
+  GANTRY_TRY(const std::uint64_t mount, sys::mount_of(target));
   if (std::find(options.avoid->begin(), options.avoid->end(), mount) == options.avoid->end()) {
     return {};
   }
@@ -133,8 +117,21 @@ Status bind_to(const Root& root, int source, int target, std::string_view path,
   return bind_classic(root, source, target, path, options);
 }
 
+// Asked of what is there already, before anything is made on the way to the mount point.
+Status may_lead_to(const Root& root, std::string_view path, const BindOptions& options) {
+  for (auto there = path;;) {
+    const auto fd = root.open(there, O_PATH);
+    if (fd.ok()) return not_on_avoided(fd->get(), path, options);
+    if (fd.error().sys_errno() != ENOENT || there == "/") return fd.error();
+    const auto slash = there.rfind('/');
+    there = slash == std::string_view::npos || slash == 0 ? "/" : there.substr(0, slash);
+  }
+}
+
 // What is mounted over must be of the source's kind.
-Result<UniqueFd> mount_point(const Root& root, int source, std::string_view path) {
+Result<UniqueFd> mount_point(const Root& root, int source, std::string_view path,
+                             const BindOptions& options) {
+  GANTRY_CHECK(may_lead_to(root, path, options));
   GANTRY_TRY(const sys::FileInfo what, sys::info_of(source, "the mount's source"));
   const bool directory = what.kind == sys::FileKind::Directory;
   if (directory) return root.make_directories(path);
@@ -165,20 +162,6 @@ Result<UniqueFd> scratch(const Root& root, std::string_view& path) {
 
 }  // namespace
 
-Result<std::vector<std::uint64_t>> shared_mounts() {
-  constexpr const char* kPath = "/proc/thread-self/mountinfo";
-  const UniqueFd file(::open(kPath, O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return Error::sys(errno, kPath);
-  GANTRY_TRY(const std::string text, sys::read_regular(file.get(), kMountsLimit, kPath));
-  std::vector<std::uint64_t> shared;
-  for (auto line : lines(text)) {
-    line = line.substr(0, line.find(" - "));
-    const auto id = parse_u64(line.substr(0, line.find(' ')));
-    if (id && contains(line, " shared:")) shared.push_back(*id);
-  }
-  return shared;
-}
-
 Result<UniqueFd> detached_copy(int source, const BindOptions& options) {
   UniqueFd tree = open_tree_of(source);
   if (!tree.valid()) return Error::sys(errno, "open_tree");
@@ -205,7 +188,7 @@ Status attach(int detached, int target) {
 
 Status bind(const Root& root, int source, std::string_view path, const BindOptions& options) {
   const auto doing = fmt::format("mounting at {} in the container root {}", path, root.name());
-  auto target = mount_point(root, source, path);
+  auto target = mount_point(root, source, path, options);
   if (!target.ok()) return std::move(target).error().in(doing);
   return bind_to(root, source, target->get(), path, options).in(doing);
 }

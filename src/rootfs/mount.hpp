@@ -4,6 +4,7 @@
 // in the container's mount namespace (a createContainer hook does) with CAP_SYS_ADMIN there.
 #pragma once
 
+#include "rootfs/mount_table.hpp"
 #include "rootfs/root.hpp"
 
 #include <cstdint>
@@ -19,10 +20,6 @@ struct BindOptions {
   const std::vector<std::uint64_t>* avoid = nullptr;
 };
 
-// The mounts of this namespace whose peers, perhaps on the host, would show what is mounted on
-// them. For callers that promise to leave nothing mounted there.
-Result<std::vector<std::uint64_t>> shared_mounts();
-
 // A copy of the mount at `source` (O_PATH will do) that is attached nowhere yet: nosuid, private,
 // with the options. May be made in one mount namespace and attached in another. Unsupported on
 // kernels before 5.12; bind() knows the way around.
@@ -31,7 +28,8 @@ Result<sys::UniqueFd> detached_copy(int source, const BindOptions& options);
 // Attaches a detached mount over what `target` is: a descriptor from Root::open.
 Status attach(int detached, int target);
 
-// Mounts `source` over `path`, which is made (an empty file, or a directory) when nothing is there.
+// Mounts `source` over `path`, which is made (an empty file, or a directory) when nothing is there;
+// nothing is made in a volume, nor on the way to a mount that is to be avoided.
 Status bind(const Root& root, int source, std::string_view path, const BindOptions& options = {});
 
 // Mounts a small read-only file with this content over the file at `path`, which must be there. The

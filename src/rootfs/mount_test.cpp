@@ -17,6 +17,8 @@ namespace gantry::rootfs {
 namespace {
 
 using test::Tree;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 bool own_namespace() {
@@ -136,6 +138,96 @@ TEST_F(MountTest, NothingIsMountedWhereItWouldShowUpOutside) {
     EXPECT_THAT(refused.error().text(), ::testing::HasSubstr("shared propagation"));
     const auto elsewhere = bind(root(), source.get(), "/run/driver", {.avoid = &*avoid});
     EXPECT_TRUE(elsewhere.ok()) << elsewhere.error().text();
+  });
+}
+
+TEST_F(MountTest, NothingIsMadeOnTheWayToAPlaceThatIsRefused) {
+  everywhere([&] {
+    const std::string shared = tree_.path("image/usr");
+    ASSERT_EQ(::mount(shared.c_str(), shared.c_str(), nullptr, MS_BIND, nullptr), 0);
+    ASSERT_EQ(::mount(nullptr, shared.c_str(), nullptr, MS_SHARED, nullptr), 0);
+    const auto avoid = shared_mounts();
+    ASSERT_TRUE(avoid.ok()) << avoid.error().text();
+    for (const auto* path : {"/usr/local/nvidia/lib64", "usr/x", "/usr//y/"}) {
+      const auto refused = bind(root(), source("/driver").get(), path, {.avoid = &*avoid});
+      ASSERT_FALSE(refused.ok()) << path;
+      EXPECT_THAT(refused.error().text(), HasSubstr("shared propagation"));
+    }
+    EXPECT_THAT(*tree_.host().list("/image/usr"), IsEmpty());
+  });
+}
+
+// An image's symlink leads every write of ours into a volume: /etc -> /data.
+class VolumeTest : public MountTest {
+ protected:
+  void SetUp() override {
+    MountTest::SetUp();
+    if (IsSkipped()) return;
+    tree_.directory("volume/there").directory("image/data").link("image/etc2", "/data");
+    tree_.file("volume/ld.so.cache", "the host's").file("volume/file", "the host's");
+  }
+  void mount_volume() const {
+    const auto from = tree_.path("volume");
+    const auto to = tree_.path("image/data");
+    ASSERT_EQ(::mount(from.c_str(), to.c_str(), nullptr, MS_BIND, nullptr), 0);
+  }
+  void mount_memory(const char* where) const {
+    ASSERT_EQ(::mount("tmpfs", tree_.path(where).c_str(), "tmpfs", 0, nullptr), 0);
+  }
+};
+
+void refused_as_foreign(const Status& status) {
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().sys_errno(), EXDEV) << status.error().text();
+  EXPECT_THAT(status.error().text(), HasSubstr("on a volume"));
+}
+
+TEST_F(VolumeTest, NothingInAVolumeIsChanged) {
+  everywhere([&] {
+    mount_volume();
+    refused_as_foreign(root().put_file("/etc2/ld.so.cache", "ours"));
+    refused_as_foreign(root().put_file("/data/new", "ours"));
+    refused_as_foreign(root().put_symlink("/etc2/libcuda.so", "libcuda.so.1"));
+    refused_as_foreign(root().remove("/etc2/ld.so.cache"));
+    refused_as_foreign(root().set_mode("/etc2/file", 0777));
+    const auto made = root().make_directories("/etc2/a/b");
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.error().sys_errno(), EXDEV);
+    EXPECT_TRUE(root().remove("/etc2/none").ok());
+    EXPECT_TRUE(root().put_file("/usr/own", "ours").ok());
+    EXPECT_TRUE(root().remove("/usr/own").ok());
+  });
+  EXPECT_THAT(*tree_.host().list("/volume"), ElementsAre("file", "ld.so.cache", "there"));
+  EXPECT_EQ(*tree_.host().read("/volume/ld.so.cache"), "the host's");
+}
+
+TEST_F(VolumeTest, NoMountPointIsMadeInAVolumeButOneThatIsThereWillDo) {
+  everywhere([&] {
+    mount_volume();
+    EXPECT_FALSE(bind(root(), source("/driver").get(), "/etc2/lib64").ok());
+    EXPECT_FALSE(bind(root(), source("/driver/libcuda.so.1").get(), "/etc2/new").ok());
+    const auto there = bind(root(), source("/driver").get(), "/etc2/there");
+    ASSERT_TRUE(there.ok()) << there.error().text();
+    EXPECT_EQ(*root().read("/data/there/libcuda.so.1", 100), "driver");
+  });
+  EXPECT_THAT(*tree_.host().list("/volume"), ElementsAre("file", "ld.so.cache", "there"));
+}
+
+TEST_F(VolumeTest, MemoryOfTheContainersOwnIsWrittenAsTheRootIs) {
+  everywhere([&] {
+    mount_memory("image/run");
+    EXPECT_TRUE(root().put_file("/run/nvidia/x", "ours").ok());
+    EXPECT_TRUE(bind(root(), source("/driver").get(), "/run/driver").ok());
+  });
+}
+
+TEST_F(VolumeTest, MemoryOfTheHostIsAVolumeToo) {
+  everywhere([&] {
+    mount_memory("volume/there");
+    const auto from = tree_.path("volume/there");
+    const auto to = tree_.path("image/data");
+    ASSERT_EQ(::mount(from.c_str(), to.c_str(), nullptr, MS_BIND, nullptr), 0);
+    refused_as_foreign(root().put_file("/etc2/ld.so.cache", "ours"));
   });
 }
 

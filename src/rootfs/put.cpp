@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The writing half of Root.
+#include "rootfs/mount_table.hpp"
 #include "rootfs/root.hpp"
+#include "sys/open_in_root.hpp"
 
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -117,23 +120,45 @@ Result<Place> place_of(std::string_view path) {
   return place;
 }
 
+// Asked of a descriptor, when no symlink and no rename can lead elsewhere any more.
+Status Root::may_change(int fd, std::string_view path) const {
+  GANTRY_TRY(const auto mount, sys::mount_of(fd));
+  GANTRY_TRY(const auto own, sys::mount_of(fd_.get()));
+  if (mount == own) return {};
+  struct statvfs found {};
+  if (::fstatvfs(fd, &found) == 0 && (found.f_flag & ST_RDONLY) != 0) {
+    return Error::sys(EROFS, fmt::format("change {}", shown(path)));
+  }
+  GANTRY_TRY(const bool memory, is_own_memory(mount, fd_.get()));
+  if (memory) return {};
+  return Error::sys(EXDEV, fmt::format("change {}: it is on a volume or another mount, where the "
+                                       "change would be one of the host",
+                                       shown(path)));
+}
+
+Status Root::make_directory(std::string_view path) const {
+  const auto place = place_of(path);
+  if (!place.ok()) return {};  // "", "." and ".." make nothing
+  GANTRY_TRY(const UniqueFd parent, open(place->parent, O_PATH | O_DIRECTORY));
+  const std::string name(place->name);
+  struct stat st {};
+  if (::fstatat(parent.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) return {};
+  GANTRY_CHECK(may_change(parent.get(), path));
+  if (::mkdirat(parent.get(), name.c_str(), 0755) == 0) {
+    adopt(parent.get(), name);
+  } else if (errno != EEXIST) {
+    return Error::sys(errno, fmt::format("mkdir {}", shown(path)));
+  }
+  return {};
+}
+
 Result<UniqueFd> Root::make_directories(std::string_view path) const {
   if (auto there = open(path, O_PATH | O_DIRECTORY);
       there.ok() || there.error().sys_errno() != ENOENT) {
     return there;
   }
   for (auto end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const auto part = path.substr(0, end);
-    const auto place = place_of(part);
-    if (place.ok()) {  // "", "." and ".." make nothing
-      GANTRY_TRY(const UniqueFd parent, open(place->parent, O_PATH | O_DIRECTORY));
-      const std::string name(place->name);
-      if (::mkdirat(parent.get(), name.c_str(), 0755) == 0) {
-        adopt(parent.get(), name);
-      } else if (errno != EEXIST) {
-        return Error::sys(errno, fmt::format("mkdir {}", shown(part)));
-      }
-    }
+    GANTRY_CHECK(make_directory(path.substr(0, end)));
     if (end == std::string_view::npos) break;
   }
   return open(path, O_PATH | O_DIRECTORY);
@@ -142,6 +167,7 @@ Result<UniqueFd> Root::make_directories(std::string_view path) const {
 Status Root::put_file(std::string_view path, std::string_view content, std::uint32_t mode) const {
   GANTRY_TRY(const Place place, place_of(path));
   GANTRY_TRY(const UniqueFd dir, make_directories(place.parent));
+  GANTRY_CHECK(may_change(dir.get(), path));
   const std::string name(place.name);
   const auto where = shown(path);
   GANTRY_TRY(const Existing as, manners(dir.get(), name, mode, where));
@@ -161,6 +187,7 @@ Status Root::put_symlink(std::string_view path, std::string_view target) const {
   }
   if (const auto now = link(path); now.ok() && *now == to) return {};
   GANTRY_TRY(const UniqueFd dir, make_directories(place.parent));
+  GANTRY_CHECK(may_change(dir.get(), path));
   const auto where = shown(path);
   return put_by_rename(dir.get(), std::string(place.name), where,
                        [&](const std::string& temporary) -> Status {
@@ -184,8 +211,21 @@ Status Root::remove(std::string_view path) const {
   const std::string name(place.name);
   if (::fstatat(dir->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
     return {};
+  GANTRY_CHECK(may_change(dir->get(), path));
   if (::unlinkat(dir->get(), name.c_str(), 0) != 0 && errno != ENOENT) {
     return Error::sys(errno, fmt::format("remove {}", shown(path)));
+  }
+  return {};
+}
+
+Status Root::set_mode(std::string_view path, std::uint32_t mode) const {
+  GANTRY_TRY(const UniqueFd fd, open(path, O_PATH));
+  GANTRY_TRY(const auto info, sys::info_of(fd.get(), shown(path)));
+  if (info.mode == mode) return {};
+  GANTRY_CHECK(may_change(fd.get(), path));
+  GANTRY_TRY(const auto self, sys::descriptor_path(fd.get()));
+  if (::chmod(self.c_str(), mode) != 0) {
+    return Error::sys(errno, fmt::format("chmod {}", shown(path)));
   }
   return {};
 }

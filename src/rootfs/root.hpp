@@ -39,6 +39,11 @@ class Root {
   // Names in a directory, sorted; at most `limit`, more is Corrupt.
   Result<std::vector<std::string>> list(std::string_view path, std::size_t limit = 4096) const;
 
+  // What follows changes the root's own file system, and memory that its runtime has mounted in it
+  // (/dev, /run). On any other mount, a volume say, the change would be one of the host, and an
+  // image's symlink (/etc -> /data) would choose the place: sys_errno() is EXDEV then, and nothing
+  // has changed.
+
   // The directory, made with its parents (0755, owned as the directory above) where missing.
   Result<sys::UniqueFd> make_directories(std::string_view path) const;
 
@@ -53,9 +58,13 @@ class Root {
 
   Status remove(std::string_view path) const;  // one file or symlink; none there is fine
 
+  Status set_mode(std::string_view path, std::uint32_t mode) const;  // symlinks are followed
+
  private:
   Root(std::string name, sys::UniqueFd fd) : name_(std::move(name)), fd_(std::move(fd)) {}
   std::string shown(std::string_view path) const;
+  Status may_change(int fd, std::string_view path) const;
+  Status make_directory(std::string_view path) const;
 
   std::string name_;
   sys::UniqueFd fd_;

@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "rootfs/mount.hpp"
 #include "runtime/cdi_hook.hpp"
-#include "sys/open_in_root.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -57,15 +56,6 @@ std::uint64_t gpu_mask(HookPlace& place) {
   return mask;
 }
 
-Status set_mode(const rootfs::Root& root, const std::string& path, mode_t mode) {
-  GANTRY_TRY(const sys::UniqueFd fd, root.open(path, O_PATH));
-  GANTRY_TRY(const auto info, sys::info_of(fd.get(), path));
-  if (info.mode == mode) return {};
-  GANTRY_TRY(const auto self, sys::descriptor_path(fd.get()));
-  if (::chmod(self.c_str(), mode) != 0) return Error::sys(errno, fmt::format("chmod {}", path));
-  return {};
-}
-
 }  // namespace
 
 Status create_symlinks(const HookArguments& arguments, HookPlace& place) {
@@ -86,11 +76,13 @@ Status change_mode(const HookArguments& arguments, HookPlace& place) {
                  fmt::format("--mode \"{}\": must be 0 to 777, in octal", arguments.last("mode")));
   }
   for (const auto& path : arguments.all("path")) {
-    const auto status = set_mode(place.container, path, static_cast<mode_t>(*mode));
-    if (status.ok()) continue;
+    const auto status = place.container.set_mode(path, static_cast<std::uint32_t>(*mode));
+    if (status.ok() || status.error().code() == Errc::NotFound) continue;
     // A path that is not there, or not ours to change, is no reason to have no container.
-    const auto code = status.error().code();
-    if (code != Errc::NotFound && code != Errc::Denied) return status;
+    const bool foreign =
+        status.error().code() == Errc::Denied || status.error().sys_errno() == EXDEV;
+    if (!foreign) return status;
+    place.warnings.push_back(status.error().text());
   }
   return {};
 }

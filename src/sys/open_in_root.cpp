@@ -91,8 +91,10 @@ class Walk {
   int links_ = 0;
 };
 
-// The mount a descriptor is on; 0 on kernels before 5.8, which do not say.
-std::uint64_t mount_of(int fd) {
+constexpr std::size_t kFdinfoLimit = 64 << 10;
+
+// 0 on kernels before 5.8, which do not say.
+std::uint64_t mount_by_statx(int fd) {
   struct statx found {};
   if (::statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &found) != 0) return 0;
   return (found.stx_mask & STATX_MNT_ID) != 0 ? found.stx_mnt_id : 0;
@@ -127,11 +129,25 @@ Result<std::string> descriptor_path(int fd) {
   struct statfs where {};
   const bool is_procfs =
       ::fstatfs(descriptors.get(), &where) == 0 && where.f_type == PROC_SUPER_MAGIC;
-  if (!is_procfs || mount_of(proc.get()) != mount_of(descriptors.get())) {
+  if (!is_procfs || mount_by_statx(proc.get()) != mount_by_statx(descriptors.get())) {
     return Error(Errc::Denied,
                  fmt::format("{} is not the kernel's: something is mounted over it", kDescriptors));
   }
   return fmt::format("{}/{}", kDescriptors, fd);
+}
+
+Result<std::uint64_t> mount_of(int fd) {
+  if (const auto mount = mount_by_statx(fd); mount != 0) return mount;
+  GANTRY_CHECK(descriptor_path(fd));  // /proc is the kernel's
+  const auto path = fmt::format("/proc/thread-self/fdinfo/{}", fd);
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return Error::sys(errno, path);
+  GANTRY_TRY(const std::string text, read_regular(file.get(), kFdinfoLimit, path));
+  for (const auto line : lines(text)) {  // "mnt_id:\t27"
+    if (!line.starts_with("mnt_id:")) continue;
+    if (const auto id = parse_u64(trim(line.substr(7)))) return *id;
+  }
+  return Error(Errc::Corrupt, fmt::format("{} names no mount", path));
 }
 
 Result<UniqueFd> reopen(int fd, int flags) {

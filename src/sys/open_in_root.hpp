@@ -7,6 +7,7 @@
 #include "base/result.hpp"
 #include "sys/unique_fd.hpp"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,9 @@ Result<UniqueFd> open_in_root(int root, std::string_view path, int flags, std::s
 // "/proc/thread-self/fd/N", for the calls that know no descriptors. Denied when /proc is not procfs
 // or something is mounted over that place.
 Result<std::string> descriptor_path(int fd);
+
+// The mount that a descriptor is on: the first number of its line in mountinfo.
+Result<std::uint64_t> mount_of(int fd);
 
 // Exactly the file of an O_PATH descriptor, whatever its name points at by now.
 Result<UniqueFd> reopen(int fd, int flags);
