@@ -88,6 +88,21 @@ Status find_libraries(const rootfs::Root& root, const ContainerWork& work,
   return bind_all(root, otherwise);
 }
 
+// Without them a container is poorer, not broken: a root that cannot have them starts all the same.
+Status put_files(const rootfs::Root& root, const ContainerWork& work,
+                 std::vector<std::string>& notes) {
+  for (const auto& file : work.files) {
+    if (file.path == rootfs::kOurConf) continue;  // make_loader_find has put its own, if any
+    auto put = root.put_file(file.path, file.content, file.mode);
+    if (put.ok()) continue;
+    const int err = put.error().sys_errno();
+    if (err != EROFS && err != EXDEV) return std::move(put).error().in("mount error");
+    notes.push_back(
+        fmt::format("{} is left out ({}): {}", file.path, file.why, put.error().text()));
+  }
+  return {};
+}
+
 // The driver's user space then makes no nodes by itself.
 Status hide_params(const rootfs::Root& root, const ContainerWork& work,
                    std::vector<std::string>& notes) {
@@ -108,9 +123,7 @@ Result<std::vector<std::string>> work_inside(const ContainerProcess& process,
   std::vector<std::string> notes;
   GANTRY_CHECK(bind_all(root, binds));
   GANTRY_CHECK(find_libraries(root, work, otherwise, notes));
-  for (const auto& file : work.files) {
-    GANTRY_CHECK(root.put_file(file.path, file.content, file.mode).in("mount error"));
-  }
+  GANTRY_CHECK(put_files(root, work, notes));
   GANTRY_CHECK(hide_params(root, work, notes));
   if (!process.alive()) {
     return Error(Errc::NotFound, fmt::format("container error: process {} is gone", process.pid()));
