@@ -23,6 +23,7 @@ Errc code_of_errno(int err) {
     case EPERM:
     case EROFS: return Errc::Denied;
     case EBUSY:
+    case ECONNREFUSED:
     case EAGAIN:
     case ETXTBSY: return Errc::Busy;
     case ENOSYS:

@@ -15,17 +15,6 @@ namespace {
 
 constexpr int kBacklog = 64;
 
-Result<sockaddr_un> address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return Error(Errc::Invalid, fmt::format("a socket's path has 1 to {} bytes, not {}: {}",
-                                            sizeof address.sun_path - 1, path.size(), path));
-  }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
-
 Result<sys::UniqueFd> a_socket() {
   sys::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Error::sys(errno, "socket");
@@ -38,8 +27,19 @@ const sockaddr* general(const sockaddr_un& address) {
 
 }  // namespace
 
+Result<sockaddr_un> unix_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    return Error(Errc::Invalid, fmt::format("a socket's path has 1 to {} bytes, not {}: {}",
+                                            sizeof address.sun_path - 1, path.size(), path));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
 Result<sys::UniqueFd> listen_at(const std::string& path) {
-  GANTRY_TRY(const sockaddr_un address, address_of(path));
+  GANTRY_TRY(const sockaddr_un address, unix_address(path));
   GANTRY_TRY(sys::UniqueFd fd, a_socket());
   ::fchmod(fd.get(), 0600);  // before bind: the file gets this mode, there is no moment without
   if (::bind(fd.get(), general(address), sizeof address) != 0) {
@@ -53,14 +53,10 @@ Result<sys::UniqueFd> listen_at(const std::string& path) {
 }
 
 Result<sys::UniqueFd> connect_to(const std::string& path) {
-  GANTRY_TRY(const sockaddr_un address, address_of(path));
+  GANTRY_TRY(const sockaddr_un address, unix_address(path));
   GANTRY_TRY(sys::UniqueFd fd, a_socket());
   if (::connect(fd.get(), general(address), sizeof address) == 0) return fd;
-  const int err = errno;
-  if (err == ECONNREFUSED) {
-    return Error(Errc::Busy, fmt::format("connect {}: nobody listens there", path));
-  }
-  return Error::sys(err, fmt::format("connect {}", path));
+  return Error::sys(errno, fmt::format("connect {}", path));
 }
 
 }  // namespace gantry::rpc
