@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry explain: what a container asked for, what it gets, and why. Changes nothing.
+#include "base/printable.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/explain_text.hpp"
 #include "oci/container.hpp"
@@ -104,7 +105,8 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   }
   GANTRY_TRY(const auto explanation, explain_bundle(found, host, settings));
   fmt::print(context.out, "{}",
-             context.json ? explanation_json(explanation) : explanation_text(explanation));
+             context.json ? explanation_json(explanation)
+                          : printable_lines(explanation_text(explanation)));
   return explanation.failure.empty() ? kOk : kProblem;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/printable.hpp"
 #include "gantry/command.hpp"
 
 #include <unistd.h>
@@ -61,7 +62,7 @@ int run_program(CLI::App& app, int argc, char** argv, Context& context, const Ac
   const auto status = chosen(context);
   if (!status.ok()) {
     fmt::print(context.err, "{} {}: {}\n", app.get_name(),
-               app.get_subcommands().front()->get_name(), status.error().text());
+               app.get_subcommands().front()->get_name(), printable_lines(status.error().text()));
     return kProblem;
   }
   return *status;

@@ -14,6 +14,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
 #include <optional>
 
 namespace gantry::rootfs {
@@ -25,12 +26,37 @@ namespace {
 constexpr int kTries = 16;
 constexpr std::uint32_t kPermissions = 0777;  // never setuid on the word of an image
 
+constexpr std::string_view kTemporary = ".gantry-";
+constexpr std::size_t kDigits = 16;
+constexpr std::time_t kForgotten = 60;  // seconds: nobody of ours works on one file for so long
+
 std::string temporary_name() {
   std::uint64_t number = 0;
   if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
     number = static_cast<std::uint64_t>(::getpid());  // O_EXCL decides, not luck
   }
-  return fmt::format(".gantry-{:016x}", number);
+  return fmt::format("{}{:0{}x}", kTemporary, number, kDigits);
+}
+
+bool is_temporary_name(std::string_view name) {
+  return name.size() == kTemporary.size() + kDigits && name.starts_with(kTemporary) &&
+         name.find_first_not_of("0123456789abcdef", kTemporary.size()) == std::string_view::npos;
+}
+
+// What a run that was killed has left here. A fresh one may be in the hands of another run.
+void sweep(int dir) {
+  UniqueFd readable(::openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!readable.valid()) return;
+  const auto names = sys::names_in(std::move(readable), 65536, "the directory");
+  if (!names.ok()) return;
+  for (const auto& name : *names) {
+    struct stat st {};
+    if (!is_temporary_name(name) || ::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        st.st_mtime > ::time(nullptr) - kForgotten) {
+      continue;
+    }
+    ::unlinkat(dir, name.c_str(), 0);  // directories are nothing of ours and stay
+  }
 }
 
 struct Owner {
@@ -82,6 +108,7 @@ Status fill(int fd, std::string_view content, const Existing& as, const std::str
 // Calls make(name) with fresh names until one was free, then renames that to `name`.
 template <class Make>
 Status put_by_rename(int dir, const std::string& name, const std::string& shown, const Make& make) {
+  sweep(dir);
   for (int tries = 0; tries < kTries; ++tries) {
     const auto temporary = temporary_name();
     auto status = make(temporary);
@@ -189,14 +216,18 @@ Status Root::put_symlink(std::string_view path, std::string_view target) const {
   GANTRY_TRY(const UniqueFd dir, make_directories(place.parent));
   GANTRY_CHECK(may_change(dir.get(), path));
   const auto where = shown(path);
-  return put_by_rename(dir.get(), std::string(place.name), where,
-                       [&](const std::string& temporary) -> Status {
-                         if (::symlinkat(to.c_str(), dir.get(), temporary.c_str()) != 0) {
-                           return Error::sys(errno, fmt::format("link {}", where));
-                         }
-                         adopt(dir.get(), temporary);
-                         return {};
-                       });
+  const std::string name(place.name);
+  if (::symlinkat(to.c_str(), dir.get(), name.c_str()) == 0) {
+    adopt(dir.get(), name);
+    return {};
+  }
+  return put_by_rename(dir.get(), name, where, [&](const std::string& temporary) -> Status {
+    if (::symlinkat(to.c_str(), dir.get(), temporary.c_str()) != 0) {
+      return Error::sys(errno, fmt::format("link {}", where));
+    }
+    adopt(dir.get(), temporary);
+    return {};
+  });
 }
 
 Status Root::remove(std::string_view path) const {

@@ -166,6 +166,23 @@ TEST_F(RootTest, PutsLinksAndLeavesEqualOnes) {
   });
 }
 
+TEST_F(RootTest, WhatAKilledRunLeftIsSweptAtTheNext) {
+  const std::string old = "image/etc/.gantry-0123456789abcdef";
+  const std::string link = "image/etc/.gantry-00000000000000aa";
+  tree_.file(old, "half").link(link, "/x").file("image/etc/.gantry-00000000000000bb", "fresh");
+  tree_.file("image/etc/.gantry-notes", "the image's")
+      .directory("image/etc/.gantry-00000000000000cc");
+  const timespec long_ago[2] = {{1, 0}, {1, 0}};
+  for (const auto& path : {old, link, std::string("image/etc/.gantry-notes")}) {
+    ASSERT_EQ(::utimensat(AT_FDCWD, tree_.path(path).c_str(), long_ago, AT_SYMLINK_NOFOLLOW), 0);
+  }
+  ASSERT_TRUE(root().put_file("/etc/ld.so.cache", "ours").ok());
+  // Another run may be at work on a fresh one.
+  EXPECT_THAT(*root().list("/etc"),
+              ElementsAre(".gantry-00000000000000bb", ".gantry-00000000000000cc", ".gantry-notes",
+                          "ld.so.cache"));
+}
+
 TEST_F(RootTest, RefusesNamesThatNameNothing) {
   for (const auto* path : {"/", "/etc/", "/etc/..", "/etc/.", ""}) {
     EXPECT_EQ(root().put_file(path, "x").error().code(), Errc::Invalid) << path;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/configure.hpp"
 
+#include "base/printable.hpp"
 #include "runtime/container_process.hpp"
 #include "runtime/container_work.hpp"
 #include "runtime/device_cgroup.hpp"
@@ -12,7 +13,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <ctime>
 #include <optional>
 
@@ -102,8 +102,7 @@ void DebugLog::write(std::string_view text) const {
   if (!fd.valid()) return;
   auto line = fmt::format("{:%Y-%m-%dT%H:%M:%SZ} nvidia-container-cli[{}] {}",
                           fmt::gmtime(std::time(nullptr)), ::getpid(), text);
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  line += '\n';
+  line = printable(line) + '\n';
   (void)!::write(fd.get(), line.data(), line.size());
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "runtime/configure.hpp"
 #include "runtime/hand_on.hpp"
@@ -13,7 +14,7 @@ namespace gantry::runtime {
 namespace {
 
 int fail(std::string_view text) {
-  fmt::print(stderr, "nvidia-container-cli: {}\n", text);
+  fmt::print(stderr, "nvidia-container-cli: {}\n", printable(text));
   if (!contains(text, "`")) {
     fmt::print(stderr, "Run `gantry doctor` for the cause and the remedy.\n");
   }
@@ -24,7 +25,7 @@ int configure_main(std::span<const std::string> arguments) {
   harden();
   const auto options = parse_configure(arguments);
   if (!options.ok()) {
-    return fail(options.error().text() + "\nTry `nvidia-container-cli --help`.");
+    return fail(options.error().text() + "; try `nvidia-container-cli --help`");
   }
   const DebugLog log(options->debug_file);
   const auto done = configure(*options, log);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/harden.hpp"
 
+#include "base/printable.hpp"
 #include "runtime/log.hpp"
 
 #include <sys/prctl.h>
@@ -38,7 +39,7 @@ void harden() {
 }
 
 void say(std::string_view level, std::string_view message) {
-  const auto line = log_line("text", level, message, std::time(nullptr));
+  const auto line = log_line("text", level, printable(message), std::time(nullptr));
   (void)!::write(STDERR_FILENO, line.data(), line.size());
 }
 

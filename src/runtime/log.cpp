@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/log.hpp"
 
+#include "base/printable.hpp"
 #include "json/document.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -44,7 +45,7 @@ void write_log(const CommandLine& line, std::string_view level, std::string_view
 }
 
 void report_error(const CommandLine& line, std::string_view message) {
-  std::fprintf(stderr, "gantry-runtime: %.*s\n", static_cast<int>(message.size()), message.data());
+  std::fprintf(stderr, "gantry-runtime: %s\n", printable(message).c_str());
   write_log(line, "error", message);
 }
 

@@ -15,6 +15,13 @@ TEST(Log, LinesHaveLogrusForms) {
             "time=\"1970-01-01T23:59:59Z\" level=warning msg=\"a b\"\n");
 }
 
+TEST(Log, AnImagesWordsAreNoCommandsToATerminal) {
+  ::testing::internal::CaptureStderr();
+  report_error({}, "no device \"\x1b[2J\x1b]0;title\x07\"\nall is well");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "gantry-runtime: no device \"\\x1b[2J\\x1b]0;title\\x07\"\\x0aall is well\n");
+}
+
 TEST(Log, IsAppendedTo) {
   test::Tree tree;
   const CommandLine line{.log = tree.path("log"), .log_format = "json"};

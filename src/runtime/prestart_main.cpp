@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/printable.hpp"
 #include "runtime/harden.hpp"
 #include "runtime/personas.hpp"
 #include "runtime/prestart.hpp"
@@ -16,8 +17,13 @@ namespace {
 
 constexpr const char* kName = "nvidia-container-runtime-hook";
 
+// With words of the image in it, perhaps.
+void tell(std::string_view text) {
+  fmt::print(stderr, "{}: {}\n", kName, printable(text));
+}
+
 int fail(std::string_view text) {
-  fmt::print(stderr, "{}: {}\n", kName, text);
+  tell(text);
   return 1;
 }
 
@@ -55,12 +61,11 @@ int run_prestart(const HookOptions& options) {
   if (!state.ok()) return fail(state.error().text());
   std::vector<std::string> warnings;
   auto call = prestart(options, *state, warnings);
-  for (const auto& warning : warnings) fmt::print(stderr, "{}: {}\n", kName, warning);
+  for (const auto& warning : warnings) tell(warning);
   if (!call.ok()) return fail(call.error().text());
   if (!*call) return 0;
   if (options.debug) {
-    fmt::print(stderr, "{}: exec {} {}\n", kName, (*call)->program,
-               fmt::join((*call)->arguments, " "));
+    tell(fmt::format("exec {} {}", (*call)->program, fmt::join((*call)->arguments, " ")));
   }
   return become(**std::move(call));
 }
