@@ -57,7 +57,8 @@ Result<std::vector<Mount>> mounts_here() {
   return mounts_from(text);
 }
 
-// Where a directory is by now, whatever name it was opened by.
+}  // namespace
+
 Result<std::string> place_of_descriptor(int fd) {
   GANTRY_TRY(const std::string link, sys::descriptor_path(fd));
   std::array<char, PATH_MAX> buffer{};
@@ -65,8 +66,6 @@ Result<std::string> place_of_descriptor(int fd) {
   if (length < 0) return Error::sys(errno, link);
   return std::string(buffer.data(), static_cast<std::size_t>(length));
 }
-
-}  // namespace
 
 std::vector<Mount> mounts_from(std::string_view mountinfo) {
   std::vector<Mount> mounts;

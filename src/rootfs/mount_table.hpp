@@ -28,6 +28,9 @@ std::vector<Mount> mounts_from(std::string_view mountinfo);
 // them. For callers that promise to leave nothing mounted there.
 Result<std::vector<std::uint64_t>> shared_mounts();
 
+// Where an open file or directory is in this namespace, whatever name it was opened by.
+Result<std::string> place_of_descriptor(int fd);
+
 // Whether a mount is memory that lives and dies with the container, such as the /dev and /run that
 // its runtime makes: a tmpfs that is mounted nowhere but below `root`. A tmpfs of the host that is
 // bound into the container (its /run, an emptyDir of memory) has its other place as well.

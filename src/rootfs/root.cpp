@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rootfs/root.hpp"
 
+#include "rootfs/mount_table.hpp"
 #include "sys/open_in_root.hpp"
 
 #include <fcntl.h>
@@ -45,6 +46,27 @@ Result<FileInfo> Root::info_of_link(std::string_view path) const {
 Result<std::string> Root::link(std::string_view path) const {
   GANTRY_TRY(const UniqueFd fd, open(path, O_PATH | O_NOFOLLOW));
   return sys::link_of(fd.get(), shown(path));
+}
+
+Result<std::string> Root::real_path(std::string_view path) const {
+  GANTRY_TRY(const auto top, place_of_descriptor(fd_.get()));
+  for (auto there = path;;) {
+    const auto fd = open(there, O_PATH);
+    if (fd.ok()) {
+      GANTRY_TRY(auto found, place_of_descriptor(fd->get()));
+      const std::string_view below = top == "/" ? std::string_view() : top;
+      if (!found.starts_with(below)) {
+        return Error(Errc::Busy, fmt::format("{} was moved while it was looked at", shown(path)));
+      }
+      found.erase(0, below.size());
+      const auto rest = path.substr(there == "/" ? 0 : there.size());
+      return found + (found.ends_with('/') || rest.starts_with('/') || rest.empty() ? "" : "/") +
+             std::string(rest);
+    }
+    if (fd.error().sys_errno() != ENOENT || there == "/") return fd.error();
+    const auto slash = there.rfind('/');
+    there = slash == std::string_view::npos || slash == 0 ? "/" : there.substr(0, slash);
+  }
 }
 
 Result<std::string> Root::read(std::string_view path, std::size_t limit) const {

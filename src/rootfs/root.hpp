@@ -32,6 +32,10 @@ class Root {
   Result<sys::FileInfo> info_of_link(std::string_view path) const;
   Result<std::string> link(std::string_view path) const;
 
+  // Where a path leads by now, in the root's own words: "/etc/ld.so.cache" -> "/data/ld.so.cache"
+  // when the image says /etc -> /data. Parts that are not there are kept as they are.
+  Result<std::string> real_path(std::string_view path) const;
+
   // A regular file of at most `limit` bytes. Invalid for a FIFO, a device, a directory; Corrupt for
   // a larger one.
   Result<std::string> read(std::string_view path, std::size_t limit) const;

@@ -60,6 +60,18 @@ TEST_F(RootTest, MagicLinksAreNotFollowed) {
   EXPECT_FALSE(machine.open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK).ok());
 }
 
+TEST_F(RootTest, KnowsWhereAPathLeads) {
+  tree_.link("image/conf", "/data/x").directory("image/data/x").link("image/dangling", "/none");
+  everywhere([&] {
+    EXPECT_EQ(*root().real_path("/conf/ld.so.cache"), "/data/x/ld.so.cache");
+    EXPECT_EQ(*root().real_path("/conf/a/b"), "/data/x/a/b");
+    EXPECT_EQ(*root().real_path("/conf"), "/data/x");
+    EXPECT_EQ(*root().real_path("/new/a"), "/new/a");
+    EXPECT_EQ(*root().real_path("/dangling/a"), "/dangling/a");
+    EXPECT_EQ(*root().real_path("/../../data"), "/data");
+  });
+}
+
 TEST_F(RootTest, ReadsRegularFilesOfBoundedSizeOnly) {
   tree_.file("image/small", "12345");
   ASSERT_EQ(::mkfifo(tree_.path("image/fifo").c_str(), 0644), 0);

@@ -7,6 +7,7 @@
 #include "runtime/account.hpp"
 #include "runtime/config_file.hpp"
 #include "runtime/low_level.hpp"
+#include "runtime/volumes.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,11 +40,15 @@ loader::HostVersions versions_for_compat(const Injection& injection,
   return {.driver = injection.driver_version, .cuda = injection.cuda_version};
 }
 
-Status change_root(const rootfs::Root& root, const Injection& injection,
+Status change_root(const rootfs::Root& root, const Volumes& volumes, const Injection& injection,
                    const settings::Settings& settings, std::vector<std::string>& notes) {
   // Its files are not ours to change.
   if (rootfs::is_the_machines_root(root)) {
     return Error(Errc::Unsupported, "the container's root is the machine's own");
+  }
+  if (const auto volume = volumes.over(rootfs::kLoaderCache); !volume.empty()) {
+    return Error(Errc::Unsupported,
+                 fmt::format("{} will be in the volume at {}", rootfs::kLoaderCache, volume));
   }
   GANTRY_TRY(const auto outcome,
              rootfs::make_loader_find(root, injection.edits.libraries,
@@ -57,22 +62,32 @@ Status change_root(const rootfs::Root& root, const Injection& injection,
   return {};
 }
 
-// The libraries into the image's loader cache; where that cannot be, by mounts instead.
-Status make_findable(Injector& injector, const std::string& root_path,
-                     const settings::Settings& settings, Injection& injection) {
-  if (injection.flavour != plan::Flavour::Shim || injection.edits.libraries.empty()) return {};
-  auto root = rootfs::Root::at(root_path);
-  auto status = root.ok() ? change_root(*root, injection, settings, injection.notes)
-                          : Status(std::move(root).error());
-  if (status.ok()) return {};
+Status mount_instead(Injector& injector, const Error& why, Injection& injection) {
   GANTRY_TRY(injection.edits,
              injector.edits_with(injection.decision.request, plan::Flavour::NoHooks));
   injection.flavour = plan::Flavour::NoHooks;
   injection.notes.push_back(
       fmt::format("the image's loader cache is left alone ({}); the libraries are mounted where "
                   "its loader looks by itself",
-                  status.error().text()));
+                  why.text()));
   return {};
+}
+
+// The libraries into the image's loader cache; where that cannot be, by mounts instead. And no
+// mount through the image's links into a volume.
+Status fit_to_root(Injector& injector, const std::string& path, const oci::Container& container,
+                   const settings::Settings& settings, Injection& injection) {
+  if (injection.edits.empty()) return {};
+  const bool by_cache =
+      injection.flavour == plan::Flavour::Shim && !injection.edits.libraries.empty();
+  const auto root = rootfs::Root::at(path);
+  if (!root.ok()) return by_cache ? mount_instead(injector, root.error(), injection) : Status();
+  const Volumes volumes(*root, container.mounts);
+  if (by_cache) {
+    const auto changed = change_root(*root, volumes, injection, settings, injection.notes);
+    if (!changed.ok()) GANTRY_CHECK(mount_instead(injector, changed.error(), injection));
+  }
+  return volumes.keep_out(injection.edits.mounts, injection.notes);
 }
 
 // Where runc and crun keep what they know of a container.
@@ -130,8 +145,8 @@ Result<Created> prepare_create(const CreateContext& context) {
                           ? directory_of(file.path())
                           : absolute(context.line.bundle);
   if (context.mode == Mode::Inject) {
-    GANTRY_CHECK(make_findable(injector, oci::root_path(bundle, container.root), around.settings,
-                               injection));
+    GANTRY_CHECK(fit_to_root(injector, oci::root_path(bundle, container.root), container,
+                             around.settings, injection));
   }
   GANTRY_TRY(const auto text, new_config(context, file.document(), injection));
   GANTRY_CHECK(file.replace(text));
