@@ -1,6 +1,7 @@
 # The short names for what a person does here. Each target does all its own set-up.
 #   make run        make this machine's GPUs ready for containers (a simulated machine where there is no GPU)
 #   make test       everything that needs no GPU, under ASan and UBSan
+#   make test-cluster   a real Kubernetes on a simulated machine (needs root and Go; the first build takes minutes)
 #   make lint       format, clang-tidy, layers, spelling, shell
 #   make bench      the benchmarks, as ratios in one run
 #   make gpu-test   the same lanes and more on a machine with a real GPU (see CONTRIBUTING.md)
@@ -9,7 +10,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: run test build dev fuzz lint bench gpu-pack gpu-test package install clean setup
+.PHONY: run test test-cluster build dev fuzz lint bench gpu-pack gpu-test package install clean setup
 
 setup:
 	@tools/setup
@@ -28,6 +29,9 @@ run: build
 
 test: dev fuzz build
 	@tools/test
+
+test-cluster: build
+	@tools/test-cluster $(CLUSTER)
 
 lint: dev
 	@tools/lint $(LINT)

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the lanes of the real engines share: an image made by hand, a simulated machine made ready for containers,
 daemons in directories of their own, ended with the lane."""
-import hashlib
-import io
 import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
-import tarfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from archive import docker_archive  # noqa: E402
 from bundle import fill  # noqa: E402
 from lane import Lane, needs_program, needs_root, own_mounts, skip_lane  # noqa: E402, F401
 
@@ -33,23 +31,7 @@ def image_archive(lane: Lane, env: tuple[str, ...] = ()) -> pathlib.Path:
     fill(lane, root)
     (root / "etc/passwd").write_text("root:x:0:0::/:/bin/sh\nuser:x:1000:1000::/:/bin/sh\n")
     (root / "etc/group").write_text("root:x:0:\nuser:x:1000:\n")
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as layer:
-        layer.add(root, arcname=".")
-    layer_bytes = buffer.getvalue()
-    digest = hashlib.sha256(layer_bytes).hexdigest()
-    config = json.dumps({
-        "architecture": "amd64", "os": "linux", "config": {"Env": ["PATH=/usr/bin:/bin", *env], "Cmd": ["/bin/sh"]},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
-    }).encode()
-    name = hashlib.sha256(config).hexdigest() + ".json"
-    manifest = [{"Config": name, "RepoTags": [IMAGE], "Layers": [f"{digest}/layer.tar"]}]
-    archive = lane.work / "image.tar"
-    with tarfile.open(archive, "w") as tar:
-        for member, content in ((name, config), (f"{digest}/layer.tar", layer_bytes), ("manifest.json", json.dumps(manifest).encode())):
-            entry = tarfile.TarInfo(member)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
+    archive = docker_archive(root, lane.work / "image.tar", (IMAGE,), ["/bin/sh"], ("PATH=/usr/bin:/bin", *env))
     shutil.rmtree(root)
     return archive
 

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Kubernetes of one node on a simulated GPU machine, in the world that world.py made."""
+import json
+import os
+import pathlib
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import build
+import certs
+import config
+import images
+import world
+from api import Api
+from node import Node
+from part import Part, wait_for
+
+LOGS = build.BUILD / "logs"
+
+
+class Cluster:
+    def __init__(self, lane, programs: pathlib.Path, machine: str = "h200x8") -> None:
+        self.lane, self.programs, self.place = lane, programs, world.PLACE
+        os.environ["PATH"] = f"{programs}:{os.environ['PATH']}"
+        os.environ["KUBECONFIG"] = str(self.place / "certs/admin.kubeconfig")
+        os.environ["HOME"] = str(self.place / "home")
+        LOGS.mkdir(parents=True, exist_ok=True)
+        for old in LOGS.glob("*.log"):
+            old.unlink()
+        self.machine = machine
+        self.parts: dict[str, Part] = {}
+        for name, argv in (("etcd", config.etcd), ("kube-apiserver", config.apiserver), ("containerd", config.containerd),
+                           ("kube-controller-manager", config.controller_manager), ("kube-scheduler", config.scheduler),
+                           ("kube-proxy", config.proxy), ("kubelet", config.kubelet)):
+            self.parts[name] = Part(name, argv(self.place), LOGS)
+
+    # Up and down
+
+    def start(self) -> float:
+        """Ready to take pods; the seconds it took."""
+        start = time.monotonic()
+        certs.make(self.place / "certs", config.ADDRESS, config.SERVICE_ADDRESS)
+        config.write(self.place)
+        self.node = Node(self.lane.bin, self.machine)
+        with ThreadPoolExecutor() as pool:
+            self.parts["etcd"].start()
+            self.parts["kube-apiserver"].start()
+            self.parts["containerd"].start()
+            archives = pool.submit(images.make, self.lane, self.place / "images")
+            self.api = Api(config.ADDRESS, str(self.place / "certs/ca.crt"), certs.token("admin"))
+            self.wait_for("kube-apiserver is ready", lambda: self.api.get("/readyz") == "ok", 60)
+            self.start_parts("kube-controller-manager", "kube-scheduler")
+            for archive in archives.result():
+                self.import_image(archive)
+            self.start_parts("kubelet", "kube-proxy")
+        wait_for("the node is Ready", self.ready, 60, alive=tuple(self.parts.values()))
+        self.wait_for("the default service account is there", lambda: self.api.get("/api/v1/namespaces/default/serviceaccounts/default"))
+        return time.monotonic() - start
+
+    def start_parts(self, *names: str) -> None:
+        for name in names:
+            self.parts[name].start()
+
+    def stop(self) -> None:
+        """The world's end does the rest."""
+        for name in ("kubelet", "kube-proxy", "kube-scheduler", "kube-controller-manager"):
+            if name in self.parts:
+                self.parts[name].kill()
+        for part in reversed(self.parts.values()):
+            part.kill()
+
+    # Questions
+
+    def ready(self) -> bool:
+        conditions = self.api.node()["status"].get("conditions", [])
+        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+    def wait_for(self, what: str, true, seconds: float = 30, pause: float = 0.1):
+        return wait_for(what, true, seconds, pause, alive=tuple(p for p in self.parts.values() if p.name in ("etcd", "kube-apiserver")))
+
+    def kubectl(self, *argv, stdin: str | None = None, check: bool = True) -> str:
+        done = subprocess.run(["kubectl", *(str(a) for a in argv)], input=stdin, capture_output=True, text=True, check=False, timeout=120)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"kubectl {' '.join(str(a) for a in argv)}: {done.stderr}{done.stdout}")
+        return done.stdout + ("" if check else done.stderr)
+
+    def phase(self, pod: str) -> str:
+        found = self.api.pod(pod)
+        return found["status"].get("phase", "") if found else ""
+
+    def wait_phase(self, pod: str, phase: str, seconds: float = 60) -> dict:
+        def reached():
+            found = self.api.pod(pod)
+            if found and found["status"].get("phase") != phase:
+                raise ValueError(json.dumps(found["status"])[:1500])
+            return found
+        return self.wait_for(f"pod {pod} is {phase}", reached, seconds)
+
+    def gone(self, pod: str, seconds: float = 60) -> None:
+        self.wait_for(f"pod {pod} is gone", lambda: self.api.pod(pod) is None, seconds)
+
+    def count(self, resource: str = "nvidia.com/gpu") -> tuple[int, int]:
+        """Capacity and allocatable of a resource, as the API server has them."""
+        status = self.api.node()["status"]
+        return int(status["capacity"].get(resource, 0)), int(status["allocatable"].get(resource, 0))
+
+    def podresources(self, question: str):
+        done = subprocess.run(["podresources", question], capture_output=True, text=True, check=False, timeout=20)
+        if done.returncode != 0:
+            raise RuntimeError(f"podresources {question}: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def allocatable(self, resource: str = "nvidia.com/gpu") -> list[str]:
+        """What the kubelet itself would hand out: ahead of what the API server shows."""
+        return self.podresources("allocatable").get(resource, [])
+
+    def holders(self) -> list[dict]:
+        return self.podresources("list")
+
+    def watch_allocatable(self) -> "Watch":
+        return Watch(self.place / "watch.jsonl")
+
+    # Changes
+
+    def import_image(self, archive: pathlib.Path) -> None:
+        def imported() -> bool:
+            done = subprocess.run(["ctr", "-a", config.SOCKET, "-n", "k8s.io", "images", "import", str(archive)], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise RuntimeError(done.stderr)
+            return True
+        self.wait_for(f"containerd imports {archive.name}", imported, 30)
+
+    def restart(self, name: str, kill: bool = False) -> None:
+        part = self.parts[name]
+        if kill:
+            part.kill()
+            part.start()
+        else:
+            part.restart()
+
+    def agent_part(self, name: str, *flags: str) -> Part:
+        return Part(name, [self.lane.bin / "gantry", "agent", "--root", self.node.root, *flags], LOGS)
+
+    def start_agent(self, *flags: str) -> None:
+        if "agent" in self.parts:
+            self.parts["agent"].stop()
+        self.parts["agent"] = self.agent_part("agent", *flags)
+        self.parts["agent"].start()
+
+    def upgrade_agent(self, *flags: str) -> None:
+        """A new agent beside the old one, as in a rolling update without a gap: the old one ends by itself."""
+        new = self.agent_part("agent", *flags)
+        new.start()
+        old, self.parts["agent"] = self.parts["agent"], new
+        self.wait_for("the old agent hands over and ends", lambda: not old.running(), 10, pause=0.02)
+
+    def reboot(self) -> None:
+        """Power off and on again: every process of the node but the control plane's is gone, /run is empty, the boot id another."""
+        ours = [name for name in ("kubelet", "kube-proxy", "containerd", "agent") if name in self.parts]
+        for name in ours:
+            self.parts[name].kill()
+        kill_containers()
+        self.node.reboot()
+        self.start_parts(*reversed(ours))
+
+
+class Watch:
+    """What the kubelet says is allocatable, asked fifty times a second until the end."""
+
+    def __init__(self, lines: pathlib.Path) -> None:
+        self.lines = lines
+        with lines.open("w") as out:
+            self.process = subprocess.Popen(["podresources", "watch"], stdin=subprocess.DEVNULL, stdout=out)
+
+    def end(self) -> list[dict]:
+        self.process.terminate()
+        self.process.wait()
+        return [json.loads(line) for line in self.lines.read_text().splitlines()]
+
+
+def kill_containers() -> None:
+    """Shims and what runs below them, found by the engine's own group and name."""
+    for _ in range(50):
+        found = [int(entry.name) for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit() and in_container(entry)]
+        if not found:
+            return
+        for pid in found:
+            try:
+                os.kill(pid, 9)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.05)
+
+
+def in_container(process: pathlib.Path) -> bool:
+    try:
+        if "zombie" in (process / "status").read_text():
+            return False
+        return "/kubepods" in (process / "cgroup").read_text() or (process / "comm").read_text().startswith("containerd-shim")
+    except OSError:
+        return False

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One program of the cluster: started, ended, killed and started again, its words kept in a file."""
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+
+class Part:
+    def __init__(self, name: str, argv: list, logs: pathlib.Path, env: dict[str, str] | None = None) -> None:
+        self.name, self.argv, self.env = name, [str(a) for a in argv], env or {}
+        self.log = logs / f"{name}.log"
+        self.process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(os.environ, **self.env))
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid if self.process is not None else 0
+
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self, seconds: float = 20) -> None:
+        """Asked to end, then ended."""
+        if self.process is None:
+            return
+        if self.running():
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def words(self, since: int = 0) -> str:
+        return self.log.read_text(errors="replace")[since:]
+
+    def check_alive(self) -> None:
+        if self.process is not None and self.process.poll() is not None:
+            raise RuntimeError(f"{self.name} ended with status {self.process.returncode}:\n{self.words()[-3000:]}")
+
+
+def wait_for(what: str, true, seconds: float = 30, pause: float = 0.1, alive: tuple[Part, ...] = ()):
+    """The first truthy answer; an error says what was waited for. Errors of the question count as no."""
+    deadline = time.monotonic() + seconds
+    last: object = None
+    while True:
+        try:
+            last = true()
+            if last:
+                return last
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            last = error
+        for part in alive:
+            part.check_alive()
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {seconds:.0f} s; last answer: {last!r}")
+        time.sleep(pause)
