@@ -45,11 +45,12 @@ class MountTest : public ::testing::Test {
   // Each body in a mount namespace of its own, with the mount calls of today and with those of 2.4.
   template <class Body>
   void everywhere(const Body& body) const {
-    test::with_and_without({SYS_openat2, SYS_open_tree, SYS_move_mount, SYS_mount_setattr}, [&] {
-      // seccomp is there already: unshare and mount are not among the missing.
-      ASSERT_TRUE(own_namespace());
-      body();
-    });
+    test::with_and_without(
+        {SYS_openat2, SYS_open_tree, SYS_move_mount, SYS_mount_setattr, SYS_statx}, [&] {
+          // seccomp is there already: unshare and mount are not among the missing.
+          ASSERT_TRUE(own_namespace());
+          body();
+        });
     // 5.2 to 5.11: open_tree without mount_setattr.
     test::in_child("without mount_setattr", [&] {
       test::forget_calls({SYS_mount_setattr}, ENOSYS);
