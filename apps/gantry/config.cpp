@@ -84,6 +84,10 @@ Result<int> check(const ConfigOptions& options, const Context& context) {
   print_warnings(loaded, file, context);
   auto copy = loaded.settings;
   GANTRY_CHECK(settings::apply_environment(copy, settings::process_environment));
+  GANTRY_CHECK(settings::check_mode(copy).in(file));
+  for (const auto& word : settings::without_effect(copy)) {
+    fmt::print(context.err, "Note: {}: {}\n", file, word);
+  }
   const bool there = host.exists(file);
   fmt::print(context.out, "{}: {}\n", file,
              !there                    ? "is not there, the defaults count"

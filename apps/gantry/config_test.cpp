@@ -42,6 +42,22 @@ TEST(ConfigCheck, NamesTheLineOfWhatIsWrong) {
   EXPECT_THAT(good.out, HasSubstr("is good"));
 }
 
+TEST(ConfigCheck, RefusesTheModeThatIsNotThere) {
+  test::Tree tree;
+  tree.file(kFile, "[nvidia-container-runtime]\nmode = \"csv\"\n");
+  const auto wrong = run_cli({"gantry", "config", "check", "--root", tree.root()});
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("Tegra"));
+}
+
+TEST(ConfigCheck, NamesWhatIsSetInVain) {
+  test::Tree tree;
+  tree.file(kFile, "[features]\nallow-ldconfig-from-container = true\n");
+  const auto good = run_cli({"gantry", "config", "check", "--root", tree.root()});
+  EXPECT_EQ(good.status, 0) << good.err;
+  EXPECT_THAT(good.err, HasSubstr("features.allow-ldconfig-from-container has no effect"));
+}
+
 TEST(NvidiaCtkConfig, SetsInPlaceAndKeepsTheRest) {
   test::Tree tree;
   tree.file("c.toml", "# mine\n[nvidia-container-cli]\nno-cgroups = false\n");

@@ -64,7 +64,8 @@ Explanation look_back(const runtime::FoundBundle& found, const oci::Container& c
 Result<Explanation> explain_bundle(const runtime::FoundBundle& found, const sys::Host& host,
                                    const settings::Settings& settings) {
   GANTRY_TRY(const auto file, runtime::ConfigFile::read(found.bundle + "/config.json"));
-  GANTRY_TRY(const auto container, oci::container_from(file.document()).in(file.path()));
+  GANTRY_TRY(const auto container,
+             oci::container_from(file.document(), settings.gantry.pod_cgroups).in(file.path()));
   // After an injection the variable says void, so that nobody injects twice.
   const bool injected = container.variable("NVIDIA_CTK_LIBCUDA_DIR").has_value() ||
                         !seen_in(file.document(), container).edits.nodes.empty();
@@ -103,7 +104,12 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   } else {
     GANTRY_TRY(found, runtime::find_bundle(engines, name));
   }
-  GANTRY_TRY(const auto explanation, explain_bundle(found, host, settings));
+  GANTRY_TRY(auto explanation, explain_bundle(found, host, settings));
+  if (!explanation.account.asked.empty()) {
+    const auto words = settings::without_effect(settings);
+    auto& notes = explanation.account.notes;
+    notes.insert(notes.end(), words.begin(), words.end());
+  }
   fmt::print(context.out, "{}",
              context.json ? explanation_json(explanation)
                           : printable_lines(explanation_text(explanation)));

@@ -46,6 +46,14 @@ class Explain : public ::testing::Test {
   test::Tree tree_;
 };
 
+TEST_F(Explain, NamesKeysThatAreSetInVain) {
+  ready_.tree().file("etc/nvidia-container-runtime/config.toml",
+                     "[nvidia-container-cli]\nroot = \"/run/nvidia/driver\"\n");
+  const auto run = explain(bundle("NVIDIA_VISIBLE_DEVICES=0"));
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("nvidia-container-cli.root has no effect"));
+}
+
 TEST_F(Explain, BeforeCreateSaysWhatWouldHappenAndChangesNothing) {
   const auto path = bundle("NVIDIA_VISIBLE_DEVICES=0");
   const auto before = *tree_.host().read("/b/config.json");

@@ -56,7 +56,7 @@ Result<Asked> asked_by_annotations(const Container& container,
     asked.words.push_back(fmt::format("annotation: {}={}", key, value));
     lists.push_back(value);
   }
-  asked.devices = parse_device_list(lists);
+  GANTRY_TRY(asked.devices, parse_device_list(lists).in("annotations"));
   for (const auto& device : asked.devices) {
     if (is_qualified(device)) continue;
     return Error(
@@ -67,7 +67,7 @@ Result<Asked> asked_by_annotations(const Container& container,
   return asked;
 }
 
-Asked asked_by_mounts(const Container& container) {
+Result<Asked> asked_by_mounts(const Container& container) {
   Asked asked;
   std::vector<std::string> names;
   for (const auto& mount : container.mounts) {
@@ -81,12 +81,12 @@ Asked asked_by_mounts(const Container& container) {
     }
   }
   const std::vector<std::string_view> lists(names.begin(), names.end());
-  asked.devices = parse_device_list(lists);
+  GANTRY_TRY(asked.devices, parse_device_list(lists).in("volume mounts"));
   if (!asked.devices.empty()) asked.source = RequestSource::VolumeMount;
   return asked;
 }
 
-Asked asked_by_environment(const Container& container, const settings::Settings& settings) {
+Result<Asked> asked_by_environment(const Container& container, const settings::Settings& settings) {
   Asked asked;
   std::vector<std::string_view> lists;
   const auto take = [&](std::string_view name) {
@@ -102,7 +102,7 @@ Asked asked_by_environment(const Container& container, const settings::Settings&
     asked.words.emplace_back(
         "environment: CUDA_VERSION without NVIDIA_REQUIRE_CUDA, an old image that means `all`");
   }
-  asked.devices = parse_device_list(lists);
+  GANTRY_TRY(asked.devices, parse_device_list(lists).in(kVisibleDevices));
   if (!asked.devices.empty()) asked.source = RequestSource::Environment;
   return asked;
 }

@@ -39,6 +39,13 @@ bool has_string(Value array, std::string_view wanted) {
   return std::find(strings.begin(), strings.end(), wanted) != strings.end();
 }
 
+bool has_user_namespace(Value linux) {
+  for (const auto space : linux["namespaces"]) {
+    if (space["type"].string() == "user") return true;
+  }
+  return linux["uidMappings"].size() > 0;
+}
+
 bool new_user_namespace(Value linux) {
   for (const auto space : linux["namespaces"]) {
     if (space["type"].string() == "user" && !space["path"].string().value_or("").starts_with('/')) {
@@ -66,7 +73,8 @@ bool is_crio_key(std::string_view key) {
 
 // An engine that does not name the pod still puts the container below the kubelet's cgroups. Such a
 // container has a pod without a name, to which nothing can be granted.
-std::optional<Pod> pod_of(const Container& container, std::string_view cgroup) {
+std::optional<Pod> pod_of(const Container& container, std::string_view cgroup,
+                          std::span<const std::string> pod_cgroups) {
   std::optional<Pod> named;
   for (const auto& [uid, name] : kPodKeys) {
     Pod pod{std::string(container.annotation(uid)), std::string(container.annotation(name))};
@@ -81,7 +89,10 @@ std::optional<Pod> pod_of(const Container& container, std::string_view cgroup) {
   const bool marked = std::any_of(notes.begin(), notes.end(), [&](const auto& note) {
     return is_pod_key(note.first) || (is_crio_key(note.first) && !is_podman);
   });
-  if (marked || contains(cgroup, "kubepods")) return Pod{};
+  const bool below = std::any_of(pod_cgroups.begin(), pod_cgroups.end(), [&](const auto& name) {
+    return !name.empty() && contains(cgroup, name);
+  });
+  if (marked || below || contains(cgroup, "kubepods")) return Pod{};
   return std::nullopt;
 }
 
@@ -107,7 +118,8 @@ std::string_view Container::annotation(std::string_view key) const {
   return {};
 }
 
-Result<Container> container_from(const json::Document& config) {
+Result<Container> container_from(const json::Document& config,
+                                 std::span<const std::string> pod_cgroups) {
   GANTRY_CHECK(expect_shape(config));
   const auto process = config["process"];
   Container container;
@@ -122,9 +134,12 @@ Result<Container> container_from(const json::Document& config) {
   container.root = config["root"]["path"].string().value_or("");
   container.read_only_root = config["root"]["readonly"].boolean().value_or(false);
   container.uid = process["user"]["uid"].u64().value_or(0);
-  container.privileged = has_string(process["capabilities"]["bounding"], "CAP_SYS_ADMIN");
+  // In a user namespace, new or joined, the capability is over that namespace and not the machine.
+  container.privileged = has_string(process["capabilities"]["bounding"], "CAP_SYS_ADMIN") &&
+                         !has_user_namespace(config["linux"]);
   container.user_namespace = new_user_namespace(config["linux"]);
-  container.pod = pod_of(container, config["linux"]["cgroupsPath"].string().value_or(""));
+  container.pod =
+      pod_of(container, config["linux"]["cgroupsPath"].string().value_or(""), pod_cgroups);
   return container;
 }
 

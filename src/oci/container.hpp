@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,7 +36,8 @@ struct Container {
   std::string root;  // root.path as it is written; relative to the bundle
   bool read_only_root = false;
   std::uint64_t uid = 0;
-  bool privileged = false;      // the bounding set has CAP_SYS_ADMIN
+  // The bounding set has CAP_SYS_ADMIN, and over the machine, not over a user namespace.
+  bool privileged = false;
   bool user_namespace = false;  // one of its own
   std::optional<Pod> pod;       // nullopt: no pod's container
 
@@ -45,7 +47,9 @@ struct Container {
 };
 
 // Corrupt when what we read has the wrong type: then it is no config.json that runc would take.
-Result<Container> container_from(const json::Document& config);
+// `pod_cgroups`: names in cgroupsPath, beside kubepods, by which a container is a pod's.
+Result<Container> container_from(const json::Document& config,
+                                 std::span<const std::string> pod_cgroups = {});
 
 // The variable's name in "NAME=value".
 std::string_view variable_name(std::string_view assignment);

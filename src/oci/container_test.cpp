@@ -48,6 +48,26 @@ TEST(Container, AUserNamespaceOfItsOwnIsSeen) {
   EXPECT_FALSE(read(R"({"linux": {"namespaces": [{"type": "mount"}]}})").user_namespace);
 }
 
+TEST(Container, ACapabilityOverAUserNamespaceIsNoPrivilege) {
+  const std::string process =
+      R"("process": {"capabilities": {"bounding": ["CAP_SYS_ADMIN"]}}, "linux": )";
+  for (const auto* linux :
+       {R"({"namespaces": [{"type": "user"}]})", R"({"uidMappings": [{"containerID": 0}]})",
+        R"({"namespaces": [{"type": "user", "path": "/proc/4711/ns/user"}]})"}) {
+    EXPECT_FALSE(read("{" + process + linux + "}").privileged) << linux;
+  }
+  EXPECT_TRUE(read("{" + process + R"({"namespaces": [{"type": "mount"}]}})").privileged);
+}
+
+TEST(Container, BelongsToAPodBelowACgroupOfTheConfiguration) {
+  const auto document =
+      json::Document::parse(R"({"linux": {"cgroupsPath": "/machine/my-pods/pod1/c1"}})");
+  EXPECT_EQ(container_from(*document)->pod, std::nullopt);
+  const std::vector<std::string> names{"", "my-pods"};
+  EXPECT_EQ(container_from(*document, names)->pod, Pod{});
+  EXPECT_EQ(container_from(*document, std::vector<std::string>{"", "kube"})->pod, std::nullopt);
+}
+
 TEST(Container, BelongsToAPodWhenTheEngineSaysSo) {
   const auto containerd = read(R"({"annotations": {"io.kubernetes.cri.sandbox-uid": "u-1",
     "io.kubernetes.cri.container-name": "main"}})");

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "model/words.hpp"
+#include "oci/device_list.hpp"
 #include "oci/request_internal.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 namespace gantry::oci {
 namespace {
@@ -15,7 +17,6 @@ using model::Capability;
 using model::DeviceGroup;
 
 constexpr std::uint32_t kLastChannel = 1048575;
-constexpr std::string_view kRequirePrefix = "NVIDIA_REQUIRE_";
 constexpr std::string_view kCapabilities = "NVIDIA_DRIVER_CAPABILITIES";
 
 Result<std::vector<Capability>> capability_words(std::string_view text) {
@@ -57,44 +58,6 @@ Result<std::vector<Capability>> capabilities(const Container& container,
   return wanted;
 }
 
-bool is_true(std::string_view text) {
-  const auto word = to_lower(trim(text));
-  return word == "1" || word == "t" || word == "true";
-}
-
-// "11.2.1" -> "cuda>=11.2"
-std::string legacy_requirement(std::string_view cuda_version) {
-  const auto parts = split(trim(cuda_version), '.');
-  if (parts.empty() || !parse_u64(parts[0])) return {};
-  const bool has_minor = parts.size() > 1 && parse_u64(parts[1]).has_value();
-  return fmt::format("cuda>={}.{}", parts[0], has_minor ? parts[1] : std::string_view("0"));
-}
-
-std::vector<std::string> requirements(const Container& container,
-                                      const settings::Settings& settings, Decision& decision) {
-  if (settings.disable_require) {
-    decision.reasons.emplace_back("requirements are not checked (disable-require = true)");
-    return {};
-  }
-  if (is_true(container.variable("NVIDIA_DISABLE_REQUIRE").value_or(""))) {
-    decision.reasons.emplace_back("requirements are not checked (NVIDIA_DISABLE_REQUIRE)");
-    return {};
-  }
-  std::vector<std::string> result;
-  for (const auto& entry : container.env) {
-    const auto name = variable_name(entry);
-    if (!name.starts_with(kRequirePrefix) || name == "NVIDIA_REQUIRE_JETPACK") continue;
-    const auto value = trim(container.variable(name).value_or(""));
-    if (value.empty()) continue;
-    if (std::find(result.begin(), result.end(), value) == result.end()) result.emplace_back(value);
-  }
-  if (is_legacy_image(container)) {
-    auto added = legacy_requirement(container.variable("CUDA_VERSION").value_or(""));
-    if (!added.empty()) result.push_back(std::move(added));
-  }
-  return result;
-}
-
 // Wishes of the environment beyond GPUs: under a policy of grants they would be a way around it.
 bool environment_counts(const Container& container, const settings::Settings& settings) {
   if (container.pod) return settings.gantry.kubernetes_environment == "any";
@@ -112,10 +75,8 @@ Status read_imex(const Container& container, const settings::Settings& settings,
   std::vector<std::string> entries;
   if (settings.accept_volume_mounts) entries = imex_by_mounts(container);
   if (entries.empty() && trusted) {
-    for (auto entry : split(container.variable("NVIDIA_IMEX_CHANNELS").value_or(""), ',')) {
-      entry = trim(entry);
-      if (!entry.empty()) entries.emplace_back(entry);
-    }
+    const std::array lists{container.variable("NVIDIA_IMEX_CHANNELS").value_or("")};
+    GANTRY_TRY(entries, parse_list(lists).in("NVIDIA_IMEX_CHANNELS"));
   }
   GANTRY_TRY(decision.request.imex_channels, parse_channels(entries));
   return {};
@@ -160,6 +121,7 @@ Status read_mig_control(const Container& container, Decision& decision) {
 
 Result<std::vector<std::uint32_t>> parse_channels(const std::vector<std::string>& entries) {
   std::vector<std::uint32_t> channels;
+  std::set<std::uint32_t> seen;
   for (const auto& entry : entries) {
     const auto number = parse_u64(entry);
     if (!number || *number > kLastChannel) {
@@ -167,9 +129,7 @@ Result<std::vector<std::uint32_t>> parse_channels(const std::vector<std::string>
                    fmt::format("`{}` is no IMEX channel: 0 to {}", entry, kLastChannel));
     }
     const auto channel = static_cast<std::uint32_t>(*number);
-    if (std::find(channels.begin(), channels.end(), channel) == channels.end()) {
-      channels.push_back(channel);
-    }
+    if (seen.insert(channel).second) channels.push_back(channel);
   }
   return channels;
 }
@@ -178,7 +138,7 @@ Status read_details(const Container& container, const settings::Settings& settin
                     Decision& decision) {
   const bool trusted = environment_counts(container, settings);
   GANTRY_TRY(decision.request.capabilities, capabilities(container, settings));
-  decision.request.requirements = requirements(container, settings, decision);
+  GANTRY_TRY(decision.request.requirements, read_requirements(container, settings, decision));
   GANTRY_CHECK(read_imex(container, settings, trusted, decision));
   if (!trusted) return {};
   read_groups(container, decision);

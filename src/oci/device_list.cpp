@@ -3,27 +3,45 @@
 
 #include "base/text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
+#include <unordered_set>
 
 namespace gantry::oci {
 
-std::vector<std::string> parse_device_list(std::span<const std::string_view> lists) {
-  std::vector<std::string> devices;
+Result<std::vector<std::string>> parse_list(std::span<const std::string_view> lists) {
+  std::vector<std::string> entries;
+  std::unordered_set<std::string_view> seen;
+  std::size_t bytes = 0;
   for (const auto list : lists) {
+    bytes += list.size();
+    if (bytes > kMostListBytes) {
+      return Error(Errc::Invalid,
+                   fmt::format("the list has more than {} bytes; name fewer devices, or `all`",
+                               kMostListBytes));
+    }
     for (auto entry : split(list, ',')) {
       entry = trim(entry);
-      if (entry.empty()) continue;
-      if (entry == "void") return {};
-      if (std::find(devices.begin(), devices.end(), entry) == devices.end()) {
-        devices.emplace_back(entry);
+      if (entry.empty() || !seen.insert(entry).second) continue;
+      if (entries.size() == kMostEntries) {
+        return Error(Errc::Invalid,
+                     fmt::format("the list has more than {} entries; name fewer devices, or `all`",
+                                 kMostEntries));
       }
+      entries.emplace_back(entry);
     }
   }
+  return entries;
+}
+
+Result<std::vector<std::string>> parse_device_list(std::span<const std::string_view> lists) {
+  GANTRY_TRY(auto devices, parse_list(lists));
+  if (std::find(devices.begin(), devices.end(), "void") != devices.end()) devices.clear();
   const auto whole = std::find_if(devices.begin(), devices.end(), [](const auto& device) {
     return device == "all" || device == "none";
   });
-  if (whole != devices.end()) return {*whole};
+  if (whole != devices.end()) return std::vector<std::string>{*whole};
   return devices;
 }
 

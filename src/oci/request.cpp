@@ -14,36 +14,41 @@ namespace {
 
 using model::RequestSource;
 
-constexpr std::string_view kOurKind = "runtime.nvidia.com/gpu";
+constexpr std::string_view kForcedKind = "runtime.nvidia.com/gpu";
+constexpr std::string_view kGpuKind = "nvidia.com/gpu";
 
-// Entries by who answers for them: ours, or a CDI spec.
+// Entries by who answers for them: ours, or a CDI spec. In mode "cdi" another default-kind is that
+// of names without one, as with NVIDIA's runtime; GPUs of that kind are what its spec says.
 Status sort_devices(const std::vector<std::string>& entries, const settings::Settings& settings,
                     model::Request& request) {
+  const auto& runtime = settings.runtime;
+  const bool theirs = runtime.mode == "cdi" && runtime.cdi_default_kind != kGpuKind;
   bool forced = false;
+  std::vector<std::string_view> names;
   for (const auto& entry : entries) {
     if (!is_qualified(entry)) {
-      request.devices.push_back(entry);
+      if (theirs && entry != "none") {
+        request.cdi_devices.push_back(fmt::format("{}={}", runtime.cdi_default_kind, entry));
+      } else {
+        names.push_back(entry);
+      }
       continue;
     }
     const auto [kind, name] = qualified_parts(entry);
-    forced = forced || kind == kOurKind;
-    if (kind == kOurKind || kind == settings.runtime.cdi_default_kind) {
-      if (std::find(request.devices.begin(), request.devices.end(), name) ==
-          request.devices.end()) {
-        request.devices.emplace_back(name);
-      }
+    forced = forced || kind == kForcedKind;
+    if (kind == kForcedKind || kind == kGpuKind || (kind == runtime.cdi_default_kind && !theirs)) {
+      names.push_back(name);
     } else {
       request.cdi_devices.push_back(entry);
     }
   }
   if (forced && !request.cdi_devices.empty()) {
     return Error(Errc::Invalid,
-                 fmt::format("{} devices cannot be mixed with other CDI devices ({})", kOurKind,
+                 fmt::format("{} devices cannot be mixed with other CDI devices ({})", kForcedKind,
                              fmt::join(request.cdi_devices, ", ")));
   }
   // As in any list: the first `all` or `none` stands for the whole.
-  const std::vector<std::string_view> names(request.devices.begin(), request.devices.end());
-  request.devices = parse_device_list(names);
+  GANTRY_TRY(request.devices, parse_device_list(names));
   return {};
 }
 
@@ -51,8 +56,8 @@ Result<Asked> who_asks(const Container& container, const settings::Settings& set
                        Decision& decision) {
   GANTRY_TRY(auto annotated,
              asked_by_annotations(container, settings.runtime.cdi_annotation_prefixes));
-  auto mounted = asked_by_mounts(container);
-  auto environment = asked_by_environment(container, settings);
+  GANTRY_TRY(auto mounted, asked_by_mounts(container));
+  GANTRY_TRY(auto environment, asked_by_environment(container, settings));
   for (const auto* asked : {&annotated, &mounted, &environment}) {
     decision.asked.insert(decision.asked.end(), asked->words.begin(), asked->words.end());
   }
@@ -72,6 +77,7 @@ Result<Decision> request_from(const Container& container, const settings::Settin
   Decision decision;
   GANTRY_TRY(auto asked, who_asks(container, settings, decision));
   apply_policy(asked, container, settings, knowledge, decision);
+  keep_own_kinds(asked, container, settings, decision);
   if (asked.devices.empty()) {
     if (decision.reasons.empty()) decision.reasons.emplace_back("no GPU was asked for");
     return decision;
@@ -87,6 +93,9 @@ Result<Grant> grant_from(std::string_view text) {
   const auto devices = document["devices"];
   if (!devices.is(json::Kind::Array) || devices.strings().size() != devices.size()) {
     return Error(Errc::Corrupt, "grant: `devices` is no array of strings");
+  }
+  if (devices.size() > kMostEntries) {
+    return Error(Errc::Corrupt, fmt::format("grant: more than {} devices", kMostEntries));
   }
   return Grant{.devices = devices.strings()};
 }

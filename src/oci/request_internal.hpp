@@ -21,12 +21,23 @@ struct Asked {
 
 Result<Asked> asked_by_annotations(const Container& container,
                                    const std::vector<std::string>& prefixes);
-Asked asked_by_mounts(const Container& container);
-Asked asked_by_environment(const Container& container, const settings::Settings& settings);
+Result<Asked> asked_by_mounts(const Container& container);
+Result<Asked> asked_by_environment(const Container& container, const settings::Settings& settings);
+
+// What an image may name by CDI: kinds of NVIDIA and those of config.toml. The rest is taken out of
+// `asked`, with a word.
+void keep_own_kinds(Asked& asked, const Container& container, const settings::Settings& settings,
+                    Decision& decision);
 
 // Channels from volume mounts ("imex/7") or NVIDIA_IMEX_CHANNELS.
 std::vector<std::string> imex_by_mounts(const Container& container);
 Result<std::vector<std::uint32_t>> parse_channels(const std::vector<std::string>& entries);
+
+// Values of NVIDIA_REQUIRE_* and what an old image means by its CUDA_VERSION. Invalid when there
+// are more than any image needs.
+Result<std::vector<std::string>> read_requirements(const Container& container,
+                                                   const settings::Settings& settings,
+                                                   Decision& decision);
 
 // Of `asked` what the environment policy leaves, with its reason in `decision`.
 void apply_policy(Asked& asked, const Container& container, const settings::Settings& settings,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oci/request.hpp"
 
-#include "oci/device_list.hpp"
-
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +13,7 @@ using model::RequestSource;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 Decision decided(const Container& container, const settings::Settings& settings = {}) {
   auto decision = request_from(container, settings, {});
@@ -23,28 +23,6 @@ Decision decided(const Container& container, const settings::Settings& settings 
 
 model::Request with_env(std::vector<std::string> env, const settings::Settings& settings = {}) {
   return decided(Container{.env = std::move(env)}, settings).request;
-}
-
-TEST(DeviceList, IsTrimmedWithoutEmptiesAndDuplicates) {
-  const auto list = [](std::string_view text) {
-    return parse_device_list(std::vector<std::string_view>{text});
-  };
-  EXPECT_THAT(list(" 0, 2,,0 ,GPU-a"), ElementsAre("0", "2", "GPU-a"));
-  EXPECT_THAT(list(""), IsEmpty());
-  EXPECT_THAT(list("void"), IsEmpty());
-  EXPECT_THAT(list("0,void,all"), IsEmpty());
-  EXPECT_THAT(list("0,all,none"), ElementsAre("all"));
-  EXPECT_THAT(list("none,all"), ElementsAre("none"));
-  EXPECT_THAT(list("MIG-GPU-a/1/0,0:1"), ElementsAre("MIG-GPU-a/1/0", "0:1"));
-}
-
-TEST(DeviceList, KnowsQualifiedNames) {
-  EXPECT_TRUE(is_qualified("nvidia.com/gpu=0"));
-  for (const auto name : {"0", "GPU-a", "MIG-GPU-a/1/0", "a=b", "/b=c", "a/=c", "a/b=", "a=b/c"}) {
-    EXPECT_FALSE(is_qualified(name)) << name;
-  }
-  EXPECT_EQ(qualified_parts("acme.org/nic=a=b").kind, "acme.org/nic");
-  EXPECT_EQ(qualified_parts("acme.org/nic=a=b").name, "a=b");
 }
 
 TEST(Request, TheEnvironmentNamesDevices) {
@@ -146,7 +124,10 @@ TEST(Request, VolumeMountsCountWhereAcceptedAndByComponent) {
 }
 
 TEST(Request, QualifiedAndPlainNamesMayBeMixed) {
-  const auto request = with_env({"NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=all,acme.org/nic=a,0"});
+  settings::Settings settings;
+  settings.gantry.cdi_kinds = {"acme.org/nic"};
+  const auto request =
+      with_env({"NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=all,acme.org/nic=a,0"}, settings);
   EXPECT_THAT(request.devices, ElementsAre("all"));
   EXPECT_THAT(request.cdi_devices, ElementsAre("acme.org/nic=a"));
 }
@@ -155,9 +136,49 @@ TEST(Request, OurOwnKindMayNotBeMixedWithOthers) {
   EXPECT_THAT(with_env({"NVIDIA_VISIBLE_DEVICES=runtime.nvidia.com/gpu=2"}).devices,
               ElementsAre("2"));
   EXPECT_FALSE(request_from({.env = {"NVIDIA_VISIBLE_DEVICES=runtime.nvidia.com/gpu=2,"
-                                     "acme.org/nic=a"}},
+                                     "nvidia.com/gds=all"}},
                             {}, {})
                    .ok());
+}
+
+TEST(Request, InModeCdiNamesWithoutAKindHaveTheDefaultKind) {
+  settings::Settings settings;
+  settings.runtime.cdi_default_kind = "acme.org/gpu";
+  const std::vector<std::string> env{"NVIDIA_VISIBLE_DEVICES=0,acme.org/gpu=1,nvidia.com/gpu=2"};
+  const auto ours = with_env(env, settings);
+  EXPECT_THAT(ours.devices, ElementsAre("0", "1", "2"));
+  EXPECT_THAT(ours.cdi_devices, IsEmpty());
+  settings.runtime.mode = "cdi";
+  const auto theirs = with_env(env, settings);
+  EXPECT_THAT(theirs.devices, ElementsAre("2"));
+  EXPECT_THAT(theirs.cdi_devices, ElementsAre("acme.org/gpu=0", "acme.org/gpu=1"));
+  EXPECT_THAT(with_env({"NVIDIA_VISIBLE_DEVICES=all"}, settings).cdi_devices,
+              ElementsAre("acme.org/gpu=all"));
+}
+
+TEST(Request, MoreRequirementsThanAnImageNeedsAreRefused) {
+  std::vector<std::string> env{"NVIDIA_VISIBLE_DEVICES=0"};
+  for (int i = 0; i < 64; ++i) env.push_back(fmt::format("NVIDIA_REQUIRE_{}=cuda>=1.{}", i, i));
+  EXPECT_THAT(with_env(env).requirements, SizeIs(64));
+  env.emplace_back("NVIDIA_REQUIRE_63=cuda>=2.0");  // the last value counts
+  EXPECT_EQ(with_env(env).requirements.back(), "cuda>=2.0");
+  env.emplace_back("NVIDIA_REQUIRE_64=cuda>=1.0");
+  const auto refused = request_from({.env = env}, {}, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Errc::Invalid);
+  EXPECT_THAT(refused.error().text(), HasSubstr("more than 64 variables NVIDIA_REQUIRE_*"));
+}
+
+TEST(Request, ListsWithoutEndAreRefusedByTheVariablesName) {
+  std::string many = "0";
+  for (int i = 1; i <= 1024; ++i) many += fmt::format(",{}", i);
+  for (const auto& env : {std::vector<std::string>{"NVIDIA_VISIBLE_DEVICES=" + many},
+                          {"NVIDIA_VISIBLE_DEVICES=0", "NVIDIA_IMEX_CHANNELS=" + many}}) {
+    const auto refused = request_from({.env = env}, {}, {});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code(), Errc::Invalid);
+    EXPECT_THAT(refused.error().text(), HasSubstr(env.back().substr(0, env.back().find('='))));
+  }
 }
 
 TEST(Request, GroupsAndChannelsGoWithDevices) {

@@ -34,6 +34,7 @@ std::string directory_of(const std::string& path) {
 loader::HostVersions versions_for_compat(const Injection& injection,
                                          const settings::Settings& settings) {
   if (settings.features.disable_cuda_compat_lib_hook ||
+      settings::has_disabled_hook(settings, "enable-cuda-compat") ||
       settings.runtime.legacy_cuda_compat_mode == "disabled") {
     return {};
   }
@@ -117,13 +118,27 @@ Account account_of(const CreateContext& context, const std::string& bundle,
   return account;
 }
 
+std::string classic_hook(const settings::Settings& settings) {
+  const auto& named = settings.hook.path;
+  if (named.starts_with('/') && ::access(named.c_str(), X_OK) == 0) return named;
+  auto beside = persona_path("nvidia-container-runtime-hook");
+  return beside.empty() ? "/usr/bin/nvidia-container-runtime-hook" : beside;
+}
+
+std::vector<std::string> details_of(const Injection& injection) {
+  const auto& decision = injection.decision;
+  std::vector<std::string> details;
+  for (const auto* sentences : {&decision.asked, &decision.reasons, &injection.notes}) {
+    details.insert(details.end(), sentences->begin(), sentences->end());
+  }
+  return details;
+}
+
 Result<std::string> new_config(const CreateContext& context, const json::Document& config,
                                const Injection& injection) {
   if (context.mode == Mode::Inject) return oci::apply(config, injection.edits);
   if (injection.decision.request.wants_nothing()) return config.text();
-  const auto hook = persona_path("nvidia-container-runtime-hook");
-  return oci::add_classic_hook(config,
-                               hook.empty() ? "/usr/bin/nvidia-container-runtime-hook" : hook);
+  return oci::add_classic_hook(config, classic_hook(context.surroundings.settings));
 }
 
 }  // namespace
@@ -135,9 +150,11 @@ std::string config_path_of(const CommandLine& line) {
 }
 
 Result<Created> prepare_create(const CreateContext& context) {
-  GANTRY_TRY(const auto file, ConfigFile::read(config_path_of(context.line)));
-  GANTRY_TRY(const auto container, oci::container_from(file.document()).in(file.path()));
   const auto& around = context.surroundings;
+  GANTRY_TRY(const auto file, ConfigFile::read(config_path_of(context.line)));
+  GANTRY_TRY(
+      const auto container,
+      oci::container_from(file.document(), around.settings.gantry.pod_cgroups).in(file.path()));
   Injector injector(around);
   GANTRY_TRY(auto decision, injector.decide(container));
   GANTRY_TRY(auto injection, injector.plan(std::move(decision)));
@@ -151,7 +168,8 @@ Result<Created> prepare_create(const CreateContext& context) {
   GANTRY_TRY(const auto text, new_config(context, file.document(), injection));
   GANTRY_CHECK(file.replace(text));
   Created created{.changed = text != file.document().text(),
-                  .warnings = injection.decision.warnings};
+                  .warnings = injection.decision.warnings,
+                  .details = details_of(injection)};
   if (!injection.decision.asked.empty()) {
     // Without the account the container is as good; only `gantry explain` knows less.
     const auto written = write_account(around.host, account_of(context, bundle, injection));

@@ -25,6 +25,7 @@ struct CreateContext {
 struct Created {
   bool changed = false;
   std::vector<std::string> warnings;  // for the log
+  std::vector<std::string> details;   // for a log that wants more: asked, decided, done otherwise
 };
 
 // Nothing is half done: either config.json is replaced as a whole, or it is as it was.

@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 namespace gantry::runtime {
 namespace {
 
@@ -44,6 +46,11 @@ class Create : public ::testing::Test {
                            .low_level = "/usr/bin/runc"});
   }
 
+  std::filesystem::path executable(const std::string& path) {
+    tree_.file(path);
+    EXPECT_EQ(::chmod(tree_.path(path).c_str(), 0755), 0);
+    return tree_.path(path);
+  }
   json::Document config() const {
     return *json::Document::parse(*tree_.host().read("/b/config.json"));
   }
@@ -236,6 +243,11 @@ TEST_F(Create, DevicesOfOtherVendorsComeFromTheirSpecifications) {
                      "  containerEdits:\n    env: [ACME=1]\n    deviceNodes:\n"
                      "    - path: /dev/nvidia1\n      permissions: rw\n");
   bundle({"NVIDIA_VISIBLE_DEVICES=acme.org/nic=a"});
+  const auto refused = create();
+  ASSERT_TRUE(refused.ok()) << refused.error().text();
+  EXPECT_FALSE(refused->changed);
+  EXPECT_THAT(refused->warnings, ElementsAre(HasSubstr("cdi-kinds")));
+  settings_.gantry.cdi_kinds = {"acme.org/nic"};
   const auto created = create();
   ASSERT_TRUE(created.ok()) << created.error().text();
   EXPECT_THAT(config()["process"]["env"].strings(), Contains("ACME=1"));
@@ -243,6 +255,45 @@ TEST_F(Create, DevicesOfOtherVendorsComeFromTheirSpecifications) {
   EXPECT_EQ(config()["linux"]["devices"].element(0)["minor"].u64(), 1);
   bundle({"NVIDIA_VISIBLE_DEVICES=acme.org/nic=b"});
   EXPECT_THAT(create().error().text(), HasSubstr("acme.org/nic=b"));
+}
+
+TEST_F(Create, FlagsAndHooksOfTheTableJitCdiCount) {
+  settings_.runtime.jit_cdi_feature_flags = {"no-additional-gids-for-device-nodes"};
+  settings_.runtime.jit_cdi_disable_hooks = {"update-ldcache"};
+  bundle({"NVIDIA_VISIBLE_DEVICES=0"});
+  ASSERT_TRUE(create().ok());
+  EXPECT_FALSE(config()["process"]["user"]["additionalGids"]);
+  EXPECT_EQ(read_account(ready_.host(), "c1")->flavour, "no-hooks");
+}
+
+TEST_F(Create, TheHookIsBesideTheNvidiaCtkOfTheConfiguration) {
+  settings_.gantry.flavour = "one-hook";
+  settings_.ctk_path = executable("bin/nvidia-cdi-hook").replace_filename("nvidia-ctk");
+  bundle({"NVIDIA_VISIBLE_DEVICES=0"});
+  ASSERT_TRUE(create().ok());
+  EXPECT_THAT(members(config()["hooks"]["createContainer"], "path"),
+              ElementsAre(tree_.path("bin/nvidia-cdi-hook")));
+}
+
+TEST_F(Create, TheClassicHookIsTheOneOfTheConfiguration) {
+  settings_.hook.path = executable("bin/hook");
+  bundle({"NVIDIA_VISIBLE_DEVICES=0"});
+  ASSERT_TRUE(create(Mode::Classic).ok());
+  EXPECT_THAT(members(config()["hooks"]["prestart"], "path"), ElementsAre(tree_.path("bin/hook")));
+  tree_.remove("bin/hook");
+  bundle({"NVIDIA_VISIBLE_DEVICES=0"});
+  ASSERT_TRUE(create(Mode::Classic).ok());
+  EXPECT_THAT(members(config()["hooks"]["prestart"], "path"),
+              ElementsAre(HasSubstr("/nvidia-container-runtime-hook")))
+      << "one that is not there is not waited for";
+}
+
+TEST_F(Create, TellsALogWhoAskedAndWhatWasDecided) {
+  bundle({"NVIDIA_VISIBLE_DEVICES=0"});
+  const auto created = create();
+  ASSERT_TRUE(created.ok());
+  EXPECT_THAT(created->details, Contains("environment: NVIDIA_VISIBLE_DEVICES=0"));
+  EXPECT_THAT(created->details, Contains(HasSubstr("environment counts")));
 }
 
 TEST(ConfigPath, FollowsBundleAndCrunsConfig) {

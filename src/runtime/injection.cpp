@@ -6,6 +6,8 @@
 #include "runtime/low_level.hpp"
 #include "sys/trusted.hpp"
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,9 +34,22 @@ Result<oci::Grant> read_grant(const sys::Host& host, const oci::Pod& pod) {
 }
 
 Flavour wanted_flavour(const settings::Settings& settings) {
+  // Who wants no cache written means it, whoever would write it.
+  if (settings::has_disabled_hook(settings, "update-ldcache")) return Flavour::NoHooks;
   if (settings.gantry.flavour == "no-hooks") return Flavour::NoHooks;
   if (settings.gantry.flavour == "one-hook") return Flavour::OneHook;
   return Flavour::Shim;
+}
+
+// Beside the nvidia-ctk of the configuration, else beside ourselves: a configuration often outlives
+// the toolkit that wrote it.
+std::string cdi_hook(const settings::Settings& settings) {
+  const auto& ctk = settings.ctk_path;
+  if (ctk.starts_with('/')) {
+    auto hook = ctk.substr(0, ctk.rfind('/')) + "/nvidia-cdi-hook";
+    if (::access(hook.c_str(), X_OK) == 0) return hook;
+  }
+  return persona_path("nvidia-cdi-hook");
 }
 
 // As plan has it, from the nodes as they are now: somebody may have changed their mode since.
@@ -128,15 +143,17 @@ Result<model::ContainerEdits> Injector::gpu_edits(const model::Request& request,
   GANTRY_CHECK(check_known(request, *known));
   // procfs tells no library names to merge.
   if (known->from_procfs && flavour == Flavour::Shim) flavour = Flavour::NoHooks;
-  const auto& features = around_.settings.features;
-  const auto beside = persona_path("nvidia-cdi-hook");
-  plan::PlanOptions options{.flavour = flavour,
-                            .engine_root = engine_root(around_.host),
-                            .prepared = known->prepared.directory,
-                            .groups = features.no_additional_gids_for_device_nodes
-                                          ? plan::Groups::None
-                                          : plan::Groups::AllNodes};
-  if (!beside.empty()) options.hook_path = beside;
+  const auto& settings = around_.settings;
+  const bool no_groups =
+      settings.features.no_additional_gids_for_device_nodes ||
+      settings::has_feature_flag(settings, "no-additional-gids-for-device-nodes");
+  plan::PlanOptions options{
+      .flavour = flavour,
+      .engine_root = engine_root(around_.host),
+      .prepared = known->prepared.directory,
+      .groups = no_groups ? plan::Groups::None : plan::Groups::AllNodes,
+      .sockets = !settings::has_feature_flag(settings, "disable-ipc-discoverer")};
+  if (auto hook = cdi_hook(settings); !hook.empty()) options.hook_path = std::move(hook);
   GANTRY_TRY(auto edits, plan::edits_for(known->inventory, request, options));
   GANTRY_CHECK(fill_numbers(around_.host, options.engine_root, edits));
   if (options.groups != plan::Groups::None) edits.additional_gids = groups_of(edits.nodes);

@@ -5,7 +5,7 @@ namespace gantry::runtime {
 
 Result<settings::Settings> load_settings(const settings::Lookup& environment) {
   const auto path = settings::config_path(environment);
-  const bool named = environment("NVIDIA_CTK_CONFIG_FILE_PATH").has_value();
+  const bool named = !environment("NVIDIA_CTK_CONFIG_FILE_PATH").value_or("").empty();
   GANTRY_TRY(const auto host,
              sys::Host::at(named ? "/" : environment("GANTRY_ROOT").value_or("/")));
   GANTRY_TRY(auto loaded, settings::load(host, path));

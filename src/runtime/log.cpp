@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -24,7 +25,19 @@ std::string utc(std::time_t now) {
   return {text.data(), length};
 }
 
+int rank(std::string_view level) {
+  if (level == "warn") level = "warning";
+  constexpr std::array<std::string_view, 7> kLevels{"trace", "debug", "info", "warning",
+                                                    "error", "fatal", "panic"};
+  const auto* const found = std::find(kLevels.begin(), kLevels.end(), level);
+  return found == kLevels.end() ? rank("info") : static_cast<int>(found - kLevels.begin());
+}
+
 }  // namespace
+
+bool is_logged(std::string_view log_level, std::string_view level) {
+  return rank(level) >= rank(log_level);
+}
 
 std::string log_line(std::string_view format, std::string_view level, std::string_view message,
                      std::time_t now) {

@@ -18,6 +18,10 @@ std::string log_line(std::string_view format, std::string_view level, std::strin
 // Appends to the file of --log, if one was given. A log that cannot be written stops nothing.
 void write_log(const CommandLine& line, std::string_view level, std::string_view message);
 
+// Whether a message of that level goes into a log that was set to another; in logrus' order. An
+// unknown word counts as "info".
+bool is_logged(std::string_view log_level, std::string_view level);
+
 // The error on stderr and in the log.
 void report_error(const CommandLine& line, std::string_view message);
 

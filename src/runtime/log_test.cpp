@@ -22,6 +22,15 @@ TEST(Log, AnImagesWordsAreNoCommandsToATerminal) {
             "gantry-runtime: no device \"\\x1b[2J\\x1b]0;title\\x07\"\\x0aall is well\n");
 }
 
+TEST(Log, KeepsWhatIsAsGraveAsItsLevel) {
+  EXPECT_TRUE(is_logged("info", "info"));
+  EXPECT_TRUE(is_logged("debug", "error"));
+  EXPECT_FALSE(is_logged("info", "debug"));
+  EXPECT_FALSE(is_logged("error", "warning"));
+  EXPECT_TRUE(is_logged("warn", "warning"));
+  EXPECT_FALSE(is_logged("fatal", "error"));
+}
+
 TEST(Log, IsAppendedTo) {
   test::Tree tree;
   const CommandLine line{.log = tree.path("log"), .log_format = "json"};

@@ -71,12 +71,12 @@ Result<settings::Settings> load_settings(const HookOptions& options) {
   return settings::load(here, path);
 }
 
-Result<oci::Container> container_of(const oci::State& state) {
+Result<oci::Container> container_of(const oci::State& state, const settings::Settings& settings) {
   GANTRY_TRY(const auto here, sys::Host::at("/"));
   const auto path = state.bundle + "/config.json";
   GANTRY_TRY(auto text, here.read(path, json::kSizeLimit));
   GANTRY_TRY(const auto document, json::Document::parse(std::move(text)).in(path));
-  return oci::container_from(document).in(path);
+  return oci::container_from(document, settings.gantry.pod_cgroups).in(path);
 }
 
 // nvidia-container-cli is this very program under another name.
@@ -152,7 +152,7 @@ Result<std::optional<ConfigureCall>> prestart(const HookOptions& options, std::s
   GANTRY_TRY(const auto settings, load_settings(options));
   GANTRY_TRY(const auto started, oci::state_from(state).in("reading the container's state"));
   if (started.pid == 0) return Error(Errc::Invalid, "the container's state names no process");
-  GANTRY_TRY(const auto container, container_of(started));
+  GANTRY_TRY(const auto container, container_of(started, settings));
   const auto root = options.root.empty() ? settings::machine_root(settings) : options.root;
   GANTRY_TRY(const auto host, sys::Host::at(root));
   const auto refresh = [&] {

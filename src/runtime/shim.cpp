@@ -22,16 +22,9 @@ namespace {
 using settings::Settings;
 
 // The names nvidia-container-runtime.cdi and .legacy force a mode.
-Result<Mode> mode_of(std::string_view called, const Settings& settings) {
-  if (called.ends_with(".legacy")) return Mode::Classic;
-  if (called.ends_with(".cdi")) return Mode::Inject;
-  if (settings.runtime.mode == "legacy") return Mode::Classic;
-  if (settings.runtime.mode == "csv") {
-    return Error(Errc::Unsupported,
-                 "mode = \"csv\" is for Tegra systems, which Gantry does not know; set mode = "
-                 "\"auto\" in config.toml");
-  }
-  return Mode::Inject;
+void force_mode(std::string_view called, Settings& settings) {
+  if (called.ends_with(".legacy")) settings.runtime.mode = "legacy";
+  if (called.ends_with(".cdi")) settings.runtime.mode = "cdi";
 }
 
 // Becomes the low-level runtime; returns only when that fails.
@@ -42,24 +35,36 @@ Status become(const std::string& runtime, char** argv) {
   return Error::sys(errno, fmt::format("exec {}", runtime));
 }
 
-// What the administrator asked to be written down: `debug` of config.toml.
-void write_debug(const Settings& settings, const CommandLine& line, std::string_view message) {
-  if (settings.runtime.debug.empty() || settings.runtime.debug == "/dev/null") return;
-  write_log({.log = settings.runtime.debug}, "info", fmt::format("{}: {}", line.id, message));
+// What the administrator asked to be written down: `debug` and `log-level` of config.toml.
+void write_debug(const Settings& settings, const CommandLine& line, std::string_view level,
+                 std::string_view message) {
+  const auto& log = settings.runtime.debug;
+  if (log.empty() || log == "/dev/null" || !is_logged(settings.runtime.log_level, level)) return;
+  write_log({.log = log}, level, fmt::format("{}: {}", line.id, message));
 }
 
-Status create(const CommandLine& line, const Settings& settings, std::string_view called,
-              const std::string& low_level) {
+void write_debug(const Settings& settings, const CommandLine& line, const Created& created) {
+  for (const auto& warning : created.warnings) write_debug(settings, line, "warning", warning);
+  write_debug(settings, line, "info", created.changed ? "config.json was edited" : "nothing to do");
+  for (const auto& detail : created.details) write_debug(settings, line, "debug", detail);
+  if (!is_logged(settings.runtime.log_level, "debug")) return;
+  for (const auto& word : settings::without_effect(settings)) {
+    write_debug(settings, line, "debug", word);
+  }
+}
+
+Status create(const CommandLine& line, const Settings& settings, const std::string& low_level) {
   const auto root = shim_root(settings);
   GANTRY_TRY(const auto host, sys::Host::at(root));
-  GANTRY_TRY(const auto mode, mode_of(called, settings));
+  GANTRY_CHECK(settings::check_mode(settings));
+  const auto mode = settings.runtime.mode == "legacy" ? Mode::Classic : Mode::Inject;
   const auto refresh = [&] { return refresh_by_gantry(root, settings.gantry.refresh_deadline); };
   GANTRY_TRY(const auto created, prepare_create({.line = line,
                                                  .surroundings = {host, settings, refresh},
                                                  .mode = mode,
                                                  .low_level = low_level}));
   for (const auto& warning : created.warnings) write_log(line, "warning", warning);
-  write_debug(settings, line, created.changed ? "config.json was edited" : "nothing to do");
+  write_debug(settings, line, created);
   return {};
 }
 
@@ -69,14 +74,21 @@ void forget(const CommandLine& line, const Settings& settings) {
 }
 
 Status run(const CommandLine& line, char** argv) {
-  GANTRY_TRY(const auto settings, load_settings(settings::process_environment));
+  GANTRY_TRY(auto settings, load_settings(settings::process_environment));
+  force_mode(argv[0], settings);
   const auto path = settings::process_environment("PATH").value_or("");
   GANTRY_TRY(const auto runtime, find_low_level(settings.runtime.runtimes, path));
   if (line.version) {
     std::printf("gantry-runtime %s\n", GANTRY_VERSION);
     std::fflush(stdout);
   }
-  if (line.creates()) GANTRY_CHECK(create(line, settings, argv[0], runtime));
+  if (line.creates()) {
+    auto created = create(line, settings, runtime);
+    if (!created.ok()) {
+      write_debug(settings, line, "error", created.error().text());
+      return created;
+    }
+  }
   if (line.command == "delete") forget(line, settings);
   return become(runtime, argv);
 }

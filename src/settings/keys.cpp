@@ -114,6 +114,11 @@ constexpr Key kKeys[] = {
     {"gantry.refresh-deadline", FIELD(std::int64_t, gantry.refresh_deadline),
      "seconds that `gantry cdi refresh` may take while a container waits", "",
      "GANTRY_REFRESH_DEADLINE"},
+    {"gantry.cdi-kinds", LIST(gantry.cdi_kinds),
+     "CDI kinds beside NVIDIA's that an image's environment may name", "", "GANTRY_CDI_KINDS"},
+    {"gantry.pod-cgroups", LIST(gantry.pod_cgroups),
+     "names in a cgroup's path, beside kubepods, by which a container is a pod's", "",
+     "GANTRY_POD_CGROUPS"},
 };
 
 #undef LIST
@@ -157,6 +162,19 @@ struct Setter {
   }
 };
 
+Status check_kinds(const std::vector<std::string>& kinds) {
+  for (const auto& kind : kinds) {
+    const auto slash = kind.find('/');
+    const bool good = slash != std::string::npos && slash > 0 && slash + 1 < kind.size() &&
+                      kind.find_first_of("/=*,", slash + 1) == std::string::npos;
+    if (good) continue;
+    return Error(
+        Errc::Invalid,
+        fmt::format("gantry.cdi-kinds has `{}`, which is no kind; one reads acme.org/nic", kind));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::span<const Key> keys() {
@@ -197,6 +215,7 @@ Status check_words(const Key& key, const Settings& settings) {
     return Error(Errc::Invalid, fmt::format("{} must be 1 to 600 seconds, not {}", key.name,
                                             settings.gantry.refresh_deadline));
   }
+  if (key.name == "gantry.cdi-kinds") return check_kinds(settings.gantry.cdi_kinds);
   if (key.words.empty()) return {};
   const auto value = value_text(key, settings);
   for (auto word : split(key.words, '|')) {

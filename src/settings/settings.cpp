@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 namespace gantry::settings {
 
@@ -15,7 +17,11 @@ std::optional<std::string> process_environment(std::string_view name) {
 }
 
 std::string config_path(const Lookup& environment) {
-  if (auto path = environment("NVIDIA_CTK_CONFIG_FILE_PATH"); path && !path->empty()) return *path;
+  if (auto path = environment("NVIDIA_CTK_CONFIG_FILE_PATH"); path && !path->empty()) {
+    std::error_code error;
+    const auto absolute = std::filesystem::absolute(*path, error);
+    return error ? *path : absolute.lexically_normal().string();
+  }
   if (auto home = environment("XDG_CONFIG_HOME"); home && home->starts_with('/')) {
     return *home + "/nvidia-container-runtime/config.toml";
   }

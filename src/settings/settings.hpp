@@ -74,6 +74,8 @@ struct Gantry {
   std::string kubernetes_environment = "granted";  // granted, any, never
   std::string environment = "any";                 // any, privileged, never
   std::int64_t refresh_deadline = 20;              // seconds
+  std::vector<std::string> cdi_kinds;              // of others, that the environment may name
+  std::vector<std::string> pod_cgroups;            // in a cgroup's path: a pod's container
   bool operator==(const Gantry&) const = default;
 };
 
@@ -107,7 +109,8 @@ std::optional<std::string> process_environment(std::string_view name);
 constexpr std::string_view kConfigPath = "/etc/nvidia-container-runtime/config.toml";
 constexpr std::size_t kConfigBytes = std::size_t{256} << 10;
 
-// Where the file is: NVIDIA_CTK_CONFIG_FILE_PATH, else XDG_CONFIG_HOME's, else kConfigPath.
+// Where the file is: NVIDIA_CTK_CONFIG_FILE_PATH (a relative one is the caller's), else
+// XDG_CONFIG_HOME's, else kConfigPath.
 std::string config_path(const Lookup& environment);
 
 // Corrupt for text that is no TOML, Invalid for a value of the wrong kind, a value that is none of
@@ -129,5 +132,17 @@ enum class EnvironmentPolicy : std::uint8_t { Any, Privileged, Never };
 
 // gantry.environment; where that is "any" and NVIDIA's accept-... key is false: Privileged.
 EnvironmentPolicy environment_policy(const Settings& settings);
+
+// Of the table jit-cdi, in the modes that use it: `flag` is among its feature flags; `hook` (or
+// "all") among its disabled hooks.
+bool has_feature_flag(const Settings& settings, std::string_view flag);
+bool has_disabled_hook(const Settings& settings, std::string_view hook);
+
+// Unsupported for the one mode of NVIDIA's that we do not have.
+Status check_mode(const Settings& settings);
+
+// A sentence for every value that was set and changes nothing for the runtime. For logs and
+// `gantry explain`: not worth an error.
+std::vector<std::string> without_effect(const Settings& settings);
 
 }  // namespace gantry::settings

@@ -4,8 +4,11 @@
 #include "settings/keys.hpp"
 #include "support/tree.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 namespace gantry::settings {
 namespace {
@@ -26,7 +29,8 @@ TEST(Settings, EveryKeyIsReadBackFromWhatItPrints) {
   for (const auto& key : keys()) {
     Settings changed;
     const bool word = !key.words.empty();
-    const auto other = word ? std::string(key.words.substr(key.words.rfind('|') + 1)) : "7";
+    const auto* const plain = key.name == "gantry.cdi-kinds" ? "acme.org/nic" : "7";
+    const auto other = word ? std::string(key.words.substr(key.words.rfind('|') + 1)) : plain;
     if (std::holds_alternative<Field<bool>>(key.field)) {
       auto& flag = std::get<Field<bool>>(key.field)(changed);
       flag = !flag;
@@ -144,9 +148,23 @@ TEST(Settings, TheFileIsWhereTheVariablesSay) {
     });
   };
   EXPECT_EQ(with("NVIDIA_CTK_CONFIG_FILE_PATH", "/a/b.toml"), "/a/b.toml");
+  EXPECT_EQ(with("NVIDIA_CTK_CONFIG_FILE_PATH", "./b.toml"),
+            (std::filesystem::current_path() / "b.toml").string());
+  EXPECT_EQ(with("NVIDIA_CTK_CONFIG_FILE_PATH", ""), kConfigPath);
   EXPECT_EQ(with("XDG_CONFIG_HOME", "/home/u/.config"),
             "/home/u/.config/nvidia-container-runtime/config.toml");
   EXPECT_EQ(with("HOME", "/home/u"), kConfigPath);
+}
+
+TEST(Settings, CdiKindsAreKinds) {
+  EXPECT_THAT(
+      parse("[gantry]\ncdi-kinds = [\"acme.org/nic\", \"a/b\"]\n")->settings.gantry.cdi_kinds,
+      ElementsAre("acme.org/nic", "a/b"));
+  for (const auto* kind : {"acme.org", "/nic", "acme.org/", "acme.org/nic=a", "acme.org/*", ""}) {
+    const auto loaded = parse(fmt::format("[gantry]\ncdi-kinds = [\"{}\"]\n", kind));
+    ASSERT_FALSE(loaded.ok()) << kind;
+    EXPECT_THAT(loaded.error().text(), HasSubstr("line 2"));
+  }
 }
 
 TEST(Settings, TheRootIsOursThenTheirsThenTheMachine) {

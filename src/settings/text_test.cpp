@@ -22,7 +22,7 @@ TEST(DefaultText, MeansTheDefaults) {
   EXPECT_THAT(text, HasSubstr("\n[nvidia-container-cli]\n#debug = "));
   EXPECT_THAT(text, HasSubstr("\n#user = \"root:video\"\n"));
   EXPECT_THAT(text, HasSubstr("\nruntimes = [\"runc\", \"crun\"]\n"));
-  EXPECT_THAT(text, HasSubstr("[gantry]\n#environment = \"any\"\n"));
+  EXPECT_THAT(text, HasSubstr("[gantry]\n#cdi-kinds = []\n#environment = \"any\"\n"));
   EXPECT_THAT(text, Not(HasSubstr("[features]")));
 }
 
