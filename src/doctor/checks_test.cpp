@@ -208,6 +208,24 @@ TEST(Xid, IsAnsweredWithACommandForItsGpu) {
   EXPECT_THAT(strange.look(*check).remedy, ::testing::StartsWith("sudo dmesg | grep"));
 }
 
+TEST(KernelArguments, AreSetAsTheDistributionDoesIt) {
+  Patient patient;
+  patient.metal().tree.file("proc/cpuinfo", "vendor_id\t: AuthenticAMD\nflags\t: fpu\n");
+  const auto* check = find_check("iommu.off");
+  EXPECT_THAT(patient.look(*check).remedy,
+              ::testing::StartsWith("add iommu=pt to the kernel's command line"));
+  patient.tree.file("etc/os-release", "ID=ubuntu\nID_LIKE=debian\n");
+  EXPECT_EQ(patient.look(*check).remedy,
+            "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX iommu=pt\"' | sudo tee "
+            "/etc/default/grub.d/90-gantry.cfg && sudo update-grub && sudo reboot  # and enable "
+            "AMD-Vi in the firmware");
+  patient.tree.file("etc/os-release", "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n");
+  EXPECT_THAT(patient.look(*check).remedy, HasSubstr("grubby --update-kernel=ALL"));
+  patient.tree.file("etc/os-release", "ID=\"sles\"\nID_LIKE=\"suse\"\n");
+  patient.tree.file("proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t: fpu\n");
+  EXPECT_THAT(patient.look(*check).remedy, HasSubstr("/&intel_iommu=on iommu=pt /"));
+}
+
 TEST(Mismatch, NeedsARebootWhereTheKernelCannotUnload) {
   Patient patient;
   patient.inventory.driver.library_version = "580.95.05";

@@ -30,16 +30,26 @@ bool iommu_on(const Facts& f) {
   return names.ok() && !names->empty();
 }
 
+std::string switch_on(const Facts& f) {
+  const bool amd = contains(f.host().read("/proc/cpuinfo").value_or(""), "AuthenticAMD");
+  return fmt::format("{}  # and enable {} in the firmware",
+                     kernel_argument_command(f, amd ? "iommu=pt" : "intel_iommu=on iommu=pt"),
+                     amd ? "AMD-Vi" : "VT-d");
+}
+
 Finding judge_off(const Facts& f) {
   if (iommu_on(f)) return ok("the IOMMU is on", {{"/sys/class/iommu", "present"}});
   const bool wanted = passthrough_wanted(f);
   std::vector<Evidence> read{{"/sys/class/iommu", "(empty)"}, f.read("/proc/cmdline")};
-  if (wanted) return fail("a GPU is meant for a VM, but the IOMMU is off", read);
+  if (wanted) {
+    return fail("a GPU is meant for a VM, but the IOMMU is off", read).advise(switch_on(f));
+  }
   if (f.guest().is_virtual()) {
     return skip("this is a guest: it needs no IOMMU of its own to use its GPU", read);
   }
   if (!f.guest().known) return skip("nothing says whether this is a guest", read);
-  return info("the IOMMU is off: GPUs work in containers, but cannot be given to VMs", read);
+  return info("the IOMMU is off: GPUs work in containers, but cannot be given to VMs", read)
+      .advise(switch_on(f));
 }
 
 struct Neighbour {
@@ -123,7 +133,8 @@ Finding judge_translating(const Facts& f) {
   }
   if (tally.empty()) return skip("the GPUs are in no IOMMU group");
   if (!tally.any_bad()) return ok("the IOMMU does not stand between the GPUs", tally.well);
-  return info(fmt::format("the IOMMU translates for {}", tally.who()), tally.bad);
+  return info(fmt::format("the IOMMU translates for {}", tally.who()), tally.bad)
+      .advise(kernel_argument_command(f, "iommu=pt"));
 }
 
 // Offset of the ACS control register in the extended configuration space; 0 when there is none.

@@ -23,15 +23,18 @@ bool wanted(const Outcome& outcome, const FixOptions& options) {
   return verdict == Verdict::Info && named(*outcome.check, options);
 }
 
-void apply_all(const std::vector<Action>& actions, const sys::Host& host, sys::Kernel& kernel,
-               FixReport& report) {
+void apply_all(const std::vector<Action>& actions, const Outcome& outcome, const Facts& facts,
+               sys::Kernel& kernel, FixReport& report) {
   report.state = FixState::Done;
   for (const auto& action : actions) {
-    const auto status = apply(action, host, kernel);
+    const auto status = apply(action, facts.host(), kernel);
     report.steps.push_back({describe(action), status.ok() ? "" : status.error().text()});
     if (status.ok()) continue;
     report.state = FixState::Failed;
     report.text = "the steps after the failed one were not tried";
+    if (status.error().code() == Errc::Denied && facts.caller().uid != 0) {
+      report.text += "; as root: sudo " + outcome.fix;
+    }
     return;
   }
 }
@@ -77,7 +80,7 @@ FixReport treat(const Outcome& outcome, const Plan& plan, const Facts& facts,
       return report;
     }
   }
-  apply_all(plan.steps, facts.host(), kernel, report);
+  apply_all(plan.steps, outcome, facts, kernel, report);
   if (report.state != FixState::Done) return report;
   report.text = check.afterwards;
   if (!plan.left.empty()) {

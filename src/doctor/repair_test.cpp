@@ -170,6 +170,20 @@ TEST(Repair, ReportsAFailedStepAndStopsThere) {
   EXPECT_EQ(fix->after, Verdict::Fail);
 }
 
+TEST(Repair, TellsWhoIsNotRootToBeRoot) {
+  Patient patient;
+  patient.no_node("/dev/nvidia0");
+  patient.sources.caller.uid = 1000;
+  test::RecordingKernel kernel;
+  kernel.fail = true;
+  const Selection only{.only = {"node.missing"}, .skip = {}};
+  EXPECT_THAT(report_of(run(patient, kernel, {}, only), "node.missing")->text,
+              HasSubstr("; as root: sudo " + fix_command(patient.host(), "")));
+  patient.sources.caller.uid = 0;
+  EXPECT_THAT(report_of(run(patient, kernel, {}, only), "node.missing")->text,
+              ::testing::Not(HasSubstr("sudo")));
+}
+
 TEST(Repair, RunsNoProgramOfATreeThatIsNotThisMachine) {
   Patient patient;
   patient.gpu().persistence = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "doctor/report.hpp"
 
+#include "base/printable.hpp"
 #include "base/text.hpp"
 
 #include <fmt/format.h>
@@ -50,12 +51,12 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t width
 }
 
 std::string field(std::string_view name, std::string_view text, const Style& style) {
-  return fmt::format("    {:<9}{}\n", name, wrapped(text, kIndent, style.width));
+  return fmt::format("    {:<9}{}\n", name, wrapped(printable_lines(text), kIndent, style.width));
 }
 
 // A command is never broken: it is there to be pasted.
 std::string command(std::string_view name, std::string_view text) {
-  return fmt::format("    {:<9}{}\n", name, text);
+  return fmt::format("    {:<9}{}\n", name, printable_lines(text));
 }
 
 // Most skips have few reasons: no Docker, no kubelet, no NVSwitch.
@@ -74,7 +75,7 @@ std::string skipped(const std::vector<Outcome>& outcomes, const Style& style) {
   }
   std::string out;
   for (const auto& [reason, ids] : by_reason) {
-    out += fmt::format("  {}:\n    {}\n", reason, wrapped(ids, 4, style.width));
+    out += fmt::format("  {}:\n    {}\n", printable_lines(reason), wrapped(ids, 4, style.width));
   }
   return out;
 }
@@ -97,7 +98,7 @@ std::string expanded(const Outcome& outcome, const Style& style) {
   const auto& check = *outcome.check;
   std::string out =
       fmt::format("  {}  {} [{}]\n", painted(check.id, outcome.finding.verdict, style),
-                  outcome.finding.summary, check.reference);
+                  printable_lines(outcome.finding.summary), check.reference);
   const auto& evidence = outcome.finding.evidence;
   for (std::size_t i = 0; i < evidence.size() && i < kMostEvidence; ++i) {
     out += field("read", fmt::format("{}: {}", evidence[i].source, evidence[i].value), style);
@@ -128,7 +129,8 @@ std::string report_text(const std::vector<Outcome>& outcomes, const Style& style
     for (const auto& outcome : outcomes) {
       if (outcome.finding.verdict != verdict || verdict == Verdict::Skip) continue;
       if (verdict == Verdict::Ok) {
-        group += fmt::format("  {:<{}}  {}\n", outcome.check->id, widest, outcome.finding.summary);
+        group += fmt::format("  {:<{}}  {}\n", outcome.check->id, widest,
+                             printable_lines(outcome.finding.summary));
       } else {
         group += expanded(outcome, style);
       }
@@ -166,10 +168,11 @@ std::string fixes_text(const std::vector<FixReport>& fixes, const Style& style) 
     out += fmt::format("  {}  {}{}\n", painted(fix.check->id, fix.after, style),
                        to_string(fix.state), now);
     for (const auto& step : fix.steps) {
-      out += fmt::format("    {} {}{}\n", step.error.empty() ? "did   " : "FAILED", step.what,
-                         step.error.empty() ? "" : ": " + step.error);
+      out += fmt::format("    {} {}{}\n", step.error.empty() ? "did   " : "FAILED",
+                         printable_lines(step.what),
+                         step.error.empty() ? "" : ": " + printable_lines(step.error));
     }
-    if (!fix.text.empty()) out += fmt::format("    {}\n", fix.text);
+    if (!fix.text.empty()) out += fmt::format("    {}\n", printable_lines(fix.text));
   }
   return out + "\n";
 }

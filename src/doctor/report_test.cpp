@@ -95,6 +95,14 @@ TEST(Report, KeepsItsJsonKeys) {
   }
 }
 
+TEST(Report, LetsNoFileCommandTheTerminal) {
+  Patient patient;
+  patient.metal().tree.file("proc/cmdline", "quiet \033[2J\n");
+  const auto text = report_text(look(patient), {});
+  EXPECT_THAT(text, HasSubstr("/proc/cmdline: quiet \\x1b[2J"));
+  EXPECT_THAT(text, Not(HasSubstr("\033")));
+}
+
 TEST(Report, SurvivesBytesThatAreNoText) {
   Patient patient;
   patient.pci("numa_node", "\xff\xfe\n");

@@ -16,6 +16,23 @@ Action program(std::vector<std::string> argv) {
   return RunProgram{std::move(argv), kBuildDeadline};
 }
 
+// Whether os-release names the distribution or one it is like.
+bool like(std::string_view release, std::string_view name) {
+  for (const auto line : lines(release)) {
+    if ((line.starts_with("ID=") || line.starts_with("ID_LIKE=")) && contains(line, name)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Debian's update-grub reads the directory beside its main file.
+constexpr const char* kGrubFile = "/etc/default/grub.d/90-gantry.cfg";
+
+std::string grub_line(const std::string& argument) {
+  return fmt::format("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {}\"", argument);
+}
+
 }  // namespace
 
 void add(Steps& steps, Steps more) {
@@ -33,10 +50,26 @@ Steps add_kernel_argument(const Facts& f, const std::string& argument) {
     return {program({"grubby", "--update-kernel=ALL", "--args=" + argument})};
   }
   if (!f.installed("update-grub")) return {};
-  // Debian's update-grub reads the directory beside its main file.
-  const auto line = fmt::format("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {}\"", argument);
-  return {WriteFile{"/etc/default/grub.d/90-gantry.cfg", line + "\n", line},
-          program({"update-grub"})};
+  const auto line = grub_line(argument);
+  return {WriteFile{kGrubFile, line + "\n", line}, program({"update-grub"})};
+}
+
+std::string kernel_argument_command(const Facts& f, const std::string& argument) {
+  const auto release = f.host().read("/etc/os-release", 65536).value_or("");
+  if (f.installed("grubby") || like(release, "fedora") || like(release, "rhel")) {
+    return fmt::format("sudo grubby --update-kernel=ALL --args=\"{}\" && sudo reboot", argument);
+  }
+  if (f.installed("update-grub") || like(release, "debian")) {
+    return fmt::format("echo '{}' | sudo tee {} && sudo update-grub && sudo reboot",
+                       grub_line(argument), kGrubFile);
+  }
+  if (like(release, "suse") || like(release, "sles")) {
+    return fmt::format(
+        "sudo sed -i 's/^GRUB_CMDLINE_LINUX_DEFAULT=\"/&{} /' /etc/default/grub && sudo "
+        "grub2-mkconfig -o /boot/grub2/grub.cfg && sudo reboot",
+        argument);
+  }
+  return fmt::format("add {} to the kernel's command line, then: sudo reboot", argument);
 }
 
 Steps install_package(const Facts& f, const std::string& name) {

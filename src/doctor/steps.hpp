@@ -19,6 +19,8 @@ void add(Steps& steps, Steps more);
 Steps rebuild_initramfs(const Facts& facts);
 // By the boot loader's own tool; in force after the next boot.
 Steps add_kernel_argument(const Facts& facts, const std::string& argument);
+// The same as one line for a person; by the distribution's name where its tools are not seen.
+std::string kernel_argument_command(const Facts& facts, const std::string& argument);
 Steps install_package(const Facts& facts, const std::string& name);
 // `systemctl VERB SERVICE` where systemd has that unit.
 Steps systemctl(const Facts& facts, std::vector<std::string> verb, const std::string& service);

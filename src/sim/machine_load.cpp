@@ -29,6 +29,20 @@ Result<std::string> read_user_file(const std::string& path) {
   return text;
 }
 
+// Machines have a command that lists them; of parts there are few enough to name.
+std::string no_part(std::string_view name, std::string_view folder) {
+  if (folder.empty()) {
+    return fmt::format("no machine is called \"{}\"; `gantry sim list` shows the machines", name);
+  }
+  std::string known;
+  for (const auto& key : embedded_names()) {
+    if (!key.starts_with(folder)) continue;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", key.substr(folder.size()));
+  }
+  return fmt::format("no {} is called \"{}\"; there are {}", folder.substr(0, folder.size() - 2),
+                     name, known);
+}
+
 class Resolver {
  public:
   explicit Resolver(UserFiles user_files) : user_files_(user_files) {}
@@ -52,11 +66,8 @@ class Resolver {
     const auto key = fmt::format("{}{}", folder, name);
     const auto text = embedded_text(key);
     if (!text) {
-      return Error(
-          Errc::NotFound,
-          fmt::format("{}{}no {} is called \"{}\"; `gantry sim list` shows the machines", from,
-                      from.empty() ? "" : ": ",
-                      folder.empty() ? "machine" : folder.substr(0, folder.size() - 2), name));
+      return Error(Errc::NotFound,
+                   fmt::format("{}{}{}", from, from.empty() ? "" : ": ", no_part(name, folder)));
     }
     return parse_yaml(*text, key + ".yaml");
   }

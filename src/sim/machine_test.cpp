@@ -52,6 +52,14 @@ TEST(Machine, AUserFileMayTakeABuiltInCardAndChangeIt) {
   EXPECT_EQ(machine->driver.cuda, 13000U);
 }
 
+TEST(Machine, AnUnknownCardIsAnsweredWithTheKnownOnes) {
+  const auto machine = parse_machine("gpus:\n  - {card: h201, uuid: GPU-1}\n", "mine.yaml");
+  ASSERT_FALSE(machine.ok());
+  EXPECT_THAT(machine.error().text(),
+              HasSubstr("mine.yaml: no card is called \"h201\"; there are "));
+  EXPECT_THAT(machine.error().text(), HasSubstr("h200, "));
+}
+
 TEST(Machine, AFileWithoutContentIsRefusedByItsName) {
   test::Tree tree;
   tree.file("mine.yaml", "\n");
