@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kubelet as a device plugin sees it: registration, ListAndWatch, the admission of pods, the
+// checkpoint and podresources. No pods are run. Both ways in which kubelets take the end of a
+// stream are there: up to 1.36 it ends whatever is registered for the resource by then, from 1.37
+// its own registration only.
+#pragma once
+
+#include "base/result.hpp"
+#include "kubelet/messages.hpp"
+#include "kubelet/pod_resources.hpp"
+#include "model/offer.hpp"
+#include "rpc/client.hpp"
+#include "rpc/server.hpp"
+#include "sys/loop.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gantry::test {
+
+class FakeKubelet {
+ public:
+  enum class Streams : std::uint8_t { ByResource, BySocket };  // up to 1.36, from 1.37
+
+  struct Options {
+    std::string directory;      // of kubelet.sock and the checkpoint
+    std::string pod_resources;  // a socket's path; "": none
+    Streams streams = Streams::ByResource;
+    std::chrono::milliseconds call_deadline{10'000};
+    std::chrono::milliseconds pre_start_deadline{30'000};
+  };
+
+  enum class Kind : std::uint8_t { App, Init, Sidecar };
+  struct Container {
+    std::string name;
+    std::map<std::string, int> limits;  // resource to count
+    Kind kind = Kind::App;
+    std::optional<std::set<int>> numa_nodes;  // the topology manager's hint
+  };
+  struct Pod {
+    std::string pod_namespace = "default";
+    std::string name;
+    std::string uid;
+    std::vector<Container> containers;  // init containers first
+  };
+
+  FakeKubelet(sys::Loop& loop, Options options);
+  ~FakeKubelet();
+  FakeKubelet(const FakeKubelet&) = delete;
+  FakeKubelet& operator=(const FakeKubelet&) = delete;
+
+  // Removes every socket of the directory, keeps the checkpoint and reads it, listens.
+  Status start();
+  // As when it is killed: connections break, its sockets' files stay.
+  void kill();
+  bool running() const { return server_ != nullptr; }
+
+  // The loop turns while these wait, so plugins in the same loop can answer.
+  // As kubelets do: an error rejects the pod for good.
+  Status admit(const Pod& pod);
+  // Before each start of a container: PreStartContainer, then what the stored answers say together.
+  Result<model::AllocateAnswer> start_container(const std::string& uid,
+                                                const std::string& container);
+  // The pod has ended; its devices come back at the next admission.
+  void remove(const std::string& uid);
+
+  std::size_t capacity(const std::string& resource) const;
+  std::set<std::string> healthy(const std::string& resource) const;  // allocatable
+  bool connected(const std::string& resource) const;
+  std::vector<std::string> ids_of(const std::string& uid, const std::string& container,
+                                  const std::string& resource) const;
+  std::vector<model::Holder> holders() const;  // active pods' apps and sidecars
+  kubelet::Allocatable allocatable() const;
+  const std::vector<kubelet::RegisterRequest>& registrations() const { return registrations_; }
+  const std::vector<std::string>& calls() const { return calls_; }  // "Allocate nvidia.com/gpu"
+
+  // Faults.
+  void drop_connections();  // of all plugins, as by a broken kubelet
+  void answer_register_with(std::optional<rpc::Outcome> outcome) {
+    register_outcome_ = std::move(outcome);
+  }
+  void die_in_register() { dies_in_register_ = true; }
+  void answer_pod_resources_with(std::optional<rpc::Outcome> outcome) {
+    pod_resources_outcome_ = std::move(outcome);
+  }
+  int pod_resources_calls() const { return pod_resources_calls_; }
+  void forget_devices(const std::string& resource);  // believes that all are unhealthy
+
+ private:
+  struct Endpoint {
+    std::string resource;
+    std::string socket;
+    std::unique_ptr<rpc::Client> client;
+    rpc::Client::Stream stream;
+    kubelet::PluginOptions options;
+    bool connected = false;
+  };
+  struct Devices {
+    std::map<std::string, kubelet::ListedDevice> all;
+    std::set<std::string> healthy;
+  };
+  struct Given {
+    std::map<int, std::set<std::string>> ids;  // by NUMA node, -1: none
+    std::string answer;                        // ContainerAllocateResponse
+    std::set<std::string> all() const;
+  };
+  using Ids = std::set<std::string>;
+  using Resources = std::map<std::string, Given>;
+
+  void on_register(const std::string& request, const rpc::Reply& reply);
+  void on_options(const std::shared_ptr<Endpoint>& endpoint, const rpc::Outcome& outcome,
+                  const std::string& answer, const rpc::Reply& reply);
+  void watch(const std::shared_ptr<Endpoint>& endpoint);
+  void on_list(const std::string& resource, const std::string& message);
+  void on_stream_end(const std::shared_ptr<Endpoint>& endpoint);
+  void disconnect(std::shared_ptr<Endpoint> endpoint);  // by value: it is taken off our lists
+  void mark_unhealthy(const std::string& resource);
+  std::shared_ptr<Endpoint> endpoint_of(const std::string& resource) const;
+
+  Status allocate_container(const Pod& pod, const Container& container);
+  Result<Ids> choose(const Pod& pod, const Container& container, const std::string& resource,
+                     int count);
+  Result<Ids> preferred(const std::string& resource, const Ids& available, const Ids& must,
+                        int size);
+  Result<std::string> ask(const std::string& resource, std::string_view method, std::string request,
+                          std::chrono::milliseconds deadline);
+  void collect_garbage();
+  Ids in_use(const std::string& resource) const;
+  Given given(const std::string& resource, const Ids& ids, std::string answer) const;
+
+  void serve_pod_resources();
+  void write_checkpoint() const;
+  Status read_checkpoint();
+
+  sys::Loop& loop_;
+  Options options_;
+  std::unique_ptr<rpc::Server> server_;
+  std::unique_ptr<rpc::Server> pod_resources_;
+  std::vector<std::shared_ptr<Endpoint>> endpoints_;  // every connected one, the newest last
+  std::map<std::string, std::shared_ptr<Endpoint>> current_;  // by resource
+  std::map<std::string, Devices> devices_;
+  std::map<std::string, std::map<std::string, Resources>> pods_;  // uid, container
+  std::map<std::string, Pod> active_;
+  std::map<std::string, Ids> reusable_;  // of the pod that is being admitted, by resource
+  std::vector<kubelet::RegisterRequest> registrations_;
+  std::vector<std::string> calls_;
+  std::optional<rpc::Outcome> register_outcome_;
+  std::optional<rpc::Outcome> pod_resources_outcome_;
+  int pod_resources_calls_ = 0;
+  bool dies_in_register_ = false;
+  std::shared_ptr<int> life_;  // of this start: answers to an earlier one find it gone
+};
+
+}  // namespace gantry::test

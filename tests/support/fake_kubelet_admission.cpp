@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a kubelet chooses devices, asks the plugin and remembers what it said.
+#include "support/fake_kubelet.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gantry::test {
+namespace {
+
+using kubelet::PreferredRequest;
+using Ids = std::set<std::string>;
+
+Ids without(const Ids& from, const Ids& these) {
+  Ids rest;
+  std::set_difference(from.begin(), from.end(), these.begin(), these.end(),
+                      std::inserter(rest, rest.end()));
+  return rest;
+}
+
+Ids both(const Ids& one, const Ids& other) {
+  Ids common;
+  std::set_intersection(one.begin(), one.end(), other.begin(), other.end(),
+                        std::inserter(common, common.end()));
+  return common;
+}
+
+Ids together(Ids one, const Ids& other) {
+  one.insert(other.begin(), other.end());
+  return one;
+}
+
+std::vector<std::string> list_of(const Ids& ids) {
+  return {ids.begin(), ids.end()};
+}
+
+// Takes of `from` what is still needed; true when nothing is.
+bool take(const Ids& from, int count, Ids& chosen) {
+  for (const auto& id : from) {
+    if (static_cast<int>(chosen.size()) == count) break;
+    chosen.insert(id);
+  }
+  return static_cast<int>(chosen.size()) == count;
+}
+
+Error rejected(std::string text) {
+  return {Errc::Busy, std::move(text)};
+}
+
+}  // namespace
+
+Ids FakeKubelet::Given::all() const {
+  Ids every;
+  for (const auto& [node, some] : ids) every.insert(some.begin(), some.end());
+  return every;
+}
+
+Status FakeKubelet::admit(const Pod& pod) {
+  active_[pod.uid] = pod;
+  reusable_.clear();
+  for (const auto& container : pod.containers) {
+    if (auto done = allocate_container(pod, container); !done.ok()) {
+      active_.erase(pod.uid);
+      return done;
+    }
+    for (const auto& [resource, what] : pods_[pod.uid][container.name]) {
+      const Ids ids = what.all();
+      if (container.kind == Kind::Init) {
+        reusable_[resource] = together(reusable_[resource], ids);
+      } else {
+        reusable_[resource] = without(reusable_[resource], ids);
+      }
+    }
+  }
+  return {};
+}
+
+Status FakeKubelet::allocate_container(const Pod& pod, const Container& container) {
+  bool changed = false;
+  for (const auto& [resource, count] : container.limits) {
+    if (devices_.count(resource) == 0) continue;  // nobody has heard of it
+    collect_garbage();
+    GANTRY_TRY(const Ids ids, choose(pod, container, resource, count));
+    if (ids.empty()) continue;
+    GANTRY_TRY(const std::string reply,
+               ask(resource, kubelet::kAllocate, kubelet::encode_allocate_request({list_of(ids)}),
+                   options_.call_deadline));
+    GANTRY_TRY(const auto answers, kubelet::decode_allocate_answer(reply));
+    if (answers.empty()) return rejected("no containers return in allocation response");
+    pods_[pod.uid][container.name][resource] = given(resource, ids, kubelet::encode(answers[0]));
+    changed = true;
+  }
+  if (changed) write_checkpoint();
+  return {};
+}
+
+FakeKubelet::Given FakeKubelet::given(const std::string& resource, const Ids& ids,
+                                      std::string answer) const {
+  Given made;
+  made.answer = std::move(answer);
+  const auto& all = devices_.at(resource).all;
+  for (const auto& id : ids) {
+    const auto found = all.find(id);
+    const auto node = found == all.end() ? std::nullopt : found->second.numa_node;
+    made.ids[node.value_or(-1)].insert(id);
+  }
+  return made;
+}
+
+Result<Ids> FakeKubelet::choose(const Pod& pod, const Container& container,
+                                const std::string& resource, int count) {
+  const Ids before = [&] {
+    const auto& held = pods_[pod.uid][container.name];
+    const auto found = held.find(resource);
+    return found == held.end() ? Ids{} : found->second.all();
+  }();
+  if (!before.empty() && static_cast<int>(before.size()) != count) {
+    return rejected(
+        fmt::format("pod \"{}\" container \"{}\" changed request for resource \"{}\" from {} to {}",
+                    pod.uid, container.name, resource, before.size(), count));
+  }
+  const Ids healthy = devices_[resource].healthy;
+  if (healthy.empty()) {
+    return rejected(
+        fmt::format("no healthy devices present; cannot allocate unhealthy devices {}", resource));
+  }
+  if (!without(before, healthy).empty()) {
+    return rejected(fmt::format(
+        "previously allocated devices are no longer healthy; cannot allocate unhealthy devices {}",
+        resource));
+  }
+  if (!before.empty() || count == 0) return Ids{};
+
+  Ids chosen;
+  if (take(reusable_[resource], count, chosen)) return chosen;
+  const Ids available = without(healthy, together(in_use(resource), chosen));
+  const int needed = count - static_cast<int>(chosen.size());
+  if (static_cast<int>(available.size()) < needed) {
+    return rejected(
+        fmt::format("requested number of devices unavailable for {}. Requested: {}, Available: {}",
+                    resource, needed, available.size()));
+  }
+  Ids aligned;
+  Ids unaligned;
+  Ids anywhere = available;
+  const auto& all = devices_[resource].all;
+  const bool any_topology = std::any_of(all.begin(), all.end(), [](const auto& device) {
+    return device.second.numa_node.has_value();
+  });
+  if (container.numa_nodes && any_topology) {
+    anywhere.clear();
+    for (const auto& id : available) {
+      const auto node = all.at(id).numa_node;
+      auto& group = !node                                     ? anywhere
+                    : container.numa_nodes->count(*node) != 0 ? aligned
+                                                              : unaligned;
+      group.insert(id);
+    }
+  }
+  if (needed < static_cast<int>(aligned.size())) {
+    GANTRY_TRY(const Ids wish, preferred(resource, together(aligned, chosen), chosen, count));
+    if (take(both(wish, aligned), count, chosen) || take(aligned, count, chosen)) return chosen;
+  }
+  if (take(aligned, count, chosen)) return chosen;
+  GANTRY_TRY(const Ids wish, preferred(resource, together(available, chosen), chosen, count));
+  if (take(both(wish, available), count, chosen) || take(unaligned, count, chosen) ||
+      take(anywhere, count, chosen)) {
+    return chosen;
+  }
+  return rejected("unexpectedly allocated less resources than required");
+}
+
+Result<Ids> FakeKubelet::preferred(const std::string& resource, const Ids& available,
+                                   const Ids& must, int size) {
+  const auto endpoint = endpoint_of(resource);
+  if (!endpoint || !endpoint->options.preferred_allocation_available) return Ids{};
+  const PreferredRequest request{
+      .available = list_of(available), .must_include = list_of(must), .size = size};
+  GANTRY_TRY(const std::string reply,
+             ask(resource, kubelet::kPrefer, kubelet::encode_preferred_request({request}),
+                 options_.call_deadline));
+  GANTRY_TRY(const auto answers, kubelet::decode_preferred_answer(reply));
+  if (answers.empty()) return Ids{};
+  return Ids(answers[0].begin(), answers[0].end());
+}
+
+Result<std::string> FakeKubelet::ask(const std::string& resource, std::string_view method,
+                                     std::string request, std::chrono::milliseconds deadline) {
+  const auto endpoint = endpoint_of(resource);
+  if (!endpoint) return rejected(fmt::format("endpoint {} has been stopped", resource));
+  calls_.push_back(fmt::format("{} {}", method.substr(method.rfind('/') + 1), resource));
+  std::optional<Result<std::string>> answer;
+  endpoint->client->call(
+      method, std::move(request), deadline, [&](const rpc::Outcome& outcome, std::string reply) {
+        answer = outcome.ok() ? Result<std::string>(std::move(reply)) : rpc::error_of(outcome);
+      });
+  const auto until = std::chrono::steady_clock::now() + deadline + std::chrono::seconds{1};
+  while (!answer && std::chrono::steady_clock::now() < until) {
+    GANTRY_CHECK(loop_.turn(std::chrono::milliseconds{20}));
+  }
+  if (!answer) return Error(Errc::Timeout, "the connection was closed by the kubelet itself");
+  return *std::move(answer);
+}
+
+void FakeKubelet::collect_garbage() {
+  std::erase_if(pods_, [this](const auto& pod) { return active_.count(pod.first) == 0; });
+}
+
+Ids FakeKubelet::in_use(const std::string& resource) const {
+  Ids used;
+  for (const auto& [uid, containers] : pods_) {
+    for (const auto& [name, resources] : containers) {
+      const auto found = resources.find(resource);
+      if (found != resources.end()) used = together(std::move(used), found->second.all());
+    }
+  }
+  return used;
+}
+
+void FakeKubelet::remove(const std::string& uid) {
+  active_.erase(uid);
+}
+
+Result<model::AllocateAnswer> FakeKubelet::start_container(const std::string& uid,
+                                                           const std::string& container) {
+  const auto pod = pods_.find(uid);
+  const auto found =
+      pod == pods_.end() ? decltype(pod->second.begin()){} : pod->second.find(container);
+  if (pod == pods_.end() || found == pod->second.end()) return model::AllocateAnswer{};
+  const Resources resources = found->second;
+  model::AllocateAnswer merged;
+  for (const auto& [resource, what] : resources) {
+    const auto endpoint = endpoint_of(resource);
+    if (endpoint && endpoint->options.pre_start_required) {
+      auto started =
+          ask(resource, kubelet::kPreStart, kubelet::encode_pre_start(list_of(what.all())),
+              options_.pre_start_deadline);
+      if (!started.ok()) {
+        return std::move(started).error().in("device plugin PreStartContainer rpc failed with err");
+      }
+    }
+    GANTRY_TRY(auto answer, kubelet::decode_container_answer(what.answer));
+    merged.env.merge(answer.env);  // the first value wins
+    merged.annotations.merge(answer.annotations);
+    std::move(answer.mounts.begin(), answer.mounts.end(), std::back_inserter(merged.mounts));
+    std::move(answer.nodes.begin(), answer.nodes.end(), std::back_inserter(merged.nodes));
+    for (auto& name : answer.cdi_devices) {
+      if (std::find(merged.cdi_devices.begin(), merged.cdi_devices.end(), name) ==
+          merged.cdi_devices.end()) {
+        merged.cdi_devices.push_back(std::move(name));
+      }
+    }
+  }
+  return merged;
+}
+
+std::vector<std::string> FakeKubelet::ids_of(const std::string& uid, const std::string& container,
+                                             const std::string& resource) const {
+  const auto pod = pods_.find(uid);
+  if (pod == pods_.end()) return {};
+  const auto found = pod->second.find(container);
+  if (found == pod->second.end() || found->second.count(resource) == 0) return {};
+  return list_of(found->second.at(resource).all());
+}
+
+std::vector<model::Holder> FakeKubelet::holders() const {
+  std::vector<model::Holder> all;
+  for (const auto& [uid, pod] : active_) {
+    for (const auto& container : pod.containers) {
+      if (container.kind == Kind::Init) continue;
+      for (const auto& [resource, count] : container.limits) {
+        auto ids = ids_of(uid, container.name, resource);
+        if (ids.empty()) continue;
+        all.push_back({.pod_namespace = pod.pod_namespace,
+                       .pod = pod.name,
+                       .container = container.name,
+                       .resource = resource,
+                       .ids = std::move(ids)});
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace gantry::test

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "json/document.hpp"
+#include "kubelet/checkpoint.hpp"
+#include "support/fake_kubelet.hpp"
+#include "sys/host.hpp"
+#include "sys/replace_file.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::test {
+namespace {
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t three = 0;
+    for (std::size_t j = 0; j < 3; ++j) {
+      three = three << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    }
+    for (std::size_t j = 0; j < 4; ++j) {
+      text.push_back(i + j <= bytes.size() ? kLetters[three >> (18 - 6 * j) & 63U] : '=');
+    }
+  }
+  return text;
+}
+
+std::string from_base64(std::string_view text) {
+  const auto value = [](char c) -> unsigned {
+    if (c >= 'A' && c <= 'Z') return static_cast<unsigned>(c - 'A');
+    if (c >= 'a' && c <= 'z') return static_cast<unsigned>(c - 'a') + 26;
+    if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0') + 52;
+    return c == '+' ? 62 : 63;
+  };
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    if (c == '=') break;
+    bits = bits << 6 | value(c);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes.push_back(static_cast<char>(bits >> count & 0xFFU));
+  }
+  return bytes;
+}
+
+template <class Range>
+std::string quoted_list(const Range& texts) {
+  std::string list;
+  for (const auto& text : texts) list += (list.empty() ? "" : ",") + json::quoted(text);
+  return "[" + list + "]";
+}
+
+std::uint32_t fnv32a(std::string_view text) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return hash;
+}
+
+void join(std::string& list, const std::string& element) {
+  list += (list.empty() ? "" : ",") + element;
+}
+
+}  // namespace
+
+void FakeKubelet::write_checkpoint() const {
+  std::string entries;
+  for (const auto& [uid, containers] : pods_) {
+    for (const auto& [name, resources] : containers) {
+      for (const auto& [resource, what] : resources) {
+        std::string nodes;
+        for (const auto& [node, ids] : what.ids)
+          join(nodes, fmt::format("\"{}\":{}", node, quoted_list(ids)));
+        join(
+            entries,
+            fmt::format(
+                R"({{"PodUID":{},"ContainerName":{},"ResourceName":{},"DeviceIDs":{{{}}},"AllocResp":"{}"}})",
+                json::quoted(uid), json::quoted(name), json::quoted(resource), nodes,
+                base64(what.answer)));
+      }
+    }
+  }
+  std::string registered;
+  for (const auto& [resource, devices] : devices_) {
+    join(registered, fmt::format("{}:{}", json::quoted(resource), quoted_list(devices.healthy)));
+  }
+  const std::string data = fmt::format(R"({{"PodDeviceEntries":{},"RegisteredDevices":{{{}}}}})",
+                                       entries.empty() ? "null" : "[" + entries + "]", registered);
+  static_cast<void>(
+      sys::replace_file(fmt::format("{}/{}", options_.directory, kubelet::kCheckpointFile),
+                        fmt::format(R"({{"Data":{},"Checksum":{}}})", data, fnv32a(data)), 0600,
+                        sys::Durability::Volatile)
+          .ok());
+}
+
+Status FakeKubelet::read_checkpoint() {
+  GANTRY_TRY(const auto host, sys::Host::at(options_.directory));
+  auto text = host.read(fmt::format("/{}", kubelet::kCheckpointFile));
+  if (!text.ok()) return {};  // a new node
+  GANTRY_TRY(const auto document, json::Document::parse(*std::move(text)));
+  pods_.clear();
+  for (const auto entry : document["Data"]["PodDeviceEntries"]) {
+    Given what;
+    for (const auto node : entry["DeviceIDs"]) {
+      const auto ids = node.strings();
+      what.ids[std::atoi(node.key().c_str())] = {ids.begin(), ids.end()};
+    }
+    what.answer = from_base64(entry["AllocResp"].string().value_or(""));
+    pods_[*entry["PodUID"].string()][*entry["ContainerName"].string()]
+         [*entry["ResourceName"].string()] = what;
+  }
+  // Known, but without devices until the plugin comes back.
+  for (const auto resource : document["Data"]["RegisteredDevices"]) devices_[resource.key()];
+  return {};
+}
+
+}  // namespace gantry::test

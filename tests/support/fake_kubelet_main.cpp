@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry-fake-kubelet: a kubelet for machines without Kubernetes. Commands come on standard input,
+// one a line; each is answered by one line of JSON.
+#include "base/text.hpp"
+#include "json/document.hpp"
+#include "support/fake_kubelet.hpp"
+#include "sys/loop.hpp"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr std::string_view kUsage =
+    R"(usage: gantry-fake-kubelet --dir DIR [--pod-resources SOCKET] [--version 1.36|1.37]
+
+A kubelet as device plugins see it, without pods: DIR is what /var/lib/kubelet/device-plugins is to a real one.
+Commands on standard input, one a line; each is answered by one line of JSON:
+  wait RESOURCE [COUNT] [SECONDS]   until so many devices (1) are allocatable, at most so long (10)
+  admit NAMESPACE/POD/UID/CONTAINER RESOURCE=N...   choose, Allocate, PreStartContainer; the answers together
+  start UID CONTAINER               PreStartContainer again, as for a container that restarts
+  remove UID                        the pod has ended
+  restart                           as when the kubelet is killed and started
+  kill                              until the next restart
+  dump                              everything that it knows
+  quit
+)";
+
+std::string quoted_list(const std::vector<std::string>& texts) {
+  std::vector<std::string> quoted;
+  for (const auto& text : texts) quoted.push_back(json::quoted(text));
+  return fmt::format("[{}]", fmt::join(quoted, ","));
+}
+
+std::string quoted_map(const std::map<std::string, std::string>& map) {
+  std::vector<std::string> entries;
+  for (const auto& [key, value] : map)
+    entries.push_back(json::quoted(key) + ":" + json::quoted(value));
+  return fmt::format("{{{}}}", fmt::join(entries, ","));
+}
+
+std::string to_json(const model::AllocateAnswer& answer) {
+  std::vector<std::string> mounts;
+  for (const auto& mount : answer.mounts) {
+    mounts.push_back(fmt::format(R"({{"containerPath":{},"hostPath":{},"readOnly":{}}})",
+                                 json::quoted(mount.container_path), json::quoted(mount.host_path),
+                                 !mount.options.empty()));
+  }
+  std::vector<std::string> nodes;
+  for (const auto& node : answer.nodes) {
+    nodes.push_back(fmt::format(R"({{"containerPath":{},"hostPath":{},"permissions":{}}})",
+                                json::quoted(node.path), json::quoted(node.host_path),
+                                json::quoted(node.permissions)));
+  }
+  return fmt::format(
+      R"({{"envs":{},"mounts":[{}],"devices":[{}],"annotations":{},"cdiDevices":{}}})",
+      quoted_map(answer.env), fmt::join(mounts, ","), fmt::join(nodes, ","),
+      quoted_map(answer.annotations), quoted_list(answer.cdi_devices));
+}
+
+std::string failed(std::string_view why) {
+  return fmt::format(R"({{"ok":false,"error":{}}})", json::quoted(why));
+}
+
+class Program {
+ public:
+  Program(sys::Loop& loop, FakeKubelet::Options options)
+      : loop_(loop), kubelet_(loop, std::move(options)) {}
+
+  Status start() { return kubelet_.start(); }
+
+  std::string obey(std::string_view line) {
+    const auto words = split(trim(line), ' ');
+    if (words.empty()) return failed("no command");
+    if (words[0] == "wait" && words.size() >= 2) return wait(words);
+    if (words[0] == "admit" && words.size() >= 3) return admit(words);
+    if (words[0] == "start" && words.size() == 3)
+      return started(std::string(words[1]), std::string(words[2]));
+    if (words[0] == "remove" && words.size() == 2) {
+      kubelet_.remove(std::string(words[1]));
+      return R"({"ok":true})";
+    }
+    if (words[0] == "restart") {
+      const auto status = kubelet_.start();
+      return status.ok() ? R"({"ok":true})" : failed(status.error().text());
+    }
+    if (words[0] == "kill") {
+      kubelet_.kill();
+      return R"({"ok":true})";
+    }
+    if (words[0] == "dump") return dump();
+    return failed(fmt::format("no such command: {}", line));
+  }
+
+ private:
+  std::string wait(const std::vector<std::string_view>& words) {
+    const std::string resource(words[1]);
+    const auto count = words.size() > 2 ? parse_u64(words[2]).value_or(1) : 1;
+    const auto seconds = words.size() > 3 ? parse_u64(words[3]).value_or(10) : 10;
+    const auto begin = steady_clock::now();
+    while (kubelet_.healthy(resource).size() < count ||
+           (count == 0 && !kubelet_.connected(resource))) {
+      if (steady_clock::now() - begin > std::chrono::seconds(seconds)) {
+        return failed(fmt::format("{} of {} are allocatable after {} s",
+                                  kubelet_.healthy(resource).size(), resource, seconds));
+      }
+      if (!loop_.turn(milliseconds{20}).ok()) return failed("the loop broke");
+    }
+    const auto took = std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin).count();
+    return fmt::format(R"({{"ok":true,"capacity":{},"allocatable":{},"milliseconds":{}}})",
+                       kubelet_.capacity(resource), kubelet_.healthy(resource).size(), took);
+  }
+
+  std::string admit(const std::vector<std::string_view>& words) {
+    const auto names = split(words[1], '/');
+    if (names.size() != 4) return failed("a pod is NAMESPACE/POD/UID/CONTAINER");
+    FakeKubelet::Container container{.name = std::string(names[3])};
+    for (std::size_t i = 2; i < words.size(); ++i) {
+      const auto equals = words[i].rfind('=');
+      const auto count =
+          equals == std::string_view::npos ? std::nullopt : parse_u64(words[i].substr(equals + 1));
+      if (!count || *count > 100'000) return failed("a limit is RESOURCE=N");
+      container.limits[std::string(words[i].substr(0, equals))] = static_cast<int>(*count);
+    }
+    const std::string uid(names[2]);
+    const auto admitted = kubelet_.admit({.pod_namespace = std::string(names[0]),
+                                          .name = std::string(names[1]),
+                                          .uid = uid,
+                                          .containers = {container}});
+    if (!admitted.ok()) return failed(admitted.error().text());
+    return started(uid, container.name);
+  }
+
+  std::string started(const std::string& uid, const std::string& container) {
+    const auto begin = steady_clock::now();
+    const auto answer = kubelet_.start_container(uid, container);
+    const auto took =
+        std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - begin).count();
+    if (!answer.ok()) return failed(answer.error().text());
+    std::vector<std::string> devices;
+    for (const auto& [resource, devices_of] : kubelet_.allocatable()) {
+      const auto ids = kubelet_.ids_of(uid, container, resource);
+      if (!ids.empty()) devices.push_back(json::quoted(resource) + ":" + quoted_list(ids));
+    }
+    return fmt::format(R"({{"ok":true,"ids":{{{}}},"preStartMicroseconds":{},"answer":{}}})",
+                       fmt::join(devices, ","), took, to_json(*answer));
+  }
+
+  std::string dump() const {
+    std::vector<std::string> resources;
+    for (const auto& [resource, ids] : kubelet_.allocatable()) {
+      resources.push_back(fmt::format(R"({}:{{"capacity":{},"allocatable":{}}})",
+                                      json::quoted(resource), kubelet_.capacity(resource),
+                                      quoted_list({ids.begin(), ids.end()})));
+    }
+    std::vector<std::string> holders;
+    for (const auto& holder : kubelet_.holders()) {
+      holders.push_back(fmt::format(R"({{"pod":{},"container":{},"resource":{},"ids":{}}})",
+                                    json::quoted(holder.pod_namespace + "/" + holder.pod),
+                                    json::quoted(holder.container), json::quoted(holder.resource),
+                                    quoted_list(holder.ids)));
+    }
+    std::vector<std::string> endpoints;
+    for (const auto& request : kubelet_.registrations()) endpoints.push_back(request.endpoint);
+    return fmt::format(
+        R"({{"ok":true,"resources":{{{}}},"holders":[{}],"registrations":{},"calls":{}}})",
+        fmt::join(resources, ","), fmt::join(holders, ","), quoted_list(endpoints),
+        quoted_list(kubelet_.calls()));
+  }
+
+  sys::Loop& loop_;
+  FakeKubelet kubelet_;
+};
+
+// Lines of standard input, while the loop turns.
+class Lines {
+ public:
+  explicit Lines(sys::Loop& loop) {
+    ::fcntl(STDIN_FILENO, F_SETFL, ::fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
+    auto watch = loop.watch(STDIN_FILENO, EPOLLIN, [this](std::uint32_t) { read_some(); });
+    if (watch.ok()) {
+      watch_ = *std::move(watch);
+    } else {
+      read_some();  // a plain file, which epoll does not take: all there at once
+    }
+  }
+  bool ended() const { return ended_ && lines_.empty(); }
+  std::optional<std::string> next() {
+    if (lines_.empty()) return std::nullopt;
+    auto line = std::move(lines_.front());
+    lines_.pop_front();
+    return line;
+  }
+
+ private:
+  void read_some() {
+    std::array<char, 4096> buffer{};
+    for (;;) {
+      const auto got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+      if (got < 0) return;
+      if (got == 0) break;
+      for (const char c : std::string_view(buffer.data(), static_cast<std::size_t>(got))) {
+        if (c != '\n') {
+          part_.push_back(c);
+        } else {
+          lines_.push_back(std::exchange(part_, {}));
+        }
+      }
+    }
+    ended_ = true;
+    watch_.cancel();
+  }
+  sys::Loop::Watch watch_;
+  std::deque<std::string> lines_;
+  std::string part_;
+  bool ended_ = false;
+};
+
+int run(const std::vector<std::string_view>& args) {
+  FakeKubelet::Options options;
+  for (std::size_t i = 0; i + 1 < args.size(); i += 2) {
+    if (args[i] == "--dir") options.directory = args[i + 1];
+    if (args[i] == "--pod-resources") options.pod_resources = args[i + 1];
+    if (args[i] == "--version" && args[i + 1] == "1.37")
+      options.streams = FakeKubelet::Streams::BySocket;
+  }
+  if (options.directory.empty() || args.size() % 2 != 0) {
+    fmt::print(stderr, "{}", kUsage);
+    return 2;
+  }
+  auto loop = sys::Loop::make();
+  if (!loop.ok()) return 1;
+  Program program(**loop, options);
+  if (const auto started = program.start(); !started.ok()) {
+    fmt::print(stderr, "gantry-fake-kubelet: {}\n", started.error().text());
+    return 1;
+  }
+  Lines lines(**loop);
+  while (!lines.ended()) {
+    const auto line = lines.next();
+    if (line && trim(*line) == "quit") break;
+    if (line && !trim(*line).empty()) {
+      fmt::print("{}\n", program.obey(*line));
+      std::fflush(stdout);
+    }
+    if (!line && !(*loop)->turn(milliseconds{1'000}).ok()) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace gantry::test
+
+int main(int argc, char** argv) {
+  return gantry::test::run({argv + 1, argv + argc});
+}
