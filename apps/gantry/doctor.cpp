@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry doctor: what is wrong with this machine's GPUs, why, and what to type.
+#include "base/printable.hpp"
 #include "base/text.hpp"
 #include "doctor/report.hpp"
 #include "gantry/commands.hpp"
@@ -52,8 +53,10 @@ int explain(const DoctorOptions& options, const Context& context) {
 }
 
 bool ask(const doctor::Outcome& outcome, const std::vector<doctor::Action>& actions) {
-  fmt::print(stderr, "{}: {}\n  this would:\n", outcome.check->id, outcome.finding.summary);
-  for (const auto& action : actions) fmt::print(stderr, "    {}\n", doctor::describe(action));
+  fmt::print(stderr, "{}: {}\n  this would:\n", outcome.check->id,
+             printable_lines(outcome.finding.summary));
+  for (const auto& action : actions)
+    fmt::print(stderr, "    {}\n", printable_lines(doctor::describe(action)));
   fmt::print(stderr, "  Do this for {}? [y/N] ", outcome.check->id);
   std::array<char, 64> answer{};
   if (std::fgets(answer.data(), answer.size(), stdin) == nullptr) return false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry info: the machine's GPUs, for people or as the inventory's JSON.
+#include "base/printable.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/table.hpp"
 #include "gantry/words.hpp"
@@ -120,8 +121,9 @@ Result<int> info(const InfoOptions& options, Context& context) {
   if (context.json) {
     fmt::print(context.out, "{}", model::to_json(machine));
   } else {
-    fmt::print(context.out, "{}{}{}{}{}", headline(machine), gpu_table(machine), mig_table(machine),
-               unheld_table(machine), remarks(machine));
+    fmt::print(context.out, "{}",
+               printable_lines(headline(machine) + gpu_table(machine) + mig_table(machine) +
+                               unheld_table(machine) + remarks(machine)));
   }
   const bool well = is_well(machine) || (options.without_nvml && !machine.gpus.empty());
   if (!well) fmt::print(context.err, "Run `gantry doctor` for causes and remedies.\n");

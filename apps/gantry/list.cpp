@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry list: the driver's files and device nodes, and why each was chosen.
+#include "base/printable.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/table.hpp"
 #include "gantry/words.hpp"
@@ -39,7 +40,8 @@ Result<int> list(const Deadline& deadline, Context& context) {
     fmt::print(context.out, "{}",
                model::to_json_part(machine, {"generation", "driver", "nodes", "files"}));
   } else {
-    fmt::print(context.out, "{}\n{}", node_table(machine), file_table(machine));
+    fmt::print(context.out, "{}\n{}", printable_lines(node_table(machine)),
+               printable_lines(file_table(machine)));
   }
   if (!machine.files.empty() && !machine.nodes.empty()) return kOk;
   fmt::print(context.err, "Run `gantry doctor` for causes and remedies.\n");

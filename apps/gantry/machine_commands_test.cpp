@@ -35,6 +35,14 @@ TEST(Info, WorksWithoutNvml) {
   EXPECT_THAT(run.out, HasSubstr("NVIDIA H200"));
 }
 
+TEST(Info, AFileOfTheMachineCannotCommandTheTerminal) {
+  Machine machine("h200");
+  machine.file("/proc/driver/nvidia/gpus/0000:00:06.0/information", "Model: \033[2JEvil\n");
+  const auto run = run_cli({"gantry", "info", "--no-nvml", "--root", machine.root()});
+  EXPECT_THAT(run.out, HasSubstr("\\x1b[2JEvil"));
+  EXPECT_THAT(run.out, Not(HasSubstr("\033")));
+}
+
 TEST(Info, AGarbledInformationFileIsADifferenceAndAQuestionMark) {
   Machine machine("h200");
   machine.file("/proc/driver/nvidia/gpus/0000:00:06.0/information", "\x01garbage\n");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry topo: how the GPUs reach each other.
+#include "base/printable.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/table.hpp"
 #include "gantry/words.hpp"
@@ -76,11 +77,13 @@ Result<int> topo(const Deadline& deadline, Context& context) {
   } else if (machine.gpus.empty()) {
     fmt::print(context.out, "No GPU.\n");
   } else {
-    fmt::print(context.out, "{}{}{}{}", matrix(machine), kLegend, about_nvswitch(machine), lost);
+    fmt::print(context.out, "{}{}{}{}", printable_lines(matrix(machine)), kLegend,
+               about_nvswitch(machine), printable_lines(lost));
   }
   if (!machine.gpus.empty() && machine.driver.nvml_error.empty() && lost.empty()) return kOk;
   if (!machine.driver.nvml_error.empty()) {
-    fmt::print(context.err, "NVLinks are not known: {}\n", machine.driver.nvml_error);
+    fmt::print(context.err, "NVLinks are not known: {}\n",
+               printable_lines(machine.driver.nvml_error));
   }
   fmt::print(context.err, "Run `gantry doctor` for causes and remedies.\n");
   return kProblem;
