@@ -17,5 +17,6 @@ void add_man_page(CLI::App& app, Context& context, Action& chosen);
 void add_runtime(CLI::App& app, Context& context, Action& chosen);
 void add_sim(CLI::App& app, Context& context, Action& chosen);
 void add_topo(CLI::App& app, Context& context, Action& chosen);
+void add_why(CLI::App& app, Context& context, Action& chosen);
 
 }  // namespace gantry::cli

@@ -28,6 +28,7 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_completion(app, context, chosen);
   add_man_page(app, context, chosen);
   add_sim(app, context, chosen);
+  add_why(app, context, chosen);
 }
 
 // fmt::print throws when the write fails; stdio keeps other failures until the flush.

@@ -18,7 +18,9 @@ using model::FileKind;
 using model::Inventory;
 
 // Without `ro`: clients of a socket on a read-only mount are refused.
-const std::vector<std::string> kSocketOptions{"nosuid", "nodev", "noexec", "rbind", "rprivate"};
+std::vector<std::string> socket_options() {
+  return {"nosuid", "nodev", "noexec", "rbind", "rprivate"};
+}
 
 struct ConfigPlace {
   std::string_view part;    // in the path on the host, wherever the driver is installed
@@ -167,7 +169,7 @@ void add_single_files(const Inventory& machine, model::CapabilityMask closed,
         if (!options.sockets) break;
         edits.mounts.push_back({.host_path = host,
                                 .container_path = without_root(machine, file.path),
-                                .options = kSocketOptions,
+                                .options = socket_options(),
                                 .why = "socket of a driver's daemon"});
         break;
       case FileKind::Library:

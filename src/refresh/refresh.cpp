@@ -30,6 +30,11 @@ Status check_instances(const model::Inventory& machine) {
 Result<Refreshed> refresh(const sys::Host& host, const RefreshOptions& options) {
   GANTRY_TRY(const auto machine,
              probe::snapshot(host, {.deadline = options.deadline, .nvml = options.nvml}));
+  return refresh_from(host, machine, options);
+}
+
+Result<Refreshed> refresh_from(const sys::Host& host, const model::Inventory& machine,
+                               const RefreshOptions& options) {
   GANTRY_CHECK(check_instances(machine));
   GANTRY_TRY(auto made, make_spec(machine, options.spec));
 

@@ -40,4 +40,8 @@ struct Refreshed {
 // replaced by less: without GPUs, or with instances that NVML would not name, it is an error.
 Result<Refreshed> refresh(const sys::Host& host, const RefreshOptions& options);
 
+// The same for a machine that has been read already.
+Result<Refreshed> refresh_from(const sys::Host& host, const model::Inventory& machine,
+                               const RefreshOptions& options);
+
 }  // namespace gantry::refresh

@@ -4,6 +4,7 @@
 #include "sim/usage_internal.hpp"
 #include "support/tree.hpp"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -33,7 +34,7 @@ class Child {
  public:
   explicit Child(const std::function<int()>& work) {
     int ready[2];
-    if (::pipe(ready) != 0) std::abort();
+    if (::pipe2(ready, O_CLOEXEC) != 0) std::abort();
     pid_ = ::fork();
     if (pid_ == 0) {
       const char result = static_cast<char>(work());
@@ -42,7 +43,7 @@ class Child {
     }
     ::close(ready[1]);
     char result = 127;
-    if (::read(ready[0], &result, 1) == 1) result_ = result;
+    if (::read(ready[0], &result, 1) == 1) result_ = static_cast<unsigned char>(result);
     ::close(ready[0]);
   }
   ~Child() { kill(); }
@@ -207,18 +208,23 @@ TEST_F(Usage, OfTheParentOutlivesAForkedChildAndIsNotTheChilds) {
   EXPECT_EQ(gantry_sim_usage_total(usage, 1, -1, -1), 0U);
 }
 
+// In mount and pid namespaces of one's own. 0, or the step that failed.
+int mount_read_only(const std::string& from, const std::string& to) {
+  if (::unshare(CLONE_NEWNS | CLONE_NEWPID) != 0) return 40;
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 41;
+  if (::mount(from.c_str(), to.c_str(), nullptr, MS_BIND, nullptr) != 0) return 42;
+  const unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY;
+  return ::mount(nullptr, to.c_str(), nullptr, flags, nullptr) != 0 ? 43 : 0;
+}
+
 TEST_F(Usage, WorksThroughAReadOnlyBindMountInAnotherPidNamespace) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root: mounts, namespaces";
   tree_.file("mounted", "");
   const std::string mounted = tree_.path("mounted");
   int pid_pipe[2];
-  ASSERT_EQ(::pipe(pid_pipe), 0);
+  ASSERT_EQ(::pipe2(pid_pipe, O_CLOEXEC), 0);
   Child outer([&] {
-    if (::unshare(CLONE_NEWNS | CLONE_NEWPID) != 0) return 40;
-    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 41;
-    if (::mount(path_.c_str(), mounted.c_str(), nullptr, MS_BIND, nullptr) != 0) return 42;
-    if (::mount(nullptr, mounted.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0)
-      return 43;
+    if (const int failed = mount_read_only(path_, mounted)) return failed;
     const pid_t inner = ::fork();
     if (inner == 0) {
       // The host's /proc shows the wrong namespace here, as before a container's own /proc is

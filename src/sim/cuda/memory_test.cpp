@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cuda/cuda_under_test.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -177,7 +178,7 @@ TEST_F(CudaMemory, CopiesStayInsideTheirArray) {
   CUarray array = nullptr;
   ASSERT_EQ(cuda_.cuArray3DCreate_v2(&array, &shape), CUDA_SUCCESS);
   CUdeviceptr pointer = 0;
-  ASSERT_EQ(cuda_.cuMemAlloc_v2(&pointer, 20000 * 4096), CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuMemAlloc_v2(&pointer, std::size_t{20000} * 4096), CUDA_SUCCESS);
   CUDA_MEMCPY3D copy{};
   copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
   copy.srcArray = array;
@@ -299,7 +300,7 @@ TEST_F(CudaMemory, GoesWithItsContext) {
 
 TEST_F(CudaMemory, OfOtherProcessesCountsAndComesBackWhenTheyDie) {
   int pipe[2];
-  ASSERT_EQ(::pipe(pipe), 0);
+  ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
   const std::string file = cuda_.file;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -330,6 +331,7 @@ TEST_F(CudaMemory, ManyThreadsAtOnceLeaveNothingBehind) {
   CUcontext context = nullptr;
   ASSERT_EQ(cuda_.cuCtxGetCurrent(&context), CUDA_SUCCESS);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       EXPECT_EQ(cuda_.cuCtxSetCurrent(context), CUDA_SUCCESS);

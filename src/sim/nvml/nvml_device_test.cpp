@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -78,9 +79,7 @@ TEST_F(NvmlDevice, InventedHandlesAreInvalidArguments) {
   char text[8];
   for (const std::uintptr_t value :
        {std::uintptr_t{0}, std::uintptr_t{0x1234}, ~std::uintptr_t{0}}) {
-    nvmlDevice_t invented = nullptr;
-    static_assert(sizeof invented == sizeof value);
-    std::memcpy(&invented, &value, sizeof value);
+    const auto invented = std::bit_cast<nvmlDevice_t>(value);
     EXPECT_EQ(NVML(library, nvmlDeviceGetName)(invented, text, 8), NVML_ERROR_INVALID_ARGUMENT);
   }
 }

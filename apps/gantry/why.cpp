@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry why: the first broken link between a pod and its GPU, and what mends it.
+#include "why/why.hpp"
+
+#include "gantry/commands.hpp"
+#include "kube/access.hpp"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace gantry::cli {
+namespace {
+
+struct WhyFlags {
+  std::string subject;
+  std::string kubeconfig;
+  std::string node;
+};
+
+std::string this_node(const WhyFlags& flags) {
+  if (!flags.node.empty()) return flags.node;
+  if (const char* name = std::getenv("NODE_NAME")) return name;
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+int print(const why::Chain& chain, Context& context) {
+  fmt::print(context.out, "{}",
+             context.json ? why::to_json(chain) : why::to_text(chain, context.color));
+  return chain.first_broken() == nullptr ? kOk : kProblem;
+}
+
+Result<int> pod(const WhyFlags& flags, Context& context) {
+  GANTRY_TRY(const auto machine, open_host(context));
+  GANTRY_TRY(auto access, kube::find_access(flags.kubeconfig));
+  const auto slash = flags.subject.find('/');
+  const auto space =
+      slash == std::string::npos ? access.name_space : flags.subject.substr(0, slash);
+  const auto name = slash == std::string::npos ? flags.subject : flags.subject.substr(slash + 1);
+  kube::Api api(std::move(access));
+  GANTRY_TRY(const auto chain, why::why_pod(api, machine, space, name, {.node = this_node(flags)}));
+  return print(chain, context);
+}
+
+Result<int> container(const WhyFlags& flags, Context& context) {
+  GANTRY_TRY(const auto machine, open_host(context));
+  GANTRY_TRY(const auto chain, why::why_container(machine, flags.subject));
+  return print(chain, context);
+}
+
+}  // namespace
+
+void add_why(CLI::App& app, Context& context, Action& chosen) {
+  auto flags = std::make_shared<WhyFlags>();
+  auto* why = app.add_subcommand("why", "Why a pod or a container has no GPU, and what to do");
+  why->require_subcommand(1);
+  auto* pods = why->add_subcommand("pod", "Follow a pod from its text to its container");
+  pods->add_option("NAMESPACE/NAME", flags->subject)->required();
+  pods->add_option("--kubeconfig", flags->kubeconfig, "Where the API server is")
+      ->type_name("FILE")
+      ->transform(absolute_path());
+  pods->add_option("--node-name", flags->node, "This node's name, where it is not the host's");
+  add_machine_options(*pods, context);
+  add_examples(*pods,
+               "  gantry why pod default/train            # on the pod's node: all of the chain\n"
+               "  gantry why pod train --kubeconfig F     # from elsewhere: what the API shows\n");
+  pods->callback([=, &chosen] { chosen = [=](Context& c) { return pod(*flags, c); }; });
+  auto* containers = why->add_subcommand("container", "Look into a container of this node");
+  containers->add_option("ID", flags->subject, "As `crictl ps` or `docker ps` shows it")
+      ->required();
+  add_machine_options(*containers, context);
+  add_examples(*containers, "  gantry why container 4c01db0b339c\n");
+  containers->callback([=, &chosen] { chosen = [=](Context& c) { return container(*flags, c); }; });
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "why/pod.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace gantry::why {
+namespace {
+
+constexpr std::string_view kPrefix = "nvidia.com/";
+constexpr std::string_view kLegacy = "alpha.kubernetes.io/nvidia-gpu";
+
+// Directories of a host's driver that manifests of former times mounted.
+constexpr std::array<std::string_view, 6> kDriverPlaces{"/usr/lib/nvidia",
+                                                        "/usr/local/nvidia",
+                                                        "/var/lib/nvidia",
+                                                        "/home/kubernetes/bin/nvidia",
+                                                        "/usr/lib/x86_64-linux-gnu/libcuda",
+                                                        "/dev/nvidia"};
+
+Wanted limits_of(json::Value container) {
+  Wanted wanted;
+  for (const auto limit : container["resources"]["limits"]) {
+    const auto name = limit.key();
+    if (!name.starts_with(kPrefix)) continue;
+    const auto text = limit.string();
+    const auto count = text ? parse_u64(*text) : limit.u64();
+    wanted[name] += static_cast<std::int64_t>(count.value_or(0));
+  }
+  return wanted;
+}
+
+std::string shown(const Wanted& wanted) {
+  std::string text;
+  for (const auto& [name, count] : wanted)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", name, count);
+  return text;
+}
+
+// The text of a quantity of `resource` in limits or requests of any container; "" when none has it.
+std::string quantity(json::Value pod, std::string_view where, std::string_view resource) {
+  for (const auto* list : {"containers", "initContainers"}) {
+    for (const auto container : pod["spec"][list]) {
+      for (const auto entry : container["resources"][where]) {
+        const auto name = entry.key();
+        const bool fits = resource.ends_with('/') ? name.starts_with(resource) : name == resource;
+        if (fits) return entry.string().value_or(std::string(entry.raw()));
+      }
+    }
+  }
+  return "";
+}
+
+Link limits_link(json::Value pod, const Wanted& wanted) {
+  Link link{.id = "spec.limits", .what = "The pod asks for GPUs", .read = shown(wanted)};
+  if (!wanted.empty()) return link;
+  link.verdict = Verdict::Broken;
+  link.read = "no nvidia.com/... in resources.limits";
+  link.remedy = "add to the container: resources: {limits: {nvidia.com/gpu: 1}}";
+  if (const auto legacy = quantity(pod, "limits", kLegacy); !legacy.empty()) {
+    link.read = fmt::format("{}: {}", kLegacy, legacy);
+    link.cause =
+        fmt::format("{} is the resource's name of 2017; no kubelet offers it any more", kLegacy);
+    link.remedy = fmt::format("write nvidia.com/gpu: {} instead", legacy);
+  } else if (!quantity(pod, "requests", kPrefix).empty()) {
+    link.read = "nvidia.com/... in requests only";
+    link.cause = "GPUs count in limits only; a request alone gives none";
+  } else {
+    link.cause =
+        "no container of the pod has an nvidia.com/... resource among its limits, so it gets "
+        "no GPU, whatever NVIDIA_VISIBLE_DEVICES its image sets";
+  }
+  return link;
+}
+
+std::optional<Link> fraction_link(json::Value pod) {
+  const auto text = quantity(pod, "limits", kPrefix);
+  if (text.empty() || parse_u64(text)) return std::nullopt;
+  return Link{.id = "spec.fraction",
+              .what = "Whole numbers of GPUs",
+              .verdict = Verdict::Broken,
+              .read = text,
+              .cause =
+                  "Kubernetes counts extended resources in whole numbers: half a GPU cannot be "
+                  "asked for this way",
+              .remedy =
+                  "ask for 1 of a shared resource (nvidia.com/gpu.shared), or for a MIG "
+                  "profile (nvidia.com/mig-1g.10gb)"};
+}
+
+std::optional<Link> mounts_link(json::Value pod) {
+  for (const auto volume : pod["spec"]["volumes"]) {
+    const auto path = volume["hostPath"]["path"].string().value_or("");
+    const bool driver =
+        std::any_of(kDriverPlaces.begin(), kDriverPlaces.end(),
+                    [&](std::string_view place) { return path.starts_with(place); });
+    if (!driver) continue;
+    return Link{
+        .id = "spec.driver-mounts",
+        .what = "No driver of the host by hand",
+        .verdict = Verdict::Doubtful,
+        .read = fmt::format("volume {}: hostPath {}", volume["name"].string().value_or("?"), path),
+        .cause =
+            "the pod mounts the host's driver itself: after a driver upgrade these files "
+            "do not fit the kernel module; the mount is not needed any more",
+        .remedy = "remove the volume and its mounts from the manifest"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Wanted wanted_by(json::Value pod) {
+  Wanted sum;
+  for (const auto container : pod["spec"]["containers"]) {
+    for (const auto& [name, count] : limits_of(container)) sum[name] += count;
+  }
+  for (const auto container : pod["spec"]["initContainers"]) {
+    for (const auto& [name, count] : limits_of(container)) {
+      // A sidecar stays: its devices are beside the others'. An init container's are handed on.
+      const bool sidecar = container["restartPolicy"].string() == "Always";
+      sum[name] = sidecar ? sum[name] + count : std::max(sum[name], count);
+    }
+  }
+  return sum;
+}
+
+std::vector<Link> spec_links(json::Value pod) {
+  std::vector<Link> links;
+  if (auto fraction = fraction_link(pod)) links.push_back(*std::move(fraction));
+  links.push_back(limits_link(pod, wanted_by(pod)));
+  if (auto mounts = mounts_link(pod)) links.push_back(*std::move(mounts));
+  return links;
+}
+
+}  // namespace gantry::why
