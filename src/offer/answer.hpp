@@ -26,7 +26,9 @@ struct AnswerSetting {
 
 class Answers {
  public:
-  // NotFound where something that was required is missing (an IMEX channel).
+  // NotFound where something that was required is missing (an IMEX channel). The CDI names in
+  // answers are those of our own specifications: nvidia.com/gpu, gds, gdrcopy, mofed and
+  // imex-channel.
   static Result<Answers> make(const model::Inventory& machine, const Options& options,
                               const Offer& offer, const AnswerSetting& setting);
 
@@ -36,41 +38,45 @@ class Answers {
   Result<model::AllocateAnswer> answer(std::string_view resource,
                                        std::span<const std::string> ids) const;
 
-  const std::vector<std::string>& notes() const { return notes_; }  // what will not be in answers
+  const std::vector<std::string>& notes() const { return notes_; }  // what answers will lack
 
  private:
   friend class AnswerMaker;
+
   struct Unit {           // a GPU or an instance
-    std::string place;    // sorts as the inventory does
     std::string visible;  // UUID or index, as the engine's runtime is told
     std::vector<model::NodeEdit> nodes;
     std::string missing;  // why it cannot be given; "" when it can
-    std::int64_t memory_mib = 0;
+    std::uint64_t memory_mib = 0;
   };
   struct Resource {
     bool only_one = false;
-    std::map<std::string, std::size_t, std::less<>> units;  // id -> units_
+    std::map<std::string, std::size_t, std::less<>> units;  // id -> place in units_
     std::map<std::string, std::string> env;                 // of this resource alone (MPS)
     std::vector<model::MountEdit> mounts;
   };
+  struct Ways {
+    bool envvar = false;
+    bool volume_mounts = false;
+    bool annotations = false;
+    bool cri = false;
+  };
 
-  Status add_devices(std::span<const std::size_t> chosen, std::string_view resource,
-                     model::AllocateAnswer& answer) const;
-  void add_gke_sharing(const Resource& resource, std::span<const std::string> ids,
-                       std::span<const std::size_t> chosen, model::AllocateAnswer& answer) const;
+  Result<std::vector<std::size_t>> units_of(const Resource& resource, std::string_view name,
+                                            std::span<const std::string> ids) const;
+  void add_names(std::span<const std::size_t> chosen, model::AllocateAnswer& answer) const;
+  void add_cdi(std::string_view resource, std::span<const std::size_t> chosen,
+               model::AllocateAnswer& answer) const;
+  void add_gke_limits(std::size_t taken, const Unit& unit, model::AllocateAnswer& answer) const;
 
-  Program program_ = Program::Agent;
-  bool envvar_ = false;
-  bool volume_mounts_ = false;
-  bool annotations_ = false;
-  bool cri_ = false;
+  Ways ways_;
   std::string annotation_prefix_;
-  std::int64_t mps_clients_ = 0;  // GKE's MPS
-  std::size_t gpu_count_ = 0;
-  std::vector<Unit> units_;
+  std::uint64_t mps_clients_ = 0;  // GKE's MPS; 0: none
+  std::vector<Unit> units_;        // in the inventory's order
   std::map<std::string, Resource, std::less<>> resources_;
   model::AllocateAnswer common_;         // in every answer
   std::vector<std::string> common_cdi_;  // CDI names beside the devices'
+  std::string missing_;                  // why nothing can be given; "" when it can
   std::vector<std::string> notes_;
 };
 

@@ -7,8 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <set>
+#include <sstream>
 
 namespace gantry::offer {
 namespace {
@@ -225,6 +228,24 @@ TEST(Options, HaveDurationsAsGoWritesThem) {
 TEST(Options, HelpAndVersionNeedNothingElseToBeRight) {
   EXPECT_TRUE(read(Program::Plugin, {"--help"}, {.environment = {{"MIG_STRATEGY", "x"}}})->help);
   EXPECT_TRUE(read(Program::Plugin, {"--version"})->version);
+}
+
+// GANTRY_GOLDEN=write refreshes the table.
+TEST(Options, AreAllInTheDocumentation) {
+  const std::string path = GANTRY_SOURCE_DIR "/docs/agent-options.md";
+  std::stringstream read_back;
+  read_back << std::ifstream(path).rdbuf();
+  const auto text = read_back.str();
+  const std::string_view start = "refreshes it -->\n";
+  const auto from = text.find(start) + start.size();
+  const auto to = text.find("<!-- end of table -->");
+  ASSERT_LE(from, to);
+  const char* mode = std::getenv("GANTRY_GOLDEN");
+  if (mode != nullptr && std::string_view(mode) == "write") {
+    std::ofstream(path) << text.substr(0, from) << documentation() << text.substr(to);
+    return;
+  }
+  EXPECT_EQ(text.substr(from, to - from), documentation()) << "GANTRY_GOLDEN=write refreshes it";
 }
 
 TEST(GkeConfig, IsReadWhateverTheCaseOfItsKeys) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of the free devices a container should get. Whole GPUs: the set with the most NVLinks among
 // them, then the nearest by PCIe, then by NUMA node; among equals the set that leaves the best
-// connected rest, so that a request for one does not split a pair. Exact for up to 16 GPUs and any
+// connected rest, so that a request for one does not split a pair. Exact for 16 GPUs and any
 // request, in less than a millisecond. Replicas and MIG instances: spread over the GPUs, or packed.
 #pragma once
 
@@ -21,22 +21,30 @@ namespace gantry::offer {
 // How well two GPUs reach each other: NVLinks count before PCIe, PCIe before NUMA, however many
 // pairs are added up.
 using Score = std::int64_t;
-inline constexpr Score kNvlinkScore = 1'000'000;
-inline constexpr Score kPcieScore = 1'000;
+using Scores = std::vector<std::vector<Score>>;
 Score pair_score(const model::Link& link, const model::Gpu& a, const model::Gpu& b);
 
-// The best `size` of `available` (indexes into `scores`), with all of `required` among them:
-// greatest sum of pairs inside, then greatest sum inside what is left, then lowest indexes.
-std::vector<int> best_set(const std::vector<std::vector<Score>>& scores,
-                          std::span<const int> available, std::span<const int> required, int size);
+// More sets than this are not looked at one by one: all requests on 16 GPUs have fewer.
+inline constexpr std::uint64_t kMostSets = 13'000;
+
+struct BestSet {
+  std::vector<int> chosen;      // ascending
+  std::uint64_t looked_at = 0;  // partial sets, a measure of the work
+};
+
+// The best `size` of `available` (places in `scores`), with all of `required` among them: greatest
+// sum of pairs inside, then greatest sum inside what is left, then lowest places. Beyond kMostSets
+// a good set rather than the best.
+BestSet best_set(const Scores& scores, std::span<const int> available,
+                 std::span<const int> required, int size);
 
 class Preferences {
  public:
   Preferences(const model::Inventory& machine, const model::OfferedResource& resource,
               SharedPolicy policy);
 
-  // At most `size` ids of `available`, must_include first; ids that are not ours are passed over:
-  // the kubelet fills up a short answer, and an error here would end the pod.
+  // At most `size` ids of `available`, must_include among them; ids that are not ours are passed
+  // over: the kubelet fills up a short answer, and an error here would end the pod.
   std::vector<std::string> prefer(std::span<const std::string> available,
                                   std::span<const std::string> must_include, int size) const;
 
@@ -44,18 +52,24 @@ class Preferences {
   struct Device {
     int gpu = 0;   // place among the machine's GPUs
     int unit = 0;  // the GPU or instance that replicas have in common
+    int order = 0;
   };
-  std::vector<std::string> prefer_linked(std::vector<std::string> chosen,
-                                         std::span<const std::string> available, int size) const;
-  std::vector<std::string> prefer_shared(std::vector<std::string> chosen,
-                                         std::span<const std::string> available, int size) const;
+  struct Known {
+    const std::string* id = nullptr;
+    const Device* device = nullptr;
+  };
+  std::vector<Known> known(std::span<const std::string> ids) const;  // in the offer's order
+  std::vector<std::string> linked(const std::vector<Known>& available,
+                                  const std::vector<Known>& required, int size) const;
+  std::vector<std::string> spread(const std::vector<Known>& available,
+                                  const std::vector<Known>& required, int size) const;
 
   bool shared_ = false;  // replicas or instances: links do not matter
   SharedPolicy policy_;
   std::map<std::string, Device, std::less<>> devices_;
-  std::vector<std::vector<Score>> scores_;  // between the machine's GPUs
-  std::vector<int> gpu_totals_;             // devices of this resource on each GPU
-  std::vector<int> unit_totals_;
+  Scores scores_;                 // between the machine's GPUs
+  std::vector<int> gpu_totals_;   // devices of this resource on each GPU
+  std::vector<int> unit_totals_;  // and of each unit
 };
 
 }  // namespace gantry::offer

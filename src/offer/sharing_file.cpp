@@ -170,6 +170,10 @@ Result<GpuRule> gpu_rule_from(const Value& map) {
     return at(map, fmt::format("replicas with use: {}; they belong to use: replicas", word));
   }
   GANTRY_TRY(rule.name, name_of(map, "name"));
+  const bool named = rule.use == model::Use::Whole || rule.use == model::Use::Replicas;
+  if (!rule.name.empty() && !named) {
+    return at(map, fmt::format("name with use: {}; it belongs to whole and replicas", word));
+  }
   return rule;
 }
 

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "offer/answer.hpp"
+
+#include "base/hash.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::offer {
+namespace {
+
+constexpr std::string_view kVisible = "NVIDIA_VISIBLE_DEVICES";
+constexpr std::string_view kDeviceMounts = "/var/run/nvidia-container-devices";
+constexpr std::size_t kShownIds = 8;
+
+Error unknown_id(std::string_view resource, std::string_view id,
+                 const std::map<std::string, std::size_t, std::less<>>& known) {
+  std::string list;
+  std::size_t shown = 0;
+  for (const auto& [name, unit] : known) {
+    if (shown++ == kShownIds) break;
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  }
+  if (known.size() > kShownIds) list += fmt::format(" and {} more", known.size() - kShownIds);
+  return {
+      Errc::NotFound,
+      fmt::format("{} has no device `{}`; it has {}. The device is gone or is offered in another "
+                  "way now: delete the pod, and the kubelet chooses again (`gantry list` shows "
+                  "what there is)",
+                  resource, id, list.empty() ? "none" : list)};
+}
+
+}  // namespace
+
+Result<std::vector<std::size_t>> Answers::units_of(const Resource& resource, std::string_view name,
+                                                   std::span<const std::string> ids) const {
+  std::vector<std::size_t> chosen;
+  chosen.reserve(ids.size());
+  for (const auto& id : ids) {
+    const auto found = resource.units.find(id);
+    if (found == resource.units.end()) return unknown_id(name, id, resource.units);
+    const auto& unit = units_[found->second];
+    if (!unit.missing.empty()) return Error(Errc::NotFound, unit.missing).in(id);
+    chosen.push_back(found->second);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  return chosen;
+}
+
+void Answers::add_names(std::span<const std::size_t> chosen, model::AllocateAnswer& answer) const {
+  if (ways_.envvar) {
+    std::string list;
+    for (const auto unit : chosen) {
+      if (!list.empty()) list += ',';
+      list += units_[unit].visible;
+    }
+    answer.env.insert_or_assign(std::string(kVisible), std::move(list));
+  }
+  if (!ways_.volume_mounts) return;
+  answer.env.insert_or_assign(std::string(kVisible), std::string(kDeviceMounts));
+  for (const auto unit : chosen) {
+    answer.mounts.push_back(
+        {.host_path = "/dev/null",
+         .container_path = fmt::format("{}/{}", kDeviceMounts, units_[unit].visible),
+         .options = {"rbind", "rprivate"},
+         .why = "a device by its name"});
+  }
+}
+
+// The key differs between the resources of one container: the kubelet keeps the first of each key.
+void Answers::add_cdi(std::string_view resource, std::span<const std::size_t> chosen,
+                      model::AllocateAnswer& answer) const {
+  if (!ways_.cri && !ways_.annotations) return;
+  std::vector<std::string> names;
+  names.reserve(chosen.size() + common_cdi_.size());
+  for (const auto unit : chosen) names.push_back("nvidia.com/gpu=" + units_[unit].visible);
+  names.insert(names.end(), common_cdi_.begin(), common_cdi_.end());
+  if (ways_.annotations) {
+    Hash hash;
+    hash.add(resource);
+    for (const auto& name : names) hash.add(name);
+    answer.annotations.emplace(
+        fmt::format("{}nvidia-device-plugin_{}", annotation_prefix_, hash.text()),
+        fmt::format("{}", fmt::join(names, ",")));
+  }
+  if (ways_.cri) answer.cdi_devices = std::move(names);
+}
+
+void Answers::add_gke_limits(std::size_t taken, const Unit& unit,
+                             model::AllocateAnswer& answer) const {
+  answer.env["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = fmt::to_string(taken * 100 / mps_clients_);
+  answer.env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] =
+      fmt::format("0={}M", taken * unit.memory_mib / mps_clients_);
+}
+
+Result<model::AllocateAnswer> Answers::answer(std::string_view name,
+                                              std::span<const std::string> ids) const {
+  const auto found = resources_.find(name);
+  if (found == resources_.end()) {
+    return Error(Errc::NotFound, fmt::format("{} is not offered on this node", name));
+  }
+  const auto& resource = found->second;
+  if (ids.empty()) return Error(Errc::Invalid, fmt::format("no device of {} was asked for", name));
+  if (resource.only_one && ids.size() > 1) {
+    return Error(Errc::Invalid,
+                 fmt::format("invalid request for {} of {}: maximum request size for shared "
+                             "resources is 1; a second replica would bring neither memory nor time",
+                             ids.size(), name));
+  }
+  GANTRY_TRY(const auto chosen, units_of(resource, name, ids));
+  if (!missing_.empty()) return Error(Errc::NotFound, missing_);
+  model::AllocateAnswer answer = common_;
+  for (const auto unit : chosen) {
+    const auto& nodes = units_[unit].nodes;
+    for (const auto& node : nodes) {
+      // Instances of one GPU have its node in common.
+      const auto same = [&](const model::NodeEdit& other) { return other.path == node.path; };
+      if (std::none_of(answer.nodes.begin(), answer.nodes.end(), same))
+        answer.nodes.push_back(node);
+    }
+  }
+  add_names(chosen, answer);
+  add_cdi(name, chosen, answer);
+  for (const auto& [key, value] : resource.env) answer.env.insert_or_assign(key, value);
+  answer.mounts.insert(answer.mounts.end(), resource.mounts.begin(), resource.mounts.end());
+  if (mps_clients_ > 0) add_gke_limits(ids.size(), units_[chosen.front()], answer);
+  return answer;
+}
+
+}  // namespace gantry::offer

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "offer/answer.hpp"
+
+#include "plan/machine_for_test.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace gantry::offer {
+namespace {
+
+using model::AllocateAnswer;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Key;
+using testing::Not;
+using testing::Pair;
+
+const model::Inventory kMachine = plan::machine_for_test();
+const std::string kFirst = kMachine.gpus[0].uuid.text;
+const std::string kSecond = kMachine.gpus[1].uuid.text;
+const std::string kInstance = kMachine.gpus[2].mig.instances[0].uuid.text;
+
+Options by(ListStrategy strategy) {
+  return {.list_strategies = {strategy}};
+}
+
+Result<Answers> make(const Options& options, const model::Inventory& machine = kMachine) {
+  GANTRY_TRY(const auto offer, resources(machine, options));
+  return Answers::make(machine, options, offer, {});
+}
+
+Result<AllocateAnswer> ask(const Options& options, const std::vector<std::string>& ids,
+                           std::string_view resource = "nvidia.com/gpu",
+                           const model::Inventory& machine = kMachine) {
+  GANTRY_TRY(const auto answers, make(options, machine));
+  return answers.answer(resource, ids);
+}
+
+AllocateAnswer given(const Options& options, const std::vector<std::string>& ids,
+                     std::string_view resource = "nvidia.com/gpu",
+                     const model::Inventory& machine = kMachine) {
+  auto answer = ask(options, ids, resource, machine);
+  EXPECT_TRUE(answer.ok()) << answer.error().text();
+  return answer.ok() ? *std::move(answer) : AllocateAnswer{};
+}
+
+std::vector<std::string> paths(const AllocateAnswer& answer) {
+  std::vector<std::string> result;
+  for (const auto& node : answer.nodes) result.push_back(node.path);
+  return result;
+}
+
+std::string everything(const AllocateAnswer& answer) {
+  std::string text;
+  for (const auto& [key, value] : answer.env) text += key + "=" + value + "\n";
+  for (const auto& [key, value] : answer.annotations) text += key + "=" + value + "\n";
+  for (const auto& mount : answer.mounts)
+    text += mount.host_path + ":" + mount.container_path + "\n";
+  for (const auto& node : answer.nodes) text += node.host_path + ":" + node.path + "\n";
+  for (const auto& name : answer.cdi_devices) text += name + "\n";
+  return text;
+}
+
+TEST(Answer, ByCriNamesCdiDevicesOnly) {
+  const auto answer = given(by(ListStrategy::CdiCri), {kSecond, kFirst});
+  EXPECT_EQ(
+      answer,
+      (AllocateAnswer{.cdi_devices = {"nvidia.com/gpu=" + kFirst, "nvidia.com/gpu=" + kSecond}}));
+}
+
+TEST(Answer, ByIndexNamesThemSo) {
+  auto options = by(ListStrategy::CdiCri);
+  options.id_strategy = IdStrategy::Index;
+  options.mig_strategy = MigStrategy::Mixed;
+  EXPECT_THAT(given(options, {kSecond}).cdi_devices, ElementsAre("nvidia.com/gpu=1"));
+  EXPECT_THAT(given(options, {kInstance}, "nvidia.com/mig-1g.18gb").cdi_devices,
+              ElementsAre("nvidia.com/gpu=2:0"));
+}
+
+TEST(Answer, ByAnnotationHasAKeyOfItsOwnForEachResource) {
+  auto options = by(ListStrategy::CdiAnnotations);
+  options.mig_strategy = MigStrategy::Mixed;
+  const auto whole = given(options, {kFirst});
+  const auto part = given(options, {kInstance}, "nvidia.com/mig-1g.18gb");
+  ASSERT_EQ(whole.annotations.size(), 1U);
+  EXPECT_THAT(whole.annotations.begin()->first,
+              testing::StartsWith("cdi.k8s.io/nvidia-device-plugin_"));
+  EXPECT_EQ(whole.annotations.begin()->second, "nvidia.com/gpu=" + kFirst);
+  EXPECT_NE(whole.annotations.begin()->first, part.annotations.begin()->first);
+  EXPECT_THAT(whole.cdi_devices, IsEmpty());
+}
+
+TEST(Answer, ByEnvironmentListsTheDevices) {
+  const auto answer = given(by(ListStrategy::EnvVar), {kFirst, kSecond});
+  EXPECT_THAT(answer.env, ElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", kFirst + "," + kSecond)));
+  EXPECT_THAT(answer.nodes, IsEmpty());
+}
+
+TEST(Answer, ByVolumeMountsHasOneForEachDevice) {
+  const auto answer = given(by(ListStrategy::VolumeMounts), {kFirst});
+  EXPECT_THAT(answer.env,
+              ElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", "/var/run/nvidia-container-devices")));
+  ASSERT_EQ(answer.mounts.size(), 1U);
+  EXPECT_EQ(answer.mounts[0].host_path, "/dev/null");
+  EXPECT_EQ(answer.mounts[0].container_path, "/var/run/nvidia-container-devices/" + kFirst);
+}
+
+TEST(Answer, DirectHasNodesMountsAndEnvironment) {
+  const auto answer = given(by(ListStrategy::Direct), {kFirst});
+  EXPECT_THAT(paths(answer), ElementsAre("/dev/nvidiactl", "/dev/nvidia-uvm",
+                                         "/dev/nvidia-uvm-tools", "/dev/nvidia0"));
+  EXPECT_THAT(answer.env, Contains(Pair("NVIDIA_VISIBLE_DEVICES", "void")));
+  EXPECT_THAT(everything(answer),
+              AllOf(HasSubstr("/var/lib/gantry/driver/current/sets/compute+utility+video/lib64:"
+                              "/usr/local/nvidia/lib64"),
+                    HasSubstr(":/usr/bin/nvidia-smi")));
+  for (const auto& node : answer.nodes) EXPECT_EQ(node.permissions, "rw");
+}
+
+TEST(Answer, WithoutAnyStrategyIsDirect) {
+  EXPECT_EQ(given({}, {kFirst}), given(by(ListStrategy::Direct), {kFirst}));
+}
+
+// The kubelet replays an answer after the driver was upgraded.
+TEST(Answer, NamesNoVersionOfTheDriverWhateverTheStrategy) {
+  for (const auto strategy :
+       {ListStrategy::Direct, ListStrategy::CdiCri, ListStrategy::CdiAnnotations,
+        ListStrategy::EnvVar, ListStrategy::VolumeMounts}) {
+    auto options = by(strategy);
+    options.pass_device_specs = true;
+    options.direct_capabilities = "all";
+    EXPECT_THAT(everything(given(options, {kFirst, kSecond})), Not(HasSubstr("580.159.04")));
+  }
+}
+
+TEST(Answer, DirectTakesOnlyWhatIsBelowThePreparedDirectory) {
+  auto options = by(ListStrategy::Direct);
+  options.direct_capabilities = "all";
+  for (const auto& mount : given(options, {kFirst}).mounts)
+    EXPECT_THAT(mount.host_path, HasSubstr("/var/lib/gantry/driver/current/"));
+  EXPECT_THAT(make(options)->notes(), Contains(HasSubstr("nvidia.icd")));
+}
+
+TEST(Answer, OfAMigInstanceHasItsCapabilityNodes) {
+  auto options = by(ListStrategy::Direct);
+  options.mig_strategy = MigStrategy::Mixed;
+  EXPECT_THAT(
+      paths(given(options, {kInstance}, "nvidia.com/mig-1g.18gb")),
+      ElementsAre("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia2",
+                  "/dev/nvidia-caps/nvidia-cap30", "/dev/nvidia-caps/nvidia-cap31"));
+}
+
+TEST(Answer, PassesDeviceSpecsBesideTheStrategy) {
+  auto options = by(ListStrategy::EnvVar);
+  options.pass_device_specs = true;
+  const auto answer = given(options, {kFirst});
+  EXPECT_THAT(paths(answer),
+              ElementsAre("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
+                          "/dev/nvidia-modeset", "/dev/nvidia0"));
+  EXPECT_THAT(answer.mounts, IsEmpty());
+  options.dev_root = "/run/nvidia/driver";
+  EXPECT_EQ(given(options, {kFirst}).nodes[0].host_path, "/run/nvidia/driver/dev/nvidiactl");
+}
+
+TEST(Answer, OfTwoReplicasOfOneGpuHasItOnce) {
+  Options options = by(ListStrategy::CdiCri);
+  options.sharing = {.kind = SharingKind::TimeSlicing,
+                     .resources = {{.name = "nvidia.com/gpu", .replicas = 3}}};
+  EXPECT_THAT(given(options, {kFirst + "::0", kFirst + "::2"}).cdi_devices,
+              ElementsAre("nvidia.com/gpu=" + kFirst));
+  options.sharing.only_one = true;
+  const auto refused = ask(options, {kFirst + "::0", kSecond + "::2"});
+  EXPECT_EQ(refused.error().code(), Errc::Invalid);
+  EXPECT_THAT(refused.error().text(), HasSubstr("maximum request size for shared resources is 1"));
+}
+
+TEST(Answer, ToAnUnknownIdSaysWhatIsKnown) {
+  const auto refused = ask(by(ListStrategy::CdiCri), {"GPU-gone"});
+  EXPECT_EQ(refused.error().code(), Errc::NotFound);
+  EXPECT_THAT(refused.error().text(),
+              AllOf(HasSubstr("`GPU-gone`"), HasSubstr(kFirst), HasSubstr("delete the pod")));
+  EXPECT_FALSE(ask(by(ListStrategy::CdiCri), {kFirst}, "nvidia.com/other").ok());
+  EXPECT_FALSE(ask(by(ListStrategy::CdiCri), {}).ok());
+}
+
+TEST(Answer, WithoutItsNodeSaysHowToMakeIt) {
+  auto machine = kMachine;
+  std::erase_if(machine.nodes, [](const auto& node) { return node.path == "/dev/nvidia0"; });
+  const auto refused = ask(by(ListStrategy::Direct), {kFirst}, "nvidia.com/gpu", machine);
+  EXPECT_THAT(refused.error().text(), HasSubstr("gantry doctor --fix"));
+  EXPECT_TRUE(ask(by(ListStrategy::Direct), {kSecond}, "nvidia.com/gpu", machine).ok());
+}
+
+TEST(Answer, BringsWhatIsEnabledAndThere) {
+  auto machine = kMachine;
+  machine.nodes.push_back(plan::node_for_test("/dev/gdrdrv", 240, 0));
+  machine.nodes.push_back(plan::node_for_test("/dev/nvidia-caps-imex-channels/channel0", 241, 0));
+  auto options = by(ListStrategy::CdiCri);
+  options.gdrcopy = options.gds = true;
+  options.imex_channels = {0};
+  EXPECT_THAT(given(options, {kFirst}, "nvidia.com/gpu", machine).cdi_devices,
+              ElementsAre("nvidia.com/gpu=" + kFirst, "nvidia.com/gdrcopy=all",
+                          "nvidia.com/imex-channel=0"));
+  EXPECT_THAT(make(options, machine)->notes(), Contains(HasSubstr("GPUDirect Storage")));
+  options.list_strategies = {ListStrategy::EnvVar};
+  EXPECT_THAT(given(options, {kFirst}, "nvidia.com/gpu", machine).env,
+              AllOf(Contains(Pair("NVIDIA_GDRCOPY", "enabled")), Not(Contains(Key("NVIDIA_GDS"))),
+                    Contains(Pair("NVIDIA_IMEX_CHANNELS", "0"))));
+  options.list_strategies = {ListStrategy::Direct};
+  EXPECT_THAT(paths(given(options, {kFirst}, "nvidia.com/gpu", machine)),
+              AllOf(Contains("/dev/gdrdrv"), Contains("/dev/nvidia-caps-imex-channels/channel0")));
+}
+
+TEST(Answer, WithoutARequiredChannelIsNone) {
+  auto options = by(ListStrategy::CdiCri);
+  options.imex_channels = {0};
+  EXPECT_TRUE(make(options).ok());
+  options.imex_required = true;
+  EXPECT_THAT(make(options).error().text(), HasSubstr("channel 0"));
+}
+
+TEST(Answer, UnderMpsLeadsToItsDaemon) {
+  auto options = by(ListStrategy::CdiCri);
+  options.mps_root = "/run/nvidia/mps";
+  options.sharing = {.kind = SharingKind::Mps,
+                     .rename_by_default = true,
+                     .resources = {{.name = "nvidia.com/gpu", .replicas = 3}}};
+  const auto answer = given(options, {kFirst + "::1"}, "nvidia.com/gpu.shared");
+  EXPECT_THAT(answer.env,
+              ElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/mps/nvidia.com/gpu.shared/pipe")));
+  EXPECT_THAT(everything(answer),
+              AllOf(HasSubstr("/run/nvidia/mps/nvidia.com/gpu.shared/pipe:/mps/"),
+                    HasSubstr("/run/nvidia/mps/shm:/dev/shm")));
+}
+
+TEST(GkeAnswer, HasNodesAndItsTwoMounts) {
+  const auto answer = given({.program = Program::Gke}, {"nvidia1"});
+  EXPECT_THAT(paths(answer),
+              ElementsAre("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
+                          "/dev/nvidia-modeset", "/dev/nvidia1"));
+  EXPECT_EQ(answer.nodes[0].permissions, "mrw");
+  ASSERT_EQ(answer.mounts.size(), 2U);
+  EXPECT_EQ(answer.mounts[0].host_path, "/home/kubernetes/bin/nvidia");
+  EXPECT_EQ(answer.mounts[0].container_path, "/usr/local/nvidia");
+  EXPECT_THAT(answer.mounts[0].options, Contains("ro"));
+  EXPECT_EQ(answer.mounts[1].container_path, "/etc/vulkan/icd.d");
+  EXPECT_THAT(answer.env, IsEmpty());
+}
+
+TEST(GkeAnswer, UnderMpsHasTheClientsPartOfTimeAndMemory) {
+  auto machine = kMachine;
+  machine.gpus.resize(1);
+  machine.gpus[0].memory_bytes = std::uint64_t{40'000} << 20U;
+  const Options options{.program = Program::Gke,
+                        .gke_config = {.sharing = SharingKind::Mps, .clients_per_gpu = 4}};
+  const auto answer = given(options, {"nvidia0/vgpu0", "nvidia0/vgpu3"}, "nvidia.com/gpu", machine);
+  EXPECT_THAT(answer.env, ElementsAre(Pair("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50"),
+                                      Pair("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=20000M")));
+  EXPECT_THAT(everything(answer), HasSubstr("/tmp/nvidia-mps:/tmp/nvidia-mps"));
+}
+
+// A machine as large as they come, with the most that an answer can hold.
+TEST(Answer, ComesFromMemoryInMicroseconds) {
+  auto machine = kMachine;
+  std::vector<std::string> ids;
+  for (int i = 3; i < 8; ++i) {
+    machine.gpus.push_back(plan::gpu_for_test(i));
+    machine.nodes.push_back(
+        plan::node_for_test(fmt::format("/dev/nvidia{}", i), 195, static_cast<std::uint32_t>(i)));
+  }
+  for (const auto& gpu : machine.gpus) ids.push_back(gpu.uuid.text);
+  const auto answers = make(by(ListStrategy::Direct), machine);
+  ASSERT_TRUE(answers.ok());
+  auto least = std::chrono::nanoseconds::max();
+  for (int round = 0; round < 300; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto answer = answers->answer("nvidia.com/gpu", ids);
+    least = std::min<std::chrono::nanoseconds>(least, std::chrono::steady_clock::now() - start);
+    ASSERT_TRUE(answer.ok());
+  }
+#ifdef __OPTIMIZE__
+  constexpr std::chrono::microseconds kLimit(20);
+#else
+  constexpr std::chrono::microseconds kLimit(1000);  // with sanitizers
+#endif
+  EXPECT_LT(least, kLimit);
+}
+
+}  // namespace
+}  // namespace gantry::offer
