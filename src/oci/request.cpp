@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oci/request.hpp"
 
-#include "json/document.hpp"
 #include "oci/device_list.hpp"
 #include "oci/request_internal.hpp"
 
@@ -86,18 +85,6 @@ Result<Decision> request_from(const Container& container, const settings::Settin
   GANTRY_CHECK(sort_devices(asked.devices, settings, decision.request));
   GANTRY_CHECK(read_details(container, settings, decision));
   return decision;
-}
-
-Result<Grant> grant_from(std::string_view text) {
-  GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("grant"));
-  const auto devices = document["devices"];
-  if (!devices.is(json::Kind::Array) || devices.strings().size() != devices.size()) {
-    return Error(Errc::Corrupt, "grant: `devices` is no array of strings");
-  }
-  if (devices.size() > kMostEntries) {
-    return Error(Errc::Corrupt, fmt::format("grant: more than {} devices", kMostEntries));
-  }
-  return Grant{.devices = devices.strings()};
 }
 
 }  // namespace gantry::oci

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "model/grant.hpp"
 #include "model/request.hpp"
 #include "oci/container.hpp"
 #include "settings/settings.hpp"
@@ -14,11 +15,7 @@
 
 namespace gantry::oci {
 
-// What the node agent gave to one container of a pod: /run/gantry/grants/POD-UID/CONTAINER.
-struct Grant {
-  std::vector<std::string> devices;  // UUIDs
-  bool operator==(const Grant&) const = default;
-};
+using model::Grant;  // /run/gantry/grants/POD-UID/CONTAINER
 
 // What the decision may ask while it is made, and only where it must.
 struct Knowledge {
@@ -40,8 +37,5 @@ struct Decision {
 // none or not supported, an IMEX channel out of range.
 Result<Decision> request_from(const Container& container, const settings::Settings& settings,
                               const Knowledge& knowledge);
-
-// {"devices": ["GPU-..."]}
-Result<Grant> grant_from(std::string_view text);
 
 }  // namespace gantry::oci

@@ -6,6 +6,7 @@
 #include "prepared/directory_lock_internal.hpp"
 #include "prepared/layout_internal.hpp"
 #include "prepared/mounted_internal.hpp"
+#include "sys/remove_below.hpp"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -107,7 +108,7 @@ class Collector {
   }
 
   void remove(const std::string& name) {
-    const auto removed = remove_below(directory_, gone(name));
+    const auto removed = sys::remove_below(directory_, gone(name));
     if (removed.ok()) {
       done_.removed.push_back(name);
     } else {

@@ -48,7 +48,4 @@ Result<Way> put_file(const Source& source, int directory, const std::string& nam
 // Takes over the SELinux label of the driver's own files; nothing where there is none.
 void copy_label(int from, int to);
 
-// A directory and everything below it, by descriptor; links are not followed.
-Status remove_below(int parent, const std::string& name);
-
 }  // namespace gantry::prepared

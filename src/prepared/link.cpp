@@ -2,7 +2,6 @@
 // One file at two places, as cheaply as the file systems allow.
 #include "prepared/layout_internal.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -13,13 +12,11 @@
 
 #include <array>
 #include <cerrno>
-#include <memory>
 
 namespace gantry::prepared {
 namespace {
 
 constexpr const char* kLabel = "security.selinux";
-constexpr int kDeepest = 8;  // far below what we make
 
 std::string self(int fd) {
   return fmt::format("/proc/self/fd/{}", fd);
@@ -73,27 +70,6 @@ Result<Way> duplicate(const Source& source, int directory, const std::string& na
   return way;
 }
 
-Status remove_directory(int parent, const std::string& name, int depth) {
-  if (depth > kDeepest) return Error(Errc::Corrupt, fmt::format("{} is nested too deep", name));
-  sys::UniqueFd fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", name));
-  const int directory = fd.get();
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(directory), ::closedir);
-  if (!entries) return Error::sys(errno, fmt::format("list {}", name));
-  fd.release();  // owned by entries now
-  while (const dirent* entry = ::readdir(entries.get())) {
-    const std::string below(entry->d_name);
-    if (below == "." || below == "..") continue;
-    if (::unlinkat(directory, below.c_str(), 0) == 0) continue;
-    if (errno != EISDIR && errno != EPERM)
-      return Error::sys(errno, fmt::format("remove {}", below));
-    GANTRY_CHECK(remove_directory(directory, below, depth + 1));
-  }
-  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0)
-    return Error::sys(errno, fmt::format("remove {}", name));
-  return {};
-}
-
 }  // namespace
 
 std::string_view to_string(Way way) {
@@ -125,10 +101,6 @@ Result<Way> put_file(const Source& source, int directory, const std::string& nam
     return duplicate(source, directory, name, copies);
   }
   return Error::sys(err, fmt::format("link {}", name));
-}
-
-Status remove_below(int parent, const std::string& name) {
-  return remove_directory(parent, name, 0);
 }
 
 }  // namespace gantry::prepared

@@ -6,6 +6,7 @@
 #include "prepared/current.hpp"
 #include "prepared/directory_lock_internal.hpp"
 #include "prepared/layout_internal.hpp"
+#include "sys/remove_below.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -269,7 +270,7 @@ bool exists(int parent, const std::string& name) {
 }
 
 Status clear(int parent, const std::string& name) {
-  return exists(parent, name) ? remove_below(parent, name) : Status();
+  return exists(parent, name) ? sys::remove_below(parent, name) : Status();
 }
 
 Result<std::string> make_and_name(const sys::Host& host, const model::Inventory& machine,

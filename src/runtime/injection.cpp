@@ -2,9 +2,9 @@
 #include "runtime/injection.hpp"
 
 #include "cdi/registry.hpp"
+#include "grants/grants.hpp"
 #include "plan/select.hpp"
 #include "runtime/low_level.hpp"
-#include "sys/trusted.hpp"
 
 #include <unistd.h>
 
@@ -16,22 +16,6 @@ namespace gantry::runtime {
 namespace {
 
 using plan::Flavour;
-
-constexpr std::string_view kGrants = "/run/gantry/grants";
-
-// A name that is one directory entry and no way out.
-bool is_entry(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos;
-}
-
-Result<oci::Grant> read_grant(const sys::Host& host, const oci::Pod& pod) {
-  if (!is_entry(pod.uid) || !is_entry(pod.container)) {
-    return Error(Errc::NotFound, "no grant can have such a name");
-  }
-  const auto path = fmt::format("{}/{}/{}/grant.json", kGrants, pod.uid, pod.container);
-  GANTRY_TRY(const auto text, sys::read_trusted(host, path, 1 << 20));
-  return oci::grant_from(text).in(host.outside(path));
-}
 
 Flavour wanted_flavour(const settings::Settings& settings) {
   // Who wants no cache written means it, whoever would write it.
@@ -109,7 +93,10 @@ Result<const Machine*> Injector::machine() {
 }
 
 oci::Knowledge Injector::knowledge() {
-  return {.grant = [this](const oci::Pod& pod) { return read_grant(around_.host, pod); },
+  return {.grant =
+              [this](const oci::Pod& pod) {
+                return grants::read(around_.host, pod.uid, pod.container);
+              },
           .uuid = [this](std::string_view id) -> std::string {
             const auto known = machine();
             if (!known.ok()) return {};
