@@ -26,7 +26,7 @@ constexpr AddCommand kCommands[] = {
 };
 
 constexpr AddCommand kCtkCommands[] = {
-    add_cdi_generate,
+    add_ctk_cdi_generate,
     add_ctk_cdi_list,
     add_cdi_transform,
 };

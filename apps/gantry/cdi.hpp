@@ -17,6 +17,7 @@ void add_cdi_list(CLI::App& cdi, Context& context, Action& chosen);
 void add_cdi_transform(CLI::App& cdi, Context& context, Action& chosen);
 void add_cdi_validate(CLI::App& cdi, Context& context, Action& chosen);
 
+void add_ctk_cdi_generate(CLI::App& cdi, Context& context, Action& chosen);
 void add_ctk_cdi_list(CLI::App& cdi, Context& context, Action& chosen);
 
 // A file of the command line, "-" for standard input. Paths are the caller's, not the machine's

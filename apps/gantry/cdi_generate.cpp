@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <filesystem>
+#include <optional>
 
 namespace gantry::cli {
 namespace {
@@ -24,6 +24,8 @@ struct GenerateOptions {
   std::string output;
   std::string format;
   bool verbose = false;
+  bool take_over = false;
+  cdi::Others others = cdi::Others::Refuse;  // without --take-over
   Deadline deadline;
 };
 
@@ -34,9 +36,10 @@ Result<cdi::Format> format_of(const GenerateOptions& options) {
   return Error(Errc::Invalid, fmt::format("--format {}: there are yaml and json", options.format));
 }
 
-probe::SnapshotOptions how(const GenerateOptions& options) {
+probe::SnapshotOptions how(const GenerateOptions& options, const SpecMachine& machine) {
   return {.deadline = options.deadline.duration(),
-          .nvml = options.spec.mode == "nvml" ? probe::UseNvml::Use : probe::UseNvml::ForMig};
+          .nvml = options.spec.mode == "nvml" ? probe::UseNvml::Use : probe::UseNvml::ForMig,
+          .driver = machine.driver};
 }
 
 // What the specification mounts must be there when it is used. Who may only look is told so.
@@ -51,33 +54,42 @@ Result<std::vector<std::string>> prepare(const sys::Host& host, const model::Inv
                   published.error().text())};
 }
 
-void print_missing(const sys::Host& host, const Context& context) {
-  const auto root = driver::find_root(host);
-  const auto files = driver::find_files(host, root);
+void print_missing(const SpecMachine& machine, const Context& context) {
+  const auto root =
+      driver::find_root(machine.host, std::nullopt, driver::kLoaderCache, machine.driver);
+  const auto files = driver::find_files(machine.host, root);
   for (const auto& file : driver::missing(files, root)) {
     fmt::print(context.err, "Not found: {} ({})\n", file.name, kind_word(file.kind));
   }
 }
 
-// The file that was named, whoever wrote it before; but not a second one of the same devices in one
-// directory without a word.
-Result<std::vector<std::string>> write(const std::string& output, const cdi::Spec& spec,
-                                       cdi::Format format) {
-  std::error_code failed;
-  const auto path = std::filesystem::absolute(output, failed).string();
-  if (failed) return Error::sys(failed.value(), output);
-  GANTRY_TRY(const auto host, sys::Host::at("/"));
-  GANTRY_TRY(const auto written,
-             cdi::write_spec(host, path, spec, {.others = cdi::Others::Ignore, .format = format}));
-  std::vector<std::string> notes;
+// Where no engine reads nobody is in the way; but not two of the same devices without a word,
+// should the directory be one of an engine's after all.
+std::vector<std::string> notes_on_directory(const sys::Host& host, const std::string& path) {
   const auto directory = path.substr(0, path.rfind('/'));
   const auto registry = cdi::Registry::load(host, {directory});
-  if (!registry.conflicts().empty()) {
-    const auto& conflict = registry.conflicts().front();
-    notes.push_back(fmt::format("{} and {} both have {}: engines take neither; remove one of them",
-                                conflict.first, conflict.second, conflict.name));
+  if (registry.conflicts().empty()) return {};
+  const auto& conflict = registry.conflicts().front();
+  return {
+      fmt::format("{} and {} both have {}: an engine that reads this directory takes neither; "
+                  "remove one of them",
+                  host.outside(conflict.first), host.outside(conflict.second), conflict.name)};
+}
+
+Status write(const GenerateOptions& options, const sys::Host& machine, const cdi::Spec& spec,
+             cdi::Format format, const Context& context) {
+  GANTRY_TRY(const auto place, place_of(options.output, machine));
+  const auto& host = place.host ? *place.host : machine;
+  const auto others = options.take_over ? cdi::Others::TakeOver : options.others;
+  GANTRY_TRY(const auto written,
+             cdi::write_spec(host, place.path, spec, {.others = others, .format = format}));
+  print_notes(written.notes, context);
+  for (const auto& file : written.moved) {
+    const auto name = host.outside(file);
+    print_notes({fmt::format("{} is {}.before-gantry now", name, name)}, context);
   }
-  return notes;
+  print_notes(notes_on_directory(host, place.path), context);
+  return {};
 }
 
 bool mounts_driver(refresh::SpecKind kind) {
@@ -85,34 +97,33 @@ bool mounts_driver(refresh::SpecKind kind) {
 }
 
 Result<int> generate(const GenerateOptions& options, Context& context) {
-  apply_driver_root(options.spec, context);
   GANTRY_TRY(const auto format, format_of(options));
-  GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto spec_how, spec_options(options.spec, host));
-  GANTRY_TRY(const auto machine, probe::snapshot(host, how(options)));
+  GANTRY_TRY(const auto place, open_machine(options.spec, context));
+  const auto& host = place.host;
+  GANTRY_TRY(const auto spec_how, spec_options(options.spec, place));
+  GANTRY_TRY(const auto machine, probe::snapshot(host, how(options, place)));
   GANTRY_TRY(const auto made, refresh::make_spec(machine, spec_how));
   if (mounts_driver(spec_how.kind)) {
     GANTRY_TRY(const auto notes, prepare(host, machine));
     print_notes(notes, context);
   }
   if (options.output.empty() || options.output == "-") {
-    fmt::print(context.out, "{}", cdi::to_text(made.spec, format));
+    fmt::print(context.out, "{}", cdi::marked_text(made.spec, format));
   } else {
-    GANTRY_TRY(const auto notes, write(options.output, made.spec, format));
-    print_notes(notes, context);
+    GANTRY_CHECK(write(options, host, made.spec, format, context));
   }
   print_notes(made.notes, context);
-  if (options.verbose) print_missing(host, context);
+  if (options.verbose) print_missing(place, context);
   return kOk;
 }
 
-}  // namespace
-
-void add_cdi_generate(CLI::App& cdi, Context& context, Action& chosen) {
-  auto options = std::make_shared<GenerateOptions>();
+CLI::App* add_generate(CLI::App& cdi, Context& context,
+                       const std::shared_ptr<GenerateOptions>& options, Action& chosen) {
   auto* command = cdi.add_subcommand("generate", "Write this machine's CDI specification");
   add_root_option(*command, context);
-  command->add_option("-o,--output", options->output, "File to write; nothing or - for stdout")
+  command
+      ->add_option("-o,--output", options->output,
+                   "File to write, as you see it and not below --root; nothing or - for stdout")
       ->type_name("FILE")
       ->envname("NVIDIA_CTK_CDI_OUTPUT_FILE_PATH");
   command
@@ -120,16 +131,35 @@ void add_cdi_generate(CLI::App& cdi, Context& context, Action& chosen) {
                    "yaml or json (default: by the file's name, else yaml)")
       ->type_name("FORMAT")
       ->envname("NVIDIA_CTK_CDI_GENERATE_OUTPUT_FORMAT");
+  add_take_over(*command, options->take_over);
   add_spec_flags(*command, options->spec);
   add_deadline(*command, options->deadline);
   command->add_flag("--verbose", options->verbose,
                     "Also say which files were looked for and not found");
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return generate(*options, c); }; });
+  return command;
+}
+
+}  // namespace
+
+void add_cdi_generate(CLI::App& cdi, Context& context, Action& chosen) {
+  auto* command = add_generate(cdi, context, std::make_shared<GenerateOptions>(), chosen);
   add_examples(*command,
                "  gantry cdi generate                                      # to see it\n"
                "  gantry cdi generate --output /etc/cdi/nvidia.yaml\n"
                "  gantry cdi generate --device-id 0,1:2 --capabilities compute,utility\n"
                "  gantry cdi generate --mode imex\n");
-  command->callback([=, &chosen] { chosen = [=](Context& c) { return generate(*options, c); }; });
+}
+
+// NVIDIA's tool replaces the file that was named, and units and scripts count on that: here too,
+// with the old one kept.
+void add_ctk_cdi_generate(CLI::App& cdi, Context& context, Action& chosen) {
+  auto options = std::make_shared<GenerateOptions>();
+  options->others = cdi::Others::TakeOverTarget;
+  auto* command = add_generate(cdi, context, options, chosen);
+  add_examples(*command,
+               "  nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml\n"
+               "  nvidia-ctk cdi generate --device-name-strategy=uuid --format=json\n");
 }
 
 }  // namespace gantry::cli

@@ -8,10 +8,14 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <filesystem>
+#include <optional>
+#include <span>
 
 namespace gantry::cli {
 namespace {
@@ -30,6 +34,47 @@ std::string found_hook() {
     if (::access(beside.c_str(), X_OK) == 0) return beside;
   }
   return "/usr/bin/nvidia-cdi-hook";
+}
+
+// NVIDIA's words, so that scripts go on working, and no others: a flag that was misspelt does not
+// do what its writer wanted.
+constexpr std::array<std::string_view, 7> kFeatures{"disable-ipc-discoverer",
+                                                    "disable-multiple-csv-devices",
+                                                    "disable-nvsandboxutils",
+                                                    "disable-nvsandbox-utils",
+                                                    "enable-coherent-annotations",
+                                                    "enable-explicit-driver-libraries",
+                                                    "no-additional-gids-for-device-nodes"};
+constexpr std::array<std::string_view, 7> kHooks{"all",
+                                                 "chmod",
+                                                 "create-symlinks",
+                                                 "disable-device-node-modification",
+                                                 "enable-cuda-compat",
+                                                 "update-application-profile",
+                                                 "update-ldcache"};
+
+Status check_words(const std::vector<std::string>& given, std::span<const std::string_view> known,
+                   std::string_view flag) {
+  for (const auto& word : given) {
+    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+    return Error(Errc::Invalid,
+                 fmt::format("{} {}: there are {}", flag, word, fmt::join(known, ", ")));
+  }
+  return {};
+}
+
+// A root with a kernel's files; else a tree of the driver's files, which has none.
+bool is_machine(const sys::Host& tree) {
+  return tree.exists("/proc/driver/nvidia") || tree.exists("/sys/bus/pci");
+}
+
+// `path` as seen from inside `root`, where it is below that.
+std::optional<std::string> below(std::string_view root, std::string_view path) {
+  if (root == "/") return std::string(path);
+  if (!path.starts_with(root)) return std::nullopt;
+  path.remove_prefix(root.size());
+  if (!path.starts_with('/')) return std::nullopt;
+  return std::string(path);
 }
 
 Result<plan::Flavour> parse_flavour(const SpecFlags& flags) {
@@ -102,8 +147,10 @@ void add_spec_flags(CLI::App& command, SpecFlags& flags) {
                   "tree's place, else nothing)")
       ->type_name("DIR");
   command
-      .add_option("--driver-root", flags.driver_root,
-                  "NVIDIA's name for --root; paths are written with it in front")
+      .add_option(
+          "--driver-root", flags.driver_root,
+          "Where the driver is: another name for --root, or a tree that has its files only; "
+          "paths are written with it in front")
       ->type_name("DIR")
       ->envname("NVIDIA_CTK_DRIVER_ROOT");
   command.add_option("--dev-root", flags.dev_root, "Accepted where it is the root")
@@ -141,20 +188,74 @@ void add_spec_flags(CLI::App& command, SpecFlags& flags) {
       ->type_name("FLAG")
       ->delimiter(',')
       ->envname("NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS");
+  command
+      .add_option("--library-search-path,--library-search-paths", flags.library_directories,
+                  "Look for the driver's libraries here and nowhere else (may be repeated)")
+      ->type_name("DIR")
+      ->delimiter(',')
+      ->envname("NVIDIA_CTK_CDI_GENERATE_LIBRARY_SEARCH_PATHS");
+  command
+      .add_option("--enable-hook,--enable-hooks", flags.enabled_hooks,
+                  "NVIDIA's hooks by name; accepted, the flavour says what there is")
+      ->type_name("HOOK")
+      ->delimiter(',')
+      ->envname("NVIDIA_CTK_CDI_GENERATE_ENABLED_HOOKS");
   // Of NVIDIA's tool, and without a use here: files are found by what they are, and no ldconfig is
   // run. Accepted, so that units and scripts go on working.
-  for (const auto* name : {"--library-search-path,--library-search-paths",
-                           "--config-search-path,--config-search-paths", "--ldconfig-path",
-                           "--enable-hook,--enable-hooks"}) {
+  for (const auto* name : {"--config-search-path,--config-search-paths", "--ldconfig-path"}) {
     command.add_option(name, flags.not_needed, "Accepted; not needed here")->type_name("VALUE");
   }
 }
 
-void apply_driver_root(const SpecFlags& flags, Context& context) {
-  if (!flags.driver_root.empty()) context.root = flags.driver_root;
+Result<SpecMachine> open_machine(const SpecFlags& flags, const Context& context) {
+  driver::Named named{.root = {}, .libraries = flags.library_directories};
+  for (const auto& directory : named.libraries) {
+    if (directory.starts_with('/')) continue;
+    return Error(Errc::Invalid,
+                 fmt::format("--library-search-path {} must begin with /", directory));
+  }
+  if (flags.driver_root.empty()) {
+    GANTRY_TRY(auto host, open_host(context));
+    return SpecMachine{std::move(host), std::move(named)};
+  }
+  GANTRY_TRY(auto tree, sys::Host::at(flags.driver_root).in("--driver-root"));
+  if (is_machine(tree)) return SpecMachine{std::move(tree), std::move(named)};
+  GANTRY_TRY(auto host, open_host(context));
+  auto inside = below(host.root(), tree.root());
+  if (!inside) {
+    return Error(
+        Errc::Invalid,
+        fmt::format("--driver-root {} has the driver's files only (no /proc/driver/nvidia, "
+                    "no /sys/bus/pci), and is not below the machine's root {}; name that "
+                    "with --root",
+                    flags.driver_root, host.root()));
+  }
+  named.root = *std::move(inside);
+  return SpecMachine{std::move(host), std::move(named)};
 }
 
-Result<refresh::SpecOptions> spec_options(const SpecFlags& flags, const sys::Host& host) {
+Result<SpecPlace> place_of(const std::string& file, const sys::Host& machine) {
+  std::error_code failed;
+  const auto whole = std::filesystem::absolute(file, failed).lexically_normal().string();
+  if (failed) return Error::sys(failed.value(), file);
+  if (machine.is_live()) return SpecPlace{std::nullopt, whole};
+  if (auto inside = below(machine.root(), whole))
+    return SpecPlace{std::nullopt, *std::move(inside)};
+  GANTRY_TRY(auto live, sys::Host::at("/"));
+  return SpecPlace{std::move(live), whole};
+}
+
+void add_take_over(CLI::App& command, bool& take_over) {
+  command.add_flag("--take-over", take_over,
+                   "Rename a specification of this kind that is in the way, another tool's or "
+                   "gantry's own, to FILE.before-gantry");
+}
+
+Result<refresh::SpecOptions> spec_options(const SpecFlags& flags, const SpecMachine& machine) {
+  const auto& host = machine.host;
+  GANTRY_CHECK(check_words(flags.features, kFeatures, "--feature-flag"));
+  GANTRY_CHECK(check_words(flags.disabled_hooks, kHooks, "--disable-hook"));
+  GANTRY_CHECK(check_words(flags.enabled_hooks, kHooks, "--enable-hook"));
   refresh::SpecOptions options;
   GANTRY_TRY(options.kind, refresh::parse_mode(flags.mode).in("--mode"));
   options.names.clear();
@@ -176,7 +277,7 @@ Result<refresh::SpecOptions> spec_options(const SpecFlags& flags, const sys::Hos
   options.plan.sockets = !has(flags.features, "disable-ipc-discoverer");
   options.plan.hook_path = flags.hook_path.empty() ? found_hook() : flags.hook_path;
   options.plan.engine_root = prepared::engine_root_of(host);
-  if (!flags.driver_root.empty() && flags.driver_root != "/")
+  if (!flags.driver_root.empty() && machine.driver.root.empty() && !host.is_live())
     options.plan.engine_root = host.root();
   if (!flags.engine_root.empty())
     options.plan.engine_root = flags.engine_root == "/" ? "" : flags.engine_root;

@@ -2,9 +2,11 @@
 // The flags that `cdi generate` and `cdi refresh` share, with NVIDIA's names and environment.
 #pragma once
 
+#include "driver/root.hpp"
 #include "gantry/command.hpp"
 #include "refresh/spec.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,8 @@ struct SpecFlags {
   std::vector<std::string> devices;
   std::vector<std::string> features;
   std::vector<std::string> disabled_hooks;
+  std::vector<std::string> enabled_hooks;
+  std::vector<std::string> library_directories;
   std::vector<std::string> not_needed;  // values of flags that change nothing here
   bool no_all_device = false;
   bool firmware = false;
@@ -33,11 +37,26 @@ struct SpecFlags {
 
 void add_spec_flags(CLI::App& command, SpecFlags& flags);
 
-// --driver-root is NVIDIA's word for the machine's root.
-void apply_driver_root(const SpecFlags& flags, Context& context);
+// The machine that the flags are about. --driver-root is NVIDIA's word for its root where there is
+// a machine below it; a tree that has only the driver's files is that of the machine of --root.
+struct SpecMachine {
+  sys::Host host;
+  driver::Named driver;
+};
+Result<SpecMachine> open_machine(const SpecFlags& flags, const Context& context);
 
-// The flags as values; errors name the flag. `host` decides about the engine's root.
-Result<refresh::SpecOptions> spec_options(const SpecFlags& flags, const sys::Host& host);
+// The flags as values; errors name the flag. The machine decides about the engine's root.
+Result<refresh::SpecOptions> spec_options(const SpecFlags& flags, const SpecMachine& machine);
+
+// A file of the command line, which is where the caller sees it: below the machine's root it is
+// that machine's, and the specifications there count; elsewhere it is this one's.
+struct SpecPlace {
+  std::optional<sys::Host> host;  // nullopt: the machine itself
+  std::string path;
+};
+Result<SpecPlace> place_of(const std::string& file, const sys::Host& machine);
+
+void add_take_over(CLI::App& command, bool& take_over);
 
 // "Note: ..." lines on stderr, unless quiet.
 void print_notes(const std::vector<std::string>& notes, const Context& context);

@@ -7,12 +7,14 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <optional>
+
 namespace gantry::cli {
 namespace {
 
 struct RefreshFlags {
   SpecFlags spec;
-  std::string output{refresh::kSpecPath};
+  std::string output;  // "": the machine's own place
   bool take_over = false;
   bool without_nvml = false;
   Deadline deadline;
@@ -27,29 +29,39 @@ std::string outcome_word(const prepared::Published& driver) {
   return "new, " + driver.way;
 }
 
-void print(const refresh::Refreshed& done, const RefreshFlags& flags, const sys::Host& host,
-           Context& context) {
+void print(const refresh::Refreshed& done, const sys::Host& host, const sys::Host& output_host,
+           const std::string& output, const Context& context) {
   if (context.quiet) return;
   fmt::print(context.out, "{}: {}\n", host.outside(done.driver.directory),
              outcome_word(done.driver));
   fmt::print(context.out, "{}: {}\n", host.outside(probe::kInventoryPath),
              done.inventory == probe::Written::Replaced ? "written" : "kept");
-  fmt::print(context.out, "{}: {} devices, {}\n", host.outside(flags.output), done.devices,
+  fmt::print(context.out, "{}: {} devices, {}\n", output_host.outside(output), done.devices,
              done.spec_changed ? "written" : "as it was");
-  for (const auto& name : done.moved)
+  for (const auto& file : done.moved) {
+    const auto name = output_host.outside(file);
     fmt::print(context.out, "{}: moved to {}.before-gantry\n", name, name);
+  }
   for (const auto& name : done.collected) fmt::print(context.out, "{}: removed, unused\n", name);
 }
 
 Result<int> refresh_now(const RefreshFlags& flags, Context& context) {
-  apply_driver_root(flags.spec, context);
-  GANTRY_TRY(const auto host, open_host(context));
-  refresh::RefreshOptions options{
-      .output = flags.output, .take_over = flags.take_over, .deadline = flags.deadline.duration()};
+  GANTRY_TRY(const auto machine, open_machine(flags.spec, context));
+  const auto& host = machine.host;
+  refresh::RefreshOptions options{.take_over = flags.take_over,
+                                  .deadline = flags.deadline.duration()};
+  options.driver = machine.driver;
   if (flags.without_nvml) options.nvml = probe::UseNvml::ForMig;
-  GANTRY_TRY(options.spec, spec_options(flags.spec, host));
+  GANTRY_TRY(options.spec, spec_options(flags.spec, machine));
+  std::optional<sys::Host> elsewhere;
+  if (!flags.output.empty()) {
+    GANTRY_TRY(auto place, place_of(flags.output, host));
+    elsewhere = std::move(place.host);
+    options.output = std::move(place.path);
+    if (elsewhere) options.output_host = &*elsewhere;
+  }
   GANTRY_TRY(const auto done, refresh::refresh(host, options));
-  print(done, flags, host, context);
+  print(done, host, elsewhere ? *elsewhere : host, options.output, context);
   print_notes(done.notes, context);
   return kOk;
 }
@@ -61,12 +73,12 @@ void add_cdi_refresh(CLI::App& cdi, Context& context, Action& chosen) {
   auto* command = cdi.add_subcommand(
       "refresh", "Prepare the driver's files, write the inventory and the CDI specification");
   add_root_option(*command, context);
-  command->add_option("-o,--output", flags->output, "The specification, inside the root")
-      ->type_name("FILE")
-      ->transform(absolute_path())
-      ->capture_default_str();
-  command->add_flag("--take-over", flags->take_over,
-                    "Rename another tool's specification of this kind to FILE.before-gantry");
+  command
+      ->add_option("-o,--output", flags->output,
+                   "File to write, as you see it and not below --root (default: "
+                   "/var/run/cdi/nvidia.yaml of the machine)")
+      ->type_name("FILE");
+  add_take_over(*command, flags->take_over);
   command->add_flag(
       "--no-nvml", flags->without_nvml,
       "Ask NVML only where there are MIG instances; brand, architecture and health stay unknown");

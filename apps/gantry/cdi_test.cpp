@@ -93,6 +93,13 @@ TEST(CdiTransform, RootWritesAFileInItsFormat) {
   EXPECT_THAT(*tree.host().read("/out.json"), HasSubstr("\"path\": \"/r/dev/nvidia0\""));
 }
 
+TEST(CdiTransform, AWrongSideIsAnsweredWithThoseThereAre) {
+  const auto run = run_cli({"gantry", "cdi", "transform", "root", "--from", "/a", "--to", "/b",
+                            "--relative-to", "engine", "--input", "/no/such/file.yaml"});
+  EXPECT_NE(run.status, 0);
+  EXPECT_THAT(run.err, HasSubstr("--relative-to engine: there are host and container"));
+}
+
 TEST(CdiTransform, VersionSaysWhatItChanged) {
   test::Tree tree;
   tree.file("in.yaml", kGood);

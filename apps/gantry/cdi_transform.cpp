@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
 
 namespace gantry::cli {
 namespace {
@@ -18,15 +18,24 @@ struct Files {
 
 struct RootOptions : Files {
   cdi::RootChange change;
+  std::string side = "host";
 };
 
 struct VersionOptions : Files {
   std::string target;
 };
 
+Result<cdi::Side> parse_side(std::string_view word) {
+  if (word == "host") return cdi::Side::Host;
+  if (word == "container") return cdi::Side::Container;
+  return Error(Errc::Invalid, fmt::format("--relative-to {}: there are host and container", word));
+}
+
 Result<int> transform_root(const RootOptions& options, Context& context) {
+  auto change = options.change;
+  GANTRY_TRY(change.side, parse_side(options.side));
   GANTRY_TRY(auto spec, read_spec_file(options.input));
-  cdi::transform_root(spec, options.change);
+  cdi::transform_root(spec, change);
   // A node that is elsewhere now needs a newer version than the file may have had.
   GANTRY_TRY(const auto version, cdi::parse_version(spec.version));
   spec.version = cdi::to_string(std::max(version, cdi::lowest_version(spec)));
@@ -65,11 +74,9 @@ void add_cdi_transform(CLI::App& cdi, Context& /*context*/, Action& chosen) {
   root_command->add_option("--to", root->change.to, "What they shall begin with")
       ->type_name("DIR")
       ->required();
-  const std::map<std::string, cdi::Side> sides = {{"host", cdi::Side::Host},
-                                                  {"container", cdi::Side::Container}};
-  root_command->add_option("--relative-to", root->change.side, "Whose paths: host or container")
-      ->transform(CLI::CheckedTransformer(sides).description(""))
-      ->type_name("SIDE");
+  root_command->add_option("--relative-to", root->side, "Whose paths: host or container")
+      ->type_name("SIDE")
+      ->capture_default_str();
   add_files(*root_command, *root);
   add_examples(
       *root_command,

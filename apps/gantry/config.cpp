@@ -142,6 +142,27 @@ void add_file(CLI::App& command, ConfigOptions& options) {
       ->transform(absolute_path());
 }
 
+void add_changes(CLI::App& config, Context& context, const std::shared_ptr<ConfigOptions>& options,
+                 Action& chosen) {
+  auto* set = config.add_subcommand("set", "Change keys in the file; comments and order stay");
+  add_root_option(*set, context);
+  add_file(*set, *options);
+  set->add_option("assignments", options->sets, "KEY=VALUE; a flag needs no value")
+      ->type_name("KEY[=VALUE]")
+      ->required();
+  add_examples(*set, "  gantry config set nvidia-container-cli.no-cgroups=false\n");
+  set->callback([options, &chosen] {
+    options->in_place = true;
+    chosen = [options](Context& ctx) { return print_changed(*options, ctx); };
+  });
+  auto* defaults =
+      config.add_subcommand("default", "Print the file as it would be without changes");
+  add_root_option(*defaults, context);
+  defaults->callback([options, &chosen] {
+    chosen = [options](Context& ctx) { return print_default(*options, ctx); };
+  });
+}
+
 }  // namespace
 
 void add_config(CLI::App& app, Context& context, Action& chosen) {
@@ -161,6 +182,7 @@ void add_config(CLI::App& app, Context& context, Action& chosen) {
   add_file(*checked, *options);
   checked->callback(
       [options, &chosen] { chosen = [options](Context& ctx) { return check(*options, ctx); }; });
+  add_changes(*config, context, options, chosen);
 }
 
 void add_ctk_config(CLI::App& app, Context& /*context*/, Action& chosen) {

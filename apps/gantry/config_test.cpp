@@ -58,6 +58,24 @@ TEST(ConfigCheck, NamesWhatIsSetInVain) {
   EXPECT_THAT(good.err, HasSubstr("features.allow-ldconfig-from-container has no effect"));
 }
 
+TEST(ConfigSet, ChangesTheFileAndKeepsTheRest) {
+  test::Tree tree;
+  tree.file(kFile, "# mine\n[nvidia-container-cli]\nno-cgroups = true\n");
+  const auto run = run_cli(
+      {"gantry", "config", "set", "--root", tree.root(), "nvidia-container-cli.no-cgroups=false"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(*tree.host().read(std::string("/") + kFile),
+            "# mine\n[nvidia-container-cli]\nno-cgroups = false\n");
+}
+
+TEST(ConfigDefault, IsPrintedAndGood) {
+  test::Tree tree;
+  const auto run = run_cli({"gantry", "config", "default", "--root", tree.root()});
+  EXPECT_EQ(run.status, 0) << run.err;
+  tree.file(kFile, run.out);
+  EXPECT_EQ(run_cli({"gantry", "config", "check", "--root", tree.root()}).status, 0);
+}
+
 TEST(NvidiaCtkConfig, SetsInPlaceAndKeepsTheRest) {
   test::Tree tree;
   tree.file("c.toml", "# mine\n[nvidia-container-cli]\nno-cgroups = false\n");

@@ -260,8 +260,8 @@ int container_cli(int argc, char** argv, std::FILE* out, std::FILE* err) {
   auto* list =
       app.add_subcommand("list", "Host paths of device nodes and driver files, one a line");
   add_list_options(*list, list_options);
-  auto* configure =
-      app.add_subcommand("configure", "Not answered by this program: see gantry-runtime");
+  auto* configure = app.add_subcommand(
+      "configure", "Put GPUs into a container that is being started; --help for its options");
   configure->prefix_command();
   try {
     app.parse(argc, argv);

@@ -96,6 +96,58 @@ TEST(WriteSpec, TakesOverWhenAsked) {
   EXPECT_THAT(write_spec(tree.host(), kPath, gpu())->moved, IsEmpty()) << "and then it is ours";
 }
 
+TEST(WriteSpec, OurOwnFileThatIsHiddenNowIsNamedAndLeft) {
+  test::Tree tree;
+  ASSERT_TRUE(write_spec(tree.host(), "/etc/cdi/nvidia.yaml", gpu()).ok());
+  const auto written = write_spec(tree.host(), kPath, gpu());
+  ASSERT_TRUE(written.ok()) << written.error().text();
+  EXPECT_THAT(written->notes,
+              ElementsAre(HasSubstr("sudo rm " + tree.path("etc/cdi/nvidia.yaml"))));
+  EXPECT_TRUE(tree.host().exists("/etc/cdi/nvidia.yaml"));
+}
+
+TEST(WriteSpec, OurOwnFileThatHidesTheNewOneIsNamed) {
+  test::Tree tree;
+  ASSERT_TRUE(write_spec(tree.host(), kPath, gpu()).ok());
+  const auto written = write_spec(tree.host(), "/etc/cdi/nvidia.yaml", gpu());
+  ASSERT_TRUE(written.ok()) << written.error().text();
+  EXPECT_THAT(written->notes,
+              ElementsAre(HasSubstr("sudo rm " + tree.path("var/run/cdi/nvidia.yaml"))));
+}
+
+TEST(WriteSpec, OurOwnFileThatWouldCancelTheNewOneIsAnErrorThatSaysSo) {
+  test::Tree tree;
+  ASSERT_TRUE(write_spec(tree.host(), kPath, gpu()).ok());
+  const auto written = write_spec(tree.host(), "/var/run/cdi/second.yaml", gpu());
+  ASSERT_FALSE(written.ok());
+  EXPECT_THAT(written.error().text(), HasSubstr("written by gantry for another --output"));
+  EXPECT_THAT(written.error().text(), HasSubstr("sudo rm " + tree.path("var/run/cdi/nvidia.yaml")));
+  EXPECT_FALSE(tree.host().exists("/var/run/cdi/second.yaml"));
+}
+
+TEST(WriteSpec, OurJsonIsOursTheSecondTime) {
+  test::Tree tree;
+  ASSERT_TRUE(write_spec(tree.host(), "/etc/cdi/nvidia.json", gpu()).ok());
+  EXPECT_TRUE(write_spec(tree.host(), "/etc/cdi/nvidia.json", gpu("/dev/nvidia1")).ok());
+}
+
+TEST(WriteSpec, WhatMountsOurDirectoryIsOursWhateverBecameOfTheComment) {
+  EXPECT_TRUE(
+      is_ours("cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ncontainerEdits:\n  mounts:\n  - "
+              "hostPath: /host/var/lib/gantry/driver/580.1-ab/lib64\n"));
+  EXPECT_FALSE(is_ours(kTheirs));
+}
+
+TEST(WriteSpec, WhereNoEngineReadsOnlyTheFileItselfCounts) {
+  test::Tree tree;
+  tree.file("etc/cdi/nvidia.yaml", kTheirs).file("home/a.yaml", kTheirs).file("home/empty", "");
+  EXPECT_TRUE(write_spec(tree.host(), "/home/b.yaml", gpu()).ok());
+  EXPECT_TRUE(write_spec(tree.host(), "/home/empty", gpu()).ok());
+  const auto over = write_spec(tree.host(), "/home/a.yaml", gpu());
+  ASSERT_FALSE(over.ok());
+  EXPECT_THAT(over.error().text(), HasSubstr("another tool wrote it"));
+}
+
 TEST(WriteSpec, OtherKindsAreNoneOfItsBusiness) {
   test::Tree tree;
   tree.file("etc/cdi/nic.yaml",

@@ -334,7 +334,7 @@ constexpr Check kChecks[] = {
          "systemd rebuilds a container's device rules from /dev/char on daemon-reload; without "
          "the links GPUs vanish from running containers (\"Failed to initialize NVML: Unknown "
          "Error\").",
-     .remedy = "sudo nvidia-ctk system create-dev-char-symlinks --create-all",
+     .remedy = "sudo gantry doctor --fix node.char-links",
      .judge = judge_char_links,
      .fix = fix_char_links},
 };

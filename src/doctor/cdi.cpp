@@ -2,12 +2,14 @@
 // CDI specifications for NVIDIA devices, whoever wrote them.
 #include "base/text.hpp"
 #include "cdi/read.hpp"
+#include "cdi/write_spec.hpp"
 #include "doctor/areas_internal.hpp"
 #include "doctor/document.hpp"
 #include "doctor/offenders.hpp"
 #include "doctor/steps.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <optional>
@@ -21,6 +23,7 @@ struct Spec {
   Document document;
   std::string error;    // cannot be parsed
   std::string refusal;  // can, but engines do not load it
+  bool ours = false;    // gantry wrote it
 };
 
 // A file that cannot be parsed may be ours or not: its name decides.
@@ -31,7 +34,7 @@ std::vector<Spec> nvidia_specs(const Facts& f) {
     if (!names.ok()) continue;
     for (const auto& name : *names) {
       if (!name.ends_with(".yaml") && !name.ends_with(".json")) continue;
-      Spec spec{fmt::format("{}/{}", directory, name), directory, {}, "", ""};
+      Spec spec{fmt::format("{}/{}", directory, name), directory, {}, "", "", false};
       const auto text = f.host().read(spec.path, kDocumentBytes);
       auto parsed = text.ok() ? parse_yaml(*text) : Result<Document>(text.error());
       if (parsed.ok()) {
@@ -41,13 +44,41 @@ std::vector<Spec> nvidia_specs(const Facts& f) {
       } else {
         spec.error = parsed.error().text();
       }
-      const bool ours = spec.error.empty()
-                            ? spec.document.at("kind").text().starts_with("nvidia.com/")
-                            : contains(name, "nvidia");
-      if (ours) specs.push_back(std::move(spec));
+      spec.ours = text.ok() && cdi::is_ours(*text);
+      const bool nvidias = spec.error.empty()
+                               ? spec.document.at("kind").text().starts_with("nvidia.com/")
+                               : contains(name, "nvidia");
+      if (nvidias) specs.push_back(std::move(spec));
     }
   }
   return specs;
+}
+
+// What makes this file anew. The one of `cdi refresh` by that, so that its flags stay the usual
+// ones.
+std::vector<std::string> command_for(const Spec& spec) {
+  std::vector<std::string> words{"gantry", "cdi"};
+  if (spec.path == "/var/run/cdi/nvidia.yaml") {
+    words.emplace_back("refresh");
+  } else {
+    words.insert(words.end(), {"generate", "--output=" + spec.path});
+  }
+  if (!spec.ours) words.emplace_back("--take-over");
+  return words;
+}
+
+std::string advice(const std::vector<const Spec*>& specs) {
+  std::vector<std::string> commands;
+  for (const auto* spec : specs)
+    commands.push_back(fmt::format("sudo {}", fmt::join(command_for(*spec), " ")));
+  return fmt::format("{}", fmt::join(commands, " && "));
+}
+
+Steps steps_for(const Facts& f, const std::vector<const Spec*>& specs) {
+  Steps steps;
+  if (!f.installed("gantry")) return steps;
+  for (const auto* spec : specs) steps.emplace_back(RunProgram{command_for(*spec)});
+  return steps;
 }
 
 constexpr std::string_view kNoSpec = "there is no CDI specification for NVIDIA devices";
@@ -61,29 +92,29 @@ Finding judge_readable(const Facts& f) {
   const auto specs = nvidia_specs(f);
   if (specs.empty()) return skip(std::string(kNoSpec));
   Tally tally;
+  std::vector<const Spec*> bad;
   for (const auto& spec : specs) {
     const auto why = damage(spec);
     if (why.empty()) {
       tally.good({spec.path, spec.document.at("kind").text()});
     } else {
+      bad.push_back(&spec);
       tally.found(spec.path, {spec.path, why});
     }
   }
   if (!tally.any_bad()) {
     return ok(fmt::format("{} CDI specification(s) are readable", specs.size()), tally.well);
   }
-  return fail(fmt::format("cannot be used: {}", tally.who()), tally.bad)
-      .advise(tally.command("sudo nvidia-ctk cdi generate --output=@"));
+  return fail(fmt::format("cannot be used: {}", tally.who()), tally.bad).advise(advice(bad));
 }
 
 Steps fix_readable(const Facts& f) {
-  Steps steps;
-  if (!f.installed("nvidia-ctk")) return steps;
-  for (const auto& spec : nvidia_specs(f)) {
-    if (damage(spec).empty()) continue;
-    steps.emplace_back(RunProgram{{"nvidia-ctk", "cdi", "generate", "--output=" + spec.path}});
+  const auto specs = nvidia_specs(f);
+  std::vector<const Spec*> bad;
+  for (const auto& spec : specs) {
+    if (!damage(spec).empty()) bad.push_back(&spec);
   }
-  return steps;
+  return steps_for(f, bad);
 }
 
 template <class Visit>
@@ -92,15 +123,23 @@ void each_edit(const Document& document, Visit visit) {
   for (const auto& device : document.at("devices").items()) visit(device.at("containerEdits"));
 }
 
+// An engine mounts a simulated tree from its real place: such paths are this machine's, too.
+std::string on_machine(const Facts& f, const std::string& path) {
+  const auto& root = f.host().root();
+  const bool below = root != "/" && path.starts_with(root) && path.size() > root.size() &&
+                     path[root.size()] == '/';
+  return below ? path.substr(root.size()) : path;
+}
+
 // Why one edit no longer fits the machine; "" when it does.
 std::string stale_reason(const Facts& f, const Document& edits) {
   for (const auto& mount : edits.at("mounts").items()) {
-    const auto& path = mount.at("hostPath").text();
+    const auto path = on_machine(f, mount.at("hostPath").text());
     if (path.starts_with('/') && !f.host().exists(path)) return path + " is not there";
   }
   for (const auto& node : edits.at("deviceNodes").items()) {
     const auto& host_path = node.at("hostPath").text();
-    const auto& path = host_path.empty() ? node.at("path").text() : host_path;
+    const auto path = on_machine(f, host_path.empty() ? node.at("path").text() : host_path);
     const auto is = f.host().device(path);
     if (!is.ok()) return path + " is not there";
     const auto major = parse_u64(node.at("major").text());
@@ -127,27 +166,27 @@ Finding judge_stale(const Facts& f) {
   const auto specs = nvidia_specs(f);
   if (specs.empty()) return skip(std::string(kNoSpec));
   Tally tally;
+  std::vector<const Spec*> bad;
   for (const auto& spec : specs) {
     const auto reason = stale_reason_of(f, spec);
     if (reason.empty()) {
       tally.good({spec.path, "fits"});
     } else {
+      bad.push_back(&spec);
       tally.found(fmt::format("{} ({})", spec.path, reason), {spec.path, reason}, spec.path);
     }
   }
   if (!tally.any_bad()) return ok("CDI specifications fit the machine", tally.well);
-  return fail(fmt::format("out of date: {}", tally.who()), tally.bad)
-      .advise(tally.command("sudo nvidia-ctk cdi generate --output=@"));
+  return fail(fmt::format("out of date: {}", tally.who()), tally.bad).advise(advice(bad));
 }
 
 Steps fix_stale(const Facts& f) {
-  Steps steps;
-  if (!f.installed("nvidia-ctk")) return steps;
-  for (const auto& spec : nvidia_specs(f)) {
-    if (stale_reason_of(f, spec).empty()) continue;
-    steps.emplace_back(RunProgram{{"nvidia-ctk", "cdi", "generate", "--output=" + spec.path}});
+  const auto specs = nvidia_specs(f);
+  std::vector<const Spec*> bad;
+  for (const auto& spec : specs) {
+    if (!stale_reason_of(f, spec).empty()) bad.push_back(&spec);
   }
-  return steps;
+  return steps_for(f, bad);
 }
 
 Finding judge_duplicate(const Facts& f) {
@@ -186,10 +225,10 @@ constexpr Check kChecks[] = {
      .title = "CDI specifications are readable",
      .reads = "/etc/cdi, /var/run/cdi",
      .cause = "A file was cut short or edited: engines say \"unresolvable CDI devices\".",
-     .remedy = "sudo nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml",
+     .remedy = "sudo gantry cdi refresh",
      .judge = judge_readable,
      .fix = fix_readable,
-     .by_hand = "nvidia-ctk, which makes it anew, is not installed"},
+     .by_hand = "gantry, which makes it anew, is not installed there"},
     {.id = "cdi.stale",
      .reference = "C8",
      .area = Area::Runtime,
@@ -199,10 +238,10 @@ constexpr Check kChecks[] = {
      .cause =
          "The specification was made for another driver version or before a reboot: containers "
          "fail with \"failed to stat ...so.VERSION\", or open the wrong device.",
-     .remedy = "sudo nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml",
+     .remedy = "sudo gantry cdi refresh",
      .judge = judge_stale,
      .fix = fix_stale,
-     .by_hand = "nvidia-ctk, which makes it anew, is not installed"},
+     .by_hand = "gantry, which makes it anew, is not installed there"},
     {.id = "cdi.duplicate",
      .reference = "C8",
      .area = Area::Runtime,

@@ -57,8 +57,8 @@ Finding judge_runtime(const Facts& f) {
 }
 
 Steps fix_runtime(const Facts& f) {
-  if (!f.installed("nvidia-ctk")) return {};
-  return {RunProgram{{"nvidia-ctk", "runtime", "configure", "--runtime=containerd"}},
+  if (!f.installed("gantry")) return {};
+  return {RunProgram{{"gantry", "runtime", "configure", "--runtime=containerd"}},
           RunProgram{{"systemctl", "restart", "containerd"}}};
 }
 
@@ -91,14 +91,14 @@ Finding judge_default(const Facts& f) {
 }
 
 Steps fix_default(const Facts& f) {
-  if (!f.installed("nvidia-ctk")) return {};
-  return {RunProgram{
-              {"nvidia-ctk", "runtime", "configure", "--runtime=containerd", "--set-as-default"}},
-          RunProgram{{"systemctl", "restart", "containerd"}}};
+  if (!f.installed("gantry")) return {};
+  return {
+      RunProgram{{"gantry", "runtime", "configure", "--runtime=containerd", "--set-as-default"}},
+      RunProgram{{"systemctl", "restart", "containerd"}}};
 }
 
 Steps install_toolkit(const Facts& f) {
-  return install_package(f, "nvidia-container-toolkit");
+  return install_package(f, "gantry");
 }
 
 // disabled_plugins = ["cri"] and nothing else in the list.
@@ -112,8 +112,8 @@ Steps fix_cri(const Facts& f) {
 }
 
 Steps fix_crio(const Facts& f) {
-  if (!f.installed("nvidia-ctk")) return {};
-  return {RunProgram{{"nvidia-ctk", "runtime", "configure", "--runtime=crio"}},
+  if (!f.installed("gantry")) return {};
+  return {RunProgram{{"gantry", "runtime", "configure", "--runtime=crio"}},
           RunProgram{{"systemctl", "restart", "crio"}}};
 }
 
@@ -197,11 +197,11 @@ constexpr Check kChecks[] = {
      .reads = "/etc/containerd/config.toml and its imports",
      .cause = "The toolkit was not registered or its section was overwritten: \"no runtime for "
               "\"nvidia\" is configured\".",
-     .remedy = "sudo nvidia-ctk runtime configure --runtime=containerd && sudo systemctl restart "
+     .remedy = "sudo gantry runtime configure --runtime=containerd && sudo systemctl restart "
                "containerd",
      .judge = judge_runtime,
      .fix = fix_runtime,
-     .by_hand = "nvidia-ctk, which writes that configuration, is not installed"},
+     .by_hand = "gantry, which writes that configuration, is not installed there"},
     {.id = "containerd.runtime-path",
      .reference = "K5",
      .area = Area::Runtime,
@@ -209,7 +209,7 @@ constexpr Check kChecks[] = {
      .title = "containerd's nvidia runtime is installed",
      .reads = "/etc/containerd/config.toml, BinaryName",
      .cause = "The toolkit was removed or moved: sandboxes fail to start.",
-     .remedy = "sudo apt install nvidia-container-toolkit && sudo nvidia-ctk runtime configure "
+     .remedy = "sudo apt install gantry && sudo gantry runtime configure "
                "--runtime=containerd",
      .judge = judge_runtime_path,
      .fix = install_toolkit,
@@ -223,11 +223,11 @@ constexpr Check kChecks[] = {
      .cause =
          "The default runtime is runc. A device plugin that hands out GPUs by environment "
          "variable, and the plugin itself, need nvidia as the default, a runtime class or CDI.",
-     .remedy = "sudo nvidia-ctk runtime configure --runtime=containerd --set-as-default && sudo "
+     .remedy = "sudo gantry runtime configure --runtime=containerd --set-as-default && sudo "
                "systemctl restart containerd",
      .judge = judge_default,
      .fix = fix_default,
-     .by_hand = "nvidia-ctk, which writes that configuration, is not installed"},
+     .by_hand = "gantry, which writes that configuration, is not installed there"},
     {.id = "containerd.cri",
      .reference = "K5",
      .area = Area::Runtime,
@@ -247,10 +247,10 @@ constexpr Check kChecks[] = {
      .title = "CRI-O knows a way to the GPUs",
      .reads = "/etc/crio/crio.conf{,.d}, oci/hooks.d, /etc/cdi, /var/run/cdi",
      .cause = "The toolkit was not registered.",
-     .remedy = "sudo nvidia-ctk runtime configure --runtime=crio && sudo systemctl restart crio",
+     .remedy = "sudo gantry runtime configure --runtime=crio && sudo systemctl restart crio",
      .judge = judge_crio,
      .fix = fix_crio,
-     .by_hand = "nvidia-ctk, which writes that configuration, is not installed"},
+     .by_hand = "gantry, which writes that configuration, is not installed there"},
     {.id = "cri.cgroup-driver",
      .reference = "C4",
      .area = Area::Runtime,

@@ -48,8 +48,8 @@ Finding judge_runtime(const Facts& f) {
 }
 
 Steps fix_runtime(const Facts& f) {
-  if (!f.installed("nvidia-ctk")) return {};
-  return {RunProgram{{"nvidia-ctk", "runtime", "configure", "--runtime=docker"}},
+  if (!f.installed("gantry")) return {};
+  return {RunProgram{{"gantry", "runtime", "configure", "--runtime=docker"}},
           RunProgram{{"systemctl", "restart", "docker"}}};
 }
 
@@ -65,7 +65,7 @@ Finding judge_runtime_path(const Facts& f) {
 }
 
 Steps install_toolkit(const Facts& f) {
-  return install_package(f, "nvidia-container-toolkit");
+  return install_package(f, "gantry");
 }
 
 bool kubelet_uses_docker(const Facts& f) {
@@ -89,10 +89,9 @@ Finding judge_default_runtime(const Facts& f) {
 }
 
 Steps fix_default_runtime(const Facts& f) {
-  if (!f.installed("nvidia-ctk")) return {};
-  return {
-      RunProgram{{"nvidia-ctk", "runtime", "configure", "--runtime=docker", "--set-as-default"}},
-      RunProgram{{"systemctl", "restart", "docker"}}};
+  if (!f.installed("gantry")) return {};
+  return {RunProgram{{"gantry", "runtime", "configure", "--runtime=docker", "--set-as-default"}},
+          RunProgram{{"systemctl", "restart", "docker"}}};
 }
 
 Finding judge_snap(const Facts& f) {
@@ -126,11 +125,10 @@ constexpr Check kChecks[] = {
      .cause =
          "The toolkit was not registered: docker says \"could not select device driver \"\" with "
          "capabilities: [[gpu]]\".",
-     .remedy =
-         "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker",
+     .remedy = "sudo gantry runtime configure --runtime=docker && sudo systemctl restart docker",
      .judge = judge_runtime,
      .fix = fix_runtime,
-     .by_hand = "nvidia-ctk, which writes that configuration, is not installed",
+     .by_hand = "gantry, which writes that configuration, is not installed there",
      .closed = kConfig},
     {.id = "docker.runtime-path",
      .reference = "C2",
@@ -139,7 +137,7 @@ constexpr Check kChecks[] = {
      .title = "Docker's nvidia runtime is installed",
      .reads = "/etc/docker/daemon.json, the path in it",
      .cause = "The toolkit was removed or moved; every container with that runtime fails to start.",
-     .remedy = "sudo apt install nvidia-container-toolkit && sudo nvidia-ctk runtime configure "
+     .remedy = "sudo apt install gantry && sudo gantry runtime configure "
                "--runtime=docker",
      .judge = judge_runtime_path,
      .fix = install_toolkit,
@@ -154,12 +152,11 @@ constexpr Check kChecks[] = {
      .cause =
          "The default runtime is runc. Device plugins that hand out GPUs by environment variable "
          "need nvidia as the default; --gpus does not.",
-     .remedy =
-         "sudo nvidia-ctk runtime configure --runtime=docker --set-as-default && sudo systemctl "
-         "restart docker",
+     .remedy = "sudo gantry runtime configure --runtime=docker --set-as-default && sudo systemctl "
+               "restart docker",
      .judge = judge_default_runtime,
      .fix = fix_default_runtime,
-     .by_hand = "nvidia-ctk, which writes that configuration, is not installed",
+     .by_hand = "gantry, which writes that configuration, is not installed there",
      .closed = kConfig},
     {.id = "docker.snap",
      .reference = "C10",

@@ -47,6 +47,21 @@ class Examined {
   std::map<std::string, Finding> findings_;
 };
 
+// Real engines mount a simulated tree from where it is: its specification has those paths.
+TEST(Machines, ASpecificationWithTheTreesOwnPathsFits) {
+  test::Machine machine("h200");
+  const auto spec = [&](const std::string& root) {
+    return "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: \"0\"\n  containerEdits:\n"
+           "    deviceNodes:\n    - path: /dev/nvidia0\n      hostPath: " +
+           root + "/dev/nvidia0\n    mounts:\n    - hostPath: " + root +
+           "/usr/bin/nvidia-smi\n      containerPath: /usr/bin/nvidia-smi\n";
+  };
+  machine.file("/var/run/cdi/nvidia.yaml", spec(machine.root()));
+  EXPECT_EQ(Examined(machine)["cdi.stale"], Verdict::Ok);
+  machine.file("/var/run/cdi/nvidia.yaml", spec("/elsewhere"));
+  EXPECT_EQ(Examined(machine)["cdi.stale"], Verdict::Fail);
+}
+
 TEST(Machines, AHealthyH200GuestHasNothingWrong) {
   const test::Machine machine("h200");
   Examined found(machine);

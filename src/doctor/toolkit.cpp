@@ -120,7 +120,7 @@ constexpr Check kChecks[] = {
      .title = "the container toolkit's configuration is readable",
      .reads = "/etc/nvidia-container-runtime/config.toml",
      .cause = "A line was damaged in editing.",
-     .remedy = "nvidia-ctk config default | sudo tee /etc/nvidia-container-runtime/config.toml",
+     .remedy = "gantry config default | sudo tee /etc/nvidia-container-runtime/config.toml",
      .judge = judge_config,
      .by_hand = "what the broken lines were meant to say is not guessed",
      .closed = kConfig},
@@ -155,7 +155,7 @@ constexpr Check kChecks[] = {
          "The toolkit's default trusts the image's environment, so that a pod without a GPU in "
          "its limits can use all of them.",
      .remedy =
-         "sudo nvidia-ctk config --in-place --set "
+         "sudo gantry config set "
          "accept-nvidia-visible-devices-envvar-when-unprivileged=false  # the plugin then needs "
          "CDI or volume mounts",
      .judge = judge_unprivileged,

@@ -27,6 +27,7 @@ class LibrarySearch {
 
   void look_in_standard_places();
   void look_in_self_contained_roots();
+  void look_in(std::string_view directory) { add(directory, "named by --library-search-path"); }
   // After the places: what ld.so.cache names, and where links lead.
   void finish(std::string_view ld_cache = kLoaderCache);
 

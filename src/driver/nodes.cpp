@@ -48,16 +48,14 @@ std::optional<std::uint32_t> number_after(std::string_view name, std::string_vie
   return static_cast<std::uint32_t>(*value);
 }
 
+// The driver gives these two the same minors on every machine.
+constexpr std::uint32_t kMigConfigMinor = 1;
+constexpr std::uint32_t kMigMonitorMinor = 2;
+
 class NodeReader {
  public:
   explicit NodeReader(const sys::Host& host) : host_(host) {
     majors_ = parse_proc_devices(host.read("/proc/devices", kProcLimit).value_or(""));
-    auto minors = read_mig_minors(host);
-    if (minors.ok()) {
-      mig_ = *std::move(minors);
-    } else {
-      out_.notes.push_back(minors.error().text());
-    }
     const auto fabric = host.read("/proc/driver/nvidia/capabilities/fabric-imex-mgmt", kProcLimit);
     if (fabric.ok()) fabric_minor_ = parse_capability_minor(*fabric);
   }
@@ -97,7 +95,7 @@ class NodeReader {
     return majors_.of("nvidia");
   }
 
-  std::optional<Expected> expectation(std::string_view path) const {
+  std::optional<Expected> expectation(std::string_view path) {
     const auto name = base_name(path);
     const auto directory = directory_of(path);
     if (directory == "/dev/nvidia-caps") {
@@ -132,12 +130,20 @@ class NodeReader {
     return std::nullopt;
   }
 
-  std::string capability_text(std::uint32_t minor) const {
+  // 4300 lines, a tenth of a millisecond and more: read where there is an instance to look up.
+  const MigMinors& mig_minors() {
+    if (mig_) return *mig_;
+    auto minors = read_mig_minors(host_);
+    if (!minors.ok()) out_.notes.push_back(minors.error().text());
+    return mig_.emplace(minors.ok() ? *std::move(minors) : MigMinors{});
+  }
+
+  std::string capability_text(std::uint32_t minor) {
     if (fabric_minor_ == minor) return "fabric management (IMEX)";
-    const auto* row = mig_.of_minor(minor);
+    if (minor == kMigConfigMinor) return "MIG configuration";
+    if (minor == kMigMonitorMinor) return "MIG monitoring";
+    const auto* row = mig_minors().of_minor(minor);
     if (row == nullptr) return fmt::format("capability {}", minor);
-    if (row->node == MigNode::Config) return "MIG configuration";
-    if (row->node == MigNode::Monitor) return "MIG monitoring";
     return fmt::format("MIG capability {}", row->name());
   }
 
@@ -244,7 +250,7 @@ class NodeReader {
 
   const sys::Host& host_;
   CharMajors majors_;
-  MigMinors mig_;
+  std::optional<MigMinors> mig_;
   std::optional<std::uint32_t> fabric_minor_;
   std::vector<Ranked> ranked_;
   DeviceNodes out_;

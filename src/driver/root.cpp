@@ -8,6 +8,7 @@
 #include "driver/places.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -96,8 +97,9 @@ DriverRoot chosen_from(const LibrarySearch& search, const std::string& kernel_ve
 }
 
 // A driver container's root is a machine of its own: absolute links inside it stay inside.
-DriverRoot chosen_in_container_root(const sys::Host& host, const std::string& kernel_version) {
-  const auto resolved = host.resolve(kDriverContainerRoot);
+DriverRoot chosen_in_chroot(const sys::Host& host, std::string_view place,
+                            const std::string& kernel_version) {
+  const auto resolved = host.resolve(place);
   if (!resolved.ok() || *resolved == "/") return {};
   const auto inner = sys::Host::at(host.outside(*resolved));
   if (!inner.ok()) return {};
@@ -116,6 +118,25 @@ DriverRoot chosen_in_container_root(const sys::Host& host, const std::string& ke
   return root;
 }
 
+DriverRoot chosen_in_directories(const sys::Host& host, const std::string& kernel_version,
+                                 const std::vector<std::string>& directories) {
+  LibrarySearch search(host);
+  for (const auto& directory : directories) search.look_in(directory);
+  return chosen_from(search, kernel_version);
+}
+
+void add_version_notes(DriverRoot& root) {
+  if (!root.kernel_version.empty() && root.library_version != root.kernel_version) {
+    root.notes.push_back(fmt::format(
+        "the kernel module is {} but the libraries in {} are {}: reload the module or reboot",
+        root.kernel_version, root.library_directory, root.library_version));
+  }
+  for (const auto& other : root.others) {
+    root.notes.push_back(fmt::format("files of driver {} are in {}; they are not used",
+                                     other.version, other.directory));
+  }
+}
+
 void add_notes(const sys::Host& host, DriverRoot& root) {
   if (host.exists(kWslDirectory)) {
     root.notes.push_back(
@@ -130,29 +151,39 @@ void add_notes(const sys::Host& host, DriverRoot& root) {
         "install the driver's libraries");
     return;
   }
-  if (!root.kernel_version.empty() && root.library_version != root.kernel_version) {
-    root.notes.push_back(fmt::format(
-        "the kernel module is {} but the libraries in {} are {}: reload the module or reboot",
-        root.kernel_version, root.library_directory, root.library_version));
+  add_version_notes(root);
+}
+
+DriverRoot find_named(const sys::Host& host, const std::string& kernel_version,
+                      const Named& named) {
+  auto root = named.libraries.empty()
+                  ? chosen_in_chroot(host, named.root, kernel_version)
+                  : chosen_in_directories(host, kernel_version, named.libraries);
+  root.kernel_version = kernel_version;
+  if (root.found()) {
+    add_version_notes(root);
+  } else {
+    root.notes.push_back(
+        fmt::format("no libcuda or libnvidia-ml with a driver's version in {}, which was named",
+                    named.libraries.empty() ? named.root
+                                            : fmt::format("{}", fmt::join(named.libraries, ", "))));
   }
-  for (const auto& other : root.others) {
-    root.notes.push_back(fmt::format("files of driver {} are in {}; they are not used",
-                                     other.version, other.directory));
-  }
+  return root;
 }
 
 }  // namespace
 
 DriverRoot find_root(const sys::Host& host, std::optional<std::string> kernel_version,
-                     std::string_view ld_cache) {
+                     std::string_view ld_cache, const Named& named) {
   const auto version = kernel_version ? *std::move(kernel_version) : loaded_version(host);
+  if (!named.root.empty() || !named.libraries.empty()) return find_named(host, version, named);
   LibrarySearch search(host);
   search.look_in_standard_places();
   search.look_in_self_contained_roots();
   search.finish(ld_cache);
   auto root = chosen_from(search, version);
   if (!root.found() || root.library_version != version) {
-    auto inner = chosen_in_container_root(host, version);
+    auto inner = chosen_in_chroot(host, kDriverContainerRoot, version);
     const bool better = inner.found() && (!root.found() || inner.library_version == version);
     if (better) {
       if (root.found()) inner.others.push_back({root.library_version, root.library_directory});

@@ -45,12 +45,18 @@ struct DriverRoot {
   bool found() const { return !library_directory.empty(); }
 };
 
+// What a person said about the driver's place. Then nowhere else is looked.
+struct Named {
+  std::string root;                    // a tree of the driver's files, inside which links stay
+  std::vector<std::string> libraries;  // directories of libraries, instead of the known places
+};
+
 // Never fails: a machine without the driver gives an empty root and a note that says where was
 // looked. `kernel_version`: what the kernel module says; read from the host when not given.
 // `ld_cache`: the host's cache; a driver container's root has its own in the usual place.
 inline constexpr std::string_view kLoaderCache = "/etc/ld.so.cache";
 DriverRoot find_root(const sys::Host& host,
                      std::optional<std::string> kernel_version = std::nullopt,
-                     std::string_view ld_cache = kLoaderCache);
+                     std::string_view ld_cache = kLoaderCache, const Named& named = {});
 
 }  // namespace gantry::driver

@@ -115,6 +115,13 @@ Result<Place> find_place(const sys::Host& host, const Options& options) {
   auto place = place_of(of(wanted));
   if (!options.config.empty()) place.main = options.config;
   if (!options.executable.empty()) place.program = options.executable;
+  // The snap's template has what its containerd cannot do without: it is added to, never made.
+  if (place.distribution == Distribution::Microk8s && !host.exists(place.main)) {
+    return Error(Errc::NotFound,
+                 fmt::format("{} is not there, so there is nothing to add the runtime to; is the "
+                             "snap microk8s installed? `snap list microk8s` says it",
+                             place.main));
+  }
   correct_unit(host, place);
   return place;
 }

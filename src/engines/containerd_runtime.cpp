@@ -7,6 +7,7 @@ namespace gantry::engines {
 namespace {
 
 constexpr std::string_view kShim = "io.containerd.runc.v2";
+constexpr std::string_view kCdiAnnotations = "cdi.k8s.io/*";
 constexpr std::string_view kOldShim = "io.containerd.runtime.v1.linux";
 
 // The runtime whose options ours takes over: the default one, else the usual ones.
@@ -37,6 +38,17 @@ Status keep_runc(TomlFile& file, const toml_edit::Document& source,
   }
   if (source.has(containerd / "default_runtime")) return {};
   return file.set_text(containerd / "runtimes" / "runc" / "runtime_type", kShim);
+}
+
+// Without this containerd does not tell the runtime which CDI devices the kubelet's annotations
+// name: the device plugin's strategy cdi-annotations needs it where containerd itself has no CDI.
+Status pass_annotations(TomlFile& file, const toml_edit::Path& key) {
+  auto patterns = file.document().strings(key).value_or(std::vector<std::string>());
+  for (const auto& pattern : patterns) {
+    if (pattern == "*" || pattern == kCdiAnnotations) return {};
+  }
+  patterns.emplace_back(kCdiAnnotations);
+  return file.set(key, toml_edit::quote(patterns));
 }
 
 }  // namespace
@@ -74,6 +86,7 @@ Result<std::string> write_runtime(TomlFile& file, const toml_edit::Document& sou
         source, from, file, runtime,
         {from / "runtime_type", from / "options" / "BinaryName", from / "options" / "Runtime"}));
   }
+  if (wish.schema != 1) GANTRY_CHECK(pass_annotations(file, runtime / "container_annotations"));
   const auto there = file.document().string(runtime / "options" / "BinaryName").value_or("");
   const auto path = !options.runtime_path.empty() ? options.runtime_path
                     : !there.empty()              ? there

@@ -59,6 +59,7 @@ runtime_type = "io.containerd.runc.v2"
 
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
 runtime_type = "io.containerd.runc.v2"
+container_annotations = ["cdi.k8s.io/*"]
 
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
 BinaryName = "/usr/bin/nvidia-container-runtime"
@@ -75,6 +76,7 @@ runtime_type = "io.containerd.runc.v2"
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]
 runtime_type = "io.containerd.runc.v2"
+container_annotations = ["cdi.k8s.io/*"]
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]
 BinaryName = "/usr/bin/nvidia-container-runtime"
@@ -120,6 +122,7 @@ version = 2
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
         runtime_type = "io.containerd.runc.v2"
         pod_annotations = ["a.*"]
+        container_annotations = ["cdi.k8s.io/*"]
 
         [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
           SystemdCgroup = true
@@ -178,6 +181,7 @@ default_runtime_name = "nvidia"
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]
 runtime_type = "io.containerd.runc.v2"
+container_annotations = ["cdi.k8s.io/*"]
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]
 BinaryName = "/usr/bin/nvidia-container-runtime"
@@ -189,7 +193,8 @@ BinaryName = "/usr/bin/nvidia-container-runtime"
      "runtime_type = \"io.containerd.runc.v2\" } }\n",
      "version = 2\nplugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes = { runc = { "
      "runtime_type = \"io.containerd.runc.v2\" }, nvidia.runtime_type = \"io.containerd.runc.v2\", "
-     "nvidia.options.BinaryName = \"/usr/bin/nvidia-container-runtime\" }\n"},
+     "nvidia.container_annotations = [\"cdi.k8s.io/*\"], nvidia.options.BinaryName = "
+     "\"/usr/bin/nvidia-container-runtime\" }\n"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Engines, ContainerdMain, testing::ValuesIn(main_files),
@@ -225,6 +230,7 @@ TEST(ContainerdPlan, WhereTablesAreMergedADropInHoldsOurKeysAlone) {
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]
 runtime_type = "io.containerd.runc.v2"
+container_annotations = ["cdi.k8s.io/*"]
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]
 SystemdCgroup = true
@@ -232,6 +238,17 @@ BinaryName = "/usr/bin/nvidia-container-runtime"
 )");
   EXPECT_THAT(plan->files[1].after,
               HasSubstr("version = 3\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n"));
+}
+
+TEST(ContainerdPlan, AnnotationsThatAreThereStay) {
+  test::Tree tree;
+  tree.file(kMain,
+            "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia]\n"
+            "runtime_type = \"io.containerd.runc.v2\"\ncontainer_annotations = [\"mine/*\"]\n");
+  const auto plan = make_plan(tree.host(), containerd("1.7.0"));
+  ASSERT_TRUE(plan.ok()) << plan.error().text();
+  EXPECT_THAT(plan->files[0].after,
+              HasSubstr("container_annotations = [\"mine/*\", \"cdi.k8s.io/*\"]"));
 }
 
 TEST(ContainerdPlan, AnImportThatCoversTheDropInIsEnough) {
@@ -355,6 +372,12 @@ TEST(Distributions, Rke2Microk8sAndK0sHaveTheirOwnPlaces) {
   EXPECT_THAT(second->files[0].after, HasSubstr("default_runtime_name = \"${RUNTIME}\""));
   EXPECT_THAT(second->files[0].after, HasSubstr("runtimes.nvidia.options]"));
   EXPECT_THAT(second->restart, ElementsAre("snap", "restart", "microk8s.daemon-containerd"));
+
+  const test::Tree nothing;
+  const auto absent = make_plan(
+      nothing.host(), {.engine = Engine::Containerd, .distribution = Distribution::Microk8s});
+  ASSERT_FALSE(absent.ok());
+  EXPECT_THAT(absent.error().text(), HasSubstr("containerd-template.toml is not there"));
 
   test::Tree k0s;
   k0s.file("etc/k0s/containerd.toml", "# k0s_managed=true\nversion = 2\n");

@@ -107,7 +107,18 @@ bool is_number_or_pair(std::string_view id) {
   }) && std::count(id.begin(), id.end(), ':') <= 1;
 }
 
+// "gpu0", "mig0:1": how a specification may name them (--device-name-strategy type-index).
+std::optional<std::string_view> without_type(std::string_view id) {
+  const bool is_instance = id.starts_with("mig");
+  if (!is_instance && !id.starts_with("gpu")) return std::nullopt;
+  id.remove_prefix(3);
+  const bool has_colon = id.find(':') != std::string_view::npos;
+  if (!is_number_or_pair(id) || has_colon != is_instance) return std::nullopt;
+  return id;
+}
+
 Result<Selected> find(const Inventory& machine, std::string_view id) {
+  if (const auto number = without_type(id)) return by_number(machine, *number);
   if (is_number_or_pair(id)) return by_number(machine, id);
   if (id.starts_with("MIG-GPU-")) return by_old_mig_name(machine, id);
   if (const auto found = by_uuid(machine, id)) return *found;

@@ -37,6 +37,10 @@ TEST(Select, AllIsWhatCudaCanUse) {
 TEST(Select, EveryFormOfNameFindsItsDevice) {
   const auto machine = machine_for_test();
   EXPECT_THAT(*chosen(machine, {"1"}), ElementsAre("1"));
+  EXPECT_THAT(*chosen(machine, {"gpu1"}), ElementsAre("1"));
+  EXPECT_THAT(*chosen(machine, {"mig2:1"}), ElementsAre("2:1"));
+  EXPECT_FALSE(chosen(machine, {"gpu2:1"}).ok());
+  EXPECT_FALSE(chosen(machine, {"mig2"}).ok());
   EXPECT_THAT(*chosen(machine, {"gpu-00000001-AAAA-bbbb-cccc-dddddddddddd"}), ElementsAre("1"));
   EXPECT_THAT(*chosen(machine, {"00000000:3C:00.0"}), ElementsAre("1"));
   EXPECT_THAT(*chosen(machine, {"0000:3c:00.0"}), ElementsAre("1"));

@@ -4,6 +4,7 @@
 #include "plan/places.hpp"
 #include "prepared/current.hpp"
 #include "support/tree.hpp"
+#include "support/without_calls.hpp"
 
 #include <sched.h>
 #include <signal.h>
@@ -51,6 +52,20 @@ class Publish : public ::testing::Test {
          .links = {stem + ".so", stem + ".so.1"}});
   }
   static std::string fmt(const std::string& name) { return std::string(kLibraries) + "/" + name; }
+
+  // The driver in a directory that holds nothing else; its libcuda.
+  std::string have_own_directory() {
+    machine_.files.clear();
+    machine_.driver.root = "/usr/local/nvidia";
+    machine_.driver.library_directory = "/usr/local/nvidia/lib64";
+    std::string file = "/usr/local/nvidia/lib64/libcuda.so.580.159.04";
+    add({.path = file,
+         .capabilities = {Compute},
+         .soname = "libcuda.so.1",
+         .links = {"libcuda.so.1"}});
+    tree_.link("/usr/local/nvidia/lib64/libcuda.so.1", "libcuda.so.580.159.04");
+    return file;
+  }
 
   std::string in_current(const std::string& path) const {
     return tree_.path(std::string(plan::kCurrent) + "/" + path);
@@ -176,15 +191,7 @@ TEST_F(Publish, LinksInsideAreRelative) {
 }
 
 TEST_F(Publish, ADriverWithADirectoryOfItsOwnIsUsedFromThere) {
-  machine_.files.clear();
-  machine_.driver.root = "/usr/local/nvidia";
-  machine_.driver.library_directory = "/usr/local/nvidia/lib64";
-  const std::string file = "/usr/local/nvidia/lib64/libcuda.so.580.159.04";
-  add({.path = file,
-       .capabilities = {Compute},
-       .soname = "libcuda.so.1",
-       .links = {"libcuda.so.1"}});
-  tree_.link("/usr/local/nvidia/lib64/libcuda.so.1", "libcuda.so.580.159.04");
+  const auto file = have_own_directory();
   ASSERT_TRUE(publish_now().ok());
   EXPECT_TRUE(std::filesystem::is_symlink(in_current("lib64")));
   const auto host = tree_.host();
@@ -242,6 +249,31 @@ TEST_F(Publish, KilledAtAnyPointNothingIsHalf) {
       ASSERT_TRUE(published.ok()) << published.error().text();
     }
   }
+}
+
+// Nothing can be linked from one file system to another, and 700 MB are not copied: every set is
+// the whole directory.
+TEST_F(Publish, ADirectoryOfItsOwnOnAnotherFileSystemIsMountedWhole) {
+  if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+  const auto file = have_own_directory();
+  tree_.directory("/var/lib");
+  test::in_child("on two file systems", [&] {
+    if (::unshare(CLONE_NEWNS) != 0) return;
+    ASSERT_EQ(::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+    ASSERT_EQ(::mount("none", tree_.path("/var/lib").c_str(), "tmpfs", 0, nullptr), 0);
+    const auto published = publish_now();
+    ASSERT_TRUE(published.ok()) << published.error().text();
+    EXPECT_EQ(published->way, "the driver's own directory");
+    const auto host = tree_.host();
+    for (const std::string set : {"compute", "utility", "compute+utility"}) {
+      const auto place = std::string(plan::kCurrent) + "/sets/" + set + "/lib64";
+      EXPECT_EQ(host.resolve(place).value_or("nowhere"), "/usr/local/nvidia/lib64") << set;
+    }
+    EXPECT_EQ(
+        host.read(std::string(plan::kCurrent) + "/sets/compute/lib64/libcuda.so.1").value_or(""),
+        file);
+    EXPECT_EQ(publish_now()->outcome, Outcome::Current);
+  });
 }
 
 // On a file system of its own, which has room for one directory and not for two.

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace gantry::prepared {
@@ -61,9 +62,15 @@ Result<Sources> open_sources(const sys::Host& host, const model::Inventory& mach
   const auto& driver = machine.driver;
   const auto& version = driver.library_version.empty() ? driver.version : driver.library_version;
   if (!has_libraries || version.empty()) {
-    return Error(Errc::NotFound, fmt::format("{} has no libraries of the NVIDIA driver; install "
-                                             "its user space, or see `gantry doctor`",
-                                             host.root()));
+    // Where was looked: the driver's own note says it.
+    const auto why =
+        std::find_if(machine.notes.begin(), machine.notes.end(),
+                     [](const std::string& note) { return note.starts_with("no libcuda"); });
+    return Error(
+        Errc::NotFound,
+        fmt::format("{} has no libraries of the NVIDIA driver{}; install its user space, or "
+                    "see `gantry doctor`",
+                    host.root(), why == machine.notes.end() ? "" : " (" + *why + ")"));
   }
   sources.name = fmt::format("{}-{}", version, hash.text());
   if (version_in_name(sources.name).empty())

@@ -61,9 +61,13 @@ std::optional<std::string> cached_nvml_library(const sys::Host& host, const std:
 
 // In the child, so that the parent need not wait for it.
 Result<driver::Nvml> load_nvml(const sys::Host& host, const std::string& module_version,
-                               const std::string& ld_cache) {
-  auto library = cached_nvml_library(host, ld_cache);
-  if (!library) library = nvml_library(host, driver::find_root(host, module_version, ld_cache));
+                               const SnapshotOptions& options) {
+  const bool is_named = !options.driver.root.empty() || !options.driver.libraries.empty();
+  auto library = is_named ? std::nullopt : cached_nvml_library(host, options.ld_cache);
+  if (!library) {
+    library = nvml_library(
+        host, driver::find_root(host, module_version, options.ld_cache, options.driver));
+  }
   if (library) return driver::Nvml::load(*library);
   return Error(Errc::NotFound,
                fmt::format("{} was not found: install the driver's user space, or name its place "
@@ -186,10 +190,10 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
   std::vector<std::uint32_t> divided;
   if (options.nvml != UseNvml::Skip) divided = gpus_with_instances(host);
   if (options.nvml == UseNvml::Use || !divided.empty()) {
-    child.emplace([&] { return load_nvml(host, module.version, options.ld_cache); }, options.parts,
+    child.emplace([&] { return load_nvml(host, module.version, options); }, options.parts,
                   options.deadline);
   }
-  const auto root = driver::find_root(host, module.version, options.ld_cache);
+  const auto root = driver::find_root(host, module.version, options.ld_cache, options.driver);
 
   auto pci = scan_pci(host);
   PciScan scan;

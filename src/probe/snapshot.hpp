@@ -29,6 +29,7 @@ struct SnapshotOptions {
   NvmlParts parts;
   FindFiles files = FindFiles::Yes;  // No: neither driver files nor device nodes
   std::string ld_cache = std::string(driver::kLoaderCache);
+  driver::Named driver;  // where the driver's files are, when that was said
 };
 
 // Fails with NotFound where the root has neither /proc nor /sys. Everything less is in the

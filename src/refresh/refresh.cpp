@@ -28,8 +28,9 @@ Status check_instances(const model::Inventory& machine) {
 }  // namespace
 
 Result<Refreshed> refresh(const sys::Host& host, const RefreshOptions& options) {
-  GANTRY_TRY(const auto machine,
-             probe::snapshot(host, {.deadline = options.deadline, .nvml = options.nvml}));
+  GANTRY_TRY(const auto machine, probe::snapshot(host, {.deadline = options.deadline,
+                                                        .nvml = options.nvml,
+                                                        .driver = options.driver}));
   return refresh_from(host, machine, options);
 }
 
@@ -43,10 +44,12 @@ Result<Refreshed> refresh_from(const sys::Host& host, const model::Inventory& ma
   GANTRY_TRY(done.inventory, probe::write_inventory(host, machine));
   GANTRY_TRY(
       const auto written,
-      cdi::write_spec(host, options.output, made.spec,
+      cdi::write_spec(options.output_host != nullptr ? *options.output_host : host, options.output,
+                      made.spec,
                       {.others = options.take_over ? cdi::Others::TakeOver : cdi::Others::Refuse}));
   done.spec_changed = written.changed;
   done.moved = written.moved;
+  for (const auto& note : written.notes) done.notes.push_back(note);
   // Others' directories are no reason to fail: what this machine needs is there.
   auto collected = prepared::collect(host);
   if (collected.ok()) {

@@ -20,8 +20,10 @@ inline constexpr std::string_view kSpecPath = "/var/run/cdi/nvidia.yaml";
 
 struct RefreshOptions {
   SpecOptions spec;
-  std::string output{kSpecPath};  // inside the host's root
-  bool take_over = false;         // another tool's file of this kind is renamed, not refused
+  std::string output{kSpecPath};           // inside the root of `output_host`
+  const sys::Host* output_host = nullptr;  // nullptr: the machine itself
+  driver::Named driver;                    // where its files are, when that was said
+  bool take_over = false;  // another tool's file of this kind is renamed, not refused
   probe::UseNvml nvml = probe::UseNvml::Use;
   std::chrono::milliseconds deadline{10'000};  // for NVML
 };

@@ -3,6 +3,7 @@
 
 #include "base/text.hpp"
 #include "cdi/convert.hpp"
+#include "cdi/names.hpp"
 #include "cdi/transform.hpp"
 #include "cdi/version.hpp"
 
@@ -211,6 +212,7 @@ Result<NameStrategy> parse_strategy(std::string_view word) {
 }
 
 Result<MadeSpec> make_spec(const Inventory& machine, const SpecOptions& options) {
+  GANTRY_CHECK(cdi::check_kind(kind_of(options)));
   GANTRY_TRY(auto made, Writer(machine, options).write());
   if (options.target_version.empty()) {
     // An engine that does not know the version knows none of the devices, and says only that.

@@ -56,6 +56,66 @@ void expect_golden(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, golden.str()) << path << "; GANTRY_GOLDEN=write refreshes it";
 }
 
+std::vector<std::string> node_paths(const cdi::Edits& edits) {
+  std::vector<std::string> paths;
+  for (const auto& node : edits.device_nodes) paths.push_back(node.path);
+  return paths;
+}
+
+struct Beside {
+  SpecKind kind;
+  std::string_view name;  // of the kind
+  std::vector<std::string> nodes;
+};
+
+// What a machine has beside its GPUs, each as a kind of its own.
+TEST(Spec, KindsBesideGpusHaveTheirNodes) {
+  const test::Machine machine("h200x8-fabric");
+  const std::vector<Beside> all{
+      {SpecKind::Gds, "nvidia.com/gds", {"/dev/nvidia-fs0", "/dev/nvidia-fs1"}},
+      {SpecKind::Gdrcopy, "nvidia.com/gdrcopy", {"/dev/gdrdrv"}},
+      {SpecKind::Mofed,
+       "nvidia.com/mofed",
+       {"/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"}},
+      {SpecKind::Nvswitch,
+       "nvidia.com/nvswitch",
+       {"/dev/nvidia-nvswitch0", "/dev/nvidia-nvswitch1", "/dev/nvidia-nvswitch2",
+        "/dev/nvidia-nvswitch3", "/dev/nvidia-nvswitchctl"}}};
+  for (const auto& [kind, name, nodes] : all) {
+    auto options = options_with();
+    options.kind = kind;
+    const auto made = spec_of(machine, options);
+    ASSERT_TRUE(made.ok()) << name << ": " << made.error().text();
+    EXPECT_EQ(made->spec.kind, name);
+    EXPECT_THAT(device_names(made->spec), ElementsAre("all")) << name;
+    EXPECT_THAT(node_paths(made->spec.devices[0].edits),
+                ::testing::UnorderedElementsAreArray(nodes))
+        << name;
+  }
+}
+
+TEST(Spec, StorageBringsItsConfiguration) {
+  auto options = options_with();
+  options.kind = SpecKind::Gds;
+  const auto made = spec_of(test::Machine("h200x8-fabric"), options);
+  ASSERT_TRUE(made.ok()) << made.error().text();
+  std::vector<std::string> mounts;
+  for (const auto& mount : made->spec.devices[0].edits.mounts)
+    mounts.push_back(mount.container_path);
+  EXPECT_THAT(mounts, ElementsAre("/etc/cufile.json", "/run/udev"));
+}
+
+TEST(Spec, ImexChannelsAreDevicesByNumber) {
+  auto options = options_with();
+  options.kind = SpecKind::Imex;
+  const auto made = spec_of(test::Machine("h200x8-fabric"), options);
+  ASSERT_TRUE(made.ok()) << made.error().text();
+  EXPECT_EQ(made->spec.kind, "nvidia.com/imex-channel");
+  EXPECT_THAT(device_names(made->spec), ElementsAre("0", "1", "all"));
+  EXPECT_THAT(node_paths(made->spec.devices[1].edits),
+              ElementsAre("/dev/nvidia-caps-imex-channels/channel1"));
+}
+
 class Golden : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Golden, TheSpecificationIsWhatItWas) {

@@ -210,6 +210,45 @@ Status put_cache(const Root& root, const std::string& merged, const Plan& plan,
   return {};
 }
 
+// The directories of ld.so.conf and of what it includes.
+std::vector<std::string> configured_directories(const Root& root) {
+  constexpr std::size_t kMost = 64;
+  constexpr std::string_view kDirectory = "/etc/ld.so.conf.d";
+  std::vector<std::string> files{std::string(kLoaderConf)};
+  if (const auto names = root.list(kDirectory, 4096); names.ok()) {
+    for (const auto& name : *names) {
+      if (name.ends_with(".conf")) files.push_back(fmt::format("{}/{}", kDirectory, name));
+    }
+  }
+  std::vector<std::string> found;
+  for (const auto& file : files) {
+    const auto text = root.read(file, kConfLimit);
+    if (!text.ok()) continue;
+    for (const auto line : lines(*text)) {
+      const auto directory = trim(line.substr(0, line.find('#')));
+      if (directory.starts_with('/') && found.size() < kMost)
+        add_unique(found, std::string(directory));
+    }
+  }
+  return found;
+}
+
+// What the image's own ldconfig would have entered beside the places that loaders look in anyway.
+void rebuild_damaged(const Root& root, std::string& cache, Plan& plan, LoaderOutcome& outcome) {
+  const auto parsed = loader::parse_cache(cache);
+  if (cache.empty() || parsed.ok()) return;
+  outcome.notes.push_back(fmt::format(
+      "/etc/ld.so.cache of the image is damaged ({}) and was made anew; run ldconfig in the image",
+      parsed.error().text()));
+  cache.clear();
+  for (const auto& directory : configured_directories(root)) {
+    if (std::find(plan.conf.begin(), plan.conf.end(), directory) != plan.conf.end()) continue;
+    const auto libraries = libraries_in(root, directory);
+    if (!libraries.ok()) continue;
+    plan.libraries.insert(plan.libraries.end(), libraries->begin(), libraries->end());
+  }
+}
+
 Status teach_glibc(const Root& root, std::span<const model::LibraryEdit> libraries,
                    const LoaderWishes& wishes, LoaderOutcome& outcome) {
   Plan plan{.owned = former_directories(root)};
@@ -219,7 +258,7 @@ Status teach_glibc(const Root& root, std::span<const model::LibraryEdit> librari
   for (const auto& directory : ours) {
     if (!is_system_directory(directory)) add_unique(plan.conf, directory);
   }
-  GANTRY_TRY(const std::string old, image_cache(root, outcome));
+  GANTRY_TRY(std::string old, image_cache(root, outcome));
   if (wishes.directories == Directories::Ours) {
     plan.owned.insert(plan.owned.end(), ours.begin(), ours.end());
     plan.libraries.insert(plan.libraries.end(), libraries.begin(), libraries.end());
@@ -227,6 +266,7 @@ Status teach_glibc(const Root& root, std::span<const model::LibraryEdit> librari
     const auto fresh = unknown_to(old, libraries, plan.owned);
     plan.libraries.insert(plan.libraries.end(), fresh.begin(), fresh.end());
   }
+  if (wishes.if_damaged == IfDamaged::Replace) rebuild_damaged(root, old, plan, outcome);
   auto merged = loader::merge_cache(old, plan.libraries, plan.owned);
   if (!merged.ok()) return cannot_change(merged.error());
   return put_cache(root, *merged, plan, wishes, outcome);

@@ -42,6 +42,13 @@ enum class IfReadOnly : std::uint8_t {
   Mount  // a merged cache over the image's; for hooks, which are in the container's mount namespace
 };
 
+// What to do with a cache of the image that is damaged. Its loader passes over it and looks in the
+// usual places.
+enum class IfDamaged : std::uint8_t {
+  Fail,
+  Replace  // by a new one, for hooks, which have no other way: ours, and what ld.so.conf names
+};
+
 struct LoaderWishes {
   // Forward compatibility is looked at when a version of the host is known.
   loader::HostVersions host{};
@@ -49,6 +56,7 @@ struct LoaderWishes {
   std::vector<std::string> preferred{};  // directories of the image that come before ours
   Directories directories = Directories::Ours;
   IfReadOnly if_read_only = IfReadOnly::Fail;
+  IfDamaged if_damaged = IfDamaged::Fail;
 };
 
 struct LoaderOutcome {

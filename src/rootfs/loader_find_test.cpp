@@ -135,6 +135,19 @@ TEST_F(LoaderFindTest, WhatCannotBeChangedIsUnsupportedAndLeftAlone) {
   expect_unsupported("directory");
 }
 
+TEST_F(LoaderFindTest, ADamagedCacheIsMadeAnewWhereThatIsAskedFor) {
+  auto damaged = content(kLoaderCache);
+  damaged.resize(60);
+  tree_.file("etc/ld.so.cache", damaged)
+      .file("etc/ld.so.conf.d/opt.conf", "# mine\n/opt/lib\n")
+      .file("opt/lib/libmine.so.2", test::elf_image({.soname = "libmine.so.2"}));
+  const auto outcome = find({.if_damaged = IfDamaged::Replace});
+  ASSERT_TRUE(outcome.ok()) << outcome.error().text();
+  EXPECT_THAT(outcome->notes, ElementsAre(HasSubstr("is damaged")));
+  EXPECT_THAT(found("libcuda.so.1"), ElementsAre(our_libraries[0].path));
+  EXPECT_THAT(found("libmine.so.2"), ElementsAre("/opt/lib/libmine.so.2"));
+}
+
 TEST_F(LoaderFindTest, AReadOnlyRootIsUnsupported) {
   test::in_child("on a read-only root", [&] {
     if (::unshare(CLONE_NEWNS) != 0) return;  // no root, no way to make one

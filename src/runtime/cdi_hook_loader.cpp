@@ -66,7 +66,8 @@ Status update_ldcache(const HookArguments& arguments, HookPlace& place) {
                                                  .compat_directory = compat_root(arguments),
                                                  .preferred = compat_directories(place.container),
                                                  .directories = rootfs::Directories::Shared,
-                                                 .if_read_only = rootfs::IfReadOnly::Mount});
+                                                 .if_read_only = rootfs::IfReadOnly::Mount,
+                                                 .if_damaged = rootfs::IfDamaged::Replace});
   if (!outcome.ok()) {
     return Error(outcome.error()).in("the container's loader would not find the GPU driver");
   }

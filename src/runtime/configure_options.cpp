@@ -28,6 +28,8 @@ struct Flag {
   char letter;
   Takes takes;
   Status (*set)(ConfigureOptions& options, std::string_view value);
+  std::string_view value;    // its name in the help
+  std::string_view meaning;  // in the help
 };
 
 template <auto Member>
@@ -115,38 +117,54 @@ Status no_compat(ConfigureOptions& options, std::string_view /*value*/) {
 }
 
 constexpr std::array kGlobal{
-    Flag{"debug", 'd', Takes::Value, keep<&ConfigureOptions::debug_file>},
-    Flag{"load-kmods", 'k', Takes::Nothing, turn_on<&ConfigureOptions::load_kernel_modules>},
-    Flag{"no-pivot", 'n', Takes::Nothing, accept},  // nothing here pivots
-    Flag{"user", 'u', Takes::PerhapsValue, keep<&ConfigureOptions::user>},
-    Flag{"root", 'r', Takes::Value, keep<&ConfigureOptions::root>},
-    Flag{"ldcache", 'l', Takes::Value, keep<&ConfigureOptions::ldcache>},
+    Flag{"debug", 'd', Takes::Value, keep<&ConfigureOptions::debug_file>, "FILE",
+         "Add what was done to this file"},
+    Flag{"load-kmods", 'k', Takes::Nothing, turn_on<&ConfigureOptions::load_kernel_modules>, "",
+         "Load the kernel modules first"},
+    Flag{"no-pivot", 'n', Takes::Nothing, accept, "", "Accepted; nothing here pivots"},
+    Flag{"user", 'u', Takes::PerhapsValue, keep<&ConfigureOptions::user>, "UID[:GID]",
+         "Accepted; no driver process is started"},
+    Flag{"root", 'r', Takes::Value, keep<&ConfigureOptions::root>, "DIR",
+         "The machine below this directory"},
+    Flag{"ldcache", 'l', Takes::Value, keep<&ConfigureOptions::ldcache>, "FILE",
+         "Accepted; libraries are known from the inventory"},
     Flag{"no-create-imex-channels", 0, Takes::Nothing,
-         turn_on<&ConfigureOptions::no_create_imex_channels>},
+         turn_on<&ConfigureOptions::no_create_imex_channels>, "",
+         "Make no IMEX channel on the machine"},
 };
 
 constexpr std::array kConfigure{
-    Flag{"pid", 'p', Takes::Value, set_pid},
-    Flag{"device", 'd', Takes::Value, add_devices},
-    Flag{"require", 'r', Takes::Value, add_requirement},
-    Flag{"ldconfig", 'l', Takes::Value, keep<&ConfigureOptions::ldconfig>},
-    Flag{"compute", 'c', Takes::Nothing, want<Capability::Compute>},
-    Flag{"utility", 'u', Takes::Nothing, want<Capability::Utility>},
-    Flag{"video", 'v', Takes::Nothing, want<Capability::Video>},
-    Flag{"graphics", 'g', Takes::Nothing, want<Capability::Graphics>},
-    Flag{"display", 'D', Takes::Nothing, want<Capability::Display>},
-    Flag{"ngx", 'n', Takes::Nothing, want<Capability::Ngx>},
-    Flag{"compat32", 0, Takes::Nothing, want<Capability::Compat32>},
-    Flag{"mig-config", 0, Takes::Value, all_instances<&model::Request::mig_config>},
-    Flag{"mig-monitor", 0, Takes::Value, all_instances<&model::Request::mig_monitor>},
-    Flag{"imex-channel", 0, Takes::Value, add_imex_channel},
-    Flag{"no-cgroups", 0, Takes::Nothing, turn_on<&ConfigureOptions::no_cgroups>},
-    Flag{"no-devbind", 0, Takes::Nothing, turn_on<&ConfigureOptions::no_device_binds>},
-    Flag{"no-persistenced", 0, Takes::Nothing, turn_on<&ConfigureOptions::no_persistenced>},
-    Flag{"no-fabricmanager", 0, Takes::Nothing, turn_on<&ConfigureOptions::no_fabricmanager>},
-    Flag{"no-gsp-firmware", 0, Takes::Nothing, accept},  // a container needs none
-    Flag{"cuda-compat-mode", 0, Takes::Value, set_compat},
-    Flag{"no-cntlibs", 0, Takes::Nothing, no_compat},
+    Flag{"pid", 'p', Takes::Value, set_pid, "PID", "A process of the container (needed)"},
+    Flag{"device", 'd', Takes::Value, add_devices, "ID", "GPUs by index, UUID or PCI address; all"},
+    Flag{"require", 'r', Takes::Value, add_requirement, "EXPR",
+         "A condition as of NVIDIA_REQUIRE_*"},
+    Flag{"ldconfig", 'l', Takes::Value, keep<&ConfigureOptions::ldconfig>, "@FILE",
+         "Accepted with @; no ldconfig is run"},
+    Flag{"compute", 'c', Takes::Nothing, want<Capability::Compute>, "",
+         "The driver's files for CUDA and OpenCL"},
+    Flag{"utility", 'u', Takes::Nothing, want<Capability::Utility>, "", "nvidia-smi and NVML"},
+    Flag{"video", 'v', Takes::Nothing, want<Capability::Video>, "", "The video codecs"},
+    Flag{"graphics", 'g', Takes::Nothing, want<Capability::Graphics>, "", "OpenGL and Vulkan"},
+    Flag{"display", 'D', Takes::Nothing, want<Capability::Display>, "", "X11 and Wayland"},
+    Flag{"ngx", 'n', Takes::Nothing, want<Capability::Ngx>, "", "NGX"},
+    Flag{"compat32", 0, Takes::Nothing, want<Capability::Compat32>, "", "32-bit libraries, too"},
+    Flag{"mig-config", 0, Takes::Value, all_instances<&model::Request::mig_config>, "all",
+         "May configure MIG"},
+    Flag{"mig-monitor", 0, Takes::Value, all_instances<&model::Request::mig_monitor>, "all",
+         "May watch all MIG instances"},
+    Flag{"imex-channel", 0, Takes::Value, add_imex_channel, "N", "IMEX channels by number"},
+    Flag{"no-cgroups", 0, Takes::Nothing, turn_on<&ConfigureOptions::no_cgroups>, "",
+         "Change no device rules of the container"},
+    Flag{"no-devbind", 0, Takes::Nothing, turn_on<&ConfigureOptions::no_device_binds>, "",
+         "Mount no device nodes"},
+    Flag{"no-persistenced", 0, Takes::Nothing, turn_on<&ConfigureOptions::no_persistenced>, "",
+         "Leave the persistence daemon's socket out"},
+    Flag{"no-fabricmanager", 0, Takes::Nothing, turn_on<&ConfigureOptions::no_fabricmanager>, "",
+         "Leave the fabric manager's socket out"},
+    Flag{"no-gsp-firmware", 0, Takes::Nothing, accept, "", "Accepted; a container needs none"},
+    Flag{"cuda-compat-mode", 0, Takes::Value, set_compat, "MODE",
+         "ldconfig, mount, hook, or disabled"},
+    Flag{"no-cntlibs", 0, Takes::Nothing, no_compat, "", "The same as --cuda-compat-mode=disabled"},
 };
 
 class Reader {
@@ -246,7 +264,33 @@ Status check(const ConfigureOptions& options) {
   return {};
 }
 
+void add_help(std::span<const Flag> flags, std::string& text) {
+  for (const auto& flag : flags) {
+    const auto letter = flag.letter != 0 ? fmt::format("-{}, ", flag.letter) : "    ";
+    const auto value = flag.value.empty() ? "" : fmt::format("={}", flag.value);
+    text += fmt::format("  {:<32}{}\n", fmt::format("{}--{}{}", letter, flag.name, value),
+                        flag.meaning);
+  }
+}
+
 }  // namespace
+
+std::string configure_help() {
+  std::string text =
+      "Usage: nvidia-container-cli [OPTION...] configure [OPTION...] ROOTFS\n"
+      "Puts GPUs and the driver's files into a container that is being started.\n"
+      "\nBefore the command:\n";
+  add_help(kGlobal, text);
+  text += "\nAfter it:\n";
+  add_help(kConfigure, text);
+  return text;
+}
+
+bool asks_for_help(std::span<const std::string> arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](const std::string& word) {
+    return word == "--help" || word == "-h" || word == "-?" || word == "--usage";
+  });
+}
 
 bool is_configure(std::span<const std::string> arguments) {
   ConfigureOptions options;

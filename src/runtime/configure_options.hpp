@@ -46,6 +46,10 @@ struct ConfigureOptions {
 // ("input error: ..."), for whatever could not be meant.
 Result<ConfigureOptions> parse_configure(std::span<const std::string> arguments);
 
+// What --help says, made of the table that is parsed by.
+std::string configure_help();
+bool asks_for_help(std::span<const std::string> arguments);
+
 // Whether the line is one for `configure` at all.
 bool is_configure(std::span<const std::string> arguments);
 

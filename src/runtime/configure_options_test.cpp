@@ -25,6 +25,14 @@ std::string refused(const Words& words) {
   return options.ok() ? "" : options.error().text();
 }
 
+TEST(ConfigureOptions, HelpNamesEveryOptionWithItsMeaning) {
+  const auto help = configure_help();
+  EXPECT_THAT(help, HasSubstr("  -p, --pid=PID                   A process of the container"));
+  EXPECT_THAT(help, HasSubstr("      --no-cgroups                Change no device rules"));
+  EXPECT_TRUE(asks_for_help(Words{"configure", "--help"}));
+  EXPECT_FALSE(asks_for_help(Words{"configure", "--pid=1", "/rootfs"}));
+}
+
 TEST(ConfigureOptions, TheHooksWholeLineIsUnderstood) {
   const auto options = parsed({"--root=/run/nvidia/driver",
                                "--load-kmods",

@@ -22,10 +22,14 @@ int fail(std::string_view text) {
 }
 
 int configure_main(std::span<const std::string> arguments) {
+  if (asks_for_help(arguments)) {
+    fmt::print("{}", configure_help());
+    return 0;
+  }
   harden();
   const auto options = parse_configure(arguments);
   if (!options.ok()) {
-    return fail(options.error().text() + "; try `nvidia-container-cli --help`");
+    return fail(options.error().text() + "; try `nvidia-container-cli configure --help`");
   }
   const DebugLog log(options->debug_file);
   const auto done = configure(*options, log);

@@ -71,7 +71,8 @@ Status find_libraries(const rootfs::Root& root, const ContainerWork& work,
                       const std::vector<OpenBind>& otherwise, std::vector<std::string>& notes) {
   if (work.libraries.empty()) return {};
   const rootfs::LoaderWishes wishes{.host = work.versions,
-                                    .if_read_only = rootfs::IfReadOnly::Mount};
+                                    .if_read_only = rootfs::IfReadOnly::Mount,
+                                    .if_damaged = rootfs::IfDamaged::Replace};
   auto found = rootfs::make_loader_find(root, work.libraries, wishes);
   if (found.ok()) {
     notes.insert(notes.end(), found->notes.begin(), found->notes.end());

@@ -296,6 +296,21 @@ TEST_F(Create, TellsALogWhoAskedAndWhatWasDecided) {
   EXPECT_THAT(created->details, Contains(HasSubstr("environment counts")));
 }
 
+TEST_F(Create, NamesOfOurKindThatOnlyASpecificationHasComeFromThere) {
+  ready_.tree().file("etc/cdi/theirs.yaml",
+                     "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: pool\n"
+                     "  containerEdits:\n    env: [POOL=1]\n    deviceNodes:\n"
+                     "    - path: /dev/nvidia1\n      permissions: rw\n");
+  bundle({"NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=pool"});
+  const auto created = create();
+  ASSERT_TRUE(created.ok()) << created.error().text();
+  EXPECT_THAT(config()["process"]["env"].strings(), Contains("POOL=1"));
+  EXPECT_THAT(members(config()["linux"]["devices"], "path"), ElementsAre("/dev/nvidia1"));
+  bundle({"NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=gpu0"});
+  ASSERT_TRUE(create().ok());
+  EXPECT_THAT(members(config()["linux"]["devices"], "path"), Contains("/dev/nvidia0"));
+}
+
 TEST(ConfigPath, FollowsBundleAndCrunsConfig) {
   EXPECT_EQ(config_path_of({.bundle = "/b"}), "/b/config.json");
   EXPECT_EQ(config_path_of({.bundle = "/b", .config = "other.json"}), "/b/other.json");

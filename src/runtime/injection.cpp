@@ -147,6 +147,23 @@ Result<model::ContainerEdits> Injector::gpu_edits(const model::Request& request,
   return edits;
 }
 
+// Another tool's specification may have names of our kind that no GPU has: what `gantry cdi list`
+// shows can be asked for.
+std::optional<model::Request> Injector::by_specification(const model::Request& request) const {
+  const auto& runtime = around_.settings.runtime;
+  const auto registry = cdi::Registry::load(around_.host, runtime.cdi_spec_dirs);
+  auto changed = request;
+  std::erase_if(changed.devices, [&](const std::string& id) {
+    auto name = fmt::format("{}={}", runtime.cdi_default_kind, id);
+    if (!registry.devices().contains(name)) return false;
+    if (machine_ && plan::select_one(machine_->inventory, id).ok()) return false;
+    changed.cdi_devices.push_back(std::move(name));
+    return true;
+  });
+  if (changed.devices.size() == request.devices.size()) return std::nullopt;
+  return changed;
+}
+
 Status Injector::add_foreign(const model::Request& request, model::ContainerEdits& edits) const {
   if (request.cdi_devices.empty()) return {};
   const auto registry = cdi::Registry::load(around_.host, around_.settings.runtime.cdi_spec_dirs);
@@ -169,6 +186,9 @@ Result<model::ContainerEdits> Injector::edits_with(const model::Request& request
         machine_.reset();
         planned = gpu_edits(request, flavour);
       }
+    }
+    if (!planned.ok() && planned.error().code() == Errc::NotFound) {
+      if (const auto other = by_specification(request)) return edits_with(*other, flavour);
     }
     GANTRY_TRY(edits, std::move(planned));
   }

@@ -50,6 +50,8 @@ class Injector {
  private:
   Result<const Machine*> machine();
   Result<model::ContainerEdits> gpu_edits(const model::Request& request, plan::Flavour flavour);
+  // The request with what only a specification knows among the CDI devices; nullopt: there is none.
+  std::optional<model::Request> by_specification(const model::Request& request) const;
   Status add_foreign(const model::Request& request, model::ContainerEdits& edits) const;
   Status check_known(const model::Request& request, const Machine& machine) const;
   oci::Knowledge knowledge();

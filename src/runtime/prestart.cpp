@@ -100,6 +100,8 @@ Result<HookOptions> parse_hook(std::span<const std::string> arguments) {
       options.debug = true;
     } else if (is_switch("version", argument)) {
       options.version = true;
+    } else if (is_switch("help", argument) || is_switch("h", argument)) {
+      options.help = true;
     } else if (auto config = value_of("config", argument, arguments)) {
       GANTRY_TRY(options.config, *std::move(config));
     } else if (auto root = value_of("root", argument, arguments)) {

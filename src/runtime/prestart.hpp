@@ -19,6 +19,7 @@ namespace gantry::runtime {
 struct HookOptions {
   bool debug = false;
   bool version = false;
+  bool help = false;
   std::string config;  // "" means where it usually is
   std::string root;    // "" means what the configuration says
   std::string command;

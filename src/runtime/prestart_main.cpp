@@ -70,6 +70,15 @@ int run_prestart(const HookOptions& options) {
   return become(**std::move(call));
 }
 
+void print_usage(std::FILE* out) {
+  fmt::print(out,
+             "Usage: {} [-config FILE] [-root DIR] [-debug] [-version] COMMAND\n\n"
+             "  prestart   put the GPUs that a container asks for into it (its state on stdin)\n"
+             "  poststart  nothing\n"
+             "  poststop   nothing\n",
+             kName);
+}
+
 }  // namespace
 
 int runtime_hook_main(int argc, char** argv) {
@@ -81,14 +90,13 @@ int runtime_hook_main(int argc, char** argv) {
     fmt::print("NVIDIA Container Runtime Hook version {} (gantry)\n", GANTRY_VERSION);
     return 0;
   }
+  if (options->help) {
+    print_usage(stdout);
+    return 0;
+  }
   if (options->command == "prestart") return run_prestart(*options);
   if (options->command == "poststart" || options->command == "poststop") return 0;
-  fmt::print(stderr,
-             "Usage: {} [-config FILE] [-root DIR] [-debug] [-version] COMMAND\n\n"
-             "  prestart   put the GPUs that a container asks for into it (its state on stdin)\n"
-             "  poststart  nothing\n"
-             "  poststop   nothing\n",
-             kName);
+  print_usage(stderr);
   return 2;
 }
 

@@ -28,6 +28,7 @@ TEST(Prestart, FlagsAreTakenInGosManner) {
   EXPECT_EQ(options->command, "prestart");
   EXPECT_EQ(parse_hook(Words{"-config=/b.toml"})->config, "/b.toml");
   EXPECT_TRUE(parse_hook(Words{"--version"})->version);
+  EXPECT_TRUE(parse_hook(Words{"--help"})->help);
 }
 
 TEST(Prestart, OtherFlagsAreRefused) {

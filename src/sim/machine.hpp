@@ -145,9 +145,17 @@ struct Driver {
   Pairs fields;
 };
 
+// A node of a module that works beside the driver.
+struct OtherNode {
+  std::string path;
+  std::uint32_t major = 0, minor = 0, mode = 0666;
+  std::string device;  // its name in /proc/devices
+};
+
 struct NodeOptions {
   std::uint32_t mode = 0666, uid = 0, gid = 0;
   std::vector<std::string> missing;  // glob patterns of paths below /dev that are not there
+  std::vector<OtherNode> others;
 };
 
 struct NumaNode {

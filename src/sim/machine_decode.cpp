@@ -79,6 +79,14 @@ void decode_nodes(const YamlValue& map, NodeOptions& nodes, YamlFields& parent) 
       .u32("uid", nodes.uid)
       .u32("gid", nodes.gid)
       .texts("missing", nodes.missing);
+  for (const auto& item : f.list("others")) {
+    YamlFields n(item, "node");
+    OtherNode& node = nodes.others.emplace_back();
+    n.text("path", node.path).text("device", node.device).mode("mode", node.mode);
+    n.u32("major", node.major, 4095).u32("minor", node.minor);
+    if (!node.path.starts_with("/dev/")) n.fail(item, "a node's path is below /dev");
+    (void)f.take(n.finish());
+  }
   (void)parent.take(f.finish());
 }
 

@@ -69,6 +69,9 @@ void write_nodes(TreeWriter& out, const Machine& m) {
   out.directory("/dev/shm");
   NodeWriter nodes(out, m);
   if (driver_loaded(m)) write_driver_nodes(nodes, m);
+  for (const auto& node : m.nodes.others) {
+    nodes.add(node.path, {node.major, node.minor}, node.mode);
+  }
   bool vfio = false;
   for (const auto* function : functions_of(m)) {
     if (function->driver != "vfio-pci" || !function->iommu_group) continue;

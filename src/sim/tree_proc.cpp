@@ -42,6 +42,11 @@ std::string proc_devices(const Machine& m) {
                   [](const auto& f) { return f.driver == "vfio-pci"; })) {
     majors.push_back({511, "vfio"});
   }
+  for (const auto& node : m.nodes.others) {
+    const bool known = std::any_of(majors.begin(), majors.end(),
+                                   [&](const Major& one) { return one.name == node.device; });
+    if (!known && !node.device.empty()) majors.push_back({node.major, node.device});
+  }
   std::stable_sort(majors.begin(), majors.end(),
                    [](const auto& a, const auto& b) { return a.number < b.number; });
   std::string text = "Character devices:\n";
