@@ -54,7 +54,7 @@ TEST(Machines, ASpecificationWithTheTreesOwnPathsFits) {
     return "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: \"0\"\n  containerEdits:\n"
            "    deviceNodes:\n    - path: /dev/nvidia0\n      hostPath: " +
            root + "/dev/nvidia0\n    mounts:\n    - hostPath: " + root +
-           "/usr/bin/nvidia-smi\n      containerPath: /usr/bin/nvidia-smi\n";
+           "/usr/local/nvidia/bin/nvidia-smi\n      containerPath: /usr/bin/nvidia-smi\n";
   };
   machine.file("/var/run/cdi/nvidia.yaml", spec(machine.root()));
   EXPECT_EQ(Examined(machine)["cdi.stale"], Verdict::Ok);
