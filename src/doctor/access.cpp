@@ -165,7 +165,7 @@ Finding judge_group(const Facts& f) {
   }
   return fail(fmt::format("only group {} may open {}", group, closed->wanted.path), read)
       .advise(
-          fmt::format("sudo nvidia-ctk config --in-place --set nvidia-container-cli.user=root:{0}  "
+          fmt::format("sudo gantry config set nvidia-container-cli.user=root:{0}  "
                       "# user = \"root:{0}\" in {1}; for people: sudo usermod -aG {0} $USER; in "
                       "containers: --group-add {2}",
                       group, kToolkitConfig, closed->is.gid));
@@ -304,7 +304,7 @@ constexpr Check kChecks[] = {
          "The nodes are for one group only (0660). nvidia-container-cli, even started by root, "
          "asks the driver from a process of user and group 65534 and finds no GPU: "
          "\"initialization error: cuda error: no cuda-capable device is detected\".",
-     .remedy = "sudo nvidia-ctk config --in-place --set nvidia-container-cli.user=root:video  "
+     .remedy = "sudo gantry config set nvidia-container-cli.user=root:video  "
                "# user = \"root:video\"",
      .judge = judge_group,
      .fix = fix_group,
