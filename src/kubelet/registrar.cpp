@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -76,7 +77,6 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
   sys::Loop::Timer look_timer;
   sys::Loop::Timer check_timer;
   bool asked = false;
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
 
   State(sys::Loop& its_loop, RegistrarOptions its_options, PodResources* its_beliefs, OnEvent tell)
       : loop(its_loop),
