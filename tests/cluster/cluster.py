@@ -140,13 +140,19 @@ class Cluster:
             part.restart()
 
     def agent_part(self, name: str, *flags: str) -> Part:
-        return Part(name, [self.lane.bin / "gantry", "agent", "--root", self.node.root, *flags], LOGS)
+        command = os.environ.get("GANTRY_CLUSTER_PLUGIN", "").split() or [self.lane.bin / "gantry", "agent"]
+        return Part(name, [*command, "--root", self.node.root, *flags], LOGS)
 
     def start_agent(self, *flags: str) -> None:
         if "agent" in self.parts:
             self.parts["agent"].stop()
         self.parts["agent"] = self.agent_part("agent", *flags)
         self.parts["agent"].start()
+
+    def ensure_agent(self) -> None:
+        if "agent" not in self.parts or not self.parts["agent"].running():
+            self.start_agent()
+        wait_for("the agent offers eight GPUs", lambda: self.count() == (8, 8), 20, alive=(self.parts["agent"],))
 
     def upgrade_agent(self, *flags: str) -> None:
         """A new agent beside the old one, as in a rolling update without a gap: the old one ends by itself."""
@@ -155,14 +161,23 @@ class Cluster:
         old, self.parts["agent"] = self.parts["agent"], new
         self.wait_for("the old agent hands over and ends", lambda: not old.running(), 10, pause=0.02)
 
-    def reboot(self) -> None:
-        """Power off and on again: every process of the node but the control plane's is gone, /run is empty, the boot id another."""
+    def reboot(self, agent_after: float = 0.0) -> None:
+        """Power off and on again: every process of the node but the control plane's is gone, /run is empty, the boot id another.
+        The agent starts before the kubelet, as a service of the machine does, or that many seconds after it, as a pod does."""
         ours = [name for name in ("kubelet", "kube-proxy", "containerd", "agent") if name in self.parts]
         for name in ours:
             self.parts[name].kill()
         kill_containers()
+        world.remove_pod_groups()
         self.node.reboot()
-        self.start_parts(*reversed(ours))
+        self.parts["containerd"].start()
+        self.wait_for("containerd listens", pathlib.Path(config.SOCKET).exists, 30)
+        if not agent_after:
+            self.parts["agent"].start()
+        self.start_parts("kubelet", "kube-proxy")
+        if agent_after:
+            time.sleep(agent_after)
+            self.parts["agent"].start()
 
 
 class Watch:
@@ -172,11 +187,24 @@ class Watch:
         self.lines = lines
         with lines.open("w") as out:
             self.process = subprocess.Popen(["podresources", "watch"], stdin=subprocess.DEVNULL, stdout=out)
+        wait_for("the watch says its first line", self.said)
+
+    def said(self) -> list[dict]:
+        return [json.loads(line) for line in self.lines.read_text().splitlines()]
+
+    def settles(self, count: int, resource: str = "nvidia.com/gpu", quiet: float = 1.5, seconds: float = 20) -> float:
+        """The time from which on it was that many, and stayed so."""
+        def settled() -> float:
+            last = self.said()[-1]
+            right = last["answered"] and last["counts"].get(resource, 0) == count
+            return last["time"] if right and time.time() - max(last["time"], begun) > quiet else 0.0
+        begun = time.time()
+        return wait_for(f"{count} {resource} allocatable", settled, seconds, pause=0.05)
 
     def end(self) -> list[dict]:
         self.process.terminate()
         self.process.wait()
-        return [json.loads(line) for line in self.lines.read_text().splitlines()]
+        return self.said()
 
 
 def kill_containers() -> None:

@@ -12,7 +12,8 @@ from lane import Lane  # noqa: E402
 PAUSE = "localhost/pause:1"
 BUSYBOX = "docker.io/library/busybox:1.35"
 # The names that people's manifests use; what is behind them here is our image.
-CUDA = ("localhost/cuda:1", "k8s.gcr.io/cuda-vector-add:v0.1", "docker.io/nvidia/cuda:latest", "docker.io/kshatrix/gpu-example:cuda-10.2")
+CUDA = ("localhost/cuda:1", "k8s.gcr.io/cuda-vector-add:v0.1", "lxyustc.registrydomain.com:5000/cuda-vector-add:v0.1",
+        "docker.io/nvidia/cuda:latest", "docker.io/kshatrix/gpu-example:cuda-10.2")
 
 
 def busybox(root: pathlib.Path) -> None:

@@ -67,6 +67,11 @@ def remove_groups(groups: list[pathlib.Path]) -> None:
                     time.sleep(0.02)
 
 
+def remove_pod_groups() -> None:
+    """What a machine that was off has no groups of."""
+    remove_groups([pathlib.Path(place) / "kubepods" for place in hierarchies()])
+
+
 def run_in(argv: list[str]) -> int:
     """Runs a program in a new world, which ends with it or with this process: its status."""
     before = {place: own_path(place) for place in hierarchies()}

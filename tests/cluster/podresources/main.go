@@ -37,14 +37,19 @@ func allocatable(client podresources.PodResourcesListerClient) (map[string][]str
 	if err != nil {
 		return nil, err
 	}
+	return byResource(answer.GetDevices()), nil
+}
+
+// byResource puts together what the kubelet tells apart: an entry for each device or NUMA node.
+func byResource(entries []*podresources.ContainerDevices) map[string][]string {
 	found := map[string][]string{}
-	for _, devices := range answer.GetDevices() {
-		found[devices.GetResourceName()] = append(found[devices.GetResourceName()], devices.GetDeviceIds()...)
+	for _, entry := range entries {
+		found[entry.GetResourceName()] = append(found[entry.GetResourceName()], entry.GetDeviceIds()...)
 	}
 	for _, ids := range found {
 		sort.Strings(ids)
 	}
-	return found, nil
+	return found
 }
 
 func list(client podresources.PodResourcesListerClient) ([]holder, error) {
@@ -57,8 +62,8 @@ func list(client podresources.PodResourcesListerClient) ([]holder, error) {
 	holders := []holder{}
 	for _, pod := range answer.GetPodResources() {
 		for _, container := range pod.GetContainers() {
-			for _, devices := range container.GetDevices() {
-				holders = append(holders, holder{pod.GetNamespace(), pod.GetName(), container.GetName(), devices.GetResourceName(), devices.GetDeviceIds()})
+			for resource, ids := range byResource(container.GetDevices()) {
+				holders = append(holders, holder{pod.GetNamespace(), pod.GetName(), container.GetName(), resource, ids})
 			}
 		}
 	}
