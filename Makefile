@@ -6,11 +6,12 @@
 #   make bench      the benchmarks, as ratios in one run
 #   make gpu-test   the same lanes and more on a machine with a real GPU (see CONTRIBUTING.md)
 #   make package    .deb, .rpm and a relocatable tar in build/packages
+#   make image      the agent's container image in build/image, made without an engine
 #   make install    programs, simulated driver, completion, man pages below $(DESTDIR)$(PREFIX)
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: run test test-cluster build dev fuzz lint bench gpu-pack gpu-test package install clean setup
+.PHONY: run test test-cluster build dev fuzz lint bench gpu-pack gpu-test package image install clean setup
 
 setup:
 	@tools/setup
@@ -49,6 +50,9 @@ gpu-test:
 
 package: build
 	@tools/package
+
+image: build
+	@tools/image
 
 install: build
 	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX) >build/install.log 2>&1 || { cat build/install.log; exit 1; }
