@@ -2,6 +2,7 @@
 #include "vector_add/vector_add.hpp"
 
 #include "vector_add/ptx.hpp"
+#include "workload/context.hpp"
 
 #include <fmt/format.h>
 
@@ -11,8 +12,6 @@
 #include <thread>
 #include <vector>
 
-#define CUDA_TRY(cuda, call, ...) GANTRY_CHECK((cuda).check((cuda).call(__VA_ARGS__), #call))
-
 namespace gantry::workload {
 namespace {
 
@@ -21,27 +20,6 @@ constexpr unsigned kThreads = 256;
 constexpr unsigned kBlocks = (kElements + kThreads - 1) / kThreads;
 constexpr std::size_t kBytes = kElements * sizeof(float);
 constexpr const char* kName = "gantry-vector-add";
-
-class Context {
- public:
-  explicit Context(const Cuda& cuda) : cuda_(cuda) {}
-  ~Context() {
-    if (context_ != nullptr) cuda_.cuCtxDestroy_v2(context_);  // takes modules and memory with it
-  }
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
-
-  Status create(int ordinal) {
-    CUdevice device = 0;
-    CUDA_TRY(cuda_, cuDeviceGet, &device, ordinal);
-    CUDA_TRY(cuda_, cuCtxCreate_v2, &context_, 0, device);
-    return {};
-  }
-
- private:
-  const Cuda& cuda_;
-  CUcontext context_ = nullptr;
-};
 
 // Numbers between 0 and 1, the same in every run.
 std::vector<float> numbers(std::uint32_t seed) {
@@ -53,24 +31,12 @@ std::vector<float> numbers(std::uint32_t seed) {
   return values;
 }
 
-Result<CUfunction> load_kernel(const Cuda& cuda) {
-  CUmodule module = nullptr;
-  CUresult result = CUDA_ERROR_INVALID_PTX;
-  for (const char* ptx : kVectorAddPtx) {
-    result = cuda.cuModuleLoadDataEx(&module, ptx, 0, nullptr, nullptr);
-    if (result == CUDA_SUCCESS) break;
-  }
-  GANTRY_CHECK(cuda.check(result, "cuModuleLoadDataEx"));
-  CUfunction function = nullptr;
-  CUDA_TRY(cuda, cuModuleGetFunction, &function, module, "vectorAdd");
-  return function;
-}
-
 // The six lines, in the words of the CUDA sample that everybody knows; the sums as the GPU gave
 // them.
 Result<std::vector<float>> add_on_gpu(const Cuda& cuda, const std::vector<float>& a,
                                       const std::vector<float>& b, std::FILE* out) {
-  GANTRY_TRY(CUfunction function, load_kernel(cuda));
+  GANTRY_TRY(CUmodule module, load_ptx(cuda, kVectorAddPtx));
+  GANTRY_TRY(CUfunction function, find_kernel(cuda, module, "vectorAdd"));
   CUdeviceptr device_a = 0;
   CUdeviceptr device_b = 0;
   CUdeviceptr device_c = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA driver library as the two workloads use it: opened at run time, so that the programs
+// The CUDA driver library as the workloads use it: opened at run time, so that the programs
 // start without one and can say what is wrong.
 #pragma once
 
@@ -9,6 +9,10 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace gantry::workload {
 
@@ -37,10 +41,11 @@ struct Program {
   const char* about;
   const char* examples;
   bool takes_device = false;
+  std::function<void(CLI::App&)> more = {};  // adds options of its own
   std::function<int(const Options&, std::FILE* out, std::FILE* err)> run;
 };
 
-// The options that both programs have, --help and errors in usage (status 2).
+// The options that all of them have, --help and errors in usage (status 2).
 int run_program(const Program& program, int argc, char** argv);
 
 // "name: error", one line; cause and remedy below it.

@@ -30,6 +30,7 @@ int run_program(const Program& program, int argc, char** argv) {
                    "Keep the GPU for so many seconds afterwards, to look at it with nvidia-smi")
         ->check(CLI::Range(0, 86400));
   }
+  if (program.more) program.more(app);
   app.set_version_flag("--version", GANTRY_VERSION);
   app.footer(program.examples);
   try {

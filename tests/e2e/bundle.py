@@ -9,7 +9,7 @@ import subprocess
 from lane import Lane
 
 APPLETS = ("sh", "sleep", "cat", "ls", "id", "mknod", "head", "true", "tail", "stat", "find", "grep", "test", "env")
-PROGRAMS = ("gantry-vector-add", "gantry-device-query")
+PROGRAMS = ("gantry-vector-add", "gantry-device-query", "gantry-trainer")
 DIRECTORIES = ("bin", "usr/bin", "usr/local", "lib64", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "proc", "dev", "sys", "tmp", "etc")
 
 

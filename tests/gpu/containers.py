@@ -29,7 +29,7 @@ class Bundles:
         self.root = work / "root"
         with tarfile.open(build / "rootfs.tar") as tar:
             tar.extractall(self.root)
-        for name in ("gantry-vector-add", "gantry-device-query"):
+        for name in ("gantry-vector-add", "gantry-device-query", "gantry-trainer"):
             shutil.copy(build / "bin" / name, self.root / "usr/bin" / name)
         self.env = dict(os.environ, PATH=f"{self.engines}:{os.environ['PATH']}", LD_LIBRARY_PATH=str(self.engines / "lib"))
 
@@ -96,6 +96,9 @@ def containers(lane, build: pathlib.Path, keep) -> None:
     lane.check("our runtime: nvidia-smi prints its table", table.returncode == 0 and "H200" in table.stdout, table.stdout + table.stderr)
     added = keep("container-vector-add.txt", bundles.run(shim, bundles.bundle(["gantry-vector-add"], asked), "shim3"))
     lane.check("our runtime: gantry-vector-add passes", "Test PASSED" in added.stdout, added.stdout + added.stderr)
+    trained = keep("container-trainer.txt", bundles.run(shim, bundles.bundle(["gantry-trainer", "--max_steps", "500"], asked), "shim4"))
+    lane.check("our runtime: gantry-trainer learns", trained.returncode == 0 and "Accuracy at step 500: 0.9" in trained.stdout,
+               trained.stdout + trained.stderr)
     sees("CDI name nvidia.com/gpu=0", bundles.run(shim, bundles.bundle(["nvidia-smi", "-L"], ["NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0"]), "cdi1"))
     none = bundles.run(shim, bundles.bundle(["/bin/ls", "/dev"], []), "none1")
     lane.check("nothing asked: no GPU", none.returncode == 0 and "nvidia" not in none.stdout, none.stdout + none.stderr)

@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cuda/kernels.hpp"
 
-#include "sim/cuda/memory.hpp"
-
-#include <string.h>
+#include "sim/cuda/kernel_arguments.hpp"
+#include "sim/cuda/training_kernels.hpp"
 
 namespace gantry::sim::cuda {
 namespace {
-
-// Argument number `index`, which lies at `offset` when the arguments are packed.
-template <class T>
-bool argument(const Launch& launch, unsigned index, uint64_t offset, T& value) {
-  if (launch.parameters != nullptr) {
-    if (launch.parameters[index] == nullptr) return false;
-    memcpy(&value, launch.parameters[index], sizeof value);
-    return true;
-  }
-  if (launch.packed == nullptr || offset + sizeof value > launch.packed_size) return false;
-  memcpy(&value, launch.packed + offset, sizeof value);
-  return true;
-}
-
-uint64_t least(uint64_t one, uint64_t other) {
-  return one < other ? one : other;
-}
 
 // c[i] = a[i] + b[i] for i < n: (const float* a, const float* b, float* c, int n)
 CUresult vector_add(const Launch& launch, bool& broken) {
@@ -67,7 +49,12 @@ struct Known {
   CUresult (*run)(const Launch&, bool&);
 };
 constexpr Known kKnown[] = {
-    {"vectorAdd", vector_add}, {"_Z9vectorAddPKfS0_Pfi", vector_add},  // as a C++ compiler names it
+    {"vectorAdd", vector_add},
+    {"_Z9vectorAddPKfS0_Pfi", vector_add},  // as a C++ compiler names it
+    {"gantryForward", train_forward},
+    {"gantrySoftmaxGradient", train_gradient},
+    {"gantryUpdate", train_update},
+    {"gantryPredict", train_predict},
 };
 
 }  // namespace

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A context on one GPU and the kernels compiled for it.
+#pragma once
+
+#include "workload/cuda.hpp"
+
+#include <span>
+
+// Calls the driver; returns its error from the function around it.
+#define CUDA_TRY(cuda, call, ...) GANTRY_CHECK((cuda).check((cuda).call(__VA_ARGS__), #call))
+
+namespace gantry::workload {
+
+// Ends with its owner, and takes modules and memory with it.
+class Context {
+ public:
+  explicit Context(const Cuda& cuda) : cuda_(cuda) {}
+  ~Context() {
+    if (context_ != nullptr) cuda_.cuCtxDestroy_v2(context_);
+  }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  Status create(int ordinal);
+  CUdevice device() const { return device_; }
+
+ private:
+  const Cuda& cuda_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+};
+
+// The first of these texts that the driver takes.
+Result<CUmodule> load_ptx(const Cuda& cuda, std::span<const char* const> texts);
+
+Result<CUfunction> find_kernel(const Cuda& cuda, CUmodule module, const char* name);
+
+}  // namespace gantry::workload
