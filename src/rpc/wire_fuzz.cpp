@@ -12,11 +12,11 @@ using gantry::rpc::each_field;
 using gantry::rpc::Field;
 
 void walk(std::string_view bytes, int depth) {
+  static_cast<void>(gantry::rpc::decode_entry(bytes).ok());
   static_cast<void>(each_field(bytes, [&](const Field& field) -> Status {
                       static_cast<void>(field.text().ok());
                       const auto inner = field.message();
                       if (inner.ok() && depth < 8) walk(*inner, depth + 1);
-                      static_cast<void>(gantry::rpc::decode_entry(bytes).ok());
                       return {};
                     }).ok());
 }

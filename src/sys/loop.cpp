@@ -101,8 +101,9 @@ struct Loop::State {
   }
 
   void call_ready(const epoll_event& event) {
-    if (event.data.u64 == kWake) return call_posted();
-    const auto found = watched.find(event.data.u64);
+    const std::uint64_t id = event.data.u64;  // epoll_event is packed: no reference into it
+    if (id == kWake) return call_posted();
+    const auto found = watched.find(id);
     if (found == watched.end()) return;  // removed earlier in this turn
     const auto callback = found->second.callback;
     (*callback)(event.events);

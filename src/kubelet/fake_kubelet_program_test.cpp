@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry-fake-kubelet as a process of its own, as the lanes use it.
+#include "base/text.hpp"
+#include "json/document.hpp"
+#include "support/plugin_fixture.hpp"
+#include "sys/child.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+namespace gantry::kubelet {
+namespace {
+
+using std::chrono::seconds;
+using test::kGpu;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class FakeKubeletProgram : public test::PluginFixture {
+ protected:
+  // The program's answers to these commands, while a plugin is there.
+  std::vector<std::string> answers(const std::string& commands) {
+    tree_.file("commands", commands);
+    const auto plugin = a_plugin();
+    Registrar registrar(*loop_, {.directory = tree_.path("dp")}, nullptr, nullptr);
+    registrar.add(*plugin);
+    EXPECT_TRUE(registrar.start().ok());
+    std::string output;
+    std::thread program([&] {
+      const auto ran = sys::run_command(
+          {"sh", "-c",
+           fmt::format("{} --dir {} --pod-resources {} < {}", GANTRY_FAKE_KUBELET, tree_.path("dp"),
+                       tree_.path("pr.sock"), tree_.path("commands"))},
+          seconds{60});
+      if (ran.ok()) output = ran->output;
+      loop_->stop();
+    });
+    EXPECT_TRUE(loop_->run().ok());
+    program.join();
+    std::vector<std::string> all;
+    for (const auto line : lines(output)) all.emplace_back(line);
+    return all;
+  }
+};
+
+TEST_F(FakeKubeletProgram, AdmitsPodsRestartsAndTellsWhatItKnows) {
+  const auto all = answers(
+      "wait nvidia.com/gpu 2 20\n"
+      "admit default/train/u1/main nvidia.com/gpu=2\n"
+      "admit default/late/u2/main nvidia.com/gpu=1\n"
+      "restart\n"
+      "wait nvidia.com/gpu 2 20\n"
+      "start u1 main\n"
+      "remove u1\n"
+      "admit default/late/u2/main nvidia.com/gpu=1\n"
+      "dump\n"
+      "nonsense\n"
+      "quit\n");
+  ASSERT_THAT(all, SizeIs(10)) << testing::PrintToString(all);
+  EXPECT_THAT(all[0], HasSubstr(R"("ok":true,"capacity":2,"allocatable":2)"));
+  const auto admitted = *json::Document::parse(all[1]);
+  EXPECT_THAT(admitted["ids"][kGpu].strings(), ElementsAre("GPU-a", "GPU-b"));
+  EXPECT_THAT(admitted["answer"]["cdiDevices"].strings(),
+              ElementsAre("nvidia.com/gpu=GPU-a", "nvidia.com/gpu=GPU-b"));
+  EXPECT_THAT(all[2], HasSubstr("requested number of devices unavailable"));
+  EXPECT_THAT(all[5], HasSubstr(R"("nvidia.com/gpu=GPU-b")"));  // from the checkpoint
+  EXPECT_THAT(all[7], HasSubstr(R"("ok":true)"));
+  const auto known = *json::Document::parse(all[8]);
+  EXPECT_EQ(known["holders"].element(0)["pod"].string(), "default/late");
+  EXPECT_EQ(known["resources"][kGpu]["capacity"].u64(), 2U);
+  EXPECT_EQ(known["registrations"].size(), 2U);
+  EXPECT_THAT(all[9], HasSubstr("no such command"));
+}
+
+}  // namespace
+}  // namespace gantry::kubelet
