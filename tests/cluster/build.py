@@ -14,6 +14,7 @@ BUILD = TOP / "build/cluster"
 ENGINES = HERE.parent / "e2e/engines"
 KUBERNETES = "v1.36.3"
 COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubectl", "kubelet")
+HELM = "helm.sh/helm/v3"
 CONTAINERD = ("containerd", "containerd-shim-runc-v2", "ctr")
 DEBIAN = {"etcd": "etcd-server", "runc": "runc", "nft": "nftables", "ip": "iproute2", "openssl": "openssl", "busybox": "busybox-static",
           "/usr/lib/cni/bridge": "containernetworking-plugins"}
@@ -71,6 +72,16 @@ def build(what: str, module: pathlib.Path, into: pathlib.Path, flags: list[str],
     mark.write_text(wanted)
 
 
+def helm() -> pathlib.Path:
+    """Helm, told the version that a release of it would be told, and that of the cluster's Kubernetes."""
+    module = HERE / "helm"
+    version = next(line.split()[1] for line in (module / "go.mod").read_text().splitlines() if line.split()[:1] == [HELM])
+    major, minor, _ = KUBERNETES[1:].split(".")
+    facts = {f"{HELM}/internal/version.version": version, f"{HELM}/pkg/chartutil.k8sVersionMajor": major, f"{HELM}/pkg/chartutil.k8sVersionMinor": minor}
+    build("helm", module, BUILD / "bin", ["-ldflags", "-s -w " + " ".join(f"-X {name}={value}" for name, value in facts.items())], [f"{HELM}/cmd/helm"])
+    return BUILD / "bin/helm"
+
+
 def programs() -> pathlib.Path:
     """The directory of the Go programs, built if they are not there."""
     for program, package in DEBIAN.items():
@@ -83,4 +94,5 @@ def programs() -> pathlib.Path:
     build("podresources", HERE, place, ["-ldflags", "-s -w"], ["./podresources"])
     build("containerd", ENGINES, place, ["-ldflags", "-s -w", "-tags", "no_btrfs,no_devmapper,no_zfs"],
           [f"github.com/containerd/containerd/v2/cmd/{name}" for name in CONTAINERD])
+    helm()
     return place

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What deploy/ has, as a real API server reads it: every field known, every object taken. Nothing is kept."""
+import pathlib
+
+from lane import Lane
+
+DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy"
+CHART = DEPLOY / "helm/nvidia-device-plugin"
+# Values as people have them.
+SETS = {"as it is": "", "a label of one's own": "nodeLabel=gpu/nividia", "configurations": "config.map.one=version: v1",
+        "much": "migStrategy=mixed,deviceListStrategy={cdi-cri},devicePlugin.enableHostNetwork=true,runtimeClass.create=true,gfd.enabled=false,"
+                "extraEnv[0].name=A,extraEnv[0].value=b,nodeSelector.a=b,podSecurityContext.fsGroup=0"}
+
+
+def run(lane: Lane, cluster) -> None:
+    # Strict: a field that the API does not know is an error, not a warning.
+    said = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-k", DEPLOY / "kubernetes", check=False)
+    lane.check("kubectl apply -k deploy/kubernetes", "daemonset.apps/nvidia-device-plugin-daemonset created" in said and "rror" not in said, said)
+    cluster.kubectl("create", "namespace", "gpu")
+    for what, values in SETS.items():
+        rendered = lane.run("helm", "template", "nvdp", CHART, "--namespace", "gpu", *(["--set", values] if values else []))
+        said = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=rendered.stdout, check=False) if rendered.stdout else rendered.stderr
+        lane.check(f"the chart, {what}", "nvdp-nvidia-device-plugin created" in said and "rror" not in said, said)
+    cluster.kubectl("delete", "namespace", "gpu", "--wait=false")
