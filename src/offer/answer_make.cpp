@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace gantry::offer {
 namespace {
 
-using model::AllocateAnswer;
 using model::ContainerEdits;
 using model::DeviceGroup;
 
@@ -110,8 +110,7 @@ class AnswerMaker {
   // renames or removes must not be in an answer that outlives it.
   Status add_direct() {
     GANTRY_TRY(const auto capabilities, plan::parse_capabilities(options_.direct_capabilities));
-    closed_ = model::closed_mask(capabilities);
-    auto edits = plan::common_edits(machine_, closed_, plan_);
+    auto edits = plan::common_edits(machine_, model::closed_mask(capabilities), plan_);
     if (!edits.ok()) {
       made_.missing_ = edits.error().text();
       return {};
@@ -245,7 +244,9 @@ class AnswerMaker {
     }
     unit.memory_mib = device->gpu->memory_bytes.value_or(0) >> 20U;
     if (!wants_nodes()) return unit;
-    auto edits = plan::device_edits(machine_, *device, closed_, plan_);
+    // Without graphics: after a reboot /dev/dri/card1 may be another GPU's.
+    const auto closed = mask_for({model::Capability::Compute, model::Capability::Utility});
+    auto edits = plan::device_edits(machine_, *device, closed, plan_);
     if (!edits.ok()) {
       unit.missing = edits.error().text();
       return unit;
@@ -268,8 +269,6 @@ class AnswerMaker {
   plan::PlanOptions plan_;
   bool gke_ = false;
   bool direct_ = false;
-  model::CapabilityMask closed_ =
-      mask_for({model::Capability::Compute, model::Capability::Utility});
   std::map<std::string, std::size_t> places_;  // UUID -> units_
   Answers made_;
 };

@@ -145,6 +145,8 @@ TEST(Answer, DirectTakesOnlyWhatIsBelowThePreparedDirectory) {
   for (const auto& mount : given(options, {kFirst}).mounts)
     EXPECT_THAT(mount.host_path, HasSubstr("/var/lib/gantry/driver/current/"));
   EXPECT_THAT(make(options)->notes(), Contains(HasSubstr("nvidia.icd")));
+  EXPECT_THAT(everything(given(options, {kFirst})), Not(HasSubstr("/dev/dri")))
+      << "whose numbers change from boot to boot";
 }
 
 TEST(Answer, OfAMigInstanceHasItsCapabilityNodes) {

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
 #include <type_traits>
 
 namespace gantry::offer {

@@ -143,26 +143,45 @@ Status apply_environment(Program program, const Lookup& environment, Options& op
   return {};
 }
 
-// GKE's plugin goes on without a file that it cannot read, and says so.
-void apply_gke_file(const FileReader& read_file, Read& read) {
-  const auto& path = read.options.gke.gpu_config;
-  if (path.empty()) return;
-  read.notes.push_back(fmt::format("Reading GPU config file: {}", path));
+Result<GkeConfig> read_gke_file(const std::string& path, const FileReader& read_file) {
   const auto text = read_file(path);
   if (!text.ok()) {
-    if (text.error().code() == Errc::NotFound) {
-      read.notes.back() = fmt::format("There is no GPU config file {}; GPUs are given whole", path);
+    const bool absent = text.error().code() == Errc::NotFound;
+    return Error(text.error().code(),
+                 fmt::format("unable to read gpu config file {0}: open {0}: {1}", path,
+                             absent ? "no such file or directory" : text.error().text()));
+  }
+  return parse_gke_config(*text);
+}
+
+std::string shown(const GkeConfig& config) {
+  std::string text = config.partition_size;
+  const auto add = [&](const std::string& more) { text += (text.empty() ? "" : " ") + more; };
+  if (config.sharing != SharingKind::None) {
+    add(fmt::format("{{{} {}}}", config.sharing == SharingKind::Mps ? "mps" : "time-sharing",
+                    config.clients_per_gpu));
+  }
+  if (!config.critical_xids.empty()) add(fmt::format("[{}]", fmt::join(config.critical_xids, " ")));
+  return fmt::format("{{{}}}", text);
+}
+
+// GKE's plugin goes on without a file that it cannot read. The words are those it logs, which
+// people look for.
+void apply_gke_file(const FileReader& read_file, Read& read) {
+  const auto& path = read.options.gke.gpu_config;
+  auto& notes = read.notes;
+  if (!path.empty()) {
+    notes.push_back(fmt::format("Reading GPU config file: {}", path));
+    auto config = read_gke_file(path, read_file);
+    if (config.ok()) {
+      read.options.gke_config = *std::move(config);
     } else {
-      read.notes.push_back(fmt::format("{}; GPUs are given whole", text.error().text()));
+      notes.push_back(
+          fmt::format("Failed to parse GPU config file {}: {}", path, config.error().text()));
+      notes.emplace_back("Falling back to default GPU config.");
     }
-    return;
   }
-  auto config = parse_gke_config(*text);
-  if (!config.ok()) {
-    read.notes.push_back(fmt::format("{}: {}; GPUs are given whole", path, config.error().text()));
-    return;
-  }
-  read.options.gke_config = *std::move(config);
+  notes.push_back(fmt::format("Using gpu config: {}", shown(read.options.gke_config)));
 }
 
 }  // namespace

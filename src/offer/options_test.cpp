@@ -270,12 +270,33 @@ TEST(GkeConfig, HalfASharingIsAnError) {
   EXPECT_FALSE(parse_gke_config("[]").ok());
 }
 
-TEST(GkeConfig, ThatCannotBeReadGivesGpusWholeAndANote) {
+// The lines of a walk-through, word for word.
+TEST(GkeConfig, ThatIsNotThereGivesGpusWholeInGkesWords) {
+  const auto got = read(Program::Gke, {"-logtostderr", "-v=10", "--enable-container-gpu-metrics"});
+  ASSERT_TRUE(got.ok()) << got.error().text();
+  EXPECT_EQ(got->options.gke_config, GkeConfig{});
+  EXPECT_THAT(got->notes,
+              ElementsAre("Reading GPU config file: /etc/nvidia/gpu_config.json",
+                          "Failed to parse GPU config file /etc/nvidia/gpu_config.json: unable to "
+                          "read gpu config file /etc/nvidia/gpu_config.json: open "
+                          "/etc/nvidia/gpu_config.json: no such file or directory",
+                          "Falling back to default GPU config.", "Using gpu config: {}"));
+}
+
+TEST(GkeConfig, ThatCannotBeReadGivesGpusWhole) {
   const auto got = read(Program::Gke, {},
                         {.files = {{"/etc/nvidia/gpu_config.json", "{\"GPUPartitionSize\": 5}"}}});
   ASSERT_TRUE(got.ok()) << got.error().text();
   EXPECT_EQ(got->options.gke_config, GkeConfig{});
-  EXPECT_THAT(got->notes, testing::Contains(HasSubstr("GPUs are given whole")));
+  EXPECT_THAT(got->notes, testing::Contains("Falling back to default GPU config."));
+}
+
+TEST(GkeConfig, IsShownWithWhatItSays) {
+  const auto got =
+      read(Program::Gke, {},
+           {.files = {{"/etc/nvidia/gpu_config.json",
+                       R"({"GPUPartitionSize": "1g.5gb", "MaxTimeSharedClientsPerGPU": 2})"}}});
+  EXPECT_THAT(got->notes, testing::Contains("Using gpu config: {1g.5gb {time-sharing 2}}"));
 }
 
 }  // namespace
