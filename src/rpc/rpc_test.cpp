@@ -318,6 +318,53 @@ TEST_F(Rpc, GarbageAndHalfFramesCostTheirOwnConnectionOnly) {
       until([&] { return server_.connection_count() == 2; }));  // the client's and the half one
 }
 
+// The server's settings, and the first bytes of an answer's headers.
+TEST_F(Rpc, AnAnswerThatBreaksOffInTheMiddleIsUnavailable) {
+  const std::string path = tree_.path("breaks.sock");
+  const auto listener = *listen_at(path);
+  Client client(*loop_, path);
+  std::optional<Outcome> outcome;
+  client.call("/t.Echo/Say", "", kSoon,
+              [&](const Outcome& how, const std::string&) { outcome = how; });
+  sys::UniqueFd peer;
+  ASSERT_TRUE(until([&] {
+    if (!peer.valid())
+      peer = sys::UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    return peer.valid();
+  }));
+  const std::string_view half("\0\0\0\4\0\0\0\0\0\0\0\x35\1\4\0\0\0\1\x88", 19);
+  ASSERT_EQ(::send(peer.get(), half.data(), half.size(), MSG_NOSIGNAL), 19);
+  until([] { return false; }, milliseconds{20});
+  EXPECT_FALSE(outcome);
+  peer.reset();
+  ASSERT_TRUE(until([&] { return outcome.has_value(); }));
+  EXPECT_EQ(outcome->code, Code::Unavailable);
+}
+
+// A reader that stands still: its window fills up, then only the latest message waits for it.
+TEST_F(Rpc, AReaderThatComesBackGetsTheLatestMessageNotAllOfThem) {
+  const auto still = *sys::Loop::make();
+  Client reader(*still, path_);
+  std::vector<std::string> got;
+  const auto stream = reader.stream(
+      "/t.Echo/Keep", "", [&](std::string message) { got.push_back(std::move(message)); },
+      [](const Outcome&) {});
+  ASSERT_TRUE(until([&] {
+    EXPECT_TRUE(still->turn(milliseconds{1}).ok());
+    return kept_.has_value();
+  }));
+  for (int i = 0; i < 200; ++i) {
+    kept_->send_latest(std::string(std::size_t{1} << 20, 'x') + std::to_string(i));
+    EXPECT_TRUE(loop_->turn(milliseconds{0}).ok());
+  }
+  EXPECT_FALSE(kept_->over());
+  ASSERT_TRUE(until([&] {
+    EXPECT_TRUE(still->turn(milliseconds{1}).ok());
+    return !got.empty() && got.back().ends_with("x199");
+  }));
+  EXPECT_LE(got.size(), 3U);
+}
+
 TEST_F(Rpc, ConnectionsBeyondTheLimitAreClosedAtOnce) {
   Server server(*loop_, {.connection_limit = 1});
   const std::string path = tree_.path("narrow.sock");

@@ -45,6 +45,30 @@ bool take(const Ids& from, int count, Ids& chosen) {
   return static_cast<int>(chosen.size()) == count;
 }
 
+struct ByAffinity {
+  Ids aligned;
+  Ids unaligned;
+  Ids anywhere;
+};
+
+ByAffinity by_affinity(const std::map<std::string, kubelet::ListedDevice>& all,
+                       const Ids& available, const std::optional<std::set<int>>& hint) {
+  const bool any_topology = std::any_of(all.begin(), all.end(), [](const auto& device) {
+    return device.second.numa_node.has_value();
+  });
+  if (!hint || !any_topology) return {.anywhere = available};
+  ByAffinity split;
+  for (const auto& id : available) {
+    const auto node = all.at(id).numa_node;
+    if (!node) {
+      split.anywhere.insert(id);
+    } else {
+      (hint->count(*node) != 0 ? split.aligned : split.unaligned).insert(id);
+    }
+  }
+  return split;
+}
+
 Error rejected(std::string text) {
   return {Errc::Busy, std::move(text)};
 }
@@ -142,23 +166,8 @@ Result<Ids> FakeKubelet::choose(const Pod& pod, const Container& container,
         fmt::format("requested number of devices unavailable for {}. Requested: {}, Available: {}",
                     resource, needed, available.size()));
   }
-  Ids aligned;
-  Ids unaligned;
-  Ids anywhere = available;
-  const auto& all = devices_[resource].all;
-  const bool any_topology = std::any_of(all.begin(), all.end(), [](const auto& device) {
-    return device.second.numa_node.has_value();
-  });
-  if (container.numa_nodes && any_topology) {
-    anywhere.clear();
-    for (const auto& id : available) {
-      const auto node = all.at(id).numa_node;
-      auto& group = !node                                     ? anywhere
-                    : container.numa_nodes->count(*node) != 0 ? aligned
-                                                              : unaligned;
-      group.insert(id);
-    }
-  }
+  const auto [aligned, unaligned, anywhere] =
+      by_affinity(devices_[resource].all, available, container.numa_nodes);
   if (needed < static_cast<int>(aligned.size())) {
     GANTRY_TRY(const Ids wish, preferred(resource, together(aligned, chosen), chosen, count));
     if (take(both(wish, aligned), count, chosen) || take(aligned, count, chosen)) return chosen;
