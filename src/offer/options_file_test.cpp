@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 namespace gantry::offer {
 namespace {
 
@@ -145,6 +148,19 @@ gantry:
   EXPECT_THAT(refused("version: v1\ngantry: {gpus: [{use: all}]}"), HasSubstr("whole, replicas"));
   EXPECT_THAT(refused("version: v1\ngantry: {gpus: [{use: vm, replicas: 2}]}"),
               HasSubstr("belong to use: replicas"));
+}
+
+TEST(OptionsFile, OfTheDocumentationIsRead) {
+  std::stringstream page;
+  page << std::ifstream(GANTRY_SOURCE_DIR "/docs/agent-options.md").rdbuf();
+  const auto text = page.str();
+  const std::string_view start = "```yaml\n";
+  const auto from = text.find(start) + start.size();
+  const auto sample = text.substr(from, text.find("```", from) - from);
+  const auto got = file(sample);
+  ASSERT_TRUE(got.ok()) << got.error().text();
+  EXPECT_EQ(got->mig_strategy, MigStrategy::Mixed);
+  EXPECT_EQ(got->gpus.size(), 2U);
 }
 
 TEST(ResourceName, IsBoundedAndADnsName) {
