@@ -49,7 +49,8 @@ class Registrar {
  public:
   using OnEvent = std::function<void(const RegistrarEvent& event)>;
 
-  // `beliefs` answers what the kubelet believes; nullptr: it is not asked.
+  // `beliefs` answers what the kubelet believes; nullptr: it is not asked. `on_event` is for logs
+  // and counters: it must not add or remove plugins.
   Registrar(sys::Loop& loop, RegistrarOptions options, PodResources* beliefs, OnEvent on_event);
   ~Registrar();  // plugins stay as they are
   Registrar(const Registrar&) = delete;
