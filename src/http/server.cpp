@@ -50,6 +50,14 @@ class Server::Peer {
     return {};
   }
 
+  // False when it does not wait for this one.
+  bool answer(std::uint64_t ticket, const Response& response) {
+    if (ticket != ticket_) return false;
+    ticket_ = 0;
+    reply(response, body_, keep_);
+    return true;
+  }
+
  private:
   void give_time() {
     patience_ = server_.loop_.after(kPatience, [this] { server_.drop(id_); });
@@ -57,6 +65,7 @@ class Server::Peer {
 
   // The last thing that any path through here does may be drop(), which ends this object.
   void advance() {
+    if (ticket_ != 0) return server_.drop(id_);  // watched for its end only
     if (!out_.empty()) return send_more();
     std::array<char, 4096> buffer;
     const auto got = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
@@ -83,7 +92,19 @@ class Server::Peer {
       return reply(plain(405, "only GET and HEAD are answered here"), true, false);
     const auto* connection = find(request->headers, "Connection");
     const bool close = connection != nullptr && to_lower(*connection) == "close";
+    if (const auto* page = server_.later(request->target); page != nullptr)
+      return wait(*page, request->method == "GET", !close);
     reply(server_.answer(*request), request->method == "GET", !close);
+  }
+
+  // The page sets the time from here on.
+  void wait(const LaterPage& page, bool body, bool keep) {
+    body_ = body;
+    keep_ = keep;
+    patience_.cancel();
+    watch_.wait_for(EPOLLRDHUP);
+    ticket_ = server_.next_++;
+    page(server_.answer_for(id_, ticket_));
   }
 
   void reply(const Response& response, bool body, bool keep) {
@@ -114,6 +135,8 @@ class Server::Peer {
   std::string in_;
   std::string out_;
   bool keep_ = true;
+  bool body_ = true;
+  std::uint64_t ticket_ = 0;  // of the answer it waits for; 0 = none
 };
 
 Result<Request> parse_request_head(std::string_view head) {
@@ -192,12 +215,27 @@ void Server::drop(std::uint64_t id) {
   peers_.erase(id);
 }
 
+const Server::LaterPage* Server::later(std::string_view target) const {
+  const auto found = later_.find(target.substr(0, target.find('?')));
+  return found == later_.end() ? nullptr : &found->second;
+}
+
+Server::Answer Server::answer_for(std::uint64_t id, std::uint64_t ticket) {
+  return [self = std::weak_ptr<Server*>(self_), id, ticket](const Response& response) {
+    const auto server = self.lock();
+    if (!server) return false;
+    const auto peer = (*server)->peers_.find(id);
+    return peer != (*server)->peers_.end() && peer->second->answer(ticket, response);
+  };
+}
+
 Response Server::answer(const Request& request) const {
   const std::string_view target = request.target;
   const auto found = pages_.find(target.substr(0, target.find('?')));
   if (found != pages_.end()) return found->second();
   std::string known = "not here; there is";
   for (const auto& [path, page] : pages_) known += " " + path;
+  for (const auto& [path, page] : later_) known += " " + path;
   return plain(404, known);
 }
 

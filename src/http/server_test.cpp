@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 namespace gantry::http {
@@ -21,6 +22,10 @@ class HttpServer : public testing::Test {
  protected:
   HttpServer() : loop_(*sys::Loop::make()), server_(*Server::listen(*loop_, {"127.0.0.1", 0})) {
     server_->page("/metrics", [] { return Response{.body = std::string(200'000, 'm')}; });
+    server_->page_later("/later", [this](Server::Answer answer) {
+      kept_ = std::move(answer);
+      late_ = loop_->after(50ms, [this] { delivered_ = kept_({.body = "late"}); });
+    });
     thread_ = std::thread([this] { EXPECT_TRUE(loop_->run().ok()); });
   }
   ~HttpServer() override {
@@ -33,14 +38,19 @@ class HttpServer : public testing::Test {
     return client.send(request, 5000ms);
   }
 
-  // What comes back for these bytes, until the server closes or a second passes.
-  std::string raw(const std::string& bytes) {
-    const sys::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sys::UniqueFd connect() const {
+    sys::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(server_->port());
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return socket;
+  }
+
+  // What comes back for these bytes, until the server closes or a second passes.
+  std::string raw(const std::string& bytes) {
+    const sys::UniqueFd socket = connect();
     const timeval second{.tv_sec = 1, .tv_usec = 0};
     ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
     ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -55,6 +65,9 @@ class HttpServer : public testing::Test {
 
   std::unique_ptr<sys::Loop> loop_;
   std::unique_ptr<Server> server_;
+  Server::Answer kept_;
+  sys::Loop::Timer late_;
+  std::atomic<int> delivered_ = -1;
   std::thread thread_;
 };
 
@@ -85,6 +98,26 @@ TEST_F(HttpServer, OnlyReadsAreAnswered) {
 TEST_F(HttpServer, WhatIsNoRequestIsRefused) {
   EXPECT_THAT(raw("\x16\x03\x01 TLS?\r\n\r\n"), HasSubstr("400"));
   EXPECT_THAT(raw(std::string(20'000, 'a')), HasSubstr("431"));
+}
+
+TEST_F(HttpServer, APageMayAnswerLaterWhileOthersAreServed) {
+  std::thread waiting([&] { EXPECT_EQ(ask({.target = "/later"})->body, "late"); });
+  EXPECT_EQ(ask({.target = "/metrics"})->status, 200);
+  waiting.join();
+  while (delivered_ == -1) std::this_thread::yield();
+  EXPECT_EQ(delivered_, 1);
+  EXPECT_FALSE(kept_({.body = "again"})) << "an answer is given once";
+}
+
+TEST_F(HttpServer, APageLearnsThatNobodyWaitsAnyMore) {
+  {
+    const sys::UniqueFd socket = connect();
+    const std::string_view request = "GET /later HTTP/1.1\r\n\r\n";
+    ASSERT_GT(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
+    std::this_thread::sleep_for(10ms);
+  }
+  for (int i = 0; i < 500 && delivered_ == -1; ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(delivered_, 0);
 }
 
 TEST(HttpAddress, IsTakenApart) {
