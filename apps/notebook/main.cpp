@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "notebook/look.hpp"
+#include "notebook/serve.hpp"
+#include "vector_add/vector_add.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace {
+
+using namespace gantry::workload;
+
+constexpr const char* kSelf = "/proc/self/exe";
+
+// The same program again, for one job.
+std::vector<std::string> job(const char* name, const Options& options) {
+  std::vector<std::string> argv{kSelf,
+                                "--job",
+                                name,
+                                "--device",
+                                fmt::to_string(options.device),
+                                "--hold",
+                                fmt::to_string(options.hold_seconds)};
+  if (!options.library.empty()) argv.insert(argv.end(), {"--library", options.library});
+  return argv;
+}
+
+struct Wish {
+  std::string listen = ":8888";
+  int deadline_seconds = 60;
+  std::string job;
+};
+
+int run(const Wish& wish, Options options, std::FILE* out, std::FILE* err) {
+  const std::string called = options.called;
+  if (!wish.job.empty()) {
+    options.called = "gantry-notebook";
+    return wish.job == "add" ? vector_add(options, out, err) : look(options, out, err);
+  }
+  const auto status = serve({.listen = wish.listen,
+                             .notebook = {.run = job("add", options),
+                                          .look = job("look", options),
+                                          .deadline = std::chrono::seconds(wish.deadline_seconds)}},
+                            out);
+  if (status.ok()) return 0;
+  print_error(err, called, status.error());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Wish wish;
+  return run_program(
+      {.about = "A web page that shows the GPUs it sees and adds vectors on one when asked",
+       .examples =
+           "Pages: / for people, /run adds 50000 elements on the GPU and answers with what that "
+           "printed, /status is JSON: the GPUs, the last run, and whether its asker was still "
+           "connected; so that a dropped connection and a fault of the GPU can be told apart.\n"
+           "Status: 0 after SIGTERM or SIGINT, 1 when it cannot listen, 2 wrong usage.\n\n"
+           "Examples:\n"
+           "  gantry-notebook\n"
+           "  gantry-notebook --listen 127.0.0.1:8888 --deadline 20\n"
+           "  curl http://127.0.0.1:8888/run\n"
+           "  curl http://127.0.0.1:8888/status",
+       .takes_device = true,
+       .more =
+           [&](CLI::App& app) {
+             app.add_option("--listen", wish.listen, "[ADDRESS]:PORT")->capture_default_str();
+             app.add_option("--deadline", wish.deadline_seconds,
+                            "Seconds after which a run is given up")
+                 ->capture_default_str()
+                 ->check(CLI::Range(1, 86400));
+             app.add_option("--job", wish.job)->check(CLI::IsMember({"add", "look"}))->group("");
+           },
+       .run = [&](const Options& options, std::FILE* out,
+                  std::FILE* err) { return run(wish, options, out, err); }},
+      argc, argv);
+}

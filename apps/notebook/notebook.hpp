@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page's state: which GPUs there are, what was run, and whether its asker was still there to be
+// told. It is what tells a dropped connection from a fault of the GPU.
+#pragma once
+
+#include "http/server.hpp"
+#include "notebook/jobs.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gantry::workload {
+
+struct NotebookOptions {
+  std::vector<std::string> run;   // the command behind /run
+  std::vector<std::string> look;  // prints a line about each GPU
+  std::chrono::milliseconds deadline{60'000};
+};
+
+// What became of one run.
+struct FinishedRun {
+  int number = 0;
+  JobResult result;
+  bool answered = false;  // somebody who asked for it was still connected
+};
+
+struct Sight {
+  bool looked = false;
+  JobResult result;
+};
+
+class Notebook {
+ public:
+  // Pages /, /run, /status and /healthz of the server. Looks at once.
+  Notebook(sys::Loop& loop, http::Server& server, NotebookOptions options);
+
+ private:
+  void look();
+  void looked(const JobResult& result);
+  void run(http::Server::Answer answer);
+  void ran(const JobResult& result);
+  // When the GPUs are known.
+  void show(http::Server::Answer answer, bool page);
+  http::Response shown(bool page) const;
+
+  NotebookOptions options_;
+  Sight sight_;
+  std::chrono::steady_clock::time_point looked_at_;
+  std::optional<FinishedRun> last_;
+  int runs_ = 0;
+  Jobs jobs_;
+  bool looking_ = false;
+  bool running_ = false;
+  struct Viewer {
+    http::Server::Answer answer;
+    bool page;
+  };
+  std::vector<Viewer> viewers_;                  // until the GPUs are known
+  std::vector<http::Server::Answer> listeners_;  // of the run
+};
+
+}  // namespace gantry::workload

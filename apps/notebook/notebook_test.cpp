@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "notebook/notebook.hpp"
+
+#include "http/client.hpp"
+#include "sim/tree.hpp"
+#include "support/machine.hpp"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace gantry::workload {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::vector<std::string> shell(const std::string& script) {
+  return {"/bin/sh", "-c", script};
+}
+
+// A notebook in a loop of its own.
+class Running {
+ public:
+  explicit Running(const NotebookOptions& options)
+      : loop_(*sys::Loop::make()),
+        server_(*http::Server::listen(*loop_, {"127.0.0.1", 0})),
+        notebook_(*loop_, *server_, options),
+        thread_([this] { EXPECT_TRUE(loop_->run().ok()); }) {}
+  ~Running() {
+    loop_->stop();
+    thread_.join();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  http::Response get(const std::string& target) const {
+    http::Client client({.host = "127.0.0.1", .port = server_->port(), .secure = false});
+    auto response = client.send({.target = target}, 60'000ms);
+    EXPECT_TRUE(response.ok()) << target;
+    return response.ok() ? *response : http::Response{.status = 0};
+  }
+
+  // Asks, and closes the connection as a bad proxy does: without waiting for the answer.
+  void ask_and_leave(std::string_view target) const {
+    const sys::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server_->port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const auto request = "GET " + std::string(target) + " HTTP/1.1\r\n\r\n";
+    ASSERT_GT(::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
+    std::this_thread::sleep_for(50ms);
+  }
+
+  // The status, once the run of that number has ended.
+  std::string after_run(int number) const {
+    const auto wanted = "\"number\": " + std::to_string(number);
+    std::string status;
+    for (int i = 0; i < 1000; ++i) {
+      status = get("/status").body;
+      if (status.find(wanted) != std::string::npos) return status;
+      std::this_thread::sleep_for(20ms);
+    }
+    return status;
+  }
+
+ private:
+  std::unique_ptr<sys::Loop> loop_;
+  std::unique_ptr<http::Server> server_;
+  Notebook notebook_;
+  std::thread thread_;
+};
+
+std::string cuda_of(const test::Machine& machine) {
+  const auto marker = sim::read_marker(machine.root());
+  return marker.ok() ? machine.path(marker->cuda_library) : "";
+}
+
+NotebookOptions on(const std::string& library) {
+  return {.run = {GANTRY_NOTEBOOK, "--job", "add", "--library", library},
+          .look = {GANTRY_NOTEBOOK, "--job", "look", "--library", library}};
+}
+
+TEST(Notebook, ShowsTheGpusAndAddsOnOne) {
+  const test::Machine machine("k80");
+  const Running notebook(on(cuda_of(machine)));
+  const auto page = notebook.get("/");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_THAT(page.body, HasSubstr("GPU 0: Tesla K80, 11439 MiB, compute capability 3.7, "));
+  const auto run = notebook.get("/run");
+  EXPECT_EQ(run.status, 200);
+  EXPECT_EQ(run.body,
+            "[Vector addition of 50000 elements]\n"
+            "Copy input data from the host memory to the CUDA device\n"
+            "CUDA kernel launch with 196 blocks of 256 threads\n"
+            "Copy output data from the CUDA device to the host memory\n"
+            "Test PASSED\n"
+            "Done\n");
+  ASSERT_NE(http::find(run.headers, "X-Gantry-Run"), nullptr);
+  EXPECT_THAT(notebook.get("/status").body,
+              AllOf(HasSubstr(R"("state": "ok")"), HasSubstr(R"("result": "passed")"),
+                    HasSubstr(R"("answered": true)"), HasSubstr("GPU and connection work")));
+}
+
+TEST(Notebook, AFaultOfTheGpuIsSaidWithItsCause) {
+  const test::Machine machine("no-nodes");
+  const Running notebook(on(cuda_of(machine)));
+  const auto run = notebook.get("/run");
+  EXPECT_EQ(run.status, 500);
+  EXPECT_THAT(run.body, AllOf(HasSubstr("gantry-notebook: cuInit: no CUDA-capable device"),
+                              HasSubstr("remedy: ")));
+  EXPECT_THAT(notebook.get("/status").body,
+              AllOf(HasSubstr(R"("state": "fault")"), HasSubstr("GPU fault: run 1 failed")));
+}
+
+TEST(Notebook, ADroppedConnectionLeavesTheResultBehind) {
+  const Running notebook(
+      {.run = shell("sleep 0.3; echo Test PASSED"), .look = shell("echo GPU 0")});
+  notebook.ask_and_leave("/run");
+  EXPECT_THAT(notebook.after_run(1),
+              AllOf(HasSubstr(R"("answered": false)"),
+                    HasSubstr("Dropped connection: run 1 passed"), HasSubstr("Test PASSED")));
+}
+
+TEST(Notebook, ServesOthersWhileOneRuns) {
+  const Running notebook({.run = shell("sleep 0.5; echo done"), .look = shell("echo GPU 0")});
+  std::thread asker([&] { EXPECT_EQ(notebook.get("/run").body, "done\n"); });
+  std::string status;
+  for (int i = 0; i < 200 && status.find("Run 1 is on the GPU.") == std::string::npos; ++i)
+    status = notebook.get("/status").body;
+  EXPECT_THAT(status, HasSubstr(R"("running": true)"));
+  EXPECT_EQ(notebook.get("/run").body, "done\n") << "joins the run that goes on";
+  asker.join();
+  EXPECT_THAT(notebook.get("/status").body, HasSubstr(R"("number": 1)"));
+}
+
+TEST(Notebook, ADriverThatHangsIsGivenUpAtTheDeadline) {
+  const Running notebook({.run = shell("echo begun; exec sleep 1000"),
+                          .look = shell("echo GPU 0"),
+                          .deadline = 300ms});
+  const auto run = notebook.get("/run");
+  EXPECT_EQ(run.status, 504);
+  EXPECT_EQ(run.body, "begun\nthe driver did not answer in time\n");
+  EXPECT_THAT(notebook.get("/status").body, HasSubstr(R"("result": "hung")"));
+}
+
+TEST(Notebook, WhatCannotBeStartedFails) {
+  const Running notebook({.run = {"/nonexistent"}, .look = {"/nonexistent"}});
+  EXPECT_EQ(notebook.get("/run").status, 500);
+  EXPECT_THAT(notebook.get("/").body, HasSubstr("/nonexistent: No such file"));
+  EXPECT_EQ(notebook.get("/healthz").body, "ok\n");
+}
+
+}  // namespace
+}  // namespace gantry::workload
