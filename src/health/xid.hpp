@@ -2,8 +2,6 @@
 // What the driver's error numbers (XIDs) mean for a GPU, as data, and who may change it.
 #pragma once
 
-#include "base/result.hpp"
-
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -24,23 +22,30 @@ enum class XidClass : std::uint8_t {
   Replace       // the card is broken
 };
 std::string_view to_string(XidClass kind);
+std::optional<XidClass> class_of(std::string_view word);
+
+enum class Reach : std::uint8_t {
+  Card,
+  Instance
+};  // what an event of a MIG instance takes with it
 
 struct XidMeaning {
-  XidClass kind = XidClass::Watch;
+  XidClass kind = XidClass::Reset;
+  Reach reach = Reach::Card;
   std::string_view meaning;  // "the GPU fell off the bus"
   std::string_view advice;   // "reboot; check power and riser"
-  bool whole_card = true;    // an instance's event takes the whole card with it
 };
 
-// Numbers that are in no table give Reset: NVIDIA's own plugin withdraws a GPU for all of them.
+// Numbers that are in no table count as Reset: NVIDIA's own plugin withdraws a GPU for all of them,
+// and here the driver's recovery action brings it back where it was nothing.
 XidMeaning meaning_of(unsigned xid);
-bool is_known(unsigned xid);
 
 // Deviations from the table.
 struct XidPolicy {
   bool none_count = false;      // DP_DISABLE_HEALTHCHECKS=all or xids
+  bool all_count = false;       // DP_ENABLE_HEALTHCHECKS=all
   std::set<unsigned> harmless;  // DP_DISABLE_HEALTHCHECKS, configuration
-  std::set<unsigned> critical;  // DP_ENABLE_HEALTHCHECKS, HealthCriticalXid: count whatever else
+  std::set<unsigned> critical;  // DP_ENABLE_HEALTHCHECKS, HealthCriticalXid: these always count
   bool operator==(const XidPolicy&) const = default;
 
   // Whether an event with this number takes a GPU away.
@@ -54,8 +59,13 @@ struct XidSettings {
   std::vector<unsigned> critical;      // HealthCriticalXid of gpu_config.json, configuration
   std::vector<unsigned> harmless;      // configuration
 };
-// Words that are neither a number nor "all" or "xids" are left alone and returned in `ignored`, as
-// NVIDIA's plugin does: a typing error there must not stop a node.
-XidPolicy policy_from(const XidSettings& settings, std::vector<std::string>* ignored = nullptr);
+
+struct ReadPolicy {
+  XidPolicy policy;
+  // Words that are neither a number nor "all" or "xids". NVIDIA's plugin goes on without them, and
+  // so do we, for a typing error must not stop a node; say it to somebody.
+  std::vector<std::string> ignored;
+};
+ReadPolicy policy_from(const XidSettings& settings);
 
 }  // namespace gantry::health

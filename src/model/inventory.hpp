@@ -35,6 +35,16 @@ struct ComputeCapability {
   auto operator<=>(const ComputeCapability&) const = default;
 };
 
+// Engines that an instance has for itself or shares.
+struct MigEngines {
+  int copy = 0;
+  int decoder = 0;
+  int encoder = 0;
+  int jpeg = 0;
+  int optical_flow = 0;
+  bool operator==(const MigEngines&) const = default;
+};
+
 struct MigInstance {
   GpuUuid uuid;
   int index = 0;  // NVML's MIG index on its GPU; CDI name "GPU:INDEX"
@@ -45,6 +55,9 @@ struct MigInstance {
   int multiprocessors = 0;
   int placement_start = 0;
   int placement_size = 0;
+  int gpu_slices = 0;
+  int compute_slices = 0;
+  MigEngines engines;
   std::string gpu_instance_node;      // "/dev/nvidia-caps/nvidia-cap12"; empty when unknown
   std::string compute_instance_node;  // "/dev/nvidia-caps/nvidia-cap13"
   bool operator==(const MigInstance&) const = default;
@@ -110,6 +123,7 @@ struct Gpu {
   std::string virtualization;       // "None", "Pass-Through", "VGPU", ...; "" when unknown
   std::uint32_t pci_device_id = 0;  // 0x233510DE: device << 16 | vendor, as NVML gives it
   std::uint32_t pci_subsystem_id = 0;
+  std::string fabric_clique;  // "CLUSTER-UUID.CLIQUE" of its NVLink fabric; "" when in none
   Mig mig;
   Health health;
   Telemetry telemetry;

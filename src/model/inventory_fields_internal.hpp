@@ -45,6 +45,15 @@ void describe(A& a, T& v) {
   a("why", v.why);
 }
 
+template <class A, Like<MigEngines> T>
+void describe(A& a, T& v) {
+  a("copy", v.copy);
+  a("decoder", v.decoder);
+  a("encoder", v.encoder);
+  a("jpeg", v.jpeg);
+  a("optical_flow", v.optical_flow);
+}
+
 template <class A, Like<MigInstance> T>
 void describe(A& a, T& v) {
   a("uuid", v.uuid);
@@ -56,6 +65,9 @@ void describe(A& a, T& v) {
   a("multiprocessors", v.multiprocessors);
   a("placement_start", v.placement_start);
   a("placement_size", v.placement_size);
+  a("gpu_slices", v.gpu_slices);
+  a("compute_slices", v.compute_slices);
+  a("engines", v.engines);
   a("gpu_instance_node", v.gpu_instance_node);
   a("compute_instance_node", v.compute_instance_node);
 }
@@ -115,6 +127,7 @@ void describe(A& a, T& v) {
   a("virtualization", v.virtualization);
   a("pci_device_id", Hex{v.pci_device_id, 8});
   a("pci_subsystem_id", Hex{v.pci_subsystem_id, 8});
+  a("fabric_clique", v.fabric_clique);
   a("mig", v.mig);
   a("health", v.health);
   a("telemetry", v.telemetry);

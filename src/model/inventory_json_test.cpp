@@ -47,6 +47,9 @@ Inventory documented() {
                                .memory_bytes = 17448304640,
                                .multiprocessors = 16,
                                .placement_size = 1,
+                               .gpu_slices = 1,
+                               .compute_slices = 1,
+                               .engines = {.copy = 1, .decoder = 1, .jpeg = 1},
                                .gpu_instance_node = "/dev/nvidia-caps/nvidia-cap84",
                                .compute_instance_node = "/dev/nvidia-caps/nvidia-cap85"});
   gpu.health.state = HealthState::Ok;
@@ -144,8 +147,13 @@ class Draw {
   }
   MigInstance instance() {
     return {
-        {text()},      number<int>(), number<int>(), number<int>(), text(), number<std::uint64_t>(),
-        number<int>(), number<int>(), number<int>(), text(),        text()};
+        {text()},      number<int>(),
+        number<int>(), number<int>(),
+        text(),        number<std::uint64_t>(),
+        number<int>(), number<int>(),
+        number<int>(), number<int>(),
+        number<int>(), {number<int>(), number<int>(), number<int>(), number<int>(), number<int>()},
+        text(),        text()};
   }
   DriverFile file() {
     return {text(),
@@ -172,7 +180,7 @@ class Draw {
       g.compute_capability = {static_cast<int>(raw() % 100), static_cast<int>(raw() % 10)};
     }
     for (auto* field : {&g.brand, &g.architecture, &g.vbios, &g.gsp_firmware, &g.serial,
-                        &g.compute_mode, &g.virtualization}) {
+                        &g.compute_mode, &g.virtualization, &g.fabric_clique}) {
       *field = text();
     }
     if (flag()) g.persistence = flag();

@@ -26,7 +26,8 @@ struct HealthFacts {
   std::optional<RecoveryAction> recovery_action;
   bool thermal_slowdown = false;
   bool power_brake = false;
-  std::string fabric;  // why the NVLink fabric is not ready; "" when it is or there is none
+  std::string fabric_clique;  // "CLUSTER-UUID.CLIQUE" where it has joined one; not judged
+  std::string fabric;         // why the NVLink fabric is not ready; "" when it is or there is none
 };
 
 // Lost beats Degraded beats Ok; every rule that fires adds its reason.

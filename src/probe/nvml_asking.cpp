@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/nvml_asking_internal.hpp"
+#include "probe/nvml_asking.hpp"
 
 #include <fmt/format.h>
 

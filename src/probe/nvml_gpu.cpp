@@ -3,6 +3,11 @@
 #include "probe/nvml_gpu_internal.hpp"
 #include "probe/nvml_words.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
 namespace gantry::probe {
 namespace {
 
@@ -106,6 +111,19 @@ void read_clock_reasons(Asking& asking, HealthFacts& facts) {
   facts.power_brake = (reasons & nvmlClocksThrottleReasonHwPowerBrakeSlowdown) != 0;
 }
 
+// "" on machines whose fabric ends at their own switches: they have no cluster.
+std::string clique_of(const nvmlGpuFabricInfoV_t& info) {
+  const auto& bytes = info.clusterUuid;
+  if (std::all_of(std::begin(bytes), std::end(bytes), [](unsigned char b) { return b == 0; }))
+    return "";
+  std::string text;
+  for (std::size_t i = 0; i < std::size(bytes); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", bytes[i]);
+  }
+  return fmt::format("{}.{}", text, info.cliqueId);
+}
+
 // Without a ready fabric, CUDA answers "system not yet initialized" on NVSwitch machines.
 void read_fabric(Asking& asking, HealthFacts& facts) {
   nvmlGpuFabricInfoV_t info{};
@@ -114,6 +132,8 @@ void read_fabric(Asking& asking, HealthFacts& facts) {
     nvmlGpuFabricInfo_t old{};
     if (!GANTRY_ASK(asking, nvmlDeviceGetGpuFabricInfo, asking.device(), &old)) return;
     info.state = old.state;
+    std::copy(std::begin(old.clusterUuid), std::end(old.clusterUuid), info.clusterUuid);
+    info.cliqueId = old.cliqueId;
     info.status = old.status;
   }
   if (info.state == NVML_GPU_FABRIC_STATE_NOT_STARTED ||
@@ -123,6 +143,8 @@ void read_fabric(Asking& asking, HealthFacts& facts) {
         "of the driver's version";
   } else if (info.state == NVML_GPU_FABRIC_STATE_COMPLETED && info.status != NVML_SUCCESS) {
     facts.fabric = driver::nvml_error(info.status, "joining the NVSwitch fabric").text();
+  } else if (info.state == NVML_GPU_FABRIC_STATE_COMPLETED) {
+    facts.fabric_clique = clique_of(info);
   }
 }
 

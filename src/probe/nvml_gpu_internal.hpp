@@ -4,7 +4,7 @@
 
 #include "model/inventory.hpp"
 #include "probe/health.hpp"
-#include "probe/nvml_asking_internal.hpp"
+#include "probe/nvml_asking.hpp"
 
 #include <vector>
 

@@ -85,6 +85,14 @@ std::optional<model::MigInstance> read_instance(Asking& asking, unsigned index,
   }
   found.memory_bytes = attributes.memorySizeMB << 20U;
   found.multiprocessors = static_cast<int>(attributes.multiprocessorCount & 0xffffU);
+  const auto small = [](unsigned value) { return static_cast<int>(value & 0xffU); };
+  found.gpu_slices = small(attributes.gpuInstanceSliceCount);
+  found.compute_slices = small(attributes.computeInstanceSliceCount);
+  found.engines = {.copy = small(attributes.sharedCopyEngineCount),
+                   .decoder = small(attributes.sharedDecoderCount),
+                   .encoder = small(attributes.sharedEncoderCount),
+                   .jpeg = small(attributes.sharedJpegCount),
+                   .optical_flow = small(attributes.sharedOfaCount)};
   const auto info = gpu_instance_info(asking, gpu_instance);
   if (info) {
     found.placement_start = static_cast<int>(info->placement.start & 0xffU);

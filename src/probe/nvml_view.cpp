@@ -55,6 +55,7 @@ Gpu read_gpu(Asking& asking, const NvmlParts& parts, NvLinks& nvlinks) {
   auto facts = read_health_facts(asking);
   facts.ecc_uncorrected_volatile = gpu.telemetry.ecc_uncorrected_volatile;
   asking.add_to(facts);
+  gpu.fabric_clique = facts.fabric_clique;
   gpu.health = judge(facts);
   return gpu;
 }

@@ -4,76 +4,19 @@
 #include "base/text.hpp"
 #include "driver/files.hpp"
 #include "driver/nodes.hpp"
-#include "driver/root.hpp"
-#include "loader/ld_cache.hpp"
 #include "probe/kernel_view.hpp"
 #include "probe/merge.hpp"
 #include "probe/nvml_child.hpp"
+#include "probe/nvml_library.hpp"
 #include "probe/pci.hpp"
-
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 namespace gantry::probe {
 namespace {
-
-constexpr std::string_view kNvmlName = "libnvidia-ml.so.1";
-
-bool is_64bit_library(const sys::Host& host, std::string_view path) {
-  const auto fd = host.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  std::array<char, 5> start{};  // 0x7f E L F, then the class: 2 is 64-bit
-  return fd.ok() && ::pread(fd->get(), start.data(), start.size(), 0) == 5 && start[4] == 2;
-}
-
-// The file to load, as this process sees it. Resolved first: a link that is absolute inside the
-// root would lead out of it.
-std::optional<std::string> nvml_library(const sys::Host& host, const driver::DriverRoot& root) {
-  const auto versioned = fmt::format("libnvidia-ml.so.{}", root.library_version);
-  for (const auto name : {kNvmlName, std::string_view(versioned)}) {
-    for (const auto& directory : root.directories) {
-      const auto path = host.resolve(fmt::format("{}/{}", directory.path, name));
-      if (path.ok() && is_64bit_library(host, *path)) return host.outside(*path);
-    }
-  }
-  return std::nullopt;
-}
-
-// What the loader would take, which is where nearly every driver is: one file to read instead of a
-// search of all places. Only where the cache does not know it, the search decides.
-std::optional<std::string> cached_nvml_library(const sys::Host& host, const std::string& ld_cache) {
-  const auto bytes = host.read(ld_cache);
-  if (!bytes.ok()) return std::nullopt;
-  const auto cache = loader::parse_cache(*bytes);
-  if (!cache.ok()) return std::nullopt;
-  for (const auto& entry : cache->entries) {
-    if (entry.name != kNvmlName || !entry.is_64bit()) continue;
-    const auto path = host.resolve(entry.path);
-    if (path.ok()) return host.outside(*path);
-  }
-  return std::nullopt;
-}
-
-// In the child, so that the parent need not wait for it.
-Result<driver::Nvml> load_nvml(const sys::Host& host, const std::string& module_version,
-                               const SnapshotOptions& options) {
-  const bool is_named = !options.driver.root.empty() || !options.driver.libraries.empty();
-  auto library = is_named ? std::nullopt : cached_nvml_library(host, options.ld_cache);
-  if (!library) {
-    library = nvml_library(
-        host, driver::find_root(host, module_version, options.ld_cache, options.driver));
-  }
-  if (library) return driver::Nvml::load(*library);
-  return Error(Errc::NotFound,
-               fmt::format("{} was not found: install the driver's user space, or name its place "
-                           "with --root",
-                           kNvmlName));
-}
 
 model::Inventory without_nvml() {
   model::Inventory view;
@@ -178,58 +121,88 @@ std::vector<std::uint32_t> gpus_with_instances(const sys::Host& host) {
   return minors;
 }
 
-Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options) {
-  if (!host.exists("/proc") && !host.exists("/sys")) {
-    return Error(
-        Errc::NotFound,
-        fmt::format("{} has neither /proc nor /sys: not the root of a machine", host.root()));
+namespace {
+
+Status has_machine(const sys::Host& host) {
+  if (host.exists("/proc") || host.exists("/sys")) return {};
+  return Error(
+      Errc::NotFound,
+      fmt::format("{} has neither /proc nor /sys: not the root of a machine", host.root()));
+}
+
+// Everything but NVML's part.
+struct Rest {
+  driver::DriverRoot root;
+  PciScan scan;
+  KernelView kernel;
+  driver::DriverFiles files;
+  driver::DeviceNodes nodes;
+  std::string boot_id;
+};
+
+Rest read_rest(const sys::Host& host, DriverModule module, const SnapshotOptions& options) {
+  Rest rest;
+  rest.root = driver::find_root(host, module.version, options.ld_cache, options.driver);
+  auto pci = scan_pci(host);
+  if (pci.ok()) {
+    rest.scan = *std::move(pci);
+  } else {
+    rest.scan.notes.push_back(pci.error().text());
   }
+  rest.kernel = read_kernel_view(host, std::move(module), rest.scan);
+  if (options.files == FindFiles::Yes) {
+    rest.files = driver::find_files(host, rest.root);
+    rest.nodes = find_nodes(host, rest.kernel.gpus);
+  }
+  rest.boot_id = host.read_value("/proc/sys/kernel/random/boot_id").value_or("");
+  return rest;
+}
+
+model::Inventory put_together(const sys::Host& host, Rest rest, model::Inventory nvml,
+                              const std::vector<std::uint32_t>& divided) {
+  auto inventory = merge(rest.scan, rest.kernel, std::move(nvml));
+  inventory.boot_id = std::move(rest.boot_id);
+  auto nvml_version = std::move(inventory.driver.library_version);
+  driver::describe(rest.root, inventory.driver);
+  if (inventory.driver.library_version.empty())
+    inventory.driver.library_version = std::move(nvml_version);
+  explain_unreachable_driver(inventory, rest.nodes);
+  compare_versions(inventory);
+  mark_divided(divided, inventory);
+  add_capability_nodes(host, inventory);
+  add_drm_nodes(rest.nodes, inventory.gpus);
+  inventory.files = std::move(rest.files.files);
+  inventory.nodes = std::move(rest.nodes.nodes);
+  for (const auto& problem : rest.nodes.problems) inventory.notes.push_back(problem.text);
+  add_notes(inventory.notes, rest.nodes.notes);
+  add_notes(inventory.notes, rest.root.notes);
+  add_notes(inventory.notes, rest.files.notes);
+  inventory.generation = generation_of(inventory);
+  return inventory;
+}
+
+}  // namespace
+
+Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options) {
+  GANTRY_CHECK(has_machine(host));
   // First NVML, which takes longest, then everything else while it works.
   auto module = read_driver_module(host);
   std::optional<NvmlChild> child;
   std::vector<std::uint32_t> divided;
   if (options.nvml != UseNvml::Skip) divided = gpus_with_instances(host);
   if (options.nvml == UseNvml::Use || !divided.empty()) {
-    child.emplace([&] { return load_nvml(host, module.version, options); }, options.parts,
-                  options.deadline);
+    child.emplace([&] { return load_nvml(host, module.version, options.ld_cache, options.driver); },
+                  options.parts, options.deadline);
   }
-  const auto root = driver::find_root(host, module.version, options.ld_cache, options.driver);
+  auto rest = read_rest(host, module, options);
+  return put_together(host, std::move(rest), child ? child->join() : without_nvml(), divided);
+}
 
-  auto pci = scan_pci(host);
-  PciScan scan;
-  if (pci.ok()) {
-    scan = *std::move(pci);
-  } else {
-    scan.notes.push_back(pci.error().text());
-  }
-  const auto kernel = read_kernel_view(host, std::move(module), scan);
-  driver::DriverFiles files;
-  driver::DeviceNodes nodes;
-  if (options.files == FindFiles::Yes) {
-    files = driver::find_files(host, root);
-    nodes = find_nodes(host, kernel.gpus);
-  }
-  auto boot_id = host.read_value("/proc/sys/kernel/random/boot_id").value_or("");
-
-  auto inventory = merge(scan, kernel, child ? child->join() : without_nvml());
-  inventory.boot_id = std::move(boot_id);
-  auto nvml_version = std::move(inventory.driver.library_version);
-  driver::describe(root, inventory.driver);
-  if (inventory.driver.library_version.empty())
-    inventory.driver.library_version = std::move(nvml_version);
-  explain_unreachable_driver(inventory, nodes);
-  compare_versions(inventory);
-  mark_divided(divided, inventory);
-  add_capability_nodes(host, inventory);
-  add_drm_nodes(nodes, inventory.gpus);
-  inventory.files = std::move(files.files);
-  inventory.nodes = std::move(nodes.nodes);
-  for (const auto& problem : nodes.problems) inventory.notes.push_back(problem.text);
-  add_notes(inventory.notes, nodes.notes);
-  add_notes(inventory.notes, root.notes);
-  add_notes(inventory.notes, files.notes);
-  inventory.generation = generation_of(inventory);
-  return inventory;
+Result<model::Inventory> complete(const sys::Host& host, model::Inventory nvml,
+                                  const SnapshotOptions& options) {
+  GANTRY_CHECK(has_machine(host));
+  auto rest = read_rest(host, read_driver_module(host), options);
+  return put_together(host, std::move(rest), std::move(nvml), gpus_with_instances(host));
 }
 
 }  // namespace gantry::probe

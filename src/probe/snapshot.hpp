@@ -36,6 +36,11 @@ struct SnapshotOptions {
 // inventory: driver.nvml_error, differences, notes, health. Call it from a process with one thread.
 Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options = {});
 
+// An inventory from a view that somebody else had from NVML (read_nvml_view's value): /proc, /sys
+// and the driver's files are read now. Fails as snapshot does.
+Result<model::Inventory> complete(const sys::Host& host, model::Inventory nvml,
+                                  const SnapshotOptions& options = {});
+
 // Minors of the GPUs that have MIG instances, as /proc/driver/nvidia/capabilities shows them.
 std::vector<std::uint32_t> gpus_with_instances(const sys::Host& host);
 

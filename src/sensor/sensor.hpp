@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "driver/root.hpp"
 #include "model/inventory.hpp"
 #include "model/readings.hpp"
 #include "sys/host.hpp"
@@ -29,7 +30,8 @@ inline constexpr std::string_view kChildCommand = "sensor-child";
 
 struct SensorOptions {
   std::vector<std::string> program;  // what to run as the child, with the first arguments
-  std::string ld_cache = "/etc/ld.so.cache";
+  std::string ld_cache = std::string(driver::kLoaderCache);
+  driver::Named driver;  // where the driver's files are, when that was said
   std::chrono::milliseconds start_deadline{30'000};  // from start to the first view
   std::chrono::milliseconds answer_deadline{10'000};
   std::chrono::milliseconds look_every{1'000};    // at /proc/driver/nvidia
@@ -107,8 +109,8 @@ class Sensor {
   std::unique_ptr<Body> body_;
 };
 
-// The child's main(): `PROGRAM sensor-child ROOT LD_CACHE EVENT_WAIT_MS`, its socket is descriptor
-// 3. Returns the exit status.
+// The child's main(): `PROGRAM sensor-child ROOT LD_CACHE EVENT_WAIT_MS DRIVER_ROOT LIBRARIES...`,
+// its socket is descriptor 3. Returns the exit status.
 int child_main(int argc, char** argv);
 
 }  // namespace gantry::sensor

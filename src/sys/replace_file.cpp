@@ -40,10 +40,12 @@ void make_directories(const std::filesystem::path& path) {
 
 Status replace_file(const std::string& path, std::string_view content, unsigned mode,
                     Durability durability) {
-  const auto parent = std::filesystem::path(path).parent_path();
+  const std::filesystem::path target(path);
+  const auto parent = target.parent_path();
   make_directories(parent);  // mkostemp says why, if it could not be made
 
-  std::string temporary = path + ".XXXXXX";
+  // Hidden: in directories that others read as a whole (features.d), it must not be read.
+  std::string temporary = (parent / ("." + target.filename().string() + ".XXXXXX")).string();
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd.valid()) return Error::sys(errno, fmt::format("create {}", temporary));
   auto status = fill(fd.get(), content, mode, durability, temporary);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking NVML for readings, in the child.
+#pragma once
+
+#include "driver/nvml.hpp"
+#include "model/readings.hpp"
+#include "probe/nvml_asking.hpp"
+#include "sensor/sensor.hpp"
+#include "sys/host.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gantry::sensor {
+
+struct Device {
+  nvmlDevice_t handle = nullptr;  // null: NVML refuses it
+  std::string uuid;
+  std::string refused;  // why
+};
+
+struct Devices {
+  std::vector<Device> list;
+  std::string error;  // why NVML cannot even count them
+};
+Devices find_devices(const driver::Nvml& nvml);
+
+model::GpuReading read_gpu(const driver::Nvml& nvml, const Device& device, Depth depth,
+                           std::int64_t now_unix_ms);
+
+// Parts of it.
+void read_fields(probe::Asking& asking, Depth depth, model::GpuReading& reading);
+void read_activity(probe::Asking& asking, std::int64_t now_unix_ms, model::GpuReading& reading);
+void read_instances(probe::Asking& asking, model::GpuReading& reading);
+void read_processes(probe::Asking& asking, std::int64_t now_unix_ms, model::GpuReading& reading);
+
+// Pod and container of every process.
+void add_owners(const sys::Host& host, model::Readings& readings);
+
+}  // namespace gantry::sensor
