@@ -89,13 +89,13 @@ class Cluster:
         found = self.api.pod(pod)
         return found["status"].get("phase", "") if found else ""
 
-    def wait_phase(self, pod: str, phase: str, seconds: float = 60) -> dict:
-        def reached():
+    def wait_phase(self, pod: str, phase: str, seconds: float = 60) -> None:
+        try:
+            self.wait_for(f"pod {pod} is {phase}", lambda: self.phase(pod) == phase, seconds)
+        except TimeoutError as late:
             found = self.api.pod(pod)
-            if found and found["status"].get("phase") != phase:
-                raise ValueError(json.dumps(found["status"])[:1500])
-            return found
-        return self.wait_for(f"pod {pod} is {phase}", reached, seconds)
+            words = self.kubectl("logs", pod, "--all-containers", "--tail=5", check=False)
+            raise TimeoutError(f"{late}\n{story(found) if found else 'there is no such pod'}\n{words}") from None
 
     def gone(self, pod: str, seconds: float = 60) -> None:
         self.wait_for(f"pod {pod} is gone", lambda: self.api.pod(pod) is None, seconds)
@@ -130,6 +130,14 @@ class Cluster:
                 raise RuntimeError(done.stderr)
             return True
         self.wait_for(f"containerd imports {archive.name}", imported, 30)
+
+    def clean(self) -> None:
+        """What a scenario left: pods and their makers, and faults of the machine."""
+        self.node.inject("clear")
+        self.kubectl("delete", "deployment,job,replicaset", "--all", "--cascade=orphan")
+        for pod in self.api.pods():
+            self.api.delete_pod(pod["metadata"]["name"])
+        self.wait_for("no pod is left", lambda: not self.api.pods(), 40)
 
     def restart(self, name: str, kill: bool = False) -> None:
         part = self.parts[name]
@@ -178,6 +186,14 @@ class Cluster:
         if agent_after:
             time.sleep(agent_after)
             self.parts["agent"].start()
+
+
+def story(pod: dict) -> str:
+    """What a pod's status says, in a line."""
+    status = pod["status"]
+    states = [f"{s['name']}: {json.dumps(s['state'])}" for s in status.get("initContainerStatuses", []) + status.get("containerStatuses", [])]
+    reasons = [c["message"] for c in status.get("conditions", []) if c["status"] != "True" and c.get("message")]
+    return " | ".join([status.get("phase", ""), status.get("message", ""), *states, *reasons])
 
 
 class Watch:

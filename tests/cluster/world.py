@@ -154,4 +154,3 @@ def furnish() -> None:
     mount_cgroups()
     make_network()
     cover_sysctls()
-    os.chdir("/")
