@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/main_program.hpp"
 
+#include "gantry/agent.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/container_cli.hpp"
 #include "gantry/nvidia_ctk.hpp"
@@ -29,6 +30,7 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_man_page(app, context, chosen);
   add_sim(app, context, chosen);
   add_why(app, context, chosen);
+  add_agent(app, context, chosen);
 }
 
 // fmt::print throws when the write fails; stdio keeps other failures until the flush.
@@ -47,6 +49,8 @@ int checked(const std::function<int()>& program, std::FILE* out, std::FILE* err)
 }
 
 int gantry(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  // It has ways of its own with its arguments: other people's flags.
+  if (argc > 1 && std::string_view(argv[1]) == "agent") return agent(argc - 1, argv + 1, out, err);
   Context context = context_of_process(out, err);
   CLI::App app("Makes NVIDIA GPUs usable from containers, pods and virtual machines.", "gantry");
   app.set_version_flag("--version", "gantry " GANTRY_VERSION);
@@ -62,6 +66,8 @@ struct Persona {
 };
 
 constexpr Persona kPersonas[] = {
+    {"nvidia-device-plugin", device_plugin},
+    {"nvidia-gpu-device-plugin", gke_device_plugin},
     {"nvidia-container-cli", container_cli},
     {"nvidia-ctk", nvidia_ctk},
 };

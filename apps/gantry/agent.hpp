@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry agent, and the names under which other people's manifests start it.
+#pragma once
+
+#include "base/result.hpp"
+#include "gantry/command.hpp"
+
+#include <cstdio>
+
+namespace gantry::cli {
+
+int agent(int argc, char** argv, std::FILE* out, std::FILE* err);
+int device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err);      // NVIDIA's
+int gke_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err);  // GKE's
+
+// For --help and completion; what runs is agent().
+void add_agent(CLI::App& app, Context& context, Action& chosen);
+
+}  // namespace gantry::cli

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent.hpp"
+
+#include "agent/engine.hpp"
+#include "agent/node_labels.hpp"
+#include "labels/features_file.hpp"
+#include "observe/text.hpp"
+#include "prepared/current.hpp"
+#include "refresh/refresh.hpp"
+
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+
+namespace gantry::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kWhere = "agent";
+constexpr auto kAskHolders = 10s;
+constexpr auto kOfferAgain = 1s;
+constexpr auto kLedgerAgain = 500ms;
+constexpr std::string_view kAgentSocket = "/run/gantry/agent.sock";
+
+std::string node_name(const offer::Options& options) {
+  if (!options.kube.node_name.empty()) return options.kube.node_name;
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+std::vector<unsigned> numbers(const std::vector<std::int64_t>& xids) {
+  std::vector<unsigned> found;
+  for (const auto xid : xids) found.push_back(static_cast<unsigned>(xid));
+  return found;
+}
+
+health::HealthOptions health_options(const offer::Options& options) {
+  health::XidSettings settings{.disable = options.disable_healthchecks,
+                               .enable = options.enable_healthchecks,
+                               .critical = numbers(options.gke.critical_xids)};
+  for (const auto xid : numbers(options.gke_config.critical_xids)) settings.critical.push_back(xid);
+  health::HealthOptions health;
+  health.xids = health::policy_from(settings).policy;
+  return health;
+}
+
+std::string directory_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+}  // namespace
+
+Agent::Agent(sys::Host host, offer::Options options, Log log, Reload reload)
+    : host_(std::move(host)),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      reload_(std::move(reload)),
+      node_(node_name(options_)),
+      ownership_(host_, log_) {}
+
+Result<std::unique_ptr<Agent>> Agent::make(sys::Host host, offer::Options options, Log log,
+                                           Reload reload) {
+  std::unique_ptr<Agent> agent(
+      new Agent(std::move(host), std::move(options), std::move(log), std::move(reload)));
+  GANTRY_CHECK(agent->open());
+  return agent;
+}
+
+Status Agent::open() {
+  counters_.started_unix_s = std::time(nullptr);
+  GANTRY_TRY(loop_, sys::Loop::make());
+  GANTRY_CHECK(listen_to_signals());
+  // First of all: NVML's start takes longer than everything else together.
+  GANTRY_TRY(
+      eyes_,
+      Eyes::open(*loop_, host_, {.program = {"/proc/self/exe", std::string(sensor::kChildCommand)}},
+                 health_options(options_), log_, counters_,
+                 {.machine = [this](model::Inventory found) { on_machine(std::move(found)); },
+                  .health = [this] { on_health(); },
+                  .notice = [this](const health::Notice& said) { on_notice(said); }}));
+  decide_strategies();
+  pod_resources_ = std::make_unique<kubelet::PodResources>(
+      *loop_, kubelet::PodResources::Options{.path = host_.outside(options_.pod_resources_socket)});
+  const auto directory = host_.outside(directory_of(options_.kubelet_socket));
+  starts_ = std::make_unique<Starts>(*loop_, host_, directory_of(options_.kubelet_socket), log_);
+  plugins_ = std::make_unique<Plugins>(
+      *loop_, kubelet::RegistrarOptions{.directory = directory}, pod_resources_.get(), log_,
+      counters_, [this](const std::string& resource, kubelet::PreStart question) {
+        starts_->prepare(resource, std::move(question), offering_);
+      });
+  if (!options_.kubelet_socket.empty()) GANTRY_CHECK(plugins_->start());
+  pages_ = std::make_unique<Pages>(
+      *loop_, log_, counters_,
+      Pages::Source{.snapshot = [this] { return snapshot(); },
+                    .ready = [this] { return offering_ && plugins_->all_registered(); }});
+  if (options_.gke.metrics_port > 0) pages_->serve_gke(options_.gke.metrics_port);
+  if (options_.exporter_port > 0) pages_->serve_dcgm(options_.exporter_port);
+  holder_timer_ = loop_->every(kAskHolders, [this] { ask_holders(); });
+  find_cluster();
+  open_ledger();
+  succession_ =
+      std::make_unique<Succession>(*loop_, host_.outside(kAgentSocket), log_, succession_side());
+  return {};
+}
+
+Status Agent::listen_to_signals() {
+  sigset_t mask;
+  ::sigemptyset(&mask);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&mask, signal);
+  if (::sigprocmask(SIG_BLOCK, &mask, nullptr) != 0) return Error::sys(errno, "sigprocmask");
+  signals_ = sys::UniqueFd(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_.valid()) return Error::sys(errno, "signalfd");
+  GANTRY_TRY(signal_watch_,
+             loop_->watch(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal(); }));
+  return {};
+}
+
+void Agent::on_signal() {
+  signalfd_siginfo info{};
+  while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo != SIGHUP) {
+      log_.info(kWhere, fmt::format("signal {}: ending", info.ssi_signo));
+      return loop_->stop();
+    }
+    auto options = reload_();
+    if (!options.ok()) {
+      log_.error(kWhere,
+                 fmt::format("the configuration stays as it was: {}", options.error().text()));
+      continue;
+    }
+    log_.info(kWhere, "the configuration was read anew");
+    options_ = *std::move(options);
+    decide_strategies();
+    if (offering_) offer_machine();
+  }
+}
+
+// How devices reach a container: as configured, or by what the engine can do.
+void Agent::decide_strategies() {
+  setting_.engine_root = prepared::engine_root_of(host_);
+  setting_.strategies = options_.list_strategies;
+  if (!setting_.strategies.empty()) return;
+  const auto engine = ask_engine(host_, options_.cri_socket);
+  setting_.strategies = {engine.has_cdi ? offer::ListStrategy::CdiCri
+                                        : offer::ListStrategy::Direct};
+  log_.info(kWhere,
+            engine.has_cdi
+                ? fmt::format("{} injects CDI devices: they are named to it", engine.name)
+                : fmt::format("{}: nodes and mounts are in the answer itself", engine.name));
+}
+
+void Agent::on_machine(model::Inventory inventory) {
+  inventory_ = std::move(inventory);
+  if (inventory_.gpus.empty()) {
+    log_.warning(kWhere, "no GPUs; waiting for some");
+    if (!offering_) return;
+  }
+  prepare(inventory_);
+  offer_machine();
+}
+
+// What containers start from. What fails here is said, and does not keep the GPUs from being
+// offered: they may be in use already.
+void Agent::prepare(const model::Inventory& inventory) {
+  if (inventory.gpus.empty()) return;
+  refresh::RefreshOptions refresh;
+  refresh.spec.plan.engine_root = setting_.engine_root;
+  const auto done = refresh::refresh_from(host_, inventory, refresh);
+  if (!done.ok()) return log_.error(kWhere, done.error().text());
+  if (done->spec_changed) ++counters_.spec_writes;
+  log_.info(kWhere, fmt::format("{} devices in {}{}", done->devices, refresh.output,
+                                done->spec_changed ? "" : ", as it was"));
+  for (const auto& note : done->notes) log_.detail(1, kWhere, note);
+}
+
+Result<std::shared_ptr<const Offering>> Agent::make_offer() {
+  GANTRY_TRY(auto offer, offer::resources(inventory_, options_));
+  const bool held_back = ownership_.settle(offer, in_use());
+  if (held_back) offer_timer_ = loop_->after(kOfferAgain, [this] { offer_machine(); });
+  return make_offering(inventory_, std::move(offer), options_, setting_);
+}
+
+// By GPU: pods that the kubelet gave it to, and processes that NVML sees on it.
+Ownership::InUse Agent::in_use() const {
+  Ownership::InUse found;
+  const observe::Snapshot known{
+      .inventory = inventory_,
+      .holders = holders_,
+      .offered = offering_ ? offering_->offer.resources : std::vector<model::OfferedResource>{}};
+  for (const auto& entry : observe::attribute(known))
+    found.pods[entry.gpu.text].push_back(
+        fmt::format("{}/{}", entry.holder.pod_namespace, entry.holder.pod));
+  for (const auto& gpu : eyes_->readings().gpus) {
+    for (const auto& process : gpu.processes) found.pids[gpu.uuid.text].push_back(process.pid);
+  }
+  return found;
+}
+
+// The former agent has it until it has ended.
+void Agent::open_ledger() {
+  if (!ownership_.open()) {
+    ledger_timer_ = loop_->after(kLedgerAgain, [this] { open_ledger(); });
+    return;
+  }
+  if (offering_) offer_machine();
+}
+
+Succession::Side Agent::succession_side() {
+  return {.registered = [this] { return offering_ && plugins_->all_registered(); },
+          .connections =
+              [this] {
+                std::vector<int> all;
+                for (const auto* plugin : plugins_->plugins()) {
+                  for (const int fd : plugin->connections()) all.push_back(fd);
+                }
+                return all;
+              },
+          .quiet =
+              [this] {
+                const auto all = plugins_->plugins();
+                return std::all_of(all.begin(), all.end(),
+                                   [](const auto* plugin) { return plugin->quiet(); });
+              },
+          .given =
+              [this] {
+                log_.info(kWhere, "the next agent has taken over: ending");
+                handed_over_ = true;
+                loop_->stop();
+              }};
+}
+
+void Agent::offer_machine() {
+  auto offering = make_offer();
+  if (!offering.ok()) return log_.error(kWhere, offering.error().text());
+  offering_ = *std::move(offering);
+  for (const auto& note : offering_->offer.notes) log_.warning(kWhere, note);
+  for (const auto& note : offering_->answers.notes()) log_.warning(kWhere, note);
+  plugins_->offer(offering_, eyes_->health());
+  tell_labels();
+  if (reporter_) reporter_->health(eyes_->health(), std::time(nullptr));
+}
+
+// Labels, events and conditions need the API server; GPUs in pods do not.
+void Agent::find_cluster() {
+  auto access = kube::find_access(options_.kube.kubeconfig);
+  if (!access.ok()) {
+    log_.info(kWhere, fmt::format("no labels, events or conditions: {}", access.error().text()));
+    return;
+  }
+  log_.info(kWhere, fmt::format("node {} is told to the API server of {}", node_, access->from));
+  reporter_ = std::make_unique<Reporter>(
+      *std::move(access),
+      Reporter::Options{.node = node_,
+                        .name_space = options_.kube.name_space,
+                        .prefer_node_feature = options_.features.use_node_feature_api},
+      log_);
+}
+
+// To node feature discovery where its directory is, and to the API server.
+void Agent::tell_labels() {
+  const auto labels = node_labels(host_, inventory_, options_, counters_.started_unix_s);
+  const auto& file = options_.features.output_file;
+  if (!file.empty() && host_.info(directory_of(file)).ok()) {
+    const auto written = labels::write_features_file(host_.outside(file), labels);
+    if (!written.ok()) log_.warning(kWhere, written.error().text());
+  }
+  if (reporter_) reporter_->labels(labels);
+}
+
+void Agent::on_health() {
+  plugins_->set_health(eyes_->health());
+  if (reporter_) reporter_->health(eyes_->health(), std::time(nullptr));
+}
+
+void Agent::on_notice(const health::Notice& notice) {
+  if (reporter_) reporter_->event(notice);
+  const auto text =
+      notice.remedy.empty() ? notice.text : fmt::format("{}; {}", notice.text, notice.remedy);
+  if (notice.critical) {
+    log_.error("health", text);
+  } else {
+    log_.info("health", text);
+  }
+}
+
+void Agent::ask_holders() {
+  pod_resources_->holders([this](const Result<std::vector<model::Holder>>& holders) {
+    if (!holders.ok()) return log_.detail(2, kWhere, holders.error().text());
+    holders_ = *holders;
+    starts_->forget_gone_pods();
+  });
+}
+
+observe::Snapshot Agent::snapshot() {
+  eyes_->somebody_looks();
+  ask_holders();
+  return {.node = node_,
+          .version = GANTRY_VERSION,
+          .inventory = inventory_,
+          .readings = eyes_->readings(),
+          .holders = holders_,
+          .offered = offering_ ? offering_->offer.resources : std::vector<model::OfferedResource>{},
+          .health = eyes_->health(),
+          .counters = counters_,
+          .driver_answers = eyes_->driver_answers()};
+}
+
+Status Agent::run() {
+  auto ended = loop_->run();
+  // Destructors would hang up on the kubelet; the next agent keeps these connections open.
+  if (handed_over_) std::_Exit(0);
+  return ended;
+}
+
+}  // namespace gantry::agent

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node agent: everything a node does about its GPUs, in one loop. It reads the machine,
+// prepares what containers start from, offers the GPUs to the kubelet, watches their health and
+// shows it.
+#pragma once
+
+#include "agent/eyes.hpp"
+#include "agent/log.hpp"
+#include "agent/offering.hpp"
+#include "agent/ownership.hpp"
+#include "agent/pages.hpp"
+#include "agent/plugins.hpp"
+#include "agent/reporter.hpp"
+#include "agent/starts.hpp"
+#include "agent/succession.hpp"
+#include "base/result.hpp"
+#include "kubelet/pod_resources.hpp"
+#include "offer/options.hpp"
+#include "sys/host.hpp"
+#include "sys/loop.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gantry::agent {
+
+class Agent {
+ public:
+  // `reload` reads the options anew (SIGHUP).
+  using Reload = std::function<Result<offer::Options>()>;
+  static Result<std::unique_ptr<Agent>> make(sys::Host host, offer::Options options, Log log,
+                                             Reload reload);
+
+  // Until SIGTERM or SIGINT.
+  Status run();
+
+ private:
+  Agent(sys::Host host, offer::Options options, Log log, Reload reload);
+  Status open();
+  Status listen_to_signals();
+  void on_signal();
+  void decide_strategies();
+  void on_machine(model::Inventory inventory);
+  void prepare(const model::Inventory& inventory);
+  Result<std::shared_ptr<const Offering>> make_offer();
+  Ownership::InUse in_use() const;
+  void offer_machine();
+  void open_ledger();
+  Succession::Side succession_side();
+  void on_health();
+  void on_notice(const health::Notice& notice);
+  void find_cluster();
+  void tell_labels();
+  void ask_holders();
+  observe::Snapshot snapshot();
+
+  sys::Host host_;
+  offer::Options options_;
+  Log log_;
+  Reload reload_;
+  std::string node_;
+  offer::AnswerSetting setting_;
+  Ownership ownership_;
+  bool handed_over_ = false;  // to the next agent
+  observe::Counters counters_;
+  model::Inventory inventory_;
+  std::vector<model::Holder> holders_;
+  std::shared_ptr<const Offering> offering_;
+
+  std::unique_ptr<sys::Loop> loop_;
+  sys::UniqueFd signals_;
+  sys::Loop::Watch signal_watch_;
+  sys::Loop::Timer holder_timer_;
+  sys::Loop::Timer ledger_timer_;
+  sys::Loop::Timer offer_timer_;
+  std::unique_ptr<kubelet::PodResources> pod_resources_;
+  std::unique_ptr<Starts> starts_;
+  std::unique_ptr<Plugins> plugins_;
+  std::unique_ptr<Eyes> eyes_;
+  std::unique_ptr<Pages> pages_;
+  std::unique_ptr<Succession> succession_;
+  std::unique_ptr<Reporter> reporter_;  // nullptr: no API server
+};
+
+}  // namespace gantry::agent

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine as it changes: the sensor's messages become a whole inventory, readings and health.
+#pragma once
+
+#include "agent/log.hpp"
+#include "base/result.hpp"
+#include "health/health.hpp"
+#include "observe/snapshot.hpp"
+#include "sensor/sensor.hpp"
+#include "sys/host.hpp"
+#include "sys/loop.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gantry::agent {
+
+class Eyes {
+ public:
+  struct Callbacks {
+    // A whole inventory, at the start and whenever GPUs, instances or the driver are others.
+    std::function<void(model::Inventory)> machine;
+    std::function<void()> health;  // something became usable or not
+    std::function<void(const health::Notice&)> notice;
+  };
+
+  static Result<std::unique_ptr<Eyes>> open(sys::Loop& loop, const sys::Host& host,
+                                            sensor::SensorOptions sensor,
+                                            health::HealthOptions health, const Log& log,
+                                            observe::Counters& counters, Callbacks callbacks);
+
+  const model::Readings& readings() const { return readings_; }
+  std::vector<model::DeviceHealth> health() const { return monitor_.health(); }
+  bool driver_answers() const { return sensor_.state() == sensor::State::Running; }
+
+  // Full readings soon, and regularly for a while: somebody looks at metrics.
+  void somebody_looks();
+
+ private:
+  Eyes(sys::Loop& loop, const sys::Host& host, sensor::Sensor sensor, health::HealthOptions health,
+       const Log& log, observe::Counters& counters, Callbacks callbacks);
+  Status start();
+  void on_sensor();
+  void take(sensor::ViewMessage& message);
+  void take(sensor::ReadingsMessage& message);
+  void take(sensor::EventMessage& message);
+  void take(sensor::StateMessage& message);
+  void take(sensor::KernelChangedMessage& message);
+  void machine_without_nvml(const std::string& why);
+  void ask(sensor::Depth depth);
+  void on_beat();
+  void settle();  // tells what changed, saves it
+
+  sys::Loop& loop_;
+  const sys::Host& host_;
+  sensor::Sensor sensor_;
+  health::Monitor monitor_;
+  const Log& log_;
+  observe::Counters& counters_;
+  Callbacks callbacks_;
+  model::Readings readings_;
+  std::string boot_id_;
+  std::string saved_;  // health as it is on disk
+  sys::Loop::Watch watch_;
+  sys::Loop::Timer beat_;
+  std::chrono::steady_clock::time_point asked_;
+  std::chrono::steady_clock::time_point looked_;  // the last time somebody looked at metrics
+  bool machine_known_ = false;
+  int beats_ = 0;
+};
+
+}  // namespace gantry::agent

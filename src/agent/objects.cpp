@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/objects.hpp"
+
+#include "base/text.hpp"
+#include "json/document.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace gantry::agent {
+namespace {
+
+constexpr std::size_t kMessageLimit = 1000;  // an Event's note and a condition's message have 1024
+
+std::string bounded(std::string text) {
+  if (text.size() > kMessageLimit) text.resize(kMessageLimit);
+  while (!is_utf8(text)) text.pop_back();
+  return text;
+}
+
+std::string name_of(const model::DeviceHealth& device) {
+  return device.mig.text.empty() ? device.gpu.text : device.mig.text;
+}
+
+std::string story(const std::vector<model::DeviceHealth>& health) {
+  std::string text;
+  for (const auto& device : health) {
+    if (device.usable) continue;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name_of(device), device.cause);
+    if (!device.remedy.empty()) text += fmt::format(" (remedy: {})", device.remedy);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string utc(std::int64_t unix_seconds) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(unix_seconds)));
+}
+
+std::string node_with_labels(const std::string& node, const labels::Labels& labels) {
+  std::string members;
+  for (const auto& [key, value] : labels)
+    members +=
+        fmt::format("{}{}:{}", members.empty() ? "" : ",", json::quoted(key), json::quoted(value));
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":{},"labels":{{{}}}}}}})",
+      json::quoted(node), members);
+}
+
+std::string node_event(const std::string& node, const health::Notice& notice, unsigned number) {
+  const auto time = utc(notice.at_unix_s);
+  const auto text = notice.remedy.empty()
+                        ? notice.text
+                        : fmt::format("{}; remedy: {}", notice.text, notice.remedy);
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Event","metadata":{{"name":{},"namespace":"default"}},)"
+      R"("involvedObject":{{"kind":"Node","name":{},"uid":{}}},"reason":"{}","type":"{}",)"
+      R"("message":{},"source":{{"component":"gantry","host":{}}},"count":1,)"
+      R"("firstTimestamp":"{}","lastTimestamp":"{}"}})",
+      json::quoted(fmt::format("{}.{:x}.{:x}", node, notice.at_unix_s, number)), json::quoted(node),
+      json::quoted(node), notice.xid ? "XIDError" : "GPUHealth",
+      notice.critical ? "Warning" : "Normal", json::quoted(bounded(text)), json::quoted(node), time,
+      time);
+}
+
+std::string health_condition(const std::vector<model::DeviceHealth>& health, std::int64_t now_s,
+                             std::int64_t changed_s) {
+  const auto bad = story(health);
+  return fmt::format(
+      R"({{"status":{{"conditions":[{{"type":"{}","status":"{}","reason":"{}","message":{},)"
+      R"("lastHeartbeatTime":"{}","lastTransitionTime":"{}"}}]}}}})",
+      kCondition, bad.empty() ? "True" : "False", bad.empty() ? "AllGPUsUsable" : "GPUsUnusable",
+      json::quoted(bad.empty() ? "every GPU of this node can be used" : bounded(bad)), utc(now_s),
+      utc(changed_s));
+}
+
+}  // namespace gantry::agent

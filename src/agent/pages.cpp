@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pages.hpp"
+
+#include "observe/text.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::agent {
+namespace {
+
+constexpr std::string_view kWhere = "metrics";
+constexpr std::chrono::seconds kRetry{2};
+
+http::Response words(int status, std::string text) {
+  return {.status = status,
+          .headers = {{"Content-Type", "text/plain; charset=utf-8"}},
+          .body = std::move(text)};
+}
+
+}  // namespace
+
+Pages::Pages(sys::Loop& loop, const Log& log, observe::Counters& counters, Source source)
+    : loop_(loop), log_(log), counters_(counters), source_(std::move(source)) {}
+
+http::Response Pages::metrics(Kind kind) {
+  const auto before = std::chrono::steady_clock::now();
+  const auto snapshot = source_.snapshot();
+  http::Response page{
+      .headers = {{"Content-Type", std::string(observe::kContentType)}},
+      .body = kind == Kind::Gke ? observe::gke_page(snapshot) : observe::dcgm_page(snapshot)};
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
+  counters_.scrape_seconds[kind == Kind::Gke ? "gke" : "dcgm"].add(took.count());
+  return page;
+}
+
+void Pages::serve(std::int64_t port, Kind kind) {
+  auto server = http::Server::listen(loop_, {.host = "", .port = static_cast<std::uint16_t>(port)});
+  if (!server.ok()) {
+    log_.warning(kWhere, fmt::format("no metrics on port {} yet: {}", port, server.error().text()));
+    retries_.push_back(loop_.after(kRetry, [this, port, kind] { serve(port, kind); }));
+    return;
+  }
+  (*server)->page("/metrics", [this, kind] { return metrics(kind); });
+  (*server)->page("/healthz", [] { return words(200, "ok\n"); });
+  (*server)->page("/readyz", [this] {
+    return source_.ready() ? words(200, "ok\n")
+                           : words(503, "the kubelet does not have every resource yet\n");
+  });
+  log_.info(kWhere, fmt::format("metrics on port {}, path /metrics", (*server)->port()));
+  servers_.push_back(*std::move(server));
+}
+
+}  // namespace gantry::agent

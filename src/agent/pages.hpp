@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's pages: GKE's gauges on one port, dcgm-exporter's names on another, both with our own
+// counters; /healthz and /readyz on each.
+#pragma once
+
+#include "agent/log.hpp"
+#include "http/server.hpp"
+#include "observe/snapshot.hpp"
+#include "sys/loop.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gantry::agent {
+
+class Pages {
+ public:
+  struct Source {
+    std::function<observe::Snapshot()> snapshot;
+    std::function<bool()> ready;  // the kubelet has our devices
+  };
+  Pages(sys::Loop& loop, const Log& log, observe::Counters& counters, Source source);
+
+  // A port that somebody else has is tried again: the former agent may be on its way out.
+  void serve_gke(std::int64_t port) { serve(port, Kind::Gke); }
+  void serve_dcgm(std::int64_t port) { serve(port, Kind::Dcgm); }
+
+ private:
+  enum class Kind : std::uint8_t { Gke, Dcgm };
+  void serve(std::int64_t port, Kind kind);
+  http::Response metrics(Kind kind);
+
+  sys::Loop& loop_;
+  const Log& log_;
+  observe::Counters& counters_;
+  Source source_;
+  std::vector<std::unique_ptr<http::Server>> servers_;
+  std::vector<sys::Loop::Timer> retries_;
+};
+
+}  // namespace gantry::agent

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/reporter.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kWhere = "cluster";
+constexpr std::size_t kEvents = 100;  // that wait; older ones are dropped
+constexpr std::string_view kFeatures = "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/{}/nodefeatures";
+
+}  // namespace
+
+Reporter::Reporter(kube::Access access, Options options, Log log)
+    : api_(std::move(access)),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      thread_([this] { work(); }) {}
+
+Reporter::~Reporter() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Reporter::labels(labels::Labels labels) {
+  const std::lock_guard lock(mutex_);
+  todo_.labels = std::move(labels);
+  wake_.notify_one();
+}
+
+void Reporter::health(const std::vector<model::DeviceHealth>& health, std::int64_t now_s) {
+  const bool healthy =
+      std::all_of(health.begin(), health.end(), [](const auto& device) { return device.usable; });
+  const std::lock_guard lock(mutex_);
+  if (healthy != healthy_ || changed_s_ == 0) changed_s_ = now_s;
+  healthy_ = healthy;
+  todo_.condition = health_condition(health, now_s, changed_s_);
+  wake_.notify_one();
+}
+
+void Reporter::event(const health::Notice& notice) {
+  const std::lock_guard lock(mutex_);
+  todo_.events.push_back(node_event(options_.node, notice, ++events_));
+  if (todo_.events.size() > kEvents) todo_.events.pop_front();
+  wake_.notify_one();
+}
+
+void Reporter::work() {
+  auto pause = 1s;
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    wake_.wait(lock, [this] { return ending_ || !todo_.empty(); });
+    if (ending_) return;
+    auto todo = std::exchange(todo_, {});
+    lock.unlock();
+    const auto told = tell(todo);
+    lock.lock();
+    if (told.ok()) {
+      pause = 1s;
+      continue;
+    }
+    log_.warning(kWhere, fmt::format("{}; again in {} s", told.error().text(), pause.count()));
+    // What is newer wins; what was not told is told later.
+    if (!todo_.labels) todo_.labels = std::move(todo.labels);
+    if (todo_.condition.empty()) todo_.condition = std::move(todo.condition);
+    todo_.events.insert(todo_.events.begin(), todo.events.begin(), todo.events.end());
+    wake_.wait_for(lock, pause, [this] { return ending_; });
+    pause = std::min(pause * 2, std::chrono::seconds(60));
+  }
+}
+
+// What was told is taken out of `todo`.
+Status Reporter::tell(Todo& todo) {
+  if (todo.labels) {
+    GANTRY_CHECK(tell_labels(*todo.labels).in("labels"));
+    todo.labels.reset();
+  }
+  if (!todo.condition.empty()) {
+    const auto path = kube::node_path(options_.node) + "/status";
+    GANTRY_TRY(const auto done, api_.patch(path, kube::Patch::Strategic, todo.condition));
+    todo.condition.clear();
+  }
+  while (!todo.events.empty()) {
+    auto made = api_.create("/api/v1/namespaces/default/events", todo.events.front());
+    const bool there = !made.ok() && made.error().code() == Errc::Exists;
+    if (!made.ok() && !there) return std::move(made).error();
+    todo.events.pop_front();
+  }
+  return {};
+}
+
+Status Reporter::tell_labels(const labels::Labels& labels) {
+  if (!way_known_) {
+    const auto features = api_.get(fmt::format(fmt::runtime(kFeatures), options_.name_space));
+    way_ = options_.prefer_node_feature && features.ok() ? Way::NodeFeature : Way::Node;
+    way_known_ = features.ok() || features.error().code() != Errc::Busy;
+  }
+  if (way_ == Way::NodeFeature) return tell_node_feature(labels);
+  GANTRY_TRY(const auto done, api_.patch(kube::node_path(options_.node), kube::Patch::Apply,
+                                         node_with_labels(options_.node, labels)));
+  log_.info(kWhere, fmt::format("{} labels on node {}", labels.size(), options_.node));
+  return {};
+}
+
+Status Reporter::tell_node_feature(const labels::Labels& labels) {
+  const auto name = labels::node_feature_name(options_.node);
+  const auto path = fmt::format(fmt::runtime(kFeatures), options_.name_space) + "/" + name;
+  GANTRY_TRY(const auto done,
+             api_.patch(path, kube::Patch::Apply,
+                        labels::to_node_feature(
+                            labels, {.node = options_.node, .name_space = options_.name_space})));
+  log_.info(kWhere, fmt::format("{} labels in NodeFeature {}", labels.size(), name));
+  return {};
+}
+
+}  // namespace gantry::agent

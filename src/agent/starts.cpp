@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/starts.hpp"
+
+#include "grants/grants.hpp"
+#include "kubelet/checkpoint.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+namespace gantry::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kWhere = "start";
+constexpr auto kLookAgain = 20ms;
+constexpr int kLooks = 50;  // a second in all; the kubelet waits thirty
+
+// UUIDs of the cards and instances behind the kubelet's names.
+void add_devices(const Offering& offering, const model::Holder& holder,
+                 std::set<std::string>& found) {
+  for (const auto& offered : offering.offer.resources) {
+    if (offered.name != holder.resource) continue;
+    for (const auto& device : offered.devices) {
+      if (std::find(holder.ids.begin(), holder.ids.end(), device.id) == holder.ids.end()) continue;
+      found.insert(device.mig.text.empty() ? device.gpu.text : device.mig.text);
+    }
+  }
+}
+
+// Everything that the container has, of all resources: it has one grant.
+model::Grant grant_of(const kubelet::Checkpoint& checkpoint, const model::Holder& container,
+                      const Offering& offering) {
+  model::Grant grant{.pod_namespace = container.pod_namespace, .pod = container.pod};
+  std::set<std::string> devices;
+  for (const auto& holder : checkpoint.holders) {
+    if (holder.pod_uid != container.pod_uid || holder.container != container.container) continue;
+    grant.resources[holder.resource] = holder.ids;
+    add_devices(offering, holder, devices);
+  }
+  grant.devices.assign(devices.begin(), devices.end());
+  return grant;
+}
+
+}  // namespace
+
+struct Starts::Waiting {
+  std::string resource;
+  kubelet::PreStart question;
+  std::shared_ptr<const Offering> offering;
+  int looks = 0;
+  sys::Loop::Timer timer;
+};
+
+Starts::Starts(sys::Loop& loop, const sys::Host& host, std::string directory, const Log& log)
+    : loop_(loop), host_(host), directory_(std::move(directory)), log_(log) {}
+
+Starts::~Starts() = default;
+
+void Starts::prepare(const std::string& resource, kubelet::PreStart question,
+                     std::shared_ptr<const Offering> offering) {
+  waiting_.push_back({resource, std::move(question), std::move(offering), 0, {}});
+  look_again(std::prev(waiting_.end()));
+}
+
+void Starts::look_again(std::list<Waiting>::iterator waiting) {
+  const bool last = ++waiting->looks == kLooks;
+  if (!waiting->question.over() && !try_once(*waiting) && !last) {
+    waiting->timer = loop_.after(kLookAgain, [this, waiting] { look_again(waiting); });
+    return;
+  }
+  if (last)
+    log_.warning(kWhere,
+                 fmt::format("the kubelet's checkpoint names no container with {} of {}: it starts "
+                             "without a grant",
+                             fmt::join(waiting->question.ids(), ", "), waiting->resource));
+  waiting->question.ready();
+  waiting_.erase(waiting);
+}
+
+bool Starts::try_once(const Waiting& waiting) {
+  const auto checkpoint = kubelet::read_checkpoint(host_.outside(directory_));
+  if (!checkpoint.ok()) return false;
+  const auto holders = kubelet::holders_of(*checkpoint, waiting.resource, waiting.question.ids());
+  for (const auto& holder : holders) {
+    const auto grant = grant_of(*checkpoint, holder, *waiting.offering);
+    auto written = grants::write(host_, holder.pod_uid, holder.container, grant);
+    if (!written.ok()) log_.error(kWhere, written.error().text());
+    log_.info(kWhere, fmt::format("pod {} container {}: {}", holder.pod_uid, holder.container,
+                                  fmt::join(grant.devices, ", ")));
+  }
+  return !holders.empty();
+}
+
+void Starts::forget_gone_pods() {
+  const auto checkpoint = kubelet::read_checkpoint(host_.outside(directory_));
+  if (!checkpoint.ok()) return;
+  std::set<std::string> alive;
+  for (const auto& holder : checkpoint->holders) alive.insert(holder.pod_uid);
+  const auto removed = grants::remove_all_but(host_, alive);
+  if (!removed.ok()) return log_.warning(kWhere, removed.error().text());
+  for (const auto& pod : *removed) log_.detail(1, kWhere, fmt::format("pod {} is gone", pod));
+}
+
+}  // namespace gantry::agent

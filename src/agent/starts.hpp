@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens just before a container with GPUs is created: the kubelet has written down which
+// pod has the devices, so here, and not at Allocate, the agent learns for whom they are.
+#pragma once
+
+#include "agent/log.hpp"
+#include "agent/offering.hpp"
+#include "kubelet/plugin.hpp"
+#include "sys/host.hpp"
+#include "sys/loop.hpp"
+
+#include <chrono>
+#include <list>
+#include <memory>
+#include <string>
+
+namespace gantry::agent {
+
+class Starts {
+ public:
+  // `directory`: the kubelet's, with its checkpoint; inside the host's root.
+  Starts(sys::Loop& loop, const sys::Host& host, std::string directory, const Log& log);
+  ~Starts();
+
+  // Writes the grant of every container that has exactly these devices, then lets it start. A
+  // checkpoint that names nobody, or that we cannot read, does not keep the container from
+  // starting: its devices come from the answer to Allocate, the grant only ever adds what an
+  // environment variable asks for.
+  void prepare(const std::string& resource, kubelet::PreStart question,
+               std::shared_ptr<const Offering> offering);
+
+  // Grants of pods that the kubelet does not know any more.
+  void forget_gone_pods();
+
+ private:
+  struct Waiting;
+  bool try_once(const Waiting& waiting);
+  void look_again(std::list<Waiting>::iterator waiting);
+
+  sys::Loop& loop_;
+  const sys::Host& host_;
+  std::string directory_;
+  const Log& log_;
+  std::list<Waiting> waiting_;
+};
+
+}  // namespace gantry::agent

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/succession.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kWhere = "succession";
+constexpr auto kLook = 50ms;
+constexpr auto kDeadline = 5s;
+
+}  // namespace
+
+Succession::Succession(sys::Loop& loop, std::string socket, const Log& log, Side side)
+    : loop_(loop), socket_(std::move(socket)), log_(log), side_(std::move(side)), kept_(loop) {
+  timer_ = loop_.every(kLook, [this] { look(); });
+}
+
+void Succession::look() {
+  if (!side_.registered()) return;
+  timer_.cancel();
+  takeover_.emplace(
+      loop_, socket_, kDeadline,
+      [this](Result<std::vector<sys::UniqueFd>> connections) { taken(std::move(connections)); });
+}
+
+void Succession::taken(Result<std::vector<sys::UniqueFd>> connections) {
+  if (connections.ok()) {
+    log_.info(kWhere,
+              fmt::format("took over {} connections of the former agent", connections->size()));
+    kept_.keep(*std::move(connections));
+  } else if (connections.error().code() != Errc::NotFound) {
+    log_.warning(kWhere, connections.error().text());
+  }
+  server_.emplace(loop_,
+                  kubelet::HandoverServer::Side{.connections =
+                                                    [this] {
+                                                      auto all = side_.connections();
+                                                      for (const int fd : kept_.descriptors())
+                                                        all.push_back(fd);
+                                                      return all;
+                                                    },
+                                                .quiet = side_.quiet,
+                                                .given = side_.given});
+  const auto listening = server_->listen(socket_);
+  if (!listening.ok()) log_.warning(kWhere, listening.error().text());
+}
+
+}  // namespace gantry::agent
