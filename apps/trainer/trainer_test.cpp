@@ -3,6 +3,7 @@
 
 #include "sim/tree.hpp"
 #include "support/machine.hpp"
+#include "support/source_dir.hpp"
 #include "trainer/gpu_model.hpp"
 #include "trainer/reference.hpp"
 #include "workload/context.hpp"
@@ -11,6 +12,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -119,6 +122,22 @@ TEST(Trainer, ReadsDigitsBetterStepByStep) {
   EXPECT_GT(accuracy_at(result.out, 50), 0.6);
   EXPECT_GT(accuracy_at(result.out, 100), 0.75);
   EXPECT_EQ(accuracy_at(result.out, 110), -1);
+}
+
+TEST(Trainer, LearnsOnTheSimulatedH200AsOnTheRealOne) {
+  std::ifstream file(test::source_dir() + "/docs/measured/h200/gantry-trainer.txt");
+  std::ostringstream measured;
+  measured << file.rdbuf();
+  const test::Machine machine("h200");
+  const Outcome result = run({.library = cuda_of(machine)}, {.max_steps = 200});
+  for (int step = 0; step <= 200; step += 10) {
+    EXPECT_NEAR(accuracy_at(result.out, step), accuracy_at(measured.str(), step), 0.002) << step;
+  }
+  const auto device = [](const std::string& text) {
+    const auto from = text.find("name: ");
+    return text.substr(from, text.find("\n2", from) - from);
+  };
+  EXPECT_EQ(device(result.out), device(measured.str()));
 }
 
 TEST(Trainer, NamesTheSeedsCardAsItsLogDoes) {

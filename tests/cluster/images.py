@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 from archive import docker_archive  # noqa: E402
-from bundle import fill  # noqa: E402
+from bundle import WORKLOADS, fill  # noqa: E402
 from lane import Lane  # noqa: E402
 
 PAUSE = "localhost/pause:1"
@@ -14,6 +14,12 @@ BUSYBOX = "docker.io/library/busybox:1.35"
 # The names that people's manifests use; what is behind them here is our image.
 CUDA = ("localhost/cuda:1", "k8s.gcr.io/cuda-vector-add:v0.1", "lxyustc.registrydomain.com:5000/cuda-vector-add:v0.1",
         "docker.io/nvidia/cuda:latest", "docker.io/kshatrix/gpu-example:cuda-10.2")
+
+# As in NVIDIA's images: every GPU for whoever asks the environment.
+NVIDIA = ("PATH=/usr/local/bin:/usr/bin:/bin", "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility")
+# Seeds 000 and 001: the Job's manifest gives arguments alone, the notebook's not even these.
+TRAINER = ("localhost/mnist:1", "mcr.microsoft.com/azuredocs/samples-tf-mnist-demo:gpu", "docker.io/wbuchwalter/tf-mnist:gpu")
+NOTEBOOK = ("localhost/notebook:1", "docker.io/library/tensorflow:latest-gpu-jupyter")
 
 
 def busybox(root: pathlib.Path) -> None:
@@ -25,7 +31,7 @@ def busybox(root: pathlib.Path) -> None:
 
 
 def cuda(lane: Lane, root: pathlib.Path) -> None:
-    fill(lane, root)
+    fill(lane, root, WORKLOADS)
     for name in ("mkdir", "nc", "httpd", "wget", "date", "kill", "seq", "sort"):
         if not (root / "bin" / name).exists():
             (root / "bin" / name).symlink_to("busybox")
@@ -43,9 +49,9 @@ def make(lane: Lane, place: pathlib.Path) -> list[pathlib.Path]:
     cuda(lane, place / "cuda")
     made = [docker_archive(place / "busybox", place / "pause.tar", (PAUSE,), command=["/bin/busybox", "sleep", "2147483647"]),
             docker_archive(place / "busybox", place / "busybox.tar", (BUSYBOX,), command=["sh"]),
-            # As in NVIDIA's images: every GPU for whoever asks the environment.
-            docker_archive(place / "cuda", place / "cuda.tar", CUDA, command=["gantry-vector-add"],
-                           env=("PATH=/usr/local/bin:/usr/bin:/bin", "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"))]
+            docker_archive(place / "cuda", place / "cuda.tar", CUDA, command=["gantry-vector-add"], env=NVIDIA),
+            docker_archive(place / "cuda", place / "mnist.tar", TRAINER, entrypoint=["gantry-trainer"], command=[], env=NVIDIA),
+            docker_archive(place / "cuda", place / "notebook.tar", NOTEBOOK, command=["gantry-notebook"], env=NVIDIA)]
     for name in ("busybox", "cuda"):
         shutil.rmtree(place / name)
     return made

@@ -8,14 +8,14 @@ import tarfile
 
 
 def docker_archive(root: pathlib.Path, archive: pathlib.Path, names: tuple[str, ...], command: list[str],
-                   env: tuple[str, ...] = ("PATH=/usr/bin:/bin",)) -> pathlib.Path:
+                   env: tuple[str, ...] = ("PATH=/usr/bin:/bin",), entrypoint: list[str] | None = None) -> pathlib.Path:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as layer:
         layer.add(root, arcname=".")
     layer_bytes = buffer.getvalue()
     digest = hashlib.sha256(layer_bytes).hexdigest()
     config = json.dumps({
-        "architecture": "amd64", "os": "linux", "config": {"Env": list(env), "Cmd": command},
+        "architecture": "amd64", "os": "linux", "config": {"Env": list(env), "Cmd": command, "Entrypoint": entrypoint},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
     }).encode()
     name = hashlib.sha256(config).hexdigest() + ".json"

@@ -9,11 +9,12 @@ import subprocess
 from lane import Lane
 
 APPLETS = ("sh", "sleep", "cat", "ls", "id", "mknod", "head", "true", "tail", "stat", "find", "grep", "test", "env")
-PROGRAMS = ("gantry-vector-add", "gantry-device-query", "gantry-trainer")
+PROGRAMS = ("gantry-vector-add", "gantry-device-query")
+WORKLOADS = (*PROGRAMS, "gantry-trainer", "gantry-notebook")
 DIRECTORIES = ("bin", "usr/bin", "usr/local", "lib64", "lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "proc", "dev", "sys", "tmp", "etc")
 
 
-def fill(lane: Lane, path: pathlib.Path) -> None:
+def fill(lane: Lane, path: pathlib.Path, programs: tuple[str, ...] = PROGRAMS) -> None:
     """An image's root file system, without a loader's cache."""
     for directory in DIRECTORIES:
         (path / directory).mkdir(parents=True)
@@ -23,7 +24,7 @@ def fill(lane: Lane, path: pathlib.Path) -> None:
         (path / "bin" / name).symlink_to("busybox")
     # libdl for nvidia-smi: as in any image with glibc.
     libraries = {"/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libdl.so.2", "/lib/x86_64-linux-gnu/libc.so.6"}
-    for program in PROGRAMS:
+    for program in programs:
         shutil.copy(lane.bin / program, path / "usr/bin" / program)
         for line in lane.run("ldd", lane.bin / program).stdout.splitlines():
             libraries |= {word for word in line.split() if word.startswith("/")}
