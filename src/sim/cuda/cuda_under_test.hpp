@@ -82,13 +82,13 @@ inline constexpr const char* kPtx =
     ".entry somethingElse() { /* } */ ret; }\n";
 
 // A context on device 0, current, and the kernel of that name.
-inline CUfunction ready(const Api& cuda, const char* kernel = "vectorAdd") {
+inline CUfunction ready(const Api& cuda, const char* kernel = "vectorAdd", const char* ptx = kPtx) {
   CUcontext context = nullptr;
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   EXPECT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
-  EXPECT_EQ(cuda.cuModuleLoadData(&module, kPtx), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuModuleLoadData(&module, ptx), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuModuleGetFunction(&function, module, kernel), CUDA_SUCCESS);
   return function;
 }
