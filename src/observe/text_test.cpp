@@ -246,7 +246,7 @@ TEST(Pages, EveryNameIsListed) {
 
 TEST(Pages, NeverGrowBeyondTheirLimit) {
   auto snapshot = machine_for_test(8);
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     snapshot.holders.push_back(hold(std::string(60, 'n'), std::string(200, 'p') + std::to_string(i),
                                     std::string(60, 'c'), {"GPU-0::0", "GPU-1::0", "GPU-2::0"}));
   }
