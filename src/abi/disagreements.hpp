@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fmt/format.h>
-
 #include <map>
 #include <string>
 #include <vector>
@@ -23,9 +21,14 @@ inline std::vector<std::string> disagreements(const std::map<std::string, std::s
     if (grows(what)) continue;
     const auto mine = ours.find(what);
     if (mine == ours.end()) {
-      found.push_back(fmt::format("{}: {} there, nothing here", what, value));
+      found.push_back(std::string(what).append(": ").append(value).append(" there, nothing here"));
     } else if (mine->second != value && mine->second.find("gantry") == std::string::npos) {
-      found.push_back(fmt::format("{}: {} there, {} here", what, value, mine->second));
+      found.push_back(std::string(what)
+                          .append(": ")
+                          .append(value)
+                          .append(" there, ")
+                          .append(mine->second)
+                          .append(" here"));
     }
   }
   return found;

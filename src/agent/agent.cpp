@@ -27,6 +27,7 @@ using namespace std::chrono_literals;
 constexpr std::string_view kWhere = "agent";
 constexpr auto kAskHolders = 10s;
 constexpr auto kOfferAgain = 1s;
+constexpr auto kLabelsLater = 100ms;
 constexpr auto kLedgerAgain = 500ms;
 constexpr std::string_view kAgentSocket = "/run/gantry/agent.sock";
 
@@ -244,7 +245,8 @@ void Agent::offer_machine() {
   for (const auto& note : offering_->offer.notes) log_.warning(kWhere, note);
   for (const auto& note : offering_->answers.notes()) log_.warning(kWhere, note);
   plugins_->offer(offering_, eyes_->health());
-  tell_labels();
+  // Reading the PCI configuration space for them takes longer than registering.
+  label_timer_ = loop_->after(kLabelsLater, [this] { tell_labels(); });
   if (reporter_) reporter_->health(eyes_->health(), std::time(nullptr));
 }
 

@@ -74,6 +74,7 @@ class Agent {
   sys::Loop::Timer holder_timer_;
   sys::Loop::Timer ledger_timer_;
   sys::Loop::Timer offer_timer_;
+  sys::Loop::Timer label_timer_;
   std::unique_ptr<kubelet::PodResources> pod_resources_;
   std::unique_ptr<Starts> starts_;
   std::unique_ptr<Plugins> plugins_;
