@@ -173,6 +173,9 @@ void Agent::on_machine(model::Inventory inventory) {
 void Agent::prepare(const model::Inventory& inventory) {
   if (inventory.gpus.empty()) return;
   refresh::RefreshOptions refresh;
+  // As `gantry cdi refresh` has them: without any, no file of the driver is mounted.
+  using enum model::Capability;
+  refresh.spec.capabilities = {Compute, Utility, Video, Graphics, Display, Ngx};
   refresh.spec.plan.engine_root = setting_.engine_root;
   const auto done = refresh::refresh_from(host_, inventory, refresh);
   if (!done.ok()) return log_.error(kWhere, done.error().text());
