@@ -33,9 +33,11 @@ int main(int argc, char** argv) {
                  ->check(CLI::PositiveNumber);
              app.add_flag("--verify", how.verify,
                           "Compare the weights after ten steps with the CPU's");
-             app.add_option("--data_dir,--log_dir", ignored,
-                            "Taken for the sake of older manifests: the digits are drawn here, and "
-                            "the log is what is printed");
+             for (const char* name : {"--data_dir", "--log_dir"}) {
+               app.add_option(name, ignored,
+                              "Taken for the sake of older manifests: the digits are drawn here, "
+                              "and the log is what is printed");
+             }
            },
        .run = [&](const gantry::workload::Options& options, std::FILE* out,
                   std::FILE* err) { return gantry::workload::train(options, how, out, err); }},

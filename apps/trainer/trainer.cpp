@@ -8,6 +8,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -19,7 +20,7 @@ constexpr const char* kName = "gantry-trainer";
 constexpr std::size_t kPictures = 4000;
 constexpr std::size_t kTests = 2000;
 constexpr int kReportEvery = 10;
-constexpr int kVerifiedSteps = 10;
+constexpr int kVerifiedSteps = 10;  // or as many as there are
 // Guessing is right once in ten. Who has trained this long and is below that has learnt nothing.
 constexpr int kLongEnough = 100;
 constexpr double kLeast = 0.5;
@@ -74,6 +75,7 @@ class Training {
       : how_(how),
         batch_(static_cast<std::size_t>(how.batch_size)),
         rate_(static_cast<float>(how.learning_rate)),
+        verified_(std::min(how.max_steps, kVerifiedSteps)),
         pictures_(draw_digits(kPictures, 1)),
         tests_(draw_digits(kTests, 2)),
         out_(out) {}
@@ -88,7 +90,7 @@ class Training {
         GANTRY_TRY(accuracy, report(model, tests, step));
       }
       GANTRY_CHECK(model.step(pictures, first_of(step), batch_, rate_));
-      if (how_.verify && step + 1 == kVerifiedSteps) GANTRY_CHECK(verify(model));
+      if (how_.verify && step + 1 == verified_) GANTRY_CHECK(verify(model));
     }
     GANTRY_TRY(accuracy, report(model, tests, how_.max_steps));
     if (how_.max_steps < kLongEnough || accuracy >= kLeast) return {};
@@ -123,7 +125,7 @@ class Training {
     std::vector<float> wanted(weights.size());
     const std::span<const float> pixels = pictures_.pixels;
     const std::span<const std::uint32_t> labels = pictures_.labels;
-    for (int step = 0; step < kVerifiedSteps; ++step) {
+    for (int step = 0; step < verified_; ++step) {
       reference_step(pixels.subspan(first_of(step) * kPixels, batch_ * kPixels),
                      labels.subspan(first_of(step), batch_), rate_, wanted);
     }
@@ -135,18 +137,19 @@ class Training {
                      fmt::format("weight {} after {} steps is {}, the CPU has {}\n"
                                  "  cause: the GPU or its memory gives wrong results\n"
                                  "  remedy: nvidia-smi -q -d ECC; dmesg | grep -i xid",
-                                 i, kVerifiedSteps, weights[i], wanted[i]));
+                                 i, verified_, weights[i], wanted[i]));
       }
       worst = std::max(worst, apart);
     }
     say(out_, fmt::format("{} weights after {} steps are the CPU's, at most {:.1e} apart",
-                          weights.size(), kVerifiedSteps, worst));
+                          weights.size(), verified_, worst));
     return {};
   }
 
   TrainerOptions how_;
   std::size_t batch_;
   float rate_;
+  int verified_;
   Digits pictures_;
   Digits tests_;
   std::FILE* out_;

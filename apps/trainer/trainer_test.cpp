@@ -169,6 +169,8 @@ TEST(Trainer, AGpuThatComputesNothingIsFoundOut) {
   const Outcome verified = run({.library = GANTRY_WRONG_CUDA}, {.max_steps = 20, .verify = true});
   EXPECT_EQ(verified.status, 1);
   EXPECT_THAT(verified.err, HasSubstr(" after 10 steps is 0, the CPU has "));
+  EXPECT_EQ(run({.library = GANTRY_WRONG_CUDA}, {.max_steps = 1, .verify = true}).status, 1)
+      << "however few there are";
 }
 
 TEST(Trainer, WithoutAGpuSaysWhatIsMissing) {
