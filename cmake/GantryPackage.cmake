@@ -1,6 +1,7 @@
 # .deb, .rpm and a relocatable tar, from one set of install() rules. `make package` puts them into build/packages.
 
-install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-refresh.service ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-refresh.path
+install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-agent.service
+  ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-refresh.service ${CMAKE_SOURCE_DIR}/deploy/systemd/gantry-refresh.path
   DESTINATION lib/systemd/system)
 install(FILES ${CMAKE_SOURCE_DIR}/deploy/udev/71-gantry.rules DESTINATION lib/udev/rules.d)
 install(FILES ${CMAKE_SOURCE_DIR}/docs/man/gantry-runtime.8 DESTINATION share/man/man8)

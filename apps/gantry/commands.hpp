@@ -14,6 +14,7 @@ void add_explain(CLI::App& app, Context& context, Action& chosen);
 void add_info(CLI::App& app, Context& context, Action& chosen);
 void add_list(CLI::App& app, Context& context, Action& chosen);
 void add_man_page(CLI::App& app, Context& context, Action& chosen);
+void add_node(CLI::App& app, Context& context, Action& chosen);
 void add_runtime(CLI::App& app, Context& context, Action& chosen);
 void add_sim(CLI::App& app, Context& context, Action& chosen);
 void add_topo(CLI::App& app, Context& context, Action& chosen);

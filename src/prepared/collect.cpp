@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -146,6 +147,18 @@ Result<Collected> collect(const sys::Host& host, const CollectOptions& options) 
   if (found.empty()) return Collected{};
   GANTRY_TRY(auto processes, whole_procfs(host, options));
   return Collector(lock.directory(), std::move(processes)).collect(found);
+}
+
+Result<Collected> collect_all(const sys::Host& host, const CollectOptions& options) {
+  const auto names = host.list(plan::kPreparedDirectory);
+  if (!names.ok()) return Collected{};
+  GANTRY_TRY(const auto lock, DirectoryLock::take(host, std::chrono::milliseconds(1000)));
+  GANTRY_TRY(auto processes, whole_procfs(host, options));
+  const std::string link(plan::kCurrent.substr(plan::kCurrent.rfind('/') + 1));
+  if (::unlinkat(lock.directory(), link.c_str(), 0) != 0 && errno != ENOENT) {
+    return Error::sys(errno, fmt::format("removing {}", plan::kCurrent));
+  }
+  return Collector(lock.directory(), std::move(processes)).collect(candidates(*names, ""));
 }
 
 }  // namespace gantry::prepared

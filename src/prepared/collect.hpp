@@ -32,4 +32,8 @@ struct Collected {
 // cannot be removed does not keep the others; the next call finishes what was begun.
 Result<Collected> collect(const sys::Host& host, const CollectOptions& options = {});
 
+// The same for all of them: first `current` goes, so that no container can begin to use one. Those
+// that are in use stay; another call takes them when they are not any more.
+Result<Collected> collect_all(const sys::Host& host, const CollectOptions& options = {});
+
 }  // namespace gantry::prepared

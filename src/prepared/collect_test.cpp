@@ -5,6 +5,8 @@
 #include "support/tree.hpp"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,6 +56,42 @@ class Collect : public ::testing::Test {
   test::Tree tree_;
   test::Tree processes_;
 };
+
+TEST_F(Collect, AllOfThemGoButThoseInUse) {
+  const CollectOptions options{.processes = processes_.root(),
+                               .initial_pid_space = pid_space(processes_.path("1/ns/pid"))};
+  processes_.file("7/mountinfo", std::string("30 1 8:1 /var/lib/gantry/driver/") + kOld +
+                                     "/lib64 /x ro - ext4 /dev/sda1 rw\n");
+  const auto busy = collect_all(tree_.host(), options);
+  ASSERT_TRUE(busy.ok()) << busy.error().text();
+  EXPECT_THAT(busy->in_use, ElementsAre(kOld));
+  EXPECT_FALSE(is_there(kNow));
+  EXPECT_FALSE(is_there("current"));
+  processes_.remove("7");
+  const auto done = collect_all(tree_.host(), options);
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_THAT(done->removed, ElementsAre(kOld));
+}
+
+TEST_F(Collect, AllOfThemStayWhileItIsUnsure) {
+  EXPECT_FALSE(
+      collect_all(tree_.host(), {.processes = processes_.root(), .initial_pid_space = 1}).ok());
+  EXPECT_TRUE(is_there("current"));
+  EXPECT_TRUE(is_there(kNow));
+}
+
+TEST_F(Collect, AProcessThatNobodyWaitedForKeepsNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const auto child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  const auto done = collect(tree_.host(), {.youngest = std::chrono::seconds(0),
+                                           .initial_pid_space = pid_space("/proc/self/ns/pid")});
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  ASSERT_TRUE(done.ok()) << done.error().text();
+  EXPECT_THAT(done->removed, ElementsAre(kOld));
+}
 
 TEST_F(Collect, WhatNobodyMountsGoes) {
   const auto done = collect_now();

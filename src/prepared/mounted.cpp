@@ -39,7 +39,8 @@ Result<std::string> read_mounts(int processes, const std::string& pid) {
   const auto path = pid + "/mountinfo";
   const sys::UniqueFd fd(::openat(processes, path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) {
-    if (errno == ENOENT || errno == ESRCH) return std::string();
+    // EINVAL: a zombie, which its parent has yet to wait for; its mounts are nobody's.
+    if (errno == ENOENT || errno == ESRCH || errno == EINVAL) return std::string();
     return Error::sys(errno, fmt::format("read /proc/{}", path));
   }
   std::string text;
