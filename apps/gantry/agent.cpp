@@ -2,11 +2,17 @@
 #include "gantry/agent.hpp"
 
 #include "agent/agent.hpp"
+#include "node_config/watch.hpp"
+
+#include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <memory>
+#include <mutex>
 
 namespace gantry::cli {
 namespace {
@@ -22,6 +28,59 @@ Result<std::string> read_file(const std::string& path) {
   return machine.read(path);
 }
 
+// The configuration that the node's label names, where the cluster has several. It stands in for
+// CONFIG_FILE, and a change of it is a SIGHUP to ourselves.
+class NodeFile {
+ public:
+  // Does nothing where nobody asked for it.
+  Status choose() {
+    GANTRY_TRY(setting_, node_config::setting_of(environment));
+    if (!setting_ || environment("CONFIG_FILE")) return {};
+    GANTRY_TRY(access_, kube::find_access(""));
+    kube::Api api(*access_);
+    GANTRY_TRY(file_,
+               node_config::file_now(api, *setting_).in("choosing this node's configuration"));
+    return {};
+  }
+
+  // After the agent has made SIGHUP its own: this thread must not be the one that takes it.
+  void watch(const agent::Log& log) {
+    if (!access_) return;
+    log.info("options", fmt::format("this node's configuration: {}", current()));
+    watch_ = std::make_unique<node_config::Watch>(
+        *access_, *setting_, current(),
+        node_config::Watch::Ears{
+            .changed =
+                [this, log](const std::string& file) {
+                  log.info("options", fmt::format("this node's configuration now: {}", file));
+                  {
+                    const std::lock_guard hold(mutex_);
+                    file_ = file;
+                  }
+                  ::kill(::getpid(), SIGHUP);
+                },
+            .failed = [log](const std::string& why) { log.warning("options", why); }});
+  }
+
+  std::optional<std::string> variable(std::string_view name) const {
+    auto value = environment(name);
+    if (value || name != "CONFIG_FILE" || !access_) return value;
+    return current();
+  }
+
+ private:
+  std::string current() const {
+    const std::lock_guard hold(mutex_);
+    return file_;
+  }
+
+  std::optional<node_config::Setting> setting_;
+  std::optional<kube::Access> access_;
+  mutable std::mutex mutex_;
+  std::string file_;
+  std::unique_ptr<node_config::Watch> watch_;
+};
+
 int failed(const Error& error, std::string_view name, int status, std::FILE* err) {
   fmt::print(err, "{}: {}\n", name, error.text());
   return status;
@@ -30,8 +89,14 @@ int failed(const Error& error, std::string_view name, int status, std::FILE* err
 int run(offer::Program program, std::string_view name, int argc, char** argv, std::FILE* out,
         std::FILE* err) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const auto read_again = [program, arguments] {
-    return offer::read_options(program, arguments, environment, read_file);
+  NodeFile node_file;
+  if (const auto chosen = node_file.choose(); !chosen.ok()) {
+    return failed(chosen.error(), name, kProblem, err);
+  }
+  const auto read_again = [program, arguments, &node_file] {
+    return offer::read_options(
+        program, arguments, [&](std::string_view name_of) { return node_file.variable(name_of); },
+        read_file);
   };
   auto read = read_again();
   if (!read.ok()) return failed(read.error(), name, kUsage, err);
@@ -49,6 +114,7 @@ int run(offer::Program program, std::string_view name, int argc, char** argv, st
                                    return std::move(again.options);
                                  });
   if (!made.ok()) return failed(made.error(), name, kProblem, err);
+  node_file.watch(log);
   const auto ended = (*made)->run();
   return ended.ok() ? kOk : failed(ended.error(), name, kProblem, err);
 }

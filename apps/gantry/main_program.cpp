@@ -3,6 +3,7 @@
 
 #include "gantry/agent.hpp"
 #include "gantry/commands.hpp"
+#include "gantry/config_manager.hpp"
 #include "gantry/container_cli.hpp"
 #include "gantry/nvidia_ctk.hpp"
 
@@ -69,6 +70,7 @@ struct Persona {
 constexpr Persona kPersonas[] = {
     {"nvidia-device-plugin", device_plugin},
     {"nvidia-gpu-device-plugin", gke_device_plugin},
+    {"config-manager", config_manager},
     {"nvidia-container-cli", container_cli},
     {"nvidia-ctk", nvidia_ctk},
 };

@@ -271,6 +271,7 @@ void Agent::find_cluster() {
 
 // To node feature discovery where its directory is, and to the API server.
 void Agent::tell_labels() {
+  if (!options_.features.labels) return;
   const auto labels = node_labels(host_, inventory_, options_, counters_.started_unix_s);
   const auto& file = options_.features.output_file;
   if (!file.empty() && host_.info(directory_of(file)).ok()) {

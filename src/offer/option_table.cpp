@@ -165,6 +165,8 @@ const std::array kTable{
            "The engine's socket; empty: where containerd and CRI-O have theirs"},
     Option{"pod-resources-socket", "GANTRY_POD_RESOURCES_SOCKET", "gantry.podResourcesSocket",
            GANTRY_FIELD(pod_resources_socket), kAll, "The kubelet's list of who has what"},
+    Option{"labels", "GANTRY_LABELS", "gantry.labels", GANTRY_IN(features, labels), kAgent,
+           "Whether the agent labels its node"},
     Option{"exporter-port", "GANTRY_EXPORTER_PORT", "gantry.exporterPort",
            GANTRY_FIELD(exporter_port), kPlugin, "Port of dcgm-exporter's metrics; 0: none"},
 };

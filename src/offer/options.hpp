@@ -86,6 +86,7 @@ struct FeatureOptions {
   std::string output_file = "/etc/kubernetes/node-feature-discovery/features.d/gfd";  // "": stdout
   std::string machine_type_file = "/sys/class/dmi/id/product_name";
   bool use_node_feature_api = true;
+  bool labels = true;  // the agent's: whether it labels at all
   bool operator==(const FeatureOptions&) const = default;
 };
 
