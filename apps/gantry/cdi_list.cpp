@@ -20,6 +20,7 @@ std::vector<std::string> directories(const std::vector<std::string>& asked) {
 template <class Items, class Row>
 std::string json_rows(const Items& items, Row row) {
   std::vector<std::string> rows;
+  rows.reserve(items.size());
   for (const auto& item : items) rows.push_back("    " + row(item));
   return rows.empty() ? "[]" : fmt::format("[\n{}\n  ]", fmt::join(rows, ",\n"));
 }

@@ -9,7 +9,6 @@ namespace {
 
 using test::run_cli;
 using testing::HasSubstr;
-using testing::Not;
 
 constexpr const char* kGood =
     "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n"

@@ -17,7 +17,6 @@ using test::Machine;
 using test::run_cli;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 TEST(ContainerCli, AnswersUnderItsName) {
   const Machine machine("h200");

@@ -25,7 +25,7 @@ TEST(Gantry, TellsItsVersion) {
 }
 
 TEST(Gantry, AFullDiskIsAnErrorNotACrash) {
-  std::FILE* full = std::fopen("/dev/full", "w");
+  std::FILE* full = std::fopen("/dev/full", "we");
   ASSERT_NE(full, nullptr);
   std::vector<std::string> words = {"gantry", "man-page"};
   std::vector<char*> argv = {words[0].data(), words[1].data(), nullptr};

@@ -22,7 +22,7 @@ int report(const CLI::App& app, const CLI::ParseError& stop, Context& context) {
     std::string before;  // "gantry sim" for create, so that usage shows the whole command
     for (const CLI::App* parent = deepest->get_parent(); parent != nullptr;
          parent = parent->get_parent()) {
-      before = parent->get_name() + (before.empty() ? "" : " ") + before;
+      before = fmt::format("{}{}{}", parent->get_name(), before.empty() ? "" : " ", before);
     }
     fmt::print(context.out, "{}", deepest->help(before));
     return kOk;

@@ -26,8 +26,8 @@ std::string mig_word(const model::Mig& mig) {
 
 std::string health_word(const model::Health& health) {
   const auto reasons = fmt::format("{}", fmt::join(health.reasons, "; "));
-  const auto with = [&](std::string word) {
-    return reasons.empty() ? word : word + ": " + reasons;
+  const auto with = [&](std::string_view word) {
+    return reasons.empty() ? std::string(word) : fmt::format("{}: {}", word, reasons);
   };
   switch (health.state) {
     case model::HealthState::Ok: return "ok";

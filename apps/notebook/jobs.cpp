@@ -20,6 +20,7 @@ constexpr std::size_t kOutputLimit = std::size_t{64} << 10;
 
 Result<pid_t> spawn(const std::vector<std::string>& argv, int output) {
   std::vector<char*> words;
+  words.reserve(argv.size() + 1);
   for (const auto& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   posix_spawn_file_actions_t actions;
@@ -41,7 +42,8 @@ Result<pid_t> spawn(const std::vector<std::string>& argv, int output) {
 }
 
 void read_output(int fd, std::string& output) {
-  std::array<char, 4096> buffer;
+  std::array<char, 4096>
+      buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
   while (true) {
     const auto got = ::read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;

@@ -64,7 +64,8 @@ void draw(std::uint32_t digit, Random& random, float* pixels) {
   const float strength = random.between(0.7F, 1.0F);
   for (std::size_t i = 0; i < kSide * kSide; ++i) {
     const float x = static_cast<float>(i % kSide) - centre_x;
-    const float y = static_cast<float>(i / kSide) - centre_y;
+    const std::size_t row = i / kSide;
+    const float y = static_cast<float>(row) - centre_y;
     const float inked = ink(digit, 2.0F + x * wide + y * slant, 3.0F + y * high + x * tilt);
     pixels[i] = std::clamp(inked * strength + random.between(-0.25F, 0.25F), 0.0F, 1.0F);
   }

@@ -184,6 +184,7 @@ TEST(RunProgram, ExplainsItselfAndRefusesWhatItDoesNotKnow) {
       }};
   auto call = [&](std::vector<std::string> words) {
     std::vector<char*> argv;
+    argv.reserve(words.size());
     for (std::string& word : words) argv.push_back(word.data());
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();

@@ -4,7 +4,6 @@
 #include "abi/cuda.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 CUresult cuInit(unsigned int flags) {
   return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -91,7 +90,7 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
 }
 CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
   (void)from;
-  memset(to, 0, bytes);
+  for (size_t i = 0; i < bytes; ++i) ((char*)to)[i] = 0;
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,

@@ -25,7 +25,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::string_view kWhere = "agent";
-constexpr auto kAskHolders = 10s;
+constexpr auto kAskHolders = 5s;
+constexpr auto kLook = 500ms;  // at the kernel's list: changes are to be seen within two seconds
 constexpr auto kOfferAgain = 1s;
 constexpr auto kLabelsLater = 100ms;
 constexpr auto kLedgerAgain = 500ms;
@@ -39,6 +40,7 @@ std::string node_name(const offer::Options& options) {
 
 std::vector<unsigned> numbers(const std::vector<std::int64_t>& xids) {
   std::vector<unsigned> found;
+  found.reserve(xids.size());
   for (const auto xid : xids) found.push_back(static_cast<unsigned>(xid));
   return found;
 }
@@ -82,11 +84,13 @@ Status Agent::open() {
   // First of all: NVML's start takes longer than everything else together.
   GANTRY_TRY(
       eyes_,
-      Eyes::open(*loop_, host_, {.program = {"/proc/self/exe", std::string(sensor::kChildCommand)}},
-                 health_options(options_), log_, counters_,
-                 {.machine = [this](model::Inventory found) { on_machine(std::move(found)); },
-                  .health = [this] { on_health(); },
-                  .notice = [this](const health::Notice& said) { on_notice(said); }}));
+      Eyes::open(
+          *loop_, host_,
+          {.program = {"/proc/self/exe", std::string(sensor::kChildCommand)}, .look_every = kLook},
+          health_options(options_), log_, counters_,
+          {.machine = [this](model::Inventory found) { on_machine(std::move(found)); },
+           .health = [this] { on_health(); },
+           .notice = [this](const health::Notice& said) { on_notice(said); }}));
   decide_strategies();
   pod_resources_ = std::make_unique<kubelet::PodResources>(
       *loop_, kubelet::PodResources::Options{.path = host_.outside(options_.pod_resources_socket)});
@@ -104,7 +108,7 @@ Status Agent::open() {
                     .ready = [this] { return offering_ && plugins_->all_registered(); }});
   if (options_.gke.metrics_port > 0) pages_->serve_gke(options_.gke.metrics_port);
   if (options_.exporter_port > 0) pages_->serve_dcgm(options_.exporter_port);
-  holder_timer_ = loop_->every(kAskHolders, [this] { ask_holders(); });
+  holder_timer_ = loop_->every(kAskHolders, [this] { look_after_grants(); });
   find_cluster();
   open_ledger();
   succession_ =
@@ -301,7 +305,14 @@ void Agent::ask_holders() {
   pod_resources_->holders([this](const Result<std::vector<model::Holder>>& holders) {
     if (!holders.ok()) return log_.detail(2, kWhere, holders.error().text());
     holders_ = *holders;
-    starts_->forget_gone_pods();
+  });
+}
+
+void Agent::look_after_grants() {
+  pod_resources_->holders([this](const Result<std::vector<model::Holder>>& holders) {
+    if (!holders.ok()) return;
+    holders_ = *holders;
+    starts_->forget_gone_pods(*holders);
   });
 }
 

@@ -53,6 +53,7 @@ class Agent {
   void find_cluster();
   void tell_labels();
   void ask_holders();
+  void look_after_grants();
   observe::Snapshot snapshot();
 
   sys::Host host_;

@@ -109,7 +109,7 @@ void Eyes::take(sensor::StateMessage& message) {
                         : fmt::format("{}: {}", to_string(message.state), message.why);
   switch (message.state) {
     case sensor::State::Starting: ++counters_.sensor_starts; break;
-    case sensor::State::Running: break;
+    case sensor::State::Running:
     case sensor::State::Released: break;
     case sensor::State::NoDriver:
       log_.warning(kWhere, text);

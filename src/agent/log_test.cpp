@@ -12,25 +12,25 @@ namespace {
 using testing::EndsWith;
 using testing::MatchesRegex;
 
-const auto kMoment =
+const auto moment =
     std::chrono::system_clock::time_point(std::chrono::microseconds(1615441860170991));
 
 TEST(AgentLog, TextHasTheFormThatOperatorsGrep) {
   EXPECT_THAT(
       log_line(offer::LogFormat::Text, Severity::Info, "nvidia_gpu.go:67", "device-plugin started",
-               kMoment, 1),
+               moment, 1),
       MatchesRegex("I0311 [0-9:]+\\.170991       1 nvidia_gpu.go:67. device-plugin started\n"));
 }
 
 TEST(AgentLog, WhatComesFromOutsideStaysOnItsLine) {
   EXPECT_THAT(
-      log_line(offer::LogFormat::Text, Severity::Error, "a", "x\nI0311 forged \x1b[2J", kMoment, 1),
+      log_line(offer::LogFormat::Text, Severity::Error, "a", "x\nI0311 forged \x1b[2J", moment, 1),
       EndsWith("a] x\\nI0311 forged \\x1b[2J\n"));
 }
 
 TEST(AgentLog, JsonLinesAreJson) {
   const auto line =
-      log_line(offer::LogFormat::Json, Severity::Warning, "kubelet", "a \"b\"\n", kMoment, 1);
+      log_line(offer::LogFormat::Json, Severity::Warning, "kubelet", "a \"b\"\n", moment, 1);
   const auto document = json::Document::parse(line);
   ASSERT_TRUE(document.ok()) << line;
   EXPECT_EQ((*document)["level"].string(), "warning");

@@ -45,6 +45,25 @@ model::Grant grant_of(const kubelet::Checkpoint& checkpoint, const model::Holder
   return grant;
 }
 
+// Podresources lists a container's devices in several entries, so one id in common is enough: no
+// two pods have the same.
+std::set<std::string> alive_pods(const kubelet::Checkpoint& checkpoint,
+                                 const std::vector<model::Holder>& listed) {
+  std::set<std::string> ids;
+  for (const auto& holder : listed) {
+    for (const auto& id : holder.ids)
+      ids.insert(fmt::format("{} {} {}", holder.container, holder.resource, id));
+  }
+  std::set<std::string> alive;
+  for (const auto& holder : checkpoint.holders) {
+    for (const auto& id : holder.ids) {
+      if (ids.contains(fmt::format("{} {} {}", holder.container, holder.resource, id)))
+        alive.insert(holder.pod_uid);
+    }
+  }
+  return alive;
+}
+
 }  // namespace
 
 struct Starts::Waiting {
@@ -95,12 +114,20 @@ bool Starts::try_once(const Waiting& waiting) {
   return !holders.empty();
 }
 
-void Starts::forget_gone_pods() {
+void Starts::forget_gone_pods(const std::vector<model::Holder>& listed) {
   const auto checkpoint = kubelet::read_checkpoint(host_.outside(directory_));
-  if (!checkpoint.ok()) return;
-  std::set<std::string> alive;
-  for (const auto& holder : checkpoint->holders) alive.insert(holder.pod_uid);
-  const auto removed = grants::remove_all_but(host_, alive);
+  const auto granted = grants::list(host_);
+  if (!checkpoint.ok() || !granted.ok()) return;
+  const auto alive = alive_pods(*checkpoint, listed);
+  std::set<std::string> keep;
+  std::set<std::string> missing;
+  for (const auto& grant : *granted) {
+    if (!alive.contains(grant.pod_uid)) missing.insert(grant.pod_uid);
+    if (!missing.contains(grant.pod_uid) || !missing_.contains(grant.pod_uid))
+      keep.insert(grant.pod_uid);
+  }
+  missing_ = std::move(missing);
+  const auto removed = grants::remove_all_but(host_, keep);
   if (!removed.ok()) return log_.warning(kWhere, removed.error().text());
   for (const auto& pod : *removed) log_.detail(1, kWhere, fmt::format("pod {} is gone", pod));
 }

@@ -12,7 +12,9 @@
 #include <chrono>
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace gantry::agent {
 
@@ -29,8 +31,10 @@ class Starts {
   void prepare(const std::string& resource, kubelet::PreStart question,
                std::shared_ptr<const Offering> offering);
 
-  // Grants of pods that the kubelet does not know any more.
-  void forget_gone_pods();
+  // Removes grants of pods that are gone. The checkpoint keeps an ended pod until the next
+  // allocation, podresources has no UIDs: a pod is alive while a container that the first names
+  // has devices by the second. Gone means: missing twice in a row.
+  void forget_gone_pods(const std::vector<model::Holder>& listed);
 
  private:
   struct Waiting;
@@ -42,6 +46,7 @@ class Starts {
   std::string directory_;
   const Log& log_;
   std::list<Waiting> waiting_;
+  std::set<std::string> missing_;  // pods, at the last look
 };
 
 }  // namespace gantry::agent

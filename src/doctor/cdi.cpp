@@ -26,7 +26,27 @@ struct Spec {
   bool ours = false;    // gantry wrote it
 };
 
+Spec read_spec(const Facts& f, const std::string& directory, const std::string& name) {
+  Spec spec{fmt::format("{}/{}", directory, name), directory, {}, "", "", false};
+  const auto text = f.host().read(spec.path, kDocumentBytes);
+  auto parsed = text.ok() ? parse_yaml(*text) : Result<Document>(text.error());
+  if (parsed.ok()) {
+    spec.document = *std::move(parsed);
+    const auto loaded = cdi::load_spec(*text, spec.path);
+    if (!loaded.ok()) spec.refusal = loaded.error().text();
+  } else {
+    spec.error = parsed.error().text();
+  }
+  spec.ours = text.ok() && cdi::is_ours(*text);
+  return spec;
+}
+
 // A file that cannot be parsed may be ours or not: its name decides.
+bool is_nvidias(const Spec& spec, std::string_view name) {
+  return spec.error.empty() ? spec.document.at("kind").text().starts_with("nvidia.com/")
+                            : contains(name, "nvidia");
+}
+
 std::vector<Spec> nvidia_specs(const Facts& f) {
   std::vector<Spec> specs;
   for (const std::string directory : {"/etc/cdi", "/var/run/cdi"}) {
@@ -34,21 +54,8 @@ std::vector<Spec> nvidia_specs(const Facts& f) {
     if (!names.ok()) continue;
     for (const auto& name : *names) {
       if (!name.ends_with(".yaml") && !name.ends_with(".json")) continue;
-      Spec spec{fmt::format("{}/{}", directory, name), directory, {}, "", "", false};
-      const auto text = f.host().read(spec.path, kDocumentBytes);
-      auto parsed = text.ok() ? parse_yaml(*text) : Result<Document>(text.error());
-      if (parsed.ok()) {
-        spec.document = *std::move(parsed);
-        const auto loaded = cdi::load_spec(*text, spec.path);
-        if (!loaded.ok()) spec.refusal = loaded.error().text();
-      } else {
-        spec.error = parsed.error().text();
-      }
-      spec.ours = text.ok() && cdi::is_ours(*text);
-      const bool nvidias = spec.error.empty()
-                               ? spec.document.at("kind").text().starts_with("nvidia.com/")
-                               : contains(name, "nvidia");
-      if (nvidias) specs.push_back(std::move(spec));
+      auto spec = read_spec(f, directory, name);
+      if (is_nvidias(spec, name)) specs.push_back(std::move(spec));
     }
   }
   return specs;
@@ -69,6 +76,7 @@ std::vector<std::string> command_for(const Spec& spec) {
 
 std::string advice(const std::vector<const Spec*>& specs) {
   std::vector<std::string> commands;
+  commands.reserve(specs.size());
   for (const auto* spec : specs)
     commands.push_back(fmt::format("sudo {}", fmt::join(command_for(*spec), " ")));
   return fmt::format("{}", fmt::join(commands, " && "));

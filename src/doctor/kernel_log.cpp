@@ -48,7 +48,7 @@ std::string messages_of(std::string_view records) {
 }
 
 struct Row {
-  unsigned number;
+  unsigned number = 0;
   XidMeaning meaning;
 };
 

@@ -45,6 +45,7 @@ Finding judge_missing(const Facts& f, NodeGroup group, std::string_view nothing)
   if (missing.empty() && present.empty()) return skip(std::string(nothing));
   if (missing.empty()) return ok(fmt::format("{} node(s) are there", present.size()), present);
   std::vector<std::string> names;
+  names.reserve(missing.size());
   for (const auto& node : missing) names.push_back(node.source);
   auto finding =
       fail(fmt::format("missing: {}", listed(names)), missing)

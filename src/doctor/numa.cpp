@@ -20,9 +20,9 @@ constexpr std::string_view kTensorFlow =
     "be at least one NUMA node, so returning NUMA node zero\".";
 
 std::string hypervisor_remedy(const Guest& guest) {
-  const std::string vmware =
+  std::string vmware =
       "VMware: set chipset.motherboardLayout = \"acpi\" in the VM's .vmx and start it again";
-  const std::string qemu =
+  std::string qemu =
       "QEMU: put the GPU behind a bridge with a node: -device "
       "pxb-pcie,id=gpubus,bus_nr=128,bus=pcie.0,numa_node=0 -device "
       "pcie-root-port,id=gpuport,bus=gpubus,chassis=9, and give the GPU's vfio-pci bus=gpuport";

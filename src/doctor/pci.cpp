@@ -18,6 +18,7 @@ constexpr std::string_view kNoGpu = "there is no NVIDIA GPU on the PCI bus";
 Finding judge_present(const Facts& f) {
   const auto gpus = f.gpu_functions();
   std::vector<Evidence> evidence;
+  evidence.reserve(gpus.size());
   for (const auto& gpu : gpus) {
     evidence.push_back({pci_path(gpu.address), fmt::format("{:04x}:{:04x} class {:06x}", gpu.vendor,
                                                            gpu.device, gpu.class_code)});

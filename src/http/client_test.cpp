@@ -43,7 +43,7 @@ class Canned {
  private:
   void serve() {
     for (const auto& answer : answers_) {
-      const sys::UniqueFd peer(::accept(listener_.get(), nullptr, nullptr));
+      const sys::UniqueFd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!peer.valid()) return;
       std::string text(4096, '\0');
       const auto got = ::recv(peer.get(), text.data(), text.size(), 0);

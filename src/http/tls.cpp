@@ -111,7 +111,8 @@ class TlsConnection : public Connection {
   }
 
   Result<std::string> read(Deadline deadline) override {
-    std::array<char, 16384> buffer;
+    std::array<char, 16384>
+        buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
     while (true) {
       ERR_clear_error();
       std::size_t got = 0;
@@ -136,7 +137,8 @@ class TlsConnection : public Connection {
   }
 
   Status flush(Deadline deadline) {
-    std::array<char, 16384> buffer;
+    std::array<char, 16384>
+        buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
     auto* out = SSL_get_wbio(session_.get());
     while (true) {
       const int count = BIO_read(out, buffer.data(), static_cast<int>(buffer.size()));

@@ -59,7 +59,7 @@ http::Request Api::request_for(std::string method, const std::string& path) {
   return request;
 }
 
-Result<json::Document> Api::ask(http::Request request) {
+Result<json::Document> Api::ask(const http::Request& request) {
   auto sent = client_.send(request, timeout_);
   if (!sent.ok())
     return std::move(sent).error().in(fmt::format("the API server of {}", access_.from));
@@ -79,14 +79,14 @@ Result<json::Document> Api::create(const std::string& path, const std::string& b
   auto request = request_for("POST", path);
   request.headers.push_back({"Content-Type", "application/json"});
   request.body = body;
-  return ask(std::move(request));
+  return ask(request);
 }
 
 Result<json::Document> Api::replace(const std::string& path, const std::string& body) {
   auto request = request_for("PUT", path);
   request.headers.push_back({"Content-Type", "application/json"});
   request.body = body;
-  return ask(std::move(request));
+  return ask(request);
 }
 
 Result<json::Document> Api::patch(const std::string& path, Patch kind, const std::string& body) {
@@ -94,7 +94,7 @@ Result<json::Document> Api::patch(const std::string& path, Patch kind, const std
   auto request = request_for("PATCH", path + manager);
   request.headers.push_back({"Content-Type", std::string(content_type(kind))});
   request.body = body;
-  return ask(std::move(request));
+  return ask(request);
 }
 
 Status Api::watch(const std::string& path, const Event& event, std::chrono::milliseconds timeout) {

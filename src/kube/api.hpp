@@ -42,7 +42,7 @@ class Api {
 
  private:
   http::Request request_for(std::string method, const std::string& path);
-  Result<json::Document> ask(http::Request request);
+  Result<json::Document> ask(const http::Request& request);
 
   Access access_;
   std::chrono::milliseconds timeout_;

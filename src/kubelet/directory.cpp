@@ -87,7 +87,7 @@ void remove_leftovers(const std::string& directory) {
   const auto names = sys::names_in(std::move(fd), kEntries, directory);
   if (!names.ok()) return;
   for (const auto& name : *names) {
-    const std::string path = directory + "/" + name;
+    const auto path = fmt::format("{}/{}", directory, name);
     struct stat st {};
     if (!is_ours(name) || ::lstat(path.c_str(), &st) != 0 || !S_ISSOCK(st.st_mode)) continue;
     // Not by its pid: in a pod every agent has the same one.

@@ -13,7 +13,7 @@ namespace gantry::kubelet {
 namespace {
 
 using std::chrono::seconds;
-using test::kGpu;
+using test::gpu_resource;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -61,7 +61,7 @@ TEST_F(FakeKubeletProgram, AdmitsPodsRestartsAndTellsWhatItKnows) {
   ASSERT_THAT(all, SizeIs(10)) << testing::PrintToString(all);
   EXPECT_THAT(all[0], HasSubstr(R"("ok":true,"capacity":2,"allocatable":2)"));
   const auto admitted = *json::Document::parse(all[1]);
-  EXPECT_THAT(admitted["ids"][kGpu].strings(), ElementsAre("GPU-a", "GPU-b"));
+  EXPECT_THAT(admitted["ids"][gpu_resource].strings(), ElementsAre("GPU-a", "GPU-b"));
   EXPECT_THAT(admitted["answer"]["cdiDevices"].strings(),
               ElementsAre("nvidia.com/gpu=GPU-a", "nvidia.com/gpu=GPU-b"));
   EXPECT_THAT(all[2], HasSubstr("requested number of devices unavailable"));
@@ -69,7 +69,7 @@ TEST_F(FakeKubeletProgram, AdmitsPodsRestartsAndTellsWhatItKnows) {
   EXPECT_THAT(all[7], HasSubstr(R"("ok":true)"));
   const auto known = *json::Document::parse(all[8]);
   EXPECT_EQ(known["holders"].element(0)["pod"].string(), "default/late");
-  EXPECT_EQ(known["resources"][kGpu]["capacity"].u64(), 2U);
+  EXPECT_EQ(known["resources"][gpu_resource]["capacity"].u64(), 2U);
   EXPECT_EQ(known["registrations"].size(), 2U);
   EXPECT_THAT(all[9], HasSubstr("no such command"));
 }

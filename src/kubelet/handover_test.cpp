@@ -12,8 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using sys::UniqueFd;
 using test::FakeKubelet;
-using test::kGpu;
-using testing::HasSubstr;
+using test::gpu_resource;
 
 struct Pair {
   Pair() {
@@ -150,16 +149,16 @@ TEST_F(HandoverTest, AnUpgradeIsNotNoticedByAKubeletUpTo136) {
   auto registrar = std::make_unique<Registrar>(*loop_, options, nullptr, nullptr);
   registrar->add(*plugin);
   ASSERT_TRUE(registrar->start().ok());
-  ASSERT_TRUE(
-      until([&] { return registrar->all_registered() && kubelet.healthy(kGpu).size() == 2; }));
+  ASSERT_TRUE(until(
+      [&] { return registrar->all_registered() && kubelet.healthy(gpu_resource).size() == 2; }));
   HandoverServer old(*loop_, {.connections = [&] { return plugin->connections(); },
                               .quiet = [&] { return plugin->quiet(); },
                               .given = [&] { given_ = true; }});
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
 
   const auto never_dropped = [&] {
-    EXPECT_EQ(kubelet.healthy(kGpu).size(), 2U);
-    EXPECT_EQ(kubelet.allocatable().count(kGpu), 1U);
+    EXPECT_EQ(kubelet.healthy(gpu_resource).size(), 2U);
+    EXPECT_EQ(kubelet.allocatable().count(gpu_resource), 1U);
   };
   auto new_plugin = a_plugin();
   Registrar next(*loop_, options, nullptr, nullptr);

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::FakeKubelet;
-using test::kGpu;
+using test::gpu_resource;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -24,12 +24,12 @@ class PluginTest : public test::PluginFixture {
     ASSERT_TRUE(kubelet_.start().ok());
     plugin_ = a_plugin();
     register_at("p.sock");
-    ASSERT_TRUE(until([&] { return kubelet_.healthy(kGpu).size() == 2; }));
+    ASSERT_TRUE(until([&] { return kubelet_.healthy(gpu_resource).size() == 2; }));
   }
 
   void register_at(const std::string& name) {
     ASSERT_TRUE(plugin_->serve(tree_.path("dp/" + name)).ok());
-    client_.call(kRegister, encode(RegisterRequest{.endpoint = name, .resource = kGpu}),
+    client_.call(kRegister, encode(RegisterRequest{.endpoint = name, .resource = gpu_resource}),
                  milliseconds{5'000}, [](const rpc::Outcome& outcome, const std::string&) {
                    EXPECT_EQ(outcome, rpc::Outcome{});
                  });
@@ -79,18 +79,18 @@ TEST_F(PluginTest, PreStartIsAlwaysRequiredAndPreferenceAlwaysOffered) {
 }
 
 TEST_F(PluginTest, TheWholeListComesAtOnceAndAgainAfterEachChange) {
-  EXPECT_EQ(kubelet_.capacity(kGpu), 2U);
+  EXPECT_EQ(kubelet_.capacity(gpu_resource), 2U);
   plugin_->offer({{.id = "GPU-a"}, {.id = "GPU-b", .healthy = false}, {.id = "GPU-c"}});
-  ASSERT_TRUE(until([&] { return kubelet_.capacity(kGpu) == 3; }));
-  EXPECT_THAT(kubelet_.healthy(kGpu), ElementsAre("GPU-a", "GPU-c"));
+  ASSERT_TRUE(until([&] { return kubelet_.capacity(gpu_resource) == 3; }));
+  EXPECT_THAT(kubelet_.healthy(gpu_resource), ElementsAre("GPU-a", "GPU-c"));
   plugin_->offer({{.id = "GPU-c"}});
-  ASSERT_TRUE(until([&] { return kubelet_.capacity(kGpu) == 1; }));
+  ASSERT_TRUE(until([&] { return kubelet_.capacity(gpu_resource) == 1; }));
 }
 
 TEST_F(PluginTest, AnEmptyListIsSaid) {
   plugin_->offer({});
-  ASSERT_TRUE(until([&] { return kubelet_.capacity(kGpu) == 0; }));
-  EXPECT_TRUE(kubelet_.connected(kGpu));
+  ASSERT_TRUE(until([&] { return kubelet_.capacity(gpu_resource) == 0; }));
+  EXPECT_TRUE(kubelet_.connected(gpu_resource));
 }
 
 TEST_F(PluginTest, APodGetsWhatTheAgentAnswersAndItsStartIsAskedFor) {
@@ -100,7 +100,8 @@ TEST_F(PluginTest, APodGetsWhatTheAgentAnswersAndItsStartIsAskedFor) {
   EXPECT_THAT(answer->cdi_devices, ElementsAre("nvidia.com/gpu=GPU-a", "nvidia.com/gpu=GPU-b"));
   EXPECT_THAT(started_, ElementsAre(Ids{"GPU-a", "GPU-b"}));
   // By then the checkpoint says for whom.
-  const auto holders = holders_of(*read_checkpoint(tree_.path("dp")), kGpu, {"GPU-a", "GPU-b"});
+  const auto holders =
+      holders_of(*read_checkpoint(tree_.path("dp")), gpu_resource, {"GPU-a", "GPU-b"});
   ASSERT_THAT(holders, SizeIs(1));
   EXPECT_EQ(holders[0].pod_uid, "u1");
 }
@@ -108,7 +109,7 @@ TEST_F(PluginTest, APodGetsWhatTheAgentAnswersAndItsStartIsAskedFor) {
 TEST_F(PluginTest, TheAgentsPreferenceDecides) {
   preferred_ = {"GPU-b"};
   ASSERT_TRUE(kubelet_.admit(pod("u1", 1)).ok());
-  EXPECT_THAT(kubelet_.ids_of("u1", "main", kGpu), ElementsAre("GPU-b"));
+  EXPECT_THAT(kubelet_.ids_of("u1", "main", gpu_resource), ElementsAre("GPU-b"));
   ASSERT_THAT(asked_, SizeIs(1));
   EXPECT_EQ(asked_[0],
             (PreferredRequest{.available = {"GPU-a", "GPU-b"}, .must_include = {}, .size = 1}));
@@ -116,16 +117,19 @@ TEST_F(PluginTest, TheAgentsPreferenceDecides) {
 
 TEST_F(PluginTest, NoOpinionDoesNotFailAPod) {
   EXPECT_TRUE(kubelet_.admit(pod("u1", 1)).ok());
-  EXPECT_THAT(kubelet_.ids_of("u1", "main", kGpu), SizeIs(1));
+  EXPECT_THAT(kubelet_.ids_of("u1", "main", gpu_resource), SizeIs(1));
 }
 
 TEST_F(PluginTest, AnInitContainersDevicesAreHandedOn) {
   FakeKubelet::Pod two = pod("u1", 2);
-  two.containers.insert(two.containers.begin(),
-                        {.name = "init", .limits = {{kGpu, 2}}, .kind = FakeKubelet::Kind::Init});
+  two.containers.insert(
+      two.containers.begin(),
+      {.name = "init", .limits = {{gpu_resource, 2}}, .kind = FakeKubelet::Kind::Init});
   ASSERT_TRUE(kubelet_.admit(two).ok());
-  EXPECT_EQ(kubelet_.ids_of("u1", "init", kGpu), kubelet_.ids_of("u1", "main", kGpu));
-  EXPECT_THAT(holders_of(*read_checkpoint(tree_.path("dp")), kGpu, {"GPU-a", "GPU-b"}), SizeIs(2));
+  EXPECT_EQ(kubelet_.ids_of("u1", "init", gpu_resource),
+            kubelet_.ids_of("u1", "main", gpu_resource));
+  EXPECT_THAT(holders_of(*read_checkpoint(tree_.path("dp")), gpu_resource, {"GPU-a", "GPU-b"}),
+              SizeIs(2));
 }
 
 TEST_F(PluginTest, AnEndedPodsDevicesAreGivenAgainWithoutAWord) {
@@ -133,7 +137,8 @@ TEST_F(PluginTest, AnEndedPodsDevicesAreGivenAgainWithoutAWord) {
   EXPECT_THAT(kubelet_.admit(pod("u2", 1)).error().text(), HasSubstr("Requested: 1, Available: 0"));
   kubelet_.remove("u1");
   EXPECT_TRUE(kubelet_.admit(pod("u2", 2)).ok());
-  EXPECT_THAT(holders_of(*read_checkpoint(tree_.path("dp")), kGpu, {"GPU-a", "GPU-b"}), SizeIs(1));
+  EXPECT_THAT(holders_of(*read_checkpoint(tree_.path("dp")), gpu_resource, {"GPU-a", "GPU-b"}),
+              SizeIs(1));
 }
 
 TEST_F(PluginTest, TheNumaHintIsFollowed) {
@@ -141,11 +146,11 @@ TEST_F(PluginTest, TheNumaHintIsFollowed) {
                   {.id = "a1", .numa_node = 0},
                   {.id = "b0", .numa_node = 1},
                   {.id = "n"}});
-  ASSERT_TRUE(until([&] { return kubelet_.capacity(kGpu) == 4; }));
+  ASSERT_TRUE(until([&] { return kubelet_.capacity(gpu_resource) == 4; }));
   FakeKubelet::Pod one = pod("u1", 1);
   one.containers[0].numa_nodes = {{1}};
   ASSERT_TRUE(kubelet_.admit(one).ok());
-  EXPECT_THAT(kubelet_.ids_of("u1", "main", kGpu), ElementsAre("b0"));
+  EXPECT_THAT(kubelet_.ids_of("u1", "main", gpu_resource), ElementsAre("b0"));
   EXPECT_THAT(asked_, IsEmpty());  // one aligned device, nothing to choose
   FakeKubelet::Pod other = pod("u2", 1);
   other.containers[0].numa_nodes = {{0}};
@@ -185,7 +190,7 @@ TEST_F(PluginTest, RequestsThatMakeNoSenseAreRefused) {
                 .code,
             rpc::Code::InvalidArgument);
   EXPECT_EQ(call("/v1beta1.DevicePlugin/Sing", "").code, rpc::Code::Unimplemented);
-  EXPECT_EQ(kubelet_.healthy(kGpu).size(), 2U);
+  EXPECT_EQ(kubelet_.healthy(gpu_resource).size(), 2U);
 }
 
 TEST_F(PluginTest, SeveralContainersInOneRequestAreAnsweredInOrder) {
@@ -243,7 +248,7 @@ TEST_F(PluginTest, AKubeletKilledInTheStreamIsSeenAndTheNextOneServed) {
   ASSERT_TRUE(until([&] { return !plugin_->watched(); }));
   ASSERT_TRUE(kubelet_.start().ok());
   register_at("q.sock");
-  ASSERT_TRUE(until([&] { return kubelet_.healthy(kGpu).size() == 2; }));
+  ASSERT_TRUE(until([&] { return kubelet_.healthy(gpu_resource).size() == 2; }));
   EXPECT_THAT(seen, ElementsAre(false, true));
 }
 
@@ -252,11 +257,11 @@ TEST_F(PluginTest, AnOldSocketsStreamGoesOnBesideANewOne) {
   ASSERT_TRUE(until([&] { return kubelet_.registrations().size() == 2 && plugin_->watched(); }));
   turn_for(milliseconds{30});
   // Up to 1.36 the end of the first stream would have taken the second one along.
-  EXPECT_TRUE(kubelet_.connected(kGpu));
+  EXPECT_TRUE(kubelet_.connected(gpu_resource));
   EXPECT_THAT(plugin_->connections(), SizeIs(2));
   EXPECT_FALSE(tree_.host().exists("/dp/p.sock"));
   plugin_->offer({{.id = "GPU-new"}});
-  EXPECT_TRUE(until([&] { return kubelet_.capacity(kGpu) == 1; }));
+  EXPECT_TRUE(until([&] { return kubelet_.capacity(gpu_resource) == 1; }));
 }
 
 TEST_F(PluginTest, EveryCallIsReported) {
@@ -265,19 +270,20 @@ TEST_F(PluginTest, EveryCallIsReported) {
   ASSERT_THAT(reports_, SizeIs(2));
   EXPECT_EQ(reports_[0].method, "GetPreferredAllocation");
   EXPECT_EQ(reports_[1].method, "Allocate");
-  EXPECT_EQ(reports_[1].resource, kGpu);
+  EXPECT_EQ(reports_[1].resource, gpu_resource);
   EXPECT_EQ(reports_[1].outcome, rpc::Outcome{});
 }
 
 TEST_F(PluginTest, AHugeListStaysBelowWhatAKubeletReads) {
   std::vector<ListedDevice> devices;
+  devices.reserve(16 * 128);
   for (int i = 0; i < 16 * 128; ++i) {
     devices.push_back(
         {.id = fmt::format("GPU-aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee::{}", i), .numa_node = i % 2});
   }
   EXPECT_LT(encode_list(devices).size(), std::size_t{4} << 20);
   plugin_->offer(devices);
-  EXPECT_TRUE(until([&] { return kubelet_.capacity(kGpu) == devices.size(); }));
+  EXPECT_TRUE(until([&] { return kubelet_.capacity(gpu_resource) == devices.size(); }));
 }
 
 }  // namespace

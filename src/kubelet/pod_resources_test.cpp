@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::FakeKubelet;
-using test::kGpu;
+using test::gpu_resource;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -19,7 +19,7 @@ class PodResourcesTest : public test::PluginFixture {
     ASSERT_TRUE(kubelet_.start().ok());
     registrar_.add(*plugin_);
     ASSERT_TRUE(registrar_.start().ok());
-    ASSERT_TRUE(until([&] { return kubelet_.healthy(kGpu).size() == 2; }));
+    ASSERT_TRUE(until([&] { return kubelet_.healthy(gpu_resource).size() == 2; }));
   }
   Result<std::vector<model::Holder>> holders(PodResources& of) {
     std::optional<Result<std::vector<model::Holder>>> answer;
@@ -78,11 +78,11 @@ TEST_F(PodResourcesTest, NoKubeletIsAnErrorThatNamesTheSocket) {
 
 TEST_F(PodResourcesTest, AllocatableIsWhatIsHealthy) {
   plugin_->offer({{.id = "GPU-a"}, {.id = "GPU-b", .healthy = false}});
-  ASSERT_TRUE(until([&] { return kubelet_.healthy(kGpu).size() == 1; }));
+  ASSERT_TRUE(until([&] { return kubelet_.healthy(gpu_resource).size() == 1; }));
   std::optional<Allocatable> got;
   resources_.allocatable([&](const Result<Allocatable>& answer) { got = *answer; });
   ASSERT_TRUE(until([&] { return got.has_value(); }));
-  EXPECT_THAT(got->at(kGpu), ElementsAre("GPU-a"));
+  EXPECT_THAT(got->at(gpu_resource), ElementsAre("GPU-a"));
 }
 
 }  // namespace

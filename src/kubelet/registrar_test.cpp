@@ -13,8 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::FakeKubelet;
-using test::kGpu;
-using testing::ElementsAre;
+using test::gpu_resource;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -40,7 +39,9 @@ class RegistrarTest : public test::PluginFixture,
     begin();
     ASSERT_TRUE(until([&] { return ready(); }));
   }
-  bool ready() const { return kubelet_.healthy(kGpu).size() == 2 && registrar_->all_registered(); }
+  bool ready() const {
+    return kubelet_.healthy(gpu_resource).size() == 2 && registrar_->all_registered();
+  }
 
   std::size_t count(What what) const {
     return static_cast<std::size_t>(std::count_if(
@@ -68,7 +69,7 @@ TEST_P(RegistrarTest, RegistersWithAKubeletThatIsThere) {
   ASSERT_THAT(kubelet_.registrations(), SizeIs(1));
   const auto& request = kubelet_.registrations()[0];
   EXPECT_EQ(request.version, "v1beta1");
-  EXPECT_EQ(request.resource, kGpu);
+  EXPECT_EQ(request.resource, gpu_resource);
   EXPECT_THAT(request.endpoint, testing::MatchesRegex("gantry-gpu-[0-9]+-[0-9a-f]+\\.sock"));
   EXPECT_EQ(count(What::Registered), 1U);
 }
@@ -87,7 +88,7 @@ TEST_P(RegistrarTest, ARestartedKubeletIsThereAgainWithinASecond) {
   kubelet_.kill();
   turn_for(milliseconds{300});
   ASSERT_TRUE(kubelet_.start().ok());
-  EXPECT_TRUE(kubelet_.healthy(kGpu).empty());
+  EXPECT_TRUE(kubelet_.healthy(gpu_resource).empty());
   EXPECT_TRUE(until([&] { return ready(); }, milliseconds{1'000}));
   EXPECT_THAT(our_sockets(), SizeIs(1));
   const auto& all = kubelet_.registrations();
@@ -138,7 +139,7 @@ TEST_P(RegistrarTest, AReplacedDirectoryIsFollowed) {
 TEST_P(RegistrarTest, AKubeletThatLetsGoIsAskedAgain) {
   begin_with_kubelet();
   kubelet_.drop_connections();
-  EXPECT_TRUE(kubelet_.healthy(kGpu).empty());
+  EXPECT_TRUE(kubelet_.healthy(gpu_resource).empty());
   EXPECT_TRUE(until([&] { return ready(); }, milliseconds{1'000}));
   EXPECT_EQ(count(What::Disconnected), 1U);
 }
@@ -181,7 +182,7 @@ TEST_P(RegistrarTest, AStaleSocketOfADeadKubeletIsNoKubelet) {
 
 TEST_P(RegistrarTest, AKubeletThatBelievesAnotherListIsToldAgain) {
   begin_with_kubelet();
-  kubelet_.forget_devices(kGpu);
+  kubelet_.forget_devices(gpu_resource);
   EXPECT_TRUE(until([&] { return ready(); }, milliseconds{2'000}));
   EXPECT_THAT(kubelet_.registrations(), SizeIs(1));  // the list once more was enough
 }
@@ -229,8 +230,8 @@ TEST_P(RegistrarTest, APluginKilledInTheStreamLeavesNothingAllocatable) {
   begin_with_kubelet();
   registrar_.reset();
   plugin_.reset();
-  EXPECT_TRUE(until([&] { return kubelet_.healthy(kGpu).empty(); }));
-  EXPECT_EQ(kubelet_.capacity(kGpu), 2U);  // until the kubelet's five minutes are over
+  EXPECT_TRUE(until([&] { return kubelet_.healthy(gpu_resource).empty(); }));
+  EXPECT_EQ(kubelet_.capacity(gpu_resource), 2U);  // until the kubelet's five minutes are over
   EXPECT_THAT(our_sockets(), IsEmpty());
 }
 
@@ -246,8 +247,9 @@ TEST_P(RegistrarTest, ASecondAgentTakesOverAndTheFirstOnesEndDoesNotLast) {
   registrar_.reset();
   plugin_.reset();
   turn_for(milliseconds{50});
-  EXPECT_TRUE(until([&] { return second.all_registered() && kubelet_.healthy(kGpu).size() == 2; },
-                    milliseconds{1'000}));
+  EXPECT_TRUE(
+      until([&] { return second.all_registered() && kubelet_.healthy(gpu_resource).size() == 2; },
+            milliseconds{1'000}));
 }
 
 INSTANTIATE_TEST_SUITE_P(BothKubelets, RegistrarTest,

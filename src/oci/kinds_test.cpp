@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-Decision decided(Container container, const settings::Settings& settings = {}) {
+Decision decided(const Container& container, const settings::Settings& settings = {}) {
   auto decision = request_from(container, settings, {});
   EXPECT_TRUE(decision.ok()) << decision.error().text();
   return *std::move(decision);

@@ -252,7 +252,7 @@ ssize_t Connection::provide(nghttp2_session* session, std::int32_t stream, std::
   while (!waiting.messages.empty() && copied < length) {
     const auto& first = waiting.messages.front();
     const auto part = std::min(length - copied, first.size() - waiting.sent);
-    std::memcpy(buffer + copied, first.data() + waiting.sent, part);
+    std::copy_n(first.data() + waiting.sent, part, buffer + copied);
     copied += part;
     waiting.sent += part;
     if (waiting.sent < first.size()) break;

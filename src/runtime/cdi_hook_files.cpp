@@ -76,7 +76,7 @@ Status change_mode(const HookArguments& arguments, HookPlace& place) {
                  fmt::format("--mode \"{}\": must be 0 to 777, in octal", arguments.last("mode")));
   }
   for (const auto& path : arguments.all("path")) {
-    const auto status = place.container.set_mode(path, static_cast<std::uint32_t>(*mode));
+    auto status = place.container.set_mode(path, static_cast<std::uint32_t>(*mode));
     if (status.ok() || status.error().code() == Errc::NotFound) continue;
     // A path that is not there, or not ours to change, is no reason to have no container.
     const bool foreign =

@@ -16,7 +16,7 @@ using ::testing::SizeIs;
 
 class MachineAtStart : public ::testing::Test {
  protected:
-  Result<Machine> open(Status answer = Error(Errc::Internal, "refused")) {
+  Result<Machine> open(const Status& answer = Error(Errc::Internal, "refused")) {
     return open_machine(ready_.host(), [this, answer] {
       ++refreshes_;
       if (on_refresh_) on_refresh_();

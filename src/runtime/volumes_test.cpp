@@ -25,14 +25,14 @@ class VolumesTest : public ::testing::Test {
   test::Tree tree_;
 };
 
-const std::vector<oci::Mount> kMounts = {{"proc", "/proc"},
-                                         {"tmpfs", "/usr"},
-                                         {"/var/lib/volumes/a", "/data"},
-                                         {"/etc/hosts", "/etc/hosts"}};
+const std::vector<oci::Mount> of_the_container = {{"proc", "/proc"},
+                                                  {"tmpfs", "/usr"},
+                                                  {"/var/lib/volumes/a", "/data"},
+                                                  {"/etc/hosts", "/etc/hosts"}};
 
 TEST_F(VolumesTest, FollowsTheImagesLinks) {
   const auto image = root();
-  const Volumes volumes(image, kMounts);
+  const Volumes volumes(image, of_the_container);
   EXPECT_EQ(volumes.over("/etc/ld.so.cache"), "/data");
   EXPECT_EQ(volumes.over("/data"), "/data");
   EXPECT_EQ(volumes.over("/database"), "");
@@ -43,7 +43,7 @@ TEST_F(VolumesTest, FollowsTheImagesLinks) {
 TEST_F(VolumesTest, AFileOfOneVolumeIsNotAllOfItsDirectory) {
   tree_.remove("image/etc").directory("image/etc");
   const auto image = root();
-  const Volumes volumes(image, kMounts);
+  const Volumes volumes(image, of_the_container);
   EXPECT_EQ(volumes.over("/etc/ld.so.cache"), "");
   EXPECT_EQ(volumes.over("/etc/hosts"), "/etc/hosts");
 }
@@ -54,7 +54,7 @@ TEST_F(VolumesTest, FilesThatWouldBeMadeInAVolumeAreLeftOut) {
                                           bind("driver/lib64", "/usr/local/nvidia/lib64"),
                                           bind("driver/nvidia.icd", "/data/asked-for")};
   std::vector<std::string> notes;
-  ASSERT_TRUE(Volumes(image, kMounts).keep_out(mounts, notes).ok());
+  ASSERT_TRUE(Volumes(image, of_the_container).keep_out(mounts, notes).ok());
   EXPECT_THAT(mounts, ElementsAre(bind("driver/lib64", "/usr/local/nvidia/lib64"),
                                   bind("driver/nvidia.icd", "/data/asked-for")));
   EXPECT_THAT(notes, ElementsAre(HasSubstr("into the volume at /data")));
@@ -64,7 +64,7 @@ TEST_F(VolumesTest, ADirectoryOfTheDriversThereIsAnError) {
   const auto image = root();
   std::vector<model::MountEdit> mounts = {bind("driver/lib64", "/etc/lib64")};
   std::vector<std::string> notes;
-  const auto status = Volumes(image, kMounts).keep_out(mounts, notes);
+  const auto status = Volumes(image, of_the_container).keep_out(mounts, notes);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), Errc::Denied);
   EXPECT_THAT(status.error().text(), HasSubstr("lead /etc/lib64 into the volume at /data"));

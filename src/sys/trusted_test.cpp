@@ -50,7 +50,7 @@ TEST_F(Trusted, WhatIsNotThereIsNotFound) {
 }
 
 TEST_F(Trusted, AFileThatItsGroupOrOthersMayWriteIsRefused) {
-  for (const mode_t mode : {0664, 0646, 0666}) {
+  for (const mode_t mode : {0664U, 0646U, 0666U}) {
     change_mode(kFile, mode);
     expect_denied("chmod go-w " + tree_.path(kFile));
   }

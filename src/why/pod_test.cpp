@@ -72,15 +72,15 @@ TEST(WhySpec, InitContainersHandTheirsOnAndSidecarsKeepTheirs) {
   EXPECT_EQ(wanted_by(pod.root()).at("nvidia.com/gpu"), 4);
 }
 
-const auto kPending = R"({"limits":{"nvidia.com/gpu":"2"}})";
-const auto kNodes = R"({"items":[{"metadata":{"name":"a","labels":{}},"spec":{},
+const auto pending = R"({"limits":{"nvidia.com/gpu":"2"}})";
+const auto node_list = R"({"items":[{"metadata":{"name":"a","labels":{}},"spec":{},
   "status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"}}}]})";
-const std::string kStatus =
+const std::string unscheduled =
     R"(},"status":{"conditions":[{"type":"PodScheduled","status":"False","message":"0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}]})";
 
 Link scheduled(const std::string& resources, const std::string& nodes, const std::string& pods) {
   const auto pod =
-      parsed(R"({"spec":{"containers":[{"resources":)" + resources + "}]" + kStatus + "}");
+      parsed(R"({"spec":{"containers":[{"resources":)" + resources + "}]" + unscheduled + "}");
   const auto all_nodes = parsed(nodes);
   const auto all_pods = parsed(pods);
   return scheduling_link(pod.root(), wanted_by(pod.root()),
@@ -89,7 +89,7 @@ Link scheduled(const std::string& resources, const std::string& nodes, const std
 
 TEST(WhyScheduling, EveryGpuInUseIsCounted) {
   const auto link = scheduled(
-      kPending, kNodes,
+      pending, node_list,
       R"({"items":[{"spec":{"nodeName":"a","containers":[{"resources":{"limits":{"nvidia.com/gpu":"3"}}}]}}]})");
   EXPECT_EQ(link.verdict, Verdict::Broken);
   EXPECT_THAT(link.read, HasSubstr("a: 1 of 4 free"));
@@ -97,19 +97,19 @@ TEST(WhyScheduling, EveryGpuInUseIsCounted) {
 }
 
 TEST(WhyScheduling, MoreThanAnyNodeHas) {
-  const auto link = scheduled(R"({"limits":{"nvidia.com/gpu":"9"}})", kNodes, R"({"items":[]})");
+  const auto link = scheduled(R"({"limits":{"nvidia.com/gpu":"9"}})", node_list, R"({"items":[]})");
   EXPECT_THAT(link.cause, HasSubstr("no node has so many"));
 }
 
 TEST(WhyScheduling, NoNodeOffersAny) {
-  const auto link = scheduled(kPending, R"({"items":[{"metadata":{"name":"a"},"status":{}}]})",
-                              R"({"items":[]})");
+  const auto link =
+      scheduled(pending, R"({"items":[{"metadata":{"name":"a"},"status":{}}]})", R"({"items":[]})");
   EXPECT_THAT(link.cause, HasSubstr("no node offers"));
 }
 
 TEST(WhyScheduling, ATaintKeepsItAway) {
   const auto link = scheduled(
-      kPending,
+      pending,
       R"({"items":[{"metadata":{"name":"a"},"spec":{"taints":[{"key":"gpu","value":"x","effect":"NoSchedule"}]},
       "status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"}}}]})",
       R"({"items":[]})");

@@ -16,7 +16,6 @@
 namespace gantry::test {
 namespace {
 
-using kubelet::RegisterRequest;
 using rpc::Code;
 using rpc::Outcome;
 using rpc::Reply;

@@ -42,12 +42,14 @@ Commands on standard input, one a line; each is answered by one line of JSON:
 
 std::string quoted_list(const std::vector<std::string>& texts) {
   std::vector<std::string> quoted;
+  quoted.reserve(texts.size());
   for (const auto& text : texts) quoted.push_back(json::quoted(text));
   return fmt::format("[{}]", fmt::join(quoted, ","));
 }
 
 std::string quoted_map(const std::map<std::string, std::string>& map) {
   std::vector<std::string> entries;
+  entries.reserve(map.size());
   for (const auto& [key, value] : map)
     entries.push_back(json::quoted(key) + ":" + json::quoted(value));
   return fmt::format("{{{}}}", fmt::join(entries, ","));
@@ -55,6 +57,7 @@ std::string quoted_map(const std::map<std::string, std::string>& map) {
 
 std::string to_json(const model::AllocateAnswer& answer) {
   std::vector<std::string> mounts;
+  mounts.reserve(answer.mounts.size());
   for (const auto& mount : answer.mounts) {
     mounts.push_back(fmt::format(R"({{"containerPath":{},"hostPath":{},"readOnly":{}}})",
                                  json::quoted(mount.container_path), json::quoted(mount.host_path),

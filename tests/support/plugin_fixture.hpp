@@ -16,7 +16,7 @@
 
 namespace gantry::test {
 
-inline const std::string kGpu = "nvidia.com/gpu";
+inline const std::string gpu_resource = "nvidia.com/gpu";
 
 class PluginFixture : public testing::Test {
  protected:
@@ -61,14 +61,15 @@ class PluginFixture : public testing::Test {
   }
 
   std::unique_ptr<kubelet::Plugin> a_plugin() {
-    auto plugin = std::make_unique<kubelet::Plugin>(*loop_, kGpu, decisions());
+    auto plugin = std::make_unique<kubelet::Plugin>(*loop_, gpu_resource, decisions());
     plugin->offer({{.id = "GPU-a", .numa_node = 0}, {.id = "GPU-b", .numa_node = 1}});
     return plugin;
   }
 
   static FakeKubelet::Pod pod(const std::string& uid, int gpus) {
-    return {
-        .name = "p" + uid, .uid = uid, .containers = {{.name = "main", .limits = {{kGpu, gpus}}}}};
+    return {.name = "p" + uid,
+            .uid = uid,
+            .containers = {{.name = "main", .limits = {{gpu_resource, gpus}}}}};
   }
 
   Tree tree_;

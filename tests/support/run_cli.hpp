@@ -19,6 +19,7 @@ struct CliRun {
 
 inline CliRun run_cli(std::vector<std::string> words) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (auto& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   char* out = nullptr;
