@@ -12,10 +12,9 @@ namespace gantry::grants {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
-const model::Grant kGrant{
+const model::Grant train_grant{
     .devices = {"GPU-a", "MIG-b"},
     .pod_namespace = "default",
     .pod = "train",
@@ -29,10 +28,10 @@ unsigned mode_of(const std::string& path) {
 
 TEST(Grants, AreReadAsTheyWereWritten) {
   const test::Tree tree;
-  ASSERT_TRUE(write(tree.host(), "uid-1", "main", kGrant).ok());
+  ASSERT_TRUE(write(tree.host(), "uid-1", "main", train_grant).ok());
   const auto got = read(tree.host(), "uid-1", "main");
   ASSERT_TRUE(got.ok()) << got.error().text();
-  EXPECT_EQ(*got, kGrant);
+  EXPECT_EQ(*got, train_grant);
   EXPECT_EQ(read(tree.host(), "uid-1", "side").error().code(), Errc::NotFound);
   EXPECT_EQ(read(tree.host(), "uid-2", "main").error().code(), Errc::NotFound);
 }
@@ -40,7 +39,7 @@ TEST(Grants, AreReadAsTheyWereWritten) {
 TEST(Grants, CanBeReadByAllAndWrittenByTheirOwner) {
   const test::Tree tree;
   const auto mask = ::umask(0);
-  ASSERT_TRUE(write(tree.host(), "uid-1", "main", kGrant).ok());
+  ASSERT_TRUE(write(tree.host(), "uid-1", "main", train_grant).ok());
   ::umask(mask);
   EXPECT_EQ(mode_of(tree.path("run/gantry/grants/uid-1/main/grant.json")), 0644U);
   for (const auto* directory : {"run/gantry", "run/gantry/grants", "run/gantry/grants/uid-1",
@@ -53,8 +52,8 @@ TEST(Grants, HaveNamesThatLeadNowhereElse) {
   for (const auto& name :
        {std::string(), std::string("."), std::string(".."), std::string("..."), std::string("a/b"),
         std::string("../x"), std::string("a\nb"), std::string("a\0b", 3), std::string(254, 'x')}) {
-    EXPECT_EQ(write(tree.host(), name, "main", kGrant).error().code(), Errc::Invalid) << name;
-    EXPECT_EQ(write(tree.host(), "uid", name, kGrant).error().code(), Errc::Invalid) << name;
+    EXPECT_EQ(write(tree.host(), name, "main", train_grant).error().code(), Errc::Invalid) << name;
+    EXPECT_EQ(write(tree.host(), "uid", name, train_grant).error().code(), Errc::Invalid) << name;
     EXPECT_EQ(remove(tree.host(), name).error().code(), Errc::Invalid) << name;
     EXPECT_EQ(read(tree.host(), name, "main").error().code(), Errc::NotFound) << name;
   }
@@ -77,12 +76,12 @@ TEST(Grants, HalfWrittenIsNone) {
 
 TEST(Grants, OfPodsThatAreGoneAreRemovedWithAllThatIsThere) {
   test::Tree tree;
-  ASSERT_TRUE(write(tree.host(), "gone", "main", kGrant).ok());
-  ASSERT_TRUE(write(tree.host(), "here", "main", kGrant).ok());
+  ASSERT_TRUE(write(tree.host(), "gone", "main", train_grant).ok());
+  ASSERT_TRUE(write(tree.host(), "here", "main", train_grant).ok());
   tree.file("run/gantry/grants/gone/main/fence.sock").file("precious");
   tree.link("run/gantry/grants/gone/main/link", tree.path("precious"));
   EXPECT_THAT(*remove_all_but(tree.host(), {"here"}), ElementsAre("gone"));
-  EXPECT_THAT(*list(tree.host()), ElementsAre(Written{"here", "main", kGrant}));
+  EXPECT_THAT(*list(tree.host()), ElementsAre(Written{"here", "main", train_grant}));
   EXPECT_FALSE(tree.host().exists("/run/gantry/grants/gone"));
   EXPECT_TRUE(tree.host().exists("/precious"));
 }

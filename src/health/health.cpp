@@ -10,7 +10,7 @@
 namespace gantry::health {
 namespace {
 
-constexpr std::int64_t kRelapseWithin_s = 3600;
+constexpr std::int64_t kRelapseWithinSeconds = 3600;
 constexpr int kRelapseLimit = 5;
 constexpr std::size_t kNoticeLimit = 1000;  // between two calls of take_notices
 
@@ -38,7 +38,7 @@ void Monitor::add_trouble(Part& part, Ailment kind, Trouble trouble, std::int64_
   }
   at->second.since_s = now_s;
   if (part.troubles.size() > 1) return;
-  if (part.recovered_at_s != 0 && now_s - part.recovered_at_s < kRelapseWithin_s) {
+  if (part.recovered_at_s != 0 && now_s - part.recovered_at_s < kRelapseWithinSeconds) {
     part.relapses = std::min(part.relapses + 1, kRelapseLimit);
   } else {
     part.relapses = 0;

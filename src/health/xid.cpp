@@ -10,7 +10,8 @@ namespace gantry::health {
 namespace {
 
 struct Row {
-  unsigned first, last;
+  unsigned first = 0;
+  unsigned last = 0;
   XidMeaning meaning;
 };
 

@@ -3,6 +3,7 @@
 
 #include "support/tree.hpp"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,9 +25,9 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-const GpuUuid kGpu{"GPU-a"};
-const GpuUuid kOther{"GPU-b"};
-const Evidence kQuiet{.withdrawn = true};
+const GpuUuid this_gpu{"GPU-a"};
+const GpuUuid other_gpu{"GPU-b"};
+const Evidence quiet{.withdrawn = true};
 
 struct Place {
   test::Tree tree;
@@ -50,13 +51,13 @@ TEST(Ledger, RemembersOwnersAcrossItsOwnEnd) {
   const Place place;
   {
     auto ledger = place.open();
-    must(ledger.adopt(kGpu, Owner::Plugin, Use::Whole));
-    must(ledger.adopt(kOther, Owner::Plugin, Use::Replicas));
-    must(ledger.change(kGpu, Owner::Vm, Use::Vm, kQuiet));
+    must(ledger.adopt(this_gpu, Owner::Plugin, Use::Whole));
+    must(ledger.adopt(other_gpu, Owner::Plugin, Use::Replicas));
+    must(ledger.change(this_gpu, Owner::Vm, Use::Vm, quiet));
   }
   const auto ledger = place.open();
-  EXPECT_EQ(ledger.state().find(kGpu)->owner, Owner::Vm);
-  EXPECT_EQ(ledger.state().find(kOther)->use, Use::Replicas);
+  EXPECT_EQ(ledger.state().find(this_gpu)->owner, Owner::Vm);
+  EXPECT_EQ(ledger.state().find(other_gpu)->use, Use::Replicas);
   EXPECT_THAT(ledger.notes(), IsEmpty());
 }
 
@@ -74,45 +75,45 @@ TEST(Ledger, HasOneWriter) {
 TEST(Ledger, ChangesOwnersOnlyWhenNobodyHoldsTheGpu) {
   const Place place;
   auto ledger = place.open();
-  must(ledger.adopt(kGpu, Owner::Plugin, Use::Whole));
+  must(ledger.adopt(this_gpu, Owner::Plugin, Use::Whole));
   const auto to_vm = [&](const Evidence& evidence) {
-    const auto status = ledger.change(kGpu, Owner::Vm, Use::Vm, evidence);
+    const auto status = ledger.change(this_gpu, Owner::Vm, Use::Vm, evidence);
     return status.ok() ? std::string("changed") : status.error().text();
   };
   EXPECT_THAT(to_vm({}), HasSubstr("still offered"));
   EXPECT_THAT(to_vm({.withdrawn = true, .holders = {"default/train"}}), HasSubstr("default/train"));
   EXPECT_THAT(to_vm({.withdrawn = true, .pids = {4711}}), HasSubstr("4711"));
-  EXPECT_EQ(ledger.state().find(kGpu)->owner, Owner::Plugin);
-  EXPECT_EQ(to_vm(kQuiet), "changed");
-  must(ledger.claim({.id = "vm-1", .owner = Owner::Vm, .gpu = kGpu, .what = "VM db"}));
-  const auto back = ledger.change(kGpu, Owner::Plugin, Use::Whole, kQuiet);
+  EXPECT_EQ(ledger.state().find(this_gpu)->owner, Owner::Plugin);
+  EXPECT_EQ(to_vm(quiet), "changed");
+  must(ledger.claim({.id = "vm-1", .owner = Owner::Vm, .gpu = this_gpu, .what = "VM db"}));
+  const auto back = ledger.change(this_gpu, Owner::Plugin, Use::Whole, quiet);
   EXPECT_EQ(back.error().code(), Errc::Busy);
   EXPECT_THAT(back.error().text(), HasSubstr("VM db"));
   must(ledger.release("vm-1"));
-  must(ledger.change(kGpu, Owner::Plugin, Use::Whole, kQuiet));
+  must(ledger.change(this_gpu, Owner::Plugin, Use::Whole, quiet));
 }
 
 TEST(Ledger, KeepsAUseUntilNobodyHoldsTheGpu) {
   const Place place;
   auto ledger = place.open();
-  must(ledger.adopt(kGpu, Owner::Plugin, Use::Whole));
-  must(ledger.adopt(kGpu, Owner::Plugin, Use::Replicas));
-  EXPECT_EQ(ledger.state().find(kGpu)->use, Use::Whole);
+  must(ledger.adopt(this_gpu, Owner::Plugin, Use::Whole));
+  must(ledger.adopt(this_gpu, Owner::Plugin, Use::Replicas));
+  EXPECT_EQ(ledger.state().find(this_gpu)->use, Use::Whole);
   EXPECT_FALSE(ledger
-                   .change(kGpu, Owner::Plugin, Use::Replicas,
+                   .change(this_gpu, Owner::Plugin, Use::Replicas,
                            {.withdrawn = true, .holders = {"default/train"}})
                    .ok());
-  must(ledger.change(kGpu, Owner::Plugin, Use::Replicas, kQuiet));
-  EXPECT_EQ(ledger.state().find(kGpu)->use, Use::Replicas);
+  must(ledger.change(this_gpu, Owner::Plugin, Use::Replicas, quiet));
+  EXPECT_EQ(ledger.state().find(this_gpu)->use, Use::Replicas);
 }
 
 TEST(Ledger, NeverRefusesThePluginItsOwn) {
   const Place place;
   auto ledger = place.open();
-  must(ledger.adopt(kGpu, Owner::Plugin, Use::Whole));
-  const std::vector both{kGpu, GpuUuid{"GPU-new"}};
+  must(ledger.adopt(this_gpu, Owner::Plugin, Use::Whole));
+  const std::vector both{this_gpu, GpuUuid{"GPU-new"}};
   for (int again = 0; again < 3; ++again) EXPECT_TRUE(ledger.may_give(Owner::Plugin, both).ok());
-  must(ledger.change(kGpu, Owner::Dra, Use::Whole, kQuiet));
+  must(ledger.change(this_gpu, Owner::Dra, Use::Whole, quiet));
   const auto refused = ledger.may_give(Owner::Plugin, both);
   EXPECT_EQ(refused.error().code(), Errc::Denied);
   EXPECT_THAT(refused.error().text(), HasSubstr("belongs to dra"));
@@ -121,9 +122,9 @@ TEST(Ledger, NeverRefusesThePluginItsOwn) {
 TEST(Ledger, ClaimsAreOfOneEach) {
   const Place place;
   auto ledger = place.open();
-  must(ledger.adopt(kGpu, Owner::Dra, Use::Mig));
+  must(ledger.adopt(this_gpu, Owner::Dra, Use::Mig));
   const Claim first{
-      .id = "1", .owner = Owner::Dra, .gpu = kGpu, .mig = {"MIG-1"}, .what = "claim a"};
+      .id = "1", .owner = Owner::Dra, .gpu = this_gpu, .mig = {"MIG-1"}, .what = "claim a"};
   must(ledger.claim(first));
   must(ledger.claim(first));
   auto second = first;
@@ -137,15 +138,15 @@ TEST(Ledger, ClaimsAreOfOneEach) {
   must(ledger.release("1"));
   must(ledger.release("1"));
   EXPECT_THAT(ledger.state().claims, SizeIs(1));
-  EXPECT_EQ(ledger.forget(kGpu).error().code(), Errc::Busy);
+  EXPECT_EQ(ledger.forget(this_gpu).error().code(), Errc::Busy);
 }
 
 TEST(Ledger, AClaimNeedsItsOwnersGpu) {
   const Place place;
   auto ledger = place.open();
-  Claim claim{.id = "1", .owner = Owner::Vm, .gpu = kGpu, .what = "VM db"};
+  Claim claim{.id = "1", .owner = Owner::Vm, .gpu = this_gpu, .what = "VM db"};
   EXPECT_EQ(ledger.claim(claim).error().code(), Errc::Denied);
-  must(ledger.adopt(kGpu, Owner::Plugin, Use::Whole));
+  must(ledger.adopt(this_gpu, Owner::Plugin, Use::Whole));
   EXPECT_THAT(ledger.claim(claim).error().text(), HasSubstr("belongs to plugin"));
   claim.owner = Owner::Plugin;
   EXPECT_EQ(ledger.claim(claim).error().code(), Errc::Invalid);
@@ -157,9 +158,9 @@ TEST(Ledger, AClaimNeedsItsOwnersGpu) {
 TEST(Ledger, StaysSmallHoweverOftenOwnersChange) {
   const Place place;
   auto ledger = place.open();
-  must(ledger.adopt(kGpu, Owner::Plugin, Use::Whole));
+  must(ledger.adopt(this_gpu, Owner::Plugin, Use::Whole));
   for (int i = 0; i < 3000; ++i)
-    must(ledger.change(kGpu, i % 2 == 0 ? Owner::Vm : Owner::Plugin, Use::Whole, kQuiet));
+    must(ledger.change(this_gpu, i % 2 == 0 ? Owner::Vm : Owner::Plugin, Use::Whole, quiet));
   EXPECT_LT(std::filesystem::file_size(place.file()), std::size_t{300} << 10);
   EXPECT_EQ(ledger.state().sequence, 3001U);
 }
@@ -181,11 +182,11 @@ History history() {
     result.ends.push_back(result.file.size());
   };
   note();
-  must(ledger.adopt(kGpu, Owner::Plugin, Use::Whole));
+  must(ledger.adopt(this_gpu, Owner::Plugin, Use::Whole));
   note();
-  must(ledger.change(kGpu, Owner::Vm, Use::Vm, kQuiet));
+  must(ledger.change(this_gpu, Owner::Vm, Use::Vm, quiet));
   note();
-  must(ledger.claim({.id = "1", .owner = Owner::Vm, .gpu = kGpu, .what = "VM \"db\"\n"}));
+  must(ledger.claim({.id = "1", .owner = Owner::Vm, .gpu = this_gpu, .what = "VM \"db\"\n"}));
   note();
   return result;
 }
@@ -221,14 +222,14 @@ TEST(LedgerFile, WithAnyByteChangedLosesAtMostTheLastRecord) {
 
 TEST(LedgerFile, ThatWasDamagedIsRepairedAndKept) {
   const Place place;
-  { must(place.open().adopt(kGpu, Owner::Vm, Use::Vm)); }
+  { must(place.open().adopt(this_gpu, Owner::Vm, Use::Vm)); }
   const auto whole = place.content();
   place.put(whole + "00000999 torn");
   {
     auto ledger = place.open();
     EXPECT_THAT(ledger.notes(), SizeIs(1));
-    EXPECT_EQ(ledger.state().find(kGpu)->owner, Owner::Vm);
-    must(ledger.adopt(kOther, Owner::Plugin, Use::Whole));
+    EXPECT_EQ(ledger.state().find(this_gpu)->owner, Owner::Vm);
+    must(ledger.adopt(other_gpu, Owner::Plugin, Use::Whole));
   }
   EXPECT_THAT(place.open().notes(), IsEmpty());
   EXPECT_THAT(place.content(), Not(HasSubstr("torn")));
@@ -262,7 +263,7 @@ TEST(LedgerFile, OfALaterVersionIsRead) {
   if (!ledger.ok()) ::_exit(1);
   for (std::uint64_t i = 0;; ++i) {
     const auto owner = i % 2 == 0 ? Owner::Vm : Owner::Plugin;
-    if (!ledger->change(kGpu, owner, Use::Whole, kQuiet).ok()) ::_exit(1);
+    if (!ledger->change(this_gpu, owner, Use::Whole, quiet).ok()) ::_exit(1);
     const auto done = ledger->state().sequence;
     if (::write(pipe, &done, sizeof(done)) != sizeof(done)) ::_exit(1);
   }
@@ -270,10 +271,10 @@ TEST(LedgerFile, OfALaterVersionIsRead) {
 
 TEST(Ledger, SurvivesKillAtAnyMoment) {
   const Place place;
-  { must(place.open().adopt(kGpu, Owner::Plugin, Use::Whole)); }
+  { must(place.open().adopt(this_gpu, Owner::Plugin, Use::Whole)); }
   for (int round = 0; round < 10; ++round) {
     int ends[2];
-    ASSERT_EQ(::pipe(ends), 0);
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     const auto child = ::fork();
     if (child == 0) write_until_killed(place, ends[1]);
     ::close(ends[1]);
@@ -288,7 +289,7 @@ TEST(Ledger, SurvivesKillAtAnyMoment) {
     const auto ledger = place.open();
     EXPECT_GE(ledger.state().sequence, done);  // what was said to be done is
     EXPECT_LE(ledger.state().sequence, done + 1);
-    EXPECT_EQ(ledger.state().find(kGpu)->owner == Owner::Vm, ledger.state().sequence % 2 == 0);
+    EXPECT_EQ(ledger.state().find(this_gpu)->owner == Owner::Vm, ledger.state().sequence % 2 == 0);
   }
 }
 

@@ -14,8 +14,8 @@
 namespace gantry::model {
 
 struct GpuUuid {
-  std::string text;  // "GPU-..." ; MIG instances have "MIG-..."
-  auto operator<=>(const GpuUuid&) const = default;
+  std::string text;                                  // "GPU-..." ; MIG instances have "MIG-..."
+  auto operator<=>(const GpuUuid&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct DeviceNode {
@@ -32,7 +32,7 @@ struct DeviceNode {
 struct ComputeCapability {
   int major = 0;
   int minor = 0;
-  auto operator<=>(const ComputeCapability&) const = default;
+  auto operator<=>(const ComputeCapability&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // Engines that an instance has for itself or shares.

@@ -70,8 +70,8 @@ struct Holder {
   std::string pod;
   std::string container;
   std::string resource;
-  std::vector<std::string> ids;  // sorted
-  auto operator<=>(const Holder&) const = default;
+  std::vector<std::string> ids;                     // sorted
+  auto operator<=>(const Holder&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 }  // namespace gantry::model

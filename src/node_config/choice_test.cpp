@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::vector<std::string> kNames{"default", "shared", "whole"};
+const std::vector<std::string> known_names{"default", "shared", "whole"};
 
 Result<std::optional<Setting>> from(std::map<std::string, std::string, std::less<>> values) {
   return setting_of([&](std::string_view name) -> std::optional<std::string> {
@@ -43,22 +43,23 @@ TEST(ConfigChoice, TheEnvironmentIsConfigManagers) {
 
 TEST(ConfigChoice, LabelThenDefaultThenFallbacks) {
   const Setting with_default{.default_name = "whole", .fallbacks = {"named"}};
-  EXPECT_EQ(*choose(with_default, "shared", kNames), "shared");
-  EXPECT_EQ(*choose(with_default, std::nullopt, kNames), "whole");
-  EXPECT_EQ(*choose(with_default, "", kNames), "whole");
-  EXPECT_EQ(*choose({.fallbacks = {"named", "single"}}, std::nullopt, kNames), "default");
+  EXPECT_EQ(*choose(with_default, "shared", known_names), "shared");
+  EXPECT_EQ(*choose(with_default, std::nullopt, known_names), "whole");
+  EXPECT_EQ(*choose(with_default, "", known_names), "whole");
+  EXPECT_EQ(*choose({.fallbacks = {"named", "single"}}, std::nullopt, known_names), "default");
   EXPECT_EQ(*choose({.fallbacks = {"named", "single"}}, std::nullopt, {"only"}), "only");
-  EXPECT_EQ(*choose({.fallbacks = {"single", "empty"}}, std::nullopt, kNames), "");
+  EXPECT_EQ(*choose({.fallbacks = {"single", "empty"}}, std::nullopt, known_names), "");
 }
 
 TEST(ConfigChoice, ANameThatIsNoneIsAnErrorNotAnother) {
-  const auto label = choose({.default_name = "whole"}, "typo", kNames);
+  const auto label = choose({.default_name = "whole"}, "typo", known_names);
   ASSERT_FALSE(label.ok());
   EXPECT_THAT(label.error().text(), HasSubstr("nvidia.com/device-plugin.config is `typo`"));
   EXPECT_THAT(label.error().text(), HasSubstr("default, shared, whole"));
-  EXPECT_FALSE(choose({.default_name = "typo", .fallbacks = {"named"}}, std::nullopt, kNames).ok());
-  EXPECT_FALSE(choose({}, std::nullopt, kNames).ok());
-  EXPECT_FALSE(choose({.fallbacks = {"single"}}, std::nullopt, kNames).ok());
+  EXPECT_FALSE(
+      choose({.default_name = "typo", .fallbacks = {"named"}}, std::nullopt, known_names).ok());
+  EXPECT_FALSE(choose({}, std::nullopt, known_names).ok());
+  EXPECT_FALSE(choose({.fallbacks = {"single"}}, std::nullopt, known_names).ok());
 }
 
 // As the kubelet mounts a ConfigMap.

@@ -15,7 +15,6 @@
 namespace gantry::observe {
 namespace {
 
-using ::testing::Contains;
 using ::testing::IsSupersetOf;
 
 bool is_word(char c) {
@@ -24,7 +23,7 @@ bool is_word(char c) {
 
 // Words outside of quotes, braces and brackets are functions, keywords, or names of metrics.
 std::set<std::string> names_in(std::string_view expression) {
-  static const std::set<std::string> kLanguage{
+  static const std::set<std::string> language{
       "sum",      "min",      "max",      "rate", "increase", "by", "histogram_quantile",
       "le",       "gpu",      "resource", "xid",  "outcome",  "e9", "label_values",
       "instance", "namespace"};
@@ -38,7 +37,7 @@ std::set<std::string> names_in(std::string_view expression) {
       continue;
     }
     if (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0])) == 0 &&
-        !kLanguage.contains(word))
+        !language.contains(word))
       names.insert(word);
     word.clear();
     if (c == '}' || c == ']') --depth;

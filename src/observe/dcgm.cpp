@@ -28,7 +28,7 @@ using Get = Value (*)(const Source&);
 
 struct Row {
   Metric metric;
-  Get get;
+  Get get = nullptr;
 };
 
 template <class T>
@@ -65,7 +65,7 @@ Value memory_used(const Source& s) {
 constexpr auto kGauge = Type::Gauge;
 constexpr auto kCounter = Type::Counter;
 
-const std::array kRows{
+constexpr std::array kRows{
     Row{{"DCGM_FI_DEV_SM_CLOCK", kGauge, "SM clock frequency (in MHz)."}, OF_CARD(sm_clock_mhz)},
     Row{{"DCGM_FI_DEV_MEM_CLOCK", kGauge, "Memory clock frequency (in MHz)."},
         OF_CARD(memory_clock_mhz)},
@@ -265,6 +265,7 @@ void add_dcgm(const Snapshot& snapshot, const std::vector<Attribution>& holders,
 
 std::vector<std::string_view> dcgm_names() {
   std::vector<std::string_view> names;
+  names.reserve(kRows.size() + 1);
   for (const auto& row : kRows) names.push_back(row.metric.name);
   names.push_back(kXidCount.name);
   return names;

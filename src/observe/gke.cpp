@@ -38,11 +38,11 @@ void add_card(std::string& labels, const std::string& id, const std::string& mod
 }
 
 const std::string& name_of(const Snapshot& snapshot, const model::GpuUuid& uuid) {
-  static const std::string kNone;
+  static const std::string none;
   for (const auto& gpu : snapshot.inventory.gpus) {
     if (gpu.uuid == uuid) return gpu.name;
   }
-  return kNone;
+  return none;
 }
 
 Row row_of(const Snapshot& snapshot, const Attribution& holder) {

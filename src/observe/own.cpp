@@ -167,6 +167,7 @@ void add_own(const Snapshot& snapshot, Page& page) {
 
 std::vector<std::string_view> own_names() {
   std::vector<std::string_view> names;
+  names.reserve(kAll.size());
   for (const auto& metric : kAll) names.push_back(metric.name);
   return names;
 }

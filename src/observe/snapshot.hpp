@@ -37,12 +37,12 @@ enum class Outcome : std::uint8_t { Ok, Error };
 struct ResourceOutcome {
   std::string resource;
   Outcome outcome = Outcome::Ok;
-  auto operator<=>(const ResourceOutcome&) const = default;
+  auto operator<=>(const ResourceOutcome&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 struct GpuXid {
   std::string gpu;
   unsigned xid = 0;
-  auto operator<=>(const GpuXid&) const = default;
+  auto operator<=>(const GpuXid&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // Our own counts, since the agent started.

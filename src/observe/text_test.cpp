@@ -13,7 +13,6 @@
 namespace gantry::observe {
 namespace {
 
-using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;

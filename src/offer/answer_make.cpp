@@ -16,7 +16,7 @@ namespace {
 using model::ContainerEdits;
 using model::DeviceGroup;
 
-const std::vector<std::string> kWritable{"rbind", "rprivate"};
+const std::vector<std::string> writable_mount{"rbind", "rprivate"};
 
 model::CapabilityMask mask_for(std::initializer_list<model::Capability> capabilities) {
   return model::closed_mask(std::vector<model::Capability>(capabilities));
@@ -157,7 +157,7 @@ class AnswerMaker {
     made_.mps_clients_ = static_cast<std::uint64_t>(options_.gke_config.clients_per_gpu);
     made_.common_.mounts.push_back({.host_path = "/tmp/nvidia-mps",
                                     .container_path = "/tmp/nvidia-mps",
-                                    .options = kWritable,
+                                    .options = writable_mount,
                                     .why = "the MPS daemon"});
   }
 
@@ -194,7 +194,7 @@ class AnswerMaker {
       made_.common_.mounts.push_back(
           {.host_path = "/dev/null",
            .container_path = fmt::format("/var/run/nvidia-container-devices/imex/{}", channel),
-           .options = kWritable,
+           .options = writable_mount,
            .why = "an IMEX channel by its name"});
     }
     if (!list.empty() && made_.ways_.envvar) made_.common_.env["NVIDIA_IMEX_CHANNELS"] = list;
@@ -214,11 +214,11 @@ class AnswerMaker {
     resource.env["CUDA_MPS_PIPE_DIRECTORY"] = pipe;
     resource.mounts.push_back({.host_path = fmt::format("{}/{}/pipe", options_.mps_root, name),
                                .container_path = pipe,
-                               .options = kWritable,
+                               .options = writable_mount,
                                .why = "the MPS daemon's pipes"});
     resource.mounts.push_back({.host_path = fmt::format("{}/shm", options_.mps_root),
                                .container_path = "/dev/shm",
-                               .options = kWritable,
+                               .options = writable_mount,
                                .why = "the memory that MPS shares"});
   }
 

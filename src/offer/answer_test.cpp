@@ -3,6 +3,7 @@
 
 #include "plan/machine_for_test.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,30 +22,30 @@ using testing::Key;
 using testing::Not;
 using testing::Pair;
 
-const model::Inventory kMachine = plan::machine_for_test();
-const std::string kFirst = kMachine.gpus[0].uuid.text;
-const std::string kSecond = kMachine.gpus[1].uuid.text;
-const std::string kInstance = kMachine.gpus[2].mig.instances[0].uuid.text;
+const model::Inventory test_machine = plan::machine_for_test();
+const std::string first_gpu = test_machine.gpus[0].uuid.text;
+const std::string second_gpu = test_machine.gpus[1].uuid.text;
+const std::string first_instance = test_machine.gpus[2].mig.instances[0].uuid.text;
 
 Options by(ListStrategy strategy) {
   return {.list_strategies = {strategy}};
 }
 
-Result<Answers> make(const Options& options, const model::Inventory& machine = kMachine) {
+Result<Answers> make(const Options& options, const model::Inventory& machine = test_machine) {
   GANTRY_TRY(const auto offer, resources(machine, options));
   return Answers::make(machine, options, offer, {});
 }
 
 Result<AllocateAnswer> ask(const Options& options, const std::vector<std::string>& ids,
                            std::string_view resource = "nvidia.com/gpu",
-                           const model::Inventory& machine = kMachine) {
+                           const model::Inventory& machine = test_machine) {
   GANTRY_TRY(const auto answers, make(options, machine));
   return answers.answer(resource, ids);
 }
 
 AllocateAnswer given(const Options& options, const std::vector<std::string>& ids,
                      std::string_view resource = "nvidia.com/gpu",
-                     const model::Inventory& machine = kMachine) {
+                     const model::Inventory& machine = test_machine) {
   auto answer = ask(options, ids, resource, machine);
   EXPECT_TRUE(answer.ok()) << answer.error().text();
   return answer.ok() ? *std::move(answer) : AllocateAnswer{};
@@ -58,61 +59,61 @@ std::vector<std::string> paths(const AllocateAnswer& answer) {
 
 std::string everything(const AllocateAnswer& answer) {
   std::string text;
-  for (const auto& [key, value] : answer.env) text += key + "=" + value + "\n";
-  for (const auto& [key, value] : answer.annotations) text += key + "=" + value + "\n";
+  for (const auto& [key, value] : answer.env) text += fmt::format("{}={}\n", key, value);
+  for (const auto& [key, value] : answer.annotations) text += fmt::format("{}={}\n", key, value);
   for (const auto& mount : answer.mounts)
-    text += mount.host_path + ":" + mount.container_path + "\n";
-  for (const auto& node : answer.nodes) text += node.host_path + ":" + node.path + "\n";
+    text += fmt::format("{}:{}\n", mount.host_path, mount.container_path);
+  for (const auto& node : answer.nodes) text += fmt::format("{}:{}\n", node.host_path, node.path);
   for (const auto& name : answer.cdi_devices) text += name + "\n";
   return text;
 }
 
 TEST(Answer, ByCriNamesCdiDevicesOnly) {
-  const auto answer = given(by(ListStrategy::CdiCri), {kSecond, kFirst});
-  EXPECT_EQ(
-      answer,
-      (AllocateAnswer{.cdi_devices = {"nvidia.com/gpu=" + kFirst, "nvidia.com/gpu=" + kSecond}}));
+  const auto answer = given(by(ListStrategy::CdiCri), {second_gpu, first_gpu});
+  EXPECT_EQ(answer, (AllocateAnswer{.cdi_devices = {"nvidia.com/gpu=" + first_gpu,
+                                                    "nvidia.com/gpu=" + second_gpu}}));
 }
 
 TEST(Answer, ByIndexNamesThemSo) {
   auto options = by(ListStrategy::CdiCri);
   options.id_strategy = IdStrategy::Index;
   options.mig_strategy = MigStrategy::Mixed;
-  EXPECT_THAT(given(options, {kSecond}).cdi_devices, ElementsAre("nvidia.com/gpu=1"));
-  EXPECT_THAT(given(options, {kInstance}, "nvidia.com/mig-1g.18gb").cdi_devices,
+  EXPECT_THAT(given(options, {second_gpu}).cdi_devices, ElementsAre("nvidia.com/gpu=1"));
+  EXPECT_THAT(given(options, {first_instance}, "nvidia.com/mig-1g.18gb").cdi_devices,
               ElementsAre("nvidia.com/gpu=2:0"));
 }
 
 TEST(Answer, ByAnnotationHasAKeyOfItsOwnForEachResource) {
   auto options = by(ListStrategy::CdiAnnotations);
   options.mig_strategy = MigStrategy::Mixed;
-  const auto whole = given(options, {kFirst});
-  const auto part = given(options, {kInstance}, "nvidia.com/mig-1g.18gb");
+  const auto whole = given(options, {first_gpu});
+  const auto part = given(options, {first_instance}, "nvidia.com/mig-1g.18gb");
   ASSERT_EQ(whole.annotations.size(), 1U);
   EXPECT_THAT(whole.annotations.begin()->first,
               testing::StartsWith("cdi.k8s.io/nvidia-device-plugin_"));
-  EXPECT_EQ(whole.annotations.begin()->second, "nvidia.com/gpu=" + kFirst);
+  EXPECT_EQ(whole.annotations.begin()->second, "nvidia.com/gpu=" + first_gpu);
   EXPECT_NE(whole.annotations.begin()->first, part.annotations.begin()->first);
   EXPECT_THAT(whole.cdi_devices, IsEmpty());
 }
 
 TEST(Answer, ByEnvironmentListsTheDevices) {
-  const auto answer = given(by(ListStrategy::EnvVar), {kFirst, kSecond});
-  EXPECT_THAT(answer.env, ElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", kFirst + "," + kSecond)));
+  const auto answer = given(by(ListStrategy::EnvVar), {first_gpu, second_gpu});
+  EXPECT_THAT(answer.env,
+              ElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", first_gpu + "," + second_gpu)));
   EXPECT_THAT(answer.nodes, IsEmpty());
 }
 
 TEST(Answer, ByVolumeMountsHasOneForEachDevice) {
-  const auto answer = given(by(ListStrategy::VolumeMounts), {kFirst});
+  const auto answer = given(by(ListStrategy::VolumeMounts), {first_gpu});
   EXPECT_THAT(answer.env,
               ElementsAre(Pair("NVIDIA_VISIBLE_DEVICES", "/var/run/nvidia-container-devices")));
   ASSERT_EQ(answer.mounts.size(), 1U);
   EXPECT_EQ(answer.mounts[0].host_path, "/dev/null");
-  EXPECT_EQ(answer.mounts[0].container_path, "/var/run/nvidia-container-devices/" + kFirst);
+  EXPECT_EQ(answer.mounts[0].container_path, "/var/run/nvidia-container-devices/" + first_gpu);
 }
 
 TEST(Answer, DirectHasNodesMountsAndEnvironment) {
-  const auto answer = given(by(ListStrategy::Direct), {kFirst});
+  const auto answer = given(by(ListStrategy::Direct), {first_gpu});
   EXPECT_THAT(paths(answer), ElementsAre("/dev/nvidiactl", "/dev/nvidia-uvm",
                                          "/dev/nvidia-uvm-tools", "/dev/nvidia0"));
   EXPECT_THAT(answer.env, Contains(Pair("NVIDIA_VISIBLE_DEVICES", "void")));
@@ -124,7 +125,7 @@ TEST(Answer, DirectHasNodesMountsAndEnvironment) {
 }
 
 TEST(Answer, WithoutAnyStrategyIsDirect) {
-  EXPECT_EQ(given({}, {kFirst}), given(by(ListStrategy::Direct), {kFirst}));
+  EXPECT_EQ(given({}, {first_gpu}), given(by(ListStrategy::Direct), {first_gpu}));
 }
 
 // The kubelet replays an answer after the driver was upgraded.
@@ -135,17 +136,17 @@ TEST(Answer, NamesNoVersionOfTheDriverWhateverTheStrategy) {
     auto options = by(strategy);
     options.pass_device_specs = true;
     options.direct_capabilities = "all";
-    EXPECT_THAT(everything(given(options, {kFirst, kSecond})), Not(HasSubstr("580.159.04")));
+    EXPECT_THAT(everything(given(options, {first_gpu, second_gpu})), Not(HasSubstr("580.159.04")));
   }
 }
 
 TEST(Answer, DirectTakesOnlyWhatIsBelowThePreparedDirectory) {
   auto options = by(ListStrategy::Direct);
   options.direct_capabilities = "all";
-  for (const auto& mount : given(options, {kFirst}).mounts)
+  for (const auto& mount : given(options, {first_gpu}).mounts)
     EXPECT_THAT(mount.host_path, HasSubstr("/var/lib/gantry/driver/current/"));
   EXPECT_THAT(make(options)->notes(), Contains(HasSubstr("nvidia.icd")));
-  EXPECT_THAT(everything(given(options, {kFirst})), Not(HasSubstr("/dev/dri")))
+  EXPECT_THAT(everything(given(options, {first_gpu})), Not(HasSubstr("/dev/dri")))
       << "whose numbers change from boot to boot";
 }
 
@@ -153,7 +154,7 @@ TEST(Answer, OfAMigInstanceHasItsCapabilityNodes) {
   auto options = by(ListStrategy::Direct);
   options.mig_strategy = MigStrategy::Mixed;
   EXPECT_THAT(
-      paths(given(options, {kInstance}, "nvidia.com/mig-1g.18gb")),
+      paths(given(options, {first_instance}, "nvidia.com/mig-1g.18gb")),
       ElementsAre("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia2",
                   "/dev/nvidia-caps/nvidia-cap30", "/dev/nvidia-caps/nvidia-cap31"));
 }
@@ -161,23 +162,23 @@ TEST(Answer, OfAMigInstanceHasItsCapabilityNodes) {
 TEST(Answer, PassesDeviceSpecsBesideTheStrategy) {
   auto options = by(ListStrategy::EnvVar);
   options.pass_device_specs = true;
-  const auto answer = given(options, {kFirst});
+  const auto answer = given(options, {first_gpu});
   EXPECT_THAT(paths(answer),
               ElementsAre("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
                           "/dev/nvidia-modeset", "/dev/nvidia0"));
   EXPECT_THAT(answer.mounts, IsEmpty());
   options.dev_root = "/run/nvidia/driver";
-  EXPECT_EQ(given(options, {kFirst}).nodes[0].host_path, "/run/nvidia/driver/dev/nvidiactl");
+  EXPECT_EQ(given(options, {first_gpu}).nodes[0].host_path, "/run/nvidia/driver/dev/nvidiactl");
 }
 
 TEST(Answer, OfTwoReplicasOfOneGpuHasItOnce) {
   Options options = by(ListStrategy::CdiCri);
   options.sharing = {.kind = SharingKind::TimeSlicing,
                      .resources = {{.name = "nvidia.com/gpu", .replicas = 3}}};
-  EXPECT_THAT(given(options, {kFirst + "::0", kFirst + "::2"}).cdi_devices,
-              ElementsAre("nvidia.com/gpu=" + kFirst));
+  EXPECT_THAT(given(options, {first_gpu + "::0", first_gpu + "::2"}).cdi_devices,
+              ElementsAre("nvidia.com/gpu=" + first_gpu));
   options.sharing.only_one = true;
-  const auto refused = ask(options, {kFirst + "::0", kSecond + "::2"});
+  const auto refused = ask(options, {first_gpu + "::0", second_gpu + "::2"});
   EXPECT_EQ(refused.error().code(), Errc::Invalid);
   EXPECT_THAT(refused.error().text(), HasSubstr("maximum request size for shared resources is 1"));
 }
@@ -186,36 +187,36 @@ TEST(Answer, ToAnUnknownIdSaysWhatIsKnown) {
   const auto refused = ask(by(ListStrategy::CdiCri), {"GPU-gone"});
   EXPECT_EQ(refused.error().code(), Errc::NotFound);
   EXPECT_THAT(refused.error().text(),
-              AllOf(HasSubstr("`GPU-gone`"), HasSubstr(kFirst), HasSubstr("delete the pod")));
-  EXPECT_FALSE(ask(by(ListStrategy::CdiCri), {kFirst}, "nvidia.com/other").ok());
+              AllOf(HasSubstr("`GPU-gone`"), HasSubstr(first_gpu), HasSubstr("delete the pod")));
+  EXPECT_FALSE(ask(by(ListStrategy::CdiCri), {first_gpu}, "nvidia.com/other").ok());
   EXPECT_FALSE(ask(by(ListStrategy::CdiCri), {}).ok());
 }
 
 TEST(Answer, WithoutItsNodeSaysHowToMakeIt) {
-  auto machine = kMachine;
+  auto machine = test_machine;
   std::erase_if(machine.nodes, [](const auto& node) { return node.path == "/dev/nvidia0"; });
-  const auto refused = ask(by(ListStrategy::Direct), {kFirst}, "nvidia.com/gpu", machine);
+  const auto refused = ask(by(ListStrategy::Direct), {first_gpu}, "nvidia.com/gpu", machine);
   EXPECT_THAT(refused.error().text(), HasSubstr("gantry doctor --fix"));
-  EXPECT_TRUE(ask(by(ListStrategy::Direct), {kSecond}, "nvidia.com/gpu", machine).ok());
+  EXPECT_TRUE(ask(by(ListStrategy::Direct), {second_gpu}, "nvidia.com/gpu", machine).ok());
 }
 
 TEST(Answer, BringsWhatIsEnabledAndThere) {
-  auto machine = kMachine;
+  auto machine = test_machine;
   machine.nodes.push_back(plan::node_for_test("/dev/gdrdrv", 240, 0));
   machine.nodes.push_back(plan::node_for_test("/dev/nvidia-caps-imex-channels/channel0", 241, 0));
   auto options = by(ListStrategy::CdiCri);
   options.gdrcopy = options.gds = true;
   options.imex_channels = {0};
-  EXPECT_THAT(given(options, {kFirst}, "nvidia.com/gpu", machine).cdi_devices,
-              ElementsAre("nvidia.com/gpu=" + kFirst, "nvidia.com/gdrcopy=all",
+  EXPECT_THAT(given(options, {first_gpu}, "nvidia.com/gpu", machine).cdi_devices,
+              ElementsAre("nvidia.com/gpu=" + first_gpu, "nvidia.com/gdrcopy=all",
                           "nvidia.com/imex-channel=0"));
   EXPECT_THAT(make(options, machine)->notes(), Contains(HasSubstr("GPUDirect Storage")));
   options.list_strategies = {ListStrategy::EnvVar};
-  EXPECT_THAT(given(options, {kFirst}, "nvidia.com/gpu", machine).env,
+  EXPECT_THAT(given(options, {first_gpu}, "nvidia.com/gpu", machine).env,
               AllOf(Contains(Pair("NVIDIA_GDRCOPY", "enabled")), Not(Contains(Key("NVIDIA_GDS"))),
                     Contains(Pair("NVIDIA_IMEX_CHANNELS", "0"))));
   options.list_strategies = {ListStrategy::Direct};
-  EXPECT_THAT(paths(given(options, {kFirst}, "nvidia.com/gpu", machine)),
+  EXPECT_THAT(paths(given(options, {first_gpu}, "nvidia.com/gpu", machine)),
               AllOf(Contains("/dev/gdrdrv"), Contains("/dev/nvidia-caps-imex-channels/channel0")));
 }
 
@@ -233,7 +234,7 @@ TEST(Answer, UnderMpsLeadsToItsDaemon) {
   options.sharing = {.kind = SharingKind::Mps,
                      .rename_by_default = true,
                      .resources = {{.name = "nvidia.com/gpu", .replicas = 3}}};
-  const auto answer = given(options, {kFirst + "::1"}, "nvidia.com/gpu.shared");
+  const auto answer = given(options, {first_gpu + "::1"}, "nvidia.com/gpu.shared");
   EXPECT_THAT(answer.env,
               ElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/mps/nvidia.com/gpu.shared/pipe")));
   EXPECT_THAT(everything(answer),
@@ -256,7 +257,7 @@ TEST(GkeAnswer, HasNodesAndItsTwoMounts) {
 }
 
 TEST(GkeAnswer, UnderMpsHasTheClientsPartOfTimeAndMemory) {
-  auto machine = kMachine;
+  auto machine = test_machine;
   machine.gpus.resize(1);
   machine.gpus[0].memory_bytes = std::uint64_t{40'000} << 20U;
   const Options options{.program = Program::Gke,
@@ -269,7 +270,7 @@ TEST(GkeAnswer, UnderMpsHasTheClientsPartOfTimeAndMemory) {
 
 // A machine as large as they come, with the most that an answer can hold.
 TEST(Answer, ComesFromMemoryInMicroseconds) {
-  auto machine = kMachine;
+  auto machine = test_machine;
   std::vector<std::string> ids;
   for (int i = 3; i < 8; ++i) {
     machine.gpus.push_back(plan::gpu_for_test(i));

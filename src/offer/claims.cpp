@@ -132,6 +132,7 @@ std::vector<const model::Gpu*> usable_gpus(const model::Inventory& machine, Offe
 Result<std::vector<Claim>> claims(const std::vector<const model::Gpu*>& gpus,
                                   const Options& options, Offer& offer) {
   std::vector<Claim> result;
+  result.reserve(gpus.size());
   for (const auto* gpu : gpus) result.push_back({.gpu = gpu});
   for (const auto aim : {Aim::ByName, Aim::Count, Aim::All})
     GANTRY_CHECK(take_by_rules(options, aim, result, offer));

@@ -19,7 +19,7 @@ constexpr Programs kBoth = kPlugin | kFeatures;
 constexpr Programs kGke = kAgent | bit_of(Program::Gke);
 constexpr Programs kAll = kBoth | kGke;
 
-const std::array kTable{
+constexpr std::array kTable{
     // NVIDIA's device plugin
     Option{"mig-strategy", "GFD_MIG_STRATEGY|MIG_STRATEGY", "flags.migStrategy",
            GANTRY_FIELD(mig_strategy), kBoth,

@@ -237,12 +237,12 @@ struct Replicas {
   }
 };
 
-const std::vector<std::string> kOneOfFirstTaken{"GPU-0::1", "GPU-0::2", "GPU-1::0", "GPU-1::1",
-                                                "GPU-1::2"};
+const std::vector<std::string> one_of_first_taken{"GPU-0::1", "GPU-0::2", "GPU-1::0", "GPU-1::1",
+                                                  "GPU-1::2"};
 
 TEST(PreferShared, SpreadsOverTheGpusWithMostLeft) {
   const Replicas replicas;
-  EXPECT_THAT(replicas.prefer(SharedPolicy::Distributed, kOneOfFirstTaken, 1),
+  EXPECT_THAT(replicas.prefer(SharedPolicy::Distributed, one_of_first_taken, 1),
               ElementsAre("GPU-1::0"));
 }
 
@@ -254,7 +254,7 @@ TEST(PreferShared, GivesTwoReplicasOfTwoGpusRatherThanOfOne) {
 
 TEST(PreferShared, PacksOnTheGpuWithLeastLeft) {
   const Replicas replicas;
-  EXPECT_THAT(replicas.prefer(SharedPolicy::Packed, kOneOfFirstTaken, 2),
+  EXPECT_THAT(replicas.prefer(SharedPolicy::Packed, one_of_first_taken, 2),
               ElementsAre("GPU-0::1", "GPU-0::2"));
 }
 

@@ -17,10 +17,10 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // GPU 0 and 1 whole, GPU 2 in MIG mode with two instances of 1g.18gb.
-const model::Inventory kMachine = plan::machine_for_test();
+const model::Inventory test_machine = plan::machine_for_test();
 
 model::Inventory without_mig() {
-  auto machine = kMachine;
+  auto machine = test_machine;
   machine.gpus[2].mig = {.current = MigMode::Disabled};
   return machine;
 }
@@ -57,14 +57,14 @@ std::vector<std::string> ids(const model::OfferedResource& resource) {
 }
 
 TEST(Resources, WithoutMigStrategyAreWholeGpusAlsoThoseInMigMode) {
-  const auto offer = offered(kMachine, {});
+  const auto offer = offered(test_machine, {});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x3"));
-  EXPECT_EQ(offer.resources[0].devices[0].id, kMachine.gpus[0].uuid.text);
+  EXPECT_EQ(offer.resources[0].devices[0].id, test_machine.gpus[0].uuid.text);
   EXPECT_EQ(offer.uses[2].use, Use::Whole);
 }
 
 TEST(Resources, MixedHaveInstancesByProfile) {
-  auto machine = kMachine;
+  auto machine = test_machine;
   machine.gpus[2].mig.instances[1].profile = "1g.18gb+me";
   const auto offer = offered(machine, {.mig_strategy = MigStrategy::Mixed});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2", "nvidia.com/mig-1g.18gb x1",
@@ -76,7 +76,7 @@ TEST(Resources, MixedHaveInstancesByProfile) {
 }
 
 TEST(Resources, MixedLeaveOutInstancesWithPartOfTheirCompute) {
-  auto machine = kMachine;
+  auto machine = test_machine;
   machine.gpus[2].mig.instances[1].profile = "1c.3g.71gb";
   const auto offer = offered(machine, {.mig_strategy = MigStrategy::Mixed});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2", "nvidia.com/mig-1g.18gb x1"));
@@ -84,7 +84,7 @@ TEST(Resources, MixedLeaveOutInstancesWithPartOfTheirCompute) {
 }
 
 TEST(Resources, MixedWithAnEmptyMigGpuSaySo) {
-  auto machine = kMachine;
+  auto machine = test_machine;
   machine.gpus[2].mig.instances.clear();
   const auto offer = offered(machine, {.mig_strategy = MigStrategy::Mixed});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2"));
@@ -97,7 +97,7 @@ TEST(Resources, SingleAreWholeGpusWhereNoneIsInMigMode) {
 }
 
 TEST(Resources, SingleAreInstancesWhereAllAreAlike) {
-  auto machine = kMachine;
+  auto machine = test_machine;
   machine.gpus.erase(machine.gpus.begin(), machine.gpus.begin() + 2);
   const auto offer = offered(machine, {.mig_strategy = MigStrategy::Single});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2"));
@@ -106,9 +106,9 @@ TEST(Resources, SingleAreInstancesWhereAllAreAlike) {
 
 TEST(Resources, SingleRefuseEveryOtherLayoutAndSayWhy) {
   const Options single{.mig_strategy = MigStrategy::Single};
-  EXPECT_THAT(refused(kMachine, single),
+  EXPECT_THAT(refused(test_machine, single),
               AllOf(HasSubstr("GPU 2 is in MIG mode and GPU 0 is not"), HasSubstr("-i 0 -mig 1")));
-  auto machine = kMachine;
+  auto machine = test_machine;
   machine.gpus.erase(machine.gpus.begin(), machine.gpus.begin() + 2);
   machine.gpus[0].mig.instances[1].profile = "2g.35gb";
   EXPECT_THAT(refused(machine, single), HasSubstr("2:0 is 1g.18gb and 2:1 is 2g.35gb"));
@@ -123,7 +123,7 @@ sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: gpu
   const auto& shared = offer.resources[0];
   EXPECT_EQ(shared.use, Use::Replicas);
   EXPECT_TRUE(shared.only_one);
-  const auto uuid = kMachine.gpus[0].uuid.text;
+  const auto uuid = test_machine.gpus[0].uuid.text;
   EXPECT_EQ(shared.devices[1].id, uuid + "::1");
   EXPECT_EQ(shared.devices[1].replica, 1);
   EXPECT_EQ(shared.devices[1].gpu.text, uuid);
@@ -153,10 +153,11 @@ TEST(Resources, InstancesCanBeSharedToo) {
   auto options = options_from(R"(
 sharing: {timeSlicing: {resources: [{name: mig-1g.18gb, rename: tiny, devices: ["2:1"], replicas: 2}]}})");
   options.mig_strategy = MigStrategy::Mixed;
-  const auto offer = offered(kMachine, options);
+  const auto offer = offered(test_machine, options);
   EXPECT_THAT(names(offer),
               ElementsAre("nvidia.com/gpu x2", "nvidia.com/mig-1g.18gb x1", "nvidia.com/tiny x2"));
-  EXPECT_EQ(offer.resources[2].devices[0].id, kMachine.gpus[2].mig.instances[1].uuid.text + "::0");
+  EXPECT_EQ(offer.resources[2].devices[0].id,
+            test_machine.gpus[2].mig.instances[1].uuid.text + "::0");
   EXPECT_EQ(offer.uses[2].use, Use::Mig);
 }
 
@@ -211,13 +212,13 @@ sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}}
 TEST(Resources, ARuleAndTheMigModeMustAgree) {
   auto options = options_from("gantry: {gpus: [{devices: [0], use: mig}]}");
   options.mig_strategy = MigStrategy::Mixed;
-  EXPECT_THAT(refused(kMachine, options), HasSubstr("nvidia-smi -i 0 -mig 1"));
+  EXPECT_THAT(refused(test_machine, options), HasSubstr("nvidia-smi -i 0 -mig 1"));
   options = options_from("gantry: {gpus: [{devices: [2], use: whole}]}");
-  EXPECT_EQ(refused(kMachine, options), "accepted");
+  EXPECT_EQ(refused(test_machine, options), "accepted");
   options.mig_strategy = MigStrategy::Mixed;
-  EXPECT_THAT(refused(kMachine, options), HasSubstr("contradict"));
+  EXPECT_THAT(refused(test_machine, options), HasSubstr("contradict"));
   options = options_from("gantry: {gpus: [{devices: [2], use: mig}]}");
-  EXPECT_THAT(refused(kMachine, options), HasSubstr("--mig-strategy=mixed"));
+  EXPECT_THAT(refused(test_machine, options), HasSubstr("--mig-strategy=mixed"));
 }
 
 TEST(Resources, AreNamedByModel) {
@@ -253,7 +254,7 @@ TEST(Resources, WithMpsAreSharesAndNotForInstances) {
   auto options = options_from("sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}");
   options.mps_root = "/run/nvidia/mps";
   EXPECT_EQ(offered(without_mig(), options).resources[0].use, Use::Shares);
-  auto machine = kMachine;
+  auto machine = test_machine;
   machine.gpus.erase(machine.gpus.begin(), machine.gpus.begin() + 2);
   options.mig_strategy = MigStrategy::Single;
   EXPECT_THAT(refused(machine, options), HasSubstr("does not run on MIG instances"));
@@ -281,7 +282,7 @@ TEST(GkeResources, AreSharedByClients) {
 }
 
 TEST(GkeResources, WithAPartitionSizeNeedEveryGpuDividedInFull) {
-  auto machine = kMachine;
+  auto machine = test_machine;
   machine.gpus.erase(machine.gpus.begin(), machine.gpus.begin() + 2);
   EXPECT_THAT(refused(machine, gke({.partition_size = "1g.18gb"})),
               HasSubstr("must be divided into 7 of 1g.18gb"));

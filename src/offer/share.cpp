@@ -104,6 +104,7 @@ class Sharer {
 
   static std::vector<std::string> names_of(const std::vector<Part>& parts) {
     std::vector<std::string> result;
+    result.reserve(parts.size());
     for (const auto& part : parts) result.push_back(part.name);
     return result;
   }

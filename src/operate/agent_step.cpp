@@ -47,7 +47,7 @@ Result<std::string> with_systemd(const NodeWork& work) {
 }  // namespace
 
 std::string agent_unit(const std::string& program) {
-  std::string text(kAgentUnit);
+  std::string text(agent_unit_template());
   const auto at = text.find(kPackaged);
   if (at != std::string::npos) text.replace(at, kPackaged.size(), program);
   return text;

@@ -17,7 +17,7 @@ namespace {
 struct Version {
   int major = 0;
   int minor = 0;
-  auto operator<=>(const Version&) const = default;
+  auto operator<=>(const Version&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
 struct Known {

@@ -64,7 +64,7 @@ Result<std::string> remove_drivers(const sys::Host& host, const std::string& pat
   }
   const auto rest = host.list(path);
   for (const auto& name : rest.ok() ? *rest : std::vector<std::string>{}) {  // the writers' lock
-    GANTRY_CHECK(remove_file(host, path + "/" + name));
+    GANTRY_CHECK(remove_file(host, fmt::format("{}/{}", path, name)));
   }
   GANTRY_TRY(const auto place, place_of(host, path));
   if (::unlinkat(place.directory.get(), place.name.c_str(), AT_REMOVEDIR) == 0) {

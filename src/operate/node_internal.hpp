@@ -7,7 +7,7 @@
 
 namespace gantry::operate {
 
-extern const std::string_view kAgentUnit;
+std::string_view agent_unit_template();
 inline constexpr std::string_view kAgentUnitName = "gantry-agent.service";
 inline constexpr std::string_view kAgentUnitPath = "/etc/systemd/system/gantry-agent.service";
 

@@ -140,9 +140,9 @@ TEST(NodeUp, AnotherToolsSpecificationComesBack) {
 }
 
 struct EngineCase {
-  const char* program;
-  const char* version;
-  const char* outcome;
+  const char* program = "";
+  const char* version = "";
+  const char* outcome = "";
   bool kubelet = false;
 };
 

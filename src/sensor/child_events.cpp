@@ -54,7 +54,7 @@ std::int64_t steady_ms() {
 }
 
 std::optional<int> instance_of(unsigned id) {
-  if (id == kNoInstance || id > 1024) return std::nullopt;
+  if (id > 1024) return std::nullopt;  // also kNoInstance
   return static_cast<int>(id);
 }
 

@@ -19,6 +19,12 @@ struct FakeGpm {
 };
 FakeGpm fake;  // NOLINT: function pointers carry no state
 
+template <class Handle>
+Handle opaque(int number) {
+  const auto value = static_cast<std::uintptr_t>(number) * 16;
+  return reinterpret_cast<Handle>(value);  // NOLINT(performance-no-int-to-ptr): never followed
+}
+
 GpmFunctions functions() {
   fake = {};
   GpmFunctions gpm;
@@ -27,7 +33,7 @@ GpmFunctions functions() {
     return NVML_SUCCESS;
   };
   gpm.alloc = [](nvmlGpmSample_t* sample) {
-    *sample = reinterpret_cast<nvmlGpmSample_t>(static_cast<std::uintptr_t>(++fake.allocated) * 16);
+    *sample = opaque<nvmlGpmSample_t>(++fake.allocated);
     return NVML_SUCCESS;
   };
   gpm.free = [](nvmlGpmSample_t) {
@@ -56,7 +62,7 @@ GpmFunctions functions() {
   return gpm;
 }
 
-const auto kDevice = reinterpret_cast<nvmlDevice_t>(std::uintptr_t{16});
+const auto some_device = opaque<nvmlDevice_t>(1);
 
 model::GpuReading card() {
   model::GpuReading reading;
@@ -68,9 +74,9 @@ TEST(Profile, IsWhatHappenedBetweenTwoReadings) {
   Profiler profiler(functions());
   const auto start = Profiler::Clock::now();
   auto reading = card();
-  profiler.read(kDevice, reading, start);
+  profiler.read(some_device, reading, start);
   EXPECT_EQ(reading.profile, model::ProfileReading{}) << "one sample says nothing";
-  profiler.read(kDevice, reading, start + 1s);
+  profiler.read(some_device, reading, start + 1s);
   EXPECT_EQ(reading.profile.tensor_active, 0.25);
   EXPECT_EQ(reading.profile.sm_active, 0.02);
   EXPECT_EQ(reading.profile.pcie_sent_bytes_per_second, 2.0 * 1024 * 1024);
@@ -81,10 +87,10 @@ TEST(Profile, AsksNoFasterThanTheDriverCounts) {
   Profiler profiler(functions());
   const auto start = Profiler::Clock::now();
   auto reading = card();
-  profiler.read(kDevice, reading, start);
-  profiler.read(kDevice, reading, start + 1s);
+  profiler.read(some_device, reading, start);
+  profiler.read(some_device, reading, start + 1s);
   fake.tensor_percent = 75;
-  profiler.read(kDevice, reading, start + 1s + 50ms);
+  profiler.read(some_device, reading, start + 1s + 50ms);
   EXPECT_EQ(reading.profile.tensor_active, 0.25) << "the same as before";
   EXPECT_EQ(fake.samples, 2);
 }
@@ -93,10 +99,10 @@ TEST(Profile, NonsenseIsLeftOut) {
   Profiler profiler(functions());
   auto start = Profiler::Clock::now();
   auto reading = card();
-  profiler.read(kDevice, reading, start);
+  profiler.read(some_device, reading, start);
   for (const double value : {-1.0, 250.0, std::numeric_limits<double>::quiet_NaN()}) {
     fake.tensor_percent = value;
-    profiler.read(kDevice, reading, start += 1s);
+    profiler.read(some_device, reading, start += 1s);
     EXPECT_FALSE(reading.profile.tensor_active) << value;
   }
 }
@@ -105,14 +111,14 @@ TEST(Profile, AFailedSampleStartsAnew) {
   Profiler profiler(functions());
   auto at = Profiler::Clock::now();
   auto reading = card();
-  profiler.read(kDevice, reading, at);
+  profiler.read(some_device, reading, at);
   fake.refuses = true;
-  profiler.read(kDevice, reading, at += 1s);
+  profiler.read(some_device, reading, at += 1s);
   EXPECT_EQ(reading.profile, model::ProfileReading{});
   fake.refuses = false;
-  profiler.read(kDevice, reading, at += 1s);
+  profiler.read(some_device, reading, at += 1s);
   EXPECT_EQ(reading.profile, model::ProfileReading{});
-  profiler.read(kDevice, reading, at += 1s);
+  profiler.read(some_device, reading, at += 1s);
   EXPECT_TRUE(reading.profile.tensor_active);
 }
 
@@ -121,8 +127,8 @@ TEST(Profile, InstancesHaveTheirOwn) {
   auto at = Profiler::Clock::now();
   auto reading = card();
   reading.instances.push_back({.uuid = {"MIG-0"}, .gpu_instance = 9});
-  profiler.read(kDevice, reading, at);
-  profiler.read(kDevice, reading, at += 1s);
+  profiler.read(some_device, reading, at);
+  profiler.read(some_device, reading, at += 1s);
   EXPECT_EQ(fake.instance, 9U);
   EXPECT_TRUE(reading.instances[0].profile.tensor_active);
   EXPECT_FALSE(reading.profile.tensor_active);
@@ -132,7 +138,7 @@ TEST(Profile, GivesItsBuffersBack) {
   {
     Profiler profiler(functions());
     auto reading = card();
-    profiler.read(kDevice, reading, Profiler::Clock::now());
+    profiler.read(some_device, reading, Profiler::Clock::now());
     EXPECT_EQ(fake.allocated, 2);
   }
   EXPECT_EQ(fake.allocated, 0);
@@ -141,7 +147,7 @@ TEST(Profile, GivesItsBuffersBack) {
 TEST(Profile, ADriverWithoutCountersHasNone) {
   Profiler profiler({});
   auto reading = card();
-  profiler.read(kDevice, reading, Profiler::Clock::now());
+  profiler.read(some_device, reading, Profiler::Clock::now());
   EXPECT_EQ(reading.profile, model::ProfileReading{});
 }
 

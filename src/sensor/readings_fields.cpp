@@ -70,11 +70,11 @@ struct Special {
   enum : std::size_t {
     Action,
     ResetStatus,
-    kVitalCount,
-    MemoryTemperature = kVitalCount,
+    VitalCount,
+    MemoryTemperature = VitalCount,
     Sent,
     Received,
-    kCount
+    Count
   };
 };
 
@@ -83,7 +83,7 @@ void take_special(std::span<const nvmlFieldValue_t> fields, model::GpuReading& r
   if (action && *action <= static_cast<unsigned>(model::RecoveryAction::RecoverImexDomain))
     reading.recovery_action = static_cast<model::RecoveryAction>(*action);
   if (number_in(fields[Special::ResetStatus]) == 1) reading.reset_required = true;
-  if (fields.size() <= Special::kVitalCount) return;
+  if (fields.size() <= Special::VitalCount) return;
   const auto celsius = number_in(fields[Special::MemoryTemperature]);
   if (celsius && *celsius < 1000) reading.memory_temperature_celsius = static_cast<int>(*celsius);
   const auto sent = number_in(fields[Special::Sent]);
@@ -95,7 +95,7 @@ void take_special(std::span<const nvmlFieldValue_t> fields, model::GpuReading& r
 
 void read_fields(probe::Asking& asking, Depth depth, model::GpuReading& reading) {
   constexpr unsigned kAllLinks = std::numeric_limits<unsigned>::max();
-  std::array<nvmlFieldValue_t, kVital.size() + kFurther.size() + Special::kCount> fields{};
+  std::array<nvmlFieldValue_t, kVital.size() + kFurther.size() + Special::Count> fields{};
   std::array<Counter, kVital.size() + kFurther.size()> members{};
   std::size_t count = 0;
   const auto add = [&](std::span<const Field> list) {

@@ -14,7 +14,7 @@ constexpr unsigned kMaxProcesses = 4096;
 constexpr unsigned kNoInstance = 0xFFFFFFFF;
 
 std::optional<int> instance_of(unsigned id) {
-  if (id == kNoInstance || id > kMaxInstances * 8) return std::nullopt;
+  if (id > kMaxInstances * 8) return std::nullopt;  // also kNoInstance
   return static_cast<int>(id);
 }
 
