@@ -42,8 +42,7 @@ Result<pid_t> spawn(const std::vector<std::string>& argv, int output) {
 }
 
 void read_output(int fd, std::string& output) {
-  std::array<char, 4096>
-      buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
+  std::array<char, 4096> buffer{};
   while (true) {
     const auto got = ::read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;

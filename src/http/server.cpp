@@ -67,8 +67,7 @@ class Server::Peer {
   void advance() {
     if (ticket_ != 0) return server_.drop(id_);  // watched for its end only
     if (!out_.empty()) return send_more();
-    std::array<char, 4096>
-        buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
+    std::array<char, 4096> buffer{};
     const auto got = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return server_.drop(id_);

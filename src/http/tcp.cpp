@@ -48,8 +48,7 @@ class Tcp : public Connection {
   }
 
   Result<std::string> read(Deadline deadline) override {
-    std::array<char, 16384>
-        buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
+    std::array<char, 16384> buffer{};
     while (true) {
       const auto got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
       if (got >= 0) return std::string(buffer.data(), static_cast<std::size_t>(got));

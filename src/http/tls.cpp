@@ -111,8 +111,7 @@ class TlsConnection : public Connection {
   }
 
   Result<std::string> read(Deadline deadline) override {
-    std::array<char, 16384>
-        buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
+    std::array<char, 16384> buffer{};
     while (true) {
       ERR_clear_error();
       std::size_t got = 0;
@@ -137,8 +136,7 @@ class TlsConnection : public Connection {
   }
 
   Status flush(Deadline deadline) {
-    std::array<char, 16384>
-        buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
+    std::array<char, 16384> buffer{};
     auto* out = SSL_get_wbio(session_.get());
     while (true) {
       const int count = BIO_read(out, buffer.data(), static_cast<int>(buffer.size()));

@@ -276,7 +276,7 @@ TEST_F(PluginTest, EveryCallIsReported) {
 
 TEST_F(PluginTest, AHugeListStaysBelowWhatAKubeletReads) {
   std::vector<ListedDevice> devices;
-  devices.reserve(16 * 128);
+  devices.reserve(std::size_t{16} * 128);
   for (int i = 0; i < 16 * 128; ++i) {
     devices.push_back(
         {.id = fmt::format("GPU-aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee::{}", i), .numa_node = i % 2});

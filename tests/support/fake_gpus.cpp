@@ -11,8 +11,8 @@ namespace {
 
 FakeGpus* the_machine = nullptr;
 
-constexpr std::uintptr_t gpu_resource = 0x1000;  // + index
-constexpr std::uintptr_t kMig = 0x100000;        // + index << 8 + place
+constexpr std::uintptr_t kGpu = 0x1000;    // + index
+constexpr std::uintptr_t kMig = 0x100000;  // + index << 8 + place
 constexpr std::uintptr_t kInstance = 0x200000;
 
 template <class Handle>
@@ -26,7 +26,7 @@ std::uintptr_t number(const void* pointer) {
 int gpu_index(nvmlDevice_t device) {
   const auto value = number(device);
   if (value >= kMig) return static_cast<int>((value - kMig) >> 8U);
-  return static_cast<int>(value - gpu_resource);
+  return static_cast<int>(value - kGpu);
 }
 FakeGpu& gpu_of(nvmlDevice_t device) {
   return the_machine->gpus.at(static_cast<std::size_t>(gpu_index(device)));
@@ -92,7 +92,7 @@ void add_machine(driver::Nvml& nvml) {
       return wrong;
     }
     if (index >= the_machine->gpus.size()) return NVML_ERROR_INVALID_ARGUMENT;
-    *device = handle<nvmlDevice_t>(gpu_resource + index);
+    *device = handle<nvmlDevice_t>(kGpu + index);
     return NVML_SUCCESS;
   };
 }
