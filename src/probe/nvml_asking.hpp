@@ -6,6 +6,7 @@
 #include "driver/nvml.hpp"
 #include "probe/health.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -32,6 +33,26 @@ class Asking {
     return last_ == NVML_SUCCESS;
   }
 
+  // A list that may grow between the question for its size and the question for its content. Use
+  // through GANTRY_ASK_LIST.
+  template <class Info, class Function>
+  bool ask_list(std::string_view name, Function function, std::vector<Info>& list) {
+    constexpr unsigned kMost = 4096;
+    unsigned count = 64;
+    for (int tries = 0; tries < 4; ++tries) {
+      list.assign(count, Info{});
+      unsigned filled = count;
+      if (ask(name, function, device_, &filled, list.data())) {
+        list.resize(std::min(filled, count));
+        return true;
+      }
+      list.clear();
+      if (last_ != NVML_ERROR_INSUFFICIENT_SIZE || filled > kMost) return false;
+      count = filled + 16;
+    }
+    return false;
+  }
+
   // Lost, reset required and failures, for judge().
   void add_to(HealthFacts& facts) const;
   const std::vector<std::string>& refused() const { return refused_; }  // calls we may not make
@@ -56,6 +77,8 @@ class Asking {
 // GANTRY_ASK(asking, nvmlDeviceGetIndex, device, &index)
 #define GANTRY_ASK(asking, function, ...) \
   (asking).ask(#function, (asking).nvml().function, __VA_ARGS__)
+#define GANTRY_ASK_LIST(asking, function, list) \
+  (asking).ask_list(#function, (asking).nvml().function, list)
 
 // A text that NVML wrote into our buffer; it may have forgotten the NUL.
 template <std::size_t N>

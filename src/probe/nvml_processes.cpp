@@ -7,28 +7,7 @@
 namespace gantry::probe {
 namespace {
 
-constexpr unsigned kMaxProcesses = 4096;
 constexpr std::size_t kNameSize = 256;
-
-// A list that may grow between the question for its size and the question for its content.
-template <class Info, class Function>
-bool ask_list(Asking& asking, std::string_view name, Function function, std::vector<Info>& list) {
-  unsigned count = 16;
-  for (int tries = 0; tries < 4; ++tries) {
-    list.assign(count, Info{});
-    unsigned filled = count;
-    if (asking.ask(name, function, asking.device(), &filled, list.data())) {
-      list.resize(std::min(filled, count));
-      return true;
-    }
-    list.clear();
-    if (asking.last() != NVML_ERROR_INSUFFICIENT_SIZE || filled > kMaxProcesses) return false;
-    count = filled + 16;
-  }
-  return false;
-}
-#define GANTRY_ASK_LIST(asking, function, list) \
-  ask_list(asking, #function, (asking).nvml().function, list)
 
 void add(model::Gpu& gpu, unsigned pid, unsigned long long memory, char type) {
   const auto same = [&](const auto& process) { return process.pid == pid; };

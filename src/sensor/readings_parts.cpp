@@ -45,26 +45,6 @@ bool read_instance(probe::Asking& asking, unsigned index, model::InstanceReading
   return true;
 }
 
-template <class Info, class Function>
-bool ask_list(probe::Asking& asking, std::string_view name, Function function,
-              std::vector<Info>& list) {
-  unsigned count = 64;
-  for (int tries = 0; tries < 4; ++tries) {  // it may grow between two questions
-    list.assign(count, Info{});
-    unsigned filled = count;
-    if (asking.ask(name, function, asking.device(), &filled, list.data())) {
-      list.resize(std::min(filled, count));
-      return true;
-    }
-    list.clear();
-    if (asking.last() != NVML_ERROR_INSUFFICIENT_SIZE || filled > kMaxProcesses) return false;
-    count = filled + 16;
-  }
-  return false;
-}
-#define GANTRY_ASK_LIST(asking, function, list) \
-  ask_list(asking, #function, (asking).nvml().function, list)
-
 // A process may be on the list twice, for compute and graphics: the memory is the same.
 void add(std::vector<model::ProcessReading>& processes, const nvmlProcessInfo_t& info) {
   const auto instance = instance_of(info.gpuInstanceId);
