@@ -9,8 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace gantry::agent {
 namespace {
 
@@ -154,10 +152,7 @@ void Eyes::somebody_looks() {
 
 void Eyes::on_beat() {
   monitor_.on_time(now_s());
-  const auto health = monitor_.health();
-  const bool well =
-      std::all_of(health.begin(), health.end(), [](const auto& d) { return d.usable; });
-  if (++beats_ % kBeatsBetweenReadings == 0 || !well) {
+  if (++beats_ % kBeatsBetweenReadings == 0 || monitor_.wants_readings()) {
     const bool looked_at = Clock::now() - looked_ < kLookedAtFor;
     ask(looked_at ? sensor::Depth::Full : sensor::Depth::Vital);
   }

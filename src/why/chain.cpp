@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "why/chain.hpp"
 
+#include "base/printable.hpp"
 #include "json/document.hpp"
 
 #include <fmt/format.h>
@@ -18,20 +19,6 @@ std::string_view color_of(Verdict verdict) {
     case Verdict::Unknown: break;
   }
   return "\x1b[2m";
-}
-
-// Names and messages come from pods: nothing of theirs may steer a terminal.
-std::string printable(std::string_view text) {
-  std::string safe;
-  for (const char letter : text) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (byte < 0x20 || byte == 0x7f) {
-      safe += fmt::format("\\x{:02x}", byte);
-    } else {
-      safe.push_back(letter);
-    }
-  }
-  return safe;
 }
 
 }  // namespace
@@ -52,6 +39,7 @@ const Link* Chain::first_broken() const {
   return found == links.end() ? nullptr : &*found;
 }
 
+// Names and messages come from pods: nothing of theirs may steer a terminal.
 std::string to_text(const Chain& chain, bool color) {
   auto text = printable(chain.subject) + "\n";
   for (const auto& link : chain.links) {
