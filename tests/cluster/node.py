@@ -13,6 +13,8 @@ import world
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 from lane import mounts_below  # noqa: E402
 
+LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
+
 
 class Node:
     def __init__(self, programs: pathlib.Path, machine: str) -> None:
@@ -25,6 +27,7 @@ class Node:
         (self.root / "var/run").symlink_to("/run")
         self.serve("var/lib/kubelet")
         self.serve("run", "/run")
+        self.serve_libraries()
 
     def call(self, *argv) -> str:
         done = subprocess.run([str(self.gantry), *(str(a) for a in argv)], capture_output=True, text=True, check=False, timeout=60)
@@ -43,6 +46,16 @@ class Node:
         (self.root / directory).mkdir(parents=True, exist_ok=True)
         target.mkdir(parents=True, exist_ok=True)
         world.call("mount", "--bind", self.root / directory, target)
+
+    def serve_libraries(self) -> None:
+        """The driver where people's hostPath volumes look for it. An overlay: engines make the directories that such a
+        volume names and a node does not have, and the machine below this world is not to get any."""
+        upper, work = world.PLACE / "usr-lib", world.PLACE / "usr-lib-work"
+        for directory in (upper / LIBRARIES.name, work):
+            directory.mkdir(parents=True)
+        for library in (self.root / LIBRARIES.relative_to("/")).glob("libcuda.so*"):
+            (upper / LIBRARIES.name / library.name).symlink_to(library)
+        world.call("mount", "-t", "overlay", "node-libraries", "-o", f"lowerdir=/usr/lib,upperdir={upper},workdir={work}", "/usr/lib")
 
     def boot(self) -> None:
         """/run is empty but for what the machine's own services put there, and the boot id is another one."""
