@@ -70,9 +70,16 @@ def skip_lane(name: str, why: str) -> None:
 
 
 def own_mounts() -> None:
-    """Starts the lane again in a mount namespace of its own: what it binds over /run/cdi or /etc is nobody else's."""
-    if os.environ.get("GANTRY_LANE_MOUNTS") != "own":
-        os.execvpe("unshare", ["unshare", "--mount", sys.executable, *sys.argv], dict(os.environ, GANTRY_LANE_MOUNTS="own"))
+    """Starts the lane again in a mount namespace of its own: what it binds over /run/cdi or /etc is nobody else's. The copies of other
+    lanes' mounts are dropped: they would vanish by themselves, at any moment, when such a lane deletes its directory."""
+    state = os.environ.get("GANTRY_LANE_MOUNTS")
+    if state is None:
+        os.execvpe("unshare", ["unshare", "--mount", sys.executable, *sys.argv], dict(os.environ, GANTRY_LANE_MOUNTS="new"))
+    if state == "new":
+        os.environ["GANTRY_LANE_MOUNTS"] = "own"
+        for place in reversed(mounts_below(pathlib.Path(tempfile.gettempdir()))):
+            if place.startswith(f"{tempfile.gettempdir()}/gantry-"):
+                subprocess.run(["umount", "--lazy", place], check=False, capture_output=True)
 
 
 def needs_root(name: str) -> None:
