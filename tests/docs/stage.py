@@ -3,10 +3,10 @@
 of our own, with podman and docker in directories of their own. docs/walkthroughs/README.md tells readers about it."""
 import os
 import pathlib
-import signal
 import subprocess
 import sys
-import tempfile
+
+from walking import run_script
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e/engines"))
 from engine import IMAGE, Lane, bind, image_archive, needs_program, needs_root, own_mounts  # noqa: E402, F401
@@ -130,19 +130,7 @@ class Stage:
         config.write_text(f'[gantry]\nroot = "{self.root}"\n')
 
     def run(self, script: str, seconds: int = 120) -> subprocess.CompletedProcess:
-        """Output goes to a file: what a command leaves running in the background may hold a pipe open for ever."""
-        with tempfile.TemporaryFile("w+", errors="replace", dir=self.lane.work) as output:
-            process = subprocess.Popen(["bash", "-e", "-o", "pipefail", "-c", script], cwd=self.desk, env=self.environment,
-                                       stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
-            try:
-                status = process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                output.write(f"\nended after {seconds} seconds\n")
-                status = 124
-            output.seek(0)
-            return subprocess.CompletedProcess(script, status, output.read())
+        return run_script(script, self.desk, self.environment, seconds)
 
     def plain(self, output: str) -> str:
         """Without the directory of the simulated machine, which is / for whoever has a real one."""

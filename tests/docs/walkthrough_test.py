@@ -59,6 +59,13 @@ class Walkthrough(unittest.TestCase):
             with self.assertRaises(BadPage):
                 page(wrong)
 
+    def test_a_page_about_a_cluster_says_so_and_has_no_machine_beside_it(self):
+        read = page(PAGE.replace("Machine: `k80`", "Cluster: `h200x8`"))
+        self.assertEqual((read.cluster, len(read.steps)), ("h200x8", 1))
+        self.assertEqual(page(PAGE).cluster, "")
+        with self.assertRaises(BadPage):
+            page(PAGE + "Cluster: `h200x8`\n")
+
     def test_commands_are_counted_where_they_begin(self):
         self.assertEqual(count_commands("# a remark\none \\\n  --flag\ntwo | three\n"), 2)
         self.assertEqual(count_commands("cat > file <<'END'\nnot one\nEND\ntwo\n"), 2)

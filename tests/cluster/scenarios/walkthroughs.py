@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages of docs/walkthroughs that are about a cluster, done in this one. Each begins on a node without a device plugin."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from lane import Lane
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(TOP / "tests/docs"))
+from walking import run_script, walk  # noqa: E402
+from walkthrough import Count, Page, read_page  # noqa: E402
+
+MANIFESTS = TOP / "tests/cluster/manifests"  # as the notes have them
+MADE = "daemonset,deployment,job,replicaset,service"  # what a page makes in the default namespace, if it ends early
+
+
+class ClusterStage:
+    def __init__(self, lane: Lane, cluster) -> None:
+        self.lane, self.cluster, self.pages = lane, cluster, 0
+        self.desk = lane.work
+        programs = lane.work / "walk-bin"
+        programs.mkdir()
+        (programs / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
+        (programs / "sudo").chmod(0o755)
+        self.environment = dict(os.environ, PATH=f"{programs}:{lane.bin}:{os.environ['PATH']}", GANTRY_ROOT=str(cluster.node.root), LC_ALL="C.UTF-8")
+
+    def turn_page(self) -> None:
+        """Pages know nothing of each other: each has an empty cluster, and a directory with the files of the notes."""
+        self.pages += 1
+        self.desk = self.lane.work / f"page-{self.pages}"
+        shutil.copytree(MANIFESTS, self.desk)
+        for name in ("deploy", "tests"):
+            (self.desk / name).symlink_to(TOP / name)
+        self.cluster.wait_for("nobody offers GPUs", lambda: self.cluster.count()[1] == 0, 30)
+
+    def run(self, script: str, seconds: int = 120) -> subprocess.CompletedProcess:
+        return run_script(script, self.desk, self.environment, seconds)
+
+    def plain(self, output: str) -> str:
+        """Without the directory of the simulated machine, which is / for whoever has a real one."""
+        return output.replace(str(self.cluster.node.root), "")
+
+    def leave(self) -> None:
+        """What a page left, be it for having ended early: it takes back what it made, so that mostly there is nothing."""
+        for release in self.run("helm list -A -q").stdout.split():
+            self.run(f"helm uninstall -n $(helm list -A | awk '$1 == \"{release}\" {{print $2}}') {release} --wait --timeout 60s")
+        self.run(f"kubectl delete {MADE} --all --ignore-not-found -l '!provider'; kubectl -n kube-system delete daemonset --all")
+        self.run("kubectl delete -k deploy/kubernetes --ignore-not-found; kubectl delete namespace gpu team nvidia-device-plugin --ignore-not-found")
+        self.run("kubectl taint nodes gpu-node sku-; kubectl label nodes gpu-node gpu/nividia-")
+        self.cluster.clean()
+
+
+def pages() -> list[Page]:
+    read = [read_page(path) for path in sorted((TOP / "docs/walkthroughs").glob("[0-9]*.md"))]
+    return [page for page in read if page.cluster]
+
+
+def stop_agent(cluster) -> None:
+    if "agent" in cluster.parts:
+        cluster.parts.pop("agent").stop()
+
+
+def run(lane: Lane, cluster) -> None:
+    stop_agent(cluster)
+    archive = lane.work / "walk-gantry.tar"
+    lane.run(TOP / "tools/image", lane.bin, archive, check=True)
+    cluster.import_image(archive)
+    stage = ClusterStage(lane, cluster)
+    for page in pages():
+        lane.equal(f"{page.path.name}: is about this cluster's machine", page.cluster, cluster.machine)
+        try:
+            walk(page, stage, lane)
+        finally:
+            stage.leave()
+        print(f"       {page.path.name}: {page.count()}", flush=True)
+    print(f"       {sum((page.count() for page in pages()), Count())}")
