@@ -14,7 +14,10 @@ from walking import run_script, walk  # noqa: E402
 from walkthrough import Count, Page, read_page  # noqa: E402
 
 MANIFESTS = TOP / "tests/cluster/manifests"  # as the notes have them
-MADE = "daemonset,deployment,job,replicaset,service"  # what a page makes in the default namespace, if it ends early
+LEFT = ("helm list -A --no-headers | while read -r release namespace rest; do helm uninstall -n $namespace $release --wait --timeout 60s; done",
+        "kubectl -n kube-system delete daemonset --all", "kubectl delete -k deploy/kubernetes --ignore-not-found",
+        "kubectl delete daemonset,service -l '!provider'", "kubectl delete namespace gpu team nvidia-device-plugin --ignore-not-found",
+        "kubectl taint nodes gpu-node sku-", "kubectl label nodes gpu-node gpu/nividia-")
 
 
 class ClusterStage:
@@ -44,12 +47,9 @@ class ClusterStage:
         return output.replace(str(self.cluster.node.root), "")
 
     def leave(self) -> None:
-        """What a page left, be it for having ended early: it takes back what it made, so that mostly there is nothing."""
-        for release in self.run("helm list -A -q").stdout.split():
-            self.run(f"helm uninstall -n $(helm list -A | awk '$1 == \"{release}\" {{print $2}}') {release} --wait --timeout 60s")
-        self.run(f"kubectl delete {MADE} --all --ignore-not-found -l '!provider'; kubectl -n kube-system delete daemonset --all")
-        self.run("kubectl delete -k deploy/kubernetes --ignore-not-found; kubectl delete namespace gpu team nvidia-device-plugin --ignore-not-found")
-        self.run("kubectl taint nodes gpu-node sku-; kubectl label nodes gpu-node gpu/nividia-")
+        """What a page left. It takes back what it made itself; this is for one that ended early."""
+        for command in LEFT:
+            self.run(command)
         self.cluster.clean()
 
 
