@@ -25,7 +25,9 @@ class Node:
         (self.root / "run").rename(self.kept)
         self.boot()
         (self.root / "var/run").symlink_to("/run")
-        self.serve("var/lib/kubelet")
+        # A kubelet removes the logs of pods that it does not know: another cluster's, were these the whole machine's.
+        for directory in ("var/lib/kubelet", "var/lib/cni", "var/log/pods", "var/log/containers"):
+            self.serve(directory)
         self.serve("run", "/run")
         self.serve_libraries()
 
