@@ -35,20 +35,19 @@ def container_of(pid: int) -> tuple[str, str] | None:
     return None
 
 
-def gpus_of(pid: int) -> frozenset[tuple[int, int]]:
-    """Numbers, not names: a node made under another name is the same GPU."""
+def gpus_of(pid: int) -> frozenset[tuple[int, int]] | None:
+    """Numbers, not names: a node made under another name is the same GPU. None where the process ended meanwhile."""
     dev = pathlib.Path(f"/proc/{pid}/root/dev")
     found = set()
-    for directory in (dev, dev / "nvidia-caps"):
-        try:
-            entries = list(os.scandir(directory))
-        except OSError:
-            continue
+    try:
+        entries = list(os.scandir(dev)) + (list(os.scandir(dev / "nvidia-caps")) if (dev / "nvidia-caps").is_dir() else [])
         for entry in entries:
             if NODE.match(os.path.relpath(entry.path, dev)):
                 info = entry.stat(follow_symlinks=False)
                 if stat.S_ISCHR(info.st_mode):
                     found.add((os.major(info.st_rdev), os.minor(info.st_rdev)))
+    except OSError:
+        return None
     return frozenset(found)
 
 
@@ -69,15 +68,21 @@ class Observer(threading.Thread):
         self.doubles: list[str] = []
         self.containers: set[str] = set()
         self.busiest = self.looks = 0
+        self.problem: Exception | None = None
 
     def run(self) -> None:
-        while not self.done.is_set():
-            self.look()
-            self.done.wait(0.05)
+        try:
+            while not self.done.is_set():
+                self.look()
+                self.done.wait(0.05)
+        except Exception as problem:  # for end(), or nobody would know that nobody looked any more
+            self.problem = problem
 
     def end(self) -> None:
         self.done.set()
         self.join()
+        if self.problem is not None:
+            raise RuntimeError("the observer saw nothing from here on") from self.problem
 
     def live(self) -> list[Seen]:
         found: dict[str, Seen] = {}
@@ -89,7 +94,10 @@ class Observer(threading.Thread):
             if where is None or where[1] in found or not settled(pid):
                 continue
             if where[1] not in self.known:
-                self.known[where[1]] = gpus_of(pid)
+                devices = gpus_of(pid)
+                if devices is None or container_of(pid) != where:
+                    continue
+                self.known[where[1]] = devices
             found[where[1]] = Seen(*where, pid, self.known[where[1]])
         return list(found.values())
 

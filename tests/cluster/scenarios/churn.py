@@ -6,6 +6,7 @@ import time
 
 from lane import Lane
 from observer import Observer
+from outages import Outage, denials, ends, explained
 from scenario import gpu_pod
 
 WINDOW = 16  # pods at a time, more than fit
@@ -17,7 +18,8 @@ class Churn:
         self.cluster, self.pods = cluster, pods
         self.random = random.Random(SEED)
         self.made = self.finished = self.deleted = 0
-        self.failed: list[str] = []
+        self.failed: dict[str, tuple[str, str]] = {}  # with reason and message
+        self.outages: list[Outage] = []
         self.kills: dict[str, int] = {}
         self.open: set[str] = set()
 
@@ -41,7 +43,7 @@ class Churn:
                 continue
             if phase in ("Succeeded", "Failed"):
                 if phase == "Failed":
-                    self.failed.append(f"{name}: {pod['status'].get('reason', '')}: {pod['status'].get('message', '')}")
+                    self.failed[name] = pod["status"].get("reason", ""), pod["status"].get("message", "")
                 self.finished += 1
                 self.forget(name)
             elif phase == "Running" and self.random.random() < 0.02:
@@ -67,14 +69,17 @@ class Churn:
                     os.kill(self.random.choice(seen).pid, 9)
                 except ProcessLookupError:
                     pass
-        else:
-            self.cluster.restart(what, kill=True)
+            return
+        if what != "containerd":
+            self.outages.append(Outage(what, time.time()))
+        self.cluster.restart(what, kill=True)
 
 
 def run(lane: Lane, cluster) -> None:
     churn = Churn(cluster, lane.options.pods)
     observer = Observer()
     observer.start()
+    watch = cluster.watch_allocatable()
     start = time.monotonic()
     next_kill, next_word = start + 4, start + 15
     deadline = start + 60 + 6 * churn.pods
@@ -95,15 +100,27 @@ def run(lane: Lane, cluster) -> None:
     lane.equal(f"all of {churn.pods} pods were done with", (churn.finished + churn.deleted, sorted(churn.open)), (churn.pods, []))
     lane.equal("no GPU was in two containers at once", observer.doubles, [])
     lane.check("the observer saw containers with GPUs", len(observer.containers) >= churn.pods / 2, str(len(observer.containers)))
-    # Between a kill and the next registration nobody offers GPUs, and a pod that is bound just then the kubelet refuses itself.
-    print(f"       {len(churn.failed)} refused by the kubelet while nobody offered GPUs")
-    lane.check("no pod failed for another reason", all("no healthy devices present" in why or "Available: 0" in why for why in churn.failed), str(churn.failed))
     no_leaks(lane, cluster)
+    refusals(lane, cluster, churn, watch.end())
+
+
+def refusals(lane: Lane, cluster, churn: Churn, said: list[dict]) -> None:
+    """Between a kill and the next registration nobody offers GPUs, and a pod that is bound just then the kubelet refuses itself."""
+    ends(churn.outages, said)
+    longest = max((outage.end - outage.start for outage in churn.outages), default=0)
+    print(f"       {len(churn.failed)} pods refused, {len(churn.outages)} times nobody offered GPUs, for {longest:.2f} s at most")
+    lane.check("after each kill all GPUs were offered again", longest < float("inf"), str(said[-5:]))
+    when = denials(cluster.parts["kubelet"].words())
+    others = [(pod, when.get(pod), *why) for pod, why in churn.failed.items() if not explained(*why, when.get(pod), churn.outages)]
+    lane.check("no pod failed but for that the kubelet refused it while nobody offered GPUs", not others,
+               f"{others}\n{[(o.what, o.start, o.end) for o in churn.outages]}")
 
 
 def no_leaks(lane: Lane, cluster) -> None:
-    lane.equal("the kubelet knows of no holder any more", cluster.holders(), [])
-    cluster.wait_for("every GPU is allocatable", lambda: len(cluster.allocatable()) == 8, 10)
+    # The kubelet itself may have been killed a moment ago.
+    cluster.wait_for("every GPU is allocatable", lambda: len(cluster.allocatable()) == 8, 20)
+    holders = cluster.wait_for("the kubelet lists its pods", lambda: [cluster.holders()], 10)[0]
+    lane.equal("the kubelet knows of no holder any more", holders, [])
     grants = cluster.node.root / "run/gantry/grants"
     try:
         cluster.wait_for("grants are taken back", lambda: not grants.exists() or not os.listdir(grants), 15)
