@@ -40,6 +40,7 @@ lint: dev
 bench: build
 	@bench/run
 	@bench/containers
+	@bench/agent
 
 gpu-pack: setup
 	@tools/build release

@@ -74,5 +74,21 @@ TEST_F(FakeKubeletProgram, AdmitsPodsRestartsAndTellsWhatItKnows) {
   EXPECT_THAT(all[9], HasSubstr("no such command"));
 }
 
+TEST_F(FakeKubeletProgram, TimesCallsWithoutGivingAnythingAway) {
+  const auto all = answers(
+      "wait nvidia.com/gpu 2 20\n"
+      "time nvidia.com/gpu 20\n"
+      "time nvidia.com/gpu 0\n"
+      "time nvidia.com/other 5\n"
+      "admit default/train/u1/main nvidia.com/gpu=2\n"
+      "quit\n");
+  ASSERT_THAT(all, SizeIs(5)) << testing::PrintToString(all);
+  EXPECT_THAT(all[1], HasSubstr(R"("ok":true,"preferred":{"p50":)"));
+  EXPECT_THAT(all[1], HasSubstr(R"("allocate":{"p50":)"));
+  EXPECT_THAT(all[2], HasSubstr("1 to 100000 calls"));
+  EXPECT_THAT(all[3], HasSubstr(R"("ok":false)"));
+  EXPECT_THAT(all[4], HasSubstr(R"("ok":true)"));
+}
+
 }  // namespace
 }  // namespace gantry::kubelet

@@ -67,6 +67,13 @@ class FakeKubelet {
   // Before each start of a container: PreStartContainer, then what the stored answers say together.
   Result<model::AllocateAnswer> start_container(const std::string& uid,
                                                 const std::string& container);
+  // How long a plugin takes to answer, over its socket: the same question many times. Nothing is
+  // remembered of the answers.
+  struct CallTimes {
+    std::vector<std::chrono::nanoseconds> prefer;
+    std::vector<std::chrono::nanoseconds> allocate;
+  };
+  Result<CallTimes> time_calls(const std::string& resource, int devices, std::uint64_t calls);
   // The pod has ended; its devices come back at the next admission.
   void remove(const std::string& uid);
 

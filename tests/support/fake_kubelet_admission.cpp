@@ -213,6 +213,26 @@ Result<std::string> FakeKubelet::ask(const std::string& resource, std::string_vi
   return *std::move(answer);
 }
 
+Result<FakeKubelet::CallTimes> FakeKubelet::time_calls(const std::string& resource, int devices,
+                                                       std::uint64_t calls) {
+  using Clock = std::chrono::steady_clock;
+  const Ids every = healthy(resource);
+  CallTimes times;
+  for (std::uint64_t call = 0; call < calls; ++call) {
+    const auto begin = Clock::now();
+    GANTRY_TRY(Ids ids, preferred(resource, every, {}, devices));
+    const auto chosen = Clock::now();
+    if (!take(every, devices, ids))
+      return rejected(fmt::format("{} has no {} devices", resource, devices));
+    GANTRY_TRY(const std::string reply,
+               ask(resource, kubelet::kAllocate, kubelet::encode_allocate_request({list_of(ids)}),
+                   options_.call_deadline));
+    times.prefer.push_back(chosen - begin);
+    times.allocate.push_back(Clock::now() - chosen);
+  }
+  return times;
+}
+
 void FakeKubelet::collect_garbage() {
   std::erase_if(pods_, [this](const auto& pod) { return active_.count(pod.first) == 0; });
 }

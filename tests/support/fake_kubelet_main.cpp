@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <deque>
@@ -33,6 +34,7 @@ Commands on standard input, one a line; each is answered by one line of JSON:
   wait RESOURCE [COUNT] [SECONDS]   until so many devices (1) are allocatable, at most so long (10)
   admit NAMESPACE/POD/UID/CONTAINER RESOURCE=N...   choose, Allocate, PreStartContainer; the answers together
   start UID CONTAINER               PreStartContainer again, as for a container that restarts
+  time RESOURCE N [COUNT]           N calls each of GetPreferredAllocation and Allocate for COUNT devices (1): microseconds
   remove UID                        the pod has ended
   restart                           as when the kubelet is killed and started
   kill                              until the next restart
@@ -79,6 +81,15 @@ std::string failed(std::string_view why) {
   return fmt::format(R"({{"ok":false,"error":{}}})", json::quoted(why));
 }
 
+std::string spread_of(std::vector<std::chrono::nanoseconds> times) {
+  std::sort(times.begin(), times.end());
+  const auto at = [&](double part) {
+    const auto place = static_cast<std::size_t>(part * static_cast<double>(times.size() - 1));
+    return static_cast<double>(times[place].count()) / 1000;
+  };
+  return fmt::format(R"({{"p50":{:.1f},"p99":{:.1f},"max":{:.1f}}})", at(0.5), at(0.99), at(1));
+}
+
 class Program {
  public:
   Program(sys::Loop& loop, FakeKubelet::Options options)
@@ -93,6 +104,7 @@ class Program {
     if (words[0] == "admit" && words.size() >= 3) return admit(words);
     if (words[0] == "start" && words.size() == 3)
       return started(std::string(words[1]), std::string(words[2]));
+    if (words[0] == "time" && words.size() >= 3) return timed(words);
     if (words[0] == "remove" && words.size() == 2) {
       kubelet_.remove(std::string(words[1]));
       return R"({"ok":true})";
@@ -161,6 +173,16 @@ class Program {
     }
     return fmt::format(R"({{"ok":true,"ids":{{{}}},"preStartMicroseconds":{},"answer":{}}})",
                        fmt::join(devices, ","), took, to_json(*answer));
+  }
+
+  std::string timed(const std::vector<std::string_view>& words) {
+    const auto calls = parse_u64(words[2]).value_or(0);
+    const auto devices = words.size() > 3 ? parse_u64(words[3]).value_or(1) : 1;
+    if (calls == 0 || calls > 100'000) return failed("time takes 1 to 100000 calls");
+    const auto took = kubelet_.time_calls(std::string(words[1]), static_cast<int>(devices), calls);
+    if (!took.ok()) return failed(took.error().text());
+    return fmt::format(R"({{"ok":true,"preferred":{},"allocate":{}}})", spread_of(took->prefer),
+                       spread_of(took->allocate));
   }
 
   std::string dump() const {
