@@ -5,6 +5,7 @@
 #include "http/reader.hpp"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -19,6 +20,7 @@ namespace {
 constexpr std::size_t kPeers = 64;
 constexpr std::size_t kRequestLimit = std::size_t{8} << 10;
 constexpr std::chrono::seconds kPatience{10};  // for a request, and for the reader of an answer
+constexpr std::chrono::milliseconds kNoDescriptorsPause{100};
 
 std::string text_of(const Response& response, bool body, bool keep) {
   auto text = fmt::format("HTTP/1.1 {} {}\r\n", response.status, reason_of(response.status));
@@ -27,6 +29,34 @@ std::string text_of(const Response& response, bool body, bool keep) {
   text += fmt::format("Content-Length: {}\r\nConnection: {}\r\n\r\n", response.body.size(),
                       keep ? "keep-alive" : "close");
   return body ? text + response.body : text;
+}
+
+Result<sys::UniqueFd> socket_at(const addrinfo& address) {
+  sys::UniqueFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return Error::sys(errno, "socket");
+  const int on = 1;
+  const int off = 0;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (address.ai_family == AF_INET6)
+    ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (::bind(socket.get(), address.ai_addr, address.ai_addrlen) != 0 ||
+      ::listen(socket.get(), 64) != 0)
+    return Error::sys(errno, "listen");
+  return socket;
+}
+
+// IPv6 first, which takes IPv4 callers too: pods of an IPv6 cluster have no other address.
+Result<sys::UniqueFd> first_socket(const addrinfo* list) {
+  Error last(Errc::NotFound, "no address");
+  for (const int family : {AF_INET6, AF_INET}) {
+    for (const auto* address = list; address != nullptr; address = address->ai_next) {
+      if (address->ai_family != family) continue;
+      auto socket = socket_at(*address);
+      if (socket.ok()) return socket;
+      last = std::move(socket).error();
+    }
+  }
+  return last;
 }
 
 Response plain(int status, std::string_view text) {
@@ -176,12 +206,7 @@ Result<std::unique_ptr<Server>> Server::listen(sys::Loop& loop, const Address& a
                                 fmt::to_string(address.port).c_str(), &hints, &list);
   if (bad != 0) return Error(Errc::Invalid, fmt::format("{}: {}", shown, ::gai_strerror(bad)));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(list, ::freeaddrinfo);
-  sys::UniqueFd socket(::socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) return Error::sys(errno, "socket").in(shown);
-  const int on = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(socket.get(), list->ai_addr, list->ai_addrlen) != 0 || ::listen(socket.get(), 64) != 0)
-    return Error::sys(errno, "listen").in(shown);
+  GANTRY_TRY(auto socket, first_socket(list).in(shown));
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size);
@@ -203,8 +228,15 @@ Status Server::start() {
 void Server::accept_peers() {
   while (true) {
     sys::UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket.valid()) return;
-    if (peers_.size() == kPeers) continue;  // closed: who holds them will run out of patience
+    if (!socket.valid() && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (!socket.valid() && errno == EAGAIN) return;
+    if (!socket.valid()) {  // out of descriptors: waiting for the listener would spin
+      watch_.wait_for(0);
+      pause_ = loop_.after(kNoDescriptorsPause, [this] { watch_.wait_for(EPOLLIN); });
+      return;
+    }
+    // The oldest makes room: connections that somebody holds keep neither probe nor scrape out.
+    if (peers_.size() == kPeers) peers_.erase(peers_.begin());
     const auto id = next_++;
     auto peer = std::make_unique<Peer>(*this, id, std::move(socket));
     if (peer->start().ok()) peers_.emplace(id, std::move(peer));

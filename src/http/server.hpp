@@ -57,6 +57,7 @@ class Server {
   sys::UniqueFd socket_;
   std::uint16_t port_ = 0;
   sys::Loop::Watch watch_;
+  sys::Loop::Timer pause_;
   std::map<std::string, Page, std::less<>> pages_;
   std::map<std::string, LaterPage, std::less<>> later_;
   std::map<std::uint64_t, std::unique_ptr<Peer>> peers_;

@@ -10,7 +10,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <thread>
+#include <vector>
 
 namespace gantry::http {
 namespace {
@@ -100,6 +102,14 @@ TEST_F(HttpServer, WhatIsNoRequestIsRefused) {
   EXPECT_THAT(raw(std::string(20'000, 'a')), HasSubstr("431"));
 }
 
+TEST_F(HttpServer, ConnectionsThatSomebodyHoldsKeepNobodyOut) {
+  std::vector<sys::UniqueFd> held;
+  for (int i = 0; i < 100; ++i) held.push_back(connect());
+  const auto got = ask({.target = "/metrics"});
+  ASSERT_TRUE(got.ok()) << got.error().text();
+  EXPECT_EQ(got->status, 200);
+}
+
 TEST_F(HttpServer, APageMayAnswerLaterWhileOthersAreServed) {
   std::thread waiting([&] { EXPECT_EQ(ask({.target = "/later"})->body, "late"); });
   EXPECT_EQ(ask({.target = "/metrics"})->status, 200);
@@ -118,6 +128,28 @@ TEST_F(HttpServer, APageLearnsThatNobodyWaitsAnyMore) {
   }
   for (int i = 0; i < 500 && delivered_ == -1; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(delivered_, 0);
+}
+
+// A pod of an IPv6 cluster has no other address, and its probes come that way.
+TEST(HttpAddress, AllAddressesAreThoseOfIpv6Too) {
+  const auto loop = *sys::Loop::make();
+  const auto server = *Server::listen(*loop, {"", 0});
+  if (const sys::UniqueFd six(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)); six.valid()) {
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    address.sin6_port = htons(server->port());
+    address.sin6_addr = IN6ADDR_LOOPBACK_INIT;
+    const int failed =
+        ::connect(six.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ? 0
+                                                                                         : errno;
+    EXPECT_TRUE(failed == 0 || failed == EADDRNOTAVAIL) << failed;  // the latter: there is no ::1
+  }
+  const sys::UniqueFd four(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(server->port());
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(four.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
 }
 
 TEST(HttpAddress, IsTakenApart) {

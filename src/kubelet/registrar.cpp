@@ -163,6 +163,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
 
   void attempt(Entry& entry) {
     ++entry.attempt;
+    entry.timer.cancel();  // this is the retry: a second one would use the socket's name twice
     if (!client) {
       entry.phase = Phase::Waiting;  // meet() comes back to it
       return;
@@ -277,7 +278,6 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
     tell(What::Disbelieved, &entry, std::move(why));
     entry.doubts = 0;
     entry.new_socket = true;
-    entry.timer.cancel();
     attempt(entry);
   }
 };

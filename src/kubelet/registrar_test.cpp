@@ -95,6 +95,18 @@ TEST_P(RegistrarTest, ARestartedKubeletIsThereAgainWithinASecond) {
   EXPECT_NE(all[0].endpoint, all.back().endpoint);  // a socket's name is used once
 }
 
+// A retry that was due for the dead kubelet must not become a second registration with the new one.
+TEST_P(RegistrarTest, ARestartedKubeletIsRegisteredWithOnce) {
+  begin_with_kubelet();
+  kubelet_.kill();
+  // Its socket's file is still there, so pauses grow: 20, 40, 80, 160 ms.
+  ASSERT_TRUE(until([&] { return count(What::NotRegistered) >= 4; }));
+  ASSERT_TRUE(kubelet_.start().ok());
+  ASSERT_TRUE(until([&] { return ready(); }, milliseconds{1'000}));
+  turn_for(milliseconds{500});
+  EXPECT_EQ(count(What::Registered), 2U);
+}
+
 TEST_P(RegistrarTest, AKubeletThatRestartsInNoTimeIsNoticedToo) {
   begin_with_kubelet();
   for (int i = 0; i < 5; ++i) {
