@@ -2,6 +2,7 @@
 #include "gantry/agent.hpp"
 
 #include "agent/agent.hpp"
+#include "agent/gke_voice.hpp"
 #include "node_config/watch.hpp"
 
 #include <signal.h>
@@ -86,6 +87,16 @@ int failed(const Error& error, std::string_view name, int status, std::FILE* err
   return status;
 }
 
+void say_notes(const offer::Read& read, const agent::Log& log) {
+  if (read.options.program != offer::Program::Gke) {
+    for (const auto& note : read.notes) log.warning("options", note);
+    return;
+  }
+  const agent::GkeVoice voice(log, read.options.gke.plugin_directory);
+  voice.started();
+  voice.options(read.notes);
+}
+
 int run(offer::Program program, std::string_view name, int argc, char** argv, std::FILE* out,
         std::FILE* err) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
@@ -105,7 +116,7 @@ int run(offer::Program program, std::string_view name, int argc, char** argv, st
     return kOk;
   }
   const agent::Log log(read->options.log.format, read->options.log.verbosity);
-  for (const auto& note : read->notes) log.warning("options", note);
+  say_notes(*read, log);
   auto host = sys::Host::at(read->options.root);
   if (!host.ok()) return failed(host.error(), name, kProblem, err);
   auto made = agent::Agent::make(*std::move(host), read->options, log,

@@ -45,6 +45,29 @@ std::vector<unsigned> numbers(const std::vector<std::int64_t>& xids) {
   return found;
 }
 
+bool is_gke(const offer::Options& options) {
+  return options.program == offer::Program::Gke;
+}
+
+std::string directory_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+// The kubelet's, for device plugins.
+std::string plugin_directory(const offer::Options& options) {
+  return is_gke(options) ? options.gke.plugin_directory : directory_of(options.kubelet_socket);
+}
+
+// GKE's plugin watches when it is told to, and withdraws a GPU for an uncorrectable memory error
+// and for what was configured.
+constexpr unsigned kGkeXid = 48;
+void narrow_to_gke(const offer::GkeOptions& gke, health::HealthOptions& health) {
+  health.only_xids = true;
+  health.xids.none_count = true;
+  health.xids.critical.insert(kGkeXid);
+  if (!gke.health_monitoring) health.xids.critical.clear();
+}
+
 health::HealthOptions health_options(const offer::Options& options) {
   health::XidSettings settings{.disable = options.disable_healthchecks,
                                .enable = options.enable_healthchecks,
@@ -52,11 +75,8 @@ health::HealthOptions health_options(const offer::Options& options) {
   for (const auto xid : numbers(options.gke_config.critical_xids)) settings.critical.push_back(xid);
   health::HealthOptions health;
   health.xids = health::policy_from(settings).policy;
+  if (is_gke(options)) narrow_to_gke(options.gke, health);
   return health;
-}
-
-std::string directory_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
 }
 
 }  // namespace
@@ -67,7 +87,11 @@ Agent::Agent(sys::Host host, offer::Options options, Log log, Reload reload)
       log_(std::move(log)),
       reload_(std::move(reload)),
       node_(node_name(options_)),
-      ownership_(host_, log_) {}
+      ownership_(host_, log_) {
+  if (!is_gke(options_)) return;
+  voice_.emplace(log_, options_.gke.plugin_directory);
+  log_ = log_.hushed();
+}
 
 Result<std::unique_ptr<Agent>> Agent::make(sys::Host host, offer::Options options, Log log,
                                            Reload reload) {
@@ -94,20 +118,24 @@ Status Agent::open() {
   decide_strategies();
   pod_resources_ = std::make_unique<kubelet::PodResources>(
       *loop_, kubelet::PodResources::Options{.path = host_.outside(options_.pod_resources_socket)});
-  const auto directory = host_.outside(directory_of(options_.kubelet_socket));
-  starts_ = std::make_unique<Starts>(*loop_, host_, directory_of(options_.kubelet_socket), log_);
+  const auto directory = plugin_directory(options_);
+  starts_ = std::make_unique<Starts>(*loop_, host_, directory, log_);
   plugins_ = std::make_unique<Plugins>(
-      *loop_, kubelet::RegistrarOptions{.directory = directory}, pod_resources_.get(), log_,
-      counters_, [this](const std::string& resource, kubelet::PreStart question) {
+      *loop_,
+      kubelet::RegistrarOptions{
+          .directory = host_.outside(directory),
+          .names = voice_ ? kubelet::SocketNames::Gke : kubelet::SocketNames::Ours},
+      pod_resources_.get(), log_, counters_,
+      [this](const std::string& resource, kubelet::PreStart question) {
         starts_->prepare(resource, std::move(question), offering_);
       });
+  if (voice_) plugins_->speak_as(&*voice_);
   if (!options_.kubelet_socket.empty()) GANTRY_CHECK(plugins_->start());
   pages_ = std::make_unique<Pages>(
       *loop_, log_, counters_,
       Pages::Source{.snapshot = [this] { return snapshot(); },
                     .ready = [this] { return offering_ && plugins_->all_registered(); }});
-  if (options_.gke.metrics_port > 0) pages_->serve_gke(options_.gke.metrics_port);
-  if (options_.exporter_port > 0) pages_->serve_dcgm(options_.exporter_port);
+  if (!voice_) serve_pages();
   holder_timer_ = loop_->every(kAskHolders, [this] { look_after_grants(); });
   find_cluster();
   open_ledger();
@@ -148,11 +176,16 @@ void Agent::on_signal() {
   }
 }
 
+void Agent::serve_pages() {
+  if (options_.gke.metrics_port > 0) pages_->serve_gke(options_.gke.metrics_port);
+  if (options_.exporter_port > 0 && !voice_) pages_->serve_dcgm(options_.exporter_port);
+}
+
 // How devices reach a container: as configured, or by what the engine can do.
 void Agent::decide_strategies() {
   setting_.engine_root = prepared::engine_root_of(host_);
   setting_.strategies = options_.list_strategies;
-  if (!setting_.strategies.empty()) return;
+  if (!setting_.strategies.empty() || voice_) return;
   const auto engine = ask_engine(host_, options_.cri_socket);
   setting_.strategies = {engine.has_cdi ? offer::ListStrategy::CdiCri
                                         : offer::ListStrategy::Direct};
@@ -168,8 +201,22 @@ void Agent::on_machine(model::Inventory inventory) {
     log_.warning(kWhere, "no GPUs; waiting for some");
     if (!offering_) return;
   }
-  prepare(inventory_);
+  if (!std::exchange(machine_seen_, true) && voice_) first_machine();
+  if (!voice_) prepare(inventory_);  // GKE's containers mount the driver's directory as it is
   offer_machine();
+}
+
+// In GKE's order: metrics only when they were asked for and when there is something to show.
+void Agent::first_machine() {
+  if (options_.gke.container_gpu_metrics) {
+    voice_->metrics(options_.gke, inventory_);
+    serve_pages();
+  }
+  if (options_.gke.health_monitoring) {
+    if (const auto offer = offer::resources(inventory_, options_); offer.ok())
+      voice_->health_checks(offer->resources);
+  }
+  voice_->begins_to_serve();
 }
 
 // What containers start from. What fails here is said, and does not keep the GPUs from being
@@ -290,8 +337,17 @@ void Agent::on_health() {
   if (reporter_) reporter_->health(eyes_->health(), std::time(nullptr));
 }
 
+// "nvidia0"; "" where it is not known.
+std::string Agent::device_name(const model::GpuUuid& gpu) const {
+  for (const auto& known : inventory_.gpus) {
+    if (known.uuid == gpu && known.minor) return fmt::format("nvidia{}", *known.minor);
+  }
+  return "";
+}
+
 void Agent::on_notice(const health::Notice& notice) {
   if (reporter_) reporter_->event(notice);
+  if (voice_ && notice.xid) return voice_->xid(notice, device_name(notice.gpu));
   const auto text =
       notice.remedy.empty() ? notice.text : fmt::format("{}; {}", notice.text, notice.remedy);
   if (notice.critical) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "agent/eyes.hpp"
+#include "agent/gke_voice.hpp"
 #include "agent/log.hpp"
 #include "agent/offering.hpp"
 #include "agent/ownership.hpp"
@@ -20,6 +21,7 @@
 #include "sys/loop.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,8 @@ class Agent {
   void on_signal();
   void decide_strategies();
   void on_machine(model::Inventory inventory);
+  void first_machine();
+  void serve_pages();
   void prepare(const model::Inventory& inventory);
   Result<std::shared_ptr<const Offering>> make_offer();
   Ownership::InUse in_use() const;
@@ -50,6 +54,7 @@ class Agent {
   Succession::Side succession_side();
   void on_health();
   void on_notice(const health::Notice& notice);
+  std::string device_name(const model::GpuUuid& gpu) const;
   void find_cluster();
   void tell_labels();
   void ask_holders();
@@ -59,10 +64,12 @@ class Agent {
   sys::Host host_;
   offer::Options options_;
   Log log_;
+  std::optional<GkeVoice> voice_;  // when called by the name of GKE's plugin
   Reload reload_;
   std::string node_;
   offer::AnswerSetting setting_;
   Ownership ownership_;
+  bool machine_seen_ = false;
   bool handed_over_ = false;  // to the next agent
   observe::Counters counters_;
   model::Inventory inventory_;

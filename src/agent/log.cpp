@@ -66,8 +66,14 @@ void Log::write(Severity severity, std::string_view where, std::string_view text
   sink_(log_line(format_, severity, where, text, std::chrono::system_clock::now(), ::getpid()));
 }
 
+Log Log::hushed() const {
+  Log log(*this);
+  log.info_from_ = 1;
+  return log;
+}
+
 void Log::info(std::string_view where, std::string_view text) const {
-  write(Severity::Info, where, text);
+  if (verbosity_ >= info_from_) write(Severity::Info, where, text);
 }
 void Log::warning(std::string_view where, std::string_view text) const {
   write(Severity::Warning, where, text);

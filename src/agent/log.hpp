@@ -24,6 +24,10 @@ class Log {
   explicit Log(offer::LogFormat format, std::int64_t verbosity = 0);  // to standard error
   Log(offer::LogFormat format, std::int64_t verbosity, Sink sink);
 
+  // The same log for somebody who speaks beside others' lines: what is only information is said
+  // with -v=1 or more.
+  Log hushed() const;
+
   // `where`: the part of the agent that speaks.
   void info(std::string_view where, std::string_view text) const;
   void warning(std::string_view where, std::string_view text) const;
@@ -35,6 +39,7 @@ class Log {
   void write(Severity severity, std::string_view where, std::string_view text) const;
   offer::LogFormat format_;
   std::int64_t verbosity_;
+  std::int64_t info_from_ = 0;  // the verbosity from which on info() is said
   Sink sink_;
 };
 

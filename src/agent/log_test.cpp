@@ -38,6 +38,16 @@ TEST(AgentLog, JsonLinesAreJson) {
   EXPECT_EQ((*document)["time"].string(), "2021-03-11T05:51:00.170991Z");
 }
 
+TEST(AgentLog, BesideOthersLinesItsOwnAreSaidWhenAskedFor) {
+  std::string said;
+  const auto sink = [&](std::string_view line) { said += line; };
+  Log(offer::LogFormat::Text, 0, sink).hushed().info("a", "mine");
+  EXPECT_EQ(said, "");
+  Log(offer::LogFormat::Text, 0, sink).hushed().warning("a", "trouble");
+  Log(offer::LogFormat::Text, 1, sink).hushed().info("a", "mine");
+  EXPECT_THAT(said, testing::AllOf(testing::HasSubstr("trouble"), EndsWith("mine\n")));
+}
+
 TEST(AgentLog, DetailsAreSaidOnlyWhenAskedFor) {
   std::string said;
   const Log log(offer::LogFormat::Text, 2, [&](std::string_view line) { said += line; });

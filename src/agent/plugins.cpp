@@ -41,6 +41,12 @@ std::vector<kubelet::Plugin*> Plugins::plugins() const {
   return all;
 }
 
+void Plugins::list(kubelet::Plugin& plugin, std::vector<kubelet::ListedDevice> devices) const {
+  const auto before = plugin.devices();
+  plugin.offer(std::move(devices));
+  if (voice_ != nullptr && plugin.watched()) voice_->devices(before, plugin.devices());
+}
+
 kubelet::Plugin& Plugins::plugin_of(const std::string& resource) {
   auto& plugin = plugins_[resource];
   if (!plugin) plugin = std::make_unique<kubelet::Plugin>(loop_, resource, decisions_for(resource));
@@ -53,21 +59,21 @@ void Plugins::offer(std::shared_ptr<const Offering> offering,
   for (const auto& resource : offering_->offer.resources) {
     const bool is_new = !plugins_.contains(resource.name);
     auto& plugin = plugin_of(resource.name);
-    plugin.offer(listed(resource, health));
+    list(plugin, listed(resource, health));
     log_.info(kWhere, fmt::format("{}: {} devices", resource.name, resource.devices.size()));
     if (is_new) registrar_.add(plugin);
   }
   for (const auto& [name, plugin] : plugins_) {
     if (offering_->preferences.contains(name)) continue;
     log_.info(kWhere, fmt::format("{}: no devices any more", name));
-    plugin->offer({});
+    list(*plugin, {});
   }
 }
 
 void Plugins::set_health(const std::vector<model::DeviceHealth>& health) {
   if (!offering_) return;
   for (const auto& resource : offering_->offer.resources)
-    plugin_of(resource.name).offer(listed(resource, health));
+    list(plugin_of(resource.name), listed(resource, health));
 }
 
 kubelet::Decisions Plugins::decisions_for(const std::string& resource) {
@@ -117,6 +123,9 @@ void Plugins::count(const kubelet::CallReport& report) {
 
 void Plugins::on_registrar(const kubelet::RegistrarEvent& event) {
   using enum kubelet::RegistrarEvent::What;
+  if (voice_ != nullptr)
+    voice_->registrar(event, event.resource.empty() ? std::vector<kubelet::ListedDevice>{}
+                                                    : plugin_of(event.resource).devices());
   auto text = std::string(to_string(event.what));
   for (const auto* part : {&event.resource, &event.endpoint, &event.text}) {
     if (!part->empty()) text += " " + *part;
@@ -133,6 +142,8 @@ void Plugins::on_registrar(const kubelet::RegistrarEvent& event) {
     case SocketRemoved: return log_.warning(kWhere, text);
     case Waiting:
     case Found: return log_.info(kWhere, text);
+    case Serving:
+    case Watched: return log_.detail(1, kWhere, text);
   }
 }
 

@@ -2,6 +2,7 @@
 // The kubelet's side of the agent: one device plugin for each resource, registered and kept so.
 #pragma once
 
+#include "agent/gke_voice.hpp"
 #include "agent/log.hpp"
 #include "agent/offering.hpp"
 #include "base/result.hpp"
@@ -26,6 +27,7 @@ class Plugins {
 
   Plugins(sys::Loop& loop, kubelet::RegistrarOptions options, kubelet::PodResources* beliefs,
           const Log& log, observe::Counters& counters, OnPreStart on_pre_start);
+  void speak_as(const GkeVoice* voice) { voice_ = voice; }  // beside the log; must outlive this
   Status start();
 
   // What the node offers from now on. A resource that is no longer there is shown as an empty list:
@@ -38,6 +40,7 @@ class Plugins {
   std::vector<kubelet::Plugin*> plugins() const;
 
  private:
+  void list(kubelet::Plugin& plugin, std::vector<kubelet::ListedDevice> devices) const;
   kubelet::Plugin& plugin_of(const std::string& resource);
   kubelet::Decisions decisions_for(const std::string& resource);
   Result<model::AllocateAnswer> allocate(const std::string& resource, const kubelet::Ids& ids);
@@ -50,6 +53,7 @@ class Plugins {
   const Log& log_;
   observe::Counters& counters_;
   OnPreStart on_pre_start_;
+  const GkeVoice* voice_ = nullptr;
   std::shared_ptr<const Offering> offering_;
   std::map<std::string, std::unique_ptr<kubelet::Plugin>> plugins_;  // outlive the registrar
   kubelet::Registrar registrar_;

@@ -104,7 +104,8 @@ void Monitor::on_event(const model::GpuEvent& event, std::int64_t now_s) {
   const auto meaning = event_meaning(event);
   const bool is_xid = event.kind == model::GpuEventKind::Xid;
   const auto xid = is_xid ? std::optional(static_cast<unsigned>(event.data)) : std::nullopt;
-  const bool counts = is_xid ? options_.xids.counts(*xid) : meaning.kind >= XidClass::Reset;
+  const bool counts =
+      is_xid ? options_.xids.counts(*xid) : !options_.only_xids && meaning.kind >= XidClass::Reset;
   Notice notice{
       .gpu = event.gpu,
       .xid = xid,
@@ -146,16 +147,9 @@ void Monitor::judge_heat(Part& card, const model::GpuReading& reading, std::int6
       now_s);
 }
 
-void Monitor::judge_reading(Part& card, const model::GpuReading& reading, std::int64_t now_s) {
+// What a card says of itself, beside its events.
+void Monitor::judge_condition(Part& card, const model::GpuReading& reading, std::int64_t now_s) {
   const auto& gpu = card.name.first;
-  if (!reading.lost.empty()) {
-    return add_trouble(card, Ailment::Lost,
-                       {.needs = XidClass::Reboot,
-                        .cause = fmt::format("the GPU does not answer: {}", reading.lost),
-                        .remedy = remedy_for(XidClass::Reboot, gpu)},
-                       now_s);
-  }
-  good(card, Ailment::Lost, now_s);
   if (auto wanted = wanted_action(reading)) {
     add_trouble(card, Ailment::Action,
                 {.needs = wanted->needs,
@@ -166,12 +160,7 @@ void Monitor::judge_reading(Part& card, const model::GpuReading& reading, std::i
   } else {
     good(card, Ailment::Action, now_s);
   }
-  const bool was_reset = counted_down(card.energy, reading.energy_millijoules) ||
-                         counted_down(card.uncorrected, reading.ecc_uncorrected_volatile);
-  card.energy = reading.energy_millijoules;
-  card.uncorrected = reading.ecc_uncorrected_volatile;
-  const bool tells_action = reading.recovery_action.has_value();
-  if (!tells_action && reading.ecc_uncorrected_volatile.value_or(0) > 0) {
+  if (!reading.recovery_action && reading.ecc_uncorrected_volatile.value_or(0) > 0) {
     add_trouble(card, Ailment::Memory,
                 {.needs = XidClass::Drain,
                  .cause = fmt::format("{} uncorrectable memory errors since the last reset",
@@ -191,6 +180,24 @@ void Monitor::judge_reading(Part& card, const model::GpuReading& reading, std::i
     good(card, Ailment::Remapping, now_s);
   }
   judge_heat(card, reading, now_s);
+}
+
+void Monitor::judge_reading(Part& card, const model::GpuReading& reading, std::int64_t now_s) {
+  const auto& gpu = card.name.first;
+  if (!reading.lost.empty()) {
+    return add_trouble(card, Ailment::Lost,
+                       {.needs = XidClass::Reboot,
+                        .cause = fmt::format("the GPU does not answer: {}", reading.lost),
+                        .remedy = remedy_for(XidClass::Reboot, gpu)},
+                       now_s);
+  }
+  good(card, Ailment::Lost, now_s);
+  if (!options_.only_xids) judge_condition(card, reading, now_s);
+  const bool was_reset = counted_down(card.energy, reading.energy_millijoules) ||
+                         counted_down(card.uncorrected, reading.ecc_uncorrected_volatile);
+  card.energy = reading.energy_millijoules;
+  card.uncorrected = reading.ecc_uncorrected_volatile;
+  const bool tells_action = reading.recovery_action.has_value();
   for (auto& part : parts_) {
     if (part.name.first != gpu) continue;
     if (was_reset) end(part, Ailment::Event, now_s);

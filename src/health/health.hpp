@@ -22,6 +22,9 @@ namespace gantry::health {
 
 struct HealthOptions {
   XidPolicy xids;
+  // What the driver would have done, memory errors and heat are passed over: as with GKE's plugin,
+  // XIDs alone decide. A GPU or a driver that is gone is gone.
+  bool only_xids = false;
   // Good readings for so long, and at least two of them, bring a GPU back; twice as long after each
   // relapse within an hour, 32 times at most.
   std::int64_t recover_after_s = 10;
@@ -115,6 +118,7 @@ class Monitor {
   Part* find(const model::GpuUuid& gpu);
   void add_trouble(Part& part, Ailment kind, Trouble trouble, std::int64_t now_s);
   void judge_reading(Part& card, const model::GpuReading& reading, std::int64_t now_s);
+  void judge_condition(Part& card, const model::GpuReading& reading, std::int64_t now_s);
   void judge_heat(Part& card, const model::GpuReading& reading, std::int64_t now_s);
   void good(Part& part, Ailment kind, std::int64_t now_s);  // this one seems over
   void end(Part& part, Ailment kind, std::int64_t now_s);   // this one is over

@@ -278,6 +278,28 @@ TEST_F(TwoGpus, TheWorstTroubleIsTheCause) {
   EXPECT_EQ(monitor_.health()[0].since_unix_seconds, 100) << "it has been unusable since the Xid";
 }
 
+TEST(OnlyXids, NothingElseTakesAGpuAwayAndOnlyThoseThatWereNamed) {
+  HealthOptions options{.only_xids = true};
+  options.xids.none_count = true;
+  options.xids.critical = {48};
+  Monitor monitor(options);
+  monitor.set_inventory(machine(2), 1);
+  monitor.on_readings(readings(2, RecoveryAction::GpuReset), 2);
+  monitor.on_event(xid(79), 3);
+  EXPECT_THAT(usable(monitor), ElementsAre(true, true));
+  monitor.on_event(xid(48), 4);
+  EXPECT_THAT(usable(monitor), ElementsAre(false, true));
+}
+
+TEST(OnlyXids, AGpuThatDoesNotAnswerIsGone) {
+  Monitor monitor(HealthOptions{.only_xids = true});
+  monitor.set_inventory(machine(1), 1);
+  auto lost = readings(1);
+  lost.gpus[0].lost = "GPU is lost";
+  monitor.on_readings(lost, 2);
+  EXPECT_THAT(usable(monitor), ElementsAre(false));
+}
+
 TEST(MigHealth, TheCardTakesEveryInstanceWithIt) {
   Monitor monitor;
   monitor.set_inventory(machine(2, 3), 1);

@@ -23,7 +23,8 @@ constexpr std::size_t kNameLimit = 32;  // a socket's path has 107 bytes, with t
 constexpr std::size_t kEntries = 10'000;
 
 bool is_ours(std::string_view name) {
-  return name.starts_with(kOurPrefix) && name.ends_with(".sock");
+  const bool prefixed = name.starts_with(kOurPrefix) || name.starts_with(kGkePrefix);
+  return prefixed && name.ends_with(".sock");
 }
 
 // The kubelet rewrites its checkpoint here all the time: that is not news.
@@ -104,6 +105,10 @@ std::string socket_name(std::string_view resource, std::uint64_t number) {
     name.push_back(plain ? c : '_');
   }
   return fmt::format("{}{}-{}-{:x}.sock", kOurPrefix, name, ::getpid(), number);
+}
+
+std::string gke_socket_name(std::int64_t unix_seconds) {
+  return fmt::format("{}{}.sock", kGkePrefix, unix_seconds);
 }
 
 }  // namespace gantry::kubelet

@@ -17,6 +17,7 @@ namespace gantry::kubelet {
 
 inline constexpr std::string_view kKubeletSocket = "kubelet.sock";
 inline constexpr std::string_view kOurPrefix = "gantry-";
+inline constexpr std::string_view kGkePrefix = "nvidiaGPU-";
 
 // A file that is still the same file. With its time of change: inode numbers come back at once.
 struct FileId {
@@ -53,5 +54,6 @@ void remove_leftovers(const std::string& directory);
 
 // "gantry-gpu-4711-18c2f3a0.sock"; `number` makes it unique within this process.
 std::string socket_name(std::string_view resource, std::uint64_t number);
+std::string gke_socket_name(std::int64_t unix_seconds);  // "nvidiaGPU-1615441867.sock"
 
 }  // namespace gantry::kubelet

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -39,7 +40,9 @@ std::string_view to_string(RegistrarEvent::What what) {
   switch (what) {
     case What::Waiting: return "waiting for the kubelet";
     case What::Found: return "kubelet found";
+    case What::Serving: return "serving";
     case What::Registered: return "registered";
+    case What::Watched: return "kubelet reads the list of";
     case What::NotRegistered: return "not registered";
     case What::Disconnected: return "kubelet disconnected";
     case What::Disbelieved: return "kubelet has another list";
@@ -74,6 +77,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
   std::optional<FileId> kubelet;  // its socket
   std::string waiting_for;        // said already
   std::uint64_t next_number;
+  std::int64_t last_time = 0;  // in a socket's name
   sys::Loop::Timer look_timer;
   sys::Loop::Timer check_timer;
   bool asked = false;
@@ -152,9 +156,16 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
     attempt(entry);
   }
 
+  std::string next_name(const Entry& entry) {
+    if (options.names == SocketNames::Ours)
+      return socket_name(entry.plugin->resource(), next_number++);
+    last_time = std::max<std::int64_t>(last_time + 1, std::time(nullptr));
+    return gke_socket_name(last_time);
+  }
+
   Status new_socket_for(Entry& entry) {
     for (int tries = 1;; ++tries) {
-      const auto name = socket_name(entry.plugin->resource(), next_number++);
+      const auto name = next_name(entry);
       auto served = entry.plugin->serve(fmt::format("{}/{}", options.directory, name));
       if (served.ok() || served.error().code() != Errc::Exists || tries == kNameTries)
         return served;
@@ -174,6 +185,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
         tell(What::NotRegistered, &entry, served.error().text());
         return again(entry);
       }
+      tell(What::Serving, &entry);
     }
     entry.new_socket = false;
     const auto& path = entry.plugin->socket_path();
@@ -196,6 +208,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
       entry->phase = Phase::Registered;
       entry->since = Clock::now();
       tell(What::Registered, entry);
+      if (plugin->watched()) tell(What::Watched, entry);  // it was faster than its own answer
       return check_in(options.first_check);
     }
     // UNAVAILABLE: no kubelet has this socket. Otherwise it may have, and a name is used once.
@@ -214,7 +227,8 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
 
   void watched(const Plugin* plugin, bool is_watched) {
     Entry* entry = find(plugin);
-    if (is_watched || entry == nullptr || entry->phase != Phase::Registered) return;
+    if (entry == nullptr || entry->phase != Phase::Registered) return;
+    if (is_watched) return tell(What::Watched, entry);
     tell(What::Disconnected, entry);
     if (Clock::now() - entry->since > kSettled) entry->delay = options.first_retry;
     entry->new_socket = true;

@@ -17,8 +17,13 @@
 
 namespace gantry::kubelet {
 
+// What our sockets are called: gantry-RESOURCE-PID-NUMBER.sock, or nvidiaGPU-UNIXTIME.sock as GKE's
+// plugin has it.
+enum class SocketNames : std::uint8_t { Ours, Gke };
+
 struct RegistrarOptions {
   std::string directory = "/var/lib/kubelet/device-plugins";
+  SocketNames names = SocketNames::Ours;
   std::chrono::milliseconds register_deadline{10'000};
   std::chrono::milliseconds first_retry{20};  // doubled each time, up to:
   std::chrono::milliseconds last_retry{5'000};
@@ -31,7 +36,9 @@ struct RegistrarEvent {
   enum class What : std::uint8_t {
     Waiting,        // no kubelet: text says what is missing
     Found,          // a kubelet's socket, a new one or for the first time
+    Serving,        // resource, endpoint: a new socket, before the kubelet is told
     Registered,     // resource, endpoint
+    Watched,        // resource: registered, and the kubelet reads our list
     NotRegistered,  // resource, text: why; it is tried again
     Disconnected,   // resource: the kubelet let go of us; we register again
     Disbelieved,    // resource, text: the kubelet's list is another one

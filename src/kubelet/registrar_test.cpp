@@ -27,6 +27,7 @@ class RegistrarTest : public test::PluginFixture,
     registrar_ = std::make_unique<Registrar>(
         *loop_,
         RegistrarOptions{.directory = tree_.path("dp"),
+                         .names = names_,
                          .look_every = milliseconds{200},
                          .first_check = milliseconds{50},
                          .check_every = milliseconds{300}},
@@ -62,6 +63,7 @@ class RegistrarTest : public test::PluginFixture,
   std::unique_ptr<Plugin> plugin_ = a_plugin();
   std::unique_ptr<Registrar> registrar_;
   std::vector<RegistrarEvent> events_;
+  SocketNames names_ = SocketNames::Ours;
 };
 
 TEST_P(RegistrarTest, RegistersWithAKubeletThatIsThere) {
@@ -72,6 +74,26 @@ TEST_P(RegistrarTest, RegistersWithAKubeletThatIsThere) {
   EXPECT_EQ(request.resource, gpu_resource);
   EXPECT_THAT(request.endpoint, testing::MatchesRegex("gantry-gpu-[0-9]+-[0-9a-f]+\\.sock"));
   EXPECT_EQ(count(What::Registered), 1U);
+}
+
+TEST_P(RegistrarTest, TellsInOrderHowItCameToBeRegistered) {
+  begin_with_kubelet();
+  ASSERT_TRUE(until([&] { return count(What::Watched) == 1; }, milliseconds{1'000}));
+  std::vector<What> steps;
+  for (const auto& event : events_) steps.push_back(event.what);
+  EXPECT_THAT(steps,
+              testing::ElementsAre(What::Found, What::Serving, What::Registered, What::Watched));
+}
+
+TEST_P(RegistrarTest, ASocketIsNamedAsGkesPluginNamesIt) {
+  names_ = SocketNames::Gke;
+  begin_with_kubelet();
+  ASSERT_THAT(kubelet_.registrations(), SizeIs(1));
+  EXPECT_THAT(kubelet_.registrations()[0].endpoint,
+              testing::MatchesRegex("nvidiaGPU-[0-9]{10}\\.sock"));
+  registrar_->register_again();
+  ASSERT_TRUE(until([&] { return kubelet_.registrations().size() == 2 && ready(); }));
+  EXPECT_NE(kubelet_.registrations()[0].endpoint, kubelet_.registrations()[1].endpoint);
 }
 
 TEST_P(RegistrarTest, WaitsForAKubeletThatIsNotYetThere) {
