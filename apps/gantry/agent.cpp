@@ -2,6 +2,7 @@
 #include "gantry/agent.hpp"
 
 #include "agent/agent.hpp"
+#include "agent/discovery.hpp"
 #include "agent/gke_voice.hpp"
 #include "node_config/watch.hpp"
 
@@ -119,11 +120,15 @@ int run(offer::Program program, std::string_view name, int argc, char** argv, st
   say_notes(*read, log);
   auto host = sys::Host::at(read->options.root);
   if (!host.ok()) return failed(host.error(), name, kProblem, err);
-  auto made = agent::Agent::make(*std::move(host), read->options, log,
-                                 [read_again]() -> Result<offer::Options> {
-                                   GANTRY_TRY(auto again, read_again());
-                                   return std::move(again.options);
-                                 });
+  const agent::Agent::Reload reload = [read_again]() -> Result<offer::Options> {
+    GANTRY_TRY(auto again, read_again());
+    return std::move(again.options);
+  };
+  if (program == offer::Program::FeatureDiscovery) {
+    const auto ended = agent::discover({*std::move(host), read->options, log, out, reload});
+    return ended.ok() ? kOk : failed(ended.error(), name, kProblem, err);
+  }
+  auto made = agent::Agent::make(*std::move(host), read->options, log, reload);
   if (!made.ok()) return failed(made.error(), name, kProblem, err);
   node_file.watch(log);
   const auto ended = (*made)->run();
@@ -140,6 +145,10 @@ int device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err) {
 }
 int gke_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err) {
   return run(offer::Program::Gke, "nvidia-gpu-device-plugin", argc, argv, out, err);
+}
+
+int feature_discovery(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  return run(offer::Program::FeatureDiscovery, "gpu-feature-discovery", argc, argv, out, err);
 }
 
 void add_agent(CLI::App& app, Context& /*context*/, Action& /*chosen*/) {

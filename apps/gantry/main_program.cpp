@@ -70,6 +70,7 @@ struct Persona {
 constexpr Persona kPersonas[] = {
     {"nvidia-device-plugin", device_plugin},
     {"nvidia-gpu-device-plugin", gke_device_plugin},
+    {"gpu-feature-discovery", feature_discovery},
     {"config-manager", config_manager},
     {"nvidia-container-cli", container_cli},
     {"nvidia-ctk", nvidia_ctk},

@@ -293,14 +293,15 @@ Succession::Side Agent::succession_side() {
 }
 
 void Agent::offer_machine() {
+  // Reading the PCI configuration space for them takes longer than registering. A layout that
+  // cannot be offered has labels that say so.
+  label_timer_ = loop_->after(kLabelsLater, [this] { tell_labels(); });
   auto offering = make_offer();
   if (!offering.ok()) return log_.error(kWhere, offering.error().text());
   offering_ = *std::move(offering);
   for (const auto& note : offering_->offer.notes) log_.warning(kWhere, note);
   for (const auto& note : offering_->answers.notes()) log_.warning(kWhere, note);
   plugins_->offer(offering_, eyes_->health());
-  // Reading the PCI configuration space for them takes longer than registering.
-  label_timer_ = loop_->after(kLabelsLater, [this] { tell_labels(); });
   if (reporter_) reporter_->health(eyes_->health(), std::time(nullptr));
 }
 
@@ -316,6 +317,7 @@ void Agent::find_cluster() {
       *std::move(access),
       Reporter::Options{.node = node_,
                         .name_space = options_.kube.name_space,
+                        .pod = options_.kube.pod_name,
                         .prefer_node_feature = options_.features.use_node_feature_api},
       log_);
 }

@@ -12,7 +12,6 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kWhere = "cluster";
 constexpr std::size_t kEvents = 100;  // that wait; older ones are dropped
-constexpr std::string_view kFeatures = "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/{}/nodefeatures";
 
 }  // namespace
 
@@ -100,7 +99,7 @@ Status Reporter::tell(Todo& todo) {
 
 Status Reporter::tell_labels(const labels::Labels& labels) {
   if (!way_known_) {
-    const auto features = api_.get(fmt::format(fmt::runtime(kFeatures), options_.name_space));
+    const auto features = api_.get(features_path(options_.name_space));
     way_ = options_.prefer_node_feature && features.ok() ? Way::NodeFeature : Way::Node;
     way_known_ = features.ok() || features.error().code() != Errc::Busy;
   }
@@ -112,13 +111,21 @@ Status Reporter::tell_labels(const labels::Labels& labels) {
 }
 
 Status Reporter::tell_node_feature(const labels::Labels& labels) {
-  const auto name = labels::node_feature_name(options_.node);
-  const auto path = fmt::format(fmt::runtime(kFeatures), options_.name_space) + "/" + name;
-  GANTRY_TRY(const auto done,
-             api_.patch(path, kube::Patch::Apply,
-                        labels::to_node_feature(
-                            labels, {.node = options_.node, .name_space = options_.name_space})));
-  log_.info(kWhere, fmt::format("{} labels in NodeFeature {}", labels.size(), name));
+  if (!object_) {
+    FeatureObject object{.node = options_.node, .name_space = options_.name_space};
+    auto owners = find_owners(api_, options_.name_space, options_.pod);
+    // Without the right to look at pods the object stays when we are gone; that is said once.
+    if (!owners.ok()) {
+      if (owners.error().code() == Errc::Busy) return owners.error();
+      log_.warning(kWhere, owners.error().text());
+    } else {
+      object.owners = *std::move(owners);
+    }
+    object_ = std::move(object);
+  }
+  GANTRY_CHECK(apply_features(api_, *object_, labels));
+  log_.info(kWhere, fmt::format("{} labels in NodeFeature {}", labels.size(),
+                                labels::node_feature_name(options_.node)));
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include "agent/log.hpp"
 #include "agent/objects.hpp"
+#include "agent/owners.hpp"
 #include "base/result.hpp"
 #include "kube/api.hpp"
 
@@ -13,6 +14,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -23,7 +25,8 @@ class Reporter {
   enum class Way : std::uint8_t { Node, NodeFeature };
   struct Options {
     std::string node;
-    std::string name_space = "default";  // of the NodeFeature object
+    std::string name_space = "default";  // of the NodeFeature object and of our pod
+    std::string pod;                     // ours; "" when unknown
     // NodeFeature where its kind is known to the server, else straight on the node.
     bool prefer_node_feature = true;
   };
@@ -55,6 +58,7 @@ class Reporter {
   Log log_;
   Way way_ = Way::Node;
   bool way_known_ = false;
+  std::optional<FeatureObject> object_;  // with its owners, once they are known
   unsigned events_ = 0;
   bool healthy_ = true;
   std::int64_t changed_s_ = 0;

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the end-to-end lanes share: checks with a count, skips with a reason, simulated machines."""
+import fcntl
 import os
 import pathlib
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -80,6 +83,14 @@ def own_mounts() -> None:
         for place in reversed(mounts_below(pathlib.Path(tempfile.gettempdir()))):
             if place.startswith(f"{tempfile.gettempdir()}/gantry-"):
                 subprocess.run(["umount", "--lazy", place], check=False, capture_output=True)
+
+
+def own_network() -> None:
+    """Starts the lane again in a network namespace of its own: several may use the same ports at the same time."""
+    if os.environ.get("GANTRY_LANE_NETWORK") != "own":
+        os.execvpe("unshare", ["unshare", "--net", sys.executable, *sys.argv], dict(os.environ, GANTRY_LANE_NETWORK="own"))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, 0x8914, struct.pack("16sH14x", b"lo", 0x41))  # SIOCSIFFLAGS: IFF_UP | IFF_RUNNING
 
 
 def needs_root(name: str) -> None:
