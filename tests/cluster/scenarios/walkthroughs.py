@@ -17,7 +17,7 @@ MANIFESTS = TOP / "tests/cluster/manifests"  # as the notes have them
 LEFT = ("helm list -A --no-headers | while read -r release namespace rest; do helm uninstall -n $namespace $release --wait --timeout 60s; done",
         "kubectl -n kube-system delete daemonset --all", "kubectl delete -k deploy/kubernetes --ignore-not-found",
         "kubectl delete daemonset,service -l '!provider'", "kubectl delete namespace gpu team nvidia-device-plugin --ignore-not-found",
-        "kubectl taint nodes gpu-node sku-", "kubectl label nodes gpu-node gpu/nividia-")
+        "kubectl taint nodes gpu-node sku-", "kubectl label nodes gpu-node gpu/nividia- nvidia.com/gpu.present-")
 
 
 class ClusterStage:
@@ -37,6 +37,7 @@ class ClusterStage:
         shutil.copytree(MANIFESTS, self.desk)
         for name in ("deploy", "tests"):
             (self.desk / name).symlink_to(TOP / name)
+        self.run("kubectl delete events --all")
         self.cluster.wait_for("nobody offers GPUs", lambda: self.cluster.count()[1] == 0, 30)
 
     def run(self, script: str, seconds: int = 120) -> subprocess.CompletedProcess:
