@@ -103,7 +103,7 @@ class Stage:
             bind(kept, pathlib.Path(place))
         (work / "storage.conf").write_text('[storage]\ndriver = "overlay"\ngraphroot = "/var/lib/containers/storage"\nrunroot = "/run/containers/storage"\n')
 
-    def turn_page(self) -> None:
+    def turn_page(self, _page) -> None:
         """Pages know nothing of each other: each has new machines and an empty directory to stand in."""
         self.pages += 1
         self.desk = self.lane.work / f"page-{self.pages}"

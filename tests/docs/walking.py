@@ -11,7 +11,7 @@ from walkthrough import Page, matches
 
 def walk(page: Page, stage, lane) -> None:
     """A page ends at its first command that ends otherwise than it should: what follows stands on it."""
-    stage.turn_page()
+    stage.turn_page(page)
     for step in page.steps:
         if step.machine:
             stage.enter(step.machine)

@@ -6,7 +6,9 @@ import shutil
 import subprocess
 import sys
 
+import world
 from lane import Lane
+from node import Node, copy
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(TOP / "tests/docs"))
@@ -28,10 +30,15 @@ class ClusterStage:
         programs.mkdir()
         (programs / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
         (programs / "sudo").chmod(0o755)
-        self.environment = dict(os.environ, PATH=f"{programs}:{lane.bin}:{os.environ['PATH']}", GANTRY_ROOT=str(cluster.node.root), LC_ALL="C.UTF-8")
+        self.environment = dict(os.environ, PATH=f"{programs}:{lane.bin}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
 
-    def turn_page(self) -> None:
+    def turn_page(self, page: Page) -> None:
         """Pages know nothing of each other: each has an empty cluster, and a directory with the files of the notes."""
+        node = self.cluster.node
+        root = node.root if page.cluster == self.cluster.machine else world.PLACE / page.cluster
+        if not root.exists():
+            stand_in(node, page.cluster, root)
+        self.environment["GANTRY_ROOT"] = str(root)
         self.pages += 1
         self.desk = self.lane.work / f"page-{self.pages}"
         shutil.copytree(MANIFESTS, self.desk)
@@ -45,13 +52,28 @@ class ClusterStage:
 
     def plain(self, output: str) -> str:
         """Without the directory of the simulated machine, which is / for whoever has a real one."""
-        return output.replace(str(self.cluster.node.root), "")
+        return output.replace(self.environment["GANTRY_ROOT"], "")
 
     def leave(self) -> None:
         """What a page left. It takes back what it made itself; this is for one that ended early."""
         for command in LEFT:
             self.run(command)
         self.cluster.clean()
+
+
+def stand_in(node: Node, machine: str, root: pathlib.Path) -> None:
+    """Another machine for the agent to look at, with the GPUs of the notes: kubelet and engine are those of the one node there is."""
+    node.call("sim", "create", machine, "--root", root, "--nodes", "real")
+    shutil.copytree(root / "run", "/run", dirs_exist_ok=True, copy_function=copy)
+    if not (root / "var/run").exists():
+        (root / "var/run").symlink_to("/run")
+    for directory in ("run", "var/lib/kubelet"):
+        (root / directory).mkdir(parents=True, exist_ok=True)
+        world.call("mount", "--rbind", f"/{directory}", root / directory)
+    for driver in (root / "usr/lib").glob("nvidia-*"):  # where the notes' hostPath volumes look for it
+        here = pathlib.Path("/usr/lib") / driver.name
+        here.mkdir(exist_ok=True)
+        world.call("mount", "--bind", driver, here)
 
 
 def pages() -> list[Page]:
@@ -71,7 +93,6 @@ def run(lane: Lane, cluster) -> None:
     cluster.import_image(archive)
     stage = ClusterStage(lane, cluster)
     for page in pages():
-        lane.equal(f"{page.path.name}: is about this cluster's machine", page.cluster, cluster.machine)
         try:
             walk(page, stage, lane)
         finally:
