@@ -4,14 +4,10 @@
 
 #include "gantry/commands.hpp"
 #include "kube/access.hpp"
-
-#include <unistd.h>
+#include "kube/node_name.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-
-#include <array>
-#include <cstdlib>
 
 namespace gantry::cli {
 namespace {
@@ -21,13 +17,6 @@ struct WhyFlags {
   std::string kubeconfig;
   std::string node;
 };
-
-std::string this_node(const WhyFlags& flags) {
-  if (!flags.node.empty()) return flags.node;
-  if (const char* name = std::getenv("NODE_NAME")) return name;
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 int print(const why::Chain& chain, Context& context) {
   fmt::print(context.out, "{}",
@@ -43,7 +32,8 @@ Result<int> pod(const WhyFlags& flags, Context& context) {
       slash == std::string::npos ? access.name_space : flags.subject.substr(0, slash);
   const auto name = slash == std::string::npos ? flags.subject : flags.subject.substr(slash + 1);
   kube::Api api(std::move(access));
-  GANTRY_TRY(const auto chain, why::why_pod(api, machine, space, name, {.node = this_node(flags)}));
+  GANTRY_TRY(const auto chain,
+             why::why_pod(api, machine, space, name, {.node = kube::node_name(flags.node)}));
   return print(chain, context);
 }
 

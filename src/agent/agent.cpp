@@ -3,6 +3,7 @@
 
 #include "agent/engine.hpp"
 #include "agent/node_labels.hpp"
+#include "kube/node_name.hpp"
 #include "labels/features_file.hpp"
 #include "observe/text.hpp"
 #include "prepared/current.hpp"
@@ -15,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <cstdlib>
 
@@ -31,12 +31,6 @@ constexpr auto kOfferAgain = 1s;
 constexpr auto kLabelsLater = 100ms;
 constexpr auto kLedgerAgain = 500ms;
 constexpr std::string_view kAgentSocket = "/run/gantry/agent.sock";
-
-std::string node_name(const offer::Options& options) {
-  if (!options.kube.node_name.empty()) return options.kube.node_name;
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
 
 std::vector<unsigned> numbers(const std::vector<std::int64_t>& xids) {
   std::vector<unsigned> found;
@@ -86,7 +80,7 @@ Agent::Agent(sys::Host host, offer::Options options, Log log, Reload reload)
       options_(std::move(options)),
       log_(std::move(log)),
       reload_(std::move(reload)),
-      node_(node_name(options_)),
+      node_(kube::node_name(options_.kube.node_name)),
       ownership_(host_, log_) {
   if (!is_gke(options_)) return;
   voice_.emplace(log_, options_.gke.plugin_directory);

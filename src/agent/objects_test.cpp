@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/objects.hpp"
 
-#include "json/document.hpp"
+#include "support/parsed_json.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,13 +9,8 @@
 namespace gantry::agent {
 namespace {
 
+using test::parsed;
 using testing::HasSubstr;
-
-json::Document parsed(const std::string& text) {
-  auto document = json::Document::parse(text);
-  EXPECT_TRUE(document.ok()) << text;
-  return *std::move(document);
-}
 
 TEST(AgentObjects, LabelsAreAppliedToTheNode) {
   const auto node = parsed(node_with_labels("n\"1", {{"nvidia.com/gpu.count", "8"}}));

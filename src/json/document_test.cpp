@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "json/document.hpp"
 
+#include "support/parsed_json.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace gantry::json {
 namespace {
 
+using test::parsed;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-Document parsed(std::string text) {
-  auto document = Document::parse(std::move(text));
-  EXPECT_TRUE(document.ok()) << document.error().text();
-  return *std::move(document);
-}
 
 TEST(Document, AnswersByPath) {
   const auto document = parsed(R"({"process": {"env": ["A=1", "B=2"], "user": {"uid": 7}}})");

@@ -47,7 +47,9 @@ std::optional<Mount> mount_from(std::string_view line) {
                .device = std::string(front[2]),
                .place = unescaped(front[4]),
                .type = std::string(back[0]),
-               .shared = shared};
+               .shared = shared,
+               .parent = parse_u64(front[1]).value_or(0),
+               .root = unescaped(front[3])};
 }
 
 Result<std::vector<Mount>> mounts_here() {

@@ -18,6 +18,8 @@ struct Mount {
   std::string place;
   std::string type;
   bool shared = false;
+  std::uint64_t parent = 0;  // the mount that it is on
+  std::string root;          // what of its file system is mounted: "/", "/var/lib/data"
   bool operator==(const Mount&) const = default;
 };
 

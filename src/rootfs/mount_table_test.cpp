@@ -22,8 +22,13 @@ constexpr std::string_view kMounts =
 TEST(MountTable, ReadsPlacesAsTheyAre) {
   const auto mounts = mounts_from(kMounts);
   ASSERT_EQ(mounts.size(), 8U);
-  EXPECT_EQ(mounts[1],
-            (Mount{.id = 21, .device = "0:20", .place = "/run", .type = "tmpfs", .shared = true}));
+  EXPECT_EQ(mounts[1], (Mount{.id = 21,
+                              .device = "0:20",
+                              .place = "/run",
+                              .type = "tmpfs",
+                              .shared = true,
+                              .parent = 20,
+                              .root = "/"}));
   EXPECT_EQ(mounts[7].place, "/b/rootfs/with blank");
   EXPECT_FALSE(mounts[2].shared);
 }

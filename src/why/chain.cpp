@@ -11,6 +11,16 @@
 namespace gantry::why {
 namespace {
 
+// What strangers wrote is shown in part: an environment variable may have megabytes.
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 800;
+  return text.size() <= kMost ? printable(text) : printable(text.substr(0, kMost)) + "...";
+}
+
+std::string json_text(std::string_view text) {
+  return json::quoted(shown(text));
+}
+
 std::string_view color_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::Holds: return "\x1b[32m";
@@ -33,26 +43,33 @@ std::string_view to_string(Verdict verdict) {
   return "?";
 }
 
-const Link* Chain::first_broken() const {
+const Link* Chain::first(Verdict verdict) const {
   const auto found = std::find_if(links.begin(), links.end(),
-                                  [](const Link& link) { return link.verdict == Verdict::Broken; });
+                                  [&](const Link& link) { return link.verdict == verdict; });
   return found == links.end() ? nullptr : &*found;
+}
+
+const Link* Chain::first_broken() const {
+  return first(Verdict::Broken);
 }
 
 // Names and messages come from pods: nothing of theirs may steer a terminal.
 std::string to_text(const Chain& chain, bool color) {
-  auto text = printable(chain.subject) + "\n";
+  auto text = shown(chain.subject) + "\n";
   for (const auto& link : chain.links) {
     const auto word = fmt::format("{:6}", to_string(link.verdict));
     text += color ? fmt::format("  {}{}\x1b[0m", color_of(link.verdict), word) : "  " + word;
-    text += fmt::format("  {:34}  {}\n", link.what, printable(link.read));
+    text += fmt::format("  {:34}  {}\n", shown(link.what), shown(link.read));
     if (link.verdict == Verdict::Doubtful && !link.cause.empty())
-      text += fmt::format("          {}\n", printable(link.cause));
+      text += fmt::format("          {}\n", shown(link.cause));
   }
   const auto* broken = chain.first_broken();
-  if (broken == nullptr) return text + "\nNothing found that keeps GPUs from it.\n";
-  text += fmt::format("\nWhy: {}\n", printable(broken->cause));
-  if (!broken->remedy.empty()) text += fmt::format("Do:  {}\n", printable(broken->remedy));
+  const auto* look = chain.first(Verdict::Doubtful);
+  if (broken == nullptr) text += "\nNothing found that keeps GPUs from it.\n";
+  if (broken != nullptr) text += fmt::format("\nWhy: {}\n", shown(broken->cause));
+  const auto* mend = broken != nullptr ? broken : look;
+  if (mend != nullptr && !mend->remedy.empty())
+    text += fmt::format("{} {}\n", mend == broken ? "Do: " : "Perhaps:", shown(mend->remedy));
   return text;
 }
 
@@ -60,14 +77,16 @@ std::string to_json(const Chain& chain) {
   std::string links;
   for (const auto& link : chain.links)
     links += fmt::format(R"({}{{"id":{},"what":{},"verdict":{},"read":{},"cause":{},"remedy":{}}})",
-                         links.empty() ? "" : ",", json::quoted(link.id), json::quoted(link.what),
-                         json::quoted(to_string(link.verdict)), json::quoted(link.read),
-                         json::quoted(link.cause), json::quoted(link.remedy));
-  const auto* broken = chain.first_broken();
-  return fmt::format(R"({{"subject":{},"broken":{},"links":[{}]}})"
+                         links.empty() ? "" : ",", json_text(link.id), json_text(link.what),
+                         json_text(to_string(link.verdict)), json_text(link.read),
+                         json_text(link.cause), json_text(link.remedy));
+  const auto id = [&](Verdict verdict) {
+    const auto* link = chain.first(verdict);
+    return link == nullptr ? std::string("null") : json_text(link->id);
+  };
+  return fmt::format(R"({{"subject":{},"broken":{},"look":{},"links":[{}]}})"
                      "\n",
-                     json::quoted(chain.subject), broken ? json::quoted(broken->id) : "null",
-                     links);
+                     json_text(chain.subject), id(Verdict::Broken), id(Verdict::Doubtful), links);
 }
 
 }  // namespace gantry::why

@@ -32,6 +32,7 @@ struct Chain {
   std::string subject;  // "pod default/train"
   std::vector<Link> links;
 
+  const Link* first(Verdict verdict) const;  // nullptr: none
   // nullptr: nothing found that would keep GPUs from it.
   const Link* first_broken() const;
 };

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last links: what a running container has. It is looked at from the host, through its root
-// directory, and nothing of it is executed; everything in it may be a lie.
+// The last links: what a running container has. It is looked at from the host, through a descriptor
+// of its root directory, and nothing of it is executed; everything in it may be a lie.
 #pragma once
 
-#include "base/result.hpp"
-#include "sys/host.hpp"
+#include "rootfs/root.hpp"
 #include "why/chain.hpp"
 
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace gantry::why {
@@ -17,16 +16,13 @@ namespace gantry::why {
 struct Inside {
   std::vector<std::string> environment;  // NAME=value
   std::string mountinfo;
-  std::string driver_version;  // of the kernel module; "" = none
+  std::vector<std::string> nodes;          // NVIDIA's in its /dev: "nvidia0", "nvidiactl"
+  std::string driver_version;              // of the kernel module; "" = none
+  std::optional<bool> program_names_cuda;  // its executable holds the name of libcuda
 };
 
-// The first process, by age, whose cgroup carries the container's id. NotFound: it does not run on
-// this node.
-Result<int> process_of(const sys::Host& machine, std::string_view container_id);
-
-Result<Inside> read_inside(const sys::Host& machine, int pid);
-
-// Nodes, the loader's way to libcuda, what stands before it, frameworks that know no GPU.
-std::vector<Link> inside_links(const sys::Host& root, const Inside& inside);
+// Nodes, what hides them, the C library, the loader's way to libcuda and what stands before it,
+// CUDA in the image, frameworks that know no GPU.
+std::vector<Link> inside_links(const rootfs::Root& root, const Inside& inside);
 
 }  // namespace gantry::why

@@ -21,18 +21,6 @@ constexpr std::array<std::string_view, 6> kDriverPlaces{"/usr/lib/nvidia",
                                                         "/usr/lib/x86_64-linux-gnu/libcuda",
                                                         "/dev/nvidia"};
 
-Wanted limits_of(json::Value container) {
-  Wanted wanted;
-  for (const auto limit : container["resources"]["limits"]) {
-    const auto name = limit.key();
-    if (!name.starts_with(kPrefix)) continue;
-    const auto text = limit.string();
-    const auto count = text ? parse_u64(*text) : limit.u64();
-    wanted[name] += static_cast<std::int64_t>(count.value_or(0));
-  }
-  return wanted;
-}
-
 std::string shown(const Wanted& wanted) {
   std::string text;
   for (const auto& [name, count] : wanted)
@@ -78,7 +66,8 @@ Link limits_link(json::Value pod, const Wanted& wanted) {
 
 std::optional<Link> fraction_link(json::Value pod) {
   const auto text = quantity(pod, "limits", kPrefix);
-  if (text.empty() || parse_u64(text)) return std::nullopt;
+  const bool thousands = text.ends_with('k') && parse_u64(text.substr(0, text.size() - 1));
+  if (text.empty() || thousands || parse_u64(text)) return std::nullopt;
   return Link{.id = "spec.fraction",
               .what = "Whole numbers of GPUs",
               .verdict = Verdict::Broken,
@@ -111,7 +100,49 @@ std::optional<Link> mounts_link(json::Value pod) {
   return std::nullopt;
 }
 
+// The environment of a container is stronger than what a plugin sets.
+std::optional<Link> visible_link(json::Value pod) {
+  for (const auto container : pod["spec"]["containers"]) {
+    for (const auto entry : container["env"]) {
+      if (entry["name"].string() != "NVIDIA_VISIBLE_DEVICES") continue;
+      return Link{.id = "spec.visible-devices",
+                  .what = "The GPUs are the kubelet's choice",
+                  .verdict = Verdict::Doubtful,
+                  .read = fmt::format("container {}: NVIDIA_VISIBLE_DEVICES={}",
+                                      container["name"].string().value_or("?"),
+                                      entry["value"].string().value_or("")),
+                  .cause =
+                      "the pod sets NVIDIA_VISIBLE_DEVICES itself: where a runtime goes by "
+                      "it, it gets other GPUs than those that the kubelet gave it, or none",
+                  .remedy = "take NVIDIA_VISIBLE_DEVICES out of the pod's env"};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::int64_t count_in(json::Value quantity) {
+  constexpr std::uint64_t kMost = 1'000'000'000;  // so that sums of a hostile pod's stay numbers
+  auto text = quantity.string().value_or(std::string(quantity.raw()));
+  std::uint64_t unit = 1;
+  if (text.ends_with('k')) {
+    text.pop_back();
+    unit = 1000;
+  }
+  const auto count = std::min(parse_u64(text).value_or(0), kMost);
+  return static_cast<std::int64_t>(std::min(count * unit, kMost));
+}
+
+Wanted limits_of(json::Value container) {
+  Wanted wanted;
+  for (const auto limit : container["resources"]["limits"]) {
+    const auto name = limit.key();
+    if (!name.starts_with(kPrefix)) continue;
+    wanted[name] += count_in(limit);
+  }
+  return wanted;
+}
 
 Wanted wanted_by(json::Value pod) {
   Wanted sum;
@@ -133,6 +164,7 @@ std::vector<Link> spec_links(json::Value pod) {
   if (auto fraction = fraction_link(pod)) links.push_back(*std::move(fraction));
   links.push_back(limits_link(pod, wanted_by(pod)));
   if (auto mounts = mounts_link(pod)) links.push_back(*std::move(mounts));
+  if (auto visible = visible_link(pod)) links.push_back(*std::move(visible));
   return links;
 }
 

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "why/pod.hpp"
 
+#include "base/text.hpp"
+#include "support/parsed_json.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace gantry::why {
 namespace {
 
+using test::parsed;
 using testing::HasSubstr;
-
-json::Document parsed(const std::string& text) {
-  auto document = json::Document::parse(text);
-  EXPECT_TRUE(document.ok()) << text;
-  return *std::move(document);
-}
 
 json::Document pod_with(const std::string& resources, const std::string& more = "") {
   return parsed(R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","resources":)" +
@@ -72,82 +70,18 @@ TEST(WhySpec, InitContainersHandTheirsOnAndSidecarsKeepTheirs) {
   EXPECT_EQ(wanted_by(pod.root()).at("nvidia.com/gpu"), 4);
 }
 
-const auto pending = R"({"limits":{"nvidia.com/gpu":"2"}})";
-const auto node_list = R"({"items":[{"metadata":{"name":"a","labels":{}},"spec":{},
-  "status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"}}}]})";
-const std::string unscheduled =
-    R"(},"status":{"conditions":[{"type":"PodScheduled","status":"False","message":"0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}]})";
-
-Link scheduled(const std::string& resources, const std::string& nodes, const std::string& pods) {
-  const auto pod =
-      parsed(R"({"spec":{"containers":[{"resources":)" + resources + "}]" + unscheduled + "}");
-  const auto all_nodes = parsed(nodes);
-  const auto all_pods = parsed(pods);
-  return scheduling_link(pod.root(), wanted_by(pod.root()),
-                         rooms(all_nodes.root(), all_pods.root(), pod.root(), "nvidia.com/gpu"));
+TEST(WhySpec, GpusChosenByTheEnvironmentAreWorthALook) {
+  const auto pod = parsed(
+      R"({"spec":{"containers":[{"name":"c","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"0"}],
+      "resources":{"limits":{"nvidia.com/gpu":1}}}]}})");
+  EXPECT_EQ(spec_links(pod.root()).back().id, "spec.visible-devices");
 }
 
-TEST(WhyScheduling, EveryGpuInUseIsCounted) {
-  const auto link = scheduled(
-      pending, node_list,
-      R"({"items":[{"spec":{"nodeName":"a","containers":[{"resources":{"limits":{"nvidia.com/gpu":"3"}}}]}}]})");
-  EXPECT_EQ(link.verdict, Verdict::Broken);
-  EXPECT_THAT(link.read, HasSubstr("a: 1 of 4 free"));
-  EXPECT_THAT(link.cause, HasSubstr("in use"));
-}
-
-TEST(WhyScheduling, MoreThanAnyNodeHas) {
-  const auto link = scheduled(R"({"limits":{"nvidia.com/gpu":"9"}})", node_list, R"({"items":[]})");
-  EXPECT_THAT(link.cause, HasSubstr("no node has so many"));
-}
-
-TEST(WhyScheduling, NoNodeOffersAny) {
-  const auto link =
-      scheduled(pending, R"({"items":[{"metadata":{"name":"a"},"status":{}}]})", R"({"items":[]})");
-  EXPECT_THAT(link.cause, HasSubstr("no node offers"));
-}
-
-TEST(WhyScheduling, ATaintKeepsItAway) {
-  const auto link = scheduled(
-      pending,
-      R"({"items":[{"metadata":{"name":"a"},"spec":{"taints":[{"key":"gpu","value":"x","effect":"NoSchedule"}]},
-      "status":{"capacity":{"nvidia.com/gpu":"4"},"allocatable":{"nvidia.com/gpu":"4"}}}]})",
-      R"({"items":[]})");
-  EXPECT_THAT(link.read, HasSubstr("taint gpu=x:NoSchedule"));
-  EXPECT_THAT(link.cause, HasSubstr("keep this pod away"));
-}
-
-TEST(WhyNode, WithoutAPluginTheCapacityIsZero) {
-  const auto node = parsed(R"({"metadata":{"name":"a"},"status":{"capacity":{"cpu":"4"}}})");
-  const auto link = broken(node_links(node.root(), {{"nvidia.com/gpu", 1}}));
-  EXPECT_EQ(link.id, "node.capacity");
-  EXPECT_THAT(link.cause, HasSubstr("no device plugin is registered"));
-}
-
-TEST(WhyNode, SickGpusAreWorthALook) {
-  const auto node = parsed(R"({"metadata":{"name":"a"},"status":{
-    "capacity":{"nvidia.com/gpu":"8"},"allocatable":{"nvidia.com/gpu":"7"},
-    "conditions":[{"type":"GPUsHealthy","status":"False","message":"GPU-1: XID 79"}]}})");
-  const auto links = node_links(node.root(), {{"nvidia.com/gpu", 1}});
-  ASSERT_EQ(links.size(), 2U);
-  EXPECT_EQ(links[0].verdict, Verdict::Doubtful);
-  EXPECT_THAT(links[1].cause, HasSubstr("XID 79"));
-}
-
-TEST(WhyKubelet, ARefusedPodIsNeverTriedAgain) {
-  const auto pod = parsed(R"({"status":{"phase":"Failed","reason":"UnexpectedAdmissionError",
-    "message":"Allocate failed due to requested number of devices unavailable for nvidia.com/gpu"}})");
-  const auto link = admission_link(pod.root());
-  EXPECT_EQ(link.verdict, Verdict::Broken);
-  EXPECT_THAT(link.remedy, HasSubstr("delete the pod"));
-}
-
-TEST(WhyEngine, AMissingCdiDeviceIsNamed) {
-  const auto pod = parsed(R"({"status":{"containerStatuses":[{"name":"c","state":{"waiting":{
-    "reason":"CreateContainerError","message":"CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=GPU-1"}}}]}})");
-  const auto link = engine_link(pod.root());
-  EXPECT_EQ(link.verdict, Verdict::Broken);
-  EXPECT_THAT(link.remedy, HasSubstr("gantry cdi refresh"));
+TEST(WhySpec, QuantitiesAreReadAsTheApiServerWritesThem) {
+  const auto values = parsed(R"(["8", 8, "1k", "500m", "18446744073709551615", -1, null])");
+  std::vector<std::int64_t> counts;
+  for (const auto value : values.root()) counts.push_back(count_in(value));
+  EXPECT_THAT(counts, testing::ElementsAre(8, 8, 1000, 0, 1'000'000'000, 0, 0));
 }
 
 TEST(WhyChain, TheFirstBrokenLinkIsTheAnswer) {
@@ -161,6 +95,19 @@ TEST(WhyChain, TheFirstBrokenLinkIsTheAnswer) {
   EXPECT_THAT(text, HasSubstr("Why: because\nDo:  do\n"));
   EXPECT_THAT(text, testing::Not(HasSubstr("\x1b")));
   EXPECT_EQ(parsed(to_json(chain))["broken"].string(), "y");
+}
+
+TEST(WhyChain, StrangersBytesAreJsonAllTheSameAndNoMegabytes) {
+  const Chain chain{.subject = "pod a/b",
+                    .links = {{.id = "x",
+                               .verdict = Verdict::Doubtful,
+                               .read = "\xff\x01" + std::string(1'000'000, 'a'),
+                               .remedy = "look"}}};
+  const auto text = to_json(chain);
+  EXPECT_LT(text.size(), 2000U);
+  EXPECT_TRUE(is_utf8(text));
+  EXPECT_EQ(parsed(text)["look"].string(), "x");
+  EXPECT_THAT(to_text(chain, false), HasSubstr("Perhaps: look\n"));
 }
 
 }  // namespace

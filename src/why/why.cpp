@@ -2,57 +2,118 @@
 #include "why/why.hpp"
 
 #include "base/text.hpp"
-#include "kubelet/checkpoint.hpp"
-#include "probe/kernel_view.hpp"
+#include "why/here.hpp"
 #include "why/inside.hpp"
 #include "why/pod.hpp"
+#include "why/process.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace gantry::why {
 namespace {
 
-// "containerd://0123..." of the first container that wants GPUs, or of the first at all.
-std::string container_id(json::Value pod) {
-  for (const auto status : pod["status"]["containerStatuses"]) {
-    const auto id = status["containerID"].string().value_or("");
-    if (const auto at = id.find("://"); at != std::string::npos) return id.substr(at + 3);
-  }
-  return "";
+constexpr int kPages = 200;  // of 250: fifty thousand pods, then it is said that more were left out
+
+void append(Chain& chain, std::vector<Link> links) {
+  for (auto& link : links) chain.links.push_back(std::move(link));
 }
 
-Result<std::vector<Link>> links_inside(const sys::Host& machine, const std::string& id) {
-  GANTRY_TRY(const int pid, process_of(machine, id));
-  GANTRY_TRY(auto inside, read_inside(machine, pid));
-  inside.driver_version = probe::read_driver_module(machine).version;
-  GANTRY_TRY(const auto root, sys::Host::at(machine.outside(fmt::format("/proc/{}/root", pid))));
-  return inside_links(root, inside);
+Link unknown(std::string id, std::string what, std::string read) {
+  return {.id = std::move(id),
+          .what = std::move(what),
+          .verdict = Verdict::Unknown,
+          .read = std::move(read)};
 }
 
-// On its own node the kubelet's record says which devices it gave.
-Link allocation_link(const sys::Host& machine, json::Value pod, const WhyOptions& options) {
-  Link link{.id = "kubelet.allocation", .what = "The kubelet gave it devices"};
-  const auto checkpoint = kubelet::read_checkpoint(machine.outside(options.device_plugins));
-  if (!checkpoint.ok()) {
-    link.verdict = Verdict::Unknown;
-    link.read = checkpoint.error().text();
-    return link;
+// A list in pages: all pods of a large cluster are more than one document may hold.
+Status each_page(kube::Api& api, const std::string& path,
+                 const std::function<void(json::Value)>& take) {
+  std::string next;
+  for (int page = 0; page < kPages; ++page) {
+    const auto* mark = contains(path, "?") ? "&" : "?";
+    auto question = fmt::format("{}{}limit=250", path, mark);
+    if (!next.empty()) question += "&continue=" + kube::escaped(next);
+    GANTRY_TRY(const auto list, api.get(question));
+    take(list.root());
+    next = list["metadata"]["continue"].string().value_or("");
+    if (next.empty()) return {};
   }
-  const auto uid = pod["metadata"]["uid"].string();
-  for (const auto& holder : checkpoint->holders) {
-    if (holder.pod_uid != uid) continue;
-    link.read += fmt::format("{}{}: {} of {}", link.read.empty() ? "" : ", ", holder.container,
-                             fmt::join(holder.ids, " "), holder.resource);
+  return Error(Errc::Corrupt, fmt::format("{} has no end", path));
+}
+
+// A kubelet's own identity may not list everything: the scheduler's words are left then.
+Status read_rooms(kube::Api& api, json::Value pod, const Wanted& wanted,
+                  std::vector<NodeRoom>& rooms) {
+  const auto resource = resource_in_question(pod, wanted);
+  GANTRY_CHECK(each_page(api, "/api/v1/nodes",
+                         [&](json::Value nodes) { add_rooms(rooms, nodes, pod, resource); }));
+  return each_page(
+      api, "/api/v1/pods?fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
+      [&](json::Value pods) { count_used(rooms, pods, resource); });
+}
+
+void add_scheduling(Chain& chain, kube::Api& api, const sys::Host& machine, json::Value pod,
+                    const Wanted& wanted, const WhyOptions& options) {
+  std::vector<NodeRoom> rooms;
+  const bool placed = !pod["spec"]["nodeName"].string().value_or("").empty();
+  const auto read = placed ? Status() : read_rooms(api, pod, wanted, rooms);
+  chain.links.push_back(scheduling_link(pod, wanted, read.ok() ? rooms : std::vector<NodeRoom>()));
+  if (!read.ok())
+    chain.links.push_back(unknown("nodes", "What the nodes have free", read.error().text()));
+  const auto here = std::find_if(rooms.begin(), rooms.end(), [&](const NodeRoom& room) {
+    return room.name == options.node && room.allocatable == 0;
+  });
+  if (here != rooms.end())
+    chain.links.push_back(
+        registration_link(machine, options.device_plugins, resource_in_question(pod, wanted)));
+}
+
+struct Asking {  // a container that asks for GPUs
+  std::string name;
+  std::string id;     // the engine's, without "containerd://"
+  std::string ended;  // "with status 1 (Error)"; "" while it runs
+};
+
+std::vector<Asking> asking_containers(json::Value pod) {
+  std::vector<Asking> found;
+  for (const auto container : pod["spec"]["containers"]) {
+    if (limits_of(container).empty()) continue;
+    Asking one{.name = container["name"].string().value_or("")};
+    for (const auto status : pod["status"]["containerStatuses"]) {
+      if (status["name"].string() != one.name) continue;
+      const auto id = status["containerID"].string().value_or("");
+      if (const auto at = id.find("://"); at != std::string::npos) one.id = id.substr(at + 3);
+      if (const auto ended = status["state"]["terminated"])
+        one.ended = fmt::format("with status {} ({})", ended["exitCode"].i64().value_or(0),
+                                ended["reason"].string().value_or(""));
+    }
+    found.push_back(std::move(one));
   }
-  if (!link.read.empty()) return link;
-  link.verdict = Verdict::Broken;
-  link.read = "nothing in the kubelet's checkpoint";
-  link.cause = "the kubelet admitted the pod before any plugin had offered the resource";
-  link.remedy = "delete the pod and create it anew";
-  return link;
+  return found;
+}
+
+std::vector<Link> links_in(const sys::Host& machine, const Asking& container) {
+  const auto what = fmt::format("What is in container {}", container.name);
+  if (!container.ended.empty())
+    return {unknown("container", what,
+                    fmt::format("it has ended {}: kubectl logs shows its words", container.ended))};
+  const auto opened = open_container(machine, container.id);
+  if (!opened.ok()) return {unknown("container", what, opened.error().text())};
+  return inside_links(opened->root, opened->inside);
+}
+
+void add_containers(Chain& chain, const sys::Host& machine, json::Value pod) {
+  const auto containers = asking_containers(pod);
+  for (const auto& container : containers) {
+    auto links = links_in(machine, container);
+    if (containers.size() > 1) {
+      for (auto& link : links) link.what = fmt::format("{}: {}", container.name, link.what);
+    }
+    append(chain, std::move(links));
+  }
 }
 
 void add_node(Chain& chain, kube::Api& api, const sys::Host& machine, json::Value pod,
@@ -60,28 +121,31 @@ void add_node(Chain& chain, kube::Api& api, const sys::Host& machine, json::Valu
   const auto name = pod["spec"]["nodeName"].string().value_or("");
   const auto node = api.get(kube::node_path(name));
   if (node.ok()) {
-    for (auto& link : node_links(node->root(), wanted)) chain.links.push_back(std::move(link));
+    append(chain, node_links(node->root(), pod, wanted));
+  } else {
+    chain.links.push_back(unknown("node", "What the node offers", node.error().text()));
+  }
+  const bool here = name == options.node;
+  if (here && pod["status"]["phase"].string() == "Pending") {
+    for (const auto& [resource, count] : wanted)
+      chain.links.push_back(registration_link(machine, options.device_plugins, resource));
   }
   chain.links.push_back(admission_link(pod));
-  chain.links.push_back(engine_link(pod));
+  const auto uid = pod["metadata"]["uid"].string().value_or("");
+  const auto space = pod["metadata"]["namespace"].string().value_or("default");
+  const auto events = api.get(
+      fmt::format("/api/v1/namespaces/{}/events?limit=100&fieldSelector=involvedObject.uid%3D{}",
+                  kube::escaped(space), kube::escaped(uid)));
+  chain.links.push_back(engine_link(pod, events.ok() ? events->root() : json::Value()));
   if (chain.first_broken() != nullptr) return;
-  if (name != options.node) {
-    chain.links.push_back({.id = "container",
-                           .what = "What is in the container",
-                           .verdict = Verdict::Unknown,
-                           .read = fmt::format("run the same on {}", name)});
+  if (!here) {
+    chain.links.push_back(
+        unknown("container", "What is in the container", fmt::format("run the same on {}", name)));
     return;
   }
-  chain.links.push_back(allocation_link(machine, pod, options));
-  auto inside = links_inside(machine, container_id(pod));
-  if (!inside.ok()) {
-    chain.links.push_back({.id = "container",
-                           .what = "What is in the container",
-                           .verdict = Verdict::Unknown,
-                           .read = inside.error().text()});
-    return;
-  }
-  for (auto& link : *inside) chain.links.push_back(std::move(link));
+  if (pod["status"]["phase"].string() == "Running")
+    chain.links.push_back(allocation_link(machine, options.device_plugins, pod));
+  add_containers(chain, machine, pod);
 }
 
 }  // namespace
@@ -93,23 +157,15 @@ Result<Chain> why_pod(kube::Api& api, const sys::Host& machine, const std::strin
   Chain chain{.subject = fmt::format("pod {}/{}", name_space, name), .links = spec_links(pod)};
   if (chain.first_broken() != nullptr) return chain;
   const auto wanted = wanted_by(pod);
-  std::vector<NodeRoom> room;
-  if (pod["spec"]["nodeName"].string().value_or("").empty()) {
-    GANTRY_TRY(const auto nodes, api.get("/api/v1/nodes"));
-    GANTRY_TRY(
-        const auto pods,
-        api.get(
-            "/api/v1/pods?fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"));
-    room = rooms(nodes.root(), pods.root(), pod, wanted.begin()->first);
-  }
-  chain.links.push_back(scheduling_link(pod, wanted, room));
+  add_scheduling(chain, api, machine, pod, wanted, options);
   if (chain.first_broken() == nullptr) add_node(chain, api, machine, pod, wanted, options);
   return chain;
 }
 
 Result<Chain> why_container(const sys::Host& machine, const std::string& id) {
-  GANTRY_TRY(auto links, links_inside(machine, id));
-  return Chain{.subject = "container " + id, .links = std::move(links)};
+  GANTRY_TRY(const auto container, open_container(machine, id));
+  return Chain{.subject = "container " + id,
+               .links = inside_links(container.root, container.inside)};
 }
 
 }  // namespace gantry::why

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The links that only the pod's own node shows: plugin registration and the kubelet's allocation.
+#pragma once
+
+#include "json/document.hpp"
+#include "sys/host.hpp"
+#include "why/chain.hpp"
+#include "why/pod.hpp"
+
+#include <string>
+
+namespace gantry::why {
+
+// The kubelet takes plugins, and one that offers what the pod wants answers on its socket.
+Link registration_link(const sys::Host& machine, const std::string& directory,
+                       const std::string& resource);
+
+// What the kubelet gave it, by its own record.
+Link allocation_link(const sys::Host& machine, const std::string& directory, json::Value pod);
+
+}  // namespace gantry::why
