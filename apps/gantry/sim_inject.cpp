@@ -126,6 +126,11 @@ void add_gpu_faults(InjectCommands& commands, const Options& options) {
                          return said(sim::inject_lost(root, o.gpu),
                                      fmt::format("GPU {} is off the bus (Xid 79)", o.gpu));
                        });
+  commands.add_for_gpu("remove", "The GPU is taken out of the machine", options,
+                       [](const auto& root, const auto& o) {
+                         return said(sim::inject_remove(root, o.gpu),
+                                     fmt::format("GPU {} is not in the machine any more", o.gpu));
+                       });
   auto* ecc = commands.add_for_gpu(
       "ecc", "Memory errors, added to the counters", options, [](const auto& root, const auto& o) {
         return said(sim::inject_ecc(root, o.gpu, o.ecc),
@@ -193,13 +198,14 @@ void add_machine_faults(InjectCommands& commands, const Options& options) {
                                                    {{"all", sim::Cured::Everything},
                                                     {"xid", sim::Cured::Everything},
                                                     {"lost", sim::Cured::Lost},
+                                                    {"removed", sim::Cured::Removed},
                                                     {"ecc", sim::Cured::Ecc},
                                                     {"temperature", sim::Cured::Temperature},
                                                     {"mig", sim::Cured::Mig},
                                                     {"unload", sim::Cured::Driver},
                                                     {"fault", sim::Cured::Faults}});
           },
-          "all, xid, lost, ecc, temperature, mig, unload or fault")
+          "all, xid, lost, removed, ecc, temperature, mig, unload or fault")
       ->type_name("WHAT");
   clear->add_option("--gpu", options->only, "This GPU only")->type_name("N");
 }

@@ -3,6 +3,7 @@
 
 #include "agent/engine.hpp"
 #include "agent/node_labels.hpp"
+#include "agent/objects.hpp"
 #include "kube/node_name.hpp"
 #include "labels/features_file.hpp"
 #include "observe/text.hpp"
@@ -344,12 +345,10 @@ std::string Agent::device_name(const model::GpuUuid& gpu) const {
 void Agent::on_notice(const health::Notice& notice) {
   if (reporter_) reporter_->event(notice);
   if (voice_ && notice.xid) return voice_->xid(notice, device_name(notice.gpu));
-  const auto text =
-      notice.remedy.empty() ? notice.text : fmt::format("{}; {}", notice.text, notice.remedy);
   if (notice.critical) {
-    log_.error("health", text);
+    log_.error("health", sentence(notice));
   } else {
-    log_.info("health", text);
+    log_.info("health", sentence(notice));
   }
 }
 

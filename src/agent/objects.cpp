@@ -7,6 +7,8 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <map>
+
 namespace gantry::agent {
 namespace {
 
@@ -18,16 +20,27 @@ std::string bounded(std::string text) {
   return text;
 }
 
-std::string name_of(const model::DeviceHealth& device) {
-  return device.mig.text.empty() ? device.gpu.text : device.mig.text;
+// A DeviceHealth's or a Notice's.
+template <class About>
+const std::string& name_of(const About& about) {
+  return about.mig.text.empty() ? about.gpu.text : about.mig.text;
 }
 
+// What happened to several at once (the driver was unloaded) is said once.
 std::string story(const std::vector<model::DeviceHealth>& health) {
-  std::string text;
+  std::map<std::string, std::vector<std::string>> names;  // by what is wrong
   for (const auto& device : health) {
     if (device.usable) continue;
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name_of(device), device.cause);
-    if (!device.remedy.empty()) text += fmt::format(" (remedy: {})", device.remedy);
+    const auto remedy =
+        device.remedy.empty() ? std::string() : fmt::format(" (remedy: {})", device.remedy);
+    names[device.cause + remedy].push_back(name_of(device));
+  }
+  std::string text;
+  for (const auto& [wrong, which] : names) {
+    text += text.empty() ? "" : "; ";
+    text += which.size() > 1 && which.size() == health.size()
+                ? fmt::format("all {} GPUs: {}", which.size(), wrong)
+                : fmt::format("{}: {}", fmt::join(which, ", "), wrong);
   }
   return text;
 }
@@ -48,11 +61,15 @@ std::string node_with_labels(const std::string& node, const labels::Labels& labe
       json::quoted(node), members);
 }
 
+std::string sentence(const health::Notice& notice) {
+  const auto& which = name_of(notice);
+  auto text = which.empty() ? notice.text : fmt::format("{}: {}", which, notice.text);
+  if (!notice.remedy.empty()) text += fmt::format(" (remedy: {})", notice.remedy);
+  return text;
+}
+
 std::string node_event(const std::string& node, const health::Notice& notice, unsigned number) {
   const auto time = utc(notice.at_unix_s);
-  const auto text = notice.remedy.empty()
-                        ? notice.text
-                        : fmt::format("{}; remedy: {}", notice.text, notice.remedy);
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Event","metadata":{{"name":{},"namespace":"default"}},)"
       R"("involvedObject":{{"kind":"Node","name":{},"uid":{}}},"reason":"{}","type":"{}",)"
@@ -60,8 +77,8 @@ std::string node_event(const std::string& node, const health::Notice& notice, un
       R"("firstTimestamp":"{}","lastTimestamp":"{}"}})",
       json::quoted(fmt::format("{}.{:x}.{:x}", node, notice.at_unix_s, number)), json::quoted(node),
       json::quoted(node), notice.xid ? "XIDError" : "GPUHealth",
-      notice.critical ? "Warning" : "Normal", json::quoted(bounded(text)), json::quoted(node), time,
-      time);
+      notice.critical ? "Warning" : "Normal", json::quoted(bounded(sentence(notice))),
+      json::quoted(node), time, time);
 }
 
 std::string health_condition(const std::vector<model::DeviceHealth>& health, std::int64_t now_s,

@@ -20,6 +20,9 @@ std::string utc(std::int64_t unix_seconds);  // "2021-03-11T05:51:00Z"
 // For server-side apply: labels that we set earlier and that are not in here any more go away.
 std::string node_with_labels(const std::string& node, const labels::Labels& labels);
 
+// Which GPU, what happened, what helps; for the log too.
+std::string sentence(const health::Notice& notice);
+
 // A core/v1 Event about the node. `number` makes its name unique among those of the same moment.
 std::string node_event(const std::string& node, const health::Notice& notice, unsigned number);
 

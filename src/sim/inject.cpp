@@ -121,6 +121,7 @@ void cure(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from, Cured what
       to.clocks_event_reasons = from.clocks_event_reasons;
       return;
     case Cured::Mig: return copy_mig(to, from);
+    case Cured::Removed:  // files alone
     case Cured::Driver:
     case Cured::Faults: return;
   }
@@ -128,6 +129,7 @@ void cure(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from, Cured what
 
 // The tree's files of one GPU, after its state was put back.
 Status cure_files(StateFile& file, std::uint32_t gpu, Cured what) {
+  if (what == Cured::Everything || what == Cured::Removed) GANTRY_CHECK(bring_gpu_back(file, gpu));
   if (what == Cured::Everything || what == Cured::Lost) {
     GANTRY_CHECK(set_config_space(file, gpu, ConfigSpace::Readable));
   }
@@ -155,6 +157,11 @@ Status inject_xid(const std::string& root, std::uint32_t gpu, std::uint32_t xid)
 
 Status inject_lost(const std::string& root, std::uint32_t gpu) {
   return inject_xid(root, gpu, 79);
+}
+
+Status inject_remove(const std::string& root, std::uint32_t gpu) {
+  GANTRY_TRY(const StateFile file, open_for(root, gpu));
+  return take_gpu_away(file, gpu);
 }
 
 Status inject_ecc(const std::string& root, std::uint32_t gpu, const EccErrors& errors) {

@@ -18,6 +18,9 @@ namespace gantry::sim {
 Status inject_xid(const std::string& root, std::uint32_t gpu, std::uint32_t xid);
 Status inject_lost(const std::string& root, std::uint32_t gpu);
 
+// Taken out of the machine: the kernel lists it no more, and neither do sessions that begin now.
+Status inject_remove(const std::string& root, std::uint32_t gpu);
+
 struct EccErrors {
   std::uint64_t corrected = 0, uncorrected = 0;  // added to what is counted already
 };
@@ -41,7 +44,16 @@ struct Fault {
 };
 Status inject_fault(const std::string& root, const Fault& fault);
 
-enum class Cured : std::uint8_t { Everything, Lost, Ecc, Temperature, Mig, Driver, Faults };
+enum class Cured : std::uint8_t {
+  Everything,
+  Lost,
+  Removed,
+  Ecc,
+  Temperature,
+  Mig,
+  Driver,
+  Faults
+};
 // Back to what create made; nullopt: every GPU.
 Status clear(const std::string& root, Cured what, std::optional<std::uint32_t> gpu);
 

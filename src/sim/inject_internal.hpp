@@ -15,6 +15,10 @@ Status forget_xids(const StateFile& file, std::uint32_t gpu);
 
 Status set_mig_capabilities(StateFile& file, std::uint32_t gpu);
 
+// What the kernel and /dev show of one GPU. A session of NVML or CUDA that has begun still has it.
+Status take_gpu_away(const StateFile& file, std::uint32_t gpu);
+Status bring_gpu_back(const StateFile& file, std::uint32_t gpu);
+
 Status take_driver_away(const sys::Host& host);
 Status bring_driver_back(const sys::Host& host);
 

@@ -120,6 +120,37 @@ TEST(InjectLost, AnInjectorKilledBeforeItsStandInIsClearedAndRepeated) {
   EXPECT_EQ(machine.host().read(config)->substr(0, 2), "\xff\xff");
 }
 
+TEST(InjectRemove, TheKernelShowsTheGpuNoMoreAndClearBringsItBack) {
+  const test::Machine machine("h200x8");
+  const auto before = snapshot(machine);
+  ASSERT_TRUE(inject_remove(machine.root(), 3).ok());
+  EXPECT_FALSE(machine.host().exists("/proc/driver/nvidia/gpus/0000:5d:00.0"));
+  EXPECT_FALSE(machine.host().info_of_link("/sys/bus/pci/devices/0000:5d:00.0").ok());
+  EXPECT_FALSE(machine.host().device("/dev/nvidia3").ok());
+  EXPECT_TRUE(machine.host().device("/dev/nvidia2").ok());
+  ASSERT_TRUE(inject_remove(machine.root(), 3).ok()) << "twice is once";
+  ASSERT_TRUE(clear(machine.root(), Cured::Removed, 2).ok());
+  EXPECT_FALSE(machine.host().device("/dev/nvidia3").ok()) << "another one was brought back";
+  ASSERT_TRUE(clear(machine.root(), Cured::Removed, 3).ok());
+  EXPECT_TRUE(machine.host().device("/dev/nvidia3").ok());
+  EXPECT_EQ(snapshot(machine), before);
+}
+
+TEST(InjectRemove, OutlivesTheDriverAndHasNoInstancesMeanwhile) {
+  const test::Machine machine("h200x8");
+  const auto before = snapshot(machine);
+  ASSERT_TRUE(inject_remove(machine.root(), 3).ok());
+  ASSERT_TRUE(inject_unload(machine.root()).ok());
+  EXPECT_EQ(clear(machine.root(), Cured::Removed, 3).error().code(), Errc::Busy);
+  ASSERT_TRUE(inject_load(machine.root()).ok());
+  EXPECT_FALSE(machine.host().exists("/proc/driver/nvidia/gpus/0000:5d:00.0"));
+  EXPECT_FALSE(machine.host().exists("/proc/driver/nvidia/capabilities/gpu3"));
+  ASSERT_TRUE(inject_unload(machine.root()).ok());
+  EXPECT_EQ(inject_remove(machine.root(), 4).error().code(), Errc::Busy);
+  ASSERT_TRUE(clear(machine.root(), Cured::Everything, std::nullopt).ok());
+  EXPECT_EQ(snapshot(machine), before);
+}
+
 TEST(InjectXid, DoesNotThrowAwayALogItCannotRead) {
   const test::Machine machine("h200");
   std::filesystem::create_directories(machine.path("/var/log"));

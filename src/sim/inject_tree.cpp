@@ -18,12 +18,18 @@
 namespace gantry::sim {
 namespace {
 
+constexpr std::string_view kNodeTable = "/dev.table";
+
 std::string kept(std::string_view path) {
   return fmt::format("{}/aside{}", kKeepPath, path);
 }
 
 std::string address_of(const gantry_sim_gpu& gpu) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", gpu.domain, gpu.bus, gpu.device, gpu.function);
+}
+
+std::string node_of(const gantry_sim_gpu& gpu) {
+  return fmt::format("/dev/nvidia{}", gpu.minor);
 }
 
 std::string parent_of(const std::string& path) {
@@ -41,6 +47,10 @@ Status move(const sys::Host& host, const std::string& from, const std::string& t
     return Error::sys(errno, fmt::format("move {} to {}", from, to));
   }
   return {};
+}
+
+std::string removed(std::uint32_t gpu, std::string_view path = "") {
+  return fmt::format("{}/removed/{}{}", kKeepPath, gpu, path);
 }
 
 bool is_there(const sys::Host& host, const std::string& path) {
@@ -112,6 +122,46 @@ std::string kept_log() {
 Status write_log(const sys::Host& host, std::string_view text) {
   TreeWriter out(host.root(), Nodes::Table);
   out.file(kKernelLog, text, 0644);
+  return out.status();
+}
+
+std::vector<std::string> gpu_places(const gantry_sim_gpu& gpu) {
+  const auto address = address_of(gpu);
+  return {"/proc/driver/nvidia/gpus/" + address, "/sys/bus/pci/drivers/nvidia/" + address,
+          "/sys/bus/pci/devices/" + address,
+          fmt::format("/proc/driver/nvidia/capabilities/gpu{}", gpu.minor), node_of(gpu)};
+}
+
+Status need_driver(const StateFile& file) {
+  if (file.state().driver_unloaded == 0) return {};
+  return Error(Errc::Busy,
+               "the driver is not loaded, so that it has no GPU to lose or to find; `gantry sim "
+               "inject load` loads it");
+}
+
+// Where nodes are lines of dev.table: this one out of it, and kept.
+Status hide_line_of_node(const sys::Host& host, std::uint32_t gpu, const std::string& node) {
+  if (!host.exists(kNodeTable)) return {};
+  GANTRY_TRY(const std::string table, host.read(kNodeTable));
+  std::string rest, mine;
+  for (const auto line : lines(table))
+    (line.starts_with(node + " ") ? mine : rest) += std::string(line) + "\n";
+  TreeWriter out(host.root(), Nodes::Table);
+  if (!mine.empty()) out.file(removed(gpu, kNodeTable), mine, 0644);
+  out.file(kNodeTable, rest, 0644);
+  return out.status();
+}
+
+Status bring_line_of_node_back(const sys::Host& host, std::uint32_t gpu) {
+  const auto line = host.read(removed(gpu, kNodeTable));
+  if (!line.ok()) return {};
+  GANTRY_TRY(const std::string table, host.read(kNodeTable));
+  std::vector<std::string> all;
+  for (const auto each : lines(table)) all.emplace_back(each);
+  for (const auto each : lines(*line)) all.emplace_back(each);
+  std::sort(all.begin(), all.end());  // as TreeWriter writes it
+  TreeWriter out(host.root(), Nodes::Table);
+  out.file(kNodeTable, fmt::format("{}\n", fmt::join(all, "\n")), 0644);
   return out.status();
 }
 
@@ -198,13 +248,44 @@ Status forget_xids(const StateFile& file, std::uint32_t gpu) {
 Status set_mig_capabilities(StateFile& file, std::uint32_t gpu) {
   const auto& machine = file.machine();
   const auto& card = machine.gpu[gpu];
-  if (machine.caps_major == 0 || card.mig_capable == 0 || file.state().driver_unloaded != 0)
+  if (machine.caps_major == 0 || card.mig_capable == 0 || file.state().driver_unloaded != 0 ||
+      is_there(file.host(), removed(gpu)))
     return {};
   TreeWriter out(file.host().root(), Nodes::Auto);
   GANTRY_CHECK(out.adopt());
   remove_mig_capabilities(out, card);
   write_mig_capabilities(out, card, file.state().gpu[gpu], {.caps_major = machine.caps_major});
   out.finish();
+  return out.status();
+}
+
+Status take_gpu_away(const StateFile& file, std::uint32_t gpu) {
+  GANTRY_CHECK(need_driver(file));
+  const auto& host = file.host();
+  const auto& card = file.machine().gpu[gpu];
+  for (const auto& place : gpu_places(card)) {
+    const auto keep = removed(gpu, place);
+    if (!is_there(host, place) || is_there(host, keep)) continue;
+    TreeWriter out(host.root(), Nodes::Table);
+    out.directory(parent_of(keep));
+    GANTRY_CHECK(out.status());
+    GANTRY_CHECK(move(host, place, keep));
+  }
+  return hide_line_of_node(host, gpu, node_of(card));
+}
+
+Status bring_gpu_back(const StateFile& file, std::uint32_t gpu) {
+  const auto& host = file.host();
+  if (!is_there(host, removed(gpu))) return {};
+  GANTRY_CHECK(need_driver(file));
+  GANTRY_CHECK(bring_line_of_node_back(host, gpu));
+  const auto places = gpu_places(file.machine().gpu[gpu]);
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {
+    if (is_there(host, removed(gpu, *place)))
+      GANTRY_CHECK(move(host, removed(gpu, *place), *place));
+  }
+  TreeWriter out(host.root(), Nodes::Table);
+  out.remove(removed(gpu));
   return out.status();
 }
 

@@ -33,7 +33,7 @@ def run(lane: Lane, cluster) -> None:
     on_an_instance(lane, cluster, BIG)
     reshaped(lane, cluster, "seven instances", {"nvidia.com/gpu": 7, SMALL: 7}, "mig", "--gpu", free, *["1g.18gb"] * 7)
     on_an_instance(lane, cluster, SMALL)
-    reshaped(lane, cluster, "whole again", {"nvidia.com/gpu": 8}, "clear")
+    reshaped(lane, cluster, "whole again", {"nvidia.com/gpu": 8}, "mig", "--gpu", free, "--off")
     lane.equal("a pod on other GPUs keeps them", (holding(cluster), processes()), (held, before))
     release(cluster, "keeper")
     cluster.start_agent()
