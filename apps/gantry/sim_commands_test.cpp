@@ -37,6 +37,8 @@ TEST(SimInject, SaysInOneLineWhatItDid) {
   EXPECT_EQ(inject({"xid", "95", "--gpu", "2"}),
             "GPU 2: Xid 95; it does not compute until `nvidia-smi --gpu-reset -i 2`\n");
   EXPECT_EQ(inject({"lost", "--gpu", "3"}), "GPU 3 is off the bus (Xid 79)\n");
+  EXPECT_EQ(inject({"remove", "--gpu", "4"}), "GPU 4 is not in the machine any more\n");
+  EXPECT_EQ(inject({"clear", "removed", "--gpu", "4"}), "GPU 4: as it was made\n");
   EXPECT_EQ(inject({"fault", "cuInit", "--result", "3", "--every", "2"}),
             "cuInit: returns 3, once in 2 calls\n");
   EXPECT_EQ(inject({"clear", "fault"}), "The machine: as it was made\n");
