@@ -21,7 +21,7 @@ TEST(SimCreate, NamesTheWordsThatItKnows) {
 TEST(SimInject, NamesWhatCanBeCleared) {
   const auto run = run_cli({"gantry", "sim", "inject", "--root", "/x", "clear", "bogus"});
   EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.err, HasSubstr("clear: \"bogus\" is none of all, xid, lost, ecc, "));
+  EXPECT_THAT(run.err, HasSubstr("clear: \"bogus\" is none of all, xid, lost, removed, "));
 }
 
 TEST(SimInject, SaysInOneLineWhatItDid) {
