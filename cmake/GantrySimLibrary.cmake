@@ -12,6 +12,9 @@ target_compile_options(gantry_sim_flags INTERFACE
 
 # Compiled into each of them: the image at the end of the file, device nodes, faults.
 set(GANTRY_SIM_SHARED_SOURCES
+  ${CMAKE_SOURCE_DIR}/src/sim/gpu_schedule.cpp
+  ${CMAKE_SOURCE_DIR}/src/sim/gpu_time.cpp
+  ${CMAKE_SOURCE_DIR}/src/sim/gpu_time_file.cpp
   ${CMAKE_SOURCE_DIR}/src/sim/library.cpp
   ${CMAKE_SOURCE_DIR}/src/sim/library_check.cpp
   ${CMAKE_SOURCE_DIR}/src/sim/library_nodes.cpp

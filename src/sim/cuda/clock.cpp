@@ -3,8 +3,6 @@
 
 #include "sim/cuda/attributes.hpp"
 
-#include <time.h>
-
 namespace gantry::sim::cuda {
 namespace {
 
@@ -19,10 +17,12 @@ constexpr uint64_t kNoSleepNs = 60000;  // shorter waits cost less as a spin tha
 
 }  // namespace
 
-uint64_t now_ns() {
-  struct timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000ULL + static_cast<uint64_t>(now.tv_nsec);
+uint64_t now_ns(const Device& device) {
+  return gantry_sim_time_now(driver.time, device.gpu, device.gi);
+}
+
+uint64_t wall_ns(const Device& device, uint64_t when_ns) {
+  return gantry_sim_time_when(driver.time, device.gpu, device.gi, when_ns);
 }
 
 // As many blocks at a time as fit on the multiprocessors.
@@ -52,7 +52,7 @@ uint64_t copy_ns(const Device& device, Path path, uint64_t bytes) {
 
 void enqueue(Stream& stream, uint64_t duration_ns) {
   Context& context = *stream.context;
-  uint64_t start = later(now_ns(), stream.ready_ns);
+  uint64_t start = stream.ready_ns;
   if (&stream == &context.legacy) {
     size_t cursor = 0;
     while (Object* other = next_of(&context, Kind::Stream, cursor)) {
@@ -62,19 +62,22 @@ void enqueue(Stream& stream, uint64_t duration_ns) {
   } else if ((stream.flags & CU_STREAM_NON_BLOCKING) == 0) {
     start = later(start, context.legacy.ready_ns);
   }
-  stream.ready_ns = start + duration_ns;
+  const Device& device = *context.device;
+  stream.ready_ns = gantry_sim_time_run(driver.time, device.gpu, device.gi, start, duration_ns);
 }
 
-bool is_done(uint64_t when_ns) {
-  return now_ns() >= when_ns;
+bool is_done(const Device& device, uint64_t when_ns) {
+  return gantry_sim_time_left(driver.time, device.gpu, device.gi, when_ns) == 0;
 }
 
-void wait_until(uint64_t when_ns) {
-  uint64_t now = now_ns();
-  if (now >= when_ns) return;
+void wait_until(const Device& device, uint64_t when_ns) {
+  const uint32_t gpu = device.gpu;
+  const int32_t gi = device.gi;
+  uint64_t left = gantry_sim_time_left(driver.time, gpu, gi, when_ns);
+  if (left == 0) return;
   const Unlocked unlocked;
-  for (; now < when_ns; now = now_ns()) {
-    if (when_ns - now > kNoSleepNs) sleep_us((when_ns - now) / 1000);
+  for (; left != 0; left = gantry_sim_time_left(driver.time, gpu, gi, when_ns)) {
+    if (left > kNoSleepNs) gantry_sim_time_sleep(driver.time, left);
   }
 }
 
@@ -88,7 +91,7 @@ uint64_t context_ready_ns(const Context& context) {
 
 void run_and_wait(Stream& stream, uint64_t duration_ns) {
   enqueue(stream, duration_ns);
-  wait_until(stream.ready_ns);
+  wait_until(*stream.context->device, stream.ready_ns);
 }
 
 }  // namespace gantry::sim::cuda

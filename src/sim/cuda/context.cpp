@@ -140,7 +140,7 @@ void raise_fault(CUresult fault) {
 
 CUresult synchronise(Context& context) {
   Device& device = *context.device;
-  wait_until(context_ready_ns(context));
+  wait_until(device, context_ready_ns(context));
   shrink_pools(device);
   return driver.sticky != CUDA_SUCCESS ? driver.sticky : device_trouble(device);
 }

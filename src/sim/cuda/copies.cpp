@@ -28,7 +28,7 @@ CUresult copy(Side to, Side from, uint64_t bytes) {
   if (const CUresult result = working_stream(nullptr, stream); result != CUDA_SUCCESS)
     return result;
   const CUresult result = copy_in(*stream, to, from, bytes);
-  if (result == CUDA_SUCCESS) wait_until(stream->ready_ns);
+  if (result == CUDA_SUCCESS) wait_until(*stream->context->device, stream->ready_ns);
   return result;
 }
 

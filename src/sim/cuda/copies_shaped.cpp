@@ -94,7 +94,7 @@ CUresult copy_box(const End& from, const End& to, const Box& box, CUstream handl
   const Device& device = *stream->context->device;
   enqueue(*stream,
           copy_ns(device, path_between(target.first, source.first), width * height * depth));
-  if (wait) wait_until(stream->ready_ns);
+  if (wait) wait_until(*stream->context->device, stream->ready_ns);
   return CUDA_SUCCESS;
 }
 

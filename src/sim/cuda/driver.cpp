@@ -20,7 +20,14 @@ void in_forked_child() {
   const bool initialised = driver.initialised != 0;
   driver.lock = Lock{};
   gantry_sim_usage_after_fork(driver.usage);
+  gantry_sim_time_after_fork(driver.time);
   if (initialised) driver.forked = 1;
+}
+
+// The last one out takes the shared file with it.
+__attribute__((destructor)) void at_end() {
+  if (driver.forked == 0) gantry_sim_time_close(driver.time);
+  driver.time = nullptr;
 }
 
 CUresult why_no_driver(const struct gantry_sim_image& image) {
@@ -49,6 +56,7 @@ CUresult initialise() {
   if (driver.usage == nullptr) {
     driver.usage = gantry_sim_usage_open(gantry_sim_own_file());
     if (driver.usage == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
+    driver.time = gantry_sim_time_open(gantry_sim_own_file(), 0);
     pthread_atfork(nullptr, nullptr, in_forked_child);
   }
   driver.initialised = 1;

@@ -5,6 +5,7 @@
 
 #include "abi/cuda.h"
 #include "sim/cuda/objects.hpp"
+#include "sim/gpu_time.h"
 #include "sim/image.h"
 #include "sim/library.h"
 #include "sim/library_internal.hpp"
@@ -38,6 +39,7 @@ struct Driver {
   CUresult sticky = CUDA_SUCCESS;  // a fault on the GPU ends all work of the process
   const gantry_sim_machine* machine = nullptr;
   gantry_sim_usage* usage = nullptr;
+  gantry_sim_time* time = nullptr;
   int device_count = 0;
   Device device[GANTRY_SIM_MAX_GPUS] = {};
   uint64_t next_id = 0;  // of contexts, streams, buffers

@@ -44,27 +44,56 @@ CUresult vector_add(const Launch& launch, bool& broken) {
   return CUDA_SUCCESS;
 }
 
+constexpr uint64_t kLongestSpinNs = 600ULL * 1000000000;
+
+// Takes as long as it is told: (unsigned long long nanoseconds)
+CUresult spin(const Launch& launch, bool& broken, uint64_t& duration_ns) {
+  uint64_t wanted = 0;
+  if (!argument(launch, 0, 0, wanted)) {
+    broken = true;
+    return CUDA_SUCCESS;
+  }
+  duration_ns = least(wanted, kLongestSpinNs);
+  return CUDA_SUCCESS;
+}
+
 struct Known {
   const char* name;
+  const char* parameters;
   CUresult (*run)(const Launch&, bool&);
 };
 constexpr Known kKnown[] = {
-    {"vectorAdd", vector_add},
-    {"_Z9vectorAddPKfS0_Pfi", vector_add},  // as a C++ compiler names it
-    {"gantryForward", train_forward},
-    {"gantrySoftmaxGradient", train_gradient},
-    {"gantryUpdate", train_update},
-    {"gantryPredict", train_predict},
+    {"vectorAdd", "pppi", vector_add},
+    {"_Z9vectorAddPKfS0_Pfi", "pppi", vector_add},  // as a C++ compiler names it
+    {"gantryForward", "pppiii", train_forward},
+    {"gantrySoftmaxGradient", "pppii", train_gradient},
+    {"gantryUpdate", "pppiiif", train_update},
+    {"gantryPredict", "ppii", train_predict},
+    {"spin", "p", nullptr},
+    {"gantrySpin", "p", nullptr},
+    {"_Z4spiny", "p", nullptr},
+    {"_Z4spinm", "p", nullptr},
 };
+
+const Known* known_as(const char* name) {
+  for (const Known& known : kKnown) {
+    if (strcmp(known.name, name) == 0) return &known;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
-CUresult run_kernel(const Launch& launch, bool& broken) {
+CUresult run_kernel(const Launch& launch, bool& broken, uint64_t& duration_ns) {
   broken = false;
-  for (const Known& known : kKnown) {
-    if (strcmp(known.name, launch.name) == 0) return known.run(launch, broken);
-  }
-  return CUDA_SUCCESS;
+  const Known* known = known_as(launch.name);
+  if (known == nullptr) return CUDA_SUCCESS;
+  return known->run == nullptr ? spin(launch, broken, duration_ns) : known->run(launch, broken);
+}
+
+const char* parameters_of(const char* kernel) {
+  const Known* known = known_as(kernel);
+  return known == nullptr ? nullptr : known->parameters;
 }
 
 }  // namespace gantry::sim::cuda

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry points that launch kernels.
+#include "sim/cuda/launches.hpp"
+
 #include "sim/cuda/attributes.hpp"
 #include "sim/cuda/clock.hpp"
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
-#include "sim/cuda/kernels.hpp"
+
+#include <stdlib.h>
+#include <string.h>
 
 namespace gantry::sim::cuda {
 namespace {
-
-struct Shape {
-  unsigned grid[3];
-  unsigned block[3];
-  unsigned shared_bytes;
-};
 
 bool fits(const Shape& shape, const Function& function) {
   constexpr unsigned kMostBlocks[3] = {2147483647U, 65535U, 65535U};
@@ -48,25 +46,76 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, v
   if (const CUresult result = working_stream(stream_handle, stream); result != CUDA_SUCCESS)
     return result;
   const Function* function = find<Function>(handle);
-  if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (function->context != nullptr && function->context != stream->context)
-    return CUDA_ERROR_INVALID_HANDLE;
-  if (!fits(shape, *function) || (parameters != nullptr && extra != nullptr))
-    return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t blocks = static_cast<uint64_t>(shape.grid[0]) * shape.grid[1] * shape.grid[2];
-  const uint64_t threads = static_cast<uint64_t>(shape.block[0]) * shape.block[1] * shape.block[2];
-  Launch work = {function->name, blocks * threads, parameters, nullptr, 0};
+  if (const CUresult result = check_launch(function, *stream->context, shape);
+      result != CUDA_SUCCESS)
+    return result;
+  if (parameters != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Launch work = {function->name, threads_in(shape), parameters, nullptr, 0};
   if (extra != nullptr && !read_extra(extra, work)) return CUDA_ERROR_INVALID_VALUE;
-  bool broken = false;
-  const CUresult fault = run_kernel(work, broken);
-  if (broken) return CUDA_ERROR_INVALID_VALUE;
-  // The launch itself went well; the fault is seen by whoever waits for it.
-  if (fault != CUDA_SUCCESS) raise_fault(fault);
-  enqueue(*stream, kernel_ns(*stream->context->device, {blocks, threads}));
-  return CUDA_SUCCESS;
+  uint64_t duration_ns = 0;
+  const CUresult result = execute(*stream->context->device, shape, work, duration_ns);
+  if (result == CUDA_SUCCESS) enqueue(*stream, duration_ns);
+  return result;
 }
 
 }  // namespace
+
+uint64_t threads_in(const Shape& shape) {
+  return blocks_in(shape) * shape.block[0] * shape.block[1] * shape.block[2];
+}
+
+uint64_t blocks_in(const Shape& shape) {
+  return static_cast<uint64_t>(shape.grid[0]) * shape.grid[1] * shape.grid[2];
+}
+
+CUresult check_launch(const Function* function, const Context& context, const Shape& shape) {
+  if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (function->context != nullptr && function->context != &context)
+    return CUDA_ERROR_INVALID_HANDLE;
+  return fits(shape, *function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult execute(const Device& device, const Shape& shape, const Launch& work,
+                 uint64_t& duration_ns) {
+  bool broken = false;
+  const uint64_t blocks = blocks_in(shape);
+  duration_ns = kernel_ns(device, {blocks, threads_in(shape) / blocks});
+  const CUresult fault = run_kernel(work, broken, duration_ns);
+  if (broken) return CUDA_ERROR_INVALID_VALUE;
+  // The launch itself went well; the fault is seen by whoever waits for it.
+  if (fault != CUDA_SUCCESS) raise_fault(fault);
+  return CUDA_SUCCESS;
+}
+
+CUresult pack(const Function& function, void** parameters, void** extra, Arguments& arguments) {
+  arguments = {nullptr, 0};
+  if (parameters != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Launch given = {function.name, 0, nullptr, nullptr, 0};
+  if (extra != nullptr && !read_extra(extra, given)) return CUDA_ERROR_INVALID_VALUE;
+  const char* layout = parameters == nullptr ? nullptr : parameters_of(function.name);
+  const uint64_t most = layout == nullptr ? given.packed_size : strlen(layout) * 8;
+  if (most == 0) return CUDA_SUCCESS;
+  if (most > kMostArguments) return CUDA_ERROR_INVALID_VALUE;
+  arguments.data = static_cast<char*>(calloc(1, most));
+  if (arguments.data == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (layout == nullptr) {
+    memcpy(arguments.data, given.packed, given.packed_size);
+    arguments.size = given.packed_size;
+    return CUDA_SUCCESS;
+  }
+  for (unsigned i = 0; layout[i] != '\0'; ++i) {
+    const uint64_t size = layout[i] == 'p' ? 8 : 4;
+    arguments.size = (arguments.size + size - 1) / size * size;
+    if (parameters[i] == nullptr) {
+      free(arguments.data);
+      arguments = {nullptr, 0};
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    memcpy(arguments.data + arguments.size, parameters[i], size);
+    arguments.size += size;
+  }
+  return CUDA_SUCCESS;
+}
 
 namespace entry {
 

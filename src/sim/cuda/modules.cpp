@@ -98,6 +98,7 @@ CUresult function_of(Module& module, const char* name, Function*& function) {
 void unload(Module& module) {
   for (uint32_t i = 0; i < module.function_count; ++i) {
     free(module.functions[i]->name);
+    free(module.functions[i]->arguments);
     destroy(module.functions[i]);
   }
   free(module.functions);

@@ -71,6 +71,10 @@ struct Function : Object {
   CUfunc_cache cache;
   int dynamic_shared;  // at most, in bytes
   int carveout;
+  unsigned block[3];  // cuFuncSetBlockShape and its kin
+  unsigned shared_bytes;
+  char* arguments;
+  uint32_t argument_size, argument_room;
 };
 
 // A library of CUDA 12 is a module that knows no context until it is used; a CUkernel is its

@@ -32,8 +32,12 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
   if (((first->flags | last->flags) & CU_EVENT_DISABLE_TIMING) != 0)
     return CUDA_ERROR_INVALID_HANDLE;
   if (driver.sticky != CUDA_SUCCESS) return driver.sticky;
-  if (!is_done(first->when_ns) || !is_done(last->when_ns)) return CUDA_ERROR_NOT_READY;
-  const auto difference = static_cast<int64_t>(last->when_ns - first->when_ns);
+  const Device& device = *first->context->device;
+  if (last->context->device != &device) return CUDA_ERROR_INVALID_HANDLE;
+  if (!is_done(device, first->when_ns) || !is_done(device, last->when_ns))
+    return CUDA_ERROR_NOT_READY;
+  const auto difference =
+      static_cast<int64_t>(wall_ns(device, last->when_ns) - wall_ns(device, first->when_ns));
   *milliseconds = static_cast<float>(static_cast<double>(difference) / 1e6);
   return CUDA_SUCCESS;
 }
@@ -127,14 +131,14 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int) {
 CUresult cuStreamQuery(CUstream stream) {
   Stream* asked = nullptr;
   if (const CUresult result = working_stream(stream, asked); result != CUDA_SUCCESS) return result;
-  return is_done(asked->ready_ns) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  return is_done(*asked->context->device, asked->ready_ns) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
   Stream* asked = nullptr;
   if (const CUresult result = working_stream(stream, asked); result != CUDA_SUCCESS) return result;
   Device& device = *asked->context->device;
-  wait_until(asked->ready_ns);
+  wait_until(device, asked->ready_ns);
   shrink_pools(device);
   return driver.sticky;
 }
@@ -145,7 +149,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void* user_data) {
   Stream* in = nullptr;
   if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = working_stream(stream, in); result != CUDA_SUCCESS) return result;
-  wait_until(in->ready_ns);
+  wait_until(*in->context->device, in->ready_ns);
   const Unlocked unlocked;
   fn(user_data);
   return CUDA_SUCCESS;
@@ -156,7 +160,7 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* u
   Stream* in = nullptr;
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = working_stream(stream, in); result != CUDA_SUCCESS) return result;
-  wait_until(in->ready_ns);
+  wait_until(*in->context->device, in->ready_ns);
   const Unlocked unlocked;
   callback(stream, CUDA_SUCCESS, user_data);
   return CUDA_SUCCESS;
@@ -198,14 +202,16 @@ CUresult cuEventQuery(CUevent event) {
   const Event* known = find<Event>(event);
   if (known == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (driver.sticky != CUDA_SUCCESS) return driver.sticky;
-  return !known->recorded || is_done(known->when_ns) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  return !known->recorded || is_done(*known->context->device, known->when_ns)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuEventSynchronize(CUevent event) {
   const Event* known = find<Event>(event);
   if (known == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Device& device = *known->context->device;
-  if (known->recorded) wait_until(known->when_ns);
+  if (known->recorded) wait_until(device, known->when_ns);
   shrink_pools(device);
   return driver.sticky;
 }
