@@ -131,7 +131,8 @@ Status Agent::open() {
       Pages::Source{.snapshot = [this] { return snapshot(); },
                     .ready = [this] { return offering_ && plugins_->all_registered(); }});
   if (!voice_) serve_pages();
-  holder_timer_ = loop_->every(kAskHolders, [this] { look_after_grants(); });
+  holder_timer_ = loop_->every(
+      kAskHolders, [this] { ask_holders([this] { starts_->forget_gone_pods(holders_); }); });
   find_cluster();
   open_ledger();
   succession_ =
@@ -352,19 +353,13 @@ void Agent::on_notice(const health::Notice& notice) {
   }
 }
 
-void Agent::ask_holders() {
-  pod_resources_->holders([this](const Result<std::vector<model::Holder>>& holders) {
-    if (!holders.ok()) return log_.detail(2, kWhere, holders.error().text());
-    holders_ = *holders;
-  });
-}
-
-void Agent::look_after_grants() {
-  pod_resources_->holders([this](const Result<std::vector<model::Holder>>& holders) {
-    if (!holders.ok()) return;
-    holders_ = *holders;
-    starts_->forget_gone_pods(*holders);
-  });
+void Agent::ask_holders(std::function<void()> then) {
+  pod_resources_->holders(
+      [this, then = std::move(then)](const Result<std::vector<model::Holder>>& holders) {
+        if (!holders.ok()) return log_.detail(2, kWhere, holders.error().text());
+        holders_ = *holders;
+        if (then) then();
+      });
 }
 
 observe::Snapshot Agent::snapshot() {

@@ -57,8 +57,7 @@ class Agent {
   std::string device_name(const model::GpuUuid& gpu) const;
   void find_cluster();
   void tell_labels();
-  void ask_holders();
-  void look_after_grants();
+  void ask_holders(std::function<void()> then = nullptr);  // `then`: when they are known
   observe::Snapshot snapshot();
 
   sys::Host host_;

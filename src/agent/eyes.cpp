@@ -2,7 +2,6 @@
 #include "agent/eyes.hpp"
 
 #include "base/text.hpp"
-#include "probe/snapshot.hpp"
 #include "sys/replace_file.hpp"
 
 #include <sys/epoll.h>
@@ -56,13 +55,15 @@ Result<std::unique_ptr<Eyes>> Eyes::open(sys::Loop& loop, const sys::Host& host,
 Status Eyes::start() {
   if (auto boot = host_.read("/proc/sys/kernel/random/boot_id"); boot.ok())
     boot_id_ = std::string(trim(*boot));
-  if (const auto text = host_.read(kSavedHealth); text.ok()) {
+  if (auto text = host_.read(kSavedHealth); text.ok()) {
     if (auto restored = monitor_.restore(*text, boot_id_); !restored.ok())
       log_.warning(kWhere,
                    fmt::format("{} is not believed: {}", kSavedHealth, restored.error().text()));
+    saved_ = *std::move(text);
   }
   GANTRY_TRY(watch_, loop_.watch(sensor_.fd(), EPOLLIN, [this](std::uint32_t) { on_sensor(); }));
   beat_ = loop_.every(kBeat, [this] { on_beat(); });
+  ahead_ = probe::read_ahead(host_);  // while NVML starts
   return {};
 }
 
@@ -73,7 +74,9 @@ void Eyes::on_sensor() {
 }
 
 void Eyes::take(sensor::ViewMessage& message) {
-  auto inventory = probe::complete(host_, std::move(message.nvml));
+  const auto ahead = std::exchange(ahead_, nullptr);
+  auto inventory = ahead ? probe::complete(host_, std::move(message.nvml), *ahead)
+                         : probe::complete(host_, std::move(message.nvml));
   if (!inventory.ok()) return log_.error(kWhere, inventory.error().text());
   machine_known_ = true;
   ++counters_.inventory_changes;
@@ -166,7 +169,8 @@ void Eyes::settle() {
   if (!changes.empty()) callbacks_.health();
   auto text = monitor_.saved(boot_id_);
   if (text == saved_) return;
-  auto written = sys::replace_file(host_.outside(kSavedHealth), text);
+  auto written =
+      sys::replace_file(host_.outside(kSavedHealth), text, 0644, sys::Durability::Volatile);
   if (!written.ok()) return log_.warning(kWhere, written.error().text());
   saved_ = std::move(text);
 }

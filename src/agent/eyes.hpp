@@ -6,6 +6,7 @@
 #include "base/result.hpp"
 #include "health/health.hpp"
 #include "observe/snapshot.hpp"
+#include "probe/snapshot.hpp"
 #include "sensor/sensor.hpp"
 #include "sys/host.hpp"
 #include "sys/loop.hpp"
@@ -60,6 +61,7 @@ class Eyes {
   const Log& log_;
   observe::Counters& counters_;
   Callbacks callbacks_;
+  std::shared_ptr<const probe::ReadAhead> ahead_;  // until the first view
   model::Readings readings_;
   std::string boot_id_;
   std::string saved_;  // health as it is on disk

@@ -106,6 +106,7 @@ bool Starts::try_once(const Waiting& waiting) {
   const auto holders = kubelet::holders_of(*checkpoint, waiting.resource, waiting.question.ids());
   for (const auto& holder : holders) {
     const auto grant = grant_of(*checkpoint, holder, *waiting.offering);
+    look_at_grants_ = true;
     auto written = grants::write(host_, holder.pod_uid, holder.container, grant);
     if (!written.ok()) log_.error(kWhere, written.error().text());
     log_.info(kWhere, fmt::format("pod {} container {}: {}", holder.pod_uid, holder.container,
@@ -115,6 +116,7 @@ bool Starts::try_once(const Waiting& waiting) {
 }
 
 void Starts::forget_gone_pods(const std::vector<model::Holder>& listed) {
+  if (!look_at_grants_ && listed == listed_) return;
   const auto checkpoint = kubelet::read_checkpoint(host_.outside(directory_));
   const auto granted = grants::list(host_);
   if (!checkpoint.ok() || !granted.ok()) return;
@@ -127,6 +129,8 @@ void Starts::forget_gone_pods(const std::vector<model::Holder>& listed) {
       keep.insert(grant.pod_uid);
   }
   missing_ = std::move(missing);
+  listed_ = listed;
+  look_at_grants_ = !missing_.empty();
   const auto removed = grants::remove_all_but(host_, keep);
   if (!removed.ok()) return log_.warning(kWhere, removed.error().text());
   for (const auto& pod : *removed) log_.detail(1, kWhere, fmt::format("pod {} is gone", pod));

@@ -33,7 +33,8 @@ class Starts {
 
   // Removes grants of pods that are gone. The checkpoint keeps an ended pod until the next
   // allocation, podresources has no UIDs: a pod is alive while a container that the first names
-  // has devices by the second. Gone means: missing twice in a row.
+  // has devices by the second. Gone means: missing twice in a row. Nothing is read while the list
+  // is as it was and no grant was written.
   void forget_gone_pods(const std::vector<model::Holder>& listed);
 
  private:
@@ -46,7 +47,9 @@ class Starts {
   std::string directory_;
   const Log& log_;
   std::list<Waiting> waiting_;
-  std::set<std::string> missing_;  // pods, at the last look
+  std::set<std::string> missing_;      // pods, at the last look
+  std::vector<model::Holder> listed_;  // then
+  bool look_at_grants_ = true;
 };
 
 }  // namespace gantry::agent

@@ -33,22 +33,24 @@ std::vector<std::string> default_directories() {
   return {"/etc/cdi", "/var/run/cdi"};
 }
 
-Registry Registry::load(const sys::Host& host, const std::vector<std::string>& directories) {
+Registry Registry::load(const sys::Host& host, const std::vector<std::string>& directories,
+                        const Skip& skip) {
   Registry registry;
   for (std::size_t i = 0; i < directories.size(); ++i) {
-    registry.add_directory(host, directories[i], i);
+    registry.add_directory(host, directories[i], i, skip);
   }
   registry.resolve();
   return registry;
 }
 
 void Registry::add_directory(const sys::Host& host, const std::string& directory,
-                             std::size_t priority) {
+                             std::size_t priority, const Skip& skip) {
   const auto names = host.list(directory);
   if (!names.ok()) return;
   for (const auto& name : *names) {
     if (!name.ends_with(".yaml") && !name.ends_with(".json")) continue;
     const auto path = fmt::format("{}/{}", directory, name);
+    if (skip && skip(path)) continue;
     const auto text = host.read(path, kSpecBytes);
     auto spec = text.ok() ? load_spec(*text, path) : Result<Spec>(text.error());
     if (spec.ok()) {

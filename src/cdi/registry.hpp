@@ -8,6 +8,7 @@
 #include "model/container_edits.hpp"
 #include "sys/host.hpp"
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -38,8 +39,11 @@ struct Conflict {  // at equal priority: no engine resolves the name
 class Registry {
  public:
   // Never fails: a directory that is not there has no files, a file that is wrong is in refused().
+  // Files that `skip` wants left out are not read.
+  using Skip = std::function<bool(const std::string& path)>;
   static Registry load(const sys::Host& host,
-                       const std::vector<std::string>& directories = default_directories());
+                       const std::vector<std::string>& directories = default_directories(),
+                       const Skip& skip = nullptr);
 
   const std::vector<SpecFile>& files() const { return files_; }
   const std::vector<Refused>& refused() const { return refused_; }
@@ -57,7 +61,8 @@ class Registry {
   Result<model::ContainerEdits> edits_for(std::span<const std::string> names) const;
 
  private:
-  void add_directory(const sys::Host& host, const std::string& directory, std::size_t priority);
+  void add_directory(const sys::Host& host, const std::string& directory, std::size_t priority,
+                     const Skip& skip);
   void resolve();
   Error missing(const std::string& name) const;
 

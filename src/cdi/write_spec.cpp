@@ -72,10 +72,12 @@ Doubled doubled_by(const sys::Host& host, const std::string& target, const std::
                    const WriteOptions& options) {
   Doubled doubled;
   const auto place = priority_of(host, target, options.directories);
+  // The target itself is not read: parsing it takes longer than all the rest of a refresh.
   const auto registry =
-      Registry::load(host, place ? options.directories : std::vector<std::string>{});
+      Registry::load(host, place ? options.directories : std::vector<std::string>{},
+                     [&](const std::string& file) { return same_file(host, file, target); });
   for (const auto& file : registry.files()) {
-    if (file.spec.kind != kind || same_file(host, file.path, target)) continue;
+    if (file.spec.kind != kind) continue;
     const auto text = host.read(file.path, kSpecBytes);
     const bool ours = text.ok() && is_ours(*text);
     if (ours && file.priority != *place) {

@@ -205,4 +205,25 @@ Result<model::Inventory> complete(const sys::Host& host, model::Inventory nvml,
   return put_together(host, std::move(rest), std::move(nvml), gpus_with_instances(host));
 }
 
+struct ReadAhead {
+  std::string version;
+  Rest rest;
+};
+
+std::shared_ptr<const ReadAhead> read_ahead(const sys::Host& host) {
+  auto module = read_driver_module(host);
+  auto version = module.version;
+  return std::make_shared<const ReadAhead>(
+      ReadAhead{std::move(version), read_rest(host, std::move(module), {})});
+}
+
+Result<model::Inventory> complete(const sys::Host& host, model::Inventory nvml,
+                                  const ReadAhead& ahead) {
+  const bool still_true = ahead.version == read_driver_module(host).version &&
+                          ahead.rest.kernel.gpus.size() == nvml.gpus.size();
+  if (!still_true) return complete(host, std::move(nvml));
+  GANTRY_CHECK(has_machine(host));
+  return put_together(host, ahead.rest, std::move(nvml), gpus_with_instances(host));
+}
+
 }  // namespace gantry::probe

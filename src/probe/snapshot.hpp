@@ -11,6 +11,7 @@
 #include "sys/host.hpp"
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,13 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
 // and the driver's files are read now. Fails as snapshot does.
 Result<model::Inventory> complete(const sys::Host& host, model::Inventory nvml,
                                   const SnapshotOptions& options = {});
+
+// The same in two steps, for who has time to read while NVML starts. What was read ahead is read
+// anew if the driver or the number of GPUs is another by then.
+struct ReadAhead;
+std::shared_ptr<const ReadAhead> read_ahead(const sys::Host& host);
+Result<model::Inventory> complete(const sys::Host& host, model::Inventory nvml,
+                                  const ReadAhead& ahead);
 
 // Minors of the GPUs that have MIG instances, as /proc/driver/nvidia/capabilities shows them.
 std::vector<std::uint32_t> gpus_with_instances(const sys::Host& host);

@@ -35,10 +35,15 @@ DriverFacts look_at_driver(const sys::Host& host) {
   }
   facts.version = module.version;
   facts.gpus = host.list("/proc/driver/nvidia/gpus").value_or({});
-  for (const auto& name : host.list(kCapabilities).value_or({})) {
-    if (name.starts_with("gpu")) add_instances(host, name, facts.instances);
-  }
   return facts;
+}
+
+std::vector<std::string> look_at_instances(const sys::Host& host) {
+  std::vector<std::string> instances;
+  for (const auto& name : host.list(kCapabilities).value_or({})) {
+    if (name.starts_with("gpu")) add_instances(host, name, instances);
+  }
+  return instances;
 }
 
 }  // namespace gantry::sensor

@@ -17,6 +17,8 @@ struct DriverFacts {
   bool operator==(const DriverFacts&) const = default;
 };
 
-DriverFacts look_at_driver(const sys::Host& host);
+DriverFacts look_at_driver(const sys::Host& host);  // all but the instances
+// A directory for each GPU and instance.
+std::vector<std::string> look_at_instances(const sys::Host& host);
 
 }  // namespace gantry::sensor

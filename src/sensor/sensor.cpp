@@ -72,6 +72,7 @@ struct Sensor::Body {
   State state = State::NoDriver;
   bool released = false;
   bool begun = false;
+  bool instances_due = false;
   unsigned failures = 0;
   Clock::time_point child_started;
   std::optional<Clock::time_point> start_at, must_show, must_answer, look_at, lost_since;
@@ -224,6 +225,14 @@ void Sensor::Body::look(Clock::time_point now) {
   look_at = now + options.look_every;
   auto seen = look_at_driver(host);
   const bool first = !std::exchange(begun, true);
+  const bool same = seen.version == driver.version && seen.gpus == driver.gpus;
+  // Instances are most of the work, and NVML tells of them: every other time will do.
+  instances_due = !instances_due || !same;
+  if (!instances_due) {
+    seen.instances = driver.instances;
+  } else if (!seen.version.empty()) {
+    seen.instances = look_at_instances(host);
+  }
   if (seen == driver && !first) return;
   const auto before = std::exchange(driver, std::move(seen));
   if (released) return out.push_back(KernelChangedMessage{});
@@ -286,7 +295,7 @@ void Sensor::Body::ask(Clock::time_point now) {
 
 // One timer for the nearest of everything.
 void Sensor::Body::arm(Clock::time_point now) const {
-  auto next = look_at.value_or(now);
+  auto next = out.empty() ? look_at.value_or(now) : now;
   for (const auto& due : {start_at, must_show, must_answer}) {
     if (due) next = std::min(next, *due);
   }
@@ -325,7 +334,11 @@ Result<Sensor> Sensor::start(const sys::Host& host, SensorOptions options) {
   epoll_event event{.events = EPOLLIN, .data = {.fd = body->timer.get()}};
   if (::epoll_ctl(body->epoll.get(), EPOLL_CTL_ADD, body->timer.get(), &event) != 0)
     return Error::sys(errno, "epoll_ctl");
-  body->arm(Clock::now());
+  // At once: whoever starts us has other things to do while NVML starts.
+  const auto now = Clock::now();
+  body->look(now);
+  if (body->start_at) body->start(now);
+  body->arm(now);
   return Sensor(std::move(body));
 }
 
@@ -351,8 +364,9 @@ std::vector<Message> Sensor::on_readable() {
   if (!body.look_at || now >= *body.look_at) body.look(now);
   if (body.start_at && now >= *body.start_at && !body.released && body.child < 0) body.start(now);
   body.ask(now);
+  auto told = std::exchange(body.out, {});
   body.arm(now);
-  return std::exchange(body.out, {});
+  return told;
 }
 
 void Sensor::ask_readings(Depth depth) {

@@ -20,7 +20,7 @@ namespace gantry::sim::nvml {
 namespace {
 
 constexpr unsigned int kSets = 256;
-constexpr uint64_t kNapUs = 50000;  // a writer without access to our memory cannot wake us
+constexpr uint64_t kNapUs = 250000;  // a writer without access to our memory cannot wake us
 
 struct Sets {
   Lock lock;
