@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -45,7 +46,7 @@ class ClusterStage:
         for name in ("deploy", "tests"):
             (self.desk / name).symlink_to(TOP / name)
         self.run("kubectl delete events --all")
-        self.cluster.wait_for("nobody offers GPUs", lambda: self.cluster.count()[1] == 0, 30)
+        forget_plugins(self.cluster)
 
     def run(self, script: str, seconds: int = 120) -> subprocess.CompletedProcess:
         return run_script(script, self.desk, self.environment, seconds)
@@ -74,6 +75,25 @@ def stand_in(node: Node, machine: str, root: pathlib.Path) -> None:
         here = pathlib.Path("/usr/lib") / driver.name
         here.mkdir(exist_ok=True)
         world.call("mount", "--bind", driver, here)
+
+
+def forget_plugins(cluster) -> None:
+    """As on a node that never had one: a kubelet counts the GPUs of a plugin that has gone for five minutes, and knows them after a restart."""
+    cluster.wait_for("nobody offers GPUs", lambda: cluster.count()[1] == 0, 30)
+    if "nvidia.com/gpu" in cluster.api.node()["status"]["capacity"]:
+        cluster.parts["kubelet"].stop()
+        pathlib.Path("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint").unlink(missing_ok=True)
+        gone = [{"op": "remove", "path": f"/status/{what}/nvidia.com~1gpu"} for what in ("capacity", "allocatable")]
+        cluster.api.call("PATCH", "/api/v1/nodes/gpu-node/status", gone, kind="application/json-patch+json")
+        cluster.parts["kubelet"].start()
+        cluster.wait_for("the kubelet listens for plugins", listens, 30)
+
+
+def listens() -> bool:
+    """By a connection: the socket of the one before may still lie there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as plugin:
+        plugin.connect("/var/lib/kubelet/device-plugins/kubelet.sock")
+        return True
 
 
 def pages() -> list[Page]:
