@@ -2,6 +2,7 @@
 """The pages of docs/walkthroughs that are about a cluster, done in this one. Each begins on a node without a device plugin."""
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from walking import run_script, walk  # noqa: E402
 from walkthrough import Count, Page, read_page  # noqa: E402
 
 MANIFESTS = TOP / "tests/cluster/manifests"  # as the notes have them
+KUBECTL_ASIDE = re.compile(r"^[IWE]\d{4} [\d:.]+ +\d+ reflector\.go:.*\n", re.MULTILINE)
 LEFT = ("helm list -A --no-headers | while read -r release namespace rest; do helm uninstall -n $namespace $release --wait --timeout 60s; done",
         "kubectl -n kube-system delete daemonset --all", "kubectl delete -k deploy/kubernetes --ignore-not-found",
         "kubectl delete daemonset,service -l '!provider'", "kubectl delete namespace gpu team nvidia-device-plugin --ignore-not-found",
@@ -52,8 +54,9 @@ class ClusterStage:
         return run_script(script, self.desk, self.environment, seconds)
 
     def plain(self, output: str) -> str:
-        """Without the directory of the simulated machine, which is / for whoever has a real one."""
-        return output.replace(self.environment["GANTRY_ROOT"], "")
+        """Without the directory of the simulated machine, which is / for whoever has a real one, and without what kubectl says of its own
+        library when a watch ends in the moment that it is ended."""
+        return KUBECTL_ASIDE.sub("", output.replace(self.environment["GANTRY_ROOT"], ""))
 
     def leave(self) -> None:
         """What a page left. It takes back what it made itself; this is for one that ended early."""
