@@ -5,6 +5,7 @@
 #include "agent/node_labels.hpp"
 #include "agent/objects.hpp"
 #include "kube/node_name.hpp"
+#include "kubelet/checkpoint.hpp"
 #include "labels/features_file.hpp"
 #include "observe/text.hpp"
 #include "prepared/current.hpp"
@@ -232,27 +233,58 @@ void Agent::prepare(const model::Inventory& inventory) {
   for (const auto& note : done->notes) log_.detail(1, kWhere, note);
 }
 
-Result<std::shared_ptr<const Offering>> Agent::make_offer() {
+Result<offer::Offer> Agent::settled_offer(Certainty certainty) {
   GANTRY_TRY(auto offer, offer::resources(inventory_, options_));
-  const bool held_back = ownership_.settle(offer, in_use());
-  if (held_back) offer_timer_ = loop_->after(kOfferAgain, [this] { offer_machine(); });
-  return make_offering(inventory_, std::move(offer), options_, setting_);
+  if (ownership_.settle(offer, in_use(certainty)))
+    offer_timer_ = loop_->after(kOfferAgain, [this] { look_at_held_back(); });
+  return offer;
 }
 
 // By GPU: pods that the kubelet gave it to, and processes that NVML sees on it.
-Ownership::InUse Agent::in_use() const {
-  Ownership::InUse found;
+Ownership::InUse Agent::in_use(Certainty certainty) const {
+  Ownership::InUse found{.certain = certainty == Certainty::JustAsked};
   const observe::Snapshot known{
       .inventory = inventory_,
-      .holders = holders_,
+      .holders = holders_ ? *holders_ : checkpoint_holders(),
       .offered = offering_ ? offering_->offer.resources : std::vector<model::OfferedResource>{}};
   for (const auto& entry : observe::attribute(known))
     found.pods[entry.gpu.text].push_back(
-        fmt::format("{}/{}", entry.holder.pod_namespace, entry.holder.pod));
+        {.pod = fmt::format("{}/{}", entry.holder.pod_namespace, entry.holder.pod),
+         .resource = entry.holder.resource,
+         .device = entry.mig.text.empty() ? entry.gpu.text : entry.mig.text});
   for (const auto& gpu : eyes_->readings().gpus) {
     for (const auto& process : gpu.processes) found.pids[gpu.uuid.text].push_back(process.pid);
   }
   return found;
+}
+
+// Until podresources has answered, what the kubelet wrote down. Pods have no name there, and some
+// may have ended.
+std::vector<model::Holder> Agent::checkpoint_holders() const {
+  auto checkpoint = kubelet::read_checkpoint(host_.outside(plugin_directory(options_)));
+  if (!checkpoint.ok()) return {};
+  for (auto& holder : checkpoint->holders) holder.pod = holder.pod_uid;
+  return std::move(checkpoint->holders);
+}
+
+// Who has what is asked anew: somebody may have been given the GPU just before it was withdrawn.
+void Agent::look_at_held_back() {
+  if (options_.kubelet_socket.empty()) return offer_held_back();
+  pod_resources_->forget();
+  pod_resources_->holders([this](const Result<std::vector<model::Holder>>& holders) {
+    if (holders.ok()) {
+      holders_ = *holders;
+      return offer_held_back();
+    }
+    log_.detail(1, kWhere, holders.error().text());
+    offer_timer_ = loop_->after(kOfferAgain, [this] { look_at_held_back(); });
+  });
+}
+
+void Agent::offer_held_back() {
+  auto offer = settled_offer(Certainty::JustAsked);
+  if (!offer.ok()) return log_.error(kWhere, offer.error().text());
+  if (!offering_ || *offer != offering_->offer) publish(*std::move(offer));
 }
 
 // The former agent has it until it has ended.
@@ -268,11 +300,19 @@ Succession::Side Agent::succession_side() {
   return {.registered = [this] { return offering_ && plugins_->all_registered(); },
           .connections =
               [this] {
-                std::vector<int> all;
+                std::vector<kubelet::Handed> all;
                 for (const auto* plugin : plugins_->plugins()) {
-                  for (const int fd : plugin->connections()) all.push_back(fd);
+                  for (const int fd : plugin->connections())
+                    all.push_back({plugin->resource(), fd});
                 }
                 return all;
+              },
+          .offers =
+              [this](const std::string& resource) {
+                const auto all = plugins_->plugins();
+                return std::any_of(all.begin(), all.end(), [&](const auto* plugin) {
+                  return plugin->resource() == resource;
+                });
               },
           .quiet =
               [this] {
@@ -292,7 +332,13 @@ void Agent::offer_machine() {
   // Reading the PCI configuration space for them takes longer than registering. A layout that
   // cannot be offered has labels that say so.
   label_timer_ = loop_->after(kLabelsLater, [this] { tell_labels(); });
-  auto offering = make_offer();
+  auto offer = settled_offer(Certainty::Remembered);
+  if (!offer.ok()) return log_.error(kWhere, offer.error().text());
+  publish(*std::move(offer));
+}
+
+void Agent::publish(offer::Offer offer) {
+  auto offering = make_offering(inventory_, std::move(offer), options_, setting_);
   if (!offering.ok()) return log_.error(kWhere, offering.error().text());
   offering_ = *std::move(offering);
   for (const auto& note : offering_->offer.notes) log_.warning(kWhere, note);
@@ -369,7 +415,7 @@ observe::Snapshot Agent::snapshot() {
           .version = GANTRY_VERSION,
           .inventory = inventory_,
           .readings = eyes_->readings(),
-          .holders = holders_,
+          .holders = holders_.value_or(std::vector<model::Holder>{}),
           .offered = offering_ ? offering_->offer.resources : std::vector<model::OfferedResource>{},
           .health = eyes_->health(),
           .counters = counters_,

@@ -47,9 +47,14 @@ class Agent {
   void first_machine();
   void serve_pages();
   void prepare(const model::Inventory& inventory);
-  Result<std::shared_ptr<const Offering>> make_offer();
-  Ownership::InUse in_use() const;
+  enum class Certainty : std::uint8_t { Remembered, JustAsked };  // about who holds what
+  Result<offer::Offer> settled_offer(Certainty certainty);
+  Ownership::InUse in_use(Certainty certainty) const;
+  std::vector<model::Holder> checkpoint_holders() const;
   void offer_machine();
+  void publish(offer::Offer offer);
+  void look_at_held_back();
+  void offer_held_back();
   void open_ledger();
   Succession::Side succession_side();
   void on_health();
@@ -72,7 +77,7 @@ class Agent {
   bool handed_over_ = false;  // to the next agent
   observe::Counters counters_;
   model::Inventory inventory_;
-  std::vector<model::Holder> holders_;
+  std::optional<std::vector<model::Holder>> holders_;  // none: podresources has not answered yet
   std::shared_ptr<const Offering> offering_;
 
   std::unique_ptr<sys::Loop> loop_;

@@ -5,16 +5,47 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace gantry::agent {
 namespace {
 
 constexpr std::string_view kWhere = "ledger";
+constexpr std::chrono::milliseconds kKubeletTakesNote{500};
 
 template <class T>
 std::vector<T> at(const std::map<std::string, std::vector<T>>& map, const std::string& key) {
   const auto found = map.find(key);
   return found == map.end() ? std::vector<T>{} : found->second;
+}
+
+std::vector<std::string> names_of(const std::vector<Ownership::Holding>& holdings) {
+  std::vector<std::string> names;
+  names.reserve(holdings.size());
+  for (const auto& holding : holdings) names.push_back(holding.pod);
+  return names;
+}
+
+using Names = std::map<std::string, std::set<std::string>>;  // of resources, by device
+
+Names names_in(const offer::Offer& offer) {
+  Names names;
+  for (const auto& resource : offer.resources) {
+    for (const auto& device : resource.devices)
+      names[device.mig.text.empty() ? device.gpu.text : device.mig.text].insert(resource.name);
+  }
+  return names;
+}
+
+// The kubelet counts each resource by itself: under a new name it would give the device again.
+std::string reason_by_name(const std::vector<Ownership::Holding>& holdings, const Names& names) {
+  for (const auto& holding : holdings) {
+    const auto found = names.find(holding.device);
+    if (found == names.end() || found->second.contains(holding.resource)) continue;
+    return fmt::format("pod {} has {} as {}; it becomes {} when that pod has ended", holding.pod,
+                       holding.device, holding.resource, *found->second.begin());
+  }
+  return "";
 }
 
 }  // namespace
@@ -23,7 +54,9 @@ bool Ownership::open() {
   if (ledger_) return true;
   auto ledger = ledger::Ledger::open(host_);
   if (!ledger.ok()) {
-    if (ledger.error().code() != Errc::Busy) log_.error(kWhere, ledger.error().text());
+    const auto& why = ledger.error();
+    if (std::exchange(said_, why.text()) != why.text() && why.code() != Errc::Busy)
+      log_.error(kWhere, why.text());
     return false;
   }
   for (const auto& note : ledger->notes()) log_.warning(kWhere, note);
@@ -32,25 +65,42 @@ bool Ownership::open() {
 }
 
 // "" when the plugin may offer it this way.
-std::string Ownership::reason_against(const offer::GpuUse& gpu, const InUse& in_use) {
+std::string Ownership::reason_by_ledger(const offer::GpuUse& gpu, const InUse& in_use,
+                                        Clock::time_point now) {
   const auto adopted = ledger_->adopt(gpu.gpu, ledger::Owner::Plugin, gpu.use);
   if (!adopted.ok()) return adopted.error().text();
   const auto* known = ledger_->state().find(gpu.gpu);
   if (known->owner == ledger::Owner::Plugin && known->use == gpu.use) return "";
+  const auto since = withdrawn_.find(gpu.gpu.text);
+  const bool noted =
+      in_use.certain && since != withdrawn_.end() && now - since->second >= kKubeletTakesNote;
   const auto changed = ledger_->change(gpu.gpu, ledger::Owner::Plugin, gpu.use,
-                                       {.withdrawn = withdrawn_.contains(gpu.gpu.text),
-                                        .holders = at(in_use.pods, gpu.gpu.text),
+                                       {.withdrawn = noted,
+                                        .holders = names_of(at(in_use.pods, gpu.gpu.text)),
                                         .pids = at(in_use.pids, gpu.gpu.text)});
   return changed.ok() ? "" : changed.error().text();
 }
 
-bool Ownership::settle(offer::Offer& offer, const InUse& in_use) {
-  if (!ledger_) return false;
-  std::set<std::string> held_back;
+// While the former agent, or nobody, can write the ledger, what it says counts all the same.
+std::string Ownership::reason_by_former(const offer::GpuUse& gpu,
+                                        const Result<ledger::State>& former) const {
+  if (!former.ok()) return former.error().text();
+  const auto* known = former->find(gpu.gpu);
+  if (known == nullptr || (known->owner == ledger::Owner::Plugin && known->use == gpu.use))
+    return "";
+  return fmt::format("the ledger has it for another use, and cannot be changed now: {}", said_);
+}
+
+bool Ownership::settle(offer::Offer& offer, const InUse& in_use, Clock::time_point now) {
+  const auto names = names_in(offer);
+  const auto former = ledger_ ? Result<ledger::State>({}) : ledger::Ledger::peek(host_);
+  std::map<std::string, Clock::time_point> held_back;
   for (const auto& gpu : offer.uses) {
-    const auto reason = reason_against(gpu, in_use);
+    auto reason = ledger_ ? reason_by_ledger(gpu, in_use, now) : reason_by_former(gpu, former);
+    if (reason.empty()) reason = reason_by_name(at(in_use.pods, gpu.gpu.text), names);
     if (reason.empty()) continue;
-    held_back.insert(gpu.gpu.text);
+    const auto before = withdrawn_.find(gpu.gpu.text);
+    held_back[gpu.gpu.text] = before == withdrawn_.end() ? now : before->second;
     offer.notes.push_back(fmt::format("GPU {} is not offered: {}", gpu.index, reason));
   }
   for (auto& resource : offer.resources)

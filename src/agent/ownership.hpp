@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPUs the plugin may offer, by the ledger: those that another owner has are not offered, and
-// one whose use is to change waits until nobody has it any more.
+// Which GPUs the plugin may offer: not those that another owner has by the ledger, and not one that
+// is to be offered in another way, or under another name, than the one in which a pod has it.
 #pragma once
 
 #include "agent/log.hpp"
@@ -8,9 +8,9 @@
 #include "offer/resources.hpp"
 #include "sys/host.hpp"
 
+#include <chrono>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,27 +18,39 @@ namespace gantry::agent {
 
 class Ownership {
  public:
+  using Clock = std::chrono::steady_clock;
+
   Ownership(const sys::Host& host, const Log& log) : host_(host), log_(log) {}
 
   // False while another process has the ledger: try again later.
   bool open();
 
+  struct Holding {
+    std::string pod;       // "default/train"
+    std::string resource;  // that the kubelet counts it under
+    std::string device;    // the UUID of the GPU or the instance
+  };
   struct InUse {
-    std::map<std::string, std::vector<std::string>> pods;  // by GPU's UUID
+    // The kubelet has just said so. Only then a GPU changes its use: who asked for one a moment
+    // before it was withdrawn may have no process on it for minutes.
+    bool certain = false;
+    std::map<std::string, std::vector<Holding>> pods;  // by GPU's UUID
     std::map<std::string, std::vector<std::uint32_t>> pids;
   };
   // Takes out of the offer what may not be offered, with the reason among its notes. True when
   // something was held back that may be free later.
-  bool settle(offer::Offer& offer, const InUse& in_use);
+  bool settle(offer::Offer& offer, const InUse& in_use, Clock::time_point now = Clock::now());
 
  private:
-  std::string reason_against(const offer::GpuUse& gpu, const InUse& in_use);
+  std::string reason_by_ledger(const offer::GpuUse& gpu, const InUse& in_use,
+                               Clock::time_point now);
+  std::string reason_by_former(const offer::GpuUse& gpu, const Result<ledger::State>& former) const;
 
   const sys::Host& host_;
   const Log& log_;
   std::optional<ledger::Ledger> ledger_;
-  // Not in the last offer: by the next time the kubelet has taken note.
-  std::set<std::string> withdrawn_;
+  std::string said_;                                    // why there is none
+  std::map<std::string, Clock::time_point> withdrawn_;  // not in the last offer, since when
 };
 
 }  // namespace gantry::agent

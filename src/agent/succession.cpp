@@ -24,13 +24,15 @@ void Succession::look() {
   timer_.cancel();
   takeover_.emplace(
       loop_, socket_, kDeadline,
-      [this](Result<std::vector<sys::UniqueFd>> connections) { taken(std::move(connections)); });
+      [this](Result<std::vector<kubelet::Taken>> connections) { taken(std::move(connections)); });
 }
 
-void Succession::taken(Result<std::vector<sys::UniqueFd>> connections) {
+void Succession::taken(Result<std::vector<kubelet::Taken>> connections) {
   if (connections.ok()) {
     log_.info(kWhere,
               fmt::format("took over {} connections of the former agent", connections->size()));
+    // What we do not offer ends here: nobody would answer the kubelet, who waits for ever.
+    std::erase_if(*connections, [this](const auto& one) { return !side_.offers(one.resource); });
     kept_.keep(*std::move(connections));
   } else if (connections.error().code() != Errc::NotFound) {
     log_.warning(kWhere, connections.error().text());
@@ -39,8 +41,8 @@ void Succession::taken(Result<std::vector<sys::UniqueFd>> connections) {
                   kubelet::HandoverServer::Side{.connections =
                                                     [this] {
                                                       auto all = side_.connections();
-                                                      for (const int fd : kept_.descriptors())
-                                                        all.push_back(fd);
+                                                      for (const auto& one : kept_.connections())
+                                                        all.push_back(one);
                                                       return all;
                                                     },
                                                 .quiet = side_.quiet,

@@ -18,8 +18,9 @@ namespace gantry::agent {
 class Succession {
  public:
   struct Side {
-    std::function<bool()> registered;               // every resource of ours is the kubelet's
-    std::function<std::vector<int>()> connections;  // the kubelet's
+    std::function<bool()> registered;  // every resource of ours is the kubelet's
+    std::function<std::vector<kubelet::Handed>()> connections;  // the kubelet's
+    std::function<bool(const std::string& resource)> offers;    // we have registered it
     std::function<bool()> quiet;
     std::function<void()> given;  // a new one has everything: end without another word
   };
@@ -28,7 +29,7 @@ class Succession {
 
  private:
   void look();
-  void taken(Result<std::vector<sys::UniqueFd>> connections);
+  void taken(Result<std::vector<kubelet::Taken>> connections);
 
   sys::Loop& loop_;
   std::string socket_;

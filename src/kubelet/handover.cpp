@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One SOCK_SEQPACKET connection: the new agent says kAsk; the old one sends kSome with descriptors,
-// as often as needed, then kAll; the new one says kKept, and only then the old one lets go.
+// One SOCK_SEQPACKET connection: the new agent says kAsk; the old one sends kSome, the name of a
+// resource and descriptors of it, as often as needed, then kAll; the new one says kKept, and only
+// then the old one lets go.
 #include "kubelet/handover.hpp"
 
 #include "rpc/socket.hpp"
@@ -28,7 +29,7 @@ using std::chrono::milliseconds;
 using sys::UniqueFd;
 
 constexpr std::string_view kAsk = "gantry handover 1: give";
-constexpr std::string_view kSome = "gantry handover 1: some";
+constexpr std::string_view kSome = "gantry handover 1: some of ";
 constexpr std::string_view kAll = "gantry handover 1: all";
 constexpr std::string_view kKept = "gantry handover 1: kept";
 constexpr std::size_t kPerMessage = 128;  // the kernel takes 253
@@ -47,9 +48,11 @@ Status send_text(int socket, std::string_view text) {
   return {};
 }
 
-Status send_some(int socket, const int* fds, std::size_t count) {
+Status send_some(int socket, const std::string& resource, const std::vector<int>& fds) {
+  const auto count = fds.size();
   std::array<char, CMSG_SPACE(kPerMessage * sizeof(int))> control{};
-  iovec text{const_cast<char*>(kSome.data()), kSome.size()};
+  auto words = std::string(kSome) + resource;
+  iovec text{words.data(), words.size()};
   msghdr message{};
   message.msg_iov = &text;
   message.msg_iovlen = 1;
@@ -59,7 +62,7 @@ Status send_some(int socket, const int* fds, std::size_t count) {
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(count * sizeof(int));
-  std::memcpy(CMSG_DATA(header), fds, count * sizeof(int));
+  std::memcpy(CMSG_DATA(header), fds.data(), count * sizeof(int));
   if (::sendmsg(socket, &message, MSG_NOSIGNAL) < 0) return Error::sys(errno, "sendmsg");
   return {};
 }
@@ -72,7 +75,7 @@ struct Received {
 // nullopt: nothing there yet. An empty text: the peer has gone.
 Result<std::optional<Received>> receive(int socket) {
   std::array<char, CMSG_SPACE(kPerMessage * sizeof(int))> control{};
-  std::array<char, 64> buffer{};
+  std::array<char, 512> buffer{};  // a resource's name has at most 317 characters
   iovec text{buffer.data(), buffer.size()};
   msghdr message{};
   message.msg_iov = &text;
@@ -110,7 +113,7 @@ bool is_ours(int socket) {
 
 struct KeptConnections::State {
   struct One {
-    UniqueFd fd;
+    Taken taken;
     sys::Loop::Watch watch;
   };
   sys::Loop& loop;
@@ -126,13 +129,13 @@ struct KeptConnections::State {
 KeptConnections::KeptConnections(sys::Loop& loop) : state_(new State{.loop = loop}) {}
 KeptConnections::~KeptConnections() = default;
 
-void KeptConnections::keep(std::vector<UniqueFd> connections) {
-  for (auto& fd : connections) {
-    const int number = fd.get();
+void KeptConnections::keep(std::vector<Taken> connections) {
+  for (auto& taken : connections) {
+    const int number = taken.fd.get();
     auto watch = state_->loop.watch(
         number, EPOLLIN, [state = state_.get(), number](std::uint32_t) { state->drain(number); });
     if (!watch.ok()) continue;  // no socket: nothing that a kubelet could be at
-    state_->all[number] = State::One{std::move(fd), *std::move(watch)};
+    state_->all[number] = State::One{std::move(taken), *std::move(watch)};
   }
 }
 
@@ -140,10 +143,10 @@ std::size_t KeptConnections::count() const {
   return state_->all.size();
 }
 
-std::vector<int> KeptConnections::descriptors() const {
-  std::vector<int> fds;
-  for (const auto& [fd, one] : state_->all) fds.push_back(fd);
-  return fds;
+std::vector<Handed> KeptConnections::connections() const {
+  std::vector<Handed> found;
+  for (const auto& [fd, one] : state_->all) found.push_back({one.taken.resource, fd});
+  return found;
 }
 
 struct HandoverServer::State {
@@ -199,11 +202,17 @@ struct HandoverServer::State {
   }
 
   void give() {
-    auto fds = side.connections();
-    fds.resize(std::min(fds.size(), kAtMost));
+    auto all = side.connections();
+    all.resize(std::min(all.size(), kAtMost));
+    std::map<std::string, std::vector<int>> by_resource;
+    for (const auto& one : all) by_resource[one.resource].push_back(one.fd);
     Status sent;
-    for (std::size_t at = 0; sent.ok() && at < fds.size(); at += kPerMessage) {
-      sent = send_some(peer.get(), fds.data() + at, std::min(kPerMessage, fds.size() - at));
+    for (const auto& [resource, fds] : by_resource) {
+      for (std::size_t at = 0; sent.ok() && at < fds.size(); at += kPerMessage) {
+        const auto begin = fds.begin() + static_cast<std::ptrdiff_t>(at);
+        const auto count = std::min(kPerMessage, fds.size() - at);
+        sent = send_some(peer.get(), resource, {begin, begin + static_cast<std::ptrdiff_t>(count)});
+      }
     }
     if (sent.ok()) sent = send_text(peer.get(), kAll);
     if (!sent.ok()) let_go();
@@ -243,9 +252,9 @@ struct Takeover::State {
   UniqueFd socket;
   sys::Loop::Watch watch;
   sys::Loop::Timer timer;
-  std::vector<UniqueFd> taken;
+  std::vector<Taken> taken;
 
-  void finish(Result<std::vector<UniqueFd>> result) {
+  void finish(Result<std::vector<Taken>> result) {
     watch.cancel();
     timer.cancel();
     socket.reset();
@@ -259,12 +268,13 @@ struct Takeover::State {
       if (!heard.ok()) return finish(std::move(heard).error().in("taking over"));
       if (!heard->has_value()) return;
       auto& message = **heard;
-      std::move(message.descriptors.begin(), message.descriptors.end(), std::back_inserter(taken));
-      if (taken.size() > kAtMost) {
+      if (message.text == kAll) break;
+      if (message.text.starts_with(kSome)) {
+        for (auto& fd : message.descriptors)
+          taken.push_back({message.text.substr(kSome.size()), std::move(fd)});
+        if (taken.size() <= kAtMost) continue;
         return finish(Error(Errc::Corrupt, "taking over: too many connections"));
       }
-      if (message.text == kSome) continue;
-      if (message.text == kAll) break;
       return finish(Error(Errc::Busy, "taking over: the old agent hung up"));
     }
     const auto told = send_text(socket.get(), kKept);

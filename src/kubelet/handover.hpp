@@ -17,7 +17,18 @@
 
 namespace gantry::kubelet {
 
-// Connections that only have to stay open. What comes through them is read and dropped.
+// A kubelet's connection to the plugin of one resource: as lent by its owner, as taken over.
+struct Handed {
+  std::string resource;
+  int fd = -1;
+};
+struct Taken {
+  std::string resource;
+  sys::UniqueFd fd;
+};
+
+// Connections that only have to stay open. What comes through them is read and dropped, so they
+// must be of resources that are registered anew: calls of the kubelet go there by now.
 class KeptConnections {
  public:
   explicit KeptConnections(sys::Loop& loop);
@@ -25,9 +36,9 @@ class KeptConnections {
   KeptConnections(const KeptConnections&) = delete;
   KeptConnections& operator=(const KeptConnections&) = delete;
 
-  void keep(std::vector<sys::UniqueFd> connections);
+  void keep(std::vector<Taken> connections);
   std::size_t count() const;
-  std::vector<int> descriptors() const;  // still owned here; the next agent wants them, too
+  std::vector<Handed> connections() const;  // still owned here; the next agent wants them, too
 
  private:
   struct State;
@@ -38,8 +49,8 @@ class KeptConnections {
 class HandoverServer {
  public:
   struct Side {
-    std::function<std::vector<int>()> connections;  // what to hand on
-    std::function<bool()> quiet;                    // now is a good moment
+    std::function<std::vector<Handed>()> connections;  // what to hand on
+    std::function<bool()> quiet;                       // now is a good moment
     // The other one has them. This process should end, without another word to the kubelet.
     std::function<void()> given;
   };
@@ -65,7 +76,7 @@ class HandoverServer {
 // there is no old agent (none listens), or why it did not work. Ends, unanswered, with its owner.
 class Takeover {
  public:
-  using OnTaken = std::function<void(Result<std::vector<sys::UniqueFd>> connections)>;
+  using OnTaken = std::function<void(Result<std::vector<Taken>> connections)>;
   Takeover(sys::Loop& loop, const std::string& path, std::chrono::milliseconds deadline,
            OnTaken callback);
   ~Takeover();

@@ -40,17 +40,22 @@ class HandoverTest : public test::PluginFixture {
   std::unique_ptr<Takeover> take_over(milliseconds deadline = milliseconds{3'000}) {
     return std::make_unique<Takeover>(
         *loop_, tree_.path("h.sock"), deadline,
-        [this](Result<std::vector<UniqueFd>> taken) { result_.emplace(std::move(taken)); });
+        [this](Result<std::vector<Taken>> taken) { result_.emplace(std::move(taken)); });
   }
-  std::vector<int> give_;
+  static std::vector<Handed> handed(const Plugin& plugin) {
+    std::vector<Handed> all;
+    for (const int fd : plugin.connections()) all.push_back({plugin.resource(), fd});
+    return all;
+  }
+  std::vector<Handed> give_;
   bool quiet_ = true;
   bool given_ = false;
-  std::optional<Result<std::vector<UniqueFd>>> result_;
+  std::optional<Result<std::vector<Taken>>> result_;
 };
 
 TEST_F(HandoverTest, TheNewOneHasTheConnectionsBeforeTheOldOneLetsGo) {
   std::vector<Pair> pairs(300);  // more than one message takes
-  for (const auto& pair : pairs) give_.push_back(pair.theirs.get());
+  for (const auto& pair : pairs) give_.push_back({gpu_resource, pair.theirs.get()});
   HandoverServer old(*loop_, side());
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
   const auto taking = take_over();
@@ -67,6 +72,19 @@ TEST_F(HandoverTest, TheNewOneHasTheConnectionsBeforeTheOldOneLetsGo) {
   EXPECT_EQ(::send(pairs[0].ours.get(), "ping", 4, MSG_NOSIGNAL), 4);  // is read and dropped
   pairs[1].ours.reset();                                               // the kubelet closes one
   EXPECT_TRUE(until([&] { return kept.count() == 299; }));
+}
+
+TEST_F(HandoverTest, EachConnectionComesWithItsResource) {
+  const Pair gpu;
+  const Pair mig;
+  give_ = {{"nvidia.com/gpu", gpu.theirs.get()}, {"nvidia.com/mig-1g.18gb", mig.theirs.get()}};
+  HandoverServer old(*loop_, side());
+  ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
+  const auto taking = take_over();
+  ASSERT_TRUE(until([&] { return given_ && result_; }));
+  ASSERT_EQ((*result_)->size(), 2U);
+  EXPECT_EQ((**result_)[0].resource, "nvidia.com/gpu");
+  EXPECT_EQ((**result_)[1].resource, "nvidia.com/mig-1g.18gb");
 }
 
 TEST_F(HandoverTest, TheOldOneWaitsForAGoodMoment) {
@@ -97,14 +115,14 @@ TEST_F(HandoverTest, NoOldAgentIsNotFound) {
   result_.reset();
   const Takeover other(
       *loop_, tree_.path("dead.sock"), milliseconds{1'000},
-      [this](Result<std::vector<UniqueFd>> taken) { result_.emplace(std::move(taken)); });
+      [this](Result<std::vector<Taken>> taken) { result_.emplace(std::move(taken)); });
   ASSERT_TRUE(until([&] { return result_.has_value(); }));
   EXPECT_FALSE(result_->ok());
 }
 
 TEST_F(HandoverTest, ANewOneThatDiesMidwayLeavesTheOldOneInCharge) {
   const Pair pair;
-  give_ = {pair.theirs.get()};
+  give_ = {{gpu_resource, pair.theirs.get()}};
   HandoverServer old(*loop_, side());
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
   quiet_ = false;
@@ -151,7 +169,7 @@ TEST_F(HandoverTest, AnUpgradeIsNotNoticedByAKubeletUpTo136) {
   ASSERT_TRUE(registrar->start().ok());
   ASSERT_TRUE(until(
       [&] { return registrar->all_registered() && kubelet.healthy(gpu_resource).size() == 2; }));
-  HandoverServer old(*loop_, {.connections = [&] { return plugin->connections(); },
+  HandoverServer old(*loop_, {.connections = [&] { return handed(*plugin); },
                               .quiet = [&] { return plugin->quiet(); },
                               .given = [&] { given_ = true; }});
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());

@@ -42,6 +42,14 @@ Error held(const model::GpuUuid& gpu, const std::string& by, std::string_view he
   return {Errc::Busy, fmt::format("{} is held by {}; {}", gpu.text, by, helps)};
 }
 
+Error unreadable(const std::string& path) {
+  return {Errc::Corrupt,
+          fmt::format("nothing in {0} can be read, so it is not known who owns the GPUs. If "
+                      "no virtual machine and no resource claim has one: mv {0} {0}.bad, and "
+                      "start again",
+                      path)};
+}
+
 bool overlaps(const Claim& a, const Claim& b) {
   return a.gpu == b.gpu && (a.mig.text.empty() || b.mig.text.empty() || a.mig == b.mig);
 }
@@ -58,6 +66,15 @@ Result<Ledger> Ledger::open(const sys::Host& host, std::string_view path) {
   return ledger;
 }
 
+Result<State> Ledger::peek(const sys::Host& host, std::string_view path) {
+  const auto text = host.read(path, kReadLimit);
+  if (!text.ok() && text.error().code() == Errc::NotFound) return State{};
+  if (!text.ok()) return Error(text.error()).in("reading the ledger");
+  auto replayed = replay(*text);
+  if (!replayed.any) return unreadable(host.outside(path));
+  return std::move(replayed.state);
+}
+
 Status Ledger::load(const sys::Host& host, std::string_view inside) {
   const auto text = host.read(inside, kReadLimit);
   if (!text.ok()) {
@@ -65,14 +82,7 @@ Status Ledger::load(const sys::Host& host, std::string_view inside) {
     return rewrite(record_of(state_));  // the file begins with a whole record, always
   }
   auto replayed = replay(*text);
-  if (!replayed.any) {
-    return Error(
-        Errc::Corrupt,
-        fmt::format("nothing in {0} can be read, so it is not known who owns the GPUs. If "
-                    "no virtual machine and no resource claim has one: mv {0} {0}.bad, and "
-                    "start again",
-                    path_));
-  }
+  if (!replayed.any) return unreadable(path_);
   state_ = std::move(replayed.state);
   if (replayed.damaged) {
     notes_.push_back(fmt::format("{} was damaged; the last whole record, number {}, counts", path_,

@@ -34,6 +34,9 @@ class Ledger {
   // whole record counts; it is repaired, and kept beside as ledger.damaged.
   static Result<Ledger> open(const sys::Host& host, std::string_view path = kLedgerPath);
 
+  // What it says now, for somebody who only looks: no lock, no repair. Empty where there is none.
+  static Result<State> peek(const sys::Host& host, std::string_view path = kLedgerPath);
+
   const State& state() const { return state_; }
   const std::vector<std::string>& notes() const { return notes_; }  // what was repaired
 
