@@ -133,7 +133,7 @@ Status Agent::open() {
                     .ready = [this] { return offering_ && plugins_->all_registered(); }});
   if (!voice_) serve_pages();
   holder_timer_ = loop_->every(
-      kAskHolders, [this] { ask_holders([this] { starts_->forget_gone_pods(holders_); }); });
+      kAskHolders, [this] { ask_holders([this] { starts_->forget_gone_pods(*holders_); }); });
   find_cluster();
   open_ledger();
   succession_ =
