@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "agent/retired.hpp"
 #include "gantry/main_program.hpp"
 #include "sensor/sensor.hpp"
 
@@ -14,5 +15,7 @@ int main(int argc, char** argv) {
   // The agent's process with NVML: small, so before anything of the command line exists.
   if (argc > 1 && std::string_view(argv[1]) == gantry::sensor::kChildCommand)
     return gantry::sensor::child_main(argc, argv);
+  if (argc > 1 && std::string_view(argv[1]) == gantry::agent::kRetiredCommand)
+    return gantry::agent::retired_main(argc, argv);
   return gantry::cli::main_program(argc, argv, stdout, stderr);
 }

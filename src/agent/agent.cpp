@@ -4,6 +4,7 @@
 #include "agent/engine.hpp"
 #include "agent/node_labels.hpp"
 #include "agent/objects.hpp"
+#include "agent/retired.hpp"
 #include "kube/node_name.hpp"
 #include "kubelet/checkpoint.hpp"
 #include "labels/features_file.hpp"
@@ -425,6 +426,9 @@ observe::Snapshot Agent::snapshot() {
 Status Agent::run() {
   auto ended = loop_->run();
   // Destructors would hang up on the kubelet; the next agent keeps these connections open.
+  if (handed_over_ && !options_.kube.pod_name.empty())
+    log_.error(kWhere,
+               retire(voice_ ? options_.gke.metrics_port : options_.exporter_port).error().text());
   if (handed_over_) std::_Exit(0);
   return ended;
 }

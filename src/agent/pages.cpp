@@ -37,16 +37,18 @@ void Pages::serve(std::int64_t port, Kind kind) {
   auto server = http::Server::listen(loop_, {.host = "", .port = static_cast<std::uint16_t>(port)});
   if (!server.ok()) {
     log_.warning(kWhere, fmt::format("no metrics on port {} yet: {}", port, server.error().text()));
-    retries_.push_back(loop_.after(kRetry, [this, port, kind] { serve(port, kind); }));
+    retries_[kind] = loop_.after(kRetry, [this, port, kind] { serve(port, kind); });
     return;
   }
-  (*server)->page("/metrics", [this, kind] { return metrics(kind); });
+  if (kind != Kind::Probes) (*server)->page("/metrics", [this, kind] { return metrics(kind); });
   (*server)->page("/healthz", [] { return words(200, "ok\n"); });
-  (*server)->page("/readyz", [this] {
-    return source_.ready() ? words(200, "ok\n")
-                           : words(503, "the kubelet does not have every resource yet\n");
+  (*server)->page("/readyz", [this, kind] {
+    return kind == Kind::Probes || source_.ready()
+               ? words(200, "ok\n")
+               : words(503, "the kubelet does not have every resource yet\n");
   });
-  log_.info(kWhere, fmt::format("metrics on port {}, path /metrics", (*server)->port()));
+  if (kind != Kind::Probes)
+    log_.info(kWhere, fmt::format("metrics on port {}, path /metrics", (*server)->port()));
   servers_.push_back(*std::move(server));
 }
 

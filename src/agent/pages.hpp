@@ -9,6 +9,7 @@
 #include "sys/loop.hpp"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,9 +27,10 @@ class Pages {
   // A port that somebody else has is tried again: the former agent may be on its way out.
   void serve_gke(std::int64_t port) { serve(port, Kind::Gke); }
   void serve_dcgm(std::int64_t port) { serve(port, Kind::Dcgm); }
+  void serve_probes(std::int64_t port) { serve(port, Kind::Probes); }  // always well, no metrics
 
  private:
-  enum class Kind : std::uint8_t { Gke, Dcgm };
+  enum class Kind : std::uint8_t { Gke, Dcgm, Probes };
   void serve(std::int64_t port, Kind kind);
   http::Response metrics(Kind kind);
 
@@ -37,7 +39,7 @@ class Pages {
   observe::Counters& counters_;
   Source source_;
   std::vector<std::unique_ptr<http::Server>> servers_;
-  std::vector<sys::Loop::Timer> retries_;
+  std::map<Kind, sys::Loop::Timer> retries_;
 };
 
 }  // namespace gantry::agent
