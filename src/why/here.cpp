@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "why/here.hpp"
 
+#include "base/text.hpp"
 #include "kubelet/checkpoint.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -44,6 +45,23 @@ std::vector<std::string> listeners(const sys::Host& machine, const std::string& 
     if (answers(opened->get(), name)) found.push_back(name);
   }
   return found;
+}
+
+// What a condition's message says of one device ("GPU-1, GPU-2: cause (remedy: command); GPU-3:
+// ..."); "" when nothing.
+std::string said_of(const std::string& message, std::string_view id) {
+  for (const auto part : split(message, ';')) {
+    if (contains(part, id) || trim(part).starts_with("all ")) return std::string(trim(part));
+  }
+  return "";
+}
+
+std::string remedy_in(const std::string& story) {
+  constexpr std::string_view kMark = "(remedy: ";
+  const auto at = story.find(kMark);
+  if (at == std::string::npos) return "gantry doctor";
+  const auto from = at + kMark.size();
+  return story.substr(from, story.rfind(')') - from);
 }
 
 }  // namespace
@@ -98,6 +116,30 @@ Link allocation_link(const sys::Host& machine, const std::string& directory, jso
   link.read = "nothing in the kubelet's checkpoint";
   link.cause = "the kubelet admitted the pod before any plugin had offered the resource";
   link.remedy = "delete the pod and create it anew";
+  return link;
+}
+
+Link held_health_link(const sys::Host& machine, const std::string& directory, json::Value pod,
+                      json::Value node) {
+  Link link{.id = "device.health", .what = "Its GPUs are healthy", .read = "nothing against them"};
+  const auto health = condition(node, "GPUsHealthy");
+  const auto checkpoint = kubelet::read_checkpoint(machine.outside(directory));
+  if (health["status"].string() != "False" || !checkpoint.ok()) return link;
+  const auto message = health["message"].string().value_or("");
+  for (const auto& holder : checkpoint->holders) {
+    if (holder.pod_uid != pod["metadata"]["uid"].string()) continue;
+    for (const auto& id : holder.ids) {
+      const auto story = said_of(message, id.substr(0, id.find("::")));  // a replica is its card's
+      if (story.empty()) continue;
+      link.verdict = Verdict::Broken;
+      link.read = story;
+      link.cause =
+          fmt::format("a GPU that container {} holds is not usable: {}", holder.container, story);
+      link.remedy = fmt::format("on {}: {}", node["metadata"]["name"].string().value_or("the node"),
+                                remedy_in(story));
+      return link;
+    }
+  }
   return link;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The links that only the pod's own node shows: plugin registration and the kubelet's allocation.
+// The links that only the pod's own node shows: plugin registration, the kubelet's allocation, and
+// the health of what it allocated.
 #pragma once
 
 #include "json/document.hpp"
@@ -17,5 +18,10 @@ Link registration_link(const sys::Host& machine, const std::string& directory,
 
 // What the kubelet gave it, by its own record.
 Link allocation_link(const sys::Host& machine, const std::string& directory, json::Value pod);
+
+// The node's condition GPUsHealthy says nothing against a GPU that the pod holds. Others' are
+// another matter.
+Link held_health_link(const sys::Host& machine, const std::string& directory, json::Value pod,
+                      json::Value node);
 
 }  // namespace gantry::why

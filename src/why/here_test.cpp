@@ -91,5 +91,24 @@ TEST_F(WhyHere, WhatTheKubeletGaveIsInItsRecord) {
   EXPECT_EQ(allocation_link(tree_.host(), kDirectory, given.root()).verdict, Verdict::Unknown);
 }
 
+TEST_F(WhyHere, AGpuOfThePodThatFellIllIsTheReason) {
+  const auto pod = test::parsed(R"({"metadata":{"uid":"u1"}})");
+  const auto health = [&](const std::string& status, const std::string& message) {
+    const auto node = test::parsed(R"({"metadata":{"name":"n"},"status":{"conditions":[{"type":
+      "GPUsHealthy","status":")" + status +
+                                   R"(","message":")" + message + R"("}]}})");
+    return held_health_link(tree_.host(), kDirectory, pod.root(), node.root());
+  };
+  EXPECT_EQ(health("True", "every GPU of this node can be used").verdict, Verdict::Holds);
+  EXPECT_EQ(health("False", "GPU-2: too hot (remedy: wait)").verdict, Verdict::Holds)
+      << "another pod's";
+  const auto ill = health("False", "GPU-2: too hot (remedy: wait); GPU-1: Xid 79 (remedy: reboot)");
+  EXPECT_EQ(ill.verdict, Verdict::Broken);
+  EXPECT_EQ(ill.cause,
+            "a GPU that container c holds is not usable: GPU-1: Xid 79 (remedy: reboot)");
+  EXPECT_EQ(ill.remedy, "on n: reboot");
+  EXPECT_EQ(health("False", "all 8 GPUs: the driver is unloaded").remedy, "on n: gantry doctor");
+}
+
 }  // namespace
 }  // namespace gantry::why

@@ -143,8 +143,11 @@ void add_node(Chain& chain, kube::Api& api, const sys::Host& machine, json::Valu
         unknown("container", "What is in the container", fmt::format("run the same on {}", name)));
     return;
   }
-  if (pod["status"]["phase"].string() == "Running")
+  if (pod["status"]["phase"].string() == "Running") {
     chain.links.push_back(allocation_link(machine, options.device_plugins, pod));
+    if (node.ok())
+      chain.links.push_back(held_health_link(machine, options.device_plugins, pod, node->root()));
+  }
   add_containers(chain, machine, pod);
 }
 
