@@ -41,7 +41,7 @@ def install(lane: Lane, cluster) -> None:
     cluster.wait_for("the DaemonSet is known", lambda: status(cluster) is not None)
     lane.equal("without the label no node has a pod", status(cluster).get("desiredNumberScheduled", 0), 0)
     cluster.kubectl("label", "nodes", "gpu-node", f"{LABEL}=P630")
-    cluster.wait_for("the agent's pod is ready", lambda: status(cluster).get("numberReady") == 1, 60)
+    cluster.wait_for("the agent's pod is ready", lambda: (status(cluster) or {}).get("numberReady") == 1, 60)
     listed = cluster.kubectl("get", "daemonsets", "-A", "-l", "app.kubernetes.io/name=nvidia-device-plugin", "-o", "name")
     lane.equal("the DaemonSet is found by NVIDIA's label", listed.split(), [f"daemonset.apps/{NAME}"])
 
