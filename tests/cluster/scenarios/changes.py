@@ -54,6 +54,7 @@ def a_gpu_goes_and_comes(lane: Lane, cluster, what: str, uuid: str, cards: dict[
 def takes_all(cluster, free: int) -> list[str]:
     """What a pod that wants so many gets, by its own word."""
     cluster.wait_for("the node shows what the kubelet has", lambda: cluster.count()[1] == len(cluster.allocatable()), 10)
+    time.sleep(0.3)  # the kubelet's own copy of the node, by which it admits pods, follows the API server's
     cluster.api.create_pod(gpu_pod("others", free, ["sh", "-c", "nvidia-smi -L && gantry-vector-add"]))
     cluster.wait_phase("others", "Succeeded", 30)
     seen = [line.split("UUID: ")[1].rstrip(")") for line in cluster.api.log("others").splitlines() if "UUID: " in line]

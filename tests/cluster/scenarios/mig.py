@@ -27,10 +27,11 @@ def run(lane: Lane, cluster) -> None:
     cluster.api.create_pod(gpu_pod("keeper", 2, HOLD))
     cluster.wait_phase("keeper", "Running")
     held, before = holding(cluster), processes()
-    free = next(gpu["index"] for gpu in cluster.node.inventory()["gpus"] if gpu["uuid"] not in held["keeper"])
+    free, other = [gpu["index"] for gpu in cluster.node.inventory()["gpus"] if gpu["uuid"] not in held["keeper"]][:2]
     reshaped(lane, cluster, "two instances", {"nvidia.com/gpu": 7, BIG: 2}, "mig", "--gpu", free, "3g.71gb", "3g.71gb")
     cluster.wait_for("the node shows them", lambda: cluster.count(BIG) == (2, 2), 5)
     on_an_instance(lane, cluster, BIG)
+    another_is_reshaped(lane, cluster, other)
     reshaped(lane, cluster, "seven instances", {"nvidia.com/gpu": 7, SMALL: 7}, "mig", "--gpu", free, *["1g.18gb"] * 7)
     on_an_instance(lane, cluster, SMALL)
     reshaped(lane, cluster, "whole again", {"nvidia.com/gpu": 8}, "mig", "--gpu", free, "--off")
@@ -38,6 +39,17 @@ def run(lane: Lane, cluster) -> None:
     release(cluster, "keeper")
     cluster.start_agent()
     cluster.wait_for("eight whole GPUs", lambda: len(cluster.allocatable()) == 8, 10)
+
+
+def another_is_reshaped(lane: Lane, cluster, other: int) -> None:
+    """A pod that has an instance of one GPU, while another GPU gets a layout and loses it."""
+    cluster.api.create_pod(gpu_pod("on-instance", 1, HOLD, resource=BIG))
+    cluster.wait_phase("on-instance", "Running")
+    held, before = holding(cluster), processes()
+    reshaped(lane, cluster, "another GPU in seven", {"nvidia.com/gpu": 6, BIG: 2, SMALL: 7}, "mig", "--gpu", other, *["1g.18gb"] * 7)
+    reshaped(lane, cluster, "another GPU whole again", {"nvidia.com/gpu": 7, BIG: 2}, "mig", "--gpu", other, "--off")
+    lane.equal("pods keep their GPUs and instances", (holding(cluster), processes()), (held, before))
+    release(cluster, "on-instance")
 
 
 def on_an_instance(lane: Lane, cluster, resource: str) -> None:
