@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
@@ -96,7 +97,9 @@ func watch(client podresources.PodResourcesListerClient) {
 }
 
 func main() {
-	connection, err := grpc.NewClient(socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	// A kubelet that comes back is to be seen at once, not when gRPC feels like trying again.
+	soon := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1, MaxDelay: 20 * time.Millisecond}, MinConnectTimeout: time.Second}
+	connection, err := grpc.NewClient(socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(soon))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -2,11 +2,14 @@
 """Kubelet, agent and engine die and come back while pods run: they keep their GPUs, nothing is handed out twice, and
 what the kubelet says is right within two seconds."""
 import json
+import pathlib
 import time
 
 from holding import hold, processes, release, still_held, takes_the_rest
 from lane import Lane
 from observer import Observer
+
+KUBELET = pathlib.Path("/var/lib/kubelet/device-plugins/kubelet.sock")
 
 
 def run(lane: Lane, cluster) -> None:
@@ -27,7 +30,7 @@ def survives(lane: Lane, cluster, what: str, kill: bool, held: dict[str, list[st
     start = time.time()
     cluster.restart(what, kill)
     right = watch.settles(8)
-    took = right - max(start, answers_again(watch.said()) if what == "kubelet" else 0)
+    took = right - max(start, listens_since() if what == "kubelet" else 0)
     lane.check(f"{name}: GetAllocatableResources is right within 2 s ({max(took, 0):.2f})", took <= 2, json.dumps(watch.end()))
     cluster.wait_for("the node is Ready again", cluster.ready, 30)
     still_held(lane, cluster, name, held)
@@ -35,6 +38,6 @@ def survives(lane: Lane, cluster, what: str, kill: bool, held: dict[str, list[st
     takes_the_rest(lane, cluster, name, held)
 
 
-def answers_again(said: list[dict]) -> float:
-    """When a kubelet answered again, if it had not: until then there is nobody to be right."""
-    return next((now["time"] for before, now in zip(said, said[1:]) if now["answered"] and not before["answered"]), 0)
+def listens_since() -> float:
+    """When the kubelet began to take registrations: earlier nobody can be right. It first looks at every container, for seconds if there are many."""
+    return KUBELET.stat().st_mtime
