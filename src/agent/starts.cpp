@@ -2,7 +2,6 @@
 #include "agent/starts.hpp"
 
 #include "grants/grants.hpp"
-#include "kubelet/checkpoint.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -87,11 +86,17 @@ void Starts::prepare(const std::string& resource, kubelet::PreStart question,
 
 void Starts::look_again(std::list<Waiting>::iterator waiting) {
   const bool last = ++waiting->looks == kLooks;
-  if (!waiting->question.over() && !try_once(*waiting) && !last) {
+  const auto found = waiting->question.over() ? Result<bool>(true) : try_once(*waiting);
+  if (!found.ok()) {
+    waiting->question.fail(found.error());
+    waiting_.erase(waiting);
+    return;
+  }
+  if (!*found && !last) {
     waiting->timer = loop_.after(kLookAgain, [this, waiting] { look_again(waiting); });
     return;
   }
-  if (last)
+  if (!*found)
     log_.warning(kWhere,
                  fmt::format("the kubelet's checkpoint names no container with {} of {}: it starts "
                              "without a grant",
@@ -100,11 +105,20 @@ void Starts::look_again(std::list<Waiting>::iterator waiting) {
   waiting_.erase(waiting);
 }
 
-bool Starts::try_once(const Waiting& waiting) {
+// An answer that cannot be read is the kubelet's matter.
+Status Starts::check_answer(const Waiting& waiting, const kubelet::Checkpoint& checkpoint,
+                            const model::Holder& holder) const {
+  const auto stored = kubelet::stored_answer(checkpoint, holder);
+  if (!stored.ok()) return {};
+  return waiting.offering->answers.still_right(waiting.resource, holder.ids, *stored);
+}
+
+Result<bool> Starts::try_once(const Waiting& waiting) {
   const auto checkpoint = kubelet::read_checkpoint(host_.outside(directory_));
   if (!checkpoint.ok()) return false;
   const auto holders = kubelet::holders_of(*checkpoint, waiting.resource, waiting.question.ids());
   for (const auto& holder : holders) {
+    GANTRY_CHECK(check_answer(waiting, *checkpoint, holder));
     const auto grant = grant_of(*checkpoint, holder, *waiting.offering);
     look_at_grants_ = true;
     auto written = grants::write(host_, holder.pod_uid, holder.container, grant);

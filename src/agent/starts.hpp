@@ -5,6 +5,7 @@
 
 #include "agent/log.hpp"
 #include "agent/offering.hpp"
+#include "kubelet/checkpoint.hpp"
 #include "kubelet/plugin.hpp"
 #include "sys/host.hpp"
 #include "sys/loop.hpp"
@@ -27,7 +28,8 @@ class Starts {
   // Writes the grant of every container that has exactly these devices, then lets it start. A
   // checkpoint that names nobody, or that we cannot read, does not keep the container from
   // starting: its devices come from the answer to Allocate, the grant only ever adds what an
-  // environment variable asks for.
+  // environment variable asks for. A container whose stored answer leads to other GPUs by now does
+  // not start.
   void prepare(const std::string& resource, kubelet::PreStart question,
                std::shared_ptr<const Offering> offering);
 
@@ -39,7 +41,9 @@ class Starts {
 
  private:
   struct Waiting;
-  bool try_once(const Waiting& waiting);
+  Result<bool> try_once(const Waiting& waiting);  // false: nobody is known yet
+  Status check_answer(const Waiting& waiting, const kubelet::Checkpoint& checkpoint,
+                      const model::Holder& holder) const;
   void look_again(std::list<Waiting>::iterator waiting);
 
   sys::Loop& loop_;

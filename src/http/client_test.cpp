@@ -63,7 +63,7 @@ TEST(HttpClient, AsksAndReadsTheAnswer) {
   Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"});
   Client client(server.endpoint());
   const auto got =
-      client.send({.target = "/api", .headers = {{"Accept", "application/json"}}}, 2000ms);
+      client.send({.target = "/api", .headers = {{"Accept", "application/json"}}}, 20000ms);
   ASSERT_TRUE(got.ok()) << got.error().text();
   EXPECT_EQ(got->status, 200);
   EXPECT_EQ(got->body, "{}");
@@ -76,8 +76,8 @@ TEST(HttpClient, AnIdleConnectionThatDiedIsMadeAnew) {
   Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
                  "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb"});
   Client client(server.endpoint());
-  ASSERT_TRUE(client.send({}, 2000ms).ok());
-  const auto second = client.send({}, 2000ms);
+  ASSERT_TRUE(client.send({}, 20000ms).ok());
+  const auto second = client.send({}, 20000ms);
   ASSERT_TRUE(second.ok()) << second.error().text();
   EXPECT_EQ(second->body, "b");
 }
@@ -85,7 +85,7 @@ TEST(HttpClient, AnIdleConnectionThatDiedIsMadeAnew) {
 TEST(HttpClient, AnAnswerCutShortIsAnError) {
   Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"});
   Client client(server.endpoint());
-  const auto got = client.send({}, 2000ms);
+  const auto got = client.send({}, 20000ms);
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().code(), Errc::Corrupt);
 }
@@ -112,7 +112,7 @@ TEST(HttpClient, AStreamIsGivenPieceByPieceUntilEnoughWasSeen) {
         seen += piece;
         return seen.size() < 6;
       },
-      2000ms);
+      20000ms);
   ASSERT_TRUE(got.ok()) << got.error().text();
   EXPECT_EQ(seen, "onetwo");
 }

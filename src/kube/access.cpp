@@ -2,7 +2,6 @@
 #include "kube/access.hpp"
 
 #include "base/text.hpp"
-#include "kube/base64_internal.hpp"
 #include "kube/kubeconfig_internal.hpp"
 #include "sys/host.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/base64.hpp"
 #include "base/text.hpp"
-#include "kube/base64_internal.hpp"
 #include "kube/kubeconfig_internal.hpp"
 #include "yaml/value.hpp"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/api.hpp"
-#include "kube/base64_internal.hpp"
 #include "kube/kubeconfig_internal.hpp"
 
 #include <gmock/gmock.h>
@@ -59,13 +58,6 @@ TEST(Kubeconfig, MissingNamesAreSaid) {
   const auto access = parse(kConfig, "nobody");
   ASSERT_FALSE(access.ok());
   EXPECT_THAT(access.error().text(), HasSubstr("no context named \"nobody\""));
-}
-
-TEST(Base64, ReadsWhatKubectlWrites) {
-  EXPECT_EQ(*from_base64("aGVsbG8gd29ybGQ="), "hello world");
-  EXPECT_EQ(*from_base64("aGVs\nbG8="), "hello");
-  EXPECT_FALSE(from_base64("a*b").ok());
-  EXPECT_FALSE(from_base64("YQ==YQ==").ok());
 }
 
 TEST(ApiPaths, NamesCannotLeaveTheirPlace) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kubelet/checkpoint.hpp"
 
+#include "base/base64.hpp"
 #include "json/document.hpp"
+#include "kubelet/messages.hpp"
 #include "sys/descriptor.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -69,6 +71,8 @@ Result<Checkpoint> parse_checkpoint(std::string text) {
   if (entries.is(Kind::Array)) {
     for (const Value entry : entries) {
       GANTRY_TRY(auto holder, holder_in(entry));
+      if (auto answer = entry["AllocResp"].string(); answer && !answer->empty())
+        checkpoint.answers.emplace(holder, *std::move(answer));
       checkpoint.holders.push_back(std::move(holder));
     }
   }
@@ -88,6 +92,13 @@ Result<Checkpoint> read_checkpoint(const std::string& directory) {
   if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", path));
   GANTRY_TRY(std::string text, sys::read_regular(fd.get(), json::kSizeLimit, path));
   return parse_checkpoint(std::move(text));
+}
+
+Result<model::AllocateAnswer> stored_answer(const Checkpoint& checkpoint, const Holder& holder) {
+  const auto found = checkpoint.answers.find(holder);
+  if (found == checkpoint.answers.end()) return Error(Errc::NotFound, "no stored answer");
+  GANTRY_TRY(const auto bytes, from_base64(found->second).in("a stored answer"));
+  return decode_container_answer(bytes).in("a stored answer");
 }
 
 std::vector<Holder> holders_of(const Checkpoint& checkpoint, std::string_view resource,

@@ -18,6 +18,7 @@ inline constexpr std::string_view kCheckpointFile = "kubelet_internal_checkpoint
 struct Checkpoint {
   std::vector<model::Holder> holders;                       // uid, container, resource, ids; sorted
   std::map<std::string, std::vector<std::string>> devices;  // healthy ones by resource; sorted
+  std::map<model::Holder, std::string> answers;  // to Allocate, in base64; stored_answer() reads it
   bool operator==(const Checkpoint&) const = default;
 };
 
@@ -33,5 +34,10 @@ Result<Checkpoint> read_checkpoint(const std::string& directory);
 // devices on; the file has no order that would tell them apart.
 std::vector<model::Holder> holders_of(const Checkpoint& checkpoint, std::string_view resource,
                                       const std::vector<std::string>& ids);
+
+// What the container is started with: the kubelet asked Allocate once and replays this for the life
+// of the pod. NotFound where it has none.
+Result<model::AllocateAnswer> stored_answer(const Checkpoint& checkpoint,
+                                            const model::Holder& holder);
 
 }  // namespace gantry::kubelet

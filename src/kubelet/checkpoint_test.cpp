@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kubelet/checkpoint.hpp"
 
+#include "base/base64.hpp"
+#include "kubelet/messages.hpp"
 #include "support/tree.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 namespace gantry::kubelet {
@@ -39,6 +42,25 @@ TEST(Checkpoint, FindsEveryContainerThatHasExactlyTheseDevices) {
   EXPECT_THAT(holders_of(checkpoint, "nvidia.com/gpu", {"GPU-c", "GPU-a", "GPU-b"}), SizeIs(2));
   EXPECT_THAT(holders_of(checkpoint, "nvidia.com/gpu", {"GPU-a"}), IsEmpty());
   EXPECT_THAT(holders_of(checkpoint, "nvidia.com/mig", {"GPU-a", "GPU-b", "GPU-c"}), IsEmpty());
+}
+
+TEST(Checkpoint, KeepsTheAnswerThatTheContainerIsStartedWith) {
+  const model::AllocateAnswer answer{
+      .nodes = {{.path = "/dev/nvidia0", .host_path = "/dev/nvidia3"}}};
+  const auto checkpoint = *parse_checkpoint(fmt::format(
+      R"({{"Data":{{"PodDeviceEntries":[{{"PodUID":"u","ContainerName":"c","ResourceName":"r",
+          "DeviceIDs":{{"0":["a"]}},"AllocResp":"{}"}}]}}}})",
+      to_base64(encode(answer))));
+  const auto stored = stored_answer(checkpoint, checkpoint.holders[0]);
+  ASSERT_TRUE(stored.ok()) << stored.error().text();
+  ASSERT_THAT(stored->nodes, SizeIs(1));
+  EXPECT_EQ(stored->nodes[0].host_path, "/dev/nvidia3");
+}
+
+TEST(Checkpoint, AStoredAnswerThatIsNoneIsAnError) {
+  const auto checkpoint = *parse_checkpoint(kWritten);
+  EXPECT_FALSE(stored_answer(checkpoint, checkpoint.holders[0]).ok());  // the init container's
+  EXPECT_FALSE(stored_answer(checkpoint, checkpoint.holders[1]).ok());  // cut off
 }
 
 TEST(Checkpoint, NothingGivenAwayIsNull) {

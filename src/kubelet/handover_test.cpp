@@ -37,7 +37,7 @@ class HandoverTest : public test::PluginFixture {
             .quiet = [this] { return quiet_; },
             .given = [this] { given_ = true; }};
   }
-  std::unique_ptr<Takeover> take_over(milliseconds deadline = milliseconds{3'000}) {
+  std::unique_ptr<Takeover> take_over(milliseconds deadline = milliseconds{30'000}) {
     return std::make_unique<Takeover>(
         *loop_, tree_.path("h.sock"), deadline,
         [this](Result<std::vector<Taken>> taken) { result_.emplace(std::move(taken)); });
@@ -103,7 +103,7 @@ TEST_F(HandoverTest, ButNotForEver) {
   HandoverServer old(*loop_, side(), {.patience = milliseconds{50}});
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
   const auto taking = take_over();
-  EXPECT_TRUE(until([&] { return given_ && result_; }, milliseconds{1'000}));
+  EXPECT_TRUE(until([&] { return given_ && result_; }));
 }
 
 TEST_F(HandoverTest, NoOldAgentIsNotFound) {
@@ -114,7 +114,7 @@ TEST_F(HandoverTest, NoOldAgentIsNotFound) {
   { const auto dead = *rpc::listen_at(tree_.path("dead.sock")); }
   result_.reset();
   const Takeover other(
-      *loop_, tree_.path("dead.sock"), milliseconds{1'000},
+      *loop_, tree_.path("dead.sock"), milliseconds{30'000},
       [this](Result<std::vector<Taken>> taken) { result_.emplace(std::move(taken)); });
   ASSERT_TRUE(until([&] { return result_.has_value(); }));
   EXPECT_FALSE(result_->ok());

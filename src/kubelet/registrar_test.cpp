@@ -78,7 +78,7 @@ TEST_P(RegistrarTest, RegistersWithAKubeletThatIsThere) {
 
 TEST_P(RegistrarTest, TellsInOrderHowItCameToBeRegistered) {
   begin_with_kubelet();
-  ASSERT_TRUE(until([&] { return count(What::Watched) == 1; }, milliseconds{1'000}));
+  ASSERT_TRUE(until([&] { return count(What::Watched) == 1; }));
   std::vector<What> steps;
   for (const auto& event : events_) steps.push_back(event.what);
   EXPECT_THAT(steps,
@@ -98,11 +98,12 @@ TEST_P(RegistrarTest, ASocketIsNamedAsGkesPluginNamesIt) {
 
 TEST_P(RegistrarTest, WaitsForAKubeletThatIsNotYetThere) {
   begin();  // not even its directory
+  ASSERT_TRUE(until([&] { return count(What::Waiting) >= 1; }));
   turn_for(milliseconds{50});
   EXPECT_EQ(count(What::Waiting), 1U);
   EXPECT_EQ(count(What::NotRegistered), 0U);
   ASSERT_TRUE(kubelet_.start().ok());
-  EXPECT_TRUE(until([&] { return ready(); }, milliseconds{1'000}));
+  EXPECT_TRUE(until([&] { return ready(); }));
 }
 
 TEST_P(RegistrarTest, ARestartedKubeletIsThereAgainWithinASecond) {
@@ -111,7 +112,7 @@ TEST_P(RegistrarTest, ARestartedKubeletIsThereAgainWithinASecond) {
   turn_for(milliseconds{300});
   ASSERT_TRUE(kubelet_.start().ok());
   EXPECT_TRUE(kubelet_.healthy(gpu_resource).empty());
-  EXPECT_TRUE(until([&] { return ready(); }, milliseconds{1'000}));
+  EXPECT_TRUE(until([&] { return ready(); }));
   EXPECT_THAT(our_sockets(), SizeIs(1));
   const auto& all = kubelet_.registrations();
   EXPECT_NE(all[0].endpoint, all.back().endpoint);  // a socket's name is used once
@@ -124,7 +125,7 @@ TEST_P(RegistrarTest, ARestartedKubeletIsRegisteredWithOnce) {
   // Its socket's file is still there, so pauses grow: 20, 40, 80, 160 ms.
   ASSERT_TRUE(until([&] { return count(What::NotRegistered) >= 4; }));
   ASSERT_TRUE(kubelet_.start().ok());
-  ASSERT_TRUE(until([&] { return ready(); }, milliseconds{1'000}));
+  ASSERT_TRUE(until([&] { return ready(); }));
   turn_for(milliseconds{500});
   EXPECT_EQ(count(What::Registered), 2U);
 }
@@ -133,7 +134,7 @@ TEST_P(RegistrarTest, AKubeletThatRestartsInNoTimeIsNoticedToo) {
   begin_with_kubelet();
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(kubelet_.start().ok());
-    ASSERT_TRUE(until([&] { return ready(); }, milliseconds{1'000})) << i;
+    ASSERT_TRUE(until([&] { return ready(); })) << i;
   }
 }
 
@@ -146,15 +147,13 @@ TEST_P(RegistrarTest, AKubeletSocketThatIsMovedIntoPlaceIsSeen) {
   turn_for(milliseconds{250});
   std::filesystem::rename(tree_.path("made/kubelet.sock"), tree_.path("dp/kubelet.sock"));
   EXPECT_TRUE(
-      until([&] { return count(What::Found) == 1 && elsewhere.registrations().size() == 1; },
-            milliseconds{150}));
+      until([&] { return count(What::Found) == 1 && elsewhere.registrations().size() == 1; }));
 }
 
 TEST_P(RegistrarTest, ARemovedSocketOfOursMeansAnotherRegistration) {
   begin_with_kubelet();
   ASSERT_EQ(::unlink(plugin_->socket_path().c_str()), 0);
-  EXPECT_TRUE(
-      until([&] { return kubelet_.registrations().size() == 2 && ready(); }, milliseconds{1'000}));
+  EXPECT_TRUE(until([&] { return kubelet_.registrations().size() == 2 && ready(); }));
   EXPECT_EQ(count(What::SocketRemoved), 1U);
   turn_for(milliseconds{200});
   EXPECT_TRUE(ready());
@@ -166,7 +165,7 @@ TEST_P(RegistrarTest, AReplacedDirectoryIsFollowed) {
   std::filesystem::rename(tree_.path("dp"), tree_.path("old"));
   turn_for(milliseconds{50});
   ASSERT_TRUE(kubelet_.start().ok());
-  EXPECT_TRUE(until([&] { return ready(); }, milliseconds{1'000}));
+  EXPECT_TRUE(until([&] { return ready(); }));
   EXPECT_THAT(our_sockets(), SizeIs(1));
 }
 
@@ -174,7 +173,7 @@ TEST_P(RegistrarTest, AKubeletThatLetsGoIsAskedAgain) {
   begin_with_kubelet();
   kubelet_.drop_connections();
   EXPECT_TRUE(kubelet_.healthy(gpu_resource).empty());
-  EXPECT_TRUE(until([&] { return ready(); }, milliseconds{1'000}));
+  EXPECT_TRUE(until([&] { return ready(); }));
   EXPECT_EQ(count(What::Disconnected), 1U);
 }
 
@@ -185,21 +184,20 @@ TEST_P(RegistrarTest, AKubeletKilledInTheMiddleOfRegisterIsTriedAgain) {
   ASSERT_TRUE(until([&] { return count(What::NotRegistered) >= 1; }));
   EXPECT_FALSE(kubelet_.running());
   ASSERT_TRUE(kubelet_.start().ok());
-  EXPECT_TRUE(until([&] { return ready(); }, milliseconds{1'000}));
+  EXPECT_TRUE(until([&] { return ready(); }));
 }
 
 TEST_P(RegistrarTest, ARefusalIsReportedAndRepeatedWithLongerPauses) {
   ASSERT_TRUE(kubelet_.start().ok());
   kubelet_.answer_register_with(rpc::Outcome{rpc::Code::Unknown, "not today"});
   begin();
-  turn_for(milliseconds{700});
-  // 20, 40, 80, 160, 320 ms after each other.
-  EXPECT_GE(kubelet_.registrations().size(), 3U);
+  ASSERT_TRUE(until([&] { return kubelet_.registrations().size() >= 3; }));
+  turn_for(milliseconds{300});  // 20, 40, 80, 160, 320 ms after each other
   EXPECT_LE(kubelet_.registrations().size(), 6U);
   EXPECT_THAT(events_.back().text, HasSubstr("not today"));
   EXPECT_THAT(our_sockets(), SizeIs(1));
   kubelet_.answer_register_with(std::nullopt);
-  EXPECT_TRUE(until([&] { return ready(); }, milliseconds{2'000}));
+  EXPECT_TRUE(until([&] { return ready(); }));
 }
 
 TEST_P(RegistrarTest, AStaleSocketOfADeadKubeletIsNoKubelet) {
@@ -207,17 +205,16 @@ TEST_P(RegistrarTest, AStaleSocketOfADeadKubeletIsNoKubelet) {
   kubelet_.kill();
   ASSERT_TRUE(tree_.host().info_of_link("/dp/kubelet.sock").ok());
   begin();
-  turn_for(milliseconds{100});
-  EXPECT_GE(count(What::NotRegistered), 1U);
+  ASSERT_TRUE(until([&] { return count(What::NotRegistered) >= 1; }));
   EXPECT_THAT(events_.back().text, HasSubstr("Connection refused"));
   ASSERT_TRUE(kubelet_.start().ok());
-  EXPECT_TRUE(until([&] { return ready(); }, milliseconds{1'000}));
+  EXPECT_TRUE(until([&] { return ready(); }));
 }
 
 TEST_P(RegistrarTest, AKubeletThatBelievesAnotherListIsToldAgain) {
   begin_with_kubelet();
   kubelet_.forget_devices(gpu_resource);
-  EXPECT_TRUE(until([&] { return ready(); }, milliseconds{2'000}));
+  EXPECT_TRUE(until([&] { return ready(); }));
   EXPECT_THAT(kubelet_.registrations(), SizeIs(1));  // the list once more was enough
 }
 
@@ -282,8 +279,7 @@ TEST_P(RegistrarTest, ASecondAgentTakesOverAndTheFirstOnesEndDoesNotLast) {
   plugin_.reset();
   turn_for(milliseconds{50});
   EXPECT_TRUE(
-      until([&] { return second.all_registered() && kubelet_.healthy(gpu_resource).size() == 2; },
-            milliseconds{1'000}));
+      until([&] { return second.all_registered() && kubelet_.healthy(gpu_resource).size() == 2; }));
 }
 
 INSTANTIATE_TEST_SUITE_P(BothKubelets, RegistrarTest,

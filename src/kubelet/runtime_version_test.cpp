@@ -33,7 +33,7 @@ TEST(RuntimeVersion, IsAskedOfTheEngine) {
   ASSERT_TRUE(engine.listen(tree.path("c.sock")).ok());
   rpc::Client client(*loop, tree.path("c.sock"));
   std::optional<RuntimeVersion> version;
-  ask_runtime(client, std::chrono::seconds{2}, [&](const Result<RuntimeVersion>& answer) {
+  ask_runtime(client, std::chrono::seconds{20}, [&](const Result<RuntimeVersion>& answer) {
     version = *answer;
     loop->stop();
   });

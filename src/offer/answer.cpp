@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace gantry::offer {
 namespace {
@@ -29,6 +30,11 @@ Error unknown_id(std::string_view resource, std::string_view id,
                   "way now: delete the pod, and the kubelet chooses again (`gantry list` shows "
                   "what there is)",
                   resource, id, list.empty() ? "none" : list)};
+}
+
+bool has_node(const model::AllocateAnswer& answer, const model::NodeEdit& node) {
+  return std::any_of(answer.nodes.begin(), answer.nodes.end(),
+                     [&](const auto& other) { return other.host_path == node.host_path; });
 }
 
 }  // namespace
@@ -127,6 +133,44 @@ Result<model::AllocateAnswer> Answers::answer(std::string_view name,
   answer.mounts.insert(answer.mounts.end(), resource.mounts.begin(), resource.mounts.end());
   if (mps_clients_ > 0) add_gke_limits(ids.size(), units_[chosen.front()], answer);
   return answer;
+}
+
+// Which node of the earlier answer is not these units' own: one of another unit, or, where none of
+// a unit's is in it, whatever it has instead.
+std::string Answers::strange_node(std::span<const std::size_t> chosen,
+                                  const model::AllocateAnswer& earlier) const {
+  std::set<std::string_view> right;
+  for (const auto unit : chosen) {
+    for (const auto& node : units_[unit].own) right.insert(node.host_path);
+  }
+  for (const auto& unit : units_) {
+    for (const auto& node : unit.own) {
+      if (!right.contains(node.host_path) && has_node(earlier, node))
+        return fmt::format("{}, which is the node of {} now", node.host_path, unit.visible);
+    }
+  }
+  for (const auto unit : chosen) {
+    const auto& own = units_[unit].own;
+    const auto is_there = [&](const auto& node) { return has_node(earlier, node); };
+    if (!own.empty() && std::none_of(own.begin(), own.end(), is_there))
+      return fmt::format("nodes, but not {}", own.front().host_path);
+  }
+  return "";
+}
+
+Status Answers::still_right(std::string_view name, std::span<const std::string> ids,
+                            const model::AllocateAnswer& earlier) const {
+  const auto found = resources_.find(name);
+  if (earlier.nodes.empty() || found == resources_.end()) return {};
+  const auto chosen = units_of(found->second, name, ids);
+  if (!chosen.ok()) return {};
+  const auto strange = strange_node(*chosen, earlier);
+  if (strange.empty()) return {};
+  return Error(Errc::Denied,
+               fmt::format("for {} the container was given {}: the GPUs are numbered otherwise "
+                           "since it was admitted. Delete the pod: its successor is given the "
+                           "right nodes",
+                           fmt::join(ids, ", "), strange));
 }
 
 }  // namespace gantry::offer

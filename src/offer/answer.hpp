@@ -38,6 +38,13 @@ class Answers {
   Result<model::AllocateAnswer> answer(std::string_view resource,
                                        std::span<const std::string> ids) const;
 
+  // Whether an answer that was given earlier still leads to these devices. A machine that starts
+  // anew may number its GPUs otherwise; an answer with /dev/nvidia3 in it would then give somebody
+  // else's GPU away. Denied, with what helps. Ids that are not offered any more are passed over:
+  // the kubelet refuses those itself.
+  Status still_right(std::string_view resource, std::span<const std::string> ids,
+                     const model::AllocateAnswer& earlier) const;
+
   const std::vector<std::string>& notes() const { return notes_; }  // what answers will lack
 
  private:
@@ -46,7 +53,8 @@ class Answers {
   struct Unit {           // a GPU or an instance
     std::string visible;  // UUID or index, as the engine's runtime is told
     std::vector<model::NodeEdit> nodes;
-    std::string missing;  // why it cannot be given; "" when it can
+    std::vector<model::NodeEdit> own;  // its nodes, whether or not answers have them
+    std::string missing;               // why it cannot be given; "" when it can
     std::uint64_t memory_mib = 0;
   };
   struct Resource {
@@ -64,6 +72,8 @@ class Answers {
 
   Result<std::vector<std::size_t>> units_of(const Resource& resource, std::string_view name,
                                             std::span<const std::string> ids) const;
+  std::string strange_node(std::span<const std::size_t> chosen,
+                           const model::AllocateAnswer& earlier) const;
   void add_names(std::span<const std::size_t> chosen, model::AllocateAnswer& answer) const;
   void add_cdi(std::string_view resource, std::span<const std::size_t> chosen,
                model::AllocateAnswer& answer) const;

@@ -75,7 +75,10 @@ class AnswerMaker {
     }
     for (const auto& resource : offer_.resources) add_resource(resource);
     move_nodes(made_.common_.nodes);
-    for (auto& unit : made_.units_) move_nodes(unit.nodes);
+    for (auto& unit : made_.units_) {
+      move_nodes(unit.nodes);
+      move_nodes(unit.own);
+    }
     return std::move(made_);
   }
 
@@ -243,15 +246,15 @@ class AnswerMaker {
                          : fmt::format("{}:{}", device->gpu->index, device->mig->index);
     }
     unit.memory_mib = device->gpu->memory_bytes.value_or(0) >> 20U;
-    if (!wants_nodes()) return unit;
     // Without graphics: after a reboot /dev/dri/card1 may be another GPU's.
     const auto closed = mask_for({model::Capability::Compute, model::Capability::Utility});
     auto edits = plan::device_edits(machine_, *device, closed, plan_);
-    if (!edits.ok()) {
+    if (edits.ok()) {
+      unit.own = std::move(edits->nodes);
+      if (wants_nodes()) unit.nodes = unit.own;
+    } else if (wants_nodes()) {
       unit.missing = edits.error().text();
-      return unit;
     }
-    unit.nodes = std::move(edits->nodes);
     return unit;
   }
 

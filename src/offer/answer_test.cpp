@@ -269,6 +269,42 @@ TEST(GkeAnswer, UnderMpsHasTheClientsPartOfTimeAndMemory) {
 }
 
 // A machine as large as they come, with the most that an answer can hold.
+// The same cards, numbered the other way round.
+model::Inventory renumbered() {
+  auto machine = test_machine;
+  std::swap(machine.gpus[0].uuid, machine.gpus[1].uuid);
+  return machine;
+}
+
+TEST(EarlierAnswer, IsRightWhileTheNodesAreTheSameGpus) {
+  const auto earlier = given(by(ListStrategy::Direct), {first_gpu});
+  const auto answers = make(by(ListStrategy::Direct));
+  ASSERT_TRUE(answers.ok());
+  EXPECT_TRUE(answers->still_right("nvidia.com/gpu", std::vector{first_gpu}, earlier).ok());
+}
+
+TEST(EarlierAnswer, IsWrongWhenItsNodeIsAnotherGpuNow) {
+  const auto earlier = given(by(ListStrategy::Direct), {first_gpu});
+  for (const auto strategy : {ListStrategy::Direct, ListStrategy::CdiCri}) {
+    const auto answers = make(by(strategy), renumbered());
+    ASSERT_TRUE(answers.ok());
+    const auto status = answers->still_right("nvidia.com/gpu", std::vector{first_gpu}, earlier);
+    ASSERT_FALSE(status.ok());
+    EXPECT_THAT(status.error().text(), AllOf(HasSubstr("/dev/nvidia0"), HasSubstr(second_gpu),
+                                             HasSubstr("Delete the pod")));
+  }
+}
+
+TEST(EarlierAnswer, WithNamesAloneIsRightWhateverTheNumbers) {
+  const auto earlier = given(by(ListStrategy::CdiCri), {first_gpu});
+  const auto answers = make(by(ListStrategy::CdiCri), renumbered());
+  ASSERT_TRUE(answers.ok());
+  EXPECT_TRUE(answers->still_right("nvidia.com/gpu", std::vector{first_gpu}, earlier).ok());
+  EXPECT_TRUE(answers->still_right("nvidia.com/other", std::vector{first_gpu}, earlier).ok());
+  EXPECT_TRUE(
+      answers->still_right("nvidia.com/gpu", std::vector<std::string>{"GPU-gone"}, earlier).ok());
+}
+
 TEST(Answer, ComesFromMemoryInMicroseconds) {
   auto machine = test_machine;
   std::vector<std::string> ids;

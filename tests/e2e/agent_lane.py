@@ -38,7 +38,7 @@ class Kubelet:
 
     def quit(self) -> None:
         self.process.stdin.close()
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 class Agent:
@@ -53,22 +53,25 @@ class Agent:
 
     def stop(self, how: int = signal.SIGTERM) -> int:
         self.process.send_signal(how)
-        return self.process.wait(10)
+        return self.process.wait(60)
 
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
 
 def page(port: int, path: str = "/metrics") -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
         return answer.read().decode()
 
 
-def until(wish, seconds: float = 20.0):
-    """What `wish` gives as soon as it gives something; else what it gives in the end."""
+def until(wish, seconds: float = 60.0):
+    """What `wish` gives as soon as it gives something; else what it gives in the end. A page that is not served yet is nothing yet."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        got = wish()
+        try:
+            got = wish()
+        except OSError:
+            got = None
         if got:
             return got
         time.sleep(0.05)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/base64.hpp"
 #include "json/document.hpp"
 #include "kubelet/checkpoint.hpp"
 #include "support/fake_kubelet.hpp"
@@ -9,43 +10,6 @@
 
 namespace gantry::test {
 namespace {
-
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kLetters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t three = 0;
-    for (std::size_t j = 0; j < 3; ++j) {
-      three = three << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-    }
-    for (std::size_t j = 0; j < 4; ++j) {
-      text.push_back(i + j <= bytes.size() ? kLetters[three >> (18 - 6 * j) & 63U] : '=');
-    }
-  }
-  return text;
-}
-
-std::string from_base64(std::string_view text) {
-  const auto value = [](char c) -> unsigned {
-    if (c >= 'A' && c <= 'Z') return static_cast<unsigned>(c - 'A');
-    if (c >= 'a' && c <= 'z') return static_cast<unsigned>(c - 'a') + 26;
-    if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0') + 52;
-    return c == '+' ? 62 : 63;
-  };
-  std::string bytes;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    if (c == '=') break;
-    bits = bits << 6 | value(c);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes.push_back(static_cast<char>(bits >> count & 0xFFU));
-  }
-  return bytes;
-}
 
 template <class Range>
 std::string quoted_list(const Range& texts) {
@@ -79,7 +43,7 @@ void FakeKubelet::write_checkpoint() const {
             fmt::format(
                 R"({{"PodUID":{},"ContainerName":{},"ResourceName":{},"DeviceIDs":{{{}}},"AllocResp":"{}"}})",
                 json::quoted(uid), json::quoted(name), json::quoted(resource), nodes,
-                base64(what.answer)));
+                to_base64(what.answer)));
       }
     }
   }
@@ -108,7 +72,7 @@ Status FakeKubelet::read_checkpoint() {
       const auto ids = node.strings();
       what.ids[std::atoi(node.key().c_str())] = {ids.begin(), ids.end()};
     }
-    what.answer = from_base64(entry["AllocResp"].string().value_or(""));
+    what.answer = from_base64(entry["AllocResp"].string().value_or("")).value_or("");
     pods_[*entry["PodUID"].string()][*entry["ContainerName"].string()]
          [*entry["ResourceName"].string()] = what;
   }

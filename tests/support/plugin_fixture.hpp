@@ -29,7 +29,7 @@ class PluginFixture : public testing::Test {
 
   template <class Condition>
   bool until(Condition condition,
-             std::chrono::milliseconds at_most = std::chrono::milliseconds{5'000}) {
+             std::chrono::milliseconds at_most = std::chrono::milliseconds{30'000}) {
     const auto end = std::chrono::steady_clock::now() + at_most;
     while (!condition() && std::chrono::steady_clock::now() < end) {
       EXPECT_TRUE(loop_->turn(std::chrono::milliseconds{10}).ok());

@@ -6,9 +6,11 @@
 #include <string>
 #include <string_view>
 
-namespace gantry::kube {
+namespace gantry {
+
+std::string to_base64(std::string_view bytes);
 
 // Standard alphabet; white space is passed over, padding may be missing.
 Result<std::string> from_base64(std::string_view text);
 
-}  // namespace gantry::kube
+}  // namespace gantry

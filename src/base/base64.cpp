@@ -1,19 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kube/base64_internal.hpp"
+#include "base/base64.hpp"
 
 #include <cstdint>
 
-namespace gantry::kube {
+namespace gantry {
 namespace {
 
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 int value_of(char letter) {
-  constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const auto at = kAlphabet.find(letter);
   return at == std::string_view::npos ? -1 : static_cast<int>(at);
 }
 
 }  // namespace
+
+std::string to_base64(std::string_view bytes) {
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t three = 0;
+    for (std::size_t j = 0; j < 3; ++j)
+      three = three << 8U | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    for (std::size_t j = 0; j < 4; ++j)
+      text.push_back(i + j <= bytes.size() ? kAlphabet[three >> (18 - 6 * j) & 63U] : '=');
+  }
+  return text;
+}
 
 Result<std::string> from_base64(std::string_view text) {
   std::string bytes;
@@ -35,4 +48,4 @@ Result<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace gantry::kube
+}  // namespace gantry
