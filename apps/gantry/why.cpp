@@ -5,12 +5,18 @@
 #include "gantry/commands.hpp"
 #include "kube/access.hpp"
 #include "kube/node_name.hpp"
+#include "why/manifest.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
+
 namespace gantry::cli {
 namespace {
+
+constexpr std::size_t kManifestLimit = std::size_t{4} << 20;
 
 struct WhyFlags {
   std::string subject;
@@ -43,29 +49,61 @@ Result<int> container(const WhyFlags& flags, Context& context) {
   return print(chain, context);
 }
 
-}  // namespace
+Result<int> manifest(const WhyFlags& flags, Context& context) {
+  GANTRY_TRY(const auto here, sys::Host::at("/"));
+  GANTRY_TRY(const auto text, here.read(flags.subject, kManifestLimit));
+  GANTRY_TRY(const auto chains, why::why_manifest(text, flags.subject));
+  int status = kOk;
+  for (const auto& chain : chains) {
+    if (&chain != &chains.front() && !context.json) fmt::print(context.out, "\n");
+    status = std::max(status, print(chain, context));
+  }
+  return status;
+}
 
-void add_why(CLI::App& app, Context& context, Action& chosen) {
-  auto flags = std::make_shared<WhyFlags>();
-  auto* why = app.add_subcommand("why", "Why a pod or a container has no GPU, and what to do");
-  why->require_subcommand(1);
-  auto* pods = why->add_subcommand("pod", "Follow a pod from its text to its container");
-  pods->add_option("NAMESPACE/NAME", flags->subject)->required();
+void add_pod(CLI::App& why, const std::shared_ptr<WhyFlags>& flags, Context& context,
+             Action& chosen) {
+  auto* pods = why.add_subcommand("pod", "Follow a pod from its text to its container");
+  pods->add_option("NAMESPACE/NAME", flags->subject, "The pod")->required();
   pods->add_option("--kubeconfig", flags->kubeconfig, "Where the API server is")
       ->type_name("FILE")
       ->transform(absolute_path());
   pods->add_option("--node-name", flags->node, "This node's name, where it is not the host's");
   add_machine_options(*pods, context);
   add_examples(*pods,
-               "  gantry why pod default/train            # on the pod's node: all of the chain\n"
-               "  gantry why pod train --kubeconfig F     # from elsewhere: what the API shows\n");
+               "  sudo gantry why pod default/train       # on the pod's node: all of the chain\n"
+               "  gantry why pod train --kubeconfig F     # from elsewhere: what the API shows\n"
+               "  gantry why pod default/train --json     # {\"broken\": \"scheduling\", ...}\n");
   pods->callback([=, &chosen] { chosen = [=](Context& c) { return pod(*flags, c); }; });
+}
+
+}  // namespace
+
+void add_why(CLI::App& app, Context& context, Action& chosen) {
+  auto flags = std::make_shared<WhyFlags>();
+  auto* why = app.add_subcommand(
+      "why",
+      "Why a pod or a container has no GPU: the first broken link and its remedy. Exit status 0: "
+      "nothing is broken, 1: a link is");
+  why->require_subcommand(1);
+  add_pod(*why, flags, context, chosen);
   auto* containers = why->add_subcommand("container", "Look into a container of this node");
   containers->add_option("ID", flags->subject, "As `crictl ps` or `docker ps` shows it")
       ->required();
   add_machine_options(*containers, context);
-  add_examples(*containers, "  gantry why container 4c01db0b339c\n");
+  add_examples(*containers,
+               "  sudo gantry why container 4c01db0b339c\n"
+               "  sudo gantry why container $(docker ps -q --latest)\n");
   containers->callback([=, &chosen] { chosen = [=](Context& c) { return container(*flags, c); }; });
+  auto* manifests = why->add_subcommand("manifest", "Look at a manifest that was not applied yet");
+  manifests->add_option("FILE", flags->subject, "YAML or JSON, with any number of objects")
+      ->required()
+      ->transform(absolute_path());
+  add_machine_options(*manifests, context);
+  add_examples(
+      *manifests,
+      "  gantry why manifest job.yaml            # half a GPU, the resource name of 2017\n");
+  manifests->callback([=, &chosen] { chosen = [=](Context& c) { return manifest(*flags, c); }; });
 }
 
 }  // namespace gantry::cli

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "why/manifest.hpp"
+
+#include "base/text.hpp"
+#include "json/document.hpp"
+#include "why/pod.hpp"
+#include "yaml/value.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::why {
+namespace {
+
+constexpr std::size_t kDocuments = 256;
+
+std::string json_of(const yaml::Value& value) {
+  using Kind = yaml::Value::Kind;
+  std::string text;
+  switch (value.kind) {
+    case Kind::Null: return "null";
+    case Kind::Scalar: return json::quoted(value.text);
+    case Kind::List:
+      for (const auto& item : value.items) text += (text.empty() ? "" : ",") + json_of(item);
+      return "[" + text + "]";
+    case Kind::Map: break;
+  }
+  for (const auto& entry : value.entries)
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", json::quoted(entry.key),
+                        json_of(entry.value));
+  return "{" + text + "}";
+}
+
+std::vector<std::string> documents_in(std::string_view text) {
+  std::vector<std::string> found(1);
+  for (const auto line : lines(text)) {
+    if (line == "---" || line.starts_with("--- ")) {
+      found.emplace_back();
+    } else {
+      found.back() += fmt::format("{}\n", line);
+    }
+  }
+  return found;
+}
+
+// The object that has spec.containers, in what is applied.
+json::Value pod_in(json::Value object) {
+  const auto spec = object["spec"];
+  for (const auto pod : {object, spec["template"], spec["jobTemplate"]["spec"]["template"]}) {
+    if (pod["spec"]["containers"]) return pod;
+  }
+  return {};
+}
+
+void add_chain(std::vector<Chain>& chains, json::Value object, const std::string& file) {
+  for (const auto item : object["items"]) add_chain(chains, item, file);
+  const auto pod = pod_in(object);
+  if (!pod) return;
+  chains.push_back({.subject = fmt::format("{} {} of {}", object["kind"].string().value_or("pod"),
+                                           object["metadata"]["name"].string().value_or("?"), file),
+                    .links = spec_links(pod)});
+}
+
+}  // namespace
+
+Result<std::vector<Chain>> why_manifest(std::string_view text, const std::string& file) {
+  const auto documents = documents_in(text);
+  if (documents.size() > kDocuments)
+    return Error(Errc::Invalid, fmt::format("{} has more than {} documents", file, kDocuments));
+  std::vector<Chain> chains;
+  for (const auto& document : documents) {
+    GANTRY_TRY(const auto value, yaml::parse(document, file));
+    GANTRY_TRY(const auto object, json::Document::parse(json_of(value)));
+    add_chain(chains, object.root(), file);
+  }
+  if (chains.empty())
+    return Error(Errc::NotFound, fmt::format("{} has no pod: nothing with spec.containers", file));
+  return chains;
+}
+
+}  // namespace gantry::why
