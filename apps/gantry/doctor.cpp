@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "doctor/report.hpp"
 #include "gantry/commands.hpp"
+#include "gantry/doctor_cluster.hpp"
 #include "probe/snapshot.hpp"
 
 #include <unistd.h>
@@ -25,6 +26,7 @@ struct DoctorOptions {
   bool fix = false;
   std::string fix_names;  // "a,b"
   double deadline_seconds = 10;
+  ClusterFlags cluster;
 };
 
 int list_checks(const DoctorOptions& options, const Context& context) {
@@ -103,6 +105,7 @@ Result<int> examine(const DoctorOptions& options, const Context& context) {
   const auto kernel = sys::real_kernel();
   auto sources = doctor::live_sources();
   sources.this_machine = kernel->is_this_machine(host);
+  sources.cluster = ask_cluster(options.cluster, host, *checks);
   doctor::Repair repair;
   if (options.fix) {
     // A look that fails after a change shows the machine as it was last seen.
@@ -146,6 +149,11 @@ void add_doctor(CLI::App& app, Context& context, Action& chosen) {
   command->add_option("--deadline", options->deadline_seconds, "Seconds to wait for NVML")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
+  command->add_option("--kubeconfig", options->cluster.kubeconfig, "Where the API server is")
+      ->type_name("FILE")
+      ->transform(absolute_path());
+  command->add_option("--node-name", options->cluster.node,
+                      "This node's name, where it is not the host's");
   auto* fix = command
                   ->add_option("--fix", options->fix_names,
                                "Apply safe remedies; risky ones when named or confirmed")
@@ -156,6 +164,7 @@ void add_doctor(CLI::App& app, Context& context, Action& chosen) {
                "  gantry doctor --explain numa.unknown\n"
                "  sudo gantry doctor --fix             # make nodes, load modules\n"
                "  sudo gantry doctor --fix=persistence.off\n"
+               "  gantry doctor --only 'cluster.*','kubelet.*' --kubeconfig ~/.kube/config\n"
                "  gantry doctor --json --only 'node.*'");
   command->callback([options, fix, &chosen] {
     options->fix = fix->count() > 0;

@@ -32,16 +32,18 @@ std::span<const Check> toolkit_checks();
 std::span<const Check> cri_checks();
 std::span<const Check> cdi_checks();
 std::span<const Check> kubelet_checks();
+std::span<const Check> cluster_checks();
 std::span<const Check> fabric_checks();
 std::span<const Check> nvlink_checks();
 
 inline auto areas() {
-  return std::array{
-      guest_checks(),    pci_checks(),     pci_state_checks(), binding_checks(), iommu_checks(),
-      numa_checks(),     module_checks(),  install_checks(),   log_checks(),     gpu_checks(),
-      recovery_checks(), sharing_checks(), node_checks(),      access_checks(),  library_checks(),
-      tool_checks(),     service_checks(), limit_checks(),     docker_checks(),  toolkit_checks(),
-      cri_checks(),      cdi_checks(),     kubelet_checks(),   fabric_checks(),  nvlink_checks()};
+  return std::array{guest_checks(),   pci_checks(),    pci_state_checks(), binding_checks(),
+                    iommu_checks(),   numa_checks(),   module_checks(),    install_checks(),
+                    log_checks(),     gpu_checks(),    recovery_checks(),  sharing_checks(),
+                    node_checks(),    access_checks(), library_checks(),   tool_checks(),
+                    service_checks(), limit_checks(),  docker_checks(),    toolkit_checks(),
+                    cri_checks(),     cdi_checks(),    kubelet_checks(),   cluster_checks(),
+                    fabric_checks(),  nvlink_checks()};
 }
 
 }  // namespace gantry::doctor

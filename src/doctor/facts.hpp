@@ -40,12 +40,20 @@ struct Mount {
   bool has(std::string_view option) const;
 };
 
+// What the API server says of this node.
+struct ClusterView {
+  std::string node;             // the Node object, JSON
+  std::string runtime_classes;  // the list, JSON; "" where it may not be read
+  std::string error;            // why there is nothing of it; "" when there is
+};
+
 struct Sources {
   Caller caller;
   std::optional<std::string> kernel_log;  // nullopt: read it from the machine
   bool this_machine = true;  // its programs may be run; see sys::Kernel::is_this_machine
   // Bytes free for the file system of a path; nullopt when nobody knows.
   std::function<std::optional<std::uint64_t>(const sys::Host&, const std::string&)> free_bytes;
+  std::optional<ClusterView> cluster;  // nullopt: nobody was asked
 };
 
 // The running system's: this process and statvfs.
@@ -59,6 +67,7 @@ class Facts {
   const model::Inventory& inventory() const { return inventory_; }
   const Caller& caller() const { return sources_.caller; }
   const Guest& guest() const { return guest_; }
+  const ClusterView* cluster() const { return sources_.cluster ? &*sources_.cluster : nullptr; }
   bool this_machine() const { return sources_.this_machine; }
 
   std::optional<std::string> value(std::string_view path) const { return host_.read_value(path); }

@@ -126,6 +126,42 @@ Finding judge_checkpoint(const Facts& f) {
   return ok("every GPU that pods hold exists", {{std::string(kCheckpoint), "fits"}});
 }
 
+// The other half of the record: what plugins have registered, against what the machine has.
+Finding judge_registered(const Facts& f) {
+  const auto document = checkpoint(f);
+  if (!document.ok()) return skip("the kubelet has no device checkpoint that can be read");
+  if (f.inventory().gpus.empty()) return skip("the GPUs are not known: see module.loaded");
+  const auto known = known_ids(f);
+  std::set<std::string> offered;
+  Tally tally;
+  for (const auto& [name, ids] : document->at("Data").at("RegisteredDevices").members()) {
+    if (!name.starts_with("nvidia.com/")) continue;
+    for (const auto& item : ids.items()) {
+      const auto id = item.text().substr(0, item.text().find("::"));
+      offered.insert(id);
+      const bool full = id.starts_with("GPU-") || id.starts_with("MIG-");
+      if (full && !known.contains(id))
+        tally.found(fmt::format("{} of {}", id, name), {std::string(kCheckpoint), id});
+    }
+  }
+  if (tally.any_bad())
+    return warn(fmt::format("registered, but not on this machine: {}", tally.who()), tally.bad);
+  if (offered.empty()) return skip("no plugin has registered GPUs: see kubelet.plugin");
+  std::vector<std::string> left_out;
+  for (const auto& gpu : f.inventory().gpus) {
+    const bool parts = gpu.mig.current == model::MigMode::Enabled;
+    const bool there =
+        offered.contains(gpu.uuid.text) || offered.contains(fmt::to_string(gpu.index));
+    if (!parts && !there) left_out.push_back(name_of(gpu));
+  }
+  const std::vector<Evidence> read{
+      {std::string(kCheckpoint), fmt::format("{} devices registered", offered.size())}};
+  if (!left_out.empty())
+    return info(fmt::format("not offered to the kubelet, or not healthy: {}", listed(left_out)),
+                read);
+  return ok("the kubelet knows every GPU of this machine", read);
+}
+
 Steps fix_checkpoint(const Facts&) {
   return {RunProgram{{"systemctl", "restart", "kubelet"}}};
 }
@@ -211,6 +247,16 @@ constexpr Check kChecks[] = {
      .remedy = "kubectl delete pod POD; sudo systemctl restart kubelet",
      .judge = judge_checkpoint,
      .fix = fix_checkpoint,
+     .closed = kDirectory},
+    {.id = "kubelet.registered",
+     .reference = "K1",
+     .area = Area::Kubelet,
+     .title = "the kubelet knows the GPUs that are there",
+     .reads = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
+     .cause = "The plugin has not seen a change of the machine, keeps GPUs back by its "
+              "configuration, or holds them for unhealthy.",
+     .remedy = "sudo systemctl restart gantry-agent; curl -s localhost:9400/readyz",
+     .judge = judge_registered,
      .closed = kDirectory},
     {.id = "kubelet.topology",
      .reference = "K9",

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gantry/doctor_cluster.hpp"
+
+#include "kube/access.hpp"
+#include "kube/api.hpp"
+#include "kube/node_name.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+namespace gantry::cli {
+namespace {
+
+constexpr std::chrono::seconds kPatience{3};
+
+bool may_be_asked(const ClusterFlags& flags, const sys::Host& host) {
+  if (!flags.kubeconfig.empty() || std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) return true;
+  return host.is_live() && host.exists("/var/lib/kubelet/config.yaml");
+}
+
+doctor::ClusterView ask(const ClusterFlags& flags) {
+  auto access = kube::find_access(flags.kubeconfig);
+  if (!access.ok()) return {.error = access.error().text()};
+  kube::Api api(*std::move(access), kPatience);
+  const auto node = api.get(kube::node_path(kube::node_name(flags.node)));
+  if (!node.ok()) return {.error = node.error().text()};
+  const auto classes = api.get("/apis/node.k8s.io/v1/runtimeclasses?limit=500");
+  return {
+      .node = node->text(), .runtime_classes = classes.ok() ? classes->text() : "", .error = ""};
+}
+
+}  // namespace
+
+std::optional<doctor::ClusterView> ask_cluster(const ClusterFlags& flags, const sys::Host& host,
+                                               const std::vector<const doctor::Check*>& checks) {
+  const bool wanted = std::any_of(checks.begin(), checks.end(), [](const doctor::Check* check) {
+    return check->id.starts_with("cluster.");
+  });
+  if (!wanted || !may_be_asked(flags, host)) return std::nullopt;
+  return ask(flags);
+}
+
+}  // namespace gantry::cli

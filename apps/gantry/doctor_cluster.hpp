@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "doctor/check.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gantry::cli {
+
+struct ClusterFlags {
+  std::string kubeconfig;
+  std::string node;
+};
+
+// What the API server has of this node, when a check wants it and it may be asked: a kubeconfig was
+// named, we are in a pod, or this machine has a kubelet. Nobody is asked about a tree that is not
+// the machine we run on.
+std::optional<doctor::ClusterView> ask_cluster(const ClusterFlags& flags, const sys::Host& host,
+                                               const std::vector<const doctor::Check*>& checks);
+
+}  // namespace gantry::cli
