@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every link between a pod and its GPU is broken in turn, and `gantry why` names it and what mends it."""
 import json
-import subprocess
 import time
 
 import images
@@ -47,12 +46,13 @@ class Why:
         argv = [str(self.lane.bin / "gantry"), "why", *words, "--root", str(self.cluster.node.root)]
         if words[0] == "pod":
             argv += ["--node-name", "gpu-node"]
-        texts = [subprocess.run(argv + more, capture_output=True, text=True, check=False, timeout=60) for more in (["--json"], [])]
-        if texts[0].returncode != texts[1].returncode:
-            raise RuntimeError(f"two statuses: {texts}")
-        if not texts[0].stdout.startswith("{"):
-            raise RuntimeError(f"{argv}: {texts[0].stdout}{texts[0].stderr}")
-        return json.loads(texts[0].stdout), texts[1].stdout, texts[0].returncode
+        for _ in range(20):
+            data, text = (self.lane.run(*argv, *more) for more in (["--json"], []))
+            if not data.stdout.startswith("{"):
+                raise RuntimeError(f"{argv}: {data.stdout}{data.stderr}")
+            if data.returncode == text.returncode:  # else the pod's state changed between the two
+                return json.loads(data.stdout), text.stdout, data.returncode
+        raise RuntimeError(f"two statuses: {data} {text}")
 
     def broken(self, what: str, link: str, cause: str, remedy: str, *words: str) -> None:
         """Waits until the answer settles: what it reads comes from the API server, a moment later than from us."""
