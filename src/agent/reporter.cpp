@@ -72,21 +72,24 @@ void Reporter::work() {
     if (!todo_.labels) todo_.labels = std::move(todo.labels);
     if (todo_.condition.empty()) todo_.condition = std::move(todo.condition);
     todo_.events.insert(todo_.events.begin(), todo.events.begin(), todo.events.end());
+    while (todo_.events.size() > kEvents) todo_.events.pop_front();
     wake_.wait_for(lock, pause, [this] { return ending_; });
     pause = std::min(pause * 2, std::chrono::seconds(60));
   }
 }
 
-// What was told is taken out of `todo`.
+// What was told is taken out of `todo`. One that is refused keeps no other back.
 Status Reporter::tell(Todo& todo) {
+  Status bad;
   if (todo.labels) {
-    GANTRY_CHECK(tell_labels(*todo.labels).in("labels"));
-    todo.labels.reset();
+    bad = tell_labels(*todo.labels).in("labels");
+    if (bad.ok()) todo.labels.reset();
   }
   if (!todo.condition.empty()) {
     const auto path = kube::node_path(options_.node) + "/status";
-    GANTRY_TRY(const auto done, api_.patch(path, kube::Patch::Strategic, todo.condition));
-    todo.condition.clear();
+    auto done = api_.patch(path, kube::Patch::Strategic, todo.condition);
+    if (done.ok()) todo.condition.clear();
+    if (!done.ok() && bad.ok()) bad = std::move(done).error();
   }
   while (!todo.events.empty()) {
     auto made = api_.create("/api/v1/namespaces/default/events", todo.events.front());
@@ -94,18 +97,22 @@ Status Reporter::tell(Todo& todo) {
     if (!made.ok() && !there) return std::move(made).error();
     todo.events.pop_front();
   }
-  return {};
+  return bad;
 }
 
 Status Reporter::tell_labels(const labels::Labels& labels) {
   if (!way_known_) {
     const auto features = api_.get(features_path(options_.name_space));
     way_ = options_.prefer_node_feature && features.ok() ? Way::NodeFeature : Way::Node;
-    way_known_ = features.ok() || features.error().code() != Errc::Busy;
   }
-  if (way_ == Way::NodeFeature) return tell_node_feature(labels);
+  if (way_ == Way::NodeFeature) {
+    GANTRY_CHECK(tell_node_feature(labels));
+    way_known_ = true;
+    return {};
+  }
   GANTRY_TRY(const auto done, api_.patch(kube::node_path(options_.node), kube::Patch::Apply,
                                          node_with_labels(options_.node, labels)));
+  way_known_ = true;  // not before: a server that was away has said nothing about its kinds
   log_.info(kWhere, fmt::format("{} labels on node {}", labels.size(), options_.node));
   return {};
 }
