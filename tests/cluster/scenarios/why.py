@@ -95,7 +95,7 @@ class Why:
         self.lane.equal("everything right: nothing is doubtful", answer["look"], None)
         self.lane.equal("everything right: every link was looked at", [entry["id"] for entry in answer["links"]],
                         ["spec.limits", "scheduling", "node.capacity", "node.health", "kubelet.admission", "engine",
-                         "kubelet.allocation", "container.nodes", "container.libcuda", "container.cuda"])
+                         "kubelet.allocation", "device.health", "container.nodes", "container.libcuda", "container.cuda"])
         self.lane.check("everything right: and that is said", "Nothing found that keeps GPUs from it." in text, text)
         container = self.cluster.api.pod("right")["status"]["containerStatuses"][0]["containerID"].split("://")[1]
         answer, _, status = self.ask("container", container[:13])
@@ -131,11 +131,15 @@ class Why:
         self.remove("greedy")
 
     def sick(self) -> None:
+        self.cluster.api.create_pod(with_image(gpu_pod("victim", 8, HOLD), why_images.CUDA))
+        self.cluster.wait_phase("victim", "Running")
         for index in range(8):
             self.cluster.node.inject("xid", "79", "--gpu", index)
         self.cluster.wait_for("no GPU is usable", lambda: self.cluster.count() == (8, 0), 20)
         self.doctor("allocatable", "warn")
         self.pod_broken("every GPU is sick", gpu_pod("unlucky", 1, HOLD), "scheduling", "8 of 8 on gpu-node are not usable", "gantry doctor")
+        self.broken("its GPU fell ill", "device.health", "a GPU that container main holds is not usable", "on gpu-node: ", "pod", "default/victim")
+        self.remove("victim")
         self.cluster.node.inject("clear")
         self.cluster.wait_for("the GPUs are well again", lambda: self.cluster.count() == (8, 8), 60)
 
