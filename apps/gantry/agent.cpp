@@ -4,6 +4,7 @@
 #include "agent/agent.hpp"
 #include "agent/discovery.hpp"
 #include "agent/gke_voice.hpp"
+#include "agent/mps_daemon.hpp"
 #include "node_config/watch.hpp"
 
 #include <signal.h>
@@ -128,6 +129,10 @@ int run(offer::Program program, std::string_view name, int argc, char** argv, st
     const auto ended = agent::discover({*std::move(host), read->options, log, out, reload});
     return ended.ok() ? kOk : failed(ended.error(), name, kProblem, err);
   }
+  if (program == offer::Program::MpsDaemon) {
+    const auto ended = agent::run_mps_daemons({*std::move(host), read->options, log, reload});
+    return ended.ok() ? kOk : failed(ended.error(), name, kProblem, err);
+  }
   auto made = agent::Agent::make(*std::move(host), read->options, log, reload);
   if (!made.ok()) return failed(made.error(), name, kProblem, err);
   node_file.watch(log);
@@ -149,6 +154,17 @@ int gke_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err) {
 
 int feature_discovery(int argc, char** argv, std::FILE* out, std::FILE* err) {
   return run(offer::Program::FeatureDiscovery, "gpu-feature-discovery", argc, argv, out, err);
+}
+
+// `mount-shm` is what NVIDIA's manifest runs before it.
+int mps_control_daemon(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  constexpr std::string_view kName = "mps-control-daemon";
+  if (argc < 2 || std::string_view(argv[1]) != "mount-shm")
+    return run(offer::Program::MpsDaemon, kName, argc, argv, out, err);
+  auto host = sys::Host::at("/");
+  if (!host.ok()) return failed(host.error(), kName, kProblem, err);
+  const auto mounted = agent::mount_shm(*host, std::string(agent::kMpsPlace));
+  return mounted.ok() ? kOk : failed(mounted.error(), kName, kProblem, err);
 }
 
 void add_agent(CLI::App& app, Context& /*context*/, Action& /*chosen*/) {

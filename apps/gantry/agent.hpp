@@ -13,6 +13,7 @@ int agent(int argc, char** argv, std::FILE* out, std::FILE* err);
 int device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err);      // NVIDIA's
 int gke_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err);  // GKE's
 int feature_discovery(int argc, char** argv, std::FILE* out, std::FILE* err);
+int mps_control_daemon(int argc, char** argv, std::FILE* out, std::FILE* err);  // NVIDIA's
 
 // For --help and completion; what runs is agent().
 void add_agent(CLI::App& app, Context& context, Action& chosen);

@@ -71,6 +71,7 @@ constexpr Persona kPersonas[] = {
     {"nvidia-device-plugin", device_plugin},
     {"nvidia-gpu-device-plugin", gke_device_plugin},
     {"gpu-feature-discovery", feature_discovery},
+    {"mps-control-daemon", mps_control_daemon},
     {"config-manager", config_manager},
     {"nvidia-container-cli", container_cli},
     {"nvidia-ctk", nvidia_ctk},

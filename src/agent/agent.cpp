@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/agent.hpp"
 
+#include "agent/derived.hpp"
 #include "agent/engine.hpp"
 #include "agent/node_labels.hpp"
 #include "agent/objects.hpp"
+#include "agent/prepare.hpp"
 #include "agent/retired.hpp"
 #include "kube/node_name.hpp"
 #include "kubelet/checkpoint.hpp"
 #include "labels/features_file.hpp"
 #include "observe/text.hpp"
 #include "prepared/current.hpp"
-#include "refresh/refresh.hpp"
 
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -33,48 +34,8 @@ constexpr auto kLook = 500ms;  // at the kernel's list: changes are to be seen w
 constexpr auto kOfferAgain = 1s;
 constexpr auto kLabelsLater = 100ms;
 constexpr auto kLedgerAgain = 500ms;
+constexpr auto kGkeBeat = 60s;
 constexpr std::string_view kAgentSocket = "/run/gantry/agent.sock";
-
-std::vector<unsigned> numbers(const std::vector<std::int64_t>& xids) {
-  std::vector<unsigned> found;
-  found.reserve(xids.size());
-  for (const auto xid : xids) found.push_back(static_cast<unsigned>(xid));
-  return found;
-}
-
-bool is_gke(const offer::Options& options) {
-  return options.program == offer::Program::Gke;
-}
-
-std::string directory_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
-
-// The kubelet's, for device plugins.
-std::string plugin_directory(const offer::Options& options) {
-  return is_gke(options) ? options.gke.plugin_directory : directory_of(options.kubelet_socket);
-}
-
-// GKE's plugin watches when it is told to, and withdraws a GPU for an uncorrectable memory error
-// and for what was configured.
-constexpr unsigned kGkeXid = 48;
-void narrow_to_gke(const offer::GkeOptions& gke, health::HealthOptions& health) {
-  health.only_xids = true;
-  health.xids.none_count = true;
-  health.xids.critical.insert(kGkeXid);
-  if (!gke.health_monitoring) health.xids.critical.clear();
-}
-
-health::HealthOptions health_options(const offer::Options& options) {
-  health::XidSettings settings{.disable = options.disable_healthchecks,
-                               .enable = options.enable_healthchecks,
-                               .critical = numbers(options.gke.critical_xids)};
-  for (const auto xid : numbers(options.gke_config.critical_xids)) settings.critical.push_back(xid);
-  health::HealthOptions health;
-  health.xids = health::policy_from(settings).policy;
-  if (is_gke(options)) narrow_to_gke(options.gke, health);
-  return health;
-}
 
 }  // namespace
 
@@ -128,10 +89,9 @@ Status Agent::open() {
       });
   if (voice_) plugins_->speak_as(&*voice_);
   if (!options_.kubelet_socket.empty()) GANTRY_CHECK(plugins_->start());
-  pages_ = std::make_unique<Pages>(
-      *loop_, log_, counters_,
-      Pages::Source{.snapshot = [this] { return snapshot(); },
-                    .ready = [this] { return offering_ && plugins_->all_registered(); }});
+  pages_ = std::make_unique<Pages>(*loop_, log_, counters_,
+                                   Pages::Source{.snapshot = [this] { return snapshot(); },
+                                                 .ready = [this] { return ready(); }});
   if (!voice_) serve_pages();
   holder_timer_ = loop_->every(
       kAskHolders, [this] { ask_holders([this] { starts_->forget_gone_pods(*holders_); }); });
@@ -170,7 +130,9 @@ void Agent::on_signal() {
     log_.info(kWhere, "the configuration was read anew");
     options_ = *std::move(options);
     decide_strategies();
-    if (offering_) offer_machine();
+    if (!offering_) continue;
+    prepare_machine();
+    offer_machine();
   }
 }
 
@@ -200,8 +162,13 @@ void Agent::on_machine(model::Inventory inventory) {
     if (!offering_) return;
   }
   if (!std::exchange(machine_seen_, true) && voice_) first_machine();
-  if (!voice_) prepare(inventory_);  // GKE's containers mount the driver's directory as it is
+  prepare_machine();
   offer_machine();
+}
+
+// GKE's containers mount the driver's directory as it is.
+void Agent::prepare_machine() {
+  if (!voice_) prepare(inventory_, {host_, options_, setting_, log_, counters_});
 }
 
 // In GKE's order: metrics only when they were asked for and when there is something to show.
@@ -217,28 +184,28 @@ void Agent::first_machine() {
   voice_->begins_to_serve();
 }
 
-// What containers start from. What fails here is said, and does not keep the GPUs from being
-// offered: they may be in use already.
-void Agent::prepare(const model::Inventory& inventory) {
-  if (inventory.gpus.empty()) return;
-  refresh::RefreshOptions refresh;
-  // As `gantry cdi refresh` has them: without any, no file of the driver is mounted.
-  using enum model::Capability;
-  refresh.spec.capabilities = {Compute, Utility, Video, Graphics, Display, Ngx};
-  refresh.spec.plan.engine_root = setting_.engine_root;
-  const auto done = refresh::refresh_from(host_, inventory, refresh);
-  if (!done.ok()) return log_.error(kWhere, done.error().text());
-  if (done->spec_changed) ++counters_.spec_writes;
-  log_.info(kWhere, fmt::format("{} devices in {}{}", done->devices, refresh.output,
-                                done->spec_changed ? "" : ", as it was"));
-  for (const auto& note : done->notes) log_.detail(1, kWhere, note);
-}
-
 Result<offer::Offer> Agent::settled_offer(Certainty certainty) {
   GANTRY_TRY(auto offer, offer::resources(inventory_, options_));
   if (ownership_.settle(offer, in_use(certainty)))
     offer_timer_ = loop_->after(kOfferAgain, [this] { look_at_held_back(); });
+  GANTRY_CHECK(keep_mps(offer));
   return offer;
+}
+
+// Daemons for what is shared by MPS; without one its resource is not offered. GKE's nodes have a
+// daemon of their own.
+Status Agent::keep_mps(offer::Offer& offer) {
+  if (voice_) return {};
+  GANTRY_TRY(auto plans, mps::plans_for(inventory_, offer.resources));
+  if (plans.empty() && !mps_) return {};
+  if (!mps_) mps_ = std::make_unique<MpsKeeper>(*loop_, host_, log_, [this] { offer_machine(); });
+  mps_->want(std::move(plans), options_.mps_root);
+  mps_->hold_back(offer);
+  return {};
+}
+
+bool Agent::ready() const {
+  return offering_ && plugins_->all_registered() && (!mps_ || mps_->all_ready());
 }
 
 // By GPU: pods that the kubelet gave it to, and processes that NVML sees on it.
@@ -350,6 +317,8 @@ void Agent::publish(offer::Offer offer) {
 
 // Labels, events and conditions need the API server; GPUs in pods do not.
 void Agent::find_cluster() {
+  const auto& gke = options_.gke;
+  if (voice_ && !gke.health_monitoring && !gke.publish_driver_version) return;
   auto access = kube::find_access(options_.kube.kubeconfig);
   if (!access.ok()) {
     log_.info(kWhere, fmt::format("no labels, events or conditions: {}", access.error().text()));
@@ -361,12 +330,20 @@ void Agent::find_cluster() {
       Reporter::Options{.node = node_,
                         .name_space = options_.kube.name_space,
                         .pod = options_.kube.pod_name,
-                        .prefer_node_feature = options_.features.use_node_feature_api},
+                        .prefer_node_feature = options_.features.use_node_feature_api,
+                        .manner = voice_ ? Reporter::Manner::Gke : Reporter::Manner::Ours,
+                        .boot_id = eyes_->boot_id()},
       log_);
+  if (voice_) beat_timer_ = loop_->every(kGkeBeat, [this] { reporter_->beat(std::time(nullptr)); });
 }
 
 // To node feature discovery where its directory is, and to the API server.
 void Agent::tell_labels() {
+  if (voice_) {
+    if (reporter_ && options_.gke.publish_driver_version)
+      reporter_->driver_version(inventory_.driver.version);
+    return;
+  }
   if (!options_.features.labels) return;
   const auto labels = node_labels(host_, inventory_, options_, counters_.started_unix_s);
   const auto& file = options_.features.output_file;

@@ -7,6 +7,7 @@
 #include "agent/eyes.hpp"
 #include "agent/gke_voice.hpp"
 #include "agent/log.hpp"
+#include "agent/mps_keeper.hpp"
 #include "agent/offering.hpp"
 #include "agent/ownership.hpp"
 #include "agent/pages.hpp"
@@ -46,11 +47,13 @@ class Agent {
   void on_machine(model::Inventory inventory);
   void first_machine();
   void serve_pages();
-  void prepare(const model::Inventory& inventory);
+  void prepare_machine();
   enum class Certainty : std::uint8_t { Remembered, JustAsked };  // about who holds what
   Result<offer::Offer> settled_offer(Certainty certainty);
   Ownership::InUse in_use(Certainty certainty) const;
   std::vector<model::Holder> checkpoint_holders() const;
+  Status keep_mps(offer::Offer& offer);
+  bool ready() const;
   void offer_machine();
   void publish(offer::Offer offer);
   void look_at_held_back();
@@ -87,9 +90,11 @@ class Agent {
   sys::Loop::Timer ledger_timer_;
   sys::Loop::Timer offer_timer_;
   sys::Loop::Timer label_timer_;
+  sys::Loop::Timer beat_timer_;
   std::unique_ptr<kubelet::PodResources> pod_resources_;
   std::unique_ptr<Starts> starts_;
   std::unique_ptr<Plugins> plugins_;
+  std::unique_ptr<MpsKeeper> mps_;  // nullptr: nothing is shared by MPS
   std::unique_ptr<Eyes> eyes_;
   std::unique_ptr<Pages> pages_;
   std::unique_ptr<Succession> succession_;

@@ -3,12 +3,11 @@
 
 #include "agent/node_labels.hpp"
 #include "agent/owners.hpp"
+#include "agent/signal_wait.hpp"
 #include "kube/access.hpp"
 #include "labels/features_file.hpp"
 #include "model/words.hpp"
 #include "probe/snapshot.hpp"
-
-#include <signal.h>
 
 #include <fmt/format.h>
 
@@ -21,20 +20,17 @@ namespace {
 
 constexpr std::string_view kWhere = "features";
 
-enum class Ending : std::uint8_t { Time, Hangup, End };
-
 class Rounds {
  public:
-  explicit Rounds(Discovery discovery) : d_(std::move(discovery)) {}
+  Rounds(Discovery discovery, SignalWait signals) : d_(std::move(discovery)), signals_(signals) {}
 
   Status run() {
-    GANTRY_CHECK(block_signals());
     while (true) {
       GANTRY_CHECK(check(d_.options));
       auto ended = one_configuration();
       leave();
       if (!ended.ok()) return ended.error();
-      if (*ended != Ending::Hangup) return {};
+      if (*ended != Woken::Hangup) return {};
       d_.log.info(kWhere, "the configuration is read anew");
       GANTRY_TRY(d_.options, d_.reload());
     }
@@ -50,21 +46,14 @@ class Rounds {
                              model::to_word(options.discovery)));
   }
 
-  Status block_signals() {
-    ::sigemptyset(&signals_);
-    for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGQUIT}) ::sigaddset(&signals_, signal);
-    if (::sigprocmask(SIG_BLOCK, &signals_, nullptr) != 0) return Error::sys(errno, "sigprocmask");
-    return {};
-  }
-
-  Result<Ending> one_configuration() {
+  Result<Woken> one_configuration() {
     const auto& features = d_.options.features;
     GANTRY_CHECK(find_cluster());
     while (true) {
       GANTRY_CHECK(label());
-      if (features.oneshot) return Ending::End;
-      const auto ended = wait(features.sleep_interval);
-      if (ended != Ending::Time) return ended;
+      if (features.oneshot) return Woken::End;
+      const auto ended = signals_.wait(features.sleep_interval);
+      if (ended != Woken::Time) return ended;
     }
   }
 
@@ -121,22 +110,6 @@ class Rounds {
     return {};
   }
 
-  Ending wait(std::chrono::milliseconds interval) const {
-    siginfo_t info{};
-    int got = -1;
-    do {
-      if (interval == offer::kInfinite) {
-        got = ::sigwaitinfo(&signals_, &info);
-      } else {
-        const auto seconds = interval.count() / 1000;
-        const timespec time{.tv_sec = seconds, .tv_nsec = interval.count() % 1000 * 1'000'000};
-        got = ::sigtimedwait(&signals_, &info, &time);
-      }
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) return Ending::Time;
-    return got == SIGHUP ? Ending::Hangup : Ending::End;
-  }
-
   // A file that nobody keeps up to date any more says what may not be true.
   void leave() const {
     const auto& features = d_.options.features;
@@ -148,7 +121,7 @@ class Rounds {
   }
 
   Discovery d_;
-  sigset_t signals_{};
+  SignalWait signals_;
   std::int64_t started_ = std::time(nullptr);
   std::unique_ptr<kube::Api> api_;  // nullptr: a file, or standard output
   FeatureObject object_;
@@ -157,7 +130,8 @@ class Rounds {
 }  // namespace
 
 Status discover(Discovery discovery) {
-  return Rounds(std::move(discovery)).run();
+  GANTRY_TRY(const auto signals, SignalWait::make());
+  return Rounds(std::move(discovery), signals).run();
 }
 
 }  // namespace gantry::agent

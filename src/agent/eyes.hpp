@@ -34,6 +34,7 @@ class Eyes {
 
   const model::Readings& readings() const { return readings_; }
   std::vector<model::DeviceHealth> health() const { return monitor_.health(); }
+  const std::string& boot_id() const { return boot_id_; }
   bool driver_answers() const { return sensor_.state() == sensor::State::Running; }
 
   // Full readings soon, and regularly for a while: somebody looks at metrics.

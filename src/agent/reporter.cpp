@@ -37,6 +37,7 @@ void Reporter::labels(labels::Labels labels) {
 }
 
 void Reporter::health(const std::vector<model::DeviceHealth>& health, std::int64_t now_s) {
+  if (options_.manner == Manner::Gke) return;
   const bool healthy =
       std::all_of(health.begin(), health.end(), [](const auto& device) { return device.usable; });
   const std::lock_guard lock(mutex_);
@@ -48,9 +49,51 @@ void Reporter::health(const std::vector<model::DeviceHealth>& health, std::int64
 
 void Reporter::event(const health::Notice& notice) {
   const std::lock_guard lock(mutex_);
-  todo_.events.push_back(node_event(options_.node, notice, ++events_));
+  if (options_.manner == Manner::Gke) {
+    if (!notice.xid) return;
+    todo_.events.push_back(gke_event(options_.node, *notice.xid, notice.at_unix_s, ++events_));
+    if (is_gke_condition(*notice.xid) && xids_.insert(*notice.xid).second)
+      set_gke_condition(notice.at_unix_s);
+  } else {
+    todo_.events.push_back(node_event(options_.node, notice, ++events_));
+  }
   if (todo_.events.size() > kEvents) todo_.events.pop_front();
   wake_.notify_one();
+}
+
+void Reporter::driver_version(std::string_view version) {
+  const std::lock_guard lock(mutex_);
+  todo_.annotations = driver_annotations(options_.node, version);
+  wake_.notify_one();
+}
+
+void Reporter::beat(std::int64_t now_s) {
+  const std::lock_guard lock(mutex_);
+  if (xids_.empty()) return;
+  set_gke_condition(now_s);
+  wake_.notify_one();
+}
+
+void Reporter::set_gke_condition(std::int64_t now_s) {
+  if (changed_s_ == 0) changed_s_ = now_s;
+  todo_.condition = gke_condition(xids_, options_.boot_id, now_s, changed_s_);
+}
+
+// What an earlier boot's errors were is over; what this boot's were, before we were started, is
+// not.
+Status Reporter::forget_old_boot() {
+  GANTRY_TRY(const auto node, api_.get(kube::node_path(options_.node)));
+  const auto known = gke_condition_of(node);
+  boot_known_ = true;
+  if (known.boot_id.empty()) return {};
+  if (known.boot_id != options_.boot_id) {
+    GANTRY_TRY(const auto done, api_.patch(kube::node_path(options_.node) + "/status",
+                                           kube::Patch::Strategic, without_gke_condition()));
+    return {};
+  }
+  const std::lock_guard lock(mutex_);
+  xids_.insert(known.xids.begin(), known.xids.end());
+  return {};
 }
 
 void Reporter::work() {
@@ -71,6 +114,7 @@ void Reporter::work() {
     // What is newer wins; what was not told is told later.
     if (!todo_.labels) todo_.labels = std::move(todo.labels);
     if (todo_.condition.empty()) todo_.condition = std::move(todo.condition);
+    if (todo_.annotations.empty()) todo_.annotations = std::move(todo.annotations);
     todo_.events.insert(todo_.events.begin(), todo.events.begin(), todo.events.end());
     while (todo_.events.size() > kEvents) todo_.events.pop_front();
     wake_.wait_for(lock, pause, [this] { return ending_; });
@@ -81,6 +125,12 @@ void Reporter::work() {
 // What was told is taken out of `todo`. One that is refused keeps no other back.
 Status Reporter::tell(Todo& todo) {
   Status bad;
+  if (options_.manner == Manner::Gke && !boot_known_) GANTRY_CHECK(forget_old_boot());
+  if (!todo.annotations.empty()) {
+    auto done = api_.patch(kube::node_path(options_.node), kube::Patch::Apply, todo.annotations);
+    if (done.ok()) todo.annotations.clear();
+    if (!done.ok()) bad = std::move(done).error();
+  }
   if (todo.labels) {
     bad = tell_labels(*todo.labels).in("labels");
     if (bad.ok()) todo.labels.reset();

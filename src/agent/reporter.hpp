@@ -4,6 +4,7 @@
 // condition are told as soon as it is back.
 #pragma once
 
+#include "agent/gke_objects.hpp"
 #include "agent/log.hpp"
 #include "agent/objects.hpp"
 #include "agent/owners.hpp"
@@ -23,12 +24,16 @@ namespace gantry::agent {
 class Reporter {
  public:
   enum class Way : std::uint8_t { Node, NodeFeature };
+  // GKE's plugin has an event for every XID and a condition of its own, and labels nothing.
+  enum class Manner : std::uint8_t { Ours, Gke };
   struct Options {
     std::string node;
     std::string name_space = "default";  // of the NodeFeature object and of our pod
     std::string pod;                     // ours; "" when unknown
     // NodeFeature where its kind is known to the server, else straight on the node.
     bool prefer_node_feature = true;
+    Manner manner = Manner::Ours;
+    std::string boot_id;  // for GKE's condition
   };
 
   Reporter(kube::Access access, Options options, Log log);
@@ -39,17 +44,24 @@ class Reporter {
   void labels(labels::Labels labels);
   void health(const std::vector<model::DeviceHealth>& health, std::int64_t now_s);
   void event(const health::Notice& notice);
+  void driver_version(std::string_view version);  // as GKE's annotations
+  void beat(std::int64_t now_s);                  // GKE's condition is alive
 
  private:
   struct Todo {
     std::optional<labels::Labels> labels;
     std::string condition;  // "" = nothing new
+    std::string annotations;
     std::deque<std::string> events;
-    bool empty() const { return !labels && condition.empty() && events.empty(); }
+    bool empty() const {
+      return !labels && condition.empty() && annotations.empty() && events.empty();
+    }
   };
 
   void work();
   Status tell(Todo& todo);
+  Status forget_old_boot();
+  void set_gke_condition(std::int64_t now_s);
   Status tell_labels(const labels::Labels& labels);
   Status tell_node_feature(const labels::Labels& labels);
 
@@ -62,6 +74,8 @@ class Reporter {
   unsigned events_ = 0;
   bool healthy_ = true;
   std::int64_t changed_s_ = 0;
+  std::set<unsigned> xids_;  // of GKE's condition
+  bool boot_known_ = false;
 
   std::mutex mutex_;
   std::condition_variable wake_;

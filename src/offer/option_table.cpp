@@ -17,12 +17,13 @@ constexpr Programs kPlugin = kAgent | bit_of(Program::Plugin);
 constexpr Programs kFeatures = kAgent | bit_of(Program::FeatureDiscovery);
 constexpr Programs kBoth = kPlugin | kFeatures;
 constexpr Programs kGke = kAgent | bit_of(Program::Gke);
-constexpr Programs kAll = kBoth | kGke;
+constexpr Programs kMps = bit_of(Program::MpsDaemon);
+constexpr Programs kAll = kBoth | kGke | kMps;
 
 constexpr std::array kTable{
     // NVIDIA's device plugin
     Option{"mig-strategy", "GFD_MIG_STRATEGY|MIG_STRATEGY", "flags.migStrategy",
-           GANTRY_FIELD(mig_strategy), kBoth,
+           GANTRY_FIELD(mig_strategy), kBoth | kMps,
            "How MIG instances are offered: not, as nvidia.com/gpu, or by profile"},
     Option{"fail-on-init-error", "GFD_FAIL_ON_INIT_ERROR|FAIL_ON_INIT_ERROR",
            "flags.failOnInitError", GANTRY_FIELD(fail_on_init_error), kBoth,
@@ -54,7 +55,7 @@ constexpr std::array kTable{
            "DRIVER_ROOT_CTR_PATH|CONTAINER_DRIVER_ROOT", "flags.plugin.containerDriverRoot",
            GANTRY_FIELD(driver_root_in_container), kBoth,
            "Where the driver's root is mounted in this program's container"},
-    Option{"mps-root", "MPS_ROOT", "flags.mpsRoot", GANTRY_FIELD(mps_root), kPlugin,
+    Option{"mps-root", "MPS_ROOT", "flags.mpsRoot", GANTRY_FIELD(mps_root), kPlugin | kMps,
            "The directory of the MPS daemons on the host"},
     Option{"shared-devices-allocation-policy", "SHARED_DEVICES_ALLOCATION_POLICY",
            "flags.plugin.sharedDevicesAllocationPolicy", GANTRY_FIELD(shared_policy), kPlugin,
@@ -67,8 +68,8 @@ constexpr std::array kTable{
            "Whether a missing IMEX channel is an error"},
     Option{"kubelet-socket", "KUBELET_SOCKET", "", GANTRY_FIELD(kubelet_socket), kPlugin,
            "The kubelet's socket; empty: register nowhere"},
-    Option{"config-file", "GFD_CONFIG_FILE|CONFIG_FILE", "", GANTRY_FIELD(config_file), kBoth,
-           "A file of options, YAML or JSON, version: v1"},
+    Option{"config-file", "GFD_CONFIG_FILE|CONFIG_FILE", "", GANTRY_FIELD(config_file),
+           kBoth | kMps, "A file of options, YAML or JSON, version: v1"},
     Option{"cdi-feature-flags", "CDI_FEATURE_FLAGS", "", GANTRY_FIELD(cdi_feature_flags), kPlugin,
            "For NVIDIA's specification generator; ours has none of its features to switch"},
     Option{"cdi-disable-hooks", "CDI_DISABLE_HOOKS", "", GANTRY_FIELD(cdi_disable_hooks), kPlugin,

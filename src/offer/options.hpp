@@ -21,7 +21,7 @@
 namespace gantry::offer {
 
 // Whose flags are understood. The agent takes everybody's.
-enum class Program : std::uint8_t { Agent, Plugin, FeatureDiscovery, Gke };
+enum class Program : std::uint8_t { Agent, Plugin, FeatureDiscovery, Gke, MpsDaemon };
 
 enum class MigStrategy : std::uint8_t { None, Single, Mixed };
 enum class ListStrategy : std::uint8_t { EnvVar, VolumeMounts, CdiAnnotations, CdiCri, Direct };

@@ -33,19 +33,6 @@ constexpr std::array kModes{
     ModeRow{"imex", SpecKind::Imex},
 };
 
-std::string_view class_of(SpecKind kind) {
-  switch (kind) {
-    case SpecKind::Gds: return "gds";
-    case SpecKind::Gdrcopy: return "gdrcopy";
-    case SpecKind::Mofed: return "mofed";
-    case SpecKind::Nvswitch: return "nvswitch";
-    case SpecKind::Imex: return "imex-channel";
-    case SpecKind::Gpu:
-    case SpecKind::Management: break;
-  }
-  return "gpu";
-}
-
 std::string kind_of(const SpecOptions& options) {
   std::string_view vendor = options.vendor;
   if (vendor.empty())
@@ -188,6 +175,19 @@ class Writer {
 };
 
 }  // namespace
+
+std::string_view class_of(SpecKind kind) {
+  switch (kind) {
+    case SpecKind::Gds: return "gds";
+    case SpecKind::Gdrcopy: return "gdrcopy";
+    case SpecKind::Mofed: return "mofed";
+    case SpecKind::Nvswitch: return "nvswitch";
+    case SpecKind::Imex: return "imex-channel";
+    case SpecKind::Gpu:
+    case SpecKind::Management: break;
+  }
+  return "gpu";
+}
 
 Result<SpecKind> parse_mode(std::string_view word) {
   for (const auto& row : kModes) {

@@ -18,6 +18,8 @@ namespace gantry::refresh {
 // The first is for workloads; each of the others is a kind of its own.
 enum class SpecKind : std::uint8_t { Gpu, Management, Gds, Gdrcopy, Mofed, Nvswitch, Imex };
 
+std::string_view class_of(SpecKind kind);  // "gpu", "gds", "imex-channel"
+
 // "auto", "nvml", "management", "gds", "gdrcopy", "mofed", "nvswitch", "imex"; Unsupported for
 // NVIDIA's "csv" and "wsl", Invalid for a word that is none.
 Result<SpecKind> parse_mode(std::string_view word);

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -105,15 +106,52 @@ Result<CommandResult> attend(pid_t pid, int fd, Clock::time_point until) {
   }
 }
 
-// In the child: a group of its own, to be killed as a whole, and nothing to read from.
-[[noreturn]] void become_program(char* const* words, int output) {
+std::vector<char*> words_of(const std::vector<std::string>& texts) {
+  std::vector<char*> words;
+  words.reserve(texts.size() + 1);
+  for (const auto& text : texts) words.push_back(const_cast<char*>(text.c_str()));
+  words.push_back(nullptr);
+  return words;
+}
+
+// A pipe that holds `text` already and has nobody at its other end.
+Result<UniqueFd> readable(std::string_view text) {
+  if (text.size() > PIPE_BUF) return Error(Errc::Invalid, "too much to read for a command");
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
+  UniqueFd out(ends[0]);
+  const UniqueFd in(ends[1]);
+  if (::write(in.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return Error::sys(errno, "write");
+  return out;
+}
+
+struct Program {
+  char* const* words;
+  char* const* environment;  // nullptr: ours
+  int input;
+  int output;
+  const std::function<bool()>* before;
+};
+
+// In the child: a group of its own, to be killed as a whole, and the signals as a program expects
+// them.
+[[noreturn]] void become_program(const Program& program) {
   ::setpgid(0, 0);
-  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  ::dup2(nothing, STDIN_FILENO);
-  ::dup2(output, STDOUT_FILENO);
-  ::dup2(output, STDERR_FILENO);
-  ::execvp(words[0], words);
-  write_all(output, fmt::format("{}: {}\n", words[0], ::strerror(errno)));
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::dup2(program.input, STDIN_FILENO);
+  ::dup2(program.output, STDOUT_FILENO);
+  ::dup2(program.output, STDERR_FILENO);
+  if (!*program.before || (*program.before)()) {
+    if (program.environment != nullptr) {
+      ::execvpe(program.words[0], program.words, program.environment);
+    } else {
+      ::execvp(program.words[0], program.words);
+    }
+  }
+  write_all(program.output, fmt::format("{}: {}\n", program.words[0], ::strerror(errno)));
   ::_exit(kExecFailedStatus);
 }
 
@@ -210,21 +248,24 @@ Result<std::string> in_child(const std::function<std::string()>& work,
 }
 
 Result<CommandResult> run_command(const std::vector<std::string>& argv,
-                                  std::chrono::milliseconds deadline) {
-  std::vector<char*> words;
-  words.reserve(argv.size() + 1);
-  for (const auto& word : argv) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-
+                                  const CommandOptions& options) {
+  const auto words = words_of(argv);
+  const auto environment = words_of(options.environment);
+  GANTRY_TRY(const auto input, readable(options.input).in(argv[0]));
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
   const UniqueFd mine(ends[0]);
   UniqueFd theirs(ends[1]);
   ::fcntl(mine.get(), F_SETFL, O_NONBLOCK);
-  const auto until = Clock::now() + deadline;
+  const auto until = Clock::now() + options.deadline;
   const pid_t pid = ::fork();
   if (pid < 0) return Error::sys(errno, "fork");
-  if (pid == 0) become_program(words.data(), theirs.get());
+  if (pid == 0)
+    become_program({.words = words.data(),
+                    .environment = options.environment.empty() ? nullptr : environment.data(),
+                    .input = input.get(),
+                    .output = theirs.get(),
+                    .before = &options.before});
   ::setpgid(pid, pid);  // here too: whoever comes first
   theirs.reset();
   auto result = attend(pid, mine.get(), until);
@@ -232,6 +273,11 @@ Result<CommandResult> run_command(const std::vector<std::string>& argv,
   ::kill(-pid, SIGKILL);
   end(pid);
   return std::move(result).error().in(argv[0]);
+}
+
+Result<CommandResult> run_command(const std::vector<std::string>& argv,
+                                  std::chrono::milliseconds deadline) {
+  return run_command(argv, CommandOptions{.deadline = deadline});
 }
 
 }  // namespace gantry::sys

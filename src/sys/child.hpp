@@ -57,7 +57,19 @@ struct CommandResult {
   std::string output;  // stdout and stderr together
 };
 
-// Runs a program, found in PATH, with no shell.
+struct CommandOptions {
+  std::chrono::milliseconds deadline{10'000};
+  std::string input{};                     // what it reads, at most 4096 bytes
+  std::vector<std::string> environment{};  // instead of ours, unless empty
+  // In the child, before the program: system calls alone, because other threads may have held
+  // locks when it was forked. False, with errno, ends it.
+  std::function<bool()> before{};
+};
+
+// Runs a program, found in PATH, with no shell. It is done when it has ended: one that goes to the
+// background leaves its daemon behind.
+Result<CommandResult> run_command(const std::vector<std::string>& argv,
+                                  const CommandOptions& options);
 Result<CommandResult> run_command(const std::vector<std::string>& argv,
                                   std::chrono::milliseconds deadline);
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the MPS daemons that the offer needs, in a thread of its own: starting one takes seconds. A
+// resource is offered once its daemon answers, and withdrawn while it does not.
+#pragma once
+
+#include "agent/log.hpp"
+#include "mps/control.hpp"
+#include "mps/plan.hpp"
+#include "offer/resources.hpp"
+#include "sys/host.hpp"
+#include "sys/loop.hpp"
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace gantry::agent {
+
+class MpsKeeper {
+ public:
+  // `on_change`, in the loop: something became ready, or is no longer.
+  MpsKeeper(sys::Loop& loop, const sys::Host& host, Log log, std::function<void()> on_change);
+  ~MpsKeeper();  // daemons go on: their clients do, and the next agent finds them
+  MpsKeeper(const MpsKeeper&) = delete;
+  MpsKeeper& operator=(const MpsKeeper&) = delete;
+
+  // The daemons from now on; those that are not among them are ended.
+  void want(std::vector<mps::DaemonPlan> plans, const std::string& mps_root);
+
+  bool all_ready() const;
+  // Takes out of `offer` what has no daemon yet, with the reason as a note.
+  void hold_back(offer::Offer& offer) const;
+
+ private:
+  struct State {  // of a daemon; "": it answers
+    std::string why = "its MPS daemon is being started";
+  };
+  struct Wish {
+    std::vector<mps::DaemonPlan> plans;
+    std::string root;
+    bool operator==(const Wish&) const = default;
+  };
+
+  void work();
+  std::map<std::string, State> serve(const Wish& wish, const Wish& before);
+  void tell(std::map<std::string, State> states);
+
+  sys::Loop& loop_;
+  const sys::Host& host_;
+  Log log_;
+  std::function<void()> on_change_;
+  std::map<std::string, State> states_;  // the loop's
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  Wish wish_;
+  std::uint64_t wishes_ = 0;
+  bool ending_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace gantry::agent
