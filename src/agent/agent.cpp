@@ -198,10 +198,26 @@ Status Agent::keep_mps(offer::Offer& offer) {
   if (voice_) return {};
   GANTRY_TRY(auto plans, mps::plans_for(inventory_, offer.resources));
   if (plans.empty() && !mps_) return {};
+  if (mps_) add_used_daemons(plans);
   if (!mps_) mps_ = std::make_unique<MpsKeeper>(*loop_, host_, log_, [this] { offer_machine(); });
   mps_->want(std::move(plans), options_.mps_root);
   mps_->hold_back(offer);
   return {};
+}
+
+// A daemon with clients stays, although what it serves is no longer offered.
+void Agent::add_used_daemons(std::vector<mps::DaemonPlan>& plans) const {
+  const auto holders = holders_ ? *holders_ : checkpoint_holders();
+  for (const auto& kept : mps_->plans()) {
+    const auto same = [&](const auto& other) { return other.resource == kept.resource; };
+    const auto is_client = [&](const model::Holder& holder) {
+      return holder.resource == kept.resource &&
+             std::any_of(holder.ids.begin(), holder.ids.end(),
+                         [](const auto& id) { return id.find("::") != id.npos; });
+    };
+    if (std::any_of(plans.begin(), plans.end(), same)) continue;
+    if (std::any_of(holders.begin(), holders.end(), is_client)) plans.push_back(kept);
+  }
 }
 
 bool Agent::ready() const {

@@ -53,6 +53,7 @@ class Agent {
   Ownership::InUse in_use(Certainty certainty) const;
   std::vector<model::Holder> checkpoint_holders() const;
   Status keep_mps(offer::Offer& offer);
+  void add_used_daemons(std::vector<mps::DaemonPlan>& plans) const;
   bool ready() const;
   void offer_machine();
   void publish(offer::Offer offer);

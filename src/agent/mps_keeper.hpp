@@ -31,6 +31,7 @@ class MpsKeeper {
   // The daemons from now on; those that are not among them are ended.
   void want(std::vector<mps::DaemonPlan> plans, const std::string& mps_root);
 
+  const std::vector<mps::DaemonPlan>& plans() const { return wish_.plans; }  // those wanted now
   bool all_ready() const;
   // Takes out of `offer` what has no daemon yet, with the reason as a note.
   void hold_back(offer::Offer& offer) const;
@@ -58,7 +59,7 @@ class MpsKeeper {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  Wish wish_;
+  Wish wish_;  // written by the loop alone
   std::uint64_t wishes_ = 0;
   bool ending_ = false;
   std::thread thread_;  // last: it uses all of the above
