@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 
 namespace gantry::why {
 namespace {
