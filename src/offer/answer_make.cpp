@@ -215,16 +215,16 @@ class AnswerMaker {
   void add_mps(const std::string& name, Answers::Resource& resource) const {
     const auto pipe = fmt::format("/mps/{}/pipe", name);
     resource.env["CUDA_MPS_PIPE_DIRECTORY"] = pipe;
-    resource.mounts.push_back({.host_path = fmt::format("{}{}/{}/pipe", plan_.engine_root,
-                                                        options_.mps_root, name),
-                               .container_path = pipe,
-                               .options = writable_mount,
-                               .why = "the MPS daemon's pipes"});
-    resource.mounts.push_back({.host_path = fmt::format("{}{}/shm", plan_.engine_root,
-                                                        options_.mps_root),
-                               .container_path = "/dev/shm",
-                               .options = writable_mount,
-                               .why = "the memory that MPS shares"});
+    resource.mounts.push_back(
+        {.host_path = fmt::format("{}{}/{}/pipe", plan_.engine_root, options_.mps_root, name),
+         .container_path = pipe,
+         .options = writable_mount,
+         .why = "the MPS daemon's pipes"});
+    resource.mounts.push_back(
+        {.host_path = fmt::format("{}{}/shm", plan_.engine_root, options_.mps_root),
+         .container_path = "/dev/shm",
+         .options = writable_mount,
+         .why = "the memory that MPS shares"});
   }
 
   std::size_t unit_of(const model::OfferedDevice& device) {
