@@ -2,6 +2,7 @@
 #include "trainer/trainer.hpp"
 
 #include "sim/tree.hpp"
+#include "support/captured.hpp"
 #include "support/machine.hpp"
 #include "support/source_dir.hpp"
 #include "trainer/gpu_model.hpp"
@@ -26,28 +27,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-struct Outcome {
-  int status = 0;
-  std::string out;
-  std::string err;
-};
+using Outcome = test::Ended;
 
 Outcome run(const Options& options, const TrainerOptions& how) {
-  char* out = nullptr;
-  char* err = nullptr;
-  std::size_t out_size = 0;
-  std::size_t err_size = 0;
-  std::FILE* out_file = ::open_memstream(&out, &out_size);
-  std::FILE* err_file = ::open_memstream(&err, &err_size);
-  Outcome result;
-  result.status = train(options, how, out_file, err_file);
-  std::fclose(out_file);
-  std::fclose(err_file);
-  result.out.assign(out, out_size);
-  result.err.assign(err, err_size);
-  std::free(out);
-  std::free(err);
-  return result;
+  return test::run_captured(
+      [&](std::FILE* out, std::FILE* err) { return train(options, how, out, err); });
 }
 
 std::string cuda_of(const test::Machine& machine) {

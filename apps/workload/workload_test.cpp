@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_query/device_query.hpp"
 #include "sim/tree.hpp"
+#include "support/captured.hpp"
 #include "support/machine.hpp"
 #include "support/source_dir.hpp"
 #include "support/tree.hpp"
@@ -26,28 +27,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-struct Outcome {
-  int status = 0;
-  std::string out;
-  std::string err;
-};
+using Outcome = test::Ended;
 
 Outcome run(int (*program)(const Options&, std::FILE*, std::FILE*), const Options& options) {
-  char* out = nullptr;
-  char* err = nullptr;
-  std::size_t out_size = 0;
-  std::size_t err_size = 0;
-  std::FILE* out_file = ::open_memstream(&out, &out_size);
-  std::FILE* err_file = ::open_memstream(&err, &err_size);
-  Outcome result;
-  result.status = program(options, out_file, err_file);
-  std::fclose(out_file);
-  std::fclose(err_file);
-  result.out.assign(out, out_size);
-  result.err.assign(err, err_size);
-  std::free(out);
-  std::free(err);
-  return result;
+  return test::run_captured(
+      [&](std::FILE* out, std::FILE* err) { return program(options, out, err); });
 }
 
 std::string cuda_of(const test::Machine& machine) {
@@ -210,15 +194,11 @@ TEST(Workloads, NameThemselvesAsTheyWereCalled) {
     const Program program{.about = "",
                           .examples = "",
                           .run = [&](const Options& options, std::FILE* out, std::FILE*) {
-                            char* text = nullptr;
-                            std::size_t size = 0;
-                            std::FILE* err = open_memstream(&text, &size);
+                            const test::Captured err;
                             const int status = std::string_view(name) == "vectorAdd"
-                                                   ? vector_add(options, out, err)
-                                                   : device_query(options, out, err);
-                            std::fclose(err);
-                            error.assign(text, size);
-                            std::free(text);
+                                                   ? vector_add(options, out, err.file())
+                                                   : device_query(options, out, err.file());
+                            error = err.text();
                             return status;
                           }};
     EXPECT_EQ(run_program(program, 3, argv), 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/log.hpp"
 
+#include "base/printable.hpp"
 #include "json/document.hpp"
 
 #include <unistd.h>
@@ -14,22 +15,6 @@ namespace gantry::agent {
 namespace {
 
 constexpr std::array<std::string_view, 3> kWords{"info", "warning", "error"};
-
-// What comes from outside (an image's name, a driver's message) cannot start a line of its own.
-std::string one_line(std::string_view text) {
-  std::string line;
-  for (const char letter : text) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (letter == '\n') {
-      line += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      line += fmt::format("\\x{:02x}", byte);
-    } else {
-      line.push_back(letter);
-    }
-  }
-  return line;
-}
 
 void to_stderr(std::string_view line) {
   while (!line.empty()) {
@@ -54,7 +39,7 @@ std::string log_line(offer::LogFormat format, Severity severity, std::string_vie
         fmt::gmtime(seconds), micros % 1'000'000, word, json::quoted(where), json::quoted(text));
   return fmt::format("{}{:%m%d %H:%M:%S}.{:06} {:7} {}] {}\n",
                      static_cast<char>(word[0] - 'a' + 'A'), fmt::localtime(seconds),
-                     micros % 1'000'000, pid, where, one_line(text));
+                     micros % 1'000'000, pid, where, printable(text));
 }
 
 Log::Log(offer::LogFormat format, std::int64_t verbosity) : Log(format, verbosity, to_stderr) {}

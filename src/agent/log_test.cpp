@@ -25,7 +25,7 @@ TEST(AgentLog, TextHasTheFormThatOperatorsGrep) {
 TEST(AgentLog, WhatComesFromOutsideStaysOnItsLine) {
   EXPECT_THAT(
       log_line(offer::LogFormat::Text, Severity::Error, "a", "x\nI0311 forged \x1b[2J", moment, 1),
-      EndsWith("a] x\\nI0311 forged \\x1b[2J\n"));
+      EndsWith("a] x\\x0aI0311 forged \\x1b[2J\n"));
 }
 
 TEST(AgentLog, JsonLinesAreJson) {

@@ -2,6 +2,7 @@
 #include "doctor/kernel_log.hpp"
 
 #include "base/text.hpp"
+#include "health/xid.hpp"
 
 #include <unistd.h>
 
@@ -47,32 +48,20 @@ std::string messages_of(std::string_view records) {
   return out;
 }
 
-struct Row {
-  unsigned number = 0;
-  XidMeaning meaning;
-};
-
-constexpr std::array kXids{
-    Row{13, {XidClass::Application, "graphics engine exception", "look at the program"}},
-    Row{31, {XidClass::Application, "MMU fault: bad address in a kernel", "look at the program"}},
-    Row{43, {XidClass::Application, "a channel was stopped", "look at the program"}},
-    Row{45, {XidClass::Application, "cleanup after an earlier error", "look at the program"}},
-    Row{48, {XidClass::Critical, "uncorrectable ECC error", "drain and reset the GPU"}},
-    Row{61, {XidClass::Critical, "microcontroller breakpoint", "reset the GPU"}},
-    Row{62, {XidClass::Critical, "microcontroller halt", "reset the GPU"}},
-    Row{63, {XidClass::Notable, "row remap or page retirement recorded", "reset when idle"}},
-    Row{64, {XidClass::Critical, "row remap or page retirement failed", "drain; replace the card"}},
-    Row{68, {XidClass::Application, "video engine exception", "look at the program"}},
-    Row{74, {XidClass::Notable, "NVLink error", "check the fabric; reset the GPU"}},
-    Row{79, {XidClass::Critical, "the GPU fell off the bus", "reboot; check power and riser"}},
-    Row{92, {XidClass::Notable, "high rate of corrected errors", "watch it; reset when idle"}},
-    Row{94, {XidClass::Notable, "contained ECC error", "restart the program it hit"}},
-    Row{95, {XidClass::Critical, "uncontained ECC error", "drain and reset the GPU"}},
-    Row{109, {XidClass::Application, "context switch timeout", "look at the program"}},
-    Row{119, {XidClass::Critical, "GSP firmware did not answer", "reset; update the driver"}},
-    Row{120, {XidClass::Critical, "GSP firmware error", "reset; update the driver"}},
-    Row{140, {XidClass::Critical, "unrecovered ECC error", "drain and reset the GPU"}},
-};
+// How bad it is that a line of the log has it; what was done about it since then, the log does not
+// say.
+XidClass severity_of(health::XidClass kind) {
+  switch (kind) {
+    case health::XidClass::Application: return XidClass::Application;
+    case health::XidClass::Watch:
+    case health::XidClass::Contained: return XidClass::Notable;
+    case health::XidClass::Reset:
+    case health::XidClass::Drain:
+    case health::XidClass::Reboot:
+    case health::XidClass::Replace: break;
+  }
+  return XidClass::Critical;
+}
 
 }  // namespace
 
@@ -105,9 +94,8 @@ std::vector<Xid> find_xids(std::string_view log) {
 }
 
 XidMeaning meaning_of(unsigned xid) {
-  for (const auto& row : kXids) {
-    if (row.number == xid) return row.meaning;
-  }
+  if (const auto known = health::known_meaning(xid))
+    return {severity_of(known->kind), known->meaning, known->advice};
   return {XidClass::Notable, "an error of the driver or the GPU", "look at the lines around it"};
 }
 

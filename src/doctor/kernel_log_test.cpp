@@ -46,6 +46,9 @@ TEST(Xids, OfProgramsAreNotTheGpusFault) {
     EXPECT_EQ(meaning_of(xid).kind, XidClass::Application) << xid;
   }
   EXPECT_EQ(meaning_of(79).kind, XidClass::Critical);
+  EXPECT_EQ(meaning_of(94).kind, XidClass::Notable);
+  EXPECT_EQ(meaning_of(9998).kind, XidClass::Notable)
+      << "a number that nobody knows proves nothing";
 }
 
 }  // namespace

@@ -100,11 +100,15 @@ std::optional<XidClass> class_of(std::string_view word) {
   return std::nullopt;
 }
 
-XidMeaning meaning_of(unsigned xid) {
+std::optional<XidMeaning> known_meaning(unsigned xid) {
   for (const auto& row : kRows) {
     if (row.first <= xid && xid <= row.last) return row.meaning;
   }
-  return kUnknown;
+  return std::nullopt;
+}
+
+XidMeaning meaning_of(unsigned xid) {
+  return known_meaning(xid).value_or(kUnknown);
 }
 
 bool XidPolicy::counts(unsigned xid) const {

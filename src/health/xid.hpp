@@ -39,6 +39,7 @@ struct XidMeaning {
 // Numbers that are in no table count as Reset: NVIDIA's own plugin withdraws a GPU for all of them,
 // and here the driver's recovery action brings it back where it was nothing.
 XidMeaning meaning_of(unsigned xid);
+std::optional<XidMeaning> known_meaning(unsigned xid);  // nullopt: in no table
 
 // Deviations from the table.
 struct XidPolicy {

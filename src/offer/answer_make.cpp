@@ -4,6 +4,7 @@
 #include "offer/answer.hpp"
 #include "plan/capabilities.hpp"
 #include "plan/edits.hpp"
+#include "plan/places.hpp"
 
 #include <fmt/format.h>
 
@@ -122,6 +123,8 @@ class AnswerMaker {
         fmt::format("{}{}/", plan_.engine_root == "/" ? "" : plan_.engine_root, plan_.prepared);
     std::vector<model::MountEdit> kept;
     for (auto& mount : edits->mounts) {
+      if (is_configuration(mount))
+        mount.host_path = fmt::format("{}{}{}", below, plan::kConfigName, mount.container_path);
       const bool stable = mount.host_path.starts_with(below) && !is_versioned(mount);
       if (stable) {
         kept.push_back(std::move(mount));
@@ -135,6 +138,14 @@ class AnswerMaker {
     edits->mounts = std::move(kept);
     add_common(*edits);
     return {};
+  }
+
+  // OpenCL's, Vulkan's and EGL's files: the prepared directory has them by their places.
+  bool is_configuration(const model::MountEdit& mount) const {
+    return std::any_of(machine_.files.begin(), machine_.files.end(), [&](const auto& file) {
+      return file.kind == model::FileKind::Config &&
+             plan::config_place(file) == mount.container_path;
+    });
   }
 
   bool is_versioned(const model::MountEdit& mount) const {

@@ -22,25 +22,6 @@ std::vector<std::string> socket_options() {
   return {"nosuid", "nodev", "noexec", "rbind", "rprivate"};
 }
 
-struct ConfigPlace {
-  std::string_view part;    // in the path on the host, wherever the driver is installed
-  std::string_view parent;  // in the container
-};
-constexpr std::array kConfigPlaces{
-    ConfigPlace{"/OpenCL/", "/etc"},      ConfigPlace{"/vulkan/", "/etc"},
-    ConfigPlace{"/glvnd/", "/usr/share"}, ConfigPlace{"/egl/", "/usr/share"},
-    ConfigPlace{"/X11/", "/usr/share"},   ConfigPlace{"/nvidia/nvoptix.bin", "/usr/share"},
-};
-
-std::string config_place(const DriverFile& file) {
-  const std::string_view path = file.links.empty() ? file.path : file.links.front();
-  for (const auto& [part, parent] : kConfigPlaces) {
-    const auto at = path.rfind(part);
-    if (at != std::string_view::npos) return fmt::format("{}{}", parent, path.substr(at));
-  }
-  return std::string(path);
-}
-
 // A driver container's files are mounted as if its root were "/".
 std::string without_root(const Inventory& machine, std::string_view path) {
   const auto& root = machine.driver.root;

@@ -43,7 +43,26 @@ bool is_safe(std::string_view name) {
              kSubdirectories.end();
 }
 
+struct ConfigPlace {
+  std::string_view part;    // in the path on the host, wherever the driver is installed
+  std::string_view parent;  // in the container
+};
+constexpr std::array kConfigPlaces{
+    ConfigPlace{"/OpenCL/", "/etc"},      ConfigPlace{"/vulkan/", "/etc"},
+    ConfigPlace{"/glvnd/", "/usr/share"}, ConfigPlace{"/egl/", "/usr/share"},
+    ConfigPlace{"/X11/", "/usr/share"},   ConfigPlace{"/nvidia/nvoptix.bin", "/usr/share"},
+};
+
 }  // namespace
+
+std::string config_place(const model::DriverFile& file) {
+  const std::string_view path = file.links.empty() ? file.path : file.links.front();
+  for (const auto& [part, parent] : kConfigPlaces) {
+    const auto at = path.rfind(part);
+    if (at != std::string_view::npos) return fmt::format("{}{}", parent, path.substr(at));
+  }
+  return std::string(path);
+}
 
 std::vector<std::string> loader_directories() {
   std::vector<std::string> directories;

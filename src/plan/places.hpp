@@ -4,7 +4,8 @@
 //   /var/lib/gantry/driver/580.159.04-1f2e3d4c5b6a7988/
 //     lib64/  lib/  bin/              everything, under file name, SONAME and development name
 //     sets/compute+utility/lib64/     what a container with these capabilities gets
-//     manifest.json
+//     config/etc/OpenCL/vendors/...   OpenCL's, Vulkan's and EGL's files, by their place in a
+//     container manifest.json
 //   /var/lib/gantry/driver/current -> 580.159.04-1f2e3d4c5b6a7988
 //
 // is written by src/prepared and mounted by what src/plan decides; both take the names from here.
@@ -22,6 +23,7 @@ namespace gantry::plan {
 inline constexpr std::string_view kPreparedDirectory = "/var/lib/gantry/driver";
 inline constexpr std::string_view kCurrent = "/var/lib/gantry/driver/current";
 inline constexpr std::string_view kManifestName = "manifest.json";
+inline constexpr std::string_view kConfigName = "config";
 
 // In the container.
 inline constexpr std::string_view kContainerLibraries = "/usr/local/nvidia/lib64";
@@ -43,6 +45,9 @@ struct FileSet {
   model::CapabilityMask closed = 0;  // with Display where it has Graphics; without Compat32
 };
 std::vector<FileSet> all_sets();  // the 23 that differ, smallest first
+
+// Where programs look for a configuration file, in a container: "/etc/OpenCL/vendors/nvidia.icd".
+std::string config_place(const model::DriverFile& file);
 
 // A program's name: the one it was found under, where that leads elsewhere (Debian's alternatives).
 std::string program_name(const model::DriverFile& program);

@@ -27,7 +27,7 @@ struct Source {
 };
 
 struct Sources {
-  std::vector<Source> files;  // libraries and programs
+  std::vector<Source> files;  // libraries, programs, configuration
   std::string name;           // VERSION-DIGEST of these files
 };
 

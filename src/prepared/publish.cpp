@@ -87,6 +87,7 @@ class Maker {
     if (has_32bit()) GANTRY_CHECK(fill("lib", true, kEverything));
     GANTRY_CHECK(fill_programs());
     GANTRY_CHECK(fill_sets());
+    GANTRY_CHECK(fill_configuration());
     const std::string way =
         own_ && !filtered_ ? "the driver's own directory" : std::string(to_string(worst_));
     GANTRY_CHECK(write_manifest(way));
@@ -210,6 +211,33 @@ class Maker {
       if (!own_) worst_ = std::max(worst_, way);
     }
     return {};
+  }
+
+  // By their places in a container, so that a path to one of them has no version in it.
+  Status fill_configuration() {
+    std::set<std::string> taken;
+    for (const auto& source : sources_.files) {
+      if (source.file->kind != FileKind::Config) continue;
+      const auto place = fmt::format("{}{}", plan::kConfigName, plan::config_place(*source.file));
+      if (!taken.insert(place).second) continue;
+      GANTRY_TRY(const auto directory, make_directories(std::string(directory_of(place))));
+      GANTRY_TRY(const auto way,
+                 put_file(source, directory.get(), std::string(base_name(place)), Copies::Allowed));
+      if (!own_) worst_ = std::max(worst_, way);
+    }
+    return {};
+  }
+
+  Result<sys::UniqueFd> make_directories(std::string_view path) {
+    sys::UniqueFd at(::fcntl(top_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!at.valid()) return Error::sys(errno, "dup");
+    while (!path.empty()) {
+      const auto slash = std::min(path.find('/'), path.size());
+      GANTRY_TRY(at, make_directory(at.get(), std::string(path.substr(0, slash))));
+      label(at.get());
+      path.remove_prefix(std::min(slash + 1, path.size()));
+    }
+    return at;
   }
 
   Status fill_sets() {

@@ -108,6 +108,16 @@ TEST_F(Publish, ASetHasWhatItsCapabilitiesNeed) {
   EXPECT_TRUE(std::filesystem::exists(in_current("bin/nvidia-smi")));
 }
 
+TEST_F(Publish, ConfigurationHasItsPlaceInAContainerWhereverTheDriverKeepsIt) {
+  add({.path = "/opt/driver-580.159.04/etc/OpenCL/vendors/nvidia.icd",
+       .kind = model::FileKind::Config,
+       .capabilities = {Compute}});
+  ASSERT_TRUE(publish_now().ok());
+  EXPECT_TRUE(tree_.host()
+                  .read(std::string(plan::kCurrent) + "/config/etc/OpenCL/vendors/nvidia.icd")
+                  .ok());
+}
+
 TEST_F(Publish, ASecondTimeChangesNothing) {
   const auto first = publish_now();
   const auto second = publish_now();
