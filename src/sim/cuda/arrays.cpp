@@ -101,6 +101,20 @@ CUresult cuArrayCreate_v2(CUarray* handle, const CUDA_ARRAY_DESCRIPTOR* allocate
   return entry::cuArray3DCreate_v2(handle, &shape);
 }
 
+CUresult cuArrayCreate(CUarray* handle, const CUDA_ARRAY_DESCRIPTOR_v1* allocate_array) {
+  if (allocate_array == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_ARRAY_DESCRIPTOR wide = {allocate_array->Width, allocate_array->Height,
+                                      allocate_array->Format, allocate_array->NumChannels};
+  return entry::cuArrayCreate_v2(handle, &wide);
+}
+CUresult cuArray3DCreate(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR_v1* allocate_array) {
+  if (allocate_array == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_ARRAY3D_DESCRIPTOR wide = {allocate_array->Width,       allocate_array->Height,
+                                        allocate_array->Depth,       allocate_array->Format,
+                                        allocate_array->NumChannels, allocate_array->Flags};
+  return entry::cuArray3DCreate_v2(handle, &wide);
+}
+
 CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* array_descriptor, CUarray array) {
   const Array* known = find<Array>(array);
   if (array_descriptor == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -102,4 +102,8 @@ void release_small(Block& block) {
   if (chunk->used == 0) end_chunk(chunk);
 }
 
+uint64_t chunk_address(const Block& block) {
+  return block.chunk->address;
+}
+
 }  // namespace gantry::sim::cuda

@@ -12,5 +12,7 @@ constexpr uint64_t kUnit = 512;
 CUresult allocate_small(Context& context, uint64_t bytes, Block*& block);
 // Gives the units back, and the granule with its last one. The caller removes the block.
 void release_small(Block& block);
+// Where the granule begins that a small block lies in.
+uint64_t chunk_address(const Block& block);
 
 }  // namespace gantry::sim::cuda

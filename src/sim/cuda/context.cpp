@@ -2,6 +2,7 @@
 #include "sim/cuda/context.hpp"
 
 #include "sim/cuda/attributes.hpp"
+#include "sim/cuda/capture.hpp"
 #include "sim/cuda/clock.hpp"
 #include "sim/cuda/context_stack.hpp"
 #include "sim/cuda/memory.hpp"
@@ -126,10 +127,18 @@ CUresult create_context(Device& device, unsigned int flags, Context*& context) {
 
 void destroy_context(Context& context) {
   destroy_all<Module>(context, unload);
-  destroy_all<Event>(context, [](Event& event) { destroy(&event); });
-  destroy_all<Stream>(context, [](Stream& stream) { destroy(&stream); });
+  destroy_all<Event>(context, [](Event& event) {
+    forget_tail(event.tail);
+    destroy(&event);
+  });
+  destroy_all<Stream>(context, [](Stream& stream) {
+    end_capture_of(stream);
+    destroy(&stream);
+  });
+  end_capture_of(context.legacy);
   free_context_memory(context);
   shrink_pools(*context.device);
+  trim_graph_memory(*context.device);
   uncharge(*context.device, context_bytes(*context.device));
   destroy(&context);
 }
@@ -140,6 +149,8 @@ void raise_fault(CUresult fault) {
 
 CUresult synchronise(Context& context) {
   Device& device = *context.device;
+  if (const CUresult result = refuse_if_any_captures(context); result != CUDA_SUCCESS)
+    return result;
   wait_until(device, context_ready_ns(context));
   shrink_pools(device);
   return driver.sticky != CUDA_SUCCESS ? driver.sticky : device_trouble(device);

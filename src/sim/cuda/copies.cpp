@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry points that copy one run of bytes, or fill.
+#include "sim/cuda/capture.hpp"
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
 #include "sim/cuda/transfer.hpp"
@@ -9,7 +10,24 @@
 namespace gantry::sim::cuda {
 namespace {
 
+// One run of bytes is a box of one row.
+CUDA_MEMCPY3D as_box(Side to, Side from, uint64_t bytes) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = from.device ? CU_MEMORYTYPE_UNIFIED : CU_MEMORYTYPE_HOST;
+  copy.srcHost = reinterpret_cast<const void*>(from.address);
+  copy.srcDevice = from.address;
+  copy.dstMemoryType = to.device ? CU_MEMORYTYPE_UNIFIED : CU_MEMORYTYPE_HOST;
+  copy.dstHost = reinterpret_cast<void*>(to.address);
+  copy.dstDevice = to.address;
+  copy.WidthInBytes = bytes;
+  copy.Height = copy.Depth = 1;
+  return copy;
+}
+
 CUresult copy_in(Stream& stream, Side to, Side from, uint64_t bytes) {
+  bool records = false;
+  if (const CUresult result = recording(stream, records); result != CUDA_SUCCESS) return result;
+  if (records) return record_copy(stream, as_box(to, from, bytes));
   if (!valid(to, bytes) || !valid(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) return CUDA_SUCCESS;
   move(to, from, bytes);
@@ -27,6 +45,7 @@ CUresult copy(Side to, Side from, uint64_t bytes) {
   Stream* stream = nullptr;
   if (const CUresult result = working_stream(nullptr, stream); result != CUDA_SUCCESS)
     return result;
+  if (const CUresult result = refuse_while_capturing(); result != CUDA_SUCCESS) return result;
   const CUresult result = copy_in(*stream, to, from, bytes);
   if (result == CUDA_SUCCESS) wait_until(*stream->context->device, stream->ready_ns);
   return result;
@@ -46,25 +65,35 @@ void fill_row(uint64_t address, T value, uint64_t count) {
 }
 
 template <class T>
+CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS& fill) {
+  const uint64_t row = fill.width * sizeof(T);
+  uint64_t span = row;
+  if (fill.dst % sizeof(T) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (fill.height > 1) {
+    if (fill.pitch < row || fill.pitch % sizeof(T) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(fill.pitch, fill.height - 1, &span) ||
+        __builtin_add_overflow(span, row, &span))
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!reachable(fill.dst, span)) return CUDA_ERROR_INVALID_VALUE;
+  for (uint64_t line = 0; line < fill.height; ++line)
+    fill_row(fill.dst + line * fill.pitch, static_cast<T>(fill.value), fill.width);
+  return CUDA_SUCCESS;
+}
+
+template <class T>
 CUresult fill(uint64_t address, uint64_t pitch, T value, uint64_t width, uint64_t height,
               CUstream handle) {
   Stream* stream = nullptr;
   if (const CUresult result = working_stream(handle, stream); result != CUDA_SUCCESS) return result;
-  if (width == 0 || height == 0) return CUDA_SUCCESS;
-  if (width > (1ULL << 50U) || height > (1ULL << 50U) || address % sizeof(T) != 0)
-    return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t row = width * sizeof(T);
-  uint64_t span = row;
-  if (height > 1) {
-    if (pitch < row || pitch % sizeof(T) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (__builtin_mul_overflow(pitch, height - 1, &span) ||
-        __builtin_add_overflow(span, row, &span))
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (!reachable(address, span)) return CUDA_ERROR_INVALID_VALUE;
-  for (uint64_t line = 0; line < height; ++line) fill_row(address + line * pitch, value, width);
-  enqueue(*stream, copy_ns(*stream->context->device, Path::OnDevice, row * height));
-  return CUDA_SUCCESS;
+  bool records = false;
+  if (const CUresult result = recording(*stream, records); result != CUDA_SUCCESS) return result;
+  const CUDA_MEMSET_NODE_PARAMS wanted = {address, pitch, value, sizeof(T), width, height};
+  if (records) return record_fill(*stream, wanted);
+  uint64_t duration_ns = 0;
+  const CUresult result = fill_now(wanted, *stream->context->device, duration_ns);
+  if (result == CUDA_SUCCESS && duration_ns != 0) enqueue(*stream, duration_ns);
+  return result;
 }
 
 Side unified_side(uint64_t address) {
@@ -72,6 +101,20 @@ Side unified_side(uint64_t address) {
 }
 
 }  // namespace
+
+CUresult fill_now(const CUDA_MEMSET_NODE_PARAMS& fill, const Device& device,
+                  uint64_t& duration_ns) {
+  duration_ns = 0;
+  if (fill.width == 0 || fill.height == 0) return CUDA_SUCCESS;
+  if (fill.width > (1ULL << 50U) || fill.height > (1ULL << 50U)) return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  if (fill.elementSize == 1) result = fill_rows<unsigned char>(fill);
+  if (fill.elementSize == 2) result = fill_rows<unsigned short>(fill);
+  if (fill.elementSize == 4) result = fill_rows<unsigned int>(fill);
+  if (result == CUDA_SUCCESS)
+    duration_ns = copy_ns(device, Path::OnDevice, fill.width * fill.elementSize * fill.height);
+  return result;
+}
 
 namespace entry {
 

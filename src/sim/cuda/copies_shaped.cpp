@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of two and three dimensions: rows between host memory, device memory and arrays.
+#include "sim/cuda/capture.hpp"
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
 #include "sim/cuda/transfer.hpp"
@@ -72,10 +73,66 @@ bool place_of(const End& end, const Box& box, Place& place) {
   return true;
 }
 
-CUresult copy_box(const End& from, const End& to, const Box& box, CUstream handle, bool wait) {
-  const auto [width, height, depth] = box;
+// Two dimensions are three with one slice.
+CUDA_MEMCPY3D with_depth(const CUDA_MEMCPY2D& copy) {
+  CUDA_MEMCPY3D shaped{};
+  shaped.srcXInBytes = copy.srcXInBytes;
+  shaped.srcY = copy.srcY;
+  shaped.srcMemoryType = copy.srcMemoryType;
+  shaped.srcHost = copy.srcHost;
+  shaped.srcDevice = copy.srcDevice;
+  shaped.srcArray = copy.srcArray;
+  shaped.srcPitch = copy.srcPitch;
+  shaped.dstXInBytes = copy.dstXInBytes;
+  shaped.dstY = copy.dstY;
+  shaped.dstMemoryType = copy.dstMemoryType;
+  shaped.dstHost = copy.dstHost;
+  shaped.dstDevice = copy.dstDevice;
+  shaped.dstArray = copy.dstArray;
+  shaped.dstPitch = copy.dstPitch;
+  shaped.WidthInBytes = copy.WidthInBytes;
+  shaped.Height = copy.Height;
+  shaped.Depth = 1;
+  return shaped;
+}
+
+enum class Wait : uint8_t { No, Yes };
+
+CUresult copy_3d(const CUDA_MEMCPY3D* copy, CUstream handle, Wait wait) {
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Stream* stream = nullptr;
   if (const CUresult result = working_stream(handle, stream); result != CUDA_SUCCESS) return result;
+  if (wait == Wait::Yes) {
+    if (const CUresult result = refuse_while_capturing(); result != CUDA_SUCCESS) return result;
+  }
+  bool records = false;
+  if (const CUresult result = recording(*stream, records); result != CUDA_SUCCESS) return result;
+  if (records) return record_copy(*stream, *copy);
+  uint64_t duration_ns = 0;
+  const CUresult result = copy_now(*copy, *stream->context->device, duration_ns);
+  if (result != CUDA_SUCCESS || duration_ns == 0) return result;
+  enqueue(*stream, duration_ns);
+  if (wait == Wait::Yes) wait_until(*stream->context->device, stream->ready_ns);
+  return CUDA_SUCCESS;
+}
+
+CUresult copy_2d(const CUDA_MEMCPY2D* copy, CUstream handle, Wait wait) {
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const CUDA_MEMCPY3D shaped = with_depth(*copy);
+  return copy_3d(&shaped, handle, wait);
+}
+
+}  // namespace
+
+CUresult copy_now(const CUDA_MEMCPY3D& copy, const Device& device, uint64_t& duration_ns) {
+  const End from = {copy.srcMemoryType, copy.srcHost,     copy.srcDevice,
+                    copy.srcArray,      copy.srcXInBytes, copy.srcY,
+                    copy.srcZ,          copy.srcPitch,    copy.srcHeight};
+  const End to = {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray, copy.dstXInBytes,
+                  copy.dstY,          copy.dstZ,    copy.dstPitch,  copy.dstHeight};
+  const Box box = {copy.WidthInBytes, copy.Height, copy.Depth};
+  const auto [width, height, depth] = box;
+  duration_ns = 0;
   if (width == 0 || height == 0 || depth == 0) return CUDA_SUCCESS;
   if (height > (1ULL << 32U) || depth > (1ULL << 32U)) return CUDA_ERROR_INVALID_VALUE;
   Place source{};
@@ -91,65 +148,26 @@ CUresult copy_box(const End& from, const End& to, const Box& box, CUstream handl
       move(out, in, width);
     }
   }
-  const Device& device = *stream->context->device;
-  enqueue(*stream,
-          copy_ns(device, path_between(target.first, source.first), width * height * depth));
-  if (wait) wait_until(*stream->context->device, stream->ready_ns);
+  duration_ns = copy_ns(device, path_between(target.first, source.first), width * height * depth);
   return CUDA_SUCCESS;
 }
-
-CUresult copy_2d(const CUDA_MEMCPY2D* copy, CUstream handle, bool wait) {
-  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const End from = {copy->srcMemoryType,
-                    copy->srcHost,
-                    copy->srcDevice,
-                    copy->srcArray,
-                    copy->srcXInBytes,
-                    copy->srcY,
-                    0,
-                    copy->srcPitch,
-                    0};
-  const End to = {copy->dstMemoryType,
-                  copy->dstHost,
-                  copy->dstDevice,
-                  copy->dstArray,
-                  copy->dstXInBytes,
-                  copy->dstY,
-                  0,
-                  copy->dstPitch,
-                  0};
-  return copy_box(from, to, {copy->WidthInBytes, copy->Height, 1}, handle, wait);
-}
-
-CUresult copy_3d(const CUDA_MEMCPY3D* copy, CUstream handle, bool wait) {
-  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const End from = {copy->srcMemoryType, copy->srcHost,     copy->srcDevice,
-                    copy->srcArray,      copy->srcXInBytes, copy->srcY,
-                    copy->srcZ,          copy->srcPitch,    copy->srcHeight};
-  const End to = {copy->dstMemoryType, copy->dstHost,     copy->dstDevice,
-                  copy->dstArray,      copy->dstXInBytes, copy->dstY,
-                  copy->dstZ,          copy->dstPitch,    copy->dstHeight};
-  return copy_box(from, to, {copy->WidthInBytes, copy->Height, copy->Depth}, handle, wait);
-}
-
-}  // namespace
 
 namespace entry {
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy) {
-  return copy_2d(copy, nullptr, true);
+  return copy_2d(copy, nullptr, Wait::Yes);
 }
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy) {
-  return copy_2d(copy, nullptr, true);
+  return copy_2d(copy, nullptr, Wait::Yes);
 }
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
-  return copy_2d(copy, stream, false);
+  return copy_2d(copy, stream, Wait::No);
 }
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy) {
-  return copy_3d(copy, nullptr, true);
+  return copy_3d(copy, nullptr, Wait::Yes);
 }
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
-  return copy_3d(copy, stream, false);
+  return copy_3d(copy, stream, Wait::No);
 }
 
 }  // namespace entry

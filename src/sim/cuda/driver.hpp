@@ -30,6 +30,7 @@ struct Device {
   uint32_t primary_flags;
   Pool* default_pool;
   Pool* pool;
+  uint64_t graph_used, graph_used_high, graph_reserved, graph_reserved_high;
 };
 
 struct Driver {

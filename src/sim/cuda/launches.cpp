@@ -3,6 +3,7 @@
 #include "sim/cuda/launches.hpp"
 
 #include "sim/cuda/attributes.hpp"
+#include "sim/cuda/capture.hpp"
 #include "sim/cuda/clock.hpp"
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
@@ -40,6 +41,13 @@ bool read_extra(void** extra, Launch& launch) {
   return false;
 }
 
+CUDA_KERNEL_NODE_PARAMS node_params(CUfunction handle, const Shape& shape, void** parameters,
+                                    void** extra) {
+  return {handle,         shape.grid[0],  shape.grid[1],  shape.grid[2],
+          shape.block[0], shape.block[1], shape.block[2], shape.shared_bytes,
+          parameters,     extra,          nullptr,        nullptr};
+}
+
 CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters,
                 void** extra) {
   Stream* stream = nullptr;
@@ -50,6 +58,9 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, v
       result != CUDA_SUCCESS)
     return result;
   if (parameters != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  bool records = false;
+  if (const CUresult result = recording(*stream, records); result != CUDA_SUCCESS) return result;
+  if (records) return record_kernel(*stream, node_params(handle, shape, parameters, extra));
   Launch work = {function->name, threads_in(shape), parameters, nullptr, 0};
   if (extra != nullptr && !read_extra(extra, work)) return CUDA_ERROR_INVALID_VALUE;
   uint64_t duration_ns = 0;

@@ -3,6 +3,7 @@
 
 #include "sim/cuda/chunks.hpp"
 #include "sim/cuda/pools.hpp"
+#include "sim/cuda/shared_memory.hpp"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ size_t behind(uint64_t address) {
 }
 
 bool usable(const Block& block) {
-  return block.space != Space::Mapped || block.accessible;
+  return (block.space != Space::Mapped && block.space != Space::Graph) || block.accessible;
 }
 
 }  // namespace
@@ -66,7 +67,9 @@ char* map_memory(uint64_t size) {
 }
 
 void unmap_memory(char* data, uint64_t size) {
-  if (data != nullptr) munmap(data, round_up(size, 4096));
+  if (data == nullptr) return;
+  end_sharing(data);
+  munmap(data, round_up(size, 4096));
 }
 
 Block* block_at(uint64_t address) {
@@ -179,6 +182,14 @@ void release(Block& block) {
       uncharge(*block.device, block.charged);
       break;
     case Space::Host: unmap_memory(block.data, block.size); break;
+    case Space::Graph:
+      release_addresses(block.address, block.charged);
+      unmap_memory(block.data, block.charged);
+      break;
+    case Space::Imported:
+      release_addresses(block.address, block.size);
+      unmap_memory(block.data, block.size);
+      break;
     case Space::Registered:
     case Space::Mapped: break;
   }

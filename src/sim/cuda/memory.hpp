@@ -20,6 +20,8 @@ enum class Space : uint8_t {
   Host,        // page-locked, ours
   Registered,  // page-locked, the program's own
   Mapped,      // a mapping of cuMemCreate's memory
+  Graph,       // of a graph's node: accessible from its launch to its free
+  Imported,    // another process's, which is charged for it
 };
 
 struct Block {
@@ -27,7 +29,7 @@ struct Block {
   uint64_t size;
   char* data;
   Space space;
-  bool accessible;  // Mapped: cuMemSetAccess was called
+  bool accessible;  // Mapped: cuMemSetAccess was called; Graph: allocated
   uint32_t flags;
   uint64_t charged;
   uint64_t id;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry points for plain, pitched and managed device memory.
+#include "sim/cuda/capture.hpp"
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
 #include "sim/cuda/memory.hpp"
@@ -15,6 +16,7 @@ CUresult allocate_here(uint64_t bytes, Reach reach, uint64_t& address) {
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   if (const CUresult result = working_context(context); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = refuse_while_capturing(); result != CUDA_SUCCESS) return result;
   Block* block = nullptr;
   const CUresult result = allocate(*context, bytes, reach, block);
   if (result == CUDA_SUCCESS) address = block->address;
@@ -46,6 +48,8 @@ CUresult information(uint64_t& free, uint64_t& total) {
 
 CUresult free_memory(uint64_t address) {
   if (address == 0) return CUDA_SUCCESS;
+  if (const CUresult result = refuse_while_capturing(); result != CUDA_SUCCESS) return result;
+  if (free_graph_memory(address)) return CUDA_SUCCESS;
   Block* block = block_at(address);
   if (block == nullptr || block->address != address) return CUDA_ERROR_INVALID_VALUE;
   if (block->space != Space::Device && block->space != Space::Managed &&
@@ -156,6 +160,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned int flag
   if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   if (const CUresult result = working_context(context); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = refuse_while_capturing(); result != CUDA_SUCCESS) return result;
   const uint64_t size = round_up(bytes, kGranule);
   if (size < bytes || bytes > context->device->total_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   if (const CUresult result = charge(*context->device, size); result != CUDA_SUCCESS) return result;

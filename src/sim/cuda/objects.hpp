@@ -25,12 +25,27 @@ enum class Kind : uint8_t {
   Array,
   Mipmap,
   Memory,
+  Graph,
+  Node,
+  Exec,
+  Capture,
 };
 
 struct Object {
   Kind kind;
   Context* context;  // ends with it; nullptr: belongs to the process
 };
+
+struct Node;
+
+// What a capturing stream would do next waits for these.
+struct Tail {
+  Node** node;
+  uint32_t count;
+};
+
+// Streams that record what is asked of them into a graph, from the one where it began.
+struct Capture;
 
 struct Stream : Object {
   static constexpr Kind kKind = Kind::Stream;
@@ -39,6 +54,8 @@ struct Stream : Object {
   uint64_t id;
   uint64_t ready_ns;  // when the work enqueued so far ends, on the simulated clock
   int32_t thread;     // of a per-thread default stream
+  Capture* capture;   // nullptr: work is done
+  Tail tail;
 };
 
 struct Context : Object {
@@ -60,6 +77,8 @@ struct Event : Object {
   uint32_t flags;
   bool recorded;
   uint64_t when_ns;
+  uint64_t capture;  // number of the capture it was last recorded in; 0: none
+  Tail tail;
 };
 
 struct Module;

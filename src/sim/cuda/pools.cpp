@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cuda/pools.hpp"
 
+#include "sim/cuda/capture.hpp"
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
 #include "sim/cuda/memory.hpp"
@@ -128,12 +129,35 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location,
+                                CUmemAllocationType type) {
+  if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return entry::cuDeviceGetDefaultMemPool(pool_out, location->id);
+}
+CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return entry::cuDeviceGetMemPool(pool, location->id);
+}
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return entry::cuDeviceSetMemPool(location->id, pool);
+}
+
 CUresult cuMemAllocAsync(CUdeviceptr* pointer, size_t bytes, CUstream stream) {
   Stream* in = nullptr;
   if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = working_stream(stream, in); result != CUDA_SUCCESS) return result;
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   Device& device = *in->context->device;
+  bool records = false;
+  if (const CUresult result = recording(*in, records); result != CUDA_SUCCESS) return result;
+  if (records) return record_allocation(*in, bytes, device, pointer);
   if (default_pool(device) == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   return allocate_from(*device.pool, bytes, *in->context, pointer);
 }
@@ -144,12 +168,19 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, size_t bytes, CUmemoryPoo
   Pool* known = find<Pool>(pool);
   if (pointer == nullptr || bytes == 0 || known == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = working_stream(stream, in); result != CUDA_SUCCESS) return result;
+  bool records = false;
+  if (const CUresult result = recording(*in, records); result != CUDA_SUCCESS) return result;
+  if (records) return record_allocation(*in, bytes, *known->device, pointer);
   return allocate_from(*known, bytes, *in->context, pointer);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   Stream* in = nullptr;
   if (const CUresult result = working_stream(stream, in); result != CUDA_SUCCESS) return result;
+  bool records = false;
+  if (const CUresult result = recording(*in, records); result != CUDA_SUCCESS) return result;
+  if (records) return record_free(*in, pointer);
+  if (free_graph_memory(pointer)) return CUDA_SUCCESS;
   Block* block = block_at(pointer);
   if (block == nullptr || block->address != pointer) return CUDA_ERROR_INVALID_VALUE;
   if (block->space != Space::Pooled && block->space != Space::Device)

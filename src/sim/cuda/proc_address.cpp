@@ -39,6 +39,8 @@ const Row* rows(size_t& count) {
 #define CUDA_ENTRY_PTDS(symbol, name, since, parameters, arguments) \
   {#name, since, address(&::symbol), address(&::symbol##_ptds)},
 #include "abi/cuda_entries.def"
+      // The one name that came to mean a function of another name.
+      {"cuGraphInstantiate", 12000, address(&::cuGraphInstantiateWithFlags), nullptr},
   };
   count = sizeof all_rows / sizeof all_rows[0];
   return all_rows;

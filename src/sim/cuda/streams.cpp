@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry points for streams and events.
+#include "sim/cuda/capture.hpp"
 #include "sim/cuda/clock.hpp"
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
@@ -67,6 +68,7 @@ CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
 CUresult cuStreamDestroy_v2(CUstream stream) {
   Stream* made = find<Stream>(stream);
   if (made == nullptr || made->thread != 0) return CUDA_ERROR_INVALID_HANDLE;
+  end_capture_of(*made);
   destroy(made);
   return CUDA_SUCCESS;
 }
@@ -124,6 +126,9 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int) {
     return result;
   const Event* known = find<Event>(event);
   if (known == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  bool joined = false;
+  const CUresult result = join_capture(*waiting, *known, joined);
+  if (joined) return result;
   if (known->recorded && known->when_ns > waiting->ready_ns) waiting->ready_ns = known->when_ns;
   return CUDA_SUCCESS;
 }
@@ -131,12 +136,14 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int) {
 CUresult cuStreamQuery(CUstream stream) {
   Stream* asked = nullptr;
   if (const CUresult result = working_stream(stream, asked); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = refuse_if_capturing(*asked); result != CUDA_SUCCESS) return result;
   return is_done(*asked->context->device, asked->ready_ns) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
   Stream* asked = nullptr;
   if (const CUresult result = working_stream(stream, asked); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = refuse_if_capturing(*asked); result != CUDA_SUCCESS) return result;
   Device& device = *asked->context->device;
   wait_until(device, asked->ready_ns);
   shrink_pools(device);
@@ -149,6 +156,14 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void* user_data) {
   Stream* in = nullptr;
   if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = working_stream(stream, in); result != CUDA_SUCCESS) return result;
+  bool records = false;
+  if (const CUresult result = recording(*in, records); result != CUDA_SUCCESS) return result;
+  if (records) {
+    Node* node = record_node(*in, CU_GRAPH_NODE_TYPE_HOST);
+    if (node == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    node->host = {fn, user_data};
+    return CUDA_SUCCESS;
+  }
   wait_until(*in->context->device, in->ready_ns);
   const Unlocked unlocked;
   fn(user_data);
@@ -160,16 +175,10 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* u
   Stream* in = nullptr;
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = working_stream(stream, in); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = refuse_if_capturing(*in); result != CUDA_SUCCESS) return result;
   wait_until(*in->context->device, in->ready_ns);
   const Unlocked unlocked;
   callback(stream, CUDA_SUCCESS, user_data);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* capture_status) {
-  if (capture_status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (any_stream(stream) == nullptr) return no_such_stream();
-  *capture_status = CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;
 }
 
@@ -189,6 +198,10 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int) {
   if (const CUresult result = working_stream(stream, in); result != CUDA_SUCCESS) return result;
   Event* known = find<Event>(event);
   if (known == nullptr || known->context != in->context) return CUDA_ERROR_INVALID_HANDLE;
+  bool records = false;
+  if (const CUresult result = recording(*in, records); result != CUDA_SUCCESS) return result;
+  if (records) return record_event(*in, *known);
+  known->capture = 0;
   enqueue(*in, 0);
   known->recorded = true;
   known->when_ns = in->ready_ns;
@@ -202,6 +215,7 @@ CUresult cuEventQuery(CUevent event) {
   const Event* known = find<Event>(event);
   if (known == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (driver.sticky != CUDA_SUCCESS) return driver.sticky;
+  if (known->capture != 0) return CUDA_ERROR_CAPTURED_EVENT;
   return !known->recorded || is_done(*known->context->device, known->when_ns)
              ? CUDA_SUCCESS
              : CUDA_ERROR_NOT_READY;
@@ -210,6 +224,7 @@ CUresult cuEventQuery(CUevent event) {
 CUresult cuEventSynchronize(CUevent event) {
   const Event* known = find<Event>(event);
   if (known == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (known->capture != 0) return CUDA_ERROR_CAPTURED_EVENT;
   Device& device = *known->context->device;
   if (known->recorded) wait_until(device, known->when_ns);
   shrink_pools(device);
@@ -219,6 +234,7 @@ CUresult cuEventSynchronize(CUevent event) {
 CUresult cuEventDestroy_v2(CUevent event) {
   Event* known = find<Event>(event);
   if (known == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  forget_tail(known->tail);
   destroy(known);
   return CUDA_SUCCESS;
 }

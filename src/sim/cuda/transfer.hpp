@@ -32,4 +32,8 @@ void move(Side to, Side from, uint64_t bytes);
 
 Path path_between(Side to, Side from);
 
+// What a copy or a fill does, at once; how long the card takes for it is in `duration_ns`.
+CUresult copy_now(const CUDA_MEMCPY3D& copy, const Device& device, uint64_t& duration_ns);
+CUresult fill_now(const CUDA_MEMSET_NODE_PARAMS& fill, const Device& device, uint64_t& duration_ns);
+
 }  // namespace gantry::sim::cuda

@@ -3,9 +3,12 @@
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
 #include "sim/cuda/memory.hpp"
+#include "sim/cuda/shared_memory.hpp"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 namespace gantry::sim::cuda {
 namespace {
@@ -138,6 +141,50 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
   memory->prop = *prop;
   memory->device = device;
   memory->size = size;
+  memory->data = data;
+  memory->handles = 1;
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(memory);
+  return CUDA_SUCCESS;
+}
+
+// The program owns the descriptor it gets, and the memory lives on in it.
+CUresult cuMemExportToShareableHandle(void* shareable_handle, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType handle_type,
+                                      unsigned long long flags) {
+  const Memory* memory = memory_of(handle);
+  if (shareable_handle == nullptr || memory == nullptr || flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (handle_type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  if ((memory->prop.requestedHandleTypes & handle_type) == 0) return CUDA_ERROR_INVALID_VALUE;
+  SharedHeader header{};
+  const Device& device = memory->device != nullptr ? *memory->device : driver.device[0];
+  const int fd = share_in_place(memory->data, memory->size, device, header);
+  const int given = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (given < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  memcpy(shareable_handle, &given, sizeof given);
+  return CUDA_SUCCESS;
+}
+
+// Charged to the exporter, who has it already.
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* os_handle,
+                                        CUmemAllocationHandleType sh_handle_type) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (sh_handle_type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  SharedHeader header{};
+  char* data = map_shared(static_cast<int>(reinterpret_cast<intptr_t>(os_handle)), header);
+  if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  auto* memory = make<Memory>(nullptr);
+  if (memory == nullptr) {
+    unmap_memory(data, header.size);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  memory->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  memory->prop.requestedHandleTypes = sh_handle_type;
+  memory->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  for (int i = 0; i < driver.device_count; ++i) {
+    if (driver.device[i].gpu == header.gpu) memory->prop.location.id = i;
+  }
+  memory->size = header.size;
   memory->data = data;
   memory->handles = 1;
   *handle = reinterpret_cast<CUmemGenericAllocationHandle>(memory);
