@@ -11,21 +11,22 @@
 namespace gantry::test {
 namespace {
 
+void join(std::string& list, const std::string& element) {
+  if (!list.empty()) list += ',';
+  list += element;
+}
+
 template <class Range>
 std::string quoted_list(const Range& texts) {
   std::string list;
-  for (const auto& text : texts) list += (list.empty() ? "" : ",") + json::quoted(text);
-  return "[" + list + "]";
+  for (const auto& text : texts) join(list, json::quoted(text));
+  return fmt::format("[{}]", list);
 }
 
 std::uint32_t fnv32a(std::string_view text) {
   std::uint32_t hash = 2166136261U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
   return hash;
-}
-
-void join(std::string& list, const std::string& element) {
-  list += (list.empty() ? "" : ",") + element;
 }
 
 }  // namespace
