@@ -186,8 +186,8 @@ void Agent::first_machine() {
 
 Result<offer::Offer> Agent::settled_offer(Certainty certainty) {
   GANTRY_TRY(auto offer, offer::resources(inventory_, options_));
-  if (ownership_.settle(offer, in_use(certainty)))
-    offer_timer_ = loop_->after(kOfferAgain, [this] { look_at_held_back(); });
+  if (const auto pause = ownership_.settle(offer, in_use(certainty)))
+    offer_timer_ = loop_->after(*pause, [this] { look_at_held_back(); });
   GANTRY_CHECK(keep_mps(offer));
   return offer;
 }

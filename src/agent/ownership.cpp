@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kWhere = "ledger";
 constexpr std::chrono::milliseconds kKubeletTakesNote{500};
+constexpr std::chrono::milliseconds kPodEnds{1'000};  // between two looks whether it has
 
 template <class T>
 std::vector<T> at(const std::map<std::string, std::vector<T>>& map, const std::string& key) {
@@ -91,7 +92,19 @@ std::string Ownership::reason_by_former(const offer::GpuUse& gpu,
   return fmt::format("the ledger has it for another use, and cannot be changed now: {}", said_);
 }
 
-bool Ownership::settle(offer::Offer& offer, const InUse& in_use, Clock::time_point now) {
+// As soon as the kubelet has taken note: who reshapes a GPU waits for it. Later only pods' ends are
+// waited for, unless nobody has asked the kubelet since.
+std::chrono::milliseconds Ownership::next_look(const InUse& in_use, Clock::time_point now) const {
+  auto next = in_use.certain ? kPodEnds : std::chrono::milliseconds{0};
+  for (const auto& [gpu, since] : withdrawn_) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(since + kKubeletTakesNote - now);
+    if (left.count() > 0) next = next.count() > 0 ? std::min(next, left) : left;
+  }
+  return next;
+}
+
+std::optional<std::chrono::milliseconds> Ownership::settle(offer::Offer& offer, const InUse& in_use,
+                                                           Clock::time_point now) {
   const auto names = names_in(offer);
   const auto former = ledger_ ? Result<ledger::State>({}) : ledger::Ledger::peek(host_);
   std::map<std::string, Clock::time_point> held_back;
@@ -108,7 +121,8 @@ bool Ownership::settle(offer::Offer& offer, const InUse& in_use, Clock::time_poi
       return held_back.contains(device.gpu.text);
     });
   withdrawn_ = std::move(held_back);
-  return !withdrawn_.empty();
+  if (withdrawn_.empty()) return std::nullopt;
+  return next_look(in_use, now);
 }
 
 }  // namespace gantry::agent

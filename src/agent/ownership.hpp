@@ -37,11 +37,13 @@ class Ownership {
     std::map<std::string, std::vector<Holding>> pods;  // by GPU's UUID
     std::map<std::string, std::vector<std::uint32_t>> pids;
   };
-  // Takes out of the offer what may not be offered, with the reason among its notes. True when
-  // something was held back that may be free later.
-  bool settle(offer::Offer& offer, const InUse& in_use, Clock::time_point now = Clock::now());
+  // Takes out of the offer what may not be offered, with the reason among its notes. When something
+  // was held back that may be free later: in how long to look again.
+  std::optional<std::chrono::milliseconds> settle(offer::Offer& offer, const InUse& in_use,
+                                                  Clock::time_point now = Clock::now());
 
  private:
+  std::chrono::milliseconds next_look(const InUse& in_use, Clock::time_point now) const;
   std::string reason_by_ledger(const offer::GpuUse& gpu, const InUse& in_use,
                                Clock::time_point now);
   std::string reason_by_former(const offer::GpuUse& gpu, const Result<ledger::State>& former) const;

@@ -64,7 +64,9 @@ TEST_F(OwnershipTest, AGpuThatWasWithdrawnJustNowDoesNotChange) {
   auto first = offered(Use::Replicas);
   ownership_.settle(first, {}, now_);
   auto second = offered(Use::Replicas);
-  EXPECT_TRUE(ownership_.settle(second, {.certain = true}, now_ + 100ms));
+  EXPECT_EQ(ownership_.settle(second, {.certain = true}, now_ + 100ms), 400ms)
+      << "as soon as the kubelet has taken note";
+  EXPECT_EQ(ownership_.settle(second, {}, now_ + 600ms), 0ms) << "and nobody was asked";
   EXPECT_THAT(second.resources[0].devices, IsEmpty());
 }
 
