@@ -3,6 +3,7 @@
 other words, or at another time, is explained by nothing."""
 import re
 import time
+from typing import NamedTuple
 
 EIGHT = 8
 # What kubelet 1.36 says, whole: pkg/kubelet/cm/devicemanager, between a plugin's end and its next list ...
@@ -13,11 +14,14 @@ NOBODY = re.compile(ALLOCATE % "|".join((
     "endpoint .* has been stopped", f"device plugin GetPreferredAllocation rpc failed with err: {RPC}", RPC)), re.DOTALL)
 # ... by the node's last status, which it renews every second ...
 OUT_OF = re.compile(r"Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, requested: \d+, used: \d+, capacity: \d+")
-# ... and when it has just started, and takes pods that ended while it was away for holders still.
+# ... and when it has just started: until it has gone through its first list of pods it takes those that ended while it was away for holders still.
 STALE = re.compile(ALLOCATE % r"requested number of devices unavailable for nvidia.com/gpu. Requested: \d+, Available: \d+")
 LOGGED = 0.5  # a refusal is logged a little later than it is decided
 STATUS = 2.5  # a node's status: the second until it is written, and its way through the API server
-DENIED = re.compile(r'^I(\d{4} [\d:]{8})(\.\d+) .*"Pod admission denied" .*? pod="default/([^"]+)"', re.MULTILINE)
+FIRST_LIST = 2.0  # for going through it
+LINE = r"^I(\d{4} [\d:]{8})(\.\d+) +(\d+) .*?"
+DENIED = re.compile(LINE + r'"Pod admission denied" .*? pod="default/([^"]+)"', re.MULTILINE)
+LISTED = re.compile(LINE + r'"SyncLoop ADD" source="api"', re.MULTILINE)
 
 
 class Outage:
@@ -35,17 +39,34 @@ def ends(outages: list[Outage], said: list[dict]) -> None:
         outage.end = next((moment for moment in good if moment >= outage.start), float("inf"))
 
 
-def denials(log: str) -> dict[str, float]:
+class Denial(NamedTuple):
+    moment: float
+    in_first_list: bool  # of a kubelet that has just started
+
+
+def moment_of(day: str, part: str) -> float:
+    return time.mktime(time.strptime(f"{time.localtime().tm_year}{day}", "%Y%m%d %X")) + float(part)
+
+
+def denials(log: str) -> dict[str, Denial]:
     """When the kubelet refused each pod, by its own log, which unlike the API's times has microseconds."""
-    year = time.localtime().tm_year
-    return {pod: time.mktime(time.strptime(f"{year}{day}", "%Y%m%d %X")) + float(part) for day, part, pod in DENIED.findall(log)}
+    listed: dict[str, float] = {}
+    for day, part, pid in LISTED.findall(log):
+        listed.setdefault(pid, moment_of(day, part))
+    found = {}
+    for day, part, pid, pod in DENIED.findall(log):
+        moment = moment_of(day, part)
+        found[pod] = Denial(moment, 0 <= moment - listed.get(pid, moment + 1) <= FIRST_LIST)
+    return found
 
 
-def explained(reason: str, message: str, moment: float | None, outages: list[Outage]) -> bool:
-    if moment is None:
+def explained(reason: str, message: str, denial: Denial | None, outages: list[Outage]) -> bool:
+    if denial is None:
         return False
     if reason == "UnexpectedAdmissionError" and NOBODY.fullmatch(message):
-        return any(outage.covers(moment, LOGGED) for outage in outages)
+        return any(outage.covers(denial.moment, LOGGED) for outage in outages)
+    began = denial.in_first_list and any(outage.what == "kubelet" and outage.start < denial.moment for outage in outages)
     if reason == "UnexpectedAdmissionError" and STALE.fullmatch(message):
-        return any(outage.covers(moment, STATUS) for outage in outages if outage.what == "kubelet")
-    return reason == "OutOfnvidia.com/gpu" and OUT_OF.fullmatch(message) is not None and any(outage.covers(moment, STATUS) for outage in outages)
+        return began
+    return reason == "OutOfnvidia.com/gpu" and OUT_OF.fullmatch(message) is not None and (
+        began or any(outage.covers(denial.moment, STATUS) for outage in outages))

@@ -3,7 +3,7 @@
 """Which refusals of the kubelet a kill explains, and that it does not explain the others."""
 import unittest
 
-from outages import Outage, denials, ends, explained
+from outages import Denial, Outage, denials, ends, explained
 
 REFUSED = "UnexpectedAdmissionError"
 NO_HEALTHY = "Pod was rejected: Allocate failed due to no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu, which is unexpected"
@@ -22,8 +22,8 @@ class Outages(unittest.TestCase):
         self.agent, self.kubelet = Outage("agent", 100.0), Outage("kubelet", 200.0)
         ends([self.agent, self.kubelet], [said(50, 8), said(100.1, 0), said(100.6, 8), said(200.1, 0, False), said(201, 0), said(201.5, 8)])
 
-    def explained(self, reason: str, message: str, moment: float | None) -> bool:
-        return explained(reason, message, moment, [self.agent, self.kubelet])
+    def explained(self, reason: str, message: str, moment: float | None, in_first_list: bool = False) -> bool:
+        return explained(reason, message, None if moment is None else Denial(moment, in_first_list), [self.agent, self.kubelet])
 
     def test_ends_when_all_are_offered_again(self) -> None:
         self.assertEqual((self.agent.end, self.kubelet.end), (100.6, 201.5))
@@ -34,7 +34,7 @@ class Outages(unittest.TestCase):
     def test_refusals_meanwhile_are_explained(self) -> None:
         for message in (NO_HEALTHY, RESET):
             self.assertTrue(self.explained(REFUSED, message, 100.3))
-        self.assertTrue(self.explained(REFUSED, TOO_FEW, 201.7))
+        self.assertTrue(self.explained(REFUSED, TOO_FEW, 206.0, in_first_list=True))
         self.assertTrue(self.explained("OutOfnvidia.com/gpu", OUT_OF, 101.5))
 
     def test_refusals_at_other_times_are_not(self) -> None:
@@ -44,6 +44,8 @@ class Outages(unittest.TestCase):
 
     def test_too_few_devices_is_the_kubelets_own_only_when_it_began(self) -> None:
         self.assertFalse(self.explained(REFUSED, TOO_FEW, 100.3))
+        self.assertFalse(self.explained(REFUSED, TOO_FEW, 201.7), "it had been through its list")
+        self.assertFalse(self.explained(REFUSED, TOO_FEW, 100.3, in_first_list=True), "nobody had killed it yet")
 
     def test_other_words_are_not(self) -> None:
         for reason, message in ((REFUSED, NO_HEALTHY.replace("nvidia.com/gpu", "nvidia.com/mig")), ("Evicted", NO_HEALTHY), (REFUSED, NO_HEALTHY + " And more."),
@@ -54,7 +56,14 @@ class Outages(unittest.TestCase):
         line = 'I1115 14:30:54.534288     158 allocation_manager.go:619] "Pod admission denied" podUID="e" pod="default/churn-33" reason="R" message="m"\n'
         found = denials("I1115 14:30:54.1 1 x.go:1] other\n" + line)
         self.assertEqual(list(found), ["churn-33"])
-        self.assertAlmostEqual(found["churn-33"] % 60, 54.534288, places=4)
+        self.assertAlmostEqual(found["churn-33"].moment % 60, 54.534288, places=4)
+
+    def test_the_first_list_is_each_kubelets_first(self) -> None:
+        listed = 'I1115 14:30:%s.0     %s kubelet.go:2709] "SyncLoop ADD" source="api" pods=["default/a"]\n'
+        denied = 'I1115 14:30:%s.5     %s allocation_manager.go:619] "Pod admission denied" podUID="e" pod="default/%s" reason="R" message="m"\n'
+        found = denials(listed % (10, 7) + denied % (10, 7, "a") + listed % (20, 7) + denied % (20, 7, "b") + denied % (30, 8, "c") + listed % (31, 8) +
+                        denied % (31, 8, "d"))
+        self.assertEqual({pod: denial.in_first_list for pod, denial in found.items()}, {"a": True, "b": False, "c": False, "d": True})
 
 
 unittest.main()

@@ -112,7 +112,7 @@ def refusals(lane: Lane, cluster, churn: Churn, said: list[dict]) -> None:
     print(f"       {len(churn.failed)} pods refused, {len(churn.outages)} times nobody offered GPUs, for {longest:.2f} s at most")
     lane.check("after each kill all GPUs were offered again", longest < float("inf"), str(said[-5:]))
     when = denials(cluster.parts["kubelet"].words())
-    others = [(pod, when.get(pod), *why) for pod, why in churn.failed.items() if not explained(*why, when.get(pod), churn.outages)]
+    others = [(pod, *why, when.get(pod)) for pod, why in churn.failed.items() if not explained(*why, when.get(pod), churn.outages)]
     lane.check("no pod failed but for that the kubelet refused it while nobody offered GPUs", not others,
                f"{others}\n{[(o.what, o.start, o.end) for o in churn.outages]}")
 
