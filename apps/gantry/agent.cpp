@@ -39,7 +39,7 @@ class NodeFile {
   Status choose() {
     GANTRY_TRY(setting_, node_config::setting_of(environment));
     if (!setting_ || environment("CONFIG_FILE")) return {};
-    GANTRY_TRY(access_, kube::find_access(""));
+    GANTRY_TRY(access_, kube::find_access("", kube::Who::Node));
     kube::Api api(*access_);
     GANTRY_TRY(file_,
                node_config::file_now(api, *setting_).in("choosing this node's configuration"));

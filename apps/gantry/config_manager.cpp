@@ -80,7 +80,7 @@ Result<int> manage(ManagerFlags& flags, std::FILE* out, std::FILE* err) {
                return std::nullopt;
              }));
   flags.setting.fallbacks = checked->fallbacks;
-  GANTRY_TRY(const auto access, kube::find_access(flags.kubeconfig));
+  GANTRY_TRY(const auto access, kube::find_access(flags.kubeconfig, kube::Who::Node));
   kube::Api api(access);
   GANTRY_TRY(const auto file, node_config::file_now(api, flags.setting));
   GANTRY_CHECK(put(flags, file));

@@ -20,7 +20,7 @@ bool may_be_asked(const ClusterFlags& flags, const sys::Host& host) {
 }
 
 doctor::ClusterView ask(const ClusterFlags& flags) {
-  auto access = kube::find_access(flags.kubeconfig);
+  auto access = kube::find_access(flags.kubeconfig, kube::Who::Person);
   if (!access.ok()) return {.error = access.error().text()};
   kube::Api api(*std::move(access), kPatience);
   const auto node = api.get(kube::node_path(kube::node_name(flags.node)));

@@ -32,7 +32,7 @@ int print(const why::Chain& chain, Context& context) {
 
 Result<int> pod(const WhyFlags& flags, Context& context) {
   GANTRY_TRY(const auto machine, open_host(context));
-  GANTRY_TRY(auto access, kube::find_access(flags.kubeconfig));
+  GANTRY_TRY(auto access, kube::find_access(flags.kubeconfig, kube::Who::Person));
   const auto slash = flags.subject.find('/');
   const auto space =
       slash == std::string::npos ? access.name_space : flags.subject.substr(0, slash);

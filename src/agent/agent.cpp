@@ -129,6 +129,7 @@ void Agent::on_signal() {
     }
     log_.info(kWhere, "the configuration was read anew");
     options_ = *std::move(options);
+    eyes_->judge_by(health_options(options_));
     decide_strategies();
     if (!offering_) continue;
     prepare_machine();
@@ -335,7 +336,7 @@ void Agent::publish(offer::Offer offer) {
 void Agent::find_cluster() {
   const auto& gke = options_.gke;
   if (voice_ && !gke.health_monitoring && !gke.publish_driver_version) return;
-  auto access = kube::find_access(options_.kube.kubeconfig);
+  auto access = kube::find_access(options_.kube.kubeconfig, kube::Who::Node);
   if (!access.ok()) {
     log_.info(kWhere, fmt::format("no labels, events or conditions: {}", access.error().text()));
     return;

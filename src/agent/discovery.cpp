@@ -66,7 +66,7 @@ class Rounds {
         "--use-node-feature-api=false writes the labels to a file instead";
     if (options.kube.node_name.empty())
       return Error(Errc::Invalid, fmt::format("--node-name (NODE_NAME) is needed; {}", kOtherwise));
-    auto access = kube::find_access(options.kube.kubeconfig);
+    auto access = kube::find_access(options.kube.kubeconfig, kube::Who::Node);
     if (!access.ok())
       return Error(access.error().code(), fmt::format("{}; {}", access.error().text(), kOtherwise));
     api_ = std::make_unique<kube::Api>(*std::move(access));

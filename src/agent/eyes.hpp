@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gantry::agent {
@@ -36,6 +37,8 @@ class Eyes {
   std::vector<model::DeviceHealth> health() const { return monitor_.health(); }
   const std::string& boot_id() const { return boot_id_; }
   bool driver_answers() const { return sensor_.state() == sensor::State::Running; }
+
+  void judge_by(health::HealthOptions options) { monitor_.set_options(std::move(options)); }
 
   // Full readings soon, and regularly for a while: somebody looks at metrics.
   void somebody_looks();

@@ -63,6 +63,8 @@ enum class Ailment : std::uint8_t {
 class Monitor {
  public:
   explicit Monitor(HealthOptions options = {});
+  // From the next event and reading on; what is out of use comes back in its own way.
+  void set_options(HealthOptions options) { options_ = std::move(options); }
 
   // Which GPUs and instances there are; call it first and whenever that changes. Those that are
   // gone are forgotten with their troubles. A view without NVML (driver.nvml_error) does not make

@@ -86,6 +86,14 @@ TEST_F(TwoGpus, ACriticalXidTakesItsGpuAwayWithCauseAndRemedy) {
   EXPECT_TRUE(monitor_.wants_readings());
 }
 
+TEST_F(TwoGpus, AreJudgedByNewOptionsFromTheNextEventOn) {
+  monitor_.on_event(xid(31), 101);
+  EXPECT_THAT(usable(monitor_), ElementsAre(true, true));
+  monitor_.set_options({.xids = {.critical = {31}}});
+  monitor_.on_event(xid(31), 102);
+  EXPECT_THAT(usable(monitor_), ElementsAre(false, true));
+}
+
 TEST_F(TwoGpus, AProgramsFaultTakesNothingAwayButIsTold) {
   for (const auto number : {13U, 31U, 43U, 45U, 68U, 94U, 109U, 63U}) {
     monitor_.on_event(xid(number), 101);

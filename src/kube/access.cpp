@@ -22,13 +22,20 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::vector<std::string> places() {
+// A person's own rights first, and an administrator's where there are none; an agent has the node's
+// rights, never an administrator's.
+std::vector<std::string> places(Who who) {
+  const std::vector<std::string> nodes{"/etc/kubernetes/kubelet.conf",
+                                       "/var/lib/kubelet/kubeconfig",
+                                       "/var/lib/rancher/k3s/agent/kubelet.kubeconfig",
+                                       "/var/lib/rancher/rke2/agent/kubelet.kubeconfig"};
+  if (who == Who::Node) return nodes;
   std::vector<std::string> found;
   if (const auto home = environment("HOME"); !home.empty()) found.push_back(home + "/.kube/config");
   for (const auto* path :
-       {"/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/kubeconfig",
-        "/etc/rancher/k3s/k3s.yaml", "/etc/rancher/rke2/rke2.yaml"})
+       {"/etc/kubernetes/admin.conf", "/etc/rancher/k3s/k3s.yaml", "/etc/rancher/rke2/rke2.yaml"})
     found.emplace_back(path);
+  found.insert(found.end(), nodes.begin(), nodes.end());
   return found;
 }
 
@@ -56,19 +63,20 @@ Result<Access> in_cluster(const std::string& host, const std::string& port,
   return access;
 }
 
-Result<Access> find_access(const std::string& kubeconfig_flag) {
+Result<Access> find_access(const std::string& kubeconfig_flag, Who who) {
   if (!kubeconfig_flag.empty()) return from_kubeconfig(kubeconfig_flag);
   if (const auto named = environment("KUBECONFIG"); !named.empty())
     return from_kubeconfig(named.substr(0, named.find(':')));
   auto pod =
       in_cluster(environment("KUBERNETES_SERVICE_HOST"), environment("KUBERNETES_SERVICE_PORT"));
   if (pod.ok() || pod.error().code() != Errc::NotFound) return pod;
-  for (const auto& path : places()) {
+  for (const auto& path : places(who)) {
     if (::access(path.c_str(), R_OK) == 0) return from_kubeconfig(path);
   }
   return Error(Errc::NotFound,
-               "no way to an API server: not in a pod, no kubeconfig in ~/.kube/config or in the "
-               "places of kubeadm, K3s and RKE2; name one with --kubeconfig FILE");
+               fmt::format("no way to an API server: not in a pod, no kubeconfig in {} places of "
+                           "kubeadm, K3s and RKE2; name one with --kubeconfig FILE",
+                           who == Who::Node ? "the kubelet's" : "~/.kube/config or in the"));
 }
 
 }  // namespace gantry::kube

@@ -5,6 +5,7 @@
 #include "base/result.hpp"
 #include "http/client.hpp"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -30,8 +31,10 @@ Result<Access> in_cluster(const std::string& host, const std::string& port,
 // executed.
 Result<Access> from_kubeconfig(const std::string& path, std::string_view context = "");
 
-// --kubeconfig, KUBECONFIG, the pod's service account, ~/.kube/config, the node's own
-// (/etc/kubernetes/kubelet.conf, /var/lib/kubelet/kubeconfig, K3s's and RKE2's), in this order.
-Result<Access> find_access(const std::string& kubeconfig_flag);
+// --kubeconfig, KUBECONFIG, the pod's service account, then by who asks: a person's own
+// (~/.kube/config, the administrator's of kubeadm, K3s and RKE2, the kubelet's), or the node's,
+// which are the kubelet's alone.
+enum class Who : std::uint8_t { Person, Node };
+Result<Access> find_access(const std::string& kubeconfig_flag, Who who);
 
 }  // namespace gantry::kube
