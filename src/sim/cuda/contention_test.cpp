@@ -118,6 +118,42 @@ TEST(CudaContention, AKilledProcessLeavesTheQueueAtOnce) {
   EXPECT_FLOAT_EQ(timed_spin(cuda, function, 50 * kMs), 50.0F);
 }
 
+// What a host's auditor sees of it.
+TEST(CudaContention, NvmlTellsWhoHasHowMuchOfTheTime) {
+  const test::Machine machine("h200");
+  const InTree cuda(machine);
+  const Neighbour one = greedy(cuda);
+  const Neighbour other = greedy(cuda);
+  const auto marker = read_marker(machine.root());
+  ASSERT_TRUE(marker.ok());
+  void* nvml = ::dlopen(machine.path(marker->nvml_library).c_str(), RTLD_NOW);
+  ASSERT_NE(nvml, nullptr);
+  auto* init = reinterpret_cast<decltype(&::nvmlInit_v2)>(::dlsym(nvml, "nvmlInit_v2"));
+  auto* find = reinterpret_cast<decltype(&::nvmlDeviceGetHandleByIndex_v2)>(
+      ::dlsym(nvml, "nvmlDeviceGetHandleByIndex_v2"));
+  auto* ask = reinterpret_cast<decltype(&::nvmlDeviceGetProcessUtilization)>(
+      ::dlsym(nvml, "nvmlDeviceGetProcessUtilization"));
+  nvmlDevice_t device = nullptr;
+  ASSERT_EQ(init(), NVML_SUCCESS);
+  ASSERT_EQ(find(0, &device), NVML_SUCCESS);
+  const CUfunction function = ready(cuda, "spin", kSpinPtx);
+  timed_spin(cuda, function, 300 * kMs);
+  nvmlProcessUtilizationSample_t samples[8] = {};
+  unsigned int count = 8;
+  ASSERT_EQ(ask(device, samples, &count, 0), NVML_SUCCESS);
+  unsigned int seen = 0;
+  for (unsigned int i = 0; i < count; ++i) {
+    if (samples[i].pid != static_cast<unsigned>(one.pid()) &&
+        samples[i].pid != static_cast<unsigned>(other.pid()))
+      continue;
+    ++seen;
+    EXPECT_GT(samples[i].smUtil, 25U);
+    EXPECT_LT(samples[i].smUtil, 75U);
+  }
+  EXPECT_EQ(seen, 2U);
+  // The library stays: it has no end, and what it keeps would look lost.
+}
+
 TEST(CudaContention, GpusAreContendedForOneByOne) {
   const Loaded cuda("h200x8");
   const Neighbour other = greedy(cuda);

@@ -28,13 +28,19 @@ unsigned long long wall_us() {
          static_cast<unsigned long long>(now.tv_nsec) / 1000ULL;
 }
 
+unsigned int greater(unsigned int one, unsigned int other) {
+  return one > other ? one : other;
+}
+
 bool sample_of(const Target& target, nvmlSamplingType_t type, unsigned int& value) {
   const auto now = gpu_now(target.gpu);
   switch (type) {
     case NVML_TOTAL_POWER_SAMPLES:
       value = static_cast<unsigned int>(now.power_mw);
       return now.power_mw != GANTRY_SIM_UNSET;
-    case NVML_GPU_UTILIZATION_SAMPLES: value = now.utilization_gpu; return true;
+    case NVML_GPU_UTILIZATION_SAMPLES:
+      value = greater(now.utilization_gpu, Busy(target).of_card());
+      return true;
     case NVML_MEMORY_UTILIZATION_SAMPLES: value = now.utilization_memory; return true;
     case NVML_ENC_UTILIZATION_SAMPLES:
     case NVML_DEC_UTILIZATION_SAMPLES:
@@ -44,6 +50,12 @@ bool sample_of(const Target& target, nvmlSamplingType_t type, unsigned int& valu
     case NVML_MEMORY_CLK_SAMPLES: value = target.card->clock_memory; return true;
     default: return false;
   }
+}
+
+// Samples since the moment the caller has seen, which cannot be short or long ago.
+uint64_t window_ns(unsigned long long last_seen_us, unsigned long long now_us) {
+  const unsigned long long passed = last_seen_us == 0 ? 1000000 : now_us - last_seen_us;
+  return (passed < 100000 ? 100000 : passed > 3000000 ? 3000000 : passed) * 1000;
 }
 
 // The card's load in equal parts on those that hold memory on it.
@@ -60,7 +72,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
   GANTRY_NEED(utilization);
   const auto now = gpu_now(target.gpu);
   if (now.mig_current != 0) return NVML_ERROR_NOT_SUPPORTED;
-  *utilization = {now.utilization_gpu, now.utilization_memory};
+  *utilization = {greater(now.utilization_gpu, Busy(target).of_card()), now.utilization_memory};
   return NVML_SUCCESS;
 }
 
@@ -165,11 +177,13 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
     return NVML_ERROR_INSUFFICIENT_SIZE;
   }
   *count = 0;
+  const Busy busy(target, window_ns(last_seen, stamp));
   for (const auto& use : uses) {
     if (use.pid <= 0) continue;
-    samples[(*count)++] = {
-        static_cast<unsigned int>(use.pid),         stamp, share(now.utilization_gpu, uses.size()),
-        share(now.utilization_memory, uses.size()), 0,     0};
+    const unsigned int load =
+        greater(share(now.utilization_gpu, uses.size()), busy.of_process(use.pid));
+    samples[(*count)++] = {static_cast<unsigned int>(use.pid),         stamp, load,
+                           share(now.utilization_memory, uses.size()), 0,     0};
   }
   return NVML_SUCCESS;
 }
@@ -191,16 +205,16 @@ nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizat
     return NVML_ERROR_INSUFFICIENT_SIZE;
   }
   info->processSamplesCount = 0;
+  const Busy busy(target, window_ns(info->lastSeenTimeStamp, stamp));
   for (const auto& use : uses) {
     if (use.pid <= 0) continue;
-    info->procUtilArray[info->processSamplesCount++] = {stamp,
-                                                        static_cast<unsigned int>(use.pid),
-                                                        share(now.utilization_gpu, uses.size()),
-                                                        share(now.utilization_memory, uses.size()),
-                                                        0,
-                                                        0,
-                                                        0,
-                                                        0};
+    const unsigned int load =
+        greater(share(now.utilization_gpu, uses.size()), busy.of_process(use.pid));
+    info->procUtilArray[info->processSamplesCount++] = {
+        stamp, static_cast<unsigned int>(use.pid),
+        load,  share(now.utilization_memory, uses.size()),
+        0,     0,
+        0,     0};
   }
   return NVML_SUCCESS;
 }

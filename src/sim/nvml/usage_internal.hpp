@@ -2,6 +2,7 @@
 // Device memory held by processes, as the simulated libcuda accounts it.
 #pragma once
 
+#include "sim/gpu_time.h"
 #include "sim/nvml/nvml_internal.hpp"
 #include "sim/usage.h"
 
@@ -28,6 +29,21 @@ class Uses {
   gantry_sim_use few_[64] = {};
   gantry_sim_use* rows_ = few_;
   size_t size_ = 0;
+};
+
+// Who had how much of a card's time lately, in per cent.
+class Busy {
+ public:
+  static constexpr uint64_t kSecond = 1000000000;
+  explicit Busy(const Target& target, uint64_t window_ns = kSecond);
+  unsigned int of_process(int32_t pid) const;
+  unsigned int of_card() const;
+
+ private:
+  static constexpr size_t kMost = 256;
+  uint32_t gpu_;
+  size_t size_ = 0;
+  gantry_sim_time_use rows_[kMost] = {};
 };
 
 }  // namespace gantry::sim::nvml
