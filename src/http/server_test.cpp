@@ -103,8 +103,10 @@ TEST_F(HttpServer, WhatIsNoRequestIsRefused) {
 }
 
 TEST_F(HttpServer, ConnectionsThatSomebodyHoldsKeepNobodyOut) {
+  constexpr std::size_t kMany = 100;
   std::vector<sys::UniqueFd> held;
-  for (int i = 0; i < 100; ++i) held.push_back(connect());
+  held.reserve(kMany);
+  while (held.size() < kMany) held.push_back(connect());
   const auto got = ask({.target = "/metrics"});
   ASSERT_TRUE(got.ok()) << got.error().text();
   EXPECT_EQ(got->status, 200);

@@ -25,17 +25,18 @@ std::string environment(const char* name) {
 // A person's own rights first, and an administrator's where there are none; an agent has the node's
 // rights, never an administrator's.
 std::vector<std::string> places(Who who) {
-  const std::vector<std::string> nodes{"/etc/kubernetes/kubelet.conf",
-                                       "/var/lib/kubelet/kubeconfig",
-                                       "/var/lib/rancher/k3s/agent/kubelet.kubeconfig",
-                                       "/var/lib/rancher/rke2/agent/kubelet.kubeconfig"};
-  if (who == Who::Node) return nodes;
   std::vector<std::string> found;
-  if (const auto home = environment("HOME"); !home.empty()) found.push_back(home + "/.kube/config");
-  for (const auto* path :
-       {"/etc/kubernetes/admin.conf", "/etc/rancher/k3s/k3s.yaml", "/etc/rancher/rke2/rke2.yaml"})
+  if (who == Who::Person) {
+    if (const auto home = environment("HOME"); !home.empty())
+      found.push_back(home + "/.kube/config");
+    for (const auto* path :
+         {"/etc/kubernetes/admin.conf", "/etc/rancher/k3s/k3s.yaml", "/etc/rancher/rke2/rke2.yaml"})
+      found.emplace_back(path);
+  }
+  for (const auto* path : {"/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/kubeconfig",
+                           "/var/lib/rancher/k3s/agent/kubelet.kubeconfig",
+                           "/var/lib/rancher/rke2/agent/kubelet.kubeconfig"})
     found.emplace_back(path);
-  found.insert(found.end(), nodes.begin(), nodes.end());
   return found;
 }
 

@@ -2,6 +2,7 @@
 // Processes that share a GPU's time.
 #include "sim/cuda/cuda_under_test.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,7 +31,7 @@ class Neighbour {
  public:
   explicit Neighbour(const std::function<bool()>& work) {
     int ready[2];
-    EXPECT_EQ(::pipe(ready), 0);
+    EXPECT_EQ(::pipe2(ready, O_CLOEXEC), 0);
     pid_ = ::fork();
     if (pid_ == 0) {
       ::close(ready[0]);
