@@ -139,6 +139,7 @@ std::optional<Link> framework_link(const rootfs::Root& root,
   const auto found = frameworks(root, places);
   if (found.empty()) return std::nullopt;
   std::vector<std::string> read;
+  read.reserve(found.size());
   for (const auto& framework : found)
     read.push_back(fmt::format("{} ({})", framework.place, framework.cuda ? "CUDA" : "no CUDA"));
   Link link{.id = "container.framework",

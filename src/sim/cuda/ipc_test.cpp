@@ -2,6 +2,7 @@
 // Memory that one process allocates and another uses.
 #include "sim/cuda/cuda_under_test.hpp"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@ class Peer {
  public:
   explicit Peer(const std::function<int(int pipe)>& work) {
     int ends[2];
-    EXPECT_EQ(::pipe(ends), 0);
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     pid_ = ::fork();
     if (pid_ == 0) {
       ::close(ends[1]);
