@@ -191,6 +191,12 @@ Node** order_of(const Graph& graph) {
   return nullptr;
 }
 
+CUDA_KERNEL_NODE_PARAMS newer(const CUDA_KERNEL_NODE_PARAMS_v1& old) {
+  CUDA_KERNEL_NODE_PARAMS params{};
+  memcpy(&params, &old, sizeof old);
+  return params;
+}
+
 CUresult set_kernel(Node& node, const CUDA_KERNEL_NODE_PARAMS& params) {
   Function* function =
       params.func != nullptr ? find<Function>(params.func) : find<Function>(params.kern);

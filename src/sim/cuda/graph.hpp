@@ -71,6 +71,16 @@ Node* node_with(const Graph& graph, uint64_t id);
 Node** order_of(const Graph& graph);
 
 CUresult set_kernel(Node& node, const CUDA_KERNEL_NODE_PARAMS& params);
+CUDA_KERNEL_NODE_PARAMS newer(const CUDA_KERNEL_NODE_PARAMS_v1& old);
+
+// Whether somebody gave parameters, and with them what cannot be left out.
+template <class Params>
+bool is_complete(const Params* params) {
+  return params != nullptr;
+}
+inline bool is_complete(const CUDA_HOST_NODE_PARAMS* params) {
+  return params != nullptr && params->fn != nullptr;
+}
 
 // Memory of graphs (graph_memory.cpp): it has its address from the beginning, and memory behind it
 // from the launch to the free.

@@ -38,10 +38,33 @@ Node* node_of(CUgraphNode handle, CUgraphNodeType type) {
   return node != nullptr && node->type == type ? node : nullptr;
 }
 
-CUDA_KERNEL_NODE_PARAMS newer(const CUDA_KERNEL_NODE_PARAMS_v1& old) {
-  CUDA_KERNEL_NODE_PARAMS params{};
-  memcpy(&params, &old, sizeof old);
-  return params;
+// Nodes whose parameters are one value of the node: `field` of those of this type.
+template <class Params>
+CUresult add_plain(CUgraphNode* out, CUgraph graph, CUgraphNodeType type,
+                   const CUgraphNode* dependencies, size_t count, Params Node::*field,
+                   const Params* params) {
+  if (out == nullptr || !is_complete(params)) return CUDA_ERROR_INVALID_VALUE;
+  Node* node = nullptr;
+  const CUresult result = add(graph, type, dependencies, count, node);
+  if (result == CUDA_SUCCESS) node->*field = *params;
+  return finish(node, result, out);
+}
+
+template <class Params>
+CUresult read_plain(CUgraphNode handle, CUgraphNodeType type, Params Node::*field, Params* out) {
+  const Node* node = node_of(handle, type);
+  if (node == nullptr || out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *out = node->*field;
+  return CUDA_SUCCESS;
+}
+
+template <class Params>
+CUresult write_plain(CUgraphNode handle, CUgraphNodeType type, Params Node::*field,
+                     const Params* params) {
+  Node* node = node_of(handle, type);
+  if (node == nullptr || !is_complete(params)) return CUDA_ERROR_INVALID_VALUE;
+  node->*field = *params;
+  return CUDA_SUCCESS;
 }
 
 CUresult read_kernel(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS& out) {
@@ -259,70 +282,39 @@ CUresult cuGraphKernelNodeSetParams(CUgraphNode node,
 CUresult cuGraphAddMemcpyNode(CUgraphNode* graph_node, CUgraph graph,
                               const CUgraphNode* dependencies, size_t num_dependencies,
                               const CUDA_MEMCPY3D* copy_params, CUcontext) {
-  if (graph_node == nullptr || copy_params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Node* node = nullptr;
-  const CUresult result =
-      add(graph, CU_GRAPH_NODE_TYPE_MEMCPY, dependencies, num_dependencies, node);
-  if (result == CUDA_SUCCESS) node->copy = *copy_params;
-  return finish(node, result, graph_node);
+  return add_plain(graph_node, graph, CU_GRAPH_NODE_TYPE_MEMCPY, dependencies, num_dependencies,
+                   &Node::copy, copy_params);
 }
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* node_params) {
-  const Node* known = node_of(node, CU_GRAPH_NODE_TYPE_MEMCPY);
-  if (known == nullptr || node_params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *node_params = known->copy;
-  return CUDA_SUCCESS;
+  return read_plain(node, CU_GRAPH_NODE_TYPE_MEMCPY, &Node::copy, node_params);
 }
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* node_params) {
-  Node* known = node_of(node, CU_GRAPH_NODE_TYPE_MEMCPY);
-  if (known == nullptr || node_params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  known->copy = *node_params;
-  return CUDA_SUCCESS;
+  return write_plain(node, CU_GRAPH_NODE_TYPE_MEMCPY, &Node::copy, node_params);
 }
 
 CUresult cuGraphAddMemsetNode(CUgraphNode* graph_node, CUgraph graph,
                               const CUgraphNode* dependencies, size_t num_dependencies,
                               const CUDA_MEMSET_NODE_PARAMS* memset_params, CUcontext) {
-  if (graph_node == nullptr || memset_params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Node* node = nullptr;
-  const CUresult result =
-      add(graph, CU_GRAPH_NODE_TYPE_MEMSET, dependencies, num_dependencies, node);
-  if (result == CUDA_SUCCESS) node->fill = *memset_params;
-  return finish(node, result, graph_node);
+  return add_plain(graph_node, graph, CU_GRAPH_NODE_TYPE_MEMSET, dependencies, num_dependencies,
+                   &Node::fill, memset_params);
 }
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* node_params) {
-  const Node* known = node_of(node, CU_GRAPH_NODE_TYPE_MEMSET);
-  if (known == nullptr || node_params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *node_params = known->fill;
-  return CUDA_SUCCESS;
+  return read_plain(node, CU_GRAPH_NODE_TYPE_MEMSET, &Node::fill, node_params);
 }
 CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* node_params) {
-  Node* known = node_of(node, CU_GRAPH_NODE_TYPE_MEMSET);
-  if (known == nullptr || node_params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  known->fill = *node_params;
-  return CUDA_SUCCESS;
+  return write_plain(node, CU_GRAPH_NODE_TYPE_MEMSET, &Node::fill, node_params);
 }
 
 CUresult cuGraphAddHostNode(CUgraphNode* graph_node, CUgraph graph, const CUgraphNode* dependencies,
                             size_t num_dependencies, const CUDA_HOST_NODE_PARAMS* node_params) {
-  if (graph_node == nullptr || node_params == nullptr || node_params->fn == nullptr)
-    return CUDA_ERROR_INVALID_VALUE;
-  Node* node = nullptr;
-  const CUresult result = add(graph, CU_GRAPH_NODE_TYPE_HOST, dependencies, num_dependencies, node);
-  if (result == CUDA_SUCCESS) node->host = *node_params;
-  return finish(node, result, graph_node);
+  return add_plain(graph_node, graph, CU_GRAPH_NODE_TYPE_HOST, dependencies, num_dependencies,
+                   &Node::host, node_params);
 }
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* node_params) {
-  const Node* known = node_of(node, CU_GRAPH_NODE_TYPE_HOST);
-  if (known == nullptr || node_params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *node_params = known->host;
-  return CUDA_SUCCESS;
+  return read_plain(node, CU_GRAPH_NODE_TYPE_HOST, &Node::host, node_params);
 }
 CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* node_params) {
-  Node* known = node_of(node, CU_GRAPH_NODE_TYPE_HOST);
-  if (known == nullptr || node_params == nullptr || node_params->fn == nullptr)
-    return CUDA_ERROR_INVALID_VALUE;
-  known->host = *node_params;
-  return CUDA_SUCCESS;
+  return write_plain(node, CU_GRAPH_NODE_TYPE_HOST, &Node::host, node_params);
 }
 
 CUresult cuGraphAddChildGraphNode(CUgraphNode* graph_node, CUgraph graph,

@@ -64,6 +64,17 @@ CUresult find_node(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, Nod
   return own == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+// Nodes whose parameters are one value of the node.
+template <class Params>
+CUresult write_plain(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, Params Node::*field,
+                     const Params* params) {
+  if (!is_complete(params)) return CUDA_ERROR_INVALID_VALUE;
+  Node* own = nullptr;
+  const CUresult result = find_node(exec, node, type, own);
+  if (result == CUDA_SUCCESS) own->*field = *params;
+  return result;
+}
+
 // Whether the other graph is built the same: the same kinds of nodes in the same places.
 CUgraphExecUpdateResult compare(const Graph& own, const Graph& other, Node*& culprit) {
   if (own.count != other.count) return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
@@ -149,36 +160,23 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec graph_exec, CUgraphNode n
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec graph_exec, CUgraphNode node,
                                         const CUDA_KERNEL_NODE_PARAMS_v1* node_params) {
   if (node_params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_KERNEL_NODE_PARAMS params{};
-  memcpy(&params, node_params, sizeof *node_params);
+  const CUDA_KERNEL_NODE_PARAMS params = newer(*node_params);
   return entry::cuGraphExecKernelNodeSetParams_v2(graph_exec, node, &params);
 }
 
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec graph_exec, CUgraphNode node,
                                         const CUDA_MEMCPY3D* copy_params, CUcontext) {
-  Node* own = nullptr;
-  if (copy_params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = find_node(graph_exec, node, CU_GRAPH_NODE_TYPE_MEMCPY, own);
-  if (result == CUDA_SUCCESS) own->copy = *copy_params;
-  return result;
+  return write_plain(graph_exec, node, CU_GRAPH_NODE_TYPE_MEMCPY, &Node::copy, copy_params);
 }
 
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec graph_exec, CUgraphNode node,
                                         const CUDA_MEMSET_NODE_PARAMS* memset_params, CUcontext) {
-  Node* own = nullptr;
-  if (memset_params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = find_node(graph_exec, node, CU_GRAPH_NODE_TYPE_MEMSET, own);
-  if (result == CUDA_SUCCESS) own->fill = *memset_params;
-  return result;
+  return write_plain(graph_exec, node, CU_GRAPH_NODE_TYPE_MEMSET, &Node::fill, memset_params);
 }
 
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec graph_exec, CUgraphNode node,
                                       const CUDA_HOST_NODE_PARAMS* node_params) {
-  Node* own = nullptr;
-  if (node_params == nullptr || node_params->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = find_node(graph_exec, node, CU_GRAPH_NODE_TYPE_HOST, own);
-  if (result == CUDA_SUCCESS) own->host = *node_params;
-  return result;
+  return write_plain(graph_exec, node, CU_GRAPH_NODE_TYPE_HOST, &Node::host, node_params);
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec graph_exec, CUgraphNode node, unsigned int is_enabled) {
