@@ -208,7 +208,7 @@ Status Agent::keep_mps(offer::Offer& offer) {
 
 // A daemon with clients stays, although what it serves is no longer offered.
 void Agent::add_used_daemons(std::vector<mps::DaemonPlan>& plans) const {
-  const auto holders = holders_ ? *holders_ : checkpoint_holders();
+  const auto holders = known_holders();
   for (const auto& kept : mps_->plans()) {
     const auto same = [&](const auto& other) { return other.resource == kept.resource; };
     const auto is_client = [&](const model::Holder& holder) {
@@ -230,7 +230,7 @@ Ownership::InUse Agent::in_use(Certainty certainty) const {
   Ownership::InUse found{.certain = certainty == Certainty::JustAsked};
   const observe::Snapshot known{
       .inventory = inventory_,
-      .holders = holders_ ? *holders_ : checkpoint_holders(),
+      .holders = known_holders(),
       .offered = offering_ ? offering_->offer.resources : std::vector<model::OfferedResource>{}};
   for (const auto& entry : observe::attribute(known))
     found.pods[entry.gpu.text].push_back(
@@ -245,7 +245,8 @@ Ownership::InUse Agent::in_use(Certainty certainty) const {
 
 // Until podresources has answered, what the kubelet wrote down. Pods have no name there, and some
 // may have ended.
-std::vector<model::Holder> Agent::checkpoint_holders() const {
+std::vector<model::Holder> Agent::known_holders() const {
+  if (holders_) return *holders_;
   auto checkpoint = kubelet::read_checkpoint(host_.outside(plugin_directory(options_)));
   if (!checkpoint.ok()) return {};
   for (auto& holder : checkpoint->holders) holder.pod = holder.pod_uid;

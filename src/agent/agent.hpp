@@ -51,7 +51,7 @@ class Agent {
   enum class Certainty : std::uint8_t { Remembered, JustAsked };  // about who holds what
   Result<offer::Offer> settled_offer(Certainty certainty);
   Ownership::InUse in_use(Certainty certainty) const;
-  std::vector<model::Holder> checkpoint_holders() const;
+  std::vector<model::Holder> known_holders() const;
   Status keep_mps(offer::Offer& offer);
   void add_used_daemons(std::vector<mps::DaemonPlan>& plans) const;
   bool ready() const;

@@ -54,8 +54,8 @@ void MpsKeeper::want(std::vector<mps::DaemonPlan> plans, const std::string& mps_
   wake_.notify_one();
 }
 
-bool MpsKeeper::all_ready() const {
-  return std::all_of(states_.begin(), states_.end(),
+bool MpsKeeper::all_ready(const States& states) {
+  return std::all_of(states.begin(), states.end(),
                      [](const auto& entry) { return entry.second.why.empty(); });
 }
 
@@ -91,8 +91,8 @@ void MpsKeeper::work() {
 }
 
 // What each daemon is like after this round.
-std::map<std::string, MpsKeeper::State> MpsKeeper::serve(const Wish& wish, const Wish& before) {
-  std::map<std::string, State> states;
+MpsKeeper::States MpsKeeper::serve(const Wish& wish, const Wish& before) {
+  States states;
   if (before.plans.empty() && wish.plans.empty()) return states;
   const auto control =
       mps::Control::find(host_, wish.root.empty() ? before.root : wish.root, enter_of(host_));
@@ -115,16 +115,13 @@ std::map<std::string, MpsKeeper::State> MpsKeeper::serve(const Wish& wish, const
       state.why = started.error().text();
   }
   if (control.ok()) {
-    const bool ready =
-        !states.empty() && std::all_of(states.begin(), states.end(),
-                                       [](const auto& entry) { return entry.second.why.empty(); });
-    const auto shown = control->show_ready(ready);
+    const auto shown = control->show_ready(!states.empty() && all_ready(states));
     if (!shown.ok()) log_.warning(kWhere, shown.error().text());
   }
   return states;
 }
 
-void MpsKeeper::tell(std::map<std::string, State> states) {
+void MpsKeeper::tell(States states) {
   loop_.post([this, alive = std::weak_ptr(alive_), states = std::move(states)] {
     if (alive.expired()) return;
     bool changed = false;

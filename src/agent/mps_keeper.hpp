@@ -32,7 +32,7 @@ class MpsKeeper {
   void want(std::vector<mps::DaemonPlan> plans, const std::string& mps_root);
 
   const std::vector<mps::DaemonPlan>& plans() const { return wish_.plans; }  // those wanted now
-  bool all_ready() const;
+  bool all_ready() const { return all_ready(states_); }
   // Takes out of `offer` what has no daemon yet, with the reason as a note.
   void hold_back(offer::Offer& offer) const;
 
@@ -46,15 +46,18 @@ class MpsKeeper {
     bool operator==(const Wish&) const = default;
   };
 
+  using States = std::map<std::string, State>;  // by resource
+
   void work();
-  std::map<std::string, State> serve(const Wish& wish, const Wish& before);
-  void tell(std::map<std::string, State> states);
+  static bool all_ready(const States& states);
+  States serve(const Wish& wish, const Wish& before);
+  void tell(States states);
 
   sys::Loop& loop_;
   const sys::Host& host_;
   Log log_;
   std::function<void()> on_change_;
-  std::map<std::string, State> states_;  // the loop's
+  States states_;  // the loop's
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 
   std::mutex mutex_;
