@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes of a share that use CUDA: each has a slot of the pages from its first hello until
+// the kernel says that it has ended. Sockets come and go in between.
+#pragma once
+
+#include "base/result.hpp"
+#include "keeper/identity.hpp"
+#include "keeper/pages.hpp"
+#include "sys/loop.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+namespace gantry::keeper {
+
+struct Member {
+  pid_t pid = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t inner_pid = 0;
+  sys::UniqueFd pidfd;
+  sys::Loop::Watch death;
+};
+
+class Members {
+ public:
+  using OnChange = std::function<void(const Member&)>;
+  struct Callbacks {
+    OnChange joined;
+    OnChange left;  // its rows are still there
+  };
+  // `loop` and `pages` outlive it.
+  Members(sys::Loop& loop, Pages& pages, Callbacks callbacks);
+  Members(const Members&) = delete;
+  Members& operator=(const Members&) = delete;
+
+  // The slot of this process: the one it has, or a new one. Busy when all are taken.
+  Result<std::uint32_t> join(Identity identity);
+
+  const std::map<std::uint32_t, std::unique_ptr<Member>>& by_slot() const { return by_slot_; }
+  const Member* of_pid(pid_t pid) const;
+
+ private:
+  void leave(std::uint32_t slot);
+  std::optional<std::uint32_t> free_slot() const;
+
+  sys::Loop& loop_;
+  Pages& pages_;
+  Callbacks callbacks_;
+  std::map<std::uint32_t, std::unique_ptr<Member>> by_slot_;
+  std::map<pid_t, std::uint32_t> slots_;
+};
+
+}  // namespace gantry::keeper

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "keeper/peer_for_test.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+
+namespace gantry::keeper {
+namespace {
+constexpr int kPatienceMs = 10'000;
+}
+
+TestPeer::TestPeer(const std::string& path)
+    : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), std::min(path.size(), sizeof address.sun_path - 1));
+  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    socket_.reset();
+}
+
+bool TestPeer::send(const void* bytes, std::size_t size) const {
+  return ::send(socket_.get(), bytes, size, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+}
+
+bool TestPeer::hello(FenceRole role) const {
+  const FenceHello hello{FENCE_MAGIC, FENCE_VERSION, role, static_cast<std::uint32_t>(::getpid())};
+  return send(&hello, sizeof hello);
+}
+
+bool TestPeer::report(FenceEvent event, std::uint32_t gpu, std::uint32_t turn,
+                      std::uint64_t value) const {
+  const FenceReport report{event, gpu, turn, 0, value};
+  return send(&report, sizeof report);
+}
+
+bool TestPeer::receive(Attached& attached) const {
+  pollfd wait{socket_.get(), POLLIN, 0};
+  if (::poll(&wait, 1, kPatienceMs) != 1) return false;
+  std::array<int, 2> descriptors{-1, -1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptors)> control{};
+  iovec part{&attached.welcome, sizeof attached.welcome};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const auto got = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+  if (got != static_cast<ssize_t>(sizeof attached.welcome)) return false;
+  if (const auto* header = CMSG_FIRSTHDR(&message); header != nullptr) {
+    std::memcpy(descriptors.data(), CMSG_DATA(header), sizeof descriptors);
+    attached.limits = sys::UniqueFd(descriptors[0]);
+    attached.usage = sys::UniqueFd(descriptors[1]);
+  }
+  return true;
+}
+
+bool TestPeer::is_cut() const {
+  for (;;) {
+    pollfd wait{socket_.get(), POLLIN, 0};
+    if (::poll(&wait, 1, kPatienceMs) != 1) return false;
+    std::array<char, 256> bytes{};
+    if (::recv(socket_.get(), bytes.data(), bytes.size(), 0) <= 0) return true;
+  }
+}
+
+}  // namespace gantry::keeper
