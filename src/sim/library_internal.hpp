@@ -11,6 +11,11 @@
 
 namespace gantry::sim {
 
+// What these libraries are called behind the fence (FENCE_REAL_CUDA, FENCE_REAL_NVML).
+inline constexpr const char* kFencedCuda = "/run/gantry/fence/cuda";
+inline constexpr const char* kFencedNvml = "/run/gantry/fence/nvml";
+inline constexpr const char* kFencedMachine = "/run/gantry/fence/machine";
+
 // A mutex of one word, so that it needs no constructor and no symbol newer than the floor.
 class Lock {
  public:

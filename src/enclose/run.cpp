@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "enclose/run.hpp"
+
+#include "sys/descriptor.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace gantry::enclose {
+namespace {
+
+constexpr int kNotExecutable = 126;
+constexpr int kNotThere = 127;
+constexpr int kNotPrepared = 125;
+
+// What people and supervisors send. SIGTSTP and its kind are left as they are: the terminal stops
+// both of us, and the shell continues both.
+constexpr std::array kHandedOn = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,
+                                  SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
+
+sigset_t waited_for() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : kHandedOn) ::sigaddset(&set, signal);
+  ::sigaddset(&set, SIGCHLD);
+  return set;
+}
+
+// What the terminal sends goes to our whole process group, so the child has it already.
+bool is_from_terminal(const siginfo_t& info) {
+  return info.si_code == SI_KERNEL;
+}
+
+int status_of(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+Result<int> attend(pid_t child, const sigset_t& signals) {
+  for (;;) {
+    int status = 0;
+    const pid_t done = ::waitpid(child, &status, WNOHANG);
+    if (done == child) return status_of(status);
+    if (done < 0 && errno != EINTR) return Error::sys(errno, "wait for the command");
+    siginfo_t info{};
+    const int signal = ::sigwaitinfo(&signals, &info);
+    if (signal > 0 && signal != SIGCHLD && !is_from_terminal(info)) ::kill(child, signal);
+  }
+}
+
+void say(int fd, const std::string& text) {
+  (void)sys::write_all(fd, text, "pipe");
+}
+
+[[noreturn]] void become(const Command& command, int problem, const sigset_t& mask, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(kNotPrepared);
+  if (command.before) {
+    if (const auto ready = command.before(); !ready.ok()) {
+      say(problem, ready.error().text());
+      ::_exit(kNotPrepared);
+    }
+  }
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  std::vector<char*> words;
+  for (const auto& word : command.words) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execvp(words[0], words.data());
+  const int failed = errno;
+  fmt::print(stderr, "gantry share run: {}: {}\n", command.words.front(), std::strerror(failed));
+  ::_exit(failed == ENOENT ? kNotThere : kNotExecutable);
+}
+
+}  // namespace
+
+Result<int> run(const Command& command) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
+  sys::UniqueFd problem(ends[0]);
+  sys::UniqueFd speaker(ends[1]);
+  const auto signals = waited_for();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &signals, &before);
+  const pid_t self = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) {
+    const int failed = errno;
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    return Error::sys(failed, "fork");
+  }
+  if (child == 0) become(command, speaker.get(), before, self);
+  speaker.reset();
+  auto status = attend(child, signals);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  std::string why(4096, '\0');
+  const auto got = ::read(problem.get(), why.data(), why.size());
+  if (got > 0) return Error(Errc::Internal, why.substr(0, static_cast<std::size_t>(got)));
+  return status;
+}
+
+}  // namespace gantry::enclose

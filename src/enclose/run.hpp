@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A command as our child, as if it had been started without us: it has the terminal, gets the
+// signals, and its exit status is ours. It does not outlive us.
+#pragma once
+
+#include "base/result.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace gantry::enclose {
+
+struct Command {
+  std::vector<std::string> words;  // the first is found in PATH
+  // In the child, before the command: its mounts, its environment. An error ends it.
+  std::function<Status()> before;
+};
+
+// Its exit status, 128 + the signal that ended it, 126 where it cannot be executed and 127 where it
+// is not there, as shells have it. An error is one of `before`. Call it from a process with one
+// thread.
+Result<int> run(const Command& command);
+
+}  // namespace gantry::enclose
