@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hello and welcome: what is said to the keeper when a process attaches.
+#pragma once
+
+#include <stdint.h>
+
+namespace gantry::fence {
+
+struct Conversation {
+  int socket, limits, usage;  // the caller's to close
+  uint32_t slot, gpu_count;
+};
+
+// False when nobody answers within that time, the answer is no, or it is not what abi.h says; then
+// nothing is left open.
+bool converse(uint64_t wait_ms, Conversation& said);
+
+}  // namespace gantry::fence

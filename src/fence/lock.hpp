@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lock of one word, without a constructor and without libpthread. Held for short times only:
+// never while the dynamic linker, the host or (but for pools.cpp) the driver is asked.
+#pragma once
+
+#include <linux/futex.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace gantry::fence {
+
+// Waits while *word is `value`, no longer than that. Also returns without a reason.
+inline void futex_wait(const uint32_t* word, uint32_t value, int scope, uint64_t nanoseconds) {
+  const timespec most = {static_cast<time_t>(nanoseconds / 1000000000U),
+                         static_cast<long>(nanoseconds % 1000000000U)};
+  syscall(SYS_futex, word, FUTEX_WAIT | scope, value, nanoseconds == 0 ? nullptr : &most, nullptr,
+          0);
+}
+inline void futex_wake(uint32_t* word, int scope, int count) {
+  syscall(SYS_futex, word, FUTEX_WAKE | scope, count, nullptr, nullptr, 0);
+}
+// The scope of a futex.
+inline constexpr int kWithinProcess = FUTEX_PRIVATE_FLAG;
+inline constexpr int kAcrossProcesses = 0;
+
+class Lock {
+ public:
+  void lock() {
+    uint32_t free = 0;
+    if (__atomic_compare_exchange_n(&word_, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      return;
+    while (__atomic_exchange_n(&word_, 2, __ATOMIC_ACQUIRE) != 0)
+      futex_wait(&word_, 2, kWithinProcess, 0);
+  }
+  bool try_lock() {
+    uint32_t free = 0;
+    return __atomic_compare_exchange_n(&word_, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+  }
+  void unlock() {
+    if (__atomic_exchange_n(&word_, 0, __ATOMIC_RELEASE) == 2)
+      futex_wake(&word_, kWithinProcess, 1);
+  }
+  // In a forked child, where the thread that held it does not exist.
+  void reset() { word_ = 0; }
+
+ private:
+  uint32_t word_ = 0;  // 0 free, 1 held, 2 held and somebody waits
+};
+
+class Guard {
+ public:
+  explicit Guard(Lock& lock) : lock_(lock) { lock_.lock(); }
+  ~Guard() { lock_.unlock(); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  Lock& lock_;
+};
+
+inline uint64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000U + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace gantry::fence
