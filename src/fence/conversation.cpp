@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fence/conversation.hpp"
 
-#include "fence/abi.h"
 #include "fence/libc.hpp"
 
 #include <errno.h>
@@ -38,7 +37,11 @@ int connect_to_keeper(uint64_t wait_ms) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   static_assert(sizeof FENCE_SOCKET <= sizeof address.sun_path);
-  memcpy(address.sun_path, FENCE_SOCKET, sizeof FENCE_SOCKET);
+  // Not as numbers in the code: a copy of the library for another directory, as tests make it, has
+  // the name replaced wherever it is a string.
+  const char* path = FENCE_SOCKET;
+  __asm__("" : "+r"(path));
+  memcpy(address.sun_path, path, sizeof FENCE_SOCKET);
   int result = -1;
   do {
     result = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
@@ -48,10 +51,10 @@ int connect_to_keeper(uint64_t wait_ms) {
   return -1;
 }
 
-bool say_hello(int fd) {
+bool say_hello(int fd, FenceRole role) {
   const FenceHello hello{.magic = FENCE_MAGIC,
                          .version = FENCE_VERSION,
-                         .role = FENCE_WORKER,
+                         .role = static_cast<uint32_t>(role),
                          .pid = static_cast<uint32_t>(getpid())};
   ssize_t sent = -1;
   do {
@@ -141,11 +144,11 @@ void hang_up(const Conversation& said) {
 
 }  // namespace
 
-bool converse(uint64_t wait_ms, Conversation& said) {
+bool converse(FenceRole role, uint64_t wait_ms, Conversation& said) {
   said = {connect_to_keeper(wait_ms), -1, -1, 0, 0};
   if (said.socket < 0) return false;
   FenceWelcome welcome{};
-  if (say_hello(said.socket) && hear_welcome(said.socket, welcome, said) &&
+  if (say_hello(said.socket, role) && hear_welcome(said.socket, welcome, said) &&
       acceptable(welcome, said))
     return true;
   hang_up(said);

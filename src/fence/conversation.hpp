@@ -2,6 +2,8 @@
 // Hello and welcome: what is said to the keeper when a process attaches.
 #pragma once
 
+#include "fence/abi.h"
+
 #include <stdint.h>
 
 namespace gantry::fence {
@@ -13,6 +15,6 @@ struct Conversation {
 
 // False when nobody answers within that time, the answer is no, or it is not what abi.h says; then
 // nothing is left open.
-bool converse(uint64_t wait_ms, Conversation& said);
+bool converse(FenceRole role, uint64_t wait_ms, Conversation& said);
 
 }  // namespace gantry::fence

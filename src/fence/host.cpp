@@ -82,7 +82,7 @@ void drop_socket() {
 bool connect_anew(uint64_t wait_ms) {
   host.next_attempt_ns = monotonic_ns() + kBetweenAttemptsNs;
   Conversation said{};
-  if (!converse(wait_ms, said)) return false;
+  if (!converse(FENCE_WORKER, wait_ms, said)) return false;
   drop_socket();
   const bool taken = take(said);
   close(said.limits);

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fence/host_for_test.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace gantry::fence::test {
+namespace {
+
+// As long as FENCE_DIRECTORY.
+constexpr char kTemplate[] = "/tmp/fence-XXXXXX";
+static_assert(sizeof kTemplate == sizeof FENCE_DIRECTORY);
+
+std::uint64_t monotonic_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+int sealed(std::uint64_t size) {
+  const int fd = ::memfd_create("fence", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  EXPECT_EQ(::ftruncate(fd, static_cast<off_t>(size)), 0);
+  EXPECT_EQ(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  return fd;
+}
+
+void* mapped(int fd, std::uint64_t size) {
+  void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  EXPECT_NE(at, MAP_FAILED);
+  return at;
+}
+
+int listener_at(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  ::unlink(path.c_str());
+  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(::listen(fd, 64), 0);
+  return fd;
+}
+
+}  // namespace
+
+Host::Host(std::uint32_t gpu_count) : usage_size_(fence_usage_size(gpu_count)) {
+  std::string made = kTemplate;
+  EXPECT_NE(::mkdtemp(made.data()), nullptr);
+  directory_ = made;
+  limits_fd_ = sealed(sizeof(FenceLimits));
+  usage_fd_ = sealed(usage_size_);
+  limits_ = static_cast<FenceLimits*>(mapped(limits_fd_, sizeof(FenceLimits)));
+  usage_ = static_cast<FenceUsage*>(mapped(usage_fd_, usage_size_));
+  limits_->magic = FENCE_MAGIC;
+  limits_->version = FENCE_VERSION;
+  limits_->gpu_count = gpu_count;
+  for (std::uint32_t i = 0; i < gpu_count; ++i) limits_->gpu[i].memory_limit = UINT64_MAX;
+}
+
+Host::~Host() {
+  stop();
+  ::munmap(limits_, sizeof(FenceLimits));
+  ::munmap(usage_, usage_size_);
+  ::close(limits_fd_);
+  ::close(usage_fd_);
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+void Host::real(const std::string& name, const std::string& file) const {
+  EXPECT_EQ(::symlink(file.c_str(), path(name).c_str()), 0);
+}
+
+std::string Host::install(const std::string& fence) const {
+  std::ifstream in(fence, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  std::string bytes = text.str();
+  const std::string usual = FENCE_DIRECTORY;
+  int places = 0;
+  for (auto at = bytes.find(usual); at != std::string::npos; at = bytes.find(usual, at + 1)) {
+    bytes.replace(at, usual.size(), directory_);
+    ++places;
+  }
+  EXPECT_GT(places, 0) << fence;
+  const std::string copy = path(std::filesystem::path(fence).filename());
+  std::ofstream(copy, std::ios::binary) << bytes;
+  return copy;
+}
+
+void Host::beat() {
+  __atomic_store_n(&limits_->beat_ns, monotonic_ns(), __ATOMIC_RELAXED);
+}
+
+void Host::start() {
+  stop();
+  stop_ = ::eventfd(0, EFD_CLOEXEC);
+  beat();
+  thread_ = std::thread([this, listener = listener_at(path("socket"))] {
+    serve(listener);
+    ::close(listener);
+  });
+}
+
+// The socket's file stays, as after kill -9 of the keeper.
+void Host::stop() {
+  if (!thread_.joinable()) return;
+  const std::uint64_t one = 1;
+  EXPECT_EQ(::write(stop_, &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  thread_.join();
+  ::close(stop_);
+  __atomic_store_n(&limits_->beat_ns, 0, __ATOMIC_RELAXED);
+}
+
+void Host::serve(int listener) {
+  for (;;) {
+    pollfd wait[] = {{listener, POLLIN, 0}, {stop_, POLLIN, 0}};
+    ::poll(wait, 2, 100);
+    if (wait[1].revents != 0) return;
+    beat();
+    if (wait[0].revents == 0) continue;
+    const int client = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (client < 0) continue;
+    answer(client);
+    ::close(client);
+  }
+}
+
+void Host::answer(int client) {
+  FenceHello hello{};
+  if (::recv(client, &hello, sizeof hello, 0) != static_cast<ssize_t>(sizeof hello)) return;
+  if (hello.magic != FENCE_MAGIC || hello.version != FENCE_VERSION) return;
+  FenceWelcome welcome = {FENCE_MAGIC, FENCE_VERSION,       refusal_.load(),
+                          0,           sizeof(FenceLimits), usage_size_};
+  iovec data = {&welcome, sizeof welcome};
+  const int fds[] = {limits_fd_, usage_fd_};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  if (welcome.refusal == FENCE_ACCEPTED) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof fds);
+    std::memcpy(CMSG_DATA(rights), fds, sizeof fds);
+  }
+  if (::sendmsg(client, &message, MSG_NOSIGNAL) >= 0 && hello.role == FENCE_OBSERVER) ++attached_;
+}
+
+FenceUsageRow& Host::row(std::uint32_t gpu, std::uint32_t slot) {
+  auto* rows = reinterpret_cast<FenceUsageRow*>(usage_ + 1);
+  return rows[static_cast<std::size_t>(gpu) * FENCE_MAX_PROCESSES + slot];
+}
+
+FenceProcess& Host::process(std::uint32_t slot) {
+  if (limits_->slots_in_use <= slot) limits_->slots_in_use = slot + 1;
+  return limits_->process[slot];
+}
+
+}  // namespace gantry::fence::test

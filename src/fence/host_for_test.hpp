@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: a share's directory and the keeper's half of the contract, in this process. A fence
+// that is copied there looks into this directory instead of FENCE_DIRECTORY.
+#pragma once
+
+#include "fence/abi.h"
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+
+namespace gantry::fence::test {
+
+class Host {
+ public:
+  explicit Host(std::uint32_t gpu_count = 1);
+  ~Host();
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  const std::string& directory() const { return directory_; }
+  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+
+  // Puts a library of the driver's there under the name the fence needs it by.
+  void real(const std::string& name, const std::string& file) const;
+  // A copy of a fence in the directory, which has the directory's name wherever the original has
+  // FENCE_DIRECTORY. Both are equally long, so that nothing else changes.
+  std::string install(const std::string& fence) const;
+
+  // The keeper comes and goes; its pages stay as they are.
+  void start();
+  void stop();
+  std::uint32_t attached() const { return attached_.load(); }
+  void refuse(FenceRefusal refusal) { refusal_ = refusal; }
+
+  FenceLimits& limits() { return *limits_; }
+  FenceUsage& usage() { return *usage_; }
+  FenceUsageRow& row(std::uint32_t gpu, std::uint32_t slot);
+  FenceProcess& process(std::uint32_t slot);  // counts it among the slots in use
+  void beat();
+
+ private:
+  void serve(int listener);
+  void answer(int client);
+
+  std::string directory_;
+  int limits_fd_ = -1;
+  int usage_fd_ = -1;
+  int stop_ = -1;
+  FenceLimits* limits_ = nullptr;
+  FenceUsage* usage_ = nullptr;
+  std::uint64_t usage_size_ = 0;
+  std::atomic<FenceRefusal> refusal_ = FENCE_ACCEPTED;
+  std::atomic<std::uint32_t> attached_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace gantry::fence::test
