@@ -87,7 +87,7 @@ Status enter(const Enclosure& e, Way way) {
   GANTRY_TRY(const auto real_nvml, open_optional(e.real_nvml));
   GANTRY_TRY(const auto machine, open_optional(e.machine));
   GANTRY_CHECK(make_place(FENCE_DIRECTORY));
-  GANTRY_CHECK(bind_over(share.get(), FENCE_DIRECTORY, Bind::Writable));
+  GANTRY_CHECK(bind_over(share.get(), FENCE_DIRECTORY, Bind::ReadOnly));
   if (real_cuda.valid()) GANTRY_CHECK(bind_over(real_cuda.get(), FENCE_REAL_CUDA, Bind::ReadOnly));
   if (real_nvml.valid()) GANTRY_CHECK(bind_over(real_nvml.get(), FENCE_REAL_NVML, Bind::ReadOnly));
   if (machine.valid())

@@ -61,9 +61,29 @@ void say(int fd, const std::string& text) {
   (void)sys::write_all(fd, text, "pipe");
 }
 
-[[noreturn]] void become(const Command& command, int problem, const sigset_t& mask, pid_t parent) {
+// Two ends, both closed by an exec.
+struct Pipe {
+  sys::UniqueFd out, in;
+};
+
+Result<Pipe> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
+  return Pipe{sys::UniqueFd(ends[0]), sys::UniqueFd(ends[1])};
+}
+
+// The word of the other side: one byte, or its end.
+bool hears_go(int fd) {
+  char go = 0;
+  for (;;) {
+    const auto got = ::read(fd, &go, 1);
+    if (got >= 0 || errno != EINTR) return got == 1;
+  }
+}
+
+[[noreturn]] void become(const Command& command, int go, int problem, const sigset_t& mask) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(kNotPrepared);
+  if (!hears_go(go)) ::_exit(kNotPrepared);  // a parent that is gone says nothing
   if (command.before) {
     if (const auto ready = command.before(); !ready.ok()) {
       say(problem, ready.error().text());
@@ -83,26 +103,31 @@ void say(int fd, const std::string& text) {
 }  // namespace
 
 Result<int> run(const Command& command) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
-  sys::UniqueFd problem(ends[0]);
-  sys::UniqueFd speaker(ends[1]);
+  GANTRY_TRY(auto problem, make_pipe());
+  GANTRY_TRY(auto go, make_pipe());
   const auto signals = waited_for();
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &signals, &before);
-  const pid_t self = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) {
     const int failed = errno;
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
     return Error::sys(failed, "fork");
   }
-  if (child == 0) become(command, speaker.get(), before, self);
-  speaker.reset();
+  if (child == 0) {
+    go.in.reset();
+    become(command, go.out.get(), problem.in.get(), before);
+  }
+  problem.in.reset();
+  go.out.reset();
+  auto ready = command.started ? command.started(child) : Status();
+  if (ready.ok()) say(go.in.get(), "g");
+  go.in.reset();
   auto status = attend(child, signals);
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (!ready.ok()) return std::move(ready).error();
   std::string why(4096, '\0');
-  const auto got = ::read(problem.get(), why.data(), why.size());
+  const auto got = ::read(problem.out.get(), why.data(), why.size());
   if (got > 0) return Error(Errc::Internal, why.substr(0, static_cast<std::size_t>(got)));
   return status;
 }

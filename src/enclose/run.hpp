@@ -5,6 +5,8 @@
 
 #include "base/result.hpp"
 
+#include <sys/types.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,11 +17,13 @@ struct Command {
   std::vector<std::string> words;  // the first is found in PATH
   // In the child, before the command: its mounts, its environment. An error ends it.
   std::function<Status()> before;
+  // Here, when the child is there and has done nothing yet. An error ends it.
+  std::function<Status(pid_t child)> started;
 };
 
 // Its exit status, 128 + the signal that ended it, 126 where it cannot be executed and 127 where it
-// is not there, as shells have it. An error is one of `before`. Call it from a process with one
-// thread.
+// is not there, as shells have it. An error is one of `before` or `started`. Call it from a process
+// with one thread.
 Result<int> run(const Command& command);
 
 }  // namespace gantry::enclose

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "enclose/run.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,6 +45,35 @@ TEST(Run, IsAnErrorWhenTheChildCannotBePrepared) {
                            }});
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().text(), HasSubstr("no mounts here"));
+}
+
+TEST(Run, TellsOfTheChildBeforeItDoesAnything) {
+  pid_t told = 0;
+  std::array<int, 2> said{};
+  ASSERT_EQ(::pipe(said.data()), 0);
+  const auto status =
+      run({.words = {"sh", "-c", "exit 3"},
+           .before = [&]() -> Status {
+             return ::write(said[1], "x", 1) == 1 ? Status() : Error(Errc::Internal, "pipe");
+           },
+           .started = [&](pid_t child) -> Status {
+             pollfd ready{.fd = said[0], .events = POLLIN, .revents = 0};
+             if (::poll(&ready, 1, 50) != 0) return Error(Errc::Busy, "too early");
+             told = child;
+             return {};
+           }});
+  EXPECT_EQ(*status, 3);
+  EXPECT_GT(told, 0);
+  ::close(said[0]);
+  ::close(said[1]);
+}
+
+TEST(Run, StartsNothingWhenWhoIsToldOfItRefuses) {
+  const auto status = run({.words = {"sh", "-c", "exit 3"}, .started = [](pid_t) -> Status {
+                             return Error(Errc::NotFound, "no such share");
+                           }});
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text(), HasSubstr("no such share"));
 }
 
 // What its supervisor sends reaches the command, whose answer is its own.

@@ -34,7 +34,9 @@ constexpr std::string_view kHelp =
     "                                            the image's newer libcuda, where its note allows\n"
     "  disable-device-node-modification          programs inside do not make device nodes\n"
     "  update-application-profile                EGL and Vulkan see the container's GPUs alone\n"
-    "  chmod --mode MODE --path PATH...          permissions inside the container\n";
+    "  chmod --mode MODE --path PATH...          permissions inside the container\n"
+    "  fence --cuda FILE --nvml FILE             these in place of every libcuda and libnvidia-ml "
+    "there\n";
 
 // What came before and after the hook's name.
 struct Call {
@@ -148,14 +150,18 @@ Result<std::string> read_state(const std::string& file) {
   return sys::read_regular(fd.get(), oci::kStateLimit, file);
 }
 
-// The engine's word on where the root is: crun's state, else config.json.
-Result<std::string> container_root(const oci::State& state) {
-  if (!state.root.empty()) return oci::root_path(state.bundle, state.root);
-  const auto file = state.bundle + "/config.json";
+Result<json::Document> read_config(const std::string& bundle) {
+  const auto file = bundle + "/config.json";
   const sys::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", file));
   GANTRY_TRY(auto text, sys::read_regular(fd.get(), json::kSizeLimit, file));
-  GANTRY_TRY(const auto document, json::Document::parse(std::move(text)).in(file));
+  return json::Document::parse(std::move(text)).in(file);
+}
+
+// The engine's word on where the root is: crun's state, else config.json.
+Result<std::string> container_root(const oci::State& state) {
+  if (!state.root.empty()) return oci::root_path(state.bundle, state.root);
+  GANTRY_TRY(const auto document, read_config(state.bundle));
   return oci::root_path(state.bundle, document["root"]["path"].string().value_or(""));
 }
 
@@ -169,7 +175,7 @@ Status run_on(const CdiHook& hook, const Call& call) {
     return Error(Errc::Denied,
                  fmt::format("{} is the machine's own root, not a container's", path));
   }
-  HookPlace place{container, host, {}};
+  HookPlace place{container, host, state.bundle, {}};
   auto status = hook.run(call.arguments, place);
   if (!call.quiet) {
     for (const auto& warning : place.warnings)
@@ -179,6 +185,11 @@ Status run_on(const CdiHook& hook, const Call& call) {
 }
 
 }  // namespace
+
+Result<oci::Container> HookPlace::config() const {
+  GANTRY_TRY(const auto document, read_config(bundle));
+  return oci::container_from(document);
+}
 
 std::vector<std::string> HookArguments::all(std::string_view name) const {
   std::vector<std::string> values;
@@ -206,6 +217,7 @@ const std::vector<CdiHook>& cdi_hooks() {
       {"disable-device-node-modification", {}, disable_device_node_modification},
       {"update-application-profile", {}, update_application_profile},
       {"chmod", {"mode", "path"}, change_mode},
+      {"fence", {"cuda", "nvml"}, put_fence},
       {"noop", {}, noop},
   };
   return table;

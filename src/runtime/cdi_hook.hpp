@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "oci/container.hpp"
 #include "rootfs/root.hpp"
 #include "sys/host.hpp"
 
@@ -26,7 +27,10 @@ struct HookArguments {
 struct HookPlace {
   const rootfs::Root& container;
   const sys::Host& host;
+  std::string bundle;
   std::vector<std::string> warnings;
+
+  Result<oci::Container> config() const;  // of the bundle, for hooks that need more than the root
 };
 
 struct CdiHook {
@@ -44,6 +48,7 @@ Status update_ldcache(const HookArguments& arguments, HookPlace& place);
 Status enable_cuda_compat(const HookArguments& arguments, HookPlace& place);
 Status disable_device_node_modification(const HookArguments& arguments, HookPlace& place);
 Status update_application_profile(const HookArguments& arguments, HookPlace& place);
+Status put_fence(const HookArguments& arguments, HookPlace& place);
 
 // The words behind the program's name. 0: done, or a hook that we do not know, so that newer specs
 // start on older installations; 1: not done, with the reason on stderr. The state is read from

@@ -215,6 +215,41 @@ TEST_F(CdiHookTest, DeviceFilesAreNotModifiedInTheContainer) {
   EXPECT_EQ(run({"disable-device-node-modification"}), 0);
 }
 
+TEST_F(CdiHookTest, TheFenceCoversEveryLibcudaOfTheImage) {
+  tree_
+      .file("bundle/config.json",
+            "{\"root\":{\"path\":\"rootfs\"},\"process\":{\"env\":[\"LD_LIBRARY_PATH=/opt/"
+            "mine:/usr/lib64\"]}}")
+      .file("bundle/rootfs/usr/local/cuda-12.8/compat/libcuda.so.570.1", "compat")
+      .link("bundle/rootfs/usr/local/cuda-12.8/compat/libcuda.so.1", "libcuda.so.570.1")
+      .file("bundle/rootfs/opt/mine/libcuda.so.1", "mine")
+      .file("bundle/rootfs/opt/mine/libnvidia-ml.so.1", "mine")
+      .file("bundle/rootfs/usr/lib64/libcudart.so.12", "runtime")
+      .link("bundle/rootfs/usr/lib64/libcuda.so.1", "/../../../ours/nvml")
+      .file("ours/cuda", "fence")
+      .file("ours/nvml", "fence of nvml");
+  const std::vector<std::string> words{"fence", "--cuda", tree_.path("ours/cuda"), "--nvml",
+                                       tree_.path("ours/nvml")};
+  test::in_child("in a mount namespace", [&] {
+    if (::unshare(CLONE_NEWNS) != 0) return;
+    ASSERT_EQ(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+    for (int twice = 0; twice < 2; ++twice) {
+      ASSERT_EQ(run(words), 0) << said_;
+      EXPECT_EQ(content("/usr/local/cuda-12.8/compat/libcuda.so.1"), "fence");
+      EXPECT_EQ(content("/opt/mine/libcuda.so.1"), "fence");
+      EXPECT_EQ(content("/opt/mine/libnvidia-ml.so.1"), "fence of nvml");
+      EXPECT_EQ(content("/usr/lib64/libcudart.so.12"), "runtime");
+    }
+  });
+  EXPECT_EQ(content("/opt/mine/libcuda.so.1"), "mine");
+}
+
+TEST_F(CdiHookTest, WithoutTheFenceThereIsNoContainer) {
+  EXPECT_EQ(run({"fence", "--cuda", "/no/such/fence", "--nvml", "/no/such/fence"}), 1);
+  EXPECT_THAT(said_, HasSubstr("/no/such/fence"));
+  EXPECT_EQ(run({"fence", "--cuda", "relative", "--nvml", "relative"}), 1);
+}
+
 TEST_F(CdiHookTest, TheApplicationProfileNamesTheContainersGpus) {
   tree_.directory("bundle/rootfs/dev")
       .file("bundle/rootfs/dev/nvidia7", "a file")
