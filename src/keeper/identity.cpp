@@ -58,7 +58,7 @@ std::string_view line_of(std::string_view text, std::string_view key) {
 
 std::uint64_t started_ns(pid_t pid) {
   const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  return stat_field(pid, 22) * (1'000'000'000 / ticks);
+  return start_of(pid) * (1'000'000'000 / ticks);
 }
 
 }  // namespace
@@ -111,6 +111,10 @@ std::string command_of(pid_t pid) {
 
 std::string cgroup_of(pid_t pid) {
   return read_proc(pid, "cgroup");
+}
+
+std::uint64_t start_of(pid_t pid) {
+  return stat_field(pid, 22);
 }
 
 pid_t parent_of(pid_t pid) {

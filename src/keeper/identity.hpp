@@ -32,5 +32,6 @@ std::uint32_t innermost_pid(pid_t pid);  // as the processes of its own namespac
 std::string command_of(pid_t pid);
 std::string cgroup_of(pid_t pid);  // the whole of /proc/PID/cgroup
 pid_t parent_of(pid_t pid);
+std::uint64_t start_of(pid_t pid);  // in ticks since the machine's
 
 }  // namespace gantry::keeper

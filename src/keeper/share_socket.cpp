@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "keeper/share_socket.hpp"
 
+#include "keeper/address.hpp"
+
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
-
-#include <fmt/format.h>
 
 #include <array>
 #include <cerrno>
@@ -23,16 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kBacklog = 512;
 constexpr int kAcceptAtOnce = 16;
-
-Result<sockaddr_un> address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path)
-    return Error(Errc::Invalid, fmt::format("{}: a socket's path has at most {} bytes", path,
-                                            sizeof address.sun_path - 1));
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
 
 // False: the peer does not read, or has gone.
 bool send_welcome(int socket, const FenceWelcome& welcome, const Pages* pages) {
@@ -95,11 +84,11 @@ Result<std::unique_ptr<ShareSocket>> ShareSocket::open(sys::Loop& loop, const st
 }
 
 Status ShareSocket::listen() {
-  GANTRY_TRY(const auto address, address_of(path_));
+  GANTRY_TRY(const auto place, place_of(path_));
   listener_ = sys::UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener_.valid()) return Error::sys(errno, "socket");
   ::unlink(path_.c_str());
-  if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+  if (::bind(listener_.get(), place.get(), sizeof place.address) != 0)
     return Error::sys(errno, "bind");
   if (::chmod(path_.c_str(), 0666) != 0) return Error::sys(errno, "chmod");
   if (::listen(listener_.get(), kBacklog) != 0) return Error::sys(errno, "listen");

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "keeper/detach.hpp"
+
+#include "base/printable.hpp"
+#include "base/text.hpp"
+#include "sys/unique_fd.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+
+namespace gantry::keeper {
+namespace {
+
+constexpr off_t kWords = 2'000;
+
+// In the child: system calls alone. What goes wrong comes back as errno through the pipe, which the
+// program's start closes.
+[[noreturn]] void become(char* const* argv, int null, int log, int report) {
+  ::setsid();
+  const pid_t second = ::fork();  // not a session's leader: it can never get a terminal
+  if (second > 0) ::_exit(0);
+  if (second == 0 && ::dup2(null, STDIN_FILENO) >= 0 && ::dup2(null, STDOUT_FILENO) >= 0 &&
+      ::dup2(log, STDERR_FILENO) >= 0 && ::chdir("/") == 0)
+    ::execvp(argv[0], argv);
+  const int error = errno;
+  (void)!::write(report, &error, sizeof error);
+  ::_exit(127);
+}
+
+}  // namespace
+
+Status start_detached(const std::vector<std::string>& argv, const std::string& log) {
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(log).parent_path(), ignored);
+  const sys::UniqueFd words(
+      ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!words.valid()) return Error::sys(errno, "open").in(log);
+  const sys::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null.valid()) return Error::sys(errno, "open").in("/dev/null");
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe2");
+  const sys::UniqueFd reading(ends[0]);
+  sys::UniqueFd writing(ends[1]);
+  std::vector<char*> pointers;
+  for (const auto& word : argv) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  const pid_t first = ::fork();
+  if (first < 0) return Error::sys(errno, "fork");
+  if (first == 0) become(pointers.data(), null.get(), words.get(), writing.get());
+  writing.reset();
+  ::waitpid(first, nullptr, 0);
+  int error = 0;
+  if (::read(reading.get(), &error, sizeof error) == static_cast<ssize_t>(sizeof error))
+    return Error::sys(error, "exec").in(argv.front());
+  return {};
+}
+
+std::string last_words(const std::string& log) {
+  const sys::UniqueFd file(::open(log.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat about {};
+  if (!file.valid() || ::fstat(file.get(), &about) != 0) return "";
+  std::string text(static_cast<std::size_t>(kWords), '\0');
+  const auto from = about.st_size > kWords ? about.st_size - kWords : 0;
+  const auto got = ::pread(file.get(), text.data(), text.size(), from);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return printable(trim(text));
+}
+
+}  // namespace gantry::keeper
