@@ -20,17 +20,6 @@ using ::testing::HasSubstr;
 constexpr std::uint64_t kMiB = 1ULL << 20U;
 constexpr std::uint64_t kGiB = 1ULL << 30U;
 
-// "GPU-0011..." to bytes.
-void put_uuid(const char* text, std::uint8_t (&out)[16]) {
-  std::string digits;
-  for (const char* at = text + 4; *at != '\0'; ++at) {
-    if (*at != '-') digits += *at;
-  }
-  for (std::size_t i = 0; i < sizeof out; ++i) {
-    out[i] = static_cast<std::uint8_t>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
-  }
-}
-
 class FenceNvml : public ::testing::Test {
  protected:
   FenceNvml() {

@@ -13,22 +13,43 @@
 
 namespace gantry::fence::test {
 
-class FencedNvml {
+// "GPU-00112233-..." as the pages have it.
+inline void put_uuid(const char* text, std::uint8_t (&out)[16]) {
+  std::string digits;
+  for (const char* at = text + 4; *at != '\0'; ++at) {
+    if (*at != '-') digits += *at;
+  }
+  for (std::size_t i = 0; i < sizeof out; ++i) {
+    out[i] = static_cast<std::uint8_t>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
+  }
+}
+
+class LoadedNvml {
  public:
-  // Loads a copy of the fence which finds that library behind it, and `host` around it.
-  FencedNvml(const Host& host, const std::string& real_library) {
-    host.real("nvml", real_library);
-    handle_ = ::dlopen(host.install(GANTRY_FENCE_NVML).c_str(), RTLD_NOW | RTLD_LOCAL);
+  explicit LoadedNvml(const std::string& file)
+      : handle_(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) ADD_FAILURE() << ::dlerror();
   }
   template <typename Function>
   Function* get(const char* name) const {
     return reinterpret_cast<Function*>(::dlsym(handle_, name));
   }
-  void* handle() const { return handle_; }
 
  private:
-  void* handle_ = nullptr;
+  void* handle_;
+};
+
+// A copy of the fence which finds that library behind it, and `host` around it.
+class FencedNvml : public LoadedNvml {
+ public:
+  FencedNvml(const Host& host, const std::string& real_library)
+      : LoadedNvml(installed(host, real_library)) {}
+
+ private:
+  static std::string installed(const Host& host, const std::string& real_library) {
+    host.real("nvml", real_library);
+    return host.install(GANTRY_FENCE_NVML);
+  }
 };
 
 }  // namespace gantry::fence::test

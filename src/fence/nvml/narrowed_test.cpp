@@ -13,7 +13,6 @@ namespace gantry::fence::test {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 using Pids = std::vector<unsigned int>;
 
