@@ -116,7 +116,8 @@ typedef struct FenceUsageRow {
   uint32_t busy;       /* 1: there may be work on the GPU */
   uint32_t waiting;    /* threads at the gate */
   uint32_t contexts;   /* made and not destroyed */
-  uint64_t reserved;
+  uint64_t
+      managed; /* the part of `held` that NVML does not show as this process's: managed memory */
 } FenceUsageRow;
 FENCE_ASSERT(sizeof(FenceUsageRow) == 64, "a cache line each");
 
