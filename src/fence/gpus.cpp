@@ -67,4 +67,22 @@ uint32_t current_gpu() {
   return real().cuCtxGetDevice(&device) == CUDA_SUCCESS ? gpu_of(device) : kNoGpu;
 }
 
+CUdevice device_of(uint32_t gpu) {
+  const uint32_t count = __atomic_load_n(&gpus.count, __ATOMIC_ACQUIRE);
+  for (uint32_t device = 0; device < count; ++device) {
+    if (__atomic_load_n(&gpus.of[device], __ATOMIC_RELAXED) == gpu)
+      return static_cast<CUdevice>(device);
+  }
+  return CU_DEVICE_INVALID;
+}
+
+bool is_device(CUdevice device) {
+  return device >= 0 &&
+         static_cast<uint32_t>(device) < __atomic_load_n(&gpus.count, __ATOMIC_ACQUIRE);
+}
+
+bool more_than_one_device() {
+  return __atomic_load_n(&gpus.count, __ATOMIC_RELAXED) > 1;
+}
+
 }  // namespace gantry::fence

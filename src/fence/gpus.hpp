@@ -18,5 +18,10 @@ void forget_gpus();
 // The index in FenceLimits.gpu.
 uint32_t gpu_of(CUdevice device);
 uint32_t current_gpu();
+// The other way round; CU_DEVICE_INVALID when it is not visible.
+CUdevice device_of(uint32_t gpu);
+// Whether the process sees such a device, of the share or not.
+bool is_device(CUdevice device);
+bool more_than_one_device();
 
 }  // namespace gantry::fence

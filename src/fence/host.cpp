@@ -49,8 +49,9 @@ bool map_at(char* place, int fd, uint64_t bytes, int protection) {
   return mmap(place, bytes, protection, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
 }
 
-// Called with the lock.
+// Called with the lock; nobody writes rows meanwhile.
 bool take(const Conversation& said) {
+  const Guard guard(ledger_lock());
   char* place = region();
   if (place == nullptr) return false;
   const uint32_t gpus = said.gpu_count;
@@ -64,6 +65,7 @@ bool take(const Conversation& said) {
   struct stat status {};
   host.socket = said.socket;
   host.socket_inode = file_status(said.socket, status) ? status.st_ino : 0;
+  rewrite_rows();
   return true;
 }
 
@@ -108,7 +110,6 @@ Attached attach() {
   const Guard guard(host.lock);
   if (attached()) return Attached::Yes;
   if (connect_anew(kFirstWaitMs)) {
-    rewrite_rows();
     __atomic_store_n(&host.attached, 1, __ATOMIC_RELEASE);
     return Attached::Yes;
   }
@@ -120,7 +121,7 @@ void attach_again() {
   if (!attached()) return;
   const Guard guard(host.lock);
   if (monotonic_ns() < host.next_attempt_ns) return;
-  if (connect_anew(kLaterWaitMs)) rewrite_rows();
+  connect_anew(kLaterWaitMs);
 }
 
 void forget_host() {
@@ -139,7 +140,6 @@ void report(FenceEvent event, uint32_t gpu, uint32_t turn, uint64_t value) {
   const Guard guard(host.lock);
   if (send_report(message)) return;
   if (monotonic_ns() < host.next_attempt_ns || !connect_anew(kLaterWaitMs)) return;
-  rewrite_rows();
   send_report(message);
 }
 

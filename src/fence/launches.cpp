@@ -2,6 +2,7 @@
 // Hooks of everything that gives the GPU work. Without a limit in time: one look at the flags.
 #include "fence/driver.hpp"
 #include "fence/gate.hpp"
+#include "fence/graphs.hpp"
 #include "fence/host.hpp"
 
 namespace gantry::fence {
@@ -86,9 +87,10 @@ CUresult cuLaunchGridAsync(CUfunction function, int grid_width, int grid_height,
 }
 
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
-  FENCE_LAUNCHED(legacy(stream), LaunchKind::Graph, graph, real().cuGraphLaunch(graph, stream));
+  FENCE_LAUNCHED(legacy(stream), LaunchKind::Graph, graph,
+                 launch_graph(graph, stream, real().cuGraphLaunch));
 }
 CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) {
   FENCE_LAUNCHED(per_thread(stream), LaunchKind::Graph, graph,
-                 real().cuGraphLaunch_ptsz(graph, stream));
+                 launch_graph(graph, stream, real().cuGraphLaunch_ptsz));
 }

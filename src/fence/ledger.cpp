@@ -1,9 +1,228 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fence/ledger.hpp"
 
-namespace gantry::fence {
+#include "fence/abi.h"
+#include "fence/gpus.hpp"
+#include "fence/host.hpp"
+#include "fence/reclaim.hpp"
 
-void rewrite_rows() {}
-void forget_ledger() {}
+#include <sched.h>
+
+namespace gantry::fence {
+namespace {
+
+// Ours alone; the rows show it. They are only ever written from here, under the lock, so that a
+// new row after a restart of the keeper can be filled in.
+struct Book {
+  Lock lock;
+  uint64_t held[FENCE_MAX_GPUS];
+  uint64_t pending[FENCE_MAX_GPUS];
+  uint32_t contexts[FENCE_MAX_GPUS];
+};
+constinit Book book{};
+
+constexpr uint64_t kSettleNs = 1000000;       // for the host's view of contexts to arrive
+constexpr uint64_t kLockWaitNs = 2000000000;  // then its owner is taken for dead
+
+bool counts(uint32_t gpu) {
+  return attached() && gpu < host.gpu_count;
+}
+
+uint64_t plus(uint64_t a, uint64_t b) {
+  uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+void show(uint32_t gpu) {
+  FenceUsageRow& own = own_row(gpu);
+  // `held` first: seen twice for a moment is safe, not seen is not.
+  __atomic_store_n(&own.held, book.held[gpu], __ATOMIC_SEQ_CST);
+  __atomic_store_n(&own.pending, book.pending[gpu], __ATOMIC_SEQ_CST);
+}
+
+uint64_t limit_of(uint32_t gpu) {
+  return __atomic_load_n(&limits().gpu[gpu].memory_limit, __ATOMIC_RELAXED);
+}
+
+uint32_t slots() {
+  const uint32_t used = __atomic_load_n(&limits().slots_in_use, __ATOMIC_ACQUIRE);
+  constexpr uint32_t kMost = FENCE_MAX_PROCESSES;
+  return used < kMost ? used : kMost;
+}
+
+// What contexts and modules take: as the host sees it, and an estimate for what it has not seen.
+uint64_t overhead(uint32_t gpu) {
+  const FenceLimits& share = limits();
+  if ((__atomic_load_n(&share.flags, __ATOMIC_RELAXED) & FENCE_CONTEXT_FREE) != 0) return 0;
+  const uint64_t estimate = __atomic_load_n(&share.gpu[gpu].context_estimate, __ATOMIC_RELAXED);
+  uint64_t total = __atomic_load_n(&share.gpu[gpu].memory_overhead, __ATOMIC_ACQUIRE);
+  for (uint32_t slot = 0, end = slots(); slot < end; ++slot) {
+    const uint32_t made = __atomic_load_n(&row(gpu, slot).contexts, __ATOMIC_SEQ_CST);
+    if (made == 0) continue;
+    const uint32_t seen =
+        __atomic_load_n(&share.process[slot].seen_contexts[gpu], __ATOMIC_ACQUIRE);
+    if (made > seen) total = plus(total, estimate * (made - seen));
+  }
+  return total;
+}
+
+enum class Count : uint8_t { Held, HeldAndPending };
+
+uint64_t sum(uint32_t gpu, Count what) {
+  uint64_t total = overhead(gpu);
+  for (uint32_t slot = 0, end = slots(); slot < end; ++slot) {
+    const FenceUsageRow& each = row(gpu, slot);
+    // Pending first: what moves to `held` in between is then seen there.
+    if (what == Count::HeldAndPending)
+      total = plus(total, __atomic_load_n(&each.pending, __ATOMIC_SEQ_CST));
+    total = plus(total, __atomic_load_n(&each.held, __ATOMIC_SEQ_CST));
+  }
+  return total;
+}
+
+// What is asked for: memory, or room for one more context.
+struct Wish {
+  uint64_t bytes;
+  uint32_t contexts;
+};
+
+void show_contexts(uint32_t gpu) {
+  __atomic_store_n(&own_row(gpu).contexts, book.contexts[gpu], __ATOMIC_SEQ_CST);
+}
+
+// Adds before it sums: of two that fit only alone, at most one goes through.
+bool try_reserve(uint32_t gpu, const Wish& wish) {
+  const Guard guard(book.lock);
+  book.pending[gpu] += wish.bytes;
+  book.contexts[gpu] += wish.contexts;
+  __atomic_store_n(&own_row(gpu).pending, book.pending[gpu], __ATOMIC_SEQ_CST);
+  show_contexts(gpu);
+  const uint64_t limit = limit_of(gpu);
+  const bool fits = limit == UINT64_MAX || sum(gpu, Count::HeldAndPending) <= limit;
+  book.pending[gpu] -= wish.bytes;
+  if (fits) book.held[gpu] += wish.bytes;
+  if (!fits) book.contexts[gpu] -= wish.contexts;
+  show(gpu);
+  show_contexts(gpu);
+  return fits;
+}
+
+// One at a time among those for whom it is close. It keeps things going; it is not what makes them
+// safe, so a lock whose owner is gone can be passed by.
+class SlowPath {
+ public:
+  SlowPath() : mine_(1 + __atomic_load_n(&host.slot, __ATOMIC_RELAXED)) {
+    const uint64_t until = monotonic_ns() + kLockWaitNs;
+    for (;;) {
+      uint32_t owner = 0;
+      if (__atomic_compare_exchange_n(&host.usage->lock, &owner, mine_, false, __ATOMIC_ACQUIRE,
+                                      __ATOMIC_RELAXED))
+        return;
+      if (monotonic_ns() > until) break;
+      futex_wait(&host.usage->lock, owner, kAcrossProcesses, kSettleNs);
+    }
+    mine_ = 0;
+  }
+  ~SlowPath() {
+    uint32_t owner = mine_;
+    if (mine_ == 0 || !__atomic_compare_exchange_n(&host.usage->lock, &owner, 0, false,
+                                                   __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+      return;
+    futex_wake(&host.usage->lock, kAcrossProcesses, 1);
+  }
+  SlowPath(const SlowPath&) = delete;
+  SlowPath& operator=(const SlowPath&) = delete;
+
+ private:
+  uint32_t mine_;
+};
+
+uint64_t worth(uint32_t gpu, const Wish& wish) {
+  const FenceLimits& share = limits();
+  const bool free = (__atomic_load_n(&share.flags, __ATOMIC_RELAXED) & FENCE_CONTEXT_FREE) != 0;
+  if (wish.contexts == 0 || free) return wish.bytes;
+  return plus(wish.bytes, __atomic_load_n(&share.gpu[gpu].context_estimate, __ATOMIC_RELAXED));
+}
+
+// No when there is no room even if everybody who tries now is refused; then nobody is in the way.
+bool reserve_in_turn(uint32_t gpu, const Wish& wish) {
+  const SlowPath alone;
+  while (!try_reserve(gpu, wish)) {
+    if (plus(sum(gpu, Count::Held), worth(gpu, wish)) > limit_of(gpu)) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+bool reserve_wish(uint32_t gpu, const Wish& wish) {
+  if (!counts(gpu)) return true;
+  if (host_silent()) attach_again();
+  if (wish.bytes > limit_of(gpu)) return false;
+  if (try_reserve(gpu, wish) || reserve_in_turn(gpu, wish)) return true;
+  if (reclaim(gpu) && reserve_in_turn(gpu, wish)) return true;
+  const timespec settle = {0, kSettleNs};
+  nanosleep(&settle, nullptr);
+  return reserve_in_turn(gpu, wish);
+}
+
+}  // namespace
+
+bool reserve(uint32_t gpu, uint64_t bytes) {
+  return bytes == 0 || reserve_wish(gpu, {bytes, 0});
+}
+
+bool reserve_context(uint32_t gpu) {
+  return reserve_wish(gpu, {0, 1});
+}
+
+void give_back(uint32_t gpu, uint64_t bytes) {
+  if (!counts(gpu) || bytes == 0) return;
+  const Guard guard(book.lock);
+  book.held[gpu] -= bytes < book.held[gpu] ? bytes : book.held[gpu];
+  show(gpu);
+}
+
+void add_taken(uint32_t gpu, uint64_t bytes) {
+  if (!counts(gpu) || bytes == 0) return;
+  const Guard guard(book.lock);
+  book.held[gpu] = plus(book.held[gpu], bytes);
+  show(gpu);
+}
+
+void give_back_context(uint32_t gpu) {
+  if (!counts(gpu)) return;
+  const Guard guard(book.lock);
+  if (book.contexts[gpu] > 0) --book.contexts[gpu];
+  show_contexts(gpu);
+}
+
+bool share_memory(uint32_t gpu, ShareMemory& memory) {
+  if (!counts(gpu)) return false;
+  memory.total = limit_of(gpu);
+  if (memory.total == UINT64_MAX) return false;
+  const uint64_t used = sum(gpu, Count::Held);
+  memory.free = used < memory.total ? memory.total - used : 0;
+  return true;
+}
+
+CUresult refused(uint32_t gpu, uint64_t bytes) {
+  report(FENCE_REFUSED, gpu, 0, bytes);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+Lock& ledger_lock() {
+  return book.lock;
+}
+
+void rewrite_rows() {
+  for (uint32_t gpu = 0; gpu < host.gpu_count; ++gpu) {
+    show(gpu);
+    show_contexts(gpu);
+  }
+}
+
+void forget_ledger() {
+  book = {};
+}
 
 }  // namespace gantry::fence

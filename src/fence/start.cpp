@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuInit: here a process attaches to its share; nothing happens earlier. And fork: the child is a
 // process of its own, which attaches when it starts CUDA itself.
+#include "fence/contexts.hpp"
 #include "fence/driver.hpp"
 #include "fence/gate.hpp"
 #include "fence/gpus.hpp"
+#include "fence/graphs.hpp"
 #include "fence/host.hpp"
 #include "fence/ledger.hpp"
 #include "fence/libc.hpp"
+#include "fence/memory.hpp"
+#include "fence/pools.hpp"
+#include "fence/reclaim.hpp"
+#include "fence/vmm.hpp"
 
 namespace gantry::fence {
 namespace {
 
 void in_child() {
   forget_gate();
+  forget_contexts();
+  forget_graphs();
+  forget_memory();
+  forget_pools();
+  forget_settling();
+  forget_vmm();
   forget_ledger();
   forget_gpus();
   forget_host();

@@ -3,17 +3,20 @@
 #include "fence/driver.hpp"
 #include "fence/gate.hpp"
 #include "fence/host.hpp"
+#include "fence/pools.hpp"
 
 using namespace gantry::fence;
 
 CUresult cuStreamSynchronize(CUstream stream) {
   const CUresult result = real().cuStreamSynchronize(stream);
+  pools_synced();
   if (result == CUDA_SUCCESS && time_limited())
     gate_stream_synced(stream == nullptr ? CU_STREAM_LEGACY : stream);
   return result;
 }
 CUresult cuStreamSynchronize_ptsz(CUstream stream) {
   const CUresult result = real().cuStreamSynchronize_ptsz(stream);
+  pools_synced();
   if (result == CUDA_SUCCESS && time_limited())
     gate_stream_synced(stream == nullptr ? CU_STREAM_PER_THREAD : stream);
   return result;
@@ -21,17 +24,20 @@ CUresult cuStreamSynchronize_ptsz(CUstream stream) {
 
 CUresult cuEventSynchronize(CUevent event) {
   const CUresult result = real().cuEventSynchronize(event);
+  pools_synced();
   if (result == CUDA_SUCCESS && time_limited()) gate_event_synced(event);
   return result;
 }
 
 CUresult cuCtxSynchronize() {
   const CUresult result = real().cuCtxSynchronize();
+  pools_synced();
   if (result == CUDA_SUCCESS && time_limited()) gate_context_synced(nullptr);
   return result;
 }
 CUresult cuCtxSynchronize_v2(CUcontext context) {
   const CUresult result = real().cuCtxSynchronize_v2(context);
+  pools_synced();
   if (result == CUDA_SUCCESS && time_limited()) gate_context_synced(context);
   return result;
 }

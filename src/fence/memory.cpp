@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fence/memory.hpp"
+
+#include "fence/driver.hpp"
+#include "fence/ledger.hpp"
+#include "fence/small.hpp"
+#include "fence/table.hpp"
+
+namespace gantry::fence {
+namespace {
+
+// Entry.bytes: the charge; of small ones Entry.other is their granule and Entry.count their size.
+constinit Table allocations{};
+
+void end(const Entry& entry) {
+  if (entry.other != 0) {
+    leave_granule(entry.other, entry.count);
+  } else {
+    give_back(entry.gpu, entry.bytes);
+  }
+}
+
+}  // namespace
+
+CUcontext current_context() {
+  CUcontext context = nullptr;
+  return real().cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : nullptr;
+}
+
+bool remember(uint64_t key, uint32_t gpu, uint64_t charge) {
+  return allocations.put({.key = key,
+                          .bytes = charge,
+                          .other = 0,
+                          .context = current_context(),
+                          .gpu = gpu,
+                          .count = 0});
+}
+
+void remember_more(uint64_t key, uint64_t charge) {
+  allocations.update(key, [charge](Entry& entry) { entry.bytes += charge; });
+}
+
+bool remember_small(uint64_t key, uint32_t gpu, uint64_t granule, uint32_t size) {
+  return allocations.put({.key = key,
+                          .bytes = 0,
+                          .other = granule,
+                          .context = current_context(),
+                          .gpu = gpu,
+                          .count = size});
+}
+
+Leaving::Leaving(uint64_t key) : key_(key), known_(false) {
+  Entry entry{};
+  if (key == 0 || !allocations.take(key, entry)) return;
+  charge_ = entry.bytes;
+  granule_ = entry.other;
+  context_ = entry.context;
+  gpu_ = entry.gpu;
+  size_ = entry.count;
+  known_ = true;
+}
+
+CUresult Leaving::done(CUresult result) {
+  if (!known_) return result;
+  const Entry entry{.key = key_,
+                    .bytes = charge_,
+                    .other = granule_,
+                    .context = context_,
+                    .gpu = gpu_,
+                    .count = size_};
+  if (result == CUDA_SUCCESS) {
+    end(entry);
+  } else {
+    allocations.put(entry);
+  }
+  return result;
+}
+
+void forget_memory_of(CUcontext context) {
+  if (context == nullptr) return;
+  allocations.take_all([context](const Entry& entry) { return entry.context == context; }, end);
+}
+
+void forget_memory() {
+  allocations.forget();
+  forget_granules();
+}
+
+}  // namespace gantry::fence
