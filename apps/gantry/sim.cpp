@@ -80,14 +80,9 @@ std::string directory_of(const std::string& path) {
 }
 
 Result<int> run(const RunOptions& options, Context& context) {
-  GANTRY_TRY(const auto marker, sim::read_marker(context.root));
+  GANTRY_CHECK(sim::read_marker(context.root));  // says what is missing
   GANTRY_TRY(const auto host, open_host(context));
-  const auto nvml = host.outside(directory_of(marker.nvml_library));
-  const auto cuda = host.outside(directory_of(marker.cuda_library));
-  const auto libraries = nvml == cuda ? nvml : nvml + ":" + cuda;
-  ::setenv("LD_LIBRARY_PATH", with_front("LD_LIBRARY_PATH", libraries).c_str(), 1);
-  ::setenv("PATH", with_front("PATH", host.outside(marker.binary_directory)).c_str(), 1);
-  ::setenv("GANTRY_ROOT", host.root().c_str(), 1);
+  GANTRY_CHECK(use_simulated_machine(host));
   std::vector<char*> argv;
   for (const auto& word : options.command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -158,6 +153,18 @@ void add_run(CLI::App& sim, Context& context, Action& chosen) {
 }
 
 }  // namespace
+
+Status use_simulated_machine(const sys::Host& host) {
+  const auto marker = sim::read_marker(host.root());
+  if (!marker.ok()) return {};
+  const auto nvml = host.outside(directory_of(marker->nvml_library));
+  const auto cuda = host.outside(directory_of(marker->cuda_library));
+  const auto libraries = nvml == cuda ? nvml : nvml + ":" + cuda;
+  ::setenv("LD_LIBRARY_PATH", with_front("LD_LIBRARY_PATH", libraries).c_str(), 1);
+  ::setenv("PATH", with_front("PATH", host.outside(marker->binary_directory)).c_str(), 1);
+  ::setenv("GANTRY_ROOT", host.root().c_str(), 1);
+  return {};
+}
 
 void add_root(CLI::App& command, Context& context) {
   command

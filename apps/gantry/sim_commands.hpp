@@ -28,6 +28,10 @@ T meaning_of(const std::string& option, const std::string& word,
   refuse_word(option, word, known);
 }
 
+// What programs of this process's environment need to find the tree's driver: LD_LIBRARY_PATH,
+// PATH, GANTRY_ROOT. Nothing for a tree that is no simulated machine.
+Status use_simulated_machine(const sys::Host& host);
+
 std::string json_text(std::string_view text);  // quoted
 
 }  // namespace gantry::cli

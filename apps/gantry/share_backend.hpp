@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who can hold a share's limits on this machine, and how well: the truth that `gantry share
+// explain` tells and by which a backend is chosen.
+#pragma once
+
+#include "base/result.hpp"
+#include "model/inventory.hpp"
+#include "share/share.hpp"
+#include "sys/host.hpp"
+
+#include <string>
+#include <vector>
+
+namespace gantry::cli {
+
+struct Promise {
+  std::string what;     // "memory", "time", "faults"
+  std::string against;  // "accident", "ordinary program", "hostile process"
+  std::string holds;    // "yes", "no", "in part"
+  std::string how;
+};
+
+struct BackendFacts {
+  std::string name;
+  std::string sentence;  // what it is
+  bool here = false;
+  std::string why;  // it is or is not here
+  std::vector<Promise> promises;
+};
+
+// All of them, in the order in which they are preferred where nothing was asked for.
+std::vector<BackendFacts> backends_here(const model::Inventory& machine, const sys::Host& host);
+
+struct BackendChoice {
+  std::string name;
+  std::string why;
+};
+BackendChoice choose_backend(const share::Share& share, const model::Inventory& machine,
+                             const sys::Host& host);
+
+// Unsupported, with the reason and what would help, for a backend that was asked for and is not
+// here.
+Status check_backend(const share::Share& share, const model::Inventory& machine,
+                     const sys::Host& host);
+
+}  // namespace gantry::cli

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files behind `gantry share` have in common.
+#pragma once
+
+#include "gantry/command.hpp"
+#include "keeper/client.hpp"
+#include "model/inventory.hpp"
+#include "share/share.hpp"
+#include "sys/host.hpp"
+
+#include <string>
+#include <vector>
+
+namespace gantry::cli {
+
+void add_share_run(CLI::App& share, Context& context, Action& chosen);
+void add_share_create(CLI::App& share, Context& context, Action& chosen);
+void add_share_rm(CLI::App& share, Context& context, Action& chosen);
+void add_share_list(CLI::App& share, Context& context, Action& chosen);
+void add_share_top(CLI::App& share, Context& context, Action& chosen);
+void add_share_set(CLI::App& share, Context& context, Action& chosen);
+void add_share_explain(CLI::App& share, Context& context, Action& chosen);
+void add_share_serve(CLI::App& share, Context& context, Action& chosen);
+
+// The limits as they were typed.
+struct ShareFlags {
+  share::ShareText text;
+  std::vector<std::string> gpus;  // index or UUID
+  bool hard = false;
+  bool work_conserving = false;
+  bool overcommit = false;
+
+  share::Overcommit overcommitted() const {
+    return overcommit ? share::Overcommit::Allowed : share::Overcommit::Refused;
+  }
+};
+void add_limit_flags(CLI::App& command, ShareFlags& flags);
+void add_gpu_flag(CLI::App& command, ShareFlags& flags);
+
+// With UUIDs in place of indices. NotFound for a GPU that is not there, with those that are.
+Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine);
+
+// What the machine has, without starting NVML unless there are MIG instances.
+Result<model::Inventory> machine_of(const sys::Host& host);
+
+// What becomes the keeper where none runs.
+std::vector<std::string> keeper_program();
+// A keeper that runs; NotFound says that there are no shares here.
+Result<keeper::Client> running_keeper(const sys::Host& host);
+
+// The fence's libraries beside this program: in ../lib/gantry of an installation, in ../lib of a
+// build. Or where GANTRY_FENCE_LIBRARIES says.
+struct FenceLibraries {
+  std::string cuda;
+  std::string nvml;
+};
+Result<FenceLibraries> find_fence();
+
+// "10GiB" of bytes; "none" for no limit.
+std::string limit_word(std::uint64_t bytes);
+
+}  // namespace gantry::cli

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry share ls and top: who has how much of which GPU.
+#include "base/printable.hpp"
+#include "gantry/share_commands.hpp"
+#include "gantry/share_table.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace gantry::cli {
+namespace {
+
+struct TopOptions {
+  bool once = false;
+  double every = 1;
+};
+
+// No keeper is no shares: that is an answer, not a failure.
+Result<std::vector<keeper::ShareState>> shares_of(const sys::Host& host) {
+  auto client = keeper::Client::connect(host);
+  if (!client.ok() && client.error().code() == Errc::NotFound)
+    return std::vector<keeper::ShareState>();
+  GANTRY_TRY(auto keeper, std::move(client));
+  return keeper.list();
+}
+
+std::string json_of(const std::vector<keeper::ShareState>& shares) {
+  std::string rows;
+  for (const auto& share : shares) {
+    rows += fmt::format("{}\n  {}", rows.empty() ? "" : ",", keeper::to_json(share));
+  }
+  return fmt::format("[{}\n]\n", rows);
+}
+
+Result<int> list(Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  GANTRY_TRY(const auto shares, shares_of(host));
+  fmt::print(context.out, "{}",
+             context.json ? json_of(shares) : printable_lines(shares_table(shares)));
+  return kOk;
+}
+
+// Waits, unless somebody typed q or the terminal is gone.
+bool goes_on(double seconds) {
+  pollfd keys{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  const bool typed = ::isatty(STDIN_FILENO) == 1;
+  const int ready = ::poll(&keys, typed ? 1 : 0, static_cast<int>(seconds * 1000));
+  if (ready <= 0) return true;
+  char key = 0;
+  return ::read(STDIN_FILENO, &key, 1) == 1 && key != 'q';
+}
+
+Result<int> top(const TopOptions& options, Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  const bool live = !options.once && ::isatty(::fileno(context.out)) == 1;
+  do {
+    GANTRY_TRY(const auto shares, shares_of(host));
+    const auto picture = context.json ? json_of(shares) : printable_lines(usage_table(shares));
+    // Over the former picture, each line cleared behind its end: no flicker.
+    std::string text = live ? "\x1b[H" : "";
+    for (const char c : picture) {
+      if (live && c == '\n') text += "\x1b[K";
+      text += c;
+    }
+    fmt::print(context.out, "{}{}", text, live ? "\x1b[J" : "");
+    std::fflush(context.out);
+  } while (live && goes_on(options.every));
+  return kOk;
+}
+
+}  // namespace
+
+void add_share_list(CLI::App& share, Context& context, Action& chosen) {
+  auto* command = share.add_subcommand("ls", "The shares of this machine and their limits");
+  add_machine_options(*command, context);
+  add_examples(*command, "  gantry share ls\n  gantry share ls --json | jq '.[].share.name'\n");
+  command->callback([&chosen] { chosen = [](Context& c) { return list(c); }; });
+}
+
+void add_share_top(CLI::App& share, Context& context, Action& chosen) {
+  auto options = std::make_shared<TopOptions>();
+  auto* command =
+      share.add_subcommand("top", "What each share uses, live; q ends it, and no terminal is once");
+  add_machine_options(*command, context);
+  command->add_flag("--once", options->once, "One picture, then end");
+  command->add_option("--every", options->every, "Seconds between two pictures")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 3600.0).description(""))
+      ->capture_default_str();
+  add_examples(*command, "  gantry share top\n  gantry share top --once --json\n");
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return top(*options, c); }; });
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry share run: a command with a share of a GPU, and nothing else changed.
+#include "enclose/enclosure.hpp"
+#include "enclose/places.hpp"
+#include "enclose/run.hpp"
+#include "gantry/share_commands.hpp"
+#include "gantry/sim_commands.hpp"
+#include "plan/select.hpp"
+#include "sim/tree.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+namespace gantry::cli {
+namespace {
+
+struct RunOptions {
+  ShareFlags limits;
+  std::vector<std::string> command;
+};
+
+void add_all(std::vector<std::string>& list, const std::vector<std::string>& more) {
+  for (const auto& item : more) {
+    if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  }
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Directories that this environment adds to the loader's own.
+std::vector<std::string> searched() {
+  std::error_code ignored;
+  const auto here = std::filesystem::current_path(ignored).string();
+  auto directories = enclose::search_path(variable("LD_LIBRARY_PATH"), here);
+  for (const char* prefix : {"CONDA_PREFIX", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH"}) {
+    const auto place = variable(prefix);
+    if (!place.starts_with('/')) continue;
+    for (const char* below : {"/lib", "/lib64", "/compat", "/cuda-compat"})
+      directories.push_back(place + below);
+  }
+  return directories;
+}
+
+// The driver's own file of a library, as we see it.
+std::string real_library(const model::Inventory& machine, const sys::Host& host,
+                         std::string_view soname) {
+  for (const auto& file : machine.files) {
+    if (file.kind == model::FileKind::Library && file.soname == soname && !file.is_32bit)
+      return host.outside(file.path);
+  }
+  return "";
+}
+
+// GPUs of the machine that the share does not have.
+std::vector<std::string> other_nodes(const model::Inventory& machine,
+                                     const std::vector<model::GpuUuid>& gpus) {
+  std::vector<std::string> nodes;
+  for (const auto& gpu : machine.gpus) {
+    const bool ours = std::any_of(gpus.begin(), gpus.end(), [&](const model::GpuUuid& uuid) {
+      const auto device = plan::select_one(machine, uuid.text);
+      return device.ok() && device->gpu == &gpu;
+    });
+    if (!ours && gpu.minor) nodes.push_back(fmt::format("/dev/nvidia{}", *gpu.minor));
+  }
+  return nodes;
+}
+
+Result<enclose::Enclosure> enclosure_for(const keeper::ShareState& made,
+                                         const model::Inventory& machine, const sys::Host& host) {
+  GANTRY_TRY(const auto fence, find_fence());
+  GANTRY_TRY(const auto live, sys::Host::at("/"));
+  enclose::Enclosure e{.share = made.directory,
+                       .fence_cuda = fence.cuda,
+                       .fence_nvml = fence.nvml,
+                       .real_cuda = real_library(machine, host, "libcuda.so.1"),
+                       .real_nvml = real_library(machine, host, "libnvidia-ml.so.1"),
+                       .hidden_nodes = other_nodes(machine, made.share.gpus)};
+  if (e.real_cuda.empty()) {
+    return Error(Errc::NotFound, "the driver has no libcuda.so.1 here; run `gantry doctor`");
+  }
+  const auto places = enclose::find_places(live, searched());
+  e.cover_cuda = places.cuda;
+  e.cover_nvml = places.nvml;
+  // A machine that is a tree has its libraries below it.
+  const auto own = enclose::find_places(host);
+  for (const auto& path : own.cuda) add_all(e.cover_cuda, {host.outside(path)});
+  for (const auto& path : own.nvml) add_all(e.cover_nvml, {host.outside(path)});
+  add_all(e.cover_cuda, {e.real_cuda});
+  if (!e.real_nvml.empty()) add_all(e.cover_nvml, {e.real_nvml});
+  if (!host.is_live()) {
+    e.machine = host.root();
+    const auto place = made.directory + "/machine";
+    if (::mkdir(place.c_str(), 0755) != 0 && errno != EEXIST)
+      return Error::sys(errno, fmt::format("mkdir {}", place));
+  }
+  return e;
+}
+
+Result<enclose::Way> way_here() {
+  const auto first = ::geteuid() == 0 ? enclose::Way::Mounts : enclose::Way::UserMounts;
+  auto tried = enclose::can_enclose(first);
+  if (tried.ok()) return first;
+  if (first == enclose::Way::Mounts && enclose::can_enclose(enclose::Way::UserMounts).ok())
+    return enclose::Way::UserMounts;
+  return Error(tried.error().code(),
+               fmt::format("a command gets a share by mounts of its own, and this process may make "
+                           "none ({}); run it as root, allow user namespaces "
+                           "(sysctl user.max_user_namespaces), or use a container with "
+                           "`gantry share create`",
+                           tried.error().text()));
+}
+
+std::string uuids_of(const share::Share& share) {
+  std::string all;
+  for (const auto& gpu : share.gpus) all += (all.empty() ? "" : ",") + gpu.text;
+  return all;
+}
+
+Result<int> run(const RunOptions& options, Context& context) {
+  GANTRY_TRY(const auto host, open_host(context));
+  GANTRY_TRY(const auto machine, machine_of(host));
+  GANTRY_TRY(const auto words, words_of(options.limits, machine));
+  GANTRY_TRY(const auto share, share::share_from(words));
+  if (!host.is_live()) GANTRY_CHECK(use_simulated_machine(host));
+  GANTRY_TRY(const auto way, way_here());
+  GANTRY_TRY(auto keeper, keeper::Client::connect_or_start(host, keeper_program()));
+  GANTRY_TRY(const auto made, keeper.hold(share, options.limits.overcommitted()));
+  GANTRY_TRY(const auto enclosure, enclosure_for(made, machine, host));
+  std::fflush(context.out);
+  const enclose::Command command{
+      .words = options.command,
+      .before = [&]() -> Status {
+        ::setenv("CUDA_VISIBLE_DEVICES", uuids_of(made.share).c_str(), 1);
+        ::setenv("GANTRY_SHARE", made.share.name.c_str(), 1);
+        return enclose::enter(enclosure, way);
+      },
+      .started = [&](pid_t child) { return keeper.adopt(made.share.name, child); }};
+  return enclose::run(command);
+}
+
+}  // namespace
+
+void add_share_run(CLI::App& share, Context& context, Action& chosen) {
+  auto options = std::make_shared<RunOptions>();
+  auto* command = share.add_subcommand("run", "Run a command with a share of a GPU");
+  add_root_option(*command, context);
+  command->add_option("--name", options->limits.text.name, "For `share ls`, `top` and `set`")
+      ->type_name("NAME");
+  add_limit_flags(*command, options->limits);
+  add_gpu_flag(*command, options->limits);
+  command->add_option("command", options->command, "The command and its arguments")
+      ->type_name("COMMAND...")
+      ->required();
+  add_examples(*command,
+               "  gantry share run --memory 10GiB --compute 30% -- python3 train.py\n"
+               "  gantry share run --memory 50% --gpu 1 --policy stop -- ./server\n"
+               "  gantry share run --weight 200 --name mine -- bash   # `share set mine ...` "
+               "meanwhile\n");
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return run(*options, c); }; });
+}
+
+}  // namespace gantry::cli

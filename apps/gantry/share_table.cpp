@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gantry/share_table.hpp"
+
+#include "base/text.hpp"
+#include "gantry/share_commands.hpp"
+#include "gantry/table.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::cli {
+namespace {
+
+using keeper::GpuState;
+using keeper::ShareState;
+
+constexpr const char* kNone =
+    "No shares. `gantry share run --memory 10GiB -- COMMAND` makes one, `gantry share create NAME` "
+    "one for containers.\n";
+
+std::string compute_word(const share::Share& share) {
+  if (!share.time_limited) return "-";
+  const auto& rights = share.rights;
+  if (rights.percent == 0) return fmt::format("weight {}", rights.weight);
+  const bool more = rights.excess == share::Excess::Allowed;
+  return fmt::format("{}%{}", rights.percent, more ? "+" : "");
+}
+
+std::string short_uuid(const model::GpuUuid& uuid) {
+  return uuid.text.substr(0, uuid.text.find('-', uuid.text.find('-') + 1));
+}
+
+// "1.5GiB / 10GiB": what NVML sees where it sees more than the processes tell.
+std::string memory_words(const GpuState& gpu) {
+  return fmt::format("{} / {}", human_bytes(std::max(gpu.memory_held, gpu.memory_used)),
+                     gpu.memory_limit == UINT64_MAX ? "-" : human_bytes(gpu.memory_limit));
+}
+
+std::string time_words(const ShareState& state, const GpuState& gpu) {
+  const double used = gpu.measured >= 0 && !state.share.time_limited ? gpu.measured : gpu.used;
+  return fmt::format("{:.1f}% / {}", used * 100, compute_word(state.share));
+}
+
+std::uint32_t waiting(const ShareState& state, std::size_t gpu) {
+  std::uint32_t threads = 0;
+  for (const auto& process : state.processes) {
+    if (gpu < process.gpus.size()) threads += process.gpus[gpu].waiting;
+  }
+  return threads;
+}
+
+void add_processes(const ShareState& state, Table& table) {
+  for (const auto& process : state.processes) {
+    std::uint64_t memory = 0;
+    std::uint64_t launches = 0;
+    for (const auto& gpu : process.gpus) {
+      memory += std::max(gpu.memory_held, gpu.memory_used);
+      launches += gpu.launches;
+    }
+    table.add({state.share.name, fmt::to_string(process.pid), human_bytes(memory),
+               fmt::to_string(launches), process.command});
+  }
+}
+
+}  // namespace
+
+std::string shares_table(const std::vector<ShareState>& shares) {
+  if (shares.empty()) return kNone;
+  Table table(
+      {"NAME", "GPU", "MEMORY", "COMPUTE", "PRIORITY", "POLICY", "BACKEND", "PROCESSES", "LIVES"});
+  for (const auto& state : shares) {
+    for (const auto& gpu : state.gpus) {
+      table.add({state.share.name, short_uuid(gpu.uuid), limit_word(gpu.memory_limit),
+                 compute_word(state.share), std::string(to_string(state.share.rights.priority)),
+                 std::string(to_string(state.share.violation)),
+                 std::string(to_string(state.share.backend)),
+                 fmt::to_string(state.processes.size()),
+                 state.held ? "with its command" : "named"});
+    }
+  }
+  return table.text();
+}
+
+std::string usage_table(const std::vector<ShareState>& shares) {
+  if (shares.empty()) return kNone;
+  Table table({"NAME", "GPU", "MEMORY", "GPU TIME", "GATE", "WAITING", "REFUSED", "PROCESSES"});
+  Table processes({"SHARE", "PID", "MEMORY", "LAUNCHES", "COMMAND"});
+  std::string found;
+  for (const auto& state : shares) {
+    for (std::size_t i = 0; i < state.gpus.size(); ++i) {
+      const auto& gpu = state.gpus[i];
+      table.add({state.share.name, short_uuid(gpu.uuid), memory_words(gpu), time_words(state, gpu),
+                 gpu.gate, fmt::to_string(waiting(state, i)), fmt::to_string(state.refused),
+                 fmt::to_string(state.processes.size())});
+    }
+    add_processes(state, processes);
+    for (const auto& finding : state.findings) {
+      found += fmt::format("{}: {}{}\n", state.share.name, finding.text,
+                           finding.stopped ? " (stopped)" : "");
+    }
+  }
+  auto text = table.text();
+  if (!processes.empty()) text += "\n" + processes.text();
+  if (!found.empty()) text += "\nFound by the auditor:\n" + found;
+  return text;
+}
+
+}  // namespace gantry::cli

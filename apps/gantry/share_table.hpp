@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shares for people.
+#pragma once
+
+#include "keeper/state.hpp"
+
+#include <string>
+#include <vector>
+
+namespace gantry::cli {
+
+// Limits: a row for each share and GPU.
+std::string shares_table(const std::vector<keeper::ShareState>& shares);
+
+// What they use of them now, their processes, and what the auditor found.
+std::string usage_table(const std::vector<keeper::ShareState>& shares);
+
+}  // namespace gantry::cli

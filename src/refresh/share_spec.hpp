@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Named shares as CDI devices, "gantry.dev/share=NAME", in a file of their own.
+#pragma once
+
+#include "base/result.hpp"
+#include "cdi/spec.hpp"
+#include "model/inventory.hpp"
+#include "plan/edits.hpp"
+#include "sys/host.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::refresh {
+
+inline constexpr std::string_view kShareSpecPath = "/var/run/cdi/gantry-share.json";
+inline constexpr std::string_view kShareKind = "gantry.dev/share";
+
+enum class Fenced : std::uint8_t { Yes, No };  // No: the hardware or another holds the limits
+
+struct ShareDevice {
+  std::string name;
+  std::vector<model::GpuUuid> gpus;  // GPUs or MIG instances
+  std::string directory;             // its fence directory, inside the host's root
+  Fenced fenced = Fenced::Yes;
+  model::ContainerEdits more{};  // what its backend needs beside
+};
+
+struct ShareSpecOptions {
+  plan::PlanOptions plan;
+  std::string cuda_library;  // the fence's, as engines see them
+  std::string nvml_library;
+};
+
+// One device for each share; every one has all that its container needs.
+Result<cdi::Spec> make_share_spec(const model::Inventory& machine,
+                                  std::span<const ShareDevice> shares,
+                                  const ShareSpecOptions& options);
+
+// Writes it, by rename; without shares the file goes. True: it is another one than before.
+Result<bool> write_share_spec(const sys::Host& host, const model::Inventory& machine,
+                              std::span<const ShareDevice> shares, const ShareSpecOptions& options);
+
+}  // namespace gantry::refresh
