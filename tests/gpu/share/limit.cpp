@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// limit FAMILY...: how much of each family the driver gives, in one process one after the other. A
+// line for each while it is held; a line on standard input gives it back. Twice each: what was
+// given back must be there again.
+#include "families.hpp"
+#include "said.hpp"
+
+#include <cstring>
+
+namespace {
+
+void one(const Family& family) {
+  std::size_t free_before = 0;
+  std::size_t free_after = 0;
+  std::size_t total = 0;
+  MUST(cuMemGetInfo(&free_before, &total));
+  auto first = take_all(family, 256 << 20);
+  give_all_back(family, first);
+  auto second = take_all(family, 256 << 20);
+  MUST(cuMemGetInfo(&free_after, &total));
+  say("{\"family\": \"%s\", \"granted\": %zu, \"again\": %zu, \"error\": %d, \"strange\": %d, "
+      "\"free_before\": %zu, \"free\": %zu, \"total\": %zu, \"granule\": %zu}",
+      family.name, first.bytes, second.bytes, second.error,
+      first.strange != 0 ? first.strange : second.strange, free_before, free_after, total,
+      family.granule);
+  wait_for_a_line();
+  give_all_back(family, second);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const CUdevice device = ready();
+  std::size_t total = 0;
+  MUST(cuDeviceTotalMem(&total, device));
+  say("{\"device_total\": %zu}", total);
+  for (const auto& family : families()) {
+    bool wanted = count == 1;
+    for (int i = 1; i < count; ++i) wanted = wanted || strcmp(words[i], family.name) == 0;
+    if (wanted) one(family);
+  }
+  return 0;
+}

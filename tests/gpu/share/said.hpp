@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the programs of this directory have in common: they answer in lines of JSON, and a line on
+// their standard input lets them go on.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+inline double now_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
+}
+
+inline double unix_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
+}
+
+__attribute__((format(printf, 1, 2))) inline void say(const char* form, ...) {
+  va_list values;
+  va_start(values, form);
+  vprintf(form, values);
+  va_end(values);
+  putchar('\n');
+  fflush(stdout);
+}
+
+// Until somebody writes a line; nobody there any more ends the program.
+inline void wait_for_a_line() {
+  char line[256];
+  if (fgets(line, sizeof line, stdin) == nullptr) exit(0);
+}
+
+// For what must work; a refusal is never checked with this.
+#define MUST(call)                                                    \
+  do {                                                                \
+    const int must_result = static_cast<int>(call);                   \
+    if (must_result != 0) {                                           \
+      say("{\"failed\": \"%s\", \"error\": %d}", #call, must_result); \
+      exit(1);                                                        \
+    }                                                                 \
+  } while (false)
