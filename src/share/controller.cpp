@@ -116,6 +116,7 @@ void Controller::charge(TenantId id, Time unreported, Time now) {
   auto* tenant = find(id);
   if (tenant == nullptr || unreported <= Time::zero()) return;
   spend(*tenant, ns(unreported));
+  tenant->corrected += ns(unreported);
   if (!tenant->capped() && tenant->busy) share_out(tenant->rights.priority, ns(unreported));
   decide();
 }
@@ -199,7 +200,8 @@ void Controller::advance(Time to) {
 }
 
 double Controller::most_saved(const Tenant& tenant) const {
-  return std::max(tenant.part * ns(pace_.savings), 2 * ns(pace_.least_savings));
+  return std::clamp(tenant.part * ns(pace_.savings), 2 * ns(pace_.least_savings),
+                    ns(pace_.most_savings));
 }
 
 void Controller::order(Tenant& tenant, Gate gate) {
@@ -233,12 +235,15 @@ std::optional<TenantView> Controller::view(TenantId id) const {
   const auto found = tenants_.find(id);
   if (found == tenants_.end()) return std::nullopt;
   const auto& tenant = found->second;
+  const bool stays = tenant.on_gpu() && tenant.gate.gate == Gate::Shut;
   return TenantView{.part = tenant.part,
                     .busy = tenant.busy,
                     .express = tenant.express(),
                     .gate = tenant.gate,
                     .used = Time(std::llround(tenant.used)),
-                    .saved = Time(std::llround(tenant.saved))};
+                    .corrected = Time(std::llround(tenant.corrected)),
+                    .saved = Time(std::llround(tenant.saved)),
+                    .overstayed = stays ? now_ - tenant.shut_at : Time::zero()};
 }
 
 }  // namespace gantry::share

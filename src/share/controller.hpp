@@ -43,12 +43,13 @@ struct Order {
 // Measured on an H200: two tenants in turns of 20 ms have 99.0 % of the time of one alone, 50 ms
 // 99.5 %.
 struct Pace {
-  Time round = std::chrono::milliseconds(100);  // all greedy tenants once, where turns allow it
+  Time round = std::chrono::milliseconds(150);  // divided by parts, where turns get not too short
   Time shortest_turn = std::chrono::milliseconds(20);
   Time longest_turn = std::chrono::milliseconds(50);
-  Time drain_bound = std::chrono::milliseconds(20);  // then the next one opens all the same
+  Time drain_bound = std::chrono::milliseconds(50);  // then the next one opens all the same
   Time about = std::chrono::seconds(1);  // an express tenant is expected back for this long
-  Time savings = std::chrono::milliseconds(100);      // a tenant can save its share of this much
+  Time savings = std::chrono::milliseconds(300);      // a tenant can save its part of this,
+  Time most_savings = std::chrono::milliseconds(50);  // and no more than this
   Time least_savings = std::chrono::milliseconds(1);  // to be express takes this much
   Time most_debt = std::chrono::seconds(10);
 };
@@ -59,8 +60,10 @@ struct TenantView {
   bool busy = false;
   bool express = false;
   GateState gate;
-  Time used{0};   // charged since it was added
-  Time saved{0};  // unused share; debt when negative
+  Time used{0};        // charged since it was added
+  Time corrected{0};   // of that by charge()
+  Time saved{0};       // unused share; debt when negative
+  Time overstayed{0};  // how long it has been told to leave the GPU and has not
 };
 
 class Controller {
@@ -102,6 +105,7 @@ class Controller {
     double saved = 0;  // its part of all time less what it used, bounded both ways
     double lag = 0;    // greedy, work-conserving: what it is behind the others of its priority
     double used = 0;
+    double corrected = 0;
     double express_left = 0;  // what it had saved when it became busy, less what it used since
 
     bool express() const { return express_left > 0; }
@@ -134,7 +138,7 @@ class Controller {
   bool somebody_about() const;
   double most_saved(const Tenant& tenant) const;
   double enough_saved(const Tenant& tenant) const;
-  double turn_length() const;
+  double turn_length(const Tenant& tenant) const;
   double time_to_change(const Tenant& tenant, double per_tenant) const;
 
   Pace pace_;

@@ -74,11 +74,18 @@ std::optional<TenantId> Controller::pick() const {
   return best;
 }
 
-double Controller::turn_length() const {
-  const auto busy = std::count_if(tenants_.begin(), tenants_.end(),
-                                  [](const auto& entry) { return entry.second.busy; });
-  const auto turn = pace_.round / std::max<std::int64_t>(busy, 1);
-  return ns(std::clamp(turn, pace_.shortest_turn, pace_.longest_turn));
+// Long where shares are large, so that few hand-overs are needed; not longer, so that small ones
+// need not wait for seconds.
+double Controller::turn_length(const Tenant& tenant) const {
+  double parts = 0;
+  for (const auto& [id, other] : tenants_) {
+    if (other.busy) parts += other.part;
+  }
+  const double turn = std::clamp(ns(pace_.round) * tenant.part / std::max(parts, tenant.part),
+                                 ns(pace_.shortest_turn), ns(pace_.longest_turn));
+  // Whoever is owed a part by the clock, beside somebody of higher priority, gets that and no more.
+  const bool outranked = !tenant.capped() && tenant.rights.priority < *top_priority();
+  return outranked ? std::min(turn, tenant.saved / (1 - tenant.part)) : turn;
 }
 
 // A turn goes on through interruptions by express tenants; it ends when it is used up, with the
@@ -90,13 +97,8 @@ void Controller::choose_holder() {
     if (!tenant.busy || tenant.express() || spent) holder_.reset();
   }
   if (holder_ && turn_left_ > 0) return;
-  const auto next = pick();
-  if (next == holder_ && holder_) {
-    turn_left_ = turn_length();
-    return;
-  }
-  holder_ = next;
-  turn_left_ = turn_length();
+  holder_ = pick();
+  if (holder_) turn_left_ = turn_length(tenants_.at(*holder_));
 }
 
 bool Controller::somebody_about() const {

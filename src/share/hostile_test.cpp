@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tenants that break the rules, on a simulated GPU; and whatever chance brings.
+#include "share/gpu_for_test.hpp"
+#include "share/meter.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+namespace gantry::share {
+namespace {
+
+TEST(Hostile, AHungKernelBlocksNobodyForLongerThanTheBound) {
+  SimulatedGpu gpu;
+  gpu.add(1, {.percent = 50}, {.kernel = 3600s});
+  gpu.add(2, {.percent = 25}, {.kernel = 1ms});
+  gpu.add(3, {.percent = 25}, {.kernel = 1ms});
+  gpu.run_until(10s);
+  // The hardware gives the hung one half whatever we do; the rest is shared as agreed.
+  EXPECT_NEAR(gpu.percent(2, 1s, 10s), 24, 2);
+  EXPECT_NEAR(gpu.percent(3, 1s, 10s), 24, 2);
+  EXPECT_LE(gpu.longest_wait(2), 400ms);
+  EXPECT_GE(gpu.controller().view(1)->overstayed, 9s);
+}
+
+TEST(Hostile, OneThatNeverSaysDrainedPaysForTheWaitItself) {
+  SimulatedGpu gpu;
+  gpu.add(1, {.percent = 50}, {.kernel = 1ms, .silent = true});
+  gpu.add(2, {.percent = 50}, {.kernel = 1ms});
+  gpu.run_until(10s);
+  EXPECT_GE(gpu.percent(2, 1s, 10s), 48);
+  EXPECT_LE(gpu.percent(1, 1s, 10s), 45);
+  EXPECT_LE(gpu.longest_wait(2), 200ms);
+}
+
+TEST(Hostile, ReportsOfStrangersAndOfOldTurnsChangeNothing) {
+  SimulatedGpu gpu;
+  gpu.add(1, {.percent = 50}, {.kernel = 1ms});
+  gpu.add(2, {.percent = 50}, {.kernel = 1ms});
+  gpu.run_until(1s);
+  for (const TenantId stranger : {3u, 4u}) {
+    gpu.controller().active(stranger, 1s);
+    gpu.controller().drained(stranger, 0, 1s);
+    gpu.controller().idle(stranger, 1s);
+    gpu.controller().charge(stranger, 1s, 1s);
+    gpu.controller().remove(stranger, 1s);
+    gpu.controller().change(stranger, {}, 1s);
+    EXPECT_FALSE(gpu.controller().view(stranger));
+  }
+  gpu.controller().drained(1, 12345, 1s);
+  gpu.controller().tick(500ms);  // time does not go back
+  gpu.run_until(5s);
+  EXPECT_NEAR(gpu.percent(1, 1s, 5s), 50, 2);
+  EXPECT_NEAR(gpu.percent(2, 1s, 5s), 50, 2);
+}
+
+// The host compares with the driver's own count, twice a second.
+void correct(SimulatedGpu& gpu, Meter& meter, TenantId id, Time until) {
+  while (gpu.now() < until) {
+    const auto from = gpu.now();
+    meter.note(id, *gpu.controller().view(id), from);
+    gpu.run_for(500ms);
+    meter.note(id, *gpu.controller().view(id), gpu.now());
+    const auto extra = meter.unreported(id, gpu.percent(id, from, gpu.now()), from, gpu.now());
+    gpu.controller().charge(id, extra, gpu.now());
+  }
+}
+
+TEST(Hostile, WhoSaysDrainedWhileItRunsIsChargedByTheDriversCount) {
+  for (const bool corrected : {false, true}) {
+    SimulatedGpu gpu;
+    Meter meter;
+    gpu.add(1, {.percent = 30, .excess = Excess::Refused},
+            {.kernel = 1ms, .queue = 30ms, .truthful = false});
+    gpu.add(2, {.percent = 70}, {.kernel = 1ms});
+    if (corrected) correct(gpu, meter, 1, 15s);
+    gpu.run_until(15s);
+    if (corrected) {
+      EXPECT_NEAR(gpu.percent(1, 2s, 15s), 30, 4);
+    } else {
+      EXPECT_GE(gpu.percent(1, 2s, 15s), 35);
+    }
+  }
+}
+
+TEST(Hostile, WhoIgnoresTheGateIsSeenInTheDifference) {
+  SimulatedGpu gpu;
+  Meter meter;
+  gpu.add(1, {.percent = 30}, {.kernel = 1ms, .obeys = false, .truthful = false});
+  gpu.add(2, {.percent = 70}, {.kernel = 1ms});
+  gpu.run_until(2s);
+  meter.note(1, *gpu.controller().view(1), 2s);
+  gpu.run_until(4s);
+  meter.note(1, *gpu.controller().view(1), 4s);
+  EXPECT_GT(gpu.percent(1, 2s, 4s), meter.percent(1, 2s, 4s) + 12);
+}
+
+class Chance : public testing::TestWithParam<unsigned> {
+ protected:
+  std::minstd_rand random_{GetParam()};
+
+  std::uint32_t up_to(std::uint32_t most) {
+    return static_cast<std::uint32_t>(random_() % (most + 1));
+  }
+  Rights rights() {
+    const auto priority = static_cast<Priority>(up_to(2));
+    if (up_to(2) == 0) return {.weight = 1 + up_to(300), .priority = priority};
+    return {.percent = 5 + up_to(20),
+            .excess = up_to(1) == 0 ? Excess::Refused : Excess::Allowed,
+            .priority = priority};
+  }
+  Program program() {
+    Program made{.kernel = std::array<Time, 4>{100us, 1ms, 5ms, 60ms}[up_to(3)]};
+    if (up_to(2) != 0) return made;
+    made.period = Time(1ms) * (2 + up_to(100));
+    made.request = made.period / (1 + up_to(6));
+    made.kernel = 500us;
+    return made;
+  }
+};
+
+TEST_P(Chance, OneGreedyTenantAtATimeAndNobodyStarves) {
+  SimulatedGpu gpu;
+  std::map<TenantId, Time> longest_kernel;
+  gpu.look = [&] {
+    int open = 0;
+    for (const auto& [id, kernel] : longest_kernel) {
+      const auto view = gpu.controller().view(id);
+      open += view && view->busy && !view->express && view->gate.gate != Gate::Shut ? 1 : 0;
+    }
+    ASSERT_LE(open, 1);
+    const auto deadline = gpu.controller().deadline();
+    if (deadline) {
+      ASSERT_GT(*deadline, gpu.now() - 100us);
+    }
+  };
+  TenantId next = 0;
+  for (int step = 0; step < 40; ++step) {
+    const auto what = up_to(3);
+    if (longest_kernel.size() < 3 || (what == 0 && longest_kernel.size() < 6)) {
+      auto made = program();
+      made.start = gpu.now();
+      longest_kernel[++next] = made.kernel;
+      gpu.add(next, rights(), made);
+    } else if (what == 1) {
+      auto gone = std::next(longest_kernel.begin(), up_to(2));
+      gpu.remove(gone->first);
+      longest_kernel.erase(gone);
+    } else if (what == 2) {
+      gpu.change(std::next(longest_kernel.begin(), up_to(2))->first, rights());
+    }
+    gpu.run_for(Time(1ms) * (1 + up_to(300)));
+  }
+  gpu.run_for(500ms);
+  for (const auto& [id, kernel] : longest_kernel) {
+    const double part = gpu.controller().view(id)->part;
+    // Its own debt for its longest kernel, and the turns of all others; the smallest part that any
+    // change left it is not known, one in a hundred is the least that weights have.
+    const auto bound = 1s + (200ms + 2 * kernel) / std::max(std::min(part, 0.05), 0.0005);
+    EXPECT_LE(gpu.longest_wait(id), std::chrono::duration_cast<Time>(bound)) << id << " " << part;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Chance, testing::Range(1u, 21u));
+
+}  // namespace
+}  // namespace gantry::share

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPU time that tenants used, in windows: what people look at; and what they used without saying
+// so, by comparison with what the driver itself counted.
+#pragma once
+
+#include "share/controller.hpp"
+
+#include <deque>
+
+namespace gantry::share {
+
+class Meter {
+ public:
+  static constexpr Time kKept = std::chrono::seconds(15);         // how far back it can tell
+  static constexpr Time kFinest = std::chrono::milliseconds(20);  // notes closer than this are one
+  static constexpr double kTolerance = 7;  // points: the driver's own counting is no better
+
+  // Note what the controller has charged; every 100 ms is enough.
+  void note(TenantId id, const TenantView& view, Time now);
+  void forget(TenantId id);
+
+  // Per cent of the GPU's time in the window before `now`; less than a window for a tenant that is
+  // younger.
+  double percent(TenantId id, Time window, Time now) const;
+
+  // The driver saw `percent` of the GPU's time between `from` and `to`, all processes of the tenant
+  // together: what it was not charged for, for Controller::charge. No time is counted twice, so
+  // windows may overlap.
+  Time unreported(TenantId id, double percent, Time from, Time to);
+
+ private:
+  struct Note {
+    Time when;
+    Time used;
+    Time reported;  // used, without corrections
+  };
+  struct Tenant {
+    std::deque<Note> notes;
+    Time settled = Time::min();  // compared up to here
+  };
+  // Between two notes as if it had been used evenly.
+  static double at(const Tenant& tenant, Time when, Time Note::*what);
+
+  std::map<TenantId, Tenant> tenants_;
+};
+
+}  // namespace gantry::share

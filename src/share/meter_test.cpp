@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "share/meter.hpp"
+
+#include <gmock/gmock.h>
+
+namespace gantry::share {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Metered : public testing::Test {
+ protected:
+  Meter meter;
+  TenantView view;
+  Time now = 10s;
+
+  void use(double percent, Time length, Time step = 100ms) {
+    for (const auto end = now + length; now < end; now += step) {
+      meter.note(1, view, now);
+      view.used +=
+          Time(static_cast<std::int64_t>(percent / 100 * static_cast<double>(step.count())));
+    }
+    meter.note(1, view, now);
+  }
+};
+
+TEST_F(Metered, TellsAnyWindow) {
+  use(30, 5s);
+  use(70, 1s);
+  EXPECT_NEAR(meter.percent(1, 1s, now), 70, 0.1);
+  EXPECT_NEAR(meter.percent(1, 2s, now), 50, 0.1);
+  EXPECT_NEAR(meter.percent(1, 5s, now), 38, 0.1);
+}
+
+TEST_F(Metered, AYoungTenantHasItsOwnLife) {
+  use(50, 1s);
+  EXPECT_NEAR(meter.percent(1, 5s, now), 50, 0.1);
+  EXPECT_EQ(meter.percent(2, 5s, now), 0);
+  meter.forget(1);
+  EXPECT_EQ(meter.percent(1, 5s, now), 0);
+}
+
+TEST_F(Metered, NotesThatComeFastAreNotKeptForEver) {
+  use(25, 30s, 1ms);
+  EXPECT_NEAR(meter.percent(1, 1s, now), 25, 0.5);
+  EXPECT_NEAR(meter.percent(1, 10s, now), 25, 0.5);
+}
+
+TEST_F(Metered, WhatTheDriverSawAndNobodyToldIsTheDifference) {
+  use(20, 2s);
+  EXPECT_NEAR(static_cast<double>(meter.unreported(1, 60, now - 2s, now).count()), 0.8e9, 1e7);
+}
+
+TEST_F(Metered, TheDriversRoughCountAccusesNobody) {
+  use(20, 2s);
+  EXPECT_EQ(meter.unreported(1, 26, now - 2s, now), 0ns);
+  EXPECT_EQ(meter.unreported(1, 5, now - 2s, now), 0ns);
+}
+
+TEST_F(Metered, NoTimeIsChargedTwice) {
+  use(20, 2s);
+  const auto first = meter.unreported(1, 60, now - 2s, now);
+  EXPECT_GT(first, 0ns);
+  EXPECT_EQ(meter.unreported(1, 60, now - 2s, now), 0ns);
+  // The correction itself is no report of later use.
+  view.used += first;
+  view.corrected += first;
+  use(20, 1s);
+  EXPECT_NEAR(static_cast<double>(meter.unreported(1, 60, now - 2s, now).count()), 0.4e9, 1e7);
+}
+
+}  // namespace
+}  // namespace gantry::share
