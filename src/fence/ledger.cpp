@@ -17,6 +17,7 @@ struct Book {
   Lock lock;
   uint64_t held[FENCE_MAX_GPUS];
   uint64_t pending[FENCE_MAX_GPUS];
+  uint64_t managed[FENCE_MAX_GPUS];
   uint32_t contexts[FENCE_MAX_GPUS];
 };
 constinit Book book{};
@@ -189,6 +190,22 @@ void add_taken(uint32_t gpu, uint64_t bytes) {
   show(gpu);
 }
 
+void note_managed(uint32_t gpu, uint64_t bytes) {
+  if (!counts(gpu)) return;
+  const Guard guard(book.lock);
+  book.managed[gpu] += bytes;
+  __atomic_store_n(&own_row(gpu).managed, book.managed[gpu], __ATOMIC_RELAXED);
+}
+
+void give_back_managed(uint32_t gpu, uint64_t bytes) {
+  if (!counts(gpu)) return;
+  const Guard guard(book.lock);
+  book.managed[gpu] -= bytes < book.managed[gpu] ? bytes : book.managed[gpu];
+  __atomic_store_n(&own_row(gpu).managed, book.managed[gpu], __ATOMIC_RELAXED);
+  book.held[gpu] -= bytes < book.held[gpu] ? bytes : book.held[gpu];
+  show(gpu);
+}
+
 void give_back_context(uint32_t gpu) {
   if (!counts(gpu)) return;
   const Guard guard(book.lock);
@@ -218,6 +235,7 @@ void rewrite_rows() {
   for (uint32_t gpu = 0; gpu < host.gpu_count; ++gpu) {
     show(gpu);
     show_contexts(gpu);
+    __atomic_store_n(&own_row(gpu).managed, book.managed[gpu], __ATOMIC_RELAXED);
   }
 }
 

@@ -24,6 +24,10 @@ void give_back(uint32_t gpu, uint64_t bytes);
 // What the driver has taken already, unasked: counted, whether it fits or not.
 void add_taken(uint32_t gpu, uint64_t bytes);
 
+// Of what is held: managed memory, which the host does not see as this process's.
+void note_managed(uint32_t gpu, uint64_t bytes);
+void give_back_managed(uint32_t gpu, uint64_t bytes);
+
 // A context counts as an estimate until the host has seen it.
 bool reserve_context(uint32_t gpu);
 void give_back_context(uint32_t gpu);

@@ -9,12 +9,15 @@
 namespace gantry::fence {
 namespace {
 
-// Entry.bytes: the charge; of small ones Entry.other is their granule and Entry.count their size.
+// Entry.bytes: the charge. Of small ones Entry.other is their granule and Entry.count their size;
+// of the others Entry.count is 1 for managed memory.
 constinit Table allocations{};
 
 void end(const Entry& entry) {
   if (entry.other != 0) {
     leave_granule(entry.other, entry.count);
+  } else if (entry.count != 0) {
+    give_back_managed(entry.gpu, entry.bytes);
   } else {
     give_back(entry.gpu, entry.bytes);
   }
@@ -34,6 +37,20 @@ bool remember(uint64_t key, uint32_t gpu, uint64_t charge) {
                           .context = current_context(),
                           .gpu = gpu,
                           .count = 0});
+}
+
+bool remember_managed(uint64_t key, uint32_t gpu, uint64_t charge) {
+  note_managed(gpu, charge);
+  if (allocations.put({.key = key,
+                       .bytes = charge,
+                       .other = 0,
+                       .context = current_context(),
+                       .gpu = gpu,
+                       .count = 1}))
+    return true;
+  give_back_managed(gpu, charge);
+  add_taken(gpu, charge);  // the caller gives it back
+  return false;
 }
 
 void remember_more(uint64_t key, uint64_t charge) {

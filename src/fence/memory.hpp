@@ -12,6 +12,7 @@ CUcontext current_context();
 
 // A charge that was reserved belongs to this allocation from now on. False when memory is short.
 bool remember(uint64_t key, uint32_t gpu, uint64_t charge);
+bool remember_managed(uint64_t key, uint32_t gpu, uint64_t charge);
 
 // It is larger than was thought; reserved too.
 void remember_more(uint64_t key, uint64_t charge);

@@ -28,11 +28,12 @@ CUresult undo(CUdeviceptr pointer, uint32_t gpu, uint64_t bytes) {
 
 // A whole number of granules.
 template <class Call>
-CUresult allocate_large(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call call) {
+CUresult allocate_large(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call call,
+                        bool (*keep)(uint64_t, uint32_t, uint64_t) = remember) {
   const uint64_t charge = round_up(bytes, kGranule);
   if (!reserve(gpu, charge)) return no_room(gpu, charge, call);
   CUresult result = call(made);
-  if (result == CUDA_SUCCESS && remember(made, gpu, charge)) return result;
+  if (result == CUDA_SUCCESS && keep(made, gpu, charge)) return result;
   if (result == CUDA_SUCCESS) result = undo(made, gpu, charge);
   give_back(gpu, charge);
   return result;
@@ -177,7 +178,8 @@ CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned int flag
   CUdeviceptr made = 0;
   const CUresult result = allocate_large(
       current_gpu(), bytes, made,
-      [bytes, flags](CUdeviceptr& to) { return real().cuMemAllocManaged(&to, bytes, flags); });
+      [bytes, flags](CUdeviceptr& to) { return real().cuMemAllocManaged(&to, bytes, flags); },
+      remember_managed);
   if (result == CUDA_SUCCESS) *pointer = made;
   return result;
 }

@@ -16,8 +16,8 @@ namespace {
 constexpr uint64_t kSteps[] = {32ULL << 20U, kGranule};
 
 struct Pools {
-  Table known;     // by handle: Entry.bytes charged
-  uint32_t dirty;  // used since they were last looked at
+  Table known;      // by handle: Entry.bytes charged
+  uint32_t in_use;  // some pool holds memory
 };
 constinit Pools pools{};
 
@@ -58,8 +58,12 @@ void settle_one(CUmemoryPool pool) {
 }
 
 void settle_all() {
-  __atomic_store_n(&pools.dirty, 0, __ATOMIC_RELAXED);
-  pools.known.each([](Entry& entry) { settle(entry); });
+  bool any = false;
+  pools.known.each([&any](Entry& entry) {
+    settle(entry);
+    any = any || entry.bytes != 0;
+  });
+  __atomic_store_n(&pools.in_use, any ? 1 : 0, __ATOMIC_RELAXED);
 }
 
 uint64_t charged(CUmemoryPool pool) {
@@ -113,7 +117,7 @@ CUresult allocate(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, CUstream stre
     return is_capturing(stream) ? call(pointer) : refused(gpu, bytes);
   CUdeviceptr made = 0;
   const CUresult result = call(&made);
-  __atomic_store_n(&pools.dirty, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&pools.in_use, 1, __ATOMIC_RELAXED);
   const bool fits = settle_growth(pool, gpu, growth);
   if (result != CUDA_SUCCESS) return result;
   if (fits) {
@@ -177,7 +181,7 @@ CUresult allocate_from(CUmemoryPool pool, uint64_t bytes, CUstream stream, CUdev
 }  // namespace
 
 void pools_synced() {
-  if (__atomic_load_n(&pools.dirty, __ATOMIC_RELAXED) == 0) return;
+  if (__atomic_load_n(&pools.in_use, __ATOMIC_RELAXED) == 0) return;
   const Settling guard;
   settle_all();
 }
@@ -200,7 +204,7 @@ bool reclaim_pools(uint32_t gpu) {
 
 void forget_pools() {
   pools.known.forget();
-  pools.dirty = 0;
+  pools.in_use = 0;
 }
 
 }  // namespace gantry::fence
@@ -234,13 +238,11 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* pointer, size_t bytes, CUmemo
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   if (!attached()) return real().cuMemFreeAsync(pointer, stream);
   Leaving leaving(pointer);
-  __atomic_store_n(&pools.dirty, 1, __ATOMIC_RELAXED);
   return leaving.done(real().cuMemFreeAsync(pointer, stream));
 }
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
   if (!attached()) return real().cuMemFreeAsync_ptsz(pointer, stream);
   Leaving leaving(pointer);
-  __atomic_store_n(&pools.dirty, 1, __ATOMIC_RELAXED);
   return leaving.done(real().cuMemFreeAsync_ptsz(pointer, stream));
 }
 
@@ -271,11 +273,5 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t min_bytes_to_keep) {
   const Settling guard;
   const CUresult result = real().cuMemPoolTrimTo(pool, min_bytes_to_keep);
   settle_one(pool);
-  return result;
-}
-
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
-  const CUresult result = real().cuMemPoolSetAttribute(pool, attribute, value);
-  if (result == CUDA_SUCCESS) __atomic_store_n(&pools.dirty, 1, __ATOMIC_RELAXED);
   return result;
 }

@@ -79,6 +79,16 @@ CUresult copy_line(Array* array, size_t offset, size_t bytes) {
 
 }  // namespace
 
+// Levels of mipmaps are arrays too.
+void free_context_arrays(const Context& context) {
+  size_t cursor = 0;
+  while (Object* object = next_of(&context, Kind::Array, cursor))
+    end_array(*static_cast<Array*>(object));
+  cursor = 0;
+  while (Object* object = next_of(&context, Kind::Mipmap, cursor))
+    destroy(static_cast<Mipmap*>(object));
+}
+
 namespace entry {
 
 CUresult cuArray3DCreate_v2(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR* allocate_array) {

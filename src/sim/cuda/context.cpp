@@ -137,6 +137,7 @@ void destroy_context(Context& context) {
   });
   end_capture_of(context.legacy);
   free_context_memory(context);
+  free_context_arrays(context);
   shrink_pools(*context.device);
   trim_graph_memory(*context.device);
   uncharge(*context.device, context_bytes(*context.device));

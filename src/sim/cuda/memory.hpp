@@ -77,5 +77,6 @@ bool reachable(uint64_t address, uint64_t bytes);
 CUresult allocate(Context& context, uint64_t bytes, Reach reach, Block*& block);
 void release(Block& block);
 void free_context_memory(Context& context);
+void free_context_arrays(const Context& context);
 
 }  // namespace gantry::sim::cuda

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fence/share_under_test.hpp"
+
+#include "sim/machine.hpp"
+#include "sim/tree.hpp"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <sstream>
+
+namespace gantry::fence::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+// As long as FENCE_DIRECTORY.
+constexpr char kTemplate[] = "/tmp/fence-XXXXXX";
+static_assert(sizeof kTemplate == sizeof FENCE_DIRECTORY);
+
+std::string read_all(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+// "GPU-00112233-..." as the pages have it.
+std::array<std::uint8_t, 16> bytes_of(const std::string& uuid) {
+  std::string digits;
+  for (const char each : uuid.substr(4)) {
+    if (each != '-') digits += each;
+  }
+  std::array<std::uint8_t, 16> out{};
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out.at(i) = static_cast<std::uint8_t>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
+  }
+  return out;
+}
+
+std::vector<keeper::PageGpu> page_gpus(const ShareUnderTest::Options& options) {
+  const auto machine = sim::load_machine(options.machine);
+  std::vector<keeper::PageGpu> gpus;
+  for (const std::uint32_t index : options.gpus) {
+    keeper::PageGpu gpu;
+    gpu.uuid = bytes_of(machine->gpus.at(index).uuid);
+    gpu.memory_total = std::uint64_t{machine->gpus.at(index).memory_total_mib} * kMiB;
+    gpu.memory_limit = options.memory_limit;
+    gpu.context_estimate = options.context_estimate;
+    gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
+// The library as it is installed, at home in another directory.
+void install(const std::string& to, const std::string& directory) {
+  std::string bytes = read_all(GANTRY_FENCE_CUDA);
+  const std::string usual = FENCE_DIRECTORY;
+  int places = 0;
+  for (auto at = bytes.find(usual); at != std::string::npos; at = bytes.find(usual, at + 1)) {
+    bytes.replace(at, usual.size(), directory);
+    ++places;
+  }
+  EXPECT_GT(places, 0);
+  std::ofstream(to, std::ios::binary) << bytes;
+}
+
+}  // namespace
+
+void* Library::open(const std::string& file) {
+  void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) ADD_FAILURE() << ::dlerror();
+  return handle;
+}
+
+ShareUnderTest::ShareUnderTest(const Options& options)
+    : options_(options), machine_(options.machine) {
+  std::string made = kTemplate;
+  EXPECT_NE(::mkdtemp(made.data()), nullptr);
+  directory_ = made;
+  const auto marker = sim::read_marker(machine_.root());
+  EXPECT_TRUE(marker.ok());
+  std::filesystem::create_symlink(machine_.path(marker->cuda_library), driver());
+  install(fence(), directory_);
+  start_keeper();
+}
+
+ShareUnderTest::~ShareUnderTest() {
+  stop_keeper();
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+void ShareUnderTest::start_keeper() {
+  loop_ = *sys::Loop::make();
+  pages_ = std::make_unique<keeper::Pages>(*keeper::Pages::make("tested", page_gpus(options_)));
+  pages_->set_flags(options_.flags);
+  pages_->beat(keeper::monotonic_ns());
+  members_ = std::make_unique<keeper::Members>(
+      *loop_, *pages_,
+      keeper::Members::Callbacks{[](const keeper::Member&) {}, [](const keeper::Member&) {}});
+  socket_ = *keeper::ShareSocket::open(*loop_, directory_ + "/socket", *pages_, *members_,
+                                       {.report = [this](std::uint32_t, const FenceReport& report) {
+                                         if (report.event < std::size(reports_))
+                                           ++reports_[report.event];
+                                       }});
+  beat_ = loop_->every(100ms, [this] {
+    pages_->beat(keeper::monotonic_ns());
+    socket_->on_beat();
+  });
+  thread_ = std::thread([this] { (void)loop_->run().ok(); });
+}
+
+void ShareUnderTest::stop_keeper() {
+  if (!thread_.joinable()) return;
+  loop_->stop();
+  thread_.join();
+  beat_.cancel();
+  socket_.reset();
+  members_.reset();
+  pages_.reset();
+  loop_.reset();
+}
+
+void ShareUnderTest::on_loop(const std::function<void()>& work) {
+  std::promise<void> done;
+  loop_->post([&] {
+    work();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+void ShareUnderTest::set_limit(std::uint64_t bytes, std::uint32_t gpu) {
+  options_.memory_limit = bytes;
+  keeper::PageGpu values = page_gpus(options_).at(gpu);
+  on_loop([&] { pages_->set_gpu(gpu, values); });
+}
+
+void ShareUnderTest::set_overhead(std::uint64_t bytes, std::uint32_t gpu) {
+  on_loop([&] { pages_->set_overhead(gpu, bytes); });
+}
+
+void ShareUnderTest::set_flags(std::uint32_t flags) {
+  options_.flags = flags;
+  on_loop([&] { pages_->set_flags(flags); });
+}
+
+keeper::Usage ShareUnderTest::usage(std::uint32_t slot, std::uint32_t gpu) {
+  keeper::Usage found;
+  on_loop([&] { found = pages_->usage(slot, gpu); });
+  return found;
+}
+
+std::uint64_t ShareUnderTest::held(std::uint32_t gpu) {
+  std::uint64_t total = 0;
+  on_loop([&] {
+    for (std::uint32_t slot = 0; slot < pages_->slots_in_use(); ++slot)
+      total += pages_->usage(slot, gpu).held;
+  });
+  return total;
+}
+
+std::uint32_t ShareUnderTest::processes() {
+  std::size_t count = 0;
+  on_loop([&] { count = members_->by_slot().size(); });
+  return static_cast<std::uint32_t>(count);
+}
+
+std::uint32_t ShareUnderTest::reports(FenceEvent event) {
+  on_loop([] {});
+  return reports_[event].load();
+}
+
+std::uint64_t ShareUnderTest::watch_until(const std::function<bool()>& done, std::uint32_t gpu) {
+  std::uint64_t most = 0;
+  while (!done()) most = std::max(most, held(gpu));
+  return most;
+}
+
+pid_t ShareUnderTest::process(const std::function<int()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(work());
+  EXPECT_GT(child, 0);
+  return child;
+}
+
+int ShareUnderTest::status_of(pid_t pid) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+bool ShareUnderTest::until(const std::function<bool()>& so) {
+  const auto end = Clock::now() + 20s;
+  while (!so()) {
+    if (Clock::now() > end) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+}  // namespace gantry::fence::test

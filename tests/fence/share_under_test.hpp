@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: a share of a simulated machine's GPUs. The keeper's own pages and socket on the host's
+// side, a thread of this process; on the other side the very library that is installed, but for the
+// name of the directory in it, in front of the simulated driver.
+#pragma once
+
+#include "keeper/members.hpp"
+#include "keeper/pages.hpp"
+#include "keeper/share_socket.hpp"
+#include "sim/cuda/cuda_under_test.hpp"
+#include "support/machine.hpp"
+#include "sys/loop.hpp"
+
+#include <dlfcn.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace gantry::fence::test {
+
+using sim::cuda::Api;
+inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
+inline constexpr std::uint64_t kGranule = 2 * kMiB;
+
+// A library by its path, as a program opens it.
+class Library : public Api {
+ public:
+  explicit Library(const std::string& file) : Library(open(file)) {}
+  void* symbol(const char* name) const { return ::dlsym(handle_, name); }
+  template <class Function>
+  Function* get(const char* name) const {
+    return reinterpret_cast<Function*>(symbol(name));
+  }
+
+ private:
+  explicit Library(void* handle)
+      : Api([handle](const char* name) { return ::dlsym(handle, name); }), handle_(handle) {}
+  static void* open(const std::string& file);
+  void* handle_;
+};
+
+class ShareUnderTest {
+ public:
+  struct Options {
+    std::string machine = "h200";
+    std::uint64_t memory_limit = UINT64_MAX;  // of each GPU
+    std::uint64_t context_estimate = 0;
+    std::uint32_t flags = FENCE_CONTEXT_FREE;
+    std::vector<std::uint32_t> gpus = {0};  // of the machine, in the share's order
+  };
+  ShareUnderTest() : ShareUnderTest(Options{}) {}
+  explicit ShareUnderTest(const Options& options);
+  ~ShareUnderTest();
+  ShareUnderTest(const ShareUnderTest&) = delete;
+  ShareUnderTest& operator=(const ShareUnderTest&) = delete;
+
+  std::string fence() const { return directory_ + "/libcuda.so.1"; }
+  std::string driver() const { return directory_ + "/cuda"; }
+  const std::string& directory() const { return directory_; }
+
+  // The keeper ends without a word, or is back with pages that are new.
+  void stop_keeper();
+  void start_keeper();
+
+  void set_limit(std::uint64_t bytes, std::uint32_t gpu = 0);
+  void set_overhead(std::uint64_t bytes, std::uint32_t gpu = 0);
+  void set_flags(std::uint32_t flags);
+
+  keeper::Usage usage(std::uint32_t slot, std::uint32_t gpu = 0);
+  std::uint64_t held(std::uint32_t gpu = 0);  // of all processes together
+  std::uint32_t processes();
+  std::uint32_t reports(FenceEvent event);
+  // The largest sum of all rows that anybody saw, looking all the time.
+  std::uint64_t watch_until(const std::function<bool()>& done, std::uint32_t gpu = 0);
+
+  // A process of its own: what `work` returns is its exit status.
+  static pid_t process(const std::function<int()>& work);
+  static int status_of(pid_t pid);  // waits; 1000 + the signal's number where one ended it
+  // Waits at most 20 s.
+  static bool until(const std::function<bool()>& so);
+
+ private:
+  void on_loop(const std::function<void()>& work);
+  void open();
+
+  Options options_;
+  gantry::test::Machine machine_;
+  std::string directory_;
+  std::unique_ptr<sys::Loop> loop_;
+  std::unique_ptr<keeper::Pages> pages_;
+  std::unique_ptr<keeper::Members> members_;
+  std::unique_ptr<keeper::ShareSocket> socket_;
+  sys::Loop::Timer beat_;
+  std::atomic<std::uint32_t> reports_[8] = {};
+  std::thread thread_;
+};
+
+}  // namespace gantry::fence::test
