@@ -48,6 +48,7 @@ CUresult create(CUcontext* context, CUdevice device, Call call) {
   if (!reserve_context(gpu)) return refused(gpu, 0);
   CUcontext made = nullptr;
   const CUresult result = call(&made);
+  gate_context_changed();
   if (result != CUDA_SUCCESS) {
     give_back_context(gpu);
     return result;
@@ -70,6 +71,7 @@ CUresult destroy(CUcontext context, Call call) {
   const bool known = contexts.made.take(reinterpret_cast<uint64_t>(context), entry);
   if (known) gate_context_ends(context);
   const CUresult result = call();
+  gate_context_changed();
   if (!known) return result;
   if (result == CUDA_SUCCESS) {
     after_end(context, entry.gpu);
@@ -94,6 +96,7 @@ CUresult leave_primary(CUdevice device, Call call) {
   const bool before = is_active(device);
   if (before) gate_primary_ends(device);
   const CUresult result = call();
+  gate_context_changed();
   if (!before || is_active(device)) return result;
   const CUcontext context = contexts.of[device];
   contexts.of[device] = nullptr;

@@ -26,6 +26,9 @@ struct CUDA_LAUNCH_PARAMS {
 #define FENCE_HOOK_PTSZ(symbol)             \
   FENCE_EXPORTED decltype(::symbol) symbol; \
   FENCE_EXPORTED decltype(::symbol) symbol##_ptsz;
+#define FENCE_HOOK_PTDS(symbol)             \
+  FENCE_EXPORTED decltype(::symbol) symbol; \
+  FENCE_EXPORTED decltype(::symbol) symbol##_ptds;
 #include "fence/hooks.def"
 }
 
@@ -37,7 +40,9 @@ struct Real {
 #define CUDA_ENTRY_PTSZ(symbol, name, since, parameters, arguments) \
   decltype(&::symbol) symbol;                                       \
   decltype(&::symbol) symbol##_ptsz;
-#define CUDA_ENTRY_PTDS CUDA_ENTRY
+#define CUDA_ENTRY_PTDS(symbol, name, since, parameters, arguments) \
+  decltype(&::symbol) symbol;                                       \
+  decltype(&::symbol) symbol##_ptds;
 #include "abi/cuda_entries.def"
 #define FENCE_ENTRY(symbol, parameters) decltype(&::symbol) symbol;
 #include "fence/entries.def"

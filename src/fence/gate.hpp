@@ -9,34 +9,48 @@
 
 namespace gantry::fence {
 
+struct Work;
+
 enum class LaunchKind : uint8_t { Kernel, Graph };
 
 struct Launch {
   CUstream stream;  // never nullptr: the default stream is CU_STREAM_LEGACY or CU_STREAM_PER_THREAD
   LaunchKind kind;
-  const void* what;  // CUfunction, CUgraphExec: costs are learned by it
+  const void* what;      // CUfunction, CUgraphExec: costs are learned by it
+  Work* work = nullptr;  // filled by gate_enter
+  bool alone = false;    // its end is waited for before the next launch
 };
 
 // Before the driver is called; may wait. False: not counted, gate_left is not called.
-inline bool gate_enter(Launch& /*launch*/) {
-  return true;
-}
-// The driver has answered.
-inline void gate_left(const Launch& /*launch*/, CUresult /*result*/) {}
+bool gate_enter(Launch& launch);
+// The driver has answered. May wait, when more than enough is in the queue.
+void gate_left(const Launch& launch);
 
-// What somebody has waited for with success: a stream, an event, a context's whole work (nullptr:
-// the current one).
-inline void gate_stream_synced(CUstream /*stream*/) {}
-inline void gate_event_synced(CUevent /*event*/) {}
-inline void gate_context_synced(CUcontext /*context*/) {}
+// Around a wait for work: how much is known to have ended when it succeeds.
+struct Waited {
+  Work* work = nullptr;
+  uint64_t done = 0;
+};
+Waited gate_before_wait(CUstream stream);
+void gate_stream_synced(const Waited& waited);
+// An event, or the whole context.
+void gate_event_synced();
+void gate_context_synced();
 
 // Before it is destroyed: nothing may be recorded on it any more.
-inline void gate_stream_ends(CUstream /*stream*/) {}
-inline void gate_context_ends(CUcontext /*context*/) {}
+void gate_stream_ends(CUstream stream);
+void gate_context_ends(CUcontext context);
 // Before the primary context of a device is reset or released for the last time.
-inline void gate_primary_ends(CUdevice /*device*/) {}
+void gate_primary_ends(CUdevice device);
+// This thread's current context may be another now.
+void gate_context_changed();
+
+// Around the beginning of a capture, whatever comes of it, and after its end.
+void gate_capture_begins();
+void gate_capture_not_begun();
+void gate_capture_ended();
 
 // In the child of a fork.
-inline void forget_gate() {}
+void forget_gate();
 
 }  // namespace gantry::fence

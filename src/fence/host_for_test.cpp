@@ -2,16 +2,20 @@
 #include "fence/host_for_test.hpp"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -127,25 +131,36 @@ void Host::stop() {
 }
 
 void Host::serve(int listener) {
+  std::vector<pollfd> wait = {{listener, POLLIN, 0}, {stop_, POLLIN, 0}};
   for (;;) {
-    pollfd wait[] = {{listener, POLLIN, 0}, {stop_, POLLIN, 0}};
-    ::poll(wait, 2, 100);
-    if (wait[1].revents != 0) return;
+    ::poll(wait.data(), wait.size(), 100);
+    if (wait[1].revents != 0) break;
     beat();
+    for (std::size_t i = wait.size(); i-- > 2;) {
+      if (wait[i].revents == 0 || take_report(wait[i].fd)) continue;
+      ::close(wait[i].fd);
+      wait.erase(wait.begin() + static_cast<std::ptrdiff_t>(i));
+    }
     if (wait[0].revents == 0) continue;
     const int client = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (client < 0) continue;
-    answer(client);
-    ::close(client);
+    if (answer(client))
+      wait.push_back({client, POLLIN, 0});
+    else
+      ::close(client);
   }
+  for (std::size_t i = 2; i < wait.size(); ++i) ::close(wait[i].fd);
 }
 
-void Host::answer(int client) {
+// Whether it is one that reports.
+bool Host::answer(int client) {
   FenceHello hello{};
-  if (::recv(client, &hello, sizeof hello, 0) != static_cast<ssize_t>(sizeof hello)) return;
-  if (hello.magic != FENCE_MAGIC || hello.version != FENCE_VERSION) return;
-  FenceWelcome welcome = {FENCE_MAGIC, FENCE_VERSION,       refusal_.load(),
-                          0,           sizeof(FenceLimits), usage_size_};
+  if (::recv(client, &hello, sizeof hello, 0) != static_cast<ssize_t>(sizeof hello)) return false;
+  if (hello.magic != FENCE_MAGIC || hello.version != FENCE_VERSION) return false;
+  const bool worker = hello.role == FENCE_WORKER;
+  FenceWelcome welcome = {FENCE_MAGIC,         FENCE_VERSION,
+                          refusal_.load(),     worker ? next_slot_ : 0,
+                          sizeof(FenceLimits), usage_size_};
   iovec data = {&welcome, sizeof welcome};
   const int fds[] = {limits_fd_, usage_fd_};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
@@ -161,7 +176,58 @@ void Host::answer(int client) {
     rights->cmsg_len = CMSG_LEN(sizeof fds);
     std::memcpy(CMSG_DATA(rights), fds, sizeof fds);
   }
-  if (::sendmsg(client, &message, MSG_NOSIGNAL) >= 0 && hello.role == FENCE_OBSERVER) ++attached_;
+  if (::sendmsg(client, &message, MSG_NOSIGNAL) < 0) return false;
+  ++attached_;
+  if (!worker || welcome.refusal != FENCE_ACCEPTED) return false;
+  process(next_slot_++);
+  return true;
+}
+
+bool Host::take_report(int client) {
+  FenceReport report{};
+  if (::recv(client, &report, sizeof report, MSG_DONTWAIT) != static_cast<ssize_t>(sizeof report))
+    return false;
+  const std::lock_guard guard(mutex_);
+  reports_.push_back(report);
+  came_.notify_all();
+  return true;
+}
+
+void Host::set_gate(std::uint32_t gpu, FenceGate state, std::uint32_t turn) {
+  std::uint32_t* gate = &limits_->gpu[gpu].gate;
+  __atomic_store_n(gate, (turn << FENCE_TURN_SHIFT) | state, __ATOMIC_SEQ_CST);
+  ::syscall(SYS_futex, gate, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+std::vector<FenceReport> Host::reports() const {
+  const std::lock_guard guard(mutex_);
+  return reports_;
+}
+
+bool Host::reported(FenceEvent event, std::size_t times) const {
+  std::unique_lock guard(mutex_);
+  return came_.wait_for(guard, std::chrono::seconds(10), [&] {
+    return static_cast<std::size_t>(
+               std::count_if(reports_.begin(), reports_.end(), [&](const FenceReport& report) {
+                 return report.event == static_cast<std::uint32_t>(event);
+               })) >= times;
+  });
+}
+
+std::size_t Host::count(FenceEvent event) const {
+  const auto all = reports();
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& report) {
+    return report.event == static_cast<std::uint32_t>(event);
+  }));
+}
+
+bool Host::eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 FenceUsageRow& Host::row(std::uint32_t gpu, std::uint32_t slot) {

@@ -6,9 +6,14 @@
 #include "fence/abi.h"
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace gantry::fence::test {
 
@@ -40,9 +45,20 @@ class Host {
   FenceProcess& process(std::uint32_t slot);  // counts it among the slots in use
   void beat();
 
+  // What a keeper writes, with the waking up.
+  void set_gate(std::uint32_t gpu, FenceGate state, std::uint32_t turn);
+  // What workers have reported, in the order in which it came.
+  std::vector<FenceReport> reports() const;
+  // Waits until enough of these have come since the beginning; false after 10 s.
+  bool reported(FenceEvent event, std::size_t times = 1) const;
+  std::size_t count(FenceEvent event) const;
+  // Waits for something to become true; false after 10 s.
+  static bool eventually(const std::function<bool()>& condition);
+
  private:
   void serve(int listener);
-  void answer(int client);
+  bool answer(int client);
+  bool take_report(int client);
 
   std::string directory_;
   int limits_fd_ = -1;
@@ -53,6 +69,10 @@ class Host {
   std::uint64_t usage_size_ = 0;
   std::atomic<FenceRefusal> refusal_ = FENCE_ACCEPTED;
   std::atomic<std::uint32_t> attached_ = 0;
+  std::uint32_t next_slot_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable came_;
+  std::vector<FenceReport> reports_;
   std::thread thread_;
 };
 

@@ -1,22 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of everything that gives the GPU work. Without a limit in time: one look at the flags.
-#include "fence/driver.hpp"
-#include "fence/gate.hpp"
+// Hooks of everything that launches kernels.
 #include "fence/graphs.hpp"
-#include "fence/host.hpp"
-
-namespace gantry::fence {
-namespace {
-
-CUstream legacy(CUstream stream) {
-  return stream == nullptr ? CU_STREAM_LEGACY : stream;
-}
-CUstream per_thread(CUstream stream) {
-  return stream == nullptr ? CU_STREAM_PER_THREAD : stream;
-}
-
-}  // namespace
-}  // namespace gantry::fence
+#include "fence/launched.hpp"
 
 using namespace gantry::fence;
 
@@ -26,7 +11,7 @@ using namespace gantry::fence;
   Launch launch = {.stream = on, .kind = of_kind, .what = of}; \
   const bool counted = gate_enter(launch);                     \
   const CUresult result = call;                                \
-  if (counted) gate_left(launch, result);                      \
+  if (counted) gate_left(launch);                              \
   return result
 
 #define FENCE_LAUNCH_KERNEL(symbol, default_stream)                                            \
@@ -65,13 +50,28 @@ FENCE_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, per_thread)
 FENCE_LAUNCH_EX(cuLaunchKernelEx, legacy)
 FENCE_LAUNCH_EX(cuLaunchKernelEx_ptsz, per_thread)
 
-// One launch for all its devices: counted on the first.
+// One launch on several GPUs: each has its gate. They are entered in the caller's order, as it
+// would launch one after the other.
 CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned int devices,
                                               unsigned int flags) {
-  if (launches == nullptr || devices == 0)
+  const auto call = [&] {
     return real().cuLaunchCooperativeKernelMultiDevice(launches, devices, flags);
-  FENCE_LAUNCHED(legacy(launches->hStream), LaunchKind::Kernel, launches->function,
-                 real().cuLaunchCooperativeKernelMultiDevice(launches, devices, flags));
+  };
+  if (launches == nullptr || devices == 0 || devices > FENCE_MAX_GPUS || !time_limited())
+    return call();
+  Launch entered[FENCE_MAX_GPUS];
+  bool counted[FENCE_MAX_GPUS];
+  for (unsigned int i = 0; i < devices; ++i) {
+    entered[i] = {.stream = legacy(launches[i].hStream),
+                  .kind = LaunchKind::Kernel,
+                  .what = launches[i].function};
+    counted[i] = gate_enter(entered[i]);
+  }
+  const CUresult result = call();
+  for (unsigned int i = 0; i < devices; ++i) {
+    if (counted[i]) gate_left(entered[i]);
+  }
+  return result;
 }
 
 CUresult cuLaunch(CUfunction function) {

@@ -18,6 +18,7 @@ struct Hook {
 const Hook kHooks[] = {
 #define FENCE_HOOK(symbol) FENCE_ROW(symbol)
 #define FENCE_HOOK_PTSZ(symbol) FENCE_ROW(symbol) FENCE_ROW(symbol##_ptsz)
+#define FENCE_HOOK_PTDS(symbol) FENCE_ROW(symbol) FENCE_ROW(symbol##_ptds)
 #include "fence/hooks.def"
 };
 

@@ -13,7 +13,7 @@ namespace {
 constexpr char kNames[] =
 #define CUDA_ENTRY(symbol, name, since, parameters, arguments) #symbol "\0"
 #define CUDA_ENTRY_PTSZ(symbol, name, since, parameters, arguments) #symbol "\0" #symbol "_ptsz\0"
-#define CUDA_ENTRY_PTDS CUDA_ENTRY
+#define CUDA_ENTRY_PTDS(symbol, name, since, parameters, arguments) #symbol "\0" #symbol "_ptds\0"
 #include "abi/cuda_entries.def"
 #define FENCE_ENTRY(symbol, parameters) #symbol "\0"
 #include "fence/entries.def"

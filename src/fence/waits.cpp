@@ -1,44 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of what waits for work, and of what ends the place where work runs.
+// Hooks of what waits for work: when it returns the GPU may be free, and the keeper learns it at
+// once. And of what ends the place where work runs.
 #include "fence/driver.hpp"
 #include "fence/gate.hpp"
 #include "fence/host.hpp"
+#include "fence/launched.hpp"
 #include "fence/pools.hpp"
 
 using namespace gantry::fence;
 
-CUresult cuStreamSynchronize(CUstream stream) {
-  const CUresult result = real().cuStreamSynchronize(stream);
+namespace {
+
+// What streams free with their order is free now.
+CUresult synced(CUresult result) {
   pools_synced();
-  if (result == CUDA_SUCCESS && time_limited())
-    gate_stream_synced(stream == nullptr ? CU_STREAM_LEGACY : stream);
-  return result;
-}
-CUresult cuStreamSynchronize_ptsz(CUstream stream) {
-  const CUresult result = real().cuStreamSynchronize_ptsz(stream);
-  pools_synced();
-  if (result == CUDA_SUCCESS && time_limited())
-    gate_stream_synced(stream == nullptr ? CU_STREAM_PER_THREAD : stream);
   return result;
 }
 
+// A call that succeeds when all that was launched on the stream before it has ended.
+template <class Call>
+CUresult waited(CUstream stream, Call call) {
+  if (!time_limited()) return call();
+  const Waited before = gate_before_wait(stream);
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) gate_stream_synced(before);
+  return result;
+}
+
+}  // namespace
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  return waited(legacy(stream), [&] { return synced(real().cuStreamSynchronize(stream)); });
+}
+CUresult cuStreamSynchronize_ptsz(CUstream stream) {
+  return waited(per_thread(stream),
+                [&] { return synced(real().cuStreamSynchronize_ptsz(stream)); });
+}
+
+CUresult cuStreamQuery(CUstream stream) {
+  return waited(legacy(stream), [&] { return real().cuStreamQuery(stream); });
+}
+CUresult cuStreamQuery_ptsz(CUstream stream) {
+  return waited(per_thread(stream), [&] { return real().cuStreamQuery_ptsz(stream); });
+}
+
+// To plain programs this is the wait.
+CUresult cuMemcpyDtoH_v2(void* dst_host, CUdeviceptr src_device, size_t bytes) {
+  return waited(CU_STREAM_LEGACY,
+                [&] { return real().cuMemcpyDtoH_v2(dst_host, src_device, bytes); });
+}
+CUresult cuMemcpyDtoH_v2_ptds(void* dst_host, CUdeviceptr src_device, size_t bytes) {
+  return waited(CU_STREAM_PER_THREAD,
+                [&] { return real().cuMemcpyDtoH_v2_ptds(dst_host, src_device, bytes); });
+}
+
 CUresult cuEventSynchronize(CUevent event) {
-  const CUresult result = real().cuEventSynchronize(event);
-  pools_synced();
-  if (result == CUDA_SUCCESS && time_limited()) gate_event_synced(event);
+  const CUresult result = synced(real().cuEventSynchronize(event));
+  if (result == CUDA_SUCCESS && time_limited()) gate_event_synced();
   return result;
 }
 
 CUresult cuCtxSynchronize() {
-  const CUresult result = real().cuCtxSynchronize();
-  pools_synced();
-  if (result == CUDA_SUCCESS && time_limited()) gate_context_synced(nullptr);
+  const CUresult result = synced(real().cuCtxSynchronize());
+  if (result == CUDA_SUCCESS && time_limited()) gate_context_synced();
   return result;
 }
 CUresult cuCtxSynchronize_v2(CUcontext context) {
-  const CUresult result = real().cuCtxSynchronize_v2(context);
-  pools_synced();
-  if (result == CUDA_SUCCESS && time_limited()) gate_context_synced(context);
+  const CUresult result = synced(real().cuCtxSynchronize_v2(context));
+  if (result == CUDA_SUCCESS && time_limited()) gate_context_synced();
   return result;
 }
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The streams that have been given work, by handle. Each thread remembers where it launched last,
+// so that a launch looks nothing up.
+#pragma once
+
+#include "fence/work.hpp"
+
+namespace gantry::fence {
+
+// The work of that stream (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle), made where there is
+// none. nullptr: not one to be counted (a stream that is capturing, no context, a GPU that is not
+// of the share).
+Work* work_of(CUstream stream);
+// Only if there is one already.
+Work* known_work(CUstream stream);
+// This thread may have another current context now.
+void context_changed();
+// The stream is about to be destroyed.
+void stream_ends(CUstream stream);
+// A destroyed stream's work has ended: there is room for another.
+void release_ended(Work& work);
+// The context is about to be destroyed.
+void context_ends(CUcontext context);
+// A capture is about to begin (counted) or has ended: the legacy stream is left alone in between.
+void capture_begins();
+void capture_over();
+bool captures_open();
+void forget_streams();
+
+// Calls visit(Work&) for every one on that GPU that is not free. Without a lock: it may be of
+// another stream by then, or of none.
+template <class Visit>
+void each_work(uint32_t gpu, Visit visit);
+
+// Makes a context current for a while, where it is not.
+class InContext {
+ public:
+  explicit InContext(CUcontext context);
+  ~InContext();
+  InContext(const InContext&) = delete;
+  InContext& operator=(const InContext&) = delete;
+  bool ok() const { return ok_; }
+  bool was_current() const { return ok_ && !pushed_; }
+
+ private:
+  bool ok_ = false;
+  bool pushed_ = false;
+};
+
+namespace detail {
+inline constexpr uint32_t kPerChunk = 64;
+inline constexpr uint32_t kChunks = 512;  // 32768 streams
+struct Streams {
+  // Read at every launch, written when a stream or a context ends.
+  alignas(64) std::atomic<uint64_t> generation;
+  alignas(64) std::atomic<uint32_t> used;  // works ever handed out
+  std::atomic<uint32_t> captures;
+  Lock lock;  // of all below; taken before a work's lock, never after
+  Work* free;
+  Work* chunk[kChunks];
+  Work* bucket[256];
+};
+extern Streams streams;
+}  // namespace detail
+
+template <class Visit>
+void each_work(uint32_t gpu, Visit visit) {
+  const uint32_t used = detail::streams.used.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < used; ++i) {
+    Work& work = detail::streams.chunk[i / detail::kPerChunk][i % detail::kPerChunk];
+    if (work.life.load(std::memory_order_acquire) != Life::Free && work.gpu == gpu) visit(work);
+  }
+}
+
+}  // namespace gantry::fence
