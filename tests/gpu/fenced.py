@@ -40,6 +40,8 @@ class Programs:
             "limit": [*plain, "limit.cpp", "families.cpp", driver_library()],
             "several": [*plain, "several.cpp", "families.cpp", driver_library()],
             "start": [*plain, "start.cpp", driver_library()],
+            "facts": [*plain, "facts.cpp", "families.cpp", driver_library()],
+            "exported": [*plain, "exported.cpp", "-ldl"],
             "ways": [*plain, "ways.cpp", "-ldl"],
             "hostile": [*plain, "hostile.cpp", "-ldl"],
             "tenant": [*cuda, "tenant.cu"],

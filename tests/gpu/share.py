@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from fenced import GIB, MIB, SOURCES, TORCH, Died, Gantry, Nvml, Programs, Worker, wait_for
+from fenced import GIB, MIB, SOURCES, TORCH, Died, Gantry, Nvml, Programs, Worker, driver_library, wait_for
 
 LIMIT = 4 * GIB
 SLACK = 2 * MIB  # the driver's granule
@@ -84,6 +84,19 @@ class Parts:
             good = bool(one.get("right")) and one["error"] == one["async_error"] == 2 and one["total"] == one["property_total"] == LIMIT and one["free"] < SLACK
             self.lane.check(f"share: runtime, {kind}: right results in threads and graphs, error 2, total is the limit", good,
                             ran.stdout + ran.stderr)
+
+    # ---- what the fence relies on
+
+    def driver_facts(self) -> None:
+        ran = subprocess.run([self.programs["facts"]], capture_output=True, text=True, timeout=60)
+        self.keep("share-driver.txt", ran.stdout + ran.stderr)
+        self.lane.check("share: what the driver charges and its calls cost, told", ran.returncode == 0, ran.stdout + ran.stderr)
+        names = subprocess.run(["nm", "-D", "--defined-only", driver_library()], capture_output=True, text=True).stdout
+        names = "\n".join(line.split()[2] for line in names.splitlines() if " T cu" in line)
+        ran = subprocess.run([self.programs["exported"]], input=names, capture_output=True, text=True, timeout=60)
+        one = json.loads(ran.stdout) if ran.stdout.startswith("{") else {}
+        self.lane.check(f"share: all {one.get('answers')} answers of cuGetProcAddress are exported functions, each with an address of its own",
+                        one.get("other") == [] and one["shared"] == one["differ"] == 0 and one["exported"] > 600, ran.stdout + ran.stderr)
 
     # ---- no way past it by accident
 
@@ -183,7 +196,7 @@ def share(lane, build: pathlib.Path, keep_text) -> None:
         return
     parts = Parts(lane, build, keep_text)
     try:
-        todo = [(parts.families, ("limit",)), (parts.several, ("several",)), (parts.runtimes, ("runtime-static", "runtime-shared", "runtime-stream-per-thread")),
+        todo = [(parts.driver_facts, ("facts", "exported")), (parts.families, ("limit",)), (parts.several, ("several",)), (parts.runtimes, ("runtime-static", "runtime-shared", "runtime-stream-per-thread")),
                 (parts.ways, ("ways",)), (parts.smi, ())]
         if TORCH:
             todo += [(parts.torch_allocators, ()), (parts.torch_graphs, ())]
