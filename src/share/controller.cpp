@@ -3,6 +3,7 @@
 #include "share/controller.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace gantry::share {
@@ -10,11 +11,7 @@ namespace {
 
 constexpr std::uint32_t kTurnMask = (std::uint32_t{1} << 30) - 1;
 constexpr double kLeastForWeights = 0.01;  // however much the per cents take
-constexpr double kPriorityFactor = 50;     // a step of priority, among tenants by weight
-
-double ns(Time time) {
-  return static_cast<double>(time.count());
-}
+constexpr double kPriorityFactor = 10;     // a step of priority, among tenants by weight
 
 double weight_of(const Rights& rights) {
   return rights.weight * std::pow(kPriorityFactor, static_cast<double>(rights.priority));
@@ -169,39 +166,43 @@ void Controller::settle_lags(Priority priority) {
   share_out(priority, -sum);
 }
 
-void Controller::accrue(double elapsed) {
-  for (auto& [id, tenant] : tenants_) {
-    const double earned = tenant.part * elapsed;
-    tenant.saved = std::min(tenant.saved + earned, most_saved(tenant));
-    if (!tenant.busy) tenant.lag = std::min(tenant.lag + earned, 0.0);
-  }
-}
-
 // Time on the GPU is charged to those who may have work there, in equal parts where there are
-// several: the hardware slices it between them.
+// several: the hardware slices it between them. Everybody earns its part of all time.
 void Controller::advance(Time to) {
   if (to <= now_) return;
   const double elapsed = ns(to - now_);
   now_ = to;
   const auto count = on_gpu();
   const double each = count > 0 ? elapsed / static_cast<double>(count) : 0;
-  double greedy_used[3] = {};
+  std::array<double, 3> used{};  // by priority, of those without a cap
   for (auto& [id, tenant] : tenants_) {
+    if (tenant.on_gpu()) {
+      spend(tenant, each);
+      if (!tenant.capped()) used.at(static_cast<std::size_t>(tenant.rights.priority)) += each;
+      if (holder_ == id) turn_left_ -= each;
+    }
+    const double earned = tenant.part * elapsed;
+    tenant.saved = std::min(tenant.saved + earned, most_saved(tenant));
+    if (!tenant.busy) tenant.lag = std::min(tenant.lag + earned, 0.0);
     if (tenant.busy) tenant.last_busy = now_;
-    if (!tenant.on_gpu()) continue;
-    spend(tenant, each);
-    if (!tenant.capped()) greedy_used[static_cast<std::size_t>(tenant.rights.priority)] += each;
-    if (holder_ == id) turn_left_ -= each;
   }
-  accrue(elapsed);
-  for (const auto priority : {Priority::Low, Priority::Normal, Priority::High}) {
-    share_out(priority, greedy_used[static_cast<std::size_t>(priority)]);
-  }
+  for (std::size_t i = 0; i < used.size(); ++i) share_out(static_cast<Priority>(i), used.at(i));
 }
 
+// Bounded, so that nobody can save for a burst that others feel.
 double Controller::most_saved(const Tenant& tenant) const {
   return std::clamp(tenant.part * ns(pace_.savings), 2 * ns(pace_.least_savings),
                     ns(pace_.most_savings));
+}
+
+// To run a whole turn under a cap takes savings for what the turn costs beyond what is earned
+// during it.
+double Controller::enough_saved(const Tenant& tenant) const {
+  return std::min(ns(pace_.shortest_turn) * (1 - tenant.part), 0.9 * most_saved(tenant));
+}
+
+bool Controller::may_express(const Tenant& tenant) const {
+  return tenant.saved >= ns(pace_.least_savings);
 }
 
 void Controller::order(Tenant& tenant, Gate gate) {

@@ -114,32 +114,35 @@ class Controller {
   };
   using Tenants = std::map<TenantId, Tenant>;
 
+  // What all gates depend on.
+  struct Scene {
+    std::optional<Priority> express;  // the highest of those who are
+    bool quiet = true;                // nobody is busy
+    bool expected = false;            // somebody who would be express was here a moment ago
+  };
+
   Tenant* find(TenantId id);
+  void set_parts();
   void advance(Time to);
-  void accrue(double elapsed);
   void spend(Tenant& tenant, double amount);
   void share_out(Priority priority, double used);
   void settle_lags(Priority priority);
-  void set_parts();
   std::size_t on_gpu() const;
+  double most_saved(const Tenant& tenant) const;
+  double enough_saved(const Tenant& tenant) const;
+  bool may_express(const Tenant& tenant) const;
 
   void decide();
   void choose_holder();
-  void set_gates();
-  Gate wanted(TenantId id, const Tenant& tenant) const;
-  bool room_for(TenantId id) const;
-  void order(Tenant& tenant, Gate gate);
-
-  bool owed(const Tenant& tenant, Priority top) const;
   std::optional<TenantId> pick() const;
   std::optional<Priority> top_priority() const;
-  bool any_express() const;
-  bool may_express(const Tenant& tenant) const;
-  bool somebody_about() const;
-  double most_saved(const Tenant& tenant) const;
-  double enough_saved(const Tenant& tenant) const;
+  bool owed(const Tenant& tenant, std::optional<Priority> top) const;
   double turn_length(const Tenant& tenant) const;
-  double time_to_change(const Tenant& tenant, double per_tenant) const;
+  Scene scene() const;
+  Gate wanted(TenantId id, const Tenant& tenant, const Scene& scene) const;
+  bool room_for(TenantId id) const;
+  void order(Tenant& tenant, Gate gate);
+  double time_to_change(const Tenant& tenant, double each) const;
 
   Pace pace_;
   Tenants tenants_;

@@ -5,14 +5,6 @@
 #include <cmath>
 
 namespace gantry::share {
-namespace {
-
-double ns(Time time) {
-  return static_cast<double>(time.count());
-}
-
-}  // namespace
-
 void Meter::note(TenantId id, const TenantView& view, Time now) {
   auto& notes = tenants_[id].notes;
   const Note note{now, view.used, view.used - view.corrected};

@@ -11,6 +11,11 @@ namespace gantry::share {
 // time.
 using Time = std::chrono::nanoseconds;
 
+// Accounts are kept in fractions of a nanosecond.
+constexpr double ns(Time time) {
+  return static_cast<double>(time.count());
+}
+
 // GPU time beyond the tenant's own per cent.
 enum class Excess : std::uint8_t {
   Refused,  // hard cap: the GPU rather idles

@@ -192,13 +192,13 @@ TEST(Turns, PriorityHasWhatIsLeftAndSharesHoldAllTheSame) {
   EXPECT_NEAR(gpu.percent(2, 6s, 12s), 20, 2);
 }
 
-TEST(Turns, PriorityAmongWeightsLeavesTheOthersALittle) {
+TEST(Turns, AStepOfPriorityWeighsTenTimes) {
   SimulatedGpu gpu;
   gpu.add(1, {.priority = Priority::High}, kGreedy);
   gpu.add(2, {}, kGreedy);
   gpu.run_until(8s);
-  EXPECT_GE(gpu.percent(1, 1s, 8s), 94);
-  EXPECT_GE(gpu.percent(2, 1s, 8s), 1);
+  EXPECT_NEAR(gpu.percent(1, 1s, 8s), 90, 2);
+  EXPECT_NEAR(gpu.percent(2, 1s, 8s), 9, 2);
 }
 
 TEST(Turns, TheControllerSleepsThroughATurn) {
