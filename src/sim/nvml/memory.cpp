@@ -36,18 +36,13 @@ bool find_libcuda(char* out, size_t size) {
   snprintf(beside, sizeof beside, "%.*s", static_cast<int>(slash - own), own);
   char usual[PATH_MAX];
   snprintf(usual, sizeof usual, "%s/usr/lib/x86_64-linux-gnu", gantry_sim_root());
-  char versioned[160];
-  snprintf(versioned, sizeof versioned, "libcuda.so.%s", machine().driver_version);
-  const struct {
-    const char *directory, *name;
-  } places[] = {{beside, versioned},
-                {beside, "libcuda.so.1"},
-                {beside, "cuda"},  // behind a fence, whose file has the usual names
-                {usual, versioned},
-                {usual, "libcuda.so.1"}};
-  for (const auto& place : places) {
-    const int length = snprintf(out, size, "%s/%s", place.directory, place.name);
-    if (length > 0 && static_cast<size_t>(length) < size && access(out, R_OK) == 0) return true;
+  const char* const directories[] = {beside, usual};
+  const char* const versions[] = {machine().driver_version, "1"};
+  for (const char* directory : directories) {
+    for (const char* version : versions) {
+      const int length = snprintf(out, size, "%s/libcuda.so.%s", directory, version);
+      if (length > 0 && static_cast<size_t>(length) < size && access(out, R_OK) == 0) return true;
+    }
   }
   return false;
 }
