@@ -6,16 +6,6 @@
 #include "abi/cuda.h"
 
 extern "C" {
-// One device's part of a launch on several.
-struct CUDA_LAUNCH_PARAMS {
-  CUfunction function;
-  unsigned int gridDimX, gridDimY, gridDimZ;
-  unsigned int blockDimX, blockDimY, blockDimZ;
-  unsigned int sharedMemBytes;
-  CUstream hStream;
-  void** kernelParams;
-};
-
 #define FENCE_ENTRY(symbol, parameters) CUresult symbol parameters;
 #include "fence/entries.def"
 

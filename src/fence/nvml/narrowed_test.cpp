@@ -127,6 +127,20 @@ TEST_F(FenceNvmlLists, ComputeProcessesComeFromTheKeeperAndNotFromTheDriver) {
   EXPECT_EQ(count, 2U);
 }
 
+TEST_F(FenceNvmlLists, ManagedMemoryCountsWhereNvmlDoesNotShowIt) {
+  host_.process(0).used[0] = 4096;
+  host_.row(0, 0).held = 4000 + 100;
+  host_.row(0, 0).managed = 100;
+  unsigned int count = 4;
+  nvmlProcessInfo_t rows[4] = {};
+  const auto list = CALL(nvmlDeviceGetComputeRunningProcesses_v3);
+  ASSERT_EQ(list(device_, &count, rows), NVML_SUCCESS);
+  EXPECT_EQ(rows[0].usedGpuMemory, 4096U + 100U);
+  host_.row(0, 0).managed = UINT64_MAX;
+  ASSERT_EQ(list(device_, &count, rows), NVML_SUCCESS);
+  EXPECT_EQ(rows[0].usedGpuMemory, 4096U + 4100U) << "no more than it holds at all";
+}
+
 TEST_F(FenceNvmlLists, DetailsFollowTheMode) {
   host_.process(0).used[0] = 4096;
   const auto details = [this](unsigned int mode) {

@@ -114,16 +114,19 @@ uint64_t Share::used() const {
   return sum < limit() ? sum : limit();
 }
 
-// What NVML had at the keeper's last look, or more where the process has taken more since.
+// What NVML had at the keeper's last look, or more where the process has taken more since; managed
+// memory, which NVML shows in no process, on top, so that the processes add up to the share.
 bool Share::member(uint32_t slot, Member& out) const {
   const FenceProcess& process = limits_->process[slot];
   out.host_pid = load(process.host_pid);
   if (out.host_pid == 0) return false;
   const uint32_t inside = load(process.pid);
   out.pid = inside != 0 ? inside : out.host_pid;
+  const uint64_t held = load(row(slot).held);
+  const uint64_t managed = load(row(slot).managed) < held ? load(row(slot).managed) : held;
   const uint64_t seen = load(process.used[gpu_]);
-  const uint64_t held = plus(load(row(slot).held), uncounted_contexts(slot));
-  out.bytes = seen > held ? seen : held;
+  const uint64_t own = plus(held - managed, uncounted_contexts(slot));
+  out.bytes = plus(seen > own ? seen : own, managed);
   if (out.bytes > limit()) out.bytes = limit();
   return out.bytes > 0 || load(row(slot).contexts) > 0;
 }

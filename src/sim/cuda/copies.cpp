@@ -100,6 +100,38 @@ Side unified_side(uint64_t address) {
   return host_side(reinterpret_cast<const void*>(address));
 }
 
+// The first attributes hold from the first copy on, and each until the next.
+bool sound_attributes(const CUmemcpyAttributes* attributes, const size_t* starts, size_t count,
+                      size_t copies) {
+  if (attributes == nullptr || starts == nullptr || count == 0 || count > copies) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const CUmemcpySrcAccessOrder order = attributes[i].srcAccessOrder;
+    if (order < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM || order > CU_MEMCPY_SRC_ACCESS_ORDER_ANY)
+      return false;
+    if (i == 0 ? starts[0] != 0 : starts[i] <= starts[i - 1] || starts[i] >= copies) return false;
+  }
+  return true;
+}
+
+// In a stream of the program's own: not in the default one, and not into a graph.
+CUresult copy_batch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_t* sizes,
+                    size_t count, CUstream handle, size_t& failed) {
+  if (dsts == nullptr || srcs == nullptr || sizes == nullptr || count == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  Stream* stream = find<Stream>(handle);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult result = working_stream(handle, stream); result != CUDA_SUCCESS) return result;
+  if (stream->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  for (size_t i = 0; i < count; ++i) {
+    const CUresult result =
+        copy_in(*stream, unified_side(dsts[i]), unified_side(srcs[i]), sizes[i]);
+    if (result == CUDA_SUCCESS) continue;
+    failed = i;
+    return result;
+  }
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult fill_now(const CUDA_MEMSET_NODE_PARAMS& fill, const Device& device,
@@ -123,6 +155,25 @@ CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
 }
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
   return copy_async(unified_side(dst), unified_side(src), bytes, stream);
+}
+
+CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+                            CUmemcpyAttributes* attributes, size_t* attribute_starts,
+                            size_t attribute_count, size_t* failed, CUstream stream) {
+  size_t at = SIZE_MAX;  // no single copy is at fault
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  if (sound_attributes(attributes, attribute_starts, attribute_count, count))
+    result = copy_batch(dsts, srcs, sizes, count, stream, at);
+  if (result != CUDA_SUCCESS && failed != nullptr) *failed = at;
+  return result;
+}
+CUresult cuMemcpyBatchAsync_v2(const CUdeviceptr* dsts, const CUdeviceptr* srcs,
+                               const size_t* sizes, size_t count, CUmemcpyAttributes* attributes,
+                               size_t* attribute_starts, size_t attribute_count, CUstream stream) {
+  size_t at = SIZE_MAX;
+  if (!sound_attributes(attributes, attribute_starts, attribute_count, count))
+    return CUDA_ERROR_INVALID_VALUE;
+  return copy_batch(dsts, srcs, sizes, count, stream, at);
 }
 
 CUresult cuMemcpyPeer(CUdeviceptr dst_device, CUcontext dst_context, CUdeviceptr src_device,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory shared between processes. What is shared moves into a file without a name, which the other
 // process opens through /proc or is handed as a descriptor; it is the exporter who is charged.
+#include "sim/cuda/ipc.hpp"
+
 #include "sim/cuda/chunks.hpp"
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
-#include "sim/cuda/memory.hpp"
 #include "sim/cuda/shared_memory.hpp"
 
 #include <fcntl.h>
@@ -17,14 +18,6 @@ namespace {
 
 constexpr uint64_t kHandleMagic = 0x636e47657268536d;
 
-struct IpcHandle {
-  uint64_t magic;
-  int32_t pid, fd;
-  uint32_t gpu;
-  int32_t gi;
-  uint64_t size, offset;  // of the allocation in the file
-  uint64_t id;            // the file's, so that a number used again is not mistaken for it
-};
 static_assert(sizeof(IpcHandle) <= sizeof(CUipcMemHandle));
 
 // The open file behind a handle of another process; -1 when it is gone or not ours to open.
@@ -50,23 +43,57 @@ Block* imported(uint64_t id) {
 
 }  // namespace
 
+CUresult export_block(const Block& block, IpcHandle& handle) {
+  const bool small = block.chunk != nullptr;
+  const uint64_t size = small ? kGranule : block.charged;
+  const uint64_t base = small ? chunk_address(block) : block.address;
+  SharedHeader header{};
+  const int fd = share_in_place(block.data - (block.address - base), size, *block.device, header);
+  if (fd < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  handle = {kHandleMagic,         getpid(), fd, block.device->gpu, block.device->gi, block.size,
+            block.address - base, header.id};
+  return CUDA_SUCCESS;
+}
+
+CUresult import_block(const IpcHandle& handle, Context& context, Block*& block) {
+  if (handle.magic != kHandleMagic) return CUDA_ERROR_INVALID_VALUE;
+  if (handle.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;  // not in the same process
+  // Opened twice it is the same mapping, counted.
+  block = imported(handle.id);
+  if (block != nullptr) {
+    ++block->flags;
+    return CUDA_SUCCESS;
+  }
+  const int fd = open_shared(handle);
+  if (fd < 0) return CUDA_ERROR_INVALID_VALUE;
+  SharedHeader header{};
+  Block wanted{};
+  wanted.data = map_shared(fd, header);
+  close(fd);
+  wanted.size = header.size;
+  wanted.space = Space::Imported;
+  wanted.flags = 1;
+  wanted.charged = handle.id;
+  wanted.context = &context;
+  wanted.device = context.device;
+  wanted.address = wanted.data == nullptr ? 0 : reserve_addresses(wanted.size, Reach::Anywhere);
+  block = wanted.address == 0 ? nullptr : add_block(wanted);
+  if (block != nullptr) return CUDA_SUCCESS;
+  release_addresses(wanted.address, wanted.address == 0 ? 0 : wanted.size);
+  unmap_memory(wanted.data, wanted.size);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 namespace entry {
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   if (const CUresult result = working_context(context); result != CUDA_SUCCESS) return result;
-  Block* block = block_at(pointer);
+  const Block* block = block_at(pointer);
   if (block == nullptr || block->space != Space::Device) return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t size = block->chunk != nullptr ? kGranule : block->charged;
-  const uint64_t base = block->chunk != nullptr ? chunk_address(*block) : block->address;
-  char* data = block->data - (block->address - base);
-  SharedHeader header{};
-  const int fd = share_in_place(data, size, *block->device, header);
-  if (fd < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  IpcHandle made = {kHandleMagic,          getpid(),          fd,
-                    block->device->gpu,    block->device->gi, block->size,
-                    block->address - base, header.id};
+  IpcHandle made{};
+  if (const CUresult result = export_block(*block, made); result != CUDA_SUCCESS) return result;
   *handle = {};
   memcpy(handle, &made, sizeof made);
   return CUDA_SUCCESS;
@@ -80,34 +107,10 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pointer, CUipcMemHandle handle, unsi
     return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   if (const CUresult result = working_context(context); result != CUDA_SUCCESS) return result;
-  if (given.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;  // not in the same process
-  // Opened twice it is the same mapping, counted.
-  if (Block* block = imported(given.id)) {
-    ++block->flags;
-    *pointer = block->address + given.offset;
-    return CUDA_SUCCESS;
-  }
-  const int fd = open_shared(given);
-  if (fd < 0) return CUDA_ERROR_INVALID_VALUE;
-  SharedHeader header{};
-  Block wanted{};
-  wanted.data = map_shared(fd, header);
-  close(fd);
-  wanted.size = header.size;
-  wanted.space = Space::Imported;
-  wanted.flags = 1;
-  wanted.charged = given.id;
-  wanted.context = context;
-  wanted.device = context->device;
-  wanted.address = wanted.data == nullptr ? 0 : reserve_addresses(wanted.size, Reach::Anywhere);
-  Block* block = wanted.address == 0 ? nullptr : add_block(wanted);
-  if (block == nullptr) {
-    release_addresses(wanted.address, wanted.address == 0 ? 0 : wanted.size);
-    unmap_memory(wanted.data, wanted.size);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  *pointer = block->address + given.offset;
-  return CUDA_SUCCESS;
+  Block* block = nullptr;
+  const CUresult result = import_block(given, *context, block);
+  if (result == CUDA_SUCCESS) *pointer = block->address + given.offset;
+  return result;
 }
 CUresult cuIpcOpenMemHandle(CUdeviceptr* pointer, CUipcMemHandle handle, unsigned int flags) {
   return entry::cuIpcOpenMemHandle_v2(pointer, handle, flags);
@@ -115,7 +118,8 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr* pointer, CUipcMemHandle handle, unsigne
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
   Block* block = block_at(pointer);
-  if (block == nullptr || block->space != Space::Imported) return CUDA_ERROR_INVALID_VALUE;
+  if (block == nullptr || block->space != Space::Imported || block->pool != nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
   if (--block->flags == 0) release(*block);
   return CUDA_SUCCESS;
 }

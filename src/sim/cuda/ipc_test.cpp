@@ -87,6 +87,82 @@ TEST(CudaIpc, MemoryIsSharedAndChargedToWhoMadeIt) {
   EXPECT_EQ(cuda.cuMemFree_v2(small), CUDA_SUCCESS);
 }
 
+struct Sent {
+  CUmemPoolPtrExportData pointer;
+  pid_t from;
+  int pool;
+};
+
+// The descriptor as SCM_RIGHTS would bring it.
+int borrowed(const Sent& sent) {
+  const std::string path =
+      "/proc/" + std::to_string(sent.from) + "/fd/" + std::to_string(sent.pool);
+  return ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+}
+
+TEST(CudaIpc, APoolAndItsAllocationsAreSharedAndChargedToWhoMadeThem) {
+  const Loaded cuda;
+  constexpr auto kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  Peer peer([&](int pipe) {
+    Sent sent{};
+    STEP(1, ::read(pipe, &sent, sizeof sent) == static_cast<ssize_t>(sizeof sent));
+    ready(cuda);
+    const std::uint64_t before = free_bytes(cuda);
+    CUmemoryPool pool = nullptr;
+    CUdeviceptr pointer = 0;
+    auto* const handle = reinterpret_cast<void*>(static_cast<std::intptr_t>(borrowed(sent)));
+    STEP(2, cuda.cuMemPoolImportFromShareableHandle(&pool, handle, kFile, 0) == CUDA_SUCCESS);
+    STEP(3, cuda.cuMemPoolImportPointer(&pointer, pool, &sent.pointer) == CUDA_SUCCESS);
+    unsigned word = 0;
+    STEP(4, cuda.cuMemcpyDtoH_v2(&word, pointer, sizeof word) == CUDA_SUCCESS && word == 4711);
+    STEP(5, cuda.cuMemsetD32_v2(pointer, 77, 1) == CUDA_SUCCESS);
+    STEP(6, free_bytes(cuda) == before);
+    CUdeviceptr more = 0;
+    STEP(7, cuda.cuMemAllocFromPoolAsync(&more, 64, pool, nullptr) == CUDA_ERROR_INVALID_VALUE);
+    STEP(8, cuda.cuDeviceSetMemPool(0, pool) == CUDA_ERROR_INVALID_VALUE);
+    STEP(9, cuda.cuIpcCloseMemHandle(pointer) == CUDA_ERROR_INVALID_VALUE);
+    STEP(10, cuda.cuMemFreeAsync(pointer, nullptr) == CUDA_SUCCESS);
+    STEP(11, cuda.cuMemFreeAsync(pointer, nullptr) == CUDA_ERROR_INVALID_VALUE);
+    STEP(12, cuda.cuMemPoolDestroy(pool) == CUDA_SUCCESS);
+    return 0;
+  });
+  ready(cuda);
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  props.handleTypes = kFile;
+  CUmemoryPool pool = nullptr;
+  CUdeviceptr mine = 0;
+  Sent sent{{}, ::getpid(), -1};
+  ASSERT_EQ(cuda.cuMemPoolCreate(&pool, &props), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuMemAllocFromPoolAsync(&mine, 10000, pool, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuMemsetD32_v2(mine, 4711, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuMemPoolExportPointer(&sent.pointer, mine), CUDA_ERROR_INVALID_VALUE)
+      << "the pool itself goes first";
+  ASSERT_EQ(cuda.cuMemPoolExportToShareableHandle(&sent.pool, pool, kFile, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuMemPoolExportPointer(&sent.pointer, mine), CUDA_SUCCESS);
+  EXPECT_EQ(peer.tell(sent), 0);
+  unsigned word = 0;
+  EXPECT_EQ(cuda.cuMemcpyDtoH_v2(&word, mine, sizeof word), CUDA_SUCCESS);
+  EXPECT_EQ(word, 77U) << "what the other wrote";
+  EXPECT_EQ(cuda.cuMemFreeAsync(mine, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS);
+  ::close(sent.pool);
+}
+
+TEST(CudaIpc, APoolThatWasNotMadeForItIsNotShared) {
+  const Loaded cuda;
+  ready(cuda);
+  CUmemoryPool pool = nullptr;
+  int file = -1;
+  ASSERT_EQ(cuda.cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
+  constexpr auto kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  EXPECT_EQ(cuda.cuMemPoolExportToShareableHandle(&file, pool, kFile, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuda.cuMemPoolImportFromShareableHandle(&pool, nullptr, kFile, 0),
+            CUDA_ERROR_INVALID_VALUE)
+      << "whatever descriptor 0 is, it is no pool";
+}
+
 TEST(CudaIpc, NonsenseIsNoHandle) {
   const Loaded cuda;
   ready(cuda);

@@ -111,6 +111,45 @@ TEST(CudaLaunch, ShapesTheCardCannotTakeAreRefused) {
             CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST(CudaLaunch, OneLaunchOnSeveralDevicesRunsOnEach) {
+  const Loaded cuda("h200x8");
+  constexpr int kDevices = 2;
+  CUDA_LAUNCH_PARAMS launches[kDevices] = {};
+  unsigned long long nanoseconds = 1000000000;
+  void* arguments[] = {&nanoseconds};
+  ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
+  for (int i = 0; i < kDevices; ++i) {
+    CUcontext context = nullptr;
+    CUmodule module = nullptr;
+    ASSERT_EQ(cuda.cuCtxCreate_v2(&context, 0, i), CUDA_SUCCESS);
+    ASSERT_EQ(cuda.cuModuleLoadData(&module,
+                                    ".version 3.0\n.target sm_30\n.address_size 64\n"
+                                    ".visible .entry spin(.param .u64 ns)\n{ ret; }\n"),
+              CUDA_SUCCESS);
+    ASSERT_EQ(cuda.cuModuleGetFunction(&launches[i].function, module, "spin"), CUDA_SUCCESS);
+    ASSERT_EQ(cuda.cuStreamCreate(&launches[i].hStream, 0), CUDA_SUCCESS);
+    launches[i].gridDimX = launches[i].gridDimY = launches[i].gridDimZ = 1;
+    launches[i].blockDimX = launches[i].blockDimY = launches[i].blockDimZ = 1;
+    launches[i].kernelParams = arguments;
+  }
+  const auto launch = cuda.cuLaunchCooperativeKernelMultiDevice;
+  ASSERT_EQ(launch(launches, kDevices, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuStreamQuery(launches[0].hStream), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuda.cuStreamQuery(launches[1].hStream), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(launch(nullptr, kDevices, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch(launches, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch(launches, kDevices, 4), CUDA_ERROR_INVALID_VALUE);
+  const CUDA_LAUNCH_PARAMS second = launches[1];
+  launches[1] = launches[0];
+  EXPECT_EQ(launch(launches, kDevices, 0), CUDA_ERROR_INVALID_DEVICE) << "twice the same one";
+  launches[1] = second;
+  launches[1].hStream = nullptr;
+  EXPECT_EQ(launch(launches, kDevices, 0), CUDA_ERROR_INVALID_HANDLE);
+  launches[1] = second;
+  launches[1].gridDimX = 1U << 20U;
+  EXPECT_EQ(launch(launches, kDevices, 0), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+}
+
 TEST(CudaLaunch, AKernelNobodyKnowsSucceedsAndTakesItsTime) {
   const Loaded cuda;
   const CUfunction function = ready(cuda, "somethingElse");

@@ -69,6 +69,25 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, v
   return result;
 }
 
+Shape shape_of(const CUDA_LAUNCH_PARAMS& one) {
+  return {{one.gridDimX, one.gridDimY, one.gridDimZ},
+          {one.blockDimX, one.blockDimY, one.blockDimZ},
+          one.sharedMemBytes};
+}
+
+// All blocks of a cooperative launch run at once, so they must all fit.
+CUresult check_cooperative(const Device& device, CUfunction function, const Shape& shape) {
+  const uint64_t threads = static_cast<uint64_t>(shape.block[0]) * shape.block[1] * shape.block[2];
+  if (threads == 0 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
+  int fit = 0;
+  const CUresult result = entry::cuOccupancyMaxActiveBlocksPerMultiprocessor(
+      &fit, function, static_cast<int>(threads), shape.shared_bytes);
+  if (result != CUDA_SUCCESS) return result;
+  return blocks_in(shape) > static_cast<uint64_t>(fit) * device.multiprocessors
+             ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+             : CUDA_SUCCESS;
+}
+
 }  // namespace
 
 uint64_t threads_in(const Shape& shape) {
@@ -150,27 +169,45 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   return launch(function, shape, config->hStream, kernel_params, extra);
 }
 
-// All blocks of a cooperative launch run at once, so they must all fit.
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_dim_x,
                                    unsigned int grid_dim_y, unsigned int grid_dim_z,
                                    unsigned int block_dim_x, unsigned int block_dim_y,
                                    unsigned int block_dim_z, unsigned int shared_mem_bytes,
                                    CUstream stream, void** kernel_params) {
-  const Context* context = current();
+  Context* context = current();
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   const Shape shape = {{grid_dim_x, grid_dim_y, grid_dim_z},
                        {block_dim_x, block_dim_y, block_dim_z},
                        shared_mem_bytes};
-  int fit = 0;
-  const uint64_t threads = static_cast<uint64_t>(block_dim_x) * block_dim_y * block_dim_z;
-  if (threads == 0 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = entry::cuOccupancyMaxActiveBlocksPerMultiprocessor(
-      &fit, function, static_cast<int>(threads), shared_mem_bytes);
-  if (result != CUDA_SUCCESS) return result;
-  const uint64_t blocks = static_cast<uint64_t>(grid_dim_x) * grid_dim_y * grid_dim_z;
-  if (blocks > static_cast<uint64_t>(fit) * context->device->multiprocessors)
-    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-  return launch(function, shape, stream, kernel_params, nullptr);
+  const CUresult result = check_cooperative(*context->device, function, shape);
+  return result == CUDA_SUCCESS ? launch(function, shape, stream, kernel_params, nullptr) : result;
+}
+
+// One launch for each of several devices, all of the same shape: all of them or none.
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned int devices,
+                                              unsigned int flags) {
+  constexpr unsigned int kFlags = 3;  // do not wait before, do not wait after
+  if (launches == nullptr || devices == 0 || flags > kFlags ||
+      devices > static_cast<unsigned int>(driver.device_count))
+    return CUDA_ERROR_INVALID_VALUE;
+  uint64_t seen = 0;
+  for (unsigned int i = 0; i < devices; ++i) {
+    const Stream* stream = find<Stream>(launches[i].hStream);
+    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // the default stream neither
+    const Device& device = *stream->context->device;
+    const uint64_t bit = 1ULL << static_cast<unsigned int>(&device - driver.device);
+    if ((seen & bit) != 0) return CUDA_ERROR_INVALID_DEVICE;
+    seen |= bit;
+    const CUresult result = check_cooperative(device, launches[i].function, shape_of(launches[i]));
+    if (result != CUDA_SUCCESS) return result;
+  }
+  for (unsigned int i = 0; i < devices; ++i) {
+    const CUDA_LAUNCH_PARAMS& one = launches[i];
+    const CUresult result =
+        launch(one.function, shape_of(one), one.hStream, one.kernelParams, nullptr);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
 }
 
 }  // namespace entry

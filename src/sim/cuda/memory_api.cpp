@@ -4,6 +4,7 @@
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
 #include "sim/cuda/memory.hpp"
+#include "sim/cuda/pools.hpp"
 
 #include <limits.h>
 
@@ -53,10 +54,10 @@ CUresult free_memory(uint64_t address) {
   Block* block = block_at(address);
   if (block == nullptr || block->address != address) return CUDA_ERROR_INVALID_VALUE;
   if (block->space != Space::Device && block->space != Space::Managed &&
-      block->space != Space::Pooled)
+      block->space != Space::Pooled && !is_pool_import(*block))
     return CUDA_ERROR_INVALID_VALUE;
   if (driver.sticky != CUDA_SUCCESS) return driver.sticky;
-  release(*block);
+  drop_pooled(*block);
   return CUDA_SUCCESS;
 }
 

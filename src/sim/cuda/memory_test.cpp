@@ -288,6 +288,38 @@ TEST_F(CudaMemory, PointersTellWhatTheyAre) {
             CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(CudaMemory, ManyCopiesTravelInOneCall) {
+  CUstream stream = nullptr;
+  CUdeviceptr pool = 0;
+  ASSERT_EQ(cuda_.cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuMemAlloc_v2(&pool, 4096), CUDA_SUCCESS);
+  unsigned words[4] = {1, 2, 3, 4};
+  const auto address = [](void* at) { return reinterpret_cast<CUdeviceptr>(at); };
+  CUdeviceptr to[] = {pool, pool + 1024, address(&words[2]), address(&words[3])};
+  CUdeviceptr from[] = {address(&words[0]), address(&words[1]), pool, pool + 1024};
+  std::size_t sizes[] = {4, 4, 4, 4};
+  CUmemcpyAttributes in_order{};
+  in_order.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  std::size_t first = 0;
+  std::size_t failed = 99;
+  const auto copy = [&](std::size_t count, CUstream in) {
+    return cuda_.cuMemcpyBatchAsync(to, from, sizes, count, &in_order, &first, 1, &failed, in);
+  };
+  ASSERT_EQ(copy(4, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(words[2], 1U);
+  EXPECT_EQ(words[3], 2U);
+  EXPECT_EQ(cuda_.cuMemcpyBatchAsync_v2(to, from, sizes, 2, &in_order, &first, 1, stream),
+            CUDA_SUCCESS);
+  EXPECT_EQ(copy(4, nullptr), CUDA_ERROR_INVALID_VALUE) << "not in the default stream";
+  EXPECT_EQ(copy(0, stream), CUDA_ERROR_INVALID_VALUE);
+  to[1] = 12345;
+  EXPECT_EQ(copy(4, stream), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(failed, 1U);
+  first = 1;
+  EXPECT_EQ(copy(4, stream), CUDA_ERROR_INVALID_VALUE) << "no attributes for the first";
+}
+
 TEST_F(CudaMemory, GoesWithItsContext) {
   CUcontext context = nullptr;
   CUdeviceptr pointer = 0;

@@ -114,6 +114,10 @@ struct Pool : Object {
   Device* device;
   uint64_t threshold, reserved, reserved_high, used, used_high, max_bytes;
   int reuse[4];
+  uint32_t handle_types;
+  bool imported;       // another process's
+  uint64_t shared_id;  // 0: nobody else knows it
+  int file;            // what travels, where shared_id is ours
 };
 
 // Physical memory of cuMemCreate: lives until it is released and no longer mapped.

@@ -7,20 +7,12 @@
 #include "sim/cuda/memory.hpp"
 
 #include <string.h>
+#include <unistd.h>
 
 namespace gantry::sim::cuda {
 namespace {
 
 constexpr uint64_t kStep = 32ULL << 20U;
-
-Pool* make_pool(Device& device, uint64_t max_bytes) {
-  auto* pool = make<Pool>(nullptr);
-  if (pool == nullptr) return nullptr;
-  pool->device = &device;
-  pool->max_bytes = max_bytes;
-  for (int& allowed : pool->reuse) allowed = 1;
-  return pool;
-}
 
 void shrink_to(Pool& pool, uint64_t keep) {
   const uint64_t needed = round_up(pool.used, kStep);
@@ -69,6 +61,25 @@ bool is_reuse(CUmemPool_attribute which) {
 }
 
 }  // namespace
+
+bool is_pool_import(const Block& block) {
+  return block.space == Space::Imported && block.pool != nullptr;
+}
+
+// What was imported twice is there until it is freed twice.
+void drop_pooled(Block& block) {
+  if (is_pool_import(block) && --block.flags != 0) return;
+  release(block);
+}
+
+Pool* make_pool(Device& device, uint64_t max_bytes) {
+  auto* pool = make<Pool>(nullptr);
+  if (pool == nullptr) return nullptr;
+  pool->device = &device;
+  pool->max_bytes = max_bytes;
+  for (int& allowed : pool->reuse) allowed = 1;
+  return pool;
+}
 
 Pool* default_pool(Device& device) {
   if (device.default_pool == nullptr) {
@@ -124,7 +135,8 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
   Device* device = device_at(dev);
   Pool* known = find<Pool>(pool);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  if (known == nullptr || known->device != device) return CUDA_ERROR_INVALID_VALUE;
+  if (known == nullptr || known->device != device || known->imported)
+    return CUDA_ERROR_INVALID_VALUE;
   device->pool = known;
   return CUDA_SUCCESS;
 }
@@ -166,7 +178,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, size_t bytes, CUmemoryPoo
                                  CUstream stream) {
   Stream* in = nullptr;
   Pool* known = find<Pool>(pool);
-  if (pointer == nullptr || bytes == 0 || known == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (pointer == nullptr || bytes == 0 || known == nullptr || known->imported)
+    return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = working_stream(stream, in); result != CUDA_SUCCESS) return result;
   bool records = false;
   if (const CUresult result = recording(*in, records); result != CUDA_SUCCESS) return result;
@@ -183,9 +196,9 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   if (free_graph_memory(pointer)) return CUDA_SUCCESS;
   Block* block = block_at(pointer);
   if (block == nullptr || block->address != pointer) return CUDA_ERROR_INVALID_VALUE;
-  if (block->space != Space::Pooled && block->space != Space::Device)
+  if (block->space != Space::Pooled && block->space != Space::Device && !is_pool_import(*block))
     return CUDA_ERROR_INVALID_VALUE;
-  release(*block);
+  drop_pooled(*block);
   return CUDA_SUCCESS;
 }
 
@@ -197,6 +210,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* pool_props) {
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   Pool* made = make_pool(*device, pool_props->maxSize);
   if (made == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  made->handle_types = static_cast<uint32_t>(pool_props->handleTypes);
   *pool = handle_of<CUmemoryPool>(made);
   return CUDA_SUCCESS;
 }
@@ -211,6 +225,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   }
   shrink_to(*known, 0);
   if (known->device->pool == known) known->device->pool = known->device->default_pool;
+  if (known->shared_id != 0 && !known->imported) close(known->file);
   destroy(known);
   return CUDA_SUCCESS;
 }

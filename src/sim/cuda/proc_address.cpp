@@ -12,6 +12,12 @@
   extern "C" CUresult symbol##_ptds parameters;
 #include "abi/cuda_entries.def"
 
+#define CUDA_UNSUPPORTED(symbol, name, since) extern "C" CUresult symbol();
+#define CUDA_UNSUPPORTED_PTSZ(symbol, name, since) \
+  extern "C" CUresult symbol();                    \
+  extern "C" CUresult symbol##_ptsz();
+#include "sim/cuda/unsupported.def"
+
 namespace gantry::sim::cuda {
 namespace {
 
@@ -39,6 +45,10 @@ const Row* rows(size_t& count) {
 #define CUDA_ENTRY_PTDS(symbol, name, since, parameters, arguments) \
   {#name, since, address(&::symbol), address(&::symbol##_ptds)},
 #include "abi/cuda_entries.def"
+#define CUDA_UNSUPPORTED(symbol, name, since) {#name, since, address(&::symbol), nullptr},
+#define CUDA_UNSUPPORTED_PTSZ(symbol, name, since) \
+  {#name, since, address(&::symbol), address(&::symbol##_ptsz)},
+#include "sim/cuda/unsupported.def"
       // The one name that came to mean a function of another name.
       {"cuGraphInstantiate", 12000, address(&::cuGraphInstantiateWithFlags), nullptr},
   };

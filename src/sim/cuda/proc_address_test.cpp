@@ -121,6 +121,38 @@ std::string plain(const std::string& symbol) {
   return end == std::string::npos ? symbol : symbol.substr(0, end);
 }
 
+constexpr Meaning kRefused[] = {
+#define CUDA_UNSUPPORTED(exported, name, since) {#name, since, #exported},
+#include "sim/cuda/unsupported.def"
+};
+
+TEST(CudaExports, WhatIsRefusedIsFoundAndSaysSo) {
+  const Loaded cuda;
+  for (const bool initialised : {false, true}) {
+    if (initialised) ready(cuda);
+    for (const Meaning& row : kRefused) {
+      void* found = nullptr;
+      ASSERT_NE(cuda.symbol(row.symbol), nullptr) << row.symbol;
+      EXPECT_EQ(cuda.cuGetProcAddress(row.name, &found, row.version, 0), CUDA_SUCCESS);
+      EXPECT_EQ(found, cuda.symbol(row.symbol)) << row.symbol;
+      EXPECT_EQ(cuda.get<CUresult()>(row.symbol)(),
+                initialised ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_NOT_INITIALIZED)
+          << row.symbol;
+    }
+  }
+}
+
+TEST(CudaExports, WhatIsRefusedIsInTheDocs) {
+  std::set<std::string> refused;
+  for (const Meaning& row : kRefused) refused.insert(row.symbol);
+  const std::string docs = text_of("docs/simulated-machines.md");
+  const std::string start = "```text\n";
+  const auto at = docs.find(start, docs.find("## CUDA functions that are refused"));
+  ASSERT_NE(at, std::string::npos);
+  const auto from = at + start.size();
+  EXPECT_EQ(words_of(docs.substr(from, docs.find("```", from) - from)), refused);
+}
+
 TEST(CudaExports, WhatTheDriverHasAndTheSimulationHasNotIsInTheDocs) {
   const Loaded cuda;
   const std::set<std::string> exported = words_of(text_of("src/abi/cuda_exports.txt"));
