@@ -42,6 +42,7 @@ class Programs:
             "start": [*plain, "start.cpp", driver_library()],
             "facts": [*plain, "facts.cpp", "families.cpp", driver_library()],
             "exported": [*plain, "exported.cpp", "-ldl"],
+            "any_runtime": [*plain, "any_runtime.cpp", "-ldl"],
             "ways": [*plain, "ways.cpp", "-ldl"],
             "hostile": [*plain, "hostile.cpp", "-ldl"],
             "tenant": [*cuda, "tenant.cu"],

@@ -85,6 +85,17 @@ class Parts:
             self.lane.check(f"share: runtime, {kind}: right results in threads and graphs, error 2, total is the limit", good,
                             ran.stdout + ran.stderr)
 
+    def other_runtimes(self) -> None:
+        """Runtimes of other CUDA versions, where somebody put them into build/cudart (they are not ours to carry)."""
+        libraries = sorted((SOURCES.parent.parent.parent / "build/cudart").glob("*/libcudart.so.*"))
+        if not libraries:
+            self.lane.skip("share: other runtimes", "none in build/cudart")
+        for library in libraries:
+            ran = subprocess.run([*self.gantry.run(*limits()), self.programs["any_runtime"], str(library)], capture_output=True, text=True, timeout=120)
+            one = json.loads(ran.stdout) if ran.stdout.startswith("{") else {}
+            good = one.get("error") == one.get("async_error") == 2 and one["total"] == LIMIT and one["free"] < SLACK
+            self.lane.check(f"share: runtime {one.get('version')}: error 2 at the limit, total is the limit", good, ran.stdout + ran.stderr)
+
     # ---- what the fence relies on
 
     def driver_facts(self) -> None:
@@ -197,7 +208,7 @@ def share(lane, build: pathlib.Path, keep_text) -> None:
     parts = Parts(lane, build, keep_text)
     try:
         todo = [(parts.driver_facts, ("facts", "exported")), (parts.families, ("limit",)), (parts.several, ("several",)), (parts.runtimes, ("runtime-static", "runtime-shared", "runtime-stream-per-thread")),
-                (parts.ways, ("ways",)), (parts.smi, ())]
+                (parts.other_runtimes, ("any_runtime",)), (parts.ways, ("ways",)), (parts.smi, ())]
         if TORCH:
             todo += [(parts.torch_allocators, ()), (parts.torch_graphs, ())]
         else:

@@ -38,11 +38,11 @@ inline void wait_for_a_line() {
 }
 
 // For what must work; a refusal is never checked with this.
-#define MUST(call)                                                    \
-  do {                                                                \
-    const int must_result = static_cast<int>(call);                   \
-    if (must_result != 0) {                                           \
-      say("{\"failed\": \"%s\", \"error\": %d}", #call, must_result); \
-      exit(1);                                                        \
-    }                                                                 \
+#define MUST(call)                                                                    \
+  do {                                                                                \
+    const int must_result = static_cast<int>(call);                                   \
+    if (must_result != 0) {                                                           \
+      say("{\"failed\": \"%s:%d\", \"error\": %d}", __FILE__, __LINE__, must_result); \
+      exit(1);                                                                        \
+    }                                                                                 \
   } while (false)
