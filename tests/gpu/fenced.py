@@ -21,10 +21,16 @@ def cuda_home() -> pathlib.Path:
 
 
 def driver_library() -> str:
-    """libcuda.so.1 as the loader finds it, to link with."""
+    """libcuda.so.1 as the loader finds it."""
     listed = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout
     found = [line.split("=> ")[1] for line in listed.splitlines() if "libcuda.so.1 " in line and "x86-64" in line]
     return found[0] if found else "/usr/local/nvidia/lib64/libcuda.so.1"
+
+
+def to_link_with() -> str:
+    """The toolkit's stand-in for libcuda, or libcuda itself."""
+    stub = cuda_home() / "lib64/stubs/libcuda.so"
+    return str(stub) if stub.exists() else driver_library()
 
 
 class Programs:
@@ -34,13 +40,13 @@ class Programs:
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="gantry-share-"))
         self.failed: dict[str, str] = {}
         nvcc = shutil.which("nvcc") or str(cuda_home() / "bin/nvcc")
-        plain = ["g++", "-std=c++17", "-O2", f"-I{cuda_home()}/include"]
+        plain = ["g++", "-std=c++17", "-O2", "-static-libstdc++", "-static-libgcc", f"-I{cuda_home()}/include"]
         cuda = [nvcc, "-std=c++17", "-O2", "-arch=native"]
         lines = {
-            "limit": [*plain, "limit.cpp", "families.cpp", driver_library()],
-            "several": [*plain, "several.cpp", "families.cpp", driver_library()],
-            "start": [*plain, "start.cpp", driver_library()],
-            "facts": [*plain, "facts.cpp", "families.cpp", driver_library()],
+            "limit": [*plain, "limit.cpp", "families.cpp", to_link_with()],
+            "several": [*plain, "several.cpp", "families.cpp", to_link_with()],
+            "start": [*plain, "start.cpp", to_link_with()],
+            "facts": [*plain, "facts.cpp", "families.cpp", to_link_with()],
             "exported": [*plain, "exported.cpp", "-ldl"],
             "any_runtime": [*plain, "any_runtime.cpp", "-ldl"],
             "ways": [*plain, "ways.cpp", "-ldl"],

@@ -5,7 +5,8 @@
 
 namespace {
 
-constexpr std::size_t kRow = 4096;  // bytes of a row, for what has rows
+constexpr std::size_t kRow =
+    16384;  // bytes of a row, for what has rows: no array is higher than 32768
 constexpr std::size_t kMiB = 1 << 20;
 
 CUresult plain(std::size_t bytes, Piece& p) {
