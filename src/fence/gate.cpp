@@ -151,12 +151,12 @@ bool mark_now(const Launch& launch) {
   const InContext in(work.context);
   if (!still_ours(work, in)) return false;
   const uint64_t now_ns = monotonic_ns();
-  if (stream_is_capturing(work.stream)) {
+  if (captures_open() && stream_is_capturing(work.stream)) {
     ended_upto(work, work.done.load(std::memory_order_relaxed), now_ns);
     return false;
   }
   show_launches(work.gpu, work.done.load(std::memory_order_relaxed) - work.marked);
-  look(work, now_ns);
+  if (work.count >= kLeastMarks) look(work, now_ns);
   mark(work, now_ns);
   return too_much(work, most_in_queue(work), now_ns);
 }

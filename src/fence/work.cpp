@@ -12,6 +12,10 @@ Mark& oldest(Work& work) {
   return work.marks[work.first];
 }
 
+const Mark& newest(const Work& work) {
+  return work.marks[(work.first + work.count - 1) % Work::kMarks];
+}
+
 void drop_oldest(Work& work) {
   work.first = (work.first + 1) % Work::kMarks;
   --work.count;
@@ -105,7 +109,9 @@ void look(Work& work, uint64_t now_ns) {
   uint64_t expected = 0;
   uint64_t completed = work.completed.load(std::memory_order_relaxed);
   const uint32_t before = work.count;
-  while (work.count != 0 && reached(oldest(work))) {
+  // Where the processor is the slower one all have been reached, and one question is enough.
+  const bool all = before > 1 && reached(newest(work));
+  while (work.count != 0 && (all || reached(oldest(work)))) {
     const Mark& mark = oldest(work);
     if (mark.graph != nullptr) with_graph = mark;
     expected += expected_of(mark, cost);
