@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may use a GPU now: the scheduler of turns, one for each GPU. Pure: moments and reports come
-// in, gates come out. docs/decisions/0020 says why it is like this.
+// in, gates come out. docs/decisions/0020-turns-of-a-gpu.md says why it is like this.
 //
 // A tenant is a share, not a process. For one with several processes the caller reports `active`
 // when the first becomes busy, `drained` when all have drained, `idle` when none is busy.

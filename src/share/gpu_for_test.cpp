@@ -104,7 +104,8 @@ bool SimulatedGpu::may_launch(const Tenant& tenant) const {
   const bool open = tenant.gate.gate == Gate::Open || !tenant.program.obeys;
   if (open) return tenant.launched.empty() || work_of(tenant) < tenant.program.queue;
   if (tenant.gate.gate == Gate::Shut) return false;
-  return tenant.launched.empty() && now_ >= tenant.one_ready;
+  const bool next_to_nothing = work_of(tenant) + tenant.program.kernel <= kShort;
+  return next_to_nothing || (tenant.launched.empty() && now_ >= tenant.one_ready);
 }
 
 void SimulatedGpu::launch(Tenant& tenant) {

@@ -37,6 +37,7 @@ class SimulatedGpu {
   static constexpr Time kOrder = 50us;    // until the fence knows
   static constexpr Time kSwitch = 100us;  // the hardware, between two tenants
   static constexpr Time kSlice = 2ms;     // the hardware's own turns
+  static constexpr Time kShort = 100us;   // work that counts as one kernel
   static constexpr Time kLaunch = 8us;    // from the end of a kernel to the next, one at a time
   static constexpr Time kSample = 10ms;
 
