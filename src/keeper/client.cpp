@@ -45,7 +45,7 @@ Result<Client> Client::connect(const sys::Host& host) {
 
 Result<Client> Client::connect_or_start(const sys::Host& host,
                                         const std::vector<std::string>& program) {
-  auto client = connect(host);
+  auto client = connect_to_answering(host);
   if (client.ok() || client.error().code() != Errc::NotFound) return client;
   auto argv = program;
   argv.insert(argv.end(), {"--root", host.root(), std::string(kUntilIdle)});
@@ -54,12 +54,20 @@ Result<Client> Client::connect_or_start(const sys::Host& host,
   // A second keeper ends at once; then the first one answers, perhaps a little later.
   const auto until = Clock::now() + kStartWithin;
   while (Clock::now() < until) {
-    client = connect(host);
+    client = connect_to_answering(host);
     if (client.ok() || client.error().code() != Errc::NotFound) return client;
     std::this_thread::sleep_for(kLookEvery);
   }
   return Error(Errc::Timeout, fmt::format("the keeper does not start within {} s: {}",
                                           kStartWithin.count(), last_words(log)));
+}
+
+// One that is just ending takes connections and says nothing: NotFound. One that has answered goes
+// on as long as we are connected.
+Result<Client> Client::connect_to_answering(const sys::Host& host) {
+  GANTRY_TRY(auto client, connect(host));
+  if (client.list().ok()) return client;
+  return Error(Errc::NotFound, "the keeper of shares does not answer");
 }
 
 Status Client::send(std::string_view line) {

@@ -41,8 +41,7 @@ class Client {
   // taken.
   Result<ShareState> create(const share::Share& share,
                             share::Overcommit overcommit = share::Overcommit::Refused);
-  // The same for a share that ends with this connection, however that ends. An empty name: the
-  // keeper makes one.
+  // The same for a share that ends with this connection, however that ends.
   Result<ShareState> hold(const share::Share& share,
                           share::Overcommit overcommit = share::Overcommit::Refused);
   // `pid` and all its descendants belong to the share, whether they attach or not: the auditor
@@ -60,6 +59,7 @@ class Client {
   void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
 
  private:
+  static Result<Client> connect_to_answering(const sys::Host& host);
   explicit Client(sys::UniqueFd socket) : socket_(std::move(socket)) {}
   Result<std::string> ask(std::string_view question);  // the answer's line
   Result<ShareState> ask_state(std::string_view question);

@@ -18,17 +18,20 @@ namespace {
 constexpr std::size_t kClients = 256;
 constexpr int kBacklog = 64;
 
-bool may_ask(int socket) {
+// nullopt: it may not ask.
+std::optional<pid_t> asker(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
-  return peer.uid == 0 || peer.uid == ::geteuid();
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  if (peer.uid != 0 && peer.uid != ::geteuid()) return std::nullopt;
+  return peer.pid;
 }
 
 }  // namespace
 
 struct ControlSocket::Client {
   sys::UniqueFd socket;
+  pid_t pid = 0;
   std::string heard;
   std::string to_say;
   bool waits = false;      // for an answer that comes later
@@ -70,15 +73,23 @@ Status ControlSocket::listen() {
 
 void ControlSocket::accept_one() {
   sys::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket.valid() || clients_.size() >= kClients || !may_ask(socket.get())) return;
+  if (!socket.valid() || clients_.size() >= kClients) return;
+  const auto pid = asker(socket.get());
+  if (!pid) return;
   const Id id = ++last_;
   auto client = std::make_unique<Client>();
+  client->pid = *pid;
   auto watch = loop_.watch(socket.get(), EPOLLIN,
                            [this, id](std::uint32_t events) { on_ready(id, events); });
   if (!watch.ok()) return;
   client->socket = std::move(socket);
   client->watch = *std::move(watch);
   clients_[id] = std::move(client);
+}
+
+pid_t ControlSocket::pid_of(Id id) const {
+  const auto found = clients_.find(id);
+  return found == clients_.end() ? 0 : found->second->pid;
 }
 
 void ControlSocket::forget(Id id) {

@@ -7,6 +7,8 @@
 #include "sys/loop.hpp"
 #include "sys/unique_fd.hpp"
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -37,6 +39,7 @@ class ControlSocket {
   ControlSocket& operator=(const ControlSocket&) = delete;
 
   void answer(Id client, std::string text);  // to a question that was left open
+  pid_t pid_of(Id client) const;             // 0 when it has gone
   std::size_t clients() const { return clients_.size(); }
 
  private:

@@ -144,6 +144,14 @@ void Pages::set_overhead(std::uint32_t gpu, std::uint64_t bytes) {
   store(limits().gpu[gpu].memory_overhead, bytes);
 }
 
+std::uint64_t Pages::overhead(std::uint32_t gpu) const {
+  return limits().gpu[gpu].memory_overhead;
+}
+
+std::uint64_t Pages::used(std::uint32_t slot, std::uint32_t gpu) const {
+  return limits().process[slot].used[gpu];
+}
+
 void Pages::set_used(std::uint32_t slot, std::uint32_t gpu, std::uint64_t bytes) {
   store(limits().process[slot].used[gpu], bytes);
 }

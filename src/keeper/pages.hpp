@@ -84,6 +84,8 @@ class Pages {
   void set_gate(std::uint32_t gpu, std::uint32_t word);
   std::uint32_t gate(std::uint32_t gpu) const;
   void set_overhead(std::uint32_t gpu, std::uint64_t bytes);
+  std::uint64_t overhead(std::uint32_t gpu) const;
+  std::uint64_t used(std::uint32_t slot, std::uint32_t gpu) const;
   void set_used(std::uint32_t slot, std::uint32_t gpu, std::uint64_t bytes);
   void set_seen_contexts(std::uint32_t slot, std::uint32_t gpu, std::uint32_t contexts);
 

@@ -132,8 +132,11 @@ bool Child::take_question() {
   if (!packet.ok()) return false;
   if (packet->kind == Kind::AskView) return look(true);
   if (packet->kind != Kind::AskReadings) return false;
-  const bool full = !packet->payload.empty() && packet->payload[0] != 0;
-  return answer(full ? Depth::Full : Depth::Vital);
+  switch (packet->payload.empty() ? 0 : packet->payload[0]) {
+    case static_cast<char>(Depth::Vital): return answer(Depth::Vital);
+    case static_cast<char>(Depth::Processes): return answer(Depth::Processes);
+    default: return answer(Depth::Full);
+  }
 }
 
 int Child::poll_timeout() const {

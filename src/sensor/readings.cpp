@@ -13,6 +13,8 @@ namespace {
 constexpr unsigned kMaxGpus = 256;
 constexpr unsigned kMaxReading = 100'000'000;  // milliwatts, degrees, percent: all far below
 constexpr std::size_t kCgroupLimit = 64 << 10;
+constexpr std::int64_t kBusyLatelyMs = 10'000;
+constexpr std::int64_t kBusyNowMs = 2'000;
 
 std::optional<int> reading_of(bool answered, unsigned value) {
   if (!answered || value > kMaxReading) return std::nullopt;
@@ -174,13 +176,17 @@ model::GpuReading read_gpu(const driver::Nvml& nvml, const Device& device, Depth
   }
   probe::Asking asking(nvml, device.handle);
   check_identity(asking, device.uuid, reading);
-  read_fields(asking, depth, reading);
-  read_body(asking, depth, reading);
+  if (depth == Depth::Processes) {
+    read_processes(asking, now_unix_ms - kBusyNowMs, reading);
+  } else {
+    read_fields(asking, depth, reading);
+    read_body(asking, depth, reading);
+  }
   if (depth == Depth::Full) {
     read_memory(asking, reading);
     read_activity(asking, now_unix_ms, reading);
     read_instances(asking, reading);
-    read_processes(asking, now_unix_ms, reading);
+    read_processes(asking, now_unix_ms - kBusyLatelyMs, reading);
     read_license(asking, reading);
   }
   probe::HealthFacts facts;

@@ -65,11 +65,10 @@ void add_without_instance(std::vector<model::ProcessReading>& processes,
     add(processes, {old.pid, old.usedGpuMemory, kNoInstance, kNoInstance});
 }
 
-// The newest sample of each process in the last ten seconds.
-void read_process_utilization(probe::Asking& asking, std::int64_t now_unix_ms,
+// The newest sample of each process since then.
+void read_process_utilization(probe::Asking& asking, std::int64_t since_unix_ms,
                               model::GpuReading& reading) {
-  constexpr std::int64_t kWindowMs = 10'000;
-  const auto from = static_cast<unsigned long long>(now_unix_ms - kWindowMs) * 1000;
+  const auto from = static_cast<unsigned long long>(since_unix_ms) * 1000;
   unsigned count = 0;
   GANTRY_ASK(asking, nvmlDeviceGetProcessUtilization, asking.device(), nullptr, &count, from);
   if (asking.last() != NVML_ERROR_INSUFFICIENT_SIZE || count == 0 || count > kMaxProcesses) return;
@@ -108,7 +107,7 @@ void read_instances(probe::Asking& asking, model::GpuReading& reading) {
   }
 }
 
-void read_processes(probe::Asking& asking, std::int64_t now_unix_ms, model::GpuReading& reading) {
+void read_processes(probe::Asking& asking, std::int64_t since_unix_ms, model::GpuReading& reading) {
   std::vector<nvmlProcessInfo_t> list;
   std::vector<nvmlProcessInfo_v1_t> old;
   if (GANTRY_ASK_LIST(asking, nvmlDeviceGetComputeRunningProcesses_v3, list) ||
@@ -123,7 +122,7 @@ void read_processes(probe::Asking& asking, std::int64_t now_unix_ms, model::GpuR
   } else if (GANTRY_ASK_LIST(asking, nvmlDeviceGetGraphicsRunningProcesses, old)) {
     add_without_instance(reading.processes, old);
   }
-  if (!reading.processes.empty()) read_process_utilization(asking, now_unix_ms, reading);
+  if (!reading.processes.empty()) read_process_utilization(asking, since_unix_ms, reading);
 }
 
 }  // namespace gantry::sensor

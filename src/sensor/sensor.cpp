@@ -287,7 +287,7 @@ void Sensor::Body::ask(Clock::time_point now) {
     must_show = now + options.start_deadline;
   }
   if (!wanted || asked) return;
-  const char depth = *wanted == Depth::Full ? 1 : 0;
+  const char depth = static_cast<char>(*wanted);
   if (!send(Kind::AskReadings, {&depth, 1})) return;
   asked = std::exchange(wanted, std::nullopt);
   must_answer = now + options.answer_deadline;
@@ -371,8 +371,8 @@ std::vector<Message> Sensor::on_readable() {
 
 void Sensor::ask_readings(Depth depth) {
   auto& body = *body_;
-  if (body.asked && *body.asked >= depth) return;
-  if (!body.wanted || *body.wanted < depth) body.wanted = depth;
+  if (body.asked && (*body.asked == Depth::Full || *body.asked == depth)) return;
+  body.wanted = !body.wanted || *body.wanted == depth ? depth : Depth::Full;
   body.ask(Clock::now());
   body.arm(Clock::now());
 }

@@ -72,8 +72,9 @@ using Message =
     std::variant<ViewMessage, ReadingsMessage, EventMessage, StateMessage, KernelChangedMessage>;
 
 enum class Depth : std::uint8_t {
-  Vital,  // what health needs: a few calls for each GPU
-  Full    // everything, processes and instances too
+  Vital,     // what health needs: a few calls for each GPU
+  Full,      // everything, processes and instances too
+  Processes  // those alone, what they hold and how busy they were in the last two seconds: quick
 };
 
 class Sensor {
@@ -94,7 +95,8 @@ class Sensor {
   int child_pid() const;
 
   // Answered by a ReadingsMessage, or by a StateMessage when the child failed. One question at a
-  // time: while one is open, a second one changes at most its depth and is answered with it.
+  // time: while one is open, a second one changes at most its depth and is answered with it; two
+  // different ones become a full one.
   void ask_readings(Depth depth);
   void ask_view();
 

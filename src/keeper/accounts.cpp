@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "keeper/accounts.hpp"
+
+#include <algorithm>
+
+namespace gantry::keeper {
+namespace {
+
+std::uint64_t beyond(std::uint64_t used, std::uint64_t held) {
+  return used > held ? used - held : 0;
+}
+
+bool same(const Usage& before, const Usage& after) {
+  return before.held == after.held && before.pending == 0 && after.pending == 0 &&
+         before.contexts == after.contexts;
+}
+
+}  // namespace
+
+Overhead overhead_of(const Overhead& known, const Usage& before, const Usage& after,
+                     std::optional<std::uint64_t> used) {
+  if (!used) return {};
+  if (same(before, after)) return {beyond(*used, after.held), after.contexts};
+  // At least this much, whichever of the changes NVML has seen.
+  const auto least =
+      beyond(*used, std::max(before.held + before.pending, after.held + after.pending));
+  if (before.contexts != after.contexts || least == 0) return known;
+  if (after.contexts != known.contexts) return {least, after.contexts};
+  return {std::max(known.bytes, least), known.contexts};
+}
+
+std::optional<std::uint64_t> context_cost(const Overhead& known, const Overhead& now) {
+  if (known.contexts != 0 || now.contexts != 1 || now.bytes == 0) return std::nullopt;
+  return now.bytes;
+}
+
+}  // namespace gantry::keeper

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that a process holds beyond what it allocated: contexts, modules, the driver's own. NVML
+// says how much a process has in all, its row how much of that is allocations; both change while
+// they are read, so a difference counts only when the row was the same before and after.
+#pragma once
+
+#include "keeper/pages.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace gantry::keeper {
+
+struct Overhead {
+  std::uint64_t bytes = 0;
+  std::uint32_t contexts = 0;  // that `bytes` includes
+  bool operator==(const Overhead&) const = default;
+};
+
+// `used`: NVML's figure, read between the two looks at the row; nullopt: the process has nothing
+// there, or NVML does not say.
+Overhead overhead_of(const Overhead& known, const Usage& before, const Usage& after,
+                     std::optional<std::uint64_t> used);
+
+// What a context costs on this card, from a process that has just made its first.
+std::optional<std::uint64_t> context_cost(const Overhead& known, const Overhead& now);
+
+}  // namespace gantry::keeper

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keeper: shares, the turns of their GPUs, what NVML says of their processes. One thread, one
+// loop; everything that may take long (NVML) is a child's business.
+#pragma once
+
+#include "base/result.hpp"
+#include "keeper/accounts.hpp"
+#include "keeper/control_socket.hpp"
+#include "keeper/gpu_turns.hpp"
+#include "keeper/log.hpp"
+#include "keeper/questions.hpp"
+#include "keeper/serve.hpp"
+#include "keeper/served_share.hpp"
+#include "keeper/watcher.hpp"
+#include "sys/loop.hpp"
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gantry::keeper {
+
+class Keeper {
+ public:
+  // Takes up the shares on disk, then answers. `loop` and `host` outlive it.
+  static Result<std::unique_ptr<Keeper>> open(sys::Loop& loop, const sys::Host& host,
+                                              sensor::SensorOptions sensor, Log log);
+  ~Keeper();
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+  // No share, and nobody asks.
+  bool idle() const { return shares_.empty() && control_->clients() == 0; }
+  bool served() const { return last_id_ != 0; }  // has ever had one
+
+ private:
+  struct Holding {  // what a held share lives with
+    ControlSocket::Id client = 0;
+    sys::UniqueFd pidfd;  // after a restart of ours: the process instead of its connection
+    sys::Loop::Watch end;
+  };
+  struct Waiting {  // for the first word of the driver
+    ControlSocket::Id client;
+    Question question;
+  };
+  struct Place {  // a share on one of its GPUs
+    share::TenantId id = 0;
+    std::uint32_t gpu = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  struct Account {
+    std::deque<share::Time> charged;             // at each of the last beats
+    std::map<std::uint32_t, Usage> before;       // by slot: when a picture was begun
+    std::map<std::uint32_t, Overhead> overhead;  // by slot
+    std::uint64_t used = 0;                      // bytes, as NVML has it
+    double measured = -1;                        // of the GPU's time, as NVML has it
+  };
+  using Shares = std::map<std::string, std::unique_ptr<ServedShare>>;
+
+  Keeper(sys::Loop& loop, const sys::Host& host, Log log);
+  Status start(sensor::SensorOptions sensor);
+  void recover();
+  void take_up(Record record);
+
+  // Questions.
+  std::optional<std::string> on_question(ControlSocket::Id client, std::string_view line);
+  std::string answer(ControlSocket::Id client, const Question& question);
+  Result<ShareState> make(ControlSocket::Id client, const Question& question);
+  Result<ShareState> set(const Question& question);
+  Status remove(const std::string& name);
+  Result<ServedShare*> find(const std::string& name);
+  Result<std::vector<share::Card>> choose_cards(const share::Share& share,
+                                                share::Overcommit overcommit) const;
+  Status check_fit(const share::Share& share, const share::Card& card,
+                   share::Overcommit overcommit) const;
+  std::vector<share::Share> shares_on(const share::Card& card) const;
+  std::uint64_t promised_on(const share::Card& card) const;
+  void answer_waiting();
+
+  // Shares come and go.
+  Result<ServedShare*> serve(Record record);
+  void drop(const std::string& name);
+  void on_client_gone(ControlSocket::Id client);
+  void set_turns();  // who takes turns on which GPU now
+  ShareState state_of(const ServedShare& share) const;
+  GpuState gpu_state(const ServedShare& share, std::uint32_t gpu) const;
+  std::vector<ShareState> states() const;
+
+  // Time.
+  void on_report(ServedShare& share, std::uint32_t slot, const FenceReport& report);
+  void on_left(ServedShare& share, std::uint32_t slot);
+  void set_gate(const model::GpuUuid& gpu, share::TenantId tenant, std::uint32_t word);
+  void on_turn_timer();
+  void arm();
+  void on_beat();
+
+  // What NVML says.
+  void on_asking();
+  void on_picture(const model::Readings& readings);
+  void take_reading(ServedShare& share, std::uint32_t gpu, const model::GpuReading& reading);
+  void show_overhead(ServedShare& share, std::uint32_t gpu);
+  void learn_context(const share::Card& card, std::uint64_t bytes);
+
+  sys::Loop& loop_;
+  const sys::Host& host_;
+  Log log_;
+  Shares shares_;
+  std::map<share::TenantId, ServedShare*> by_id_;
+  share::TenantId last_id_ = 0;
+  std::map<std::string, Holding> holdings_;  // by share
+  std::map<model::GpuUuid, std::unique_ptr<GpuTurns>> turns_;
+  std::map<Place, Account> accounts_;
+  std::map<model::GpuUuid, std::uint64_t> context_costs_;  // as learned
+  std::vector<Waiting> waiting_;
+  std::unique_ptr<Watcher> watcher_;
+  std::unique_ptr<ControlSocket> control_;
+  sys::UniqueFd timer_;
+  share::Time armed_{0};
+  sys::Loop::Watch on_timer_;
+  sys::Loop::Timer beat_;
+};
+
+}  // namespace gantry::keeper

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole keeper in a process of its own on a simulated machine, with clients and peers.
+#include "keeper/client.hpp"
+#include "keeper/peer_for_test.hpp"
+#include "keeper/serve.hpp"
+#include "support/machine.hpp"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+namespace gantry::keeper {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+bool eventually(const std::function<bool()>& so) {
+  const auto end = Clock::now() + 20s;
+  while (!so()) {
+    if (Clock::now() > end) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+share::Share share_of(share::ShareText text) {
+  auto share = share::share_from(text);
+  EXPECT_TRUE(share.ok()) << share.error().text();
+  return *share;
+}
+
+class KeeperProcess : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::Machine::has_libraries()) GTEST_SKIP() << "the simulated libraries are not built";
+    start();
+  }
+  void TearDown() override { stop(SIGTERM); }
+
+  void start(Life life = Life::UntilSignal) {
+    keeper_ = ::fork();
+    ASSERT_GE(keeper_, 0);
+    if (keeper_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      sensor::SensorOptions sensor;
+      sensor.program = {GANTRY_SENSOR_CHILD, std::string(sensor::kChildCommand)};
+      const auto ended = serve(
+          {.host = machine_.host(), .life = life, .sensor = sensor, .log = [](std::string_view) {
+           }});
+      ::_exit(ended.ok() ? 0 : ended.error().code() == Errc::Busy ? 3 : 1);
+    }
+    ASSERT_TRUE(eventually([&] { return Client::connect(host_).ok(); }));
+  }
+  int stop(int signal) {
+    if (keeper_ <= 0) return -1;
+    if (signal != 0) ::kill(keeper_, signal);
+    int status = -1;
+    ::waitpid(keeper_, &status, 0);
+    keeper_ = -1;
+    return status;
+  }
+  Client client() { return *Client::connect(host_); }
+  static std::string socket_of(const ShareState& state) { return state.directory + "/socket"; }
+
+  test::Machine machine_{"h200x8"};
+  sys::Host host_ = machine_.host();
+  pid_t keeper_ = -1;
+};
+
+TEST_F(KeeperProcess, MakesASharePeopleCanAttachTo) {
+  auto asking = client();
+  const auto made = asking.create(share_of({.name = "train", .memory = "10GiB", .compute = "30%"}));
+  ASSERT_TRUE(made.ok()) << made.error().text();
+  ASSERT_THAT(made->gpus, SizeIs(1));
+  EXPECT_EQ(made->gpus[0].memory_limit, 10 * kGiB);
+  EXPECT_GT(made->gpus[0].memory_total, 100 * kGiB);
+  const TestPeer peer(socket_of(*made));
+  Attached attached;
+  ASSERT_TRUE(peer.hello() && peer.receive(attached));
+  const auto listed = asking.list();
+  ASSERT_TRUE(listed.ok());
+  ASSERT_THAT(*listed, SizeIs(1));
+  ASSERT_THAT(listed->front().processes, SizeIs(1));
+  EXPECT_EQ(listed->front().processes[0].pid, static_cast<std::uint32_t>(::getpid()));
+}
+
+TEST_F(KeeperProcess, SpreadsSharesThatNameNoGpu) {
+  auto asking = client();
+  const auto first = asking.create(share_of({.name = "a", .memory = "100GiB"}));
+  const auto second = asking.create(share_of({.name = "b", .memory = "100GiB"}));
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(first->gpus[0].uuid, second->gpus[0].uuid);
+}
+
+TEST_F(KeeperProcess, RefusesWhatDoesNotFitOrIsThereAlready) {
+  auto asking = client();
+  const auto first = asking.create(share_of({.name = "a", .memory = "100GiB"}));
+  ASSERT_TRUE(first.ok());
+  const auto same = asking.create(share_of({.name = "a", .memory = "1GiB"}));
+  ASSERT_FALSE(same.ok());
+  EXPECT_EQ(same.error().code(), Errc::Exists);
+  auto beside = share_of({.name = "b", .memory = "100GiB"});
+  beside.gpus = first->share.gpus;
+  const auto over = asking.create(beside);
+  ASSERT_FALSE(over.ok());
+  EXPECT_EQ(over.error().code(), Errc::Invalid);
+  EXPECT_TRUE(asking.create(beside, share::Overcommit::Allowed).ok());
+  const auto nowhere =
+      asking.create(share_of({.name = "c", .gpus = "GPU-00000000-0000-0000-0000-000000000000"}));
+  ASSERT_FALSE(nowhere.ok());
+  EXPECT_EQ(nowhere.error().code(), Errc::NotFound);
+}
+
+TEST_F(KeeperProcess, AHeldShareEndsWithItsClient) {
+  auto watching = client();
+  std::string name;
+  {
+    auto holding = client();
+    const auto held = holding.hold(share_of({.name = "short", .memory = "1GiB"}));
+    ASSERT_TRUE(held.ok()) << held.error().text();
+    EXPECT_TRUE(held->held);
+    name = held->share.name;
+    EXPECT_TRUE(watching.show(name).ok());
+  }
+  EXPECT_TRUE(eventually([&] { return !watching.show(name).ok(); }));
+  EXPECT_FALSE(host_.exists("/run/gantry/shares/" + name));
+}
+
+TEST_F(KeeperProcess, NewLimitsReachRunningProcessesAtOnce) {
+  auto asking = client();
+  const auto made = asking.create(share_of({.name = "a", .memory = "1GiB"}));
+  ASSERT_TRUE(made.ok());
+  const TestPeer peer(socket_of(*made));
+  Attached attached;
+  ASSERT_TRUE(peer.hello() && peer.receive(attached));
+  const Mapping page(
+      ::mmap(nullptr, sizeof(FenceLimits), PROT_READ, MAP_SHARED, attached.limits.get(), 0),
+      sizeof(FenceLimits));
+  const auto& limits = *static_cast<const FenceLimits*>(page.get());
+  EXPECT_EQ(limits.flags & FENCE_TIME_LIMITED, 0U);
+  const auto set = asking.set("a", {.memory = "2GiB", .compute = "50%"});
+  ASSERT_TRUE(set.ok()) << set.error().text();
+  EXPECT_EQ(limits.gpu[0].memory_limit, 2 * kGiB);
+  EXPECT_EQ(limits.gpu[0].share_percent, 50U);
+  EXPECT_EQ(limits.flags & FENCE_TIME_LIMITED, static_cast<unsigned>(FENCE_TIME_LIMITED));
+}
+
+TEST_F(KeeperProcess, SharesOutliveAKeeperThatIsKilled) {
+  std::optional<Client> holding(client());
+  const auto held = holding->hold(share_of({.name = "held", .memory = "2GiB"}));
+  const auto named = holding->create(share_of({.name = "named", .memory = "1GiB"}));
+  ASSERT_TRUE(held.ok() && named.ok());
+  stop(SIGKILL);
+  start();
+  auto asking = client();
+  for (const auto& state : {*held, *named}) {
+    const TestPeer peer(socket_of(state));
+    Attached attached;
+    ASSERT_TRUE(peer.hello() && peer.receive(attached)) << state.share.name;
+    const auto again = asking.show(state.share.name);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again->share, state.share);
+    EXPECT_EQ(again->held, state.held);
+  }
+}
+
+TEST_F(KeeperProcess, AHeldShareDoesNotOutliveItsHolderOverARestart) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    auto holding = *Client::connect(host_);
+    const bool well = holding.hold(share_of({.name = "held", .memory = "2GiB"})).ok();
+    (void)!::write(ends[1], well ? "y" : "n", 1);
+    for (;;) ::pause();
+  }
+  char well = 'n';
+  ASSERT_EQ(::read(ends[0], &well, 1), 1);
+  ASSERT_EQ(well, 'y');
+  stop(SIGKILL);
+  start();
+  auto asking = client();
+  EXPECT_TRUE(asking.show("held").ok());
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  EXPECT_TRUE(eventually([&] { return !asking.show("held").ok(); }));
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_F(KeeperProcess, ASecondKeeperDoesNotStart) {
+  const pid_t second = ::fork();
+  if (second == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sensor::SensorOptions sensor;
+    sensor.program = {GANTRY_SENSOR_CHILD, std::string(sensor::kChildCommand)};
+    const auto ended =
+        serve({.host = machine_.host(), .sensor = sensor, .log = [](std::string_view) {}});
+    ::_exit(!ended.ok() && ended.error().code() == Errc::Busy ? 3 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(second, &status, 0), second);
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+}
+
+TEST_F(KeeperProcess, UntilIdleItEndsWithItsLastShare) {
+  stop(SIGTERM);
+  start(Life::UntilIdle);
+  {
+    auto asking = client();
+    ASSERT_TRUE(asking.create(share_of({.name = "a", .memory = "1GiB"})).ok());
+    ASSERT_TRUE(asking.remove("a").ok());
+  }
+  EXPECT_EQ(stop(0), 0);
+  EXPECT_FALSE(host_.exists(kControlSocket));
+}
+
+TEST_F(KeeperProcess, TheBeatGoesOn) {
+  auto asking = client();
+  const auto made = asking.create(share_of({.name = "a", .memory = "1GiB"}));
+  ASSERT_TRUE(made.ok());
+  const TestPeer peer(socket_of(*made));
+  Attached attached;
+  ASSERT_TRUE(peer.hello() && peer.receive(attached));
+  const Mapping page(
+      ::mmap(nullptr, sizeof(FenceLimits), PROT_READ, MAP_SHARED, attached.limits.get(), 0),
+      sizeof(FenceLimits));
+  auto& beat = static_cast<FenceLimits*>(page.get())->beat_ns;
+  const auto first = __atomic_load_n(&beat, __ATOMIC_ACQUIRE);
+  EXPECT_TRUE(eventually([&] { return __atomic_load_n(&beat, __ATOMIC_ACQUIRE) > first; }));
+}
+
+}  // namespace
+}  // namespace gantry::keeper

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports, turns, beats, and what NVML says of it.
+#include "keeper/keeper.hpp"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gantry::keeper {
+namespace {
+
+constexpr std::size_t kBeatsKept = 11;  // a second, with both ends
+
+share::Time now() {
+  return share::Time(monotonic_ns());
+}
+
+const model::GpuReading* reading_of(const model::Readings& readings, const model::GpuUuid& uuid) {
+  for (const auto& gpu : readings.gpus) {
+    if (gpu.uuid == uuid && gpu.lost.empty()) return &gpu;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void Keeper::on_report(ServedShare& share, std::uint32_t slot, const FenceReport& report) {
+  if (report.event == FENCE_CONTEXT) return watcher_->look();
+  const auto turns = turns_.find(share.card(report.gpu).uuid);
+  if (turns == turns_.end()) return;
+  turns->second->report(share.id(), slot, report, now());
+  arm();
+}
+
+void Keeper::on_left(ServedShare& share, std::uint32_t slot) {
+  for (std::uint32_t gpu = 0; gpu < share.gpu_count(); ++gpu) {
+    const auto turns = turns_.find(share.card(gpu).uuid);
+    if (turns != turns_.end()) turns->second->gone(share.id(), slot, now());
+    auto& account = accounts_[{share.id(), gpu}];
+    account.before.erase(slot);
+    account.overhead.erase(slot);
+    show_overhead(share, gpu);
+  }
+  watcher_->look();
+  arm();
+}
+
+void Keeper::set_gate(const model::GpuUuid& gpu, share::TenantId tenant, std::uint32_t word) {
+  const auto share = by_id_.find(tenant);
+  if (share == by_id_.end()) return;
+  if (const auto index = share->second->index_of(gpu))
+    share->second->pages().set_gate(*index, word);
+}
+
+void Keeper::on_turn_timer() {
+  std::uint64_t expirations = 0;
+  while (::read(timer_.get(), &expirations, sizeof expirations) > 0) {
+  }
+  armed_ = share::Time(0);
+  for (auto& [uuid, turns] : turns_) turns->tick(now());
+  arm();
+}
+
+// The nearest moment at which a gate must change, to the microsecond.
+void Keeper::arm() {
+  share::Time next{0};
+  for (const auto& [uuid, turns] : turns_) {
+    const auto due = turns->deadline();
+    if (due && (next == share::Time(0) || *due < next)) next = std::max(*due, share::Time(1));
+  }
+  if (next == armed_) return;
+  armed_ = next;
+  itimerspec when{};  // all zero: not at all
+  when.it_value.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(next).count();
+  when.it_value.tv_nsec = (next % std::chrono::seconds(1)).count();
+  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void Keeper::on_beat() {
+  const auto at = now();
+  for (const auto& [name, share] : shares_) {
+    share->on_beat(static_cast<std::uint64_t>(at.count()));
+    for (std::uint32_t gpu = 0; gpu < share->gpu_count(); ++gpu) {
+      const auto turns = turns_.find(share->card(gpu).uuid);
+      if (turns == turns_.end()) continue;
+      for (const auto& [slot, member] : share->members().by_slot())
+        turns->second->look(share->id(), slot, share->pages().usage(slot, gpu), at);
+      const auto view = turns->second->view(share->id());
+      auto& charged = accounts_[{share->id(), gpu}].charged;
+      if (view) charged.push_back(view->used);
+      if (charged.size() > kBeatsKept) charged.pop_front();
+    }
+  }
+  arm();
+}
+
+void Keeper::on_asking() {
+  for (const auto& [name, share] : shares_) {
+    for (std::uint32_t gpu = 0; gpu < share->gpu_count(); ++gpu) {
+      auto& before = accounts_[{share->id(), gpu}].before;
+      before.clear();
+      for (const auto& [slot, member] : share->members().by_slot())
+        before[slot] = share->pages().usage(slot, gpu);
+    }
+  }
+}
+
+void Keeper::on_picture(const model::Readings& readings) {
+  for (const auto& [name, share] : shares_) {
+    for (std::uint32_t gpu = 0; gpu < share->gpu_count(); ++gpu) {
+      const auto* reading = reading_of(readings, share->card(gpu).uuid);
+      if (reading != nullptr) take_reading(*share, gpu, *reading);
+    }
+  }
+}
+
+void Keeper::take_reading(ServedShare& share, std::uint32_t gpu, const model::GpuReading& reading) {
+  auto& account = accounts_[{share.id(), gpu}];
+  std::map<pid_t, const model::ProcessReading*> seen;
+  for (const auto& process : reading.processes) seen[static_cast<pid_t>(process.pid)] = &process;
+  account.used = 0;
+  account.measured = 0;
+  for (const auto& [slot, member] : share.members().by_slot()) {
+    const auto found = seen.find(member->pid);
+    const auto bytes = found == seen.end() ? std::optional<std::uint64_t>(std::nullopt)
+                                           : found->second->memory_bytes;
+    share.pages().set_used(slot, gpu, bytes.value_or(0));
+    account.used += bytes.value_or(0);
+    if (found != seen.end())
+      account.measured += found->second->utilization_percent.value_or(0) / 100.0;
+    const auto before = account.before.find(slot);
+    if (before == account.before.end()) continue;  // it came while the picture was taken
+    auto& overhead = account.overhead[slot];
+    const auto now_known =
+        overhead_of(overhead, before->second, share.pages().usage(slot, gpu), bytes);
+    if (const auto cost = context_cost(overhead, now_known)) learn_context(share.card(gpu), *cost);
+    overhead = now_known;
+  }
+  show_overhead(share, gpu);
+}
+
+// Whoever sums up at the same time must not find less than there is: the sum goes up before the
+// contexts that it includes, and down after them.
+void Keeper::show_overhead(ServedShare& share, std::uint32_t gpu) {
+  const auto& account = accounts_[{share.id(), gpu}];
+  std::uint64_t sum = 0;
+  for (const auto& [slot, overhead] : account.overhead) sum += overhead.bytes;
+  auto& pages = share.pages();
+  if (sum > pages.overhead(gpu)) pages.set_overhead(gpu, sum);
+  for (const auto& [slot, overhead] : account.overhead)
+    pages.set_seen_contexts(slot, gpu, overhead.contexts);
+  pages.set_overhead(gpu, sum);
+}
+
+void Keeper::learn_context(const share::Card& card, std::uint64_t bytes) {
+  for (const auto& [name, share] : shares_) {
+    if (const auto gpu = share->index_of(card.uuid)) share->set_context_estimate(*gpu, bytes);
+  }
+  context_costs_[card.uuid] = bytes;
+}
+
+}  // namespace gantry::keeper

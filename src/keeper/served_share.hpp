@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// One share at work: its pages, its socket, its processes.
+#pragma once
+
+#include "base/result.hpp"
+#include "keeper/members.hpp"
+#include "keeper/pages.hpp"
+#include "keeper/record.hpp"
+#include "keeper/share_socket.hpp"
+#include "keeper/state.hpp"
+#include "share/controller.hpp"
+#include "sys/host.hpp"
+#include "sys/loop.hpp"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace gantry::keeper {
+
+// "GPU-" and 32 hexadecimal digits with dashes; nullopt for others.
+std::optional<std::array<std::uint8_t, 16>> uuid_bytes(std::string_view text);
+
+class ServedShare {
+ public:
+  struct Callbacks {
+    std::function<void(ServedShare& share, std::uint32_t slot, const FenceReport& report)> report;
+    std::function<void(ServedShare& share, std::uint32_t slot)> left;  // its row is still there
+  };
+
+  // Writes the record, makes the pages and listens.
+  static Result<std::unique_ptr<ServedShare>> open(sys::Loop& loop, const sys::Host& host,
+                                                   Record record, share::TenantId id,
+                                                   Callbacks callbacks);
+  ServedShare(const ServedShare&) = delete;
+  ServedShare& operator=(const ServedShare&) = delete;
+
+  share::TenantId id() const { return id_; }
+  const Record& record() const { return record_; }
+  const share::Share& share() const { return record_.share; }
+  const std::string& name() const { return record_.share.name; }
+  Pages& pages() { return pages_; }
+  const Pages& pages() const { return pages_; }
+  const Members& members() const { return members_; }
+  std::uint32_t gpu_count() const { return pages_.gpu_count(); }
+  const share::Card& card(std::uint32_t gpu) const { return record_.cards[gpu]; }
+  std::optional<std::uint32_t> index_of(const model::GpuUuid& uuid) const;
+
+  // New limits for a running share, on disk and in the page. Its GPUs stay.
+  Status change(const share::Share& share);
+  Status adopt(pid_t pid);
+  void set_holder(const KnownProcess& holder);
+  void set_gated(bool gated);  // whether time is limited on one of its GPUs
+  void set_context_estimate(std::uint32_t gpu, std::uint64_t bytes);
+  void on_beat(std::uint64_t now_ns);
+
+  void add_finding(FindingState finding);
+  const std::deque<FindingState>& findings() const { return findings_; }
+  std::uint64_t refused() const { return refused_; }
+
+ private:
+  ServedShare(sys::Loop& loop, const sys::Host& host, Record record, share::TenantId id,
+              Pages pages, Callbacks callbacks);
+  PageGpu page_gpu(std::uint32_t gpu) const;
+  void show_limits();
+
+  const sys::Host& host_;
+  Record record_;
+  share::TenantId id_;
+  Pages pages_;
+  Callbacks callbacks_;
+  Members members_;
+  std::unique_ptr<ShareSocket> socket_;
+  std::vector<std::uint64_t> context_estimates_;
+  bool gated_ = false;
+  std::uint64_t refused_ = 0;
+  std::deque<FindingState> findings_;
+};
+
+}  // namespace gantry::keeper
