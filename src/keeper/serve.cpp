@@ -28,8 +28,9 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kLockPatience = 3s;       // for one that is just ending
-constexpr std::chrono::milliseconds kFirstShareWithin = 15s;  // after that, a keeper that nobody needs goes away
+constexpr auto kLockPatience = 3s;  // for one that is just ending
+constexpr std::chrono::milliseconds kFirstShareWithin =
+    15s;  // after that, a keeper that nobody needs goes away
 constexpr std::chrono::milliseconds kIdleFor = 500ms;
 
 // Held until the process ends.
