@@ -5,6 +5,7 @@
 #include "sim/cuda/capture.hpp"
 #include "sim/cuda/clock.hpp"
 #include "sim/cuda/context_stack.hpp"
+#include "sim/cuda/host_work.hpp"
 #include "sim/cuda/memory.hpp"
 #include "sim/cuda/modules.hpp"
 #include "sim/cuda/pools.hpp"
@@ -152,7 +153,9 @@ CUresult synchronise(Context& context) {
   Device& device = *context.device;
   if (const CUresult result = refuse_if_any_captures(context); result != CUDA_SUCCESS)
     return result;
-  wait_until(device, context_ready_ns(context));
+  const uint64_t ready_ns = context_ready_ns(context);
+  wait_for_host_work(host_work_of(context));
+  wait_until(device, ready_ns);
   shrink_pools(device);
   return driver.sticky != CUDA_SUCCESS ? driver.sticky : device_trouble(device);
 }

@@ -3,6 +3,7 @@
 #include "sim/cuda/capture.hpp"
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
+#include "sim/cuda/host_work.hpp"
 #include "sim/cuda/transfer.hpp"
 
 #include <string.h>
@@ -28,6 +29,7 @@ CUresult copy_in(Stream& stream, Side to, Side from, uint64_t bytes) {
   bool records = false;
   if (const CUresult result = recording(stream, records); result != CUDA_SUCCESS) return result;
   if (records) return record_copy(stream, as_box(to, from, bytes));
+  wait_for_host_work(host_work_before(stream));
   if (!valid(to, bytes) || !valid(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) return CUDA_SUCCESS;
   move(to, from, bytes);
@@ -90,6 +92,7 @@ CUresult fill(uint64_t address, uint64_t pitch, T value, uint64_t width, uint64_
   if (const CUresult result = recording(*stream, records); result != CUDA_SUCCESS) return result;
   const CUDA_MEMSET_NODE_PARAMS wanted = {address, pitch, value, sizeof(T), width, height};
   if (records) return record_fill(*stream, wanted);
+  wait_for_host_work(host_work_before(*stream));
   uint64_t duration_ns = 0;
   const CUresult result = fill_now(wanted, *stream->context->device, duration_ns);
   if (result == CUDA_SUCCESS && duration_ns != 0) enqueue(*stream, duration_ns);

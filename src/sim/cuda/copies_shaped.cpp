@@ -3,6 +3,7 @@
 #include "sim/cuda/capture.hpp"
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
+#include "sim/cuda/host_work.hpp"
 #include "sim/cuda/transfer.hpp"
 
 namespace gantry::sim::cuda {
@@ -108,6 +109,7 @@ CUresult copy_3d(const CUDA_MEMCPY3D* copy, CUstream handle, Wait wait) {
   bool records = false;
   if (const CUresult result = recording(*stream, records); result != CUDA_SUCCESS) return result;
   if (records) return record_copy(*stream, *copy);
+  wait_for_host_work(host_work_before(*stream));
   uint64_t duration_ns = 0;
   const CUresult result = copy_now(*copy, *stream->context->device, duration_ns);
   if (result != CUDA_SUCCESS || duration_ns == 0) return result;

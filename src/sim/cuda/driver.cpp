@@ -2,6 +2,7 @@
 #include "sim/cuda/driver.hpp"
 
 #include "sim/cuda/entries.hpp"
+#include "sim/cuda/host_work.hpp"
 #include "sim/library_internal.hpp"
 
 #include <pthread.h>
@@ -68,6 +69,10 @@ CUresult initialise() {
 Call::Call(const char* symbol, Phase phase, DefaultStream stream)
     : refused_(static_cast<CUresult>(gantry_sim_fault(symbol))) {
   if (refused_ != CUDA_SUCCESS) return;
+  if (on_host_work_thread()) {
+    refused_ = CUDA_ERROR_NOT_PERMITTED;
+    return;
+  }
   driver.lock.lock();
   locked_ = true;
   stream_of_call = stream;

@@ -5,6 +5,7 @@
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
 #include "sim/cuda/graph.hpp"
+#include "sim/cuda/host_work.hpp"
 
 #include <stdlib.h>
 #include <string.h>
@@ -240,6 +241,7 @@ CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
     return node->child == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
   }
   ++exec->running;
+  wait_for_host_work(host_work_before(*in));
   const CUresult result = run_graph(*exec, *in);
   --exec->running;
   if (exec->doomed && exec->running == 0) end_exec(*exec);

@@ -2,9 +2,14 @@
 #include "sim/cuda/cuda_under_test.hpp"
 #include "sim/cuda/ptx.hpp"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <chrono>
+#include <thread>
 #include <vector>
 
 namespace gantry::sim::cuda {
@@ -189,6 +194,108 @@ TEST(CudaLaunch, PerThreadDefaultStreamsAreStreamsOfTheirOwn) {
   EXPECT_EQ(query(nullptr), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(cuda.cuStreamQuery(nullptr), CUDA_SUCCESS) << "nothing is in the legacy stream";
   EXPECT_EQ(cuda.cuStreamQuery(CU_STREAM_PER_THREAD), CUDA_ERROR_NOT_READY);
+}
+
+// A function in a stream that stands until it is let go.
+struct Door {
+  std::atomic<bool> entered = false;
+  std::atomic<bool> open = false;
+  std::atomic<bool> left = false;
+  pid_t thread = 0;
+  CUresult asked = CUDA_SUCCESS;
+  const Api* cuda = nullptr;
+
+  static void pass(void* data) {
+    auto& door = *static_cast<Door*>(data);
+    door.thread = static_cast<pid_t>(::syscall(SYS_gettid));
+    door.asked = door.cuda->cuCtxSynchronize();
+    door.entered = true;
+    while (!door.open) std::this_thread::yield();
+    door.left = true;
+  }
+};
+
+class CudaHostFunctions : public ::testing::Test {
+ protected:
+  CudaHostFunctions() {
+    ready(cuda_);
+    EXPECT_EQ(cuda_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    EXPECT_EQ(cuda_.cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    door_.cuda = &cuda_;
+  }
+  ~CudaHostFunctions() override {
+    door_.open = true;
+    EXPECT_EQ(cuda_.cuCtxSynchronize(), CUDA_SUCCESS);
+    EXPECT_TRUE(door_.left);
+  }
+  Loaded cuda_;
+  CUstream stream_ = nullptr;
+  CUevent event_ = nullptr;
+  Door door_;
+};
+
+TEST_F(CudaHostFunctions, RunOnAThreadOfTheirOwnWhileTheCallerGoesOn) {
+  ASSERT_EQ(cuda_.cuLaunchHostFunc(stream_, Door::pass, &door_), CUDA_SUCCESS);
+  while (!door_.entered) std::this_thread::yield();
+  EXPECT_NE(door_.thread, static_cast<pid_t>(::syscall(SYS_gettid)));
+  EXPECT_EQ(door_.asked, CUDA_ERROR_NOT_PERMITTED) << "they must not call the driver";
+  ASSERT_EQ(cuda_.cuEventRecord(event_, stream_), CUDA_SUCCESS);
+  EXPECT_EQ(cuda_.cuStreamQuery(stream_), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuda_.cuEventQuery(event_), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cuda_.cuStreamQuery(nullptr), CUDA_SUCCESS) << "another stream";
+  door_.open = true;
+  EXPECT_EQ(cuda_.cuEventSynchronize(event_), CUDA_SUCCESS);
+  EXPECT_TRUE(door_.left);
+  EXPECT_EQ(cuda_.cuStreamQuery(stream_), CUDA_SUCCESS);
+}
+
+TEST_F(CudaHostFunctions, WorkBehindThemSeesWhatTheyDid) {
+  static unsigned word;
+  word = 0;
+  CUdeviceptr memory = 0;
+  ASSERT_EQ(cuda_.cuMemAlloc_v2(&memory, 64), CUDA_SUCCESS);
+  door_.open = true;
+  ASSERT_EQ(cuda_.cuLaunchHostFunc(stream_, Door::pass, &door_), CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuLaunchHostFunc(
+                stream_, [](void*) { word = 4711; }, nullptr),
+            CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuMemcpyHtoDAsync_v2(memory, &word, sizeof word, stream_), CUDA_SUCCESS);
+  unsigned copy = 0;
+  ASSERT_EQ(cuda_.cuMemcpyDtoHAsync_v2(&copy, memory, sizeof copy, stream_), CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(copy, 4711U);
+}
+
+TEST_F(CudaHostFunctions, AnotherStreamWaitsForThemByAnEvent) {
+  CUstream other = nullptr;
+  ASSERT_EQ(cuda_.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuLaunchHostFunc(stream_, Door::pass, &door_), CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuEventRecord(event_, stream_), CUDA_SUCCESS);
+  EXPECT_EQ(cuda_.cuStreamQuery(other), CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuStreamWaitEvent(other, event_, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuda_.cuStreamQuery(other), CUDA_ERROR_NOT_READY);
+  door_.open = true;
+  EXPECT_EQ(cuda_.cuStreamSynchronize(other), CUDA_SUCCESS);
+  EXPECT_TRUE(door_.left);
+}
+
+TEST_F(CudaHostFunctions, CallbacksAreToldTheirStream) {
+  struct Called {
+    CUstream stream = nullptr;
+    CUresult status = CUDA_ERROR_UNKNOWN;
+  } called;
+  door_.open = true;
+  ASSERT_EQ(cuda_.cuLaunchHostFunc(stream_, Door::pass, &door_), CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuStreamAddCallback(
+                stream_,
+                [](CUstream stream, CUresult status, void* data) {
+                  *static_cast<Called*>(data) = {stream, status};
+                },
+                &called, 0),
+            CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(called.stream, stream_);
+  EXPECT_EQ(called.status, CUDA_SUCCESS);
 }
 
 TEST(CudaModule, KnowsTheKernelsOfItsPtx) {

@@ -7,6 +7,7 @@
 #include "sim/cuda/clock.hpp"
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
+#include "sim/cuda/host_work.hpp"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,7 @@ CUresult launch(CUfunction handle, const Shape& shape, CUstream stream_handle, v
   bool records = false;
   if (const CUresult result = recording(*stream, records); result != CUDA_SUCCESS) return result;
   if (records) return record_kernel(*stream, node_params(handle, shape, parameters, extra));
+  wait_for_host_work(host_work_before(*stream));
   Launch work = {function->name, threads_in(shape), parameters, nullptr, 0};
   if (extra != nullptr && !read_extra(extra, work)) return CUDA_ERROR_INVALID_VALUE;
   uint64_t duration_ns = 0;

@@ -52,9 +52,10 @@ struct Stream : Object {
   uint32_t flags;
   int priority;
   uint64_t id;
-  uint64_t ready_ns;  // when the work enqueued so far ends, on the simulated clock
-  int32_t thread;     // of a per-thread default stream
-  Capture* capture;   // nullptr: work is done
+  uint64_t ready_ns;   // when the work enqueued so far ends, on the simulated clock
+  uint64_t host_work;  // the last function of the program put into it (host_work.hpp)
+  int32_t thread;      // of a per-thread default stream
+  Capture* capture;    // nullptr: work is done
   Tail tail;
 };
 
@@ -77,7 +78,8 @@ struct Event : Object {
   uint32_t flags;
   bool recorded;
   uint64_t when_ns;
-  uint64_t capture;  // number of the capture it was last recorded in; 0: none
+  uint64_t host_work;  // has to run before
+  uint64_t capture;    // number of the capture it was last recorded in; 0: none
   Tail tail;
 };
 

@@ -4,6 +4,7 @@
 #include "sim/cuda/clock.hpp"
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
+#include "sim/cuda/host_work.hpp"
 #include "sim/cuda/pools.hpp"
 
 namespace gantry::sim::cuda {
@@ -35,7 +36,8 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
   if (driver.sticky != CUDA_SUCCESS) return driver.sticky;
   const Device& device = *first->context->device;
   if (last->context->device != &device) return CUDA_ERROR_INVALID_HANDLE;
-  if (!is_done(device, first->when_ns) || !is_done(device, last->when_ns))
+  if (!host_work_done(first->host_work) || !host_work_done(last->host_work) ||
+      !is_done(device, first->when_ns) || !is_done(device, last->when_ns))
     return CUDA_ERROR_NOT_READY;
   const auto difference =
       static_cast<int64_t>(wall_ns(device, last->when_ns) - wall_ns(device, first->when_ns));
@@ -130,6 +132,8 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int) {
   const CUresult result = join_capture(*waiting, *known, joined);
   if (joined) return result;
   if (known->recorded && known->when_ns > waiting->ready_ns) waiting->ready_ns = known->when_ns;
+  if (known->recorded && known->host_work > waiting->host_work)
+    waiting->host_work = known->host_work;
   return CUDA_SUCCESS;
 }
 
@@ -137,7 +141,10 @@ CUresult cuStreamQuery(CUstream stream) {
   Stream* asked = nullptr;
   if (const CUresult result = working_stream(stream, asked); result != CUDA_SUCCESS) return result;
   if (const CUresult result = refuse_if_capturing(*asked); result != CUDA_SUCCESS) return result;
-  return is_done(*asked->context->device, asked->ready_ns) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  return host_work_done(host_work_before(*asked)) &&
+                 is_done(*asked->context->device, asked->ready_ns)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
@@ -145,13 +152,13 @@ CUresult cuStreamSynchronize(CUstream stream) {
   if (const CUresult result = working_stream(stream, asked); result != CUDA_SUCCESS) return result;
   if (const CUresult result = refuse_if_capturing(*asked); result != CUDA_SUCCESS) return result;
   Device& device = *asked->context->device;
-  wait_until(device, asked->ready_ns);
+  const uint64_t ready_ns = asked->ready_ns;
+  wait_for_host_work(host_work_before(*asked));
+  wait_until(device, ready_ns);
   shrink_pools(device);
   return driver.sticky;
 }
 
-// Calls of the program's own functions come here on the calling thread, when their turn in the
-// stream has come; the driver has no thread of its own.
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void* user_data) {
   Stream* in = nullptr;
   if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -164,10 +171,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void* user_data) {
     node->host = {fn, user_data};
     return CUDA_SUCCESS;
   }
-  wait_until(*in->context->device, in->ready_ns);
-  const Unlocked unlocked;
-  fn(user_data);
-  return CUDA_SUCCESS;
+  return put_host_work(*in, {fn, nullptr, stream, user_data});
 }
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* user_data,
@@ -176,10 +180,7 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* u
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = working_stream(stream, in); result != CUDA_SUCCESS) return result;
   if (const CUresult result = refuse_if_capturing(*in); result != CUDA_SUCCESS) return result;
-  wait_until(*in->context->device, in->ready_ns);
-  const Unlocked unlocked;
-  callback(stream, CUDA_SUCCESS, user_data);
-  return CUDA_SUCCESS;
+  return put_host_work(*in, {nullptr, callback, stream, user_data});
 }
 
 CUresult cuEventCreate(CUevent* event, unsigned int flags) {
@@ -205,6 +206,7 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int) {
   enqueue(*in, 0);
   known->recorded = true;
   known->when_ns = in->ready_ns;
+  known->host_work = host_work_before(*in);
   return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
@@ -216,7 +218,8 @@ CUresult cuEventQuery(CUevent event) {
   if (known == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (driver.sticky != CUDA_SUCCESS) return driver.sticky;
   if (known->capture != 0) return CUDA_ERROR_CAPTURED_EVENT;
-  return !known->recorded || is_done(*known->context->device, known->when_ns)
+  return !known->recorded || (host_work_done(known->host_work) &&
+                              is_done(*known->context->device, known->when_ns))
              ? CUDA_SUCCESS
              : CUDA_ERROR_NOT_READY;
 }
@@ -226,7 +229,11 @@ CUresult cuEventSynchronize(CUevent event) {
   if (known == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (known->capture != 0) return CUDA_ERROR_CAPTURED_EVENT;
   Device& device = *known->context->device;
-  if (known->recorded) wait_until(device, known->when_ns);
+  if (known->recorded) {
+    const uint64_t when_ns = known->when_ns;
+    wait_for_host_work(known->host_work);
+    wait_until(device, when_ns);
+  }
   shrink_pools(device);
   return driver.sticky;
 }
