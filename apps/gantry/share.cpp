@@ -65,7 +65,8 @@ void add_gpu_flag(CLI::App& command, ShareFlags& flags) {
                   "Index or UUID of a GPU or MIG instance; several for a share of each (default: "
                   "the GPU with most room)")
       ->type_name("GPU")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
 }
 
 Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine) {
@@ -80,8 +81,8 @@ Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventor
   return text;
 }
 
-Result<model::Inventory> machine_of(const sys::Host& host) {
-  GANTRY_TRY(auto machine, probe::snapshot(host, {.nvml = probe::UseNvml::ForMig}));
+Result<model::Inventory> machine_of(const sys::Host& host, probe::UseNvml nvml) {
+  GANTRY_TRY(auto machine, probe::snapshot(host, {.nvml = nvml}));
   if (machine.gpus.empty()) {
     return Error(Errc::NotFound,
                  fmt::format("there is no GPU on the machine {}; run `gantry doctor`",
@@ -142,6 +143,7 @@ void add_share(CLI::App& app, Context& context, Action& chosen) {
   add_share_top(*share, context, chosen);
   add_share_set(*share, context, chosen);
   add_share_explain(*share, context, chosen);
+  add_share_serve(*share, context, chosen);
 }
 
 }  // namespace gantry::cli

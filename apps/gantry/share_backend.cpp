@@ -119,47 +119,55 @@ std::vector<BackendFacts> backends_here(const model::Inventory& machine, const s
           dmem_facts(host)};
 }
 
-BackendChoice choose_backend(const share::Share& share, const model::Inventory& machine,
-                             const sys::Host&) {
-  if (share.backend != share::Backend::Auto)
-    return {std::string(to_string(share.backend)), "it was asked for"};
+BackendChoice choose_backend(const share::Share& share, const model::Inventory& machine) {
+  using share::Backend;
+  if (share.backend != Backend::Auto) return {share.backend, "it was asked for"};
   const bool instances = !share.gpus.empty() &&
                          std::all_of(share.gpus.begin(), share.gpus.end(), [&](const auto& uuid) {
                            return instance_of(machine, uuid) != nullptr;
                          });
   if (instances && !share.memory && !share.time_limited)
-    return {"mig", "its GPU is a MIG instance and no smaller limit was asked for"};
-  return {"fence", "it holds memory and time for every CUDA program and needs no set-up"};
+    return {Backend::Mig, "its GPU is a MIG instance and no smaller limit was asked for"};
+  return {Backend::Fence, "it holds memory and time for every CUDA program and needs no set-up"};
 }
 
-Status check_backend(const share::Share& share, const model::Inventory& machine,
-                     const sys::Host& host) {
-  const auto choice = choose_backend(share, machine, host);
-  for (const auto& facts : backends_here(machine, host)) {
-    if (facts.name != choice.name || facts.here) continue;
-    return Error(Errc::Unsupported,
-                 fmt::format("the backend {} is not here: {}; see `gantry share explain`",
-                             choice.name, facts.why));
-  }
-  if (choice.name == "mig") {
-    for (const auto& gpu : share.gpus) {
-      if (instance_of(machine, gpu) == nullptr) {
-        return Error(Errc::Invalid, fmt::format("{} is no MIG instance; name one with --gpu "
-                                                "MIG-UUID (`gantry list` shows them)",
-                                                gpu.text));
-      }
-    }
-    if (share.gpus.empty())
-      return Error(Errc::Invalid, "the backend mig needs an instance: --gpu MIG-UUID");
-  }
-  const bool holds_limits = choice.name == "fence" || choice.name == "mps";
-  if (!holds_limits && (share.memory || share.time_limited)) {
-    return Error(Errc::Unsupported,
-                 fmt::format("{} holds no --memory and no --compute; leave them out, or take "
-                             "--backend fence",
-                             choice.name));
+namespace {
+
+Status check_instances(const share::Share& share, const model::Inventory& machine) {
+  if (share.gpus.empty())
+    return Error(Errc::Invalid, "the backend mig needs an instance: --gpu MIG-UUID");
+  for (const auto& gpu : share.gpus) {
+    if (instance_of(machine, gpu) != nullptr) continue;
+    return Error(Errc::Invalid,
+                 fmt::format("{} is no MIG instance; name one with --gpu MIG-UUID (`gantry list` "
+                             "shows them)",
+                             gpu.text));
   }
   return {};
+}
+
+}  // namespace
+
+Result<share::Share> with_backend(share::Share share, const model::Inventory& machine,
+                                  const sys::Host& host) {
+  using share::Backend;
+  share.backend = choose_backend(share, machine).backend;
+  const auto name = to_string(share.backend);
+  for (const auto& facts : backends_here(machine, host)) {
+    if (facts.name != name || facts.here) continue;
+    return Error(Errc::Unsupported, fmt::format("the backend {} is not here: {}; see `gantry share "
+                                                "explain`",
+                                                name, facts.why));
+  }
+  if (share.backend == Backend::Mig) GANTRY_CHECK(check_instances(share, machine));
+  const bool holds_limits = share.backend == Backend::Fence || share.backend == Backend::Mps;
+  if (!holds_limits && (share.memory || share.time_limited)) {
+    return Error(Errc::Unsupported,
+                 fmt::format("{} holds neither --memory nor --compute; leave them out, or take "
+                             "--backend fence",
+                             name));
+  }
+  return share;
 }
 
 }  // namespace gantry::cli

@@ -32,15 +32,14 @@ struct BackendFacts {
 std::vector<BackendFacts> backends_here(const model::Inventory& machine, const sys::Host& host);
 
 struct BackendChoice {
-  std::string name;
+  share::Backend backend = share::Backend::Fence;
   std::string why;
 };
-BackendChoice choose_backend(const share::Share& share, const model::Inventory& machine,
-                             const sys::Host& host);
+BackendChoice choose_backend(const share::Share& share, const model::Inventory& machine);
 
-// Unsupported, with the reason and what would help, for a backend that was asked for and is not
-// here.
-Status check_backend(const share::Share& share, const model::Inventory& machine,
-                     const sys::Host& host);
+// The share with its backend chosen. Unsupported, with the reason and what would help, for one that
+// is not here or cannot hold what was asked for.
+Result<share::Share> with_backend(share::Share share, const model::Inventory& machine,
+                                  const sys::Host& host);
 
 }  // namespace gantry::cli

@@ -5,6 +5,7 @@
 #include "gantry/command.hpp"
 #include "keeper/client.hpp"
 #include "model/inventory.hpp"
+#include "probe/snapshot.hpp"
 #include "share/share.hpp"
 #include "sys/host.hpp"
 
@@ -40,8 +41,9 @@ void add_gpu_flag(CLI::App& command, ShareFlags& flags);
 // With UUIDs in place of indices. NotFound for a GPU that is not there, with those that are.
 Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine);
 
-// What the machine has, without starting NVML unless there are MIG instances.
-Result<model::Inventory> machine_of(const sys::Host& host);
+// What the machine has; NVML is started only where there are MIG instances, unless asked for.
+Result<model::Inventory> machine_of(const sys::Host& host,
+                                    probe::UseNvml nvml = probe::UseNvml::ForMig);
 
 // What becomes the keeper where none runs.
 std::vector<std::string> keeper_program();

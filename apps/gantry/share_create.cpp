@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share create and rm: shares that have a name and a CDI device.
+#include "gantry/share_backend.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_device.hpp"
 
@@ -22,7 +23,8 @@ Result<int> create(const ShareFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, machine_of(host));
   GANTRY_TRY(const auto words, words_of(flags, machine));
-  GANTRY_TRY(const auto share, share::share_from(words));
+  GANTRY_TRY(auto asked, share::share_from(words));
+  GANTRY_TRY(const auto share, with_backend(std::move(asked), machine, host));
   GANTRY_TRY(auto keeper, keeper::Client::connect_or_start(host, keeper_program()));
   GANTRY_TRY(const auto made, keeper.create(share, flags.overcommitted()));
   if (auto written = write_devices(keeper, host, machine); !written.ok()) {

@@ -41,14 +41,15 @@ std::string text_of(const BackendFacts& facts) {
 
 Result<int> explain(const ExplainOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto machine, machine_of(host));
+  GANTRY_TRY(const auto machine, machine_of(host, probe::UseNvml::Use));
   share::Share share;
   if (!options.name.empty()) {
     GANTRY_TRY(auto keeper, running_keeper(host));
     GANTRY_TRY(auto state, keeper.show(options.name));
     share = std::move(state.share);
   }
-  const auto choice = choose_backend(share, machine, host);
+  const auto choice = choose_backend(share, machine);
+  const std::string chosen(to_string(choice.backend));
   const auto all = backends_here(machine, host);
   std::string text;
   bool known = options.backend.empty();
@@ -59,7 +60,7 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
                         text.empty()   ? ""
                         : context.json ? ",\n"
                                        : "\n",
-                        context.json ? json_of(facts, choice.name) : text_of(facts));
+                        context.json ? json_of(facts, chosen) : text_of(facts));
   }
   if (!known) {
     return Error(Errc::Invalid,
@@ -72,7 +73,7 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
     return kOk;
   }
   fmt::print(context.out, "{}\n{}: {} is used, because {}.\n", text,
-             options.name.empty() ? "A share here" : options.name, choice.name, choice.why);
+             options.name.empty() ? "A share here" : options.name, chosen, choice.why);
   return kOk;
 }
 

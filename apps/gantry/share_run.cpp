@@ -3,6 +3,7 @@
 #include "enclose/enclosure.hpp"
 #include "enclose/places.hpp"
 #include "enclose/run.hpp"
+#include "gantry/share_backend.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/sim_commands.hpp"
 #include "plan/select.hpp"
@@ -129,8 +130,10 @@ std::string uuids_of(const share::Share& share) {
 Result<int> run(const RunOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, machine_of(host));
-  GANTRY_TRY(const auto words, words_of(options.limits, machine));
-  GANTRY_TRY(const auto share, share::share_from(words));
+  GANTRY_TRY(auto words, words_of(options.limits, machine));
+  if (words.name.empty()) words.name = fmt::format("run-{}", ::getpid());
+  GANTRY_TRY(auto asked, share::share_from(words));
+  GANTRY_TRY(const auto share, with_backend(std::move(asked), machine, host));
   if (!host.is_live()) GANTRY_CHECK(use_simulated_machine(host));
   GANTRY_TRY(const auto way, way_here());
   GANTRY_TRY(auto keeper, keeper::Client::connect_or_start(host, keeper_program()));

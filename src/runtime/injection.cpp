@@ -168,7 +168,8 @@ Status Injector::add_foreign(const model::Request& request, model::ContainerEdit
   if (request.cdi_devices.empty()) return {};
   const auto registry = cdi::Registry::load(around_.host, around_.settings.runtime.cdi_spec_dirs);
   GANTRY_TRY(auto foreign, registry.edits_for(request.cdi_devices));
-  GANTRY_CHECK(fill_numbers(around_.host, "", foreign));
+  // A simulated machine's own specifications have its place before their paths.
+  GANTRY_CHECK(fill_numbers(around_.host, engine_root(around_.host), foreign));
   plan::append(edits, foreign);
   return {};
 }

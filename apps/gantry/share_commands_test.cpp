@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gantry/share_commands.hpp"
+
+#include "gantry/share_backend.hpp"
+#include "gantry/share_table.hpp"
+#include "plan/machine_for_test.hpp"
+#include "support/machine.hpp"
+#include "support/run_cli.hpp"
+#include "support/tree.hpp"
+
+#include <gmock/gmock.h>
+
+namespace gantry::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+keeper::ShareState busy_share() {
+  keeper::ShareState state;
+  state.share = *share::share_from({.name = "blue", .memory = "10GiB", .compute = "30%"});
+  state.refused = 4;
+  state.gpus = {{.uuid = {"GPU-00000000-aaaa-bbbb-cccc-dddddddddddd"},
+                 .memory_total = 140 * kGiB,
+                 .memory_limit = 10 * kGiB,
+                 .memory_held = 3 * kGiB,
+                 .memory_used = 4 * kGiB,
+                 .part = 0.3,
+                 .used = 0.287,
+                 .gate = "shut"}};
+  state.processes = {{.pid = 4711, .command = "python3 train.py", .gpus = {{.waiting = 2}}}};
+  return state;
+}
+
+TEST(ShareTable, ShowsLimits) {
+  EXPECT_THAT(shares_table({busy_share()}),
+              AllOf(HasSubstr("blue"), HasSubstr("GPU-00000000"), HasSubstr("10GiB"),
+                    HasSubstr("30%"), HasSubstr("named")));
+}
+
+TEST(ShareTable, ShowsWhatIsUsedAsItsOwnerMeansIt) {
+  const auto text = usage_table({busy_share()});
+  EXPECT_THAT(text, HasSubstr("4.0 GiB / 10.0 GiB"));  // with contexts, as NVML has it
+  EXPECT_THAT(text, HasSubstr("28.7% / 30%"));
+  EXPECT_THAT(text, HasSubstr("shut  2"));
+  EXPECT_THAT(text, AllOf(HasSubstr("4711"), HasSubstr("python3 train.py")));
+  EXPECT_THAT(text, Not(HasSubstr("auditor")));
+}
+
+TEST(ShareTable, ShowsWhatTheAuditorFound) {
+  auto state = busy_share();
+  state.findings = {{.pid = 4711, .text = "4711 holds 12 GiB past the fence", .stopped = true}};
+  EXPECT_THAT(usage_table({state}), HasSubstr("blue: 4711 holds 12 GiB past the fence (stopped)"));
+}
+
+TEST(ShareTable, SaysHowToMakeAShareWhereThereIsNone) {
+  EXPECT_THAT(shares_table({}), HasSubstr("gantry share run"));
+}
+
+TEST(ShareFlags, NameGpusByIndexOrUuid) {
+  const auto machine = plan::machine_for_test();
+  ShareFlags flags{.gpus = {"1", machine.gpus[0].uuid.text}, .work_conserving = true};
+  const auto words = words_of(flags, machine);
+  ASSERT_TRUE(words.ok());
+  EXPECT_EQ(words->gpus, machine.gpus[1].uuid.text + "," + machine.gpus[0].uuid.text);
+  EXPECT_EQ(words->excess, "work-conserving");
+  flags.gpus = {"9"};
+  EXPECT_EQ(words_of(flags, machine).error().code(), Errc::NotFound);
+}
+
+share::Share asked(const share::ShareText& text) {
+  return *share::share_from(text);
+}
+
+TEST(Backend, IsTheFenceWhereNothingElseWasAskedFor) {
+  const auto machine = plan::machine_for_test();
+  EXPECT_EQ(choose_backend(asked({.name = "a", .memory = "1GiB"}), machine).backend,
+            share::Backend::Fence);
+}
+
+TEST(Backend, IsMigForAnInstanceWithoutSmallerLimits) {
+  const auto machine = plan::machine_for_test();
+  const auto instance = machine.gpus[2].mig.instances[0].uuid.text;
+  EXPECT_EQ(choose_backend(asked({.name = "a", .gpus = instance}), machine).backend,
+            share::Backend::Mig);
+  EXPECT_EQ(
+      choose_backend(asked({.name = "a", .gpus = instance, .memory = "1GiB"}), machine).backend,
+      share::Backend::Fence);
+}
+
+TEST(Backend, ThatCannotHoldALimitRefusesIt) {
+  const test::Tree tree;
+  const auto machine = plan::machine_for_test();
+  const auto plain = with_backend(asked({.name = "a", .memory = "1GiB", .backend = "time-slicing"}),
+                                  machine, tree.host());
+  ASSERT_FALSE(plain.ok());
+  EXPECT_THAT(plain.error().text(), HasSubstr("--backend fence"));
+  const auto whole =
+      with_backend(asked({.name = "a", .gpus = machine.gpus[0].uuid.text, .backend = "mig"}),
+                   machine, tree.host());
+  ASSERT_FALSE(whole.ok());
+  EXPECT_THAT(whole.error().text(), HasSubstr("no MIG instance"));
+}
+
+TEST(Backend, ThatIsNotHereSaysWhatItNeeds) {
+  const test::Tree tree;
+  const auto share = with_backend(asked({.name = "a", .memory = "1GiB", .backend = "mps"}),
+                                  plan::machine_for_test(), tree.host());
+  ASSERT_FALSE(share.ok());
+  EXPECT_EQ(share.error().code(), Errc::Unsupported);
+  EXPECT_THAT(share.error().text(), HasSubstr("nvidia-cuda-mps-control"));
+}
+
+TEST(Backend, OfTheKernelIsReportedAsWhatItIs) {
+  test::Tree tree;
+  const auto machine = plan::machine_for_test();
+  const auto dmem = [&] { return backends_here(machine, tree.host()).back(); };
+  EXPECT_FALSE(dmem().here);
+  EXPECT_THAT(dmem().why, HasSubstr("kernel has no dmem"));
+  tree.file("sys/fs/cgroup/dmem.capacity", "drm/0000:03:00.0/vram0 8514437120\n");
+  EXPECT_FALSE(dmem().here);
+  EXPECT_THAT(dmem().why, HasSubstr("driver registers no memory"));
+  tree.file("sys/fs/cgroup/dmem.capacity", "nvidia/0000:18:00.0/vidmem 150754820096\n");
+  EXPECT_TRUE(dmem().here);
+}
+
+TEST(ShareCommands, WithoutAKeeperThereAreNoShares) {
+  const test::Tree tree;
+  const auto listed = test::run_cli({"gantry", "share", "ls", "--root", tree.root(), "--json"});
+  EXPECT_EQ(listed.status, 0);
+  EXPECT_EQ(listed.out, "[\n]\n");
+  const auto removed = test::run_cli({"gantry", "share", "rm", "blue", "--root", tree.root()});
+  EXPECT_EQ(removed.status, 1);
+  EXPECT_THAT(removed.err, HasSubstr("no keeper runs"));
+}
+
+TEST(ShareCommands, SetWithoutAChangeSaysWhatCanBeChanged) {
+  const auto set = test::run_cli({"gantry", "share", "set", "blue"});
+  EXPECT_EQ(set.status, 1);
+  EXPECT_THAT(set.err, HasSubstr("--memory"));
+}
+
+TEST(ShareCommands, LimitsThatContradictEachOtherAreWrongUsage) {
+  EXPECT_EQ(
+      test::run_cli({"gantry", "share", "run", "--compute", "30%", "--weight", "2", "true"}).status,
+      2);
+  EXPECT_EQ(test::run_cli({"gantry", "share", "run", "--hard", "--work-conserving", "true"}).status,
+            2);
+}
+
+}  // namespace
+}  // namespace gantry::cli

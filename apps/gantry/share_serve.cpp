@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry share serve: the keeper of shares.
+#include "gantry/share_commands.hpp"
+#include "keeper/serve.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace gantry::cli {
+namespace {
+
+Result<int> serve(bool until_idle, const Context& context) {
+  GANTRY_TRY(auto host, open_host(context));
+  GANTRY_CHECK(keeper::serve(
+      {.host = std::move(host),
+       .life = until_idle ? keeper::Life::UntilIdle : keeper::Life::UntilSignal,
+       .sensor = {.program = {"/proc/self/exe", std::string(sensor::kChildCommand)}}}));
+  return kOk;
+}
+
+}  // namespace
+
+void add_share_serve(CLI::App& share, Context& context, Action& chosen) {
+  auto until_idle = std::make_shared<bool>(false);
+  auto* command =
+      share.add_subcommand("serve", "Keep the shares of this machine (in the foreground)");
+  add_root_option(*command, context);
+  command->add_flag(std::string(keeper::kUntilIdle), *until_idle, "End with the last share");
+  add_examples(*command,
+               "  gantry share serve                # `share run` and `create` start it by "
+               "themselves\n");
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return serve(*until_idle, c); }; });
+}
+
+}  // namespace gantry::cli
