@@ -10,9 +10,13 @@ std::uint64_t beyond(std::uint64_t used, std::uint64_t held) {
   return used > held ? used - held : 0;
 }
 
+std::uint64_t shown(const Usage& usage) {
+  return usage.held - usage.managed;
+}
+
 bool same(const Usage& before, const Usage& after) {
-  return before.held == after.held && before.pending == 0 && after.pending == 0 &&
-         before.contexts == after.contexts;
+  return before.held == after.held && before.managed == after.managed && before.pending == 0 &&
+         after.pending == 0 && before.contexts == after.contexts;
 }
 
 }  // namespace
@@ -20,10 +24,10 @@ bool same(const Usage& before, const Usage& after) {
 Overhead overhead_of(const Overhead& known, const Usage& before, const Usage& after,
                      std::optional<std::uint64_t> used) {
   if (!used) return {};
-  if (same(before, after)) return {beyond(*used, after.held), after.contexts};
+  if (same(before, after)) return {beyond(*used, shown(after)), after.contexts};
   // At least this much, whichever of the changes NVML has seen.
   const auto least =
-      beyond(*used, std::max(before.held + before.pending, after.held + after.pending));
+      beyond(*used, std::max(shown(before) + before.pending, shown(after) + after.pending));
   if (before.contexts != after.contexts || least == 0) return known;
   if (after.contexts != known.contexts) return {least, after.contexts};
   return {std::max(known.bytes, least), known.contexts};

@@ -11,11 +11,13 @@
 #include "keeper/questions.hpp"
 #include "keeper/serve.hpp"
 #include "keeper/served_share.hpp"
+#include "keeper/stopper.hpp"
 #include "keeper/watcher.hpp"
+#include "share/audit.hpp"
+#include "share/meter.hpp"
 #include "sys/loop.hpp"
 
 #include <chrono>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -56,7 +58,9 @@ class Keeper {
     std::map<std::uint32_t, Usage> before;       // by slot: when a picture was begun
     std::map<std::uint32_t, Overhead> overhead;  // by slot
     std::uint64_t used = 0;                      // bytes, as NVML has it
+    std::uint64_t unfenced = 0;                  // those of them by processes that do not attach
     double measured = -1;                        // of the GPU's time, as NVML has it
+    share::AuditState audit;
   };
   using Shares = std::map<std::string, std::unique_ptr<ServedShare>>;
 
@@ -100,7 +104,11 @@ class Keeper {
   // What NVML says.
   void on_asking();
   void on_picture(const model::Readings& readings);
-  void take_reading(ServedShare& share, std::uint32_t gpu, const model::GpuReading& reading);
+  ServedShare* owner_of(pid_t pid, const model::GpuUuid& gpu) const;
+  using Processes = std::vector<const model::ProcessReading*>;
+  void take_reading(ServedShare& share, std::uint32_t gpu, const Processes& processes);
+  void judge(ServedShare& share, std::uint32_t gpu, const Processes& processes, share::Time at);
+  void act_on(ServedShare& share, const share::Finding& finding);
   void show_overhead(ServedShare& share, std::uint32_t gpu);
   void learn_context(const share::Card& card, std::uint64_t bytes);
 
@@ -114,6 +122,8 @@ class Keeper {
   std::map<model::GpuUuid, std::unique_ptr<GpuTurns>> turns_;
   std::map<Place, Account> accounts_;
   std::map<model::GpuUuid, std::uint64_t> context_costs_;  // as learned
+  std::map<model::GpuUuid, share::Meter> meters_;
+  Stopper stopper_;
   std::vector<Waiting> waiting_;
   std::unique_ptr<Watcher> watcher_;
   std::unique_ptr<ControlSocket> control_;

@@ -13,6 +13,7 @@ namespace gantry::keeper {
 namespace {
 
 constexpr std::size_t kMostShares = 1024;
+constexpr share::Time kWindow = std::chrono::seconds(1);
 constexpr std::array<std::string_view, 4> kGates{"open", "one", "shut", "?"};
 
 }  // namespace
@@ -201,16 +202,13 @@ GpuState Keeper::gpu_state(const ServedShare& share, std::uint32_t gpu) const {
   if (const auto turns = turns_.find(card.uuid); turns != turns_.end()) {
     if (const auto view = turns->second->view(share.id())) state.part = view->part;
   }
+  if (const auto meter = meters_.find(card.uuid); meter != meters_.end())
+    state.used = meter->second.percent(share.id(), kWindow, share::Time(monotonic_ns())) / 100;
   const auto found = accounts_.find({share.id(), gpu});
   if (found == accounts_.end()) return state;
   const auto& account = found->second;
   state.memory_used = account.used;
   state.measured = account.measured;
-  if (account.charged.size() > 1) {
-    const auto beats = static_cast<double>(account.charged.size() - 1);
-    const auto charged = account.charged.back() - account.charged.front();
-    state.used = std::chrono::duration<double>(charged).count() / (beats * 0.1);
-  }
   return state;
 }
 

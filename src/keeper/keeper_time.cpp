@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports, turns, beats, and what NVML says of it.
+// Reports, turns, beats, and what contexts take.
 #include "keeper/keeper.hpp"
 
 #include <sys/timerfd.h>
@@ -11,17 +11,8 @@
 namespace gantry::keeper {
 namespace {
 
-constexpr std::size_t kBeatsKept = 11;  // a second, with both ends
-
 share::Time now() {
   return share::Time(monotonic_ns());
-}
-
-const model::GpuReading* reading_of(const model::Readings& readings, const model::GpuUuid& uuid) {
-  for (const auto& gpu : readings.gpus) {
-    if (gpu.uuid == uuid && gpu.lost.empty()) return &gpu;
-  }
-  return nullptr;
 }
 
 }  // namespace
@@ -87,12 +78,11 @@ void Keeper::on_beat() {
       if (turns == turns_.end()) continue;
       for (const auto& [slot, member] : share->members().by_slot())
         turns->second->look(share->id(), slot, share->pages().usage(slot, gpu), at);
-      const auto view = turns->second->view(share->id());
-      auto& charged = accounts_[{share->id(), gpu}].charged;
-      if (view) charged.push_back(view->used);
-      if (charged.size() > kBeatsKept) charged.pop_front();
+      if (const auto view = turns->second->view(share->id()))
+        meters_[turns->first].note(share->id(), *view, at);
     }
   }
+  stopper_.on_beat(Stopper::Clock::now());
   arm();
 }
 
@@ -107,46 +97,13 @@ void Keeper::on_asking() {
   }
 }
 
-void Keeper::on_picture(const model::Readings& readings) {
-  for (const auto& [name, share] : shares_) {
-    for (std::uint32_t gpu = 0; gpu < share->gpu_count(); ++gpu) {
-      const auto* reading = reading_of(readings, share->card(gpu).uuid);
-      if (reading != nullptr) take_reading(*share, gpu, *reading);
-    }
-  }
-}
-
-void Keeper::take_reading(ServedShare& share, std::uint32_t gpu, const model::GpuReading& reading) {
-  auto& account = accounts_[{share.id(), gpu}];
-  std::map<pid_t, const model::ProcessReading*> seen;
-  for (const auto& process : reading.processes) seen[static_cast<pid_t>(process.pid)] = &process;
-  account.used = 0;
-  account.measured = 0;
-  for (const auto& [slot, member] : share.members().by_slot()) {
-    const auto found = seen.find(member->pid);
-    const auto bytes = found == seen.end() ? std::optional<std::uint64_t>(std::nullopt)
-                                           : found->second->memory_bytes;
-    share.pages().set_used(slot, gpu, bytes.value_or(0));
-    account.used += bytes.value_or(0);
-    if (found != seen.end())
-      account.measured += found->second->utilization_percent.value_or(0) / 100.0;
-    const auto before = account.before.find(slot);
-    if (before == account.before.end()) continue;  // it came while the picture was taken
-    auto& overhead = account.overhead[slot];
-    const auto now_known =
-        overhead_of(overhead, before->second, share.pages().usage(slot, gpu), bytes);
-    if (const auto cost = context_cost(overhead, now_known)) learn_context(share.card(gpu), *cost);
-    overhead = now_known;
-  }
-  show_overhead(share, gpu);
-}
-
 // Whoever sums up at the same time must not find less than there is: the sum goes up before the
 // contexts that it includes, and down after them.
 void Keeper::show_overhead(ServedShare& share, std::uint32_t gpu) {
   const auto& account = accounts_[{share.id(), gpu}];
   std::uint64_t sum = 0;
   for (const auto& [slot, overhead] : account.overhead) sum += overhead.bytes;
+  sum += account.unfenced;
   auto& pages = share.pages();
   if (sum > pages.overhead(gpu)) pages.set_overhead(gpu, sum);
   for (const auto& [slot, overhead] : account.overhead)

@@ -182,7 +182,8 @@ void Pages::free_slot(std::uint32_t slot) {
     store(process.used[gpu], std::uint64_t{0});
     store(process.seen_contexts[gpu], std::uint32_t{0});
     auto& old = row(slot, gpu);
-    for (auto* value : {&old.held, &old.pending, &old.launches, &old.cost_ns, &old.drained_ns})
+    for (auto* value :
+         {&old.held, &old.pending, &old.launches, &old.cost_ns, &old.drained_ns, &old.managed})
       store(*value, std::uint64_t{0});
     for (auto* value : {&old.drained, &old.busy, &old.waiting, &old.contexts})
       store(*value, std::uint32_t{0});
@@ -203,8 +204,10 @@ void Pages::show_slots_in_use() {
 Usage Pages::usage(std::uint32_t slot, std::uint32_t gpu) const {
   auto& from = row(slot, gpu);
   const auto total = limits().gpu[gpu].memory_total;
-  return {.held = std::min(load(from.held), total),
+  const auto held = std::min(load(from.held), total);
+  return {.held = held,
           .pending = std::min(load(from.pending), total),
+          .managed = std::min(load(from.managed), held),
           .launches = load(from.launches),
           .cost_ns = std::min(load(from.cost_ns), kLongestLaunch),
           .drained_ns = std::min(load(from.drained_ns), monotonic_ns()),

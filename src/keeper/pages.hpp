@@ -49,6 +49,7 @@ struct PageGpu {
 struct Usage {
   std::uint64_t held = 0;  // bytes, no more than the card has
   std::uint64_t pending = 0;
+  std::uint64_t managed = 0;  // the part of `held` that NVML does not show as this process's
   std::uint64_t launches = 0;
   std::uint64_t cost_ns = 0;     // no more than kLongestLaunch
   std::uint64_t drained_ns = 0;  // not in the future

@@ -44,7 +44,7 @@ ServedShare::ServedShare(sys::Loop& loop, const sys::Host& host, Record record, 
       pages_(std::move(pages)),
       callbacks_(std::move(callbacks)),
       members_(loop, pages_,
-               {.joined = {},
+               {.joined = [this](const Member& member) { family_.joined(member); },
                 .left = [this](const Member& member) { callbacks_.left(*this, member.slot); }}),
       context_estimates_(record_.cards.size(), kContextBytes) {}
 
@@ -56,6 +56,9 @@ Result<std::unique_ptr<ServedShare>> ServedShare::open(sys::Loop& loop, const sy
   std::unique_ptr<ServedShare> made(
       new ServedShare(loop, host, std::move(record), id, std::move(pages), std::move(callbacks)));
   made->show_limits();
+  for (const auto& process : made->record_.adopted) {
+    if (is_there(process)) made->family_.adopt(process, made->name());
+  }
   const auto path = host.outside(fence_directory(made->name())) + "/socket";
   auto* share = made.get();
   GANTRY_TRY(made->socket_,
@@ -111,6 +114,7 @@ Status ServedShare::adopt(pid_t pid) {
     return Error(Errc::NotFound, fmt::format("there is no process {}", pid));
   std::erase_if(record_.adopted, [](const auto& known) { return !is_there(known); });
   record_.adopted.push_back(process);
+  family_.adopt(process, name());
   return write_record(host_, record_);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "keeper/family.hpp"
 #include "keeper/members.hpp"
 #include "keeper/pages.hpp"
 #include "keeper/record.hpp"
@@ -49,6 +50,9 @@ class ServedShare {
   const share::Card& card(std::uint32_t gpu) const { return record_.cards[gpu]; }
   std::optional<std::uint32_t> index_of(const model::GpuUuid& uuid) const;
 
+  // Whether the process belongs to it, attached or not.
+  bool has_process(pid_t pid) { return family_.has(pid, record_, members_); }
+
   // New limits for a running share, on disk and in the page. Its GPUs stay.
   Status change(const share::Share& share);
   Status adopt(pid_t pid);
@@ -72,6 +76,7 @@ class ServedShare {
   share::TenantId id_;
   Pages pages_;
   Callbacks callbacks_;
+  Family family_;
   Members members_;
   std::unique_ptr<ShareSocket> socket_;
   std::vector<std::uint64_t> context_estimates_;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which processes belong to a share, whether they attach to it or not.
+#pragma once
+
+#include "keeper/members.hpp"
+#include "keeper/process_group.hpp"
+#include "keeper/record.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace gantry::keeper {
+
+class Family {
+ public:
+  // `share` moves `pid` into a cgroup of its own where there can be one.
+  void adopt(const KnownProcess& process, std::string_view share);
+  // Its container is the share's, with everybody in it.
+  void joined(const Member& member);
+
+  // By cgroup, by container, or because one of its ancestors does. Once it does, it does until it
+  // ends: a daemon leaves its parents.
+  bool has(pid_t pid, const Record& record, const Members& members);
+
+ private:
+  bool belongs(pid_t pid, const Record& record, const Members& members) const;
+
+  std::vector<ProcessGroup> groups_;
+  std::set<std::string> containers_;
+  std::map<pid_t, std::uint64_t> known_;  // with its start
+};
+
+}  // namespace gantry::keeper

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NVML says of the shares' processes: memory beside their ledgers, time beside their reports.
+#include "keeper/keeper.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+namespace gantry::keeper {
+namespace {
+
+// What a sample of a process's utilisation is about: the last of them are up to a second old.
+constexpr share::Time kSampled = std::chrono::seconds(1);
+
+share::Time now() {
+  return share::Time(monotonic_ns());
+}
+
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::optional<double> percent_of(const std::vector<const model::ProcessReading*>& processes) {
+  std::optional<double> sum;
+  for (const auto* process : processes) {
+    if (process->utilization_percent) sum = sum.value_or(0) + *process->utilization_percent;
+  }
+  return sum;
+}
+
+}  // namespace
+
+// Attached to one share, it is that share's, whoever its parents are.
+ServedShare* Keeper::owner_of(pid_t pid, const model::GpuUuid& gpu) const {
+  ServedShare* owner = nullptr;
+  for (const auto& [name, share] : shares_) {
+    if (share->members().of_pid(pid) != nullptr)
+      return share->index_of(gpu) ? share.get() : nullptr;
+    if (owner == nullptr && share->index_of(gpu) && share->has_process(pid)) owner = share.get();
+  }
+  return owner;
+}
+
+void Keeper::on_picture(const model::Readings& readings) {
+  const auto at = now();
+  for (const auto& gpu : readings.gpus) {
+    if (!gpu.lost.empty()) continue;
+    std::map<const ServedShare*, Processes> of_share;
+    for (const auto& process : gpu.processes)
+      of_share[owner_of(static_cast<pid_t>(process.pid), gpu.uuid)].push_back(&process);
+    for (const auto& [name, share] : shares_) {
+      const auto index = share->index_of(gpu.uuid);
+      if (!index) continue;
+      const auto& processes = of_share[share.get()];
+      take_reading(*share, *index, processes);
+      judge(*share, *index, processes, at);
+    }
+  }
+}
+
+void Keeper::take_reading(ServedShare& share, std::uint32_t gpu, const Processes& processes) {
+  auto& account = accounts_[{share.id(), gpu}];
+  account.used = 0;
+  account.unfenced = 0;
+  account.measured = percent_of(processes).value_or(-100) / 100;
+  std::map<std::uint32_t, std::optional<std::uint64_t>> seen;  // by slot
+  for (const auto* process : processes) {
+    const auto bytes = process->memory_bytes.value_or(0);
+    account.used += bytes;
+    const auto* member = share.members().of_pid(static_cast<pid_t>(process->pid));
+    if (member == nullptr) {
+      account.unfenced += bytes;
+    } else {
+      seen[member->slot] = process->memory_bytes;
+    }
+  }
+  for (const auto& [slot, member] : share.members().by_slot()) {
+    const auto bytes = seen[slot];
+    share.pages().set_used(slot, gpu, bytes.value_or(0));
+    const auto before = account.before.find(slot);
+    if (before == account.before.end()) continue;  // it came while the picture was taken
+    auto& overhead = account.overhead[slot];
+    const auto known = overhead_of(overhead, before->second, share.pages().usage(slot, gpu), bytes);
+    if (const auto cost = context_cost(overhead, known)) learn_context(share.card(gpu), *cost);
+    overhead = known;
+  }
+  show_overhead(share, gpu);
+}
+
+void Keeper::judge(ServedShare& share, std::uint32_t gpu, const Processes& processes,
+                   share::Time at) {
+  const auto& uuid = share.card(gpu).uuid;
+  share::Seen seen{.gpu = uuid, .memory_limit = share.pages().memory_limit(gpu)};
+  for (const auto* process : processes) {
+    const auto* member = share.members().of_pid(static_cast<pid_t>(process->pid));
+    seen.processes.push_back(
+        {.pid = process->pid,
+         .memory_bytes = process->memory_bytes.value_or(0),
+         .ledger_bytes = member == nullptr ? 0 : share.pages().usage(member->slot, gpu).held,
+         .attached = member != nullptr});
+  }
+  const auto turns = turns_.find(uuid);
+  const auto view = turns == turns_.end() ? std::nullopt : turns->second->view(share.id());
+  if (view) {
+    auto& meter = meters_[uuid];
+    meter.note(share.id(), *view, at);
+    seen.overstayed = view->overstayed;
+    seen.driver_percent = percent_of(processes);
+    seen.charged_percent = meter.percent(share.id(), kSampled, at);
+    if (seen.driver_percent) {
+      const auto hidden = meter.unreported(share.id(), *seen.driver_percent, at - kSampled, at);
+      if (hidden > share::Time::zero()) turns->second->charge(share.id(), hidden, at);
+    }
+  }
+  auto& account = accounts_[{share.id(), gpu}];
+  const auto look = share::audit(share.share(), seen, account.audit, at);
+  for (const auto& finding : look.standing) act_on(share, finding);
+  for (const auto over : look.over)
+    log_.info(share.name(), fmt::format("{} is over", share::to_string(over)));
+  arm();
+}
+
+void Keeper::act_on(ServedShare& share, const share::Finding& finding) {
+  const bool stops = finding.action == share::Violation::Stop;
+  if (finding.fresh) {
+    log_.warning(share.name(), finding.text + (stops ? "; stopped" : ""));
+    share.add_finding({.at_unix_ms = unix_ms(),
+                       .kind = std::string(share::to_string(finding.offence)),
+                       .pid = finding.pids.empty() ? 0 : finding.pids.front(),
+                       .text = finding.text,
+                       .stopped = stops});
+  }
+  if (!stops) return;
+  for (const auto pid : finding.pids)
+    stopper_.stop(
+        static_cast<pid_t>(pid), [&](pid_t one) { return share.has_process(one); },
+        Stopper::Clock::now());
+}
+
+}  // namespace gantry::keeper
