@@ -94,7 +94,7 @@ TEST(Race, SixtyFourProcessesTogetherNeverHoldMoreThanTheLimit) {
   const SharedCount live;
   std::vector<pid_t> children;
   for (unsigned int i = 0; i < 64; ++i) {
-    children.push_back(ShareUnderTest::process([&] {
+    children.push_back(share.process([&] {
       return start_and(share, [&](const Library& cuda) {
         return Churn{.most = kLimit, .count = 60, .live = &*live}(cuda, i);
       });
@@ -109,7 +109,7 @@ TEST(Race, NobodyIsRefusedWhatFits) {
   std::vector<pid_t> children;
   constexpr unsigned int kMany = 16;
   for (unsigned int i = 0; i < kMany; ++i) {
-    children.push_back(ShareUnderTest::process([&] {
+    children.push_back(share.process([&] {
       return start_and(share, [&](const Library& cuda) {
         return Churn{.most = kLimit / kMany, .count = 300, .may_be_refused = false}(cuda, i);
       });
@@ -120,7 +120,7 @@ TEST(Race, NobodyIsRefusedWhatFits) {
 
 TEST(Race, ThreadsOfOneProcessToo) {
   ShareUnderTest share({.memory_limit = kLimit});
-  const pid_t child = ShareUnderTest::process([&] {
+  const pid_t child = share.process([&] {
     const Library cuda(share.fence());
     ready(cuda);
     CUcontext context = nullptr;
@@ -147,7 +147,7 @@ TEST(Death, KilledAtAnyMomentAProcessLeavesNothing) {
   for (int round = 0; round < 12; ++round) {
     std::vector<pid_t> children;
     for (unsigned int i = 0; i < 4; ++i) {
-      children.push_back(ShareUnderTest::process([&] {
+      children.push_back(share.process([&] {
         return start_and(share,
                          [&](const Library& cuda) { return Churn{.count = 1 << 30}(cuda, i); });
       }));
@@ -159,7 +159,7 @@ TEST(Death, KilledAtAnyMomentAProcessLeavesNothing) {
     }
     EXPECT_TRUE(ShareUnderTest::until([&] { return share.held() == 0 && share.processes() == 0; }));
   }
-  const pid_t after = ShareUnderTest::process([&] {
+  const pid_t after = share.process([&] {
     return start_and(share, [](const Library& cuda) {
       CUdeviceptr pointer = 0;
       return cuda.cuMemAlloc_v2(&pointer, kLimit) == CUDA_SUCCESS ? 0 : 1;
@@ -175,7 +175,7 @@ TEST(Fork, AChildIsNotItsParent) {
   CUdeviceptr pointer = 0;
   ASSERT_EQ(cuda.cuMemAlloc_v2(&pointer, 100 * kMiB), CUDA_SUCCESS);
   for (int i = 0; i < 100; ++i) {
-    const pid_t child = ShareUnderTest::process([&] {
+    const pid_t child = share.process([&] {
       CUdeviceptr mine = 0;
       if (cuda.cuMemFree_v2(pointer) != CUDA_ERROR_NOT_INITIALIZED) return 1;
       if (cuda.cuMemAlloc_v2(&mine, kGranule) != CUDA_ERROR_NOT_INITIALIZED) return 2;
@@ -196,7 +196,7 @@ TEST(Fork, AChildThatStartsCudaItselfIsAProcessOfTheShare) {
   const SharedCount started;
   const SharedCount end;
   for (int i = 0; i < 8; ++i) {
-    children.push_back(ShareUnderTest::process([&] {
+    children.push_back(share.process([&] {
       ready(cuda);
       CUdeviceptr pointer = 0;
       if (cuda.cuMemAlloc_v2(&pointer, 10 * kMiB) != CUDA_SUCCESS) return 1;
@@ -215,7 +215,7 @@ TEST(Fork, AChildThatStartsCudaItselfIsAProcessOfTheShare) {
 
 TEST(Fork, WithManyThreadsAtWork) {
   ShareUnderTest share({.memory_limit = kLimit});
-  const pid_t busy = ShareUnderTest::process([&] {
+  const pid_t busy = share.process([&] {
     const Library cuda(share.fence());
     ready(cuda);
     CUcontext context = nullptr;
@@ -299,7 +299,7 @@ bool is_socket(int fd) {
 TEST(Descriptors, AProgramMayCloseWhatItDoesNotKnow) {
   ShareUnderTest share({.memory_limit = kLimit});
   const SharedCount heard;
-  const pid_t child = ShareUnderTest::process([&] {
+  const pid_t child = share.process([&] {
     const Library cuda(share.fence());
     ready(cuda);
     int ends[2];

@@ -185,8 +185,18 @@ std::uint64_t ShareUnderTest::watch_until(const std::function<bool()>& done, std
 }
 
 pid_t ShareUnderTest::process(const std::function<int()>& work) {
+  std::promise<void> parked;
+  std::promise<void> forked;
+  if (thread_.joinable()) {
+    loop_->post([&] {
+      parked.set_value();
+      forked.get_future().wait();
+    });
+    parked.get_future().wait();
+  }
   const pid_t child = ::fork();
   if (child == 0) ::_exit(work());
+  forked.set_value();
   EXPECT_GT(child, 0);
   return child;
 }

@@ -79,8 +79,9 @@ class ShareUnderTest {
   // The largest sum of all rows that anybody saw, looking all the time.
   std::uint64_t watch_until(const std::function<bool()>& done, std::uint32_t gpu = 0);
 
-  // A process of its own: what `work` returns is its exit status.
-  static pid_t process(const std::function<int()>& work);
+  // A process of its own: what `work` returns is its exit status. The keeper's thread stands still
+  // for the moment of the fork, so that no lock of the allocator stays taken in the child.
+  pid_t process(const std::function<int()>& work);
   static int status_of(pid_t pid);  // waits; 1000 + the signal's number where one ended it
   // Waits at most 20 s.
   static bool until(const std::function<bool()>& so);
