@@ -11,6 +11,10 @@
 namespace gantry::fence {
 namespace {
 
+// How the memory of graphs grows, as that of pools does. A launch cannot be taken back: what it may
+// need must fit before.
+constexpr uint64_t kStep = 32ULL << 20U;
+
 struct Graphs {
   uint32_t any;  // some graph of this process allocates
   Table execs;   // by handle: Entry.bytes needed, Entry.other 1: frees by itself, Entry.count runs
@@ -45,7 +49,8 @@ uint64_t growth_of(const Entry& exec) {
   uint64_t used = 0;
   if (!ask(exec.gpu, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, used)) return 0;
   const bool again = exec.other != 0 && exec.count != 0;
-  const uint64_t needed = again ? (used > exec.bytes ? used : exec.bytes) : used + exec.bytes;
+  const uint64_t needed =
+      round_up(again ? (used > exec.bytes ? used : exec.bytes) : used + exec.bytes, kStep);
   const uint64_t now = graphs.charged[exec.gpu];
   return needed > now ? needed - now : 0;
 }

@@ -218,7 +218,7 @@ TEST_F(Families, GraphsThatAllocate) {
   CUDA_MEM_ALLOC_NODE_PARAMS params{};
   params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  params.bytesize = 9 * kMiB;
+  params.bytesize = 40 * kMiB;
   ASSERT_EQ(cuda.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuda.cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &params), CUDA_SUCCESS);
   ASSERT_EQ(cuda.cuGraphAddMemFreeNode(&free_node, graph, &node, 1, params.dptr), CUDA_SUCCESS);
@@ -226,15 +226,15 @@ TEST_F(Families, GraphsThatAllocate) {
   EXPECT_EQ(taken(), 0U);
   ASSERT_EQ(cuda.cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
-  EXPECT_EQ(taken(), 10 * kMiB) << "kept for the next launch";
+  EXPECT_EQ(taken(), 64 * kMiB) << "kept for the next launch";
   ASSERT_EQ(cuda.cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(taken(), 10 * kMiB);
+  EXPECT_EQ(taken(), 64 * kMiB);
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
   EXPECT_EQ(taken(), 0U);
-  leave(9 * kMiB);
+  leave(62 * kMiB);
   EXPECT_EQ(cuda.cuGraphLaunch(exec, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
-  leave(10 * kMiB);
+  leave(64 * kMiB);
   EXPECT_EQ(cuda.cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuGraphExecDestroy(exec), CUDA_SUCCESS);
@@ -255,9 +255,9 @@ TEST_F(Families, ACapturedAllocationIsTheGraphs) {
   ASSERT_EQ(cuda.cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
   EXPECT_EQ(taken(), 0U);
   EXPECT_EQ(cuda.cuGraphLaunch(exec, stream), CUDA_ERROR_OUT_OF_MEMORY);
-  leave(4 * kMiB);
+  leave(32 * kMiB);
   EXPECT_EQ(cuda.cuGraphLaunch(exec, stream), CUDA_SUCCESS);
-  EXPECT_EQ(taken(), 4 * kMiB);
+  EXPECT_EQ(taken(), 32 * kMiB);
 }
 
 TEST_F(Families, WithTheContextGoesWhatWasAllocatedInIt) {

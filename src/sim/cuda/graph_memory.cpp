@@ -11,6 +11,8 @@
 namespace gantry::sim::cuda {
 namespace {
 
+constexpr uint64_t kStep = 32ULL << 20U;  // as an H200 does: 40 MiB in a graph take 64
+
 Block* graph_block(uint64_t address) {
   Block* block = block_at(address);
   return block != nullptr && block->space == Space::Graph && block->address == address ? block
@@ -76,12 +78,13 @@ CUresult take_graph_memory(uint64_t address) {
   if (block == nullptr || block->accessible) return CUDA_ERROR_INVALID_VALUE;
   Device& device = *block->device;
   const uint64_t used = device.graph_used + block->charged;
-  if (used > device.graph_reserved) {
-    if (const CUresult result = charge(device, used - device.graph_reserved);
+  const uint64_t reserved = round_up(used, kStep);
+  if (reserved > device.graph_reserved) {
+    if (const CUresult result = charge(device, reserved - device.graph_reserved);
         result != CUDA_SUCCESS)
       return result;
-    device.graph_reserved = used;
-    if (used > device.graph_reserved_high) device.graph_reserved_high = used;
+    device.graph_reserved = reserved;
+    if (reserved > device.graph_reserved_high) device.graph_reserved_high = reserved;
   }
   device.graph_used = used;
   if (used > device.graph_used_high) device.graph_used_high = used;
@@ -99,9 +102,10 @@ bool free_graph_memory(uint64_t address) {
 }
 
 void trim_graph_memory(Device& device) {
-  if (device.graph_reserved > device.graph_used)
-    uncharge(device, device.graph_reserved - device.graph_used);
-  device.graph_reserved = device.graph_used;
+  const uint64_t needed = round_up(device.graph_used, kStep);
+  if (device.graph_reserved <= needed) return;
+  uncharge(device, device.graph_reserved - needed);
+  device.graph_reserved = needed;
 }
 
 namespace entry {

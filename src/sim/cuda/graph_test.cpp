@@ -218,10 +218,10 @@ TEST_F(CudaGraphs, MemoryNodesAreChargedFromTheLaunchOnUntilTheyAreTrimmed) {
   EXPECT_EQ(free_bytes(cuda), before) << "an address is not memory";
   for (int i = 0; i < 3; ++i) EXPECT_EQ(cuda.cuGraphLaunch(exec, stream), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuStreamSynchronize(stream), CUDA_SUCCESS);
-  EXPECT_EQ(before - free_bytes(cuda), 10 * kMiB);
+  EXPECT_EQ(before - free_bytes(cuda), 32 * kMiB) << "it grows in steps";
   EXPECT_EQ(graph_memory(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0U);
   EXPECT_EQ(graph_memory(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), 10 * kMiB);
-  EXPECT_EQ(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 10 * kMiB);
+  EXPECT_EQ(graph_memory(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 32 * kMiB);
   EXPECT_EQ(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
   EXPECT_EQ(free_bytes(cuda), before);
 }
@@ -272,7 +272,7 @@ TEST_F(CudaGraphs, CaptureRecordsInsteadOfDoing) {
   EXPECT_EQ(cuda.cuStreamQuery(stream), CUDA_SUCCESS) << "nothing was done";
   EXPECT_EQ(node_count(graph), 4U);
   EXPECT_GT(duration(executable(graph)), 14.9F);
-  EXPECT_EQ(before - free_bytes(cuda), 6 * kMiB);
+  EXPECT_EQ(before - free_bytes(cuda), 32 * kMiB);
 }
 
 TEST_F(CudaGraphs, AnEventCarriesACaptureIntoAnotherStreamAndBack) {
