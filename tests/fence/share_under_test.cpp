@@ -58,8 +58,9 @@ std::vector<keeper::PageGpu> page_gpus(const ShareUnderTest::Options& options) {
   return gpus;
 }
 
-// The library as it is installed, at home in another directory.
-void install(const std::string& to, const std::string& directory) {
+}  // namespace
+
+void install_fence(const std::string& to, const std::string& directory) {
   std::string bytes = read_all(GANTRY_FENCE_CUDA);
   const std::string usual = FENCE_DIRECTORY;
   int places = 0;
@@ -70,8 +71,6 @@ void install(const std::string& to, const std::string& directory) {
   EXPECT_GT(places, 0);
   std::ofstream(to, std::ios::binary) << bytes;
 }
-
-}  // namespace
 
 void* Library::open(const std::string& file) {
   void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -87,7 +86,7 @@ ShareUnderTest::ShareUnderTest(const Options& options)
   const auto marker = sim::read_marker(machine_.root());
   EXPECT_TRUE(marker.ok());
   std::filesystem::create_symlink(machine_.path(marker->cuda_library), driver());
-  install(fence(), directory_);
+  install_fence(fence(), directory_);
   start_keeper();
 }
 

@@ -45,6 +45,9 @@ class Library : public Api {
   void* handle_;
 };
 
+// The library as it is installed, at home in another directory.
+void install_fence(const std::string& to, const std::string& directory);
+
 class ShareUnderTest {
  public:
   struct Options {

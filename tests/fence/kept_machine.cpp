@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fence/kept_machine.hpp"
+
+#include "keeper/serve.hpp"
+#include "sim/tree.hpp"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace gantry::fence::test {
+namespace {
+
+constexpr char kTemplate[] = "/tmp/fence-XXXXXX";
+static_assert(sizeof kTemplate == sizeof FENCE_DIRECTORY);
+
+constexpr const char* kSpinPtx =
+    ".version 3.0\n.target sm_30\n.address_size 64\n"
+    ".visible .entry spin(.param .u64 nanoseconds)\n{ ret; }\n";
+
+[[noreturn]] void keep(const sys::Host& host) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  sensor::SensorOptions sensor;
+  sensor.program = {GANTRY_SENSOR_CHILD, std::string(sensor::kChildCommand)};
+  const auto ended =
+      keeper::serve({.host = *sys::Host::at(host.root()), .sensor = std::move(sensor)});
+  ::_exit(ended.ok() ? 0 : 1);
+}
+
+[[noreturn]] void work(const std::string& libcuda, unsigned kernel_us, Counter& counter) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const Library cuda(libcuda);
+  const CUfunction function = sim::cuda::ready(cuda, "spin", kSpinPtx);
+  constexpr int kTogether = 4;
+  for (;;) {
+    for (int i = 0; i < kTogether; ++i) {
+      unsigned long long nanoseconds = kernel_us * 1000ULL;
+      void* arguments[] = {&nanoseconds};
+      if (cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr) !=
+          CUDA_SUCCESS)
+        ::_exit(1);
+    }
+    if (cuda.cuCtxSynchronize() != CUDA_SUCCESS) ::_exit(1);
+    counter.add(std::uint64_t{kernel_us} * kTogether);
+  }
+}
+
+}  // namespace
+
+KeptMachine::KeptMachine(const std::string& machine) : machine_(machine), host_(machine_.host()) {
+  start_keeper();
+}
+
+KeptMachine::~KeptMachine() {
+  kill_keeper();
+  std::error_code ignored;
+  for (const auto& [name, place] : places_) std::filesystem::remove_all(place, ignored);
+}
+
+std::string KeptMachine::driver() const {
+  return machine_.path(sim::read_marker(machine_.root())->cuda_library);
+}
+
+void KeptMachine::start_keeper() {
+  keeper_ = ::fork();
+  if (keeper_ == 0) keep(host_);
+  EXPECT_TRUE(ShareUnderTest::until([&] { return keeper::Client::connect(host_).ok(); }));
+}
+
+void KeptMachine::kill_keeper() {
+  end(keeper_);
+  keeper_ = -1;
+}
+
+keeper::Client KeptMachine::client() const {
+  return *keeper::Client::connect(host_);
+}
+
+keeper::ShareState KeptMachine::make(const share::ShareText& text) {
+  const auto share = share::share_from(text);
+  EXPECT_TRUE(share.ok()) << share.error().text();
+  auto asking = client();
+  const auto made = asking.create(*share);
+  EXPECT_TRUE(made.ok()) << made.error().text();
+  std::string place = kTemplate;
+  EXPECT_NE(::mkdtemp(place.data()), nullptr);
+  install_fence(place + "/libcuda.so.1", place);
+  std::filesystem::create_symlink(driver(), place + "/cuda");
+  std::filesystem::create_symlink(made->directory + "/socket", place + "/socket");
+  places_[made->share.name] = place;
+  return *made;
+}
+
+Counter::Counter()
+    : value_(
+          static_cast<std::uint64_t*>(::mmap(nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE,
+                                             MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+Counter::~Counter() {
+  ::munmap(value_, sizeof *value_);
+}
+
+pid_t greedy(const std::string& libcuda, unsigned kernel_us, Counter& counter) {
+  const pid_t pid = ::fork();
+  if (pid == 0) work(libcuda, kernel_us, counter);
+  return pid;
+}
+
+void end(pid_t pid) {
+  if (pid <= 0) return;
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
+
+}  // namespace gantry::fence::test

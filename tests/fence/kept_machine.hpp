@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: a simulated machine with a keeper in a process of its own, as `gantry share serve` is
+// one, and processes behind the fence of its shares.
+#pragma once
+
+#include "fence/share_under_test.hpp"
+#include "keeper/client.hpp"
+#include "support/machine.hpp"
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <string>
+
+namespace gantry::fence::test {
+
+class KeptMachine {
+ public:
+  explicit KeptMachine(const std::string& machine = "h200");
+  ~KeptMachine();
+  KeptMachine(const KeptMachine&) = delete;
+  KeptMachine& operator=(const KeptMachine&) = delete;
+
+  const sys::Host& host() const { return host_; }
+  std::string driver() const;  // the simulated libcuda itself
+  keeper::Client client() const;
+  void start_keeper();
+  void kill_keeper();
+
+  // A share that lives as long as this does; what is not said is as usual.
+  keeper::ShareState make(const share::ShareText& text);
+  // The fence of that share, to be opened by a process of it.
+  std::string fence(const std::string& share) const { return places_.at(share) + "/libcuda.so.1"; }
+
+ private:
+  gantry::test::Machine machine_;
+  sys::Host host_;
+  pid_t keeper_ = -1;
+  std::map<std::string, std::string> places_;  // by share: stands for /run/gantry/fence
+};
+
+// Work of one process, seen from another.
+class Counter {
+ public:
+  Counter();
+  ~Counter();
+  Counter(const Counter&) = delete;
+  Counter& operator=(const Counter&) = delete;
+  std::uint64_t value() const { return __atomic_load_n(value_, __ATOMIC_ACQUIRE); }
+  void add(std::uint64_t more) { __atomic_fetch_add(value_, more, __ATOMIC_ACQ_REL); }
+
+ private:
+  std::uint64_t* value_;
+};
+
+// Kernels of `kernel_us` without end, a few waiting at any time; what they took is counted, in us.
+pid_t greedy(const std::string& libcuda, unsigned kernel_us, Counter& counter);
+void end(pid_t pid);
+
+}  // namespace gantry::fence::test

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shares as a whole: the keeper as a process, the library that is installed, programs on one
+// simulated GPU whose time they share.
+#include "fence/kept_machine.hpp"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+namespace gantry::fence::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using ::testing::Contains;
+using ::testing::Field;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
+
+class Shares : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!gantry::test::Machine::has_libraries()) GTEST_SKIP() << "no simulated libraries";
+  }
+  KeptMachine machine_;
+};
+
+// What each had of the time in which all were busy, in per cent.
+template <std::size_t kCount>
+std::array<double, kCount> parts(const std::array<Counter, kCount>& counters,
+                                 std::chrono::milliseconds window) {
+  std::array<std::uint64_t, kCount> before{};
+  for (std::size_t i = 0; i < kCount; ++i) before[i] = counters[i].value();
+  const auto begin = Clock::now();
+  std::this_thread::sleep_for(window);
+  const auto elapsed = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  std::array<double, kCount> had{};
+  for (std::size_t i = 0; i < kCount; ++i)
+    had[i] = 100 * static_cast<double>(counters[i].value() - before[i]) / elapsed;
+  return had;
+}
+
+TEST_F(Shares, ThreeBusySharesHaveTheirPartsOfTheTime) {
+  const std::array<std::string, 3> names{"a", "b", "c"};
+  const std::array<std::string, 3> percents{"10%", "30%", "60%"};
+  std::array<Counter, 3> counters;
+  std::array<pid_t, 3> pids{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    machine_.make({.name = names[i], .compute = percents[i], .excess = "work-conserving"});
+    pids[i] = greedy(machine_.fence(names[i]), 1000, counters[i]);
+  }
+  EXPECT_TRUE(ShareUnderTest::until([&] {
+    return counters[0].value() > 0 && counters[1].value() > 0 && counters[2].value() > 0;
+  }));
+  // A machine that is busy with other things may spoil a window, not all of them.
+  std::array<double, 3> had{};
+  EXPECT_TRUE(ShareUnderTest::until([&] {
+    had = parts(counters, 3s);
+    const double all = had[0] + had[1] + had[2];
+    const auto near = [&](std::size_t i, double percent) {
+      return std::abs(100 * had[i] / all - percent) < 3;
+    };
+    return all > 80 && near(0, 10) && near(1, 30) && near(2, 60);
+  })) << had[0]
+      << " " << had[1] << " " << had[2];
+  const auto states = machine_.client().list();
+  for (const auto& state : *states) EXPECT_THAT(state.findings, IsEmpty());
+  for (const auto pid : pids) end(pid);
+}
+
+TEST_F(Shares, AHardCapHoldsForOneAlone) {
+  machine_.make({.name = "a", .compute = "30%"});
+  std::array<Counter, 1> counters;
+  const auto pid = greedy(machine_.fence("a"), 1000, counters[0]);
+  EXPECT_TRUE(ShareUnderTest::until([&] { return counters[0].value() > 0; }));
+  double had = 0;
+  EXPECT_TRUE(ShareUnderTest::until([&] {
+    had = parts(counters, 3s)[0];
+    return std::abs(had - 30) < 3;
+  })) << had;
+  end(pid);
+}
+
+TEST_F(Shares, TimeOfOneThatIsKilledIsTheOthers) {
+  machine_.make({.name = "a", .compute = "50%", .excess = "work-conserving"});
+  machine_.make({.name = "b", .compute = "50%", .excess = "work-conserving"});
+  std::array<Counter, 2> counters;
+  const auto first = greedy(machine_.fence("a"), 1000, counters[0]);
+  const auto second = greedy(machine_.fence("b"), 1000, counters[1]);
+  EXPECT_TRUE(
+      ShareUnderTest::until([&] { return counters[0].value() > 0 && counters[1].value() > 0; }));
+  end(first);
+  EXPECT_TRUE(ShareUnderTest::until([&] { return parts(counters, 1s)[1] > 80; }));
+  end(second);
+}
+
+TEST_F(Shares, WithoutAKeeperWorkGoesOnAndTheNextOneLimitsItAgain) {
+  machine_.make({.name = "a", .compute = "30%"});
+  std::array<Counter, 1> counters;
+  const auto pid = greedy(machine_.fence("a"), 1000, counters[0]);
+  EXPECT_TRUE(ShareUnderTest::until([&] { return counters[0].value() > 0; }));
+  machine_.kill_keeper();
+  EXPECT_TRUE(ShareUnderTest::until([&] { return parts(counters, 500ms)[0] > 60; }))
+      << "nobody guards the gates";
+  machine_.start_keeper();
+  EXPECT_TRUE(ShareUnderTest::until([&] {
+    const auto state = machine_.client().show("a");
+    return state.ok() && state->processes.size() == 1;
+  })) << "it attaches again";
+  EXPECT_TRUE(ShareUnderTest::until([&] { return parts(counters, 1s)[0] < 40; }));
+  end(pid);
+}
+
+// A process of the share that loads the driver's own library and takes what it likes.
+pid_t hostile(const KeptMachine& machine, const std::string& share, std::uint64_t bytes) {
+  int go[2];
+  EXPECT_EQ(::pipe(go), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::signal(SIGTERM, SIG_DFL);
+    char word = 0;
+    if (::read(go[0], &word, 1) != 1) ::_exit(1);
+    const Library cuda(machine.driver());
+    sim::cuda::ready(cuda);
+    CUdeviceptr memory = 0;
+    if (cuda.cuMemAlloc_v2(&memory, bytes) != CUDA_SUCCESS) ::_exit(2);
+    for (;;) ::pause();
+  }
+  const auto adopted = machine.client().adopt(share, pid);
+  EXPECT_TRUE(adopted.ok()) << adopted.error().text();
+  EXPECT_EQ(::write(go[1], "g", 1), 1);
+  ::close(go[0]);
+  ::close(go[1]);
+  return pid;
+}
+
+TEST_F(Shares, WhoGoesPastTheFenceIsSeen) {
+  machine_.make({.name = "a", .memory = "2GiB"});
+  const auto pid = hostile(machine_, "a", 8 * kGiB);
+  auto asking = machine_.client();
+  EXPECT_TRUE(ShareUnderTest::until([&] { return asking.show("a")->findings.size() >= 2; }));
+  const auto state = asking.show("a");
+  EXPECT_THAT(state->findings, Contains(Field(&keeper::FindingState::kind, "memory")));
+  EXPECT_THAT(state->findings, Contains(Field(&keeper::FindingState::kind, "past-fence")));
+  EXPECT_THAT(state->findings,
+              Contains(Field(&keeper::FindingState::pid, static_cast<std::uint32_t>(pid))));
+  EXPECT_GT(state->gpus[0].memory_used, 8 * kGiB);
+  EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0) << "it is only reported";
+  end(pid);
+}
+
+TEST_F(Shares, ByPolicyWhoGoesPastTheFenceIsStopped) {
+  machine_.make({.name = "a", .memory = "2GiB", .on_violation = "stop"});
+  const auto pid = hostile(machine_, "a", 8 * kGiB);
+  int status = 0;
+  EXPECT_TRUE(ShareUnderTest::until([&] { return ::waitpid(pid, &status, WNOHANG) == pid; }));
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
+
+TEST_F(Shares, WhoStaysWithinItsLimitsIsNoFinding) {
+  machine_.make({.name = "a", .memory = "4GiB", .on_violation = "stop"});
+  Counter allocated;
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const Library cuda(machine_.fence("a"));
+    sim::cuda::ready(cuda);
+    CUdeviceptr memory = 0;
+    if (cuda.cuMemAlloc_v2(&memory, 3 * kGiB) != CUDA_SUCCESS) ::_exit(1);
+    if (cuda.cuMemAlloc_v2(&memory, 3 * kGiB) != CUDA_ERROR_OUT_OF_MEMORY) ::_exit(2);
+    allocated.add(1);
+    for (;;) ::pause();
+  }
+  EXPECT_TRUE(ShareUnderTest::until([&] { return allocated.value() == 1; }));
+  auto asking = machine_.client();
+  EXPECT_TRUE(
+      ShareUnderTest::until([&] { return asking.show("a")->gpus[0].memory_used > 3 * kGiB; }));
+  EXPECT_EQ(asking.show("a")->gpus[0].memory_held, 3 * kGiB);
+  EXPECT_EQ(asking.show("a")->refused, 1U);
+  std::this_thread::sleep_for(1500ms);  // longer than any grace of the audit
+  EXPECT_THAT(asking.show("a")->findings, IsEmpty());
+  end(pid);
+}
+
+}  // namespace
+}  // namespace gantry::fence::test
