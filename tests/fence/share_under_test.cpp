@@ -128,12 +128,12 @@ void ShareUnderTest::stop_keeper() {
 }
 
 void ShareUnderTest::on_loop(const std::function<void()>& work) {
-  std::promise<void> done;
-  loop_->post([&] {
+  const auto done = std::make_shared<std::promise<void>>();
+  loop_->post([&work, done] {
     work();
-    done.set_value();
+    done->set_value();
   });
-  done.get_future().wait();
+  done->get_future().wait();
 }
 
 void ShareUnderTest::set_limit(std::uint64_t bytes, std::uint32_t gpu) {
@@ -184,18 +184,19 @@ std::uint64_t ShareUnderTest::watch_until(const std::function<bool()>& done, std
 }
 
 pid_t ShareUnderTest::process(const std::function<int()>& work) {
-  std::promise<void> parked;
-  std::promise<void> forked;
+  // Shared: either thread may be the last to look at them.
+  const auto parked = std::make_shared<std::promise<void>>();
+  const auto forked = std::make_shared<std::promise<void>>();
   if (thread_.joinable()) {
-    loop_->post([&] {
-      parked.set_value();
-      forked.get_future().wait();
+    loop_->post([parked, go_on = forked->get_future().share()] {
+      parked->set_value();
+      go_on.wait();
     });
-    parked.get_future().wait();
+    parked->get_future().wait();
   }
   const pid_t child = ::fork();
   if (child == 0) ::_exit(work());
-  forked.set_value();
+  forked->set_value();
   EXPECT_GT(child, 0);
   return child;
 }
