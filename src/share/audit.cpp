@@ -100,12 +100,15 @@ std::optional<Evidence> hidden_time(const Share& share, const Seen& seen, const 
                   .text = std::move(text)};
 }
 
+// One long kernel is over every cap while it runs, and is paid for afterwards.
 std::optional<Evidence> over_cap(const Share& share, const Seen& seen, const AuditPace& pace) {
   if (share.rights.excess != Excess::Refused || !seen.driver_percent) return std::nullopt;
   if (*seen.driver_percent <= share.rights.percent + pace.time_points) return std::nullopt;
   auto text = fmt::format("share {} has {:.0f} % of the time of {}, its cap is {} %", share.name,
                           *seen.driver_percent, seen.gpu.text, share.rights.percent);
+  const bool one_kernel = seen.overstayed > Time::zero() && seen.overstayed < pace.longest_kernel;
   return Evidence{.offence = Offence::OverCap,
+                  .severity = one_kernel ? Severity::Warning : Severity::Violation,
                   .grace = pace.time_grace,
                   .pids = all_pids(seen),
                   .text = std::move(text)};

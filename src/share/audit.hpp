@@ -38,7 +38,7 @@ struct Seen {
   model::GpuUuid gpu;
   std::uint64_t memory_limit = std::numeric_limits<std::uint64_t>::max();
   std::vector<ProcessSeen> processes;
-  std::optional<double> driver_percent;  // GPU time of all its processes, as NVML has it
+  std::optional<double> driver_percent;  // GPU time of its processes in the last second, by NVML
   double charged_percent = 0;            // in the same window (Meter)
   Time overstayed{0};                    // TenantView
 };
@@ -50,6 +50,7 @@ struct AuditPace {
   Time past_fence_grace = std::chrono::milliseconds(400);
   Time time_grace = std::chrono::milliseconds(1800);
   Time overstay_grace = std::chrono::seconds(3);
+  Time longest_kernel = std::chrono::seconds(30);         // believed to be one
   Time over_after = std::chrono::seconds(2);              // without it for so long: over
   std::uint64_t memory_slack = std::uint64_t{128} << 20;  // what modules may load unasked
   std::uint64_t context_slack = std::uint64_t{1} << 30;   // a process, where contexts are free

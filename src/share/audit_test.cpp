@@ -112,6 +112,20 @@ TEST_F(Audit, MoreThanTheCapIsSeenEvenIfTold) {
   EXPECT_EQ(found->offence, Offence::OverCap);
 }
 
+TEST_F(Audit, OneLongKernelIsOverTheCapAndNotStopped) {
+  process(1, 1 * kGiB);
+  share.violation = Violation::Stop;
+  seen.driver_percent = 100;
+  seen.charged_percent = 100;
+  seen.overstayed = 2s;
+  const auto found = first_within(3s);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->offence, Offence::OverCap);
+  EXPECT_EQ(found->action, Violation::Report);
+  seen.overstayed = 40s;
+  EXPECT_EQ(audit(share, seen, state, now).standing.front().action, Violation::Stop);
+}
+
 TEST_F(Audit, WithoutALimitOfTimeThereIsNoneToBreak) {
   process(1, 1 * kGiB);
   share.rights = {};

@@ -3,7 +3,6 @@
 #include "share/controller.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace gantry::share {
@@ -82,6 +81,7 @@ void Controller::active(TenantId id, Time at) {
   // A debt is still a debt; being owed something ends with having nothing to do.
   tenant->lag = std::min(tenant->lag, 0.0);
   tenant->express_left = may_express(*tenant) ? tenant->saved : 0;
+  tenant->spell = 0;
   tenant->busy = true;
   tenant->drained = true;
   tenant->last_busy = now_;
@@ -103,18 +103,23 @@ void Controller::idle(TenantId id, Time at) {
   tenant->busy = false;
   tenant->drained = true;
   tenant->express_left = 0;
+  tenant->last_spell = tenant->spell;
   tenant->last_busy = now_;
   settle_lags(tenant->rights.priority);
   decide();
+}
+
+void Controller::learned(TenantId id, Time kernel) {
+  auto* tenant = find(id);
+  if (tenant != nullptr) tenant->kernel = std::max(ns(kernel), 0.0);
 }
 
 void Controller::charge(TenantId id, Time unreported, Time now) {
   advance(now);
   auto* tenant = find(id);
   if (tenant == nullptr || unreported <= Time::zero()) return;
-  spend(*tenant, ns(unreported));
+  spend(id, *tenant, ns(unreported));
   tenant->corrected += ns(unreported);
-  if (!tenant->capped() && tenant->busy) share_out(tenant->rights.priority, ns(unreported));
   decide();
 }
 
@@ -128,10 +133,12 @@ std::size_t Controller::on_gpu() const {
       tenants_.begin(), tenants_.end(), [](const auto& entry) { return entry.second.on_gpu(); }));
 }
 
-void Controller::spend(Tenant& tenant, double amount) {
-  tenant.saved -= amount;
+void Controller::spend(TenantId id, Tenant& tenant, double amount) {
   tenant.used += amount;
+  tenant.saved -= amount;
   tenant.express_left -= amount;
+  tenant.spell += amount;
+  if (holder_ == id) turn_left_ -= amount;
   if (tenant.capped()) {
     tenant.saved = std::max(tenant.saved, -ns(pace_.most_debt));
     return;
@@ -139,6 +146,7 @@ void Controller::spend(Tenant& tenant, double amount) {
   // Without a cap, what was left over by others is no debt that time must repay.
   tenant.saved = std::max(tenant.saved, -most_saved(tenant));
   tenant.lag = std::max(tenant.lag - amount, -ns(pace_.most_debt));
+  if (tenant.busy) share_out(tenant.rights.priority, amount);
 }
 
 // What greedy tenants of one priority used is what all of them were entitled to together.
@@ -167,26 +175,40 @@ void Controller::settle_lags(Priority priority) {
 }
 
 // Time on the GPU is charged to those who may have work there, in equal parts where there are
-// several: the hardware slices it between them. Everybody earns its part of all time.
+// several: the hardware slices it between them. But whoever is shut has only what was in flight,
+// and once that must be done the rest is the others'. That is a claim, believed for a moment only.
+void Controller::charge_elapsed(double elapsed) {
+  const auto count = on_gpu();
+  if (count == 0) return;
+  const double each = elapsed / static_cast<double>(count);
+  double rest = elapsed;
+  std::size_t open = 0;
+  for (const auto& [id, tenant] : tenants_) open += tenant.on_gpu() && tenant.is_open() ? 1 : 0;
+  for (auto& [id, tenant] : tenants_) {
+    if (!tenant.on_gpu() || tenant.is_open()) continue;
+    const bool believed = open > 0 && now_ - tenant.shut_at < pace_.drain_bound;
+    const double amount = believed ? std::min(each, tenant.tail) : each;
+    tenant.tail = std::max(tenant.tail - amount, 0.0);
+    rest -= amount;
+    spend(id, tenant, amount);
+  }
+  for (auto& [id, tenant] : tenants_) {
+    if (tenant.on_gpu() && tenant.is_open()) spend(id, tenant, rest / static_cast<double>(open));
+  }
+}
+
+// Everybody earns its part of all time.
 void Controller::advance(Time to) {
   if (to <= now_) return;
   const double elapsed = ns(to - now_);
+  charge_elapsed(elapsed);
   now_ = to;
-  const auto count = on_gpu();
-  const double each = count > 0 ? elapsed / static_cast<double>(count) : 0;
-  std::array<double, 3> used{};  // by priority, of those without a cap
   for (auto& [id, tenant] : tenants_) {
-    if (tenant.on_gpu()) {
-      spend(tenant, each);
-      if (!tenant.capped()) used.at(static_cast<std::size_t>(tenant.rights.priority)) += each;
-      if (holder_ == id) turn_left_ -= each;
-    }
     const double earned = tenant.part * elapsed;
     tenant.saved = std::min(tenant.saved + earned, most_saved(tenant));
     if (!tenant.busy) tenant.lag = std::min(tenant.lag + earned, 0.0);
     if (tenant.busy) tenant.last_busy = now_;
   }
-  for (std::size_t i = 0; i < used.size(); ++i) share_out(static_cast<Priority>(i), used.at(i));
 }
 
 // Bounded, so that nobody can save for a burst that others feel.
@@ -205,12 +227,21 @@ bool Controller::may_express(const Tenant& tenant) const {
   return tenant.saved >= ns(pace_.least_savings);
 }
 
+// One that waits although it never works for long: as soon as its savings will do for what it
+// usually does, it comes first. So it has its share in small pieces, not in turns.
+double Controller::express_from(const Tenant& tenant) const {
+  if (tenant.last_spell > ns(pace_.brief)) return std::numeric_limits<double>::infinity();
+  return std::max(ns(pace_.least_savings), tenant.last_spell);
+}
+
 void Controller::order(Tenant& tenant, Gate gate) {
   if (tenant.gate.gate == gate) return;
   if (gate == Gate::Shut) {
     tenant.gate.turn = (tenant.gate.turn + 1) & kTurnMask;
     tenant.shut_at = now_;
     tenant.drained = !tenant.busy;
+    const double queue = tenant.gate.gate == Gate::One ? 0 : ns(pace_.queue);
+    tenant.tail = tenant.kernel > 0 ? std::max(tenant.kernel, queue) : ns(pace_.most_debt);
   }
   tenant.gate.gate = gate;
   tenant.told = false;

@@ -16,6 +16,7 @@
 #include "share/rights.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -46,11 +47,13 @@ struct Pace {
   Time round = std::chrono::milliseconds(150);  // divided by parts, where turns get not too short
   Time shortest_turn = std::chrono::milliseconds(20);
   Time longest_turn = std::chrono::milliseconds(50);
+  Time queue = std::chrono::milliseconds(2);  // work in flight of a tenant whose gate is open
   Time drain_bound = std::chrono::milliseconds(50);  // then the next one opens all the same
   Time about = std::chrono::seconds(1);  // an express tenant is expected back for this long
   Time savings = std::chrono::milliseconds(300);      // a tenant can save its part of this,
   Time most_savings = std::chrono::milliseconds(50);  // and no more than this
   Time least_savings = std::chrono::milliseconds(1);  // to be express takes this much
+  Time brief = std::chrono::milliseconds(5);  // who works this long and is idle again is in a hurry
   Time most_debt = std::chrono::seconds(10);
 };
 
@@ -79,6 +82,9 @@ class Controller {
   void active(TenantId id, Time at);
   void drained(TenantId id, std::uint32_t turn, Time at);
   void idle(TenantId id, Time at);
+  // How long its kernels take: what it may still have on the GPU when its gate is shut. A claim of
+  // the tenant, so it is used only where two are on the GPU, to tell whose time it was.
+  void learned(TenantId id, Time kernel);
   // GPU time that the tenant used without being charged (Meter finds it).
   void charge(TenantId id, Time unreported, Time now);
   void tick(Time now);
@@ -106,10 +112,15 @@ class Controller {
     double lag = 0;    // greedy, work-conserving: what it is behind the others of its priority
     double used = 0;
     double corrected = 0;
-    double express_left = 0;  // what it had saved when it became busy, less what it used since
+    double kernel = 0;  // what one takes; 0: not known
+    double tail = 0;    // shut: what it can still have in flight
+    double spell = 0;   // used since it became busy
+    double last_spell = std::numeric_limits<double>::infinity();  // until it was idle, last time
+    double express_left = 0;  // what it had saved when it became express, less what it used since
 
     bool express() const { return express_left > 0; }
     bool capped() const { return rights.excess == Excess::Refused; }
+    bool is_open() const { return gate.gate != Gate::Shut; }
     bool on_gpu() const { return busy && (gate.gate != Gate::Shut || !drained); }
   };
   using Tenants = std::map<TenantId, Tenant>;
@@ -124,15 +135,18 @@ class Controller {
   Tenant* find(TenantId id);
   void set_parts();
   void advance(Time to);
-  void spend(Tenant& tenant, double amount);
+  void charge_elapsed(double elapsed);
+  void spend(TenantId id, Tenant& tenant, double amount);
   void share_out(Priority priority, double used);
   void settle_lags(Priority priority);
   std::size_t on_gpu() const;
   double most_saved(const Tenant& tenant) const;
   double enough_saved(const Tenant& tenant) const;
   bool may_express(const Tenant& tenant) const;
+  double express_from(const Tenant& tenant) const;
 
   void decide();
+  void choose_express();
   void choose_holder();
   std::optional<TenantId> pick() const;
   std::optional<Priority> top_priority() const;

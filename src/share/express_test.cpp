@@ -16,7 +16,7 @@ Time p99(const std::vector<Time>& sorted) {
 Time p99_alone() {
   SimulatedGpu gpu;
   gpu.add(1, {.percent = 50}, kRequests);
-  gpu.run_until(4s);
+  gpu.run_until(2s);
   return p99(gpu.latencies(1));
 }
 
@@ -25,10 +25,10 @@ TEST(Express, RequestsBesideATrainerWaitForOneKernelAtMost) {
     SimulatedGpu gpu;
     gpu.add(1, {.percent = 50}, kRequests);
     gpu.add(2, {.percent = 50}, {.kernel = kernel});
-    gpu.run_until(5s);
+    gpu.run_until(3s);
     EXPECT_LE(p99(gpu.latencies(1)), 1.4 * p99_alone()) << kernel.count();
-    const double left = 100 - gpu.percent(1, 1s, 5s);
-    EXPECT_GE(gpu.percent(2, 1s, 5s), 0.88 * left) << kernel.count();
+    const double left = 100 - gpu.percent(1, 1s, 3s);
+    EXPECT_GE(gpu.percent(2, 1s, 3s), 0.88 * left) << kernel.count();
   }
 }
 
@@ -56,6 +56,39 @@ TEST(Express, WhoWantsMoreThanItsShareIsGreedy) {
   gpu.run_until(10s);
   EXPECT_NEAR(gpu.percent(1, 2s, 10s), 20, 2);
   EXPECT_NEAR(gpu.percent(2, 2s, 10s), 80, 2);
+}
+
+// Requests that come as soon as the last one is answered, more than the share allows.
+constexpr Program kClient{.kernel = 100us, .period = 500us, .request = 1ms, .patient = true};
+
+TEST(Express, WhoIsInAHurryHasItsShareInSmallPieces) {
+  for (const auto excess : {Excess::Allowed, Excess::Refused}) {
+    SimulatedGpu gpu;
+    gpu.add(1, {.percent = 30, .excess = excess}, kClient);
+    gpu.add(2, {.percent = 70}, {.kernel = 300us});
+    gpu.run_until(5s);
+    EXPECT_LE(p99(gpu.latencies(1)), 5ms);  // and not the 50 ms of a turn
+    EXPECT_GE(gpu.percent(1, 1s, 5s), 25);
+    EXPECT_LE(gpu.percent(1, 1s, 5s), 32);
+  }
+}
+
+TEST(Express, WhoIsInAHurryUnderACapIsNotKeptWaitingForAWholeTurnsSavings) {
+  SimulatedGpu gpu;
+  gpu.add(1, {.percent = 30, .excess = Excess::Refused}, kClient);
+  gpu.run_until(5s);
+  EXPECT_LE(p99(gpu.latencies(1)), 4ms);
+  EXPECT_NEAR(gpu.percent(1, 1s, 5s), 30, 2);
+}
+
+TEST(Express, TwoThatSynchroniseAtEveryStepHaveHalfEach) {
+  SimulatedGpu gpu;
+  const Program trainer{.kernel = 300us, .period = 500us, .request = 9900us, .patient = true};
+  gpu.add(1, {.percent = 50}, trainer);
+  gpu.add(2, {.percent = 50}, trainer);
+  gpu.run_until(6s);
+  EXPECT_NEAR(gpu.percent(1, 1s, 6s), 49, 2);
+  EXPECT_NEAR(gpu.percent(2, 1s, 6s), 49, 2);
 }
 
 TEST(Express, ABurstLongerThanTheSavingsTakesTurns) {

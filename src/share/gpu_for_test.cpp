@@ -13,7 +13,7 @@ void SimulatedGpu::at(Time when, std::function<void()> what) {
 void SimulatedGpu::run_until(Time end) {
   obey();
   while (!events_.empty() && events_.top().when <= end) {
-    auto event = events_.top();
+    auto event = std::move(const_cast<Event&>(events_.top()));  // which is gone in a moment
     events_.pop();
     while (next_sample_ <= event.when) sample();
     now_ = event.when;
@@ -41,6 +41,7 @@ void SimulatedGpu::add(TenantId id, const Rights& rights, const Program& program
   tenant.first_sample = next_sample_;
   controller_.add(id, rights, now_);
   tenant.gate = controller_.gate(id);
+  controller_.learned(id, program.claim > Time{0} ? program.claim : program.kernel);
   at(std::max(program.start, now_), [this, id] { request(id); });
   if (program.stop != Time::max()) at(program.stop, [this, id] { pump(id); });
 }
@@ -86,13 +87,17 @@ void SimulatedGpu::request(TenantId id) {
   if (tenant.program.period > Time{0}) {
     tenant.backlog += tenant.program.request;
     tenant.requests.emplace_back(now_, tenant.program.request);
-    const auto jitter = tenant.program.jitter.count();
-    const Time later{jitter > 0 ? static_cast<std::int64_t>(random_()) % jitter : 0};
-    at(now_ + tenant.program.period + later, [this, id] { request(id); });
+    if (!tenant.program.patient) next_request(id, tenant.program);
   } else {
     tenant.backlog = Time::max();
   }
   pump(id);
+}
+
+void SimulatedGpu::next_request(TenantId id, const Program& program) {
+  const auto jitter = program.jitter.count();
+  const Time later{jitter > 0 ? static_cast<std::int64_t>(random_()) % jitter : 0};
+  at(now_ + program.period + later, [this, id] { request(id); });
 }
 
 Time SimulatedGpu::work_of(const Tenant& tenant) const {
@@ -223,6 +228,7 @@ void SimulatedGpu::finish_kernel(TenantId id, Tenant& tenant) {
     if (rest <= Time{0}) {
       tenant.latencies.emplace_back(arrival, now_ - arrival);
       tenant.requests.pop_front();
+      if (tenant.program.patient) next_request(id, tenant.program);
     }
   }
   pump(id);

@@ -20,9 +20,11 @@ using namespace std::chrono_literals;  // NOLINT: tests are written in times
 // What a tenant's program does.
 struct Program {
   Time kernel = 300us;
+  Time claim{0};            // how long it says that its kernels take; 0: the truth
   Time queue = 2ms;         // work in flight that its fence lets it have with an open gate
   Time period{0};           // 0: greedy
   Time request{0};          // work that comes at once, every period
+  bool patient = false;     // the period begins when the last request has ended
   Time start{0};            // of the first request
   Time stop = Time::max();  // no work from here on
   bool obeys = true;        // false: launches whatever the gate says
@@ -33,12 +35,12 @@ struct Program {
 
 class SimulatedGpu {
  public:
-  static constexpr Time kReport = 50us;   // until the keeper knows
-  static constexpr Time kOrder = 50us;    // until the fence knows
-  static constexpr Time kSwitch = 100us;  // the hardware, between two tenants
-  static constexpr Time kSlice = 2ms;     // the hardware's own turns
-  static constexpr Time kShort = 100us;   // work that counts as one kernel
-  static constexpr Time kLaunch = 8us;    // from the end of a kernel to the next, one at a time
+  static constexpr Time kReport = 25us;  // until the keeper knows
+  static constexpr Time kOrder = 25us;   // until the fence knows
+  static constexpr Time kSwitch = 80us;  // the hardware, between two tenants
+  static constexpr Time kSlice = 2ms;    // the hardware's own turns
+  static constexpr Time kShort = 100us;  // work that counts as one kernel
+  static constexpr Time kLaunch = 8us;   // from the end of a kernel to the next, one at a time
   static constexpr Time kSample = 10ms;
 
   explicit SimulatedGpu(const Pace& pace = {}) : controller_(pace) {}
@@ -86,6 +88,7 @@ class SimulatedGpu {
   void at(Time when, std::function<void()> what);
   void obey();  // what the controller orders
   void request(TenantId id);
+  void next_request(TenantId id, const Program& program);
   void pump(TenantId id);
   void launch(Tenant& tenant);
   bool may_launch(const Tenant& tenant) const;

@@ -23,6 +23,14 @@ TEST(Hostile, AHungKernelBlocksNobodyForLongerThanTheBound) {
   EXPECT_GE(gpu.controller().view(1)->overstayed, 9s);
 }
 
+TEST(Hostile, AHungKernelThatIsSaidToBeShortCostsNobodyItsShare) {
+  SimulatedGpu gpu;
+  gpu.add(1, {.percent = 50}, {.kernel = 3600s, .claim = 1us});
+  gpu.add(2, {.percent = 30, .excess = Excess::Refused}, {.kernel = 1ms});
+  gpu.run_until(10s);
+  EXPECT_NEAR(gpu.percent(2, 1s, 10s), 30, 3);
+}
+
 TEST(Hostile, OneThatNeverSaysDrainedPaysForTheWaitItself) {
   SimulatedGpu gpu;
   gpu.add(1, {.percent = 50}, {.kernel = 1ms, .silent = true});
@@ -137,7 +145,7 @@ TEST_P(Chance, OneGreedyTenantAtATimeAndNobodyStarves) {
     }
   };
   TenantId next = 0;
-  for (int step = 0; step < 40; ++step) {
+  for (int step = 0; step < 30; ++step) {
     const auto what = up_to(3);
     if (longest_kernel.size() < 3 || (what == 0 && longest_kernel.size() < 6)) {
       auto made = program();
@@ -161,7 +169,7 @@ TEST_P(Chance, OneGreedyTenantAtATimeAndNobodyStarves) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Chance, testing::Range(1u, 21u));
+INSTANTIATE_TEST_SUITE_P(Seeds, Chance, testing::Range(1u, 11u));
 
 }  // namespace
 }  // namespace gantry::share

@@ -10,6 +10,7 @@ namespace gantry::share {
 
 // First all that shut, then who opens: the order in which the GPU changes hands.
 void Controller::decide() {
+  choose_express();
   choose_holder();
   const auto now = scene();
   for (auto& [id, tenant] : tenants_) {
@@ -17,9 +18,16 @@ void Controller::decide() {
   }
   for (auto& [id, tenant] : tenants_) {
     const auto gate = wanted(id, tenant, now);
-    const bool takes_over = holder_ == id && tenant.gate.gate == Gate::Shut;
-    if (takes_over && !room_for(id)) continue;
+    const bool waited = tenant.busy && !tenant.is_open();
+    if (waited && !room_for(id)) continue;
     order(tenant, gate);
+  }
+}
+
+void Controller::choose_express() {
+  for (auto& [id, tenant] : tenants_) {
+    const bool waits = tenant.busy && !tenant.express() && !tenant.is_open();
+    if (waits && tenant.saved >= express_from(tenant)) tenant.express_left = tenant.saved;
   }
 }
 
@@ -96,7 +104,10 @@ Controller::Scene Controller::scene() const {
       scene.express = std::max(scene.express, std::optional(tenant.rights.priority));
     }
     const bool was_here = tenant.last_busy != Time::min() && now_ - tenant.last_busy < pace_.about;
-    if (!tenant.busy && was_here && may_express(tenant)) scene.expected = true;
+    const bool brief = tenant.last_spell <= ns(pace_.brief);
+    const bool comes_back = !tenant.busy && was_here && (brief || may_express(tenant));
+    const bool in_a_hurry = tenant.busy && brief && holder_ != id;
+    if (comes_back || in_a_hurry) scene.expected = true;
   }
   return scene;
 }
@@ -115,12 +126,13 @@ Gate Controller::wanted(TenantId id, const Tenant& tenant, const Scene& scene) c
   return scene.expected ? Gate::One : Gate::Open;
 }
 
-// Whether the others have left the GPU, or had their time to do so.
+// Whether those who were shut have left the GPU, or had their time to do so: whoever has waited
+// anyway is not charged for their last kernels.
 bool Controller::room_for(TenantId id) const {
   return std::all_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
     const auto& other = entry.second;
-    if (entry.first == id || !other.on_gpu()) return true;
-    return other.gate.gate == Gate::Shut && now_ - other.shut_at >= pace_.drain_bound;
+    if (entry.first == id || !other.on_gpu() || other.is_open()) return true;
+    return now_ - other.shut_at >= pace_.drain_bound;
   });
 }
 
@@ -141,6 +153,7 @@ double Controller::time_to_change(const Tenant& tenant, double each) const {
     if (tenant.gate.gate == Gate::Shut) in(ns(tenant.shut_at + pace_.drain_bound - now_));
   } else if (tenant.busy) {
     when_saved(enough_saved(tenant));
+    when_saved(express_from(tenant));
   } else {
     when_saved(ns(pace_.least_savings));
     if (tenant.last_busy != Time::min()) in(ns(tenant.last_busy + pace_.about - now_));
