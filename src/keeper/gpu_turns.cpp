@@ -51,6 +51,7 @@ void GpuTurns::look(share::TenantId id, std::uint32_t slot, const Usage& row, Ti
   if (found == tenants_.end()) return;
   auto& tenant = found->second;
   const bool known_busy = tenant.busy.count(slot) != 0;
+  if (row.busy && row.cost_ns != 0) controller_.learned(id, Time(row.cost_ns));
   if (row.busy && !known_busy) active(id, tenant, slot, now);
   if (!row.busy && known_busy) idle(id, tenant, slot, now);
   if (row.busy && known_busy && row.drained == controller_.gate(id).turn)
