@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "keeper/served_share.hpp"
 
+#include "share/controller.hpp"
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -10,7 +12,6 @@ namespace {
 
 // What a context takes on an H200, driver 580; each card's own is learned from the first one.
 constexpr std::uint64_t kContextBytes = 548'995'072;
-constexpr std::uint64_t kQueueNs = 4'000'000;
 
 std::optional<unsigned> digit(char c) {
   if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
@@ -86,7 +87,7 @@ PageGpu ServedShare::page_gpu(std::uint32_t gpu) const {
           .memory_limit = memory ? memory->on(total) : UINT64_MAX,
           .memory_total = total,
           .context_estimate = context_estimates_[gpu],
-          .queue_ns = kQueueNs,
+          .queue_ns = static_cast<std::uint64_t>(share::Pace{}.queue.count()),
           .share_percent = share().rights.percent};
 }
 

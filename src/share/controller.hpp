@@ -47,7 +47,7 @@ struct Pace {
   Time round = std::chrono::milliseconds(150);  // divided by parts, where turns get not too short
   Time shortest_turn = std::chrono::milliseconds(20);
   Time longest_turn = std::chrono::milliseconds(50);
-  Time queue = std::chrono::milliseconds(2);  // work in flight of a tenant whose gate is open
+  Time queue = std::chrono::milliseconds(4);  // work in flight of a tenant whose gate is open
   Time drain_bound = std::chrono::milliseconds(50);  // then the next one opens all the same
   Time about = std::chrono::seconds(1);  // an express tenant is expected back for this long
   Time savings = std::chrono::milliseconds(300);      // a tenant can save its part of this,

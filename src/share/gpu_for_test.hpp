@@ -21,7 +21,7 @@ using namespace std::chrono_literals;  // NOLINT: tests are written in times
 struct Program {
   Time kernel = 300us;
   Time claim{0};            // how long it says that its kernels take; 0: the truth
-  Time queue = 2ms;         // work in flight that its fence lets it have with an open gate
+  Time queue = 4ms;         // work in flight that its fence lets it have with an open gate
   Time period{0};           // 0: greedy
   Time request{0};          // work that comes at once, every period
   bool patient = false;     // the period begins when the last request has ended
