@@ -91,6 +91,19 @@ Result<model::Inventory> machine_of(const sys::Host& host, probe::UseNvml nvml) 
   return machine;
 }
 
+Result<model::Inventory> machine_for(const ShareFlags& flags, const sys::Host& host) {
+  const bool by_mps = flags.text.backend == to_string(share::Backend::Mps);
+  return machine_of(host, by_mps ? probe::UseNvml::Use : probe::UseNvml::ForMig);
+}
+
+Result<model::GpuUuid> any_gpu(const model::Inventory& machine) {
+  for (const auto& gpu : machine.gpus) {
+    if (gpu.mig.instances.empty()) return gpu.uuid;
+  }
+  return Error(Errc::NotFound,
+               "every GPU here is in MIG mode: name an instance with --gpu MIG-UUID");
+}
+
 std::vector<std::string> keeper_program() {
   std::error_code failed;
   const auto self = fs::read_symlink("/proc/self/exe", failed);

@@ -48,20 +48,21 @@ BackendFacts fence_facts(const model::Inventory& machine) {
 
 BackendFacts mps_facts(const sys::Host& host) {
   const auto control = mps::Control::find(host, "/run/gantry/mps", mps::Enter::Place);
-  return {.name = "mps",
-          .sentence = "NVIDIA's Multi-Process Service: its server holds the limits",
-          .here = control.ok(),
-          .why = control.ok() ? "nvidia-cuda-mps-control is there" : control.error().text(),
-          .promises = {
-              {"memory", kAccident, "yes", "the server's limit on pinned device memory"},
-              {"memory", kOrdinary, "in part",
-               "context memory is outside of it, and cuMemGetInfo shows the whole card"},
-              {"memory", kHostile, "no",
-               "a process that does not reach the daemon runs beside it without limits"},
-              {"time", kOrdinary, "in part",
-               "a part of the multiprocessors, not of time: 30 % was 39 % alone on an H200"},
-              {"time", kHostile, "no", "as for memory"},
-              {"faults", kOrdinary, "no", "a fault of one client ends all clients of the GPU"}}};
+  return {
+      .name = "mps",
+      .sentence = "NVIDIA's Multi-Process Service: its server holds the limits",
+      .here = control.ok(),
+      .why = control.ok() ? "nvidia-cuda-mps-control is there" : control.error().text(),
+      .promises = {
+          {"memory", kAccident, "yes", "the server refuses; of each process, not of all together"},
+          {"memory", kOrdinary, "in part",
+           "context memory is outside of it, and cuMemGetInfo shows the whole card"},
+          {"memory", kHostile, "in part",
+           "the server holds it, and nobody else gets the GPU; more processes have more"},
+          {"time", kOrdinary, "in part",
+           "a part of the multiprocessors, not of time: 30 % was 39 % alone on an H200"},
+          {"time", kHostile, "in part", "as for memory"},
+          {"faults", kOrdinary, "no", "a fault of one client ends all clients of the GPU"}}};
 }
 
 BackendFacts mig_facts(const model::Inventory& machine) {
@@ -146,6 +147,26 @@ Status check_instances(const share::Share& share, const model::Inventory& machin
   return {};
 }
 
+// The others share GPUs, and what is left of one in MIG mode is its instances.
+Status check_whole(const share::Share& share, const model::Inventory& machine) {
+  for (const auto& uuid : share.gpus) {
+    if (instance_of(machine, uuid) != nullptr) {
+      return Error(
+          Errc::Unsupported,
+          fmt::format("{} is a MIG instance, which is a share by itself: leave out --memory "
+                      "and --compute, or make an instance of another profile",
+                      uuid.text));
+    }
+    const auto gpu = std::find_if(machine.gpus.begin(), machine.gpus.end(),
+                                  [&](const auto& one) { return one.uuid == uuid; });
+    if (gpu == machine.gpus.end() || gpu->mig.instances.empty()) continue;
+    return Error(Errc::Invalid, fmt::format("GPU {} is in MIG mode: name one of its instances with "
+                                            "--gpu MIG-UUID (`gantry list` shows them)",
+                                            gpu->index));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<share::Share> with_backend(share::Share share, const model::Inventory& machine,
@@ -160,6 +181,7 @@ Result<share::Share> with_backend(share::Share share, const model::Inventory& ma
                                                 name, facts.why));
   }
   if (share.backend == Backend::Mig) GANTRY_CHECK(check_instances(share, machine));
+  if (share.backend != Backend::Mig) GANTRY_CHECK(check_whole(share, machine));
   const bool holds_limits = share.backend == Backend::Fence || share.backend == Backend::Mps;
   if (!holds_limits && (share.memory || share.time_limited)) {
     return Error(Errc::Unsupported,

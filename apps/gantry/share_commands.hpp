@@ -45,6 +45,12 @@ Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventor
 Result<model::Inventory> machine_of(const sys::Host& host,
                                     probe::UseNvml nvml = probe::UseNvml::ForMig);
 
+// The same with what these limits need to be known.
+Result<model::Inventory> machine_for(const ShareFlags& flags, const sys::Host& host);
+
+// The first that has no instances.
+Result<model::GpuUuid> any_gpu(const model::Inventory& machine);
+
 // What becomes the keeper where none runs.
 std::vector<std::string> keeper_program();
 // A keeper that runs; NotFound says that there are no shares here.

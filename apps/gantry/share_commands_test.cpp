@@ -2,6 +2,7 @@
 #include "gantry/share_commands.hpp"
 
 #include "gantry/share_backend.hpp"
+#include "gantry/share_mps.hpp"
 #include "gantry/share_table.hpp"
 #include "plan/machine_for_test.hpp"
 #include "support/machine.hpp"
@@ -105,6 +106,43 @@ TEST(Backend, ThatCannotHoldALimitRefusesIt) {
                    machine, tree.host());
   ASSERT_FALSE(whole.ok());
   EXPECT_THAT(whole.error().text(), HasSubstr("no MIG instance"));
+}
+
+TEST(Backend, SharesNeitherAnInstanceFurtherNorAGpuInMigMode) {
+  const test::Tree tree;
+  const auto machine = plan::machine_for_test();
+  const auto instance = with_backend(
+      asked({.name = "a", .gpus = machine.gpus[2].mig.instances[0].uuid.text, .memory = "1GiB"}),
+      machine, tree.host());
+  ASSERT_FALSE(instance.ok());
+  EXPECT_THAT(instance.error().text(), HasSubstr("a share by itself"));
+  const auto whole =
+      with_backend(asked({.name = "a", .gpus = machine.gpus[2].uuid.text, .memory = "1GiB"}),
+                   machine, tree.host());
+  ASSERT_FALSE(whole.ok());
+  EXPECT_THAT(whole.error().text(), HasSubstr("MIG mode"));
+}
+
+TEST(Backend, MpsHasOneDaemonWithTheSharesLimits) {
+  auto machine = plan::machine_for_test();
+  machine.gpus[1].memory_bytes = 100 * kGiB;
+  const auto share = asked({.name = "blue",
+                            .gpus = machine.gpus[1].uuid.text,
+                            .memory = "25%",
+                            .compute = "30%",
+                            .backend = "mps"});
+  const auto plan = mps_plan(share, machine, {});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->resource, "blue");
+  EXPECT_EQ(plan->thread_percentage, 30);
+  ASSERT_EQ(plan->gpus.size(), 1U);
+  EXPECT_EQ(plan->gpus[0].index, 1);
+  EXPECT_EQ(plan->gpus[0].memory_mib, 25U << 10U);
+  auto other = share;
+  other.name = "red";
+  const auto second = mps_plan(other, machine, std::vector{share});
+  ASSERT_FALSE(second.ok());
+  EXPECT_THAT(second.error().text(), HasSubstr("blue"));
 }
 
 TEST(Backend, ThatIsNotHereSaysWhatItNeeds) {

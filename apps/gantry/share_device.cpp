@@ -4,6 +4,8 @@
 #include "cdi/read.hpp"
 #include "cdi/write_spec.hpp"
 #include "gantry/share_commands.hpp"
+#include "gantry/share_mps.hpp"
+#include "keeper/client.hpp"
 #include "prepared/current.hpp"
 #include "prepared/publish.hpp"
 #include "refresh/share_spec.hpp"
@@ -15,13 +17,34 @@
 namespace gantry::cli {
 namespace {
 
-refresh::ShareDevice device_of(const share::Share& share) {
-  const bool fenced =
-      share.backend == share::Backend::Auto || share.backend == share::Backend::Fence;
-  return {.name = share.name,
-          .gpus = share.gpus,
-          .directory = fmt::format("{}/{}/fence", keeper::kShares, share.name),
-          .fenced = fenced ? refresh::Fenced::Yes : refresh::Fenced::No};
+refresh::ShareDevice device_of(const share::Share& share, const sys::Host& host) {
+  const bool fenced = share.backend == share::Backend::Fence;
+  refresh::ShareDevice device{.name = share.name,
+                              .gpus = share.gpus,
+                              .directory = fmt::format("{}/{}/fence", keeper::kShares, share.name),
+                              .fenced = fenced ? refresh::Fenced::Yes : refresh::Fenced::No};
+  if (!fenced) device.record = share::to_json(share);
+  if (share.backend == share::Backend::Mps) device.more = mps_edits(host, share.name);
+  return device;
+}
+
+Result<cdi::Spec> present_spec(const sys::Host& host) {
+  const std::string path(refresh::kShareSpecPath);
+  if (!host.exists(path)) return cdi::Spec{};
+  GANTRY_TRY(const auto text, host.read(path, cdi::kSpecBytes));
+  return cdi::parse_spec(text, path);
+}
+
+Result<std::vector<share::Share>> kept_shares(const sys::Host& host) {
+  std::vector<share::Share> kept;
+  auto keeper = keeper::Client::connect(host);
+  if (!keeper.ok() && keeper.error().code() == Errc::NotFound) return kept;
+  if (!keeper.ok()) return std::move(keeper).error();
+  GANTRY_TRY(const auto states, keeper->list());
+  for (const auto& state : states) {
+    if (!state.held) kept.push_back(state.share);
+  }
+  return kept;
 }
 
 Result<refresh::ShareSpecOptions> spec_options(const sys::Host& host) {
@@ -40,14 +63,27 @@ std::string device_name(const std::string& share) {
   return fmt::format("{}={}", refresh::kShareKind, share);
 }
 
-Status write_devices(keeper::Client& keeper, const sys::Host& host,
-                     const model::Inventory& machine) {
-  GANTRY_TRY(const auto options, spec_options(host));
-  GANTRY_TRY(const auto states, keeper.list());
-  std::vector<refresh::ShareDevice> devices;
-  for (const auto& state : states) {
-    if (!state.held) devices.push_back(device_of(state.share));
+std::vector<share::Share> declared_shares(const sys::Host& host) {
+  std::vector<share::Share> shares;
+  const auto spec = present_spec(host);
+  if (!spec.ok()) return shares;
+  for (const auto& device : spec->devices) {
+    const auto record = device.annotations.find(std::string(refresh::kShareRecord));
+    if (record == device.annotations.end()) continue;
+    if (auto share = share::share_from_json(record->second); share.ok())
+      shares.push_back(*std::move(share));
   }
+  return shares;
+}
+
+Status write_devices(const sys::Host& host, const model::Inventory& machine,
+                     const share::Share* added) {
+  GANTRY_TRY(const auto options, spec_options(host));
+  GANTRY_TRY(auto shares, kept_shares(host));
+  for (auto& share : declared_shares(host)) shares.push_back(std::move(share));
+  if (added != nullptr) shares.push_back(*added);
+  std::vector<refresh::ShareDevice> devices;
+  for (const auto& share : shares) devices.push_back(device_of(share, host));
   if (!devices.empty()) GANTRY_CHECK(prepared::publish(host, machine));
   GANTRY_CHECK(refresh::write_share_spec(host, machine, devices, options));
   return {};
@@ -56,8 +92,7 @@ Status write_devices(keeper::Client& keeper, const sys::Host& host,
 Status withdraw_device(const sys::Host& host, const std::string& share) {
   const std::string path(refresh::kShareSpecPath);
   if (!host.exists(path)) return {};
-  GANTRY_TRY(const auto text, host.read(path, cdi::kSpecBytes));
-  GANTRY_TRY(auto spec, cdi::parse_spec(text, path));
+  GANTRY_TRY(auto spec, present_spec(host));
   std::erase_if(spec.devices, [&](const cdi::Device& device) { return device.name == share; });
   if (spec.devices.empty()) return sys::real_kernel()->remove_file(host, path);
   GANTRY_CHECK(cdi::write_spec(host, path, spec));

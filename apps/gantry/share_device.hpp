@@ -2,19 +2,25 @@
 // Named shares as CDI devices.
 #pragma once
 
-#include "keeper/client.hpp"
 #include "model/inventory.hpp"
+#include "share/share.hpp"
 #include "sys/host.hpp"
 
 #include <string>
+#include <vector>
 
 namespace gantry::cli {
 
 std::string device_name(const std::string& share);  // "gantry.dev/share=blue"
 
-// The specification anew from what the keeper has; the driver's directory is prepared if need be.
-Status write_devices(keeper::Client& keeper, const sys::Host& host,
-                     const model::Inventory& machine);
+// Named shares that the keeper does not keep, because the hardware or another daemon holds them:
+// their specification is their record.
+std::vector<share::Share> declared_shares(const sys::Host& host);
+
+// The specification anew: what the keeper has, what is declared, and `added`. The driver's
+// directory is prepared if need be.
+Status write_devices(const sys::Host& host, const model::Inventory& machine,
+                     const share::Share* added = nullptr);
 
 // One device less, and nothing else: also where the GPUs are gone.
 Status withdraw_device(const sys::Host& host, const std::string& share);

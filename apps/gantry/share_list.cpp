@@ -2,6 +2,7 @@
 // gantry share ls and top: who has how much of which GPU.
 #include "base/printable.hpp"
 #include "gantry/share_commands.hpp"
+#include "gantry/share_device.hpp"
 #include "gantry/share_table.hpp"
 
 #include <poll.h>
@@ -18,13 +19,25 @@ struct TopOptions {
   double every = 1;
 };
 
-// No keeper is no shares: that is an answer, not a failure.
+// No keeper is no shares of the keeper: that is an answer, not a failure.
 Result<std::vector<keeper::ShareState>> shares_of(const sys::Host& host) {
+  std::vector<keeper::ShareState> shares;
   auto client = keeper::Client::connect(host);
-  if (!client.ok() && client.error().code() == Errc::NotFound)
-    return std::vector<keeper::ShareState>();
-  GANTRY_TRY(auto keeper, std::move(client));
-  return keeper.list();
+  if (client.ok()) {
+    GANTRY_TRY(shares, client->list());
+  } else if (client.error().code() != Errc::NotFound) {
+    return std::move(client).error();
+  }
+  for (auto& share : declared_shares(host)) {
+    keeper::ShareState state;
+    for (const auto& gpu : share.gpus)
+      state.gpus.push_back({.uuid = gpu,
+                            .memory_limit = share.memory ? share.memory->bytes : UINT64_MAX,
+                            .gate = "-"});
+    state.share = std::move(share);
+    shares.push_back(std::move(state));
+  }
+  return shares;
 }
 
 std::string json_of(const std::vector<keeper::ShareState>& shares) {

@@ -5,6 +5,8 @@
 #include "enclose/run.hpp"
 #include "gantry/share_backend.hpp"
 #include "gantry/share_commands.hpp"
+#include "gantry/share_device.hpp"
+#include "gantry/share_mps.hpp"
 #include "gantry/sim_commands.hpp"
 #include "plan/select.hpp"
 #include "sim/tree.hpp"
@@ -62,17 +64,27 @@ std::string real_library(const model::Inventory& machine, const sys::Host& host,
   return "";
 }
 
-// GPUs of the machine that the share does not have.
-std::vector<std::string> other_nodes(const model::Inventory& machine,
-                                     const std::vector<model::GpuUuid>& gpus) {
+// Nodes of GPUs and instances of the machine that the share does not have.
+std::vector<std::string> other_nodes(const model::Inventory& machine, const share::Share& share) {
+  std::vector<plan::Selected> ours;
+  for (const auto& uuid : share.gpus) {
+    if (const auto device = plan::select_one(machine, uuid.text); device.ok())
+      ours.push_back(*device);
+  }
+  const auto has = [&](const model::Gpu& gpu, const model::MigInstance* instance) {
+    return std::any_of(ours.begin(), ours.end(), [&](const plan::Selected& one) {
+      return one.gpu == &gpu && (instance == nullptr || one.mig == instance);
+    });
+  };
   std::vector<std::string> nodes;
   for (const auto& gpu : machine.gpus) {
-    const bool ours = std::any_of(gpus.begin(), gpus.end(), [&](const model::GpuUuid& uuid) {
-      const auto device = plan::select_one(machine, uuid.text);
-      return device.ok() && device->gpu == &gpu;
-    });
-    if (!ours && gpu.minor) nodes.push_back(fmt::format("/dev/nvidia{}", *gpu.minor));
+    if (!has(gpu, nullptr) && gpu.minor) nodes.push_back(fmt::format("/dev/nvidia{}", *gpu.minor));
+    for (const auto& instance : gpu.mig.instances) {
+      if (!has(gpu, &instance))
+        add_all(nodes, {instance.gpu_instance_node, instance.compute_instance_node});
+    }
   }
+  std::erase(nodes, "");
   return nodes;
 }
 
@@ -85,7 +97,7 @@ Result<enclose::Enclosure> enclosure_for(const keeper::ShareState& made,
                        .fence_nvml = fence.nvml,
                        .real_cuda = real_library(machine, host, "libcuda.so.1"),
                        .real_nvml = real_library(machine, host, "libnvidia-ml.so.1"),
-                       .hidden_nodes = other_nodes(machine, made.share.gpus)};
+                       .hidden_nodes = other_nodes(machine, made.share)};
   if (e.real_cuda.empty()) {
     return Error(Errc::NotFound, "the driver has no libcuda.so.1 here; run `gantry doctor`");
   }
@@ -122,33 +134,68 @@ Result<enclose::Way> way_here() {
 }
 
 std::string uuids_of(const share::Share& share) {
-  std::string all;
-  for (const auto& gpu : share.gpus) all += (all.empty() ? "" : ",") + gpu.text;
-  return all;
+  std::vector<std::string> uuids;
+  for (const auto& gpu : share.gpus) uuids.push_back(gpu.text);
+  return fmt::format("{}", fmt::join(uuids, ","));
+}
+
+struct Place {
+  const sys::Host& host;
+  const model::Inventory& machine;
+  enclose::Way way;
+};
+
+Result<int> run_enclosed(const std::vector<std::string>& words, const share::Share& share,
+                         const enclose::Enclosure& enclosure, enclose::Way way,
+                         const std::function<Status(pid_t)>& started = {}) {
+  return enclose::run({.words = words,
+                       .before = [&]() -> Status {
+                         ::setenv("CUDA_VISIBLE_DEVICES", uuids_of(share).c_str(), 1);
+                         ::setenv("GANTRY_SHARE", share.name.c_str(), 1);
+                         return enclose::enter(enclosure, way);
+                       },
+                       .started = started});
+}
+
+Result<int> run_fenced(const RunOptions& options, const share::Share& share, const Place& place) {
+  GANTRY_TRY(auto keeper, keeper::Client::connect_or_start(place.host, keeper_program()));
+  GANTRY_TRY(const auto made, keeper.hold(share, options.limits.overcommitted()));
+  GANTRY_TRY(const auto enclosure, enclosure_for(made, place.machine, place.host));
+  return run_enclosed(options.command, made.share, enclosure, place.way,
+                      [&](pid_t child) { return keeper.adopt(made.share.name, child); });
+}
+
+// Somebody else holds the limits, or nobody: the command gets its GPU and no other.
+Result<int> run_unfenced(const RunOptions& options, share::Share share, const Place& place) {
+  if (share.gpus.empty()) {
+    GANTRY_TRY(const auto gpu, any_gpu(place.machine));
+    share.gpus.push_back(gpu);
+  }
+  enclose::Enclosure enclosure{.hidden_nodes = other_nodes(place.machine, share)};
+  if (!place.host.is_live()) enclosure.machine = place.host.root();
+  if (share.backend != share::Backend::Mps)
+    return run_enclosed(options.command, share, enclosure, place.way);
+  GANTRY_TRY(const auto plan, mps_plan(share, place.machine, declared_shares(place.host)));
+  GANTRY_CHECK(start_mps(place.host, plan));
+  enclosure.bound = mps_places(place.host, share.name);
+  auto status = run_enclosed(options.command, share, enclosure, place.way);
+  GANTRY_CHECK(stop_mps(place.host, plan));
+  return status;
 }
 
 Result<int> run(const RunOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto machine, machine_of(host));
+  GANTRY_TRY(const auto machine, machine_for(options.limits, host));
   GANTRY_TRY(auto words, words_of(options.limits, machine));
   if (words.name.empty()) words.name = fmt::format("run-{}", ::getpid());
   GANTRY_TRY(auto asked, share::share_from(words));
   GANTRY_TRY(const auto share, with_backend(std::move(asked), machine, host));
   if (!host.is_live()) GANTRY_CHECK(use_simulated_machine(host));
   GANTRY_TRY(const auto way, way_here());
-  GANTRY_TRY(auto keeper, keeper::Client::connect_or_start(host, keeper_program()));
-  GANTRY_TRY(const auto made, keeper.hold(share, options.limits.overcommitted()));
-  GANTRY_TRY(const auto enclosure, enclosure_for(made, machine, host));
   std::fflush(context.out);
-  const enclose::Command command{
-      .words = options.command,
-      .before = [&]() -> Status {
-        ::setenv("CUDA_VISIBLE_DEVICES", uuids_of(made.share).c_str(), 1);
-        ::setenv("GANTRY_SHARE", made.share.name.c_str(), 1);
-        return enclose::enter(enclosure, way);
-      },
-      .started = [&](pid_t child) { return keeper.adopt(made.share.name, child); }};
-  return enclose::run(command);
+  const Place place{host, machine, way};
+  return share.backend == share::Backend::Fence ? run_fenced(options, share, place)
+                                                : run_unfenced(options, share, place);
 }
 
 }  // namespace

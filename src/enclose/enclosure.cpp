@@ -18,6 +18,8 @@
 namespace gantry::enclose {
 namespace {
 
+constexpr const char* kFencedMachine = FENCE_DIRECTORY "/machine";
+
 Status write_map(const char* path, const std::string& text) {
   const sys::UniqueFd file(::open(path, O_WRONLY | O_CLOEXEC));
   if (!file.valid()) return Error::sys(errno, fmt::format("open {}", path));
@@ -52,7 +54,7 @@ Status cover(const std::vector<std::string>& files, int fence) {
 // machine have nothing behind them that could be opened: another node takes their place.
 Status hide(const Enclosure& e) {
   const bool simulated = !e.machine.empty();
-  const std::string below = simulated ? FENCE_DIRECTORY "/machine" : "";
+  const std::string below = simulated && !e.share.empty() ? kFencedMachine : e.machine;
   for (const auto& node : e.hidden_nodes) {
     const auto place = below + node;
     const sys::UniqueFd source(::open(simulated ? "/dev/null" : place.c_str(), O_PATH | O_CLOEXEC));
@@ -76,8 +78,9 @@ Status can_enclose(Way way) {
   return Error(Errc::Denied, *answer);
 }
 
-Status enter(const Enclosure& e, Way way) {
-  GANTRY_CHECK(new_namespaces(way));
+namespace {
+
+Status put_fence(const Enclosure& e) {
   // All sources first, afterwards their names may lead to the fence; and from the new namespace,
   // because nothing can be bound from another one.
   GANTRY_TRY(const auto share, open_source(e.share));
@@ -90,11 +93,22 @@ Status enter(const Enclosure& e, Way way) {
   GANTRY_CHECK(bind_over(share.get(), FENCE_DIRECTORY, Bind::ReadOnly));
   if (real_cuda.valid()) GANTRY_CHECK(bind_over(real_cuda.get(), FENCE_REAL_CUDA, Bind::ReadOnly));
   if (real_nvml.valid()) GANTRY_CHECK(bind_over(real_nvml.get(), FENCE_REAL_NVML, Bind::ReadOnly));
-  if (machine.valid())
-    GANTRY_CHECK(bind_over(machine.get(), FENCE_DIRECTORY "/machine", Bind::Writable));
-  GANTRY_CHECK(hide(e));
+  if (machine.valid()) GANTRY_CHECK(bind_over(machine.get(), kFencedMachine, Bind::Writable));
   GANTRY_CHECK(cover(e.cover_cuda, fence_cuda.get()));
   return cover(e.cover_nvml, fence_nvml.get());
+}
+
+}  // namespace
+
+Status enter(const Enclosure& e, Way way) {
+  GANTRY_CHECK(new_namespaces(way));
+  if (!e.share.empty()) GANTRY_CHECK(put_fence(e));
+  for (const auto& [source, place] : e.bound) {
+    GANTRY_TRY(const auto directory, open_source(source));
+    GANTRY_CHECK(make_place(place));
+    GANTRY_CHECK(bind_over(directory.get(), place, Bind::Writable));
+  }
+  return hide(e);
 }
 
 }  // namespace gantry::enclose

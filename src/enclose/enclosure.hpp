@@ -11,14 +11,20 @@
 
 namespace gantry::enclose {
 
+// A directory at another place.
+struct Bound {
+  std::string source, place;
+};
+
 // All paths as this process sees them.
 struct Enclosure {
-  std::string share;                    // the share's fence directory, for FENCE_DIRECTORY
+  std::string share;  // the share's fence directory, for FENCE_DIRECTORY; "": no fence
   std::string fence_cuda, fence_nvml;   // our libraries
   std::string real_cuda, real_nvml;     // the driver's; "" where it has no such library
   std::vector<std::string> cover_cuda;  // files that the fence is mounted over
   std::vector<std::string> cover_nvml;
   std::vector<std::string> hidden_nodes;  // "/dev/nvidia3": cannot be opened in there
+  std::vector<Bound> bound;               // in there alone
   std::string machine;                    // the tree of a simulated machine; "" for a real one
 };
 

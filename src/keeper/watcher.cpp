@@ -68,9 +68,10 @@ void Watcher::take(const sensor::ViewMessage& message) {
   for (const auto& gpu : message.nvml.gpus) {
     const auto bytes = gpu.memory_bytes.value_or(0);
     if (gpu.uuid.text.empty() || bytes == 0) continue;
+    if (gpu.mig.current == model::MigMode::Enabled) continue;  // its instances are its shares
     cards_.push_back({.uuid = gpu.uuid, .memory_bytes = bytes});
   }
-  trouble_ = cards_.empty() ? "the driver shows no GPU" : "";
+  trouble_ = cards_.empty() ? "the driver shows no GPU that is not in MIG mode" : "";
   callbacks_.machine();
 }
 

@@ -27,7 +27,9 @@ Result<cdi::Device> device_of(const model::Inventory& machine, const ShareDevice
                                  edits));
   }
   plan::append(edits, share.more);
-  return cdi::Device{.name = share.name, .annotations = {}, .edits = cdi::from_edits(edits).edits};
+  cdi::Device device{.name = share.name, .annotations = {}, .edits = cdi::from_edits(edits).edits};
+  if (!share.record.empty()) device.annotations.emplace(kShareRecord, share.record);
+  return device;
 }
 
 }  // namespace

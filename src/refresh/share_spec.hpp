@@ -17,6 +17,7 @@ namespace gantry::refresh {
 
 inline constexpr std::string_view kShareSpecPath = "/var/run/cdi/gantry-share.json";
 inline constexpr std::string_view kShareKind = "gantry.dev/share";
+inline constexpr std::string_view kShareRecord = "gantry.dev/share";  // annotation
 
 enum class Fenced : std::uint8_t { Yes, No };  // No: the hardware or another holds the limits
 
@@ -26,6 +27,7 @@ struct ShareDevice {
   std::string directory;             // its fence directory, inside the host's root
   Fenced fenced = Fenced::Yes;
   model::ContainerEdits more{};  // what its backend needs beside
+  std::string record{};          // its annotation; "": none
 };
 
 struct ShareSpecOptions {
