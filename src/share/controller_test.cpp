@@ -50,6 +50,16 @@ TEST_F(Decisions, NothingToDoIsNothingToWaitFor) {
   EXPECT_FALSE(controller.deadline());
 }
 
+TEST_F(Decisions, ADeadlineIsNeverFarAway) {
+  for (const TenantId id : {1u, 2u, 3u}) controller.add(id, {}, 0ms);
+  for (const TenantId id : {1u, 2u, 3u}) controller.active(id, 100ms);  // earn what they spend
+  for (auto now = 100ms; now < 400ms; now += 1ms) {
+    ASSERT_TRUE(controller.deadline());
+    EXPECT_LE(*controller.deadline(), now + 2h);
+    controller.tick(now);
+  }
+}
+
 TEST_F(Decisions, OrdersAreGivenOnce) {
   controller.add(1, {}, 0ms);
   EXPECT_THAT(controller.take_orders(), ElementsAre(Order{1, {Gate::Open, 0}}));

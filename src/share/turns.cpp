@@ -7,6 +7,11 @@
 #include <limits>
 
 namespace gantry::share {
+namespace {
+
+constexpr double kLongestWait = ns(std::chrono::hours(1));
+
+}  // namespace
 
 // First all that shut, then who opens: the order in which the GPU changes hands.
 void Controller::decide() {
@@ -161,9 +166,11 @@ double Controller::time_to_change(const Tenant& tenant, double each) const {
   return soonest;
 }
 
+// The soonest that any account can change a gate: as if those who are open paid for everything.
 std::optional<Time> Controller::deadline() const {
-  const auto count = on_gpu();
-  const double each = count > 0 ? 1 / static_cast<double>(count) : 0;
+  std::size_t open = 0;
+  for (const auto& [id, tenant] : tenants_) open += tenant.on_gpu() && tenant.is_open() ? 1 : 0;
+  const double each = 1 / static_cast<double>(std::max<std::size_t>(open, 1));
   double soonest = std::numeric_limits<double>::infinity();
   for (const auto& [id, tenant] : tenants_) {
     soonest = std::min(soonest, time_to_change(tenant, each));
@@ -171,8 +178,9 @@ std::optional<Time> Controller::deadline() const {
     if (may_be_relieved) soonest = std::min(soonest, std::max(turn_left_, 0.0) / each);
   }
   if (!std::isfinite(soonest)) return std::nullopt;
-  // Rounded up, so that what is waited for has come by then.
-  return now_ + Time(std::llround(std::ceil(soonest)) + 1);
+  // What is earned and spent at almost the same rate changes in years. Otherwise rounded up, so
+  // that what is waited for has come by then.
+  return now_ + Time(std::llround(std::ceil(std::min(soonest, kLongestWait))) + 1);
 }
 
 }  // namespace gantry::share
