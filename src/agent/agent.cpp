@@ -95,6 +95,8 @@ Status Agent::open() {
   if (!voice_) serve_pages();
   holder_timer_ = loop_->every(
       kAskHolders, [this] { ask_holders([this] { starts_->forget_gone_pods(*holders_); }); });
+  shares_ = std::make_unique<ShareKeeper>(
+      *loop_, host_, log_, ShareKeeper::Options{.program = {"/proc/self/exe", "share", "serve"}});
   find_cluster();
   open_ledger();
   succession_ =

@@ -13,6 +13,7 @@
 #include "agent/pages.hpp"
 #include "agent/plugins.hpp"
 #include "agent/reporter.hpp"
+#include "agent/share_keeper.hpp"
 #include "agent/starts.hpp"
 #include "agent/succession.hpp"
 #include "base/result.hpp"
@@ -95,6 +96,7 @@ class Agent {
   std::unique_ptr<kubelet::PodResources> pod_resources_;
   std::unique_ptr<Starts> starts_;
   std::unique_ptr<Plugins> plugins_;
+  std::unique_ptr<ShareKeeper> shares_;
   std::unique_ptr<MpsKeeper> mps_;  // nullptr: nothing is shared by MPS
   std::unique_ptr<Eyes> eyes_;
   std::unique_ptr<Pages> pages_;

@@ -56,6 +56,8 @@ class Client {
   // What changes (memory, time, processes) is as of now: ask again for the next picture.
   Result<std::vector<ShareState>> list();
 
+  // Readable when the keeper has ended: it says nothing unasked.
+  int fd() const { return socket_.get(); }
   void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
 
  private:

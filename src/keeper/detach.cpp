@@ -6,6 +6,7 @@
 #include "sys/unique_fd.hpp"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,9 @@ constexpr off_t kWords = 2'000;
 // In the child: system calls alone. What goes wrong comes back as errno through the pipe, which the
 // program's start closes.
 [[noreturn]] void become(char* const* argv, int null, int log, int report) {
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::setsid();
   const pid_t second = ::fork();  // not a session's leader: it can never get a terminal
   if (second > 0) ::_exit(0);

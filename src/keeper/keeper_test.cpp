@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -228,6 +229,82 @@ TEST_F(KeeperProcess, UntilIdleItEndsWithItsLastShare) {
   }
   EXPECT_EQ(stop(0), 0);
   EXPECT_FALSE(host_.exists(kControlSocket));
+}
+
+TEST_F(KeeperProcess, IsStartedByWhoNeedsItFirstAndEndsWithTheLastShare) {
+  stop(SIGTERM);
+  {
+    auto first = Client::connect_or_start(host_, {GANTRY_KEEPER_PROGRAM});
+    ASSERT_TRUE(first.ok()) << first.error().text();
+    auto second = Client::connect_or_start(host_, {GANTRY_KEEPER_PROGRAM});
+    ASSERT_TRUE(second.ok()) << second.error().text();
+    ASSERT_TRUE(first->hold(share_of({.name = "a", .memory = "1GiB"})).ok());
+    EXPECT_TRUE(second->show("a").ok()) << "it is the same keeper";
+  }
+  EXPECT_TRUE(eventually([&] { return !host_.exists(kControlSocket); }));
+  EXPECT_FALSE(host_.exists("/run/gantry/shares/a"));
+}
+
+TEST_F(KeeperProcess, AKeeperThatCannotBeStartedIsAnErrorWithTheReason) {
+  stop(SIGTERM);
+  const auto none = Client::connect_or_start(host_, {"/nowhere/gantry"});
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().text(), HasSubstr("/nowhere/gantry"));
+}
+
+// Any bytes in the usage page, all the time, from a process of the share.
+TEST_F(KeeperProcess, ATenantThatScribblesHarmsNobodyElse) {
+  auto asking = client();
+  const auto bad = asking.create(share_of({.name = "bad", .memory = "10GiB", .compute = "10%"}));
+  auto other = share_of({.name = "good", .memory = "10GiB", .compute = "30%"});
+  other.gpus = bad->share.gpus;
+  const auto good = asking.create(other);
+  ASSERT_TRUE(bad.ok() && good.ok());
+  const pid_t scribbler = ::fork();
+  if (scribbler == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const TestPeer peer(socket_of(*bad));
+    Attached attached;
+    if (!peer.hello() || !peer.receive(attached)) ::_exit(1);
+    auto* words = static_cast<std::uint64_t*>(::mmap(nullptr, attached.welcome.usage_size,
+                                                     PROT_READ | PROT_WRITE, MAP_SHARED,
+                                                     attached.usage.get(), 0));
+    std::uint64_t random = 88172645463325252U;
+    for (std::size_t i = 0;; i = (i + 1) % (attached.welcome.usage_size / 8)) {
+      random ^= random << 13U;
+      random ^= random >> 7U;
+      random ^= random << 17U;
+      __atomic_store_n(&words[i], random, __ATOMIC_RELAXED);
+      if (i % 64 == 0) {
+        const FenceReport report{static_cast<std::uint32_t>(random % 6), 0,
+                                 static_cast<std::uint32_t>(random >> 32U), 0, random};
+        ::send(peer.fd(), &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT);
+      }
+    }
+  }
+  const TestPeer peer(socket_of(*good));
+  Attached attached;
+  ASSERT_TRUE(peer.hello() && peer.receive(attached));
+  const Mapping usage(::mmap(nullptr, attached.welcome.usage_size, PROT_READ | PROT_WRITE,
+                             MAP_SHARED, attached.usage.get(), 0),
+                      attached.welcome.usage_size);
+  auto* row = reinterpret_cast<FenceUsageRow*>(static_cast<FenceUsage*>(usage.get()) + 1) +
+              attached.welcome.slot;
+  row->held = 3 * kGiB;
+  ASSERT_TRUE(eventually([&] { return !asking.show("bad")->processes.empty(); }));
+  const auto until = Clock::now() + 2s;
+  while (Clock::now() < until) {
+    const auto mine = asking.show("good");
+    ASSERT_TRUE(mine.ok()) << mine.error().text();
+    EXPECT_EQ(mine->gpus[0].memory_held, 3 * kGiB);
+    const auto theirs = asking.show("bad");
+    ASSERT_TRUE(theirs.ok());
+    EXPECT_LE(theirs->gpus[0].memory_held, theirs->gpus[0].memory_total);
+    EXPECT_LE(theirs->processes.size(), 1U);
+  }
+  ::kill(scribbler, SIGKILL);
+  ::waitpid(scribbler, nullptr, 0);
+  EXPECT_TRUE(eventually([&] { return asking.show("bad")->gpus[0].memory_held == 0; }));
 }
 
 TEST_F(KeeperProcess, TheBeatGoesOn) {
