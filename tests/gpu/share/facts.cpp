@@ -33,7 +33,7 @@ void charge(const Family& family, std::size_t bytes) {
 void charges() {
   for (const auto& family : families()) {
     for (const std::size_t bytes :
-         {616 * kKiB, kMiB, kMiB + 16 * kKiB, 2 * kMiB, 2 * kMiB + 16 * kKiB, 33 * kMiB})
+         {64 * kKiB, kMiB, kMiB + 16 * kKiB, 2 * kMiB, 2 * kMiB + 16 * kKiB, 33 * kMiB})
       charge(family, bytes);
   }
 }
