@@ -163,6 +163,20 @@ TEST_F(CudaGraphs, NodesCopyFillAndCallInTheirOrder) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_F(CudaGraphs, BranchesByConditionAreRefusedAndLeaveTheGraphAsItWas) {
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuda.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  CUgraphNode node = nullptr;
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  EXPECT_EQ(cuda.cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &params),
+            CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(node, nullptr);
+  std::size_t count = 99;
+  EXPECT_EQ(cuda.cuGraphGetNodes(graph, nullptr, &count), CUDA_SUCCESS);
+  EXPECT_EQ(count, 0U);
+}
+
 TEST_F(CudaGraphs, NodesThatWaitForEachOtherAreNoGraph) {
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
