@@ -9,6 +9,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cstring>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -19,6 +21,14 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kMiB = 1ULL << 20U;
 constexpr std::uint64_t kGiB = 1ULL << 30U;
+
+template <typename From, typename To>
+void scribble(From* from, To* to, std::mt19937_64& random) {
+  for (auto* at = reinterpret_cast<std::uint8_t*>(from); at != reinterpret_cast<std::uint8_t*>(to);
+       ++at) {
+    *at = static_cast<std::uint8_t>(random());
+  }
+}
 
 class FenceNvml : public ::testing::Test {
  protected:
@@ -111,6 +121,34 @@ TEST_F(FenceNvml, NothingATenantWritesShowsMoreThanTheLimit) {
   EXPECT_EQ(NVML(fence_, nvmlDeviceGetComputeRunningProcesses_v3)(device_, &count, nullptr),
             NVML_ERROR_INSUFFICIENT_SIZE);
   EXPECT_EQ(count, 3U);
+}
+
+TEST_F(FenceNvml, WhateverIsInThePagesTheAnswersStayWithinBounds) {
+  host_.start();
+  EXPECT_EQ(memory(device_).total, 10 * kGiB);
+  std::mt19937_64 random(5);
+  const auto card_now = card(device_);
+  std::uint8_t uuid[16];
+  std::memcpy(uuid, host_.limits().gpu[0].uuid, sizeof uuid);
+  for (int round = 0; round < 100; ++round) {
+    scribble(&host_.limits().slots_in_use, &host_.limits().beat_ns, random);
+    scribble(&host_.limits().gpu[0], &host_.limits().gpu[1], random);
+    scribble(&host_.limits().process[0], &host_.limits().process[FENCE_MAX_PROCESSES], random);
+    scribble(&host_.row(0, 0), &host_.row(0, FENCE_MAX_PROCESSES), random);
+    std::memcpy(host_.limits().gpu[0].uuid, uuid, sizeof uuid);
+    host_.beat();
+    const auto now = memory_v2(device_);
+    EXPECT_LE(now.total, card_now.total);
+    EXPECT_EQ(now.used + now.free + now.reserved, now.total);
+    constexpr unsigned int kRoom = 8;
+    nvmlProcessInfo_t rows[kRoom + 1] = {};
+    unsigned int count = kRoom;
+    const auto list = NVML(fence_, nvmlDeviceGetComputeRunningProcesses_v3);
+    const nvmlReturn_t result = list(device_, &count, rows);
+    EXPECT_EQ(result, count > kRoom ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS);
+    EXPECT_LE(count, static_cast<unsigned int>(FENCE_MAX_PROCESSES));
+    EXPECT_EQ(rows[kRoom].pid, 0U) << "beyond the room it was given";
+  }
 }
 
 TEST_F(FenceNvml, WhatTheCardHasNotGotIsReserved) {
