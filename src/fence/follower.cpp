@@ -27,12 +27,11 @@ struct Followers {
 };
 constinit Followers followers{};
 
-// The driver's own handlers ran later or not at all: what they free is not touched any more.
+// Registered after the driver's own, so it runs before them: what they free is not touched any more.
 void at_exit() {
   followers.over.store(1, std::memory_order_seq_cst);
   for (int i = 0; i < 200 && !followers.asking.try_lock(); ++i) {
-    const timespec a_moment = {0, static_cast<long>(kMillisecond) / 2};
-    nanosleep(&a_moment, nullptr);
+    sleep_for_ns(kMillisecond / 2);
   }
 }
 
@@ -105,8 +104,7 @@ class Follower {
   bool rest() {
     const uint32_t bell = turn_.bell.load(std::memory_order_seq_cst);
     if (++idle_ticks_ < kTicksUntilAsleep) {
-      const timespec tick = {0, static_cast<long>(kTickNs)};
-      nanosleep(&tick, nullptr);
+      futex_wait(&limits().gpu[gpu_].gate, gate_of(gpu_), kAcrossProcesses, kTickNs);
       return true;
     }
     turn_.asleep.store(1, std::memory_order_seq_cst);
@@ -199,8 +197,7 @@ void Lookout::wait(uint64_t expected_ns) {
     for (int i = 0; i < 8; ++i) relax();
     return;
   }
-  const timespec time = {0, static_cast<long>(sleep_ns)};
-  nanosleep(&time, nullptr);
+  sleep_for_ns(sleep_ns);
 }
 
 }  // namespace gantry::fence

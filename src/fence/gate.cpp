@@ -16,6 +16,8 @@ namespace {
 // With one launch in flight the GPU is idle between two of them. Short ones may overlap as long as
 // somebody else would not wait longer for them than that.
 constexpr uint64_t kShortWorkNs = 100 * kMicrosecond;
+// The next one is launched that much before the end of a long one, because a launch takes time.
+constexpr uint64_t kAboutToEndNs = 20 * kMicrosecond;
 // Work that does not end may wait for the very launch that waits for it.
 constexpr uint64_t kPatienceNs = 100 * kMillisecond;
 constexpr uint64_t kLookAtBeatNs = 100 * kMillisecond;
@@ -48,13 +50,19 @@ uint64_t patience(uint64_t expected_ns) {
   return monotonic_ns() + kPatienceNs + 4 * expected_ns;
 }
 
-// Until nothing of ours is on the GPU, or next to nothing.
+// Whether another launch of that cost may join what is on the GPU: nothing, next to nothing, or one
+// launch that is about to end.
+bool may_join(const Outstanding& left, uint64_t cost_ns) {
+  if (left.launches == 0 || left.expected_ns + cost_ns <= kShortWorkNs) return true;
+  return left.launches == 1 && left.expected_ns <= kAboutToEndNs;
+}
+
 void wait_for_ours(const Work& work, uint32_t gate) {
   const uint64_t cost = cost_of(work);
   Lookout lookout;
   Outstanding left = outstanding(work.gpu, Tails::Mark);
   const uint64_t until = patience(left.expected_ns);
-  while (left.launches != 0 && left.expected_ns + cost > kShortWorkNs) {
+  while (!may_join(left, cost)) {
     if (gate_of(work.gpu) != gate || monotonic_ns() > until) return;
     lookout.wait(left.expected_ns);
     left = outstanding(work.gpu, Tails::Mark);
@@ -115,11 +123,11 @@ Room look_for_room(Work& work) {
 
 void wait_for_room(Work& work) {
   const uint32_t gate = gate_of(work.gpu);
-  const uint64_t until = patience(0);
   Turn& turn = turn_of(work.gpu);
   turn.pacing.fetch_add(1, std::memory_order_relaxed);
   Lookout lookout;
   Room room = look_for_room(work);
+  const uint64_t until = patience(room.expected_ns);
   while (!room.enough && gate_of(work.gpu) == gate && time_limited() && monotonic_ns() < until) {
     lookout.wait(room.expected_ns);
     room = look_for_room(work);

@@ -66,4 +66,11 @@ inline uint64_t monotonic_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000U + static_cast<uint64_t>(now.tv_nsec);
 }
 
+// By the system call: nanosleep would be a place where a thread can be cancelled.
+inline void sleep_for_ns(uint64_t nanoseconds) {
+  const timespec time = {static_cast<time_t>(nanoseconds / 1000000000U),
+                         static_cast<long>(nanoseconds % 1000000000U)};
+  syscall(SYS_nanosleep, &time, nullptr);
+}
+
 }  // namespace gantry::fence
