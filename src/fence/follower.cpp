@@ -27,7 +27,8 @@ struct Followers {
 };
 constinit Followers followers{};
 
-// Registered after the driver's own, so it runs before them: what they free is not touched any more.
+// Registered after the driver's own, so it runs before them: what they free is not touched any
+// more.
 void at_exit() {
   followers.over.store(1, std::memory_order_seq_cst);
   for (int i = 0; i < 200 && !followers.asking.try_lock(); ++i) {

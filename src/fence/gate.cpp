@@ -57,21 +57,26 @@ bool may_join(const Outstanding& left, uint64_t cost_ns) {
   return left.launches == 1 && left.expected_ns <= kAboutToEndNs;
 }
 
-void wait_for_ours(const Work& work, uint32_t gate) {
-  const uint64_t cost = cost_of(work);
+uint64_t cost_now(Work& work) {
+  const Guard guard(work.lock);
+  return cost_of(work);
+}
+
+void wait_for_ours(Work& work, uint32_t gate) {
+  const uint64_t cost = cost_now(work);
   Lookout lookout;
-  Outstanding left = outstanding(work.gpu, Tails::Mark);
+  Outstanding left = outstanding(work.gpu(), Tails::Mark);
   const uint64_t until = patience(left.expected_ns);
   while (!may_join(left, cost)) {
-    if (gate_of(work.gpu) != gate || monotonic_ns() > until) return;
+    if (gate_of(work.gpu()) != gate || monotonic_ns() > until) return;
     lookout.wait(left.expected_ns);
-    left = outstanding(work.gpu, Tails::Mark);
+    left = outstanding(work.gpu(), Tails::Mark);
   }
 }
 
 bool wait_at_gate(Launch& launch) {
   Work& work = *launch.work;
-  const uint32_t gpu = work.gpu;
+  const uint32_t gpu = work.gpu();
   if (stream_is_capturing(launch.stream)) return false;
   for (;;) {
     const uint32_t gate = gate_of(gpu);
@@ -92,12 +97,12 @@ bool wait_at_gate(Launch& launch) {
 
 // What is in the queue, over all streams.
 uint64_t in_queue(const Work& work, uint64_t now_ns) {
-  const uint64_t marked = turn_of(work.gpu).queued_ns.load(std::memory_order_relaxed);
+  const uint64_t marked = turn_of(work.gpu()).queued_ns.load(std::memory_order_relaxed);
   return marked - work.queued_ns + expected_ns(work, now_ns);
 }
 
 uint64_t most_in_queue(const Work& work) {
-  return __atomic_load_n(&limits().gpu[work.gpu].queue_ns, __ATOMIC_RELAXED);
+  return __atomic_load_n(&limits().gpu[work.gpu()].queue_ns, __ATOMIC_RELAXED);
 }
 
 // Whether there is more than another tenant should have to wait for.
@@ -122,13 +127,13 @@ Room look_for_room(Work& work) {
 }
 
 void wait_for_room(Work& work) {
-  const uint32_t gate = gate_of(work.gpu);
-  Turn& turn = turn_of(work.gpu);
+  const uint32_t gate = gate_of(work.gpu());
+  Turn& turn = turn_of(work.gpu());
   turn.pacing.fetch_add(1, std::memory_order_relaxed);
   Lookout lookout;
   Room room = look_for_room(work);
   const uint64_t until = patience(room.expected_ns);
-  while (!room.enough && gate_of(work.gpu) == gate && time_limited() && monotonic_ns() < until) {
+  while (!room.enough && gate_of(work.gpu()) == gate && time_limited() && monotonic_ns() < until) {
     lookout.wait(room.expected_ns);
     room = look_for_room(work);
   }
@@ -139,7 +144,7 @@ void wait_for_room(Work& work) {
 // the mark would.
 bool still_ours(const Work& work, const InContext& in) {
   if (!in.ok()) return false;
-  if (work.reach == Reach::Anyone || in.was_current()) return true;
+  if (work.reach() == Reach::Anyone || in.was_current()) return true;
   context_changed();
   return false;
 }
@@ -163,7 +168,7 @@ bool mark_now(const Launch& launch) {
     ended_upto(work, work.done.load(std::memory_order_relaxed), now_ns);
     return false;
   }
-  show_launches(work.gpu, work.done.load(std::memory_order_relaxed) - work.marked);
+  show_launches(work.gpu(), work.done.load(std::memory_order_relaxed) - work.marked);
   if (work.count >= kLeastMarks) look(work, now_ns);
   mark(work, now_ns);
   return too_much(work, most_in_queue(work), now_ns);
@@ -187,9 +192,9 @@ bool gate_enter(Launch& launch) {
   if (work == nullptr) return false;
   launch.work = work;
   work->begun.fetch_add(1, std::memory_order_seq_cst);
-  const bool open = (gate_of(work->gpu) & FENCE_GATE_MASK) == FENCE_OPEN;
+  const bool open = (gate_of(work->gpu()) & FENCE_GATE_MASK) == FENCE_OPEN;
   if (__builtin_expect(
-          open && turn_of(work->gpu).demand.load(std::memory_order_seq_cst) == Demand::Busy, 1))
+          open && turn_of(work->gpu()).demand.load(std::memory_order_seq_cst) == Demand::Busy, 1))
     return true;
   work->begun.fetch_sub(1, std::memory_order_seq_cst);
   return wait_at_gate(launch);
@@ -225,7 +230,7 @@ void gate_stream_synced(const Waited& waited) {
     if (work.life.load(std::memory_order_relaxed) == Life::Free) return;
     ended_upto(work, waited.done, monotonic_ns());
   }
-  settle(work.gpu);
+  settle(work.gpu());
 }
 
 void gate_event_synced() {

@@ -77,6 +77,17 @@ class Fenced : public TimeLimited, public sim::cuda::Api {
     EXPECT_EQ(cuCtxGetCurrent(&current), CUDA_SUCCESS);
     return current;
   }
+  // Whether the GPU is left at the end of that turn: the program has drained, or is idle anyway.
+  bool leaves(std::uint32_t turn) {
+    return Host::eventually([&] {
+      return __atomic_load_n(&row().drained, __ATOMIC_RELAXED) == turn ||
+             __atomic_load_n(&row().busy, __ATOMIC_RELAXED) == 0;
+    });
+  }
+  bool idle() {
+    return Host::eventually([&] { return __atomic_load_n(&row().busy, __ATOMIC_RELAXED) == 0; });
+  }
+  std::uint64_t left_at() { return __atomic_load_n(&row().drained_ns, __ATOMIC_RELAXED); }
   bool waits(std::uint32_t threads = 1) {
     return Host::eventually(
         [&] { return __atomic_load_n(&row().waiting, __ATOMIC_RELAXED) == threads; });

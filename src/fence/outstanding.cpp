@@ -8,8 +8,8 @@ namespace {
 
 // A mark on somebody else's stream.
 bool can_mark(const Work& work) {
-  if (work.reach == Reach::OwnThread) return false;
-  return work.reach == Reach::Anyone || !captures_open();
+  if (work.reach() == Reach::OwnThread) return false;
+  return work.reach() == Reach::Anyone || !captures_open();
 }
 
 // Launches that nobody else can mark: by the clock, once all before them has ended.
@@ -20,7 +20,7 @@ void wait_out_tail(Work& work, uint64_t now_ns) {
 }
 
 void mark_tail(Work& work, uint64_t now_ns) {
-  if (work.reach == Reach::Anyone && capturing(work)) {  // these launches were only recorded
+  if (work.reach() == Reach::Anyone && capturing(work)) {  // these launches were only recorded
     ended_upto(work, work.done.load(std::memory_order_seq_cst), now_ns);
     return;
   }

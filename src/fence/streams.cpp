@@ -113,10 +113,11 @@ void begin(Work& work, const Key& key, CUcontext context, uint32_t gpu) {
   work.stream = key.stream;
   work.context = context;
   work.thread = key.thread;
-  work.gpu = gpu;
-  work.reach = key.thread != nullptr            ? Reach::OwnThread
-               : key.stream == CU_STREAM_LEGACY ? Reach::NotInCapture
-                                                : Reach::Anyone;
+  const Reach reach = key.thread != nullptr            ? Reach::OwnThread
+                      : key.stream == CU_STREAM_LEGACY ? Reach::NotInCapture
+                                                       : Reach::Anyone;
+  work.on_gpu.store(gpu, std::memory_order_relaxed);
+  work.reached_by.store(reach, std::memory_order_relaxed);
   const uint64_t done = work.done.load(std::memory_order_relaxed);
   work.begun.store(done, std::memory_order_relaxed);
   work.completed.store(done, std::memory_order_relaxed);
@@ -274,7 +275,7 @@ void capture_begins() {
   for (uint32_t i = 0; i < used; ++i) {
     Work& work = streams.chunk[i / detail::kPerChunk][i % detail::kPerChunk];
     if (work.life.load(std::memory_order_acquire) == Life::Alive &&
-        work.reach == Reach::NotInCapture)
+        work.reach() == Reach::NotInCapture)
       const Guard guard(work.lock);
   }
 }

@@ -68,7 +68,7 @@ void each_work(uint32_t gpu, Visit visit) {
   const uint32_t used = detail::streams.used.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < used; ++i) {
     Work& work = detail::streams.chunk[i / detail::kPerChunk][i % detail::kPerChunk];
-    if (work.life.load(std::memory_order_acquire) != Life::Free && work.gpu == gpu) visit(work);
+    if (work.life.load(std::memory_order_acquire) != Life::Free && work.gpu() == gpu) visit(work);
   }
 }
 

@@ -33,7 +33,7 @@ void learn_from(Work& work, const Sample& sample, const Mark& with_graph) {
     return;
   }
   learn(work.cost, believed, sample);
-  Turn& turn = turn_of(work.gpu);
+  Turn& turn = turn_of(work.gpu());
   const uint64_t mean = turn.cost_ns.load(std::memory_order_relaxed);
   turn.cost_ns.store(mean == 0 ? work.cost.ns : (mean * 7 + work.cost.ns) / 8,
                      std::memory_order_relaxed);
@@ -75,14 +75,14 @@ void show_queue(Work& work) {
   uint64_t queued = 0;
   for (uint32_t i = 0; i < work.count; ++i)
     queued += expected_of(work.marks[(work.first + i) % Work::kMarks], cost);
-  turn_of(work.gpu).queued_ns.fetch_add(queued - work.queued_ns, std::memory_order_relaxed);
+  turn_of(work.gpu()).queued_ns.fetch_add(queued - work.queued_ns, std::memory_order_relaxed);
   work.queued_ns = queued;
 }
 
 }  // namespace
 
 uint64_t cost_of(const Work& work) {
-  const uint64_t mean = turn_of(work.gpu).cost_ns.load(std::memory_order_relaxed);
+  const uint64_t mean = turn_of(work.gpu()).cost_ns.load(std::memory_order_relaxed);
   return work.cost.or_else(mean == 0 ? kUnknownCostNs : mean);
 }
 

@@ -45,9 +45,9 @@ struct Work {
 
   alignas(64) CUstream stream;
   CUcontext context;
-  const void* thread;  // with Reach::OwnThread
-  uint32_t gpu;
-  Reach reach;
+  const void* thread;            // with Reach::OwnThread
+  std::atomic<uint32_t> on_gpu;  // these two are read without the lock, too
+  std::atomic<Reach> reached_by;
   std::atomic<Life> life;
   Work* next;  // in its bucket, or among the free
 
@@ -68,6 +68,9 @@ struct Work {
   uint64_t graphs;
   static constexpr uint32_t kMarks = 64;
   Mark marks[kMarks];
+
+  uint32_t gpu() const { return on_gpu.load(std::memory_order_relaxed); }
+  Reach reach() const { return reached_by.load(std::memory_order_relaxed); }
 };
 
 // How many launches nothing is learned from yet: a wrong idea of their cost must not become seconds
