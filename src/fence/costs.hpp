@@ -18,37 +18,41 @@ inline constexpr uint64_t kMarkEveryNs = 160 * kMicrosecond;
 inline constexpr uint64_t kMostBetweenMarks = 32;
 
 struct Cost {
-  uint64_t ns = 0;       // of one launch; 0: not known
-  uint32_t samples = 0;  // 0: the cost is only known to be no higher
+  uint64_t ns = 0;  // of one launch; 0: not known
+  bool precise = false;
 
   uint64_t or_else(uint64_t unknown) const { return ns == 0 ? unknown : ns; }
 };
 
-// Work that was expected to take `expected_ns` took `took_ns`.
+// Work that was expected to take `expected_ns` took something between these. Its end is only seen
+// by looking, and its beginning is the end of what was before.
 struct Sample {
   uint64_t expected_ns;
-  uint64_t took_ns;
-  bool busy;  // the GPU had more of it all the time; otherwise it took at most that long
+  uint64_t least_ns;
+  uint64_t most_ns;
 };
 
-inline uint64_t scaled(uint64_t ns, const Sample& sample) {
-  constexpr uint64_t kMost = 64;  // one sample moves a cost no further than this
-  const uint64_t expected = sample.expected_ns == 0 ? 1 : sample.expected_ns;
-  if (sample.took_ns / expected >= kMost) return ns * kMost;
-  if (expected / (sample.took_ns == 0 ? 1 : sample.took_ns) >= kMost) return ns / kMost + 1;
-  const auto result =
-      static_cast<uint64_t>(static_cast<double>(ns) * static_cast<double>(sample.took_ns) /
-                            static_cast<double>(expected));
+inline uint64_t scaled(uint64_t ns, uint64_t took_ns, uint64_t expected_ns) {
+  constexpr double kMost = 64;  // one sample moves a cost no further than this
+  double ratio = static_cast<double>(took_ns) / static_cast<double>(expected_ns + 1);
+  if (ratio > kMost) ratio = kMost;
+  if (ratio < 1 / kMost) ratio = 1 / kMost;
+  const auto result = static_cast<uint64_t>(static_cast<double>(ns) * ratio);
   return result == 0 ? 1 : result;
 }
 
-// `believed` is what the expectation was made from.
+// `believed` is what the expectation was made from. A sample that leaves room for it changes
+// nothing; of an unknown cost the most is believed.
 inline void learn(Cost& cost, uint64_t believed, const Sample& sample) {
-  const uint64_t seen = scaled(believed, sample);
-  if (!sample.busy && cost.ns != 0 && seen >= cost.ns) return;
-  cost.ns = cost.samples == 0 ? seen : (cost.ns * 3 + seen) / 4;
-  if (cost.ns == 0) cost.ns = 1;
-  if (sample.busy && cost.samples == 0) cost.samples = 1;
+  const uint64_t least = scaled(believed, sample.least_ns, sample.expected_ns);
+  const uint64_t most = scaled(believed, sample.most_ns, sample.expected_ns);
+  const bool precise = sample.least_ns >= sample.most_ns / 2;
+  if (cost.ns == 0 || (precise && !cost.precise)) {
+    cost = {.ns = most, .precise = precise};
+    return;
+  }
+  const uint64_t seen = cost.ns < least ? least : cost.ns > most ? most : cost.ns;
+  cost.ns = (cost.ns * 3 + seen) / 4;
 }
 
 inline uint64_t launches_between_marks(uint64_t cost_ns) {

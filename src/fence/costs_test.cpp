@@ -6,31 +6,37 @@
 namespace gantry::fence {
 namespace {
 
-TEST(Costs, TheFirstSampleIsBelieved) {
+TEST(Costs, OfAnUnknownOneTheMostIsBelieved) {
   Cost cost;
-  learn(cost, kUnknownCostNs, {.expected_ns = kUnknownCostNs, .took_ns = 5000, .busy = true});
-  EXPECT_EQ(cost.ns, 5000U);
+  learn(cost, kUnknownCostNs, {.expected_ns = kUnknownCostNs, .least_ns = 0, .most_ns = 9000});
+  EXPECT_NEAR(static_cast<double>(cost.ns), 9000, 10);
+}
+
+TEST(Costs, TheFirstPreciseSampleIsBelieved) {
+  Cost cost{.ns = 100'000, .precise = false};
+  learn(cost, 100'000, {.expected_ns = 100'000, .least_ns = 4800, .most_ns = 5000});
+  EXPECT_NEAR(static_cast<double>(cost.ns), 5000, 10);
 }
 
 TEST(Costs, LaterOnesAreWeighed) {
-  Cost cost{.ns = 1000, .samples = 1};
-  learn(cost, 1000, {.expected_ns = 16000, .took_ns = 32000, .busy = true});
-  EXPECT_EQ(cost.ns, 1250U);
+  Cost cost{.ns = 1000, .precise = true};
+  learn(cost, 1000, {.expected_ns = 16000, .least_ns = 32000, .most_ns = 33000});
+  EXPECT_NEAR(static_cast<double>(cost.ns), 1250, 2);
+  learn(cost, 1000, {.expected_ns = 1000, .least_ns = 0, .most_ns = 250});
+  EXPECT_NEAR(static_cast<double>(cost.ns), 1000, 2);
 }
 
-TEST(Costs, AGpuThatWasIdleBetweenSaysOnlyAtMost) {
-  Cost cost{.ns = 1000, .samples = 1};
-  learn(cost, 1000, {.expected_ns = 1000, .took_ns = 50000, .busy = false});
+TEST(Costs, ALateLookThatLeavesRoomChangesNothing) {
+  Cost cost{.ns = 1000, .precise = true};
+  learn(cost, 1000, {.expected_ns = 1000, .least_ns = 0, .most_ns = 50'000});
   EXPECT_EQ(cost.ns, 1000U);
-  learn(cost, 1000, {.expected_ns = 1000, .took_ns = 500, .busy = false});
-  EXPECT_LT(cost.ns, 1000U);
 }
 
 TEST(Costs, OneSampleMovesThemNoFurtherThanABound) {
-  Cost cost{.ns = 1000, .samples = 1};
-  learn(cost, 1000, {.expected_ns = 1, .took_ns = UINT64_MAX, .busy = true});
-  EXPECT_LE(cost.ns, 17000U);
-  learn(cost, cost.ns, {.expected_ns = UINT64_MAX, .took_ns = 0, .busy = true});
+  Cost cost{.ns = 1000, .precise = true};
+  learn(cost, 1000, {.expected_ns = 1, .least_ns = UINT64_MAX, .most_ns = UINT64_MAX});
+  EXPECT_LE(cost.ns, 17'000U);
+  learn(cost, cost.ns, {.expected_ns = UINT64_MAX - 1, .least_ns = 0, .most_ns = 0});
   EXPECT_GE(cost.ns, 1U);
 }
 

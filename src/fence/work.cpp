@@ -94,9 +94,9 @@ uint64_t launches_outstanding(const Work& work) {
 uint64_t expected_ns(const Work& work, uint64_t now_ns) {
   const uint64_t cost = cost_of(work);
   uint64_t sum = work.queued_ns + work.graph_ns + unmarked(work) * cost;
-  if (work.count != 0 && now_ns > work.since_ns) {
+  if (work.count != 0 && now_ns > work.latest_ns) {
     const uint64_t first = expected_of(work.marks[work.first], cost);
-    const uint64_t ran = now_ns - work.since_ns;
+    const uint64_t ran = now_ns - work.latest_ns;
     const uint64_t less = ran < first ? ran : first;
     sum = sum > less ? sum - less : 0;
   }
@@ -118,18 +118,18 @@ void look(Work& work, uint64_t now_ns) {
     completed = mark.upto;
     drop_oldest(work);
   }
+  const uint64_t before_ns = work.unreached_ns;
+  if (work.count != 0) work.unreached_ns = now_ns;
   if (work.count == before) return;
   widen(work, completed - work.completed.load(std::memory_order_relaxed));
   work.completed.store(completed, std::memory_order_seq_cst);
-  const bool more = work.count != 0;
-  if (now_ns > work.earliest_ns)
-    learn_from(work,
-               {.expected_ns = expected,
-                .took_ns = now_ns - work.earliest_ns,
-                .busy = more && work.continuous},
-               with_graph);
-  work.since_ns = work.earliest_ns = now_ns;
-  work.continuous = more;
+  learn_from(work,
+             {.expected_ns = expected,
+              .least_ns = before_ns > work.latest_ns ? before_ns - work.latest_ns : 0,
+              .most_ns = now_ns - work.earliest_ns},
+             with_graph);
+  work.earliest_ns = before_ns;
+  work.latest_ns = now_ns;
   show_queue(work);
 }
 
@@ -147,9 +147,8 @@ bool mark(Work& work, uint64_t now_ns) {
   if (event_for(made) == nullptr) return false;
   if (real().cuEventRecord(made.event, work.stream) != CUDA_SUCCESS) return false;
   if (work.count == 0) {
-    work.since_ns = now_ns;
     work.earliest_ns = work.last_mark_ns;
-    work.continuous = false;
+    work.latest_ns = work.unreached_ns = now_ns;
   }
   work.last_mark_ns = now_ns;
   made.upto = done;

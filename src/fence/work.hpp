@@ -55,9 +55,10 @@ struct Work {
   alignas(64) Lock lock;
   uint32_t first, count;  // of marks
   uint64_t marked;        // launches that a mark covers
-  uint64_t since_ns;      // the GPU is at the oldest mark's launches since about then,
-  uint64_t earliest_ns;   // and certainly not since before then;
-  bool continuous;        // these two are the same: it came from the launches before
+  // When the GPU began with what the oldest mark covers: between these. And when that had not been
+  // reached yet for certain.
+  uint64_t earliest_ns, latest_ns;
+  uint64_t unreached_ns;
   uint64_t last_mark_ns;
   uint64_t tail_until_ns;  // when launches that nobody can mark are believed to have ended
   uint64_t queued_ns;      // our part of Turn::queued_ns
