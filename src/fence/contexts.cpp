@@ -48,6 +48,7 @@ CUresult create(CUcontext* context, CUdevice device, Call call) {
   if (!reserve_context(gpu)) return refused(gpu, 0);
   CUcontext made = nullptr;
   const CUresult result = call(&made);
+  context_is_made(gpu);
   gate_context_changed();
   if (result != CUDA_SUCCESS) {
     give_back_context(gpu);
@@ -168,6 +169,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* ctx, CUdevice dev) {
   const bool first = !is_active(dev);
   if (first && !reserve_context(gpu)) return refused(gpu, 0);
   const CUresult result = real().cuDevicePrimaryCtxRetain(ctx, dev);
+  if (first) context_is_made(gpu);
   if (first && result != CUDA_SUCCESS) give_back_context(gpu);
   if (result != CUDA_SUCCESS) return result;
   contexts.of[dev] = *ctx;

@@ -22,7 +22,9 @@ struct Book {
 };
 constinit Book book{};
 
-constexpr uint64_t kSettleNs = 1000000;       // for the host's view of contexts to arrive
+constexpr uint64_t kSettleNs = 1000000;
+constexpr int kSettleTimes = 60;              // for the host's view of new contexts to arrive
+constexpr uint64_t kBeingMade = 1;            // pending while a context is made
 constexpr uint64_t kLockWaitNs = 2000000000;  // then its owner is taken for dead
 
 bool counts(uint32_t gpu) {
@@ -65,6 +67,16 @@ uint64_t overhead(uint32_t gpu) {
     if (made > seen) total = plus(total, estimate * (made - seen));
   }
   return total;
+}
+
+// The host has not yet seen what some context takes.
+bool estimating(uint32_t gpu) {
+  for (uint32_t slot = 0, end = slots(); slot < end; ++slot) {
+    const uint32_t made = __atomic_load_n(&row(gpu, slot).contexts, __ATOMIC_SEQ_CST);
+    if (made > __atomic_load_n(&limits().process[slot].seen_contexts[gpu], __ATOMIC_ACQUIRE))
+      return true;
+  }
+  return false;
 }
 
 enum class Count : uint8_t { Held, HeldAndPending };
@@ -162,7 +174,8 @@ bool reserve_wish(uint32_t gpu, const Wish& wish) {
   if (try_reserve(gpu, wish) || reserve_in_turn(gpu, wish)) return true;
   if (reclaim(gpu) && reserve_in_turn(gpu, wish)) return true;
   const timespec settle = {0, kSettleNs};
-  nanosleep(&settle, nullptr);
+  if (estimating(gpu)) report(FENCE_CONTEXT, gpu, 0, 0);
+  for (int i = 0; i < kSettleTimes && (i == 0 || estimating(gpu)); ++i) nanosleep(&settle, nullptr);
   return reserve_in_turn(gpu, wish);
 }
 
@@ -173,7 +186,19 @@ bool reserve(uint32_t gpu, uint64_t bytes) {
 }
 
 bool reserve_context(uint32_t gpu) {
-  return reserve_wish(gpu, {0, 1});
+  if (!reserve_wish(gpu, {0, 1})) return false;
+  if (!counts(gpu)) return true;
+  const Guard guard(book.lock);
+  book.pending[gpu] += kBeingMade;
+  show(gpu);
+  return true;
+}
+
+void context_is_made(uint32_t gpu) {
+  if (!counts(gpu)) return;
+  const Guard guard(book.lock);
+  if (book.pending[gpu] >= kBeingMade) book.pending[gpu] -= kBeingMade;
+  show(gpu);
 }
 
 void give_back(uint32_t gpu, uint64_t bytes) {

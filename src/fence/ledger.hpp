@@ -28,8 +28,10 @@ void add_taken(uint32_t gpu, uint64_t bytes);
 void note_managed(uint32_t gpu, uint64_t bytes);
 void give_back_managed(uint32_t gpu, uint64_t bytes);
 
-// A context counts as an estimate until the host has seen it.
+// A context counts as an estimate until the host has seen it. Making one takes a while, in which
+// the host sees a part of it: until it is made something is pending, and the host does not look.
 bool reserve_context(uint32_t gpu);
+void context_is_made(uint32_t gpu);
 void give_back_context(uint32_t gpu);
 
 // The share of the GPU, and what of it nobody holds. False without a limit.

@@ -25,11 +25,12 @@ Overhead overhead_of(const Overhead& known, const Usage& before, const Usage& af
                      std::optional<std::uint64_t> used) {
   if (!used) return {};
   if (same(before, after)) return {beyond(*used, shown(after)), after.contexts};
+  // A new context stays an estimate until both looks agree: NVML may have seen a part of it, or
+  // less than the row had by then.
+  if (before.contexts != after.contexts || after.contexts != known.contexts) return known;
   // At least this much, whichever of the changes NVML has seen.
   const auto least =
       beyond(*used, std::max(shown(before) + before.pending, shown(after) + after.pending));
-  if (before.contexts != after.contexts || least == 0) return known;
-  if (after.contexts != known.contexts) return {least, after.contexts};
   return {std::max(known.bytes, least), known.contexts};
 }
 

@@ -103,7 +103,15 @@ TEST(Overhead, OfAProcessThatAllocatesMeanwhileIsAtLeastWhatBothLooksLeave) {
   const Overhead known{500 * kMiB, 1};
   EXPECT_EQ(overhead_of(known, before, after, 600 * kMiB), known) << "NVML had not seen it";
   EXPECT_EQ(overhead_of(known, before, after, 900 * kMiB), (Overhead{600 * kMiB, 1}));
-  EXPECT_EQ(overhead_of({}, before, after, 800 * kMiB), (Overhead{500 * kMiB, 1}));
+}
+
+TEST(Overhead, OfANewContextIsNotKnownUntilTheProcessIsQuiet) {
+  const Usage before{.held = 100 * kMiB, .contexts = 1};
+  const Usage after{.held = 300 * kMiB, .contexts = 1};
+  EXPECT_EQ(overhead_of({}, before, after, 800 * kMiB), Overhead{}) << "500 MiB of it, or 700?";
+  const Usage making{.pending = 1, .contexts = 1};
+  EXPECT_EQ(overhead_of({}, making, making, 104 * kMiB), Overhead{}) << "a part of what it will be";
+  EXPECT_EQ(overhead_of({}, after, after, 800 * kMiB), (Overhead{500 * kMiB, 1}));
 }
 
 TEST(Overhead, OfTheFirstContextTellsWhatOneCosts) {
