@@ -227,10 +227,14 @@ bool Controller::may_express(const Tenant& tenant) const {
   return tenant.saved >= ns(pace_.least_savings);
 }
 
+bool Controller::brief(const Tenant& tenant) const {
+  return std::max(tenant.last_spell, tenant.spell) <= ns(pace_.brief);
+}
+
 // One that waits although it never works for long: as soon as its savings will do for what it
 // usually does, it comes first. So it has its share in small pieces, not in turns.
 double Controller::express_from(const Tenant& tenant) const {
-  if (tenant.last_spell > ns(pace_.brief)) return std::numeric_limits<double>::infinity();
+  if (!brief(tenant)) return std::numeric_limits<double>::infinity();
   return std::max(ns(pace_.least_savings), tenant.last_spell);
 }
 

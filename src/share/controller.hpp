@@ -143,6 +143,7 @@ class Controller {
   double most_saved(const Tenant& tenant) const;
   double enough_saved(const Tenant& tenant) const;
   bool may_express(const Tenant& tenant) const;
+  bool brief(const Tenant& tenant) const;
   double express_from(const Tenant& tenant) const;
 
   void decide();

@@ -131,6 +131,19 @@ TEST_F(Decisions, SavingsAreSpentInTheEnd) {
   EXPECT_EQ(gate(1), Gate::Open);
 }
 
+TEST_F(Decisions, WhoWasBriefAndWorksForLongIsGreedyLikeTheRest) {
+  controller.add(1, kHalf, 0ms);
+  controller.add(2, kHalf, 0ms);
+  controller.active(1, 200ms);
+  controller.idle(1, 201ms);
+  controller.active(1, 202ms);
+  controller.active(2, 202ms);
+  for (auto now = 202ms; gate(1) != Gate::Shut; now += 1ms) controller.tick(now);
+  drained(1, 400ms);
+  EXPECT_FALSE(controller.view(1)->express);
+  EXPECT_NE(gate(2), Gate::Shut);
+}
+
 TEST_F(Decisions, UnderACapTheGateShutsWithTheSavingsAlsoWhenIdle) {
   controller.add(1, kCapped, 0ms);
   controller.active(1, 0ms);

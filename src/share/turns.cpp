@@ -109,9 +109,8 @@ Controller::Scene Controller::scene() const {
       scene.express = std::max(scene.express, std::optional(tenant.rights.priority));
     }
     const bool was_here = tenant.last_busy != Time::min() && now_ - tenant.last_busy < pace_.about;
-    const bool brief = tenant.last_spell <= ns(pace_.brief);
-    const bool comes_back = !tenant.busy && was_here && (brief || may_express(tenant));
-    const bool in_a_hurry = tenant.busy && brief && holder_ != id;
+    const bool comes_back = !tenant.busy && was_here && (brief(tenant) || may_express(tenant));
+    const bool in_a_hurry = tenant.busy && brief(tenant) && holder_ != id;
     if (comes_back || in_a_hurry) scene.expected = true;
   }
   return scene;
