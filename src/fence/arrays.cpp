@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of arrays. Their layout is the card's own; they are charged what their elements take, in
-// whole granules.
+// Hooks of arrays. Their layout is the card's own: tiles of 64 bytes and 8 rows. As they have no
+// address that tells which granule a small one lies in, those are charged what they take of it.
 #include "fence/driver.hpp"
 #include "fence/gpus.hpp"
 #include "fence/host.hpp"
 #include "fence/ledger.hpp"
 #include "fence/memory.hpp"
+#include "fence/small.hpp"
 
 namespace gantry::fence {
 namespace {
 
+constexpr uint64_t kTileBytes = 64;
+constexpr uint64_t kTileRows = 8;
 constexpr unsigned int kWithoutMemory = 0x40U | 0x80U;  // sparse, mapped later
 
 // Formats of more than a byte in each channel are few; what is not known counts as the largest.
@@ -53,24 +56,23 @@ Shape shape_2d(const Descriptor& given) {
       given.Width, given.Height, 0, static_cast<unsigned int>(given.Format), given.NumChannels, 0};
 }
 
-// One level of it. Layers stay as many on every level; as a volume they would be fewer, so this is
-// never too little.
-uint64_t charge_of(const Shape& shape, unsigned int level) {
-  if ((shape.flags & kWithoutMemory) != 0) return 0;
+// One level of it.
+uint64_t bytes_of(const Shape& shape, unsigned int level) {
   const bool layered = (shape.flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
   const uint64_t depth = layered ? at_least_one(shape.depth) : half(shape.depth, level);
   const uint64_t element = times(channel_bytes(shape.format), shape.channels);
-  const uint64_t plane = times(half(shape.width, level), half(shape.height, level));
-  return round_up(times(times(plane, depth), element), kGranule);
+  const uint64_t row = round_up(times(half(shape.width, level), element), kTileBytes);
+  return times(times(row, round_up(half(shape.height, level), kTileRows)), depth);
 }
 
-uint64_t charge_of_levels(const Shape& shape, unsigned int levels) {
+uint64_t charge_of(const Shape& shape, unsigned int levels) {
   constexpr unsigned int kMost = 32;
+  if ((shape.flags & kWithoutMemory) != 0) return 0;
   uint64_t total = 0;
   for (unsigned int level = 0; level < levels && level < kMost; ++level) {
-    if (__builtin_add_overflow(total, charge_of(shape, level), &total)) return UINT64_MAX;
+    if (__builtin_add_overflow(total, bytes_of(shape, level), &total)) return UINT64_MAX;
   }
-  return total;
+  return round_up(total, total <= kSmall ? kTileBytes * kTileRows : kGranule);
 }
 
 template <class Handle, class Call, class Destroy>
@@ -102,7 +104,7 @@ CUresult destroy_known(Handle handle, Call call) {
 CUresult create_array(CUarray* handle, const Shape& shape, CUresult (*call)(CUarray*, const void*),
                       const void* descriptor) {
   return create(
-      handle, charge_of(shape, 0), [&](CUarray* to) { return call(to, descriptor); },
+      handle, charge_of(shape, 1), [&](CUarray* to) { return call(to, descriptor); },
       [](CUarray made) { real().cuArrayDestroy(made); });
 }
 
@@ -137,7 +139,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle,
   if (!attached() || handle == nullptr || mipmapped_array_desc == nullptr || num_mipmap_levels == 0)
     return real().cuMipmappedArrayCreate(handle, mipmapped_array_desc, num_mipmap_levels);
   return create(
-      handle, charge_of_levels(shape_3d(*mipmapped_array_desc), num_mipmap_levels),
+      handle, charge_of(shape_3d(*mipmapped_array_desc), num_mipmap_levels),
       [&](CUmipmappedArray* to) {
         return real().cuMipmappedArrayCreate(to, mipmapped_array_desc, num_mipmap_levels);
       },

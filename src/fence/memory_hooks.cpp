@@ -74,7 +74,7 @@ CUresult allocate_small(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call ca
 template <class Call>
 CUresult allocate(uint64_t bytes, CUdeviceptr& made, Call call) {
   const uint32_t gpu = current_gpu();
-  return bytes < kSmall ? allocate_small(gpu, bytes, made, call)
+  return bytes <= kSmall ? allocate_small(gpu, bytes, made, call)
                         : allocate_large(gpu, bytes, made, call);
 }
 
@@ -86,7 +86,7 @@ CUresult allocate_pitched(uint64_t width, uint64_t height, CUdeviceptr& made, co
   uint64_t bytes = 0;
   if (__builtin_mul_overflow(row_bytes, height, &bytes)) bytes = UINT64_MAX;
   const CUresult result = allocate(bytes, made, call);
-  if (result != CUDA_SUCCESS || pitch <= row_bytes || bytes < kSmall) return result;
+  if (result != CUDA_SUCCESS || pitch <= row_bytes || bytes <= kSmall) return result;
   const uint32_t gpu = current_gpu();
   const uint64_t more = round_up(pitch * height, kGranule) - round_up(bytes, kGranule);
   if (reserve(gpu, more)) {

@@ -7,7 +7,7 @@
 
 namespace gantry::fence {
 
-inline constexpr uint64_t kSmall = 1ULL << 20U;  // below this the driver shares granules
+inline constexpr uint64_t kSmall = 1ULL << 20U;  // up to this the driver shares granules
 
 // Whether the granule that was used last has that much left.
 bool room_expected(uint32_t gpu, uint64_t bytes);

@@ -45,7 +45,7 @@ class Families : public ::testing::Test {
 };
 
 TEST_F(Families, PlainMemoryInWholeGranules) {
-  for (const std::uint64_t bytes : {kMiB, kMiB + 1, kGranule, kGranule + 1, 100 * kMiB + 5}) {
+  for (const std::uint64_t bytes : {kMiB + 1, kGranule, kGranule + 1, 100 * kMiB + 5}) {
     CUdeviceptr pointer = 0;
     ASSERT_EQ(cuda.cuMemAlloc_v2(&pointer, bytes), CUDA_SUCCESS);
     EXPECT_EQ(taken(), (bytes + kGranule - 1) / kGranule * kGranule);
@@ -68,6 +68,17 @@ TEST_F(Families, SmallOnesShareAGranule) {
   for (std::size_t i = 1; i < pointers.size(); i += 2)
     EXPECT_EQ(cuda.cuMemFree_v2(pointers[i]), CUDA_SUCCESS);
   EXPECT_EQ(taken(), 0U);
+}
+
+TEST_F(Families, TwoOfAMegabyteShareOneToo) {
+  CUdeviceptr one = 0;
+  CUdeviceptr two = 0;
+  CUdeviceptr three = 0;
+  ASSERT_EQ(cuda.cuMemAlloc_v2(&one, kMiB), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuMemAlloc_v2(&two, kMiB), CUDA_SUCCESS);
+  EXPECT_EQ(taken(), kGranule);
+  ASSERT_EQ(cuda.cuMemAlloc_v2(&three, kMiB), CUDA_SUCCESS);
+  EXPECT_EQ(taken(), 2 * kGranule);
 }
 
 TEST_F(Families, PlainMemoryAsCuda2KnewIt) {
@@ -100,7 +111,7 @@ TEST_F(Families, PitchedAndManagedMemory) {
 
 TEST_F(Families, ArraysOfAllShapes) {
   const CUDA_ARRAY_DESCRIPTOR_v1 old = {1024, 1024, CU_AD_FORMAT_FLOAT, 1};
-  const CUDA_ARRAY_DESCRIPTOR line = {4096, 0, CU_AD_FORMAT_UNSIGNED_INT8, 4};
+  const CUDA_ARRAY_DESCRIPTOR line = {1U << 19U, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1};
   const CUDA_ARRAY_DESCRIPTOR plane = {3000, 2000, CU_AD_FORMAT_HALF, 2};
   const CUDA_ARRAY3D_DESCRIPTOR volume = {128, 128, 100, CU_AD_FORMAT_FLOAT, 4, 0};
   const CUDA_ARRAY3D_DESCRIPTOR_v1 old_volume = {64, 64, 64, CU_AD_FORMAT_FLOAT, 4, 0};
@@ -108,21 +119,29 @@ TEST_F(Families, ArraysOfAllShapes) {
   ASSERT_EQ(cuda.cuArrayCreate(&arrays[0], &old), CUDA_SUCCESS);
   EXPECT_EQ(taken(), 2 * kGranule);
   ASSERT_EQ(cuda.cuArrayCreate_v2(&arrays[1], &line), CUDA_SUCCESS);
-  EXPECT_EQ(taken(), 3 * kGranule);
+  EXPECT_EQ(taken(), 4 * kGranule) << "rows come in groups of eight";
   ASSERT_EQ(cuda.cuArrayCreate_v2(&arrays[2], &plane), CUDA_SUCCESS);
-  EXPECT_EQ(taken(), 15 * kGranule);
+  EXPECT_EQ(taken(), 16 * kGranule);
   ASSERT_EQ(cuda.cuArray3DCreate_v2(&arrays[3], &volume), CUDA_SUCCESS);
-  EXPECT_EQ(taken(), 28 * kGranule);
+  EXPECT_EQ(taken(), 29 * kGranule);
   ASSERT_EQ(cuda.cuArray3DCreate(&arrays[4], &old_volume), CUDA_SUCCESS);
-  EXPECT_EQ(taken(), 30 * kGranule);
+  EXPECT_EQ(taken(), 31 * kGranule);
   for (CUarray array : arrays) EXPECT_EQ(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
   EXPECT_EQ(taken(), 0U);
   CUmipmappedArray mipmap = nullptr;
   const CUDA_ARRAY3D_DESCRIPTOR levels = {2048, 2048, 0, CU_AD_FORMAT_FLOAT, 1, 0};
   ASSERT_EQ(cuda.cuMipmappedArrayCreate(&mipmap, &levels, 4), CUDA_SUCCESS);
-  EXPECT_EQ(taken(), (8 + 2 + 1 + 1) * kGranule);
+  EXPECT_EQ(taken(), 11 * kGranule) << "16 + 4 + 1 + 1/4 MiB in one piece";
   EXPECT_EQ(cuda.cuMipmappedArrayDestroy(mipmap), CUDA_SUCCESS);
   EXPECT_EQ(taken(), 0U);
+}
+
+// The granule that they share with others shows in what the host sees, within one granule.
+TEST_F(Families, SmallArraysAreChargedTheirPart) {
+  const CUDA_ARRAY_DESCRIPTOR plane = {64, 64, CU_AD_FORMAT_FLOAT, 1};
+  CUarray array = nullptr;
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(cuda.cuArrayCreate_v2(&array, &plane), CUDA_SUCCESS);
+  EXPECT_EQ(share.held(), 200U * 64 * 64 * 4);
 }
 
 TEST_F(Families, PoolsCountWhatTheyKeep) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays: memory whose layout is the card's own. Ours is row after row.
+// Arrays: memory whose layout is the card's own, tiles of 64 bytes and 8 rows; that is what they
+// are charged. Ours is row after row.
 #include "sim/cuda/context.hpp"
 #include "sim/cuda/entries.hpp"
 #include "sim/cuda/memory.hpp"
@@ -8,6 +9,9 @@
 
 namespace gantry::sim::cuda {
 namespace {
+
+constexpr uint64_t kTileBytes = 64;
+constexpr uint64_t kTileRows = 8;
 
 size_t format_bytes(CUarray_format format) {
   switch (format) {
@@ -39,23 +43,32 @@ bool measure(const CUDA_ARRAY3D_DESCRIPTOR& shape, Array& array) {
                                  &array.size);
 }
 
+uint64_t tiled_bytes(const CUDA_ARRAY3D_DESCRIPTOR& shape, const Array& array) {
+  return round_up(array.row, kTileBytes) * round_up(at_least_one(shape.Height), kTileRows) *
+         at_least_one(shape.Depth);
+}
+
 void end_array(Array& array) {
   unmap_memory(array.data, array.size);
-  uncharge(*array.context->device, array.charged);
+  if (array.memory != nullptr) release(*array.memory);
   destroy(&array);
 }
 
-CUresult make_array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& shape, Array*& array) {
+// `bytes` of the card's memory, 0 for the levels of a mipmap after the first.
+CUresult make_array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& shape, uint64_t bytes,
+                    Array*& array) {
   Array measured{};
   if (!measure(shape, measured)) return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t charged = round_up(measured.size, kGranule);
-  if (const CUresult result = charge(*context.device, charged); result != CUDA_SUCCESS)
-    return result;
+  Block* memory = nullptr;
+  if (bytes != 0) {
+    const CUresult result = allocate(context, bytes, Reach::Anywhere, memory);
+    if (result != CUDA_SUCCESS) return result;
+  }
   array = make<Array>(&context);
   char* data = array == nullptr ? nullptr : map_memory(measured.size);
   if (data == nullptr) {
     if (array != nullptr) destroy(array);
-    uncharge(*context.device, charged);
+    if (memory != nullptr) release(*memory);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   array->shape = shape;
@@ -63,12 +76,25 @@ CUresult make_array(Context& context, const CUDA_ARRAY3D_DESCRIPTOR& shape, Arra
   array->row = measured.row;
   array->size = measured.size;
   array->data = data;
-  array->charged = charged;
+  array->memory = memory;
   return CUDA_SUCCESS;
+}
+
+uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+  Array measured{};
+  return measure(shape, measured) ? tiled_bytes(shape, measured) : 0;
 }
 
 size_t half(size_t value, unsigned times) {
   return value == 0 ? 0 : at_least_one(value >> times);
+}
+
+CUDA_ARRAY3D_DESCRIPTOR level_of(const CUDA_ARRAY3D_DESCRIPTOR& whole, unsigned level) {
+  CUDA_ARRAY3D_DESCRIPTOR shape = whole;
+  shape.Width = half(shape.Width, level);
+  shape.Height = half(shape.Height, level);
+  shape.Depth = half(shape.Depth, level);
+  return shape;
 }
 
 CUresult copy_line(Array* array, size_t offset, size_t bytes) {
@@ -96,7 +122,7 @@ CUresult cuArray3DCreate_v2(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR* allo
   Context* context = nullptr;
   if (const CUresult result = working_context(context); result != CUDA_SUCCESS) return result;
   Array* array = nullptr;
-  const CUresult result = make_array(*context, *allocate_array, array);
+  const CUresult result = make_array(*context, *allocate_array, bytes_of(*allocate_array), array);
   if (result == CUDA_SUCCESS) *handle = handle_of<CUarray>(array);
   return result;
 }
@@ -160,13 +186,14 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle,
   auto* mipmap = make<Mipmap>(context);
   if (mipmap == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = CUDA_SUCCESS;
-  for (unsigned level = 0; level < num_mipmap_levels && level < 32; ++level) {
-    CUDA_ARRAY3D_DESCRIPTOR shape = *mipmapped_array_desc;
-    shape.Width = half(shape.Width, level);
-    shape.Height = half(shape.Height, level);
-    shape.Depth = half(shape.Depth, level);
+  const unsigned levels = num_mipmap_levels < 32 ? num_mipmap_levels : 32;
+  uint64_t bytes = 0;
+  for (unsigned level = 0; level < levels; ++level)
+    bytes += bytes_of(level_of(*mipmapped_array_desc, level));
+  for (unsigned level = 0; level < levels; ++level) {
     Array* made = nullptr;
-    result = make_array(*context, shape, made);
+    result =
+        make_array(*context, level_of(*mipmapped_array_desc, level), level == 0 ? bytes : 0, made);
     if (result != CUDA_SUCCESS) break;
     made->level = true;
     mipmap->level[level] = made;

@@ -6,7 +6,7 @@
 
 namespace gantry::sim::cuda {
 
-constexpr uint64_t kSmall = 1ULL << 20U;  // below this an allocation is small
+constexpr uint64_t kSmall = 1ULL << 20U;  // up to this an allocation is small
 constexpr uint64_t kUnit = 512;
 
 CUresult allocate_small(Context& context, uint64_t bytes, Block*& block);

@@ -137,8 +137,8 @@ void destroy_context(Context& context) {
     destroy(&stream);
   });
   end_capture_of(context.legacy);
-  free_context_memory(context);
   free_context_arrays(context);
+  free_context_memory(context);
   shrink_pools(*context.device);
   trim_graph_memory(*context.device);
   uncharge(*context.device, context_bytes(*context.device));

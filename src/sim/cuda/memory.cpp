@@ -140,7 +140,7 @@ bool reachable(uint64_t address, uint64_t bytes) {
 }
 
 CUresult allocate(Context& context, uint64_t bytes, Reach reach, Block*& block) {
-  if (bytes < kSmall && reach == Reach::Anywhere) return allocate_small(context, bytes, block);
+  if (bytes <= kSmall && reach == Reach::Anywhere) return allocate_small(context, bytes, block);
   Device& device = *context.device;
   if (bytes > device.total_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const uint64_t charged = round_up(bytes, kGranule);

@@ -132,13 +132,14 @@ struct Memory : Object {
   uint32_t handles, mappings;
 };
 
+struct Block;
 struct Array : Object {
   static constexpr Kind kKind = Kind::Array;
   CUDA_ARRAY3D_DESCRIPTOR shape;
   size_t element, row, size;  // bytes
   char* data;
-  uint64_t charged;
-  bool level;  // of a mipmap, which owns the memory
+  Block* memory;  // what the card gives for it; nullptr: that of the mipmap's first level
+  bool level;     // of a mipmap, which owns the memory
 };
 
 struct Mipmap : Object {
