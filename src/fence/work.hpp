@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one stream has been given and how much of it has ended. The launching threads count; an
-// untimed event every so many launches, a mark, tells how far the GPU is. (A timed event costs 30
-// times as much as a launch's other work here.)
+// untimed event every so many launches, a mark, tells how far the GPU is. (Timed events would say
+// more, and cost two microseconds each.)
 #pragma once
 
 #include "abi/cuda.h"
