@@ -13,8 +13,8 @@ inline constexpr uint64_t kMillisecond = 1000000;
 inline constexpr uint64_t kUnknownCostNs = 200 * kMicrosecond;
 inline constexpr uint64_t kUnknownGraphNs = kMillisecond;
 // A mark (an event that says how far the GPU is) about this often, and after that many launches at
-// the latest: for the short kernels that a processor can hardly launch fast enough it must be rare.
-inline constexpr uint64_t kMarkEveryNs = 160 * kMicrosecond;
+// the latest. It takes about a microsecond of both the processor and the GPU.
+inline constexpr uint64_t kMarkEveryNs = 400 * kMicrosecond;
 inline constexpr uint64_t kMostBetweenMarks = 32;
 
 struct Cost {

@@ -217,27 +217,38 @@ void gate_left(const Launch& launch) {
   if (full) wait_for_room(work);
 }
 
-Waited gate_before_wait(CUstream stream) {
+void gate_before_wait(CUstream stream, Waited& waited) {
   Work* work = known_work(stream);
-  return {work, work == nullptr ? 0 : work->done.load(std::memory_order_seq_cst)};
+  if (work != nullptr)
+    waited.on[waited.count++] = {work, work->done.load(std::memory_order_seq_cst)};
 }
 
-void gate_stream_synced(const Waited& waited) {
-  if (waited.work == nullptr) return;
-  Work& work = *waited.work;
-  {
+void gate_before_wait(CUcontext context, Waited& waited) {
+  if (context == nullptr && real().cuCtxGetCurrent(&context) != CUDA_SUCCESS) return;
+  waited.everywhere = true;
+  each_work([&](Work& work) {
+    const uint64_t done = work.done.load(std::memory_order_seq_cst);
+    if (work.completed.load(std::memory_order_relaxed) == done) return;
+    if (waited.count < Waited::kMost && context_of(work) == context)
+      waited.on[waited.count++] = {&work, done};
+  });
+}
+
+void gate_waited(const Waited& waited) {
+  bool done[FENCE_MAX_GPUS] = {};
+  for (uint32_t i = 0; i < waited.count; ++i) {
+    Work& work = *waited.on[i].work;
     const Guard guard(work.lock);
-    if (work.life.load(std::memory_order_relaxed) == Life::Free) return;
-    ended_upto(work, waited.done, monotonic_ns());
+    if (work.life.load(std::memory_order_relaxed) == Life::Free) continue;
+    ended_upto(work, waited.on[i].done, monotonic_ns());
+    done[work.gpu()] = true;
   }
-  settle(work.gpu());
+  for (uint32_t gpu = 0; gpu < host.gpu_count && gpu < FENCE_MAX_GPUS; ++gpu) {
+    if (done[gpu] || waited.everywhere) settle(gpu);
+  }
 }
 
 void gate_event_synced() {
-  settle_all();
-}
-
-void gate_context_synced() {
   settle_all();
 }
 

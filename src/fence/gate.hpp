@@ -28,14 +28,19 @@ void gate_left(const Launch& launch);
 
 // Around a wait for work: how much is known to have ended when it succeeds.
 struct Waited {
-  Work* work = nullptr;
-  uint64_t done = 0;
+  static constexpr uint32_t kMost = 16;  // streams; the others are asked for
+  uint32_t count = 0;
+  bool everywhere = false;  // any GPU may be free afterwards
+  struct {
+    Work* work;
+    uint64_t done;
+  } on[kMost];
 };
-Waited gate_before_wait(CUstream stream);
-void gate_stream_synced(const Waited& waited);
-// An event, or the whole context.
+void gate_before_wait(CUstream stream, Waited& waited);
+void gate_before_wait(CUcontext context, Waited& waited);  // nullptr: the current one
+void gate_waited(const Waited& waited);
+// An event: which work it was behind is not known.
 void gate_event_synced();
-void gate_context_synced();
 
 // Before it is destroyed: nothing may be recorded on it any more.
 void gate_stream_ends(CUstream stream);

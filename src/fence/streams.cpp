@@ -92,7 +92,7 @@ Work* unused() {
   return &chunk[index % detail::kPerChunk];
 }
 
-CUcontext context_of(const Key& key) {
+CUcontext context_for(const Key& key) {
   CUcontext context = key.context;
   if (context == nullptr && real().cuStreamGetCtx(key.stream, &context) != CUDA_SUCCESS)
     context = nullptr;
@@ -148,7 +148,7 @@ Work* look_up(CUstream stream) {
     if (Work* work = find(key)) return work;
   }
   if (stream_is_capturing(stream)) return nullptr;
-  const CUcontext context = context_of(key);
+  const CUcontext context = context_for(key);
   const uint32_t gpu = gpu_in(context);
   if (gpu == kNoGpu) return nullptr;
   const Guard guard(streams.lock);
@@ -220,6 +220,11 @@ Work* work_of(CUstream stream) {
   Work* work = look_up(stream);
   if (work != nullptr) way = {stream, work};
   return work;
+}
+
+CUcontext context_of(Work& work) {
+  const Guard guard(work.lock);
+  return work.context;
 }
 
 Work* known_work(CUstream stream) {

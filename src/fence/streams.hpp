@@ -31,6 +31,10 @@ void forget_streams();
 // another stream by then, or of none.
 template <class Visit>
 void each_work(uint32_t gpu, Visit visit);
+template <class Visit>
+void each_work(Visit visit);  // on any
+// The context of its stream; asked without its lock.
+CUcontext context_of(Work& work);
 
 // Makes a context current for a while, where it is not.
 class InContext {
@@ -64,12 +68,19 @@ extern Streams streams;
 }  // namespace detail
 
 template <class Visit>
-void each_work(uint32_t gpu, Visit visit) {
+void each_work(Visit visit) {
   const uint32_t used = detail::streams.used.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < used; ++i) {
     Work& work = detail::streams.chunk[i / detail::kPerChunk][i % detail::kPerChunk];
-    if (work.life.load(std::memory_order_acquire) != Life::Free && work.gpu() == gpu) visit(work);
+    if (work.life.load(std::memory_order_acquire) != Life::Free) visit(work);
   }
+}
+
+template <class Visit>
+void each_work(uint32_t gpu, Visit visit) {
+  each_work([&](Work& work) {
+    if (work.gpu() == gpu) visit(work);
+  });
 }
 
 }  // namespace gantry::fence

@@ -27,8 +27,9 @@ void launch(CUstream stream, std::uint64_t nanoseconds, const void* graph = null
 }
 
 void synchronize(CUstream stream) {
-  const Waited before = gate_before_wait(stream);
-  if (real().cuStreamSynchronize(stream) == CUDA_SUCCESS) gate_stream_synced(before);
+  Waited before;
+  gate_before_wait(stream, before);
+  if (real().cuStreamSynchronize(stream) == CUDA_SUCCESS) gate_waited(before);
 }
 
 CUstream new_stream() {

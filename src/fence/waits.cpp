@@ -17,13 +17,15 @@ CUresult synced(CUresult result) {
   return result;
 }
 
-// A call that succeeds when all that was launched on the stream before it has ended.
-template <class Call>
-CUresult waited(CUstream stream, Call call) {
+// A call that succeeds when all that was launched before it on the stream, or in the context, has
+// ended.
+template <class On, class Call>
+CUresult waited(On on, Call call) {
   if (!time_limited()) return call();
-  const Waited before = gate_before_wait(stream);
+  Waited before;
+  gate_before_wait(on, before);
   const CUresult result = call();
-  if (result == CUDA_SUCCESS) gate_stream_synced(before);
+  if (result == CUDA_SUCCESS) gate_waited(before);
   return result;
 }
 
@@ -61,14 +63,10 @@ CUresult cuEventSynchronize(CUevent event) {
 }
 
 CUresult cuCtxSynchronize() {
-  const CUresult result = synced(real().cuCtxSynchronize());
-  if (result == CUDA_SUCCESS && time_limited()) gate_context_synced();
-  return result;
+  return waited(CUcontext{nullptr}, [] { return synced(real().cuCtxSynchronize()); });
 }
 CUresult cuCtxSynchronize_v2(CUcontext context) {
-  const CUresult result = synced(real().cuCtxSynchronize_v2(context));
-  if (result == CUDA_SUCCESS && time_limited()) gate_context_synced();
-  return result;
+  return waited(context, [&] { return synced(real().cuCtxSynchronize_v2(context)); });
 }
 
 CUresult cuStreamDestroy(CUstream stream) {

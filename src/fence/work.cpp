@@ -79,6 +79,36 @@ void show_queue(Work& work) {
   work.queued_ns = queued;
 }
 
+// Goes on to the first mark that has not been reached, and learns from what is behind.
+template <class Reached>
+void pass_marks(Work& work, uint64_t now_ns, Reached is_reached) {
+  const uint64_t cost = cost_of(work);
+  Mark with_graph{};
+  uint64_t expected = 0;
+  uint64_t completed = work.completed.load(std::memory_order_relaxed);
+  const uint32_t before = work.count;
+  while (work.count != 0 && is_reached(oldest(work))) {
+    const Mark& mark = oldest(work);
+    if (mark.graph != nullptr) with_graph = mark;
+    expected += expected_of(mark, cost);
+    completed = mark.upto;
+    drop_oldest(work);
+  }
+  const uint64_t before_ns = work.unreached_ns;
+  if (work.count != 0) work.unreached_ns = now_ns;
+  if (work.count == before) return;
+  widen(work, completed - work.completed.load(std::memory_order_relaxed));
+  work.completed.store(completed, std::memory_order_seq_cst);
+  learn_from(work,
+             {.expected_ns = expected,
+              .least_ns = before_ns > work.latest_ns ? before_ns - work.latest_ns : 0,
+              .most_ns = now_ns - work.earliest_ns},
+             with_graph);
+  work.earliest_ns = before_ns;
+  work.latest_ns = now_ns;
+  show_queue(work);
+}
+
 }  // namespace
 
 uint64_t cost_of(const Work& work) {
@@ -104,33 +134,9 @@ uint64_t expected_ns(const Work& work, uint64_t now_ns) {
 }
 
 void look(Work& work, uint64_t now_ns) {
-  const uint64_t cost = cost_of(work);
-  Mark with_graph{};
-  uint64_t expected = 0;
-  uint64_t completed = work.completed.load(std::memory_order_relaxed);
-  const uint32_t before = work.count;
   // Where the processor is the slower one all have been reached, and one question is enough.
-  const bool all = before > 1 && reached(newest(work));
-  while (work.count != 0 && (all || reached(oldest(work)))) {
-    const Mark& mark = oldest(work);
-    if (mark.graph != nullptr) with_graph = mark;
-    expected += expected_of(mark, cost);
-    completed = mark.upto;
-    drop_oldest(work);
-  }
-  const uint64_t before_ns = work.unreached_ns;
-  if (work.count != 0) work.unreached_ns = now_ns;
-  if (work.count == before) return;
-  widen(work, completed - work.completed.load(std::memory_order_relaxed));
-  work.completed.store(completed, std::memory_order_seq_cst);
-  learn_from(work,
-             {.expected_ns = expected,
-              .least_ns = before_ns > work.latest_ns ? before_ns - work.latest_ns : 0,
-              .most_ns = now_ns - work.earliest_ns},
-             with_graph);
-  work.earliest_ns = before_ns;
-  work.latest_ns = now_ns;
-  show_queue(work);
+  const bool all = work.count > 1 && reached(newest(work));
+  pass_marks(work, now_ns, [all](const Mark& mark) { return all || reached(mark); });
 }
 
 bool mark(Work& work, uint64_t now_ns) {
@@ -162,12 +168,10 @@ bool mark(Work& work, uint64_t now_ns) {
 }
 
 void ended_upto(Work& work, uint64_t done, uint64_t now_ns) {
-  look(work, now_ns);
-  while (work.count != 0 && oldest(work).upto <= done) drop_oldest(work);
+  pass_marks(work, now_ns, [done](const Mark& mark) { return mark.upto <= done; });
   if (done > work.marked) tail_is_marked(work, done);
   if (done > work.completed.load(std::memory_order_relaxed))
     work.completed.store(done, std::memory_order_seq_cst);
-  show_queue(work);
 }
 
 void abandon(Work& work) {
