@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 namespace gantry::keeper {
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::size_t kClients = 256;
 constexpr int kBacklog = 64;
+constexpr std::chrono::milliseconds kLater{100};
 
 // nullopt: it may not ask.
 std::optional<pid_t> asker(int socket) {
@@ -73,6 +75,10 @@ Status ControlSocket::listen() {
 
 void ControlSocket::accept_one() {
   sys::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.valid() && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+    accepting_.wait_for(0);  // no descriptors left: not asked again at once
+    again_ = loop_.after(kLater, [this] { accepting_.wait_for(EPOLLIN); });
+  }
   if (!socket.valid() || clients_.size() >= kClients) return;
   const auto pid = asker(socket.get());
   if (!pid) return;

@@ -58,6 +58,7 @@ class ControlSocket {
   Callbacks callbacks_;
   sys::UniqueFd listener_;
   sys::Loop::Watch accepting_;
+  sys::Loop::Timer again_;
   Id last_ = 0;
   std::map<Id, std::unique_ptr<Client>> clients_;
 };

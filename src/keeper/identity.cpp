@@ -75,6 +75,14 @@ bool has_ended(int pidfd) {
   return ::poll(&wait, 1, 0) != 0;
 }
 
+Result<sys::UniqueFd> pidfd_since(pid_t pid, std::uint64_t before_ns) {
+  sys::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));  // close-on-exec
+  if (!pidfd.valid()) return Error::sys(errno, "pidfd_open");
+  if (started_ns(pid) > before_ns)
+    return Error(Errc::NotFound, "the peer has ended, and its number is another process's");
+  return pidfd;
+}
+
 Result<Identity> identity_of(int socket, std::uint64_t before_ns) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -88,11 +96,7 @@ Result<Identity> identity_of(int socket, std::uint64_t before_ns) {
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0) {
     found.pidfd = sys::UniqueFd(pidfd);
   } else {
-    found.pidfd = sys::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
-    if (!found.pidfd.valid()) return Error::sys(errno, "pidfd_open");
-    ::fcntl(found.pidfd.get(), F_SETFD, FD_CLOEXEC);
-    if (started_ns(peer.pid) > before_ns)
-      return Error(Errc::NotFound, "the peer has ended, and its number is another process's");
+    GANTRY_TRY(found.pidfd, pidfd_since(peer.pid, before_ns));
   }
   if (has_ended(found.pidfd.get())) return Error(Errc::NotFound, "the peer has ended");
   return found;

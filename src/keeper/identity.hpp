@@ -24,6 +24,8 @@ struct Identity {
 // the one who connected.
 Result<Identity> identity_of(int socket, std::uint64_t before_ns);
 std::uint64_t boottime_ns();
+// That fallback: a pidfd for the number, if it has been that process's since before then.
+Result<sys::UniqueFd> pidfd_since(pid_t pid, std::uint64_t before_ns);
 
 bool has_ended(int pidfd);
 

@@ -58,7 +58,8 @@ void be_quick() {
   const sched_param first{.sched_priority = 1};
   if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) != 0)
     ::setpriority(PRIO_PROCESS, 0, -10);
-  ::mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+  // Not what comes later: where locking is limited, memory would be refused then.
+  ::mlockall(MCL_CURRENT | MCL_ONFAULT);
   ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {

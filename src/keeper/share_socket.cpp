@@ -4,6 +4,7 @@
 #include "keeper/address.hpp"
 
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,22 +98,36 @@ Status ShareSocket::listen() {
   return {};
 }
 
+void ShareSocket::pause() {
+  paused_ = true;
+  accepting_.wait_for(0);
+}
+
 void ShareSocket::accept_some() {
   for (int i = 0; i < kAcceptAtOnce; ++i) {
+    if (accepted_ >= bounds_.accepted_each_beat) return pause();
     const auto before = boottime_ns();
     sys::UniqueFd socket(
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket.valid()) {
+      ++accepted_;
       accept_one(std::move(socket), before);
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno != EAGAIN) {
-      paused_ = true;
-      accepting_.wait_for(0);
-    }
+    if (errno != EAGAIN) pause();  // no descriptors, no memory
     return;
   }
+}
+
+// Descriptors are given out from the lowest on: a high number says that few are left.
+bool ShareSocket::has_room(int fd, pid_t pid) const {
+  rlimit files{};
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &files) == 0;
+  if (known && static_cast<rlim_t>(fd + bounds_.descriptors_kept) > files.rlim_cur) return false;
+  const auto of_process = of_process_.find(pid);
+  return peers_.size() < bounds_.connections &&
+         (of_process == of_process_.end() || of_process->second < bounds_.of_one_process);
 }
 
 void ShareSocket::accept_one(sys::UniqueFd socket, std::uint64_t before_ns) {
@@ -122,9 +137,7 @@ void ShareSocket::accept_one(sys::UniqueFd socket, std::uint64_t before_ns) {
     send_welcome(fd, refusal(FENCE_NO_SHARE), nullptr);
     return;
   }
-  if (peers_.size() >= bounds_.connections ||
-      of_process_[identity->pid] >= bounds_.of_one_process) {
-    if (of_process_[identity->pid] == 0) of_process_.erase(identity->pid);
+  if (!has_room(fd, identity->pid)) {
     send_welcome(fd, refusal(FENCE_NO_SLOT), nullptr);
     return;
   }
@@ -157,7 +170,7 @@ void ShareSocket::on_readable(int fd) {
     const auto got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_TRUNC);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0 || !take(peer, bytes.data(), static_cast<std::size_t>(got))) return forget(fd);
-    if (++peer.reports < bounds_.reports_each_beat) continue;
+    if (++peer.reports < bounds_.reports_each_beat && ++reports_ < bounds_.reports_of_all) continue;
     peer.held_back = true;
     peer.watch.wait_for(0);
     return;
@@ -211,6 +224,8 @@ bool ShareSocket::greet(Peer& peer, const FenceHello& hello) {
 }
 
 void ShareSocket::on_beat() {
+  accepted_ = 0;
+  reports_ = 0;
   if (std::exchange(paused_, false)) accepting_.wait_for(EPOLLIN);
   const auto too_late = Clock::now() - bounds_.hello_within;
   std::vector<int> silent;

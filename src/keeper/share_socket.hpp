@@ -22,7 +22,10 @@ struct SocketBounds {
   std::size_t connections = 2 * FENCE_MAX_PROCESSES + 256;  // of a share
   std::size_t of_one_process = 8;
   int reports_at_once = 32;       // of one peer, before the others have their turn
-  int reports_each_beat = 4'096;  // then that peer waits for the next beat
+  int reports_each_beat = 8'192;  // then that peer waits for the next beat
+  int reports_of_all = 32'768;    // the same for all peers of the share together
+  int accepted_each_beat = 512;
+  int descriptors_kept = 128;  // for others: a share that floods must not take the last ones
   std::chrono::milliseconds beat{100};
   std::chrono::milliseconds hello_within{5'000};
 };
@@ -55,6 +58,8 @@ class ShareSocket {
               Callbacks callbacks, SocketBounds bounds);
   Status listen();
   void accept_some();
+  void pause();
+  bool has_room(int fd, pid_t pid) const;
   void accept_one(sys::UniqueFd socket, std::uint64_t before_ns);
   void on_readable(int fd);
   bool take(Peer& peer, const char* bytes, std::size_t size);
@@ -69,7 +74,9 @@ class ShareSocket {
   SocketBounds bounds_;
   sys::UniqueFd listener_;
   sys::Loop::Watch accepting_;
-  bool paused_ = false;  // no descriptors left: not asked again before the next beat
+  bool paused_ = false;                                   // nobody is accepted before the next beat
+  int accepted_ = 0;                                      // since the last beat
+  int reports_ = 0;                                       // since the last beat, of all
   std::unordered_map<int, std::unique_ptr<Peer>> peers_;  // by descriptor
   std::unordered_map<pid_t, std::size_t> of_process_;     // connections
 };

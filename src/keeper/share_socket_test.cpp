@@ -280,6 +280,54 @@ TEST_F(Share, AFloodOfReportsIsHeldBackAndOthersAreHeard) {
   kill(enemy);
 }
 
+TEST_F(Share, AFloodFromManyPeersIsBoundedForAllOfThem) {
+  open({.reports_at_once = 4, .reports_of_all = 100});
+  std::vector<std::unique_ptr<TestPeer>> peers;
+  for (int i = 0; i < 4; ++i) {
+    peers.push_back(std::make_unique<TestPeer>(path_));
+    Attached attached;
+    ASSERT_TRUE(attach(*peers.back(), attached));
+  }
+  for (int i = 0; i < 50; ++i) {
+    for (const auto& peer : peers) ASSERT_TRUE(peer->report(FENCE_ACTIVE));
+  }
+  for (int i = 0; i < 200; ++i) (void)loop_->turn(0ms).ok();
+  EXPECT_LE(reports_.size(), 104U);
+  EXPECT_TRUE(until([&] {
+    socket_->on_beat();
+    return reports_.size() == 200;
+  })) << "later, all are heard";
+}
+
+TEST_F(Share, AFloodOfNewConnectionsWaitsForTheNextBeat) {
+  open({.accepted_each_beat = 4});
+  std::vector<std::unique_ptr<TestPeer>> peers;
+  for (int i = 0; i < 8; ++i) peers.push_back(std::make_unique<TestPeer>(path_));
+  for (int i = 0; i < 50; ++i) (void)loop_->turn(0ms).ok();
+  EXPECT_EQ(socket_->connections(), 4U);
+  EXPECT_TRUE(until([&] {
+    socket_->on_beat();
+    return socket_->connections() == 8;
+  }));
+}
+
+TEST_F(Share, TheLastDescriptorsAreForOthers) {
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
+  open({.descriptors_kept = static_cast<int>(files.rlim_cur)});
+  const TestPeer peer(path_);
+  Attached attached;
+  ASSERT_TRUE(meanwhile([&] { return peer.receive(attached); }));
+  EXPECT_EQ(attached.welcome.refusal, static_cast<std::uint32_t>(FENCE_NO_SLOT));
+}
+
+TEST(Identity, ANumberThatIsAnotherProcesssByNowIsRefused) {
+  EXPECT_TRUE(pidfd_since(::getpid(), boottime_ns()).ok());
+  const auto later = pidfd_since(::getpid(), 0);
+  ASSERT_FALSE(later.ok());
+  EXPECT_EQ(later.error().code(), Errc::NotFound);
+}
+
 TEST_F(Share, RandomMessagesHarmNobody) {
   std::mt19937 random(11);
   std::vector<char> bytes(256);
