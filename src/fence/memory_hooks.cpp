@@ -39,26 +39,26 @@ CUresult allocate_large(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call ca
   return result;
 }
 
-// The part lies in a granule; is that one paid for?
+// The part lies in a granule; is that one paid for? If it cannot be, the part goes back.
 bool keep_small(uint32_t gpu, uint64_t bytes, CUdeviceptr made, bool reserved) {
   uint64_t granule = 0;
   const Granule where = enter_granule(made, gpu, bytes, granule);
-  if (where == Granule::Unknown) {
-    if (reserved) give_back(gpu, kGranule);
-    return false;
-  }
-  if (where == Granule::Known && reserved) give_back(gpu, kGranule);
-  const bool paid = where == Granule::Known || reserved || reserve(gpu, kGranule);
+  if (where != Granule::New && reserved) give_back(gpu, kGranule);
+  const bool paid =
+      where == Granule::Known || (where == Granule::New && (reserved || reserve(gpu, kGranule)));
   if (paid && remember_small(made, gpu, granule, static_cast<uint32_t>(bytes))) return true;
-  if (!paid) add_taken(gpu, kGranule);  // what leaving gives back
-  leave_granule(granule, bytes);
+  real().cuMemFree_v2(made);
+  if (paid) leave_granule(granule, bytes);
+  if (!paid && where == Granule::New) drop_granule(granule);
   return false;
 }
 
 // Reserved before the call, unless the granule in use has room: then the driver will hardly take
 // another. Where the share has no room for one more, it still may have room in an old one.
+// One at a time, so that nobody enters a granule that turns out not to be paid for.
 template <class Call>
 CUresult allocate_small(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call call) {
+  const Guard alone(small_ones());
   bool reserved = false;
   if (!room_expected(gpu, bytes)) {
     reserved = reserve(gpu, kGranule);
@@ -66,7 +66,7 @@ CUresult allocate_small(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call ca
   }
   const CUresult result = call(made);
   if (result == CUDA_SUCCESS)
-    return keep_small(gpu, bytes, made, reserved) ? result : undo(made, gpu, kGranule);
+    return keep_small(gpu, bytes, made, reserved) ? result : refused(gpu, kGranule);
   if (reserved) give_back(gpu, kGranule);
   return result;
 }
@@ -75,7 +75,7 @@ template <class Call>
 CUresult allocate(uint64_t bytes, CUdeviceptr& made, Call call) {
   const uint32_t gpu = current_gpu();
   return bytes <= kSmall ? allocate_small(gpu, bytes, made, call)
-                        : allocate_large(gpu, bytes, made, call);
+                         : allocate_large(gpu, bytes, made, call);
 }
 
 // How long a row becomes is known afterwards only; the guess is what all cards do today.

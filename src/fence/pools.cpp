@@ -13,7 +13,7 @@ namespace gantry::fence {
 namespace {
 
 // How the driver's pools grow. If it is another step, what they say afterwards counts.
-constexpr uint64_t kSteps[] = {32ULL << 20U, kGranule};
+constexpr uint64_t kStep = 32ULL << 20U;
 
 struct Pools {
   Table known;      // by handle: Entry.bytes charged
@@ -71,18 +71,19 @@ uint64_t charged(CUmemoryPool pool) {
   return pools.known.find(key_of(pool), entry) ? entry.bytes : 0;
 }
 
-// By how much the pool will probably grow; reserved. The larger step where there is room for it.
+// By how much the pool will grow; reserved. Making room may shrink this pool itself: then once
+// more.
 bool reserve_growth(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, uint64_t& growth) {
-  for (const uint64_t step : kSteps) {
+  constexpr int kTries = 3;
+  for (int i = 0; i < kTries; ++i) {
     uint64_t used = 0;
     if (!ask(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used)) used = charged(pool);
-    const uint64_t wanted = bytes > UINT64_MAX - used ? UINT64_MAX : round_up(used + bytes, step);
+    const uint64_t wanted = bytes > UINT64_MAX - used ? UINT64_MAX : round_up(used + bytes, kStep);
     const uint64_t now = charged(pool);
     growth = wanted > now ? wanted - now : 0;
-    if (!reserve(gpu, growth)) continue;
-    // Making room may have shrunk this pool itself.
-    if (charged(pool) == now) return true;
-    give_back(gpu, growth);
+    const bool fits = reserve(gpu, growth);
+    if (charged(pool) == now) return fits;
+    if (fits) give_back(gpu, growth);
   }
   return false;
 }
@@ -110,8 +111,9 @@ bool settle_growth(CUmemoryPool pool, uint32_t gpu, uint64_t growth) {
 template <class Call>
 CUresult allocate(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, CUstream stream,
                   CUdeviceptr* pointer, Call call) {
-  if (gpu == kNoGpu || !know(pool, gpu)) return call(pointer);
+  if (gpu == kNoGpu) return call(pointer);
   const Settling guard;
+  if (!know(pool, gpu)) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t growth = 0;
   if (!reserve_growth(pool, gpu, bytes, growth))
     return is_capturing(stream) ? call(pointer) : refused(gpu, bytes);

@@ -12,6 +12,7 @@ constexpr uint64_t kUnit = 512;
 
 // By number; Entry.count parts, which take Entry.bytes.
 constinit Table granules{};
+constinit Lock allocating{};
 constinit Lock entering{};
 constinit uint64_t left_in_last[FENCE_MAX_GPUS] = {};
 
@@ -35,6 +36,10 @@ bool room_possible(uint32_t gpu, uint64_t bytes) {
   return found;
 }
 
+Lock& small_ones() {
+  return allocating;
+}
+
 Granule enter_granule(uint64_t address, uint32_t gpu, uint64_t bytes, uint64_t& granule) {
   granule = address / kGranule;
   const uint64_t taken = round_up(bytes, kUnit);
@@ -47,9 +52,15 @@ Granule enter_granule(uint64_t address, uint32_t gpu, uint64_t bytes, uint64_t& 
   if (known) return Granule::Known;
   if (!granules.put(
           {.key = granule, .bytes = taken, .other = 0, .context = nullptr, .gpu = gpu, .count = 1}))
-    return Granule::Unknown;
+    return Granule::Nowhere;
   note_left(gpu, taken);
   return Granule::New;
+}
+
+void drop_granule(uint64_t granule) {
+  const Guard guard(entering);
+  Entry entry{};
+  if (granules.take(granule, entry)) note_left(entry.gpu, kGranule);
 }
 
 void leave_granule(uint64_t granule, uint64_t bytes) {
@@ -67,6 +78,7 @@ void leave_granule(uint64_t granule, uint64_t bytes) {
 
 void forget_granules() {
   granules.forget();
+  allocating.reset();
   entering.reset();
   for (uint64_t& left : left_in_last) left = 0;
 }
