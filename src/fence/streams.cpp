@@ -4,6 +4,7 @@
 #include "fence/driver.hpp"
 #include "fence/gpus.hpp"
 #include "fence/host.hpp"
+#include "fence/turn.hpp"
 
 #include <sys/mman.h>
 
@@ -128,7 +129,8 @@ void begin(Work& work, const Key& key, CUcontext context, uint32_t gpu) {
   work.graph = nullptr;
   work.graph_ns = work.graphs = 0;
   work.cost = {};
-  work.window = kFirstWindow;
+  const bool known = turn_of(gpu).cost_ns.load(std::memory_order_relaxed) != 0;
+  work.window = known ? kLaterWindow : kFirstWindow;
   work.life.store(Life::Alive, std::memory_order_release);
 }
 

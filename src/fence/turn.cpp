@@ -11,6 +11,7 @@ namespace {
 
 // Pauses shorter than this are not worth a report: two messages and two changes of the gates.
 constexpr uint64_t kShortPauseNs = 200 * kMicrosecond;
+constexpr uint64_t kLongPauseNs = 2 * kMillisecond;
 // A program that usually comes back at once is waited for that much longer.
 constexpr uint64_t kLongestDoubtNs = 5 * kMillisecond;
 
@@ -29,7 +30,8 @@ void set(uint64_t& field, uint64_t value) {
 
 void learn_gap(Turn& turn) {
   if (turn.quiet_since_ns == 0) return;
-  const uint64_t gap = monotonic_ns() - turn.quiet_since_ns;
+  uint64_t gap = monotonic_ns() - turn.quiet_since_ns;
+  if (gap > kLongPauseNs) gap = kLongPauseNs;  // one night's rest must not be a habit
   turn.gap_ns = turn.gap_known ? (turn.gap_ns * 3 + gap) / 4 : gap;
   turn.gap_known = true;
   turn.quiet_since_ns = 0;

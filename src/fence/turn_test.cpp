@@ -271,5 +271,36 @@ TEST(Turn, AForkedChildStartsAnewAndTheParentGoesOn) {
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
+// The end of a process, with work under way and the fence's thread at it.
+TEST(Turn, AProgramMayEndAtAnyMoment) {
+  for (int i = 0; i < 20; ++i) {
+    const int status = in_child([i] {
+      Fenced cuda;
+      cuda.ready();
+      for (int k = 0; k < i * 7; ++k) {
+        if (cuda.spin(100'000) != CUDA_SUCCESS) ::_exit(1);
+      }
+      if (i % 2 == 0) cuda.host().set_gate(0, FENCE_SHUT, 2);
+      std::exit(0);
+    });
+    EXPECT_EQ(status, 0) << i;
+  }
+}
+
+TEST(Turn, WhatIsLaunchedAfterARestIsReportedAgain) {
+  Fenced cuda;
+  cuda.ready();
+  for (std::size_t i = 1; i <= 3; ++i) {
+    ASSERT_EQ(cuda.spin(kMs), CUDA_SUCCESS);
+    EXPECT_TRUE(cuda.host().reported(FENCE_ACTIVE, i));
+    ASSERT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+    EXPECT_TRUE(cuda.host().reported(FENCE_IDLE, i));
+    std::this_thread::sleep_for(milliseconds(30));  // long enough for the follower to fall asleep
+  }
+  ASSERT_EQ(cuda.spin(300 * kMs), CUDA_SUCCESS);
+  cuda.host().set_gate(0, FENCE_SHUT, 2);
+  EXPECT_TRUE(cuda.host().reported(FENCE_DRAINED)) << "it has been woken";
+}
+
 }  // namespace
 }  // namespace gantry::fence::test

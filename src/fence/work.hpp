@@ -77,6 +77,7 @@ struct Work {
 // How many launches nothing is learned from yet: a wrong idea of their cost must not become seconds
 // of work. With each that ends one more is allowed, so the number doubles with every turnover.
 inline constexpr uint64_t kFirstWindow = 3;
+inline constexpr uint64_t kLaterWindow = 64;  // of a stream when other streams' costs are known
 
 // All these with the work's lock held, and its context current.
 
