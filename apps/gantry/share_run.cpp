@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share run: a command with a share of a GPU, and nothing else changed.
 #include "enclose/enclosure.hpp"
+#include "enclose/in_place.hpp"
 #include "enclose/places.hpp"
 #include "enclose/run.hpp"
+#include "fence/abi.h"
 #include "gantry/share_backend.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_device.hpp"
@@ -20,6 +22,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 namespace gantry::cli {
 namespace {
@@ -101,11 +104,11 @@ Result<enclose::Enclosure> enclosure_for(const keeper::ShareState& made,
   if (e.real_cuda.empty()) {
     return Error(Errc::NotFound, "the driver has no libcuda.so.1 here; run `gantry doctor`");
   }
-  const auto places = enclose::find_places(live, searched());
+  GANTRY_TRY(const auto places, enclose::find_places(live, searched()));
   e.cover_cuda = places.cuda;
   e.cover_nvml = places.nvml;
   // A machine that is a tree has its libraries below it.
-  const auto own = enclose::find_places(host);
+  GANTRY_TRY(const auto own, enclose::find_places(host));
   for (const auto& path : own.cuda) add_all(e.cover_cuda, {host.outside(path)});
   for (const auto& path : own.nvml) add_all(e.cover_nvml, {host.outside(path)});
   add_all(e.cover_cuda, {e.real_cuda});
@@ -119,18 +122,12 @@ Result<enclose::Enclosure> enclosure_for(const keeper::ShareState& made,
   return e;
 }
 
-Result<enclose::Way> way_here() {
-  const auto first = ::geteuid() == 0 ? enclose::Way::Mounts : enclose::Way::UserMounts;
-  auto tried = enclose::can_enclose(first);
-  if (tried.ok()) return first;
-  if (first == enclose::Way::Mounts && enclose::can_enclose(enclose::Way::UserMounts).ok())
-    return enclose::Way::UserMounts;
-  return Error(tried.error().code(),
-               fmt::format("a command gets a share by mounts of its own, and this process may make "
-                           "none ({}); run it as root, allow user namespaces "
-                           "(sysctl user.max_user_namespaces), or use a container with "
-                           "`gantry share create`",
-                           tried.error().text()));
+// nullopt: nothing can be mounted here.
+std::optional<enclose::Way> way_here() {
+  if (::geteuid() == 0 && enclose::can_enclose(enclose::Way::Mounts).ok())
+    return enclose::Way::Mounts;
+  if (enclose::can_enclose(enclose::Way::UserMounts).ok()) return enclose::Way::UserMounts;
+  return std::nullopt;
 }
 
 std::string uuids_of(const share::Share& share) {
@@ -142,31 +139,66 @@ std::string uuids_of(const share::Share& share) {
 struct Place {
   const sys::Host& host;
   const model::Inventory& machine;
-  enclose::Way way;
+  std::optional<enclose::Way> way;
+  std::FILE* err;
 };
 
+// Links in place of mounts: for programs that leave LD_LIBRARY_PATH alone.
+Result<int> run_in_place(enclose::Command command, const enclose::Enclosure& enclosure,
+                         std::FILE* err) {
+  auto made = enclose::InPlace::make(enclosure, FENCE_DIRECTORY);
+  if (!made.ok()) {
+    return std::move(made).error().in(
+        "a command gets a share by mounts of its own, and this process may make none; run it as "
+        "root, allow user namespaces (sysctl user.max_user_namespaces=10000), or use a container "
+        "with `gantry share create`");
+  }
+  fmt::print(
+      err,
+      "gantry share run: warning: nothing can be mounted here, so the fence stands in "
+      "LD_LIBRARY_PATH alone: a program that sets it anew, or opens libcuda by its path, has "
+      "no limits until the auditor sees it\n");
+  const auto before = command.before;
+  command.before = [&]() -> Status {
+    const auto others = variable("LD_LIBRARY_PATH");
+    const auto path = made->libraries() + (others.empty() ? "" : ":" + others);
+    ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+    return before();
+  };
+  return enclose::run(command);
+}
+
 Result<int> run_enclosed(const std::vector<std::string>& words, const share::Share& share,
-                         const enclose::Enclosure& enclosure, enclose::Way way,
+                         const enclose::Enclosure& enclosure, const Place& place,
                          const std::function<Status(pid_t)>& started = {}) {
-  return enclose::run({.words = words,
-                       .before = [&]() -> Status {
-                         ::setenv("CUDA_VISIBLE_DEVICES", uuids_of(share).c_str(), 1);
-                         ::setenv("GANTRY_SHARE", share.name.c_str(), 1);
-                         return enclose::enter(enclosure, way);
-                       },
-                       .started = started});
+  enclose::Command command{.words = words,
+                           .before = [&]() -> Status {
+                             ::setenv("CUDA_VISIBLE_DEVICES", uuids_of(share).c_str(), 1);
+                             ::setenv("GANTRY_SHARE", share.name.c_str(), 1);
+                             return place.way ? enclose::enter(enclosure, *place.way) : Status();
+                           },
+                           .started = started};
+  if (place.way) return enclose::run(command);
+  return run_in_place(std::move(command), enclosure, place.err);
 }
 
 Result<int> run_fenced(const RunOptions& options, const share::Share& share, const Place& place) {
   GANTRY_TRY(auto keeper, keeper::Client::connect_or_start(place.host, keeper_program()));
   GANTRY_TRY(const auto made, keeper.hold(share, options.limits.overcommitted()));
   GANTRY_TRY(const auto enclosure, enclosure_for(made, place.machine, place.host));
-  return run_enclosed(options.command, made.share, enclosure, place.way,
+  return run_enclosed(options.command, made.share, enclosure, place,
                       [&](pid_t child) { return keeper.adopt(made.share.name, child); });
 }
 
 // Somebody else holds the limits, or nobody: the command gets its GPU and no other.
 Result<int> run_unfenced(const RunOptions& options, share::Share share, const Place& place) {
+  if (!place.way) {
+    return Error(
+        Errc::Denied,
+        fmt::format("{} needs mounts of its own, and this process may make none; run it as "
+                    "root or use a container",
+                    to_string(share.backend)));
+  }
   if (share.gpus.empty()) {
     GANTRY_TRY(const auto gpu, any_gpu(place.machine));
     share.gpus.push_back(gpu);
@@ -174,11 +206,11 @@ Result<int> run_unfenced(const RunOptions& options, share::Share share, const Pl
   enclose::Enclosure enclosure{.hidden_nodes = other_nodes(place.machine, share)};
   if (!place.host.is_live()) enclosure.machine = place.host.root();
   if (share.backend != share::Backend::Mps)
-    return run_enclosed(options.command, share, enclosure, place.way);
+    return run_enclosed(options.command, share, enclosure, place);
   GANTRY_TRY(const auto plan, mps_plan(share, place.machine, declared_shares(place.host)));
   GANTRY_CHECK(start_mps(place.host, plan));
   enclosure.bound = mps_places(place.host, share.name);
-  auto status = run_enclosed(options.command, share, enclosure, place.way);
+  auto status = run_enclosed(options.command, share, enclosure, place);
   GANTRY_CHECK(stop_mps(place.host, plan));
   return status;
 }
@@ -191,9 +223,8 @@ Result<int> run(const RunOptions& options, Context& context) {
   GANTRY_TRY(auto asked, share::share_from(words));
   GANTRY_TRY(const auto share, with_backend(std::move(asked), machine, host));
   if (!host.is_live()) GANTRY_CHECK(use_simulated_machine(host));
-  GANTRY_TRY(const auto way, way_here());
   std::fflush(context.out);
-  const Place place{host, machine, way};
+  const Place place{host, machine, way_here(), context.err};
   return share.backend == share::Backend::Fence ? run_fenced(options, share, place)
                                                 : run_unfenced(options, share, place);
 }

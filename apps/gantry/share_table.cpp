@@ -99,7 +99,7 @@ std::string usage_table(const std::vector<ShareState>& shares) {
     }
   }
   auto text = table.text();
-  if (!processes.empty()) text += "\n" + processes.text();
+  if (!processes.empty()) text += fmt::format("\n{}", processes.text());
   if (!found.empty()) text += "\nFound by the auditor:\n" + found;
   return text;
 }

@@ -71,17 +71,26 @@ class Search {
     for (const auto& name : *names) directory(fmt::format("{}/{}", path, name));
   }
 
-  Places found() const {
-    return {.cuda = {cuda_.begin(), cuda_.end()}, .nvml = {nvml_.begin(), nvml_.end()}};
+  Result<Places> found() const {
+    if (full()) {
+      return Error(Errc::Invalid,
+                   fmt::format("there are more than {} files that are called libcuda or "
+                               "libnvidia-ml below {}",
+                               kMostPlaces, host_.root()));
+    }
+    return Places{.cuda = {cuda_.begin(), cuda_.end()}, .nvml = {nvml_.begin(), nvml_.end()}};
   }
 
  private:
   void file(const std::string& path, std::set<std::string>& files) {
+    if (full()) return;
     const auto real = host_.resolve(path);
     if (!real.ok()) return;
     const auto info = host_.info(*real);
     if (info.ok() && info->kind == sys::FileKind::Regular) files.insert(*real);
   }
+
+  bool full() const { return cuda_.size() + nvml_.size() > kMostPlaces; }
 
   const sys::Host& host_;
   std::set<std::string> seen_;
@@ -128,7 +137,7 @@ void add_prepared(const sys::Host& host, Search& search) {
 
 }  // namespace
 
-Places find_places(const sys::Host& host, const std::vector<std::string>& more) {
+Result<Places> find_places(const sys::Host& host, const std::vector<std::string>& more) {
   Search search(host);
   const auto add = [&](const std::string& directory) {
     search.directory(directory);

@@ -10,6 +10,9 @@
 
 namespace gantry::enclose {
 
+// No machine has so many; an image that has wants something else.
+inline constexpr std::size_t kMostPlaces = 512;
+
 // Real files, symlinks resolved, inside the host's root; each once, sorted.
 struct Places {
   std::vector<std::string> cuda;
@@ -20,9 +23,9 @@ struct Places {
 // In the loader's own directories and their subdirectories for certain processors, in those of
 // ld.so.cache, in /usr/local/cuda*/compat, in drivers' directories of their own, in the prepared
 // directories, and in `more`: LD_LIBRARY_PATH, an environment's library directories. Stubs for the
-// linker (a directory called stubs) are left alone: they call nothing. Never fails: what cannot be
-// read cannot be loaded.
-Places find_places(const sys::Host& host, const std::vector<std::string>& more = {});
+// linker (a directory called stubs) are left alone: they call nothing. What cannot be read cannot
+// be loaded. Invalid for more than kMostPlaces.
+Result<Places> find_places(const sys::Host& host, const std::vector<std::string>& more = {});
 
 // "/a:b::/c" as the loader reads it, with `here` for what is relative or empty.
 std::vector<std::string> search_path(std::string_view value, std::string_view here);

@@ -21,7 +21,7 @@ TEST(Places, AreTheFilesBehindTheNamesEachOnce) {
       .link("usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1", "libnvidia-ml.so.580.1")
       .file("usr/lib/x86_64-linux-gnu/libcudadebugger.so.1")
       .link("lib", "usr/lib");
-  const auto places = find_places(tree.host());
+  const auto places = *find_places(tree.host());
   EXPECT_THAT(places.cuda, ElementsAre("/usr/lib/x86_64-linux-gnu/libcuda.so.580.1"));
   EXPECT_THAT(places.nvml, ElementsAre("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.1"));
 }
@@ -33,7 +33,7 @@ TEST(Places, IncludeForwardCompatibilityOfEveryToolkitAndTheLoadersSubdirectorie
       .file("usr/lib64/glibc-hwcaps/x86-64-v2/libcuda.so.1")
       .file("usr/lib64/tls/libcuda.so.1");
   EXPECT_THAT(
-      find_places(tree.host()).cuda,
+      find_places(tree.host())->cuda,
       ElementsAre("/usr/lib64/glibc-hwcaps/x86-64-v2/libcuda.so.1", "/usr/lib64/tls/libcuda.so.1",
                   "/usr/local/cuda-12.8/compat/libcuda.so.570.1",
                   "/usr/local/cuda-13.0/compat/lib.real/libcuda.so.580.1"));
@@ -46,7 +46,7 @@ TEST(Places, IncludeWhatTheLoadersCacheAndTheSearchPathName) {
       .file("etc/ld.so.cache", *loader::write_cache({.entries = {{.name = "libcuda.so.1",
                                                                   .path = "/opt/driver/"
                                                                           "libcuda.so.1"}}}));
-  EXPECT_THAT(find_places(tree.host(), {"/home/me/libs"}).cuda,
+  EXPECT_THAT(find_places(tree.host(), {"/home/me/libs"})->cuda,
               ElementsAre("/home/me/libs/libcuda.so", "/opt/driver/libcuda.so.1"));
 }
 
@@ -55,7 +55,7 @@ TEST(Places, IncludeThePreparedDirectories) {
   tree.file("var/lib/gantry/driver/580.1-00/lib64/libcuda.so.1")
       .file("var/lib/gantry/driver/580.1-00/sets/compute/lib64/libcuda.so.1")
       .link("var/lib/gantry/driver/current", "580.1-00");
-  EXPECT_THAT(find_places(tree.host()).cuda,
+  EXPECT_THAT(find_places(tree.host())->cuda,
               ElementsAre("/var/lib/gantry/driver/580.1-00/lib64/libcuda.so.1",
                           "/var/lib/gantry/driver/580.1-00/sets/compute/lib64/libcuda.so.1"));
 }
@@ -65,7 +65,16 @@ TEST(Places, LeaveOutTheLinkersStubsDirectoriesAndDanglingLinks) {
   tree.file("usr/local/cuda/lib64/stubs/libcuda.so")
       .link("usr/lib64/libcuda.so.1", "gone")
       .directory("usr/lib64/libcuda.so.9");
-  EXPECT_THAT(find_places(tree.host(), {"/usr/local/cuda/lib64/stubs"}).cuda, IsEmpty());
+  EXPECT_THAT(find_places(tree.host(), {"/usr/local/cuda/lib64/stubs"})->cuda, IsEmpty());
+}
+
+TEST(Places, HaveABound) {
+  test::Tree tree;
+  for (std::size_t i = 0; i <= kMostPlaces; ++i)
+    tree.file("usr/lib64/libcuda.so." + std::to_string(i));
+  const auto places = find_places(tree.host());
+  ASSERT_FALSE(places.ok());
+  EXPECT_EQ(places.error().code(), Errc::Invalid);
 }
 
 TEST(SearchPath, IsReadAsTheLoaderReadsIt) {

@@ -26,7 +26,11 @@ void Family::adopt(const KnownProcess& process, std::string_view share) {
 }
 
 void Family::joined(const Member& member) {
-  auto owner = sensor::owner_of(cgroup_of(member.pid));
+  know_container(member.pid);
+}
+
+void Family::know_container(pid_t pid) {
+  auto owner = sensor::owner_of(cgroup_of(pid));
   if (!owner.container_id.empty() && containers_.size() < kMostContainers)
     containers_.insert(std::move(owner.container_id));
 }
@@ -44,6 +48,7 @@ bool Family::belongs(pid_t pid, const Record& record, const Members& members) co
     const auto process = known_process(pid);
     const auto known = known_.find(pid);
     if (members.of_pid(pid) != nullptr || is_any(record.adopted, process) ||
+        is_any(record.contained, process) ||
         (known != known_.end() && known->second == process.started))
       return true;
     // Not the holder itself, but orphans that it took in.

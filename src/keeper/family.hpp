@@ -17,6 +17,8 @@ class Family {
  public:
   // `share` moves `pid` into a cgroup of its own where there can be one.
   void adopt(const KnownProcess& process, std::string_view share);
+  // The same without a cgroup of ours: a container has its own, which its engine looks after.
+  void contain(const KnownProcess& process) { know_container(process.pid); }
   // Its container is the share's, with everybody in it.
   void joined(const Member& member);
 
@@ -25,6 +27,7 @@ class Family {
   bool has(pid_t pid, const Record& record, const Members& members);
 
  private:
+  void know_container(pid_t pid);
   bool belongs(pid_t pid, const Record& record, const Members& members) const;
 
   std::vector<ProcessGroup> groups_;

@@ -23,6 +23,8 @@
 namespace gantry::keeper {
 namespace {
 
+constexpr int kGenerations = 64;
+
 constexpr std::size_t kProcLimit = 16'384;
 
 // Of a process, not of the machine below a root: pids are this kernel's.
@@ -123,6 +125,16 @@ std::uint64_t start_of(pid_t pid) {
 
 pid_t parent_of(pid_t pid) {
   return static_cast<pid_t>(stat_field(pid, 4));
+}
+
+pid_t first_process(pid_t client, pid_t named) {
+  const auto inner = innermost_pid(client);
+  if (inner == 0) return 0;
+  if (inner == static_cast<std::uint32_t>(client)) return named > 1 ? named : 0;
+  for (int i = 0; i < kGenerations && client > 1; ++i, client = parent_of(client)) {
+    if (innermost_pid(client) == 1) return client;
+  }
+  return 0;
 }
 
 }  // namespace gantry::keeper

@@ -34,6 +34,11 @@ std::uint32_t innermost_pid(pid_t pid);  // as the processes of its own namespac
 std::string command_of(pid_t pid);
 std::string cgroup_of(pid_t pid);  // the whole of /proc/PID/cgroup
 pid_t parent_of(pid_t pid);
+
+// The first process of the container whose hook is `client`: `named`, as a runtime that runs hooks
+// beside the container says it; for one that runs them inside, in pids of their own, the first of
+// those. 0: neither can be told.
+pid_t first_process(pid_t client, pid_t named);
 std::uint64_t start_of(pid_t pid);  // in ticks since the machine's
 
 }  // namespace gantry::keeper

@@ -53,7 +53,9 @@ std::string Keeper::answer(ControlSocket::Id client, const Question& question) {
     }
     case Ask::Adopt: {
       const auto share = find(question.name);
-      return share.ok() ? done((*share)->adopt(question.pid)) : answer_with(share.error());
+      if (!share.ok()) return answer_with(share.error());
+      if (!question.contained) return done((*share)->adopt(question.pid));
+      return done((*share)->contain(first_process(control_->pid_of(client), question.pid)));
     }
   }
   return answer_with(Error(Errc::Internal, "this question has no answer"));

@@ -91,6 +91,7 @@ Status take_details(const json::Document& document, Question& question) {
     const auto pid = document["pid"].u64().value_or(0);
     if (pid == 0 || pid > INT32_MAX) return Error(Errc::Invalid, "which process? No pid is named");
     question.pid = static_cast<pid_t>(pid);
+    question.contained = document["contained"].boolean().value_or(false);
   }
   if (document["overcommit"].boolean().value_or(false))
     question.overcommit = share::Overcommit::Allowed;
@@ -110,6 +111,7 @@ std::string to_line(const Question& question) {
     text += fmt::format(R"(,"changes":{})", changes_json(question.changes));
   if (question.overcommit == share::Overcommit::Allowed) text += R"(,"overcommit":true)";
   if (question.pid != 0) text += fmt::format(R"(,"pid":{})", question.pid);
+  if (question.contained) text += R"(,"contained":true)";
   return text + "}";
 }
 

@@ -26,7 +26,8 @@ struct Question {
   std::optional<share::Share> share;  // Create, Hold
   share::ShareText changes;           // Set
   share::Overcommit overcommit = share::Overcommit::Refused;
-  pid_t pid = 0;  // Adopt
+  pid_t pid = 0;           // Adopt
+  bool contained = false;  // Adopt: a container's first process, which stays in its own cgroup
 };
 
 std::string to_line(const Question& question);  // without newline

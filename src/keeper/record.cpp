@@ -61,6 +61,25 @@ Status make_directory(const std::string& path) {
   return {};
 }
 
+std::string processes_json(const std::vector<KnownProcess>& processes) {
+  std::string text;
+  for (const auto& process : processes) {
+    if (!text.empty()) text += ',';
+    text += process_json(process);
+  }
+  return text;
+}
+
+Result<std::vector<KnownProcess>> processes_from(json::Value list) {
+  std::vector<KnownProcess> processes;
+  for (const auto value : list) {
+    if (processes.size() >= kMostAdopted) break;
+    GANTRY_TRY(const auto process, process_from(value));
+    processes.push_back(process);
+  }
+  return processes;
+}
+
 Status make_empty(const std::string& path) {
   const sys::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!file.valid()) return Error::sys(errno, "open").in(path);
@@ -82,11 +101,9 @@ std::string to_json(const Record& record) {
   for (const auto& card : record.cards)
     cards += fmt::format(R"({}{{"uuid":{},"memory":{}}})", cards.empty() ? "" : ",",
                          json::quoted(card.uuid.text), card.memory_bytes);
-  std::string adopted;
-  for (const auto& process : record.adopted)
-    adopted += (adopted.empty() ? "" : ",") + process_json(process);
-  return fmt::format(R"({{"share":{},"cards":[{}],"holder":{},"adopted":[{}]}})",
-                     share::to_json(record.share), cards, process_json(record.holder), adopted);
+  return fmt::format(R"({{"share":{},"cards":[{}],"holder":{},"adopted":[{}],"contained":[{}]}})",
+                     share::to_json(record.share), cards, process_json(record.holder),
+                     processes_json(record.adopted), processes_json(record.contained));
 }
 
 Result<Record> record_from_json(std::string_view text) {
@@ -98,11 +115,8 @@ Result<Record> record_from_json(std::string_view text) {
   GANTRY_CHECK(check_name(record.share.name));
   GANTRY_TRY(record.cards, cards_from(document["cards"]));
   GANTRY_TRY(record.holder, process_from(document["holder"]));
-  for (const auto value : document["adopted"]) {
-    if (record.adopted.size() >= kMostAdopted) break;
-    GANTRY_TRY(const auto process, process_from(value));
-    record.adopted.push_back(process);
-  }
+  GANTRY_TRY(record.adopted, processes_from(document["adopted"]));
+  GANTRY_TRY(record.contained, processes_from(document["contained"]));
   return record;
 }
 

@@ -30,6 +30,7 @@ struct Record {
   std::vector<share::Card> cards;  // its GPUs: known before the driver answers
   KnownProcess holder;             // pid 0: stays until it is removed
   std::vector<KnownProcess> adopted;
+  std::vector<KnownProcess> contained;  // first processes of its containers
 };
 
 std::string to_json(const Record& record);

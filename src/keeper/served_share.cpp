@@ -60,6 +60,9 @@ Result<std::unique_ptr<ServedShare>> ServedShare::open(sys::Loop& loop, const sy
   for (const auto& process : made->record_.adopted) {
     if (is_there(process)) made->family_.adopt(process, made->name());
   }
+  for (const auto& process : made->record_.contained) {
+    if (is_there(process)) made->family_.contain(process);
+  }
   const auto path = host.outside(fence_directory(made->name())) + "/socket";
   auto* share = made.get();
   GANTRY_TRY(made->socket_,
@@ -116,6 +119,16 @@ Status ServedShare::adopt(pid_t pid) {
   std::erase_if(record_.adopted, [](const auto& known) { return !is_there(known); });
   record_.adopted.push_back(process);
   family_.adopt(process, name());
+  return write_record(host_, record_);
+}
+
+Status ServedShare::contain(pid_t pid) {
+  const auto process = known_process(pid);
+  if (pid <= 1 || process.started == 0)
+    return Error(Errc::NotFound, "the container's first process cannot be told");
+  std::erase_if(record_.contained, [](const auto& known) { return !is_there(known); });
+  record_.contained.push_back(process);
+  family_.contain(process);
   return write_record(host_, record_);
 }
 

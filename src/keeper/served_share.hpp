@@ -56,6 +56,7 @@ class ServedShare {
   // New limits for a running share, on disk and in the page. Its GPUs stay.
   Status change(const share::Share& share);
   Status adopt(pid_t pid);
+  Status contain(pid_t pid);  // a container with this first process
   void set_holder(const KnownProcess& holder);
   void set_gated(bool gated);  // whether time is limited on one of its GPUs
   void set_context_estimate(std::uint32_t gpu, std::uint64_t bytes);

@@ -71,12 +71,17 @@ Status add_fence(const model::Inventory& machine, const PlanOptions& options,
   };
   put(kCuda, FENCE_REAL_CUDA, fence.cuda_library);
   if (has_library(machine, kNvml)) put(kNvml, FENCE_REAL_NVML, fence.nvml_library);
-  edits.hooks.push_back({.stage = "createContainer",
-                         .path = options.hook_path,
-                         .args = {"nvidia-cdi-hook", "fence", "--cuda", fence.cuda_library,
-                                  "--nvml", fence.nvml_library},
-                         .env = {"NVIDIA_CTK_DEBUG=false"},
-                         .why = "the image's own libcuda, if it has one, leads to the fence"});
+  model::HookEdit hook{.stage = "createContainer",
+                       .path = options.hook_path,
+                       .args = {"nvidia-cdi-hook", "fence", "--share", fence.share, "--cuda",
+                                fence.cuda_library, "--nvml", fence.nvml_library},
+                       .env = {"NVIDIA_CTK_DEBUG=false"},
+                       .why =
+                           "the image's own libcuda, if it has one, leads to the fence; the "
+                           "keeper knows the container"};
+  if (!options.engine_root.empty())
+    hook.args.insert(hook.args.end(), {"--root", options.engine_root});
+  edits.hooks.push_back(std::move(hook));
   return {};
 }
 

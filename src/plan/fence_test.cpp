@@ -87,8 +87,9 @@ TEST(Fence, HasAHookForImagesWithALibcudaOfTheirOwn) {
   ASSERT_EQ(edits.hooks.size(), 1U);
   EXPECT_EQ(edits.hooks[0].stage, "createContainer");
   EXPECT_EQ(edits.hooks[0].path, "/opt/gantry/bin/nvidia-cdi-hook");
-  EXPECT_THAT(edits.hooks[0].args, ElementsAre("nvidia-cdi-hook", "fence", "--cuda",
-                                               kFence.cuda_library, "--nvml", kFence.nvml_library));
+  EXPECT_THAT(edits.hooks[0].args,
+              ElementsAre("nvidia-cdi-hook", "fence", "--share", "blue", "--cuda",
+                          kFence.cuda_library, "--nvml", kFence.nvml_library));
 }
 
 TEST(Fence, NeedsADriverWithLibcuda) {

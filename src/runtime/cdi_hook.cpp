@@ -35,7 +35,8 @@ constexpr std::string_view kHelp =
     "  disable-device-node-modification          programs inside do not make device nodes\n"
     "  update-application-profile                EGL and Vulkan see the container's GPUs alone\n"
     "  chmod --mode MODE --path PATH...          permissions inside the container\n"
-    "  fence --cuda FILE --nvml FILE             these in place of every libcuda and libnvidia-ml "
+    "  fence --cuda FILE --nvml FILE [--share NAME]\n"
+    "                                            these in place of every libcuda and libnvidia-ml "
     "there\n";
 
 // What came before and after the hook's name.
@@ -175,7 +176,7 @@ Status run_on(const CdiHook& hook, const Call& call) {
     return Error(Errc::Denied,
                  fmt::format("{} is the machine's own root, not a container's", path));
   }
-  HookPlace place{container, host, state.bundle, {}};
+  HookPlace place{container, host, state.bundle, state.pid, {}};
   auto status = hook.run(call.arguments, place);
   if (!call.quiet) {
     for (const auto& warning : place.warnings)
@@ -217,7 +218,7 @@ const std::vector<CdiHook>& cdi_hooks() {
       {"disable-device-node-modification", {}, disable_device_node_modification},
       {"update-application-profile", {}, update_application_profile},
       {"chmod", {"mode", "path"}, change_mode},
-      {"fence", {"cuda", "nvml"}, put_fence},
+      {"fence", {"cuda", "nvml", "share"}, put_fence},
       {"noop", {}, noop},
   };
   return table;

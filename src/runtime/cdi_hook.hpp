@@ -28,6 +28,7 @@ struct HookPlace {
   const rootfs::Root& container;
   const sys::Host& host;
   std::string bundle;
+  std::uint64_t pid = 0;  // the container's first process
   std::vector<std::string> warnings;
 
   Result<oci::Container> config() const;  // of the bundle, for hooks that need more than the root

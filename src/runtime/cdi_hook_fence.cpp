@@ -4,6 +4,7 @@
 #include "enclose/places.hpp"
 #include "rootfs/mount.hpp"
 #include "runtime/cdi_hook.hpp"
+#include "runtime/tell_keeper.hpp"
 #include "sys/open_in_root.hpp"
 
 #include <fcntl.h>
@@ -57,10 +58,17 @@ Status put_fence(const HookArguments& arguments, HookPlace& place) {
   GANTRY_TRY(const auto inside, sys::descriptor_path(place.container.fd()));
   GANTRY_TRY(const auto tree, sys::Host::at(inside));
   GANTRY_TRY(const auto config, place.config());
-  const auto places = enclose::find_places(
-      tree, enclose::search_path(config.variable(kSearchPath).value_or(""), "/"));
+  const auto searched = enclose::search_path(config.variable(kSearchPath).value_or(""), "/");
+  GANTRY_TRY(const auto places, enclose::find_places(tree, searched));
   GANTRY_CHECK(cover(place.container, places.cuda, cuda.get(), avoid));
-  return cover(place.container, places.nvml, nvml.get(), avoid);
+  GANTRY_CHECK(cover(place.container, places.nvml, nvml.get(), avoid));
+  const auto share = arguments.last("share");
+  if (share.empty()) return {};
+  auto told = tell_keeper(place.host, share, place.pid);
+  if (told.ok() || told.error().code() != Errc::Denied) return told;
+  // A user's engine may not ask the keeper; its processes attach all the same.
+  place.warnings.push_back(told.error().text());
+  return {};
 }
 
 }  // namespace gantry::runtime
