@@ -3,9 +3,14 @@
 PYTORCH_CUDA_ALLOC_CONF."""
 import json
 import sys
+import time
 
 import torch
 
+# Contexts and modules count as the host sees them, a moment later: first all of them, then the limit.
+torch.empty(1, device="cuda")
+torch.cuda.synchronize()
+time.sleep(0.6)
 free, total = torch.cuda.mem_get_info()
 said = {"free": free, "total": total, "total_memory": torch.cuda.get_device_properties(0).total_memory, "backend": torch.cuda.get_allocator_backend()}
 blocks, granted, piece = [], 0, 256 << 20
