@@ -86,18 +86,14 @@ void become_active(uint32_t gpu) {
   wake_follower(gpu);
 }
 
-void start_waiting(uint32_t gpu, uint32_t gate) {
+// The keeper learns of it if it thought us idle; otherwise it knows that we want the GPU.
+void start_waiting(uint32_t gpu) {
   Turn& turn = turns[gpu];
-  const uint64_t number = gate >> FENCE_TURN_SHIFT;
   {
     const Guard guard(turn.lock);
     ++turn.waiting;
     if (has_row(gpu)) set(own_row(gpu).waiting, turn.waiting);
-    const bool was_idle = turn.demand.load(std::memory_order_relaxed) == Demand::Idle;
     wake_up(turn, gpu);
-    if (!was_idle && turn.asked_at != number + 1)
-      report(FENCE_ACTIVE, gpu, static_cast<uint32_t>(number), 1);
-    turn.asked_at = number + 1;
   }
   wake_follower(gpu);
 }
@@ -158,7 +154,7 @@ void forget_turns() {
     turn.pacing.store(0, std::memory_order_relaxed);
     turn.lock.reset();
     turn.waiting = 0;
-    turn.quiet_since_ns = turn.gap_ns = turn.drained_at = turn.asked_at = 0;
+    turn.quiet_since_ns = turn.gap_ns = turn.drained_at = 0;
     turn.gap_known = false;
     turn.follower.store(0, std::memory_order_relaxed);
     turn.asleep.store(0, std::memory_order_relaxed);

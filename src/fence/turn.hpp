@@ -33,7 +33,6 @@ struct Turn {
   uint64_t gap_ns;  // how long it usually is quiet
   bool gap_known;
   uint64_t drained_at;  // turn + 1 that was reported
-  uint64_t asked_at;    // turn + 1 at whose gate somebody waits, reported
   // The follower's.
   std::atomic<uint32_t> follower;  // 1: there is one
   std::atomic<uint32_t> asleep;    // 1: it waits for the bell, or is about to
@@ -45,7 +44,7 @@ Turn& turn_of(uint32_t gpu);
 // Before the first launch after a pause.
 void become_active(uint32_t gpu);
 // A thread stands at the shut gate, and no longer does.
-void start_waiting(uint32_t gpu, uint32_t gate);
+void start_waiting(uint32_t gpu);
 void stop_waiting(uint32_t gpu);
 
 enum class Hint : uint8_t {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one stream has been given and how much of it has ended. The launching threads count; an
 // untimed event every so many launches, a mark, tells how far the GPU is. (Timed events would say
-// more, and cost two microseconds each.)
+// more, and cost eight times as much.)
 #pragma once
 
 #include "abi/cuda.h"
