@@ -66,7 +66,7 @@ bool is_shut(uint32_t gate) {
 
 // The end of a turn: says so when the last of our work has ended.
 bool drain(uint32_t gpu, uint32_t gate) {
-  Lookout lookout;
+  Lookout lookout(Haste::Urgent);
   while (gate_of(gpu) == gate && time_limited()) {
     Outstanding left;
     if (!ask(gpu, Tails::Mark, left)) return false;
@@ -179,26 +179,40 @@ void forget_followers() {
   followers.asking.reset();
 }
 
+namespace {
+
+constexpr uint64_t kWakeNs = 80 * kMicrosecond;  // a sleep may end that much too late
+
+uint64_t half_of_expected(uint64_t expected_ns) {
+  return expected_ns > 2 * kWakeNs ? (expected_ns - kWakeNs) / 2 : 0;
+}
+
+// Expectations are wrong where somebody else was on the GPU meanwhile. So a sleep is a small part
+// of the time already waited, whatever is expected; what ends within the first millisecond, as most
+// work does, is seen at once.
+uint64_t urgent_sleep(uint64_t expected_ns, uint64_t waited_ns) {
+  const uint64_t part_ns = waited_ns > kMillisecond ? waited_ns / 16 : 0;
+  const uint64_t half_ns = half_of_expected(expected_ns);
+  if (half_ns == 0 && waited_ns > 2 * kMillisecond) return part_ns;  // it takes longer than that
+  return part_ns < half_ns ? part_ns : half_ns;
+}
+
+uint64_t easy_sleep(uint64_t expected_ns, uint64_t waited_ns) {
+  const uint64_t half_ns = half_of_expected(expected_ns);
+  if (half_ns == 0) return waited_ns > 300 * kMicrosecond ? 20 * kMicrosecond : 0;
+  return half_ns < kMillisecond ? half_ns : kMillisecond;
+}
+
+}  // namespace
+
 void Lookout::wait(uint64_t expected_ns) {
-  constexpr uint64_t kWakeNs = 80 * kMicrosecond;  // a sleep may end that much too late
-  constexpr uint64_t kLongestSleepNs = kMillisecond;
-  constexpr uint64_t kLongestSpinNs = 300 * kMicrosecond;
-  uint64_t sleep_ns = 0;
-  if (expected_ns > 2 * kWakeNs) {
-    sleep_ns = (expected_ns - kWakeNs) / 2;
-    if (sleep_ns > kLongestSleepNs) sleep_ns = kLongestSleepNs;
-    spinning_since_ns_ = 0;
-  } else {
-    const uint64_t now_ns = monotonic_ns();
-    if (spinning_since_ns_ == 0) spinning_since_ns_ = now_ns;
-    // It takes longer than was learned: not worth a processor.
-    if (now_ns - spinning_since_ns_ > kLongestSpinNs) sleep_ns = 20 * kMicrosecond;
-  }
-  if (sleep_ns == 0) {
-    for (int i = 0; i < 8; ++i) relax();
-    return;
-  }
-  sleep_for_ns(sleep_ns);
+  const uint64_t now_ns = monotonic_ns();
+  if (since_ns_ == 0) since_ns_ = now_ns;
+  const uint64_t waited_ns = now_ns - since_ns_;
+  const uint64_t sleep_ns = haste_ == Haste::Urgent ? urgent_sleep(expected_ns, waited_ns)
+                                                    : easy_sleep(expected_ns, waited_ns);
+  if (sleep_ns != 0) return sleep_for_ns(sleep_ns);
+  for (int i = 0; i < 8; ++i) relax();
 }
 
 }  // namespace gantry::fence

@@ -12,14 +12,20 @@ void wake_follower(uint32_t gpu);
 // In the child of a fork it does not exist.
 void forget_followers();
 
-// Until the next look at work of which so much is expected to be left. Sleeps where that is long,
-// spins where somebody waits for its end.
+enum class Haste : uint8_t {
+  None,   // the queue is full: it will not run dry while we sleep
+  Urgent  // the GPU has nothing to do, or somebody else waits for it, until we see the end
+};
+
+// Until the next look at work of which so much is expected to be left.
 class Lookout {
  public:
+  explicit Lookout(Haste haste) : haste_(haste) {}
   void wait(uint64_t expected_ns);
 
  private:
-  uint64_t spinning_since_ns_ = 0;
+  Haste haste_;
+  uint64_t since_ns_ = 0;
 };
 
 }  // namespace gantry::fence

@@ -65,7 +65,7 @@ uint64_t cost_now(Work& work) {
 
 void wait_for_ours(Work& work, uint32_t gate) {
   const uint64_t cost = cost_now(work);
-  Lookout lookout;
+  Lookout lookout(Haste::Urgent);
   Outstanding left = outstanding(work.gpu(), Tails::Mark);
   const uint64_t until = patience(left.expected_ns);
   while (!may_join(left, cost)) {
@@ -131,7 +131,7 @@ void wait_for_room(Work& work) {
   const uint32_t gate = gate_of(work.gpu());
   Turn& turn = turn_of(work.gpu());
   turn.pacing.fetch_add(1, std::memory_order_relaxed);
-  Lookout lookout;
+  Lookout lookout(Haste::None);
   Room room = look_for_room(work);
   const uint64_t until = patience(room.expected_ns);
   while (!room.enough && gate_of(work.gpu()) == gate && time_limited() && monotonic_ns() < until) {

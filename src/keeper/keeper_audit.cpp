@@ -33,15 +33,17 @@ std::optional<double> percent_of(const std::vector<const model::ProcessReading*>
 
 }  // namespace
 
-// Attached to one share, it is that share's, whoever its parents are.
+// Attached to one share, it is that share's, whoever its parents are. Those who are attached are
+// known without a look at /proc, which nobody should wait for at a gate.
 ServedShare* Keeper::owner_of(pid_t pid, const model::GpuUuid& gpu) const {
-  ServedShare* owner = nullptr;
   for (const auto& [name, share] : shares_) {
     if (share->members().of_pid(pid) != nullptr)
       return share->index_of(gpu) ? share.get() : nullptr;
-    if (owner == nullptr && share->index_of(gpu) && share->has_process(pid)) owner = share.get();
   }
-  return owner;
+  for (const auto& [name, share] : shares_) {
+    if (share->index_of(gpu) && share->has_process(pid)) return share.get();
+  }
+  return nullptr;
 }
 
 void Keeper::on_picture(const model::Readings& readings) {

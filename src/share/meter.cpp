@@ -45,12 +45,17 @@ Time Meter::unreported(TenantId id, double percent, Time from, Time to) {
   auto& tenant = found->second;
   from = std::max({from, tenant.settled, tenant.notes.front().when});
   if (to <= from) return Time::zero();
+  tenant.seen += std::clamp(percent, 0.0, 100.0) / 100 * ns(to - from);
   tenant.settled = to;
-  const double reported = at(tenant, to, &Note::reported) - at(tenant, from, &Note::reported);
-  const double seen = std::clamp(percent, 0.0, 100.0) / 100 * ns(to - from);
-  const double missing = seen - reported;
-  if (missing <= kTolerance / 100 * ns(to - from)) return Time::zero();
-  return Time(std::llround(missing));
+  if (tenant.judged == Time::min()) tenant.judged = from;
+  const auto window = to - tenant.judged;
+  if (window < kJudged) return Time::zero();
+  const double reported =
+      at(tenant, to, &Note::reported) - at(tenant, tenant.judged, &Note::reported);
+  const double missing = tenant.seen - reported;
+  tenant.judged = to;
+  tenant.seen = 0;
+  return missing > kTolerance / 100 * ns(window) ? Time(std::llround(missing)) : Time::zero();
 }
 
 }  // namespace gantry::share

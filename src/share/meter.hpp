@@ -13,7 +13,10 @@ class Meter {
  public:
   static constexpr Time kKept = std::chrono::seconds(15);         // how far back it can tell
   static constexpr Time kFinest = std::chrono::milliseconds(20);  // notes closer than this are one
-  static constexpr double kTolerance = 7;  // points: the driver's own counting is no better
+  // The driver counts in samples of a sixth to a whole second, and tells them late. Turns are
+  // shorter than that: only long windows say whether somebody used more than it told.
+  static constexpr Time kJudged = std::chrono::seconds(5);
+  static constexpr double kTolerance = 7;  // points
 
   // Note what the controller has charged; every 100 ms is enough.
   void note(TenantId id, const TenantView& view, Time now);
@@ -24,8 +27,8 @@ class Meter {
   double percent(TenantId id, Time window, Time now) const;
 
   // The driver saw `percent` of the GPU's time between `from` and `to`, all processes of the tenant
-  // together: what it was not charged for, for Controller::charge. No time is counted twice, so
-  // windows may overlap.
+  // together: what it was not charged for, for Controller::charge; told once for every kJudged. No
+  // time is counted twice, so windows may overlap.
   Time unreported(TenantId id, double percent, Time from, Time to);
 
  private:
@@ -36,7 +39,9 @@ class Meter {
   };
   struct Tenant {
     std::deque<Note> notes;
-    Time settled = Time::min();  // compared up to here
+    Time settled = Time::min();  // the driver's percentages are known up to here
+    Time judged = Time::min();   // and compared up to here
+    double seen = 0;             // by the driver since then, in nanoseconds
   };
   // Between two notes as if it had been used evenly.
   static double at(const Tenant& tenant, Time when, Time Note::*what);

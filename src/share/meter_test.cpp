@@ -47,26 +47,35 @@ TEST_F(Metered, NotesThatComeFastAreNotKeptForEver) {
 }
 
 TEST_F(Metered, WhatTheDriverSawAndNobodyToldIsTheDifference) {
-  use(20, 2s);
-  EXPECT_NEAR(static_cast<double>(meter.unreported(1, 60, now - 2s, now).count()), 0.8e9, 1e7);
+  use(20, 6s);
+  EXPECT_NEAR(static_cast<double>(meter.unreported(1, 60, now - 6s, now).count()), 2.4e9, 1e7);
 }
 
 TEST_F(Metered, TheDriversRoughCountAccusesNobody) {
-  use(20, 2s);
-  EXPECT_EQ(meter.unreported(1, 26, now - 2s, now), 0ns);
-  EXPECT_EQ(meter.unreported(1, 5, now - 2s, now), 0ns);
+  use(20, 6s);
+  EXPECT_EQ(meter.unreported(1, 26, now - 6s, now), 0ns);
+  use(20, 6s);
+  EXPECT_EQ(meter.unreported(1, 5, now - 6s, now), 0ns);
+}
+
+// Samples are of other moments than the turns that they are compared with.
+TEST_F(Metered, SamplesThatAreOnlyRightOnAverageAccuseNobody) {
+  for (int i = 0; i < 80; ++i) {
+    use(i % 2 == 0 ? 100 : 0, 250ms);
+    EXPECT_EQ(meter.unreported(1, i % 2 == 0 ? 0 : 100, now - 1s, now), 0ns) << i;
+  }
 }
 
 TEST_F(Metered, NoTimeIsChargedTwice) {
-  use(20, 2s);
-  const auto first = meter.unreported(1, 60, now - 2s, now);
+  use(20, 6s);
+  const auto first = meter.unreported(1, 60, now - 6s, now);
   EXPECT_GT(first, 0ns);
-  EXPECT_EQ(meter.unreported(1, 60, now - 2s, now), 0ns);
+  EXPECT_EQ(meter.unreported(1, 60, now - 6s, now), 0ns);
   // The correction itself is no report of later use.
   view.used += first;
   view.corrected += first;
-  use(20, 1s);
-  EXPECT_NEAR(static_cast<double>(meter.unreported(1, 60, now - 2s, now).count()), 0.4e9, 1e7);
+  use(20, 5s);
+  EXPECT_NEAR(static_cast<double>(meter.unreported(1, 60, now - 6s, now).count()), 2e9, 1e7);
 }
 
 }  // namespace
