@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "enclose/run.hpp"
 
+#include "base/text.hpp"
 #include "sys/descriptor.hpp"
 #include "sys/unique_fd.hpp"
 
@@ -22,6 +23,7 @@ namespace {
 constexpr int kNotExecutable = 126;
 constexpr int kNotThere = 127;
 constexpr int kNotPrepared = 125;
+constexpr std::size_t kChildrenLimit = std::size_t{4} << 20;
 
 // What people and supervisors send. SIGTSTP and its kind are left as they are: the terminal stops
 // both of us, and the shell continues both.
@@ -45,11 +47,30 @@ int status_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+// Orphans of the command become our children (we are their subreaper). All of ours and theirs end.
+void end_orphans() {
+  constexpr int kRounds = 10'000;  // each ends a generation, or waits a moment for one
+  for (int i = 0; i < kRounds; ++i) {
+    const auto path = fmt::format("/proc/self/task/{}/children", ::getpid());
+    const sys::UniqueFd list(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const auto text = list.valid() ? sys::read_regular(list.get(), kChildrenLimit, path)
+                                   : Result<std::string>(std::string());
+    if (!text.ok()) return;
+    for (const auto word : split(*text, ' ')) {
+      if (const auto pid = parse_u64(trim(word)); pid && *pid > 1)
+        ::kill(static_cast<pid_t>(*pid), SIGKILL);
+    }
+    if (::waitpid(-1, nullptr, text->empty() ? WNOHANG : 0) < 0 && errno == ECHILD) return;
+    if (text->empty()) return;
+  }
+}
+
 Result<int> attend(pid_t child, const sigset_t& signals) {
   for (;;) {
     int status = 0;
-    const pid_t done = ::waitpid(child, &status, WNOHANG);
+    const pid_t done = ::waitpid(-1, &status, WNOHANG);
     if (done == child) return status_of(status);
+    if (done > 0) continue;  // an orphan of the command
     if (done < 0 && errno != EINTR) return Error::sys(errno, "wait for the command");
     siginfo_t info{};
     const int signal = ::sigwaitinfo(&signals, &info);
@@ -105,6 +126,7 @@ bool hears_go(int fd) {
 Result<int> run(const Command& command) {
   GANTRY_TRY(auto problem, make_pipe());
   GANTRY_TRY(auto go, make_pipe());
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const auto signals = waited_for();
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &signals, &before);
@@ -124,6 +146,7 @@ Result<int> run(const Command& command) {
   if (ready.ok()) say(go.in.get(), "g");
   go.in.reset();
   auto status = attend(child, signals);
+  end_orphans();
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (!ready.ok()) return std::move(ready).error();
   std::string why(4096, '\0');

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A command as our child, as if it had been started without us: it has the terminal, gets the
-// signals, and its exit status is ours. It does not outlive us.
+// signals, and its exit status is ours. It does not outlive us, and what it started does not
+// outlive it: daemons and background jobs of a share would go on without one.
 #pragma once
 
 #include "base/result.hpp"

@@ -98,6 +98,30 @@ TEST(Run, HandsSignalsOnToTheCommand) {
   ::close(ready[1]);
 }
 
+// In a process of its own: it becomes the parent of all orphans below it.
+TEST(Run, EndsWhatTheCommandLeavesRunning) {
+  std::array<int, 2> alive{};
+  ASSERT_EQ(::pipe(alive.data()), 0);
+  const pid_t us = ::fork();
+  if (us == 0) {
+    ::close(alive[0]);
+    const auto out = std::to_string(alive[1]);
+    const auto status = run({.words = {"sh", "-c",
+                                       "sleep 1000 & setsid sh -c 'sleep 1000 & setsid sleep 1000' "
+                                       "& echo >&" +
+                                           out + "; exit 3"}});
+    ::_exit(status.ok() ? *status : 1);
+  }
+  ::close(alive[1]);
+  int status = 0;
+  ASSERT_EQ(::waitpid(us, &status, 0), us);
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  char byte = 0;
+  EXPECT_EQ(::read(alive[0], &byte, 1), 1);
+  EXPECT_EQ(::read(alive[0], &byte, 1), 0);  // ends only when nobody has it any more
+  ::close(alive[0]);
+}
+
 TEST(Run, LeavesNoCommandBehindWhenItIsKilled) {
   std::array<int, 2> alive{};
   ASSERT_EQ(::pipe(alive.data()), 0);

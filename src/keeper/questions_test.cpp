@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "keeper/questions.hpp"
 
+#include "base/text.hpp"
+#include "keeper/identity.hpp"
 #include "keeper/record.hpp"
 #include "support/tree.hpp"
+#include "sys/host.hpp"
 
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <array>
 
 namespace gantry::keeper {
 namespace {
@@ -57,6 +66,11 @@ TEST(Questions, ComeOutAsTheyWentIn) {
   const auto hold = question_from(to_line({.ask = Ask::Hold, .share = a_share()}));
   ASSERT_TRUE(hold.ok()) << hold.error().text();
   EXPECT_EQ(hold->share, a_share());
+  const auto adopt =
+      question_from(to_line({.ask = Ask::Adopt, .name = "train", .pid = 4711, .contained = true}));
+  ASSERT_TRUE(adopt.ok()) << adopt.error().text();
+  EXPECT_EQ(adopt->pid, 4711);
+  EXPECT_TRUE(adopt->contained);
 }
 
 TEST(Questions, ThatMakeNoSenseAreErrors) {
@@ -82,13 +96,53 @@ TEST(Answers, CarryErrorsWithTheirReason) {
   EXPECT_EQ(read.error().text(), "it is \"there\" already");
 }
 
+// A hook beside the container names it; nobody may name the machine's own first process.
+TEST(FirstProcess, OfAHooksContainerIsTheOneItNames) {
+  EXPECT_EQ(first_process(::getpid(), 4711), 4711);
+  EXPECT_EQ(first_process(::getpid(), 1), 0);
+  EXPECT_EQ(first_process(0, 4711), 0);
+}
+
+// A hook inside the container has pids of its own, and names them.
+TEST(FirstProcess, OfAHookInsideIsTheFirstOfItsPids) {
+  if (::geteuid() != 0) GTEST_SKIP() << "pids of their own take root";
+  std::array<int, 2> said{};
+  ASSERT_EQ(::pipe(said.data()), 0);
+  const pid_t runtime = ::fork();
+  if (runtime == 0) {
+    if (::unshare(CLONE_NEWPID) != 0) ::_exit(1);
+    if (::fork() == 0 && ::fork() == 0) {  // the container's first process, and its hook
+      (void)!::write(said[1], "x", 1);
+      ::pause();
+    }
+    ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(said[0], &byte, 1), 1);
+  const auto child_of = [](pid_t pid) {
+    const auto host = sys::Host::at("/");
+    const auto text = host->read_value(fmt::format("/proc/{0}/task/{0}/children", pid));
+    return static_cast<pid_t>(parse_u64(trim(text.value_or(""))).value_or(0));
+  };
+  const pid_t first = child_of(runtime);
+  const pid_t hook = child_of(first);
+  EXPECT_GT(hook, 1);
+  EXPECT_EQ(first_process(hook, 1), first);
+  ::kill(first, SIGKILL);
+  ::kill(runtime, SIGKILL);
+  ::waitpid(runtime, nullptr, 0);
+  ::close(said[0]);
+  ::close(said[1]);
+}
+
 TEST(Records, AreFoundAgain) {
   const test::Tree tree;
   const auto host = tree.host();
   const Record record{.share = a_share(),
                       .cards = {{.uuid = {"GPU-1"}, .memory_bytes = 140}},
                       .holder = known_process(::getpid()),
-                      .adopted = {known_process(1)}};
+                      .adopted = {known_process(1)},
+                      .contained = {known_process(::getpid())}};
   ASSERT_TRUE(write_record(host, record).ok());
   EXPECT_TRUE(host.exists("/run/gantry/shares/train/fence/cuda"));
   const auto found = read_records(host);
@@ -96,6 +150,7 @@ TEST(Records, AreFoundAgain) {
   EXPECT_EQ(found.records[0].share, record.share);
   EXPECT_TRUE(is_there(found.records[0].holder));
   EXPECT_EQ(found.records[0].adopted, record.adopted);
+  EXPECT_EQ(found.records[0].contained, record.contained);
   remove_record(host, "train");
   EXPECT_THAT(read_records(host).records, IsEmpty());
   EXPECT_FALSE(host.exists("/run/gantry/shares/train"));
