@@ -25,7 +25,7 @@ constinit Book book{};
 constexpr uint64_t kSettleNs = 1000000;
 constexpr int kSettleTimes = 60;              // for the host's view of new contexts to arrive
 constexpr uint64_t kBeingMade = 1;            // pending while a context is made
-constexpr uint64_t kLockWaitNs = 2000000000;  // then its owner is taken for dead
+constexpr uint64_t kPatienceNs = 2000000000;  // then whoever is in the way is taken for dead
 
 bool counts(uint32_t gpu) {
   return attached() && gpu < host.gpu_count;
@@ -124,8 +124,7 @@ bool try_reserve(uint32_t gpu, const Wish& wish) {
 // safe, so a lock whose owner is gone can be passed by.
 class SlowPath {
  public:
-  SlowPath() : mine_(1 + __atomic_load_n(&host.slot, __ATOMIC_RELAXED)) {
-    const uint64_t until = monotonic_ns() + kLockWaitNs;
+  explicit SlowPath(uint64_t until) : mine_(1 + __atomic_load_n(&host.slot, __ATOMIC_RELAXED)) {
     for (;;) {
       uint32_t owner = 0;
       if (__atomic_compare_exchange_n(&host.usage->lock, &owner, mine_, false, __ATOMIC_ACQUIRE,
@@ -158,10 +157,12 @@ uint64_t worth(uint32_t gpu, const Wish& wish) {
 }
 
 // No when there is no room even if everybody who tries now is refused; then nobody is in the way.
-bool reserve_in_turn(uint32_t gpu, const Wish& wish) {
-  const SlowPath alone;
+// Somebody who was stopped in the middle of trying, or lies, is not waited for without end.
+bool reserve_in_turn(uint32_t gpu, const Wish& wish, uint64_t until) {
+  const SlowPath alone(until);
   while (!try_reserve(gpu, wish)) {
     if (plus(sum(gpu, Count::Held), worth(gpu, wish)) > limit_of(gpu)) return false;
+    if (monotonic_ns() > until) return false;
     sched_yield();
   }
   return true;
@@ -171,12 +172,14 @@ bool reserve_wish(uint32_t gpu, const Wish& wish) {
   if (!counts(gpu)) return true;
   if (host_silent()) attach_again();
   if (wish.bytes > limit_of(gpu)) return false;
-  if (try_reserve(gpu, wish) || reserve_in_turn(gpu, wish)) return true;
-  if (reclaim(gpu) && reserve_in_turn(gpu, wish)) return true;
+  if (try_reserve(gpu, wish)) return true;
+  const uint64_t until = monotonic_ns() + kPatienceNs;
+  if (reserve_in_turn(gpu, wish, until)) return true;
+  if (reclaim(gpu) && reserve_in_turn(gpu, wish, until)) return true;
   const timespec settle = {0, kSettleNs};
   if (estimating(gpu)) report(FENCE_CONTEXT, gpu, 0, 0);
   for (int i = 0; i < kSettleTimes && (i == 0 || estimating(gpu)); ++i) nanosleep(&settle, nullptr);
-  return reserve_in_turn(gpu, wish);
+  return reserve_in_turn(gpu, wish, until);
 }
 
 }  // namespace

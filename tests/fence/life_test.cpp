@@ -26,21 +26,6 @@ using sim::cuda::ready;
 
 constexpr std::uint64_t kLimit = 4096 * kMiB;
 
-// A value that processes share.
-class SharedCount {
- public:
-  SharedCount()
-      : value_(static_cast<std::atomic<std::uint64_t>*>(
-            ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
-  ~SharedCount() { ::munmap(value_, 4096); }
-  SharedCount(const SharedCount&) = delete;
-  SharedCount& operator=(const SharedCount&) = delete;
-  std::atomic<std::uint64_t>& operator*() const { return *value_; }
-
- private:
-  std::atomic<std::uint64_t>* value_;
-};
-
 // Allocates and frees at random, `count` times; what it holds is at most `most`. Non-zero: a step
 // went wrong.
 struct Churn {

@@ -12,6 +12,7 @@
 #include "sys/loop.hpp"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -47,6 +48,21 @@ class Library : public Api {
 
 // The library as it is installed, at home in another directory.
 void install_fence(const std::string& to, const std::string& directory);
+
+// A value that processes share.
+class SharedCount {
+ public:
+  SharedCount()
+      : value_(static_cast<std::atomic<std::uint64_t>*>(
+            ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  ~SharedCount() { ::munmap(value_, 4096); }
+  SharedCount(const SharedCount&) = delete;
+  SharedCount& operator=(const SharedCount&) = delete;
+  std::atomic<std::uint64_t>& operator*() const { return *value_; }
+
+ private:
+  std::atomic<std::uint64_t>* value_;
+};
 
 class ShareUnderTest {
  public:
