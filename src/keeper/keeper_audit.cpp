@@ -111,7 +111,7 @@ void Keeper::judge(ServedShare& share, std::uint32_t gpu, const Processes& proce
     meter.note(share.id(), *view, at);
     seen.overstayed = view->overstayed;
     seen.driver_percent = percent_of(processes);
-    seen.charged_percent = meter.percent(share.id(), kSampled, at);
+    seen.charged_percent = meter.reported_percent(share.id(), kSampled, at);
     if (seen.driver_percent) {
       const auto hidden = meter.unreported(share.id(), *seen.driver_percent, at - kSampled, at);
       if (hidden > share::Time::zero()) turns->second->charge(share.id(), hidden, at);

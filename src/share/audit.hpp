@@ -39,7 +39,7 @@ struct Seen {
   std::uint64_t memory_limit = std::numeric_limits<std::uint64_t>::max();
   std::vector<ProcessSeen> processes;
   std::optional<double> driver_percent;  // GPU time of its processes in the last second, by NVML
-  double charged_percent = 0;            // in the same window (Meter)
+  double charged_percent = 0;            // in the same window, as it reported it (Meter)
   Time overstayed{0};                    // TenantView
 };
 

@@ -31,11 +31,19 @@ double Meter::at(const Tenant& tenant, Time when, Time Note::*what) {
 }
 
 double Meter::percent(TenantId id, Time window, Time now) const {
+  return percent(id, window, now, &Note::used);
+}
+
+double Meter::reported_percent(TenantId id, Time window, Time now) const {
+  return percent(id, window, now, &Note::reported);
+}
+
+double Meter::percent(TenantId id, Time window, Time now, Time Note::*what) const {
   const auto found = tenants_.find(id);
   if (found == tenants_.end() || found->second.notes.empty()) return 0;
   const auto from = std::max(now - window, found->second.notes.front().when);
   if (now <= from) return 0;
-  const double used = at(found->second, now, &Note::used) - at(found->second, from, &Note::used);
+  const double used = at(found->second, now, what) - at(found->second, from, what);
   return std::clamp(100 * used / ns(now - from), 0.0, 100.0);
 }
 

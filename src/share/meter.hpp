@@ -25,6 +25,8 @@ class Meter {
   // Per cent of the GPU's time in the window before `now`; less than a window for a tenant that is
   // younger.
   double percent(TenantId id, Time window, Time now) const;
+  // The same as its processes reported it, without what was charged beside that.
+  double reported_percent(TenantId id, Time window, Time now) const;
 
   // The driver saw `percent` of the GPU's time between `from` and `to`, all processes of the tenant
   // together: what it was not charged for, for Controller::charge; told once for every kJudged. No
@@ -43,6 +45,7 @@ class Meter {
     Time judged = Time::min();   // and compared up to here
     double seen = 0;             // by the driver since then, in nanoseconds
   };
+  double percent(TenantId id, Time window, Time now, Time Note::*what) const;
   // Between two notes as if it had been used evenly.
   static double at(const Tenant& tenant, Time when, Time Note::*what);
 

@@ -19,10 +19,6 @@ namespace {
 constexpr char kTemplate[] = "/tmp/fence-XXXXXX";
 static_assert(sizeof kTemplate == sizeof FENCE_DIRECTORY);
 
-constexpr const char* kSpinPtx =
-    ".version 3.0\n.target sm_30\n.address_size 64\n"
-    ".visible .entry spin(.param .u64 nanoseconds)\n{ ret; }\n";
-
 [[noreturn]] void keep(const sys::Host& host) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   sensor::SensorOptions sensor;

@@ -15,6 +15,10 @@
 
 namespace gantry::fence::test {
 
+inline constexpr const char* kSpinPtx =
+    ".version 3.0\n.target sm_30\n.address_size 64\n"
+    ".visible .entry spin(.param .u64 nanoseconds)\n{ ret; }\n";
+
 class KeptMachine {
  public:
   explicit KeptMachine(const std::string& machine = "h200");

@@ -124,13 +124,14 @@ TEST_F(Shares, WithoutAKeeperWorkGoesOnAndTheNextOneLimitsItAgain) {
 }
 
 // A process of the share that loads the driver's own library and takes what it likes.
-pid_t hostile(const KeptMachine& machine, const std::string& share, std::uint64_t bytes) {
+pid_t hostile(const KeptMachine& machine, const std::string& share, std::uint64_t bytes,
+              sighandler_t when_asked_to_go = SIG_DFL) {
   int go[2];
   EXPECT_EQ(::pipe(go), 0);
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::signal(SIGTERM, SIG_DFL);
+    ::signal(SIGTERM, when_asked_to_go);
     char word = 0;
     if (::read(go[0], &word, 1) != 1) ::_exit(1);
     const Library cuda(machine.driver());
@@ -169,6 +170,48 @@ TEST_F(Shares, ByPolicyWhoGoesPastTheFenceIsStopped) {
   EXPECT_TRUE(ShareUnderTest::until([&] { return ::waitpid(pid, &status, WNOHANG) == pid; }));
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
+
+TEST_F(Shares, WhoDoesNotGoWhenAskedIsKilled) {
+  machine_.make({.name = "a", .memory = "2GiB", .on_violation = "stop"});
+  const auto pid = hostile(machine_, "a", 8 * kGiB, SIG_IGN);
+  int status = 0;
+  EXPECT_TRUE(ShareUnderTest::until([&] { return ::waitpid(pid, &status, WNOHANG) == pid; }));
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+}
+
+// Attached as it should be, and then past every hook: the driver's own functions, by its path.
+TEST_F(Shares, WhoLaunchesBehindTheFencesBackIsSeen) {
+  machine_.make({.name = "a", .compute = "20%"});
+  Counter launched;
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const Library fence(machine_.fence("a"));
+    const CUfunction function = sim::cuda::ready(fence, "spin", kSpinPtx);
+    const Library raw(machine_.driver());
+    for (;;) {
+      unsigned long long nanoseconds = 10'000'000;
+      void* arguments[] = {&nanoseconds};
+      if (raw.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr) !=
+          CUDA_SUCCESS)
+        ::_exit(1);
+      if (raw.cuCtxSynchronize() != CUDA_SUCCESS) ::_exit(2);
+      launched.add(1);
+    }
+  }
+  EXPECT_TRUE(ShareUnderTest::until([&] { return launched.value() > 0; }));
+  auto asking = machine_.client();
+  EXPECT_TRUE(ShareUnderTest::until([&] {
+    const auto state = asking.show("a");
+    return state.ok() && state->findings.size() >= 2;
+  }));
+  const auto state = asking.show("a");
+  EXPECT_THAT(state->findings, Contains(Field(&keeper::FindingState::kind, "hidden-time")));
+  EXPECT_THAT(state->findings, Contains(Field(&keeper::FindingState::kind, "over-cap")));
+  EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0);
+  end(pid);
 }
 
 TEST_F(Shares, WhoStaysWithinItsLimitsIsNoFinding) {
