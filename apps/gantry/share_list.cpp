@@ -56,7 +56,7 @@ Result<int> list(Context& context) {
   return kOk;
 }
 
-// Waits, unless somebody typed q or the terminal is gone.
+// Waits, unless somebody typed q and Enter or the terminal is gone.
 bool goes_on(double seconds) {
   pollfd keys{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   const bool typed = ::isatty(STDIN_FILENO) == 1;
@@ -69,6 +69,7 @@ bool goes_on(double seconds) {
 Result<int> top(const TopOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   const bool live = !options.once && ::isatty(::fileno(context.out)) == 1;
+  if (live) fmt::print(context.out, "\x1b[2J");
   do {
     GANTRY_TRY(const auto shares, shares_of(host));
     const auto picture = context.json ? json_of(shares) : printable_lines(usage_table(shares));
@@ -95,8 +96,8 @@ void add_share_list(CLI::App& share, Context& context, Action& chosen) {
 
 void add_share_top(CLI::App& share, Context& context, Action& chosen) {
   auto options = std::make_shared<TopOptions>();
-  auto* command =
-      share.add_subcommand("top", "What each share uses, live; q ends it, and no terminal is once");
+  auto* command = share.add_subcommand(
+      "top", "What each share uses, live on a terminal (Ctrl-C ends it), else once");
   add_machine_options(*command, context);
   command->add_flag("--once", options->once, "One picture, then end");
   command->add_option("--every", options->every, "Seconds between two pictures")
