@@ -4,6 +4,7 @@
 #include "fence/conversation.hpp"
 #include "fence/ledger.hpp"
 #include "fence/libc.hpp"
+#include "fence/turn.hpp"
 
 #include <errno.h>
 #include <string.h>
@@ -66,6 +67,7 @@ bool take(const Conversation& said) {
   host.socket = said.socket;
   host.socket_inode = file_status(said.socket, status) ? status.st_ino : 0;
   rewrite_rows();
+  show_demand();
   return true;
 }
 

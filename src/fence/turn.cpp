@@ -91,7 +91,7 @@ void start_waiting(uint32_t gpu) {
   Turn& turn = turns[gpu];
   {
     const Guard guard(turn.lock);
-    ++turn.waiting;
+    set(turn.waiting, turn.waiting + 1);
     if (has_row(gpu)) set(own_row(gpu).waiting, turn.waiting);
     wake_up(turn, gpu);
   }
@@ -101,7 +101,7 @@ void start_waiting(uint32_t gpu) {
 void stop_waiting(uint32_t gpu) {
   Turn& turn = turns[gpu];
   const Guard guard(turn.lock);
-  --turn.waiting;
+  set(turn.waiting, turn.waiting - 1);
   if (has_row(gpu)) set(own_row(gpu).waiting, turn.waiting);
 }
 
@@ -143,6 +143,14 @@ void show_launches(uint32_t gpu, uint64_t more) {
   if (!has_row(gpu)) return;
   set(own_row(gpu).launches, all);
   set(own_row(gpu).cost_ns, turn.cost_ns.load(std::memory_order_relaxed));
+}
+
+void show_demand() {
+  for (uint32_t gpu = 0; gpu < host.gpu_count && gpu < FENCE_MAX_GPUS; ++gpu) {
+    const bool idle = turns[gpu].demand.load(std::memory_order_seq_cst) == Demand::Idle;
+    set(own_row(gpu).busy, idle ? 0 : 1);
+    set(own_row(gpu).waiting, __atomic_load_n(&turns[gpu].waiting, __ATOMIC_RELAXED));
+  }
 }
 
 void forget_turns() {

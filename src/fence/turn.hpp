@@ -56,6 +56,9 @@ void seems_quiet(uint32_t gpu, Hint hint);
 void report_drained(uint32_t gpu, uint32_t gate);
 // For people: what the row says of launches.
 void show_launches(uint32_t gpu, uint64_t more);
+// In rows that are new: the keeper looks there for what was reported to another one. Asks for no
+// lock.
+void show_demand();
 void forget_turns();
 
 }  // namespace gantry::fence

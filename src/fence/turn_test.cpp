@@ -271,6 +271,30 @@ TEST(Turn, AForkedChildStartsAnewAndTheParentGoesOn) {
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
+TEST(Turn, ANewKeeperFindsInTheRowThatWeAreBusy) {
+  Fenced cuda;
+  cuda.ready();
+  ASSERT_EQ(cuda.spin(1500 * kMs), CUDA_SUCCESS);
+  EXPECT_TRUE(cuda.host().reported(FENCE_ACTIVE));
+  cuda.host().stop();
+  cuda.host().start();
+  cuda.host().set_gate(0, FENCE_SHUT, 2);
+  const CUcontext context = cuda.context();
+  std::thread waits([&] {
+    EXPECT_EQ(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
+    EXPECT_EQ(cuda.spin(0), CUDA_SUCCESS);
+  });
+  // It attaches again when it has something to say: that it has drained. This keeper gives it
+  // another slot.
+  const FenceUsageRow& row = cuda.host().row(0, 1);
+  EXPECT_TRUE(Host::eventually([&] {
+    return __atomic_load_n(&row.busy, __ATOMIC_RELAXED) == 1 &&
+           __atomic_load_n(&row.waiting, __ATOMIC_RELAXED) == 1;
+  }));
+  cuda.host().set_gate(0, FENCE_OPEN, 2);
+  waits.join();
+}
+
 // The end of a process, with work under way and the fence's thread at it.
 TEST(Turn, AProgramMayEndAtAnyMoment) {
   for (int i = 0; i < 20; ++i) {
