@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gantry::keeper {
@@ -19,6 +20,8 @@ class Family {
   void adopt(const KnownProcess& process, std::string_view share);
   // The same without a cgroup of ours: a container has its own, which its engine looks after.
   void contain(const KnownProcess& process) { know_container(process.pid); }
+  // The share ends: its cgroups are to be removed when they are empty.
+  std::vector<ProcessGroup> take_groups() { return std::exchange(groups_, {}); }
   // Its container is the share's, with everybody in it.
   void joined(const Member& member);
 

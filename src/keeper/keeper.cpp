@@ -21,6 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kBeat = 100ms;
+constexpr std::size_t kMostLeaving = 1024;
 constexpr auto kPictures = 250ms;  // as the audit wants it
 
 share::Time now() {
@@ -119,6 +120,9 @@ void Keeper::drop(const std::string& name) {
   by_id_.erase(share->id());
   std::erase_if(accounts_, [&](const auto& entry) { return entry.first.id == share->id(); });
   holdings_.erase(name);
+  for (auto& group : share->take_groups()) {
+    if (leaving_.size() < kMostLeaving) leaving_.push_back(std::move(group));
+  }
   remove_record(host_, name);
   set_turns();
   if (shares_.empty()) watcher_->rest();

@@ -124,6 +124,7 @@ class Keeper {
   std::map<model::GpuUuid, std::uint64_t> context_costs_;  // as learned
   std::map<model::GpuUuid, share::Meter> meters_;
   Stopper stopper_;
+  std::vector<ProcessGroup> leaving_;  // cgroups of shares that are gone
   std::vector<Waiting> waiting_;
   std::unique_ptr<Watcher> watcher_;
   std::unique_ptr<ControlSocket> control_;

@@ -83,6 +83,7 @@ void Keeper::on_beat() {
     }
   }
   stopper_.on_beat(Stopper::Clock::now());
+  std::erase_if(leaving_, [](auto& group) { return group.remove(); });
   arm();
 }
 

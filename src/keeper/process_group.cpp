@@ -71,8 +71,10 @@ ProcessGroup& ProcessGroup::operator=(ProcessGroup&& other) noexcept {
   return *this;
 }
 
-ProcessGroup::~ProcessGroup() {
-  if (!directory_.empty()) ::rmdir(directory_.c_str());
+bool ProcessGroup::remove() {
+  if (!directory_.empty() && ::rmdir(directory_.c_str()) != 0 && errno == EBUSY) return false;
+  directory_.clear();
+  return true;
 }
 
 bool ProcessGroup::has(std::string_view cgroup) const {

@@ -18,7 +18,10 @@ class ProcessGroup {
   static ProcessGroup around(pid_t pid, std::string_view share);
   ProcessGroup(ProcessGroup&& other) noexcept;
   ProcessGroup& operator=(ProcessGroup&& other) noexcept;
-  ~ProcessGroup();  // removes it when nobody is left in it
+  ~ProcessGroup() { (void)remove(); }
+
+  // False while somebody is in it: a process that has just ended still is for a moment.
+  bool remove();
 
   // `cgroup`: /proc/PID/cgroup.
   bool has(std::string_view cgroup) const;

@@ -53,6 +53,8 @@ class ServedShare {
   // Whether the process belongs to it, attached or not.
   bool has_process(pid_t pid) { return family_.has(pid, record_, members_); }
 
+  std::vector<ProcessGroup> take_groups() { return family_.take_groups(); }
+
   // New limits for a running share, on disk and in the page. Its GPUs stay.
   Status change(const share::Share& share);
   Status adopt(pid_t pid);

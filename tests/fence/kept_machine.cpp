@@ -53,7 +53,10 @@ KeptMachine::KeptMachine(const std::string& machine) : machine_(machine), host_(
 }
 
 KeptMachine::~KeptMachine() {
-  kill_keeper();
+  if (keeper_ > 0) {  // in peace, so that it clears away what it has made
+    ::kill(keeper_, SIGTERM);
+    ::waitpid(keeper_, nullptr, 0);
+  }
   std::error_code ignored;
   for (const auto& [name, place] : places_) std::filesystem::remove_all(place, ignored);
 }
