@@ -48,14 +48,6 @@ bool ask(uint32_t gpu, Tails tails, Outstanding& left) {
   return true;
 }
 
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  __asm__ volatile("" ::: "memory");
-#endif
-}
-
 uint32_t gate_of(uint32_t gpu) {
   return __atomic_load_n(&limits().gpu[gpu].gate, __ATOMIC_SEQ_CST);
 }

@@ -66,6 +66,15 @@ inline uint64_t monotonic_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000U + static_cast<uint64_t>(now.tv_nsec);
 }
 
+// In a loop that looks at memory.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  __asm__ volatile("" ::: "memory");
+#endif
+}
+
 // By the system call: nanosleep would be a place where a thread can be cancelled.
 inline void sleep_for_ns(uint64_t nanoseconds) {
   const timespec time = {static_cast<time_t>(nanoseconds / 1000000000U),

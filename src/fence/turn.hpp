@@ -26,6 +26,7 @@ struct Turn {
   std::atomic<uint64_t> cost_ns;                // of a launch, over all streams; 0: not known
   std::atomic<uint64_t> launches;
   std::atomic<uint32_t> pacing;  // threads that wait for room in the queue: they look themselves
+  std::atomic<uint32_t> alone;   // 1: when the gate was last open, one launch at a time was allowed
 
   alignas(64) Lock lock;  // of what follows, and of reports: they go out in order
   uint32_t waiting;       // threads at the gate
