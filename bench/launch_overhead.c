@@ -10,7 +10,7 @@
  *          --rounds N (41) --launches N (4096, then a synchronisation that is not counted)
  * Prints medians in nanoseconds for each launch: native, fenced, and of the rounds' differences.
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): it is how glibc is asked */
 #include "abi/cuda.h"
 
 #include <dlfcn.h>

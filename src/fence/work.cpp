@@ -91,7 +91,7 @@ void pass_marks(Work& work, uint64_t now_ns, Reached is_reached) {
     const Mark& mark = oldest(work);
     if (mark.graph != nullptr) with_graph = mark;
     expected += expected_of(mark, cost);
-    completed = mark.upto;
+    completed = mark.through;
     drop_oldest(work);
   }
   const uint64_t before_ns = work.unreached_ns;
@@ -157,7 +157,7 @@ bool mark(Work& work, uint64_t now_ns) {
     work.latest_ns = work.unreached_ns = now_ns;
   }
   work.last_mark_ns = now_ns;
-  made.upto = done;
+  made.through = done;
   made.launches = launches > work.graphs ? launches - work.graphs : 0;
   made.graph = work.graph;
   made.graph_ns = work.graph_ns;
@@ -168,7 +168,7 @@ bool mark(Work& work, uint64_t now_ns) {
 }
 
 void ended_upto(Work& work, uint64_t done, uint64_t now_ns) {
-  pass_marks(work, now_ns, [done](const Mark& mark) { return mark.upto <= done; });
+  pass_marks(work, now_ns, [done](const Mark& mark) { return mark.through <= done; });
   if (done > work.marked) tail_is_marked(work, done);
   if (done > work.completed.load(std::memory_order_relaxed))
     work.completed.store(done, std::memory_order_seq_cst);

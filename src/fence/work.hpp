@@ -29,7 +29,7 @@ enum class Reach : uint32_t {
 
 struct Mark {
   CUevent event;
-  uint64_t upto;      // launches done when it was recorded
+  uint64_t through;   // launches done when it was recorded
   uint64_t launches;  // that it covers, without graphs
   // Graphs among them: what they cost is learned by the last one.
   const void* graph;

@@ -71,8 +71,8 @@ TEST_F(FakeKubeletProgram, AdmitsPodsRestartsAndTellsWhatItKnows) {
   const auto known = *json::Document::parse(all[8]);
   EXPECT_EQ(known["holders"].element(0)["pod"].string(), "default/late");
   EXPECT_EQ(known["resources"][gpu_resource]["capacity"].u64(), 2U);
-  // One before the restart and one after. A third one is right where the going kubelet has closed the
-  // stream and still listens: it cannot be told apart from one that wants the plugin back.
+  // One before the restart and one after. A third one is right where the going kubelet has closed
+  // the stream and still listens: it cannot be told apart from one that wants the plugin back.
   EXPECT_THAT(known["registrations"].size(), AnyOf(2U, 3U));
   EXPECT_THAT(all[9], HasSubstr("no such command"));
 }

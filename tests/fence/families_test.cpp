@@ -206,8 +206,9 @@ TEST_F(Families, MemoryAndItsMappingsLiveSeparately) {
         cuda.cuMemMap(address + static_cast<CUdeviceptr>(i) * 10 * kMiB, 10 * kMiB, 0, handle, 0),
         CUDA_SUCCESS);
   }
-  ASSERT_EQ(cuda.cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(address)),
-            CUDA_SUCCESS);
+  void* mapped = nullptr;
+  std::memcpy(&mapped, &address, sizeof mapped);
+  ASSERT_EQ(cuda.cuMemRetainAllocationHandle(&again, mapped), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuMemRelease(handle), CUDA_SUCCESS);
   EXPECT_EQ(taken(), 10 * kMiB) << "mapped and retained";
   EXPECT_EQ(cuda.cuMemUnmap(address, 10 * kMiB), CUDA_SUCCESS);

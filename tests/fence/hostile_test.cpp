@@ -85,7 +85,8 @@ TEST(HostileNeighbour, WhateverIsInThePageTheProgramGoesOn) {
     *started = 1;
     for (int i = 0; i < 3; ++i) {
       CUdeviceptr pointer = 0;
-      const CUresult result = cuda.cuMemAlloc_v2(&pointer, (1 + i % 20) * kMiB);
+      const CUresult result =
+          cuda.cuMemAlloc_v2(&pointer, (1 + static_cast<std::uint64_t>(i) % 20) * kMiB);
       if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY) return 1;
       if (result == CUDA_SUCCESS && cuda.cuMemFree_v2(pointer) != CUDA_SUCCESS) return 2;
       std::size_t free = 0;
@@ -110,7 +111,7 @@ TEST(HostileNeighbour, WhateverIsInThePageTheProgramGoesOn) {
 
 // What a false keeper answers to a hello.
 struct Answer {
-  const char* what;
+  const char* what = nullptr;
   FenceWelcome welcome = {FENCE_MAGIC, FENCE_VERSION,       FENCE_ACCEPTED,
                           0,           sizeof(FenceLimits), fence_usage_size(1)};
   std::size_t bytes = sizeof(FenceWelcome);

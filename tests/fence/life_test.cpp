@@ -178,6 +178,7 @@ TEST(Fork, AChildThatStartsCudaItselfIsAProcessOfTheShare) {
   ShareUnderTest share({.memory_limit = kLimit});
   const Library cuda(share.fence());  // opened by the parent, started by the children
   std::vector<pid_t> children;
+  children.reserve(8);
   const SharedCount started;
   const SharedCount end;
   for (int i = 0; i < 8; ++i) {
@@ -288,7 +289,7 @@ TEST(Descriptors, AProgramMayCloseWhatItDoesNotKnow) {
     const Library cuda(share.fence());
     ready(cuda);
     int ends[2];
-    if (::pipe2(ends, O_NONBLOCK) != 0) return 1;
+    if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return 1;
     // Whatever gets the number of our socket is not written to.
     for (int fd = 3; fd < 2048; ++fd) {
       if (is_socket(fd)) ::dup2(ends[1], fd);

@@ -3,7 +3,6 @@
  * A program that opens libraries: probe NAME... says for each from which file cuMemAlloc_v2 and
  * cuDeviceGetCount come. "?NAME" only if it is there already, "=" what is there for everybody.
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
