@@ -68,7 +68,9 @@ typedef struct FenceGpuLimits {
   uint64_t queue_ns;         /* with an open gate: work that may wait in the queue of one process */
   uint32_t share_percent;    /* of GPU time; 0: by weight alone */
   uint32_t reserved0;
-  uint8_t reserved1[64];
+  uint64_t looked_ns; /* CLOCK_MONOTONIC, when NVML was last asked: memory_overhead and the
+                         contexts seen are no older. 0: never */
+  uint8_t reserved1[56];
   /* A cache line of its own: read at every launch, written at every turn. */
   uint32_t gate;
   uint32_t reserved2[15];

@@ -10,6 +10,7 @@
 #include "fence/host.hpp"
 #include "fence/ledger.hpp"
 #include "fence/memory.hpp"
+#include "fence/overhead.hpp"
 #include "fence/pools.hpp"
 #include "fence/table.hpp"
 
@@ -23,10 +24,6 @@ struct Contexts {
 };
 constinit Contexts contexts{};
 
-void say_context(uint32_t gpu) {
-  if (gpu != kNoGpu) report(FENCE_CONTEXT, gpu, 0, 0);
-}
-
 // A GPU that the share does not have cannot be used.
 bool foreign(CUdevice device) {
   return attached() && gpu_of(device) == kNoGpu && is_device(device);
@@ -37,7 +34,7 @@ void after_end(CUcontext context, uint32_t gpu) {
   pools_changed();
   settle_graphs(gpu);
   give_back_context(gpu);
-  say_context(gpu);
+  overhead_changed(gpu);
 }
 
 template <class Call>
@@ -61,7 +58,7 @@ CUresult create(CUcontext* context, CUdevice device, Call call) {
                      .gpu = gpu,
                      .count = 1});
   *context = made;
-  say_context(gpu);
+  overhead_changed(gpu);
   return result;
 }
 
@@ -173,7 +170,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* ctx, CUdevice dev) {
   if (first && result != CUDA_SUCCESS) give_back_context(gpu);
   if (result != CUDA_SUCCESS) return result;
   contexts.of[dev] = *ctx;
-  if (first) say_context(gpu);
+  if (first) overhead_changed(gpu);
   return result;
 }
 
@@ -194,10 +191,11 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   ShareMemory share{};
   const uint32_t gpu = current_gpu();
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) look_if_due(gpu);
   if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && share_memory(gpu, share) && value > share.free &&
       current_context() != nullptr)
     return refused(gpu, value);
   const CUresult result = real().cuCtxSetLimit(limit, value);
-  if (result == CUDA_SUCCESS && attached()) say_context(gpu);
+  if (result == CUDA_SUCCESS && attached()) overhead_changed(gpu);
   return result;
 }

@@ -4,6 +4,7 @@
 #include "fence/gpus.hpp"
 #include "fence/host.hpp"
 #include "fence/ledger.hpp"
+#include "fence/overhead.hpp"
 
 namespace gantry::fence {
 namespace {
@@ -27,11 +28,13 @@ void show_share(uint32_t gpu, Size* free, Size* total) {
 using namespace gantry::fence;
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+  look_if_due(current_gpu());
   const CUresult result = real().cuMemGetInfo_v2(free, total);
   if (result == CUDA_SUCCESS) show_share(current_gpu(), free, total);
   return result;
 }
 CUresult cuMemGetInfo(unsigned int* free, unsigned int* total) {
+  look_if_due(current_gpu());
   const CUresult result = real().cuMemGetInfo(free, total);
   if (result == CUDA_SUCCESS) show_share(current_gpu(), free, total);
   return result;

@@ -4,6 +4,7 @@
 #include "fence/abi.h"
 #include "fence/gpus.hpp"
 #include "fence/host.hpp"
+#include "fence/overhead.hpp"
 #include "fence/reclaim.hpp"
 
 #include <sched.h>
@@ -23,17 +24,12 @@ struct Book {
 constinit Book book{};
 
 constexpr uint64_t kSettleNs = 1000000;
-constexpr int kSettleTimes = 60;              // for the host's view of new contexts to arrive
+constexpr uint64_t kNear = 512ULL << 20U;     // to the limit, or an eighth of it: then look first
 constexpr uint64_t kBeingMade = 1;            // pending while a context is made
 constexpr uint64_t kPatienceNs = 2000000000;  // then whoever is in the way is taken for dead
 
 bool counts(uint32_t gpu) {
   return attached() && gpu < host.gpu_count;
-}
-
-uint64_t plus(uint64_t a, uint64_t b) {
-  uint64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
 void show(uint32_t gpu) {
@@ -47,42 +43,10 @@ uint64_t limit_of(uint32_t gpu) {
   return __atomic_load_n(&limits().gpu[gpu].memory_limit, __ATOMIC_RELAXED);
 }
 
-uint32_t slots() {
-  const uint32_t used = __atomic_load_n(&limits().slots_in_use, __ATOMIC_ACQUIRE);
-  constexpr uint32_t kMost = FENCE_MAX_PROCESSES;
-  return used < kMost ? used : kMost;
-}
-
-// What contexts and modules take: as the host sees it, and an estimate for what it has not seen.
-uint64_t overhead(uint32_t gpu) {
-  const FenceLimits& share = limits();
-  if ((__atomic_load_n(&share.flags, __ATOMIC_RELAXED) & FENCE_CONTEXT_FREE) != 0) return 0;
-  const uint64_t estimate = __atomic_load_n(&share.gpu[gpu].context_estimate, __ATOMIC_RELAXED);
-  uint64_t total = __atomic_load_n(&share.gpu[gpu].memory_overhead, __ATOMIC_ACQUIRE);
-  for (uint32_t slot = 0, end = slots(); slot < end; ++slot) {
-    const uint32_t made = __atomic_load_n(&row(gpu, slot).contexts, __ATOMIC_SEQ_CST);
-    if (made == 0) continue;
-    const uint32_t seen =
-        __atomic_load_n(&share.process[slot].seen_contexts[gpu], __ATOMIC_ACQUIRE);
-    if (made > seen) total = plus(total, estimate * (made - seen));
-  }
-  return total;
-}
-
-// The host has not yet seen what some context takes.
-bool estimating(uint32_t gpu) {
-  for (uint32_t slot = 0, end = slots(); slot < end; ++slot) {
-    const uint32_t made = __atomic_load_n(&row(gpu, slot).contexts, __ATOMIC_SEQ_CST);
-    if (made > __atomic_load_n(&limits().process[slot].seen_contexts[gpu], __ATOMIC_ACQUIRE))
-      return true;
-  }
-  return false;
-}
-
 enum class Count : uint8_t { Held, HeldAndPending };
 
-uint64_t sum(uint32_t gpu, Count what) {
-  uint64_t total = overhead(gpu);
+uint64_t in_ledgers(uint32_t gpu, Count what) {
+  uint64_t total = 0;
   for (uint32_t slot = 0, end = slots(); slot < end; ++slot) {
     const FenceUsageRow& each = row(gpu, slot);
     // Pending first: what moves to `held` in between is then seen there.
@@ -91,6 +55,11 @@ uint64_t sum(uint32_t gpu, Count what) {
     total = plus(total, __atomic_load_n(&each.held, __ATOMIC_SEQ_CST));
   }
   return total;
+}
+
+uint64_t sum(uint32_t gpu, Count what) {
+  const uint64_t beside = overhead(gpu);
+  return plus(beside, in_ledgers(gpu, what));
 }
 
 // What is asked for: memory, or room for one more context.
@@ -103,21 +72,36 @@ void show_contexts(uint32_t gpu) {
   __atomic_store_n(&own_row(gpu).contexts, book.contexts[gpu], __ATOMIC_SEQ_CST);
 }
 
+enum class Fit : uint8_t {
+  No,
+  Close,  // by a figure that is not fresh: nothing is reserved
+  Yes,
+};
+enum class Care : uint8_t { WhenClose, Never };
+
+bool is_close(uint64_t used, uint64_t limit) {
+  const uint64_t left = limit - used;
+  return left < kNear && left < limit / 8;
+}
+
 // Adds before it sums: of two that fit only alone, at most one goes through.
-bool try_reserve(uint32_t gpu, const Wish& wish) {
+Fit try_reserve(uint32_t gpu, const Wish& wish, Care care) {
   const Guard guard(book.lock);
   book.pending[gpu] += wish.bytes;
   book.contexts[gpu] += wish.contexts;
   __atomic_store_n(&own_row(gpu).pending, book.pending[gpu], __ATOMIC_SEQ_CST);
   show_contexts(gpu);
   const uint64_t limit = limit_of(gpu);
-  const bool fits = limit == UINT64_MAX || sum(gpu, Count::HeldAndPending) <= limit;
+  const uint64_t used = limit == UINT64_MAX ? 0 : sum(gpu, Count::HeldAndPending);
+  Fit fit = used <= limit ? Fit::Yes : Fit::No;
+  if (fit == Fit::Yes && care == Care::WhenClose && is_close(used, limit) && look_is_due(gpu))
+    fit = Fit::Close;
   book.pending[gpu] -= wish.bytes;
-  if (fits) book.held[gpu] += wish.bytes;
-  if (!fits) book.contexts[gpu] -= wish.contexts;
+  if (fit == Fit::Yes) book.held[gpu] += wish.bytes;
+  if (fit != Fit::Yes) book.contexts[gpu] -= wish.contexts;
   show(gpu);
   show_contexts(gpu);
-  return fits;
+  return fit;
 }
 
 // One at a time among those for whom it is close. It keeps things going; it is not what makes them
@@ -160,7 +144,7 @@ uint64_t worth(uint32_t gpu, const Wish& wish) {
 // Somebody who was stopped in the middle of trying, or lies, is not waited for without end.
 bool reserve_in_turn(uint32_t gpu, const Wish& wish, uint64_t until) {
   const SlowPath alone(until);
-  while (!try_reserve(gpu, wish)) {
+  while (try_reserve(gpu, wish, Care::Never) != Fit::Yes) {
     if (plus(sum(gpu, Count::Held), worth(gpu, wish)) > limit_of(gpu)) return false;
     if (monotonic_ns() > until) return false;
     sched_yield();
@@ -168,18 +152,27 @@ bool reserve_in_turn(uint32_t gpu, const Wish& wish, uint64_t until) {
   return true;
 }
 
+// No by what the host saw before we asked. It may have become less since, or see a new context.
+bool reserve_after_look(uint32_t gpu, const Wish& wish, uint64_t begin, uint64_t until) {
+  if (overhead(gpu) == 0) return false;
+  if (plus(in_ledgers(gpu, Count::Held), wish.bytes) > limit_of(gpu)) return false;
+  wait_for_look(gpu, begin);
+  if (reserve_in_turn(gpu, wish, until)) return true;
+  return wait_for_contexts(gpu) && reserve_in_turn(gpu, wish, until);
+}
+
 bool reserve_wish(uint32_t gpu, const Wish& wish) {
   if (!counts(gpu)) return true;
   if (host_silent()) attach_again();
   if (wish.bytes > limit_of(gpu)) return false;
-  if (try_reserve(gpu, wish)) return true;
-  const uint64_t until = monotonic_ns() + kPatienceNs;
+  const Fit fit = try_reserve(gpu, wish, Care::WhenClose);
+  if (fit == Fit::Yes) return true;
+  const uint64_t begin = monotonic_ns();
+  const uint64_t until = begin + kPatienceNs;
+  if (fit == Fit::Close) wait_for_look(gpu, begin);
   if (reserve_in_turn(gpu, wish, until)) return true;
   if (reclaim(gpu) && reserve_in_turn(gpu, wish, until)) return true;
-  const timespec settle = {0, kSettleNs};
-  if (estimating(gpu)) report(FENCE_CONTEXT, gpu, 0, 0);
-  for (int i = 0; i < kSettleTimes && (i == 0 || estimating(gpu)); ++i) nanosleep(&settle, nullptr);
-  return reserve_in_turn(gpu, wish, until);
+  return reserve_after_look(gpu, wish, begin, until);
 }
 
 }  // namespace

@@ -3,14 +3,13 @@
 #include "fence/driver.hpp"
 #include "fence/gpus.hpp"
 #include "fence/host.hpp"
+#include "fence/overhead.hpp"
 
 namespace gantry::fence {
 namespace {
 
 CUresult loaded(CUresult result) {
-  if (result != CUDA_SUCCESS || !attached()) return result;
-  const uint32_t gpu = current_gpu();
-  if (gpu != kNoGpu) report(FENCE_CONTEXT, gpu, 0, 0);
+  if (result == CUDA_SUCCESS && attached()) overhead_changed(current_gpu());
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "fence/ledger.hpp"
 #include "fence/libc.hpp"
 #include "fence/memory.hpp"
+#include "fence/overhead.hpp"
 #include "fence/pools.hpp"
 #include "fence/reclaim.hpp"
 #include "fence/vmm.hpp"
@@ -26,6 +27,7 @@ void in_child() {
   forget_settling();
   forget_vmm();
   forget_ledger();
+  forget_overhead();
   forget_gpus();
   forget_host();
 }

@@ -130,6 +130,7 @@ class Keeper {
   std::unique_ptr<ControlSocket> control_;
   sys::UniqueFd timer_;
   share::Time armed_{0};
+  std::uint64_t asked_ns_ = 0;  // the picture that is being taken
   sys::Loop::Watch on_timer_;
   sys::Loop::Timer beat_;
 };

@@ -90,6 +90,7 @@ void Keeper::take_reading(ServedShare& share, std::uint32_t gpu, const Processes
     overhead = known;
   }
   show_overhead(share, gpu);
+  share.pages().set_looked(gpu, asked_ns_);
 }
 
 void Keeper::judge(ServedShare& share, std::uint32_t gpu, const Processes& processes,

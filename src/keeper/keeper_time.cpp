@@ -88,6 +88,7 @@ void Keeper::on_beat() {
 }
 
 void Keeper::on_asking() {
+  asked_ns_ = monotonic_ns();
   for (const auto& [name, share] : shares_) {
     for (std::uint32_t gpu = 0; gpu < share->gpu_count(); ++gpu) {
       auto& before = accounts_[{share->id(), gpu}].before;

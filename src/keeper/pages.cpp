@@ -148,6 +148,10 @@ std::uint64_t Pages::overhead(std::uint32_t gpu) const {
   return limits().gpu[gpu].memory_overhead;
 }
 
+void Pages::set_looked(std::uint32_t gpu, std::uint64_t asked_ns) {
+  store(limits().gpu[gpu].looked_ns, asked_ns);
+}
+
 std::uint64_t Pages::used(std::uint32_t slot, std::uint32_t gpu) const {
   return limits().process[slot].used[gpu];
 }

@@ -86,6 +86,7 @@ class Pages {
   std::uint32_t gate(std::uint32_t gpu) const;
   void set_overhead(std::uint32_t gpu, std::uint64_t bytes);
   std::uint64_t overhead(std::uint32_t gpu) const;
+  void set_looked(std::uint32_t gpu, std::uint64_t asked_ns);  // after all that the look has shown
   std::uint64_t used(std::uint32_t slot, std::uint32_t gpu) const;
   void set_used(std::uint32_t slot, std::uint32_t gpu, std::uint64_t bytes);
   void set_seen_contexts(std::uint32_t slot, std::uint32_t gpu, std::uint32_t contexts);

@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kBetween = 20ms;
+constexpr auto kBetween = 10ms;  // somebody may stand still for a look, but no longer than 20 ms
 
 }  // namespace
 

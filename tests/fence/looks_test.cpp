@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that no ledger holds, as a driver takes it for modules and workspaces: here by calls that
+// go to the driver itself. The host sees it when it looks, and is asked to where it matters.
+#include "fence/kept_machine.hpp"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace gantry::fence::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kLimit = 4096 * kMiB;
+
+class Looks : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!gantry::test::Machine::has_libraries()) GTEST_SKIP() << "no simulated libraries";
+    machine_.make({.name = "a", .memory = "4GiB"});
+  }
+  // What `work` returns, in a process of the share: 0 is good. A look is waited for 20 ms and no
+  // longer: a machine that is busy with other things may spoil one attempt, not all of them.
+  int in_share(const std::function<int(const Library& fence, const Library& driver)>& work) {
+    int status = 0;
+    ShareUnderTest::until([&] { return (status = attempt(work)) == 0; });
+    return status;
+  }
+  int attempt(const std::function<int(const Library& fence, const Library& driver)>& work) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const Library fence(machine_.fence("a"));
+      const Library driver(machine_.driver());
+      sim::cuda::ready(fence);
+      ::_exit(work(fence, driver));
+    }
+    return ShareUnderTest::status_of(pid);
+  }
+  // Of the card: nobody else is there.
+  static std::uint64_t used(const Library& driver) {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    return driver.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS ? total - free : 0;
+  }
+  static bool take(const Library& cuda, std::uint64_t bytes, CUdeviceptr* pointer = nullptr) {
+    CUdeviceptr made = 0;
+    return cuda.cuMemAlloc_v2(pointer == nullptr ? &made : pointer, bytes) == CUDA_SUCCESS;
+  }
+
+  KeptMachine machine_;
+};
+
+TEST_F(Looks, WhatIsLeftIsExactRightAfterTheFirstContext) {
+  EXPECT_EQ(in_share([](const Library& fence, const Library& driver) {
+              return sim::cuda::free_bytes(fence) == kLimit - used(driver) ? 0 : 1;
+            }),
+            0);
+}
+
+TEST_F(Looks, WhatADriverTookForItselfIsSeenBeforeTheShareIsFull) {
+  EXPECT_EQ(in_share([](const Library& fence, const Library& driver) {
+              if (!take(fence, 64 * kMiB) || !take(driver, 70 * kMiB)) return 1;
+              while (take(fence, 32 * kMiB)) {
+              }
+              if (used(driver) > kLimit) return 2;
+              return used(driver) + 32 * kMiB > kLimit ? 0 : 3;
+            }),
+            0);
+}
+
+TEST_F(Looks, WhatADriverGaveBackIsRoomAtOnce) {
+  EXPECT_EQ(in_share([](const Library& fence, const Library& driver) {
+              CUdeviceptr pointer = 0;
+              if (!take(driver, 400 * kMiB, &pointer)) return 1;
+              while (take(fence, 32 * kMiB)) {
+              }
+              if (used(driver) > kLimit) return 2;
+              if (driver.cuMemFree_v2(pointer) != CUDA_SUCCESS) return 3;
+              if (!take(fence, 400 * kMiB)) return 4;
+              return take(fence, 64 * kMiB) ? 5 : 0;
+            }),
+            0);
+}
+
+// Here nobody looks, however often it is asked.
+TEST(LooksThatDoNotCome, AreWaitedForSeldom) {
+  constexpr std::uint64_t kSmall = 1000 * kMiB;
+  ShareUnderTest share({.memory_limit = kSmall, .flags = 0});
+  const Library cuda(share.fence());
+  sim::cuda::ready(cuda);
+  CUdeviceptr pointer = 0;
+  ASSERT_EQ(cuda.cuMemAlloc_v2(&pointer, kSmall - 20 * kMiB), CUDA_SUCCESS);
+  const auto before = share.reports(FENCE_CONTEXT);
+  const auto begin = Clock::now();
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_EQ(cuda.cuMemAlloc_v2(&pointer, kGranule), CUDA_SUCCESS);
+    ASSERT_EQ(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
+    sim::cuda::free_bytes(cuda);
+  }
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+  EXPECT_LE(share.reports(FENCE_CONTEXT) - before, took.count() / 50 + 1);
+}
+
+}  // namespace
+}  // namespace gantry::fence::test
