@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 namespace gantry::fence::test {
@@ -47,6 +48,12 @@ class TimeLimited {
   Host& host() { return host_; }
   void* symbol(const char* name) const { return ::dlsym(fence_, name); }
   FenceUsageRow& row(std::uint32_t gpu = 0) { return host_.row(gpu, 0); }
+  // For one who ends in the middle: all libraries are mapped, the keeper is connected.
+  void leave_no_files() const {
+    std::error_code ignored;
+    std::filesystem::remove_all(host_.directory(), ignored);
+    std::filesystem::remove_all(driver_.tree.root(), ignored);
+  }
 
  private:
   sim::LoadedLibrary driver_;
