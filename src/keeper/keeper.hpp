@@ -20,6 +20,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ class Keeper {
     std::deque<share::Time> charged;             // at each of the last beats
     std::map<std::uint32_t, Usage> before;       // by slot: when a picture was begun
     std::map<std::uint32_t, Overhead> overhead;  // by slot
+    std::set<std::uint32_t> shown;               // slots of those that NVML has shown
     std::uint64_t used = 0;                      // bytes, as NVML has it
     std::uint64_t unfenced = 0;                  // those of them by processes that do not attach
     double measured = -1;                        // of the GPU's time, as NVML has it
@@ -110,6 +112,7 @@ class Keeper {
   void judge(ServedShare& share, std::uint32_t gpu, const Processes& processes, share::Time at);
   void act_on(ServedShare& share, const share::Finding& finding);
   void show_overhead(ServedShare& share, std::uint32_t gpu);
+  void forget_exec(ServedShare& share, std::uint32_t gpu, const Member& member);
   void learn_context(const share::Card& card, std::uint64_t bytes);
 
   sys::Loop& loop_;

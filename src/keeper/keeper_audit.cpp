@@ -80,6 +80,7 @@ void Keeper::take_reading(ServedShare& share, std::uint32_t gpu, const Processes
     }
   }
   for (const auto& [slot, member] : share.members().by_slot()) {
+    const bool shown = seen.contains(slot);
     const auto bytes = seen[slot];
     share.pages().set_used(slot, gpu, bytes.value_or(0));
     const auto before = account.before.find(slot);
@@ -88,9 +89,23 @@ void Keeper::take_reading(ServedShare& share, std::uint32_t gpu, const Processes
     const auto known = overhead_of(overhead, before->second, share.pages().usage(slot, gpu), bytes);
     if (const auto cost = context_cost(overhead, known)) learn_context(share.card(gpu), *cost);
     overhead = known;
+    if (shown) account.shown.insert(slot);
+    if (!shown && account.shown.contains(slot)) forget_exec(share, gpu, *member);
   }
   show_overhead(share, gpu);
   share.pages().set_looked(gpu, asked_ns_);
+}
+
+// NVML does not show it any more, but it lives. Whoever only closes our socket still has a context;
+// when exec has closed it, the memory is gone too. A look that began before that says nothing.
+void Keeper::forget_exec(ServedShare& share, std::uint32_t gpu, const Member& member) {
+  if (member.connections != 0 || asked_ns_ <= member.unconnected_ns) return;
+  share.pages().clear_row(member.slot, gpu);
+  auto& account = accounts_[{share.id(), gpu}];
+  account.overhead.erase(member.slot);
+  account.shown.erase(member.slot);
+  const auto turns = turns_.find(share.card(gpu).uuid);
+  if (turns != turns_.end()) turns->second->gone(share.id(), member.slot, now());
 }
 
 void Keeper::judge(ServedShare& share, std::uint32_t gpu, const Processes& processes,

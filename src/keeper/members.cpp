@@ -51,6 +51,18 @@ Result<std::uint32_t> Members::join(Identity identity) {
   return *slot;
 }
 
+void Members::connected(std::uint32_t slot) {
+  const auto found = by_slot_.find(slot);
+  if (found != by_slot_.end()) ++found->second->connections;
+}
+
+void Members::disconnected(pid_t pid, std::uint32_t slot) {
+  const auto found = by_slot_.find(slot);
+  if (found == by_slot_.end() || found->second->pid != pid) return;
+  auto& member = *found->second;
+  if (member.connections > 0 && --member.connections == 0) member.unconnected_ns = monotonic_ns();
+}
+
 void Members::leave(std::uint32_t slot) {
   const auto found = by_slot_.find(slot);
   if (found == by_slot_.end()) return;

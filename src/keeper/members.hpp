@@ -20,6 +20,8 @@ struct Member {
   pid_t pid = 0;
   std::uint32_t slot = 0;
   std::uint32_t inner_pid = 0;
+  std::uint32_t connections = 0;
+  std::uint64_t unconnected_ns = 0;  // since when it has none
   sys::UniqueFd pidfd;
   sys::Loop::Watch death;
 };
@@ -38,6 +40,10 @@ class Members {
 
   // The slot of this process: the one it has, or a new one. Busy when all are taken.
   Result<std::uint32_t> join(Identity identity);
+
+  // Its sockets. One that has none, and no memory on a GPU, has become another program by exec.
+  void connected(std::uint32_t slot);
+  void disconnected(pid_t pid, std::uint32_t slot);
 
   const std::map<std::uint32_t, std::unique_ptr<Member>>& by_slot() const { return by_slot_; }
   const Member* of_pid(pid_t pid) const;

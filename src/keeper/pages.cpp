@@ -178,20 +178,23 @@ void Pages::take_slot(std::uint32_t slot, std::uint32_t host_pid, std::uint32_t 
   store(limits().process[slot].host_pid, host_pid);
 }
 
+void Pages::clear_row(std::uint32_t slot, std::uint32_t gpu) {
+  auto& process = limits().process[slot];
+  store(process.used[gpu], std::uint64_t{0});
+  store(process.seen_contexts[gpu], std::uint32_t{0});
+  auto& old = row(slot, gpu);
+  for (auto* value :
+       {&old.held, &old.pending, &old.launches, &old.cost_ns, &old.drained_ns, &old.managed})
+    store(*value, std::uint64_t{0});
+  for (auto* value : {&old.drained, &old.busy, &old.waiting, &old.contexts})
+    store(*value, std::uint32_t{0});
+}
+
 void Pages::free_slot(std::uint32_t slot) {
   auto& process = limits().process[slot];
   store(process.host_pid, std::uint32_t{0});
   store(process.pid, std::uint32_t{0});
-  for (std::uint32_t gpu = 0; gpu < gpu_count_; ++gpu) {
-    store(process.used[gpu], std::uint64_t{0});
-    store(process.seen_contexts[gpu], std::uint32_t{0});
-    auto& old = row(slot, gpu);
-    for (auto* value :
-         {&old.held, &old.pending, &old.launches, &old.cost_ns, &old.drained_ns, &old.managed})
-      store(*value, std::uint64_t{0});
-    for (auto* value : {&old.drained, &old.busy, &old.waiting, &old.contexts})
-      store(*value, std::uint32_t{0});
-  }
+  for (std::uint32_t gpu = 0; gpu < gpu_count_; ++gpu) clear_row(slot, gpu);
   taken_.at(slot) = false;
   show_slots_in_use();
   free_orphaned_lock();

@@ -95,6 +95,8 @@ class Pages {
   void take_slot(std::uint32_t slot, std::uint32_t host_pid, std::uint32_t pid);
   // It has ended: what it held is free again, the ledger's lock too.
   void free_slot(std::uint32_t slot);
+  // What it held on this GPU is free again; it keeps the slot.
+  void clear_row(std::uint32_t slot, std::uint32_t gpu);
   bool is_taken(std::uint32_t slot) const { return taken_.at(slot); }
   std::uint32_t slots_in_use() const { return slots_in_use_; }
 

@@ -157,7 +157,10 @@ void ShareSocket::forget(int fd) {
   if (found == peers_.end()) return;
   const auto counted = of_process_.find(found->second->identity.pid);
   if (counted != of_process_.end() && --counted->second == 0) of_process_.erase(counted);
+  const auto pid = found->second->identity.pid;
+  const auto slot = found->second->slot;
   peers_.erase(found);
+  if (slot) members_.disconnected(pid, *slot);
 }
 
 void ShareSocket::on_readable(int fd) {
@@ -216,6 +219,7 @@ bool ShareSocket::greet(Peer& peer, const FenceHello& hello) {
       return false;
     }
     peer.slot = *slot;
+    members_.connected(*slot);
     welcome.slot = *slot;
   }
   peer.identity.pidfd.reset();

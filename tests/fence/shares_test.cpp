@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -236,6 +237,68 @@ TEST_F(Shares, WhoStaysWithinItsLimitsIsNoFinding) {
   EXPECT_EQ(asking.show("a")->refused, 1U);
   std::this_thread::sleep_for(1500ms);  // longer than any grace of the audit
   EXPECT_THAT(asking.show("a")->findings, IsEmpty());
+  end(pid);
+}
+
+// What a program of the share shows to the host, from the start of CUDA on.
+class Exec : public Shares {
+ protected:
+  void SetUp() override {
+    Shares::SetUp();
+    machine_.make({.name = "a", .memory = "4GiB"});
+  }
+  // Takes 1 GiB, waits until told to, then does `rest`.
+  pid_t program(const std::function<void(const Library& cuda)>& rest) {
+    const pid_t pid = ::fork();
+    if (pid != 0) return pid;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const Library cuda(machine_.fence("a"));
+    sim::cuda::ready(cuda);
+    CUdeviceptr memory = 0;
+    if (cuda.cuMemAlloc_v2(&memory, kGiB) != CUDA_SUCCESS) ::_exit(1);
+    while (told_.value() == 0) ::usleep(1000);
+    rest(cuda);
+    ::_exit(3);
+  }
+  bool used_becomes(const std::function<bool(const keeper::GpuState&)>& so) {
+    return ShareUnderTest::until([&] {
+      const auto state = machine_.client().show("a");
+      return state.ok() && so(state->gpus[0]);
+    });
+  }
+  Counter told_;
+};
+
+TEST_F(Exec, WhoBecomesAnotherProgramHoldsNothing) {
+  const auto pid = program([](const Library&) { ::execl("/bin/sleep", "sleep", "1000", nullptr); });
+  EXPECT_TRUE(used_becomes([](const auto& gpu) { return gpu.memory_used > kGiB; }));
+  EXPECT_TRUE(used_becomes([](const auto& gpu) { return gpu.memory_held == kGiB; }));
+  told_.add(1);
+  EXPECT_TRUE(used_becomes([](const auto& gpu) { return gpu.memory_held == 0; }));
+  EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0) << "it lives";
+  end(pid);
+}
+
+bool is_socket(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+TEST_F(Exec, WhoOnlyClosesDescriptorsHoldsWhatItHeld) {
+  Counter closed;
+  const auto pid = program([&](const Library&) {
+    for (int fd = 3; fd < 2048; ++fd) {
+      if (is_socket(fd)) ::close(fd);
+    }
+    closed.add(1);
+    for (;;) ::pause();
+  });
+  EXPECT_TRUE(used_becomes([](const auto& gpu) { return gpu.memory_used > kGiB; }));
+  told_.add(1);
+  EXPECT_TRUE(ShareUnderTest::until([&] { return closed.value() == 1; }));
+  std::this_thread::sleep_for(1500ms);  // several looks
+  EXPECT_TRUE(used_becomes([](const auto& gpu) { return gpu.memory_held == kGiB; }));
+  EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0);
   end(pid);
 }
 
