@@ -12,19 +12,52 @@
 namespace gantry::cli {
 namespace {
 
+const CLI::App& deepest_of(const CLI::App& app) {
+  const CLI::App* deepest = &app;
+  while (!deepest->get_subcommands().empty()) deepest = deepest->get_subcommands().front();
+  return *deepest;
+}
+
+// "gantry sim" for create, so that usage shows the whole command
+std::string words_before(const CLI::App& command) {
+  std::string before;
+  for (const CLI::App* parent = command.get_parent(); parent != nullptr;
+       parent = parent->get_parent()) {
+    before = fmt::format("{}{}{}", parent->get_name(), before.empty() ? "" : " ", before);
+  }
+  return before;
+}
+
+// What to type instead. A command that runs another one takes its options for its own, unless told
+// where it begins.
+std::string advice(const CLI::App& app, const CLI::ParseError& stop) {
+  const auto& named = deepest_of(app);
+  if (&named == &app)
+    return fmt::format("Run `{0} --help` for the commands, `{0} COMMAND --help` for one.",
+                       app.get_name());
+  const auto words = fmt::format("{} {}", words_before(named), named.get_name());
+  if (dynamic_cast<const CLI::ExtrasError*>(&stop) != nullptr &&
+      named.get_option_no_throw("command") != nullptr)
+    return fmt::format("Options of the command come after `--`: {} [OPTIONS] -- COMMAND...", words);
+  return fmt::format("Run `{} --help` for {}.", words,
+                     named.get_subcommands({}).empty() ? "its options" : "its commands");
+}
+
+// In the order in which they were typed, which is not CLI11's.
+std::string unexpected(const CLI::App& app, const std::string& otherwise) {
+  auto words = app.remaining(true);
+  std::erase(words, "--");
+  if (words.empty()) return otherwise;
+  return fmt::format("not expected: {}", fmt::join(words, " "));
+}
+
 // CLI11 wraps what --help and --version print in an exception, too.
 int report(const CLI::App& app, const CLI::ParseError& stop, Context& context) {
   if (dynamic_cast<const CLI::CallForHelp*>(&stop) != nullptr ||
       dynamic_cast<const CLI::CallForAllHelp*>(&stop) != nullptr) {
     // Help of the deepest command that was named, not of the program.
-    const CLI::App* deepest = &app;
-    while (!deepest->get_subcommands().empty()) deepest = deepest->get_subcommands().front();
-    std::string before;  // "gantry sim" for create, so that usage shows the whole command
-    for (const CLI::App* parent = deepest->get_parent(); parent != nullptr;
-         parent = parent->get_parent()) {
-      before = fmt::format("{}{}{}", parent->get_name(), before.empty() ? "" : " ", before);
-    }
-    fmt::print(context.out, "{}", deepest->help(before));
+    const auto& named = deepest_of(app);
+    fmt::print(context.out, "{}", named.help(words_before(named)));
     return kOk;
   }
   if (dynamic_cast<const CLI::CallForVersion*>(&stop) != nullptr) {
@@ -32,13 +65,15 @@ int report(const CLI::App& app, const CLI::ParseError& stop, Context& context) {
     return kOk;
   }
   // CLI11 misses the command before it minds the word that is none.
-  const bool unknown =
-      dynamic_cast<const CLI::RequiredError*>(&stop) != nullptr && !app.remaining().empty();
-  fmt::print(
-      context.err, "{}: {}\n", app.get_name(),
-      unknown ? fmt::format("there is no command `{}`", app.remaining().front()) : stop.what());
-  fmt::print(context.err, "Run `{0} --help` for the commands, `{0} COMMAND --help` for one.\n",
-             app.get_name());
+  const auto& named = deepest_of(app);
+  const auto words = named.remaining();
+  const bool unknown = dynamic_cast<const CLI::RequiredError*>(&stop) != nullptr &&
+                       !words.empty() && !named.get_subcommands({}).empty();
+  std::string why = stop.what();
+  if (unknown) why = fmt::format("there is no command `{}`", words.front());
+  if (dynamic_cast<const CLI::ExtrasError*>(&stop) != nullptr) why = unexpected(app, why);
+  fmt::print(context.err, "{}: {}\n", app.get_name(), why);
+  fmt::print(context.err, "{}\n", advice(app, stop));
   return kUsage;
 }
 

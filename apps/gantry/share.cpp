@@ -2,6 +2,7 @@
 // gantry share: a part of a GPU, with limits that hold.
 #include "gantry/commands.hpp"
 #include "gantry/share_commands.hpp"
+#include "keeper/record.hpp"
 #include "plan/select.hpp"
 #include "probe/snapshot.hpp"
 
@@ -18,19 +19,37 @@ namespace fs = std::filesystem;
 
 constexpr const char* kCudaFence = "libgantry-fence.so";
 constexpr const char* kNvmlFence = "libgantry-fence-nvml.so";
+constexpr std::uint64_t kGranule = 2U << 20U;  // in which the driver allocates
+
+// `--memory "$LIMIT"` without a LIMIT must not be a share without limits.
+std::string refuse_empty(const std::string& word) {
+  return word.empty() ? "is empty; give a value, or leave the option out" : "";
+}
+
+CLI::Option* add_word(CLI::App& command, const char* flag, std::string& into, const char* help,
+                      const char* type = "WORD") {
+  return command.add_option(flag, into, help)
+      ->type_name(type)
+      ->check(CLI::Validator(refuse_empty, ""));
+}
+
+// It can be read, and cannot have been meant.
+Status check_beyond(const ShareFlags& flags) {
+  if (!flags.work_conserving || !flags.text.compute.empty() || !flags.text.weight.empty())
+    return {};
+  return Error(Errc::Invalid,
+               "--work-conserving says what happens beyond a part of the time, and none was "
+               "given; add it: --compute 30% --work-conserving");
+}
 
 }  // namespace
 
 void add_limit_flags(CLI::App& command, ShareFlags& flags) {
   auto& text = flags.text;
-  command.add_option("--memory", text.memory, "GPU memory: 10GiB, 50% of the card, or none")
-      ->type_name("SIZE");
-  auto* compute =
-      command.add_option("--compute", text.compute, "GPU time: 30%, or none")->type_name("PERCENT");
-  command
-      .add_option("--weight", text.weight,
-                  "GPU time by weight against others, 100 being the usual one")
-      ->type_name("N")
+  add_word(command, "--memory", text.memory, "GPU memory: 10GiB, 50% of the card, or none", "SIZE");
+  auto* compute = add_word(command, "--compute", text.compute, "GPU time: 30%, or none", "PERCENT");
+  add_word(command, "--weight", text.weight,
+           "GPU time by weight against others, 100 being the usual one", "N")
       ->excludes(compute);
   auto* hard = command.add_flag("--hard", flags.hard,
                                 "Never more than --compute, even when the GPU would idle (usual)");
@@ -38,28 +57,19 @@ void add_limit_flags(CLI::App& command, ShareFlags& flags) {
       .add_flag("--work-conserving", flags.work_conserving,
                 "Time that others leave may be used beyond --compute")
       ->excludes(hard);
-  command.add_option("--priority", text.priority, "Who gets what others leave: low, normal, high")
-      ->type_name("WORD");
-  command
-      .add_option("--policy", text.on_violation,
-                  "A process past its limits or past the fence is: report (told) or stop (killed)")
-      ->type_name("WORD");
-  command
-      .add_option("--context-memory", text.context_memory,
-                  "Memory of contexts and modules is: counted or free")
-      ->type_name("WORD");
-  command
-      .add_option("--unattached", text.unattached,
-                  "Where the fence cannot reach the keeper: refuse (cuInit fails) or pass")
-      ->type_name("WORD");
-  command
-      .add_option("--backend", text.backend,
-                  "Who holds the limits: auto, fence, mps, mig, time-slicing")
-      ->type_name("WORD");
+  add_word(command, "--priority", text.priority, "Who gets what others leave: low, normal, high");
+  add_word(command, "--policy", text.on_violation,
+           "A process past its limits or past the fence is: report (told) or stop (killed)");
+  add_word(command, "--context-memory", text.context_memory,
+           "Memory of contexts and modules is: counted or free");
+  add_word(command, "--unattached", text.unattached,
+           "Where the fence cannot reach the keeper: refuse (cuInit fails) or pass");
   command.add_flag("--overcommit", flags.overcommit, "Allow to promise more than the GPU has");
 }
 
-void add_gpu_flag(CLI::App& command, ShareFlags& flags) {
+void add_place_flags(CLI::App& command, ShareFlags& flags) {
+  add_word(command, "--backend", flags.text.backend,
+           "Who holds the limits: auto, fence, mps, mig, time-slicing");
   command
       .add_option("--gpu", flags.gpus,
                   "Index or UUID of a GPU or MIG instance; several for a share of each (default: "
@@ -69,7 +79,19 @@ void add_gpu_flag(CLI::App& command, ShareFlags& flags) {
       ->allow_extra_args(false);
 }
 
+Status check_unit(const std::string& text) {
+  if (text.empty() || text == "none") return {};
+  GANTRY_TRY(const auto memory, share::memory_from(text));
+  if (memory.percent != 0 || memory.bytes >= kGranule) return {};
+  return Error(Errc::Invalid,
+               fmt::format("--memory {} is {} bytes, and the driver allocates 2 MiB at a time; "
+                           "write more, with its unit: --memory 10GiB",
+                           text, memory.bytes));
+}
+
 Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine) {
+  GANTRY_CHECK(check_beyond(flags));
+  GANTRY_CHECK(check_unit(flags.text.memory));
   auto text = flags.text;
   for (const auto& id : flags.gpus) {
     GANTRY_TRY(const auto device, plan::select_one(machine, id));
@@ -92,8 +114,10 @@ Result<model::Inventory> machine_of(const sys::Host& host, probe::UseNvml nvml) 
 }
 
 Result<model::Inventory> machine_for(const ShareFlags& flags, const sys::Host& host) {
-  const bool by_mps = flags.text.backend == to_string(share::Backend::Mps);
-  return machine_of(host, by_mps ? probe::UseNvml::Use : probe::UseNvml::ForMig);
+  const auto& backend = flags.text.backend;
+  const bool by_driver =
+      backend == to_string(share::Backend::Mps) || backend == to_string(share::Backend::Mig);
+  return machine_of(host, by_driver ? probe::UseNvml::Use : probe::UseNvml::ForMig);
 }
 
 Result<model::GpuUuid> any_gpu(const model::Inventory& machine) {
@@ -111,13 +135,13 @@ std::vector<std::string> keeper_program() {
 }
 
 Result<keeper::Client> running_keeper(const sys::Host& host) {
-  auto client = keeper::Client::connect(host);
-  if (!client.ok() && client.error().code() == Errc::NotFound) {
-    return Error(Errc::NotFound,
-                 "there are no shares here: no keeper runs; `gantry share run` and `gantry share "
-                 "create` start it");
-  }
-  return client;
+  auto client = keeper::Client::connect_to_answering(host);
+  if (client.ok() || client.error().code() != Errc::NotFound) return client;
+  if (!keeper::read_records(host).records.empty())
+    return keeper::Client::connect_or_start(host, keeper_program());
+  return Error(Errc::NotFound,
+               "there are no shares here: no keeper runs; `gantry share run` and `gantry share "
+               "create` start it");
 }
 
 Result<FenceLibraries> find_fence() {
@@ -149,6 +173,12 @@ std::string limit_word(std::uint64_t bytes) {
 void add_share(CLI::App& app, Context& context, Action& chosen) {
   auto* share = app.add_subcommand("share", "A part of a GPU, with limits that hold");
   share->require_subcommand(1);
+  add_examples(*share,
+               "  gantry share run --memory 10GiB --compute 30% -- python3 train.py\n"
+               "  gantry share create blue --memory 20GiB    # then: podman run --device "
+               "gantry.dev/share=blue ...\n"
+               "  gantry share top\n"
+               "  gantry share explain                       # what holds here, against whom\n");
   add_share_run(*share, context, chosen);
   add_share_create(*share, context, chosen);
   add_share_rm(*share, context, chosen);

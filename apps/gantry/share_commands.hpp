@@ -36,7 +36,11 @@ struct ShareFlags {
   }
 };
 void add_limit_flags(CLI::App& command, ShareFlags& flags);
-void add_gpu_flag(CLI::App& command, ShareFlags& flags);
+// What stays as long as the share: its GPUs, and who holds its limits.
+void add_place_flags(CLI::App& command, ShareFlags& flags);
+
+// Less memory than the driver allocates at once is a number without its unit.
+Status check_unit(const std::string& memory);
 
 // With UUIDs in place of indices. NotFound for a GPU that is not there, with those that are.
 Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine);
@@ -53,7 +57,8 @@ Result<model::GpuUuid> any_gpu(const model::Inventory& machine);
 
 // What becomes the keeper where none runs.
 std::vector<std::string> keeper_program();
-// A keeper that runs; NotFound says that there are no shares here.
+// A keeper that runs, or a new one for shares that a killed keeper left; NotFound says that there
+// are no shares here.
 Result<keeper::Client> running_keeper(const sys::Host& host);
 
 // The fence's libraries beside this program: in ../lib/gantry of an installation, in ../lib of a
@@ -63,6 +68,11 @@ struct FenceLibraries {
   std::string nvml;
 };
 Result<FenceLibraries> find_fence();
+
+// What the keeper keeps, and what hardware or another daemon holds.
+Result<std::vector<keeper::ShareState>> shares_of(const sys::Host& host);
+// NotFound, with what helps.
+Result<keeper::ShareState> share_named(const sys::Host& host, const std::string& name);
 
 // "10GiB" of bytes; "none" for no limit.
 std::string limit_word(std::uint64_t bytes);

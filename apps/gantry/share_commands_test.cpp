@@ -65,13 +65,23 @@ TEST(ShareTable, SaysHowToMakeAShareWhereThereIsNone) {
 
 TEST(ShareFlags, NameGpusByIndexOrUuid) {
   const auto machine = plan::machine_for_test();
-  ShareFlags flags{.gpus = {"1", machine.gpus[0].uuid.text}, .work_conserving = true};
+  ShareFlags flags{.text = {.compute = "30%"},
+                   .gpus = {"1", machine.gpus[0].uuid.text},
+                   .work_conserving = true};
   const auto words = words_of(flags, machine);
   ASSERT_TRUE(words.ok());
   EXPECT_EQ(words->gpus, machine.gpus[1].uuid.text + "," + machine.gpus[0].uuid.text);
   EXPECT_EQ(words->excess, "work-conserving");
   flags.gpus = {"9"};
   EXPECT_EQ(words_of(flags, machine).error().code(), Errc::NotFound);
+}
+
+TEST(ShareFlags, ThatCannotHaveBeenMeantAreRefusedWithTheOnesThatWere) {
+  const auto machine = plan::machine_for_test();
+  EXPECT_THAT(words_of({.text = {.memory = "10"}}, machine).error().text(), HasSubstr("10GiB"));
+  EXPECT_THAT(words_of({.work_conserving = true}, machine).error().text(), HasSubstr("--compute"));
+  EXPECT_TRUE(words_of({.text = {.memory = "2MiB"}}, machine).ok());
+  EXPECT_TRUE(words_of({.text = {.memory = "1%"}}, machine).ok());
 }
 
 share::Share asked(const share::ShareText& text) {
@@ -181,6 +191,12 @@ TEST(ShareCommands, SetWithoutAChangeSaysWhatCanBeChanged) {
   const auto set = test::run_cli({"gantry", "share", "set", "blue"});
   EXPECT_EQ(set.status, 1);
   EXPECT_THAT(set.err, HasSubstr("--memory"));
+}
+
+TEST(ShareCommands, AnEmptyLimitIsNotNoLimit) {
+  const auto empty = test::run_cli({"gantry", "share", "run", "--memory", "", "--", "true"});
+  EXPECT_EQ(empty.status, 2);
+  EXPECT_THAT(empty.err, HasSubstr("--memory: is empty"));
 }
 
 TEST(ShareCommands, LimitsThatContradictEachOtherAreWrongUsage) {

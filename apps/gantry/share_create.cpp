@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share create and rm: shares that have a name and a CDI device.
+#include "base/printable.hpp"
 #include "gantry/share_backend.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_device.hpp"
@@ -8,7 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace gantry::cli {
 namespace {
@@ -33,25 +35,14 @@ Result<share::Share> create_fenced(const share::Share& share, const ShareFlags& 
   return std::move(made.share);
 }
 
-bool is_there(const std::string& name, const std::vector<share::Share>& shares) {
-  return std::any_of(shares.begin(), shares.end(),
-                     [&](const share::Share& share) { return share.name == name; });
-}
-
 Result<share::Share> create_unfenced(share::Share share, const sys::Host& host,
                                      const model::Inventory& machine) {
-  const auto others = declared_shares(host);
-  if (is_there(share.name, others)) {
-    return Error(Errc::Exists, fmt::format("there is a share {} already; `gantry share ls`, or "
-                                           "another name",
-                                           share.name));
-  }
   if (share.gpus.empty()) {
     GANTRY_TRY(const auto gpu, any_gpu(machine));
     share.gpus.push_back(gpu);
   }
   if (share.backend == share::Backend::Mps) {
-    GANTRY_TRY(const auto plan, mps_plan(share, machine, others));
+    GANTRY_TRY(const auto plan, mps_plan(share, machine, declared_shares(host)));
     GANTRY_CHECK(start_mps(host, plan));
   }
   GANTRY_CHECK(write_devices(host, machine, &share));
@@ -64,6 +55,7 @@ Result<int> create(const ShareFlags& flags, Context& context) {
   GANTRY_TRY(const auto words, words_of(flags, machine));
   GANTRY_TRY(auto asked, share::share_from(words));
   GANTRY_TRY(auto share, with_backend(std::move(asked), machine, host));
+  GANTRY_CHECK(check_name_is_free(host, share.name));
   if (share.backend == share::Backend::Fence) {
     GANTRY_TRY(share, create_fenced(share, flags, host, machine));
   } else {
@@ -73,7 +65,39 @@ Result<int> create(const ShareFlags& flags, Context& context) {
   return kOk;
 }
 
-Status remove_one(const std::string& name, const sys::Host& host) {
+struct RemoveOptions {
+  std::vector<std::string> names;
+  bool force = false;
+};
+
+// What is left of its processes: nobody gives them turns or looks at them any more.
+Status check_unused(keeper::Client& keeper, const std::string& name) {
+  using namespace std::chrono_literals;
+  for (int look = 0;; ++look) {
+    GANTRY_TRY(const auto state, keeper.show(name));
+    if (state.held)
+      return Error(
+          Errc::Busy,
+          fmt::format("the share {0} belongs to a command that runs, and goes with it; end "
+                      "the command, or `gantry share rm --force {0}`",
+                      name));
+    if (state.processes.empty()) return {};
+    // The keeper may be about to see the end of one.
+    if (look == 10)
+      return Error(
+          Errc::Busy,
+          fmt::format("the share {0} is used by pid {1} ({2}){3}; end what uses it (`gantry share "
+                      "top`), or `gantry share rm --force {0}`: it then goes on without turns, "
+                      "and cannot start CUDA again",
+                      name, state.processes.front().pid, state.processes.front().command,
+                      state.processes.size() > 1
+                          ? fmt::format(" and {} more", state.processes.size() - 1)
+                          : ""));
+    std::this_thread::sleep_for(20ms);
+  }
+}
+
+Status remove_one(const std::string& name, const RemoveOptions& options, const sys::Host& host) {
   for (const auto& share : declared_shares(host)) {
     if (share.name != name) continue;
     GANTRY_CHECK(withdraw_device(host, name));
@@ -83,14 +107,22 @@ Status remove_one(const std::string& name, const sys::Host& host) {
     return stop_mps(host, plan);
   }
   GANTRY_TRY(auto keeper, running_keeper(host));
+  if (!options.force) GANTRY_CHECK(check_unused(keeper, name));
   GANTRY_CHECK(keeper.remove(name));
   return withdraw_device(host, name);
 }
 
-Result<int> remove(const std::vector<std::string>& names, Context& context) {
+// One that cannot be removed is no reason to leave the others.
+Result<int> remove(const RemoveOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  for (const auto& name : names) GANTRY_CHECK(remove_one(name, host));
-  return kOk;
+  int result = kOk;
+  for (const auto& name : options.names) {
+    const auto removed = remove_one(name, options, host);
+    if (removed.ok()) continue;
+    fmt::print(context.err, "gantry share rm: {}\n", printable_lines(removed.error().text()));
+    result = kProblem;
+  }
+  return result;
 }
 
 }  // namespace
@@ -104,7 +136,7 @@ void add_share_create(CLI::App& share, Context& context, Action& chosen) {
       ->type_name("NAME")
       ->required();
   add_limit_flags(*command, *flags);
-  add_gpu_flag(*command, *flags);
+  add_place_flags(*command, *flags);
   add_examples(*command,
                "  gantry share create blue --memory 20GiB --compute 30%\n"
                "  podman run --rm --device gantry.dev/share=blue IMAGE nvidia-smi\n");
@@ -112,12 +144,15 @@ void add_share_create(CLI::App& share, Context& context, Action& chosen) {
 }
 
 void add_share_rm(CLI::App& share, Context& context, Action& chosen) {
-  auto names = std::make_shared<std::vector<std::string>>();
+  auto options = std::make_shared<RemoveOptions>();
   auto* command = share.add_subcommand("rm", "Remove named shares and their CDI devices");
   add_root_option(*command, context);
-  command->add_option("name", *names, "Of `gantry share ls`")->type_name("NAME...")->required();
-  add_examples(*command, "  gantry share rm blue\n");
-  command->callback([=, &chosen] { chosen = [=](Context& c) { return remove(*names, c); }; });
+  command->add_option("name", options->names, "Of `gantry share ls`")
+      ->type_name("NAME...")
+      ->required();
+  command->add_flag("--force", options->force, "Also while processes use it");
+  add_examples(*command, "  gantry share rm blue\n  gantry share rm --force blue red\n");
+  command->callback([=, &chosen] { chosen = [=](Context& c) { return remove(*options, c); }; });
 }
 
 }  // namespace gantry::cli

@@ -37,7 +37,7 @@ Result<cdi::Spec> present_spec(const sys::Host& host) {
 
 Result<std::vector<share::Share>> kept_shares(const sys::Host& host) {
   std::vector<share::Share> kept;
-  auto keeper = keeper::Client::connect(host);
+  auto keeper = running_keeper(host);
   if (!keeper.ok() && keeper.error().code() == Errc::NotFound) return kept;
   if (!keeper.ok()) return std::move(keeper).error();
   GANTRY_TRY(const auto states, keeper->list());
@@ -74,6 +74,18 @@ std::vector<share::Share> declared_shares(const sys::Host& host) {
       shares.push_back(*std::move(share));
   }
   return shares;
+}
+
+Status check_name_is_free(const sys::Host& host, const std::string& name) {
+  GANTRY_TRY(const auto shares, shares_of(host));
+  for (const auto& state : shares) {
+    if (state.share.name != name) continue;
+    return Error(Errc::Exists,
+                 fmt::format("there is a share {0} already; take another name, or remove it with "
+                             "`gantry share rm {0}`",
+                             name));
+  }
+  return {};
 }
 
 Status write_devices(const sys::Host& host, const model::Inventory& machine,

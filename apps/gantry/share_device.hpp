@@ -17,6 +17,9 @@ std::string device_name(const std::string& share);  // "gantry.dev/share=blue"
 // their specification is their record.
 std::vector<share::Share> declared_shares(const sys::Host& host);
 
+// Exists where the keeper or a specification has a share of that name.
+Status check_name_is_free(const sys::Host& host, const std::string& name);
+
 // The specification anew: what the keeper has, what is declared, and `added`. The driver's
 // directory is prepared if need be.
 Status write_devices(const sys::Host& host, const model::Inventory& machine,

@@ -2,6 +2,7 @@
 // gantry share explain: who holds which limit against whom, and why this backend.
 #include "gantry/share_backend.hpp"
 #include "gantry/share_commands.hpp"
+#include "gantry/share_table.hpp"
 #include "gantry/sim_commands.hpp"
 
 #include <CLI/CLI.hpp>
@@ -9,6 +10,8 @@
 
 namespace gantry::cli {
 namespace {
+
+constexpr const char* kRow = "  {:<8} {:<20} {:<8} {}\n";
 
 struct ExplainOptions {
   std::string name;
@@ -32,48 +35,55 @@ std::string json_of(const BackendFacts& facts, const std::string& chosen) {
 std::string text_of(const BackendFacts& facts) {
   auto text = fmt::format("{}: {}\n  {}: {}\n", facts.name, facts.sentence,
                           facts.here ? "Here" : "Not here", facts.why);
+  text += fmt::format(kRow, "WHAT", "AGAINST", "HOLDS", "HOW");
   for (const auto& promise : facts.promises) {
-    text += fmt::format("  {:<8} {:<20} {:<8} {}\n", promise.what, promise.against, promise.holds,
-                        promise.how);
+    text += fmt::format(kRow, promise.what, promise.against, promise.holds, promise.how);
   }
   return text;
+}
+
+// The keeper knows what was chosen, not whether somebody asked for it.
+BackendChoice choice_of(const share::Share& share, const model::Inventory& machine) {
+  auto unasked = share;
+  unasked.backend = share::Backend::Auto;
+  const auto usual = choose_backend(unasked, machine);
+  return usual.backend == share.backend ? usual : choose_backend(share, machine);
+}
+
+Result<std::string> facts_text(const std::string& only, const std::vector<BackendFacts>& all,
+                               const std::string& chosen, bool json) {
+  std::string text;
+  for (const auto& facts : all) {
+    if (!only.empty() && facts.name != only) continue;
+    if (!text.empty()) text += json ? ",\n" : "\n";
+    text += json ? json_of(facts, chosen) : text_of(facts);
+  }
+  if (!text.empty()) return text;
+  return Error(Errc::Invalid, fmt::format("there is no backend \"{}\"; there are fence, mps, mig, "
+                                          "time-slicing, dmem",
+                                          only));
 }
 
 Result<int> explain(const ExplainOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, machine_of(host, probe::UseNvml::Use));
-  share::Share share;
-  if (!options.name.empty()) {
-    GANTRY_TRY(auto keeper, running_keeper(host));
-    GANTRY_TRY(auto state, keeper.show(options.name));
-    share = std::move(state.share);
+  const bool named = !options.name.empty();
+  keeper::ShareState state;
+  if (named) {
+    GANTRY_TRY(state, share_named(host, options.name));
   }
-  const auto choice = choose_backend(share, machine);
+  const auto choice = named ? choice_of(state.share, machine) : choose_backend({}, machine);
   const std::string chosen(to_string(choice.backend));
-  const auto all = backends_here(machine, host);
-  std::string text;
-  bool known = options.backend.empty();
-  for (const auto& facts : all) {
-    if (!options.backend.empty() && facts.name != options.backend) continue;
-    known = true;
-    text += fmt::format("{}{}",
-                        text.empty()   ? ""
-                        : context.json ? ",\n"
-                                       : "\n",
-                        context.json ? json_of(facts, chosen) : text_of(facts));
-  }
-  if (!known) {
-    return Error(Errc::Invalid,
-                 fmt::format("there is no backend \"{}\"; there are fence, mps, mig, "
-                             "time-slicing, dmem",
-                             options.backend));
-  }
+  // Of a share that is there the other backends are of no interest, unless a program reads.
+  const auto only = options.backend.empty() && named && !context.json ? chosen : options.backend;
+  GANTRY_TRY(const auto text, facts_text(only, backends_here(machine, host), chosen, context.json));
   if (context.json) {
     fmt::print(context.out, "[\n{}\n]\n", text);
     return kOk;
   }
+  if (named) fmt::print(context.out, "{}\n", shares_table({state}));
   fmt::print(context.out, "{}\n{}: {} is used, because {}.\n", text,
-             options.name.empty() ? "A share here" : options.name, chosen, choice.why);
+             named ? options.name : "A share here", chosen, choice.why);
   return kOk;
 }
 

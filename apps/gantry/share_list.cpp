@@ -19,10 +19,12 @@ struct TopOptions {
   double every = 1;
 };
 
+}  // namespace
+
 // No keeper is no shares of the keeper: that is an answer, not a failure.
 Result<std::vector<keeper::ShareState>> shares_of(const sys::Host& host) {
   std::vector<keeper::ShareState> shares;
-  auto client = keeper::Client::connect(host);
+  auto client = running_keeper(host);
   if (client.ok()) {
     GANTRY_TRY(shares, client->list());
   } else if (client.error().code() != Errc::NotFound) {
@@ -39,6 +41,17 @@ Result<std::vector<keeper::ShareState>> shares_of(const sys::Host& host) {
   }
   return shares;
 }
+
+Result<keeper::ShareState> share_named(const sys::Host& host, const std::string& name) {
+  GANTRY_TRY(auto shares, shares_of(host));
+  for (auto& state : shares) {
+    if (state.share.name == name) return std::move(state);
+  }
+  return Error(Errc::NotFound,
+               fmt::format("there is no share {}; `gantry share ls` shows those there are", name));
+}
+
+namespace {
 
 std::string json_of(const std::vector<keeper::ShareState>& shares) {
   std::string rows;

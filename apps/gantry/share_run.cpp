@@ -222,6 +222,7 @@ Result<int> run(const RunOptions& options, Context& context) {
   if (words.name.empty()) words.name = fmt::format("run-{}", ::getpid());
   GANTRY_TRY(auto asked, share::share_from(words));
   GANTRY_TRY(const auto share, with_backend(std::move(asked), machine, host));
+  if (!options.limits.text.name.empty()) GANTRY_CHECK(check_name_is_free(host, share.name));
   if (!host.is_live()) GANTRY_CHECK(use_simulated_machine(host));
   std::fflush(context.out);
   const Place place{host, machine, way_here(), context.err};
@@ -238,7 +239,7 @@ void add_share_run(CLI::App& share, Context& context, Action& chosen) {
   command->add_option("--name", options->limits.text.name, "For `share ls`, `top` and `set`")
       ->type_name("NAME");
   add_limit_flags(*command, options->limits);
-  add_gpu_flag(*command, options->limits);
+  add_place_flags(*command, options->limits);
   command->add_option("command", options->command, "The command and its arguments")
       ->type_name("COMMAND...")
       ->required();

@@ -1,13 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share set: other limits for a share, while its processes run.
+#include "base/text.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gantry::cli {
 namespace {
+
+// Who is told to stop what is past its limit stops whoever holds more than the new one.
+Status check_nobody_is_stopped(const keeper::ShareState& before, const share::ShareText& changes) {
+  const auto policy =
+      changes.on_violation.empty() ? to_string(before.share.violation) : changes.on_violation;
+  if (policy != to_string(share::Violation::Stop)) return {};
+  if (changes.memory.empty() || changes.memory == "none") return {};
+  GANTRY_TRY(const auto memory, share::memory_from(changes.memory));
+  for (const auto& gpu : before.gpus) {
+    const auto held = std::max(gpu.memory_held, gpu.memory_used);
+    if (held <= memory.on(gpu.memory_total)) continue;
+    return Error(Errc::Busy,
+                 fmt::format("{} holds {} now, and --policy stop would end its processes under a "
+                             "limit of {}; leave it that much, or say --policy report",
+                             before.share.name, human_bytes(held), changes.memory));
+  }
+  return {};
+}
 
 Result<int> set(const ShareFlags& flags, const std::string& name, Context& context) {
   auto changes = flags.text;
@@ -18,7 +39,15 @@ Result<int> set(const ShareFlags& flags, const std::string& name, Context& conte
                  "nothing to change: give --memory, --compute or another limit; see "
                  "`gantry share set --help`");
   }
+  GANTRY_CHECK(check_unit(changes.memory));
   GANTRY_TRY(const auto host, open_host(context));
+  GANTRY_TRY(const auto before, share_named(host, name));
+  if (before.share.backend != share::Backend::Fence)
+    return Error(Errc::Unsupported,
+                 fmt::format("{0} is a share by {1}, which is not changed while it is there; "
+                             "`gantry share rm {0}`, then create it anew",
+                             name, to_string(before.share.backend)));
+  GANTRY_CHECK(check_nobody_is_stopped(before, changes));
   GANTRY_TRY(auto keeper, running_keeper(host));
   GANTRY_TRY(const auto state, keeper.set(name, changes, flags.overcommitted()));
   fmt::print(context.out, "{}",

@@ -40,6 +40,10 @@ Result<Client> Client::connect(const sys::Host& host) {
     return Error(Errc::NotFound, fmt::format("{}: no keeper of shares runs on this machine; "
                                              "`gantry share serve` starts one",
                                              path));
+  if (error == EACCES || error == EPERM)
+    return Error(Errc::Denied, fmt::format("{}: the shares of this machine belong to another user, "
+                                           "mostly root; run the command with sudo",
+                                           path));
   return Error::sys(error, "connect").in(path);
 }
 

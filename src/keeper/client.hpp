@@ -32,6 +32,8 @@ class Client {
  public:
   // NotFound: no keeper runs there.
   static Result<Client> connect(const sys::Host& host);
+  // NotFound also for one that is just ending, which takes connections and says nothing.
+  static Result<Client> connect_to_answering(const sys::Host& host);
   // Starts one where none answers: `program` (argv) with --root and --until-idle, detached from
   // terminal and session. Two that start at once end up with one keeper.
   static Result<Client> connect_or_start(const sys::Host& host,
@@ -61,7 +63,6 @@ class Client {
   void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
 
  private:
-  static Result<Client> connect_to_answering(const sys::Host& host);
   explicit Client(sys::UniqueFd socket) : socket_(std::move(socket)) {}
   Result<std::string> ask(std::string_view question);  // the answer's line
   Result<ShareState> ask_state(std::string_view question);

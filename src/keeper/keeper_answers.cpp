@@ -99,6 +99,9 @@ Result<ShareState> Keeper::set(const Question& question) {
     return Error(Errc::Unsupported,
                  "the GPUs of a share cannot be changed: remove it and create it anew");
   GANTRY_TRY(const auto share, share::changed(served->share(), question.changes));
+  if (share.backend != served->share().backend)
+    return Error(Errc::Unsupported,
+                 "the backend of a share cannot be changed: remove it and create it anew");
   for (std::uint32_t gpu = 0; gpu < served->gpu_count(); ++gpu)
     GANTRY_CHECK(check_fit(share, served->card(gpu), question.overcommit));
   GANTRY_CHECK(served->change(share));

@@ -153,6 +153,8 @@ TEST_F(KeeperProcess, NewLimitsReachRunningProcessesAtOnce) {
       sizeof(FenceLimits));
   const auto& limits = *static_cast<const FenceLimits*>(page.get());
   EXPECT_EQ(limits.flags & FENCE_TIME_LIMITED, 0U);
+  const auto moved = asking.set("a", {.backend = "mps"});
+  EXPECT_THAT(moved.error().text(), HasSubstr("backend of a share cannot be changed"));
   const auto set = asking.set("a", {.memory = "2GiB", .compute = "50%"});
   ASSERT_TRUE(set.ok()) << set.error().text();
   EXPECT_EQ(limits.gpu[0].memory_limit, 2 * kGiB);

@@ -85,6 +85,7 @@ Result<Memory> memory_from(std::string_view text) {
   const auto body = trim(text);
   if (body.ends_with('%')) return percent_from(text, trim(body.substr(0, body.size() - 1)));
   const auto digits = body.substr(0, body.find_first_not_of("0123456789."));
+  if (digits.empty()) return wrong(text, "it begins with no number");
   const auto unit = unit_from(trim(body.substr(digits.size())));
   if (!unit) return wrong(text, "there is no such unit");
   const auto dot = digits.find('.');

@@ -40,7 +40,7 @@ Result<std::vector<model::GpuUuid>> gpus_from(std::string_view text) {
                          std::all_of(uuid.text.begin(), uuid.text.end(), is_plain);
     if (!is_uuid) {
       return invalid(fmt::format(
-          "gpus `{}`: is no UUID; write `any`, or UUIDs with commas as `gantry inspect` lists "
+          "gpus `{}`: is no UUID; write `any`, or UUIDs with commas as `gantry list` shows "
           "them: GPU-8d3c1f0e-...",
           uuid.text.substr(0, 96)));
     }
@@ -99,8 +99,7 @@ Status read_compute(const ShareText& text, Share& share) {
     GANTRY_TRY(share.rights.excess, choice_from<Excess>("excess", text.excess));
   }
   if (share.rights.excess == Excess::Refused && share.rights.percent == 0) {
-    return invalid(
-        "excess `cap`: a cap needs a per cent to hold it to; add it: `--compute 30% --excess cap`");
+    return invalid("a hard cap needs a per cent to hold it to; add it: `--compute 30% --hard`");
   }
   return {};
 }
@@ -144,7 +143,7 @@ Result<Share> changed(Share share, const ShareText& text) {
   }
   GANTRY_CHECK(read_compute(text, share));
   GANTRY_CHECK(read_choice("priority", text.priority, share.rights.priority));
-  GANTRY_CHECK(read_choice("on-violation", text.on_violation, share.violation));
+  GANTRY_CHECK(read_choice("policy", text.on_violation, share.violation));
   GANTRY_CHECK(read_choice("unattached", text.unattached, share.unattached));
   GANTRY_CHECK(read_choice("context-memory", text.context_memory, share.context_memory));
   GANTRY_CHECK(read_choice("backend", text.backend, share.backend));

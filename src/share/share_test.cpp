@@ -49,6 +49,12 @@ TEST(Memory, WhatIsNoAmountIsAnErrorWithAnExample) {
   }
 }
 
+TEST(Memory, AnErrorNamesThePartThatIsWrong) {
+  EXPECT_THAT(memory_from("10QB").error().text(), HasSubstr("no such unit"));
+  EXPECT_THAT(memory_from("lots").error().text(), HasSubstr("begins with no number"));
+  EXPECT_THAT(memory_from("-5GiB").error().text(), HasSubstr("begins with no number"));
+}
+
 TEST(Memory, TextIsTheShortestThatSaysTheSame) {
   for (const auto* text : {"10GiB", "1536MiB", "50%", "1000000001", "2TiB", "3KiB"}) {
     EXPECT_EQ(to_string(*memory_from(text)), text);
@@ -90,7 +96,8 @@ TEST(Share, ErrorsSayWhatWhyAndHowElse) {
   EXPECT_THAT(refused({.name = "a", .compute = "0"}), HasSubstr("from 1 to 100"));
   EXPECT_THAT(refused({.name = "a", .compute = "30%", .weight = "1"}), HasSubstr("use one"));
   EXPECT_THAT(refused({.name = "a", .weight = "0"}), HasSubstr("from 1 to"));
-  EXPECT_THAT(refused({.name = "a", .excess = "cap"}), HasSubstr("--compute 30%"));
+  EXPECT_THAT(refused({.name = "a", .excess = "cap"}), HasSubstr("--compute 30% --hard"));
+  EXPECT_THAT(refused({.name = "a", .on_violation = "kill"}), HasSubstr("policy `kill`"));
   EXPECT_THAT(refused({.name = "a", .priority = "urgent"}), HasSubstr("low, normal, high"));
   EXPECT_THAT(refused({.name = "a", .backend = "vgpu"}), HasSubstr("time-slicing"));
 }
