@@ -165,7 +165,7 @@ typedef struct FenceWelcome { /* with SCM_RIGHTS: limits, usage */
 } FenceWelcome;
 
 enum FenceEvent {
-  FENCE_ACTIVE = 1,  /* first launch after idle; also when it waits at a shut gate */
+  FENCE_ACTIVE = 1,  /* first launch after idle, whether it may go on or waits at the gate */
   FENCE_DRAINED = 2, /* the queue is empty after the gate was shut: `turn` */
   FENCE_IDLE = 3,    /* the queue is empty and nobody launches */
   FENCE_CONTEXT = 4, /* a context was made or destroyed, a module loaded: look at NVML */

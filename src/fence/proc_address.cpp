@@ -15,7 +15,7 @@ struct Hook {
 };
 
 #define FENCE_ROW(symbol) {offsetof(Real, symbol), reinterpret_cast<void*>(&::symbol)},
-const Hook kHooks[] = {
+const Hook hooks[] = {
 #define FENCE_HOOK(symbol) FENCE_ROW(symbol)
 #define FENCE_HOOK_PTSZ(symbol) FENCE_ROW(symbol) FENCE_ROW(symbol##_ptsz)
 #define FENCE_HOOK_PTDS(symbol) FENCE_ROW(symbol) FENCE_ROW(symbol##_ptds)
@@ -25,7 +25,7 @@ const Hook kHooks[] = {
 // A program asks a few hundred times in its life: no index is worth its memory.
 void* ours_for(void* function) {
   const auto* entries = reinterpret_cast<const char*>(&real());
-  for (const Hook& hook : kHooks) {
+  for (const Hook& hook : hooks) {
     void* const* theirs = reinterpret_cast<void* const*>(entries + hook.real);
     if (*theirs == function) return hook.ours;
   }

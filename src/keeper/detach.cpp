@@ -52,6 +52,7 @@ Status start_detached(const std::vector<std::string>& argv, const std::string& l
   const sys::UniqueFd reading(ends[0]);
   sys::UniqueFd writing(ends[1]);
   std::vector<char*> pointers;
+  pointers.reserve(argv.size() + 1);
   for (const auto& word : argv) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
   const pid_t first = ::fork();

@@ -46,13 +46,14 @@ class Keeper {
     sys::Loop::Watch end;
   };
   struct Waiting {  // for the first word of the driver
-    ControlSocket::Id client;
+    ControlSocket::Id client = 0;
     Question question;
   };
   struct Place {  // a share on one of its GPUs
     share::TenantId id = 0;
     std::uint32_t gpu = 0;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const Place&) const =
+        default;  // NOLINT(modernize-use-nullptr): not a 0 of ours
   };
   struct Account {
     std::deque<share::Time> charged;             // at each of the last beats

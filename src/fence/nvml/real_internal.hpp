@@ -10,7 +10,7 @@ enum class Entry : unsigned int {
 #define FENCE_NVML_HOOK(name) name,
 #include "fence/nvml/hooks.def"
 #undef FENCE_NVML_HOOK
-  nvmlDeviceGetUUID,
+  nvmlDeviceGetUUID,  // NOLINT(readability-identifier-naming): the driver's own name, as above
   Count,
 };
 
