@@ -52,8 +52,9 @@ class Keeper {
   struct Place {  // a share on one of its GPUs
     share::TenantId id = 0;
     std::uint32_t gpu = 0;
-    auto operator<=>(const Place&) const =
-        default;  // NOLINT(modernize-use-nullptr): not a 0 of ours
+    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 sees a 0 in what the compiler makes of
+    // it
+    auto operator<=>(const Place&) const = default;
   };
   struct Account {
     std::deque<share::Time> charged;             // at each of the last beats
