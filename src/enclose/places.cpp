@@ -52,6 +52,7 @@ class Search {
   explicit Search(const sys::Host& host) : host_(host) {}
 
   void directory(const std::string& path) {
+    if (weary() || ++looks_ > kMostLooks) return;
     const auto real = host_.resolve(path);
     if (!real.ok() || seen_.size() >= kMostDirectories || !seen_.insert(*real).second) return;
     if (real->ends_with("/stubs")) return;
@@ -66,12 +67,19 @@ class Search {
   // `path` and what it has directly below it.
   void with_children(const std::string& path) {
     directory(path);
+    if (weary()) return;
     const auto names = host_.list(path);
     if (!names.ok()) return;
     for (const auto& name : *names) directory(fmt::format("{}/{}", path, name));
   }
 
   Result<Places> found() const {
+    if (weary()) {
+      return Error(Errc::Invalid,
+                   fmt::format("there are more than {} directories below {} in which libcuda could "
+                               "be; LD_LIBRARY_PATH names too many",
+                               kMostLooks, host_.root()));
+    }
     if (full()) {
       return Error(Errc::Invalid,
                    fmt::format("there are more than {} files that are called libcuda or "
@@ -90,9 +98,11 @@ class Search {
     if (info.ok() && info->kind == sys::FileKind::Regular) files.insert(*real);
   }
 
+  bool weary() const { return looks_ > kMostLooks; }
   bool full() const { return cuda_.size() + nvml_.size() > kMostPlaces; }
 
   const sys::Host& host_;
+  std::size_t looks_ = 0;
   std::set<std::string> seen_;
   std::set<std::string> cuda_;
   std::set<std::string> nvml_;
@@ -167,7 +177,7 @@ std::vector<std::string> search_path(std::string_view value, std::string_view he
     } else {
       directories.push_back(fmt::format("{}/{}", here, part));
     }
-    if (end == value.npos) return directories;
+    if (end == value.npos || directories.size() > kMostLooks) return directories;
     from = end + 1;
   }
 }

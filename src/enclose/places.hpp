@@ -12,6 +12,8 @@ namespace gantry::enclose {
 
 // No machine has so many; an image that has wants something else.
 inline constexpr std::size_t kMostPlaces = 512;
+// We look as root and outside the container's limits: its search path must not say for how long.
+inline constexpr std::size_t kMostLooks = 32'768;
 
 // Real files, symlinks resolved, inside the host's root; each once, sorted.
 struct Places {
@@ -24,7 +26,8 @@ struct Places {
 // ld.so.cache, in /usr/local/cuda*/compat, in drivers' directories of their own, in the prepared
 // directories, and in `more`: LD_LIBRARY_PATH, an environment's library directories. Stubs for the
 // linker (a directory called stubs) are left alone: they call nothing. What cannot be read cannot
-// be loaded. Invalid for more than kMostPlaces.
+// be loaded. Invalid for more than kMostPlaces, or where more than kMostLooks directories
+// would have to be looked at.
 Result<Places> find_places(const sys::Host& host, const std::vector<std::string>& more = {});
 
 // "/a:b::/c" as the loader reads it, with `here` for what is relative or empty.

@@ -4,6 +4,7 @@
 #include "loader/ld_cache.hpp"
 #include "support/tree.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 namespace gantry::enclose {
@@ -24,6 +25,19 @@ TEST(Places, AreTheFilesBehindTheNamesEachOnce) {
   const auto places = *find_places(tree.host());
   EXPECT_THAT(places.cuda, ElementsAre("/usr/lib/x86_64-linux-gnu/libcuda.so.580.1"));
   EXPECT_THAT(places.nvml, ElementsAre("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.1"));
+}
+
+TEST(Places, ASearchPathWithoutEndIsRefusedInsteadOfFollowed) {
+  test::Tree tree;
+  tree.file("usr/lib/libcuda.so.1");
+  const auto colons = search_path(std::string(std::size_t{8} << 20, ':'), "/");
+  EXPECT_LE(colons.size(), kMostLooks + 1);
+  EXPECT_EQ(find_places(tree.host(), colons).error().code(), Errc::Invalid);
+  // Few names, each with many children: the same directory by other names.
+  for (int i = 0; i < 400; ++i) tree.directory(fmt::format("opt/many/nvidia/{}", i));
+  std::string again;
+  for (int i = 0; i < 400; ++i) again += ":/opt/many" + std::string(static_cast<size_t>(i), '/');
+  EXPECT_EQ(find_places(tree.host(), search_path(again, "/")).error().code(), Errc::Invalid);
 }
 
 TEST(Places, IncludeForwardCompatibilityOfEveryToolkitAndTheLoadersSubdirectories) {

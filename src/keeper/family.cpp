@@ -29,8 +29,21 @@ void Family::joined(const Member& member) {
   know_container(member.pid);
 }
 
+// A container whose root may make cgroups can call one of them as it likes: below one that is known
+// no other name counts, neither to hide behind nor to draw a neighbour in.
+bool Family::is_in_known_container(std::string_view cgroup) const {
+  return std::any_of(containers_.begin(), containers_.end(), [&](const std::string& id) {
+    return cgroup.find(id) != std::string_view::npos;
+  });
+}
+
 void Family::know_container(pid_t pid) {
-  auto owner = sensor::owner_of(cgroup_of(pid));
+  know_container_of(cgroup_of(pid));
+}
+
+void Family::know_container_of(std::string_view cgroup) {
+  if (is_in_known_container(cgroup)) return;
+  auto owner = sensor::owner_of(cgroup);
   if (!owner.container_id.empty() && containers_.size() < kMostContainers)
     containers_.insert(std::move(owner.container_id));
 }
@@ -40,10 +53,8 @@ bool Family::belongs(pid_t pid, const Record& record, const Members& members) co
   for (const auto& group : groups_) {
     if (group.has(cgroup)) return true;
   }
-  if (!containers_.empty()) {
-    const auto owner = sensor::owner_of(cgroup);
-    if (!owner.container_id.empty()) return containers_.count(owner.container_id) != 0;
-  }
+  if (is_in_known_container(cgroup)) return true;
+  if (!containers_.empty() && !sensor::owner_of(cgroup).container_id.empty()) return false;
   for (int i = 0; i < kGenerations && pid > 1; ++i, pid = parent_of(pid)) {
     const auto process = known_process(pid);
     const auto known = known_.find(pid);

@@ -29,6 +29,10 @@ class Family {
   // ends: a daemon leaves its parents.
   bool has(pid_t pid, const Record& record, const Members& members);
 
+  // By the text of /proc/PID/cgroup.
+  void know_container_of(std::string_view cgroup);
+  bool is_in_known_container(std::string_view cgroup) const;
+
  private:
   void know_container(pid_t pid);
   bool belongs(pid_t pid, const Record& record, const Members& members) const;

@@ -87,7 +87,13 @@ Result<ShareState> Keeper::make(ControlSocket::Id client, const Question& questi
   for (const auto& card : record.cards) share.gpus.push_back(card.uuid);
   record.share = std::move(share);
   if (held) record.holder = known_process(control_->pid_of(client));
-  GANTRY_TRY(const auto* served, serve(std::move(record)));
+  const auto name = record.share.name;
+  auto opened = serve(std::move(record));
+  if (!opened.ok()) {
+    remove_record(host_, name);  // or the next keeper would take up what we refused
+    return std::move(opened).error();
+  }
+  const auto* served = *opened;
   if (held) holdings_[served->name()].client = client;
   log_.info(served->name(), held ? "held" : "created");
   return state_of(*served);

@@ -2,6 +2,7 @@
 // A whole keeper in a process of its own on a simulated machine, with clients and peers.
 #include "keeper/client.hpp"
 #include "keeper/peer_for_test.hpp"
+#include "keeper/record.hpp"
 #include "keeper/serve.hpp"
 #include "support/machine.hpp"
 
@@ -15,6 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
 #include <thread>
 
@@ -124,6 +126,17 @@ TEST_F(KeeperProcess, RefusesWhatDoesNotFitOrIsThereAlready) {
       asking.create(share_of({.name = "c", .gpus = "GPU-00000000-0000-0000-0000-000000000000"}));
   ASSERT_FALSE(nowhere.ok());
   EXPECT_EQ(nowhere.error().code(), Errc::NotFound);
+}
+
+TEST_F(KeeperProcess, WhatItCouldNotMakeIsNotThereAfterARestart) {
+  const auto in_the_way = host_.outside(fence_directory("a")) + "/socket";
+  std::filesystem::create_directories(in_the_way);
+  EXPECT_FALSE(client().create(share_of({.name = "a", .memory = "1GiB"})).ok());
+  std::filesystem::remove(in_the_way);
+  stop(SIGKILL);
+  start();
+  EXPECT_THAT(*client().list(), IsEmpty());
+  EXPECT_TRUE(client().create(share_of({.name = "a", .memory = "1GiB"})).ok());
 }
 
 TEST_F(KeeperProcess, AHeldShareEndsWithItsClient) {

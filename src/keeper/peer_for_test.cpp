@@ -32,6 +32,23 @@ bool TestPeer::hello(FenceRole role) const {
   return send(&hello, sizeof hello);
 }
 
+bool TestPeer::hello_with(int descriptor) const {
+  FenceHello hello{FENCE_MAGIC, FENCE_VERSION, FENCE_OBSERVER, 0};
+  iovec part{&hello, sizeof hello};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  auto* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof descriptor);
+  std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  return ::sendmsg(fd(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof hello);
+}
+
 bool TestPeer::report(FenceEvent event, std::uint32_t gpu, std::uint32_t turn,
                       std::uint64_t value) const {
   const FenceReport report{event, gpu, turn, 0, value};

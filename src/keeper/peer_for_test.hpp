@@ -24,6 +24,7 @@ class TestPeer {
   int fd() const { return socket_.get(); }
   bool send(const void* bytes, std::size_t size) const;
   bool hello(FenceRole role = FENCE_WORKER) const;
+  bool hello_with(int descriptor) const;  // SCM_RIGHTS
   bool report(FenceEvent event, std::uint32_t gpu = 0, std::uint32_t turn = 0,
               std::uint64_t value = 0) const;
   // Waits at most 10 s. False when the keeper has closed the connection.

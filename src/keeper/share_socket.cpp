@@ -47,6 +47,18 @@ bool send_welcome(int socket, const FenceWelcome& welcome, const Pages* pages) {
          static_cast<ssize_t>(sizeof copy);
 }
 
+// Whether the next message is the fence's kind, which has no descriptors in it. One that has stays
+// where it is: to read it is to close them (closer.hpp).
+bool is_plain(int socket) {
+  char first = 0;
+  iovec part{&first, sizeof first};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  return ::recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT) < 0 ||
+         (message.msg_flags & MSG_CTRUNC) == 0;
+}
+
 FenceWelcome refusal(FenceRefusal why) {
   return {.magic = FENCE_MAGIC, .version = FENCE_VERSION, .refusal = why};
 }
@@ -73,7 +85,15 @@ ShareSocket::ShareSocket(sys::Loop& loop, std::string path, Pages& pages, Member
       callbacks_(std::move(callbacks)),
       bounds_(bounds) {}
 
-ShareSocket::~ShareSocket() = default;
+// Those who wait to be accepted may have spoken as well.
+ShareSocket::~ShareSocket() {
+  for (auto& [fd, peer] : peers_) {
+    peer->watch.cancel();
+    closer_.close(std::move(peer->socket));
+  }
+  accepting_.cancel();
+  closer_.close(std::move(listener_));
+}
 
 Result<std::unique_ptr<ShareSocket>> ShareSocket::open(sys::Loop& loop, const std::string& path,
                                                        Pages& pages, Members& members,
@@ -126,27 +146,27 @@ bool ShareSocket::has_room(int fd, pid_t pid) const {
   const bool known = ::getrlimit(RLIMIT_NOFILE, &files) == 0;
   if (known && static_cast<rlim_t>(fd + bounds_.descriptors_kept) > files.rlim_cur) return false;
   const auto of_process = of_process_.find(pid);
-  return peers_.size() < bounds_.connections &&
+  return peers_.size() + closer_.open() < bounds_.connections &&
          (of_process == of_process_.end() || of_process->second < bounds_.of_one_process);
+}
+
+void ShareSocket::refuse(sys::UniqueFd socket, FenceRefusal why) {
+  send_welcome(socket.get(), refusal(why), nullptr);
+  closer_.close(std::move(socket));
 }
 
 void ShareSocket::accept_one(sys::UniqueFd socket, std::uint64_t before_ns) {
   const int fd = socket.get();
   auto identity = identity_of(fd, before_ns);
-  if (!identity.ok() || (callbacks_.admits && !callbacks_.admits(identity->pid))) {
-    send_welcome(fd, refusal(FENCE_NO_SHARE), nullptr);
-    return;
-  }
-  if (!has_room(fd, identity->pid)) {
-    send_welcome(fd, refusal(FENCE_NO_SLOT), nullptr);
-    return;
-  }
+  if (!identity.ok() || (callbacks_.admits && !callbacks_.admits(identity->pid)))
+    return refuse(std::move(socket), FENCE_NO_SHARE);
+  if (!has_room(fd, identity->pid)) return refuse(std::move(socket), FENCE_NO_SLOT);
   auto peer = std::make_unique<Peer>();
   peer->socket = std::move(socket);
   peer->identity = *std::move(identity);
   peer->since = Clock::now();
   auto watch = loop_.watch(fd, EPOLLIN, [this, fd](std::uint32_t) { on_readable(fd); });
-  if (!watch.ok()) return;
+  if (!watch.ok()) return closer_.close(std::move(peer->socket));
   peer->watch = *std::move(watch);
   ++of_process_[peer->identity.pid];
   peers_[fd] = std::move(peer);
@@ -159,6 +179,8 @@ void ShareSocket::forget(int fd) {
   if (counted != of_process_.end() && --counted->second == 0) of_process_.erase(counted);
   const auto pid = found->second->identity.pid;
   const auto slot = found->second->slot;
+  found->second->watch.cancel();
+  closer_.close(std::move(found->second->socket));
   peers_.erase(found);
   if (slot) members_.disconnected(pid, *slot);
 }
@@ -168,6 +190,7 @@ void ShareSocket::on_readable(int fd) {
   if (found == peers_.end()) return;
   Peer& peer = *found->second;
   for (int i = 0; i < bounds_.reports_at_once; ++i) {
+    if (!is_plain(fd)) return forget(fd);
     // One byte more than the largest message: a longer one shows by its size.
     std::array<char, sizeof(FenceReport) + 1> bytes{};
     const auto got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_TRUNC);

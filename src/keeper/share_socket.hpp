@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "keeper/closer.hpp"
 #include "keeper/members.hpp"
 #include "keeper/pages.hpp"
 #include "sys/loop.hpp"
@@ -61,6 +62,7 @@ class ShareSocket {
   void pause();
   bool has_room(int fd, pid_t pid) const;
   void accept_one(sys::UniqueFd socket, std::uint64_t before_ns);
+  void refuse(sys::UniqueFd socket, FenceRefusal why);
   void on_readable(int fd);
   bool take(Peer& peer, const char* bytes, std::size_t size);
   bool greet(Peer& peer, const FenceHello& hello);
@@ -79,6 +81,7 @@ class ShareSocket {
   int reports_ = 0;                                       // since the last beat, of all
   std::unordered_map<int, std::unique_ptr<Peer>> peers_;  // by descriptor
   std::unordered_map<pid_t, std::size_t> of_process_;     // connections
+  Closer closer_;
 };
 
 }  // namespace gantry::keeper

@@ -356,26 +356,9 @@ TEST_F(Share, DescriptorsThatAPeerSendsAreNotKept) {
   const TestPeer peer(path_);
   ASSERT_TRUE(until([&] { return socket_->connections() == 1; }));
   const int before = open_ones();
-  FenceHello hello{FENCE_MAGIC, FENCE_VERSION, FENCE_OBSERVER, 0};
-  iovec part{&hello, sizeof hello};
-  int sent[1] = {STDERR_FILENO};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof sent)] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  auto* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof sent);
-  std::memcpy(CMSG_DATA(header), sent, sizeof sent);
-  ASSERT_EQ(::sendmsg(peer.fd(), &message, 0), static_cast<ssize_t>(sizeof hello));
-  {
-    Attached attached;
-    ASSERT_TRUE(meanwhile([&] { return peer.receive(attached); }));
-  }
-  EXPECT_LE(open_ones(), before);
+  ASSERT_TRUE(peer.hello_with(STDERR_FILENO));
+  EXPECT_TRUE(meanwhile([&] { return peer.is_cut(); }));
+  EXPECT_TRUE(until([&] { return open_ones() <= before; }));
 }
 
 }  // namespace
