@@ -12,9 +12,9 @@ namespace gantry::cli {
 namespace {
 
 constexpr const char* kDmemCapacity = "/sys/fs/cgroup/dmem.capacity";
-const std::string kAccident = "accident";
-const std::string kOrdinary = "ordinary program";
-const std::string kHostile = "hostile process";
+constexpr const char* kAccident = "accident";
+constexpr const char* kOrdinary = "ordinary program";
+constexpr const char* kHostile = "hostile process";
 
 const model::MigInstance* instance_of(const model::Inventory& machine, const model::GpuUuid& uuid) {
   for (const auto& gpu : machine.gpus) {

@@ -144,7 +144,9 @@ void ShareSocket::accept_some() {
 bool ShareSocket::has_room(int fd, pid_t pid) const {
   rlimit files{};
   const bool known = ::getrlimit(RLIMIT_NOFILE, &files) == 0;
-  if (known && static_cast<rlim_t>(fd + bounds_.descriptors_kept) > files.rlim_cur) return false;
+  if (known &&
+      static_cast<rlim_t>(fd) + static_cast<rlim_t>(bounds_.descriptors_kept) > files.rlim_cur)
+    return false;
   const auto of_process = of_process_.find(pid);
   return peers_.size() + closer_.open() < bounds_.connections &&
          (of_process == of_process_.end() || of_process->second < bounds_.of_one_process);
