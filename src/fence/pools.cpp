@@ -81,6 +81,7 @@ bool reserve_growth(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, uint64_t& g
     const uint64_t wanted = bytes > UINT64_MAX - used ? UINT64_MAX : round_up(used + bytes, kStep);
     const uint64_t now = charged(pool);
     growth = wanted > now ? wanted - now : 0;
+    if (growth == 0) return true;
     const bool fits = reserve(gpu, growth);
     if (charged(pool) == now) return fits;
     if (fits) give_back(gpu, growth);
@@ -96,10 +97,10 @@ bool is_capturing(CUstream stream) {
 
 // Reserved: what was charged before and `growth`. The pool says what it really has.
 bool settle_growth(CUmemoryPool pool, uint32_t gpu, uint64_t growth) {
-  pools.known.update(key_of(pool), [&](Entry& entry) { entry.bytes += growth; });
+  if (growth != 0) pools.known.update(key_of(pool), [&](Entry& entry) { entry.bytes += growth; });
   uint64_t reserved = 0;
   const uint64_t paid = charged(pool);
-  if (!ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved)) return true;
+  if (!ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved) || reserved == paid) return true;
   const bool fits = reserved <= paid || reserve(gpu, reserved - paid);
   if (fits && reserved > paid)
     pools.known.update(key_of(pool), [&](Entry& entry) { entry.bytes = reserved; });

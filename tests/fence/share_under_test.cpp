@@ -53,6 +53,7 @@ std::vector<keeper::PageGpu> page_gpus(const ShareUnderTest::Options& options) {
     gpu.memory_total = std::uint64_t{machine->gpus.at(index).memory_total_mib} * kMiB;
     gpu.memory_limit = options.memory_limit;
     gpu.context_estimate = options.context_estimate;
+    gpu.queue_ns = options.queue_ns;
     gpus.push_back(gpu);
   }
   return gpus;

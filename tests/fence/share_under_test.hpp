@@ -70,6 +70,7 @@ class ShareUnderTest {
     std::string machine = "h200";
     std::uint64_t memory_limit = UINT64_MAX;  // of each GPU
     std::uint64_t context_estimate = 0;
+    std::uint64_t queue_ns = 0;  // where time is limited
     std::uint32_t flags = FENCE_CONTEXT_FREE;
     std::vector<std::uint32_t> gpus = {0};  // of the machine, in the share's order
   };
