@@ -20,6 +20,8 @@ void wait_out_tail(Work& work, uint64_t now_ns) {
 }
 
 void mark_tail(Work& work, uint64_t now_ns) {
+  // The stream may be destroyed already: the driver must not be asked about it any more.
+  if (work.life.load(std::memory_order_relaxed) != Life::Alive) return wait_out_tail(work, now_ns);
   if (work.reach() == Reach::Anyone && capturing(work)) {  // these launches were only recorded
     ended_upto(work, work.done.load(std::memory_order_seq_cst), now_ns);
     return;

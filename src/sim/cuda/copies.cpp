@@ -170,9 +170,9 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
   if (result != CUDA_SUCCESS && failed != nullptr) *failed = at;
   return result;
 }
-CUresult cuMemcpyBatchAsync_v2(const CUdeviceptr* dsts, const CUdeviceptr* srcs,
-                               const size_t* sizes, size_t count, CUmemcpyAttributes* attributes,
-                               size_t* attribute_starts, size_t attribute_count, CUstream stream) {
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
+                               CUmemcpyAttributes* attributes, size_t* attribute_starts,
+                               size_t attribute_count, CUstream stream) {
   size_t at = SIZE_MAX;
   if (!sound_attributes(attributes, attribute_starts, attribute_count, count))
     return CUDA_ERROR_INVALID_VALUE;

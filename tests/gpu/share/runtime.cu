@@ -24,10 +24,11 @@ int add_times(int graph_launches) {
   int value = 0;
   MUST(cudaMalloc(&values, kCount * sizeof(int)));
   MUST(cudaMemset(values, 0, kCount * sizeof(int)));
-  MUST(cudaDeviceSynchronize());
+  // Not the whole device: that must not be waited for while another thread captures.
+  MUST(cudaStreamSynchronize(nullptr));
   add_index<<<kCount / 256, 256>>>(values, kCount);
   MUST(cudaGetLastError());
-  MUST(cudaDeviceSynchronize());
+  MUST(cudaStreamSynchronize(nullptr));
   cudaStream_t stream = nullptr;
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t exec = nullptr;

@@ -8,6 +8,7 @@ import time
 import torch
 
 busy = True
+begun = threading.Event()
 
 
 def keep_busy():
@@ -18,6 +19,7 @@ def keep_busy():
             for _ in range(20):
                 big @ big
             stream.synchronize()
+            begun.set()
 
 
 def step(model, x):
@@ -34,6 +36,7 @@ with torch.no_grad():
     torch.cuda.synchronize()
     thread = threading.Thread(target=keep_busy, daemon=True)  # an error here must end the program
     thread.start()
+    begun.wait(60)  # a thread's first use of the libraries may wait for the whole device, which ends captures
     start, captures, wrong = time.time(), 0, 0
     while captures < 5 or (time.time() - start < 2 and captures < 40):
         graph = torch.cuda.CUDAGraph()
