@@ -2,6 +2,7 @@
 #include "base/result.hpp"
 #include "enclose/mounts_internal.hpp"
 #include "sys/descriptor.hpp"
+#include "sys/mount_flags.hpp"
 
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -11,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
@@ -26,20 +26,7 @@ std::string path_of(int fd) {
 // In a user namespace a remount may not take off what the mount had.
 unsigned long kept_flags(const std::string& place) {
   struct statvfs now {};
-  if (::statvfs(place.c_str(), &now) != 0) return 0;
-  constexpr std::array<std::pair<unsigned long, unsigned long>, 7> kSame = {
-      {{ST_RDONLY, MS_RDONLY},
-       {ST_NOSUID, MS_NOSUID},
-       {ST_NODEV, MS_NODEV},
-       {ST_NOEXEC, MS_NOEXEC},
-       {ST_NOATIME, MS_NOATIME},
-       {ST_NODIRATIME, MS_NODIRATIME},
-       {ST_RELATIME, MS_RELATIME}}};
-  unsigned long flags = 0;
-  for (const auto& [shown, set] : kSame) {
-    if ((now.f_flag & shown) != 0) flags |= set;
-  }
-  return flags;
+  return ::statvfs(place.c_str(), &now) == 0 ? sys::mount_flags(now) : 0;
 }
 
 Status put_back(int covered, const std::string& above, const std::string& name) {

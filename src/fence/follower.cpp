@@ -48,10 +48,6 @@ bool ask(uint32_t gpu, Tails tails, Outstanding& left) {
   return true;
 }
 
-uint32_t gate_of(uint32_t gpu) {
-  return __atomic_load_n(&limits().gpu[gpu].gate, __ATOMIC_SEQ_CST);
-}
-
 bool is_shut(uint32_t gate) {
   return (gate & FENCE_GATE_MASK) == FENCE_SHUT;
 }

@@ -27,10 +27,6 @@ constexpr uint32_t kLeastMarks = 3;
 
 constexpr uint64_t kMostUnmarked = 2;
 
-uint32_t gate_of(uint32_t gpu) {
-  return __atomic_load_n(&limits().gpu[gpu].gate, __ATOMIC_SEQ_CST);
-}
-
 // What the gate is for us: open where nobody guards it.
 uint32_t opening(uint32_t gate) {
   const uint32_t state = gate & FENCE_GATE_MASK;

@@ -45,6 +45,9 @@ inline bool attached() {
 inline const FenceLimits& limits() {
   return *__atomic_load_n(&host.limits, __ATOMIC_ACQUIRE);
 }
+inline uint32_t gate_of(uint32_t gpu) {
+  return __atomic_load_n(&limits().gpu[gpu].gate, __ATOMIC_SEQ_CST);
+}
 inline bool time_limited() {
   return (__atomic_load_n(&limits().flags, __ATOMIC_RELAXED) & FENCE_TIME_LIMITED) != 0;
 }

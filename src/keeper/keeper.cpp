@@ -24,10 +24,6 @@ constexpr auto kBeat = 100ms;
 constexpr std::size_t kMostLeaving = 1024;
 constexpr auto kPictures = 250ms;  // as the audit wants it
 
-share::Time now() {
-  return share::Time(monotonic_ns());
-}
-
 }  // namespace
 
 Keeper::Keeper(sys::Loop& loop, const sys::Host& host, Log log)

@@ -26,6 +26,11 @@
 
 namespace gantry::keeper {
 
+// As turns, meters and audits count.
+inline share::Time now() {
+  return share::Time(monotonic_ns());
+}
+
 class Keeper {
  public:
   // Takes up the shares on disk, then answers. `loop` and `host` outlive it.
@@ -52,8 +57,8 @@ class Keeper {
   struct Place {  // a share on one of its GPUs
     share::TenantId id = 0;
     std::uint32_t gpu = 0;
-    // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 sees a 0 in what the compiler makes of
-    // it
+    // clang-tidy 14 sees a 0 in what the compiler makes of it.
+    // NOLINTNEXTLINE(modernize-use-nullptr)
     auto operator<=>(const Place&) const = default;
   };
   struct Account {

@@ -111,9 +111,9 @@ Result<ShareState> Keeper::set(const Question& question) {
   for (std::uint32_t gpu = 0; gpu < served->gpu_count(); ++gpu)
     GANTRY_CHECK(check_fit(share, served->card(gpu), question.overcommit));
   GANTRY_CHECK(served->change(share));
-  const auto now = share::Time(monotonic_ns());
+  const auto at = now();
   for (auto& [uuid, turns] : turns_) {
-    if (turns->has(served->id())) turns->change(served->id(), share.rights, now);
+    if (turns->has(served->id())) turns->change(served->id(), share.rights, at);
   }
   set_turns();
   log_.info(served->name(), "changed");
@@ -214,7 +214,7 @@ GpuState Keeper::gpu_state(const ServedShare& share, std::uint32_t gpu) const {
     if (const auto view = turns->second->view(share.id())) state.part = view->part;
   }
   if (const auto meter = meters_.find(card.uuid); meter != meters_.end())
-    state.used = meter->second.percent(share.id(), kWindow, share::Time(monotonic_ns())) / 100;
+    state.used = meter->second.percent(share.id(), kWindow, now()) / 100;
   const auto found = accounts_.find({share.id(), gpu});
   if (found == accounts_.end()) return state;
   const auto& account = found->second;

@@ -13,10 +13,6 @@ namespace {
 // What a sample of a process's utilisation is about: the last of them are up to a second old.
 constexpr share::Time kSampled = std::chrono::seconds(1);
 
-share::Time now() {
-  return share::Time(monotonic_ns());
-}
-
 std::int64_t unix_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())

@@ -9,14 +9,6 @@
 #include <utility>
 
 namespace gantry::keeper {
-namespace {
-
-share::Time now() {
-  return share::Time(monotonic_ns());
-}
-
-}  // namespace
-
 void Keeper::on_report(ServedShare& share, std::uint32_t slot, const FenceReport& report) {
   if (report.event == FENCE_CONTEXT) return watcher_->look();
   const auto turns = turns_.find(share.card(report.gpu).uuid);

@@ -2,6 +2,7 @@
 #include "rootfs/mount.hpp"
 
 #include "rootfs/mount_table.hpp"
+#include "sys/mount_flags.hpp"
 #include "sys/open_in_root.hpp"
 
 #include <fcntl.h>
@@ -15,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 namespace gantry::rootfs {
@@ -52,20 +52,7 @@ unsigned long classic_flags(const BindOptions& options) {
 // Flags a user namespace may not take off again must be given again at a remount.
 unsigned long locked_flags(int fd) {
   struct statvfs now {};
-  if (::fstatvfs(fd, &now) != 0) return 0;
-  unsigned long flags = 0;
-  constexpr std::array<std::pair<unsigned long, unsigned long>, 7> kSame = {
-      {{ST_RDONLY, MS_RDONLY},
-       {ST_NOSUID, MS_NOSUID},
-       {ST_NODEV, MS_NODEV},
-       {ST_NOEXEC, MS_NOEXEC},
-       {ST_NOATIME, MS_NOATIME},
-       {ST_NODIRATIME, MS_NODIRATIME},
-       {ST_RELATIME, MS_RELATIME}}};
-  for (const auto& [shown, set] : kSame) {
-    if ((now.f_flag & shown) != 0) flags |= set;
-  }
-  return flags;
+  return ::fstatvfs(fd, &now) == 0 ? sys::mount_flags(now) : 0;
 }
 
 Status classic_mount(const char* source, int target, const char* type, unsigned long flags,

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a mount has, to be given again: in a user namespace a remount may not take any of it off.
+#pragma once
+
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+
+#include <array>
+#include <utility>
+
+namespace gantry::sys {
+
+inline unsigned long mount_flags(const struct statvfs& mount) {
+  constexpr std::array<std::pair<unsigned long, unsigned long>, 7> kSame = {
+      {{ST_RDONLY, MS_RDONLY},
+       {ST_NOSUID, MS_NOSUID},
+       {ST_NODEV, MS_NODEV},
+       {ST_NOEXEC, MS_NOEXEC},
+       {ST_NOATIME, MS_NOATIME},
+       {ST_NODIRATIME, MS_NODIRATIME},
+       {ST_RELATIME, MS_RELATIME}}};
+  unsigned long flags = 0;
+  for (const auto& [shown, set] : kSame) {
+    if ((mount.f_flag & shown) != 0) flags |= set;
+  }
+  return flags;
+}
+
+}  // namespace gantry::sys
