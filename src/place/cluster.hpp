@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which GPU of which node a pod's shares go to. Holds what every card has promised and to whom;
+// asked by node name, answered from memory. Pure: no clock, no threads, no API. Everything that
+// changes it is one call, and the same calls in the same order give the same state.
+#pragma once
+
+#include "ask/ask.hpp"
+#include "ask/node.hpp"
+#include "ask/placement.hpp"
+#include "base/result.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::place {
+
+// Why a node cannot have a pod: few, and the same words for every node, because the scheduler
+// counts equal ones in its event.
+enum class Refusal : std::uint8_t {
+  None,
+  NoSharedGpus,  // the node has none
+  TooBig,        // no card here is that large, empty or not: preemption does not help
+  NoMatch,       // types, UUIDs or NUMA wishes: preemption does not help
+  Unhealthy,     // cards that would fit are unhealthy or cordoned
+  Memory,        // no single card (or not enough different ones) has that much free
+  Cores,         // memory would be there, time is promised
+  Slots,
+  Exclusive,  // asked for a card alone, and somebody is on each
+  Quota       // of the namespace
+};
+bool resolvable(Refusal refusal);  // others leaving could help
+// "no GPU has 10 GiB free"; the ask's numbers only, never the node's.
+std::string sentence(Refusal refusal, const ask::PodAsk& ask);
+
+struct Options {
+  ask::Order nodes = ask::Order::Pack;
+  ask::Order gpus = ask::Order::Pack;
+};
+
+struct Quota {
+  std::uint64_t mib = 0;    // 0: no limit
+  std::uint64_t cores = 0;  // sum of per cents; 0: no limit
+};
+
+struct Fit {
+  Refusal refusal = Refusal::None;
+  int score = 0;  // 0..10, as extenders have it; 0 where refused
+};
+
+// One pod on a card, for inspect.
+struct Tenant {
+  std::string uid;
+  std::string name_space;
+  std::string name;
+  std::int32_t priority = 0;
+  std::uint64_t mib = 0;
+  std::uint32_t cores = 0;
+};
+struct CardView {
+  ask::CardFacts facts;
+  std::uint64_t used_mib = 0;
+  std::uint32_t used_cores = 0;
+  std::uint32_t used_slots = 0;
+  std::vector<Tenant> tenants;  // by uid
+};
+struct NodeView {
+  ask::NodeFacts facts;
+  std::vector<CardView> cards;
+  std::vector<Tenant> unplaced;  // on the node, GPU not known yet
+};
+
+class Cluster {
+ public:
+  explicit Cluster(Options options = {});
+  ~Cluster();
+  Cluster(Cluster&&) noexcept;
+  Cluster& operator=(Cluster&&) noexcept;
+
+  // ---- what the API server tells
+  void set_node(const ask::NodeFacts& facts);  // new or changed; pods stay, also beyond the total
+  void remove_node(std::string_view name);
+  // A pod that has a node and is not over. Without a placement it counts against every card of the
+  // node until it has one. Replaces what was reserved for its uid.
+  void set_pod(const ask::PodAsk& ask, std::string_view node, const ask::Placement* placement);
+  void remove_pod(std::string_view uid);
+  void set_quota(std::string_view name_space, Quota quota);
+
+  // ---- what the scheduler asks; nothing changes
+  Fit fit(const ask::PodAsk& ask, std::string_view node) const;
+  void fit_all(const ask::PodAsk& ask, std::span<const std::string_view> nodes,
+               std::vector<Fit>& fits) const;  // one pass, no allocation for each node
+  // The fewest and least important pods below the ask's priority whose end makes room, `victims`
+  // (what the scheduler chose for its own reasons, by uid) among them. NotFound: nothing helps.
+  Result<std::vector<std::string>> victims(const ask::PodAsk& ask, std::string_view node,
+                                           std::span<const std::string> chosen) const;
+  NodeView view(std::string_view node) const;  // without cards for a node nobody knows
+  std::vector<std::string> nodes() const;      // by name
+
+  // ---- what the scheduler decides
+  // Chooses the cards and takes them for this uid, until set_pod, remove_pod or release. A pod that
+  // has a reservation gets a new one. Busy, with the sentence, where it does not fit any more.
+  Result<ask::Placement> reserve(const ask::PodAsk& ask, std::string_view node);
+  void release(std::string_view uid);  // a reservation only; a pod set by set_pod stays
+
+  // Sums are what the pods say, nothing is promised twice by reserve. For tests and the simulator:
+  // Internal, naming the card, where something does not add up.
+  Status check() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gantry::place
