@@ -152,7 +152,9 @@ enum FenceRefusal {
   FENCE_ACCEPTED = 0,
   FENCE_BAD_VERSION = 1,
   FENCE_NO_SLOT = 2,
-  FENCE_NO_SHARE = 3
+  FENCE_NO_SHARE = 3,
+  FENCE_NOT_YET = 4, /* a keeper that is new does not know yet what the share's processes hold: ask
+                        again soon, and go by the pages of the old one meanwhile */
 };
 
 typedef struct FenceWelcome { /* with SCM_RIGHTS: limits, usage */

@@ -27,7 +27,8 @@ int move_high(int fd) {
   return fd;
 }
 
-int connect_to_keeper(uint64_t wait_ms) {
+int connect_to_keeper(uint64_t wait_ms, Answer& without) {
+  without = Answer::No;
   const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   const timeval most = {static_cast<time_t>(wait_ms / 1000),
@@ -47,6 +48,7 @@ int connect_to_keeper(uint64_t wait_ms) {
     result = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
   } while (result != 0 && errno == EINTR);
   if (result == 0) return move_high(fd);
+  if (errno == ECONNREFUSED || errno == ENOENT) without = Answer::Nobody;
   close(fd);
   return -1;
 }
@@ -135,6 +137,11 @@ bool acceptable(const FenceWelcome& welcome, Conversation& said) {
   return as_large(said.usage, fence_usage_size(said.gpu_count));
 }
 
+bool is_not_yet(const FenceWelcome& welcome) {
+  return welcome.magic == FENCE_MAGIC && welcome.version == FENCE_VERSION &&
+         welcome.refusal == FENCE_NOT_YET;
+}
+
 void hang_up(const Conversation& said) {
   const int open[] = {said.socket, said.limits, said.usage};
   for (const int fd : open) {
@@ -144,15 +151,16 @@ void hang_up(const Conversation& said) {
 
 }  // namespace
 
-bool converse(FenceRole role, uint64_t wait_ms, Conversation& said) {
-  said = {connect_to_keeper(wait_ms), -1, -1, 0, 0};
-  if (said.socket < 0) return false;
+Answer converse(FenceRole role, uint64_t wait_ms, Conversation& said) {
+  Answer answer{};
+  said = {connect_to_keeper(wait_ms, answer), -1, -1, 0, 0};
+  if (said.socket < 0) return answer;
   FenceWelcome welcome{};
   if (say_hello(said.socket, role) && hear_welcome(said.socket, welcome, said) &&
       acceptable(welcome, said))
-    return true;
+    return Answer::Welcome;
   hang_up(said);
-  return false;
+  return is_not_yet(welcome) ? Answer::NotYet : Answer::No;
 }
 
 }  // namespace gantry::fence

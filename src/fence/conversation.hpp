@@ -13,8 +13,14 @@ struct Conversation {
   uint32_t slot, gpu_count;
 };
 
-// False when nobody answers within that time, the answer is no, or it is not what abi.h says; then
-// nothing is left open.
-bool converse(FenceRole role, uint64_t wait_ms, Conversation& said);
+enum class Answer : uint8_t {
+  Welcome,
+  NotYet,  // soon
+  Nobody,  // there is no keeper: to ask again costs nothing
+  No,      // nobody answers within that time, the answer is no, or it is not what abi.h says
+};
+
+// Nothing is left open but with a welcome.
+Answer converse(FenceRole role, uint64_t wait_ms, Conversation& said);
 
 }  // namespace gantry::fence

@@ -19,6 +19,8 @@ constinit FenceLimits nothing{};  // never written: no memory is behind it
 constexpr uint64_t kFirstWaitMs = 5000;
 constexpr uint64_t kLaterWaitMs = 100;  // a program that runs must not stand still for it
 constexpr uint64_t kBetweenAttemptsNs = 1000000000U;
+constexpr uint64_t kNobodyNs = 2000000U;
+constexpr uint64_t kNotYetNs = 20000000U;
 constexpr uint64_t kPage = 65536;  // the largest of any kernel
 
 constexpr uint64_t whole_pages(uint64_t bytes) {
@@ -82,20 +84,38 @@ void drop_socket() {
   host.socket = -1;
 }
 
+// While a keeper is away, those who share a page with us go on by that page. Whoever moves to the
+// next keeper's does not see them there, nor they it: so all shall move soon, and a question that
+// costs nothing is asked often.
+uint64_t pause_after(Answer answer) {
+  if (answer == Answer::Nobody) return kNobodyNs;
+  return answer == Answer::NotYet ? kNotYetNs : kBetweenAttemptsNs;
+}
+
 // Called with the lock.
-bool connect_anew(uint64_t wait_ms) {
-  host.next_attempt_ns = monotonic_ns() + kBetweenAttemptsNs;
+Answer connect_anew(uint64_t wait_ms) {
   Conversation said{};
-  if (!converse(FENCE_WORKER, wait_ms, said)) return false;
+  const Answer answer = converse(FENCE_WORKER, wait_ms, said);
+  host.next_attempt_ns = monotonic_ns() + pause_after(answer);
+  if (answer != Answer::Welcome) return answer;
   drop_socket();
   const bool taken = take(said);
   close(said.limits);
   close(said.usage);
-  if (!taken) {
-    close(said.socket);
-    return false;
+  if (taken) return Answer::Welcome;
+  close(said.socket);
+  return Answer::No;
+}
+
+// For cuInit, which may wait while a keeper that is new looks around.
+bool connect_first() {
+  const uint64_t until = monotonic_ns() + kFirstWaitMs * 1000000U;
+  Answer answer = connect_anew(kFirstWaitMs);
+  while (answer == Answer::NotYet && monotonic_ns() < until) {
+    sleep_for_ns(kNotYetNs);
+    answer = connect_anew(kFirstWaitMs);
   }
-  return true;
+  return answer == Answer::Welcome;
 }
 
 bool send_report(const FenceReport& message) {
@@ -111,7 +131,7 @@ constinit Host host = nobody();
 Attached attach() {
   const Guard guard(host.lock);
   if (attached()) return Attached::Yes;
-  if (connect_anew(kFirstWaitMs)) {
+  if (connect_first()) {
     __atomic_store_n(&host.attached, 1, __ATOMIC_RELEASE);
     return Attached::Yes;
   }
@@ -141,7 +161,8 @@ void report(FenceEvent event, uint32_t gpu, uint32_t turn, uint64_t value) {
                             .value = value};
   const Guard guard(host.lock);
   if (send_report(message)) return;
-  if (monotonic_ns() < host.next_attempt_ns || !connect_anew(kLaterWaitMs)) return;
+  if (monotonic_ns() < host.next_attempt_ns || connect_anew(kLaterWaitMs) != Answer::Welcome)
+    return;
   send_report(message);
 }
 

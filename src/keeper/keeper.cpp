@@ -79,18 +79,18 @@ void Keeper::take_up(Record record) {
     if (!end.ok() || !is_there(holder)) return remove_record(host_, name);
     holding.end = *std::move(end);
   }
-  if (auto served = serve(std::move(record)); !served.ok())
+  if (auto served = serve(std::move(record), Origin::TakenUp); !served.ok())
     return log_.error(name, served.error().text());
   if (holder.pid != 0) holdings_[name] = std::move(holding);
   log_.info(name, "taken up again");
 }
 
-Result<ServedShare*> Keeper::serve(Record record) {
+Result<ServedShare*> Keeper::serve(Record record, Origin origin) {
   const auto name = record.share.name;
   const auto id = ++last_id_;
   GANTRY_TRY(
       auto made,
-      ServedShare::open(loop_, host_, std::move(record), id,
+      ServedShare::open(loop_, host_, std::move(record), id, origin,
                         {.report = [this](auto& share, auto slot,
                                           const auto& report) { on_report(share, slot, report); },
                          .left = [this](auto& share, auto slot) { on_left(share, slot); }}));

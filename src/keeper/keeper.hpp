@@ -94,7 +94,7 @@ class Keeper {
   void answer_waiting();
 
   // Shares come and go.
-  Result<ServedShare*> serve(Record record);
+  Result<ServedShare*> serve(Record record, Origin origin);
   void drop(const std::string& name);
   void on_client_gone(ControlSocket::Id client);
   void set_turns();  // who takes turns on which GPU now

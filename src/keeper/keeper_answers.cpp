@@ -88,7 +88,7 @@ Result<ShareState> Keeper::make(ControlSocket::Id client, const Question& questi
   record.share = std::move(share);
   if (held) record.holder = known_process(control_->pid_of(client));
   const auto name = record.share.name;
-  auto opened = serve(std::move(record));
+  auto opened = serve(std::move(record), Origin::Made);
   if (!opened.ok()) {
     remove_record(host_, name);  // or the next keeper would take up what we refused
     return std::move(opened).error();

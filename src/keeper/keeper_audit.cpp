@@ -44,6 +44,7 @@ ServedShare* Keeper::owner_of(pid_t pid, const model::GpuUuid& gpu) const {
 
 void Keeper::on_picture(const model::Readings& readings) {
   const auto at = now();
+  std::map<const ServedShare*, std::uint32_t> seen;  // of how many of its GPUs
   for (const auto& gpu : readings.gpus) {
     if (!gpu.lost.empty()) continue;
     std::map<const ServedShare*, Processes> of_share;
@@ -54,8 +55,12 @@ void Keeper::on_picture(const model::Readings& readings) {
       if (!index) continue;
       const auto& processes = of_share[share.get()];
       take_reading(*share, *index, processes);
+      ++seen[share.get()];
       judge(*share, *index, processes, at);
     }
+  }
+  for (const auto& [name, share] : shares_) {
+    if (seen[share.get()] == share->gpu_count()) share->looked(asked_ns_);
   }
 }
 
@@ -114,7 +119,7 @@ void Keeper::judge(ServedShare& share, std::uint32_t gpu, const Processes& proce
         {.pid = process->pid,
          .memory_bytes = process->memory_bytes.value_or(0),
          .ledger_bytes = member == nullptr ? 0 : share.pages().usage(member->slot, gpu).held,
-         .attached = member != nullptr});
+         .attached = share.is_fenced(static_cast<pid_t>(process->pid))});
   }
   const auto turns = turns_.find(uuid);
   const auto view = turns == turns_.end() ? std::nullopt : turns->second->view(share.id());

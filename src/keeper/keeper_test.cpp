@@ -7,7 +7,6 @@
 #include "support/machine.hpp"
 
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -91,9 +90,8 @@ TEST_F(KeeperProcess, MakesASharePeopleCanAttachTo) {
   ASSERT_THAT(made->gpus, SizeIs(1));
   EXPECT_EQ(made->gpus[0].memory_limit, 10 * kGiB);
   EXPECT_GT(made->gpus[0].memory_total, 100 * kGiB);
-  const TestPeer peer(socket_of(*made));
-  Attached attached;
-  ASSERT_TRUE(peer.hello() && peer.receive(attached));
+  const JoinedPeer peer(socket_of(*made));
+  ASSERT_TRUE(peer.valid());
   const auto listed = asking.list();
   ASSERT_TRUE(listed.ok());
   ASSERT_THAT(*listed, SizeIs(1));
@@ -158,13 +156,9 @@ TEST_F(KeeperProcess, NewLimitsReachRunningProcessesAtOnce) {
   auto asking = client();
   const auto made = asking.create(share_of({.name = "a", .memory = "1GiB"}));
   ASSERT_TRUE(made.ok());
-  const TestPeer peer(socket_of(*made));
-  Attached attached;
-  ASSERT_TRUE(peer.hello() && peer.receive(attached));
-  const Mapping page(
-      ::mmap(nullptr, sizeof(FenceLimits), PROT_READ, MAP_SHARED, attached.limits.get(), 0),
-      sizeof(FenceLimits));
-  const auto& limits = *static_cast<const FenceLimits*>(page.get());
+  const JoinedPeer peer(socket_of(*made));
+  ASSERT_TRUE(peer.valid());
+  const auto& limits = peer.limits();
   EXPECT_EQ(limits.flags & FENCE_TIME_LIMITED, 0U);
   const auto moved = asking.set("a", {.backend = "mps"});
   EXPECT_THAT(moved.error().text(), HasSubstr("backend of a share cannot be changed"));
@@ -184,9 +178,10 @@ TEST_F(KeeperProcess, SharesOutliveAKeeperThatIsKilled) {
   start();
   auto asking = client();
   for (const auto& state : {*held, *named}) {
-    const TestPeer peer(socket_of(state));
-    Attached attached;
-    ASSERT_TRUE(peer.hello() && peer.receive(attached)) << state.share.name;
+    const JoinedPeer peer(socket_of(state));
+    ASSERT_TRUE(peer.valid()) << state.share.name;
+    EXPECT_NE(peer.limits().gpu[0].looked_ns, 0U)
+        << "nobody joins before it is known what the others hold";
     const auto again = asking.show(state.share.name);
     ASSERT_TRUE(again.ok());
     EXPECT_EQ(again->share, state.share);
@@ -278,14 +273,11 @@ TEST_F(KeeperProcess, ATenantThatScribblesHarmsNobodyElse) {
   const pid_t scribbler = ::fork();
   if (scribbler == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const TestPeer peer(socket_of(*bad));
-    Attached attached;
-    if (!peer.hello() || !peer.receive(attached)) ::_exit(1);
-    auto* words = static_cast<std::uint64_t*>(::mmap(nullptr, attached.welcome.usage_size,
-                                                     PROT_READ | PROT_WRITE, MAP_SHARED,
-                                                     attached.usage.get(), 0));
+    const JoinedPeer peer(socket_of(*bad));
+    if (!peer.valid()) ::_exit(1);
+    auto* words = static_cast<std::uint64_t*>(peer.usage());
     std::uint64_t random = 88172645463325252U;
-    for (std::size_t i = 0;; i = (i + 1) % (attached.welcome.usage_size / 8)) {
+    for (std::size_t i = 0;; i = (i + 1) % (peer.usage_size() / 8)) {
       random ^= random << 13U;
       random ^= random >> 7U;
       random ^= random << 17U;
@@ -293,19 +285,13 @@ TEST_F(KeeperProcess, ATenantThatScribblesHarmsNobodyElse) {
       if (i % 64 == 0) {
         const FenceReport report{static_cast<std::uint32_t>(random % 6), 0,
                                  static_cast<std::uint32_t>(random >> 32U), 0, random};
-        ::send(peer.fd(), &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(peer.peer().fd(), &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT);
       }
     }
   }
-  const TestPeer peer(socket_of(*good));
-  Attached attached;
-  ASSERT_TRUE(peer.hello() && peer.receive(attached));
-  const Mapping usage(::mmap(nullptr, attached.welcome.usage_size, PROT_READ | PROT_WRITE,
-                             MAP_SHARED, attached.usage.get(), 0),
-                      attached.welcome.usage_size);
-  auto* row = reinterpret_cast<FenceUsageRow*>(static_cast<FenceUsage*>(usage.get()) + 1) +
-              attached.welcome.slot;
-  row->held = 3 * kGiB;
+  const JoinedPeer peer(socket_of(*good));
+  ASSERT_TRUE(peer.valid());
+  peer.row().held = 3 * kGiB;
   ASSERT_TRUE(eventually([&] { return !asking.show("bad")->processes.empty(); }));
   const auto until = Clock::now() + 2s;
   while (Clock::now() < until) {
@@ -326,13 +312,9 @@ TEST_F(KeeperProcess, TheBeatGoesOn) {
   auto asking = client();
   const auto made = asking.create(share_of({.name = "a", .memory = "1GiB"}));
   ASSERT_TRUE(made.ok());
-  const TestPeer peer(socket_of(*made));
-  Attached attached;
-  ASSERT_TRUE(peer.hello() && peer.receive(attached));
-  const Mapping page(
-      ::mmap(nullptr, sizeof(FenceLimits), PROT_READ, MAP_SHARED, attached.limits.get(), 0),
-      sizeof(FenceLimits));
-  auto& beat = static_cast<FenceLimits*>(page.get())->beat_ns;
+  const JoinedPeer peer(socket_of(*made));
+  ASSERT_TRUE(peer.valid());
+  const auto& beat = peer.limits().beat_ns;
   const auto first = __atomic_load_n(&beat, __ATOMIC_ACQUIRE);
   EXPECT_TRUE(eventually([&] { return __atomic_load_n(&beat, __ATOMIC_ACQUIRE) > first; }));
 }

@@ -2,6 +2,7 @@
 #include "keeper/peer_for_test.hpp"
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,7 +13,14 @@
 namespace gantry::keeper {
 namespace {
 constexpr int kPatienceMs = 10'000;
+constexpr useconds_t kStepUs = 5'000;
+
+Mapping mapped(int fd, std::size_t size, int protection) {
+  void* made = ::mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
+  return made == MAP_FAILED ? Mapping() : Mapping(made, size);
 }
+
+}  // namespace
 
 TestPeer::TestPeer(const std::string& path)
     : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
@@ -83,6 +91,24 @@ bool TestPeer::is_cut() const {
     std::array<char, 256> bytes{};
     if (::recv(socket_.get(), bytes.data(), bytes.size(), 0) <= 0) return true;
   }
+}
+
+JoinedPeer::JoinedPeer(const std::string& path) {
+  const auto until = monotonic_ns() + std::uint64_t{kPatienceMs} * 1'000'000;
+  do {
+    peer_.emplace(path);
+    if (!peer_->hello() || !peer_->receive(attached_)) return;
+    if (attached_.welcome.refusal != FENCE_NOT_YET) break;
+    ::usleep(kStepUs);
+  } while (monotonic_ns() < until);
+  if (attached_.welcome.refusal != FENCE_ACCEPTED) return;
+  limits_ = mapped(attached_.limits.get(), sizeof(FenceLimits), PROT_READ);
+  usage_ = mapped(attached_.usage.get(), usage_size(), PROT_READ | PROT_WRITE);
+}
+
+FenceUsageRow& JoinedPeer::row(std::uint32_t gpu) const {
+  auto* rows = reinterpret_cast<FenceUsageRow*>(static_cast<FenceUsage*>(usage()) + 1);
+  return rows[std::size_t{gpu} * FENCE_MAX_PROCESSES + slot()];
 }
 
 }  // namespace gantry::keeper

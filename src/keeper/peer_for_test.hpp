@@ -6,6 +6,7 @@
 #include "keeper/pages.hpp"
 #include "sys/unique_fd.hpp"
 
+#include <optional>
 #include <string>
 
 namespace gantry::keeper {
@@ -33,6 +34,26 @@ class TestPeer {
 
  private:
   sys::UniqueFd socket_;
+};
+
+// One that is attached, with both pages before it. Asks again while the keeper says not yet; 10 s.
+class JoinedPeer {
+ public:
+  explicit JoinedPeer(const std::string& path);
+
+  bool valid() const { return limits_.get() != nullptr && usage_.get() != nullptr; }
+  const TestPeer& peer() const { return *peer_; }
+  std::uint32_t slot() const { return attached_.welcome.slot; }
+  std::size_t usage_size() const { return attached_.welcome.usage_size; }
+  const FenceLimits& limits() const { return *static_cast<const FenceLimits*>(limits_.get()); }
+  void* usage() const { return usage_.get(); }
+  FenceUsageRow& row(std::uint32_t gpu = 0) const;  // its own
+
+ private:
+  std::optional<TestPeer> peer_;
+  Attached attached_;
+  Mapping limits_;
+  Mapping usage_;
 };
 
 }  // namespace gantry::keeper

@@ -142,7 +142,8 @@ TEST(Records, AreFoundAgain) {
                       .cards = {{.uuid = {"GPU-1"}, .memory_bytes = 140}},
                       .holder = known_process(::getpid()),
                       .adopted = {known_process(1)},
-                      .contained = {known_process(::getpid())}};
+                      .contained = {known_process(::getpid())},
+                      .attached = {known_process(::getppid())}};
   ASSERT_TRUE(write_record(host, record).ok());
   EXPECT_TRUE(host.exists("/run/gantry/shares/train/fence/cuda"));
   const auto found = read_records(host);
@@ -151,6 +152,7 @@ TEST(Records, AreFoundAgain) {
   EXPECT_TRUE(is_there(found.records[0].holder));
   EXPECT_EQ(found.records[0].adopted, record.adopted);
   EXPECT_EQ(found.records[0].contained, record.contained);
+  EXPECT_EQ(found.records[0].attached, record.attached);
   remove_record(host, "train");
   EXPECT_THAT(read_records(host).records, IsEmpty());
   EXPECT_FALSE(host.exists("/run/gantry/shares/train"));

@@ -101,9 +101,11 @@ std::string to_json(const Record& record) {
   for (const auto& card : record.cards)
     cards += fmt::format(R"({}{{"uuid":{},"memory":{}}})", cards.empty() ? "" : ",",
                          json::quoted(card.uuid.text), card.memory_bytes);
-  return fmt::format(R"({{"share":{},"cards":[{}],"holder":{},"adopted":[{}],"contained":[{}]}})",
-                     share::to_json(record.share), cards, process_json(record.holder),
-                     processes_json(record.adopted), processes_json(record.contained));
+  return fmt::format(
+      R"({{"share":{},"cards":[{}],"holder":{},"adopted":[{}],"contained":[{}],"attached":[{}]}})",
+      share::to_json(record.share), cards, process_json(record.holder),
+      processes_json(record.adopted), processes_json(record.contained),
+      processes_json(record.attached));
 }
 
 Result<Record> record_from_json(std::string_view text) {
@@ -117,6 +119,7 @@ Result<Record> record_from_json(std::string_view text) {
   GANTRY_TRY(record.holder, process_from(document["holder"]));
   GANTRY_TRY(record.adopted, processes_from(document["adopted"]));
   GANTRY_TRY(record.contained, processes_from(document["contained"]));
+  GANTRY_TRY(record.attached, processes_from(document["attached"]));
   return record;
 }
 

@@ -31,6 +31,7 @@ struct Record {
   KnownProcess holder;             // pid 0: stays until it is removed
   std::vector<KnownProcess> adopted;
   std::vector<KnownProcess> contained;  // first processes of its containers
+  std::vector<KnownProcess> attached;   // behind the fence, whether they have said so again or not
 };
 
 std::string to_json(const Record& record);

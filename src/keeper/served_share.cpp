@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace gantry::keeper {
@@ -12,6 +13,10 @@ namespace {
 
 // What a context takes on an H200, driver 580; each card's own is learned from the first one.
 constexpr std::uint64_t kContextBytes = 548'995'072;
+
+// Without a word of NVML for so long: better without what others hold than not at all. cuInit waits
+// 5 s.
+constexpr std::uint64_t kLongestUnknown = 4'000'000'000;
 
 std::optional<unsigned> digit(char c) {
   if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
@@ -45,18 +50,20 @@ ServedShare::ServedShare(sys::Loop& loop, const sys::Host& host, Record record, 
       pages_(std::move(pages)),
       callbacks_(std::move(callbacks)),
       members_(loop, pages_,
-               {.joined = [this](const Member& member) { family_.joined(member); },
-                .left = [this](const Member& member) { callbacks_.left(*this, member.slot); }}),
+               {.joined = [this](const Member& member) { joined(member); },
+                .left = [this](const Member& member) { left(member); }}),
       context_estimates_(record_.cards.size(), kContextBytes) {}
 
 Result<std::unique_ptr<ServedShare>> ServedShare::open(sys::Loop& loop, const sys::Host& host,
                                                        Record record, share::TenantId id,
-                                                       Callbacks callbacks) {
+                                                       Origin origin, Callbacks callbacks) {
+  std::erase_if(record.attached, [](const auto& known) { return !is_there(known); });
   GANTRY_CHECK(write_record(host, record));
   GANTRY_TRY(auto pages, Pages::make(record.share.name, std::vector<PageGpu>(record.cards.size())));
   std::unique_ptr<ServedShare> made(
       new ServedShare(loop, host, std::move(record), id, std::move(pages), std::move(callbacks)));
   made->show_limits();
+  if (origin == Origin::TakenUp) made->taken_up_ns_ = monotonic_ns();
   for (const auto& process : made->record_.adopted) {
     if (is_there(process)) made->family_.adopt(process, made->name());
   }
@@ -72,7 +79,8 @@ Result<std::unique_ptr<ServedShare>> ServedShare::open(sys::Loop& loop, const sy
                                       if (report.event == FENCE_REFUSED) ++share->refused_;
                                       share->callbacks_.report(*share, slot, report);
                                     },
-                                .admits = {}}));
+                                .admits = {},
+                                .ready = [share] { return share->taken_up_ns_ == 0; }}));
   return made;
 }
 
@@ -132,6 +140,33 @@ Status ServedShare::contain(pid_t pid) {
   return write_record(host_, record_);
 }
 
+void ServedShare::joined(const Member& member) {
+  family_.joined(member);
+  const auto process = known_process(member.pid);
+  auto& attached = record_.attached;
+  if (std::find(attached.begin(), attached.end(), process) != attached.end()) return;
+  attached.push_back(process);
+  save();  // before it is welcome: the next keeper shall not take it for one past the fence
+}
+
+// Where there is no room for it, the limits hold all the same.
+void ServedShare::save() {
+  unsaved_ = !write_record(host_, record_).ok();
+}
+
+void ServedShare::left(const Member& member) {
+  callbacks_.left(*this, member.slot);
+  std::erase_if(record_.attached, [&](const auto& known) { return known.pid == member.pid; });
+  unsaved_ = true;
+}
+
+bool ServedShare::is_fenced(pid_t pid) const {
+  const auto& attached = record_.attached;
+  return members_.of_pid(pid) != nullptr ||
+         std::any_of(attached.begin(), attached.end(),
+                     [&](const auto& known) { return known.pid == pid && is_there(known); });
+}
+
 void ServedShare::set_holder(const KnownProcess& holder) {
   record_.holder = holder;
 }
@@ -152,6 +187,14 @@ void ServedShare::on_beat(std::uint64_t now_ns) {
   pages_.beat(now_ns);
   pages_.free_orphaned_lock();
   socket_->on_beat();
+  if (unsaved_) save();
+  if (now_ns > taken_up_ns_ + kLongestUnknown) taken_up_ns_ = 0;
+}
+
+// Processes of a share that was taken up go by the old keeper's pages until its beat is too old for
+// all of them. Whoever joined before that, or before NVML was asked, would not see what they hold.
+void ServedShare::looked(std::uint64_t asked_ns) {
+  if (asked_ns > taken_up_ns_ + FENCE_STALE_NS) taken_up_ns_ = 0;
 }
 
 void ServedShare::add_finding(FindingState finding) {

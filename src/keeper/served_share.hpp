@@ -22,6 +22,9 @@
 
 namespace gantry::keeper {
 
+// Where a share comes from: made now, or left by a keeper that is no more.
+enum class Origin : std::uint8_t { Made, TakenUp };
+
 // "GPU-" and 32 hexadecimal digits with dashes; nullopt for others.
 std::optional<std::array<std::uint8_t, 16>> uuid_bytes(std::string_view text);
 
@@ -34,7 +37,7 @@ class ServedShare {
 
   // Writes the record, makes the pages and listens.
   static Result<std::unique_ptr<ServedShare>> open(sys::Loop& loop, const sys::Host& host,
-                                                   Record record, share::TenantId id,
+                                                   Record record, share::TenantId id, Origin origin,
                                                    Callbacks callbacks);
   ServedShare(const ServedShare&) = delete;
   ServedShare& operator=(const ServedShare&) = delete;
@@ -53,6 +56,9 @@ class ServedShare {
   // Whether the process belongs to it, attached or not.
   bool has_process(pid_t pid) { return family_.has(pid, record_, members_); }
 
+  // Whether it is behind the fence: attached, or it was to a keeper before us and lives.
+  bool is_fenced(pid_t pid) const;
+
   std::vector<ProcessGroup> take_groups() { return family_.take_groups(); }
 
   // New limits for a running share, on disk and in the page. Its GPUs stay.
@@ -63,6 +69,8 @@ class ServedShare {
   void set_gated(bool gated);  // whether time is limited on one of its GPUs
   void set_context_estimate(std::uint32_t gpu, std::uint64_t bytes);
   void on_beat(std::uint64_t now_ns);
+  // NVML has been asked, at that time, what its processes hold on all of its GPUs.
+  void looked(std::uint64_t asked_ns);
 
   void add_finding(FindingState finding);
   const std::deque<FindingState>& findings() const { return findings_; }
@@ -73,6 +81,9 @@ class ServedShare {
               Pages pages, Callbacks callbacks);
   PageGpu page_gpu(std::uint32_t gpu) const;
   void show_limits();
+  void joined(const Member& member);
+  void left(const Member& member);
+  void save();
 
   const sys::Host& host_;
   Record record_;
@@ -84,6 +95,8 @@ class ServedShare {
   std::unique_ptr<ShareSocket> socket_;
   std::vector<std::uint64_t> context_estimates_;
   bool gated_ = false;
+  bool unsaved_ = false;           // who is attached
+  std::uint64_t taken_up_ns_ = 0;  // since when processes wait for what `looked` says; 0: not
   std::uint64_t refused_ = 0;
   std::deque<FindingState> findings_;
 };

@@ -238,6 +238,10 @@ bool ShareSocket::greet(Peer& peer, const FenceHello& hello) {
   welcome.limits_size = pages_.limits_size();
   welcome.usage_size = pages_.usage_size();
   if (hello.role == FENCE_WORKER) {
+    if (callbacks_.ready && !callbacks_.ready()) {
+      send_welcome(fd, refusal(FENCE_NOT_YET), nullptr);
+      return false;
+    }
     auto slot = members_.join(std::move(peer.identity));
     if (!slot.ok()) {
       send_welcome(fd, refusal(FENCE_NO_SLOT), nullptr);

@@ -38,6 +38,8 @@ class ShareSocket {
     std::function<void(std::uint32_t slot, const FenceReport& report)> report;
     // Whether this process may use the share at all; none: all may.
     std::function<bool(pid_t pid)> admits;
+    // Whether it is known what the share's processes hold, so that one may join; none: it is.
+    std::function<bool()> ready = {};
   };
 
   // Makes the socket, in place of one that a former keeper left there. Everybody may connect: the

@@ -31,30 +31,18 @@ constexpr std::uint64_t kLimit = 200 * kMiB;
 class Scribble {
  public:
   explicit Scribble(const ShareUnderTest& share) : peer_(share.directory() + "/socket") {
-    EXPECT_TRUE(peer_.hello() && peer_.receive(attached_));
-    size_ = attached_.welcome.usage_size;
-    void* at = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, attached_.usage.get(), 0);
-    EXPECT_NE(at, MAP_FAILED);
-    page_ = static_cast<FenceUsage*>(at);
+    EXPECT_TRUE(peer_.valid());
   }
-  ~Scribble() { ::munmap(page_, size_); }
-  Scribble(const Scribble&) = delete;
-  Scribble& operator=(const Scribble&) = delete;
 
-  FenceUsage& page() { return *page_; }
-  FenceUsageRow& row() {
-    return reinterpret_cast<FenceUsageRow*>(page_ + 1)[attached_.welcome.slot];
-  }
-  std::uint64_t words() const { return size_ / 8; }
+  FenceUsage& page() { return *static_cast<FenceUsage*>(peer_.usage()); }
+  FenceUsageRow& row() { return peer_.row(); }
+  std::uint64_t words() const { return peer_.usage_size() / 8; }
   void put(std::uint64_t word, std::uint64_t value) {
-    __atomic_store_n(reinterpret_cast<std::uint64_t*>(page_) + word, value, __ATOMIC_RELAXED);
+    __atomic_store_n(static_cast<std::uint64_t*>(peer_.usage()) + word, value, __ATOMIC_RELAXED);
   }
 
  private:
-  keeper::TestPeer peer_;
-  keeper::Attached attached_;
-  std::uint64_t size_ = 0;
-  FenceUsage* page_ = nullptr;
+  keeper::JoinedPeer peer_;
 };
 
 TEST(HostileNeighbour, OneThatIsForeverInTheMiddleIsNotWaitedForForever) {

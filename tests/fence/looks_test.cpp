@@ -89,6 +89,58 @@ TEST_F(Looks, WhatADriverGaveBackIsRoomAtOnce) {
 }
 
 // Here nobody looks, however often it is asked.
+// One process of the share holds most of it and says no more; the other takes all it can get, from
+// before the keeper's end until long after the next one's beginning.
+TEST_F(Looks, OverAKeepersCrashTheShareIsNotPassed) {
+  constexpr std::uint64_t kQuiet = 2560 * kMiB;
+  constexpr std::uint64_t kStep = 32 * kMiB;
+  machine_.make({.name = "b", .memory = "4GiB", .on_violation = "stop"});
+  const SharedCount ready;
+  const SharedCount stop;
+  const SharedCount most;
+  const auto begin = [&](const std::function<void(const Library&, const Library&)>& work) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      while (*ready == 0) ::usleep(1000);  // to be a process of the share first
+      const Library fence(machine_.fence("b"));
+      const Library driver(machine_.driver());
+      sim::cuda::ready(fence);
+      work(fence, driver);
+      while (*stop == 0) ::usleep(1000);
+      ::_exit(0);
+    }
+    EXPECT_TRUE(machine_.client().adopt("b", pid).ok());
+    return pid;
+  };
+  const pid_t quiet = begin([&](const Library& fence, const Library& /*driver*/) {
+    if (!take(fence, kQuiet)) ::_exit(1);
+    ++*ready;
+  });
+  const pid_t greedy = begin([&](const Library& fence, const Library& driver) {
+    while (*ready < 2) ::usleep(1000);
+    while (*stop == 0) {
+      const bool taken = take(fence, kStep);
+      if (!taken && *ready == 2) ++*ready;
+      if (used(driver) > *most) *most = used(driver);
+    }
+  });
+  ++*ready;
+  ASSERT_TRUE(ShareUnderTest::until([&] { return *ready == 3; }));
+  machine_.kill_keeper();
+  machine_.start_keeper();
+  EXPECT_TRUE(ShareUnderTest::until([&] {
+    const auto state = machine_.client().show("b");
+    return state.ok() && state->processes.size() == 1 && state->gpus[0].memory_used > kQuiet;
+  })) << "the greedy one joins the new keeper";
+  ::usleep(600'000);  // it goes on to try, and the auditor to look
+  ++*stop;
+  EXPECT_EQ(ShareUnderTest::status_of(quiet), 0) << "it is behind the fence, though it is silent";
+  EXPECT_EQ(ShareUnderTest::status_of(greedy), 0);
+  EXPECT_LE(*most, kLimit);
+  EXPECT_GT(*most, kLimit - 2 * kStep);
+}
+
 TEST(LooksThatDoNotCome, AreWaitedForSeldom) {
   constexpr std::uint64_t kSmall = 1000 * kMiB;
   ShareUnderTest share({.memory_limit = kSmall, .flags = 0});

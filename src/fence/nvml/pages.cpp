@@ -62,7 +62,7 @@ bool map(const Conversation& said, Pages& out) {
 void attach() {
   const int saved = errno;
   Conversation said{};
-  if (converse(FENCE_OBSERVER, kWaitMs, said)) {
+  if (converse(FENCE_OBSERVER, kWaitMs, said) == Answer::Welcome) {
     if (!map(said, state.pages)) state.pages.fenced = true;
     close(said.socket);
     close(said.limits);
