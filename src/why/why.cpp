@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "why/why.hpp"
 
-#include "base/text.hpp"
+#include "kube/pages.hpp"
 #include "why/here.hpp"
 #include "why/inside.hpp"
 #include "why/pod.hpp"
@@ -10,12 +10,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 namespace gantry::why {
 namespace {
-
-constexpr int kPages = 200;  // of 250: fifty thousand pods, then it is said that more were left out
 
 void append(Chain& chain, std::vector<Link> links) {
   for (auto& link : links) chain.links.push_back(std::move(link));
@@ -28,31 +25,14 @@ Link unknown(std::string id, std::string what, std::string read) {
           .read = std::move(read)};
 }
 
-// A list in pages: all pods of a large cluster are more than one document may hold.
-Status each_page(kube::Api& api, const std::string& path,
-                 const std::function<void(json::Value)>& take) {
-  std::string next;
-  for (int page = 0; page < kPages; ++page) {
-    const auto* mark = contains(path, "?") ? "&" : "?";
-    auto question = fmt::format("{}{}limit=250", path, mark);
-    if (!next.empty()) question += "&continue=" + kube::escaped(next);
-    GANTRY_TRY(const auto list, api.get(question));
-    take(list.root());
-    next = list["metadata"]["continue"].string().value_or("");
-    if (next.empty()) return {};
-  }
-  return Error(Errc::Corrupt, fmt::format("{} has no end", path));
-}
-
 // A kubelet's own identity may not list everything: the scheduler's words are left then.
 Status read_rooms(kube::Api& api, json::Value pod, const Wanted& wanted,
                   std::vector<NodeRoom>& rooms) {
   const auto resource = resource_in_question(pod, wanted);
-  GANTRY_CHECK(each_page(api, "/api/v1/nodes",
-                         [&](json::Value nodes) { add_rooms(rooms, nodes, pod, resource); }));
-  return each_page(
-      api, "/api/v1/pods?fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
-      [&](json::Value pods) { count_used(rooms, pods, resource); });
+  GANTRY_CHECK(kube::each_page(api, "/api/v1/nodes",
+                               [&](json::Value nodes) { add_rooms(rooms, nodes, pod, resource); }));
+  return kube::each_page(api, kube::kLivingPods,
+                         [&](json::Value pods) { count_used(rooms, pods, resource); });
 }
 
 void add_scheduling(Chain& chain, kube::Api& api, const sys::Host& machine, json::Value pod,
