@@ -2,13 +2,17 @@
 #include "ask/ask.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace gantry::ask {
 
 std::uint64_t Amount::on(std::uint64_t card_mib, std::uint64_t unit_mib) const {
   if (kind == Kind::MiB) return value;
-  if (kind == Kind::Units) return value * unit_mib;
-  return card_mib * std::min<std::uint64_t>(value, 100) / 100;
+  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+  if (kind == Kind::Units)
+    return unit_mib != 0 && value > kMost / unit_mib ? kMost : value * unit_mib;
+  const auto percent = std::min<std::uint64_t>(value, 100);
+  return card_mib / 100 * percent + card_mib % 100 * percent / 100;
 }
 
 bool PodAsk::shared() const {

@@ -51,10 +51,11 @@ enum class Phase : std::uint8_t {
 struct ContainerAsk {
   std::string container;
   Phase phase = Phase::Main;
-  std::uint32_t gpus = 1;   // different cards, each with the amount below
-  Amount memory;            // of each
-  std::uint32_t cores = 0;  // per cent of each one's time; 0: no limit; 100: nobody else on it
-  std::string resource;     // whose ids the kubelet hands out: kGpuMem, kSlot or kGpu
+  std::uint32_t position = 0;  // in spec.containers, or in spec.initContainers
+  std::uint32_t gpus = 1;      // different cards, each with the amount below
+  Amount memory;               // of each
+  std::uint32_t cores = 0;     // per cent of each one's time; 0: no limit; 100: nobody else on it
+  std::string resource;        // whose ids the kubelet hands out: kGpuMem, kSlot or kGpu
   bool operator==(const ContainerAsk&) const = default;
 };
 
@@ -80,6 +81,8 @@ struct PodAsk {
   std::int32_t priority = 0;  // spec.priority
   Contract contract = Contract::Gpushare;
   std::vector<ContainerAsk> containers;  // init containers first, then the others, as in the pod
+  std::uint32_t init_containers = 0;     // of the pod, whether they ask or not
+  std::uint32_t main_containers = 0;
   Wishes wishes;
   std::string share_priority;  // "low", "normal", "high": at the gate of the GPU; "": normal
   bool shared() const;         // more than `nvidia.com/gpu: N` alone, which a whole card satisfies

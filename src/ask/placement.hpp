@@ -71,4 +71,8 @@ Result<std::optional<Placement>> placement_of(const json::Value& pod, const PodA
                                               const std::vector<CardName>& cards,
                                               std::uint64_t unit_mib);
 
+// Whether a placement is one for this ask: its containers and no others, each with as many GPUs as
+// it asks for. Corrupt where it is not, as when somebody wrote it by hand.
+Status check_shape(const PodAsk& ask, const Placement& placement);
+
 }  // namespace gantry::ask
