@@ -34,8 +34,8 @@ enum class Refusal : std::uint8_t {
   Quota       // of the namespace
 };
 bool resolvable(Refusal refusal);  // others leaving could help
-// "no GPU has 10 GiB free"; the ask's numbers only, never the node's.
-std::string sentence(Refusal refusal, const ask::PodAsk& ask);
+// "no GPU here has 10 GiB of memory free"; the ask's numbers only, never the node's but its unit.
+std::string sentence(Refusal refusal, const ask::PodAsk& ask, std::uint64_t unit_mib = 1024);
 
 struct Options {
   ask::Order nodes = ask::Order::Pack;
@@ -49,7 +49,8 @@ struct Quota {
 
 struct Fit {
   Refusal refusal = Refusal::None;
-  int score = 0;  // 0..10, as extenders have it; 0 where refused
+  int score = 0;                  // 0..10, as extenders have it; 0 where refused
+  std::uint32_t unit_mib = 1024;  // of the node, for the sentence
 };
 
 // One pod on a card, for inspect.
@@ -103,7 +104,9 @@ class Cluster {
 
   // ---- what the scheduler decides
   // Chooses the cards and takes them for this uid, until set_pod, remove_pod or release. A pod that
-  // has a reservation gets a new one. Busy, with the sentence, where it does not fit any more.
+  // has a reservation gets a new one. Busy, with the sentence, where it does not fit any more; what
+  // the pod had stays then. Exists: set_pod has said where it is. A pod that set_pod put on this
+  // node without a placement gets one. Empty where whole GPUs serve it: the kubelet hands them out.
   Result<ask::Placement> reserve(const ask::PodAsk& ask, std::string_view node);
   void release(std::string_view uid);  // a reservation only; a pod set by set_pod stays
 

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "place/cluster.hpp"
+
+#include "place/state_internal.hpp"
+
+#include <algorithm>
+
+namespace gantry::place {
+namespace {
+
+bool within(const Space& space, std::uint64_t mib, std::uint64_t cores) {
+  const auto& quota = space.quota;
+  return (quota.mib == 0 || space.mib + mib <= quota.mib) &&
+         (quota.cores == 0 || space.cores + cores <= quota.cores);
+}
+
+bool within(const Space& space, const std::vector<Charge>& charges) {
+  std::uint64_t mib = 0;
+  std::uint64_t cores = 0;
+  for (const auto& charge : charges) {
+    mib += charge.mib;
+    cores += charge.cores;
+  }
+  return within(space, mib, cores);
+}
+
+ask::Placement placement_of(const Ground& ground, const Want& want, const Choice& choice) {
+  ask::Placement made;
+  for (std::size_t c = 0; c < choice.size(); ++c) {
+    auto& container = made.emplace_back();
+    container.container = want.ask().containers[c].container;
+    for (const auto i : choice[c]) {
+      const auto& facts = ground.books[i].facts;
+      container.parts.push_back({.uuid = facts.uuid,
+                                 .index = facts.index,
+                                 .mib = want.mib_of(c, facts.mib, ground.node->unit_mib),
+                                 .cores = want.cores_of(c)});
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+Cluster::Cluster(Options options) : state_(std::make_unique<State>()) {
+  state_->options = options;
+}
+Cluster::~Cluster() = default;
+Cluster::Cluster(Cluster&&) noexcept = default;
+Cluster& Cluster::operator=(Cluster&&) noexcept = default;
+
+void Cluster::set_node(const ask::NodeFacts& facts) {
+  const auto id = state_->node(facts.name);
+  auto& node = state_->nodes[id];
+  node.known = true;
+  node.ready = facts.ready;
+  node.unit_mib = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(facts.unit_mib, 1, 1024));
+  node.whole_gpus = static_cast<std::uint16_t>(std::min(facts.whole_gpus, 1024U));
+  state_->more[id].address = facts.address;
+  state_->set_cards(id, facts.cards);
+}
+
+void Cluster::remove_node(std::string_view name) {
+  const auto id = state_->find_node(name);
+  if (!id) return;
+  state_->nodes[*id].known = false;
+  state_->nodes[*id].whole_gpus = 0;
+  state_->set_cards(*id, {});
+  state_->forget_node(*id);
+}
+
+void Cluster::set_pod(const ask::PodAsk& ask, std::string_view node,
+                      const ask::Placement* placement) {
+  const auto id = state_->node(node);
+  const auto had = state_->take_away(ask.uid);
+  auto& pod = state_->add_pod(ask, id);
+  if (placement != nullptr) {
+    pod.charges = state_->charges(id, ask, *placement);
+  } else if (ask.shared() || state_->nodes[id].whole_gpus == 0) {
+    pod.unplaced = std::make_unique<ask::PodAsk>(ask);
+    pod.charges = state_->charges_everywhere(id, ask);
+  }
+  state_->settle(pod);
+  state_->forget(had);
+}
+
+void Cluster::remove_pod(std::string_view uid) {
+  state_->forget(state_->take_away(uid));
+}
+
+void Cluster::set_quota(std::string_view name_space, Quota quota) {
+  const auto id = state_->space(name_space);
+  state_->spaces[id].quota = quota;
+  state_->forget_space(id);
+}
+
+Fit Cluster::fit(const ask::PodAsk& ask, std::string_view node) const {
+  std::vector<Fit> fits;
+  fit_all(ask, std::span(&node, 1), fits);
+  return fits.front();
+}
+
+void Cluster::fit_all(const ask::PodAsk& ask, std::span<const std::string_view> nodes,
+                      std::vector<Fit>& fits) const {
+  Want want(ask);
+  const auto before = state_->find_pod(ask.uid);
+  const auto space = state_->space_without(ask.name_space, before);
+  fits.assign(nodes.size(), {});
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const auto id = state_->find_node(nodes[i]);
+    if (!id) {
+      fits[i].refusal = Refusal::NoSharedGpus;
+      continue;
+    }
+    auto ground = state_->ground(*id);
+    std::vector<Card> without;
+    if (before && state_->pods[*before].node == *id) {
+      without = state_->cards_without(*id, std::span(&*before, 1));
+      ground.cards = without;
+    }
+    const auto found = find(ground, want, state_->options, space ? Answer::Cards : Answer::Score);
+    fits[i] = {.refusal = found.refusal, .score = found.score, .unit_mib = ground.node->unit_mib};
+    if (!space || found.refusal != Refusal::None) continue;
+    if (!within(*space, charges(ground, want, found.choice))) fits[i] = {.refusal = Refusal::Quota};
+  }
+}
+
+Result<ask::Placement> Cluster::reserve(const ask::PodAsk& ask, std::string_view node) {
+  const auto id = state_->find_node(node);
+  const auto refuse = [&](Refusal refusal) {
+    return Error(Errc::Busy, sentence(refusal, ask, id ? state_->nodes[*id].unit_mib : 1024));
+  };
+  if (!id) return refuse(Refusal::NoSharedGpus);
+  const auto before = state_->find_pod(ask.uid);
+  GANTRY_CHECK(state_->may_reserve(before, *id));
+  Want want(ask);
+  auto ground = state_->ground(*id);
+  std::vector<Card> without;
+  if (before && state_->pods[*before].node == *id) {
+    without = state_->cards_without(*id, std::span(&*before, 1));
+    ground.cards = without;
+  }
+  const auto found = find(ground, want, state_->options, Answer::Cards);
+  if (found.refusal != Refusal::None) return refuse(found.refusal);
+  auto taken = charges(ground, want, found.choice);
+  const auto space = state_->space_without(ask.name_space, before);
+  if (space && !within(*space, taken)) return refuse(Refusal::Quota);
+  auto placement = placement_of(ground, want, found.choice);
+  std::unique_ptr<ask::PodAsk> unplaced;
+  if (before) unplaced = std::move(state_->pods[*before].unplaced);
+  const auto had = state_->take_away(ask.uid);
+  auto& pod = state_->add_pod(ask, *id);
+  pod.reserved = true;
+  pod.unplaced = std::move(unplaced);
+  pod.charges = std::move(taken);
+  state_->settle(pod);
+  state_->forget(had);
+  return placement;
+}
+
+void Cluster::release(std::string_view uid) {
+  const auto found = state_->find_pod(uid);
+  if (!found || !state_->pods[*found].reserved) return;
+  auto& pod = state_->pods[*found];
+  if (pod.unplaced == nullptr) {
+    state_->forget(state_->take_away(uid));
+    return;
+  }
+  state_->unsettle(pod);  // it has a node all the same
+  pod.reserved = false;
+  pod.charges = state_->charges_everywhere(pod.node, *pod.unplaced);
+  state_->settle(pod);
+}
+
+std::vector<std::string> Cluster::nodes() const {
+  std::vector<std::string> names;
+  for (NodeId id = 0; id < state_->nodes.size(); ++id)
+    if (state_->nodes[id].known) names.push_back(state_->more[id].name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace gantry::place

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "place/find_internal.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace gantry::place {
+namespace {
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+bool has_part(std::string_view text, std::string_view part) {
+  return std::search(text.begin(), text.end(), part.begin(), part.end(),
+                     [](char a, char b) { return lower(a) == lower(b); }) != text.end();
+}
+
+bool any_part(std::string_view text, const std::vector<std::string>& parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const std::string& part) { return has_part(text, part); });
+}
+
+bool one_of(std::string_view text, const std::vector<std::string>& list) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+bool matches(const ask::CardFacts& card, const ask::Wishes& wishes) {
+  if (!wishes.types.empty() && !any_part(card.model, wishes.types)) return false;
+  if (any_part(card.model, wishes.not_types)) return false;
+  if (!wishes.uuids.empty() && !one_of(card.uuid, wishes.uuids)) return false;
+  return !one_of(card.uuid, wishes.not_uuids);
+}
+
+Cards all_of(std::size_t count) {
+  return count >= 64 ? ~Cards{0} : (Cards{1} << count) - 1;
+}
+
+}  // namespace
+
+Cards matching(const Ground& ground, const Want& want) {
+  const auto all = all_of(ground.cards.size());
+  if (!want.picky()) return all;
+  Cards good = 0;
+  for (std::size_t i = 0; i < ground.books.size(); ++i)
+    if (matches(ground.books[i].facts, want.ask().wishes)) good |= Cards{1} << i;
+  return good;
+}
+
+std::vector<Cards> groups_of(const Ground& ground, const Want& want, Cards among) {
+  if (among == 0) return {};
+  if (want.ask().wishes.near != ask::Near::Numa) return {among};
+  std::vector<Cards> groups;
+  for (Cards left = among; left != 0;) {
+    const auto numa = ground.cards[static_cast<std::size_t>(std::countr_zero(left))].numa;
+    Cards group = 0;
+    for (Cards rest = left; rest != 0; rest &= rest - 1) {
+      const int i = std::countr_zero(rest);
+      if (ground.cards[static_cast<std::size_t>(i)].numa == numa) group |= Cards{1} << i;
+    }
+    groups.push_back(group);
+    left &= ~group;
+  }
+  return groups;
+}
+
+// The cards have to be interchangeable for the ask: each gives the same, so any that fits will do.
+void connect(const Ground& ground, Want& want, Cards among, Joint& joint) {
+  (void)ground;
+  (void)want;
+  (void)among;
+  (void)joint;
+}
+
+}  // namespace gantry::place

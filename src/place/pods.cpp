@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "place/state_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::place {
+namespace {
+
+constexpr std::uint64_t kMostCores = 100'000;
+
+}  // namespace
+
+void add(Sums& sums, const Charge& charge) {
+  sums.mib += charge.mib;
+  sums.cores += charge.cores;
+  sums.slots += charge.slots;
+}
+
+void subtract(Sums& sums, const Charge& charge) {
+  sums.mib -= charge.mib;
+  sums.cores -= charge.cores;
+  sums.slots -= charge.slots;
+}
+
+void Cluster::State::charge(const Pod& pod) {
+  for (const auto& charge : pod.charges) {
+    if (charge.card >= nodes[pod.node].count) continue;
+    auto& book = books[nodes[pod.node].first + charge.card];
+    add(book.sums, charge);
+    if (!pod.reserved) book.beyond = true;  // refresh takes it back where it is not so
+    refresh(pod.node, charge.card);
+  }
+}
+
+void Cluster::State::uncharge(const Pod& pod) {
+  for (const auto& charge : pod.charges) {
+    if (charge.card >= nodes[pod.node].count) continue;
+    auto& book = books[nodes[pod.node].first + charge.card];
+    subtract(book.sums, charge);
+    refresh(pod.node, charge.card);
+  }
+}
+
+std::vector<Charge> Cluster::State::charges(NodeId id, const ask::PodAsk& ask,
+                                            const ask::Placement& placement) {
+  std::vector<Charge> made;
+  for (const auto& part : ask::charges(ask, placement)) {
+    const auto at = card(id, part.uuid);
+    made.push_back(
+        {.card = at,
+         .slots = static_cast<std::uint16_t>(std::min(part.slots, 1024U)),
+         .cores = static_cast<std::uint32_t>(std::min<std::uint64_t>(part.cores, kMostCores)),
+         .mib = std::min(part.mib, kMostMib)});
+  }
+  return made;
+}
+
+// As if all containers were on each card.
+std::vector<Charge> Cluster::State::charges_everywhere(NodeId id, const ask::PodAsk& ask) const {
+  const Want want(ask);
+  const auto ground = this->ground(id);
+  std::vector<Charge> made;
+  for (std::uint16_t i = 0; i < ground.cards.size(); ++i) {
+    const auto load = want.load(want.all(), ground.cards[i].total_mib, ground.node->unit_mib);
+    made.push_back({.card = i,
+                    .slots = static_cast<std::uint16_t>(load.slots),
+                    .cores = load.cores,
+                    .mib = load.mib});
+  }
+  return made;
+}
+
+Pod& Cluster::State::add_pod(const ask::PodAsk& ask, NodeId node) {
+  PodId id = 0;
+  if (free_pods.empty()) {
+    id = static_cast<PodId>(pods.size());
+    pods.emplace_back();
+  } else {
+    id = free_pods.back();
+    free_pods.pop_back();
+  }
+  pod_ids.emplace(ask.uid, id);
+  auto& pod = pods[id];
+  pod.uid = ask.uid;
+  pod.name = ask.name;
+  pod.priority = ask.priority;
+  pod.space = space(ask.name_space);
+  pod.node = node;
+  more[node].pods.push_back(id);
+  return pod;
+}
+
+void Cluster::State::settle(Pod& pod) {
+  charge(pod);
+  for (const auto& charge : pod.charges) {
+    if (!pod.everywhere()) {
+      pod.quota_mib += charge.mib;
+      pod.quota_cores += charge.cores;
+    } else {  // one of these it will be
+      pod.quota_mib = std::max(pod.quota_mib, charge.mib);
+      pod.quota_cores = std::max<std::uint64_t>(pod.quota_cores, charge.cores);
+    }
+  }
+  auto& space = spaces[pod.space];
+  space.mib += pod.quota_mib;
+  space.cores += pod.quota_cores;
+  ++space.pods;
+}
+
+void Cluster::State::unsettle(Pod& pod) {
+  uncharge(pod);
+  auto& space = spaces[pod.space];
+  space.mib -= pod.quota_mib;
+  space.cores -= pod.quota_cores;
+  pod.quota_mib = pod.quota_cores = 0;
+  --space.pods;
+}
+
+std::optional<PodId> Cluster::State::find_pod(std::string_view uid) const {
+  const auto found = pod_ids.find(uid);
+  if (found == pod_ids.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<Named> Cluster::State::take_away(std::string_view uid) {
+  const auto found = pod_ids.find(uid);
+  if (found == pod_ids.end()) return std::nullopt;
+  const auto id = found->second;
+  auto& pod = pods[id];
+  const Named named{.node = pod.node, .space = pod.space};
+  unsettle(pod);
+  std::erase(more[pod.node].pods, id);
+  pod_ids.erase(found);
+  pod = {};
+  free_pods.push_back(id);
+  return named;
+}
+
+void Cluster::State::forget(const std::optional<Named>& named) {
+  if (!named) return;
+  forget_node(named->node);
+  forget_space(named->space);
+}
+
+Status Cluster::State::may_reserve(std::optional<PodId> before, NodeId node) const {
+  if (!before || pods[*before].reserved) return {};
+  const auto& pod = pods[*before];
+  if (pod.unplaced != nullptr && pod.node == node) return {};
+  return Error(Errc::Exists, fmt::format("pod {}/{} has its place on node {}",
+                                         spaces[pod.space].name, pod.name, more[pod.node].name));
+}
+
+}  // namespace gantry::place

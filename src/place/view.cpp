@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "place/state_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::place {
+namespace {
+
+Tenant tenant(const Pod& pod, const Space& space) {
+  return {.uid = pod.uid, .name_space = space.name, .name = pod.name, .priority = pod.priority};
+}
+
+void sort(std::vector<Tenant>& tenants) {
+  std::sort(tenants.begin(), tenants.end(),
+            [](const Tenant& a, const Tenant& b) { return a.uid < b.uid; });
+}
+
+}  // namespace
+
+NodeView Cluster::view(std::string_view node) const {
+  NodeView view;
+  view.facts.name = std::string(node);
+  const auto id = state_->find_node(node);
+  if (!id || !state_->nodes[*id].known) return view;
+  const auto& at = state_->nodes[*id];
+  view.facts.address = state_->more[*id].address;
+  view.facts.unit_mib = at.unit_mib;
+  view.facts.whole_gpus = at.whole_gpus;
+  view.facts.ready = at.ready;
+  for (std::uint32_t i = 0; i < at.own; ++i) {
+    const auto& book = state_->books[at.first + i];
+    view.facts.cards.push_back(book.facts);
+    view.cards.push_back({.facts = book.facts,
+                          .used_mib = book.sums.mib,
+                          .used_cores = static_cast<std::uint32_t>(book.sums.cores),
+                          .used_slots = static_cast<std::uint32_t>(book.sums.slots)});
+  }
+  for (const auto pod_id : state_->more[*id].pods) {
+    const auto& pod = state_->pods[pod_id];
+    auto shown = tenant(pod, state_->spaces[pod.space]);
+    if (pod.everywhere()) {
+      shown.mib = pod.quota_mib;
+      shown.cores = static_cast<std::uint32_t>(pod.quota_cores);
+      view.unplaced.push_back(shown);
+      continue;
+    }
+    for (const auto& charge : pod.charges) {
+      if (charge.card >= at.own) continue;
+      shown.mib = charge.mib;
+      shown.cores = charge.cores;
+      view.cards[charge.card].tenants.push_back(shown);
+    }
+  }
+  for (auto& card : view.cards) sort(card.tenants);
+  sort(view.unplaced);
+  return view;
+}
+
+Status Cluster::check() const {
+  const auto& state = *state_;
+  std::vector<Sums> sums(state.cards.size());
+  std::vector<Space> spaces(state.spaces.size());
+  for (NodeId id = 0; id < state.nodes.size(); ++id) {
+    const auto& at = state.nodes[id];
+    for (const auto pod_id : state.more[id].pods) {
+      const auto& pod = state.pods[pod_id];
+      for (const auto& charge : pod.charges) {
+        if (charge.card < at.count) add(sums[at.first + charge.card], charge);
+        if (!pod.everywhere()) spaces[pod.space].mib += charge.mib;
+      }
+      if (pod.everywhere()) spaces[pod.space].mib += pod.quota_mib;
+      ++spaces[pod.space].pods;
+    }
+    for (std::uint32_t i = 0; i < at.count; ++i) {
+      const auto& book = state.books[at.first + i];
+      const auto said = [&](std::string_view what) {
+        return Error(Errc::Internal, fmt::format("GPU {} of node {}: {}", book.facts.uuid,
+                                                 state.more[id].name, what));
+      };
+      if (book.sums != sums[at.first + i])
+        return said(fmt::format("{} MiB in the books, {} MiB by its pods", book.sums.mib,
+                                sums[at.first + i].mib));
+      if (book.over() && !book.beyond) return said("more is reserved than there is");
+    }
+  }
+  for (SpaceId id = 0; id < spaces.size(); ++id) {
+    if (spaces[id].mib == state.spaces[id].mib && spaces[id].pods == state.spaces[id].pods)
+      continue;
+    return Error(Errc::Internal,
+                 fmt::format("namespace {}: its quota says {} MiB, its pods {} MiB",
+                             state.spaces[id].name, state.spaces[id].mib, spaces[id].mib));
+  }
+  return {};
+}
+
+}  // namespace gantry::place
