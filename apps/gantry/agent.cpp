@@ -152,6 +152,10 @@ int gke_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err) {
   return run(offer::Program::Gke, "nvidia-gpu-device-plugin", argc, argv, out, err);
 }
 
+int gpushare_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  return run(offer::Program::Gpushare, "gpushare-device-plugin", argc, argv, out, err);
+}
+
 int feature_discovery(int argc, char** argv, std::FILE* out, std::FILE* err) {
   return run(offer::Program::FeatureDiscovery, "gpu-feature-discovery", argc, argv, out, err);
 }

@@ -12,6 +12,7 @@ namespace gantry::cli {
 int agent(int argc, char** argv, std::FILE* out, std::FILE* err);
 int device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err);      // NVIDIA's
 int gke_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err);  // GKE's
+int gpushare_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err);
 int feature_discovery(int argc, char** argv, std::FILE* out, std::FILE* err);
 int mps_control_daemon(int argc, char** argv, std::FILE* out, std::FILE* err);  // NVIDIA's
 

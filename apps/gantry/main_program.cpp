@@ -71,6 +71,7 @@ struct Persona {
 constexpr Persona kPersonas[] = {
     {"nvidia-device-plugin", device_plugin},
     {"nvidia-gpu-device-plugin", gke_device_plugin},
+    {"gpushare-device-plugin-v2", gpushare_device_plugin},
     {"gpu-feature-discovery", feature_discovery},
     {"mps-control-daemon", mps_control_daemon},
     {"config-manager", config_manager},

@@ -120,6 +120,10 @@ std::optional<std::chrono::milliseconds> Ownership::settle(offer::Offer& offer, 
     std::erase_if(resource.devices, [&](const model::OfferedDevice& device) {
       return held_back.contains(device.gpu.text);
     });
+  const auto is_held_back = [&](const offer::SharedCard& card) {
+    return held_back.contains(card.gpu.text);
+  };
+  if (std::erase_if(offer.shared.cards, is_held_back) > 0) offer::renew_tokens(offer);
   withdrawn_ = std::move(held_back);
   if (withdrawn_.empty()) return std::nullopt;
   return next_look(in_use, now);

@@ -25,7 +25,7 @@ enum class Use : std::uint8_t {
 
 struct OfferedDevice {
   std::string id;    // the kubelet's name for it: "GPU-...", "MIG-...", "GPU-...::3", "nvidia0"
-  GpuUuid gpu;       // the card that it is on, always
+  GpuUuid gpu;       // the card that it is on; empty text: a token, which is on none
   GpuUuid mig;       // empty text: not an instance
   int replica = -1;  // -1: not a replica
   std::optional<int> numa_node;
@@ -36,6 +36,7 @@ struct OfferedResource {
   std::string name;  // "nvidia.com/gpu", "nvidia.com/mig-1g.18gb", "nvidia.com/gpu.shared"
   Use use = Use::Whole;
   bool only_one = false;  // a container may take one of these, not more
+  bool tokens = false;    // ids name no GPU: which one a container has is decided when it starts
   std::vector<OfferedDevice> devices;
   bool operator==(const OfferedResource&) const = default;
 };

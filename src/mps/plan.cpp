@@ -47,7 +47,7 @@ Result<std::vector<DaemonPlan>> plans_for(const model::Inventory& machine,
                                           std::span<const model::OfferedResource> offered) {
   std::vector<DaemonPlan> plans;
   for (const auto& resource : offered) {
-    if (resource.use != model::Use::Shares || resource.devices.empty()) continue;
+    if (resource.use != model::Use::Shares || resource.tokens || resource.devices.empty()) continue;
     GANTRY_TRY(auto plan, plan_for(machine, resource));
     plans.push_back(std::move(plan));
   }

@@ -22,6 +22,7 @@ class Finder {
  public:
   explicit Finder(const Snapshot& snapshot) : snapshot_(snapshot) {
     for (const auto& resource : snapshot.offered) {
+      if (resource.tokens) continue;  // they are on no GPU
       for (const auto& device : resource.devices) {
         const bool shared = device.replica >= 0 || resource.use == model::Use::Shares ||
                             resource.use == model::Use::Replicas;

@@ -76,12 +76,9 @@ void Answers::add_names(std::span<const std::size_t> chosen, model::AllocateAnsw
 }
 
 // The key differs between the resources of one container: the kubelet keeps the first of each key.
-void Answers::add_cdi(std::string_view resource, std::span<const std::size_t> chosen,
+void Answers::add_cdi(std::string_view resource, std::vector<std::string> names,
                       model::AllocateAnswer& answer) const {
   if (!ways_.cri && !ways_.annotations) return;
-  std::vector<std::string> names;
-  names.reserve(chosen.size() + common_cdi_.size());
-  for (const auto unit : chosen) names.push_back("nvidia.com/gpu=" + units_[unit].visible);
   names.insert(names.end(), common_cdi_.begin(), common_cdi_.end());
   if (ways_.annotations) {
     Hash hash;
@@ -116,6 +113,7 @@ Result<model::AllocateAnswer> Answers::answer(std::string_view name,
                              ids.size(), name));
   }
   GANTRY_TRY(const auto chosen, units_of(resource, name, ids));
+  if (resource.tokens) return slot_answer(name, ids);
   if (!missing_.empty()) return Error(Errc::NotFound, missing_);
   model::AllocateAnswer answer = common_;
   for (const auto unit : chosen) {
@@ -128,11 +126,44 @@ Result<model::AllocateAnswer> Answers::answer(std::string_view name,
     }
   }
   add_names(chosen, answer);
-  add_cdi(name, chosen, answer);
+  std::vector<std::string> names;
+  names.reserve(chosen.size() + common_cdi_.size());
+  for (const auto unit : chosen) names.push_back("nvidia.com/gpu=" + units_[unit].visible);
+  add_cdi(name, std::move(names), answer);
   for (const auto& [key, value] : resource.env) answer.env.insert_or_assign(key, value);
   answer.mounts.insert(answer.mounts.end(), resource.mounts.begin(), resource.mounts.end());
   if (mps_clients_ > 0) add_gke_limits(ids.size(), units_[chosen.front()], answer);
   return answer;
+}
+
+// Nothing of what all answers have: the driver's files come with the slot, behind the fence. An
+// engine without CDI is told by the variable that its NVIDIA runtime reads.
+model::AllocateAnswer Answers::slot_answer(std::string_view resource,
+                                           std::span<const std::string> ids) const {
+  model::AllocateAnswer answer;
+  auto name = fmt::format("{}={}", kSlotTokens, slot_name(resource, ids));
+  if (ways_.cri || ways_.annotations) {
+    add_cdi(resource, {std::move(name)}, answer);
+  } else {
+    answer.env.emplace(kVisible, std::move(name));
+  }
+  return answer;
+}
+
+Status Answers::same_slot(std::string_view resource, std::span<const std::string> ids,
+                          const model::AllocateAnswer& earlier) const {
+  const auto name = fmt::format("{}={}", kSlotTokens, slot_name(resource, ids));
+  const auto named = [&](const std::string& text) { return text.find(name) != text.npos; };
+  const auto holds = [&](const auto& entry) { return named(entry.second); };
+  if (earlier.nodes.empty() &&
+      (std::any_of(earlier.cdi_devices.begin(), earlier.cdi_devices.end(), named) ||
+       std::any_of(earlier.annotations.begin(), earlier.annotations.end(), holds) ||
+       std::any_of(earlier.env.begin(), earlier.env.end(), holds)))
+    return {};
+  return Error(Errc::Denied,
+               fmt::format("the container was admitted when {} was something else than a share: it "
+                           "has no slot. Delete the pod: its successor has one",
+                           resource));
 }
 
 // Which node of the earlier answer is not these units' own: one of another unit, or, where none of
@@ -161,6 +192,7 @@ std::string Answers::strange_node(std::span<const std::size_t> chosen,
 Status Answers::still_right(std::string_view name, std::span<const std::string> ids,
                             const model::AllocateAnswer& earlier) const {
   const auto found = resources_.find(name);
+  if (found != resources_.end() && found->second.tokens) return same_slot(name, ids, earlier);
   if (earlier.nodes.empty() || found == resources_.end()) return {};
   const auto chosen = units_of(found->second, name, ids);
   if (!chosen.ok()) return {};

@@ -34,7 +34,8 @@ class Answers {
 
   // For one container. NotFound for an id that is not offered, with those that are; Invalid for
   // more than one of a resource that allows one; NotFound where a node is missing. Two replicas of
-  // one GPU give it once.
+  // one GPU give it once. Tokens give the name of a slot and nothing else: what is in it is decided
+  // when the container starts.
   Result<model::AllocateAnswer> answer(std::string_view resource,
                                        std::span<const std::string> ids) const;
 
@@ -59,6 +60,7 @@ class Answers {
   };
   struct Resource {
     bool only_one = false;
+    bool tokens = false;
     std::map<std::string, std::size_t, std::less<>> units;  // id -> place in units_
     std::map<std::string, std::string> env;                 // of this resource alone (MPS)
     std::vector<model::MountEdit> mounts;
@@ -72,10 +74,14 @@ class Answers {
 
   Result<std::vector<std::size_t>> units_of(const Resource& resource, std::string_view name,
                                             std::span<const std::string> ids) const;
+  model::AllocateAnswer slot_answer(std::string_view resource,
+                                    std::span<const std::string> ids) const;
+  Status same_slot(std::string_view resource, std::span<const std::string> ids,
+                   const model::AllocateAnswer& earlier) const;
   std::string strange_node(std::span<const std::size_t> chosen,
                            const model::AllocateAnswer& earlier) const;
   void add_names(std::span<const std::size_t> chosen, model::AllocateAnswer& answer) const;
-  void add_cdi(std::string_view resource, std::span<const std::size_t> chosen,
+  void add_cdi(std::string_view resource, std::vector<std::string> names,
                model::AllocateAnswer& answer) const;
   void add_gke_limits(std::size_t taken, const Unit& unit, model::AllocateAnswer& answer) const;
 

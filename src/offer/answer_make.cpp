@@ -218,7 +218,15 @@ class AnswerMaker {
   void add_resource(const model::OfferedResource& offered) {
     auto& resource = made_.resources_[offered.name];
     resource.only_one = offered.only_one;
-    for (const auto& device : offered.devices) resource.units.emplace(device.id, unit_of(device));
+    resource.tokens = offered.tokens;
+    for (const auto& device : offered.devices)
+      resource.units.emplace(device.id, offered.tokens ? token_unit() : unit_of(device));
+    if (offered.tokens && direct_)
+      made_.notes_.push_back(fmt::format(
+          "{}: this engine is told slots by NVIDIA_VISIBLE_DEVICES, which its runtime must read; "
+          "`gantry runtime configure --set-as-default`, or an engine with CDI",
+          offered.name));
+    if (offered.tokens) return;
     if (offered.use == model::Use::Shares && !gke_) add_mps(offered.name, resource);
   }
 
@@ -236,6 +244,13 @@ class AnswerMaker {
          .container_path = "/dev/shm",
          .options = writable_mount,
          .why = "the memory that MPS shares"});
+  }
+
+  // One for all of them: it stands for no GPU.
+  std::size_t token_unit() {
+    const auto [at, is_new] = places_.try_emplace("", made_.units_.size());
+    if (is_new) made_.units_.emplace_back();
+    return at->second;
   }
 
   std::size_t unit_of(const model::OfferedDevice& device) {

@@ -81,6 +81,12 @@ Status check_mig_mode(const Claim& claim, const Options& options) {
                     "none; use --mig-strategy=mixed",
                     claim.why, gpu.index));
   }
+  if (claim.use == Use::Shares && in_mig) {
+    return Error(Errc::Invalid,
+                 fmt::format("{} shares GPU {}, which is in MIG mode: its instances are shares by "
+                             "themselves; nvidia-smi -i {} -mig 0, or take it out of the rule",
+                             claim.why, gpu.index, gpu.index));
+  }
   const bool whole = claim.use == Use::Whole || claim.use == Use::Replicas;
   if (whole && in_mig && options.mig_strategy != MigStrategy::None) {
     return Error(
@@ -143,9 +149,15 @@ Result<std::vector<Claim>> claims(const std::vector<const model::Gpu*>& gpus,
     }
     const bool in_mig = claim.gpu->mig.current == MigMode::Enabled;
     if (in_mig && options.mig_strategy != MigStrategy::None) claim.use = Use::Mig;
-    claim.why = claim.use == Use::Mig
-                    ? fmt::format("--mig-strategy={}", model::to_word(options.mig_strategy))
-                    : "the default";
+    if (claim.use == Use::Mig) {
+      claim.why = fmt::format("--mig-strategy={}", model::to_word(options.mig_strategy));
+    } else if (options.shares.all) {
+      claim.use = Use::Shares;
+      claim.why = "--share-gpus";
+      GANTRY_CHECK(check_mig_mode(claim, options));
+    } else {
+      claim.why = "the default";
+    }
   }
   return result;
 }

@@ -16,9 +16,12 @@ constexpr Programs kAgent = bit_of(Program::Agent);
 constexpr Programs kPlugin = kAgent | bit_of(Program::Plugin);
 constexpr Programs kFeatures = kAgent | bit_of(Program::FeatureDiscovery);
 constexpr Programs kBoth = kPlugin | kFeatures;
+constexpr Programs kKube = kFeatures | bit_of(Program::Gpushare);
+constexpr Programs kKubelet = kPlugin | bit_of(Program::Gpushare);
 constexpr Programs kGke = kAgent | bit_of(Program::Gke);
 constexpr Programs kMps = bit_of(Program::MpsDaemon);
-constexpr Programs kAll = kBoth | kGke | kMps;
+constexpr Programs kGpushare = kAgent | bit_of(Program::Gpushare);
+constexpr Programs kAll = kBoth | kGke | kMps | kGpushare;
 
 constexpr std::array kTable{
     // NVIDIA's device plugin
@@ -36,7 +39,7 @@ constexpr std::array kTable{
            GANTRY_FIELD(pass_device_specs), kPlugin,
            "Answer with device nodes, too, whatever the strategy"},
     Option{"device-list-strategy", "DEVICE_LIST_STRATEGY", "flags.plugin.deviceListStrategy",
-           GANTRY_FIELD(list_strategies), kPlugin,
+           GANTRY_FIELD(list_strategies), kKubelet,
            "How devices reach a container; several may be given. Default: what the engine can do"},
     Option{"device-id-strategy", "DEVICE_ID_STRATEGY", "flags.plugin.deviceIDStrategy",
            GANTRY_FIELD(id_strategy), kPlugin, "What devices are called towards the runtime"},
@@ -47,9 +50,9 @@ constexpr std::array kTable{
     Option{"mofed-enabled", "MOFED_ENABLED", "flags.mofedEnabled", GANTRY_FIELD(mofed), kPlugin,
            "Give InfiniBand to every GPU container"},
     Option{"cdi-annotation-prefix", "CDI_ANNOTATION_PREFIX", "flags.plugin.cdiAnnotationPrefix",
-           GANTRY_FIELD(cdi_annotation_prefix), kPlugin, "Before the key of CDI annotations"},
+           GANTRY_FIELD(cdi_annotation_prefix), kKubelet, "Before the key of CDI annotations"},
     Option{"nvidia-cdi-hook-path|nvidia-ctk-path", "NVIDIA_CDI_HOOK_PATH|NVIDIA_CTK_PATH",
-           "flags.plugin.nvidiaCTKPath", GANTRY_FIELD(cdi_hook_path), kPlugin,
+           "flags.plugin.nvidiaCTKPath", GANTRY_FIELD(cdi_hook_path), kKubelet,
            "The hook's path on the host; our specifications need none"},
     Option{"driver-root-ctr-path|container-driver-root",
            "DRIVER_ROOT_CTR_PATH|CONTAINER_DRIVER_ROOT", "flags.plugin.containerDriverRoot",
@@ -66,17 +69,17 @@ constexpr std::array kTable{
            kPlugin, "IMEX channels for every GPU container: none, or 0"},
     Option{"imex-required", "IMEX_REQUIRED", "imex.required", GANTRY_FIELD(imex_required), kPlugin,
            "Whether a missing IMEX channel is an error"},
-    Option{"kubelet-socket", "KUBELET_SOCKET", "", GANTRY_FIELD(kubelet_socket), kPlugin,
+    Option{"kubelet-socket", "KUBELET_SOCKET", "", GANTRY_FIELD(kubelet_socket), kKubelet,
            "The kubelet's socket; empty: register nowhere"},
     Option{"config-file", "GFD_CONFIG_FILE|CONFIG_FILE", "", GANTRY_FIELD(config_file),
-           kBoth | kMps, "A file of options, YAML or JSON, version: v1"},
+           kBoth | kMps | kGpushare, "A file of options, YAML or JSON, version: v1"},
     Option{"cdi-feature-flags", "CDI_FEATURE_FLAGS", "", GANTRY_FIELD(cdi_feature_flags), kPlugin,
            "For NVIDIA's specification generator; ours has none of its features to switch"},
     Option{"cdi-disable-hooks", "CDI_DISABLE_HOOKS", "", GANTRY_FIELD(cdi_disable_hooks), kPlugin,
            "Hooks to leave out of the specification, or all; ours has none"},
-    Option{"", "DP_DISABLE_HEALTHCHECKS", "", GANTRY_FIELD(disable_healthchecks), kPlugin,
+    Option{"", "DP_DISABLE_HEALTHCHECKS", "", GANTRY_FIELD(disable_healthchecks), kKubelet,
            "XIDs that are passed over; all or xids: every one"},
-    Option{"", "DP_ENABLE_HEALTHCHECKS", "", GANTRY_FIELD(enable_healthchecks), kPlugin,
+    Option{"", "DP_ENABLE_HEALTHCHECKS", "", GANTRY_FIELD(enable_healthchecks), kKubelet,
            "XIDs that are fatal whatever else says; all: every one"},
 
     // GPU feature discovery
@@ -96,16 +99,16 @@ constexpr std::array kTable{
            "Labels as a NodeFeature object rather than a file"},
 
     // The Kubernetes API
-    Option{"kubeconfig", "KUBECONFIG", "", GANTRY_IN(kube, kubeconfig), kFeatures,
+    Option{"kubeconfig", "KUBECONFIG", "", GANTRY_IN(kube, kubeconfig), kKube,
            "How to reach the Kubernetes API; empty: as a pod of the cluster"},
-    Option{"kube-api-qps", "KUBE_API_QPS", "", GANTRY_IN(kube, api_qps), kFeatures,
+    Option{"kube-api-qps", "KUBE_API_QPS", "", GANTRY_IN(kube, api_qps), kKube,
            "Requests a second to the Kubernetes API"},
-    Option{"kube-api-burst", "KUBE_API_BURST", "", GANTRY_IN(kube, api_burst), kFeatures,
+    Option{"kube-api-burst", "KUBE_API_BURST", "", GANTRY_IN(kube, api_burst), kKube,
            "Requests to the Kubernetes API at once"},
-    Option{"namespace", "NAMESPACE", "", GANTRY_IN(kube, name_space), kFeatures,
+    Option{"namespace", "NAMESPACE", "", GANTRY_IN(kube, name_space), kKube,
            "Where NodeFeature objects and events are made"},
     Option{"node-name", "NODE_NAME", "", GANTRY_IN(kube, node_name), kAll, "This node"},
-    Option{"pod-name", "POD_NAME", "", GANTRY_IN(kube, pod_name), kFeatures, "This pod"},
+    Option{"pod-name", "POD_NAME", "", GANTRY_IN(kube, pod_name), kKube, "This pod"},
 
     // GKE's device plugin
     Option{"host-path", "", "", GANTRY_IN(gke, host_path), kGke,
@@ -132,6 +135,33 @@ constexpr std::array kTable{
     Option{"publish-driver-version", "", "", GANTRY_IN(gke, publish_driver_version), kGke,
            "Annotate the node with the driver's version"},
     Option{"", "XID_CONFIG", "", GANTRY_IN(gke, critical_xids), kGke, "XIDs that end a GPU"},
+
+    // GPUs in shares
+    Option{"share-gpus", "GANTRY_SHARE_GPUS", "gantry.shareGpus", GANTRY_IN(shares, all), kGpushare,
+           "Offer every GPU in shares, with limits that hold, unless gantry.gpus says otherwise"},
+    Option{"memory-unit", "GANTRY_MEMORY_UNIT", "gantry.memoryUnit", GANTRY_IN(shares, unit),
+           kGpushare, "What one of aliyun.com/gpu-mem is on this node"},
+    Option{"share-slots", "GANTRY_SHARE_SLOTS", "gantry.shareSlots", GANTRY_IN(shares, slots),
+           kGpushare, "Containers that may share one GPU"},
+
+    // gpushare's device plugin
+    Option{"mps", "", "", GANTRY_IN(gpushare, mps), kGpushare,
+           "Accepted, without effect, as there"},
+    Option{"health-check", "", "", GANTRY_IN(gpushare, health_check), kGpushare,
+           "Accepted: health is always watched"},
+    Option{"query-kubelet", "", "", GANTRY_IN(gpushare, query_kubelet), kGpushare,
+           "Accepted: no pod is guessed, so that nobody is asked for a list to guess from"},
+    Option{"kubelet-address", "", "", GANTRY_IN(gpushare, kubelet_address), kGpushare,
+           "Accepted, without effect"},
+    Option{"kubelet-port", "", "", GANTRY_IN(gpushare, kubelet_port), kGpushare,
+           "Accepted, without effect"},
+    Option{"client-cert", "", "", GANTRY_IN(gpushare, client_certificate), kGpushare,
+           "Accepted, without effect"},
+    Option{"client-key", "", "", GANTRY_IN(gpushare, client_key), kGpushare,
+           "Accepted, without effect"},
+    Option{"token", "", "", GANTRY_IN(gpushare, token), kGpushare, "Accepted, without effect"},
+    Option{"timeout", "", "", GANTRY_IN(gpushare, timeout_s), kGpushare,
+           "Accepted, without effect"},
 
     // klog and glog
     Option{"v", "", "", GANTRY_IN(log, verbosity), kAll, "How much is logged"},
@@ -162,14 +192,14 @@ constexpr std::array kTable{
     Option{"direct-capabilities", "GANTRY_DIRECT_CAPABILITIES", "gantry.directCapabilities",
            GANTRY_FIELD(direct_capabilities), kPlugin,
            "Driver capabilities that the strategy direct gives to containers"},
-    Option{"cri-socket", "GANTRY_CRI_SOCKET", "gantry.criSocket", GANTRY_FIELD(cri_socket), kPlugin,
-           "The engine's socket; empty: where containerd and CRI-O have theirs"},
+    Option{"cri-socket", "GANTRY_CRI_SOCKET", "gantry.criSocket", GANTRY_FIELD(cri_socket),
+           kKubelet, "The engine's socket; empty: where containerd and CRI-O have theirs"},
     Option{"pod-resources-socket", "GANTRY_POD_RESOURCES_SOCKET", "gantry.podResourcesSocket",
            GANTRY_FIELD(pod_resources_socket), kAll, "The kubelet's list of who has what"},
     Option{"labels", "GANTRY_LABELS", "gantry.labels", GANTRY_IN(features, labels), kAgent,
            "Whether the agent labels its node"},
     Option{"exporter-port", "GANTRY_EXPORTER_PORT", "gantry.exporterPort",
-           GANTRY_FIELD(exporter_port), kPlugin, "Port of dcgm-exporter's metrics; 0: none"},
+           GANTRY_FIELD(exporter_port), kKubelet, "Port of dcgm-exporter's metrics; 0: none"},
 };
 
 }  // namespace

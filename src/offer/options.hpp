@@ -21,7 +21,7 @@
 namespace gantry::offer {
 
 // Whose flags are understood. The agent takes everybody's.
-enum class Program : std::uint8_t { Agent, Plugin, FeatureDiscovery, Gke, MpsDaemon };
+enum class Program : std::uint8_t { Agent, Plugin, FeatureDiscovery, Gke, MpsDaemon, Gpushare };
 
 enum class MigStrategy : std::uint8_t { None, Single, Mixed };
 enum class ListStrategy : std::uint8_t { EnvVar, VolumeMounts, CdiAnnotations, CdiCri, Direct };
@@ -30,6 +30,7 @@ enum class SharedPolicy : std::uint8_t { Distributed, Packed };
 enum class Discovery : std::uint8_t { Auto, Nvml, Tegra, Vfio };
 enum class LogFormat : std::uint8_t { Text, Json };
 enum class SharingKind : std::uint8_t { None, TimeSlicing, Mps };
+enum class MemoryUnit : std::uint8_t { GiB, MiB };  // of aliyun.com/gpu-mem
 
 inline constexpr std::chrono::milliseconds kInfinite = std::chrono::milliseconds::max();
 inline constexpr std::string_view kResourcePrefix = "nvidia.com/";
@@ -128,6 +129,28 @@ struct GkeConfig {
   bool operator==(const GkeConfig&) const = default;
 };
 
+// GPUs in shares: how they are counted towards the kubelet.
+struct SharesOptions {
+  bool all = false;  // every GPU that no rule has for something else
+  MemoryUnit unit = MemoryUnit::GiB;
+  std::int64_t slots = 32;  // containers on one GPU
+  bool operator==(const SharesOptions&) const = default;
+};
+
+// gpushare-device-plugin-v2, where it has flags that nobody else has.
+struct GpushareOptions {
+  bool mps = false;
+  bool health_check = false;
+  bool query_kubelet = false;
+  std::string kubelet_address = "0.0.0.0";
+  std::int64_t kubelet_port = 10250;
+  std::string client_certificate;
+  std::string client_key;
+  std::string token;
+  std::int64_t timeout_s = 10;
+  bool operator==(const GpushareOptions&) const = default;
+};
+
 // klog's and glog's flags, which people's manifests carry.
 struct LogOptions {
   LogFormat format = LogFormat::Text;
@@ -179,6 +202,8 @@ struct Options {
   FeatureOptions features;
   KubeOptions kube;
   GkeOptions gke;
+  SharesOptions shares;
+  GpushareOptions gpushare;
   LogOptions log;
 
   // Ours
@@ -202,11 +227,12 @@ struct Options {
 template <class T>
 using Field = T& (*)(Options&);
 
-using AnyField = std::variant<Field<bool>, Field<std::string>, Field<std::int64_t>, Field<double>,
-                              Field<std::vector<std::string>>, Field<std::vector<std::int64_t>>,
-                              Field<std::chrono::milliseconds>, Field<MigStrategy>,
-                              Field<IdStrategy>, Field<SharedPolicy>, Field<Discovery>,
-                              Field<LogFormat>, Field<std::vector<ListStrategy>>>;
+using AnyField =
+    std::variant<Field<bool>, Field<std::string>, Field<std::int64_t>, Field<double>,
+                 Field<std::vector<std::string>>, Field<std::vector<std::int64_t>>,
+                 Field<std::chrono::milliseconds>, Field<MigStrategy>, Field<IdStrategy>,
+                 Field<SharedPolicy>, Field<Discovery>, Field<LogFormat>, Field<MemoryUnit>,
+                 Field<std::vector<ListStrategy>>>;
 
 using Programs = std::uint8_t;  // one bit for each Program
 constexpr Programs bit_of(Program program) {
@@ -277,6 +303,8 @@ inline constexpr std::array<std::string_view, 2> kWords<offer::SharedPolicy>{"di
 template <>
 inline constexpr std::array<std::string_view, 4> kWords<offer::Discovery>{"auto", "nvml", "tegra",
                                                                           "vfio"};
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<offer::MemoryUnit>{"GiB", "MiB"};
 template <>
 inline constexpr std::array<std::string_view, 2> kWords<offer::LogFormat>{"text", "json"};
 }  // namespace gantry::model

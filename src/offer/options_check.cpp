@@ -52,6 +52,23 @@ Status check_mps(const Options& options) {
   return {};
 }
 
+constexpr std::int64_t kMostSlots = 1024;  // the kubelet's list of devices must stay below 4 MiB
+
+Status check_shares(const Options& options) {
+  const auto& shares = options.shares;
+  if (shares.slots < 1 || shares.slots > kMostSlots) {
+    return Error(Errc::Invalid,
+                 fmt::format("--share-slots: {} is not 1 to {}", shares.slots, kMostSlots));
+  }
+  if (shares.all && options.sharing.kind != SharingKind::None) {
+    return Error(Errc::Invalid,
+                 "--share-gpus and `sharing` of the file exclude each other: a GPU is offered in "
+                 "shares, or several times without limits; leave one of them out, or name the GPUs "
+                 "in gantry.gpus");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::string> resource_name(std::string_view name) {
@@ -82,6 +99,7 @@ Status check(const Options& options) {
                  fmt::format("--imex-channel-ids: {}; only channel 0 can be given", channel));
   }
   GANTRY_CHECK(check_mps(options));
+  GANTRY_CHECK(check_shares(options));
   GANTRY_CHECK(check_port("gpu-metrics-port", options.gke.metrics_port));
   GANTRY_CHECK(check_port("exporter-port", options.exporter_port));
   const auto capabilities = plan::parse_capabilities(options.direct_capabilities);

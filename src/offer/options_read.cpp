@@ -184,6 +184,12 @@ void apply_gke_file(const FileReader& read_file, Read& read) {
   notes.push_back(fmt::format("Using gpu config: {}", shown(read.options.gke_config)));
 }
 
+// gpushare's plugin shares every GPU.
+void begin_as(Program program, Options& options) {
+  options.program = program;
+  options.shares.all = program == Program::Gpushare;
+}
+
 }  // namespace
 
 Result<Read> read_options(Program program, std::span<const std::string> arguments,
@@ -193,11 +199,11 @@ Result<Read> read_options(Program program, std::span<const std::string> argument
   read.help = flags.help;
   read.version = flags.version;
   auto& options = read.options;
-  options.program = program;
+  begin_as(program, options);
   if (read.help || read.version) return read;
   // Twice: the first round says where the file is.
   Options first;
-  first.program = program;
+  begin_as(program, first);
   GANTRY_CHECK(apply_environment(program, environment, first));
   GANTRY_CHECK(apply_flags(flags, first));
   if (!first.config_file.empty()) {

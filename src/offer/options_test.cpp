@@ -98,7 +98,7 @@ TEST(Options, OfNvidiasPluginAreAllThere) {
 // A text that this option takes and that is not its default.
 std::string other_value(const Option& option) {
   for (const auto* text : {"false", "true", "mixed", "7", "90s", "index", "packed", "nvml", "json",
-                           "cdi-cri", "0", "video"}) {
+                           "cdi-cri", "0", "video", "MiB"}) {
     const auto flag =
         option.flags.empty()
             ? read(Program::Agent, {}, {.environment = {{std::string(option.environment), text}}})

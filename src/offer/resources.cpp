@@ -52,6 +52,12 @@ class Offering {
     for (const auto& part : parts_) GANTRY_CHECK(add_devices(part));
     for (auto& [name, entry] : entries_) offer_.resources.push_back(std::move(entry.resource));
     add_uses();
+    auto& shared = offer_.shared;
+    shared.unit_mib = options_.shares.unit == MemoryUnit::MiB ? 1 : 1024;
+    shared.slots = static_cast<std::uint32_t>(options_.shares.slots);
+    shared.everything = std::all_of(offer_.uses.begin(), offer_.uses.end(),
+                                    [](const GpuUse& use) { return use.use == Use::Shares; });
+    renew_tokens(offer_);
     return std::move(offer_);
   }
 
@@ -67,13 +73,25 @@ class Offering {
       case Use::Whole:
       case Use::Replicas: add_whole(claim); return {};
       case Use::Mig: return add_instances(claim);
-      case Use::Shares:
+      case Use::Shares: add_shared(claim); return {};
       case Use::Vm:
         offer_.notes.push_back(fmt::format("GPU {} is set aside for {} ({})", gpu.index,
                                            model::to_word(claim.use), claim.why));
         return {};
     }
     return {};
+  }
+
+  void add_shared(const Claim& claim) {
+    const auto& gpu = *claim.gpu;
+    const auto mib = gpu.memory_bytes.value_or(0) >> 20U;
+    if (mib == 0) {
+      offer_.notes.push_back(fmt::format(
+          "GPU {} is not offered: how much memory it has is not known; run `gantry doctor`",
+          gpu.index));
+      return;
+    }
+    offer_.shared.cards.push_back({.gpu = gpu.uuid, .index = gpu.index, .mib = mib});
   }
 
   void add_whole(const Claim& claim) {

@@ -8,7 +8,10 @@
 #include "model/offer.hpp"
 #include "offer/options.hpp"
 
+#include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gantry::offer {
@@ -22,10 +25,32 @@ struct GpuUse {
   bool operator==(const GpuUse&) const = default;
 };
 
+// A GPU in shares, and how much of it may be promised.
+struct SharedCard {
+  model::GpuUuid gpu;
+  int index = 0;
+  std::uint64_t mib = 0;
+  bool operator==(const SharedCard&) const = default;
+};
+
+// The GPUs in shares. The kubelet gets tokens for them, which name none: aliyun.com/gpu-mem, one
+// for each GiB (in MiB they would be too many: that amount is the node's capacity alone), slots of
+// gantry.dev/share, and slots of nvidia.com/gpu where every GPU is in shares.
+struct SharedCards {
+  std::vector<SharedCard> cards;  // by index
+  std::uint64_t unit_mib = 1024;
+  std::uint32_t slots = 32;  // of each
+  bool everything = false;   // no GPU is offered otherwise
+  bool operator==(const SharedCards&) const = default;
+};
+inline constexpr std::string_view kMemoryTokens = "aliyun.com/gpu-mem";
+inline constexpr std::string_view kSlotTokens = "gantry.dev/share";
+
 struct Offer {
   std::vector<model::OfferedResource> resources;  // by name
   std::vector<GpuUse> uses;                       // of every GPU, also of those not offered
-  std::vector<std::string> notes;                 // what is not offered and why, one sentence each
+  SharedCards shared;
+  std::vector<std::string> notes;  // what is not offered and why, one sentence each
   bool operator==(const Offer&) const = default;
 };
 
@@ -33,5 +58,11 @@ struct Offer {
 // not fit the strategy; each with what helps. A GPU that is not in the inventory has no entry; one
 // that is lost keeps its own, for health to speak about.
 Result<Offer> resources(const model::Inventory& machine, const Options& options);
+
+// The tokens anew, after some of offer.shared.cards were taken out.
+void renew_tokens(Offer& offer);
+
+// How the share of a container with these ids is called: by them alone, whoever it is for.
+std::string slot_name(std::string_view resource, std::span<const std::string> ids);
 
 }  // namespace gantry::offer
