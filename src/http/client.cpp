@@ -74,7 +74,7 @@ Result<Url> parse_url(std::string_view url) {
   return found;
 }
 
-Client::Client(Endpoint endpoint) : endpoint_(std::move(endpoint)) {}
+Client::Client(Endpoint endpoint, int cancel) : endpoint_(std::move(endpoint)), cancel_(cancel) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
@@ -82,7 +82,7 @@ Client& Client::operator=(Client&&) noexcept = default;
 Result<Response> Client::send_once(const Request& request, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   if (!connection_) {
-    GANTRY_TRY(connection_, connect(endpoint_, deadline));
+    GANTRY_TRY(connection_, connect(endpoint_, deadline, cancel_));
   }
   // Kept again only after a whole answer.
   auto connection = std::move(connection_);
@@ -117,25 +117,28 @@ Result<Response> Client::send(const Request& request, std::chrono::milliseconds 
 }
 
 Result<Response> Client::stream(const Request& request, const Piece& piece,
-                                std::chrono::milliseconds timeout) {
+                                std::chrono::milliseconds timeout, std::chrono::milliseconds head) {
   GANTRY_CHECK(check(request));
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  GANTRY_TRY(auto connection, connect(endpoint_, deadline));
-  GANTRY_CHECK(connection->write(text_of(request, endpoint_), deadline));
+  const auto start = std::chrono::steady_clock::now();
+  GANTRY_TRY(auto connection, connect(endpoint_, start + head, cancel_));
+  GANTRY_CHECK(connection->write(text_of(request, endpoint_), start + head));
   ResponseReader reader;
   std::string body;
   while (!reader.done()) {
-    GANTRY_TRY(const auto bytes, connection->read(deadline));
-    if (bytes.empty()) {
+    auto bytes = connection->read(start + (reader.head_done() ? timeout : head));
+    if (!bytes.ok() && bytes.error().code() == Errc::Timeout && reader.head_done()) break;
+    if (!bytes.ok()) return std::move(bytes).error();
+    if (bytes->empty()) {
       GANTRY_CHECK(reader.end());
       break;
     }
-    GANTRY_CHECK(reader.feed(bytes, body));
-    if (body.empty()) continue;
+    GANTRY_CHECK(reader.feed(*bytes, body));
+    if (body.size() > kBodyLimit) return Error(Errc::Corrupt, "an answer of more than 64 MiB");
+    if (body.empty() || reader.status() / 100 != 2) continue;
     if (!piece(body)) break;
     body.clear();
   }
-  return Response{.status = reader.status(), .headers = reader.headers(), .body = {}};
+  return Response{.status = reader.status(), .headers = reader.headers(), .body = std::move(body)};
 }
 
 }  // namespace gantry::http

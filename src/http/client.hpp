@@ -41,7 +41,9 @@ class Connection;
 
 class Client {
  public:
-  explicit Client(Endpoint endpoint);
+  // `cancel`: a descriptor that becomes readable when whatever is under way shall end, with
+  // Timeout; -1 = none. It lives longer than the client.
+  explicit Client(Endpoint endpoint, int cancel = -1);
   ~Client();
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
@@ -51,15 +53,17 @@ class Client {
   Result<Response> send(const Request& request, std::chrono::milliseconds timeout);
 
   // For an answer without an end (a watch): `piece` gets the body as it comes and says whether it
-  // wants more. Returns the head's status. Errors: Timeout when `timeout` passes without the head.
+  // wants more. An answer other than 2xx is no stream: it comes back whole. Errors: Timeout when
+  // `head` passes without the head; the end of `timeout` is a stream's usual end.
   using Piece = std::function<bool(std::string_view)>;
   Result<Response> stream(const Request& request, const Piece& piece,
-                          std::chrono::milliseconds timeout);
+                          std::chrono::milliseconds timeout, std::chrono::milliseconds head);
 
  private:
   Result<Response> send_once(const Request& request, std::chrono::milliseconds timeout);
 
   Endpoint endpoint_;
+  int cancel_;
   std::unique_ptr<Connection> connection_;
 };
 

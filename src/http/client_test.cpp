@@ -112,7 +112,7 @@ TEST(HttpClient, AStreamIsGivenPieceByPieceUntilEnoughWasSeen) {
         seen += piece;
         return seen.size() < 6;
       },
-      20000ms);
+      20000ms, 20000ms);
   ASSERT_TRUE(got.ok()) << got.error().text();
   EXPECT_EQ(seen, "onetwo");
 }

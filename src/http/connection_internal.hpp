@@ -22,7 +22,10 @@ class Connection {
   virtual Result<std::string> read(Deadline deadline) = 0;
 };
 
-Result<std::unique_ptr<Connection>> connect(const Endpoint& endpoint, Deadline deadline);
+// `cancel`: a descriptor that becomes readable when whoever waits shall give up, with Timeout; -1 =
+// none. It lives longer than the connection.
+Result<std::unique_ptr<Connection>> connect(const Endpoint& endpoint, Deadline deadline,
+                                            int cancel = -1);
 Result<std::unique_ptr<Connection>> with_tls(std::unique_ptr<Connection> plain,
                                              const Endpoint& endpoint, Deadline deadline);
 

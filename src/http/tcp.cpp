@@ -17,12 +17,15 @@
 namespace gantry::http {
 namespace {
 
-Status wait_for(int fd, short events, Deadline deadline) {
+Status wait_for(int fd, short events, Deadline deadline, int cancel) {
   while (true) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
-    pollfd poll{.fd = fd, .events = events, .revents = 0};
-    const int ready = ::poll(&poll, 1, static_cast<int>(std::max<long>(left.count(), 0)));
+    std::array<pollfd, 2> polled{{{.fd = fd, .events = events, .revents = 0},
+                                  {.fd = cancel, .events = POLLIN, .revents = 0}}};
+    const int ready =
+        ::poll(polled.data(), polled.size(), static_cast<int>(std::max<long>(left.count(), 0)));
+    if (ready > 0 && polled[1].revents != 0) return Error(Errc::Timeout, "asked to stop");
     if (ready > 0) return {};
     if (ready == 0) return Error(Errc::Timeout, "no answer in time");
     if (errno != EINTR) return Error::sys(errno, "poll");
@@ -31,7 +34,7 @@ Status wait_for(int fd, short events, Deadline deadline) {
 
 class Tcp : public Connection {
  public:
-  explicit Tcp(sys::UniqueFd socket) : socket_(std::move(socket)) {}
+  Tcp(sys::UniqueFd socket, int cancel) : socket_(std::move(socket)), cancel_(cancel) {}
 
   Status write(std::string_view bytes, Deadline deadline) override {
     while (!bytes.empty()) {
@@ -39,7 +42,7 @@ class Tcp : public Connection {
       if (sent > 0) {
         bytes.remove_prefix(static_cast<std::size_t>(sent));
       } else if (errno == EAGAIN) {
-        GANTRY_CHECK(wait_for(socket_.get(), POLLOUT, deadline));
+        GANTRY_CHECK(wait_for(socket_.get(), POLLOUT, deadline, cancel_));
       } else if (errno != EINTR) {
         return Error::sys(errno, "send");
       }
@@ -53,7 +56,7 @@ class Tcp : public Connection {
       const auto got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
       if (got >= 0) return std::string(buffer.data(), static_cast<std::size_t>(got));
       if (errno == EAGAIN) {
-        GANTRY_CHECK(wait_for(socket_.get(), POLLIN, deadline));
+        GANTRY_CHECK(wait_for(socket_.get(), POLLIN, deadline, cancel_));
       } else if (errno != EINTR) {
         return Error::sys(errno, "recv");
       }
@@ -62,17 +65,31 @@ class Tcp : public Connection {
 
  private:
   sys::UniqueFd socket_;
+  int cancel_;
 };
 
-Result<sys::UniqueFd> connect_to(const addrinfo& address, Deadline deadline) {
+// A peer that vanished without a word (its machine is off) is noticed in half a minute, also by who
+// only listens.
+void notice_death(int socket) {
+  const auto set = [socket](int level, int name, int value) {
+    ::setsockopt(socket, level, name, &value, sizeof value);
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 15);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+Result<sys::UniqueFd> connect_to(const addrinfo& address, Deadline deadline, int cancel) {
   sys::UniqueFd socket(::socket(
       address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
   if (!socket.valid()) return Error::sys(errno, "socket");
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  notice_death(socket.get());
   if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return socket;
   if (errno != EINPROGRESS) return Error::sys(errno, "connect");
-  GANTRY_CHECK(wait_for(socket.get(), POLLOUT, deadline));
+  GANTRY_CHECK(wait_for(socket.get(), POLLOUT, deadline, cancel));
   int error = 0;
   socklen_t size = sizeof error;
   ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -97,17 +114,18 @@ Result<std::unique_ptr<addrinfo, FreeAddresses>> addresses_of(const Endpoint& en
 
 }  // namespace
 
-Result<std::unique_ptr<Connection>> connect(const Endpoint& endpoint, Deadline deadline) {
+Result<std::unique_ptr<Connection>> connect(const Endpoint& endpoint, Deadline deadline,
+                                            int cancel) {
   const auto where = fmt::format("{}:{}", endpoint.host, endpoint.port);
   GANTRY_TRY(const auto list, addresses_of(endpoint));
   Error last(Errc::NotFound, "no address");
   for (const auto* address = list.get(); address != nullptr; address = address->ai_next) {
-    auto socket = connect_to(*address, deadline);
+    auto socket = connect_to(*address, deadline, cancel);
     if (!socket.ok()) {
       last = std::move(socket).error();
       continue;
     }
-    std::unique_ptr<Connection> plain = std::make_unique<Tcp>(*std::move(socket));
+    std::unique_ptr<Connection> plain = std::make_unique<Tcp>(*std::move(socket), cancel);
     if (!endpoint.secure) return plain;
     return with_tls(std::move(plain), endpoint, deadline).in(where);
   }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gantry::kube {
 namespace {
 
@@ -43,8 +45,8 @@ std::string_view content_type(Patch kind) {
 
 }  // namespace
 
-Api::Api(Access access, std::chrono::milliseconds timeout)
-    : access_(std::move(access)), timeout_(timeout), client_(access_.server.endpoint) {}
+Api::Api(Access access, std::chrono::milliseconds timeout, int cancel)
+    : access_(std::move(access)), timeout_(timeout), client_(access_.server.endpoint, cancel) {}
 
 http::Request Api::request_for(std::string method, const std::string& path) {
   if (!access_.token_file.empty()) {
@@ -112,12 +114,15 @@ Status Api::watch(const std::string& path, const Event& event, std::chrono::mill
       }
       if (!event(*document)) return false;
     }
-    return line.size() < kLineLimit;
+    if (line.size() <= kLineLimit) return true;
+    bad = Error(Errc::Corrupt, "an event of more than 8 MiB");
+    return false;
   };
-  auto done = client_.stream(request, piece, timeout);
+  auto done = client_.stream(request, piece, timeout, std::min(timeout, timeout_));
   if (!bad.ok()) return bad;
-  if (!done.ok() && done.error().code() != Errc::Timeout) return std::move(done).error();
-  if (done.ok() && done->status / 100 != 2) return refusal(request, *done);
+  if (!done.ok())
+    return std::move(done).error().in(fmt::format("the API server of {}", access_.from));
+  if (done->status / 100 != 2) return refusal(request, *done);
   return {};
 }
 

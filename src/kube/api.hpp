@@ -23,7 +23,9 @@ enum class Patch : std::uint8_t {
 
 class Api {
  public:
-  explicit Api(Access access, std::chrono::milliseconds timeout = std::chrono::seconds(10));
+  // `cancel`: as http::Client's.
+  explicit Api(Access access, std::chrono::milliseconds timeout = std::chrono::seconds(10),
+               int cancel = -1);
 
   // Errors: NotFound (404), Denied (401, 403), Exists (409), Busy (429, 5xx), Invalid (others),
   // with the server's own message and who was asked.
@@ -34,11 +36,13 @@ class Api {
   Result<json::Document> remove(const std::string& path);
 
   // One event a line, until `event` returns false, the server ends it or `timeout` passes, which is
-  // no error.
+  // no error; that nothing is answered in the time of a call is one (Timeout). A last line that is
+  // cut short is no event.
   using Event = std::function<bool(const json::Document&)>;
   Status watch(const std::string& path, const Event& event, std::chrono::milliseconds timeout);
 
   const Access& access() const { return access_; }
+  std::chrono::milliseconds timeout() const { return timeout_; }
 
  private:
   http::Request request_for(std::string method, const std::string& path);

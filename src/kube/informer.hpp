@@ -46,9 +46,6 @@ struct InformerOptions {
   std::string path;            // "/api/v1/pods", "/api/v1/nodes"
   std::string field_selector;  // "spec.nodeName=node-1"
   std::string label_selector;
-  // Objects a page. A page that is too large for a JSON document (8 MiB) is asked for again by
-  // halves, down to one object, so large objects need no other number here.
-  std::size_t page = 250;
   std::chrono::milliseconds resync = std::chrono::minutes(30);  // a new list, whatever was watched
   std::chrono::milliseconds watch = std::chrono::minutes(5);    // then the server ends it
   std::chrono::milliseconds request = std::chrono::seconds(30);
@@ -70,8 +67,8 @@ class Informer {
 
   bool synced() const;                                  // a whole list has been handed on
   bool wait_synced(std::chrono::milliseconds at_most);  // false: not yet, or stopped
-  // Since a whole list was handed on, or the watch said something or was agreed to. While a watch
-  // is quiet this grows up to a minute or so: servers send bookmarks.
+  // Since a whole list was handed on or the watch said something. While nothing happens this grows
+  // to a minute or so: servers send bookmarks.
   std::chrono::milliseconds silence() const;
 
   struct Counts {

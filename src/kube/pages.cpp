@@ -8,7 +8,7 @@
 namespace gantry::kube {
 namespace {
 
-constexpr int kPages = 1000;
+constexpr int kPages = 100'000;
 constexpr int kObjects = 250;  // in a page
 
 // Only the way in which a document is refused that is larger than documents may be.
@@ -31,8 +31,10 @@ Status each_page(const Get& get, const std::string& path, const Take& take) {
     }
     if (!list.ok()) return list.error();
     take(list->root());
-    next = (*list)["metadata"]["continue"].string().value_or("");
-    if (next.empty()) return {};
+    auto token = (*list)["metadata"]["continue"].string().value_or("");
+    if (token.empty()) return {};
+    if (token == next) break;
+    next = std::move(token);
   }
   return Error(Errc::Corrupt, fmt::format("{} has no end", path));
 }
