@@ -101,7 +101,7 @@ std::string Host::install(const std::string& fence) const {
     ++places;
   }
   EXPECT_GT(places, 0) << fence;
-  const std::string copy = path(std::filesystem::path(fence).filename());
+  std::string copy = path(std::filesystem::path(fence).filename());
   std::ofstream(copy, std::ios::binary) << bytes;
   return copy;
 }

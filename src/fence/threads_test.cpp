@@ -69,6 +69,7 @@ TEST(Threads, LaunchSynchronizeAndDestroyWhileTurnsChange) {
   find_gpus();
   std::atomic<int> running = kThreads;
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&running, i] {
       program(i);

@@ -210,6 +210,7 @@ TEST(Turn, ThreadsLaunchWhileTurnsChange) {
   const CUcontext context = cuda.context();
   std::atomic<int> running = 8;
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&, i] {
       EXPECT_EQ(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);

@@ -3,6 +3,7 @@
 // simulated GPU whose time they share.
 #include "fence/kept_machine.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -128,7 +129,7 @@ TEST_F(Shares, WithoutAKeeperWorkGoesOnAndTheNextOneLimitsItAgain) {
 pid_t hostile(const KeptMachine& machine, const std::string& share, std::uint64_t bytes,
               sighandler_t when_asked_to_go = SIG_DFL) {
   int go[2];
-  EXPECT_EQ(::pipe(go), 0);
+  EXPECT_EQ(::pipe2(go, O_CLOEXEC), 0);
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
