@@ -5,6 +5,7 @@
 #include "doctor/report.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/doctor_cluster.hpp"
+#include "gantry/doctor_shares.hpp"
 #include "probe/snapshot.hpp"
 
 #include <unistd.h>
@@ -106,6 +107,7 @@ Result<int> examine(const DoctorOptions& options, const Context& context) {
   auto sources = doctor::live_sources();
   sources.this_machine = kernel->is_this_machine(host);
   sources.cluster = ask_cluster(options.cluster, host, *checks);
+  sources.shares = ask_keeper(host, *checks);
   doctor::Repair repair;
   if (options.fix) {
     // A look that fails after a change shows the machine as it was last seen.

@@ -21,6 +21,7 @@ std::span<const Check> log_checks();
 std::span<const Check> gpu_checks();
 std::span<const Check> recovery_checks();
 std::span<const Check> sharing_checks();
+std::span<const Check> share_checks();
 std::span<const Check> node_checks();
 std::span<const Check> access_checks();
 std::span<const Check> library_checks();
@@ -42,8 +43,8 @@ inline auto areas() {
                     log_checks(),     gpu_checks(),    recovery_checks(),  sharing_checks(),
                     node_checks(),    access_checks(), library_checks(),   tool_checks(),
                     service_checks(), limit_checks(),  docker_checks(),    toolkit_checks(),
-                    cri_checks(),     cdi_checks(),    kubelet_checks(),   cluster_checks(),
-                    fabric_checks(),  nvlink_checks()};
+                    cri_checks(),     cdi_checks(),    share_checks(),     kubelet_checks(),
+                    cluster_checks(), fabric_checks(), nvlink_checks()};
 }
 
 }  // namespace gantry::doctor

@@ -47,6 +47,27 @@ struct ClusterView {
   std::string error;            // why there is nothing of it; "" when there is
 };
 
+// What the keeper of shares says, and what was left for it.
+struct SharesView {
+  struct Found {  // by the auditor
+    std::string share;
+    std::string text;
+    std::int64_t seconds_ago = 0;
+    bool stopped = false;
+  };
+  struct Library {
+    std::string path;
+    bool there = false;
+    std::string trouble;  // "" when it fits
+  };
+  bool only_root = false;               // may ask
+  std::vector<std::string> names;       // of shares with a record
+  std::vector<std::string> unreadable;  // records that cannot be read, and why
+  std::string silence;                  // why no keeper answers; "" when one does
+  std::vector<Found> findings;
+  std::vector<Library> libraries;  // of the fence
+};
+
 struct Sources {
   Caller caller;
   std::optional<std::string> kernel_log;  // nullopt: read it from the machine
@@ -54,6 +75,7 @@ struct Sources {
   // Bytes free for the file system of a path; nullopt when nobody knows.
   std::function<std::optional<std::uint64_t>(const sys::Host&, const std::string&)> free_bytes;
   std::optional<ClusterView> cluster;  // nullopt: nobody was asked
+  std::optional<SharesView> shares;    // the same
 };
 
 // The running system's: this process and statvfs.
@@ -68,6 +90,7 @@ class Facts {
   const Caller& caller() const { return sources_.caller; }
   const Guest& guest() const { return guest_; }
   const ClusterView* cluster() const { return sources_.cluster ? &*sources_.cluster : nullptr; }
+  const SharesView* shares() const { return sources_.shares ? &*sources_.shares : nullptr; }
   bool this_machine() const { return sources_.this_machine; }
 
   std::optional<std::string> value(std::string_view path) const { return host_.read_value(path); }

@@ -61,5 +61,6 @@ std::vector<Case> node_cases();
 std::vector<Case> userland_cases();
 std::vector<Case> runtime_cases();
 std::vector<Case> cluster_cases();
+std::vector<Case> share_cases();
 
 }  // namespace gantry::doctor

@@ -29,6 +29,9 @@ extern "C" {
 #define FENCE_REAL_CUDA FENCE_DIRECTORY "/cuda"
 #define FENCE_REAL_NVML FENCE_DIRECTORY "/nvml"
 
+/* In the bytes of the libraries, followed by the version's digit: for who looks at the files. */
+#define FENCE_SPEAKS "gantry-fence speaks version "
+
 enum {
   FENCE_VERSION = 1,
   FENCE_MAGIC = 0x46544e47, /* "GNTF" */

@@ -15,6 +15,20 @@
 namespace gantry::fence {
 namespace {
 
+struct Speaks {
+  char words[sizeof FENCE_SPEAKS - 1];
+  char version;
+};
+static_assert(FENCE_VERSION < 10, "one digit");
+
+constexpr Speaks speaks() {
+  Speaks made{};
+  for (size_t i = 0; i < sizeof made.words; ++i) made.words[i] = FENCE_SPEAKS[i];
+  made.version = static_cast<char>('0' + FENCE_VERSION);
+  return made;
+}
+constexpr Speaks kSpeaks = speaks();
+
 // Out of the way of programs that count on small numbers; lower where the limit is low.
 int move_high(int fd) {
   constexpr int kWanted[] = {960, 200};
@@ -54,6 +68,7 @@ int connect_to_keeper(uint64_t wait_ms, Answer& without) {
 }
 
 bool say_hello(int fd, FenceRole role) {
+  __asm__ volatile("" : : "r"(&kSpeaks));  // used, or it would be left out
   const FenceHello hello{.magic = FENCE_MAGIC,
                          .version = FENCE_VERSION,
                          .role = static_cast<uint32_t>(role),

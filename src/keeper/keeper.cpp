@@ -62,6 +62,7 @@ Status Keeper::start(sensor::SensorOptions sensor) {
 void Keeper::recover() {
   auto found = read_records(host_);
   for (const auto& problem : found.problems) log_.error("", problem.text());
+  for (const auto& name : found.unfinished) remove_record(host_, name);
   for (auto& record : found.records) take_up(std::move(record));
 }
 

@@ -173,7 +173,7 @@ Recovered read_records(const sys::Host& host) {
     if (!check_name(name).ok()) continue;
     const auto path = place(name, "share.json");
     if (!host.exists(path)) {
-      remove_record(host, name);  // one that was being made or removed
+      found.unfinished.push_back(name);
       continue;
     }
     auto text = sys::read_trusted(host, path, kLimit);

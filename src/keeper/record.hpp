@@ -48,7 +48,10 @@ void remove_record(const sys::Host& host, std::string_view name);
 struct Recovered {
   std::vector<Record> records;
   std::vector<Error> problems;  // what could not be read is left where it is
+  std::vector<std::string>
+      unfinished;  // were being made or removed: for who has the lock to remove
 };
+// Reads alone: a keeper may be at work.
 Recovered read_records(const sys::Host& host);
 
 }  // namespace gantry::keeper

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -35,6 +37,15 @@ class Loading : public ::testing::Test {
   ShareUnderTest share;
   const std::string both = share.fence() + " " + share.driver();
 };
+
+// For `gantry doctor`, which does not load them.
+TEST(Libraries, SayInTheirBytesWhatTheySpeak) {
+  for (const char* file : {GANTRY_FENCE_CUDA, GANTRY_FENCE_NVML}) {
+    std::ifstream in(file, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    EXPECT_NE(bytes.find(FENCE_SPEAKS + std::to_string(FENCE_VERSION)), std::string::npos) << file;
+  }
+}
 
 TEST_F(Loading, ByNameByPathAndByWhatIsThere) {
   EXPECT_THAT(opened({"libcuda.so.1"}), ElementsAre(both));

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gantry/doctor_shares.hpp"
+
+#include "fence/abi.h"
+#include "gantry/share_commands.hpp"
+#include "keeper/record.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+namespace gantry::cli {
+namespace {
+
+constexpr std::chrono::seconds kPatience{3};
+constexpr std::size_t kLibraryBytes = std::size_t{16} << 20;
+
+std::int64_t seconds_since(std::int64_t unix_ms) {
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
+  return std::max<std::int64_t>(0, (now - unix_ms) / 1000);
+}
+
+// A library says in plain bytes what it speaks.
+doctor::SharesView::Library look_at(const std::string& path) {
+  doctor::SharesView::Library library{.path = path, .there = true, .trouble = ""};
+  const auto host = sys::Host::at("/");
+  const auto bytes =
+      host.ok() ? host->read(path, kLibraryBytes) : Result<std::string>(host.error());
+  if (!bytes.ok()) {
+    library.trouble = bytes.error().text();
+    return library;
+  }
+  const std::string speaks(FENCE_SPEAKS);
+  const auto at = bytes->find(speaks);
+  const char wanted = static_cast<char>('0' + FENCE_VERSION);
+  if (at == std::string::npos || at + speaks.size() >= bytes->size()) {
+    library.trouble = "is not a library of the fence, or an old one";
+  } else if ((*bytes)[at + speaks.size()] != wanted) {
+    library.trouble = fmt::format("speaks version {} of the fence's language, this program {}",
+                                  (*bytes)[at + speaks.size()], wanted);
+  }
+  return library;
+}
+
+std::vector<doctor::SharesView::Library> libraries() {
+  const auto fence = find_fence();
+  if (fence.ok()) return {look_at(fence->cuda), look_at(fence->nvml)};
+  return {{.path = "libgantry-fence.so", .there = false, .trouble = fence.error().text()}};
+}
+
+void ask(const sys::Host& host, doctor::SharesView& view) {
+  auto keeper = keeper::Client::connect_to_answering(host);
+  if (!keeper.ok()) {
+    view.only_root = keeper.error().code() == Errc::Denied;
+    view.silence = keeper.error().text();
+    return;
+  }
+  keeper->set_patience(kPatience);
+  const auto states = keeper->list();
+  if (!states.ok()) {
+    view.silence = states.error().text();
+    return;
+  }
+  view.names.clear();  // it knows better
+  for (const auto& state : *states) {
+    view.names.push_back(state.share.name);
+    for (const auto& finding : state.findings)
+      view.findings.push_back({.share = state.share.name,
+                               .text = finding.text,
+                               .seconds_ago = seconds_since(finding.at_unix_ms),
+                               .stopped = finding.stopped});
+  }
+}
+
+}  // namespace
+
+std::optional<doctor::SharesView> ask_keeper(const sys::Host& host,
+                                             const std::vector<const doctor::Check*>& checks) {
+  const bool wanted = std::any_of(checks.begin(), checks.end(), [](const doctor::Check* check) {
+    return check->id.starts_with("shares.");
+  });
+  if (!wanted) return std::nullopt;
+  doctor::SharesView view;
+  view.libraries = libraries();
+  const auto found = keeper::read_records(host);
+  for (const auto& record : found.records) view.names.push_back(record.share.name);
+  for (const auto& problem : found.problems) {
+    view.only_root = view.only_root || problem.code() == Errc::Denied;
+    view.unreadable.push_back(problem.text());
+  }
+  if (!view.names.empty() || !view.unreadable.empty()) ask(host, view);
+  return view;
+}
+
+}  // namespace gantry::cli

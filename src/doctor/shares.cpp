@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shares of GPUs: their keeper, what its auditor found, and the libraries that hold their limits.
+#include "doctor/areas_internal.hpp"
+#include "doctor/examine.hpp"
+#include "doctor/offenders.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace gantry::doctor {
+namespace {
+
+constexpr std::string_view kShares = "/run/gantry/shares";
+constexpr std::string_view kSocket = "/run/gantry/keeper.sock";
+constexpr std::int64_t kRecentSeconds = 3600;
+
+// Why nothing can be said of the shares; nullopt: it can.
+std::optional<Finding> nothing_to_say(const Facts& f) {
+  const auto* view = f.shares();
+  if (view == nullptr) return skip("nobody was asked for shares");
+  if (view->only_root) return only_root_reads(kShares);
+  if (view->names.empty() && view->unreadable.empty()) return skip("there are no shares here");
+  return std::nullopt;
+}
+
+Finding judge_keeper(const Facts& f) {
+  if (auto nothing = nothing_to_say(f)) return *std::move(nothing);
+  const auto& view = *f.shares();
+  const auto records = listed(view.names);
+  std::vector<Evidence> read;
+  if (!view.names.empty()) read.push_back({std::string(kShares), records});
+  for (const auto& problem : view.unreadable) read.push_back({std::string(kShares), problem});
+  if (!view.silence.empty()) {
+    read.push_back({std::string(kSocket), view.silence});
+    return fail(fmt::format("no keeper answers for the shares that there are: {}", records), read)
+        .advise(fmt::format("sudo gantry share ls{}  # starts it, with the same shares",
+                            root_flag(f.host())));
+  }
+  if (!view.unreadable.empty())
+    return warn("a share's record cannot be read: that share is not kept", read)
+        .because("Somebody wrote into it, or it is from another version.")
+        .advise(fmt::format("sudo less {}/*/share.json  # then `gantry share create` it anew",
+                            kShares));
+  return ok(fmt::format("the keeper answers for {}", records), read);
+}
+
+Finding judge_over(const Facts& f) {
+  if (auto nothing = nothing_to_say(f)) return *std::move(nothing);
+  const auto& view = *f.shares();
+  if (!view.silence.empty()) return skip("no keeper answers: shares.keeper");
+  std::vector<Evidence> read;
+  std::set<std::string> names;
+  for (const auto& found : view.findings) {
+    if (found.seconds_ago > kRecentSeconds) continue;
+    names.insert(found.share);
+    read.push_back({fmt::format("auditor, {} s ago", found.seconds_ago),
+                    found.text + (found.stopped ? " (stopped)" : "")});
+  }
+  if (names.empty()) return ok("the auditor found nobody past a limit in the last hour");
+  const std::vector<std::string> who(names.begin(), names.end());
+  return warn(fmt::format("past its limits, or past the fence: {}", listed(who)), read)
+      .advise(fmt::format("gantry share top{0} --once; gantry share set{0} {1} --policy stop  # "
+                          "ends such processes from now on",
+                          root_flag(f.host()), who.front()));
+}
+
+Finding judge_libraries(const Facts& f) {
+  const auto* view = f.shares();
+  if (view == nullptr) return skip("nobody was asked for shares");
+  if (view->libraries.empty()) return skip("the fence is not installed here");
+  std::vector<Evidence> read;
+  bool bad = false;
+  bool any = false;
+  for (const auto& library : view->libraries) {
+    read.push_back({library.path, library.trouble.empty() ? "fits" : library.trouble});
+    bad = bad || !library.trouble.empty();
+    any = any || library.there;
+  }
+  if (!bad) return ok("the fence's libraries are there and of this version", read);
+  if (!any && view->names.empty()) return skip("the fence is not installed here", read);
+  return fail("the fence's libraries do not fit: programs of a share would not start", read);
+}
+
+constexpr Check kChecks[] = {
+    {.id = "shares.keeper",
+     .reference = "S1",
+     .area = Area::Runtime,
+     .fix_class = FixClass::Never,
+     .title = "shares of GPUs have their keeper",
+     .reads = "/run/gantry/shares, /run/gantry/keeper.sock",
+     .cause = "The keeper (`gantry share serve`) was killed, for want of memory perhaps: limits on "
+              "memory go on to hold, those on time do not, and new programs of a share are refused "
+              "with 802 (system not ready). /run/gantry/keeper.log has its last words.",
+     .remedy = "sudo gantry share ls",
+     .judge = judge_keeper},
+    {.id = "shares.over",
+     .reference = "S2",
+     .area = Area::Runtime,
+     .fix_class = FixClass::Never,
+     .title = "no process is past the limits of its share",
+     .reads = "the keeper's auditor",
+     .cause = "A program brought its own libcuda or talks to the driver itself, or a policy lets "
+              "it run unattached.",
+     .remedy = "gantry share top --once",
+     .judge = judge_over},
+    {.id = "shares.libraries",
+     .reference = "S3",
+     .area = Area::Runtime,
+     .fix_class = FixClass::Never,
+     .title = "the fence's libraries are there and of this version",
+     .reads = "libgantry-fence.so and libgantry-fence-nvml.so beside the program",
+     .cause = "An upgrade that replaced the program and not its libraries, or the other way round.",
+     .remedy = "reinstall gantry, or name the libraries' directory with GANTRY_FENCE_LIBRARIES",
+     .judge = judge_libraries},
+};
+
+}  // namespace
+
+std::span<const Check> share_checks() {
+  return kChecks;
+}
+
+}  // namespace gantry::doctor
