@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/book.hpp"
+
+#include "schedule/book_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace gantry::schedule {
+
+Book::Book(place::Options options) : cluster_(options) {}
+Book::~Book() = default;
+
+std::uint64_t Book::generation() const {
+  const std::lock_guard hold(mutex_);
+  return generation_;
+}
+
+std::uint64_t Book::fit(const ask::PodAsk& ask, std::span<const std::string_view> nodes,
+                        std::vector<place::Fit>& fits) const {
+  const std::lock_guard hold(mutex_);
+  cluster_.fit_all(ask, nodes, fits);
+  return generation_;
+}
+
+Result<std::vector<std::string>> Book::victims(const ask::PodAsk& ask, std::string_view node,
+                                               std::span<const std::string> chosen) const {
+  const std::lock_guard hold(mutex_);
+  return cluster_.victims(ask, node, chosen);
+}
+
+place::NodeView Book::view(std::string_view node) const {
+  const std::lock_guard hold(mutex_);
+  return cluster_.view(node);
+}
+
+std::vector<std::string> Book::nodes() const {
+  const std::lock_guard hold(mutex_);
+  return cluster_.nodes();
+}
+
+std::optional<ask::PodAsk> Book::pending(std::string_view uid) const {
+  const std::lock_guard hold(mutex_);
+  const auto found = known_.find(std::string(uid));
+  if (found == known_.end() || !found->second.ask) return std::nullopt;
+  return *found->second.ask;
+}
+
+std::size_t Book::pods() const {
+  const std::lock_guard hold(mutex_);
+  std::size_t count = held_.size();
+  for (const auto& [uid, known] : known_) count += known.counted ? 1 : 0;
+  return count;
+}
+
+// ---- promises
+
+std::optional<std::string> Book::unsettled_node(std::string_view uid) const {
+  const std::lock_guard hold(mutex_);
+  const auto found = held_.find(std::string(uid));
+  if (found == held_.end() || found->second.promise.state != Promise::State::Unknown)
+    return std::nullopt;
+  return found->second.promise.node;
+}
+
+Result<Decision> Book::promise(const ask::PodAsk& ask, std::string_view node, std::int64_t unix_ns,
+                               Moment now) {
+  const std::lock_guard hold(mutex_);
+  if (const auto found = held_.find(ask.uid); found != held_.end()) {
+    auto& [promise, placement] = found->second;
+    if (promise.node != node) {
+      return Error(Errc::Busy,
+                   fmt::format("a Binding of this pod to node {} was sent before, and whether it "
+                               "was taken is not known yet; try again in a few seconds",
+                               promise.node));
+    }
+    if (promise.state == Promise::State::Sending)
+      return Error(Errc::Busy, "a Binding of this pod to this node is under way");
+    promise.state = Promise::State::Sending;
+    promise.since = now;
+    auto decision = decision_of(ask, node, placement, unix_ns);
+    decision.again = true;
+    return decision;
+  }
+  GANTRY_TRY(auto placement, cluster_.reserve(ask, node));
+  ++generation_;
+  held_[ask.uid] = {.promise = {.uid = ask.uid,
+                                .name_space = ask.name_space,
+                                .name = ask.name,
+                                .node = std::string(node),
+                                .state = Promise::State::Sending,
+                                .since = now},
+                    .placement = placement};
+  return decision_of(ask, node, std::move(placement), unix_ns);
+}
+
+Decision Book::decision_of(const ask::PodAsk& ask, std::string_view node, ask::Placement placement,
+                           std::int64_t unix_ns) const {
+  const auto view = cluster_.view(node);
+  ask::AnnotationFacts facts{
+      .node = std::string(node), .unit_mib = view.facts.unit_mib, .unix_ns = unix_ns};
+  for (const auto& card : view.facts.cards) {
+    facts.card_mib[card.uuid] = card.mib;
+    facts.model[card.uuid] = card.model;
+  }
+  auto annotations = ask::annotations(ask, placement, facts);
+  return {.placement = std::move(placement), .annotations = std::move(annotations)};
+}
+
+void Book::mark(std::string_view uid, Promise::State state, Moment now) {
+  const std::lock_guard hold(mutex_);
+  const auto found = held_.find(std::string(uid));
+  if (found == held_.end()) return;  // the watch was faster
+  found->second.promise.state = state;
+  found->second.promise.since = now;
+}
+
+void Book::release(std::string_view uid) {
+  const std::lock_guard hold(mutex_);
+  if (held_.erase(std::string(uid)) == 0) return;
+  cluster_.release(uid);
+  ++generation_;
+}
+
+std::vector<Promise> Book::promises() const {
+  const std::lock_guard hold(mutex_);
+  std::vector<Promise> all;
+  all.reserve(held_.size());
+  for (const auto& [uid, held] : held_) all.push_back(held.promise);
+  return all;
+}
+
+}  // namespace gantry::schedule

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the API server has told about pods, nodes and quotas, and what has been promised since:
+// place::Cluster behind one lock. It keeps nothing that a list of the API would not give back, but
+// the promises whose Binding is on its way.
+#pragma once
+
+#include "ask/ask.hpp"
+#include "ask/placement.hpp"
+#include "base/result.hpp"
+#include "json/document.hpp"
+#include "place/cluster.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace gantry::schedule {
+
+using Moment = std::chrono::steady_clock::time_point;
+
+// What one Binding shall say.
+struct Decision {
+  ask::Placement placement;
+  std::map<std::string, std::string> annotations;
+  bool again = false;  // sent before, without an answer: that one may still come through
+};
+
+// A promise that the watch has not shown yet.
+struct Promise {
+  enum class State : std::uint8_t {
+    Sending,  // its Binding is under way
+    Bound,    // the API server has taken it
+    Unknown   // no answer came: it may have been taken, or may still be
+  };
+  std::string uid;
+  std::string name_space;
+  std::string name;
+  std::string node;
+  State state = State::Sending;
+  Moment since;
+};
+
+class Book {
+ public:
+  explicit Book(place::Options options = {});
+  ~Book();
+  Book(const Book&) = delete;
+  Book& operator=(const Book&) = delete;
+
+  // ---- what the API server tells. An error is for the log: the object counts as having no GPU.
+  Status set_node(const json::Value& node);
+  void remove_node(std::string_view name);
+  // Any pod, any news of it; an older version than what is known changes nothing.
+  Status set_pod(const json::Value& pod, Moment now);
+  void remove_pod(std::string_view uid, Moment now);
+  Status set_namespace(const json::Value& name_space);
+  Status set_resource_quota(const json::Value& quota);
+  void remove_resource_quota(std::string_view name_space, std::string_view name);
+
+  // ---- questions
+  std::uint64_t generation() const;  // changes with whatever could change an answer
+  // Also says of which generation the answer is.
+  std::uint64_t fit(const ask::PodAsk& ask, std::span<const std::string_view> nodes,
+                    std::vector<place::Fit>& fits) const;
+  Result<std::vector<std::string>> victims(const ask::PodAsk& ask, std::string_view node,
+                                           std::span<const std::string> chosen) const;
+  place::NodeView view(std::string_view node) const;
+  std::vector<std::string> nodes() const;
+  struct QuotaView {
+    std::string name_space;
+    place::Quota limit;
+  };
+  std::vector<QuotaView> quotas() const;
+
+  // A pod that has no node yet and asks for GPUs, by uid; nullopt where it is not known.
+  std::optional<ask::PodAsk> pending(std::string_view uid) const;
+  std::optional<std::string> pending_uid(std::string_view name_space, std::string_view name) const;
+  std::size_t pods() const;  // that hold something, promises among them
+
+  // ---- promises
+  // Where a Binding of this pod has been sent and nobody knows what became of it.
+  std::optional<std::string> unsettled_node(std::string_view uid) const;
+  // Chooses and holds the cards. A pod with a promise on this node gets the same again; on another
+  // node Busy, because the first Binding may yet be taken.
+  Result<Decision> promise(const ask::PodAsk& ask, std::string_view node, std::int64_t unix_ns,
+                           Moment now);
+  void mark(std::string_view uid, Promise::State state, Moment now);
+  void release(std::string_view uid);
+  std::vector<Promise> promises() const;
+
+ private:
+  struct Known;
+  struct Held {
+    Promise promise;
+    ask::Placement placement;
+  };
+  struct NamespaceQuota {
+    place::Quota own;                            // of the namespace's annotations
+    std::map<std::string, place::Quota> quotas;  // ResourceQuota objects by name
+    place::Quota effective;                      // the tightest of all
+  };
+
+  Status count(const json::Value& pod, Known& known);
+  void place_again(std::string_view node);
+  void forget(std::string_view uid);
+  void apply_quota(const std::string& name_space);
+  Decision decision_of(const ask::PodAsk& ask, std::string_view node, ask::Placement placement,
+                       std::int64_t unix_ns) const;
+
+  mutable std::mutex mutex_;
+  place::Cluster cluster_;
+  std::uint64_t generation_ = 1;
+  std::unordered_map<std::string, Known> known_;  // pods that ask for GPUs, by uid
+  std::unordered_map<std::string, Held> held_;    // by uid
+  std::map<std::string, NamespaceQuota, std::less<>> quotas_;
+  // Uids of pods that ended a short while ago: a list that was asked for before may still name
+  // them.
+  std::unordered_set<std::string> ended_;
+  struct Ended {
+    std::string uid;
+    Moment when;
+  };
+  std::deque<Ended> ended_order_;
+};
+
+}  // namespace gantry::schedule

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "schedule/book_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+namespace gantry::schedule {
+namespace {
+
+// How long a pod's end is remembered, against a list that was asked for before it.
+constexpr auto kEndedFor = std::chrono::minutes(5);
+
+std::string text_of(const json::Value& value) {
+  return value.string().value_or("");
+}
+
+// Finished pods hold nothing. One that is being deleted does, until it is gone.
+bool is_over(const json::Value& pod) {
+  const auto phase = text_of(pod["status"]["phase"]);
+  return phase == "Succeeded" || phase == "Failed";
+}
+
+std::size_t digest_of(const json::Value& pod) {
+  const std::hash<std::string_view> hash;
+  const auto raw = [](const json::Value& value) {
+    return value ? value.raw() : std::string_view();
+  };
+  std::size_t digest = is_over(pod) ? 1 : 2;
+  for (const auto part :
+       {raw(pod["spec"]), raw(pod["metadata"]["annotations"]), raw(pod["metadata"]["labels"])}) {
+    digest = digest * 1'000'003 + hash(part);
+  }
+  return digest;
+}
+
+std::vector<ask::CardName> names_of(const place::NodeView& view) {
+  std::vector<ask::CardName> names;
+  names.reserve(view.facts.cards.size());
+  for (const auto& card : view.facts.cards) {
+    names.push_back({.index = card.index, .uuid = card.uuid});
+  }
+  return names;
+}
+
+bool names_its_cards(const json::Value& pod) {
+  return static_cast<bool>(pod["metadata"]["annotations"][ask::kPlacement]);
+}
+
+}  // namespace
+
+Status Book::set_node(const json::Value& node) {
+  const auto name = text_of(node["metadata"]["name"]);
+  if (name.empty()) return Error(Errc::Corrupt, "a node without a name");
+  auto facts = ask::node_of(node);
+  const std::lock_guard hold(mutex_);
+  if (!facts.ok()) {
+    cluster_.set_node({.name = name});
+    ++generation_;
+    return std::move(facts).error().in(fmt::format("node {}", name));
+  }
+  facts->name = name;
+  const auto before = cluster_.view(name).facts;
+  if (before == *facts) return {};
+  cluster_.set_node(*facts);
+  ++generation_;
+  if (before.cards != facts->cards || before.unit_mib != facts->unit_mib) place_again(name);
+  return {};
+}
+
+void Book::remove_node(std::string_view name) {
+  const std::lock_guard hold(mutex_);
+  cluster_.remove_node(name);
+  ++generation_;
+}
+
+// Those that gpushare's or HAMi's own scheduler put there, by numbers that mean cards only now.
+void Book::place_again(std::string_view node) {
+  for (auto& [uid, known] : known_) {
+    if (known.node != node || !known.text) continue;
+    const auto pod = json::Document::parse(*known.text);
+    if (pod.ok()) (void)count(pod->root(), known);
+  }
+}
+
+Status Book::set_pod(const json::Value& pod, Moment now) {
+  const auto uid = text_of(pod["metadata"]["uid"]);
+  const auto version = parse_u64(text_of(pod["metadata"]["resourceVersion"])).value_or(0);
+  const auto digest = digest_of(pod);
+  const std::lock_guard hold(mutex_);
+  (void)now;
+  if (ended_.contains(uid)) return {};
+  const auto found = known_.find(uid);
+  if (found != known_.end()) {
+    if (version < found->second.version && version != 0) return {};
+    found->second.version = version;
+    if (found->second.digest == digest) return {};
+    found->second.digest = digest;
+  }
+  if (is_over(pod)) {
+    forget(uid);
+    return {};
+  }
+  // Annotations can be edited by whoever owns the pod; what it was given stays given.
+  if (found != known_.end() && found->second.placed) return {};
+  auto asked = ask::ask_of(pod);
+  if (!asked.ok() || !*asked) {
+    if (found != known_.end() && !found->second.counted) forget(uid);
+    if (asked.ok()) return {};
+    return std::move(asked).error();
+  }
+  auto& known = known_[uid];
+  known.name_space = (*asked)->name_space;
+  known.name = (*asked)->name;
+  known.version = version;
+  known.digest = digest;
+  known.node = text_of(pod["spec"]["nodeName"]);
+  if (!known.node.empty()) return count(pod, known);
+  known.ask = std::make_unique<ask::PodAsk>(**std::move(asked));
+  return {};
+}
+
+// A pod that has a node.
+Status Book::count(const json::Value& pod, Known& known) {
+  GANTRY_TRY(const auto asked, ask::ask_of(pod));
+  if (!asked) return {};
+  const auto view = cluster_.view(known.node);
+  auto placement = ask::placement_of(pod, *asked, names_of(view), view.facts.unit_mib);
+  const bool placed = placement.ok() && *placement;
+  cluster_.set_pod(*asked, known.node, placed ? &**placement : nullptr);
+  ++generation_;
+  held_.erase(asked->uid);
+  known.counted = true;
+  known.placed = placed;
+  known.ask.reset();
+  known.text = names_its_cards(pod) ? nullptr : std::make_unique<std::string>(pod.raw());
+  if (!placement.ok() && !view.facts.cards.empty()) {  // else when the node is known
+    return std::move(placement).error().in(fmt::format("pod {}/{}", known.name_space, known.name));
+  }
+  return {};
+}
+
+// It holds nothing any more.
+void Book::forget(std::string_view uid) {
+  const std::string key(uid);
+  const bool held = held_.erase(key) != 0;
+  const auto found = known_.find(key);
+  const bool counted = found != known_.end() && found->second.counted;
+  if (found != known_.end()) known_.erase(found);
+  if (!held && !counted) return;
+  cluster_.remove_pod(uid);
+  ++generation_;
+}
+
+void Book::remove_pod(std::string_view uid, Moment now) {
+  const std::lock_guard hold(mutex_);
+  forget(uid);
+  while (!ended_order_.empty() && now - ended_order_.front().when > kEndedFor) {
+    ended_.erase(ended_order_.front().uid);
+    ended_order_.pop_front();
+  }
+  if (!ended_.emplace(uid).second) return;
+  ended_order_.push_back({.uid = std::string(uid), .when = now});
+}
+
+std::optional<std::string> Book::pending_uid(std::string_view name_space,
+                                             std::string_view name) const {
+  const std::lock_guard hold(mutex_);
+  for (const auto& [uid, known] : known_) {
+    if (known.name == name && known.name_space == name_space) return uid;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gantry::schedule

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schedule/book.hpp"
+
+namespace gantry::schedule {
+
+// A pod that asks for GPUs.
+struct Book::Known {
+  std::string name_space;
+  std::string name;
+  std::string node;                  // "": none yet
+  std::uint64_t version = 0;         // metadata.resourceVersion; 0 where that is no number
+  std::size_t digest = 0;            // of what a decision depends on; most news are of other things
+  bool counted = false;              // the cluster has it
+  bool placed = false;               // and knows its cards
+  std::unique_ptr<ask::PodAsk> ask;  // while it has no node
+  std::unique_ptr<std::string> text;  // while where it is on its node depends on the node's cards
+};
+
+}  // namespace gantry::schedule

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kube-scheduler asks of an extender, but for bind (binder.hpp): pure questions to the book.
+// A body in, an answer out, without sockets; several threads at once.
+#pragma once
+
+#include "ask/ask.hpp"
+#include "http/message.hpp"
+#include "schedule/book.hpp"
+#include "schedule/counters.hpp"
+#include "schedule/wire.hpp"
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::schedule {
+
+// A pod whose manifest asks for what cannot be.
+struct BadAsk {
+  std::string uid;
+  std::string name_space;
+  std::string name;
+  std::string sentence;
+};
+
+class Extender {
+ public:
+  struct Ears {
+    std::function<std::string()> not_ready;      // why not; "" or none: ready
+    std::function<void(const BadAsk&)> bad_ask;  // each time that it is asked about
+  };
+  Extender(const Book& book, Counters& counters, Ears ears);
+
+  // 200 always; what is wrong is in its Error.
+  http::Response filter(std::string_view body);
+  http::Response prioritize(std::string_view body);
+  http::Response preempt(std::string_view body);
+
+  // All nodes, or one; 404 with the error for a node that nobody knows.
+  http::Response inspect() const;
+  http::Response inspect(std::string_view node) const;
+
+ private:
+  // A filter's question and answer, for the prioritize that follows it.
+  struct Asked {
+    std::string body;
+    Args args;
+    std::optional<ask::PodAsk> ask;
+    std::uint64_t generation = 0;
+    std::vector<place::Fit> fits;
+  };
+
+  std::string not_ready() const;
+  Result<std::string> filtered(std::string_view body);
+  std::string refuse_all(const Args& args, std::string_view sentence) const;
+  std::string answer_of(Asked& asked) const;
+  bool remembered(const Args& args, std::vector<place::Fit>& fits) const;
+
+  const Book& book_;
+  Counters& counters_;
+  Ears ears_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Asked> last_;
+};
+
+// The pod of a request. Invalid, as ask_of; Corrupt where the text is no pod.
+Result<std::optional<ask::PodAsk>> read_ask(std::string_view pod);
+
+http::Response json_response(std::string body, int status = 200);
+http::Response text_response(std::string body, int status = 200);
+
+}  // namespace gantry::schedule

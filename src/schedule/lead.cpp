@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/work_internal.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::schedule {
+namespace {
+
+constexpr std::chrono::seconds kCare{1};
+constexpr std::chrono::hours kForEver{24};
+
+}  // namespace
+
+void Scheduler::Work::lead_changed(bool leading, const std::string& holder) {
+  if (leading) {
+    term_.fetch_add(1);
+    voice_.info("lease", "this replica leads");
+  } else {
+    voice_.info("lease", holder.empty() ? "nobody leads" : fmt::format("{} leads", holder));
+  }
+  const std::lock_guard hold(care_mutex_);
+  care_.notify_all();
+}
+
+Result<std::chrono::milliseconds> Scheduler::Work::lead() const {
+  if (auto why = not_ready(); !why.empty()) return Error(Errc::Busy, std::move(why));
+  if (options_.election == Election::Off) return std::chrono::milliseconds(kForEver);
+  const auto left = elector_->valid_for();
+  if (left.count() <= 0) {
+    const auto holder = elector_->holder();
+    return Error(Errc::Busy, fmt::format("this replica of the scheduler does not lead{}; try again",
+                                         holder.empty() ? std::string() : ", " + holder + " does"));
+  }
+  if (const auto term = term_.load(); term == 0 || read_.load() != term) {
+    return Error(Errc::Busy,
+                 "this replica has just become the leader and reads what its predecessor bound; "
+                 "try again in a second");
+  }
+  return left;
+}
+
+void Scheduler::Work::catch_up() {
+  const auto term = term_.load();
+  if (term == read_.load() || !not_ready().empty()) return;
+  const auto read = apis_.with([&](kube::Api& api) {
+    return read_bound_pods(api, book_, std::chrono::steady_clock::now());
+  });
+  if (!read.ok()) {
+    voice_.warning("lease", fmt::format("reading the pods anew: {}", read.error().text()));
+    return;
+  }
+  read_.store(term);
+}
+
+void Scheduler::Work::take_care(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    catch_up();
+    binder_.look_after(std::chrono::steady_clock::now());
+    std::unique_lock hold(care_mutex_);
+    care_.wait_for(hold, stop, kCare,
+                   [this] { return term_.load() != read_.load() && not_ready().empty(); });
+  }
+}
+
+}  // namespace gantry::schedule

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/scheduler.hpp"
+
+#include "schedule/work_internal.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::schedule {
+namespace {
+
+// Shorter than kube-scheduler's own patience with an extender (5 s): it hears the reason.
+constexpr std::chrono::milliseconds kRequest{4000};
+constexpr std::size_t kBodyLimit = std::size_t{64} << 20;  // Node objects, where names are not sent
+constexpr std::chrono::seconds kLastBindings{10};
+
+}  // namespace
+
+Scheduler::Work::Work(SchedulerOptions options, Voice voice)
+    : options_(std::move(options)),
+      voice_(std::move(voice)),
+      book_(options_.place),
+      apis_(options_.access, kRequest),
+      events_(options_.access,
+              [this](const Error& error) { voice_.warning("events", error.text()); }),
+      extender_(book_, counters_,
+                {.not_ready = [this] { return not_ready(); },
+                 .bad_ask = [this](const BadAsk& bad) { tell_bad_ask(bad); }}),
+      binder_(book_, counters_, hands(), {.request = kRequest}) {}
+
+Status Scheduler::Work::listen() {
+  feed_ = std::make_unique<Feed>(options_.access, book_, voice_);
+  if (options_.election == Election::On) {
+    elector_ = std::make_unique<kube::Elector>(
+        options_.access, options_.lease,
+        [this](bool leading, const std::string& holder) { lead_changed(leading, holder); },
+        [this](const Error& error) { voice_.warning("lease", error.text()); });
+  }
+  GANTRY_TRY(service_, http::Service::start({.address = options_.address,
+                                             .threads = options_.threads,
+                                             .body_limit = kBodyLimit},
+                                            routes()));
+  caretaker_ = std::jthread([this](const std::stop_token& stop) { take_care(stop); });
+  voice_.info("scheduler",
+              fmt::format("listening on port {}; API server: {}", port(), options_.access.from));
+  return {};
+}
+
+// The order matters: no Binding is sent once the lease is given back.
+void Scheduler::Work::stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  if (!binder_.stop(kLastBindings))
+    voice_.warning("scheduler", "Bindings under way take too long; the lease runs out by itself");
+  else if (elector_)
+    elector_->stop();
+  service_.reset();
+  if (caretaker_.joinable()) {
+    caretaker_.request_stop();
+    caretaker_.join();
+  }
+  if (feed_) feed_->stop();
+}
+
+Hands Scheduler::Work::hands() {
+  return {
+      .bind =
+          [this](const kube::Binding& binding) {
+            return apis_.with([&](kube::Api& api) { return kube::bind(api, binding); });
+          },
+      .read =
+          [this](const std::string& name_space, const std::string& pod) {
+            return apis_.with(
+                [&](kube::Api& api) { return api.get(kube::pod_path(name_space, pod)); });
+          },
+      .lead = [this] { return lead(); },
+      .failed = [this](const BindArgs& args, const std::string& why) { tell_failed(args, why); }};
+}
+
+void Scheduler::Work::tell_bad_ask(const BadAsk& bad) {
+  counters_.bad_asks.fetch_add(1, std::memory_order_relaxed);
+  if (bad.uid.empty()) return;  // a question about a pod that is nowhere
+  events_.write({.name_space = bad.name_space,
+                 .name = bad.name,
+                 .uid = bad.uid,
+                 .type = kube::EventType::Warning,
+                 .reason = "BadGPURequest",
+                 .message = bad.sentence,
+                 .component = "gantry-scheduler"});
+}
+
+void Scheduler::Work::tell_failed(const BindArgs& args, const std::string& why) {
+  voice_.warning("bind",
+                 fmt::format("pod {}/{} on {}: {}", args.name_space, args.pod, args.node, why));
+}
+
+Scheduler::Scheduler(std::unique_ptr<Work> work) : work_(std::move(work)) {}
+Scheduler::~Scheduler() = default;
+
+Result<std::unique_ptr<Scheduler>> Scheduler::start(SchedulerOptions options, Voice voice) {
+  auto work = std::make_unique<Work>(std::move(options), std::move(voice));
+  GANTRY_CHECK(work->listen());
+  return std::unique_ptr<Scheduler>(new Scheduler(std::move(work)));
+}
+
+std::uint16_t Scheduler::port() const {
+  return work_->port();
+}
+
+void Scheduler::stop() {
+  work_->stop();
+}
+
+}  // namespace gantry::schedule

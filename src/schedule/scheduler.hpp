@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gantry scheduler`: the extender, its watches, its lease and its pages, in one process.
+#pragma once
+
+#include "base/result.hpp"
+#include "http/server.hpp"
+#include "kube/access.hpp"
+#include "kube/lease.hpp"
+#include "place/cluster.hpp"
+#include "schedule/voice.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace gantry::schedule {
+
+enum class Election : std::uint8_t { Off, On };
+
+struct SchedulerOptions {
+  kube::Access access;
+  http::Address address{.host = "", .port = 12345};
+  unsigned threads = 8;
+  place::Options place;
+  Election election = Election::On;
+  kube::LeaseOptions lease;
+};
+
+class Scheduler {
+ public:
+  // Listens at once, and is ready when the cluster's state has been read.
+  static Result<std::unique_ptr<Scheduler>> start(SchedulerOptions options, Voice voice);
+  ~Scheduler();  // stop()
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  std::uint16_t port() const;
+
+  // Finishes Bindings under way, gives the lease back, ends.
+  void stop();
+
+ private:
+  class Work;
+  explicit Scheduler(std::unique_ptr<Work> work);
+  std::unique_ptr<Work> work_;
+};
+
+}  // namespace gantry::schedule

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/why.hpp"
+
+#include "base/printable.hpp"
+#include "json/document.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace gantry::schedule {
+namespace {
+
+std::string reason_json(const Reason& reason) {
+  if (reason.fits) {
+    return fmt::format(R"({{"node":{},"fits":true,"score":{}}})", json::quoted(reason.node),
+                       reason.score);
+  }
+  return fmt::format(R"({{"node":{},"fits":false,"preemptable":{},"reason":{}}})",
+                     json::quoted(reason.node), reason.resolvable, json::quoted(reason.sentence));
+}
+
+}  // namespace
+
+Reasons reasons_for(const Book& book, const ask::PodAsk& ask) {
+  Reasons reasons{.name_space = ask.name_space, .name = ask.name, .uid = ask.uid};
+  const auto names = book.nodes();
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  std::vector<place::Fit> fits;
+  book.fit(ask, views, fits);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto refusal = fits[i].refusal;
+    const bool good = refusal == place::Refusal::None;
+    reasons.nodes.push_back({.node = names[i],
+                             .fits = good,
+                             .score = fits[i].score,
+                             .resolvable = place::resolvable(refusal),
+                             .sentence = good ? "" : place::sentence(refusal, ask)});
+  }
+  std::stable_sort(reasons.nodes.begin(), reasons.nodes.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.fits, a.score, a.resolvable) > std::tuple(b.fits, b.score, b.resolvable);
+  });
+  return reasons;
+}
+
+std::string to_json(const Reasons& reasons) {
+  std::string nodes;
+  for (const auto& reason : reasons.nodes)
+    nodes += fmt::format("{}{}", nodes.empty() ? "" : ",", reason_json(reason));
+  return fmt::format(R"({{"namespace":{},"name":{},"uid":{},"node":{},"problem":{},"nodes":[{}]}})",
+                     json::quoted(reasons.name_space), json::quoted(reasons.name),
+                     json::quoted(reasons.uid), json::quoted(reasons.on_node),
+                     json::quoted(reasons.problem), nodes);
+}
+
+std::string to_text(const Reasons& reasons) {
+  auto text = fmt::format("{}/{}: ", printable(reasons.name_space), printable(reasons.name));
+  if (!reasons.problem.empty()) return text + printable(reasons.problem) + "\n";
+  if (!reasons.on_node.empty())
+    return text + fmt::format("is on node {}\n", printable(reasons.on_node));
+  const auto fit =
+      std::count_if(reasons.nodes.begin(), reasons.nodes.end(), [](auto& r) { return r.fits; });
+  text += fmt::format("fits on {} of {} nodes\n", fit, reasons.nodes.size());
+  for (const auto& reason : reasons.nodes) {
+    if (reason.fits) {
+      text += fmt::format("{}: fits, score {}\n", printable(reason.node), reason.score);
+    } else {
+      text += fmt::format("{}: {}{}\n", printable(reason.node), printable(reason.sentence),
+                          reason.resolvable ? "" : " (preemption does not help)");
+    }
+  }
+  return text;
+}
+
+}  // namespace gantry::schedule

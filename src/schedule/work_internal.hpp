@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "http/service.hpp"
+#include "kube/event.hpp"
+#include "schedule/apis.hpp"
+#include "schedule/binder.hpp"
+#include "schedule/book.hpp"
+#include "schedule/counters.hpp"
+#include "schedule/extender.hpp"
+#include "schedule/feed.hpp"
+#include "schedule/scheduler.hpp"
+#include "schedule/why.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace gantry::schedule {
+
+class Scheduler::Work {
+ public:
+  Work(SchedulerOptions options, Voice voice);
+  ~Work() { stop(); }
+  Status listen();
+  void stop();
+  std::uint16_t port() const { return service_->port(); }
+
+ private:
+  // ---- leading (lead.cpp)
+  void lead_changed(bool leading, const std::string& holder);
+  Result<std::chrono::milliseconds> lead() const;
+  void take_care(const std::stop_token& stop);
+  void catch_up();
+
+  // ---- pages (routes.cpp)
+  std::vector<http::Service::Route> routes();
+  std::string not_ready() const;
+  http::Response ready() const;
+  std::string metrics() const;
+  http::Response why(const http::Request& request);
+  Result<Reasons> reasons(const std::string& name_space, const std::string& pod);
+
+  Hands hands();
+  void tell_bad_ask(const BadAsk& bad);
+  void tell_failed(const BindArgs& args, const std::string& why);
+
+  SchedulerOptions options_;
+  Voice voice_;
+  Counters counters_;
+  Book book_;
+  Apis apis_;
+  kube::EventWriter events_;
+  Extender extender_;
+  Binder binder_;
+
+  // A new leader reads the state anew before its first Binding: `term_` is what was begun, `read_`
+  // for which term that is done.
+  std::atomic<std::uint64_t> term_{0};
+  std::atomic<std::uint64_t> read_{0};
+  std::mutex care_mutex_;
+  std::condition_variable_any care_;
+
+  std::unique_ptr<Feed> feed_;
+  std::unique_ptr<kube::Elector> elector_;
+  std::unique_ptr<http::Service> service_;
+  std::jthread caretaker_;
+  bool stopped_ = false;
+};
+
+}  // namespace gantry::schedule
