@@ -21,15 +21,15 @@ bool is_gke_condition(unsigned xid) {
 }
 
 std::string gke_event(const std::string& node, unsigned xid, std::int64_t at_s, unsigned number) {
-  const auto time = utc(at_s);
-  return fmt::format(
-      R"({{"apiVersion":"v1","kind":"Event","metadata":{{"name":{},"namespace":"default"}},)"
-      R"("involvedObject":{{"kind":"Node","name":{},"uid":{}}},"reason":"XIDError",)"
-      R"("type":"Warning","message":"Caught XID error, XID={}",)"
-      R"("source":{{"component":"nvidia-gpu-device-plugin"}},"count":1,)"
-      R"("firstTimestamp":"{}","lastTimestamp":"{}"}})",
-      json::quoted(fmt::format("{}.{:x}.{:x}", node, at_s, number)), json::quoted(node),
-      json::quoted(node), xid, time, time);
+  return kube::to_json({.kind = "Node",
+                        .name = node,
+                        .uid = node,
+                        .type = kube::EventType::Warning,
+                        .reason = "XIDError",
+                        .message = fmt::format("Caught XID error, XID={}", xid),
+                        .component = "nvidia-gpu-device-plugin",
+                        .at_unix_s = at_s},
+                       number);
 }
 
 std::string gke_condition(const std::set<unsigned>& xids, const std::string& boot_id,

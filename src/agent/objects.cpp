@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/objects.hpp"
 
-#include "base/text.hpp"
 #include "json/document.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <map>
 
 namespace gantry::agent {
 namespace {
-
-constexpr std::size_t kMessageLimit = 1000;  // an Event's note and a condition's message have 1024
-
-std::string bounded(std::string text) {
-  if (text.size() > kMessageLimit) text.resize(kMessageLimit);
-  while (!is_utf8(text)) text.pop_back();
-  return text;
-}
 
 // A DeviceHealth's or a Notice's.
 template <class About>
@@ -47,10 +37,6 @@ std::string story(const std::vector<model::DeviceHealth>& health) {
 
 }  // namespace
 
-std::string utc(std::int64_t unix_seconds) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(unix_seconds)));
-}
-
 std::string node_with_labels(const std::string& node, const labels::Labels& labels) {
   std::string members;
   for (const auto& [key, value] : labels)
@@ -69,16 +55,16 @@ std::string sentence(const health::Notice& notice) {
 }
 
 std::string node_event(const std::string& node, const health::Notice& notice, unsigned number) {
-  const auto time = utc(notice.at_unix_s);
-  return fmt::format(
-      R"({{"apiVersion":"v1","kind":"Event","metadata":{{"name":{},"namespace":"default"}},)"
-      R"("involvedObject":{{"kind":"Node","name":{},"uid":{}}},"reason":"{}","type":"{}",)"
-      R"("message":{},"source":{{"component":"gantry","host":{}}},"count":1,)"
-      R"("firstTimestamp":"{}","lastTimestamp":"{}"}})",
-      json::quoted(fmt::format("{}.{:x}.{:x}", node, notice.at_unix_s, number)), json::quoted(node),
-      json::quoted(node), notice.xid ? "XIDError" : "GPUHealth",
-      notice.critical ? "Warning" : "Normal", json::quoted(bounded(sentence(notice))),
-      json::quoted(node), time, time);
+  return kube::to_json(
+      {.kind = "Node",
+       .name = node,
+       .uid = node,
+       .type = notice.critical ? kube::EventType::Warning : kube::EventType::Normal,
+       .reason = notice.xid ? "XIDError" : "GPUHealth",
+       .message = sentence(notice),
+       .host = node,
+       .at_unix_s = notice.at_unix_s},
+      number);
 }
 
 std::string health_condition(const std::vector<model::DeviceHealth>& health, std::int64_t now_s,
@@ -88,8 +74,8 @@ std::string health_condition(const std::vector<model::DeviceHealth>& health, std
       R"({{"status":{{"conditions":[{{"type":"{}","status":"{}","reason":"{}","message":{},)"
       R"("lastHeartbeatTime":"{}","lastTransitionTime":"{}"}}]}}}})",
       kCondition, bad.empty() ? "True" : "False", bad.empty() ? "AllGPUsUsable" : "GPUsUnusable",
-      json::quoted(bad.empty() ? "every GPU of this node can be used" : bounded(bad)), utc(now_s),
-      utc(changed_s));
+      json::quoted(bad.empty() ? "every GPU of this node can be used" : kube::short_message(bad)),
+      utc(now_s), utc(changed_s));
 }
 
 }  // namespace gantry::agent

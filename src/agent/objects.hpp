@@ -3,6 +3,7 @@
 #pragma once
 
 #include "health/health.hpp"
+#include "kube/event.hpp"
 #include "labels/labels.hpp"
 #include "model/offer.hpp"
 
@@ -15,7 +16,7 @@ namespace gantry::agent {
 
 inline constexpr std::string_view kCondition = "GPUsHealthy";
 
-std::string utc(std::int64_t unix_seconds);  // "2021-03-11T05:51:00Z"
+using kube::utc;
 
 // For server-side apply: labels that we set earlier and that are not in here any more go away.
 std::string node_with_labels(const std::string& node, const labels::Labels& labels);

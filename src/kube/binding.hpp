@@ -37,8 +37,9 @@ struct BindAnswer {
   std::string text;  // for people; "" when done
 };
 
-// `timeout`: of the API given; the server is asked to give up after the same time. Where the answer
-// is not clear the pod is read.
+// The server is asked to give up after the API's own timeout too: what is Unknown by then can still
+// come through for as long again. Where the answer is not clear the pod is read. An Api is for one
+// thread at a time.
 BindAnswer bind(Api& api, const Binding& binding);
 
 // What a pod says of a binding; bind() uses it after an unclear answer, the scheduler when it sees

@@ -16,6 +16,9 @@ namespace gantry::kube {
 
 std::string utc(std::int64_t unix_seconds);  // "2021-03-11T05:51:00Z"
 
+// Cut where an event's or a condition's message must end: servers take 1024 bytes.
+std::string short_message(std::string text);
+
 enum class EventType : std::uint8_t { Normal, Warning };
 
 struct Event {
@@ -25,7 +28,7 @@ struct Event {
   std::string uid;
   EventType type = EventType::Normal;
   std::string reason;   // "FailedScheduling": one word
-  std::string message;  // cut at 1000 bytes: servers take 1024
+  std::string message;  // cut as short_message() does
   std::string component = "gantry";
   std::string host;  // "" = left out
   std::int64_t at_unix_s = 0;

@@ -204,8 +204,8 @@ class FakeKube::Work {
       return status(409, "pod is being deleted, cannot be assigned to a host");
     if (pod["spec"].contains("nodeName")) return status(409, "pod is already assigned to node");
     pod["spec"]["nodeName"] = binding["target"]["name"];
-    for (const auto& [key, value] :
-         binding["metadata"].value("annotations", Json::object()).items())
+    const auto annotations = binding["metadata"].value("annotations", Json::object());
+    for (const auto& [key, value] : annotations.items())
       pod["metadata"]["annotations"][key] = value;
     store(path, std::move(pod), "MODIFIED");
     return status(201, "");
