@@ -4,6 +4,7 @@
 #include "place/state_internal.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace gantry::place {
 namespace {
@@ -106,8 +107,10 @@ void Cluster::fit_all(const ask::PodAsk& ask, std::span<const std::string_view> 
   const auto before = state_->find_pod(ask.uid);
   const auto space = state_->space_without(ask.name_space, before);
   fits.assign(nodes.size(), {});
+  std::array<std::uint64_t, kAhead> hashes{};
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto id = state_->find_node(nodes[i]);
+    if (i % kAhead == 0) state_->expect(nodes.subspan(i), hashes);
+    const auto id = state_->node_names.find(nodes[i], hashes[i % kAhead]);
     if (!id) {
       fits[i].refusal = Refusal::NoSharedGpus;
       continue;
@@ -175,7 +178,7 @@ void Cluster::release(std::string_view uid) {
 std::vector<std::string> Cluster::nodes() const {
   std::vector<std::string> names;
   for (NodeId id = 0; id < state_->nodes.size(); ++id)
-    if (state_->nodes[id].known) names.push_back(state_->more[id].name);
+    if (state_->nodes[id].known) names.emplace_back(state_->node_names[id]);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -2,6 +2,7 @@
 #include "place/find_internal.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace gantry::place {
@@ -33,8 +34,7 @@ int tenths(std::uint64_t part, std::uint64_t whole) {
 
 // Packing by the piece that is left on the card: the smaller, the better; an empty card is broken
 // up last, and on a node where others are in use already rather than on an empty one.
-int packed_score(std::uint64_t worst_cost, const Fill& fill) {
-  if (worst_cost >= kWhole) return fill.tenants > 0 ? 2 : 1;
+int packed_score(std::uint64_t worst_cost) {
   if (worst_cost == 0) return 10;
   constexpr std::uint64_t kGiB = 1024;
   int score = 9;
@@ -42,12 +42,15 @@ int packed_score(std::uint64_t worst_cost, const Fill& fill) {
   return score;
 }
 
-int score_of(const Want& want, const Rules& rules, const Fill& fill, const Load& load,
+int score_of(const Ground& ground, const Want& want, const Rules& rules, const Load& load,
              std::uint64_t worst_cost) {
+  const bool packs = rules.nodes == ask::Order::Pack && rules.gpus == ask::Order::Pack;
+  if (packs && !load.alone && worst_cost < kWhole) return packed_score(worst_cost);
+  const auto fill = fill_of(ground.cards);
   const auto taken = std::min(fill.free, load.mib * want.gpus());
   if (rules.nodes == ask::Order::Spread) return tenths(fill.free - taken, fill.total);
   if (rules.gpus == ask::Order::Spread) return tenths(fill.total - fill.free + taken, fill.total);
-  if (!load.alone) return packed_score(worst_cost, fill);
+  if (!load.alone) return fill.tenants > 0 ? 2 : 1;
   const auto left = fill.empty - std::min(fill.empty, want.gpus());
   return std::max(1, 10 - static_cast<int>(left));
 }
@@ -68,13 +71,6 @@ std::uint64_t cost(const Card& card, const Load& load, const Rules& rules) {
   const auto left = card.free_mib - load.mib;
   if (left == 0 || card.tenants > 0 || load.alone) return left;
   return kWhole + left;
-}
-
-bool fits(const Card& card, const Load& load) {
-  if (!card.usable || card.free_mib < load.mib || card.slots_free < load.slots) return false;
-  if (load.impossible) return false;
-  if (load.alone) return card.tenants == 0;
-  return card.cores < kAllCores && card.cores + load.cores <= kAllCores;
 }
 
 // The cards that all containers use together, hardest part first. As each part asks no more than
@@ -106,11 +102,34 @@ Joint together(const Ground& ground, Want& want, const Rules& rules, Cards among
   return joint;
 }
 
+Found find_plain(const Ground& ground, Want& want, const Rules& rules) {
+  Tally tally;
+  std::array<std::uint64_t, 64> costs;  // NOLINT: written before it is read
+  std::size_t count = 0;
+  Load load;
+  for (const auto& card : ground.cards) {
+    if (want.by_card() || &card == &ground.cards.front())
+      load = want.shared_load(0, card.total_mib, ground.node->unit_mib);
+    const auto failed = fails(card, load);
+    tally.count(failed);
+    if (failed == Refusal::None) costs[count++] = cost(card, load, rules);
+  }
+  const auto refusal = tally.first_short(want.gpus());
+  if (refusal != Refusal::None) return {.refusal = refusal};
+  const auto worst = costs.begin() + want.gpus() - 1;
+  std::nth_element(costs.begin(), worst, costs.begin() + static_cast<std::ptrdiff_t>(count));
+  return {.score = score_of(ground, want, rules, load, *worst)};
+}
+
 Found find(const Ground& ground, Want& want, const Options& options, Answer answer) {
   if (want.whole() && ground.node->whole_gpus > 0) return {.score = 10};
   if (ground.cards.empty()) return {.refusal = Refusal::NoSharedGpus};
   if (want.too_big()) return {.refusal = Refusal::TooBig};
   const auto rules = rules_of(want, options);
+  if (answer == Answer::Score && want.plain()) {
+    auto found = find_plain(ground, want, rules);
+    if (found.refusal == Refusal::None || !want.several()) return found;
+  }
   const auto among = matching(ground, want);
   const auto groups = groups_of(ground, want, among);
   Found best{.refusal = Refusal::NoMatch};
@@ -134,7 +153,7 @@ Found find_among(const Ground& ground, Want& want, const Rules& rules, Cards amo
   if (joint.found) {
     const auto& first = ground.cards[joint.cards.front()];
     const auto load = want.shared_load(0, first.total_mib, ground.node->unit_mib);
-    found.score = score_of(want, rules, fill_of(ground.cards), load, joint.worst_cost);
+    found.score = score_of(ground, want, rules, load, joint.worst_cost);
     if (answer == Answer::Score) return found;
     if (want.gpus() > 1) connect(ground, want, among, joint);
     for (std::size_t c = 0; c < want.containers(); ++c) {
@@ -143,7 +162,7 @@ Found find_among(const Ground& ground, Want& want, const Rules& rules, Cards amo
     }
     return found;
   }
-  if (want.several()) {
+  if (want.several() && why_not_alone(ground, want, among) == Refusal::None) {
     if (auto choice = apart(ground, want, rules, among)) {
       found.score = 5;
       if (answer == Answer::Cards) found.choice = *std::move(choice);

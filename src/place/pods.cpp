@@ -149,7 +149,7 @@ Status Cluster::State::may_reserve(std::optional<PodId> before, NodeId node) con
   const auto& pod = pods[*before];
   if (pod.unplaced != nullptr && pod.node == node) return {};
   return Error(Errc::Exists, fmt::format("pod {}/{} has its place on node {}",
-                                         spaces[pod.space].name, pod.name, more[pod.node].name));
+                                         spaces[pod.space].name, pod.name, node_names[pod.node]));
 }
 
 }  // namespace gantry::place

@@ -47,24 +47,21 @@ Id fresh(std::vector<Id>& free, std::vector<Record>& records) {
 // ---- names
 
 std::optional<NodeId> Cluster::State::find_node(std::string_view name) const {
-  const auto found = node_ids.find(name);
-  if (found == node_ids.end()) return std::nullopt;
-  return found->second;
+  return node_names.find(name);
 }
 
 NodeId Cluster::State::node(std::string_view name) {
   if (const auto found = find_node(name)) return *found;
   const auto id = fresh(free_nodes, nodes);
   more.resize(nodes.size());
-  more[id].name = std::string(name);
-  node_ids.emplace(name, id);
+  node_names.insert(name, id);
   return id;
 }
 
 void Cluster::State::forget_node(NodeId id) {
   if (nodes[id].known || !more[id].pods.empty()) return;
   if (nodes[id].room > 0) free_cards.emplace_back(nodes[id].room, nodes[id].first);
-  node_ids.erase(more[id].name);
+  node_names.erase(std::string(node_names[id]));
   nodes[id] = {};
   more[id] = {};
   free_nodes.push_back(id);
@@ -98,6 +95,27 @@ std::optional<Space> Cluster::State::space_without(std::string_view name,
     space.cores -= pods[*gone].quota_cores;
   }
   return space;
+}
+
+void Cluster::State::expect(std::span<const std::string_view> names,
+                            std::array<std::uint64_t, kAhead>& hashes) const {
+  const auto count = std::min(names.size(), kAhead);
+  for (std::size_t i = 0; i < count; ++i) {
+    hashes[i] = Names::hash(names[i]);
+    node_names.expect(hashes[i]);
+  }
+  for (std::size_t i = 0; i < count; ++i) node_names.expect_name(hashes[i]);
+  for (std::size_t i = 0; i < count; ++i) {
+    node_names.expect_text(hashes[i]);
+    const auto id = node_names.guess(hashes[i]);
+    if (id < nodes.size()) __builtin_prefetch(&nodes[id]);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto id = node_names.guess(hashes[i]);
+    if (id >= nodes.size() || nodes[id].own == 0) continue;
+    __builtin_prefetch(&cards[nodes[id].first]);
+    __builtin_prefetch(&cards[nodes[id].first + nodes[id].own / 2]);
+  }
 }
 
 // ---- cards

@@ -4,8 +4,10 @@
 #pragma once
 
 #include "place/cluster.hpp"
+#include "place/names_internal.hpp"
 #include "place/want_internal.hpp"
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,7 +86,6 @@ struct Node {
 };
 
 struct NodeMore {
-  std::string name;
   std::string address;
   std::vector<PodId> pods;
 };
@@ -121,6 +122,8 @@ struct Ground {
 // Where each container of a pod would be: places of cards on the node.
 using Choice = std::vector<std::vector<std::uint16_t>>;
 
+inline constexpr std::size_t kAhead = 16;  // nodes whose memory is asked for in advance
+
 struct Cluster::State {
   Options options;
   std::vector<Card> cards;
@@ -129,7 +132,7 @@ struct Cluster::State {
   std::vector<NodeMore> more;  // beside nodes
   std::vector<Pod> pods;
   std::vector<Space> spaces;
-  ByText<NodeId> node_ids;
+  Names node_names;
   ByText<PodId> pod_ids;
   ByText<SpaceId> space_ids;
   std::vector<NodeId> free_nodes;
@@ -145,6 +148,10 @@ struct Cluster::State {
   void forget_space(SpaceId id);
   // As it would be without that pod; nullopt: no quota.
   std::optional<Space> space_without(std::string_view name, std::optional<PodId> gone) const;
+
+  // Brings what the next lookups need nearer, step by step for all of them.
+  void expect(std::span<const std::string_view> names,
+              std::array<std::uint64_t, kAhead>& hashes) const;
 
   // ---- cards
   Ground ground(NodeId id) const;

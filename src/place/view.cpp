@@ -77,7 +77,7 @@ Status Cluster::check() const {
       const auto& book = state.books[at.first + i];
       const auto said = [&](std::string_view what) {
         return Error(Errc::Internal, fmt::format("GPU {} of node {}: {}", book.facts.uuid,
-                                                 state.more[id].name, what));
+                                                 state.node_names[id], what));
       };
       if (book.sums != sums[at.first + i])
         return said(fmt::format("{} MiB in the books, {} MiB by its pods", book.sums.mib,

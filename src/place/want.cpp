@@ -43,6 +43,7 @@ Want::Want(const ask::PodAsk& ask) : ask_(&ask), whole_(!ask.shared()) {
                            .cores = std::min(asked.cores, kAllCores),
                            .memory = asked.memory});
   }
+  plain_ = uniform_ && !picky_ && wishes.near != ask::Near::Numa && gpus_ > 0;
   const auto count = containers_.size();
   all_ = count == kMostContainers ? ~Containers{0} : (Containers{1} << count) - 1;
 }

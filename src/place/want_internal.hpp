@@ -39,6 +39,7 @@ class Want {
   bool several() const { return containers_.size() > 1; }
   bool whole() const { return whole_; }  // whole GPUs serve it as well
   bool picky() const { return picky_; }  // wishes for models or UUIDs
+  bool plain() const { return plain_; }  // uniform, and any card will do
   Containers all() const { return all_; }
   std::uint32_t gpus_of(std::size_t container) const { return containers_[container].gpus; }
   bool init(std::size_t container) const {
@@ -77,6 +78,7 @@ class Want {
   bool uniform_ = true;
   bool percent_ = false;
   bool picky_ = false;
+  bool plain_ = false;
   bool whole_ = false;
   bool too_big_ = false;
 };
