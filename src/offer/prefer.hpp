@@ -5,6 +5,7 @@
 // request, in less than a millisecond. Replicas and MIG instances: spread over the GPUs, or packed.
 #pragma once
 
+#include "links/best_set.hpp"
 #include "model/inventory.hpp"
 #include "model/offer.hpp"
 #include "offer/options.hpp"
@@ -18,25 +19,13 @@
 
 namespace gantry::offer {
 
-// How well two GPUs reach each other: NVLinks count before PCIe, PCIe before NUMA, however many
-// pairs are added up.
-using Score = std::int64_t;
-using Scores = std::vector<std::vector<Score>>;
+using links::best_set;
+using links::BestSet;
+using links::Score;
+using links::Scores;
+
+// NVLinks count before PCIe, PCIe before NUMA, however many pairs are added up.
 Score pair_score(const model::Link& link, const model::Gpu& a, const model::Gpu& b);
-
-// More sets than this are not looked at one by one: all requests on 16 GPUs have fewer.
-inline constexpr std::uint64_t kMostSets = 13'000;
-
-struct BestSet {
-  std::vector<int> chosen;      // ascending
-  std::uint64_t looked_at = 0;  // partial sets, a measure of the work
-};
-
-// The best `size` of `available` (places in `scores`), with all of `required` among them: greatest
-// sum of pairs inside, then greatest sum inside what is left, then lowest places. Beyond kMostSets
-// a good set rather than the best.
-BestSet best_set(const Scores& scores, std::span<const int> available,
-                 std::span<const int> required, int size);
 
 class Preferences {
  public:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "links/best_set.hpp"
 #include "place/find_internal.hpp"
 
 #include <algorithm>
@@ -64,12 +65,28 @@ std::vector<Cards> groups_of(const Ground& ground, const Want& want, Cards among
   return groups;
 }
 
-// The cards have to be interchangeable for the ask: each gives the same, so any that fits will do.
+// Only among cards that give the same: then any that fits will do for the ask, and what the set
+// costs elsewhere is what is left of the connections.
 void connect(const Ground& ground, Want& want, Cards among, Joint& joint) {
-  (void)ground;
-  (void)want;
-  (void)among;
-  (void)joint;
+  const auto unit = ground.node->unit_mib;
+  const bool alone = want.shared_load(0, ground.cards.front().total_mib, unit).alone;
+  const bool wished = want.ask().wishes.near == ask::Near::Links;
+  if (!want.uniform() || want.gpus() < 2 || !(alone || wished)) return;
+  std::vector<int> available;
+  for (Cards rest = among; rest != 0; rest &= rest - 1) {
+    const int i = std::countr_zero(rest);
+    const auto& card = ground.cards[static_cast<std::size_t>(i)];
+    if (fits(card, want.shared_load(0, card.total_mib, unit))) available.push_back(i);
+  }
+  const auto count = ground.cards.size();
+  links::Scores scores(count, std::vector<links::Score>(count, 0));
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& row = ground.books[i].facts.links;
+    for (std::size_t j = 0; j < std::min(count, row.size()); ++j)
+      if (i != j) scores[i][j] = row[j];
+  }
+  const auto best = links::best_set(scores, available, {}, static_cast<int>(want.gpus()));
+  joint.cards.assign(best.chosen.begin(), best.chosen.end());
 }
 
 }  // namespace gantry::place

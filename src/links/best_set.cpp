@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "offer/prefer.hpp"
+#include "links/best_set.hpp"
 
 #include <algorithm>
 
-namespace gantry::offer {
+namespace gantry::links {
 namespace {
 
 // Sets are tried in lexicographic order and only a better one replaces the best, so equal ones go
@@ -166,4 +166,4 @@ BestSet best_set(const Scores& scores, std::span<const int> available,
   return few ? search.exact() : search.good();
 }
 
-}  // namespace gantry::offer
+}  // namespace gantry::links
