@@ -94,4 +94,7 @@ struct PodAsk {
 // beyond 100, gpumem without a number, annotations that are none.
 Result<std::optional<PodAsk>> ask_of(const json::Value& pod);
 
+// Annotations of pods in our own name, for those who mistype one.
+std::vector<std::string> annotation_names();
+
 }  // namespace gantry::ask

@@ -71,6 +71,10 @@ Result<std::optional<Placement>> placement_of(const json::Value& pod, const PodA
                                               const std::vector<CardName>& cards,
                                               std::uint64_t unit_mib);
 
+// Whether an annotation of this name says where a pod is: ours, gpushare's or HAMi's. Schedulers
+// and nodes write them, users do not.
+bool says_where(std::string_view annotation);
+
 // Whether a placement is one for this ask: its containers and no others, each with as many GPUs as
 // it asks for. Corrupt where it is not, as when somebody wrote it by hand.
 Status check_shape(const PodAsk& ask, const Placement& placement);

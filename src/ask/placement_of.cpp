@@ -20,6 +20,12 @@ const ContainerPlacement* find(const Placement& placement, std::string_view cont
 
 }  // namespace
 
+bool says_where(std::string_view annotation) {
+  return annotation == kPlacement || annotation == kLegacyAllocation ||
+         annotation.starts_with("ALIYUN_COM_GPU_MEM_") || annotation.starts_with("hami.io/vgpu-") ||
+         annotation.starts_with("hami.io/bind-");
+}
+
 Status check_shape(const PodAsk& ask, const Placement& placement) {
   for (const auto& asked : ask.containers) {
     const auto* placed = find(placement, asked.container);

@@ -142,6 +142,13 @@ Result<std::string> annotation(const json::Value& pod, std::string_view key) {
   return std::string(trim(*text));
 }
 
+std::vector<std::string> annotation_names() {
+  std::vector<std::string> names;
+  for (const auto name : {kCompute, kGpus, kNear, kNodes, kGpusOrder, kPriority})
+    names.emplace_back(name);
+  return names;
+}
+
 Result<Wishes> wishes_of(const json::Value& pod) {
   Wishes wishes;
   GANTRY_TRY(wishes.types, list(pod, "nvidia.com/use-gputype"));
