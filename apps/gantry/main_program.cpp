@@ -5,6 +5,7 @@
 #include "gantry/commands.hpp"
 #include "gantry/config_manager.hpp"
 #include "gantry/container_cli.hpp"
+#include "gantry/inspect.hpp"
 #include "gantry/nvidia_ctk.hpp"
 
 #include <CLI/CLI.hpp>
@@ -33,6 +34,7 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_share(app, context, chosen);
   add_sim(app, context, chosen);
   add_why(app, context, chosen);
+  add_inspect(app, context, chosen);
   add_agent(app, context, chosen);
 }
 
@@ -77,6 +79,8 @@ constexpr Persona kPersonas[] = {
     {"config-manager", config_manager},
     {"nvidia-container-cli", container_cli},
     {"nvidia-ctk", nvidia_ctk},
+    {"kubectl-inspect-gpushare", inspect_gpushare},
+    {"kubectl-inspect-gpushare-v2", inspect_gpushare},
 };
 
 int run_named(int argc, char** argv, std::FILE* out, std::FILE* err) {

@@ -25,10 +25,23 @@ std::uint64_t total_in(const place::CardView& card, std::uint64_t unit_mib) {
   return unit_mib == 0 ? card.facts.mib : card.facts.mib / unit_mib;
 }
 
+std::uint64_t held_mib(const place::CardView& card) {
+  std::uint64_t sum = 0;
+  for (const auto& tenant : card.tenants) sum += tenant.mib;
+  return sum;
+}
+
+std::uint64_t held_cores(const place::CardView& card) {
+  std::uint64_t sum = 0;
+  for (const auto& tenant : card.tenants) sum += tenant.cores;
+  return sum;
+}
+
 std::uint64_t used_in(const place::CardView& card, std::uint64_t unit_mib) {
-  const auto used = amount_in(card.used_mib, unit_mib);
+  const auto held = held_mib(card);
+  const auto used = amount_in(held, unit_mib);
   // 143771 of 143771 MiB are 140 of 140 GiB.
-  if (card.used_mib <= card.facts.mib) return std::min(used, total_in(card, unit_mib));
+  if (held <= card.facts.mib) return std::min(used, total_in(card, unit_mib));
   return used;
 }
 

@@ -71,11 +71,19 @@ std::string line_of(const place::CardView& card, const Unit& unit, Paint paint) 
   return line + "\n";
 }
 
+std::string common_model(const place::NodeView& node) {
+  const auto& model = node.cards.front().facts.model;
+  const bool common =
+      std::all_of(node.cards.begin(), node.cards.end(),
+                  [&](const place::CardView& card) { return card.facts.model == model; });
+  return common ? model : "";
+}
+
 std::string head_of(const place::NodeView& node, const Unit& unit) {
   const auto sum = sum_of(node, unit.mib);
   auto text = fmt::format("{}  {}  {} of {} {} ({}%)", node.facts.name, address_of(node), sum.used,
                           sum.total, unit.label, sum.percent());
-  const auto& model = node.cards.front().facts.model;
+  const auto model = common_model(node);
   if (!model.empty()) text += "  " + printable(model);
   return text + "\n";
 }

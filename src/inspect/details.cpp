@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-
 namespace gantry::inspect {
 
 std::string address_of(const place::NodeView& node) {

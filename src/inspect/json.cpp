@@ -24,8 +24,8 @@ std::string device(const place::CardView& card, std::uint64_t unit_mib) {
       "{}}}",
       card.facts.index, total_in(card, unit_mib), used_in(card, unit_mib),
       list_of(card.tenants, unit_mib), json::quoted(card.facts.uuid),
-      json::quoted(card.facts.model), card.facts.healthy, card.facts.mib, card.used_mib,
-      card.used_cores, card.facts.slots, card.used_slots);
+      json::quoted(card.facts.model), card.facts.healthy, card.facts.mib, held_mib(card),
+      held_cores(card), card.facts.slots, card.used_slots);
 }
 
 std::string node_json(const place::NodeView& node) {

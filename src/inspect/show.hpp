@@ -25,6 +25,10 @@ Unit unit_of(Views views);
 std::uint64_t total_in(const place::CardView& card, std::uint64_t unit_mib);
 std::uint64_t used_in(const place::CardView& card, std::uint64_t unit_mib);
 std::uint64_t amount_in(std::uint64_t mib, std::uint64_t unit_mib);
+// Of the pods that are on this card. CardView::used_mib also keeps room for those whose card is not
+// known yet, on every card.
+std::uint64_t held_mib(const place::CardView& card);
+std::uint64_t held_cores(const place::CardView& card);
 
 struct Sum {
   std::uint64_t used = 0, total = 0;

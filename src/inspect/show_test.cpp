@@ -53,6 +53,7 @@ TEST(InspectSummary, APodWithoutAGpuIsInAColumnOfItsOwn) {
   views.push_back(node("node-b", {card(0, 15 * kGiB)}));
   views[1].facts.address = "";
   views[1].unplaced = {tenant("new", 2 * kGiB)};
+  views[1].cards[0].used_mib += 2 * kGiB;  // kept free, not held
   EXPECT_EQ(
       summary(views),
       "NAME    IPADDRESS  GPU0(Allocated/Total)  GPU1(Allocated/Total)  PENDING(Allocated)  GPU "
@@ -120,13 +121,12 @@ TEST(InspectDetails, APodOnTwoGpusIsOneLineAndOneWithoutAGpuIsPending) {
 TEST(InspectWide, HasExactAmounts) {
   auto views = one_node();
   views[0].cards[0].tenants[0].cores = 30;
-  views[0].cards[0].used_cores = 30;
   views[0].cards[1].facts.healthy = false;
   views[0].cards[1].facts.model = "NVIDIA\x1b H200";
   views[0].unplaced = {tenant("new", 77)};
   const auto text = wide(views);
   EXPECT_THAT(text,
-              HasSubstr("9216/15360   30/100      1/32   yes      default/train=9216Mi,30%\n"));
+              HasSubstr("9216/15360   30/100      1/32   yes      default/train=9216Mi:30%\n"));
   EXPECT_THAT(text, HasSubstr("no       -\n"));
   EXPECT_THAT(text, HasSubstr("default/new (no GPU chosen yet)"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));

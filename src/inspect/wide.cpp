@@ -12,7 +12,7 @@ std::string pods_of(const place::CardView& card) {
   std::string text;
   for (const auto& pod : by_name(card.tenants)) {
     text += fmt::format("{}{}/{}={}Mi", text.empty() ? "" : ",", pod.name_space, pod.name, pod.mib);
-    if (pod.cores != 0) text += fmt::format(",{}%", pod.cores);
+    if (pod.cores != 0) text += fmt::format(":{}%", pod.cores);
   }
   return text.empty() ? "-" : text;
 }
@@ -22,8 +22,8 @@ std::string row(const place::NodeView& node, const place::CardView& card) {
   const auto numa = facts.numa < 0 ? "-" : fmt::to_string(facts.numa);
   return fmt::format("{}\t{}\t{}\t{}\t{}\t{}/{}\t{}/100\t{}/{}\t{}\t{}\n", node.facts.name,
                      facts.index, printable(facts.uuid),
-                     facts.model.empty() ? "-" : printable(facts.model), numa, card.used_mib,
-                     facts.mib, card.used_cores, card.used_slots, facts.slots,
+                     facts.model.empty() ? "-" : printable(facts.model), numa, held_mib(card),
+                     facts.mib, held_cores(card), card.used_slots, facts.slots,
                      facts.healthy ? "yes" : "no", pods_of(card));
 }
 

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// gantry inspect: who has how much of which shared GPU of the cluster. Also
+// kubectl-inspect-gpushare.
+#include "gantry/inspect.hpp"
+
+#include "gantry/commands.hpp"
+#include "inspect/show.hpp"
+#include "kube/access.hpp"
+#include "kube/api.hpp"
+#include "survey/survey.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::cli {
+namespace {
+
+enum class Face : std::uint8_t { Gantry, Gpushare };
+
+struct InspectFlags {
+  std::string node;
+  std::string output;
+  std::string kubeconfig;
+  bool details = false;
+};
+
+Error nothing_shared(const InspectFlags& flags) {
+  if (!flags.node.empty())
+    return {
+        Errc::NotFound,
+        fmt::format("{} shares no GPU; without a name, all nodes that do are shown. To share its "
+                    "GPUs: kubectl label node {} gpushare=true",
+                    flags.node, flags.node)};
+  return {Errc::NotFound,
+          "no node of this cluster shares its GPUs. To have some shared: kubectl apply -k "
+          "deploy/gpushare, then kubectl label node NODE gpushare=true"};
+}
+
+std::string shown(inspect::Views views, const InspectFlags& flags, Face face,
+                  const Context& context) {
+  if (context.json || flags.output == "json") return inspect::to_json(views);
+  if (flags.details) return inspect::details(views);
+  if (flags.output == "wide") return inspect::wide(views);
+  const bool bars =
+      flags.output == "bars" || (flags.output.empty() && face == Face::Gantry && context.color);
+  if (!bars) return inspect::summary(views);
+  return inspect::bars(views, context.color ? inspect::Paint::Colors : inspect::Paint::Plain);
+}
+
+Result<int> inspect_cluster(const InspectFlags& flags, Face face, Context& context) {
+  GANTRY_TRY(auto access, kube::find_access(flags.kubeconfig, kube::Who::Person));
+  kube::Api api(std::move(access));
+  GANTRY_TRY(const auto survey,
+             survey::survey([&](const std::string& path) { return api.get(path); }, flags.node));
+  for (const auto& note : survey.notes) fmt::print(context.err, "left out: {}\n", note);
+  const auto views = survey.views();
+  const bool json = context.json || flags.output == "json";
+  if (views.empty() && !json) return nothing_shared(flags);
+  fmt::print(context.out, "{}", shown(views, flags, face, context));
+  return kOk;
+}
+
+void add_options(CLI::App& command, const std::shared_ptr<InspectFlags>& flags, Context& context) {
+  command.add_option("NODE", flags->node, "This node alone");
+  command.add_flag("-d,--details", flags->details, "A table for each node, a line for each pod");
+  command.add_option("-o,--output", flags->output, "table, wide, bars or json")
+      ->check(CLI::IsMember({"table", "wide", "bars", "json"}).description(""))
+      ->type_name("FORMAT");
+  command.add_flag("--json", context.json, "Print JSON, as the extender's inspect answers");
+  command.add_option("--kubeconfig", flags->kubeconfig, "Where the API server is")
+      ->type_name("FILE")
+      ->transform(absolute_path());
+  add_examples(
+      command,
+      "  gantry inspect                  # bars in a terminal, gpushare's table elsewhere\n"
+      "  gantry inspect -d gpu-node      # one node, pod by pod\n"
+      "  gantry inspect -o wide          # UUID, model, exact amounts\n"
+      "  kubectl inspect gpushare        # gpushare's own command, the same tables\n");
+}
+
+// Go's flags are --d or -d=true as well, and its log has flags of its own.
+std::vector<std::string> go_flags(int argc, char** argv) {
+  std::vector<std::string> kept;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view flag = argv[i];
+    if (flag == "--d" || flag == "-d=true" || flag == "--d=true") {
+      kept.emplace_back("-d");
+    } else if (flag == "-v" || flag == "--v" || flag == "-stderrthreshold") {
+      ++i;  // its value
+    } else if (!flag.starts_with("-v=") && !flag.starts_with("--v=") &&
+               flag.find("logtostderr") == std::string_view::npos && flag != "-d=false") {
+      kept.emplace_back(flag);
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Context& context, Action& chosen) {
+  auto flags = std::make_shared<InspectFlags>();
+  auto* command = app.add_subcommand(
+      "inspect", "Shared GPUs of the cluster: used over total, and which pod has how much");
+  add_options(*command, flags, context);
+  command->callback([=, &chosen] {
+    chosen = [=](Context& c) { return inspect_cluster(*flags, Face::Gantry, c); };
+  });
+}
+
+int inspect_gpushare(int argc, char** argv, std::FILE* out, std::FILE* err) {
+  Context context = context_of_process(out, err);
+  CLI::App app("gpushare's command, answered by gantry.", "kubectl inspect");
+  auto flags = std::make_shared<InspectFlags>();
+  auto* command =
+      app.add_subcommand("gpushare", "Shared GPUs of the cluster, in gpushare's tables");
+  add_options(*command, flags, context);
+  const Action chosen = [=](Context& c) { return inspect_cluster(*flags, Face::Gpushare, c); };
+  auto kept = go_flags(argc, argv);
+  std::string name = "gpushare";
+  std::vector<char*> arguments{argv[0], name.data()};
+  for (auto& one : kept) arguments.push_back(one.data());
+  arguments.push_back(nullptr);
+  return run_program(app, static_cast<int>(arguments.size()) - 1, arguments.data(), context,
+                     chosen);
+}
+
+}  // namespace gantry::cli
