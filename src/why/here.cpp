@@ -18,6 +18,8 @@
 namespace gantry::why {
 namespace {
 
+constexpr std::size_t kIdsShown = 16;
+
 constexpr std::string_view kKubeletSocket = "kubelet.sock";
 
 // By the directory's descriptor: a socket's address has room for 107 letters only.
@@ -107,8 +109,11 @@ Link allocation_link(const sys::Host& machine, const std::string& directory, jso
   const auto uid = pod["metadata"]["uid"].string();
   for (const auto& holder : checkpoint->holders) {
     if (holder.pod_uid != uid) continue;
-    link.read += fmt::format("{}{}: {} of {}", link.read.empty() ? "" : ", ", holder.container,
-                             fmt::join(holder.ids, " "), holder.resource);
+    // Units of a share's memory are many, and their names say nothing.
+    const auto ids = holder.ids.size() > kIdsShown ? fmt::to_string(holder.ids.size())
+                                                   : fmt::format("{}", fmt::join(holder.ids, " "));
+    link.read += fmt::format("{}{}: {} of {}", link.read.empty() ? "" : ", ", holder.container, ids,
+                             holder.resource);
   }
   if (!link.read.empty()) return link;
   link.verdict = Verdict::Broken;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ask/ask.hpp"
 #include "base/text.hpp"
 #include "why/pod.hpp"
+#include "why/shares.hpp"
 
 #include <fmt/format.h>
 
@@ -21,6 +23,17 @@ constexpr std::array<std::string_view, 6> kDriverPlaces{"/usr/lib/nvidia",
                                                         "/usr/lib/x86_64-linux-gnu/libcuda",
                                                         "/dev/nvidia"};
 
+// Of a GPU, beside the resource that counts them: no kubelet offers these.
+bool says_how_much(std::string_view name) {
+  return name == ask::kGpuMemory || name == ask::kGpuMemoryPercent || name == ask::kGpuCores ||
+         name == ask::kGpuPriority;
+}
+
+bool is_counted(std::string_view name) {
+  if (name == ask::kGpuMem || name == ask::kSlot) return true;
+  return name.starts_with(kPrefix) && !says_how_much(name);
+}
+
 std::string shown(const Wanted& wanted) {
   std::string text;
   for (const auto& [name, count] : wanted)
@@ -34,7 +47,9 @@ std::string quantity(json::Value pod, std::string_view where, std::string_view r
     for (const auto container : pod["spec"][list]) {
       for (const auto entry : container["resources"][where]) {
         const auto name = entry.key();
-        const bool fits = resource.ends_with('/') ? name.starts_with(resource) : name == resource;
+        const bool fits = resource.ends_with('/')
+                              ? name.starts_with(resource) && !says_how_much(name)
+                              : name == resource;
         if (fits) return entry.string().value_or(std::string(entry.raw()));
       }
     }
@@ -46,7 +61,7 @@ Link limits_link(json::Value pod, const Wanted& wanted) {
   Link link{.id = "spec.limits", .what = "The pod asks for GPUs", .read = shown(wanted)};
   if (!wanted.empty()) return link;
   link.verdict = Verdict::Broken;
-  link.read = "no nvidia.com/... in resources.limits";
+  link.read = "no nvidia.com/... or aliyun.com/gpu-mem in resources.limits";
   link.remedy = "add to the container: resources: {limits: {nvidia.com/gpu: 1}}";
   if (const auto legacy = quantity(pod, "limits", kLegacy); !legacy.empty()) {
     link.read = fmt::format("{}: {}", kLegacy, legacy);
@@ -68,16 +83,19 @@ std::optional<Link> fraction_link(json::Value pod) {
   const auto text = quantity(pod, "limits", kPrefix);
   const bool thousands = text.ends_with('k') && parse_u64(text.substr(0, text.size() - 1));
   if (text.empty() || thousands || parse_u64(text)) return std::nullopt;
-  return Link{.id = "spec.fraction",
-              .what = "Whole numbers of GPUs",
-              .verdict = Verdict::Broken,
-              .read = text,
-              .cause =
-                  "Kubernetes counts extended resources in whole numbers: half a GPU cannot be "
-                  "asked for this way",
-              .remedy =
-                  "ask for 1 of a shared resource (nvidia.com/gpu.shared), or for a MIG "
-                  "profile (nvidia.com/mig-1g.10gb)"};
+  return Link{
+      .id = "spec.fraction",
+      .what = "Whole numbers of GPUs",
+      .verdict = Verdict::Broken,
+      .read = text,
+      .cause =
+          "Kubernetes counts extended resources in whole numbers: half a GPU cannot be "
+          "asked for this way",
+      .remedy =
+          "where GPUs are shared write nvidia.com/gpu: 1 with nvidia.com/gpumem-percentage: "
+          "50 and nvidia.com/gpucores: 50, or aliyun.com/gpu-mem: and how many GiB; else ask "
+          "for 1 of a shared resource (nvidia.com/gpu.shared), or for a MIG profile "
+          "(nvidia.com/mig-1g.10gb)"};
 }
 
 std::optional<Link> mounts_link(json::Value pod) {
@@ -136,11 +154,14 @@ std::int64_t count_in(json::Value quantity) {
 
 Wanted limits_of(json::Value container) {
   Wanted wanted;
+  bool part = false;
   for (const auto limit : container["resources"]["limits"]) {
     const auto name = limit.key();
-    if (!name.starts_with(kPrefix)) continue;
-    wanted[name] += count_in(limit);
+    part = part || says_how_much(name);
+    if (is_counted(name)) wanted[name] += count_in(limit);
   }
+  // How much of a GPU, and not of how many: of one.
+  if (part && !wanted.contains(std::string(ask::kGpu))) wanted[std::string(ask::kGpu)] = 1;
   return wanted;
 }
 
@@ -161,8 +182,15 @@ Wanted wanted_by(json::Value pod) {
 
 std::vector<Link> spec_links(json::Value pod) {
   std::vector<Link> links;
-  if (auto fraction = fraction_link(pod)) links.push_back(*std::move(fraction));
+  auto fraction = fraction_link(pod);
+  const auto ask = ask::ask_of(pod);
+  if (fraction) {
+    links.push_back(*std::move(fraction));
+  } else if (!ask.ok()) {
+    links.push_back(ask_link(ask));
+  }
   links.push_back(limits_link(pod, wanted_by(pod)));
+  if (ask.ok() && *ask && (*ask)->shared()) links.push_back(ask_link(ask));
   if (auto mounts = mounts_link(pod)) links.push_back(*std::move(mounts));
   if (auto visible = visible_link(pod)) links.push_back(*std::move(visible));
   return links;

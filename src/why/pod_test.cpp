@@ -53,6 +53,23 @@ TEST(WhySpec, HalfAGpuCannotBeAskedFor) {
   EXPECT_EQ(link.id, "spec.fraction");
 }
 
+TEST(WhySpec, AShareOfAGpuIsAnAskToo) {
+  const auto gpushare = pod_with(R"({"limits":{"aliyun.com/gpu-mem":"5"}})");
+  EXPECT_EQ(wanted_by(gpushare.root()), (Wanted{{"aliyun.com/gpu-mem", 5}}));
+  EXPECT_EQ(Chain{.links = spec_links(gpushare.root())}.first_broken(), nullptr);
+  const auto hami =
+      pod_with(R"({"limits":{"nvidia.com/gpumem":"3000","nvidia.com/gpucores":"30"}})");
+  EXPECT_EQ(wanted_by(hami.root()), (Wanted{{"nvidia.com/gpu", 1}}));
+  EXPECT_EQ(Chain{.links = spec_links(hami.root())}.first_broken(), nullptr);
+}
+
+TEST(WhySpec, AShareThatCannotBeIsToldWhatToWriteInstead) {
+  const auto link = broken(
+      spec_links(pod_with(R"({"limits":{"nvidia.com/gpu":1,"nvidia.com/gpucores":300}})").root()));
+  EXPECT_EQ(link.id, "spec.share");
+  EXPECT_THAT(link.remedy, HasSubstr("write at most 100"));
+}
+
 TEST(WhySpec, ADriverMountedByHandIsWorthALook) {
   const auto pod =
       pod_with(R"({"limits":{"nvidia.com/gpu":1}})",

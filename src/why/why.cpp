@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "why/why.hpp"
 
+#include "ask/ask.hpp"
 #include "kube/pages.hpp"
+#include "survey/survey.hpp"
 #include "why/here.hpp"
 #include "why/inside.hpp"
+#include "why/placing_internal.hpp"
 #include "why/pod.hpp"
 #include "why/process.hpp"
+#include "why/shares.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <span>
 
 namespace gantry::why {
 namespace {
@@ -49,6 +55,48 @@ void add_scheduling(Chain& chain, kube::Api& api, const sys::Host& machine, json
   if (here != rooms.end())
     chain.links.push_back(
         registration_link(machine, options.device_plugins, resource_in_question(pod, wanted)));
+}
+
+kube::Get getting(kube::Api& api) {
+  return [&api](const std::string& path) { return api.get(path); };
+}
+
+// How every node stands to a pod that waits for a share.
+Result<std::vector<Stand>> stands_for(kube::Api& api, json::Value pod, const ask::PodAsk& ask) {
+  std::map<std::string, Refusal, std::less<>> refusals;
+  GANTRY_TRY(auto survey, survey::survey(getting(api), "", [&](json::Value node) {
+               refusals.insert_or_assign(node["metadata"]["name"].string().value_or(""),
+                                         refusal_of(node, pod));
+             }));
+  survey::add_quotas(survey, getting(api), ask.name_space);
+  std::vector<Stand> stands;
+  for (auto& view : survey.views()) {
+    std::vector<place::Fit> fits;
+    const std::string_view name = view.facts.name;
+    survey.book->fit(ask, std::span(&name, 1), fits);
+    auto& refusal = refusals[view.facts.name];
+    stands.push_back({.view = std::move(view),
+                      .fit = fits.empty() ? place::Fit{} : fits.front(),
+                      .refuses = std::move(refusal.what),
+                      .remedy = std::move(refusal.remedy)});
+  }
+  return stands;
+}
+
+void add_share(Chain& chain, kube::Api& api, json::Value pod, const ask::PodAsk& ask) {
+  const auto node = pod["spec"]["nodeName"].string().value_or("");
+  if (node.empty()) {
+    const auto stands = stands_for(api, pod, ask);
+    if (stands.ok()) return append(chain, stand_links(pod, ask, *stands));
+    chain.links.push_back(scheduling_link(pod, {}, {}));
+    chain.links.push_back(unknown("nodes", "What the nodes have free", stands.error().text()));
+    return;
+  }
+  chain.links.push_back(scheduling_link(pod, {}, {}));
+  const auto survey = survey::survey(getting(api), node);
+  chain.links.push_back(
+      survey.ok() ? placement_link(pod, ask, survey->book->view(node))
+                  : unknown("share.placement", "GPUs were chosen for it", survey.error().text()));
 }
 
 struct Asking {  // a container that asks for GPUs
@@ -107,8 +155,11 @@ void add_node(Chain& chain, kube::Api& api, const sys::Host& machine, json::Valu
   }
   const bool here = name == options.node;
   if (here && pod["status"]["phase"].string() == "Pending") {
-    for (const auto& [resource, count] : wanted)
+    for (const auto& [resource, count] : wanted) {
+      // Amounts of a node that counts in MiB are no devices: its slots are.
+      if (resource == ask::kGpuMem && wanted.contains(std::string(ask::kSlot))) continue;
       chain.links.push_back(registration_link(machine, options.device_plugins, resource));
+    }
   }
   chain.links.push_back(admission_link(pod));
   const auto uid = pod["metadata"]["uid"].string().value_or("");
@@ -140,7 +191,12 @@ Result<Chain> why_pod(kube::Api& api, const sys::Host& machine, const std::strin
   Chain chain{.subject = fmt::format("pod {}/{}", name_space, name), .links = spec_links(pod)};
   if (chain.first_broken() != nullptr) return chain;
   const auto wanted = wanted_by(pod);
-  add_scheduling(chain, api, machine, pod, wanted, options);
+  const auto ask = ask::ask_of(pod);
+  if (ask.ok() && *ask && (*ask)->shared()) {
+    add_share(chain, api, pod, **ask);
+  } else {
+    add_scheduling(chain, api, machine, pod, wanted, options);
+  }
   if (chain.first_broken() == nullptr) add_node(chain, api, machine, pod, wanted, options);
   return chain;
 }
