@@ -63,6 +63,11 @@ Status run(const Options& options, std::FILE* out) {
   CUDA_TRY(cuda, cuInit, 0);
   Context context(cuda);
   GANTRY_CHECK(context.create(options.device));
+  if (options.memory_mib != 0) {
+    CUdeviceptr kept = 0;  // ends with the context
+    CUDA_TRY(cuda, cuMemAlloc_v2, &kept, options.memory_mib << 20U);
+    fmt::print(out, "[{} MiB taken]\n", options.memory_mib);
+  }
   fmt::print(out, "[Vector addition of {} elements]\n", kElements);
   const std::vector<float> a = numbers(1);
   const std::vector<float> b = numbers(2);

@@ -6,6 +6,7 @@
 #include "abi/cuda.h"
 #include "base/result.hpp"
 
+#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -34,7 +35,8 @@ struct Options {
   std::string called;  // the name it was called by, for messages; "" = its own
   std::string library;
   int device = 0;
-  int hold_seconds = 0;  // how long to keep the GPU afterwards
+  int hold_seconds = 0;          // how long to keep the GPU afterwards
+  std::uint64_t memory_mib = 0;  // taken beside what the work needs, and kept to the end
 };
 
 struct Program {
