@@ -9,22 +9,6 @@
 namespace gantry::place {
 namespace {
 
-bool within(const Space& space, std::uint64_t mib, std::uint64_t cores) {
-  const auto& quota = space.quota;
-  return (quota.mib == 0 || space.mib + mib <= quota.mib) &&
-         (quota.cores == 0 || space.cores + cores <= quota.cores);
-}
-
-bool within(const Space& space, const std::vector<Charge>& charges) {
-  std::uint64_t mib = 0;
-  std::uint64_t cores = 0;
-  for (const auto& charge : charges) {
-    mib += charge.mib;
-    cores += charge.cores;
-  }
-  return within(space, mib, cores);
-}
-
 ask::Placement placement_of(const Ground& ground, const Want& want, const Choice& choice) {
   ask::Placement made;
   for (std::size_t c = 0; c < choice.size(); ++c) {

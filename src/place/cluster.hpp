@@ -114,8 +114,9 @@ class Cluster {
   // Internal, naming the card, where something does not add up.
   Status check() const;
 
+  struct State;  // known to this module only
+
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 

@@ -1,74 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "place/cluster.hpp"
 
-#include <fmt/format.h>
+#include "place/test_cluster_internal.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace gantry::place {
 namespace {
 
-using ask::Amount;
-using ask::ContainerAsk;
-using ask::NodeFacts;
-using ask::PodAsk;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-constexpr std::uint64_t kGiB = 1024;
-
-NodeFacts node(std::string name, const std::vector<std::uint64_t>& gib) {
-  NodeFacts facts{.name = std::move(name)};
-  for (std::uint32_t i = 0; i < gib.size(); ++i) {
-    facts.cards.push_back({.uuid = fmt::format("GPU-{}-{}", facts.name, i),
-                           .index = i,
-                           .mib = gib[i] * kGiB,
-                           .model = "NVIDIA H200",
-                           .numa = static_cast<std::int32_t>(i * 2 / gib.size())});
-  }
-  return facts;
-}
-
-ContainerAsk container(std::uint64_t gib, std::uint32_t cores = 0, std::uint32_t gpus = 1) {
-  return {.container = "main",
-          .gpus = gpus,
-          .memory = {.kind = Amount::Kind::Units, .value = gib},
-          .cores = cores,
-          .resource = std::string(ask::kGpuMem)};
-}
-
-PodAsk pod(std::string uid, std::vector<ContainerAsk> containers) {
-  PodAsk ask{.uid = uid, .name_space = "team", .name = "pod-" + uid};
-  for (std::size_t i = 0; i < containers.size(); ++i)
-    if (i > 0) containers[i].container = fmt::format("main{}", i);
-  ask.containers = std::move(containers);
-  return ask;
-}
-
-PodAsk pod(std::string uid, std::uint64_t gib, std::uint32_t cores = 0, std::uint32_t gpus = 1) {
-  return pod(std::move(uid), {container(gib, cores, gpus)});
-}
-
-PodAsk whole(std::string uid, std::uint32_t gpus = 1) {
-  auto ask = pod(std::move(uid), 0, 100, gpus);
-  ask.contract = ask::Contract::Hami;
-  ask.containers.front().memory = {};
-  return ask;
-}
-
-// Indexes of the cards that the containers got, those of one after those of the other.
-std::vector<std::uint32_t> indexes(const Result<ask::Placement>& placement) {
-  std::vector<std::uint32_t> all;
-  if (!placement) return all;
-  for (const auto& container : *placement)
-    for (const auto& part : container.parts) all.push_back(part.index);
-  return all;
-}
 
 TEST(Reserve, TakesTheCardWithTheSmallestPieceThatFits) {
   Cluster cluster;

@@ -65,7 +65,7 @@ void connect(const Ground& ground, Want& want, Cards among, Joint& joint);
 std::optional<Choice> apart(const Ground& ground, const Want& want, const Rules& rules,
                             Cards among);
 
-// Of the first container that would have no place even without the others.
+// Of a container that would have no place even without the others; None: each would have one.
 Refusal why_not_alone(const Ground& ground, const Want& want, Cards among);
 Refusal why_not(const Ground& ground, Want& want, Cards among);
 // For asks that want the same of each card and have no wishes: one look at each card.

@@ -24,6 +24,17 @@ void subtract(Sums& sums, const Charge& charge) {
   sums.slots -= charge.slots;
 }
 
+bool within(const Space& space, const std::vector<Charge>& charges) {
+  std::uint64_t mib = space.mib;
+  std::uint64_t cores = space.cores;
+  for (const auto& charge : charges) {
+    mib += charge.mib;
+    cores += charge.cores;
+  }
+  return (space.quota.mib == 0 || mib <= space.quota.mib) &&
+         (space.quota.cores == 0 || cores <= space.quota.cores);
+}
+
 void Cluster::State::charge(const Pod& pod) {
   for (const auto& charge : pod.charges) {
     if (charge.card >= nodes[pod.node].count) continue;

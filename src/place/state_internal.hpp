@@ -97,6 +97,7 @@ struct Space {
   std::uint64_t cores = 0;
   std::uint32_t pods = 0;
 };
+bool within(const Space& space, const std::vector<Charge>& charges);  // with these on top
 
 struct Named {
   NodeId node = 0;

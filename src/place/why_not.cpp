@@ -17,15 +17,22 @@ Refusal first_short(const Ground& ground, Cards among, std::uint32_t needed, con
   return tally.first_short(needed);
 }
 
+// Of two reasons the one that others leaving would not help with.
+Refusal worse(Refusal a, Refusal b) {
+  if (a == Refusal::None || (resolvable(a) && b != Refusal::None && !resolvable(b))) return b;
+  return a;
+}
+
 Refusal why_not_together(const Ground& ground, Want& want, Cards among) {
+  auto reason = Refusal::None;
   for (std::uint32_t place = 0; place < want.gpus(); ++place) {
-    const auto refusal =
+    const auto short_of =
         first_short(ground, among, place + 1, [&](const Card& card) -> const Load& {
           return want.shared_load(place, card.total_mib, ground.node->unit_mib);
         });
-    if (refusal != Refusal::None) return refusal;
+    reason = worse(reason, short_of);
   }
-  return Refusal::Memory;
+  return reason;
 }
 
 }  // namespace
@@ -43,13 +50,14 @@ Refusal Tally::first_short(std::uint32_t needed) const {
 }
 
 Refusal why_not_alone(const Ground& ground, const Want& want, Cards among) {
+  auto reason = Refusal::None;
   for (std::size_t c = 0; c < want.containers(); ++c) {
-    const auto refusal = first_short(ground, among, want.gpus_of(c), [&](const Card& card) {
+    const auto short_of = first_short(ground, among, want.gpus_of(c), [&](const Card& card) {
       return want.load(Containers{1} << c, card.total_mib, ground.node->unit_mib);
     });
-    if (refusal != Refusal::None) return refusal;
+    reason = worse(reason, short_of);
   }
-  return Refusal::None;
+  return reason;
 }
 
 Refusal why_not(const Ground& ground, Want& want, Cards among) {
