@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share: a part of a GPU, with limits that hold.
+#include "base/printable.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/share_commands.hpp"
 #include "keeper/record.hpp"
@@ -42,6 +43,17 @@ Status check_beyond(const ShareFlags& flags) {
                "given; add it: --compute 30% --work-conserving");
 }
 
+// Less memory than the driver allocates at once is a number without its unit.
+Status check_unit(const std::string& text) {
+  if (text.empty() || text == "none") return {};
+  GANTRY_TRY(const auto memory, share::memory_from(text));
+  if (memory.percent != 0 || memory.bytes >= kGranule) return {};
+  return Error(Errc::Invalid,
+               fmt::format("--memory {} is {} bytes, and the driver allocates 2 MiB at a time; "
+                           "write more, with its unit: --memory 10GiB",
+                           text, memory.bytes));
+}
+
 }  // namespace
 
 void add_limit_flags(CLI::App& command, ShareFlags& flags) {
@@ -79,27 +91,45 @@ void add_place_flags(CLI::App& command, ShareFlags& flags) {
       ->allow_extra_args(false);
 }
 
-Status check_unit(const std::string& text) {
-  if (text.empty() || text == "none") return {};
-  GANTRY_TRY(const auto memory, share::memory_from(text));
-  if (memory.percent != 0 || memory.bytes >= kGranule) return {};
-  return Error(Errc::Invalid,
-               fmt::format("--memory {} is {} bytes, and the driver allocates 2 MiB at a time; "
-                           "write more, with its unit: --memory 10GiB",
-                           text, memory.bytes));
+share::ShareText ShareFlags::words() const {
+  auto said = text;
+  if (hard) said.excess = "cap";
+  if (work_conserving) said.excess = "work-conserving";
+  return said;
+}
+
+Status check_new(const ShareFlags& flags) {
+  GANTRY_CHECK(check_beyond(flags));
+  GANTRY_CHECK(check_unit(flags.text.memory));
+  auto text = flags.words();
+  if (text.name.empty()) text.name = "run";
+  GANTRY_CHECK(share::share_from(text));
+  return {};
+}
+
+Status check_changes(const ShareFlags& flags) {
+  if (flags.words() == share::ShareText{})
+    return Error(Errc::Invalid, "nothing to change: give --memory, --compute or another limit");
+  GANTRY_CHECK(check_unit(flags.text.memory));
+  share::Share one;  // with a per cent: the one that is meant may have it
+  one.rights.percent = 100;
+  GANTRY_CHECK(share::changed(one, flags.words()));
+  return {};
+}
+
+void refuse_wrong_words(const Status& words) {
+  if (!words.ok()) throw CLI::ValidationError(printable_lines(words.error().text()));
 }
 
 Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine) {
   GANTRY_CHECK(check_beyond(flags));
   GANTRY_CHECK(check_unit(flags.text.memory));
-  auto text = flags.text;
+  auto text = flags.words();
   for (const auto& id : flags.gpus) {
     GANTRY_TRY(const auto device, plan::select_one(machine, id));
     text.gpus += fmt::format("{}{}", text.gpus.empty() ? "" : ",",
                              device.mig != nullptr ? device.mig->uuid.text : device.gpu->uuid.text);
   }
-  if (flags.hard) text.excess = "cap";
-  if (flags.work_conserving) text.excess = "work-conserving";
   return text;
 }
 

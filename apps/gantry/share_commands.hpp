@@ -31,6 +31,7 @@ struct ShareFlags {
   bool work_conserving = false;
   bool overcommit = false;
 
+  share::ShareText words() const;  // without its GPUs
   share::Overcommit overcommitted() const {
     return overcommit ? share::Overcommit::Allowed : share::Overcommit::Refused;
   }
@@ -39,8 +40,11 @@ void add_limit_flags(CLI::App& command, ShareFlags& flags);
 // What stays as long as the share: its GPUs, and who holds its limits.
 void add_place_flags(CLI::App& command, ShareFlags& flags);
 
-// Less memory than the driver allocates at once is a number without its unit.
-Status check_unit(const std::string& memory);
+// What can be said of the words alone, before anything is asked. Invalid.
+Status check_new(const ShareFlags& flags);
+Status check_changes(const ShareFlags& flags);
+// For a command's callback: ends the reading of the command line, as wrong usage.
+void refuse_wrong_words(const Status& words);
 
 // With UUIDs in place of indices. NotFound for a GPU that is not there, with those that are.
 Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine);

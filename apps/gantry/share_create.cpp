@@ -41,11 +41,16 @@ Result<share::Share> create_unfenced(share::Share share, const sys::Host& host,
     GANTRY_TRY(const auto gpu, any_gpu(machine));
     share.gpus.push_back(gpu);
   }
-  if (share.backend == share::Backend::Mps) {
-    GANTRY_TRY(const auto plan, mps_plan(share, machine, declared_shares(host)));
-    GANTRY_CHECK(start_mps(host, plan));
+  if (share.backend != share::Backend::Mps) {
+    GANTRY_CHECK(write_devices(host, machine, &share));
+    return share;
   }
-  GANTRY_CHECK(write_devices(host, machine, &share));
+  GANTRY_TRY(const auto plan, mps_plan(share, machine, declared_shares(host)));
+  GANTRY_CHECK(start_mps(host, plan));
+  if (auto written = write_devices(host, machine, &share); !written.ok()) {
+    (void)stop_mps(host, plan).ok();  // no daemon that no container can have
+    return std::move(written).error();
+  }
   return share;
 }
 
@@ -140,7 +145,10 @@ void add_share_create(CLI::App& share, Context& context, Action& chosen) {
   add_examples(*command,
                "  gantry share create blue --memory 20GiB --compute 30%\n"
                "  podman run --rm --device gantry.dev/share=blue IMAGE nvidia-smi\n");
-  command->callback([=, &chosen] { chosen = [=](Context& c) { return create(*flags, c); }; });
+  command->callback([=, &chosen] {
+    refuse_wrong_words(check_new(*flags));
+    chosen = [=](Context& c) { return create(*flags, c); };
+  });
 }
 
 void add_share_rm(CLI::App& share, Context& context, Action& chosen) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share explain: who holds which limit against whom, and why this backend.
+#include "base/printable.hpp"
 #include "gantry/share_backend.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
@@ -7,6 +8,9 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
 
 namespace gantry::cli {
 namespace {
@@ -50,18 +54,22 @@ BackendChoice choice_of(const share::Share& share, const model::Inventory& machi
   return usual.backend == share.backend ? usual : choose_backend(share, machine);
 }
 
-Result<std::string> facts_text(const std::string& only, const std::vector<BackendFacts>& all,
-                               const std::string& chosen, bool json) {
+std::string facts_text(const std::string& only, const std::vector<BackendFacts>& all,
+                       const std::string& chosen, bool json) {
   std::string text;
   for (const auto& facts : all) {
     if (!only.empty() && facts.name != only) continue;
     if (!text.empty()) text += json ? ",\n" : "\n";
     text += json ? json_of(facts, chosen) : text_of(facts);
   }
-  if (!text.empty()) return text;
-  return Error(Errc::Invalid, fmt::format("there is no backend \"{}\"; there are fence, mps, mig, "
-                                          "time-slicing, dmem",
-                                          only));
+  return text;
+}
+
+std::string refuse_unknown(const std::string& backend) {
+  constexpr std::array kNames{"fence", "mps", "mig", "time-slicing", "dmem"};
+  if (std::find(kNames.begin(), kNames.end(), backend) != kNames.end()) return "";
+  return fmt::format("there is no backend `{}`; there are {}", printable_lines(backend),
+                     fmt::join(kNames, ", "));
 }
 
 Result<int> explain(const ExplainOptions& options, Context& context) {
@@ -76,7 +84,7 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   const std::string chosen(to_string(choice.backend));
   // Of a share that is there the other backends are of no interest, unless a program reads.
   const auto only = options.backend.empty() && named && !context.json ? chosen : options.backend;
-  GANTRY_TRY(const auto text, facts_text(only, backends_here(machine, host), chosen, context.json));
+  const auto text = facts_text(only, backends_here(machine, host), chosen, context.json);
   if (context.json) {
     fmt::print(context.out, "[\n{}\n]\n", text);
     return kOk;
@@ -95,7 +103,9 @@ void add_share_explain(CLI::App& share, Context& context, Action& chosen) {
       "explain", "What each backend guarantees, against whom, and which one is used here");
   add_machine_options(*command, context);
   command->add_option("name", options->name, "A share of `gantry share ls`")->type_name("NAME");
-  command->add_option("--backend", options->backend, "Only this one")->type_name("WORD");
+  command->add_option("--backend", options->backend, "Only this one")
+      ->type_name("WORD")
+      ->check(CLI::Validator(refuse_unknown, ""));
   add_examples(*command,
                "  gantry share explain\n"
                "  gantry share explain blue\n"

@@ -248,7 +248,10 @@ void add_share_run(CLI::App& share, Context& context, Action& chosen) {
                "  gantry share run --memory 50% --gpu 1 --policy stop -- ./server\n"
                "  gantry share run --weight 200 --name mine -- bash   # `share set mine ...` "
                "meanwhile\n");
-  command->callback([=, &chosen] { chosen = [=](Context& c) { return run(*options, c); }; });
+  command->callback([=, &chosen] {
+    refuse_wrong_words(check_new(options->limits));
+    chosen = [=](Context& c) { return run(*options, c); };
+  });
 }
 
 }  // namespace gantry::cli

@@ -31,15 +31,7 @@ Status check_nobody_is_stopped(const keeper::ShareState& before, const share::Sh
 }
 
 Result<int> set(const ShareFlags& flags, const std::string& name, Context& context) {
-  auto changes = flags.text;
-  if (flags.hard) changes.excess = "cap";
-  if (flags.work_conserving) changes.excess = "work-conserving";
-  if (changes == share::ShareText{}) {
-    return Error(Errc::Invalid,
-                 "nothing to change: give --memory, --compute or another limit; see "
-                 "`gantry share set --help`");
-  }
-  GANTRY_CHECK(check_unit(changes.memory));
+  const auto changes = flags.words();
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto before, share_named(host, name));
   if (before.share.backend != share::Backend::Fence)
@@ -67,7 +59,10 @@ void add_share_set(CLI::App& share, Context& context, Action& chosen) {
   add_examples(*command,
                "  gantry share set blue --memory 30GiB\n"
                "  gantry share set blue --compute 50% --work-conserving\n");
-  command->callback([=, &chosen] { chosen = [=](Context& c) { return set(*flags, *name, c); }; });
+  command->callback([=, &chosen] {
+    refuse_wrong_words(check_changes(*flags));
+    chosen = [=](Context& c) { return set(*flags, *name, c); };
+  });
 }
 
 }  // namespace gantry::cli
