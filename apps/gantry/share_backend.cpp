@@ -48,11 +48,18 @@ BackendFacts fence_facts(const model::Inventory& machine) {
 
 BackendFacts mps_facts(const sys::Host& host) {
   const auto control = mps::Control::find(host, "/run/gantry/mps", mps::Enter::Place);
+  const bool hollow = control.ok() && control->is_hollow();
+  std::string why = control.ok() ? "nvidia-cuda-mps-control is there" : control.error().text();
+  if (hollow)
+    why =
+        "nvidia-cuda-mps-control is an empty program, as simulated machines have it: there is no "
+        "MPS "
+        "server; take --backend fence";
   return {
       .name = "mps",
       .sentence = "NVIDIA's Multi-Process Service: its server holds the limits",
-      .here = control.ok(),
-      .why = control.ok() ? "nvidia-cuda-mps-control is there" : control.error().text(),
+      .here = control.ok() && !hollow,
+      .why = std::move(why),
       .promises = {
           {"memory", kAccident, "yes", "the server refuses; of each process, not of all together"},
           {"memory", kOrdinary, "in part",

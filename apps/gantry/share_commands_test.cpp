@@ -164,6 +164,18 @@ TEST(Backend, ThatIsNotHereSaysWhatItNeeds) {
   EXPECT_THAT(share.error().text(), HasSubstr("nvidia-cuda-mps-control"));
 }
 
+TEST(Backend, MpsIsNotOnASimulatedMachineAndNothingIsLeftOfTheAttempt) {
+  const test::Machine machine("h200");
+  for (const char* command : {"create", "run"}) {
+    const auto run = test::run_cli({"gantry", "share", command, "--root", machine.root(),
+                                    "--backend", "mps", "--memory", "1GiB", "blue"});
+    EXPECT_EQ(run.status, 1);
+    EXPECT_THAT(run.err, AllOf(HasSubstr("the backend mps is not here"), HasSubstr("simulated"),
+                               HasSubstr("--backend fence")));
+  }
+  EXPECT_FALSE(machine.host().exists("/run/gantry/mps"));
+}
+
 TEST(Backend, OfTheKernelIsReportedAsWhatItIs) {
   test::Tree tree;
   const auto machine = plan::machine_for_test();
@@ -189,7 +201,7 @@ TEST(ShareCommands, WithoutAKeeperThereAreNoShares) {
 
 TEST(ShareCommands, SetWithoutAChangeSaysWhatCanBeChanged) {
   const auto set = test::run_cli({"gantry", "share", "set", "blue"});
-  EXPECT_EQ(set.status, 1);
+  EXPECT_EQ(set.status, 2);
   EXPECT_THAT(set.err, HasSubstr("--memory"));
 }
 
@@ -197,6 +209,26 @@ TEST(ShareCommands, AnEmptyLimitIsNotNoLimit) {
   const auto empty = test::run_cli({"gantry", "share", "run", "--memory", "", "--", "true"});
   EXPECT_EQ(empty.status, 2);
   EXPECT_THAT(empty.err, HasSubstr("--memory: is empty"));
+}
+
+TEST(ShareCommands, ALimitThatCannotBeReadIsWrongUsage) {
+  const std::vector<std::vector<std::string>> commands{
+      {"run", "true"}, {"create", "blue"}, {"set", "blue"}};
+  const std::vector<std::vector<std::string>> limits{
+      {"--memory", "lots"},  {"--memory", "10"},      {"--compute", "101%"}, {"--weight", "0"},
+      {"--policy", "shout"}, {"--priority", "first"}, {"--unattached", "x"}};
+  const test::Tree tree;
+  for (const auto& command : commands) {
+    for (const auto& limit : limits) {
+      const auto run = test::run_cli(
+          {"gantry", "share", command[0], "--root", tree.root(), limit[0], limit[1], command[1]});
+      EXPECT_EQ(run.status, 2) << command[0] << " " << limit[0] << ": " << run.err;
+      EXPECT_THAT(run.err, HasSubstr(limit[1]));
+    }
+  }
+  EXPECT_EQ(test::run_cli({"gantry", "share", "create", "a/b", "--memory", "1GiB"}).status, 2);
+  EXPECT_EQ(test::run_cli({"gantry", "share", "run", "--work-conserving", "true"}).status, 2);
+  EXPECT_EQ(test::run_cli({"gantry", "share", "explain", "--backend", "magic"}).status, 2);
 }
 
 TEST(ShareCommands, LimitsThatContradictEachOtherAreWrongUsage) {

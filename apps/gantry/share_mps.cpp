@@ -52,7 +52,9 @@ Result<mps::DaemonPlan> mps_plan(const share::Share& share, const model::Invento
 
 Status start_mps(const sys::Host& host, const mps::DaemonPlan& plan) {
   GANTRY_TRY(const auto control, control_of(host));
-  return control.start(plan);
+  auto started = control.start(plan);
+  if (!started.ok()) control.clear(plan);
+  return started;
 }
 
 Status stop_mps(const sys::Host& host, const mps::DaemonPlan& plan) {

@@ -144,6 +144,20 @@ Status Control::stop(const DaemonPlan& plan) const {
   return set_compute_mode(plan, "DEFAULT").in(plan.resource);
 }
 
+void Control::clear(const DaemonPlan& plan) const {
+  (void)stop(plan).ok();
+  (void)set_compute_mode(plan, "DEFAULT").ok();
+  std::error_code ignored;
+  std::filesystem::remove_all(host_->outside(place(plan.resource, "")), ignored);
+}
+
+bool Control::is_hollow() const {
+  constexpr std::size_t kLeast = 1024;  // no program of a machine is that small; a script may be
+  const auto bytes = host_->read(fmt::format("{}/{}", directory_, kProgram), kLeast);
+  return bytes.ok() && (bytes->empty() || bytes->starts_with("\x7f"
+                                                             "ELF"));
+}
+
 Status Control::show_ready(bool ready) const {
   const auto path = host_->outside(mps_root_ + "/.ready");
   if (ready) return sys::replace_file(path, "", 0644, sys::Durability::Volatile);

@@ -30,6 +30,10 @@ class Control {
   Status start(const DaemonPlan& plan) const;
   Status check(const std::string& resource) const;  // whether it answers
   Status stop(const DaemonPlan& plan) const;
+  // What a start that failed, or a daemon that is gone, has left: as if it had never been.
+  void clear(const DaemonPlan& plan) const;
+  // The program is there and does nothing: simulated machines have such files in its place.
+  bool is_hollow() const;
   // Whether every daemon is there; probes of NVIDIA's manifests look at it.
   Status show_ready(bool ready) const;
 

@@ -100,6 +100,13 @@ TEST_F(MpsControl, SaysWhatTheProgramSaidWhenItFails) {
   EXPECT_THAT(started.error().text(), HasSubstr("status 4: Insufficient Permissions"));
 }
 
+TEST_F(MpsControl, LeavesNothingOfAStartThatFailed) {
+  program("nvidia-cuda-mps-control", "#!/bin/sh\nexit 3\n");
+  ASSERT_FALSE(control().start(plan_).ok());
+  control().clear(plan_);
+  EXPECT_FALSE(host_.exists(place_));
+}
+
 TEST(MpsProgram, ItsLackIsNamedWithWhatHelps) {
   const test::Tree tree;
   const auto none = Control::find(tree.host(), "/run/nvidia/mps", Enter::Place);
