@@ -4,6 +4,7 @@
 #include "keeper/address.hpp"
 #include "keeper/control_socket.hpp"
 #include "keeper/detach.hpp"
+#include "keeper/log_file.hpp"
 #include "keeper/questions.hpp"
 
 #include <poll.h>
@@ -54,7 +55,7 @@ Result<Client> Client::connect_or_start(const sys::Host& host,
   auto argv = program;
   argv.insert(argv.end(), {"--root", host.root(), std::string(kUntilIdle)});
   const auto log = host.outside(kLog);
-  GANTRY_CHECK(start_detached(argv, log).in("starting the keeper of shares"));
+  GANTRY_TRY(const auto begin, start_detached(argv, log).in("starting the keeper of shares"));
   // A second keeper ends at once; then the first one answers, perhaps a little later.
   const auto until = Clock::now() + kStartWithin;
   while (Clock::now() < until) {
@@ -63,7 +64,7 @@ Result<Client> Client::connect_or_start(const sys::Host& host,
     std::this_thread::sleep_for(kLookEvery);
   }
   return Error(Errc::Timeout, fmt::format("the keeper does not start within {} s: {}",
-                                          kStartWithin.count(), last_words(log)));
+                                          kStartWithin.count(), last_words(log, begin)));
 }
 
 // One that is just ending takes connections and says nothing: NotFound. One that has answered goes

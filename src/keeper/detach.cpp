@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "keeper/detach.hpp"
 
-#include "base/printable.hpp"
-#include "base/text.hpp"
+#include "keeper/log_file.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <fcntl.h>
@@ -13,12 +12,9 @@
 
 #include <array>
 #include <cerrno>
-#include <filesystem>
 
 namespace gantry::keeper {
 namespace {
-
-constexpr off_t kWords = 2'000;
 
 // In the child: system calls alone. What goes wrong comes back as errno through the pipe, which the
 // program's start closes.
@@ -39,12 +35,10 @@ constexpr off_t kWords = 2'000;
 
 }  // namespace
 
-Status start_detached(const std::vector<std::string>& argv, const std::string& log) {
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(log).parent_path(), ignored);
-  const sys::UniqueFd words(
-      ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!words.valid()) return Error::sys(errno, "open").in(log);
+Result<std::uint64_t> start_detached(const std::vector<std::string>& argv, const std::string& log) {
+  GANTRY_TRY(const auto words, open_log(log));
+  struct stat before {};
+  if (::fstat(words.get(), &before) != 0) return Error::sys(errno, "fstat").in(log);
   const sys::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null.valid()) return Error::sys(errno, "open").in("/dev/null");
   std::array<int, 2> ends{};
@@ -63,18 +57,7 @@ Status start_detached(const std::vector<std::string>& argv, const std::string& l
   int error = 0;
   if (::read(reading.get(), &error, sizeof error) == static_cast<ssize_t>(sizeof error))
     return Error::sys(error, "exec").in(argv.front());
-  return {};
-}
-
-std::string last_words(const std::string& log) {
-  const sys::UniqueFd file(::open(log.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat about {};
-  if (!file.valid() || ::fstat(file.get(), &about) != 0) return "";
-  std::string text(static_cast<std::size_t>(kWords), '\0');
-  const auto from = about.st_size > kWords ? about.st_size - kWords : 0;
-  const auto got = ::pread(file.get(), text.data(), text.size(), from);
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  return printable(trim(text));
+  return static_cast<std::uint64_t>(before.st_size);
 }
 
 }  // namespace gantry::keeper

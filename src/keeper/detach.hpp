@@ -3,17 +3,15 @@
 
 #include "base/result.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace gantry::keeper {
 
 // Starts a program that goes on when we end: not our child, no terminal, no session, none of our
-// descriptors; its standard error goes to the file `log`, which begins anew. NotFound where it
-// cannot be executed.
-Status start_detached(const std::vector<std::string>& argv, const std::string& log);
-
-// The end of that file, for an error message.
-std::string last_words(const std::string& log);
+// descriptors; its standard error is added to the file `log` (log_file.hpp). NotFound where it
+// cannot be executed. Gives where its words begin in that file.
+Result<std::uint64_t> start_detached(const std::vector<std::string>& argv, const std::string& log);
 
 }  // namespace gantry::keeper

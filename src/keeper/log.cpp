@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kWords{"info", "warning", "error"};
 
-void to_stderr(std::string_view line) {
+}  // namespace
+
+void write_to_stderr(std::string_view line) {
   (void)!::write(STDERR_FILENO, line.data(), line.size());  // nobody reads: no reason to stop
 }
 
-}  // namespace
-
-Log::Log(Sink sink) : sink_(sink ? std::move(sink) : to_stderr) {}
+Log::Log(Sink sink) : sink_(sink ? std::move(sink) : write_to_stderr) {}
 
 void Log::write(Level level, std::string_view share, std::string_view text) const {
   const auto now = std::chrono::system_clock::now();

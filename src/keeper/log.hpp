@@ -11,6 +11,8 @@ namespace gantry::keeper {
 
 enum class Level : std::uint8_t { Info, Warning, Error };
 
+void write_to_stderr(std::string_view line);
+
 class Log {
  public:
   using Sink = std::function<void(std::string_view line)>;
