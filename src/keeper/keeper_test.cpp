@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole keeper in a process of its own on a simulated machine, with clients and peers.
+#include "base/text.hpp"
 #include "keeper/client.hpp"
+#include "keeper/identity.hpp"
 #include "keeper/peer_for_test.hpp"
 #include "keeper/record.hpp"
 #include "keeper/serve.hpp"
 #include "support/machine.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -212,6 +216,40 @@ TEST_F(KeeperProcess, AHeldShareDoesNotOutliveItsHolderOverARestart) {
   EXPECT_TRUE(eventually([&] { return !asking.show("held").ok(); }));
   ::close(ends[0]);
   ::close(ends[1]);
+}
+
+std::string oom_score_adj(pid_t pid) {
+  return sys::Host::at("/")->read_value(fmt::format("/proc/{}/oom_score_adj", pid)).value_or("");
+}
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& name : *sys::Host::at("/")->list("/proc")) {
+    const auto pid = parse_u64(name);
+    if (pid && parent_of(static_cast<pid_t>(*pid)) == parent)
+      children.push_back(static_cast<pid_t>(*pid));
+  }
+  return children;
+}
+
+bool may_be_spared() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    ::_exit(::write(file, "-900", 4) == 4 ? 0 : 1);
+  }
+  int status = 1;
+  ::waitpid(child, &status, 0);
+  return status == 0;
+}
+
+TEST_F(KeeperProcess, IsSparedWhenMemoryRunsShortButNotItsChild) {
+  if (!may_be_spared()) GTEST_SKIP() << "needs CAP_SYS_RESOURCE";
+  EXPECT_EQ(oom_score_adj(keeper_), "-900");
+  EXPECT_TRUE(eventually([&] {
+    const auto children = children_of(keeper_);
+    return children.size() == 1 && oom_score_adj(children[0]) == oom_score_adj(::getpid());
+  }));
 }
 
 TEST_F(KeeperProcess, ASecondKeeperDoesNotStart) {

@@ -3,6 +3,7 @@
 
 #include "keeper/client.hpp"
 #include "keeper/keeper.hpp"
+#include "keeper/log_file.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -17,8 +18,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -68,6 +72,21 @@ void be_quick() {
   }
 }
 
+// When memory runs short, who keeps the limits of all should be among the last to go; their
+// programs are larger by far. For root alone: others may not ask for it. Gives what it was before:
+// that is for our child.
+std::optional<int> be_spared() {
+  constexpr int kSpared = -900;  // -1000 is never: that is for what the machine cannot do without
+  const sys::UniqueFd file(::open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC));
+  std::array<char, 16> text{};
+  if (!file.valid() || ::read(file.get(), text.data(), text.size() - 1) <= 0) return std::nullopt;
+  const int before = std::atoi(text.data());  // NOLINT(cert-err34-c): the kernel's own number
+  if (before <= kSpared) return std::nullopt;
+  const auto wanted = fmt::to_string(kSpared);
+  const auto written = ::pwrite(file.get(), wanted.data(), wanted.size(), 0);
+  return written > 0 ? std::optional(before) : std::nullopt;
+}
+
 Result<sys::UniqueFd> catch_signals() {
   sigset_t ends;
   ::sigemptyset(&ends);
@@ -79,6 +98,14 @@ Result<sys::UniqueFd> catch_signals() {
   sys::UniqueFd fd(::signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.valid()) return Error::sys(errno, "signalfd");
   return fd;
+}
+
+// Standard error; where that is the log that a client started us with, it does not grow for ever.
+Log::Sink to_own_file(const sys::Host& host) {
+  return [path = host.outside(kLog)](std::string_view line) {
+    write_to_stderr(line);
+    keep_small(STDERR_FILENO, path);
+  };
 }
 
 // Ends the loop when nobody has needed us for a while.
@@ -99,9 +126,11 @@ class IdleEnd {
 }  // namespace
 
 Status serve(ServeOptions options) {
+  if (!options.log) options.log = to_own_file(options.host);
   GANTRY_TRY(const auto lock, take_lock(options.host));
   GANTRY_TRY(const auto signals, catch_signals());
   be_quick();
+  options.sensor.oom_score_adj = be_spared();
   GANTRY_TRY(const auto loop, sys::Loop::make());
   GANTRY_TRY(const auto on_signal,
              loop->watch(signals.get(), EPOLLIN, [&](std::uint32_t) { loop->stop(); }));

@@ -72,6 +72,13 @@ Result<Started> start_process(const std::vector<std::string>& argv) {
   return started;
 }
 
+void set_oom_score_adj(pid_t pid, int value) {
+  const sys::UniqueFd file(
+      ::open(fmt::format("/proc/{}/oom_score_adj", pid).c_str(), O_WRONLY | O_CLOEXEC));
+  const auto text = fmt::to_string(value);
+  if (file.valid()) (void)!::write(file.get(), text.data(), text.size());
+}
+
 std::string how_it_ended(int status) {
   if (WIFSIGNALED(status)) return fmt::format("crashed: {}", ::strsignal(WTERMSIG(status)));
   return fmt::format("ended with status {}", WEXITSTATUS(status));

@@ -22,6 +22,7 @@ struct Started {
 // posix_spawn: no memory is copied, and it may be called from a process with threads. The child has
 // a process group of its own, default signals and our environment.
 Result<Started> start_process(const std::vector<std::string>& argv);
+void set_oom_score_adj(pid_t pid, int value);  // as far as we may
 
 // How a process ended, as waitpid told it: "crashed: Segmentation fault", "ended with status 1".
 std::string how_it_ended(int status);

@@ -273,6 +273,7 @@ void Sensor::Body::start(Clock::time_point now) {
   child_started = now;
   if (!started.ok()) return back_off(started.error().text(), now);
   child = started->pid;
+  if (options.oom_score_adj) set_oom_score_adj(child, *options.oom_score_adj);
   socket = std::move(started->socket);
   epoll_event event{.events = EPOLLIN, .data = {.fd = socket.get()}};
   ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, socket.get(), &event);

@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -37,6 +38,7 @@ struct SensorOptions {
   std::chrono::milliseconds look_every{1'000};    // at /proc/driver/nvidia
   std::chrono::milliseconds first_back_off{500};  // doubled for each failure in a row
   std::chrono::milliseconds longest_back_off{60'000};
+  std::optional<int> oom_score_adj;             // of the child, where ours is not for it
   std::chrono::milliseconds event_wait{5'000};  // how long NVML is asked to wait for an event
 };
 
