@@ -2,6 +2,7 @@
 // HTTP/1.1 messages, as far as an API server's client and a metrics page need them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,12 @@ struct Response {
   Headers headers;
   std::string body;
 };
+
+enum class Part : std::uint8_t { Whole, Head };  // Head: the answer to HEAD
+// As it is sent, with Content-Length and Connection.
+std::string to_text(const Response& response, Part part, bool keep_alive);
+
+Response plain_text(int status, std::string_view text);  // and a line's end
 
 std::string_view reason_of(int status);  // "Not Found"; "Status" for numbers nobody has named
 

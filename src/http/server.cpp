@@ -2,10 +2,9 @@
 #include "http/server.hpp"
 
 #include "base/text.hpp"
+#include "http/listen_internal.hpp"
 #include "http/reader.hpp"
 
-#include <netdb.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -21,49 +20,6 @@ constexpr std::size_t kPeers = 64;
 constexpr std::size_t kRequestLimit = std::size_t{8} << 10;
 constexpr std::chrono::seconds kPatience{10};  // for a request, and for the reader of an answer
 constexpr std::chrono::milliseconds kNoDescriptorsPause{100};
-
-std::string text_of(const Response& response, bool body, bool keep) {
-  auto text = fmt::format("HTTP/1.1 {} {}\r\n", response.status, reason_of(response.status));
-  for (const auto& header : response.headers)
-    text += fmt::format("{}: {}\r\n", header.name, header.value);
-  text += fmt::format("Content-Length: {}\r\nConnection: {}\r\n\r\n", response.body.size(),
-                      keep ? "keep-alive" : "close");
-  return body ? text + response.body : text;
-}
-
-Result<sys::UniqueFd> socket_at(const addrinfo& address) {
-  sys::UniqueFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) return Error::sys(errno, "socket");
-  const int on = 1;
-  const int off = 0;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (address.ai_family == AF_INET6)
-    ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (::bind(socket.get(), address.ai_addr, address.ai_addrlen) != 0 ||
-      ::listen(socket.get(), 64) != 0)
-    return Error::sys(errno, "listen");
-  return socket;
-}
-
-// IPv6 first, which takes IPv4 callers too: pods of an IPv6 cluster have no other address.
-Result<sys::UniqueFd> first_socket(const addrinfo* list) {
-  Error last(Errc::NotFound, "no address");
-  for (const int family : {AF_INET6, AF_INET}) {
-    for (const auto* address = list; address != nullptr; address = address->ai_next) {
-      if (address->ai_family != family) continue;
-      auto socket = socket_at(*address);
-      if (socket.ok()) return socket;
-      last = std::move(socket).error();
-    }
-  }
-  return last;
-}
-
-Response plain(int status, std::string_view text) {
-  return {.status = status,
-          .headers = {{"Content-Type", "text/plain; charset=utf-8"}},
-          .body = fmt::format("{}\n", text)};
-}
 
 }  // namespace
 
@@ -109,17 +65,17 @@ class Server::Peer {
       return take(head);
     }
     if (in_.size() > kRequestLimit)
-      reply(plain(431, "a request's head may have 8 KiB"), true, false);
+      reply(plain_text(431, "a request's head may have 8 KiB"), true, false);
   }
 
   void take(const std::string& head) {
     const auto request = parse_request_head(head);
-    if (!request.ok()) return reply(plain(400, request.error().text()), true, false);
+    if (!request.ok()) return reply(plain_text(400, request.error().text()), true, false);
     const auto* length = find(request->headers, "Content-Length");
     const bool body = find(request->headers, "Transfer-Encoding") != nullptr ||
                       (length != nullptr && *length != "0");
     if (body || (request->method != "GET" && request->method != "HEAD"))
-      return reply(plain(405, "only GET and HEAD are answered here"), true, false);
+      return reply(plain_text(405, "only GET and HEAD are answered here"), true, false);
     const auto* connection = find(request->headers, "Connection");
     const bool close = connection != nullptr && to_lower(*connection) == "close";
     if (const auto* page = server_.later(request->target); page != nullptr)
@@ -138,7 +94,7 @@ class Server::Peer {
   }
 
   void reply(const Response& response, bool body, bool keep) {
-    out_ = text_of(response, body, keep);
+    out_ = to_text(response, body ? Part::Whole : Part::Head, keep);
     keep_ = keep;
     send_more();
   }
@@ -181,40 +137,13 @@ Result<Request> parse_request_head(std::string_view head) {
   return request;
 }
 
-Result<Address> parse_address(std::string_view text) {
-  const auto colon = text.rfind(':');
-  const auto port =
-      colon == std::string_view::npos ? std::nullopt : parse_u64(text.substr(colon + 1));
-  if (!port || *port > 65535)
-    return Error(Errc::Invalid, fmt::format("{}: not of the form [ADDRESS]:PORT", text));
-  auto host = text.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return Address{.host = std::string(host), .port = static_cast<std::uint16_t>(*port)};
-}
-
 Server::Server(sys::Loop& loop, sys::UniqueFd socket, std::uint16_t port)
     : loop_(loop), socket_(std::move(socket)), port_(port) {}
 Server::~Server() = default;
 
 Result<std::unique_ptr<Server>> Server::listen(sys::Loop& loop, const Address& address) {
-  addrinfo hints{};
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  const auto shown = fmt::format("{}:{}", address.host, address.port);
-  const int bad = ::getaddrinfo(address.host.empty() ? nullptr : address.host.c_str(),
-                                fmt::to_string(address.port).c_str(), &hints, &list);
-  if (bad != 0) return Error(Errc::Invalid, fmt::format("{}: {}", shown, ::gai_strerror(bad)));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(list, ::freeaddrinfo);
-  GANTRY_TRY(auto socket, first_socket(list).in(shown));
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size);
-  std::array<char, 8> port{};
-  ::getnameinfo(reinterpret_cast<sockaddr*>(&bound), size, nullptr, 0, port.data(), port.size(),
-                NI_NUMERICSERV);
-  std::unique_ptr<Server> server(new Server(
-      loop, std::move(socket), static_cast<std::uint16_t>(parse_u64(port.data()).value_or(0))));
+  GANTRY_TRY(auto listener, listen_at(address));
+  std::unique_ptr<Server> server(new Server(loop, std::move(listener.socket), listener.port));
   GANTRY_CHECK(server->start());
   return server;
 }
@@ -268,7 +197,7 @@ Response Server::answer(const Request& request) const {
   std::string known = "not here; there is";
   for (const auto& [path, page] : pages_) known += " " + path;
   for (const auto& [path, page] : later_) known += " " + path;
-  return plain(404, known);
+  return plain_text(404, known);
 }
 
 }  // namespace gantry::http

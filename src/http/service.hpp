@@ -67,6 +67,7 @@ class Service {
   Counts counts() const;
 
  private:
+  friend class ServicePeer;
   class Work;
   explicit Service(std::unique_ptr<Work> work);
   std::unique_ptr<Work> work_;

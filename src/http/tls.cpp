@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TLS over memory buffers: OpenSSL never sees the socket, so deadlines and signals stay ours.
 #include "http/connection_internal.hpp"
+#include "http/openssl.hpp"
 
 #include <arpa/inet.h>
 
@@ -14,60 +15,25 @@
 namespace gantry::http {
 namespace {
 
-template <auto Free>
-struct Freed {
-  template <class T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
-template <class T, auto Free>
-using Owned = std::unique_ptr<T, Freed<Free>>;
-using Context = Owned<SSL_CTX, SSL_CTX_free>;
-using Session = Owned<SSL, SSL_free>;
-using Buffer = Owned<BIO, BIO_free>;
-
-Error failure(std::string_view doing) {
-  const auto code = ERR_get_error();
-  ERR_clear_error();
-  std::array<char, 256> text{};
-  ERR_error_string_n(code, text.data(), text.size());
-  return {Errc::Denied, fmt::format("{}: {}", doing, code == 0 ? "refused" : text.data())};
-}
-
-Buffer memory_of(const std::string& pem) {
-  return Buffer(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-}
-
 Status trust(SSL_CTX* context, const std::string& pem) {
   if (pem.empty()) {
-    if (SSL_CTX_set_default_verify_paths(context) != 1) return failure("the system's authorities");
+    if (SSL_CTX_set_default_verify_paths(context) != 1)
+      return ssl_failure("the system's authorities");
     return {};
   }
   const auto text = memory_of(pem);
   int found = 0;
-  while (auto* read = PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)) {
-    const Owned<X509, X509_free> certificate(read);
+  while (const auto certificate = read_certificate(text.get())) {
     X509_STORE_add_cert(SSL_CTX_get_cert_store(context), certificate.get());
     ++found;
   }
-  ERR_clear_error();  // the end of the text is an error to the reader
   if (found == 0) return Error(Errc::Invalid, "the certificate authority is no PEM certificate");
   return {};
 }
 
 Status identify(SSL_CTX* context, const Tls& tls) {
   if (tls.certificate.empty()) return {};
-  const auto text = memory_of(tls.certificate);
-  const Owned<X509, X509_free> certificate(
-      PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr));
-  const auto key_text = memory_of(tls.key);
-  const Owned<EVP_PKEY, EVP_PKEY_free> key(
-      PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr));
-  if (!certificate || SSL_CTX_use_certificate(context, certificate.get()) != 1)
-    return failure("the client certificate");
-  if (!key || SSL_CTX_use_PrivateKey(context, key.get()) != 1) return failure("the client's key");
-  return {};
+  return use_certificates(context, tls.certificate, tls.key).in("the client's identity");
 }
 
 Status expect_name(SSL* session, const Endpoint& endpoint) {
@@ -79,13 +45,13 @@ Status expect_name(SSL* session, const Endpoint& endpoint) {
                        ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), name.c_str()) == 1
                        : SSL_set1_host(session, name.c_str()) == 1 &&
                              SSL_set_tlsext_host_name(session, name.c_str()) == 1;
-  if (!set) return failure(name);
+  if (!set) return ssl_failure(name);
   return {};
 }
 
 class TlsConnection : public Connection {
  public:
-  TlsConnection(std::unique_ptr<Connection> plain, Context context, Session session)
+  TlsConnection(std::unique_ptr<Connection> plain, SslContext context, SslSession session)
       : plain_(std::move(plain)), context_(std::move(context)), session_(std::move(session)) {}
 
   Status handshake(Deadline deadline) {
@@ -106,7 +72,7 @@ class TlsConnection : public Connection {
     ERR_clear_error();
     std::size_t taken = 0;  // memory takes everything at once
     if (SSL_write_ex(session_.get(), bytes.data(), bytes.size(), &taken) != 1)
-      return failure("TLS write");
+      return ssl_failure("TLS write");
     return flush(deadline);
   }
 
@@ -120,7 +86,7 @@ class TlsConnection : public Connection {
       const int why = SSL_get_error(session_.get(), 0);
       GANTRY_CHECK(flush(deadline));
       if (why == SSL_ERROR_ZERO_RETURN) return std::string();
-      if (why != SSL_ERROR_WANT_READ) return failure("TLS read");
+      if (why != SSL_ERROR_WANT_READ) return ssl_failure("TLS read");
       GANTRY_TRY(const bool more, fill(deadline));
       if (!more) return std::string();
     }
@@ -129,7 +95,7 @@ class TlsConnection : public Connection {
  private:
   Error refused() {
     const long verdict = SSL_get_verify_result(session_.get());
-    if (verdict == X509_V_OK) return failure("TLS handshake");
+    if (verdict == X509_V_OK) return ssl_failure("TLS handshake");
     ERR_clear_error();
     return {Errc::Denied, fmt::format("the server's certificate is not trusted: {}",
                                       X509_verify_cert_error_string(verdict))};
@@ -153,24 +119,24 @@ class TlsConnection : public Connection {
   }
 
   std::unique_ptr<Connection> plain_;
-  Context context_;
-  Session session_;
+  SslContext context_;
+  SslSession session_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Connection>> with_tls(std::unique_ptr<Connection> plain,
                                              const Endpoint& endpoint, Deadline deadline) {
-  Context context(SSL_CTX_new(TLS_client_method()));
-  if (!context) return failure("TLS");
+  SslContext context(SSL_CTX_new(TLS_client_method()));
+  if (!context) return ssl_failure("TLS");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   if (endpoint.tls.verify) {
     SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
     GANTRY_CHECK(trust(context.get(), endpoint.tls.authorities));
   }
   GANTRY_CHECK(identify(context.get(), endpoint.tls));
-  Session session(SSL_new(context.get()));
-  if (!session) return failure("TLS");
+  SslSession session(SSL_new(context.get()));
+  if (!session) return ssl_failure("TLS");
   SSL_set_bio(session.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
   GANTRY_CHECK(expect_name(session.get(), endpoint));
   auto connection =
