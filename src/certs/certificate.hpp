@@ -29,6 +29,9 @@ Result<KeyPair> make_authority(std::string_view name, Validity validity);
 Result<KeyPair> make_serving(const KeyPair& authority, const std::vector<std::string>& names,
                              Validity validity);
 
+// The certificates of a PEM text, each by itself, at most 16; what is none is left out.
+std::vector<std::string> certificates_in(std::string_view bundle);
+
 Result<Validity> validity_of(std::string_view certificate);  // of the first in the PEM
 // `certificate` is signed by one of the PEM bundle, fits its key, is for all `names` and is valid
 // at that moment. Otherwise why not.

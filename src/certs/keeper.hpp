@@ -36,11 +36,13 @@ std::vector<std::string> service_names(const std::string& service, const std::st
 struct Served {
   KeyPair serving;
   std::string bundle;  // PEM of all authorities that callers shall trust
+  Status configured;   // why a configuration could not be given the bundle
 };
 
 // One look: reads the Secret, makes or renews what is due, patches the configurations. What it
 // returns shall be served from now on. Safe to run in several replicas at once: the Secret is
-// written with the resourceVersion that was read, and who loses reads again.
+// written with the resourceVersion that was read, and who loses reads again. A Secret without
+// "ca.key" is somebody else's (cert-manager's): it is served as long as it is good, never written.
 Result<Served> look_after(kube::Api& api, const KeeperOptions& options, std::int64_t now_unix_s);
 
 // look_after() in a thread: at once, then every `period`, after a failure sooner.

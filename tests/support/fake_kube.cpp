@@ -144,6 +144,7 @@ class FakeKube::Work {
     if (request.method == "GET") return read(target);
     if (request.method == "POST") return create(target, Json::parse(request.body));
     if (request.method == "PUT") return replace(target, Json::parse(request.body));
+    if (request.method == "PATCH") return patch(target, Json::parse(request.body));
     if (request.method != "DELETE") return status(405, "not here");
     if (!objects_.contains(target.path)) return status(404, "not found");
     erase(target.path);
@@ -188,6 +189,32 @@ class FakeKube::Work {
     const auto version = object["metadata"].value("resourceVersion", "");
     if (!version.empty() && version != known->second["metadata"]["resourceVersion"])
       return status(409, "the object has been modified");
+    return {.status = 200,
+            .headers = {},
+            .body = store(target.path, std::move(object), "MODIFIED").dump()};
+  }
+
+  // Strategic: lists of named objects by their names, everything else as a merge.
+  static void merge(Json& into, const Json& change) {
+    for (const auto& [key, value] : change.items()) {
+      auto& member = into[key];
+      if (value.is_object() && member.is_object()) {
+        merge(member, value);
+      } else if (value.is_array() && member.is_array() && value[0].contains("name")) {
+        for (const auto& element : value)
+          for (auto& old : member)
+            if (old["name"] == element["name"]) merge(old, element);
+      } else {
+        member = value;
+      }
+    }
+  }
+
+  http::Response patch(const Target& target, const Json& change) {
+    const auto known = objects_.find(target.path);
+    if (known == objects_.end()) return status(404, "not found");
+    auto object = known->second;
+    merge(object, change);
     return {.status = 200,
             .headers = {},
             .body = store(target.path, std::move(object), "MODIFIED").dump()};
