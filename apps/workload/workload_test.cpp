@@ -65,6 +65,15 @@ TEST(VectorAdd, RunsOnTheDeviceThatIsNamed) {
   EXPECT_THAT(none.err, HasSubstr("CUDA_ERROR_INVALID_DEVICE, 101"));
 }
 
+TEST(VectorAdd, TakesMemoryBesidesAsFarAsThereIsSome) {
+  const test::Machine machine("t4x4");
+  const Outcome taken = run(vector_add, {.library = cuda_of(machine), .memory_mib = 4096});
+  EXPECT_EQ(taken.out, std::string("[4096 MiB taken]\n") + kSixLines);
+  const Outcome more = run(vector_add, {.library = cuda_of(machine), .memory_mib = 40960});
+  EXPECT_EQ(more.status, 1);
+  EXPECT_THAT(more.err, HasSubstr("CUDA_ERROR_OUT_OF_MEMORY, 2"));
+}
+
 TEST(VectorAdd, SaysSoWhenTheSumsAreWrong) {
   const Outcome result = run(vector_add, {.library = GANTRY_WRONG_CUDA});
   EXPECT_EQ(result.status, 1);

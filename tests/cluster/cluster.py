@@ -62,6 +62,13 @@ class Cluster:
         for name in names:
             self.parts[name].start()
 
+    def schedule_by(self, configuration: pathlib.Path | None) -> None:
+        """Another kube-scheduler in place of the one that runs: told by this file, or the plain one."""
+        self.parts["kube-scheduler"].stop()
+        argv = config.scheduler_told(self.place, configuration) if configuration else config.scheduler(self.place)
+        self.parts["kube-scheduler"] = Part("kube-scheduler", argv, LOGS)
+        self.parts["kube-scheduler"].start()
+
     def stop(self) -> None:
         """The world's end does the rest."""
         for name in ("kubelet", "kube-proxy", "kube-scheduler", "kube-controller-manager"):

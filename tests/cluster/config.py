@@ -115,6 +115,14 @@ def scheduler(place: pathlib.Path) -> list:
             "--kube-api-qps=100", "--kube-api-burst=200", "--v=1"]
 
 
+def scheduler_told(place: pathlib.Path, configuration: pathlib.Path) -> list:
+    """With a configuration as people have it: only where things are differs. kube-proxy in nftables mode serves no NodePort on 127.0.0.1."""
+    text = configuration.read_text().replace("/etc/kubernetes/scheduler.conf", f"{place}/certs/scheduler.kubeconfig").replace("127.0.0.1:", f"{ADDRESS}:")
+    here = place / "scheduler.yaml"
+    here.write_text(text + "leaderElection: {leaderElect: false}\n")
+    return ["kube-scheduler", f"--config={here}", "--secure-port=0", "--v=1"]
+
+
 def proxy(place: pathlib.Path) -> list:
     return ["kube-proxy", f"--config={place}/proxy.yaml", "--v=1"]
 

@@ -7,6 +7,7 @@ import re
 
 MACHINE = re.compile(r"^Machine: `([a-z0-9-]+)`")
 CLUSTER = re.compile(r"^Cluster: `([a-z0-9-]+)`")
+SCHEDULER = re.compile(r"^Scheduler: `([a-z0-9./-]+)`")
 COUNT = re.compile(r"^Count: (\d+) commands run, (\d+) compared, (\d+) listed with a reason\.$")
 NOT_RUN = "## Not run"
 HERE_DOCUMENT = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?")
@@ -49,6 +50,7 @@ class Page:
     listed: int
     said: Count  # what the page says of itself
     cluster: str = ""  # the machine below the cluster that the page is about; "": it is about machines alone
+    scheduler: str = ""  # the configuration of its kube-scheduler; "": none
 
     def count(self) -> Count:
         return Count(sum(s.commands() for s in self.steps), sum(s.expected is not None for s in self.steps), self.listed)
@@ -82,7 +84,7 @@ class Reader:
     def __init__(self, path: pathlib.Path) -> None:
         self.path, self.lines, self.at = path, path.read_text().splitlines(), 0
         self.steps: list[Step] = []
-        self.listed, self.said, self.in_list, self.cluster = 0, None, False, ""
+        self.listed, self.said, self.in_list, self.cluster, self.scheduler = 0, None, False, "", ""
 
     def error(self, text: str) -> BadPage:
         return BadPage(f"{self.path}:{self.at}: {text}")
@@ -99,7 +101,7 @@ class Reader:
             raise self.error("the line `Count: N commands run, M compared, K listed with a reason.` is missing")
         if self.cluster and any(step.machine for step in self.steps):
             raise self.error("a page about a cluster has no machine beside it")
-        return Page(self.path, self.steps, self.listed, self.said, self.cluster)
+        return Page(self.path, self.steps, self.listed, self.said, self.cluster, self.scheduler)
 
     def sentence(self, line: str) -> None:
         if line.startswith("#"):
@@ -108,6 +110,8 @@ class Reader:
             self.steps.append(Step(self.at, machine=found.group(1)))
         elif found := CLUSTER.match(line):
             self.cluster = found.group(1)
+        elif found := SCHEDULER.match(line):
+            self.scheduler = found.group(1)
         elif found := COUNT.match(line):
             self.said = Count(*(int(number) for number in found.groups()))
         elif self.in_list and line.startswith("- "):

@@ -20,15 +20,15 @@ from walkthrough import Count, Page, read_page  # noqa: E402
 MANIFESTS = TOP / "tests/cluster/manifests"  # as the notes have them
 KUBECTL_ASIDE = re.compile(r"^[IWE]\d{4} [\d:.]+ +\d+ reflector\.go:.*\n", re.MULTILINE)
 LEFT = ("helm list -A --no-headers | while read -r release namespace rest; do helm uninstall -n $namespace $release --wait --timeout 60s; done",
-        "kubectl -n kube-system delete daemonset --all", "kubectl delete -k deploy/kubernetes --ignore-not-found",
+        "kubectl -n kube-system delete daemonset --all", "kubectl delete -k deploy/kubernetes --ignore-not-found", "kubectl delete -k deploy/gpushare --ignore-not-found",
         "kubectl delete daemonset,service -l '!provider'", "kubectl delete namespace gpu team nvidia-device-plugin --ignore-not-found",
-        "kubectl taint nodes gpu-node sku-", "kubectl label nodes gpu-node gpu/nividia- nvidia.com/gpu.present-")
+        "kubectl taint nodes gpu-node sku-", "kubectl label nodes gpu-node gpu/nividia- nvidia.com/gpu.present- gpushare-")
 
 
 class ClusterStage:
     def __init__(self, lane: Lane, cluster) -> None:
         self.lane, self.cluster, self.pages = lane, cluster, 0
-        self.desk = lane.work
+        self.desk, self.scheduler = lane.work, ""
         programs = lane.work / "walk-bin"
         programs.mkdir()
         (programs / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
@@ -49,6 +49,9 @@ class ClusterStage:
             (self.desk / name).symlink_to(TOP / name)
         self.cluster.api.call("DELETE", "/api/v1/namespaces/default/events")  # at once: kubectl deletes them one by one, and a churn leaves thousands
         forget_plugins(self.cluster)
+        if page.scheduler:
+            self.cluster.schedule_by(TOP / page.scheduler)
+            self.scheduler = page.scheduler
 
     def run(self, script: str, seconds: int = 120) -> subprocess.CompletedProcess:
         return run_script(script, self.desk, self.environment, seconds)
@@ -62,6 +65,9 @@ class ClusterStage:
         """What a page left. It takes back what it made itself; this is for one that ended early."""
         for command in LEFT:
             self.run(command)
+        if self.scheduler:
+            self.cluster.schedule_by(None)
+            self.scheduler = ""
         self.cluster.clean()
 
 
@@ -83,7 +89,7 @@ def stand_in(node: Node, machine: str, root: pathlib.Path) -> None:
 def forget_plugins(cluster) -> None:
     """As on a node that never had one: a kubelet counts the GPUs of a plugin that has gone for five minutes, and knows them after a restart."""
     cluster.wait_for("nobody offers GPUs", lambda: cluster.count()[1] == 0, 30)
-    known = [name for name in cluster.api.node()["status"]["capacity"] if name.startswith("nvidia.com/")]
+    known = [name for name in cluster.api.node()["status"]["capacity"] if name.startswith(("nvidia.com/", "aliyun.com/", "gantry.dev/"))]
     if known:
         cluster.parts["kubelet"].stop()
         pathlib.Path("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint").unlink(missing_ok=True)
