@@ -33,7 +33,7 @@ extern "C" {
 #define FENCE_SPEAKS "gantry-fence speaks version "
 
 enum {
-  FENCE_VERSION = 1,
+  FENCE_VERSION = 2,
   FENCE_MAGIC = 0x46544e47, /* "GNTF" */
   FENCE_MAX_GPUS = 64,
   FENCE_MAX_PROCESSES = 1024, /* of one share */
@@ -123,8 +123,14 @@ typedef struct FenceUsageRow {
   uint32_t contexts;   /* made and not destroyed */
   uint64_t
       managed; /* the part of `held` that NVML does not show as this process's: managed memory */
+  /* Calls that take memory from the driver or give it back. While one is under way, `held` and what
+   * NVML shows do not fit; a look at NVML says something when both were equal before it, and the
+   * same after it. */
+  uint64_t begun;
+  uint64_t ended;
+  uint64_t reserved[6];
 } FenceUsageRow;
-FENCE_ASSERT(sizeof(FenceUsageRow) == 64, "a cache line each");
+FENCE_ASSERT(sizeof(FenceUsageRow) == 128, "cache lines of its own");
 
 /* Followed by rows [gpu_count][FENCE_MAX_PROCESSES]. */
 typedef struct FenceUsage {

@@ -79,7 +79,8 @@ template <class Handle, class Call, class Destroy>
 CUresult create(Handle* handle, uint64_t charge, Call call, Destroy destroy) {
   const uint32_t gpu = current_gpu();
   Handle made = nullptr;
-  if (!reserve(gpu, charge))
+  Underway underway;
+  if (!reserve(gpu, charge, underway))
     return current_context() == nullptr ? call(&made) : refused(gpu, charge);
   CUresult result = call(&made);
   if (result == CUDA_SUCCESS && remember(reinterpret_cast<uint64_t>(made), gpu, charge)) {

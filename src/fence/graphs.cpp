@@ -80,7 +80,8 @@ CUresult launch_graph(CUgraphExec exec, CUstream stream, GraphCall call) {
     return call(exec, stream);
   const Settling guard;
   const uint64_t growth = growth_of(known);
-  if (!reserve(known.gpu, growth)) return refused(known.gpu, growth);
+  Underway underway;
+  if (!reserve(known.gpu, growth, underway)) return refused(known.gpu, growth);
   graphs.charged[known.gpu] += growth;
   const CUresult result = call(exec, stream);
   graphs.execs.update(key_of(exec), [](Entry& entry) { entry.count = 1; });
@@ -99,6 +100,8 @@ bool reclaim_graphs(uint32_t gpu) {
   const Settling guard;
   const CUdevice device = device_of(gpu);
   if (device == CU_DEVICE_INVALID) return false;
+  Underway underway;
+  underway.begin(gpu);
   real().cuDeviceGraphMemTrim(device);
   return settle(gpu);
 }

@@ -20,6 +20,8 @@ struct Book {
   uint64_t pending[FENCE_MAX_GPUS];
   uint64_t managed[FENCE_MAX_GPUS];
   uint32_t contexts[FENCE_MAX_GPUS];
+  uint64_t begun[FENCE_MAX_GPUS];
+  uint64_t ended[FENCE_MAX_GPUS];
 };
 constinit Book book{};
 
@@ -37,6 +39,21 @@ void show(uint32_t gpu) {
   // `held` first: seen twice for a moment is safe, not seen is not.
   __atomic_store_n(&own.held, book.held[gpu], __ATOMIC_SEQ_CST);
   __atomic_store_n(&own.pending, book.pending[gpu], __ATOMIC_SEQ_CST);
+}
+
+// The host reads `ended` first: a call that begins must be seen before what it changes.
+void show_calls(uint32_t gpu) {
+  FenceUsageRow& own = own_row(gpu);
+  __atomic_store_n(&own.begun, book.begun[gpu], __ATOMIC_SEQ_CST);
+  __atomic_store_n(&own.ended, book.ended[gpu], __ATOMIC_SEQ_CST);
+}
+
+// Counted by itself, whatever call it is part of.
+void show_change(uint32_t gpu) {
+  ++book.begun[gpu];
+  ++book.ended[gpu];
+  show_calls(gpu);
+  show(gpu);
 }
 
 uint64_t limit_of(uint32_t gpu) {
@@ -62,10 +79,11 @@ uint64_t sum(uint32_t gpu, Count what) {
   return plus(beside, in_ledgers(gpu, what));
 }
 
-// What is asked for: memory, or room for one more context.
+// What is asked for: memory, or room for one more context; for a call that is about to begin.
 struct Wish {
   uint64_t bytes;
   uint32_t contexts;
+  uint32_t calls;
 };
 
 void show_contexts(uint32_t gpu) {
@@ -97,7 +115,11 @@ Fit try_reserve(uint32_t gpu, const Wish& wish, Care care) {
   if (fit == Fit::Yes && care == Care::WhenClose && is_close(used, limit) && look_is_due(gpu))
     fit = Fit::Close;
   book.pending[gpu] -= wish.bytes;
-  if (fit == Fit::Yes) book.held[gpu] += wish.bytes;
+  if (fit == Fit::Yes) {
+    book.held[gpu] += wish.bytes;
+    book.begun[gpu] += wish.calls;
+    show_calls(gpu);
+  }
   if (fit != Fit::Yes) book.contexts[gpu] -= wish.contexts;
   show(gpu);
   show_contexts(gpu);
@@ -177,12 +199,36 @@ bool reserve_wish(uint32_t gpu, const Wish& wish) {
 
 }  // namespace
 
+void Underway::begin(uint32_t gpu) {
+  if (gpu_ != kNone || !counts(gpu)) return;
+  const Guard guard(book.lock);
+  ++book.begun[gpu];
+  show_calls(gpu);
+  gpu_ = gpu;
+}
+
+void Underway::end() {
+  const uint32_t gpu = gpu_;
+  gpu_ = kNone;
+  if (gpu == kNone) return;
+  const Guard guard(book.lock);
+  ++book.ended[gpu];
+  if (counts(gpu)) show_calls(gpu);
+}
+
 bool reserve(uint32_t gpu, uint64_t bytes) {
-  return bytes == 0 || reserve_wish(gpu, {bytes, 0});
+  return bytes == 0 || reserve_wish(gpu, {bytes, 0, 0});
+}
+
+bool reserve(uint32_t gpu, uint64_t bytes, Underway& call) {
+  if (!counts(gpu)) return true;
+  if (!reserve_wish(gpu, {bytes, 0, 1})) return false;
+  call.gpu_ = gpu;
+  return true;
 }
 
 bool reserve_context(uint32_t gpu) {
-  if (!reserve_wish(gpu, {0, 1})) return false;
+  if (!reserve_wish(gpu, {0, 1, 0})) return false;
   if (!counts(gpu)) return true;
   const Guard guard(book.lock);
   book.pending[gpu] += kBeingMade;
@@ -201,14 +247,14 @@ void give_back(uint32_t gpu, uint64_t bytes) {
   if (!counts(gpu) || bytes == 0) return;
   const Guard guard(book.lock);
   book.held[gpu] -= bytes < book.held[gpu] ? bytes : book.held[gpu];
-  show(gpu);
+  show_change(gpu);
 }
 
 void add_taken(uint32_t gpu, uint64_t bytes) {
   if (!counts(gpu) || bytes == 0) return;
   const Guard guard(book.lock);
   book.held[gpu] = plus(book.held[gpu], bytes);
-  show(gpu);
+  show_change(gpu);
 }
 
 void note_managed(uint32_t gpu, uint64_t bytes) {
@@ -224,7 +270,7 @@ void give_back_managed(uint32_t gpu, uint64_t bytes) {
   book.managed[gpu] -= bytes < book.managed[gpu] ? bytes : book.managed[gpu];
   __atomic_store_n(&own_row(gpu).managed, book.managed[gpu], __ATOMIC_RELAXED);
   book.held[gpu] -= bytes < book.held[gpu] ? bytes : book.held[gpu];
-  show(gpu);
+  show_change(gpu);
 }
 
 void give_back_context(uint32_t gpu) {
@@ -256,6 +302,7 @@ void rewrite_rows() {
   for (uint32_t gpu = 0; gpu < host.gpu_count; ++gpu) {
     show(gpu);
     show_contexts(gpu);
+    show_calls(gpu);
     __atomic_store_n(&own_row(gpu).managed, book.managed[gpu], __ATOMIC_RELAXED);
   }
 }

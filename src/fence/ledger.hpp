@@ -18,8 +18,27 @@ constexpr uint64_t round_up(uint64_t bytes, uint64_t unit) {
   return bytes > UINT64_MAX - unit ? UINT64_MAX : (bytes + unit - 1) / unit * unit;
 }
 
+// A call that takes memory from the driver or gives it back is under way. Until it ends, what is
+// written here and what the host sees do not fit, and the host believes neither.
+class Underway {
+ public:
+  Underway() = default;
+  ~Underway() { end(); }
+  Underway(const Underway&) = delete;
+  Underway& operator=(const Underway&) = delete;
+  void begin(uint32_t gpu);
+  void end();
+
+ private:
+  friend bool reserve(uint32_t gpu, uint64_t bytes, Underway& call);
+  static constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t gpu_ = kNone;
+};
+
 // Always true without a share, and for kNoGpu: then the driver itself has something to say.
 bool reserve(uint32_t gpu, uint64_t bytes);
+// The same for a call that begins in that moment.
+bool reserve(uint32_t gpu, uint64_t bytes, Underway& call);
 void give_back(uint32_t gpu, uint64_t bytes);
 // What the driver has taken already, unasked: counted, whether it fits or not.
 void add_taken(uint32_t gpu, uint64_t bytes);

@@ -75,6 +75,7 @@ Leaving::Leaving(uint64_t key) : key_(key), known_(false) {
   gpu_ = entry.gpu;
   size_ = entry.count;
   known_ = true;
+  call_.begin(gpu_);
 }
 
 CUresult Leaving::done(CUresult result) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "abi/cuda.h"
+#include "fence/ledger.hpp"
 
 #include <stdint.h>
 
@@ -32,6 +33,7 @@ class Leaving {
   uint32_t gpu_ = 0;
   uint32_t size_ = 0;
   bool known_;
+  Underway call_;
 };
 
 // The context is gone, and with it what was allocated in it.

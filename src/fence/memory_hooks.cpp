@@ -31,7 +31,8 @@ template <class Call>
 CUresult allocate_large(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call call,
                         bool (*keep)(uint64_t, uint32_t, uint64_t) = remember) {
   const uint64_t charge = round_up(bytes, kGranule);
-  if (!reserve(gpu, charge)) return no_room(gpu, charge, call);
+  Underway underway;
+  if (!reserve(gpu, charge, underway)) return no_room(gpu, charge, call);
   CUresult result = call(made);
   if (result == CUDA_SUCCESS && keep(made, gpu, charge)) return result;
   if (result == CUDA_SUCCESS) result = undo(made, gpu, charge);
@@ -59,11 +60,13 @@ bool keep_small(uint32_t gpu, uint64_t bytes, CUdeviceptr made, bool reserved) {
 template <class Call>
 CUresult allocate_small(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call call) {
   const Guard alone(small_ones());
+  Underway underway;
   bool reserved = false;
   if (!room_expected(gpu, bytes)) {
-    reserved = reserve(gpu, kGranule);
+    reserved = reserve(gpu, kGranule, underway);
     if (!reserved && !room_possible(gpu, bytes)) return no_room(gpu, kGranule, call);
   }
+  underway.begin(gpu);
   const CUresult result = call(made);
   if (result == CUDA_SUCCESS)
     return keep_small(gpu, bytes, made, reserved) ? result : refused(gpu, kGranule);

@@ -73,7 +73,8 @@ uint64_t charged(CUmemoryPool pool) {
 
 // By how much the pool will grow; reserved. Making room may shrink this pool itself: then once
 // more.
-bool reserve_growth(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, uint64_t& growth) {
+bool reserve_growth(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, uint64_t& growth,
+                    Underway& underway) {
   constexpr int kTries = 3;
   for (int i = 0; i < kTries; ++i) {
     uint64_t used = 0;
@@ -82,9 +83,10 @@ bool reserve_growth(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, uint64_t& g
     const uint64_t now = charged(pool);
     growth = wanted > now ? wanted - now : 0;
     if (growth == 0) return true;
-    const bool fits = reserve(gpu, growth);
+    const bool fits = reserve(gpu, growth, underway);
     if (charged(pool) == now) return fits;
     if (fits) give_back(gpu, growth);
+    underway.end();
   }
   return false;
 }
@@ -116,7 +118,8 @@ CUresult allocate(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, CUstream stre
   const Settling guard;
   if (!know(pool, gpu)) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t growth = 0;
-  if (!reserve_growth(pool, gpu, bytes, growth))
+  Underway underway;
+  if (!reserve_growth(pool, gpu, bytes, growth, underway))
     return is_capturing(stream) ? call(pointer) : refused(gpu, bytes);
   CUdeviceptr made = 0;
   const CUresult result = call(&made);
@@ -196,6 +199,8 @@ void pools_changed() {
 
 bool reclaim_pools(uint32_t gpu) {
   const Settling guard;
+  Underway underway;
+  underway.begin(gpu);
   bool less = false;
   pools.known.each([&](Entry& entry) {
     if (entry.gpu != gpu) return;

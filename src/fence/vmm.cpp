@@ -33,6 +33,12 @@ void change(uint64_t handle, int handles, int mapped) {
   give_back(now.gpu, now.bytes);
 }
 
+// Called with the lock.
+void begin_giving(uint64_t handle, Underway& underway) {
+  Entry known{};
+  if (memory.made.find(handle, known)) underway.begin(known.gpu);
+}
+
 }  // namespace
 
 void forget_vmm() {
@@ -56,7 +62,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
   const uint32_t gpu = gpu_of(prop->location.id);
   const uint64_t charge = round_up(size, kGranule);
   if (gpu == kNoGpu && is_device(prop->location.id)) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (!reserve(gpu, charge)) return refused(gpu, charge);
+  Underway underway;
+  if (!reserve(gpu, charge, underway)) return refused(gpu, charge);
   CUmemGenericAllocationHandle made = 0;
   CUresult result = call(&made);
   const Guard guard(memory.lock);
@@ -78,6 +85,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   if (!attached()) return real().cuMemRelease(handle);
   const Guard guard(memory.lock);
+  Underway underway;
+  begin_giving(handle, underway);
   const CUresult result = real().cuMemRelease(handle);
   if (result == CUDA_SUCCESS) change(handle, -1, 0);
   return result;
@@ -115,9 +124,11 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   if (!attached()) return real().cuMemUnmap(ptr, size);
   const Guard guard(memory.lock);
+  Entry one{};
+  Underway underway;
+  if (memory.mappings.find(ptr, one)) underway.begin(one.gpu);
   const CUresult result = real().cuMemUnmap(ptr, size);
   if (result != CUDA_SUCCESS) return result;
-  Entry one{};
   if (memory.mappings.take(ptr, one)) {
     change(one.other, 0, -1);
     if (one.bytes >= size) return result;

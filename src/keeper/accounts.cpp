@@ -14,17 +14,20 @@ std::uint64_t shown(const Usage& usage) {
   return usage.held - usage.managed;
 }
 
-bool same(const Usage& before, const Usage& after) {
-  return before.held == after.held && before.managed == after.managed && before.pending == 0 &&
-         after.pending == 0 && before.contexts == after.contexts;
-}
-
 }  // namespace
+
+// Memory that was given back and taken again is the same number in both looks, and was not there
+// for NVML in between: so calls are counted, too.
+bool at_rest(const Usage& before, const Usage& after) {
+  return before.held == after.held && before.managed == after.managed && before.pending == 0 &&
+         after.pending == 0 && before.contexts == after.contexts && before.begun == before.ended &&
+         after.begun == before.begun;
+}
 
 Overhead overhead_of(const Overhead& known, const Usage& before, const Usage& after,
                      std::optional<std::uint64_t> used) {
   if (!used) return {};
-  if (same(before, after)) return {beyond(*used, shown(after)), after.contexts};
+  if (at_rest(before, after)) return {beyond(*used, shown(after)), after.contexts};
   // A new context stays an estimate until both looks agree: NVML may have seen a part of it, or
   // less than the row had by then.
   if (before.contexts != after.contexts || after.contexts != known.contexts) return known;

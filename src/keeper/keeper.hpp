@@ -66,6 +66,7 @@ class Keeper {
     std::map<std::uint32_t, Usage> before;       // by slot: when a picture was begun
     std::map<std::uint32_t, Overhead> overhead;  // by slot
     std::set<std::uint32_t> shown;               // slots of those that NVML has shown
+    std::map<std::uint32_t, int> restless;       // by slot: looks in a row that said nothing
     std::uint64_t used = 0;                      // bytes, as NVML has it
     std::uint64_t unfenced = 0;                  // those of them by processes that do not attach
     double measured = -1;                        // of the GPU's time, as NVML has it

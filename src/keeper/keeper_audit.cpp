@@ -13,6 +13,9 @@ namespace {
 // What a sample of a process's utilisation is about: the last of them are up to a second old.
 constexpr share::Time kSampled = std::chrono::seconds(1);
 
+// One that never rests is looked at as often as the others.
+constexpr int kMoreLooks = 3;
+
 std::int64_t unix_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -87,7 +90,13 @@ void Keeper::take_reading(ServedShare& share, std::uint32_t gpu, const Processes
     const auto before = account.before.find(slot);
     if (before == account.before.end()) continue;  // it came while the picture was taken
     auto& overhead = account.overhead[slot];
-    const auto known = overhead_of(overhead, before->second, share.pages().usage(slot, gpu), bytes);
+    const auto after = share.pages().usage(slot, gpu);
+    const auto known = overhead_of(overhead, before->second, after, bytes);
+    if (at_rest(before->second, after)) {
+      account.restless.erase(slot);
+    } else if (account.restless[slot]++ < kMoreLooks) {
+      watcher_->look();
+    }
     if (const auto cost = context_cost(overhead, known)) learn_context(share.card(gpu), *cost);
     overhead = known;
     if (shown) account.shown.insert(slot);
@@ -104,6 +113,7 @@ void Keeper::forget_exec(ServedShare& share, std::uint32_t gpu, const Member& me
   share.pages().clear_row(member.slot, gpu);
   auto& account = accounts_[{share.id(), gpu}];
   account.overhead.erase(member.slot);
+  account.restless.erase(member.slot);
   account.shown.erase(member.slot);
   const auto turns = turns_.find(share.card(gpu).uuid);
   if (turns != turns_.end()) turns->second->gone(share.id(), member.slot, now());

@@ -24,6 +24,7 @@ void Keeper::on_left(ServedShare& share, std::uint32_t slot) {
     auto& account = accounts_[{share.id(), gpu}];
     account.before.erase(slot);
     account.overhead.erase(slot);
+    account.restless.erase(slot);
     account.shown.erase(slot);
     show_overhead(share, gpu);
   }

@@ -183,8 +183,8 @@ void Pages::clear_row(std::uint32_t slot, std::uint32_t gpu) {
   store(process.used[gpu], std::uint64_t{0});
   store(process.seen_contexts[gpu], std::uint32_t{0});
   auto& old = row(slot, gpu);
-  for (auto* value :
-       {&old.held, &old.pending, &old.launches, &old.cost_ns, &old.drained_ns, &old.managed})
+  for (auto* value : {&old.held, &old.pending, &old.launches, &old.cost_ns, &old.drained_ns,
+                      &old.managed, &old.begun, &old.ended})
     store(*value, std::uint64_t{0});
   for (auto* value : {&old.drained, &old.busy, &old.waiting, &old.contexts})
     store(*value, std::uint32_t{0});
@@ -221,7 +221,9 @@ Usage Pages::usage(std::uint32_t slot, std::uint32_t gpu) const {
           .drained = load(from.drained),
           .waiting = std::min(load(from.waiting), kManyThreads),
           .contexts = std::min(load(from.contexts), kManyContexts),
-          .busy = load(from.busy) != 0};
+          .busy = load(from.busy) != 0,
+          .ended = load(from.ended),
+          .begun = load(from.begun)};
 }
 
 void Pages::free_orphaned_lock() {

@@ -57,6 +57,9 @@ struct Usage {
   std::uint32_t waiting = 0;     // no more than kManyThreads
   std::uint32_t contexts = 0;    // no more than kManyContexts
   bool busy = false;
+  // Calls that take memory or give it back; read last, in this order.
+  std::uint64_t ended = 0;
+  std::uint64_t begun = 0;
 };
 inline constexpr std::uint64_t kLongestLaunch = 10'000'000'000;
 inline constexpr std::uint32_t kManyThreads = 65'536;

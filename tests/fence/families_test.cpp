@@ -24,6 +24,13 @@ class Families : public ::testing::Test {
   std::uint64_t taken() {
     const std::uint64_t bytes = start_ - free_bytes(driver);
     EXPECT_EQ(share.held(), bytes);
+    const auto row = share.usage(0);
+    EXPECT_EQ(row.begun, row.ended) << "no call is under way";
+    if (bytes != last_) {
+      EXPECT_GT(row.begun, calls_) << "what changed it was counted";
+    }
+    last_ = bytes;
+    calls_ = row.begun;
     return bytes;
   }
   // Room for so much more than is held now.
@@ -42,6 +49,8 @@ class Families : public ::testing::Test {
 
  private:
   std::uint64_t start_ = 0;
+  std::uint64_t last_ = 0;
+  std::uint64_t calls_ = 0;
 };
 
 TEST_F(Families, PlainMemoryInWholeGranules) {
