@@ -18,7 +18,8 @@
 // changed by `trusted` users only, and what it asks not at all once it has a node. So a share
 // cannot be resized in place; cpu and memory can. Debug containers are let in, with a warning where
 // they are privileged: they ask for nothing, and who may add one is the cluster's to say.
-// On CREATE of pods/binding: the annotations by `trusted` users only.
+// On CREATE of pods/binding and of bindings, its older name: the annotations by `trusted` users
+// only.
 #pragma once
 
 #include "base/result.hpp"

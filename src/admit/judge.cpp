@@ -186,11 +186,12 @@ Verdict judge(const json::Value& request, const Policy& policy) {
   const auto operation = request["operation"].string();
   const auto resource = request["resource"]["resource"].string();
   const auto part = request["subResource"].string().value_or("");
-  if (resource != "pods" || !request["resource"]["group"].string().value_or("").empty()) return {};
+  if (!request["resource"]["group"].string().value_or("").empty()) return {};
+  const bool binding = resource == "bindings" || (resource == "pods" && part == "binding");
+  if (binding) return operation == "CREATE" ? judge_binding(request, policy) : Verdict{};
+  if (resource != "pods") return {};
   if (operation == "UPDATE") return judge_update(request, policy);
-  if (operation != "CREATE") return {};
-  if (part == "binding") return judge_binding(request, policy);
-  return part.empty() ? judge_create(request, policy) : Verdict{};
+  return operation == "CREATE" && part.empty() ? judge_create(request, policy) : Verdict{};
 }
 
 }  // namespace gantry::admit

@@ -106,18 +106,21 @@ TEST(DebugContainer, IsLetInWithAWarningWhereItIsPrivileged) {
   EXPECT_THAT(verdict.warnings, Contains(HasSubstr("debug container \"d\" is privileged")));
 }
 
-Verdict bound(const std::string& annotations, const std::string& user) {
+Verdict bound(const std::string& resource, const std::string& annotations,
+              const std::string& user) {
   const auto request = gantry::test::parsed(fmt::format(
-      R"({{"operation":"CREATE","resource":{{"group":"","resource":"pods"}},"subResource":"binding","userInfo":{{"username":"{}"}},)"
+      R"({{"operation":"CREATE","resource":{{"group":"","resource":{}}},"userInfo":{{"username":"{}"}},)"
       R"("object":{{"metadata":{{"annotations":{{{}}}}},"target":{{"name":"n"}}}}}})",
-      user, annotations));
+      resource, user, annotations));
   return judge(request.root(), kPolicy);
 }
 
 TEST(Binding, CarriesAPlacementFromTheSchedulerAlone) {
-  EXPECT_EQ(bound(kHere, "scheduler").answer, Answer::Allowed);
-  EXPECT_EQ(bound(kHere, "eve").answer, Answer::Denied);
-  EXPECT_EQ(bound("", "eve").answer, Answer::Allowed);
+  for (const auto* resource : {R"("pods"},"subResource":"binding","x":{"y":"")", R"("bindings")"}) {
+    EXPECT_EQ(bound(resource, kHere, "scheduler").answer, Answer::Allowed);
+    EXPECT_EQ(bound(resource, kHere, "eve").answer, Answer::Denied);
+    EXPECT_EQ(bound(resource, "", "eve").answer, Answer::Allowed);
+  }
 }
 
 TEST(Judge, LeavesOtherThingsAlone) {

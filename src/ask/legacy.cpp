@@ -70,7 +70,7 @@ Result<Part> hami_part(std::string_view text, const std::vector<CardName>& cards
   if (fields.size() != 4 || fields[0].empty()) return corrupt(kHamiAllocated, text);
   const auto mib = parse_u64(fields[2]);
   const auto cores = parse_u64(fields[3]);
-  if (!mib || *mib > kMostUnits || !cores || *cores > 100) return corrupt(kHamiAllocated, text);
+  if (!mib || *mib > kMostMib || !cores || *cores > 100) return corrupt(kHamiAllocated, text);
   const auto uuid = fields[0].substr(0, fields[0].find('['));  // behind it: a MIG instance
   const auto card = std::find_if(cards.begin(), cards.end(),
                                  [&](const CardName& known) { return known.uuid == uuid; });

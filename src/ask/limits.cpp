@@ -41,7 +41,8 @@ std::string instead_of_suffix(std::string_view resource, const Quantity& quantit
 }
 
 std::uint64_t most_of(std::string_view resource) {
-  if (resource == kGpuMem || resource == kGpuMemory) return kMostUnits;
+  if (resource == kGpuMem) return kMostUnits;
+  if (resource == kGpuMemory) return kMostMib;
   if (resource == kGpuMemoryPercent || resource == kGpuCores) return 100;
   if (resource == kGpuPriority || resource == kSlot) return 1;
   return kMostGpus;

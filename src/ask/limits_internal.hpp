@@ -11,7 +11,8 @@
 namespace gantry::ask {
 
 // More than any machine has, and small enough that sums over a whole cluster stay whole.
-constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostMib = kMostUnits << 10;
 constexpr std::uint64_t kMostGpus = 1024;
 
 struct Limits {

@@ -47,7 +47,7 @@ Result<CardFacts> card_from(const json::Value& value, std::size_t cards) {
   card.uuid = value["uuid"].string().value_or("");
   if (card.uuid.empty() || card.uuid.size() > kNameLimit) return corrupt("a GPU without a UUID");
   GANTRY_TRY(const auto index, number(value, "index", kMostGpus, 0));
-  GANTRY_TRY(card.mib, number(value, "mib", kMostUnits, 0));
+  GANTRY_TRY(card.mib, number(value, "mib", kMostMib, 0));
   GANTRY_TRY(const auto slots, number(value, "slots", kMostSlots, card.slots));
   card.index = static_cast<std::uint32_t>(index);
   card.slots = static_cast<std::uint32_t>(slots);
@@ -111,7 +111,7 @@ Status read_gpushare(const json::Value& status, NodeFacts& facts) {
   const auto units = resource(status["capacity"], kGpuMem);
   const auto count = resource(status["capacity"], kGpuCount);
   if (units == 0 || count == 0) return {};
-  if (count > kMostGpus || units > kMostUnits)
+  if (count > kMostGpus || units > kMostMib)
     return Error(Errc::Corrupt, fmt::format("node {}: {}: {} on {} GPUs cannot be", facts.name,
                                             kGpuMem, units, count));
   const auto each = units / count;

@@ -45,7 +45,7 @@ Result<Part> part_from(const json::Value& value) {
   part.uuid = value["uuid"].string().value_or("");
   if (part.uuid.empty() || part.uuid.size() > kUuidLimit) return corrupt("a GPU without a UUID");
   GANTRY_TRY(const auto index, number(value, "index", kMostGpus));
-  GANTRY_TRY(part.mib, number(value, "mib", kMostUnits));
+  GANTRY_TRY(part.mib, number(value, "mib", kMostMib));
   GANTRY_TRY(const auto cores, number(value, "cores", 100));
   part.index = static_cast<std::uint32_t>(index);
   part.cores = static_cast<std::uint32_t>(cores);

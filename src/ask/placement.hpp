@@ -75,8 +75,8 @@ Result<std::optional<Placement>> placement_of(const json::Value& pod, const PodA
 // and nodes write them, users do not.
 bool says_where(std::string_view annotation);
 
-// Whether a placement is one for this ask: its containers and no others, each with as many GPUs as
-// it asks for. Corrupt where it is not, as when somebody wrote it by hand.
+// Whether a placement is one for this ask: its containers and no others, each with as many
+// different GPUs as it asks for. Corrupt where it is not, as when somebody wrote it by hand.
 Status check_shape(const PodAsk& ask, const Placement& placement);
 
 }  // namespace gantry::ask

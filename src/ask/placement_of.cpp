@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace gantry::ask {
 namespace {
@@ -18,6 +19,12 @@ const ContainerPlacement* find(const Placement& placement, std::string_view cont
   return found == placement.end() ? nullptr : &*found;
 }
 
+bool twice(const ContainerPlacement& placed) {
+  std::set<std::string_view> seen;
+  return !std::all_of(placed.parts.begin(), placed.parts.end(),
+                      [&](const Part& part) { return seen.insert(part.uuid).second; });
+}
+
 }  // namespace
 
 bool says_where(std::string_view annotation) {
@@ -27,6 +34,12 @@ bool says_where(std::string_view annotation) {
 }
 
 Status check_shape(const PodAsk& ask, const Placement& placement) {
+  for (const auto& placed : placement) {
+    if (twice(placed))
+      return Error(Errc::Corrupt,
+                   fmt::format("{} names one GPU twice for container \"{}\"", kPlacement,
+                               printable(placed.container.substr(0, 64))));
+  }
   for (const auto& asked : ask.containers) {
     const auto* placed = find(placement, asked.container);
     const auto parts = placed == nullptr ? 0 : placed->parts.size();

@@ -196,6 +196,14 @@ TEST(PlacementOf, ReadsGpusharesIndex) {
   EXPECT_FALSE(placed(note("ALIYUN_COM_GPU_MEM_IDX", "x"), pod_asking({asking("a")})).ok());
 }
 
+TEST(PlacementOf, OneGpuTwiceForOneContainerIsRefused) {
+  auto two = asking("a");
+  two.gpus = 2;
+  const auto read = placed(note("ALIYUN_COM_GPU_MEM_IDX", "0,0"), pod_asking({two}));
+  ASSERT_FALSE(read.ok());
+  EXPECT_THAT(read.error().text(), HasSubstr("one GPU twice for container \"a\""));
+}
+
 TEST(PlacementOf, ReadsGpusharesAllocation) {
   const auto read =
       placed(note("scheduler.framework.gpushare.allocation", R"({"1":{"2":4},"0":{"0":8}})"),

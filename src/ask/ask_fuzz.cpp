@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pods, nodes and placements of strangers: what is read can be written and read again, and no sum
+// of it wraps.
+#include "ask/node.hpp"
+#include "ask/placement.hpp"
+
+namespace {
+
+using namespace gantry::ask;  // NOLINT: a fuzz target is its own world
+
+constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
+
+void check(const gantry::ask::PodAsk& ask, const gantry::ask::Placement& placement) {
+  const auto again = placement_from(to_text(placement));
+  GANTRY_ASSERT(again.ok() && *again == placement);
+  for (const auto& charge : charges(ask, placement)) GANTRY_ASSERT(charge.slots > 0);
+  GANTRY_ASSERT(annotations(ask, placement, {.node = "n"}).count(std::string(kPlacement)) == 1);
+}
+
+void check_pod(const gantry::json::Value& pod) {
+  const auto ask = ask_of(pod);
+  if (!ask.ok() || !*ask) return;
+  GANTRY_ASSERT(!(*ask)->containers.empty());
+  for (const auto& one : (*ask)->containers) {
+    GANTRY_ASSERT(one.gpus > 0 && one.cores <= 100 && !one.resource.empty());
+    GANTRY_ASSERT(one.memory.value > 0 && one.memory.on(kMost, 1024) <= kMost);
+  }
+  const auto placement = placement_of(pod, **ask, {{0, "GPU-0"}, {1, "GPU-1"}}, 1024);
+  if (placement.ok() && *placement) check(**ask, **placement);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const auto placement = placement_from(text);
+  if (placement.ok()) check({}, *placement);
+  const auto document = gantry::json::Document::parse(text);
+  if (!document.ok()) return 0;
+  check_pod(document->root());
+  const auto node = node_of(document->root());
+  if (!node.ok()) return 0;
+  GANTRY_ASSERT(gantry::json::Document::parse(to_text(*node)).ok());
+  return 0;
+}
