@@ -36,6 +36,7 @@ void add_commands(CLI::App& app, Context& context, Action& chosen) {
   add_why(app, context, chosen);
   add_inspect(app, context, chosen);
   add_agent(app, context, chosen);
+  add_scheduler(app, context, chosen);
 }
 
 // fmt::print throws when the write fails; stdio keeps other failures until the flush.

@@ -36,7 +36,7 @@ Status Binder::bind(const BindArgs& args) {
   const Stopwatch watch(counters_.bind);
   if (!enter()) {
     counters_.bind.failed();
-    return Error(Errc::Busy, "this scheduler is ending: try again, another one takes over");
+    return Error(Errc::Denied, "this scheduler is ending: try again, another one takes over");
   }
   auto done = bind_one(args);
   leave();
@@ -45,7 +45,7 @@ Status Binder::bind(const BindArgs& args) {
     return done;
   }
   counters_.bind.failed();
-  if (hands_.failed) hands_.failed(args, done.error().text());
+  if (hands_.failed) hands_.failed(args, done.error());
   return done;
 }
 
@@ -71,7 +71,7 @@ Status Binder::bind_one(const BindArgs& args) {
 Status Binder::check_lead() const {
   GANTRY_TRY(const auto left, hands_.lead());
   if (left > options_.request) return {};
-  return Error(Errc::Busy,
+  return Error(Errc::Denied,
                "the lease of this scheduler ends too soon for a Binding: it could not be renewed; "
                "try again in a few seconds");
 }

@@ -25,10 +25,10 @@ namespace gantry::schedule {
 struct Hands {
   std::function<kube::BindAnswer(const kube::Binding&)> bind;
   std::function<Result<json::Document>(const std::string& name_space, const std::string& pod)> read;
-  // For how long a Binding that is sent now comes from the only one who may send some. Busy, with
+  // For how long a Binding that is sent now comes from the only one who may send some. Denied, with
   // who leads instead, where that is not us.
   std::function<Result<std::chrono::milliseconds>()> lead;
-  std::function<void(const BindArgs&, const std::string& why)> failed;  // for an event; may be none
+  std::function<void(const BindArgs&, const Error& why)> failed;  // to be told; may be none
 };
 
 struct BinderOptions {

@@ -38,7 +38,7 @@ class BinderTest : public ::testing::Test {
             },
             .lead = [this]() -> Result<std::chrono::milliseconds> {
               if (lease.count() > 0) return lease;
-              return Error(Errc::Busy, "this replica does not lead, other-7 does");
+              return Error(Errc::Denied, "this replica does not lead, other-7 does");
             }};
   }
 

@@ -68,7 +68,7 @@ Result<Decision> Book::promise(const ask::PodAsk& ask, std::string_view node, st
                                Moment now) {
   const std::lock_guard hold(mutex_);
   if (const auto found = held_.find(ask.uid); found != held_.end()) {
-    auto& [promise, placement] = found->second;
+    auto& [promise, decision] = found->second;
     if (promise.node != node) {
       return Error(Errc::Busy,
                    fmt::format("a Binding of this pod to node {} was sent before, and whether it "
@@ -79,20 +79,20 @@ Result<Decision> Book::promise(const ask::PodAsk& ask, std::string_view node, st
       return Error(Errc::Busy, "a Binding of this pod to this node is under way");
     promise.state = Promise::State::Sending;
     promise.since = now;
-    auto decision = decision_of(ask, node, placement, unix_ns);
-    decision.again = true;
+    decision.again = true;  // word for word, so that whichever comes through is this one
     return decision;
   }
   GANTRY_TRY(auto placement, cluster_.reserve(ask, node));
   ++generation_;
+  auto decision = decision_of(ask, node, std::move(placement), unix_ns);
   held_[ask.uid] = {.promise = {.uid = ask.uid,
                                 .name_space = ask.name_space,
                                 .name = ask.name,
                                 .node = std::string(node),
                                 .state = Promise::State::Sending,
                                 .since = now},
-                    .placement = placement};
-  return decision_of(ask, node, std::move(placement), unix_ns);
+                    .decision = decision};
+  return decision;
 }
 
 Decision Book::decision_of(const ask::PodAsk& ask, std::string_view node, ask::Placement placement,

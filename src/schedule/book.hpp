@@ -84,7 +84,6 @@ class Book {
 
   // A pod that has no node yet and asks for GPUs, by uid; nullopt where it is not known.
   std::optional<ask::PodAsk> pending(std::string_view uid) const;
-  std::optional<std::string> pending_uid(std::string_view name_space, std::string_view name) const;
   std::size_t pods() const;  // that hold something, promises among them
 
   // ---- promises
@@ -102,7 +101,7 @@ class Book {
   struct Known;
   struct Held {
     Promise promise;
-    ask::Placement placement;
+    Decision decision;
   };
   struct NamespaceQuota {
     place::Quota own;                            // of the namespace's annotations
@@ -122,6 +121,8 @@ class Book {
   std::uint64_t generation_ = 1;
   std::unordered_map<std::string, Known> known_;  // pods that ask for GPUs, by uid
   std::unordered_map<std::string, Held> held_;    // by uid
+  // Of those whose cards depend on what the node has, by node: looked at when that changes.
+  std::unordered_map<std::string, std::vector<std::string>> by_number_;
   std::map<std::string, NamespaceQuota, std::less<>> quotas_;
   // Uids of pods that ended a short while ago: a list that was asked for before may still name
   // them.

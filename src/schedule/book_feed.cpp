@@ -77,10 +77,15 @@ void Book::remove_node(std::string_view name) {
 
 // Those that gpushare's or HAMi's own scheduler put there, by numbers that mean cards only now.
 void Book::place_again(std::string_view node) {
-  for (auto& [uid, known] : known_) {
-    if (known.node != node || !known.text) continue;
-    const auto pod = json::Document::parse(*known.text);
-    if (pod.ok()) (void)count(pod->root(), known);
+  const auto found = by_number_.find(std::string(node));
+  if (found == by_number_.end()) return;
+  const auto uids = std::move(found->second);
+  by_number_.erase(found);  // those that are still there come back by being counted
+  for (const auto& uid : uids) {
+    const auto known = known_.find(uid);
+    if (known == known_.end() || !known->second.text) continue;
+    const auto pod = json::Document::parse(*known->second.text);
+    if (pod.ok()) (void)count(pod->root(), known->second);
   }
 }
 
@@ -134,7 +139,12 @@ Status Book::count(const json::Value& pod, Known& known) {
   known.counted = true;
   known.placed = placed;
   known.ask.reset();
-  known.text = names_its_cards(pod) ? nullptr : std::make_unique<std::string>(pod.raw());
+  if (names_its_cards(pod)) {
+    known.text.reset();
+  } else {
+    known.text = std::make_unique<std::string>(pod.raw());
+    by_number_[known.node].push_back(asked->uid);
+  }
   if (!placement.ok() && !view.facts.cards.empty()) {  // else when the node is known
     return std::move(placement).error().in(fmt::format("pod {}/{}", known.name_space, known.name));
   }
@@ -162,15 +172,6 @@ void Book::remove_pod(std::string_view uid, Moment now) {
   }
   if (!ended_.emplace(uid).second) return;
   ended_order_.push_back({.uid = std::string(uid), .when = now});
-}
-
-std::optional<std::string> Book::pending_uid(std::string_view name_space,
-                                             std::string_view name) const {
-  const std::lock_guard hold(mutex_);
-  for (const auto& [uid, known] : known_) {
-    if (known.name == name && known.name_space == name_space) return uid;
-  }
-  return std::nullopt;
 }
 
 }  // namespace gantry::schedule

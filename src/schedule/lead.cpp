@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "schedule/forward.hpp"
 #include "schedule/work_internal.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@ namespace {
 
 constexpr std::chrono::seconds kCare{1};
 constexpr std::chrono::hours kForEver{24};
+constexpr std::chrono::seconds kHandOn{9};  // a Binding, and a look at the pod
 
 }  // namespace
 
@@ -23,7 +25,7 @@ void Scheduler::Work::lead_changed(bool leading, const std::string& holder) {
 }
 
 Result<std::chrono::milliseconds> Scheduler::Work::lead() const {
-  if (auto why = not_ready(); !why.empty()) return Error(Errc::Busy, std::move(why));
+  if (auto why = not_ready(); !why.empty()) return Error(Errc::Denied, std::move(why));
   if (options_.election == Election::Off) return std::chrono::milliseconds(kForEver);
   const auto left = elector_->valid_for();
   if (left.count() <= 0) {
@@ -32,11 +34,24 @@ Result<std::chrono::milliseconds> Scheduler::Work::lead() const {
                                          holder.empty() ? std::string() : ", " + holder + " does"));
   }
   if (const auto term = term_.load(); term == 0 || read_.load() != term) {
-    return Error(Errc::Busy,
+    return Error(Errc::Denied,
                  "this replica has just become the leader and reads what its predecessor bound; "
                  "try again in a second");
   }
   return left;
+}
+
+// Here, or by the leader where that is another one that can be reached.
+http::Response Scheduler::Work::bind(const http::Request& request) {
+  if (options_.election == Election::Off || elector_->leading() ||
+      http::find(request.headers, kHandedOn) != nullptr)
+    return binder_.bind(request.body);
+  const auto leader = endpoint_in(elector_->holder());
+  if (!leader) return binder_.bind(request.body);  // which says who leads
+  auto answer = hand_on(*leader, request, kHandOn);
+  if (answer.ok()) return *std::move(answer);
+  voice_.warning("bind", answer.error().text());
+  return json_response(write_bind(answer.error().text()), 500);
 }
 
 void Scheduler::Work::catch_up() {

@@ -90,16 +90,16 @@ std::vector<http::Service::Route> Scheduler::Work::routes() {
   const auto preempt = [this](const http::Request& request) {
     return extender_.preempt(request.body);
   };
-  const auto bind = [this](const http::Request& request) { return binder_.bind(request.body); };
+  const auto bind_here = [this](const http::Request& request) { return bind(request); };
   return {
       {"POST", "/gpushare-scheduler/filter", filter},
       {"POST", "/gpushare-scheduler/prioritize", prioritize},
       {"POST", "/gpushare-scheduler/preempt", preempt},
-      {"POST", "/gpushare-scheduler/bind", bind},
+      {"POST", "/gpushare-scheduler/bind", bind_here},
       {"POST", "/filter", filter},  // HAMi's
       {"POST", "/prioritize", prioritize},
       {"POST", "/preempt", preempt},
-      {"POST", "/bind", bind},
+      {"POST", "/bind", bind_here},
       {"GET", "/gpushare-scheduler/inspect",
        [this](const http::Request&) { return extender_.inspect(); }},
       {"GET", std::string(kInspect) + "*",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/scheduler.hpp"
 
+#include "schedule/forward.hpp"
 #include "schedule/work_internal.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +11,6 @@ namespace {
 
 // Shorter than kube-scheduler's own patience with an extender (5 s): it hears the reason.
 constexpr std::chrono::milliseconds kRequest{4000};
-constexpr std::size_t kBodyLimit = std::size_t{64} << 20;  // Node objects, where names are not sent
 constexpr std::chrono::seconds kLastBindings{10};
 
 }  // namespace
@@ -30,6 +30,8 @@ Scheduler::Work::Work(SchedulerOptions options, Voice voice)
 Status Scheduler::Work::listen() {
   feed_ = std::make_unique<Feed>(options_.access, book_, voice_);
   if (options_.election == Election::On) {
+    options_.lease.identity =
+        identity_with(options_.lease.identity, options_.own_address, options_.address.port);
     elector_ = std::make_unique<kube::Elector>(
         options_.access, options_.lease,
         [this](bool leading, const std::string& holder) { lead_changed(leading, holder); },
@@ -39,6 +41,7 @@ Status Scheduler::Work::listen() {
                                              .threads = options_.threads,
                                              .body_limit = kBodyLimit},
                                             routes()));
+  keep_certificate();
   caretaker_ = std::jthread([this](const std::stop_token& stop) { take_care(stop); });
   voice_.info("scheduler",
               fmt::format("listening on port {}; API server: {}", port(), options_.access.from));
@@ -54,6 +57,8 @@ void Scheduler::Work::stop() {
   else if (elector_)
     elector_->stop();
   service_.reset();
+  certificate_.reset();
+  secure_.reset();
   if (caretaker_.joinable()) {
     caretaker_.request_stop();
     caretaker_.join();
@@ -62,18 +67,17 @@ void Scheduler::Work::stop() {
 }
 
 Hands Scheduler::Work::hands() {
-  return {
-      .bind =
-          [this](const kube::Binding& binding) {
-            return apis_.with([&](kube::Api& api) { return kube::bind(api, binding); });
-          },
-      .read =
-          [this](const std::string& name_space, const std::string& pod) {
-            return apis_.with(
-                [&](kube::Api& api) { return api.get(kube::pod_path(name_space, pod)); });
-          },
-      .lead = [this] { return lead(); },
-      .failed = [this](const BindArgs& args, const std::string& why) { tell_failed(args, why); }};
+  return {.bind =
+              [this](const kube::Binding& binding) {
+                return apis_.with([&](kube::Api& api) { return kube::bind(api, binding); });
+              },
+          .read =
+              [this](const std::string& name_space, const std::string& pod) {
+                return apis_.with(
+                    [&](kube::Api& api) { return api.get(kube::pod_path(name_space, pod)); });
+              },
+          .lead = [this] { return lead(); },
+          .failed = [this](const BindArgs& args, const Error& why) { tell_failed(args, why); }};
 }
 
 void Scheduler::Work::tell_bad_ask(const BadAsk& bad) {
@@ -88,9 +92,18 @@ void Scheduler::Work::tell_bad_ask(const BadAsk& bad) {
                  .component = "gantry-scheduler"});
 }
 
-void Scheduler::Work::tell_failed(const BindArgs& args, const std::string& why) {
-  voice_.warning("bind",
-                 fmt::format("pod {}/{} on {}: {}", args.name_space, args.pod, args.node, why));
+// kube-scheduler does not read the reason that comes with status 500: the pod's events have it.
+void Scheduler::Work::tell_failed(const BindArgs& args, const Error& why) {
+  voice_.warning(
+      "bind", fmt::format("pod {}/{} on {}: {}", args.name_space, args.pod, args.node, why.text()));
+  if (args.uid.empty() || why.code() == Errc::Denied) return;  // another replica may do it
+  events_.write({.name_space = args.name_space,
+                 .name = args.pod,
+                 .uid = args.uid,
+                 .type = kube::EventType::Warning,
+                 .reason = "FailedBinding",
+                 .message = why.text(),
+                 .component = "gantry-scheduler"});
 }
 
 Scheduler::Scheduler(std::unique_ptr<Work> work) : work_(std::move(work)) {}

@@ -2,8 +2,11 @@
 // `gantry scheduler`: the extender, its watches, its lease and its pages, in one process.
 #pragma once
 
+#include "admit/admit.hpp"
 #include "base/result.hpp"
+#include "certs/keeper.hpp"
 #include "http/server.hpp"
+#include "http/service.hpp"
 #include "kube/access.hpp"
 #include "kube/lease.hpp"
 #include "place/cluster.hpp"
@@ -11,11 +14,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace gantry::schedule {
 
 enum class Election : std::uint8_t { Off, On };
+
+struct WebhookOptions {
+  http::Address address{.host = "", .port = 8443};
+  admit::Policy policy;
+  http::ServerIdentity given;  // somebody else's certificate; empty: our own, looked after
+  certs::KeeperOptions certificate;
+};
 
 struct SchedulerOptions {
   kube::Access access;
@@ -24,6 +35,8 @@ struct SchedulerOptions {
   place::Options place;
   Election election = Election::On;
   kube::LeaseOptions lease;
+  std::optional<WebhookOptions> webhook;
+  std::string own_address;  // where other replicas reach this one; "": they cannot
 };
 
 class Scheduler {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "admit/admit.hpp"
+#include "certs/keeper.hpp"
 #include "http/service.hpp"
 #include "kube/event.hpp"
 #include "schedule/apis.hpp"
@@ -20,6 +22,8 @@
 
 namespace gantry::schedule {
 
+inline constexpr std::size_t kBodyLimit = std::size_t{64} << 20;  // Node objects, without names
+
 class Scheduler::Work {
  public:
   Work(SchedulerOptions options, Voice voice);
@@ -32,6 +36,7 @@ class Scheduler::Work {
   // ---- leading (lead.cpp)
   void lead_changed(bool leading, const std::string& holder);
   Result<std::chrono::milliseconds> lead() const;
+  http::Response bind(const http::Request& request);
   void take_care(const std::stop_token& stop);
   void catch_up();
 
@@ -43,9 +48,14 @@ class Scheduler::Work {
   http::Response why(const http::Request& request);
   Result<Reasons> reasons(const std::string& name_space, const std::string& pod);
 
+  // ---- webhook (webhook.cpp)
+  http::Response admit_pod(const http::Request& request);
+  void keep_certificate();
+  void serve_securely(const http::ServerIdentity& identity);
+
   Hands hands();
   void tell_bad_ask(const BadAsk& bad);
-  void tell_failed(const BindArgs& args, const std::string& why);
+  void tell_failed(const BindArgs& args, const Error& why);
 
   SchedulerOptions options_;
   Voice voice_;
@@ -66,6 +76,9 @@ class Scheduler::Work {
   std::unique_ptr<Feed> feed_;
   std::unique_ptr<kube::Elector> elector_;
   std::unique_ptr<http::Service> service_;
+  std::mutex secure_mutex_;
+  std::unique_ptr<http::Service> secure_;
+  std::unique_ptr<certs::Keeper> certificate_;
   std::jthread caretaker_;
   bool stopped_ = false;
 };

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags and the environment of `gantry scheduler`: ours, gpushare's and HAMi's.
+#pragma once
+
+#include "base/result.hpp"
+#include "schedule/scheduler.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
+class App;
+}  // namespace CLI
+
+namespace gantry::cli {
+
+using Environment = std::function<std::optional<std::string>(std::string_view name)>;
+
+// As they are written; "" where nobody said anything.
+struct SchedulerFlags {
+  std::string address;
+  std::string port;
+  std::string kubeconfig;
+  std::string name_space;
+  std::string identity;
+  std::string log_format = "text";
+  std::string log_level;
+  std::string threads;
+  std::string memory_unit;
+  std::string node_policy = "binpack";
+  std::string gpu_policy = "binpack";
+  std::string leader_elect = "true";
+  std::string lease_duration = "15s";
+  std::string own_address;
+  std::string webhook = "on";
+  std::string tls_port;
+  std::string certificate_file;
+  std::string key_file;
+  std::string service = "gantry-scheduler";
+  std::string scheduler_name;
+  std::vector<std::string> trusted;
+  std::vector<std::string> for_others;  // flags of other schedulers that say nothing here
+};
+
+void add_scheduler_flags(CLI::App& command, SchedulerFlags& flags);
+
+struct SchedulerSettings {
+  schedule::SchedulerOptions options;  // without the access, which has to be looked for
+  std::string certificate_file;        // to be read
+  std::string key_file;
+  std::string kubeconfig;
+  std::int64_t verbosity = 0;
+  bool json_log = false;
+  bool quiet = false;              // warnings only
+  std::vector<std::string> notes;  // flags that say nothing here, for the log
+};
+
+// Flag before environment before default. Invalid names what is wrong and what to write.
+Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags, const Environment& env);
+
+}  // namespace gantry::cli

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "gantry/scheduler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace gantry::cli {
+namespace {
+
+Error wrong(std::string_view what, std::string_view value, std::string_view instead) {
+  return {Errc::Invalid, fmt::format("{}: `{}` is not {}", what, value, instead)};
+}
+
+// What the flag says, else what the environment does.
+std::string chosen(const std::string& flag, const Environment& env, std::string_view variable,
+                   std::string_view otherwise) {
+  if (!flag.empty()) return flag;
+  return env(variable).value_or(std::string(otherwise));
+}
+
+Result<std::uint64_t> number(std::string_view what, const std::string& text, std::uint64_t least,
+                             std::uint64_t most) {
+  const auto value = parse_u64(text);
+  if (!value || *value < least || *value > most)
+    return wrong(what, text, fmt::format("a number from {} to {}", least, most));
+  return *value;
+}
+
+Result<ask::Order> order_of(std::string_view what, const std::string& text) {
+  const auto word = to_lower(text);
+  if (word == "binpack" || word == "pack") return ask::Order::Pack;
+  if (word == "spread") return ask::Order::Spread;
+  return wrong(what, text, "binpack or spread");
+}
+
+Result<bool> truth_of(std::string_view what, const std::string& text) {
+  const auto word = to_lower(text);
+  if (word == "true" || word == "1" || word == "on" || word == "yes") return true;
+  if (word == "false" || word == "0" || word == "off" || word == "no") return false;
+  return wrong(what, text, "true or false");
+}
+
+Status set_address(const SchedulerFlags& flags, const Environment& env,
+                   schedule::SchedulerOptions& options) {
+  if (!flags.address.empty()) {
+    GANTRY_TRY(options.address, http::parse_address(flags.address).in("--http-bind"));
+  }
+  if (!flags.address.empty() && flags.port.empty()) return {};
+  GANTRY_TRY(const auto port, number("--port", chosen(flags.port, env, "PORT", "12345"), 0, 65535));
+  options.address.port = static_cast<std::uint16_t>(port);
+  return {};
+}
+
+// gpushare's THREADNESS counts those that follow pods; here, those that answer.
+Status set_threads(const SchedulerFlags& flags, const Environment& env,
+                   schedule::SchedulerOptions& options) {
+  const auto text = chosen(flags.threads, env, "THREADNESS", "");
+  if (text.empty()) {
+    options.threads = std::clamp(std::thread::hardware_concurrency() * 2, 8U, 32U);
+    return {};
+  }
+  GANTRY_TRY(const auto value, number("--threads", text, 1, 256));
+  options.threads = std::max(2U, static_cast<unsigned>(value));
+  return {};
+}
+
+Status set_log(const SchedulerFlags& flags, const Environment& env, SchedulerSettings& settings) {
+  settings.json_log = flags.log_format == "json";
+  const auto level = to_lower(chosen(flags.log_level, env, "LOG_LEVEL", "info"));
+  if (level != "debug" && level != "info" && level != "warn" && level != "error")
+    return wrong("--log-level", level, "debug, info, warn or error");
+  settings.verbosity = level == "debug" ? 4 : 0;
+  settings.quiet = level == "warn" || level == "error";
+  return {};
+}
+
+// "15s", or seconds alone. The others follow, as they do by default: 15, 10 and 2.
+Status set_lease_times(const std::string& text, kube::LeaseOptions& lease) {
+  std::string_view digits = text;
+  if (digits.ends_with('s')) digits.remove_suffix(1);
+  const auto seconds = parse_u64(digits);
+  if (!seconds || *seconds < 6 || *seconds > 3600)
+    return wrong("--leader-elect-lease-duration", text, "6s to 3600s");
+  const auto whole = static_cast<std::int64_t>(*seconds);
+  lease.duration = std::chrono::seconds(whole);
+  lease.renew = std::chrono::seconds(whole * 2 / 3);
+  lease.retry = std::chrono::seconds(std::max<std::int64_t>(1, whole * 2 / 15));
+  return {};
+}
+
+Status set_election(const SchedulerFlags& flags, const Environment& env,
+                    schedule::SchedulerOptions& options) {
+  GANTRY_TRY(const auto elect, truth_of("--leader-elect", flags.leader_elect));
+  options.election = elect ? schedule::Election::On : schedule::Election::Off;
+  options.lease.name_space =
+      chosen(flags.name_space, env, "NAMESPACE", env("POD_NAMESPACE").value_or("kube-system"));
+  options.lease.identity = chosen(flags.identity, env, "POD_NAME", "");
+  options.own_address = chosen(flags.own_address, env, "POD_IP", "");
+  if (options.lease.identity.empty()) options.own_address.clear();  // nobody could name it
+  return set_lease_times(flags.lease_duration, options.lease);
+}
+
+// Who may say where a pod is: this scheduler and the agent, by the names that our manifests have,
+// and whoever was named.
+std::vector<std::string> trusted_users(const SchedulerFlags& flags, const std::string& space) {
+  std::vector<std::string> users;
+  for (const auto* account : {"gpushare-schd-extender", "gpushare-device-plugin",
+                              "gantry-scheduler", "gantry-agent", "gantry"})
+    users.push_back(fmt::format("system:serviceaccount:{}:{}", space, account));
+  users.insert(users.end(), flags.trusted.begin(), flags.trusted.end());
+  return users;
+}
+
+Status set_webhook(const SchedulerFlags& flags, const Environment& env,
+                   SchedulerSettings& settings) {
+  GANTRY_TRY(const auto on, truth_of("--webhook", flags.webhook));
+  if (!on) return {};
+  schedule::WebhookOptions webhook;
+  GANTRY_TRY(const auto port,
+             number("--tls-port", chosen(flags.tls_port, env, "TLS_PORT", "8443"), 0, 65535));
+  webhook.address = {.host = settings.options.address.host,
+                     .port = static_cast<std::uint16_t>(port)};
+  const auto unit = to_lower(chosen(flags.memory_unit, env, "MEMORY_UNIT", "GiB"));
+  if (unit != "gib" && unit != "mib") return wrong("--memory-unit", unit, "GiB or MiB");
+  const auto& space = settings.options.lease.name_space;
+  webhook.policy = {.unit_mib = unit == "mib" ? 1U : 1024U,
+                    .scheduler_name = flags.scheduler_name,
+                    .trusted = trusted_users(flags, space)};
+  webhook.certificate = {.name_space = space,
+                         .names = certs::service_names(flags.service, space),
+                         .mutating = {"gantry-scheduler"},
+                         .validating = {"gantry-scheduler"}};
+  if (flags.certificate_file.empty() != flags.key_file.empty())
+    return Error(Errc::Invalid, "--cert-file and --key-file go together");
+  settings.certificate_file = flags.certificate_file;
+  settings.key_file = flags.key_file;
+  settings.options.webhook = std::move(webhook);
+  return {};
+}
+
+}  // namespace
+
+Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags, const Environment& env) {
+  SchedulerSettings settings;
+  auto& options = settings.options;
+  settings.kubeconfig = flags.kubeconfig;
+  GANTRY_CHECK(set_address(flags, env, options));
+  GANTRY_CHECK(set_threads(flags, env, options));
+  GANTRY_CHECK(set_log(flags, env, settings));
+  GANTRY_CHECK(set_election(flags, env, options));
+  GANTRY_TRY(options.place.nodes, order_of("--node-scheduler-policy", flags.node_policy));
+  GANTRY_TRY(options.place.gpus, order_of("--gpu-scheduler-policy", flags.gpu_policy));
+  GANTRY_CHECK(set_webhook(flags, env, settings));
+  for (const auto& flag : flags.for_others)
+    settings.notes.push_back(
+        fmt::format("a flag of another scheduler says nothing here: {}", flag));
+  return settings;
+}
+
+}  // namespace gantry::cli
