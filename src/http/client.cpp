@@ -81,6 +81,7 @@ Client& Client::operator=(Client&&) noexcept = default;
 
 Result<Response> Client::send_once(const Request& request, std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
+  if (connection_ && !connection_->is_idle()) connection_.reset();
   if (!connection_) {
     GANTRY_TRY(connection_, connect(endpoint_, deadline, cancel_));
   }

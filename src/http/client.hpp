@@ -48,8 +48,8 @@ class Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  // Keeps the connection for the next one. A connection that died while it was idle is made anew
-  // once.
+  // Keeps the connection for the next one. One that died while it was idle is made anew; where that
+  // is learnt only after something was sent, a GET is sent again.
   Result<Response> send(const Request& request, std::chrono::milliseconds timeout);
 
   // For an answer without an end (a watch): `piece` gets the body as it comes and says whether it

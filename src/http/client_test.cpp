@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http/client.hpp"
 
+#include "sys/stop_signal.hpp"
 #include "sys/unique_fd.hpp"
 
 #include <arpa/inet.h>
@@ -9,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 namespace gantry::http {
@@ -39,17 +41,20 @@ class Canned {
 
   Endpoint endpoint() const { return {.host = "127.0.0.1", .port = port_, .secure = false}; }
   std::vector<std::string> asked;  // read it after the answers came
+  std::atomic<int> closed = 0;     // connections
 
  private:
   void serve() {
     for (const auto& answer : answers_) {
-      const sys::UniqueFd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      sys::UniqueFd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!peer.valid()) return;
       std::string text(4096, '\0');
       const auto got = ::recv(peer.get(), text.data(), text.size(), 0);
       text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
       asked.push_back(text);
       ::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+      peer.reset();
+      ++closed;
     }
   }
 
@@ -80,6 +85,34 @@ TEST(HttpClient, AnIdleConnectionThatDiedIsMadeAnew) {
   const auto second = client.send({}, 20000ms);
   ASSERT_TRUE(second.ok()) << second.error().text();
   EXPECT_EQ(second->body, "b");
+}
+
+TEST(HttpClient, WhatChangesSomethingIsNotSentToADeadConnection) {
+  Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
+                 "HTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\nb"});
+  Client client(server.endpoint());
+  ASSERT_TRUE(client.send({}, 20000ms).ok());
+  while (server.closed == 0) std::this_thread::sleep_for(1ms);
+  const auto second = client.send({.method = "POST", .target = "/x"}, 20000ms);
+  ASSERT_TRUE(second.ok()) << second.error().text();
+  EXPECT_EQ(second->status, 201);
+}
+
+TEST(HttpClient, IsStoppedInTheMiddleOfAnAnswerThatNeverComes) {
+  const sys::UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::listen(silent.get(), 1), 0);
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  ::getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  sys::StopSignal stop;
+  Client client({.host = "127.0.0.1", .port = ntohs(address.sin_port), .secure = false}, stop.fd());
+  std::thread stopper([&] { stop.raise(); });
+  const auto begin = std::chrono::steady_clock::now();
+  const auto got = client.send({}, 1h);
+  stopper.join();
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), Errc::Timeout);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
 }
 
 TEST(HttpClient, AnAnswerCutShortIsAnError) {

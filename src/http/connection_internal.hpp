@@ -20,6 +20,8 @@ class Connection {
   virtual Status write(std::string_view bytes, Deadline deadline) = 0;
   // At least one byte; "" when the peer closed.
   virtual Result<std::string> read(Deadline deadline) = 0;
+  // Between two requests nothing is to be read: what is, is its end. Does not wait.
+  virtual bool is_idle() const = 0;
 };
 
 // `cancel`: a descriptor that becomes readable when whoever waits shall give up, with Timeout; -1 =

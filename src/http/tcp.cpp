@@ -63,6 +63,11 @@ class Tcp : public Connection {
     }
   }
 
+  bool is_idle() const override {
+    char byte = 0;
+    return ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+  }
+
  private:
   sys::UniqueFd socket_;
   int cancel_;

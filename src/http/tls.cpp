@@ -92,6 +92,8 @@ class TlsConnection : public Connection {
     }
   }
 
+  bool is_idle() const override { return plain_->is_idle(); }
+
  private:
   Error refused() {
     const long verdict = SSL_get_verify_result(session_.get());

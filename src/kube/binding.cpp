@@ -64,7 +64,7 @@ std::string_view to_string(Bound bound) {
 BindAnswer bound_as(const json::Document& pod, const Binding& binding) {
   const auto metadata = pod["metadata"];
   const auto name = fmt::format("{}/{}", binding.name_space, binding.pod);
-  if (const auto uid = text_of(metadata["uid"]); uid != binding.uid)
+  if (const auto uid = text_of(metadata["uid"]); !binding.uid.empty() && uid != binding.uid)
     return {Bound::Replaced,
             fmt::format("{} has the uid {} by now, not {}", name, uid, binding.uid)};
   const auto node = text_of(pod["spec"]["nodeName"]);

@@ -16,7 +16,7 @@ namespace gantry::kube {
 struct Binding {
   std::string name_space;
   std::string pod;
-  std::string uid;  // another pod of that name is not bound
+  std::string uid;  // another pod of that name is not bound; "" = whichever has it
   std::string node;
   std::map<std::string, std::string> annotations;
 };

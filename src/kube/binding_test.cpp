@@ -101,6 +101,12 @@ TEST_F(BindingTest, APodThatIsGoneReplacedOrLeavingIsNotBound) {
   EXPECT_EQ(bind_it().bound, Bound::Gone);
 }
 
+TEST_F(BindingTest, WithoutAUidAnyPodOfThatNameIsMeant) {
+  binding.uid.clear();
+  EXPECT_EQ(bind_it().bound, Bound::Done);
+  EXPECT_EQ(bind_it().bound, Bound::Done);
+}
+
 TEST_F(BindingTest, ARefusalSaysWhatTheServerSaid) {
   for (const int status : {403, 409, 422}) {
     server.instead([&](const http::Request& request) -> std::unique_ptr<http::Response> {
