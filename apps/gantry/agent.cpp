@@ -5,6 +5,7 @@
 #include "agent/discovery.hpp"
 #include "agent/gke_voice.hpp"
 #include "agent/mps_daemon.hpp"
+#include "gantry/share_device.hpp"
 #include "node_config/watch.hpp"
 
 #include <signal.h>
@@ -99,6 +100,17 @@ void say_notes(const offer::Read& read, const agent::Log& log) {
   voice.options(read.notes);
 }
 
+// Found once: what our image has does not change while we run.
+agent::Agent::SpecOptions spec_options_once() {
+  const auto found = std::make_shared<std::optional<refresh::ShareSpecOptions>>();
+  return [found](const sys::Host& host) -> Result<refresh::ShareSpecOptions> {
+    if (!*found) {
+      GANTRY_TRY(*found, share_spec_options(host));
+    }
+    return **found;
+  };
+}
+
 int run(offer::Program program, std::string_view name, int argc, char** argv, std::FILE* out,
         std::FILE* err) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
@@ -133,7 +145,7 @@ int run(offer::Program program, std::string_view name, int argc, char** argv, st
     const auto ended = agent::run_mps_daemons({*std::move(host), read->options, log, reload});
     return ended.ok() ? kOk : failed(ended.error(), name, kProblem, err);
   }
-  auto made = agent::Agent::make(*std::move(host), read->options, log, reload);
+  auto made = agent::Agent::make(*std::move(host), read->options, log, reload, spec_options_once());
   if (!made.ok()) return failed(made.error(), name, kProblem, err);
   node_file.watch(log);
   const auto ended = (*made)->run();

@@ -3,6 +3,7 @@
 
 #include "cdi/read.hpp"
 #include "cdi/write_spec.hpp"
+#include "gantry/fence_on_host.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_mps.hpp"
 #include "keeper/client.hpp"
@@ -42,22 +43,25 @@ Result<std::vector<share::Share>> kept_shares(const sys::Host& host) {
   if (!keeper.ok()) return std::move(keeper).error();
   GANTRY_TRY(const auto states, keeper->list());
   for (const auto& state : states) {
-    if (!state.held) kept.push_back(state.share);
+    const bool is_slot = state.share.name.starts_with(refresh::kSlotPrefix);  // the agent's
+    if (!state.held && !is_slot) kept.push_back(state.share);
   }
   return kept;
 }
 
-Result<refresh::ShareSpecOptions> spec_options(const sys::Host& host) {
-  GANTRY_TRY(auto fence, find_fence());
-  refresh::ShareSpecOptions options{.cuda_library = std::move(fence.cuda),
-                                    .nvml_library = std::move(fence.nvml)};
+}  // namespace
+
+Result<refresh::ShareSpecOptions> share_spec_options(const sys::Host& host) {
+  GANTRY_TRY(const auto fence, find_fence());
+  refresh::ShareSpecOptions options;
+  GANTRY_TRY(options.cuda_library, for_engines(host, fence.cuda));
+  GANTRY_TRY(options.nvml_library, for_engines(host, fence.nvml));
   options.plan.engine_root = prepared::engine_root_of(host);
-  if (auto hook = runtime::persona_path("nvidia-cdi-hook"); !hook.empty())
-    options.plan.hook_path = std::move(hook);
+  if (const auto hook = runtime::persona_path("nvidia-cdi-hook"); !hook.empty()) {
+    GANTRY_TRY(options.plan.hook_path, for_engines(host, hook));
+  }
   return options;
 }
-
-}  // namespace
 
 std::string device_name(const std::string& share) {
   return fmt::format("{}={}", refresh::kShareKind, share);
@@ -90,7 +94,7 @@ Status check_name_is_free(const sys::Host& host, const std::string& name) {
 
 Status write_devices(const sys::Host& host, const model::Inventory& machine,
                      const share::Share* added) {
-  GANTRY_TRY(const auto options, spec_options(host));
+  GANTRY_TRY(const auto options, share_spec_options(host));
   GANTRY_TRY(auto shares, kept_shares(host));
   for (auto& share : declared_shares(host)) shares.push_back(std::move(share));
   if (added != nullptr) shares.push_back(*added);
@@ -107,7 +111,7 @@ Status withdraw_device(const sys::Host& host, const std::string& share) {
   GANTRY_TRY(auto spec, present_spec(host));
   std::erase_if(spec.devices, [&](const cdi::Device& device) { return device.name == share; });
   if (spec.devices.empty()) return sys::real_kernel()->remove_file(host, path);
-  GANTRY_CHECK(cdi::write_spec(host, path, spec));
+  GANTRY_CHECK(cdi::write_spec(host, path, spec, {.apart = refresh::kSlotSpecs}));
   return {};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/inventory.hpp"
+#include "refresh/share_spec.hpp"
 #include "share/share.hpp"
 #include "sys/host.hpp"
 
@@ -10,6 +11,9 @@
 #include <vector>
 
 namespace gantry::cli {
+
+// What specifications of shares are made with: our libraries and our hook.
+Result<refresh::ShareSpecOptions> share_spec_options(const sys::Host& host);
 
 std::string device_name(const std::string& share);  // "gantry.dev/share=blue"
 

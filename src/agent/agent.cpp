@@ -7,6 +7,8 @@
 #include "agent/objects.hpp"
 #include "agent/prepare.hpp"
 #include "agent/retired.hpp"
+#include "agent/shared_facts.hpp"
+#include "grants/grants.hpp"
 #include "kube/node_name.hpp"
 #include "kubelet/checkpoint.hpp"
 #include "labels/features_file.hpp"
@@ -39,11 +41,13 @@ constexpr std::string_view kAgentSocket = "/run/gantry/agent.sock";
 
 }  // namespace
 
-Agent::Agent(sys::Host host, offer::Options options, Log log, Reload reload)
+Agent::Agent(sys::Host host, offer::Options options, Log log, Reload reload,
+             SpecOptions spec_options)
     : host_(std::move(host)),
       options_(std::move(options)),
       log_(std::move(log)),
       reload_(std::move(reload)),
+      spec_options_(std::move(spec_options)),
       node_(kube::node_name(options_.kube.node_name)),
       ownership_(host_, log_) {
   if (!is_gke(options_)) return;
@@ -52,9 +56,9 @@ Agent::Agent(sys::Host host, offer::Options options, Log log, Reload reload)
 }
 
 Result<std::unique_ptr<Agent>> Agent::make(sys::Host host, offer::Options options, Log log,
-                                           Reload reload) {
-  std::unique_ptr<Agent> agent(
-      new Agent(std::move(host), std::move(options), std::move(log), std::move(reload)));
+                                           Reload reload, SpecOptions spec_options) {
+  std::unique_ptr<Agent> agent(new Agent(std::move(host), std::move(options), std::move(log),
+                                         std::move(reload), std::move(spec_options)));
   GANTRY_CHECK(agent->open());
   return agent;
 }
@@ -239,6 +243,15 @@ Ownership::InUse Agent::in_use(Certainty certainty) const {
         {.pod = fmt::format("{}/{}", entry.holder.pod_namespace, entry.holder.pod),
          .resource = entry.holder.resource,
          .device = entry.mig.text.empty() ? entry.gpu.text : entry.mig.text});
+  const auto granted = grants::list(host_);
+  for (const auto& written : granted.ok() ? *granted : std::vector<grants::Written>{}) {
+    if (!written.grant.share) continue;
+    for (const auto& part : written.grant.share->parts)
+      found.pods[part.gpu].push_back(
+          {.pod = fmt::format("{}/{}", written.grant.pod_namespace, written.grant.pod),
+           .resource = std::string(offer::kSlotTokens),
+           .device = part.gpu});
+  }
   for (const auto& gpu : eyes_->readings().gpus) {
     for (const auto& process : gpu.processes) found.pids[gpu.uuid.text].push_back(process.pid);
   }
@@ -331,8 +344,41 @@ void Agent::publish(offer::Offer offer) {
   offering_ = *std::move(offering);
   for (const auto& note : offering_->offer.notes) log_.warning(kWhere, note);
   for (const auto& note : offering_->answers.notes()) log_.warning(kWhere, note);
+  keep_slots();
+  tell_shared();
   plugins_->offer(offering_, eyes_->health());
   if (reporter_) reporter_->health(eyes_->health(), std::time(nullptr));
+}
+
+// Also for what an agent left that had some.
+void Agent::keep_slots() {
+  if (slots_ || voice_) return;
+  const auto granted = grants::list(host_);
+  const auto in_slots = [](const grants::Written& written) {
+    return written.grant.share.has_value();
+  };
+  const bool some = granted.ok() && std::any_of(granted->begin(), granted->end(), in_slots);
+  if (offering_->offer.shared.cards.empty() && !some) return;
+  auto access = kube::find_access(options_.kube.kubeconfig, kube::Who::Node);
+  Slots::Options options{
+      .node = node_, .keeper = {"/proc/self/exe", "share", "serve"}, .spec = spec_options_};
+  if (access.ok()) {
+    options.access = *access;
+    shares_reporter_ = std::make_unique<SharesReporter>(
+        *std::move(access), SharesReporter::Options{.node = node_}, log_);
+  } else {
+    log_.error(kWhere, fmt::format("GPUs are in shares, and which pod has which is in the pods: {}",
+                                   access.error().text()));
+  }
+  slots_ = std::make_unique<Slots>(*loop_, host_, std::move(options), log_);
+  starts_->fill_slots_by(slots_.get());
+}
+
+void Agent::tell_shared() {
+  if (!slots_ || !offering_) return;
+  auto facts = shared_facts(node_, inventory_, offering_->offer, eyes_->health());
+  if (shares_reporter_) shares_reporter_->say(shared_report(facts));
+  slots_->set_machine({.facts = std::move(facts), .inventory = inventory_});
 }
 
 // Labels, events and conditions need the API server; GPUs in pods do not.
@@ -375,6 +421,7 @@ void Agent::tell_labels() {
 }
 
 void Agent::on_health() {
+  tell_shared();
   plugins_->set_health(eyes_->health());
   if (reporter_) reporter_->health(eyes_->health(), std::time(nullptr));
 }

@@ -14,6 +14,8 @@
 #include "agent/plugins.hpp"
 #include "agent/reporter.hpp"
 #include "agent/share_keeper.hpp"
+#include "agent/shares_reporter.hpp"
+#include "agent/slots.hpp"
 #include "agent/starts.hpp"
 #include "agent/succession.hpp"
 #include "base/result.hpp"
@@ -33,14 +35,16 @@ class Agent {
  public:
   // `reload` reads the options anew (SIGHUP).
   using Reload = std::function<Result<offer::Options>()>;
+  // What specifications of shares are made with.
+  using SpecOptions = std::function<Result<refresh::ShareSpecOptions>(const sys::Host&)>;
   static Result<std::unique_ptr<Agent>> make(sys::Host host, offer::Options options, Log log,
-                                             Reload reload);
+                                             Reload reload, SpecOptions spec_options);
 
   // Until SIGTERM or SIGINT.
   Status run();
 
  private:
-  Agent(sys::Host host, offer::Options options, Log log, Reload reload);
+  Agent(sys::Host host, offer::Options options, Log log, Reload reload, SpecOptions spec_options);
   Status open();
   Status listen_to_signals();
   void on_signal();
@@ -58,6 +62,8 @@ class Agent {
   bool ready() const;
   void offer_machine();
   void publish(offer::Offer offer);
+  void keep_slots();
+  void tell_shared();
   void look_at_held_back();
   void offer_held_back();
   void open_ledger();
@@ -75,6 +81,7 @@ class Agent {
   Log log_;
   std::optional<GkeVoice> voice_;  // when called by the name of GKE's plugin
   Reload reload_;
+  SpecOptions spec_options_;
   std::string node_;
   offer::AnswerSetting setting_;
   Ownership ownership_;
@@ -95,6 +102,8 @@ class Agent {
   sys::Loop::Timer beat_timer_;
   std::unique_ptr<kubelet::PodResources> pod_resources_;
   std::unique_ptr<Starts> starts_;
+  std::unique_ptr<Slots> slots_;  // nullptr: nothing is in shares
+  std::unique_ptr<SharesReporter> shares_reporter_;
   std::unique_ptr<Plugins> plugins_;
   std::unique_ptr<ShareKeeper> shares_;
   std::unique_ptr<MpsKeeper> mps_;  // nullptr: nothing is shared by MPS

@@ -6,15 +6,30 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace gantry::agent {
 namespace {
 
 constexpr std::string_view kWhere = "kubelet";
 
+// Tokens are on no GPU: which one is ill is the scheduler's matter, as long as one is not.
+bool any_usable(const offer::SharedCards& shared, const std::vector<model::DeviceHealth>& health) {
+  return std::any_of(shared.cards.begin(), shared.cards.end(), [&](const auto& card) {
+    return health::health_of(health, {.gpu = card.gpu}).usable;
+  });
+}
+
 std::vector<kubelet::ListedDevice> listed(const model::OfferedResource& resource,
+                                          const offer::SharedCards& shared,
                                           const std::vector<model::DeviceHealth>& health) {
   std::vector<kubelet::ListedDevice> devices;
   devices.reserve(resource.devices.size());
+  if (resource.tokens) {
+    const bool usable = any_usable(shared, health);
+    for (const auto& device : resource.devices) devices.push_back(kubelet::listed(device, usable));
+    return devices;
+  }
   for (const auto& device : resource.devices)
     devices.push_back(kubelet::listed(device, health::health_of(health, device).usable));
   return devices;
@@ -59,7 +74,7 @@ void Plugins::offer(std::shared_ptr<const Offering> offering,
   for (const auto& resource : offering_->offer.resources) {
     const bool is_new = !plugins_.contains(resource.name);
     auto& plugin = plugin_of(resource.name);
-    list(plugin, listed(resource, health));
+    list(plugin, listed(resource, offering_->offer.shared, health));
     log_.info(kWhere, fmt::format("{}: {} devices", resource.name, resource.devices.size()));
     if (is_new) registrar_.add(plugin);
   }
@@ -73,7 +88,7 @@ void Plugins::offer(std::shared_ptr<const Offering> offering,
 void Plugins::set_health(const std::vector<model::DeviceHealth>& health) {
   if (!offering_) return;
   for (const auto& resource : offering_->offer.resources)
-    list(plugin_of(resource.name), listed(resource, health));
+    list(plugin_of(resource.name), listed(resource, offering_->offer.shared, health));
 }
 
 kubelet::Decisions Plugins::decisions_for(const std::string& resource) {

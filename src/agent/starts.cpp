@@ -44,6 +44,13 @@ model::Grant grant_of(const kubelet::Checkpoint& checkpoint, const model::Holder
   return grant;
 }
 
+bool is_slots(const Offering& offering, const std::string& resource) {
+  const auto& all = offering.offer.resources;
+  return std::any_of(all.begin(), all.end(), [&](const model::OfferedResource& offered) {
+    return offered.name == resource && offered.tokens;
+  });
+}
+
 // Podresources lists a container's devices in several entries, so one id in common is enough: no
 // two pods have the same.
 std::set<std::string> alive_pods(const kubelet::Checkpoint& checkpoint,
@@ -86,23 +93,29 @@ void Starts::prepare(const std::string& resource, kubelet::PreStart question,
 
 void Starts::look_again(std::list<Waiting>::iterator waiting) {
   const bool last = ++waiting->looks == kLooks;
-  const auto found = waiting->question.over() ? Result<bool>(true) : try_once(*waiting);
+  const auto found = waiting->question.over() ? Result<Known>(Known::Ready) : try_once(*waiting);
   if (!found.ok()) {
     waiting->question.fail(found.error());
     waiting_.erase(waiting);
     return;
   }
-  if (!*found && !last) {
+  if (*found == Known::NotYet && !last) {
     waiting->timer = loop_.after(kLookAgain, [this, waiting] { look_again(waiting); });
     return;
   }
-  if (!*found)
-    log_.warning(kWhere,
-                 fmt::format("the kubelet's checkpoint names no container with {} of {}: it starts "
-                             "without a grant",
-                             fmt::join(waiting->question.ids(), ", "), waiting->resource));
-  waiting->question.ready();
+  if (*found == Known::NotYet) give_up(*waiting);
+  if (*found == Known::Ready) waiting->question.ready();
   waiting_.erase(waiting);
+}
+
+// What is in a slot is decided for somebody; devices of their own are in the answer to Allocate.
+void Starts::give_up(const Waiting& waiting) const {
+  const auto what = fmt::format("the kubelet's checkpoint names no container with {} of {}",
+                                fmt::join(waiting.question.ids(), ", "), waiting.resource);
+  if (is_slots(*waiting.offering, waiting.resource))
+    return waiting.question.fail(Error(Errc::Busy, what));
+  log_.warning(kWhere, what + ": it starts without a grant");
+  waiting.question.ready();
 }
 
 // An answer that cannot be read is the kubelet's matter.
@@ -113,20 +126,37 @@ Status Starts::check_answer(const Waiting& waiting, const kubelet::Checkpoint& c
   return waiting.offering->answers.still_right(waiting.resource, holder.ids, *stored);
 }
 
-Result<bool> Starts::try_once(const Waiting& waiting) {
+Status Starts::fill(const Waiting& waiting, const kubelet::Checkpoint& checkpoint,
+                    const std::vector<model::Holder>& holders) {
+  if (slots_ == nullptr) return Error(Errc::Busy, "GPUs in shares are not ready yet");
+  look_at_grants_ = true;
+  slots_->fill(
+      start_of(checkpoint, holders,
+               [&](const std::string& resource) { return is_slots(*waiting.offering, resource); }),
+      waiting.question);
+  return {};
+}
+
+Result<Starts::Known> Starts::try_once(const Waiting& waiting) {
   const auto checkpoint = kubelet::read_checkpoint(host_.outside(directory_));
-  if (!checkpoint.ok()) return false;
+  if (!checkpoint.ok()) return Known::NotYet;
   const auto holders = kubelet::holders_of(*checkpoint, waiting.resource, waiting.question.ids());
+  for (const auto& holder : holders) GANTRY_CHECK(check_answer(waiting, *checkpoint, holder));
+  if (!holders.empty() && is_slots(*waiting.offering, waiting.resource)) {
+    GANTRY_CHECK(fill(waiting, *checkpoint, holders));
+    return Known::InSlots;
+  }
   for (const auto& holder : holders) {
-    GANTRY_CHECK(check_answer(waiting, *checkpoint, holder));
-    const auto grant = grant_of(*checkpoint, holder, *waiting.offering);
+    auto grant = grant_of(*checkpoint, holder, *waiting.offering);
+    if (auto known = grants::read(host_, holder.pod_uid, holder.container); known.ok())
+      grant.share = std::move(known->share);
     look_at_grants_ = true;
     auto written = grants::write(host_, holder.pod_uid, holder.container, grant);
     if (!written.ok()) log_.error(kWhere, written.error().text());
     log_.info(kWhere, fmt::format("pod {} container {}: {}", holder.pod_uid, holder.container,
                                   fmt::join(grant.devices, ", ")));
   }
-  return !holders.empty();
+  return holders.empty() ? Known::NotYet : Known::Ready;
 }
 
 void Starts::forget_gone_pods(const std::vector<model::Holder>& listed) {
@@ -137,17 +167,26 @@ void Starts::forget_gone_pods(const std::vector<model::Holder>& listed) {
   const auto alive = alive_pods(*checkpoint, listed);
   std::set<std::string> keep;
   std::set<std::string> missing;
+  std::set<std::string> in_slots;
   for (const auto& grant : *granted) {
+    if (grant.grant.share) in_slots.insert(grant.pod_uid);
     if (!alive.contains(grant.pod_uid)) missing.insert(grant.pod_uid);
     if (!missing.contains(grant.pod_uid) || !missing_.contains(grant.pod_uid))
       keep.insert(grant.pod_uid);
   }
+  for (const auto& grant : *granted) {
+    if (keep.contains(grant.pod_uid) || in_slots.contains(grant.pod_uid)) continue;
+    const auto removed = grants::remove(host_, grant.pod_uid);
+    if (!removed.ok()) log_.warning(kWhere, removed.error().text());
+    log_.detail(1, kWhere, fmt::format("pod {} is gone", grant.pod_uid));
+  }
   missing_ = std::move(missing);
   listed_ = listed;
-  look_at_grants_ = !missing_.empty();
-  const auto removed = grants::remove_all_but(host_, keep);
-  if (!removed.ok()) return log_.warning(kWhere, removed.error().text());
-  for (const auto& pod : *removed) log_.detail(1, kWhere, fmt::format("pod {} is gone", pod));
+  look_at_grants_ = !missing_.empty() || !in_slots.empty();
+  if (slots_ == nullptr) return;
+  std::set<std::string> remembered;
+  for (const auto& holder : checkpoint->holders) remembered.insert(holder.pod_uid);
+  slots_->end_all_but(std::move(keep), std::move(remembered));
 }
 
 }  // namespace gantry::agent

@@ -5,6 +5,7 @@
 
 #include "agent/log.hpp"
 #include "agent/offering.hpp"
+#include "agent/slots.hpp"
 #include "kubelet/checkpoint.hpp"
 #include "kubelet/plugin.hpp"
 #include "sys/host.hpp"
@@ -33,6 +34,9 @@ class Starts {
   void prepare(const std::string& resource, kubelet::PreStart question,
                std::shared_ptr<const Offering> offering);
 
+  // Resources in slots are filled there; without it their containers do not start.
+  void fill_slots_by(Slots* slots) { slots_ = slots; }
+
   // Removes grants of pods that are gone. The checkpoint keeps an ended pod until the next
   // allocation, podresources has no UIDs: a pod is alive while a container that the first names
   // has devices by the second. Gone means: missing twice in a row. Nothing is read while the list
@@ -41,7 +45,11 @@ class Starts {
 
  private:
   struct Waiting;
-  Result<bool> try_once(const Waiting& waiting);  // false: nobody is known yet
+  enum class Known : std::uint8_t { NotYet, Ready, InSlots };  // InSlots: answered from there
+  Result<Known> try_once(const Waiting& waiting);
+  void give_up(const Waiting& waiting) const;
+  Status fill(const Waiting& waiting, const kubelet::Checkpoint& checkpoint,
+              const std::vector<model::Holder>& holders);
   Status check_answer(const Waiting& waiting, const kubelet::Checkpoint& checkpoint,
                       const model::Holder& holder) const;
   void look_again(std::list<Waiting>::iterator waiting);
@@ -50,6 +58,7 @@ class Starts {
   const sys::Host& host_;
   std::string directory_;
   const Log& log_;
+  Slots* slots_ = nullptr;
   std::list<Waiting> waiting_;
   std::set<std::string> missing_;      // pods, at the last look
   std::vector<model::Holder> listed_;  // then

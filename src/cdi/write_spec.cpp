@@ -73,9 +73,11 @@ Doubled doubled_by(const sys::Host& host, const std::string& target, const std::
   Doubled doubled;
   const auto place = priority_of(host, target, options.directories);
   // The target itself is not read: parsing it takes longer than all the rest of a refresh.
-  const auto registry =
-      Registry::load(host, place ? options.directories : std::vector<std::string>{},
-                     [&](const std::string& file) { return same_file(host, file, target); });
+  const auto registry = Registry::load(
+      host, place ? options.directories : std::vector<std::string>{}, [&](const std::string& file) {
+        const bool apart = !options.apart.empty() && file.starts_with(options.apart);
+        return apart || same_file(host, file, target);
+      });
   for (const auto& file : registry.files()) {
     if (file.spec.kind != kind) continue;
     const auto text = host.read(file.path, kSpecBytes);

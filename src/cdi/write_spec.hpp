@@ -22,6 +22,7 @@ struct WriteOptions {
   Others others = Others::Refuse;
   std::vector<std::string> directories = default_directories();
   std::optional<Format> format;  // default: by the file's name
+  std::string apart;  // files whose paths begin so have the kind, and other devices; "": none
 };
 
 struct Written {

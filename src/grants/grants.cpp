@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace gantry::grants {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 constexpr std::size_t kLongestName = 253;
 constexpr std::size_t kLargest = std::size_t{1} << 20;
 constexpr std::size_t kMostDevices = 1024;  // as many as a request may name
+constexpr std::array<std::string_view, 3> kPhases{"main", "init", "sidecar"};
 
 std::string list_text(const std::vector<std::string>& items) {
   std::string text;
@@ -78,6 +80,49 @@ Result<std::string> path_of(std::string_view pod_uid, std::string_view container
   return fmt::format("{}/{}/grant.json", pod_directory(pod_uid), container);
 }
 
+namespace {
+
+std::string share_text(const model::GrantShare& share) {
+  std::string parts;
+  for (const auto& part : share.parts) {
+    parts += fmt::format(R"({}{{"gpu": {}, "index": {}, "mib": {}, "cores": {}}})",
+                         parts.empty() ? "" : ", ", json::quoted(part.gpu), part.index, part.mib,
+                         part.cores);
+  }
+  return fmt::format(
+      R"({{"name": {}, "phase": {}, "position": {}, "parts": [{}], "otherSlots": {}}})",
+      json::quoted(share.name), json::quoted(kPhases.at(static_cast<std::size_t>(share.phase))),
+      share.position, parts, list_text(share.other_slots));
+}
+
+Result<model::GrantShare> share_from(json::Value value) {
+  const auto phase = std::find(kPhases.begin(), kPhases.end(), value["phase"].string());
+  const auto position = value["position"].u64();
+  if (!value["name"].string() || phase == kPhases.end() || !position || *position > UINT32_MAX ||
+      !value["parts"].is(json::Kind::Array) || value["parts"].size() > kMostDevices ||
+      !is_list_of_texts(value["otherSlots"]))
+    return corrupt("`share` is half a share");
+  model::GrantShare share{.name = *value["name"].string(),
+                          .phase = static_cast<model::GrantPhase>(phase - kPhases.begin()),
+                          .position = static_cast<std::uint32_t>(*position),
+                          .other_slots = value["otherSlots"].strings()};
+  const auto parts = value["parts"];
+  for (const auto part : parts) {
+    const auto index = part["index"].u64();
+    const auto mib = part["mib"].u64();
+    const auto cores = part["cores"].u64();
+    if (!part["gpu"].string() || !mib || !index || *index > UINT32_MAX || !cores || *cores > 100)
+      return corrupt("`share` has a part that is none");
+    share.parts.push_back({.gpu = *part["gpu"].string(),
+                           .index = static_cast<std::uint32_t>(*index),
+                           .mib = *mib,
+                           .cores = static_cast<std::uint32_t>(*cores)});
+  }
+  return share;
+}
+
+}  // namespace
+
 std::string to_text(const model::Grant& grant) {
   std::string resources;
   for (const auto& [name, ids] : grant.resources) {
@@ -86,9 +131,9 @@ std::string to_text(const model::Grant& grant) {
   }
   return fmt::format(
       "{{\"version\": 1, \"devices\": {}, \"namespace\": {}, \"pod\": {}, \"resources\": "
-      "{{{}}}}}\n",
+      "{{{}}}{}}}\n",
       list_text(grant.devices), json::quoted(grant.pod_namespace), json::quoted(grant.pod),
-      resources);
+      resources, grant.share ? ", \"share\": " + share_text(*grant.share) : "");
 }
 
 Result<model::Grant> parse(std::string_view text) {
@@ -97,6 +142,9 @@ Result<model::Grant> parse(std::string_view text) {
   model::Grant grant{.devices = document["devices"].strings(),
                      .pod_namespace = document["namespace"].string().value_or(""),
                      .pod = document["pod"].string().value_or("")};
+  if (document["share"]) {
+    GANTRY_TRY(grant.share, share_from(document["share"]));
+  }
   const auto resources = document["resources"];
   if (!resources.is(json::Kind::Object)) return grant;
   for (const auto resource : resources) grant.resources[resource.key()] = resource.strings();
@@ -135,6 +183,19 @@ Result<std::vector<Written>> list(const sys::Host& host) {
 Status remove(const sys::Host& host, std::string_view pod_uid) {
   if (!is_name(pod_uid)) return Error(Errc::Invalid, "that is no name of a pod");
   return remove_pod(host, std::string(pod_uid));
+}
+
+Status remove(const sys::Host& host, std::string_view pod_uid, std::string_view container) {
+  GANTRY_CHECK(path_of(pod_uid, container));
+  const auto directory = host.open(pod_directory(pod_uid), O_RDONLY | O_DIRECTORY);
+  if (!directory.ok() && directory.error().code() == Errc::NotFound) return {};
+  if (!directory.ok()) return Error(directory.error()).in("removing a grant");
+  const auto removed = sys::remove_below(directory->get(), std::string(container));
+  if (!removed.ok() && removed.error().code() != Errc::NotFound)
+    return Error(removed.error()).in(fmt::format("removing the grant of container {}", container));
+  // The pod's last one.
+  const auto left = names_below(host, pod_directory(pod_uid));
+  return left.ok() && left->empty() ? remove_pod(host, std::string(pod_uid)) : Status();
 }
 
 Result<std::vector<std::string>> remove_all_but(const sys::Host& host,

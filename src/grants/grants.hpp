@@ -48,6 +48,9 @@ Result<std::vector<Written>> list(const sys::Host& host);
 // Everything of one pod: grants, sockets, what else is there. A pod without any is fine.
 Status remove(const sys::Host& host, std::string_view pod_uid);
 
+// Of one container.
+Status remove(const sys::Host& host, std::string_view pod_uid, std::string_view container);
+
 // Everything of pods that are none of these; gives the removed ones.
 Result<std::vector<std::string>> remove_all_but(const sys::Host& host,
                                                 const std::set<std::string>& pod_uids);

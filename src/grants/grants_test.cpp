@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,6 +35,40 @@ TEST(Grants, AreReadAsTheyWereWritten) {
   EXPECT_EQ(*got, train_grant);
   EXPECT_EQ(read(tree.host(), "uid-1", "side").error().code(), Errc::NotFound);
   EXPECT_EQ(read(tree.host(), "uid-2", "main").error().code(), Errc::NotFound);
+}
+
+TEST(Grants, OfSharesAreReadAsTheyWereWritten) {
+  const test::Tree tree;
+  model::Grant grant{.pod = "train", .resources = {{"aliyun.com/gpu-mem", {"gib-1"}}}};
+  grant.share = model::GrantShare{.name = "slot-1",
+                                  .phase = model::GrantPhase::Sidecar,
+                                  .position = 2,
+                                  .parts = {{"GPU-a", 3, 4096, 30}, {"GPU-b", 4, 4096, 30}},
+                                  .other_slots = {"slot-2"}};
+  ASSERT_TRUE(write(tree.host(), "uid-1", "main", grant).ok());
+  const auto got = read(tree.host(), "uid-1", "main");
+  ASSERT_TRUE(got.ok()) << got.error().text();
+  EXPECT_EQ(*got, grant);
+}
+
+TEST(Grants, OfHalfASharesAreNone) {
+  for (const auto* share :
+       {"{}", R"({"name":"a"})", "[]", "1",
+        R"({"name":"a","phase":"x","position":0,"parts":[],"otherSlots":[]})",
+        R"({"name":"a","phase":"main","position":0,"parts":[{}],"otherSlots":[]})"})
+    EXPECT_FALSE(parse(fmt::format(R"({{"devices": [], "share": {}}})", share)).ok()) << share;
+}
+
+TEST(Grants, OfAPodGoOneByOne) {
+  const test::Tree tree;
+  ASSERT_TRUE(write(tree.host(), "uid-1", "main", train_grant).ok());
+  ASSERT_TRUE(write(tree.host(), "uid-1", "side", train_grant).ok());
+  ASSERT_TRUE(remove(tree.host(), "uid-1", "main").ok());
+  EXPECT_EQ(read(tree.host(), "uid-1", "main").error().code(), Errc::NotFound);
+  EXPECT_TRUE(read(tree.host(), "uid-1", "side").ok());
+  ASSERT_TRUE(remove(tree.host(), "uid-1", "side").ok());
+  EXPECT_FALSE(tree.host().exists("/run/gantry/grants/uid-1"));
+  EXPECT_TRUE(remove(tree.host(), "uid-1", "side").ok());
 }
 
 TEST(Grants, CanBeReadByAllAndWrittenByTheirOwner) {

@@ -2,23 +2,32 @@
 #include "refresh/share_spec.hpp"
 
 #include "cdi/convert.hpp"
+#include "cdi/read.hpp"
 #include "cdi/write_spec.hpp"
 #include "plan/fence.hpp"
 #include "plan/select.hpp"
 #include "sys/kernel.hpp"
+#include "sys/replace_file.hpp"
 
 #include <fmt/format.h>
 
 namespace gantry::refresh {
 namespace {
 
+constexpr std::string_view kSpecDirectory = "/var/run/cdi";
+constexpr std::string_view kOurs = "gantry-";
+constexpr std::string_view kJson = ".json";
+
 Result<cdi::Device> device_of(const model::Inventory& machine, const ShareDevice& share,
                               const ShareSpecOptions& options) {
   std::vector<std::string> ids;
   for (const auto& gpu : share.gpus) ids.push_back(gpu.text);
-  model::Request request{.source = model::RequestSource::CommandLine, .devices = ids};
-  GANTRY_TRY(auto edits, plan::edits_for(machine, request, options.plan));
-  if (share.fenced == Fenced::Yes) {
+  model::ContainerEdits edits;
+  if (!ids.empty()) {
+    model::Request request{.source = model::RequestSource::CommandLine, .devices = ids};
+    GANTRY_TRY(edits, plan::edits_for(machine, request, options.plan));
+  }
+  if (!ids.empty() && share.fenced == Fenced::Yes) {
     GANTRY_CHECK(plan::add_fence(machine, options.plan,
                                  {.share = share.name,
                                   .directory = share.directory,
@@ -48,6 +57,41 @@ Result<cdi::Spec> make_share_spec(const model::Inventory& machine,
   return spec;
 }
 
+std::string slot_spec_path(std::string_view name) {
+  return fmt::format("{}/{}{}{}", kSpecDirectory, kOurs, name, kJson);
+}
+
+// Without a look at the other specifications, of which there may be hundreds: nobody else has these
+// names.
+Result<bool> write_slot_spec(const sys::Host& host, const model::Inventory& machine,
+                             const ShareDevice& slot, const ShareSpecOptions& options) {
+  GANTRY_TRY(const auto spec, make_share_spec(machine, {&slot, 1}, options));
+  const auto text = cdi::to_text(spec, cdi::Format::Json);
+  const auto path = slot_spec_path(slot.name);
+  if (const auto known = host.read(path, cdi::kSpecBytes); known.ok() && *known == text)
+    return false;
+  GANTRY_CHECK(sys::replace_file(host.outside(path), text, 0644, sys::Durability::Volatile));
+  return true;
+}
+
+Status remove_slot_spec(const sys::Host& host, std::string_view name) {
+  const auto path = slot_spec_path(name);
+  if (!host.exists(path)) return {};
+  return sys::real_kernel()->remove_file(host, path);
+}
+
+std::vector<std::string> slot_specs(const sys::Host& host) {
+  std::vector<std::string> names;
+  const auto files = host.list(kSpecDirectory);
+  if (!files.ok()) return names;
+  const auto begin = fmt::format("{}{}", kOurs, kSlotPrefix);
+  for (const auto& file : *files) {
+    if (file.starts_with(begin) && file.ends_with(kJson))
+      names.push_back(file.substr(kOurs.size(), file.size() - kOurs.size() - kJson.size()));
+  }
+  return names;
+}
+
 Result<bool> write_share_spec(const sys::Host& host, const model::Inventory& machine,
                               std::span<const ShareDevice> shares,
                               const ShareSpecOptions& options) {
@@ -57,7 +101,8 @@ Result<bool> write_share_spec(const sys::Host& host, const model::Inventory& mac
     return true;
   }
   GANTRY_TRY(const auto spec, make_share_spec(machine, shares, options));
-  GANTRY_TRY(const auto written, cdi::write_spec(host, std::string(kShareSpecPath), spec));
+  GANTRY_TRY(const auto written,
+             cdi::write_spec(host, std::string(kShareSpecPath), spec, {.apart = kSlotSpecs}));
   return written.changed;
 }
 

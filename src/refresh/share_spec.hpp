@@ -41,6 +41,17 @@ Result<cdi::Spec> make_share_spec(const model::Inventory& machine,
                                   std::span<const ShareDevice> shares,
                                   const ShareSpecOptions& options);
 
+// The slot of a container in a pod, in a file of its own: the node agent's, which comes and goes
+// with the pod. Names that begin so are the agent's alone.
+inline constexpr std::string_view kSlotPrefix = "slot-";
+inline constexpr const char* kSlotSpecs = "/var/run/cdi/gantry-slot-";  // their paths begin so
+std::string slot_spec_path(std::string_view name);
+// Without GPUs: a device with `more` in it alone.
+Result<bool> write_slot_spec(const sys::Host& host, const model::Inventory& machine,
+                             const ShareDevice& slot, const ShareSpecOptions& options);
+Status remove_slot_spec(const sys::Host& host, std::string_view name);
+std::vector<std::string> slot_specs(const sys::Host& host);  // names
+
 // Writes it, by rename; without shares the file goes. True: it is another one than before.
 Result<bool> write_share_spec(const sys::Host& host, const model::Inventory& machine,
                               std::span<const ShareDevice> shares, const ShareSpecOptions& options);

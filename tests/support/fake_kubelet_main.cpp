@@ -18,6 +18,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace gantry::test {
@@ -33,6 +34,7 @@ A kubelet as device plugins see it, without pods: DIR is what /var/lib/kubelet/d
 Commands on standard input, one a line; each is answered by one line of JSON:
   wait RESOURCE [COUNT] [SECONDS]   until so many devices (1) are allocatable, at most so long (10)
   admit NAMESPACE/POD/UID/CONTAINER RESOURCE=N...   choose, Allocate, PreStartContainer; the answers together
+  pod NAMESPACE/POD/UID CONTAINER[:init|:sidecar] RESOURCE=N... [/ CONTAINER...]   admit a pod of several containers, start none
   start UID CONTAINER               PreStartContainer again, as for a container that restarts
   time RESOURCE N [COUNT]           N calls each of GetPreferredAllocation and Allocate for COUNT devices (1): microseconds
   remove UID                        the pod has ended
@@ -102,6 +104,7 @@ class Program {
     if (words.empty()) return failed("no command");
     if (words[0] == "wait" && words.size() >= 2) return wait(words);
     if (words[0] == "admit" && words.size() >= 3) return admit(words);
+    if (words[0] == "pod" && words.size() >= 4) return admit_pod(words);
     if (words[0] == "start" && words.size() == 3)
       return started(std::string(words[1]), std::string(words[2]));
     if (words[0] == "time" && words.size() >= 3) return timed(words);
@@ -145,11 +148,8 @@ class Program {
     if (names.size() != 4) return failed("a pod is NAMESPACE/POD/UID/CONTAINER");
     FakeKubelet::Container container{.name = std::string(names[3])};
     for (std::size_t i = 2; i < words.size(); ++i) {
-      const auto equals = words[i].rfind('=');
-      const auto count =
-          equals == std::string_view::npos ? std::nullopt : parse_u64(words[i].substr(equals + 1));
-      if (!count || *count > 100'000) return failed("a limit is RESOURCE=N");
-      container.limits[std::string(words[i].substr(0, equals))] = static_cast<int>(*count);
+      if (auto added = add_limit(words[i], container); !added.ok())
+        return failed(added.error().text());
     }
     const std::string uid(names[2]);
     const auto admitted = kubelet_.admit({.pod_namespace = std::string(names[0]),
@@ -158,6 +158,44 @@ class Program {
                                           .containers = {container}});
     if (!admitted.ok()) return failed(admitted.error().text());
     return started(uid, container.name);
+  }
+
+  static Status add_limit(std::string_view word, FakeKubelet::Container& container) {
+    const auto equals = word.rfind('=');
+    const auto count =
+        equals == std::string_view::npos ? std::nullopt : parse_u64(word.substr(equals + 1));
+    if (!count || *count > 100'000) return Error(Errc::Invalid, "a limit is RESOURCE=N");
+    container.limits[std::string(word.substr(0, equals))] = static_cast<int>(*count);
+    return {};
+  }
+
+  static FakeKubelet::Container container_of(std::string_view word) {
+    const auto colon = word.find(':');
+    FakeKubelet::Container container{.name = std::string(word.substr(0, colon))};
+    if (colon == std::string_view::npos) return container;
+    container.kind =
+        word.substr(colon + 1) == "init" ? FakeKubelet::Kind::Init : FakeKubelet::Kind::Sidecar;
+    return container;
+  }
+
+  std::string admit_pod(const std::vector<std::string_view>& words) {
+    const auto names = split(words[1], '/');
+    if (names.size() != 3) return failed("a pod is NAMESPACE/POD/UID");
+    FakeKubelet::Pod pod{.pod_namespace = std::string(names[0]),
+                         .name = std::string(names[1]),
+                         .uid = std::string(names[2])};
+    bool new_one = true;
+    for (std::size_t i = 2; i < words.size(); ++i) {
+      if (words[i] == "/") {
+        new_one = true;
+      } else if (std::exchange(new_one, false)) {
+        pod.containers.push_back(container_of(words[i]));
+      } else if (auto added = add_limit(words[i], pod.containers.back()); !added.ok()) {
+        return failed(added.error().text());
+      }
+    }
+    const auto admitted = kubelet_.admit(pod);
+    return admitted.ok() ? R"({"ok":true})" : failed(admitted.error().text());
   }
 
   std::string started(const std::string& uid, const std::string& container) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gantry/fence_on_host.hpp"
+
+#include "base/hash.hpp"
+#include "prepared/current.hpp"
+#include "sys/replace_file.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::cli {
+namespace {
+
+constexpr std::size_t kLargest = std::size_t{256} << 20;
+
+}  // namespace
+
+Result<std::string> for_engines(const sys::Host& host, const std::string& path) {
+  const bool same_files = host.is_live() || !prepared::engine_root_of(host).empty();
+  if (same_files || path.empty()) return path;
+  GANTRY_TRY(const auto own, sys::Host::at("/"));
+  GANTRY_TRY(const auto content, own.read(path, kLargest));
+  Hash hash;
+  hash.add(content);
+  const auto name = path.substr(path.rfind('/') + 1);
+  auto place = fmt::format("{}/{}/{}", kFenceOnHost, hash.text(), name);
+  const auto known = host.info(place);
+  if (!known.ok() || known->size != content.size())
+    GANTRY_CHECK(sys::replace_file(host.outside(place), content, 0755));
+  return place;
+}
+
+}  // namespace gantry::cli

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "slots/placing.hpp"
+
+#include "base/printable.hpp"
+#include "place/cluster.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace gantry::slots {
+namespace {
+
+constexpr std::uint32_t kAlone = 100;  // cores: nobody else on the card
+
+ask::Phase phase_of(model::GrantPhase phase) {
+  switch (phase) {
+    case model::GrantPhase::Main: return ask::Phase::Main;
+    case model::GrantPhase::Init: return ask::Phase::Init;
+    case model::GrantPhase::Sidecar: return ask::Phase::Sidecar;
+  }
+  return ask::Phase::Main;
+}
+
+std::vector<ask::Part> parts_of(const model::GrantShare& share) {
+  std::vector<ask::Part> parts;
+  parts.reserve(share.parts.size());
+  for (const auto& part : share.parts)
+    parts.push_back({.uuid = part.gpu, .index = part.index, .mib = part.mib, .cores = part.cores});
+  return parts;
+}
+
+void add(const grants::Written& written, Promised& pod) {
+  const auto& share = *written.grant.share;
+  ask::ContainerAsk container{.container = written.container,
+                              .phase = phase_of(share.phase),
+                              .position = share.position,
+                              .gpus = static_cast<std::uint32_t>(share.parts.size())};
+  if (!share.parts.empty()) {
+    container.memory = {ask::Amount::Kind::MiB, share.parts.front().mib};
+    container.cores = share.parts.front().cores;
+  }
+  pod.ask.containers.push_back(std::move(container));
+  pod.placement.push_back({.container = written.container, .parts = parts_of(share)});
+}
+
+const ask::CardFacts* card_of(const ask::NodeFacts& node, const std::string& uuid) {
+  const auto found = std::find_if(node.cards.begin(), node.cards.end(),
+                                  [&](const ask::CardFacts& card) { return card.uuid == uuid; });
+  return found == node.cards.end() ? nullptr : &*found;
+}
+
+Status check_part(const ask::ContainerAsk& asked, const ask::Part& part,
+                  const ask::NodeFacts& node) {
+  const auto* card = card_of(node, part.uuid);
+  if (card == nullptr) {
+    return Error(Errc::Denied,
+                 fmt::format("it was placed on GPU {} ({}), which is not in shares on this node: "
+                             "delete the pod, and the scheduler places its successor",
+                             part.index, printable(part.uuid.substr(0, 64))));
+  }
+  const auto wanted = asked.memory.on(card->mib, node.unit_mib);
+  if (part.mib != wanted || part.cores != asked.cores) {
+    return Error(
+        Errc::Denied,
+        fmt::format("its placement says {} MiB and {} % of GPU {}, its limits {} MiB and "
+                    "{} %: somebody changed one of them. Delete the pod, and the scheduler "
+                    "places its successor",
+                    part.mib, part.cores, card->index, wanted, asked.cores));
+  }
+  if (card->healthy) return {};
+  return Error(
+      Errc::Busy,
+      fmt::format("GPU {} ({}), on which it was placed, is not healthy now; `gantry doctor` "
+                  "says why. It starts when the GPU is back; delete the pod to have its "
+                  "successor placed elsewhere",
+                  card->index, card->uuid));
+}
+
+std::string names_of(const place::CardView& card, std::string_view but_uid) {
+  std::vector<std::string> names;
+  for (const auto& tenant : card.tenants) {
+    if (tenant.uid == but_uid) continue;
+    names.push_back(tenant.name.empty() ? tenant.uid
+                                        : fmt::format("{}/{}", tenant.name_space, tenant.name));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+bool one_is_alone(const place::CardView& card) {
+  return card.tenants.size() > 1 &&
+         std::any_of(card.tenants.begin(), card.tenants.end(),
+                     [](const place::Tenant& tenant) { return tenant.cores >= kAlone; });
+}
+
+Status check_card(const place::CardView& card, const ask::PodAsk& ask) {
+  const auto refuse = [&](std::string_view what) {
+    return Error(Errc::Busy,
+                 fmt::format("GPU {} has no room for it yet: {}, with {} still there. It starts "
+                             "when they have ended",
+                             card.facts.index, what, names_of(card, ask.uid)));
+  };
+  if (card.used_mib > card.facts.mib)
+    return refuse(fmt::format("{} of {} MiB would be given away", card.used_mib, card.facts.mib));
+  if (one_is_alone(card)) return refuse("one of them is to be alone on it");
+  if (card.used_cores > kAlone)
+    return refuse(fmt::format("{} % of its time would be given away", card.used_cores));
+  return {};
+}
+
+bool uses(const ask::Placement& placement, const std::string& uuid) {
+  return std::any_of(placement.begin(), placement.end(), [&](const auto& container) {
+    return std::any_of(container.parts.begin(), container.parts.end(),
+                       [&](const ask::Part& part) { return part.uuid == uuid; });
+  });
+}
+
+}  // namespace
+
+const ask::ContainerPlacement* find(const ask::Placement& placement, std::string_view container) {
+  const auto found = std::find_if(placement.begin(), placement.end(), [&](const auto& placed) {
+    return placed.container == container;
+  });
+  return found == placement.end() ? nullptr : &*found;
+}
+
+const ask::ContainerAsk* find(const ask::PodAsk& ask, std::string_view container) {
+  const auto found = std::find_if(ask.containers.begin(), ask.containers.end(),
+                                  [&](const auto& asked) { return asked.container == container; });
+  return found == ask.containers.end() ? nullptr : &*found;
+}
+
+std::vector<Promised> given_pods(std::span<const grants::Written> granted) {
+  std::map<std::string, Promised> pods;
+  for (const auto& written : granted) {
+    if (!written.grant.share) continue;
+    auto& pod = pods[written.pod_uid];
+    pod.ask.uid = written.pod_uid;
+    pod.ask.name_space = written.grant.pod_namespace;
+    pod.ask.name = written.grant.pod;
+    add(written, pod);
+  }
+  std::vector<Promised> all;
+  for (auto& [uid, pod] : pods) {
+    // Sidecars count by what was started before them.
+    std::stable_sort(pod.ask.containers.begin(), pod.ask.containers.end(),
+                     [](const auto& a, const auto& b) {
+                       const auto rank = [](const ask::ContainerAsk& container) {
+                         return std::pair(container.phase == ask::Phase::Main, container.position);
+                       };
+                       return rank(a) < rank(b);
+                     });
+    all.push_back(std::move(pod));
+  }
+  return all;
+}
+
+Status check_placement(const ask::PodAsk& ask, const ask::Placement& placement,
+                       const ask::NodeFacts& node) {
+  GANTRY_CHECK(ask::check_shape(ask, placement));
+  for (const auto& asked : ask.containers) {
+    const auto* placed = find(placement, asked.container);
+    std::set<std::string> cards;
+    for (const auto& part : placed->parts) {
+      GANTRY_CHECK(check_part(asked, part, node)
+                       .in(fmt::format("container {}", printable(asked.container))));
+      if (!cards.insert(part.uuid).second)
+        return Error(Errc::Denied, fmt::format("{} names GPU {} twice for one container",
+                                               ask::kPlacement, part.index));
+    }
+  }
+  return {};
+}
+
+Status check_room(const ask::PodAsk& ask, const ask::Placement& placement,
+                  const ask::NodeFacts& node, std::span<const grants::Written> granted) {
+  place::Cluster cluster;
+  cluster.set_node(node);
+  for (const auto& pod : given_pods(granted)) {
+    if (pod.ask.uid != ask.uid) cluster.set_pod(pod.ask, node.name, &pod.placement);
+  }
+  cluster.set_pod(ask, node.name, &placement);
+  const auto view = cluster.view(node.name);
+  for (const auto& card : view.cards) {
+    if (uses(placement, card.facts.uuid)) GANTRY_CHECK(check_card(card, ask));
+  }
+  return {};
+}
+
+Result<ask::Placement> place_here(const ask::PodAsk& ask, const ask::NodeFacts& node,
+                                  std::span<const Promised> promised,
+                                  std::span<const grants::Written> granted) {
+  place::Cluster cluster;
+  cluster.set_node(node);
+  for (const auto& pod : promised) {
+    if (pod.ask.uid != ask.uid) cluster.set_pod(pod.ask, node.name, &pod.placement);
+  }
+  ask::Placement fixed;
+  for (const auto& pod : given_pods(granted)) {
+    cluster.set_pod(pod.ask, node.name, &pod.placement);  // what was given is truer than a promise
+    if (pod.ask.uid == ask.uid) fixed = pod.placement;
+  }
+  auto rest = ask;
+  if (!fixed.empty()) rest.uid += "/rest";  // beside what the pod has
+  std::erase_if(rest.containers, [&](const ask::ContainerAsk& container) {
+    return find(fixed, container.container) != nullptr;
+  });
+  ask::Placement chosen;
+  if (!rest.containers.empty()) {
+    GANTRY_TRY(chosen, cluster.reserve(rest, node.name));
+  }
+  ask::Placement placement;
+  for (const auto& asked : ask.containers) {
+    const auto* placed = find(fixed, asked.container);
+    if (placed == nullptr) placed = find(chosen, asked.container);
+    if (placed != nullptr) placement.push_back(*placed);
+  }
+  return placement;
+}
+
+std::vector<ask::Part> together(std::span<const ask::ContainerPlacement> containers) {
+  if (containers.empty()) return {};
+  auto parts = containers.back().parts;
+  for (const auto& other : containers) {
+    const bool same = std::equal(parts.begin(), parts.end(), other.parts.begin(), other.parts.end(),
+                                 [](const auto& a, const auto& b) { return a.uuid == b.uuid; });
+    if (!same) continue;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const bool free = parts[i].cores == 0 || other.parts[i].cores == 0;
+      parts[i].mib = std::max(parts[i].mib, other.parts[i].mib);
+      parts[i].cores = free ? 0 : std::max(parts[i].cores, other.parts[i].cores);
+    }
+  }
+  return parts;
+}
+
+}  // namespace gantry::slots
