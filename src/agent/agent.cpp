@@ -456,11 +456,13 @@ void Agent::ask_holders(std::function<void()> then) {
 observe::Snapshot Agent::snapshot() {
   eyes_->somebody_looks();
   ask_holders();
+  const auto granted = grants::list(host_);
   return {.node = node_,
           .version = GANTRY_VERSION,
           .inventory = inventory_,
           .readings = eyes_->readings(),
-          .holders = holders_.value_or(std::vector<model::Holder>{}),
+          .holders = on_gpus(holders_.value_or(std::vector<model::Holder>{}),
+                             granted.ok() ? *granted : std::vector<grants::Written>{}),
           .offered = offering_ ? offering_->offer.resources : std::vector<model::OfferedResource>{},
           .health = eyes_->health(),
           .counters = counters_,

@@ -97,4 +97,24 @@ NodeReport shared_report(const ask::NodeFacts& facts) {
   return report;
 }
 
+std::vector<model::Holder> on_gpus(std::vector<model::Holder> holders,
+                                   const std::vector<grants::Written>& granted) {
+  for (const auto& written : granted) {
+    if (!written.grant.share) continue;
+    bool counted = false;  // once, although it may have tokens of two resources
+    for (auto& holder : holders) {
+      const bool its_own = holder.pod == written.grant.pod &&
+                           holder.pod_namespace == written.grant.pod_namespace &&
+                           holder.container == written.container &&
+                           written.grant.resources.contains(holder.resource);
+      if (!its_own) continue;
+      holder.ids.clear();
+      if (counted) continue;
+      for (const auto& part : written.grant.share->parts) holder.ids.push_back(part.gpu + "::0");
+      counted = true;
+    }
+  }
+  return holders;
+}
+
 }  // namespace gantry::agent

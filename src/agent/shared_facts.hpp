@@ -4,6 +4,7 @@
 
 #include "agent/shares_reporter.hpp"
 #include "ask/node.hpp"
+#include "grants/grants.hpp"
 #include "model/inventory.hpp"
 #include "model/offer.hpp"
 #include "offer/resources.hpp"
@@ -22,5 +23,10 @@ std::string hami_register(const ask::NodeFacts& facts);
 
 // What the Node object shall say of them; without GPUs in shares: nothing of all that.
 NodeReport shared_report(const ask::NodeFacts& facts);
+
+// Tokens are on no GPU: for metrics a container with a share has the GPUs of its grant, as if it
+// had replicas of them.
+std::vector<model::Holder> on_gpus(std::vector<model::Holder> holders,
+                                   const std::vector<grants::Written>& granted);
 
 }  // namespace gantry::agent

@@ -64,6 +64,26 @@ TEST(SharedReport, OfNothingTakesItBack) {
   EXPECT_EQ(report.annotations.at("gantry.dev/shared-gpus"), std::nullopt);
 }
 
+TEST(OnGpus, AreContainersByTheirGrants) {
+  const model::Holder tokens{.pod_namespace = "d",
+                             .pod = "p",
+                             .container = "c",
+                             .resource = "aliyun.com/gpu-mem",
+                             .ids = {"gib-00001", "gib-00002"}};
+  auto slot = tokens;
+  slot.resource = "gantry.dev/share";
+  auto other = tokens;
+  other.pod = "q";
+  model::Grant grant{.pod_namespace = "d",
+                     .pod = "p",
+                     .resources = {{tokens.resource, tokens.ids}, {slot.resource, slot.ids}}};
+  grant.share = model::GrantShare{.name = "slot-1", .parts = {{"GPU-a", 0, 2048, 0}}};
+  const auto placed = on_gpus({tokens, slot, other}, {{"uid", "c", grant}});
+  EXPECT_EQ(placed[0].ids, (std::vector<std::string>{"GPU-a::0"}));
+  EXPECT_TRUE(placed[1].ids.empty());
+  EXPECT_EQ(placed[2].ids, other.ids);
+}
+
 TEST(NodePatches, AreWhatDiffers) {
   const NodeReport wanted{.annotations = {{"a", "1"}, {"b", std::nullopt}},
                           .labels = {{"gpushare", "true"}},

@@ -49,7 +49,7 @@ void keep_own_kinds(Asked& asked, const Container& container, const settings::Se
                     Decision& decision) {
   if (asked.source != model::RequestSource::Environment) return;
   std::erase_if(asked.devices, [&](const std::string& device) {
-    if (!is_qualified(device)) return false;
+    if (!is_qualified(device) || among(asked.slots, device)) return false;
     const auto why = why_not(qualified_parts(device).kind, container, settings);
     if (why.empty()) return false;
     decision.reasons.push_back(fmt::format("`{}` is left out: {}", device, why));

@@ -25,9 +25,18 @@ bool among(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// The slot of its share: the node agent names it to engines that know no CDI.
+bool is_its_slot(const Grant& grant, const std::string& entry) {
+  if (!grant.share || !is_qualified(entry)) return false;
+  const auto [kind, name] = qualified_parts(entry);
+  return kind == "gantry.dev/share" &&
+         (name == grant.share->name || among(grant.share->other_slots, name));
+}
+
 // The granted UUID that an entry means, "" when it means another device or none.
 std::string granted_device(const Grant& grant, const std::string& entry,
                            const Knowledge& knowledge) {
+  if (is_its_slot(grant, entry)) return entry;
   auto id = is_qualified(entry) ? std::string(qualified_parts(entry).name) : entry;
   if (among(grant.devices, id)) return id;
   auto uuid = knowledge.uuid ? knowledge.uuid(id) : std::string();
@@ -45,6 +54,7 @@ void keep_granted(Asked& asked, const Grant& grant, const Knowledge& knowledge,
       }
       continue;
     }
+    if (is_its_slot(grant, entry)) asked.slots.push_back(entry);
     auto uuid = granted_device(grant, entry, knowledge);
     if (uuid.empty()) {
       decision.warnings.push_back(fmt::format(

@@ -101,6 +101,19 @@ TEST_F(KubernetesPolicy, OnlyWhatWasGrantedIsGivenHoweverItIsNamed) {
   EXPECT_THAT(decision.warnings, SizeIs(2));
 }
 
+TEST_F(KubernetesPolicy, OfAShareIsItsSlotAndNoGpu) {
+  const Knowledge shares{.grant = [](const Pod&) -> Result<Grant> {
+                           Grant grant;
+                           grant.share = model::GrantShare{.name = "slot-1"};
+                           return grant;
+                         },
+                         .uuid = [](std::string_view) { return "GPU-a"; }};
+  const auto slot = ask_all({}, container("gantry.dev/share=slot-1"), shares);
+  EXPECT_THAT(slot.request.cdi_devices, ElementsAre("gantry.dev/share=slot-1"));
+  for (const auto* other : {"gantry.dev/share=slot-2", "all", "0", "nvidia.com/gpu=slot-1"})
+    EXPECT_TRUE(ask_all({}, container(other), shares).request.wants_nothing()) << other;
+}
+
 TEST_F(KubernetesPolicy, NothingOfWhatWasAskedIsGranted) {
   EXPECT_TRUE(ask_all({}, container("GPU-x"), granting({"GPU-a"})).request.wants_nothing());
 }

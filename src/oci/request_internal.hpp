@@ -17,6 +17,7 @@ struct Asked {
   model::RequestSource source = model::RequestSource::Nobody;
   std::vector<std::string> devices;
   std::vector<std::string> words;  // for Decision::asked
+  std::vector<std::string> slots;  // of those, the container's own by its grant
 };
 
 Result<Asked> asked_by_annotations(const Container& container,

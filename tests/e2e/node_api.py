@@ -114,6 +114,7 @@ class ApiServer:
                 self.answer(201, {})
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.handle_error = lambda *_: None  # agents are killed while they ask
         self.server.daemon_threads = True
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
