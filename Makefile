@@ -41,6 +41,7 @@ bench: build
 	@bench/run
 	@bench/containers
 	@bench/agent
+	@bench/schedule
 
 gpu-pack: setup
 	@tools/build release
