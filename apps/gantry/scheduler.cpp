@@ -41,10 +41,17 @@ Status read_certificate(SchedulerSettings& settings) {
   return {};
 }
 
-Result<int> schedule_pods(const SchedulerFlags& flags) {
-  GANTRY_TRY(auto settings, scheduler_settings(flags, environment));
+Result<int> schedule_pods(const SchedulerFlags& flags, const Context& context) {
+  auto read = scheduler_settings(flags, environment);
+  if (!read.ok()) {
+    fmt::print(context.err, "gantry scheduler: {}\n", read.error().text());
+    return kUsage;
+  }
+  auto& settings = *read;
   GANTRY_CHECK(read_certificate(settings));
-  GANTRY_TRY(settings.options.access, kube::find_access(settings.kubeconfig, kube::Who::Person));
+  GANTRY_TRY(
+      settings.options.access,
+      kube::find_access(settings.kubeconfig, kube::Who::Person).in("finding the API server"));
   const agent::Log log(settings.json_log ? offer::LogFormat::Json : offer::LogFormat::Text,
                        settings.verbosity);
   for (const auto& note : settings.notes) log.warning("options", note);
@@ -69,7 +76,8 @@ void add_scheduler(CLI::App& app, Context& /*context*/, Action& chosen) {
                "  gantry scheduler                           # in a pod: deploy/gpushare\n"
                "  gantry scheduler --kubeconfig ~/.kube/config --port 12345 --leader-elect=false\n"
                "  curl -s localhost:12345/gpushare-scheduler/inspect\n");
-  command->callback([=, &chosen] { chosen = [=](Context&) { return schedule_pods(*flags); }; });
+  command->callback(
+      [=, &chosen] { chosen = [=](Context& context) { return schedule_pods(*flags, context); }; });
 }
 
 }  // namespace gantry::cli
