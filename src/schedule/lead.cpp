@@ -54,26 +54,27 @@ http::Response Scheduler::Work::bind(const http::Request& request) {
   return json_response(write_bind(answer.error().text()), 500);
 }
 
-void Scheduler::Work::catch_up() {
+bool Scheduler::Work::catch_up() {
   const auto term = term_.load();
-  if (term == read_.load() || !not_ready().empty()) return;
+  if (term == read_.load() || !not_ready().empty()) return true;
   const auto read = apis_.with([&](kube::Api& api) {
     return read_bound_pods(api, book_, std::chrono::steady_clock::now());
   });
   if (!read.ok()) {
     voice_.warning("lease", fmt::format("reading the pods anew: {}", read.error().text()));
-    return;
+    return false;
   }
   read_.store(term);
+  return true;
 }
 
 void Scheduler::Work::take_care(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    catch_up();
+    const bool well = catch_up();
     binder_.look_after(std::chrono::steady_clock::now());
     std::unique_lock hold(care_mutex_);
     care_.wait_for(hold, stop, kCare,
-                   [this] { return term_.load() != read_.load() && not_ready().empty(); });
+                   [&] { return well && term_.load() != read_.load() && not_ready().empty(); });
   }
 }
 

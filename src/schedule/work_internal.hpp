@@ -38,7 +38,7 @@ class Scheduler::Work {
   Result<std::chrono::milliseconds> lead() const;
   http::Response bind(const http::Request& request);
   void take_care(const std::stop_token& stop);
-  void catch_up();
+  bool catch_up();  // false: it failed, and is tried again
 
   // ---- pages (routes.cpp)
   std::vector<http::Service::Route> routes();
