@@ -184,6 +184,12 @@ TEST(Create, WarnsOfWhatWorksAndIsOdd) {
   EXPECT_THAT(warnings({R"("aliyun.com/gpu-count":2)"}), Contains(HasSubstr("asks for no GPU")));
 }
 
+TEST(Create, WarnsOfACountOfCardsThatKubernetesTakesForWholeOnes) {
+  const auto judged = create(pod_text({R"("aliyun.com/gpu-mem":8,"aliyun.com/gpu-count":2)"}));
+  EXPECT_EQ(judged.verdict.answer, Answer::Allowed);
+  EXPECT_THAT(judged.verdict.warnings, Contains(HasSubstr("annotation gantry.dev/gpus")));
+}
+
 TEST(Edits, WriteThePatchThatTheyApply) {
   const auto document =
       gantry::test::parsed(R"({"a":[0,1,2,3,4,5,6,7,8,9,10,11],"b/c":{"~d":1,"e":{}}})");

@@ -23,6 +23,11 @@ bool zero(const json::Value& value) {
 void warn_of_resources(const Place& place, std::vector<std::string>& warnings) {
   const auto limits = place.container["resources"]["limits"];
   const auto memory = limits[ask::kGpuMemory];
+  if (limits[ask::kGpuCount] && !zero(limits[ask::kGpuCount]))
+    warnings.push_back(
+        fmt::format("container \"{}\": Kubernetes counts {} as cards that nobody else "
+                    "has; write it as a label of the pod, or annotation gantry.dev/gpus",
+                    place.name(), ask::kGpuCount));
   if (memory && zero(memory))
     warnings.push_back(
         fmt::format("container \"{}\": {}: 0 counts as not there: it gets all memory", place.name(),

@@ -6,26 +6,25 @@
 
 namespace {
 
-using namespace gantry::ask;  // NOLINT: a fuzz target is its own world
-
 constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
 
 void check(const gantry::ask::PodAsk& ask, const gantry::ask::Placement& placement) {
-  const auto again = placement_from(to_text(placement));
+  const auto again = gantry::ask::placement_from(to_text(placement));
   GANTRY_ASSERT(again.ok() && *again == placement);
   for (const auto& charge : charges(ask, placement)) GANTRY_ASSERT(charge.slots > 0);
-  GANTRY_ASSERT(annotations(ask, placement, {.node = "n"}).count(std::string(kPlacement)) == 1);
+  GANTRY_ASSERT(
+      annotations(ask, placement, {.node = "n"}).count(std::string(gantry::ask::kPlacement)) == 1);
 }
 
 void check_pod(const gantry::json::Value& pod) {
-  const auto ask = ask_of(pod);
+  const auto ask = gantry::ask::ask_of(pod);
   if (!ask.ok() || !*ask) return;
   GANTRY_ASSERT(!(*ask)->containers.empty());
   for (const auto& one : (*ask)->containers) {
     GANTRY_ASSERT(one.gpus > 0 && one.cores <= 100 && !one.resource.empty());
     GANTRY_ASSERT(one.memory.value > 0 && one.memory.on(kMost, 1024) <= kMost);
   }
-  const auto placement = placement_of(pod, **ask, {{0, "GPU-0"}, {1, "GPU-1"}}, 1024);
+  const auto placement = gantry::ask::placement_of(pod, **ask, {{0, "GPU-0"}, {1, "GPU-1"}}, 1024);
   if (placement.ok() && *placement) check(**ask, **placement);
 }
 
@@ -33,12 +32,12 @@ void check_pod(const gantry::json::Value& pod) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const auto placement = placement_from(text);
+  const auto placement = gantry::ask::placement_from(text);
   if (placement.ok()) check({}, *placement);
   const auto document = gantry::json::Document::parse(text);
   if (!document.ok()) return 0;
   check_pod(document->root());
-  const auto node = node_of(document->root());
+  const auto node = gantry::ask::node_of(document->root());
   if (!node.ok()) return 0;
   GANTRY_ASSERT(gantry::json::Document::parse(to_text(*node)).ok());
   return 0;

@@ -50,6 +50,7 @@ Status read_containers(const json::Value& list, bool init, Containers& out,
                                "memory it needs",
                                shown(name), kSlot, kGpuMem));
     if (!asks) continue;
+    if (name.empty()) return Error(Errc::Invalid, "a container that asks for a GPU has no name");
     const bool stays = init && container["restartPolicy"].string() == "Always";
     const auto phase = stays ? Phase::Sidecar : (init ? Phase::Init : Phase::Main);
     out.asking.push_back({name, phase, position, limits});

@@ -170,6 +170,12 @@ TEST(Ask, OfTwoContainersWithOneNameIsRefused) {
               HasSubstr("two containers are named \"a\""));
 }
 
+TEST(Ask, OfAContainerWithoutANameIsRefused) {
+  EXPECT_THAT(
+      refusal(read(R"({"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":1}}}]}})")),
+      HasSubstr("has no name"));
+}
+
 TEST(Ask, DividesGpushareMemoryAmongSeveralGpus) {
   const auto container = first(one(R"("aliyun.com/gpu-mem":8)", R"("gantry.dev/gpus":"2")"));
   EXPECT_EQ(container.gpus, 2U);

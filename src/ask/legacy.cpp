@@ -67,11 +67,12 @@ Result<Placement> by_allocation(const json::Value& root, const std::string& text
 // "UUID,TYPE,MiB,cores"
 Result<Part> hami_part(std::string_view text, const std::vector<CardName>& cards) {
   const auto fields = split(text, ',');
-  if (fields.size() != 4 || fields[0].empty()) return corrupt(kHamiAllocated, text);
+  if (fields.size() != 4) return corrupt(kHamiAllocated, text);
   const auto mib = parse_u64(fields[2]);
   const auto cores = parse_u64(fields[3]);
   if (!mib || *mib > kMostMib || !cores || *cores > 100) return corrupt(kHamiAllocated, text);
   const auto uuid = fields[0].substr(0, fields[0].find('['));  // behind it: a MIG instance
+  if (uuid.empty() || uuid.size() > kMostOfAName) return corrupt(kHamiAllocated, text);
   const auto card = std::find_if(cards.begin(), cards.end(),
                                  [&](const CardName& known) { return known.uuid == uuid; });
   return Part{std::string(uuid), card == cards.end() ? 0 : card->index, *mib,

@@ -14,6 +14,7 @@ namespace gantry::ask {
 constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMostMib = kMostUnits << 10;
 constexpr std::uint64_t kMostGpus = 1024;
+constexpr std::size_t kMostOfAName = 253;  // bytes, of a UUID or a model
 
 struct Limits {
   std::optional<std::uint64_t> gpu_mem;

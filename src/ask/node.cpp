@@ -20,7 +20,6 @@ namespace gantry::ask {
 namespace {
 
 constexpr std::size_t kTextLimit = std::size_t{256} << 10;
-constexpr std::size_t kNameLimit = 253;
 constexpr std::uint64_t kMostSlots = 65536;
 constexpr std::uint32_t kSlotsOfOthers = 1024;  // gpushare knows no such limit
 constexpr std::uint64_t kMostGiB = 1000;        // a card has less GiB and more MiB than that
@@ -45,13 +44,13 @@ std::int32_t clamped(const json::Value& value, std::int32_t otherwise) {
 Result<CardFacts> card_from(const json::Value& value, std::size_t cards) {
   CardFacts card;
   card.uuid = value["uuid"].string().value_or("");
-  if (card.uuid.empty() || card.uuid.size() > kNameLimit) return corrupt("a GPU without a UUID");
+  if (card.uuid.empty() || card.uuid.size() > kMostOfAName) return corrupt("a GPU without a UUID");
   GANTRY_TRY(const auto index, number(value, "index", kMostGpus, 0));
   GANTRY_TRY(card.mib, number(value, "mib", kMostMib, 0));
   GANTRY_TRY(const auto slots, number(value, "slots", kMostSlots, card.slots));
   card.index = static_cast<std::uint32_t>(index);
   card.slots = static_cast<std::uint32_t>(slots);
-  card.model = value["model"].string().value_or("").substr(0, kNameLimit);
+  card.model = value["model"].string().value_or("").substr(0, kMostOfAName);
   card.numa = clamped(value["numa"], -1);
   card.healthy = value["healthy"].boolean().value_or(true);
   const auto links = value["links"];

@@ -15,7 +15,6 @@ namespace gantry::ask {
 namespace {
 
 constexpr std::size_t kTextLimit = std::size_t{256} << 10;  // of all annotations of an object
-constexpr std::size_t kUuidLimit = 253;
 constexpr std::size_t kPartLimit = 4096;
 
 Error corrupt(std::string_view what) {
@@ -43,7 +42,7 @@ Result<Part> part_from(const json::Value& value) {
   GANTRY_CHECK(only(value, {"uuid", "index", "mib", "cores"}));
   Part part;
   part.uuid = value["uuid"].string().value_or("");
-  if (part.uuid.empty() || part.uuid.size() > kUuidLimit) return corrupt("a GPU without a UUID");
+  if (part.uuid.empty() || part.uuid.size() > kMostOfAName) return corrupt("a GPU without a UUID");
   GANTRY_TRY(const auto index, number(value, "index", kMostGpus));
   GANTRY_TRY(part.mib, number(value, "mib", kMostMib));
   GANTRY_TRY(const auto cores, number(value, "cores", 100));

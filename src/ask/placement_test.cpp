@@ -222,8 +222,8 @@ TEST(PlacementOf, ReadsHamisWithAndWithoutInitContainers) {
     ASSERT_TRUE(read.ok()) << read.error().text();
     EXPECT_EQ(*read, there);
   }
-  for (const auto* text :
-       {";", ";;;;", ";GPU-2,NVIDIA,x,30:;", ";GPU-2:;", ";GPU-2,NVIDIA,99999999999999,30:;"})
+  for (const auto* text : {";", ";;;;", ";GPU-2,NVIDIA,x,30:;", ";GPU-2:;", ";[0-1],NVIDIA,1,30:;",
+                           ";GPU-2,NVIDIA,99999999999999,30:;"})
     EXPECT_FALSE(placed(note("hami.io/vgpu-devices-allocated", text), ask).ok()) << text;
 }
 
