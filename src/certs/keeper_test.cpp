@@ -188,16 +188,17 @@ TEST_F(KeeperTest, SomebodyElsesSecretIsServedAndNeverWritten) {
 TEST_F(KeeperTest, InAThreadItTellsChangesAndTroublesAndStopsAtOnce) {
   std::atomic<int> changes = 0;
   std::atomic<int> troubles = 0;
-  std::atomic<bool> away = true;
-  server.instead([&](const http::Request&) -> std::unique_ptr<http::Response> {
-    if (!away) return nullptr;
+  // A server's thread may ask after this test has ended.
+  const auto away = std::make_shared<std::atomic<bool>>(true);
+  server.instead([away](const http::Request&) -> std::unique_ptr<http::Response> {
+    if (!*away) return nullptr;
     return std::make_unique<http::Response>(http::Response{.status = 503});
   });
   Keeper keeper(
       access(), options, [&](const Served&) { ++changes; }, [&](const Error&) { ++troubles; }, 5ms);
   ASSERT_TRUE(test::comes_true([&] { return troubles >= 2; }));
   EXPECT_EQ(changes, 0);
-  away = false;
+  *away = false;
   ASSERT_TRUE(test::comes_true([&] { return changes == 1; }));
   server.remove(kSecret);
   EXPECT_TRUE(test::comes_true([&] { return changes == 2; }));

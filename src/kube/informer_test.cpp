@@ -94,6 +94,9 @@ class InformerTest : public testing::Test {
     return {access, options, believer};
   }
 
+  // What a server's thread counts may be counted after a test has ended.
+  static std::shared_ptr<std::atomic<int>> count() { return std::make_shared<std::atomic<int>>(0); }
+
   bool believes(const std::vector<std::string>& objects) {
     return comes_true([&] { return believer.objects() == objects; });
   }
@@ -133,8 +136,8 @@ TEST_F(InformerTest, ReadsAllPagesOfALongList) {
 
 TEST_F(InformerTest, APageThatIsTooLargeForADocumentIsReadInSmallerOnes) {
   for (const auto* name : {"a", "b", "c", "d", "e", "f", "g"}) put(name, 1);
-  const std::string large((std::size_t{8} << 20) + 1, ' ');
-  server.instead([&](const http::Request& request) -> std::unique_ptr<http::Response> {
+  server.instead([large = std::string((std::size_t{8} << 20) + 1, ' ')](
+                     const http::Request& request) -> std::unique_ptr<http::Response> {
     const auto limit = std::string_view(request.target).substr(request.target.find("limit=") + 6);
     const auto objects = parse_u64(limit.substr(0, limit.find('&')));
     if (contains(request.target, "watch=") || objects < 4) return nullptr;
@@ -179,12 +182,12 @@ TEST_F(InformerTest, WhatWentAwayWhileTheServerForgotIsRemoved) {
 
 TEST_F(InformerTest, AWatchRefusedWithGoneMeansAList) {
   put("a", 1);
-  std::atomic<int> refused = 0;
-  server.instead([&](const http::Request& request) -> std::unique_ptr<http::Response> {
-    if (!contains(request.target, "watch=true") || ++refused > 1) return nullptr;
-    return std::make_unique<http::Response>(
-        http::Response{.status = 410, .headers = {}, .body = R"({"message":"too old"})"});
-  });
+  server.instead(
+      [refused = count()](const http::Request& request) -> std::unique_ptr<http::Response> {
+        if (!contains(request.target, "watch=true") || ++*refused > 1) return nullptr;
+        return std::make_unique<http::Response>(
+            http::Response{.status = 410, .headers = {}, .body = R"({"message":"too old"})"});
+      });
   auto informer = follow();
   EXPECT_TRUE(comes_true([&] { return informer.counts().lists == 2; })) << believer.trouble();
 }
@@ -253,16 +256,16 @@ TEST_F(InformerTest, LinesThatAreNoEventsLeadToANewListAndNotToALoop) {
 }
 
 TEST_F(InformerTest, AServerThatIsAwayIsAskedLessAndLessOften) {
-  std::atomic<int> asked = 0;
-  server.instead([&](const http::Request&) {
-    ++asked;
+  const auto asked = count();
+  server.instead([asked](const http::Request&) {
+    ++*asked;
     return std::make_unique<http::Response>(http::Response{.status = 503});
   });
   put("a", 1);
   auto informer = follow();
   EXPECT_FALSE(informer.wait_synced(300ms));
   EXPECT_FALSE(informer.synced());
-  EXPECT_LT(asked.load(), 30);  // 5, 10, 20, 40, 50, 50, ... ms
+  EXPECT_LT(asked->load(), 30);  // 5, 10, 20, 40, 50, 50, ... ms
   server.instead({});
   EXPECT_TRUE(informer.wait_synced(60s));
   EXPECT_THAT(believer.objects(), ElementsAre("a=1"));
@@ -271,12 +274,12 @@ TEST_F(InformerTest, AServerThatIsAwayIsAskedLessAndLessOften) {
 TEST_F(InformerTest, AListThatFailsInItsMiddleRemovesNothing) {
   for (int i = 0; i < 6; ++i) put(fmt::format("n{}", i), 1);
   server.page_limit(2);
-  std::atomic<int> pages = 0;
-  server.instead([&](const http::Request& request) -> std::unique_ptr<http::Response> {
-    if (!contains(request.target, "continue=") || ++pages != 2) return nullptr;
-    return std::make_unique<http::Response>(
-        http::Response{.status = 410, .headers = {}, .body = R"({"message":"token expired"})"});
-  });
+  server.instead(
+      [pages = count()](const http::Request& request) -> std::unique_ptr<http::Response> {
+        if (!contains(request.target, "continue=") || ++*pages != 2) return nullptr;
+        return std::make_unique<http::Response>(
+            http::Response{.status = 410, .headers = {}, .body = R"({"message":"token expired"})"});
+      });
   auto informer = follow();
   ASSERT_TRUE(informer.wait_synced(60s));
   EXPECT_EQ(believer.objects().size(), 6U);
@@ -314,19 +317,19 @@ TEST_F(InformerTest, StopsAtOnceInTheMiddleOfAWatchAndOfAnAnswerThatNeverComes) 
   informer.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);  // the watch has five minutes
 
-  std::atomic<bool> asked = false;
-  std::atomic<bool> enough = false;
-  server.instead([&](const http::Request&) -> std::unique_ptr<http::Response> {
-    asked = true;
-    comes_true([&] { return enough.load(); });
+  const auto asked = count();
+  const auto enough = count();
+  server.instead([=](const http::Request&) -> std::unique_ptr<http::Response> {
+    ++*asked;
+    comes_true([&] { return *enough > 0; });
     return nullptr;
   });
   auto second = follow();
-  ASSERT_TRUE(comes_true([&] { return asked.load(); }));
+  ASSERT_TRUE(comes_true([&] { return *asked > 0; }));
   second.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);  // the request has thirty seconds
   EXPECT_FALSE(second.wait_synced(60s));
-  enough = true;
+  ++*enough;
 }
 
 TEST_F(InformerTest, ManyChangesWithBrokenWatchesEndInTheSameState) {

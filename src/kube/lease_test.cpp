@@ -289,9 +289,9 @@ TEST(Elector, WithoutANameItMakesOneThatNobodyElseHas) {
 }
 
 TEST(Elector, StopsAtOnceWhileTheServerDoesNotAnswer) {
-  std::atomic<bool> enough = false;
-  test::FakeKube server;
+  std::atomic<bool> enough = false;  // both outlive the server's threads
   std::atomic<bool> asked = false;
+  test::FakeKube server;
   server.instead([&](const http::Request&) -> std::unique_ptr<http::Response> {
     asked = true;
     test::comes_true([&] { return enough.load(); });
