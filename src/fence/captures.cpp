@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of stream capture: while one is under way nothing of ours touches the legacy stream.
+// Hooks of stream capture: while one begins nothing of ours is recorded anywhere, while it is under
+// way nothing on the legacy stream.
 #include "fence/driver.hpp"
 #include "fence/gate.hpp"
+#include "fence/launched.hpp"
+#include "fence/streams.hpp"
 
 using namespace gantry::fence;
 
@@ -11,7 +14,7 @@ template <class Call>
 CUresult capture_begun(Call call) {
   gate_capture_begins();
   const CUresult result = call();
-  if (result != CUDA_SUCCESS) gate_capture_not_begun();
+  gate_capture_begun(result == CUDA_SUCCESS);
   return result;
 }
 
@@ -56,4 +59,16 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
 }
 CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
   return capture_ended(real().cuStreamEndCapture_ptsz(stream, graph));
+}
+
+// Waiting for what another stream captures makes a stream part of that capture.
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+  if (!captures_open()) return real().cuStreamWaitEvent(stream, event, flags);
+  const JoinsCapture joins(legacy(stream));
+  return real().cuStreamWaitEvent(stream, event, flags);
+}
+CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags) {
+  if (!captures_open()) return real().cuStreamWaitEvent_ptsz(stream, event, flags);
+  const JoinsCapture joins(per_thread(stream));
+  return real().cuStreamWaitEvent_ptsz(stream, event, flags);
 }

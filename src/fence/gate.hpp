@@ -19,6 +19,7 @@ struct Launch {
   const void* what;      // CUfunction, CUgraphExec: costs are learned by it
   Work* work = nullptr;  // filled by gate_enter
   bool alone = false;    // its end is waited for before the next launch
+  bool tell = false;     // the keeper thinks us idle
 };
 
 // Before the driver is called; may wait. False: not counted, gate_left is not called.
@@ -52,7 +53,7 @@ void gate_context_changed();
 
 // Around the beginning of a capture, whatever comes of it, and after its end.
 void gate_capture_begins();
-void gate_capture_not_begun();
+void gate_capture_begun(bool really);
 void gate_capture_ended();
 
 // In the child of a fork.

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <functional>
 
 namespace gantry::fence::test {
@@ -206,6 +207,50 @@ TEST(Gate, ACaptureWithAnOpenGateIsLeftAlone) {
   std::size_t nodes = 0;
   ASSERT_EQ(cuda.cuGraphGetNodes(graph, nullptr, &nodes), CUDA_SUCCESS);
   EXPECT_EQ(nodes, 100U);
+}
+
+// On an H200 an event that is recorded where a capture is just beginning ends it, or the program.
+TEST(Gate, ACaptureBeginsWhileOthersLookAfterTheStream) {
+  Fenced cuda;
+  cuda.ready();
+  const CUcontext context = cuda.context();
+  const CUstream stream = cuda.stream();
+  const CUstream busy = cuda.stream();
+  std::atomic<bool> over = false;
+  std::thread turns([&] {  // the end of a turn has the follower look at every stream
+    for (std::uint32_t turn = 2; !over; ++turn) {
+      cuda.host().set_gate(0, FENCE_SHUT, turn);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      cuda.host().set_gate(0, FENCE_OPEN, turn);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    cuda.host().set_gate(0, FENCE_OPEN, 1);
+  });
+  std::thread neighbour([&] {
+    EXPECT_EQ(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
+    while (!over) {
+      for (int i = 0; i < 7; ++i) EXPECT_EQ(cuda.spin(10'000, busy), CUDA_SUCCESS);
+      EXPECT_EQ(cuda.cuStreamSynchronize(busy), CUDA_SUCCESS);
+    }
+  });
+  const auto until = Clock::now() + milliseconds(1500);
+  int captures = 0;
+  for (; Clock::now() < until && !testing::Test::HasFailure(); ++captures) {
+    CUgraph graph = nullptr;
+    std::size_t nodes = 0;
+    EXPECT_EQ(cuda.spin(10'000, stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuda.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+              CUDA_SUCCESS);
+    EXPECT_EQ(cuda.spin(1, stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuda.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS) << captures;
+    EXPECT_EQ(cuda.cuGraphGetNodes(graph, nullptr, &nodes), CUDA_SUCCESS);
+    EXPECT_EQ(nodes, 1U);
+    EXPECT_EQ(cuda.cuGraphDestroy(graph), CUDA_SUCCESS);
+  }
+  over = true;
+  turns.join();
+  neighbour.join();
+  EXPECT_GT(captures, 20);
 }
 
 TEST(Gate, OpensWhereNobodyGuardsIt) {

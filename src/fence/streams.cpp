@@ -275,16 +275,20 @@ void context_ends(CUcontext context) {
   context_changed();
 }
 
-// Whoever is about to touch the legacy stream has done so when this returns, or sees the count.
+// Whoever asks the driver about a stream does so with that stream's lock, and has done so when this
+// returns, or sees the count.
 void capture_begins() {
   streams.captures.fetch_add(1, std::memory_order_seq_cst);
-  const uint32_t used = streams.used.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < used; ++i) {
-    Work& work = streams.chunk[i / detail::kPerChunk][i % detail::kPerChunk];
-    if (work.life.load(std::memory_order_acquire) == Life::Alive &&
-        work.reach() == Reach::NotInCapture)
-      const Guard guard(work.lock);
-  }
+  streams.beginning.fetch_add(1, std::memory_order_seq_cst);
+  each_work([](Work& work) { const Guard guard(work.lock); });
+}
+
+void capture_begun() {
+  streams.beginning.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+bool capture_is_beginning() {
+  return streams.beginning.load(std::memory_order_seq_cst) != 0;
 }
 
 void capture_over() {
@@ -295,6 +299,14 @@ void capture_over() {
 
 bool captures_open() {
   return streams.captures.load(std::memory_order_seq_cst) != 0;
+}
+
+JoinsCapture::JoinsCapture(CUstream stream) : work_(known_work(stream)) {
+  if (work_ != nullptr) work_->lock.lock();
+}
+
+JoinsCapture::~JoinsCapture() {
+  if (work_ != nullptr) work_->lock.unlock();
 }
 
 // The events are of a driver that the child does not have.
@@ -313,6 +325,7 @@ void forget_streams() {
     streams.free = &work;
   }
   streams.captures.store(0, std::memory_order_relaxed);
+  streams.beginning.store(0, std::memory_order_relaxed);
   streams.generation.fetch_add(1, std::memory_order_release);
 }
 

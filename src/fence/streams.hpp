@@ -21,10 +21,24 @@ void stream_ends(CUstream stream);
 void release_ended(Work& work);
 // The context is about to be destroyed.
 void context_ends(CUcontext context);
-// A capture is about to begin (counted) or has ended: the legacy stream is left alone in between.
+// A capture is about to begin (counted), is under way, or has ended. While it begins no event of
+// ours is recorded or asked for anywhere: on an H200 that ends it. While it is under way the legacy
+// stream is left alone.
 void capture_begins();
+void capture_begun();
 void capture_over();
 bool captures_open();
+// The stream may become part of a capture: whoever looks after it waits until this ends.
+class JoinsCapture {
+ public:
+  explicit JoinsCapture(CUstream stream);
+  ~JoinsCapture();
+  JoinsCapture(const JoinsCapture&) = delete;
+  JoinsCapture& operator=(const JoinsCapture&) = delete;
+
+ private:
+  Work* work_;
+};
 void forget_streams();
 
 // Calls visit(Work&) for every one on that GPU that is not free. Without a lock: it may be of
@@ -58,8 +72,9 @@ struct Streams {
   // Read at every launch, written when a stream or a context ends.
   alignas(64) std::atomic<uint64_t> generation;
   alignas(64) std::atomic<uint32_t> used;  // works ever handed out
-  std::atomic<uint32_t> captures;
-  Lock lock;  // of all below; taken before a work's lock, never after
+  std::atomic<uint32_t> captures;          // begun or beginning
+  std::atomic<uint32_t> beginning;         // of them
+  Lock lock;                               // of all below; taken before a work's lock, never after
   Work* free;
   Work* chunk[kChunks];
   Work* bucket[256];

@@ -134,6 +134,7 @@ uint64_t expected_ns(const Work& work, uint64_t now_ns) {
 }
 
 void look(Work& work, uint64_t now_ns) {
+  if (capture_is_beginning()) return;
   // Where the processor is the slower one all have been reached, and one question is enough.
   const bool all = work.count > 1 && reached(newest(work));
   pass_marks(work, now_ns, [all](const Mark& mark) { return all || reached(mark); });
@@ -147,7 +148,8 @@ bool mark(Work& work, uint64_t now_ns) {
   const uint64_t usual = launches_between_marks(cost);
   work.next_mark.store(done + (narrow < usual ? narrow : usual), std::memory_order_relaxed);
   if (launches == 0) return true;
-  if (work.life.load(std::memory_order_relaxed) != Life::Alive || work.count == Work::kMarks)
+  if (work.life.load(std::memory_order_relaxed) != Life::Alive || work.count == Work::kMarks ||
+      capture_is_beginning())
     return false;
   Mark& made = work.marks[(work.first + work.count) % Work::kMarks];
   if (event_for(made) == nullptr) return false;

@@ -81,7 +81,7 @@ inline constexpr uint64_t kLaterWindow = 64;  // of a stream when other streams'
 
 // All these with the work's lock held, and its context current.
 
-// Looks which marks have been reached, and learns from it.
+// Looks which marks have been reached, and learns from it. Not while a capture begins.
 void look(Work& work, uint64_t now_ns);
 // Puts a mark behind what is launched. False: not possible now.
 bool mark(Work& work, uint64_t now_ns);
@@ -100,5 +100,7 @@ uint64_t expected_ns(const Work& work, uint64_t now_ns);
 // Whether launches of this stream are recorded into a graph now instead of being run.
 bool capturing(const Work& work);
 bool stream_is_capturing(CUstream stream);
+// Some thread is just beginning a capture (streams.cpp): then events are left alone.
+bool capture_is_beginning();
 
 }  // namespace gantry::fence

@@ -9,10 +9,12 @@ import torch
 
 busy = True
 begun = threading.Event()
+taken = []  # PyTorch has 32 streams and hands them out again: nobody may capture on the busy one
 
 
 def keep_busy():
     stream = torch.cuda.Stream()
+    taken.append(stream.cuda_stream)
     big = torch.randn(2048, 2048, device="cuda", dtype=torch.bfloat16)
     with torch.cuda.stream(stream):
         while busy:
@@ -41,6 +43,8 @@ with torch.no_grad():
     while captures < 5 or (time.time() - start < 2 and captures < 40):
         graph = torch.cuda.CUDAGraph()
         side = torch.cuda.Stream()
+        if side.cuda_stream in taken:
+            side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
             y = step(model, x)
