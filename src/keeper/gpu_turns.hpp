@@ -37,6 +37,7 @@ class GpuTurns {
 
   void tick(share::Time now);
   std::optional<share::Time> deadline() const { return controller_.deadline(); }
+  share::Time alert_until() const { return controller_.alert_until(); }
   std::optional<share::TenantView> view(share::TenantId tenant) const {
     return controller_.view(tenant);
   }

@@ -8,6 +8,7 @@
 #include "keeper/control_socket.hpp"
 #include "keeper/gpu_turns.hpp"
 #include "keeper/log.hpp"
+#include "keeper/precedence.hpp"
 #include "keeper/questions.hpp"
 #include "keeper/serve.hpp"
 #include "keeper/served_share.hpp"
@@ -20,6 +21,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,6 +41,9 @@ class Keeper {
   ~Keeper();
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
+
+  // Before others on the processor, from now on: for a process that does nothing else.
+  void take_precedence() { precedence_ = Precedence::take(); }
 
   // No share, and nobody asks.
   bool idle() const { return shares_.empty() && control_->clients() == 0; }
@@ -109,6 +114,7 @@ class Keeper {
   void set_gate(const model::GpuUuid& gpu, share::TenantId tenant, std::uint32_t word);
   void on_turn_timer();
   void arm();
+  bool stay_alert();
   void on_beat();
 
   // What NVML says.
@@ -117,7 +123,13 @@ class Keeper {
   ServedShare* owner_of(pid_t pid, const model::GpuUuid& gpu) const;
   using Processes = std::vector<const model::ProcessReading*>;
   void take_reading(ServedShare& share, std::uint32_t gpu, const Processes& processes);
-  void judge(ServedShare& share, std::uint32_t gpu, const Processes& processes, share::Time at);
+  using OfShare = std::map<const ServedShare*, Processes>;
+  void note_processes(const model::GpuReading& gpu, share::Time at);
+  Processes settled(const model::GpuUuid& gpu, const Processes& processes, share::Time at) const;
+  std::map<share::TenantId, double> proven(const model::GpuUuid& gpu, const OfShare& of_share,
+                                           share::Time at);
+  void judge(ServedShare& share, std::uint32_t gpu, const Processes& processes,
+             std::optional<double> proven, share::Time at);
   void act_on(ServedShare& share, const share::Finding& finding);
   void show_overhead(ServedShare& share, std::uint32_t gpu);
   void forget_exec(ServedShare& share, std::uint32_t gpu, const Member& member);
@@ -134,6 +146,8 @@ class Keeper {
   std::map<Place, Account> accounts_;
   std::map<model::GpuUuid, std::uint64_t> context_costs_;  // as learned
   std::map<model::GpuUuid, share::Meter> meters_;
+  std::map<model::GpuUuid, share::Witness> witnesses_;
+  std::map<model::GpuUuid, std::map<std::uint32_t, share::Time>> first_seen_;  // processes
   Stopper stopper_;
   std::vector<ProcessGroup> leaving_;  // cgroups of shares that are gone
   std::vector<Waiting> waiting_;
@@ -141,6 +155,7 @@ class Keeper {
   std::unique_ptr<ControlSocket> control_;
   sys::UniqueFd timer_;
   share::Time armed_{0};
+  std::optional<Precedence> precedence_;
   std::uint64_t asked_ns_ = 0;  // the picture that is being taken
   sys::Loop::Watch on_timer_;
   sys::Loop::Timer beat_;

@@ -12,6 +12,8 @@ namespace {
 
 // What a sample of a process's utilisation is about: the last of them are up to a second old.
 constexpr share::Time kSampled = std::chrono::seconds(1);
+// The first samples of a new process are of no use: an H200 says 80 % of one that does nothing.
+constexpr share::Time kUnsettled = std::chrono::seconds(2);
 
 // One that never rests is looked at as often as the others.
 constexpr int kMoreLooks = 3;
@@ -50,21 +52,64 @@ void Keeper::on_picture(const model::Readings& readings) {
   std::map<const ServedShare*, std::uint32_t> seen;  // of how many of its GPUs
   for (const auto& gpu : readings.gpus) {
     if (!gpu.lost.empty()) continue;
-    std::map<const ServedShare*, Processes> of_share;
+    OfShare of_share;
     for (const auto& process : gpu.processes)
       of_share[owner_of(static_cast<pid_t>(process.pid), gpu.uuid)].push_back(&process);
+    note_processes(gpu, at);
+    const auto time = proven(gpu.uuid, of_share, at);
     for (const auto& [name, share] : shares_) {
       const auto index = share->index_of(gpu.uuid);
       if (!index) continue;
       const auto& processes = of_share[share.get()];
       take_reading(*share, *index, processes);
       ++seen[share.get()];
-      judge(*share, *index, processes, at);
+      const auto of_this = time.find(share->id());
+      judge(*share, *index, processes,
+            of_this == time.end() ? std::nullopt : std::optional(of_this->second), at);
     }
   }
   for (const auto& [name, share] : shares_) {
     if (seen[share.get()] == share->gpu_count()) share->looked(asked_ns_);
   }
+}
+
+void Keeper::note_processes(const model::GpuReading& gpu, share::Time at) {
+  std::map<std::uint32_t, share::Time> now;
+  auto& before = first_seen_[gpu.uuid];
+  for (const auto& process : gpu.processes) {
+    const auto known = before.find(process.pid);
+    now[process.pid] = known == before.end() ? at : known->second;
+  }
+  before = std::move(now);
+}
+
+Keeper::Processes Keeper::settled(const model::GpuUuid& gpu, const Processes& processes,
+                                  share::Time at) const {
+  const auto seen = first_seen_.find(gpu);
+  Processes older;
+  for (const auto* process : processes) {
+    if (seen != first_seen_.end() && at - seen->second.at(process->pid) >= kUnsettled)
+      older.push_back(process);
+  }
+  return older;
+}
+
+// Of each tenant that takes turns.
+std::map<share::TenantId, double> Keeper::proven(const model::GpuUuid& gpu, const OfShare& of_share,
+                                                 share::Time at) {
+  const auto turns = turns_.find(gpu);
+  if (turns == turns_.end()) return {};
+  auto& meter = meters_[gpu];
+  std::map<share::TenantId, share::Witness::Said> said;
+  for (const auto& [share, processes] : of_share) {
+    const auto view = share == nullptr ? std::nullopt : turns->second->view(share->id());
+    const auto percent = percent_of(settled(gpu, processes, at));
+    if (!view || !percent) continue;
+    meter.note(share->id(), *view, at);
+    said[share->id()] = {.driver = *percent,
+                         .reported = meter.reported_percent(share->id(), kSampled, at)};
+  }
+  return witnesses_[gpu].proven(said, at);
 }
 
 void Keeper::take_reading(ServedShare& share, std::uint32_t gpu, const Processes& processes) {
@@ -120,7 +165,7 @@ void Keeper::forget_exec(ServedShare& share, std::uint32_t gpu, const Member& me
 }
 
 void Keeper::judge(ServedShare& share, std::uint32_t gpu, const Processes& processes,
-                   share::Time at) {
+                   std::optional<double> proven, share::Time at) {
   const auto& uuid = share.card(gpu).uuid;
   share::Seen seen{.gpu = uuid, .memory_limit = share.pages().memory_limit(gpu)};
   for (const auto* process : processes) {
@@ -137,11 +182,18 @@ void Keeper::judge(ServedShare& share, std::uint32_t gpu, const Processes& proce
     auto& meter = meters_[uuid];
     meter.note(share.id(), *view, at);
     seen.overstayed = view->overstayed;
-    seen.driver_percent = percent_of(processes);
+    seen.driver_percent = proven;
     seen.charged_percent = meter.reported_percent(share.id(), kSampled, at);
     if (seen.driver_percent) {
       const auto hidden = meter.unreported(share.id(), *seen.driver_percent, at - kSampled, at);
-      if (hidden > share::Time::zero()) turns->second->charge(share.id(), hidden, at);
+      if (hidden > share::Time::zero()) {
+        turns->second->charge(share.id(), hidden, at);
+        log_.info(share.name(),
+                  fmt::format("charged with {} ms of GPU time that it did not report: the driver "
+                              "has seen {:.0f} % lately, {:.0f} % were reported",
+                              std::chrono::duration_cast<std::chrono::milliseconds>(hidden).count(),
+                              *seen.driver_percent, seen.charged_percent));
+      }
     }
   }
   auto& account = accounts_[{share.id(), gpu}];

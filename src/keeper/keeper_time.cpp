@@ -48,8 +48,19 @@ void Keeper::on_turn_timer() {
   arm();
 }
 
+// False: nobody is in such a hurry.
+bool Keeper::stay_alert() {
+  share::Time until{0};
+  for (const auto& [uuid, turns] : turns_) until = std::max(until, turns->alert_until());
+  loop_.stay_awake(std::chrono::steady_clock::time_point(until));
+  const bool alert = until > now();
+  if (alert && precedence_) precedence_->look_on();
+  return alert;
+}
+
 // The nearest moment at which a gate must change, to the microsecond.
 void Keeper::arm() {
+  stay_alert();
   share::Time next{0};
   for (const auto& [uuid, turns] : turns_) {
     const auto due = turns->deadline();
@@ -79,6 +90,7 @@ void Keeper::on_beat() {
   stopper_.on_beat(Stopper::Clock::now());
   std::erase_if(leaving_, [](auto& group) { return group.remove(); });
   arm();
+  if (precedence_ && !stay_alert()) precedence_->sleep_between();
 }
 
 void Keeper::on_asking() {

@@ -6,7 +6,6 @@
 #include "keeper/log_file.hpp"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
@@ -56,12 +55,8 @@ Result<sys::UniqueFd> take_lock(const sys::Host& host) {
   return lock;
 }
 
-// Gates change in milliseconds: nothing that is usual on a busy machine may stand before us. What
-// is not allowed is not needed to be right, only to be quick.
+// What is not allowed is not needed to be right, only to be quick.
 void be_quick() {
-  const sched_param first{.sched_priority = 1};
-  if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) != 0)
-    ::setpriority(PRIO_PROCESS, 0, -10);
   // Not what comes later: where locking is limited, memory would be refused then.
   ::mlockall(MCL_CURRENT | MCL_ONFAULT);
   ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
@@ -136,6 +131,7 @@ Status serve(ServeOptions options) {
              loop->watch(signals.get(), EPOLLIN, [&](std::uint32_t) { loop->stop(); }));
   GANTRY_TRY(const auto keeper,
              Keeper::open(*loop, options.host, std::move(options.sensor), Log(options.log)));
+  keeper->take_precedence();
   std::optional<IdleEnd> end;
   if (options.life == Life::UntilIdle) end.emplace(*loop, *keeper);
   return loop->run();

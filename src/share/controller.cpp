@@ -74,6 +74,12 @@ void Controller::remove(TenantId id, Time now) {
   decide();
 }
 
+void Controller::learn_pause(Tenant& tenant) const {
+  if (tenant.last_busy == Time::min()) return;
+  const auto pause = now_ - tenant.last_busy;
+  tenant.pause = tenant.pause == Time::max() ? pause : (3 * tenant.pause + pause) / 4;
+}
+
 void Controller::active(TenantId id, Time at) {
   advance(at);
   auto* tenant = find(id);
@@ -84,7 +90,8 @@ void Controller::active(TenantId id, Time at) {
   tenant->spell = 0;
   tenant->busy = true;
   tenant->drained = true;
-  tenant->last_busy = now_;
+  learn_pause(*tenant);
+  tenant->busy_since = tenant->last_busy = now_;
   decide();
 }
 

@@ -54,6 +54,7 @@ struct Pace {
   Time most_savings = std::chrono::milliseconds(50);  // and no more than this
   Time least_savings = std::chrono::milliseconds(1);  // to be express takes this much
   Time brief = std::chrono::milliseconds(5);  // who works this long and is idle again is in a hurry
+  Time soon = std::chrono::milliseconds(5);   // a pause this short is not worth a sleep
   Time most_debt = std::chrono::seconds(10);
 };
 
@@ -93,6 +94,10 @@ class Controller {
   std::vector<Order> take_orders();
   // When to tick next if nothing is reported before; nullopt: not needed.
   std::optional<Time> deadline() const;
+  // Until when the caller should not sleep while it waits for reports: somebody in a hurry is on
+  // the GPU, or will be in a moment, and others have work. To be woken costs both sides more than a
+  // gate should take to change.
+  Time alert_until() const;
 
   GateState gate(TenantId id) const;  // shut for a tenant that is not there
   std::optional<TenantView> view(TenantId id) const;
@@ -107,6 +112,8 @@ class Controller {
     bool drained = true;  // since it was shut
     Time shut_at{0};
     Time last_busy = Time::min();
+    Time busy_since = Time::min();
+    Time pause = Time::max();  // between two spells, usually
     // In nanoseconds of GPU time:
     double saved = 0;  // its part of all time less what it used, bounded both ways
     double lag = 0;    // greedy, work-conserving: what it is behind the others of its priority
@@ -139,6 +146,7 @@ class Controller {
   void spend(TenantId id, Tenant& tenant, double amount);
   void share_out(Priority priority, double used);
   void settle_lags(Priority priority);
+  void learn_pause(Tenant& tenant) const;
   std::size_t on_gpu() const;
   double most_saved(const Tenant& tenant) const;
   double enough_saved(const Tenant& tenant) const;

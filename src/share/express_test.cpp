@@ -32,6 +32,40 @@ TEST(Express, RequestsBesideATrainerWaitForOneKernelAtMost) {
   }
 }
 
+// Who is told late shuts late; who must be woken is told late.
+TEST(Express, TheKeeperStaysAwakeForRequestsThatComeSoonAndOnlyForThem) {
+  SimulatedGpu gpu;
+  gpu.add(1, {.percent = 50}, kRequests);
+  gpu.add(2, {.percent = 50}, {.kernel = 300us, .start = 0us, .stop = 2s});
+  gpu.run_until(1s);
+  Time asleep{0};
+  Time last = gpu.now();
+  gpu.look = [&] {
+    if (gpu.controller().alert_until() < gpu.now()) asleep += gpu.now() - last;
+    last = gpu.now();
+  };
+  gpu.run_until(2s);
+  EXPECT_LT(asleep, 20ms);
+  gpu.look = [] {};
+  gpu.run_until(3s);
+  EXPECT_LT(gpu.controller().alert_until(), gpu.now()) << "nobody else has work";
+}
+
+TEST(Express, NobodyStaysAwakeForRareRequests) {
+  SimulatedGpu gpu;
+  gpu.add(1, {.percent = 50}, {.kernel = 100us, .period = 50ms, .request = 1ms});
+  gpu.add(2, {.percent = 50}, {.kernel = 300us});
+  gpu.run_until(1s);
+  Time awake{0};
+  Time last = gpu.now();
+  gpu.look = [&] {
+    if (gpu.controller().alert_until() > gpu.now()) awake += gpu.now() - last;
+    last = gpu.now();
+  };
+  gpu.run_until(2s);
+  EXPECT_LT(awake, 150ms) << "while one is served";
+}
+
 TEST(Express, ASyncEveryStepMakesNoTrainerExpress) {
   SimulatedGpu gpu;
   gpu.add(1, {.percent = 50}, kRequests);

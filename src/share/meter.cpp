@@ -5,6 +5,25 @@
 #include <cmath>
 
 namespace gantry::share {
+
+std::map<TenantId, double> Witness::proven(const std::map<TenantId, Said>& said, Time now) {
+  double lacking = 0;
+  for (const auto& [id, one] : said) lacking += std::max(one.reported - one.driver, 0.0);
+  std::erase_if(excused_since_, [&](const auto& entry) { return !said.contains(entry.first); });
+  std::map<TenantId, double> proven;
+  for (const auto& [id, one] : said) {
+    proven[id] = one.driver;
+    const double excess = one.driver - one.reported;
+    if (excess <= Meter::kTolerance || one.reported < kNothing) {
+      excused_since_.erase(id);
+      continue;
+    }
+    const auto since = excused_since_.try_emplace(id, now).first->second;
+    if (now - since < kExcused) proven[id] = one.driver - std::min(excess, lacking);
+  }
+  return proven;
+}
+
 void Meter::note(TenantId id, const TenantView& view, Time now) {
   auto& notes = tenants_[id].notes;
   const Note note{now, view.used, view.used - view.corrected};

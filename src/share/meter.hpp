@@ -9,6 +9,27 @@
 
 namespace gantry::share {
 
+// What the driver's per cents prove. It looks who is on the GPU a few times in each of its samples:
+// a tenant that comes in step with it, as requests do, is seen much too often or too rarely, and
+// what one has too much of others have too little of. (On an H200: 77 % seen of 29 % used, for
+// seconds.) So what others lack excuses an excess; not that of a tenant who says that it uses
+// nothing, and not for ever.
+class Witness {
+ public:
+  static constexpr double kNothing = 2;                       // per cent
+  static constexpr Time kExcused = std::chrono::seconds(60);  // at a stretch
+  struct Said {
+    double driver = 0;
+    double reported = 0;
+  };
+  // All tenants of a GPU of whom the driver said something, in the same window: how much of it is
+  // proven.
+  std::map<TenantId, double> proven(const std::map<TenantId, Said>& said, Time now);
+
+ private:
+  std::map<TenantId, Time> excused_since_;
+};
+
 class Meter {
  public:
   static constexpr Time kKept = std::chrono::seconds(15);         // how far back it can tell

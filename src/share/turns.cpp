@@ -182,4 +182,18 @@ std::optional<Time> Controller::deadline() const {
   return now_ + Time(std::llround(std::ceil(std::min(soonest, kLongestWait))) + 1);
 }
 
+Time Controller::alert_until() const {
+  const auto busy = std::count_if(tenants_.begin(), tenants_.end(),
+                                  [](const auto& entry) { return entry.second.busy; });
+  Time until = Time::min();
+  for (const auto& [id, tenant] : tenants_) {
+    const bool others = busy > (tenant.busy ? 1 : 0);
+    if (!others || !brief(tenant)) continue;
+    if (tenant.express()) until = std::max(until, tenant.busy_since + pace_.brief);
+    if (!tenant.busy && tenant.pause <= pace_.soon)
+      until = std::max(until, tenant.last_busy + 2 * tenant.pause);
+  }
+  return until;
+}
+
 }  // namespace gantry::share

@@ -44,6 +44,7 @@ struct Loop::State {
   std::unordered_map<std::uint64_t, Watched> watched;
   std::unordered_map<std::uint64_t, Moment> moments;  // of each timer
   std::map<Moment, Due> timers;                       // by time
+  Clock::time_point awake_until = Clock::time_point::min();
   std::atomic<bool> stopping = false;
   std::mutex mutex;  // of `posted` alone
   std::vector<Callback> posted;
@@ -68,6 +69,7 @@ struct Loop::State {
   }
 
   int timeout(milliseconds at_most) const {
+    if (awake_until != Clock::time_point::min() && Clock::now() < awake_until) return 0;
     auto wait = at_most;
     if (!timers.empty()) {
       const auto left = std::chrono::ceil<milliseconds>(timers.begin()->first.first - Clock::now());
@@ -205,6 +207,10 @@ Loop::Timer Loop::after(milliseconds delay, Callback callback) {
 Loop::Timer Loop::every(milliseconds period, Callback callback) {
   const auto real = std::max(period, milliseconds{1});
   return timer(real, real, std::move(callback));
+}
+
+void Loop::stay_awake(Clock::time_point until) {
+  state_->awake_until = until;
 }
 
 void Loop::post(Callback callback) {

@@ -119,6 +119,19 @@ TEST(Loop, AStopFromAnotherThreadEndsAnIdleLoop) {
   other.join();
 }
 
+TEST(Loop, StaysAwakeForAsLongAsItIsToldTo) {
+  const auto loop = *Loop::make();
+  const auto begun = std::chrono::steady_clock::now();
+  loop->stay_awake(begun + milliseconds(30));
+  int turns = 0;
+  for (; std::chrono::steady_clock::now() < begun + milliseconds(30); ++turns)
+    ASSERT_TRUE(loop->turn(milliseconds(10000)).ok());
+  EXPECT_GT(turns, 1) << "it did not wait for anything";
+  const auto asleep = std::chrono::steady_clock::now();
+  ASSERT_TRUE(loop->turn(milliseconds(20)).ok());
+  EXPECT_GE(std::chrono::steady_clock::now() - asleep, milliseconds(19));
+}
+
 TEST(Loop, HandlesMayOutliveTheLoop) {
   auto loop = a_loop();
   const Pipe pipe;
