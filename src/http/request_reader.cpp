@@ -73,7 +73,7 @@ RequestReader::State RequestReader::feed(std::string& in) {
   if (state_ == State::Waiting && !in.empty()) state_ = State::Head;
   if (state_ == State::Head) {
     const auto end = in.find(kEnd, searched_);
-    if (end == std::string::npos || end > limits_.head) {
+    if (end == std::string::npos || end + kEnd.size() > limits_.head) {
       if (in.size() > limits_.head)
         return refuse(431, fmt::format("a request's head may have {} bytes", limits_.head));
       searched_ = in.size() < kEnd.size() ? 0 : in.size() - (kEnd.size() - 1);
