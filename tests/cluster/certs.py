@@ -8,6 +8,8 @@ PARTIES = {
     "admin": ("admin", "system:masters"),
     "controller-manager": ("system:kube-controller-manager", "system:masters"),
     "scheduler": ("system:kube-scheduler", ""),
+    # As if it ran in its pod: with the rights that deploy/gpushare gives to that service account, and no others.
+    "extender": ("system:serviceaccount:kube-system:gpushare-schd-extender", "system:serviceaccounts"),
     "kubelet": ("system:node:gpu-node", "system:nodes"),
     "kube-proxy": ("system:kube-proxy", "system:node-proxier"),
 }

@@ -32,6 +32,8 @@ def busybox(root: pathlib.Path) -> None:
 
 def cuda(lane: Lane, root: pathlib.Path) -> None:
     fill(lane, root, WORKLOADS)
+    probe = pathlib.Path(__file__).resolve().parent.parent / "e2e/share_probe.c"
+    lane.run("cc", "-o", root / "usr/bin/share-probe", probe, "-ldl", check=True)
     for name in ("mkdir", "nc", "httpd", "wget", "date", "kill", "seq", "sort"):
         if not (root / "bin" / name).exists():
             (root / "bin" / name).symlink_to("busybox")
