@@ -31,7 +31,7 @@ spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: c, resources: 
 ---
 kind: Pod
 metadata: {name: right}
-spec: {containers: [{resources: {limits: {nvidia.com/gpu: 1}}}]}
+spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}
 )",
                                    "notes.yaml");
   ASSERT_TRUE(chains.ok()) << chains.error().text();
