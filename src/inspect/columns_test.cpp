@@ -11,7 +11,7 @@ TEST(Columns, ACellIsAsWideAsTheWidestOfItsColumnAndTwoBlanks) {
 }
 
 TEST(Columns, WhatFollowsTheLastTabIsInNoColumn) {
-  EXPECT_EQ(aligned("a\tthe rest is long\nb\tc\n"), "a  the rest is long\nb  c\n");
+  EXPECT_EQ(aligned("a\tall the rest is long\nb\tc\n"), "a  all the rest is long\nb  c\n");
 }
 
 TEST(Columns, ACellThatATabEndsIsPaddedAlsoAtTheEndOfItsLine) {

@@ -17,7 +17,7 @@ std::string reason_json(const Reason& reason) {
     return fmt::format(R"({{"node":{},"fits":true,"score":{}}})", json::quoted(reason.node),
                        reason.score);
   }
-  return fmt::format(R"({{"node":{},"fits":false,"preemptable":{},"reason":{}}})",
+  return fmt::format(R"({{"node":{},"fits":false,"preemptible":{},"reason":{}}})",
                      json::quoted(reason.node), reason.resolvable, json::quoted(reason.sentence));
 }
 
