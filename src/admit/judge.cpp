@@ -32,11 +32,11 @@ std::string forged(const json::Value& object, const json::Value& old) {
   const auto now = object["metadata"]["annotations"];
   const auto before = old["metadata"]["annotations"];
   for (const auto member : now) {
-    const auto key = member.key();
+    auto key = member.key();
     if (ask::says_where(key) && before[key].string() != member.string()) return key;
   }
   for (const auto member : before) {
-    const auto key = member.key();
+    auto key = member.key();
     if (ask::says_where(key) && !now[key]) return key;
   }
   return "";

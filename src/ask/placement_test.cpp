@@ -32,11 +32,11 @@ PodAsk pod_asking(std::vector<ContainerAsk> containers, Contract contract = Cont
   return ask;
 }
 
-const Placement kTwo = {{"a", {{"GPU-1", 0, 10240, 30}, {"GPU-2", 3, 10240, 30}}},
-                        {"b", {{"GPU-1", 0, 1024, 0}}}};
+const Placement two_containers = {{"a", {{"GPU-1", 0, 10240, 30}, {"GPU-2", 3, 10240, 30}}},
+                                  {"b", {{"GPU-1", 0, 1024, 0}}}};
 
 TEST(Placement, ReadsWhatItWrote) {
-  const auto text = to_text(kTwo);
+  const auto text = to_text(two_containers);
   EXPECT_EQ(
       text,
       R"({"containers":[{"name":"a","gpus":[{"uuid":"GPU-1","index":0,"mib":10240,"cores":30},)"
@@ -44,7 +44,7 @@ TEST(Placement, ReadsWhatItWrote) {
       R"({"name":"b","gpus":[{"uuid":"GPU-1","index":0,"mib":1024,"cores":0}]}]})");
   const auto read = placement_from(text);
   ASSERT_TRUE(read.ok()) << read.error().text();
-  EXPECT_EQ(*read, kTwo);
+  EXPECT_EQ(*read, two_containers);
 }
 
 std::string corruption(std::string_view text) {
@@ -88,7 +88,7 @@ TEST(Placement, WithOneContainerOrOneGpuTwiceIsRefused) {
 }
 
 TEST(Charges, AreTheSumOfWhatRunsTogether) {
-  const auto sums = charges(pod_asking({asking("a"), asking("b")}), kTwo);
+  const auto sums = charges(pod_asking({asking("a"), asking("b")}), two_containers);
   EXPECT_THAT(sums, ElementsAre(Charge{"GPU-1", 11264, 30, 2}, Charge{"GPU-2", 10240, 30, 1}));
 }
 

@@ -18,7 +18,8 @@ using testing::HasSubstr;
 
 constexpr std::int64_t kNow = 1'800'000'000;
 constexpr std::int64_t kDay = 86'400;
-const std::vector<std::string> kNames{"gantry-scheduler.kube-system.svc", "gantry-scheduler"};
+const std::vector<std::string> names_of_service{"gantry-scheduler.kube-system.svc",
+                                                "gantry-scheduler"};
 
 KeyPair authority(Validity validity = {kNow - kDay, kNow + 100 * kDay}) {
   auto made = make_authority("test", validity);
@@ -27,7 +28,7 @@ KeyPair authority(Validity validity = {kNow - kDay, kNow + 100 * kDay}) {
 }
 
 KeyPair serving(const KeyPair& from, Validity validity = {kNow - kDay, kNow + 10 * kDay}) {
-  auto made = make_serving(from, kNames, validity);
+  auto made = make_serving(from, names_of_service, validity);
   EXPECT_TRUE(made.ok()) << made.error().text();
   return *std::move(made);
 }
@@ -35,7 +36,7 @@ KeyPair serving(const KeyPair& from, Validity validity = {kNow - kDay, kNow + 10
 TEST(Certificate, IsGoodForItsNamesItsTimeAndItsAuthority) {
   const auto ca = authority();
   const auto pair = serving(ca);
-  EXPECT_TRUE(check_serving(pair, ca.certificate, kNames, kNow).ok());
+  EXPECT_TRUE(check_serving(pair, ca.certificate, names_of_service, kNow).ok());
   const auto validity = validity_of(pair.certificate);
   ASSERT_TRUE(validity.ok());
   EXPECT_EQ(validity->from_unix_s, kNow - kDay);
@@ -47,21 +48,23 @@ TEST(Certificate, IsGoodForItsNamesItsTimeAndItsAuthority) {
     return checked.ok() ? "good" : checked.error().text();
   };
   EXPECT_THAT(why(pair, ca.certificate, {"other.svc"}, kNow), HasSubstr("not for other.svc"));
-  EXPECT_THAT(why(pair, ca.certificate, kNames, kNow + 11 * kDay), HasSubstr("expired"));
-  EXPECT_THAT(why(pair, ca.certificate, kNames, kNow - 2 * kDay), HasSubstr("not yet valid"));
+  EXPECT_THAT(why(pair, ca.certificate, names_of_service, kNow + 11 * kDay), HasSubstr("expired"));
+  EXPECT_THAT(why(pair, ca.certificate, names_of_service, kNow - 2 * kDay),
+              HasSubstr("not yet valid"));
   const auto stranger = authority();
-  EXPECT_NE(why(pair, stranger.certificate, kNames, kNow), "good");
-  EXPECT_EQ(why(pair, stranger.certificate + ca.certificate, kNames, kNow), "good");
-  EXPECT_THAT(why({pair.certificate, stranger.key}, ca.certificate, kNames, kNow),
+  EXPECT_NE(why(pair, stranger.certificate, names_of_service, kNow), "good");
+  EXPECT_EQ(why(pair, stranger.certificate + ca.certificate, names_of_service, kNow), "good");
+  EXPECT_THAT(why({pair.certificate, stranger.key}, ca.certificate, names_of_service, kNow),
               HasSubstr("not the certificate's"));
-  EXPECT_NE(why({"", ""}, ca.certificate, kNames, kNow), "good");
+  EXPECT_NE(why({"", ""}, ca.certificate, names_of_service, kNow), "good");
 }
 
 TEST(Certificate, NamesThatAreNoneAreRefused) {
   const auto ca = authority();
   const std::vector<std::vector<std::string>> bad{{}, {""}, {"a,DNS:evil"}, {"A b"}};
   for (const auto& names : bad) EXPECT_FALSE(make_serving(ca, names, {kNow, kNow + kDay}).ok());
-  EXPECT_FALSE(make_serving({ca.certificate, serving(ca).key}, kNames, {kNow, kNow + 1}).ok());
+  EXPECT_FALSE(
+      make_serving({ca.certificate, serving(ca).key}, names_of_service, {kNow, kNow + 1}).ok());
 }
 
 TEST(Certificate, ABundleIsTakenApart) {
@@ -150,6 +153,7 @@ TEST_F(ServedCertificate, IsReplacedUnderLoad) {
   const auto both = first.ca.certificate + second.ca.certificate;
   std::atomic<int> right = 0;
   std::vector<std::thread> callers;
+  callers.reserve(4);
   for (int i = 0; i < 4; ++i) {
     callers.emplace_back([&] {
       for (int round = 0; round < 10; ++round) {

@@ -72,7 +72,8 @@ class KeeperTest : public testing::Test {
 TEST_F(KeeperTest, MakesACertificateKeepsItAndTellsEveryWebhookItsAuthority) {
   const auto served = look(0);
   for (const auto* path : {kMutating, kValidating})
-    for (const std::size_t webhook : {0, 1}) EXPECT_EQ(trusted(path, webhook), served.bundle);
+    for (const std::size_t webhook : {std::size_t{0}, std::size_t{1}})
+      EXPECT_EQ(trusted(path, webhook), served.bundle);
   EXPECT_THAT(server.get(kMutating), HasSubstr(R"("keep":1)"));
   EXPECT_THAT(server.get(kSecret), HasSubstr("kubernetes.io/tls"));
   const auto requests = server.requests().size();
@@ -85,6 +86,7 @@ TEST_F(KeeperTest, MakesACertificateKeepsItAndTellsEveryWebhookItsAuthority) {
 
 TEST_F(KeeperTest, ReplicasThatStartTogetherServeTheSame) {
   std::vector<std::thread> replicas;
+  replicas.reserve(6);
   std::mutex mutex;
   std::vector<Served> served;
   for (int i = 0; i < 6; ++i) {

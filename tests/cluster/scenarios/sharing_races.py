@@ -73,7 +73,7 @@ def race(lane: Lane, cluster) -> None:
     names = [f"equal-{i:03}" for i in range(200)]
     start = time.monotonic()
     create(cluster, names)
-    pods = await_running(cluster, names, 300)
+    pods = await_running(cluster, names, 600)
     print(f"       200 pods created to running: {time.monotonic() - start:.1f} s")
     check_all(lane, cluster, "200 equal pods", names, pods)
     lane.equal("all of them count", sum(promised(pods).values()), 200 * AMOUNT * 1024)
@@ -97,7 +97,7 @@ def killed_in_the_middle(lane: Lane, cluster) -> None:
         going = pool.submit(storm)
         for name in names:
             cluster.wait_for(f"{name} is taken", lambda name=name: create_once(cluster, name), 60)
-        cluster.wait_for("all of them run", lambda: all_run(cluster, names), 240, pause=0.5)
+        cluster.wait_for("all of them run", lambda: all_run(cluster, names), 400, pause=0.5)
         pods = running(cluster)
         ended.set()
         going.result()
