@@ -70,9 +70,12 @@ Result<bool> write_slot_spec(const sys::Host& host, const model::Inventory& mach
   const auto path = slot_spec_path(slot.name);
   if (const auto known = host.read(path, cdi::kSpecBytes); known.ok() && *known == text)
     return false;
-  // A node whose GPUs are all in shares may have no other specification.
+  // A node whose GPUs are all in shares may have no other specification. /var/run leads to /run of
+  // the node, not to that of the pod we run in.
   GANTRY_CHECK(sys::real_kernel()->make_directory(host, std::string(kSpecDirectory)));
-  GANTRY_CHECK(sys::replace_file(host.outside(path), text, 0644, sys::Durability::Volatile));
+  GANTRY_TRY(const auto directory, host.resolve(kSpecDirectory));
+  GANTRY_CHECK(sys::replace_file(host.outside(directory + path.substr(kSpecDirectory.size())), text,
+                                 0644, sys::Durability::Volatile));
   return true;
 }
 

@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 namespace gantry::slots {
 namespace {
 
@@ -107,6 +109,20 @@ TEST_F(Filling, EqualPodsGetWhatTheirPlacementsSayInAnyOrder) {
   EXPECT_TRUE(host_.exists(refresh::slot_spec_path(offer::slot_name(kMem, first))));
   ASSERT_THAT(*b, SizeIs(1));
   EXPECT_THAT((*b)[0].body, HasSubstr(R"("ALIYUN_COM_GPU_MEM_ASSIGNED":"true")"));
+}
+
+// As in a pod with the node's root at /host: followed from outside, the link leads to the pod's
+// own.
+TEST_F(Filling, VarRunLeadsToTheNodesOwnRun) {
+  const std::filesystem::path link = host_.outside("/var/run");
+  std::filesystem::remove_all(link);
+  std::filesystem::create_directory_symlink("/run", link);
+  pod("a", 4, 5);
+  const std::vector<std::string> ids{"gib-0", "gib-1", "gib-2", "gib-3"};
+  const auto filled = filler_.fill(machine_, start("a", ids));
+  ASSERT_TRUE(filled.ok()) << filled.error().text();
+  EXPECT_TRUE(host_.exists(refresh::slot_spec_path(offer::slot_name(kMem, ids))));
+  EXPECT_TRUE(std::filesystem::exists(host_.outside("/run/cdi")));
 }
 
 TEST_F(Filling, AgainIsTheSame) {
