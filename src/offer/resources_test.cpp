@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "offer/resources.hpp"
 
+#include "offer/offered_for_test.hpp"
 #include "plan/machine_for_test.hpp"
 
 #include <gmock/gmock.h>
@@ -23,19 +24,6 @@ model::Inventory without_mig() {
   auto machine = test_machine;
   machine.gpus[2].mig = {.current = MigMode::Disabled};
   return machine;
-}
-
-Options options_from(std::string_view file) {
-  Options options;
-  const auto done = apply_file("version: v1\n" + std::string(file), "c.yaml", options);
-  EXPECT_TRUE(done.ok()) << done.error().text();
-  return options;
-}
-
-Offer offered(const model::Inventory& machine, const Options& options) {
-  auto offer = resources(machine, options);
-  EXPECT_TRUE(offer.ok()) << offer.error().text();
-  return offer.ok() ? *std::move(offer) : Offer{};
 }
 
 std::string refused(const model::Inventory& machine, const Options& options) {

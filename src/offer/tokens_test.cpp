@@ -2,6 +2,7 @@
 // GPUs in shares: tokens for the kubelet, and answers that name a slot and no GPU.
 #include "base/text.hpp"
 #include "offer/answer.hpp"
+#include "offer/offered_for_test.hpp"
 #include "plan/machine_for_test.hpp"
 
 #include <fmt/format.h>
@@ -30,19 +31,6 @@ Options sharing(MemoryUnit unit, std::vector<ListStrategy> strategies = {ListStr
   Options options{.list_strategies = std::move(strategies)};
   options.shares = {.all = true, .unit = unit, .slots = 4};
   return options;
-}
-
-Options options_from(std::string_view file) {
-  Options options;
-  const auto done = apply_file("version: v1\n" + std::string(file), "c.yaml", options);
-  EXPECT_TRUE(done.ok()) << done.error().text();
-  return options;
-}
-
-Offer offered(const model::Inventory& machine, const Options& options) {
-  auto offer = resources(machine, options);
-  EXPECT_TRUE(offer.ok()) << offer.error().text();
-  return offer.ok() ? *std::move(offer) : Offer{};
 }
 
 std::vector<std::string> names(const Offer& offer) {

@@ -75,16 +75,13 @@ Status World::deliver(std::size_t most) {
 }
 
 // Of every card that the scheduler knows: what it believes against what is so.
-Status World::compare(bool exactly) const {
+Status World::compare() const {
   for (const auto& name : cluster_.nodes()) {
     for (const auto& card : cluster_.view(name).cards) {
       const auto found = sums_.find(card.facts.uuid);
       const auto so = found == sums_.end() ? Sums{} : found->second;
-      const bool same =
-          card.used_mib == so.mib && card.used_cores == so.cores && card.used_slots == so.slots;
-      const bool enough =
-          card.used_mib >= so.mib && card.used_cores >= so.cores && card.used_slots >= so.slots;
-      if (exactly ? same : enough) continue;
+      if (card.used_mib == so.mib && card.used_cores == so.cores && card.used_slots == so.slots)
+        continue;
       return Error(Errc::Internal,
                    fmt::format("{}: the scheduler believes {} MiB, {} %, {} slots; so are {} MiB, "
                                "{} %, {} slots",

@@ -6,7 +6,7 @@
 
 namespace gantry::simulate {
 
-void World::write(place::Step step) {
+void World::write(const place::Step& step) {
   if (options_.log) log_.push_back(place::to_text(step));
 }
 
@@ -71,7 +71,7 @@ Status World::schedule(Pod& pod) {
 
 Status World::place_on(Pod& pod, std::string_view node) {
   if (chance(options_.crash)) return crash();  // asked, nothing decided
-  const auto placement = reserve(pod.ask, node);
+  auto placement = reserve(pod.ask, node);
   if (!placement) return std::move(placement).error();  // nothing happened since it fitted
   if (chance(options_.crash)) return crash();           // decided, nothing sent
   if (chance(options_.refused)) {
@@ -103,7 +103,7 @@ Status World::crash() {
     if (!pod.node.empty()) set_pod(pod);
   }
   GANTRY_CHECK(cluster_.check());
-  return compare(true);
+  return compare();
 }
 
 // The same for a watch that broke: what is gone was gone while nobody looked. Reservations stay
@@ -121,7 +121,7 @@ Status World::list() {
     pod.tried = false;
   }
   GANTRY_CHECK(cluster_.check());
-  return compare(true);
+  return compare();
 }
 
 void World::hear(const Event& event) {

@@ -40,7 +40,7 @@ Status World::settle() {
     if (pod.node.empty()) release(uid);
   }
   GANTRY_CHECK(cluster_.check());
-  return compare(true);
+  return compare();
 }
 
 Status World::empty() {

@@ -3,11 +3,11 @@
 // says things twice or breaks off, and a scheduler that decides with place::Cluster and may die
 // between any two steps of a bind. One seed gives one history. No product uses it.
 //
-// What holds after every step, checked here by books of its own:
+// What holds, checked here by books of its own:
 //   - a Binding never puts more on a card than the scheduler was told that it has, by memory, time
-//     and slots, and nobody on a card that somebody has alone;
-//   - the scheduler never believes a card emptier than it is;
-//   - once it has heard everything, it believes exactly what is so: nothing leaked.
+//     and slots, and nobody on a card that somebody has alone: at every Binding;
+//   - once the scheduler has heard everything (a crash, a list, the end), it believes exactly what
+//     is so: nothing leaked.
 #pragma once
 
 #include "place/cluster.hpp"
@@ -105,8 +105,8 @@ class World {
   void remove_pod(const std::string& uid);
   void release(const std::string& uid);
   Result<ask::Placement> reserve(const ask::PodAsk& ask, std::string_view node);
-  void write(place::Step step);
-  Status compare(bool exactly) const;
+  void write(const place::Step& step);
+  Status compare() const;
 
   Options options_;
   std::mt19937_64 random_;
