@@ -15,18 +15,17 @@ constexpr std::size_t kLargest = std::size_t{256} << 20;
 }  // namespace
 
 Result<std::string> for_engines(const sys::Host& host, const std::string& path) {
-  const bool same_files = host.is_live() || !prepared::engine_root_of(host).empty();
-  if (same_files || path.empty()) return path;
+  if (host.is_live() || path.empty()) return path;
   GANTRY_TRY(const auto own, sys::Host::at("/"));
   GANTRY_TRY(const auto content, own.read(path, kLargest));
   Hash hash;
   hash.add(content);
   const auto name = path.substr(path.rfind('/') + 1);
-  auto place = fmt::format("{}/{}/{}", kFenceOnHost, hash.text(), name);
+  const auto place = fmt::format("{}/{}/{}", kFenceOnHost, hash.text(), name);
   const auto known = host.info(place);
   if (!known.ok() || known->size != content.size())
     GANTRY_CHECK(sys::replace_file(host.outside(place), content, 0755));
-  return place;
+  return prepared::engine_root_of(host) + place;
 }
 
 }  // namespace gantry::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines look for files on the host. Where we see it from a container (--root=/host), our
-// libraries and our hook are in our image, and are put onto the host before they are named.
+// Engines look for files on the host. Where that is not our own / (--root=/host in a container, or
+// a simulated machine, whose agent may be in a container too), our libraries and our hook may be in
+// our image alone, and are put onto the host before they are named.
 #pragma once
 
 #include "base/result.hpp"

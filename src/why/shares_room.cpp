@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace gantry::why {
 namespace {
@@ -26,8 +27,9 @@ std::uint64_t free_of(const place::CardView& card) {
 
 std::string holders(const place::CardView& card) {
   auto tenants = card.tenants;
-  std::stable_sort(tenants.begin(), tenants.end(),
-                   [](const auto& a, const auto& b) { return a.mib > b.mib; });
+  std::sort(tenants.begin(), tenants.end(), [](const auto& a, const auto& b) {
+    return std::tie(b.mib, a.name_space, a.name) < std::tie(a.mib, b.name_space, b.name);
+  });
   std::vector<std::string> names;
   for (const auto& tenant : tenants) {
     if (names.size() == kTenants) break;

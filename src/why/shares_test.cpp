@@ -74,6 +74,16 @@ TEST(WhyShare, AFullCardIsShownWithWhoHoldsIt) {
                                        "12 GiB and 30 %)"));
 }
 
+TEST(WhyShare, WhoHoldsMostIsNamedFirstAndEqualOnesByName) {
+  const auto pod = gib(5);
+  auto full = stand(place::Refusal::Memory);
+  full.view.cards[0].tenants = {{.uid = "1", .name_space = "ml", .name = "b", .mib = 4 * kGiB},
+                                {.uid = "2", .name_space = "ml", .name = "a", .mib = 4 * kGiB},
+                                {.uid = "3", .name_space = "ml", .name = "c", .mib = 5 * kGiB}};
+  const auto links = stand_links(pod.root(), ask_in(pod), {full});
+  EXPECT_THAT(links[1].read, HasSubstr("(ml/c has 5 GiB, ml/a has 4 GiB, ml/b has 4 GiB)"));
+}
+
 TEST(WhyShare, WhatNoCardIsLargeEnoughForNeedsASmallerAsk) {
   const auto pod = gib(50);
   const auto links = stand_links(pod.root(), ask_in(pod), {stand(place::Refusal::TooBig)});
