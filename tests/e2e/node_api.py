@@ -60,6 +60,8 @@ class ApiServer:
                 with api.lock:
                     if url.path == "/api/v1/pods":
                         return self.answer(200, {"kind": "PodList", "metadata": {"resourceVersion": str(api.version)}, "items": list(api.pods.values())})
+                    if url.path == "/api/v1/nodes":
+                        return self.answer(200, {"kind": "NodeList", "metadata": {"resourceVersion": str(api.version)}, "items": [api.node]})
                     if url.path == f"/api/v1/nodes/{node}":
                         return self.answer(200, api.node)
                 self.refuse(404, "no such thing")

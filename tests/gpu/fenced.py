@@ -34,9 +34,9 @@ def to_link_with() -> str:
 
 
 class Programs:
-    """Builds all at once: a compiler run each, and the machine has cores."""
+    """Builds all at once, or only some: a compiler run each, and the machine has cores."""
 
-    def __init__(self) -> None:
+    def __init__(self, *only: str) -> None:
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="gantry-share-"))
         self.failed: dict[str, str] = {}
         nvcc = shutil.which("nvcc") or str(cuda_home() / "bin/nvcc")
@@ -57,7 +57,7 @@ class Programs:
             "runtime-stream-per-thread": [*cuda, "--default-stream", "per-thread", "runtime.cu"],
         }
         runs = {name: subprocess.Popen([*line, "-o", str(self.place / name)], cwd=SOURCES, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                for name, line in lines.items()}
+                for name, line in lines.items() if not only or name in only}
         for name, run in runs.items():
             said = run.communicate(timeout=300)[0]
             if run.returncode != 0:
@@ -177,10 +177,11 @@ class Nvml:
         samples = [one for one in many[:count.value] if one.pid in family and begin_ms + 250 <= one.at_us / 1000 <= end_ms]
         return sum(one.sm for one in samples) / len(samples) if samples else None
 
-    def total(self) -> int:
-        memory = (ctypes.c_ulonglong * 3)()
+    def used(self) -> int:
+        """Of the whole card, by whomever."""
+        memory = (ctypes.c_ulonglong * 3)()  # total, free, used
         self.library.nvmlDeviceGetMemoryInfo(self.device, memory)
-        return memory[0]
+        return memory[2]
 
 
 def descendants(pid: int) -> set[int]:
@@ -202,6 +203,12 @@ def wait_for(condition, timeout: float, every: float = 0.02):
     while not (answer := condition()) and time.monotonic() < end:
         time.sleep(every)
     return answer
+
+
+def rate(answer: dict, begin: float, end: float) -> float:
+    """Of a tenant's answer to `load`: kernels a second between two times after its beginning."""
+    each = answer["bin_ms"] / 1000
+    return sum(answer["bins"][round(begin / each):round(end / each)]) / (end - begin)
 
 
 def soon(ms: int = 400) -> float:
