@@ -88,8 +88,8 @@ Fit Cluster::fit(const ask::PodAsk& ask, std::string_view node) const {
 void Cluster::fit_all(const ask::PodAsk& ask, std::span<const std::string_view> nodes,
                       std::vector<Fit>& fits) const {
   Want want(ask);
-  const auto before = state_->find_pod(ask.uid);
-  const auto space = state_->space_without(ask.name_space, before);
+  const auto space = state_->space_without(ask.name_space, state_->find_pod(ask.uid));
+  const auto aside = state_->aside(ask);
   fits.assign(nodes.size(), {});
   std::array<std::uint64_t, kAhead> hashes{};
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -101,8 +101,8 @@ void Cluster::fit_all(const ask::PodAsk& ask, std::span<const std::string_view> 
     }
     auto ground = state_->ground(*id);
     std::vector<Card> without;
-    if (before && state_->pods[*before].node == *id) {
-      without = state_->cards_without(*id, std::span(&*before, 1));
+    if (const auto here = state_->of_node(*id, aside); !here.empty()) {
+      without = state_->cards_without(*id, here);
       ground.cards = without;
     }
     const auto found = find(ground, want, state_->options, space ? Answer::Cards : Answer::Score);
@@ -112,37 +112,52 @@ void Cluster::fit_all(const ask::PodAsk& ask, std::span<const std::string_view> 
   }
 }
 
-Result<ask::Placement> Cluster::reserve(const ask::PodAsk& ask, std::string_view node) {
-  const auto id = state_->find_node(node);
+// Where it would be once `gone` are.
+Result<Cluster::State::Chosen> Cluster::State::choose(const ask::PodAsk& ask, std::string_view node,
+                                                      std::span<const PodId> gone) const {
+  const auto id = find_node(node);
   const auto refuse = [&](Refusal refusal) {
-    return Error(Errc::Busy, sentence(refusal, ask, id ? state_->nodes[*id].unit_mib : 1024));
+    return Error(Errc::Busy, sentence(refusal, ask, id ? nodes[*id].unit_mib : 1024));
   };
   if (!id) return refuse(Refusal::NoSharedGpus);
-  const auto before = state_->find_pod(ask.uid);
-  GANTRY_CHECK(state_->may_reserve(before, *id));
+  const auto before = find_pod(ask.uid);
+  GANTRY_CHECK(may_reserve(before, *id));
   Want want(ask);
-  auto ground = state_->ground(*id);
-  std::vector<Card> without;
-  if (before && state_->pods[*before].node == *id) {
-    without = state_->cards_without(*id, std::span(&*before, 1));
-    ground.cards = without;
-  }
-  const auto found = find(ground, want, state_->options, Answer::Cards);
+  auto there = ground(*id);
+  const auto without = cards_without(*id, of_node(*id, gone));
+  there.cards = without;
+  const auto found = find(there, want, options, Answer::Cards);
   if (found.refusal != Refusal::None) return refuse(found.refusal);
-  auto taken = charges(ground, want, found.choice);
-  const auto space = state_->space_without(ask.name_space, before);
+  auto taken = place::charges(there, want, found.choice);
+  const auto space = space_without(ask.name_space, before);
   if (space && !within(*space, taken)) return refuse(Refusal::Quota);
-  auto placement = placement_of(ground, want, found.choice);
-  std::unique_ptr<ask::PodAsk> unplaced;
-  if (before) unplaced = std::move(state_->pods[*before].unplaced);
-  const auto had = state_->take_away(ask.uid);
-  auto& pod = state_->add_pod(ask, *id);
-  pod.reserved = true;
-  pod.unplaced = std::move(unplaced);
-  pod.charges = std::move(taken);
-  state_->settle(pod);
-  state_->forget(had);
-  return placement;
+  return Chosen{.node = *id,
+                .placement = placement_of(there, want, found.choice),
+                .charges = std::move(taken)};
+}
+
+Result<ask::Placement> Cluster::reserve(const ask::PodAsk& ask, std::string_view node) {
+  GANTRY_TRY(auto chosen, state_->choose(ask, node, state_->aside(ask)));
+  state_->end_keeps_below(
+      state_->take(ask, chosen.node, std::move(chosen.charges), State::Hold::Now));
+  return std::move(chosen.placement);
+}
+
+Result<ask::Placement> Cluster::keep(const ask::PodAsk& ask, std::string_view node,
+                                     std::span<const std::string> going) {
+  auto gone = state_->aside(ask);
+  for (const auto& uid : going) {
+    const auto pod = state_->find_pod(uid);
+    if (pod && std::find(gone.begin(), gone.end(), *pod) == gone.end()) gone.push_back(*pod);
+  }
+  GANTRY_TRY(auto chosen, state_->choose(ask, node, gone));
+  state_->take(ask, chosen.node, std::move(chosen.charges), State::Hold::Later);
+  return std::move(chosen.placement);
+}
+
+bool Cluster::keeps(std::string_view uid) const {
+  const auto found = state_->find_pod(uid);
+  return found && state_->pods[*found].kept;
 }
 
 void Cluster::release(std::string_view uid) {

@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -73,7 +74,11 @@ struct NodeView {
   ask::NodeFacts facts;
   std::vector<CardView> cards;
   std::vector<Tenant> unplaced;  // on the node, GPU not known yet
+  std::vector<Tenant> kept;      // for whom room is kept there: not yet used
 };
+
+// Pods that are nobody's victims, by uid; none: all may be.
+using Spared = std::function<bool(std::string_view uid)>;
 
 class Cluster {
  public:
@@ -95,10 +100,11 @@ class Cluster {
   Fit fit(const ask::PodAsk& ask, std::string_view node) const;
   void fit_all(const ask::PodAsk& ask, std::span<const std::string_view> nodes,
                std::vector<Fit>& fits) const;  // one pass, no allocation for each node
-  // The fewest and least important pods below the ask's priority whose end makes room, `victims`
-  // (what the scheduler chose for its own reasons, by uid) among them. NotFound: nothing helps.
+  // The fewest and least important pods below the ask's priority whose end makes room, after those
+  // in `chosen` (by uid), which go in any case. NotFound: nothing helps.
   Result<std::vector<std::string>> victims(const ask::PodAsk& ask, std::string_view node,
-                                           std::span<const std::string> chosen) const;
+                                           std::span<const std::string> chosen,
+                                           const Spared& spared = {}) const;
   NodeView view(std::string_view node) const;  // without cards for a node nobody knows
   std::vector<std::string> nodes() const;      // by name
 
@@ -109,6 +115,12 @@ class Cluster {
   // node without a placement gets one. Empty where whole GPUs serve it: the kubelet hands them out.
   Result<ask::Placement> reserve(const ask::PodAsk& ask, std::string_view node);
   void release(std::string_view uid);  // a reservation only; a pod set by set_pod stays
+  // Keeps room for a pod that waits until those in `going` (by uid) are gone: which cards it would
+  // have then. Nobody of its priority or a lower one gets that room; whoever matters more does not
+  // see it, and ends it by taking it. Ends like a reservation. Errors as reserve's.
+  Result<ask::Placement> keep(const ask::PodAsk& ask, std::string_view node,
+                              std::span<const std::string> going);
+  bool keeps(std::string_view uid) const;
 
   // Sums are what the pods say, nothing is promised twice by reserve. For tests and the simulator:
   // Internal, naming the card, where something does not add up.

@@ -40,7 +40,7 @@ void Cluster::State::charge(const Pod& pod) {
     if (charge.card >= nodes[pod.node].count) continue;
     auto& book = books[nodes[pod.node].first + charge.card];
     add(book.sums, charge);
-    if (!pod.reserved) book.beyond = true;  // refresh takes it back where it is not so
+    if (!pod.reserved || pod.kept) book.beyond = true;  // refresh takes it back where it is not so
     refresh(pod.node, charge.card);
   }
 }
@@ -142,6 +142,7 @@ std::optional<Named> Cluster::State::take_away(std::string_view uid) {
   auto& pod = pods[id];
   const Named named{.node = pod.node, .space = pod.space};
   unsettle(pod);
+  if (pod.kept) std::erase(kept, id);
   std::erase(more[pod.node].pods, id);
   pod_ids.erase(found);
   pod = {};
@@ -153,6 +154,53 @@ void Cluster::State::forget(const std::optional<Named>& named) {
   if (!named) return;
   forget_node(named->node);
   forget_space(named->space);
+}
+
+Pod& Cluster::State::take(const ask::PodAsk& ask, NodeId node, std::vector<Charge> charges,
+                          Hold hold) {
+  std::unique_ptr<ask::PodAsk> unplaced;
+  if (const auto before = find_pod(ask.uid)) unplaced = std::move(pods[*before].unplaced);
+  const auto had = take_away(ask.uid);
+  auto& pod = add_pod(ask, node);
+  pod.reserved = true;
+  pod.unplaced = std::move(unplaced);
+  pod.charges = std::move(charges);
+  pod.kept = hold == Hold::Later;
+  if (pod.kept) kept.push_back(*find_pod(ask.uid));
+  settle(pod);
+  forget(had);
+  return pod;
+}
+
+std::vector<PodId> Cluster::State::aside(const ask::PodAsk& ask) const {
+  std::vector<PodId> pods_aside;
+  if (const auto own = find_pod(ask.uid)) pods_aside.push_back(*own);
+  for (const auto id : kept) {
+    if (pods[id].priority < ask.priority && pods[id].uid != ask.uid) pods_aside.push_back(id);
+  }
+  return pods_aside;
+}
+
+std::vector<PodId> Cluster::State::of_node(NodeId id, std::span<const PodId> among) const {
+  std::vector<PodId> there;
+  for (const auto pod : among)
+    if (pods[pod].node == id) there.push_back(pod);
+  return there;
+}
+
+void Cluster::State::end_keeps_below(const Pod& pod) {
+  std::vector<std::string> ended;
+  for (const auto id : kept) {
+    const auto& other = pods[id];
+    if (other.node != pod.node || other.priority >= pod.priority) continue;
+    const bool lost = std::any_of(other.charges.begin(), other.charges.end(), [&](const Charge& c) {
+      return c.card < nodes[pod.node].count && books[nodes[pod.node].first + c.card].over() &&
+             std::any_of(pod.charges.begin(), pod.charges.end(),
+                         [&](const Charge& own) { return own.card == c.card; });
+    });
+    if (lost) ended.push_back(other.uid);
+  }
+  for (const auto& uid : ended) forget(take_away(uid));
 }
 
 Status Cluster::State::may_reserve(std::optional<PodId> before, NodeId node) const {

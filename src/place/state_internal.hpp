@@ -66,6 +66,7 @@ struct Pod {
   NodeId node = 0;
   std::int32_t priority = 0;
   bool reserved = false;
+  bool kept = false;  // reserved, of what others still have
   std::vector<Charge> charges;
   // It has a node, its GPU is not known: charged to every card, until one is reserved for it.
   std::unique_ptr<ask::PodAsk> unplaced;
@@ -132,6 +133,7 @@ struct Cluster::State {
   std::vector<Node> nodes;
   std::vector<NodeMore> more;  // beside nodes
   std::vector<Pod> pods;
+  std::vector<PodId> kept;  // few
   std::vector<Space> spaces;
   Names node_names;
   ByText<PodId> pod_ids;
@@ -158,6 +160,9 @@ struct Cluster::State {
   Ground ground(NodeId id) const;
   // Its own cards as they would be if these pods were gone.
   std::vector<Card> cards_without(NodeId id, std::span<const PodId> gone) const;
+  // What does not stand in this pod's way: its own record, and room kept for who matters less.
+  std::vector<PodId> aside(const ask::PodAsk& ask) const;
+  std::vector<PodId> of_node(NodeId id, std::span<const PodId> pods) const;
   void set_cards(NodeId id, const std::vector<ask::CardFacts>& facts);
   std::uint16_t card(NodeId id, std::string_view uuid);  // a stranger where the node has none such
   void make_room(NodeId id, std::size_t count);
@@ -175,7 +180,18 @@ struct Cluster::State {
   std::optional<Named> take_away(std::string_view uid);
   void forget(const std::optional<Named>& named);
   Status may_reserve(std::optional<PodId> before, NodeId node) const;
-  void settle(Pod& pod);  // charges are known: into the books and the quota
+  struct Chosen {
+    NodeId node = 0;
+    ask::Placement placement;
+    std::vector<Charge> charges;
+  };
+  Result<Chosen> choose(const ask::PodAsk& ask, std::string_view node,
+                        std::span<const PodId> gone) const;
+  enum class Hold : std::uint8_t { Now, Later };
+  // The pod's new record: these are reserved for it, or kept.
+  Pod& take(const ask::PodAsk& ask, NodeId node, std::vector<Charge> charges, Hold hold);
+  void end_keeps_below(const Pod& pod);  // that it has taken the room of
+  void settle(Pod& pod);                 // charges are known: into the books and the quota
   void unsettle(Pod& pod);
 };
 

@@ -115,7 +115,8 @@ class Search {
 }  // namespace
 
 Result<std::vector<std::string>> Cluster::victims(const ask::PodAsk& ask, std::string_view node,
-                                                  std::span<const std::string> chosen) const {
+                                                  std::span<const std::string> chosen,
+                                                  const Spared& spared) const {
   const auto nothing = [&] {
     return Error(Errc::NotFound,
                  fmt::format("no pods of less priority make room on node {}", node));
@@ -123,12 +124,15 @@ Result<std::vector<std::string>> Cluster::victims(const ask::PodAsk& ask, std::s
   const auto id = state_->find_node(node);
   if (!id) return nothing();
   Search search(*state_, *id, ask);
+  search.fixed = state_->of_node(*id, state_->aside(ask));
   std::vector<PodId> may;
   for (const auto pod_id : state_->more[*id].pods) {
     const auto& pod = state_->pods[pod_id];
-    if (pod.uid == ask.uid || std::find(chosen.begin(), chosen.end(), pod.uid) != chosen.end()) {
+    if (std::find(search.fixed.begin(), search.fixed.end(), pod_id) != search.fixed.end()) continue;
+    if (std::find(chosen.begin(), chosen.end(), pod.uid) != chosen.end()) {
       search.fixed.push_back(pod_id);
-    } else if (pod.priority < ask.priority && !pod.reserved && !pod.charges.empty()) {
+    } else if (pod.priority < ask.priority && !pod.reserved && !pod.charges.empty() &&
+               !(spared && spared(pod.uid))) {
       may.push_back(pod_id);
     }
   }

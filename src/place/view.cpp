@@ -17,6 +17,17 @@ void sort(std::vector<Tenant>& tenants) {
             [](const Tenant& a, const Tenant& b) { return a.uid < b.uid; });
 }
 
+// Room that is kept is not in use.
+void leave_out(std::vector<CardView>& cards, const std::vector<Charge>& charges) {
+  for (const auto& charge : charges) {
+    if (charge.card >= cards.size()) continue;
+    auto& card = cards[charge.card];
+    card.used_mib -= charge.mib;
+    card.used_cores -= charge.cores;
+    card.used_slots -= charge.slots;
+  }
+}
+
 }  // namespace
 
 NodeView Cluster::view(std::string_view node) const {
@@ -46,6 +57,13 @@ NodeView Cluster::view(std::string_view node) const {
       view.unplaced.push_back(shown);
       continue;
     }
+    if (pod.kept) {
+      shown.mib = pod.quota_mib;
+      shown.cores = static_cast<std::uint32_t>(pod.quota_cores);
+      view.kept.push_back(shown);
+      leave_out(view.cards, pod.charges);
+      continue;
+    }
     for (const auto& charge : pod.charges) {
       if (charge.card >= at.own) continue;
       shown.mib = charge.mib;
@@ -55,6 +73,7 @@ NodeView Cluster::view(std::string_view node) const {
   }
   for (auto& card : view.cards) sort(card.tenants);
   sort(view.unplaced);
+  sort(view.kept);
   return view;
 }
 
