@@ -44,11 +44,11 @@ Status Keeper::start(sensor::SensorOptions sensor) {
   GANTRY_TRY(on_timer_,
              loop_.watch(timer_.get(), EPOLLIN, [this](std::uint32_t) { on_turn_timer(); }));
   beat_ = loop_.every(kBeat, [this] { on_beat(); });
-  GANTRY_TRY(watcher_,
-             Watcher::open(loop_, host_, std::move(sensor), log_,
-                           {.machine = [this] { answer_waiting(); },
-                            .asking = [this] { on_asking(); },
-                            .picture = [this](const auto& readings) { on_picture(readings); }}));
+  GANTRY_TRY(watcher_, Watcher::open(loop_, host_, std::move(sensor), log_,
+                                     {.machine = [this] { answer_waiting(); },
+                                      .asking = [this] { on_asking(); },
+                                      .picture = [this](const auto& readings,
+                                                        auto at) { on_picture(readings, at); }}));
   recover();
   GANTRY_TRY(control_,
              ControlSocket::open(

@@ -119,7 +119,7 @@ class Keeper {
 
   // What NVML says.
   void on_asking();
-  void on_picture(const model::Readings& readings);
+  void on_picture(const model::Readings& readings, Looked at);
   ServedShare* owner_of(pid_t pid, const model::GpuUuid& gpu) const;
   using Processes = std::vector<const model::ProcessReading*>;
   void take_reading(ServedShare& share, std::uint32_t gpu, const Processes& processes);

@@ -47,7 +47,9 @@ ServedShare* Keeper::owner_of(pid_t pid, const model::GpuUuid& gpu) const {
   return nullptr;
 }
 
-void Keeper::on_picture(const model::Readings& readings) {
+// Judged by whole pictures only: one without their time would acquit those who hide it.
+void Keeper::on_picture(const model::Readings& readings, Looked at_what) {
+  const bool whole = at_what == Looked::AtAll;
   const auto at = now();
   std::map<const ServedShare*, std::uint32_t> seen;  // of how many of its GPUs
   for (const auto& gpu : readings.gpus) {
@@ -56,13 +58,15 @@ void Keeper::on_picture(const model::Readings& readings) {
     for (const auto& process : gpu.processes)
       of_share[owner_of(static_cast<pid_t>(process.pid), gpu.uuid)].push_back(&process);
     note_processes(gpu, at);
-    const auto time = proven(gpu.uuid, of_share, at);
+    const auto time = whole ? proven(gpu.uuid, of_share, at) : std::map<share::TenantId, double>{};
     for (const auto& [name, share] : shares_) {
       const auto index = share->index_of(gpu.uuid);
       if (!index) continue;
       const auto& processes = of_share[share.get()];
       take_reading(*share, *index, processes);
       ++seen[share.get()];
+      if (!whole) continue;
+      accounts_[{share->id(), *index}].measured = percent_of(processes).value_or(-100) / 100;
       const auto of_this = time.find(share->id());
       judge(*share, *index, processes,
             of_this == time.end() ? std::nullopt : std::optional(of_this->second), at);
@@ -116,7 +120,6 @@ void Keeper::take_reading(ServedShare& share, std::uint32_t gpu, const Processes
   auto& account = accounts_[{share.id(), gpu}];
   account.used = 0;
   account.unfenced = 0;
-  account.measured = percent_of(processes).value_or(-100) / 100;
   std::map<std::uint32_t, std::optional<std::uint64_t>> seen;  // by slot
   for (const auto* process : processes) {
     const auto bytes = process->memory_bytes.value_or(0);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -32,29 +33,29 @@ Result<std::unique_ptr<Watcher>> Watcher::open(sys::Loop& loop, const sys::Host&
   return made;
 }
 
-void Watcher::look() {
-  if (asked_ || sensor_.state() != sensor::State::Running) {
-    again_ = true;
-    return;
-  }
+void Watcher::look(Looked at) {
+  at = std::max(at, again_.value_or(at));
   const auto since = Clock::now() - last_;
-  if (since < kBetween) {
-    again_ = true;
+  if (asked_ || since < kBetween || sensor_.state() != sensor::State::Running) {
+    again_ = at;
+    if (asked_ || since >= kBetween) return;  // whatever it waits for will come
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(kBetween - since);
-    soon_ = loop_.after(left, [this] {
-      if (std::exchange(again_, false)) look();
-    });
+    soon_ = loop_.after(left, [this] { look_again(); });
     return;
   }
-  again_ = false;
+  again_.reset();
   asked_ = true;
   last_ = Clock::now();
   callbacks_.asking();
-  sensor_.ask_readings(sensor::Depth::Processes);
+  sensor_.ask_readings(at == Looked::AtAll ? sensor::Depth::Processes : sensor::Depth::Memory);
+}
+
+void Watcher::look_again() {
+  if (const auto at = std::exchange(again_, std::nullopt)) look(*at);
 }
 
 void Watcher::look_every(std::chrono::milliseconds period) {
-  regular_ = loop_.every(period, [this] { look(); });
+  regular_ = loop_.every(period, [this] { look(Looked::AtAll); });
 }
 
 void Watcher::on_sensor() {
@@ -76,16 +77,17 @@ void Watcher::take(const sensor::ViewMessage& message) {
 }
 
 void Watcher::take(const sensor::ReadingsMessage& message) {
+  if (message.depth == sensor::Depth::Vital) return;  // after an Xid: it shows no process
   asked_ = false;
-  callbacks_.picture(message.readings);
-  if (std::exchange(again_, false)) look();
+  callbacks_.picture(message.readings,
+                     message.depth == sensor::Depth::Memory ? Looked::AtMemory : Looked::AtAll);
+  look_again();
 }
 
 void Watcher::take(const sensor::StateMessage& message) {
   asked_ = false;
   if (message.state == sensor::State::Running) {
-    if (std::exchange(again_, false)) look();
-    return;
+    return look_again();
   }
   if (message.state != sensor::State::NoDriver && message.state != sensor::State::BackingOff)
     return;

@@ -13,17 +13,20 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace gantry::keeper {
+
+enum class Looked : std::uint8_t { AtMemory, AtAll };
 
 class Watcher {
  public:
   struct Callbacks {
     std::function<void()> machine;  // cards() or trouble() are others now
     std::function<void()> asking;   // a picture is taken from now until `picture`
-    std::function<void(const model::Readings&)> picture;
+    std::function<void(const model::Readings&, Looked)> picture;
   };
 
   static Result<std::unique_ptr<Watcher>> open(sys::Loop& loop, const sys::Host& host,
@@ -35,14 +38,18 @@ class Watcher {
   const std::vector<share::Card>& cards() const { return cards_; }
   const std::string& trouble() const { return trouble_; }  // why there are none; "" while starting
 
-  // A picture at once, or right after the one that is being taken; never more than 50 a second.
-  void look();
-  // Regularly from now on, or not any more.
+  // At what processes hold: at once, or right after the picture that is being taken, and never more
+  // than 100 times a second.
+  void look() { look(Looked::AtMemory); }
+  // At their time as well, regularly from now on, or not any more. That is not for every occasion:
+  // while the driver tells it, a process that starts CUDA waits.
   void look_every(std::chrono::milliseconds period);
   void rest() { regular_ = {}; }
 
  private:
   Watcher(sys::Loop& loop, sensor::Sensor sensor, const Log& log, Callbacks callbacks);
+  void look(Looked at);
+  void look_again();
   void on_sensor();
   void take(const sensor::ViewMessage& message);
   void take(const sensor::ReadingsMessage& message);
@@ -57,7 +64,7 @@ class Watcher {
   std::vector<share::Card> cards_;
   std::string trouble_;
   bool asked_ = false;
-  bool again_ = false;
+  std::optional<Looked> again_;
   std::chrono::steady_clock::time_point last_{};
   sys::Loop::Watch watch_;
   sys::Loop::Timer regular_;

@@ -116,7 +116,7 @@ bool Child::answer(Depth depth) {
       profiler_.read(device.handle, reading, Clock::now());
     payload.readings.gpus.push_back(std::move(reading));
   }
-  add_owners(host_, payload.readings);
+  if (depth == Depth::Full) add_owners(host_, payload.readings);
   payload.event_wait_age_ms = events_.wait_age_ms();
   talk_.say(Kind::Readings, to_bytes(payload));
   if (other_count || (depth == Depth::Full && has_changed(payload.readings))) return look(false);
@@ -135,6 +135,7 @@ bool Child::take_question() {
   switch (packet->payload.empty() ? 0 : packet->payload[0]) {
     case static_cast<char>(Depth::Vital): return answer(Depth::Vital);
     case static_cast<char>(Depth::Processes): return answer(Depth::Processes);
+    case static_cast<char>(Depth::Memory): return answer(Depth::Memory);
     default: return answer(Depth::Full);
   }
 }

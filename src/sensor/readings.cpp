@@ -176,8 +176,10 @@ model::GpuReading read_gpu(const driver::Nvml& nvml, const Device& device, Depth
   }
   probe::Asking asking(nvml, device.handle);
   check_identity(asking, device.uuid, reading);
-  if (depth == Depth::Processes) {
-    read_processes(asking, now_unix_ms - kBusyNowMs, reading);
+  if (depth == Depth::Processes || depth == Depth::Memory) {
+    read_processes(asking, reading);
+    if (depth == Depth::Processes)
+      read_process_utilization(asking, now_unix_ms - kBusyNowMs, reading);
   } else {
     read_fields(asking, depth, reading);
     read_body(asking, depth, reading);
@@ -186,7 +188,8 @@ model::GpuReading read_gpu(const driver::Nvml& nvml, const Device& device, Depth
     read_memory(asking, reading);
     read_activity(asking, now_unix_ms, reading);
     read_instances(asking, reading);
-    read_processes(asking, now_unix_ms - kBusyLatelyMs, reading);
+    read_processes(asking, reading);
+    read_process_utilization(asking, now_unix_ms - kBusyLatelyMs, reading);
     read_license(asking, reading);
   }
   probe::HealthFacts facts;

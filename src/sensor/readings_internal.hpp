@@ -33,8 +33,10 @@ model::GpuReading read_gpu(const driver::Nvml& nvml, const Device& device, Depth
 void read_fields(probe::Asking& asking, Depth depth, model::GpuReading& reading);
 void read_activity(probe::Asking& asking, std::int64_t now_unix_ms, model::GpuReading& reading);
 void read_instances(probe::Asking& asking, model::GpuReading& reading);
-// How busy they are: by the newest sample after that moment.
-void read_processes(probe::Asking& asking, std::int64_t since_unix_ms, model::GpuReading& reading);
+void read_processes(probe::Asking& asking, model::GpuReading& reading);
+// How busy each of them is: by its newest sample after that moment.
+void read_process_utilization(probe::Asking& asking, std::int64_t since_unix_ms,
+                              model::GpuReading& reading);
 
 // Pod and container of every process.
 void add_owners(const sys::Host& host, model::Readings& readings);

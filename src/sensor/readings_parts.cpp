@@ -11,6 +11,7 @@ namespace {
 
 constexpr unsigned kMaxInstances = 64;
 constexpr unsigned kMaxProcesses = 4096;
+constexpr unsigned kFirstGuess = 128;  // an H200 says 72 with one process on it
 constexpr unsigned kNoInstance = 0xFFFFFFFF;
 
 std::optional<int> instance_of(unsigned id) {
@@ -65,29 +66,23 @@ void add_without_instance(std::vector<model::ProcessReading>& processes,
     add(processes, {old.pid, old.usedGpuMemory, kNoInstance, kNoInstance});
 }
 
-// The newest sample of each process since then.
-void read_process_utilization(probe::Asking& asking, std::int64_t since_unix_ms,
-                              model::GpuReading& reading) {
+using Samples = std::vector<nvmlProcessUtilizationSample_t>;
+
+// Each question takes the driver a millisecond or more: to ask how many there are would be one.
+Samples samples_since(probe::Asking& asking, std::int64_t since_unix_ms) {
   const auto from = static_cast<unsigned long long>(since_unix_ms) * 1000;
-  unsigned count = 0;
-  GANTRY_ASK(asking, nvmlDeviceGetProcessUtilization, asking.device(), nullptr, &count, from);
-  if (asking.last() != NVML_ERROR_INSUFFICIENT_SIZE || count == 0 || count > kMaxProcesses) return;
-  std::vector<nvmlProcessUtilizationSample_t> samples(count);
-  if (!GANTRY_ASK(asking, nvmlDeviceGetProcessUtilization, asking.device(), samples.data(), &count,
-                  from)) {
-    return;
+  auto count = kFirstGuess;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    Samples samples(count);
+    if (GANTRY_ASK(asking, nvmlDeviceGetProcessUtilization, asking.device(), samples.data(), &count,
+                   from)) {
+      samples.resize(std::min<std::size_t>(count, samples.size()));
+      return samples;
+    }
+    if (asking.last() != NVML_ERROR_INSUFFICIENT_SIZE || count == 0 || count > kMaxProcesses)
+      return {};
   }
-  samples.resize(std::min<std::size_t>(count, samples.size()));
-  std::map<unsigned, const nvmlProcessUtilizationSample_t*> newest;
-  for (const auto& sample : samples) {
-    auto& best = newest[sample.pid];
-    if (best == nullptr || best->timeStamp < sample.timeStamp) best = &sample;
-  }
-  for (auto& process : reading.processes) {
-    const auto found = newest.find(process.pid);
-    const auto percent = found == newest.end() ? 0 : found->second->smUtil;
-    if (percent <= 100) process.utilization_percent = static_cast<int>(percent);
-  }
+  return {};
 }
 
 }  // namespace
@@ -107,7 +102,7 @@ void read_instances(probe::Asking& asking, model::GpuReading& reading) {
   }
 }
 
-void read_processes(probe::Asking& asking, std::int64_t since_unix_ms, model::GpuReading& reading) {
+void read_processes(probe::Asking& asking, model::GpuReading& reading) {
   std::vector<nvmlProcessInfo_t> list;
   std::vector<nvmlProcessInfo_v1_t> old;
   if (GANTRY_ASK_LIST(asking, nvmlDeviceGetComputeRunningProcesses_v3, list) ||
@@ -122,7 +117,22 @@ void read_processes(probe::Asking& asking, std::int64_t since_unix_ms, model::Gp
   } else if (GANTRY_ASK_LIST(asking, nvmlDeviceGetGraphicsRunningProcesses, old)) {
     add_without_instance(reading.processes, old);
   }
-  if (!reading.processes.empty()) read_process_utilization(asking, since_unix_ms, reading);
+}
+
+void read_process_utilization(probe::Asking& asking, std::int64_t since_unix_ms,
+                              model::GpuReading& reading) {
+  if (reading.processes.empty()) return;
+  const auto samples = samples_since(asking, since_unix_ms);
+  std::map<unsigned, const nvmlProcessUtilizationSample_t*> newest;
+  for (const auto& sample : samples) {
+    auto& best = newest[sample.pid];
+    if (best == nullptr || best->timeStamp < sample.timeStamp) best = &sample;
+  }
+  for (auto& process : reading.processes) {
+    const auto found = newest.find(process.pid);
+    const auto percent = found == newest.end() ? 0 : found->second->smUtil;
+    if (percent <= 100) process.utilization_percent = static_cast<int>(percent);
+  }
 }
 
 }  // namespace gantry::sensor

@@ -160,12 +160,12 @@ void Sensor::Body::take_readings(Clock::time_point now) {
   partial.clear();
   if (!payload.ok()) return fail(fmt::format("answers nonsense: {}", payload.error().text()), now);
   must_answer.reset();
-  asked.reset();
+  const auto depth = std::exchange(asked, std::nullopt).value_or(Depth::Vital);
   const auto is_lost = [](const auto& gpu) { return !gpu.lost.empty(); };
   const auto& gpus = payload->readings.gpus;
   const bool lost = std::any_of(gpus.begin(), gpus.end(), is_lost);
   const auto age = std::chrono::milliseconds(payload->event_wait_age_ms);
-  out.push_back(ReadingsMessage{std::move(payload->readings)});
+  out.push_back(ReadingsMessage{std::move(payload->readings), depth});
   if (age > options.event_wait * kStuckWaits + 10s) return fail("its wait for events hangs", now);
   if (!lost) return lost_since.reset();
   if (!lost_since) lost_since = now;

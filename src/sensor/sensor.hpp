@@ -51,13 +51,23 @@ enum class State : std::uint8_t {
 };
 std::string_view to_string(State state);
 
+enum class Depth : std::uint8_t {
+  Vital,      // what health needs: a few calls for each GPU
+  Full,       // everything, processes and instances too
+  Processes,  // those alone, what they hold and how busy they were in the last two seconds
+  Memory      // processes and what they hold: microseconds, where their time takes milliseconds in
+              // which nobody else gets an answer from the driver
+};
+
 // NVML's part of an inventory: at the start, and when GPUs or MIG instances have changed. Make it
 // whole with probe::complete.
 struct ViewMessage {
   model::Inventory nvml;
 };
+// An event of a GPU is followed by vital ones that nobody has asked for.
 struct ReadingsMessage {
   model::Readings readings;
+  Depth depth = Depth::Full;
 };
 struct EventMessage {
   model::GpuEvent event;
@@ -72,12 +82,6 @@ struct StateMessage {
 struct KernelChangedMessage {};
 using Message =
     std::variant<ViewMessage, ReadingsMessage, EventMessage, StateMessage, KernelChangedMessage>;
-
-enum class Depth : std::uint8_t {
-  Vital,     // what health needs: a few calls for each GPU
-  Full,      // everything, processes and instances too
-  Processes  // those alone, what they hold and how busy they were in the last two seconds: quick
-};
 
 class Sensor {
  public:

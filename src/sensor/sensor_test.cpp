@@ -143,6 +143,16 @@ TEST_F(OnMachine, VitalReadingsLeaveOutTheRest) {
   EXPECT_FALSE(readings.gpus[0].power_milliwatts);
 }
 
+TEST_F(OnMachine, AnAnswerSaysHowDeepItIs) {
+  Watcher watcher(host_, quick());
+  for (const auto depth : {Depth::Vital, Depth::Memory, Depth::Processes, Depth::Full}) {
+    watcher.sensor().ask_readings(depth);
+    const auto answer = watcher.next<ReadingsMessage>();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->depth, depth);
+  }
+}
+
 TEST_F(OnMachine, AnXidArrivesWithItsGpuAndFreshReadings) {
   Watcher watcher(host_, quick());
   const auto before = watcher.readings(Depth::Full);  // now it listens

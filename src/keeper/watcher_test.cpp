@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which pictures the keeper takes for its own, with a real sensor on a simulated machine.
+#include "keeper/watcher.hpp"
+
+#include "sim/inject.hpp"
+#include "support/machine.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace gantry::keeper {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::SizeIs;
+
+class OnMachine : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::Machine::has_libraries()) GTEST_SKIP() << "the simulated libraries are not built";
+    sensor::SensorOptions options;
+    options.program = {GANTRY_SENSOR_CHILD, std::string(sensor::kChildCommand)};
+    options.event_wait = 200ms;
+    auto opened =
+        Watcher::open(*loop_, host_, std::move(options), log_,
+                      {.machine = [] {},
+                       .asking = [this] { ++asked_; },
+                       .picture = [this](const auto&, Looked at) { pictures_.push_back(at); }});
+    ASSERT_TRUE(opened.ok()) << opened.error().text();
+    watcher_ = *std::move(opened);
+    ASSERT_TRUE(turn_until([&] { return !watcher_->cards().empty(); }));
+  }
+  bool turn_until(const std::function<bool()>& so, Clock::duration within = 20s) {
+    const auto end = Clock::now() + within;
+    while (!so() && Clock::now() < end) EXPECT_TRUE(loop_->turn(10ms).ok());
+    return so();
+  }
+  bool one_more_picture() {
+    const auto before = pictures_.size();
+    watcher_->look();
+    return turn_until([&] { return pictures_.size() > before; });
+  }
+
+  test::Machine machine_{"h200x8"};
+  sys::Host host_ = machine_.host();
+  std::unique_ptr<sys::Loop> loop_ = *sys::Loop::make();
+  Log log_{[](std::string_view) {}};
+  std::unique_ptr<Watcher> watcher_;
+  std::size_t asked_ = 0;
+  std::vector<Looked> pictures_;
+};
+
+// A tenant makes an Xid whenever it likes. The readings that follow show no process at all.
+TEST_F(OnMachine, WhatFollowsAnXidIsNoPicture) {
+  ASSERT_TRUE(one_more_picture());
+  ASSERT_TRUE(sim::inject_xid(machine_.root(), 3, 31).ok());
+  EXPECT_FALSE(turn_until([&] { return pictures_.size() > asked_; }, 1s));
+  EXPECT_TRUE(one_more_picture()) << "and it can look again";
+  EXPECT_EQ(pictures_.size(), asked_);
+}
+
+TEST_F(OnMachine, LooksAtTimeOnlyRegularly) {
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(one_more_picture());
+  EXPECT_THAT(pictures_, Each(Looked::AtMemory));
+  watcher_->look_every(30ms);
+  EXPECT_TRUE(turn_until(
+      [&] { return std::count(pictures_.begin(), pictures_.end(), Looked::AtAll) > 1; }));
+}
+
+TEST_F(OnMachine, WhoWantsManyLooksDoesNotKeepItFromRegularOnes) {
+  watcher_->look_every(50ms);
+  const auto end = Clock::now() + 500ms;
+  EXPECT_TRUE(turn_until([&] {
+    watcher_->look();
+    return Clock::now() > end;
+  }));
+  EXPECT_THAT(pictures_, Contains(Looked::AtAll));
+  EXPECT_LE(pictures_.size(), 52U) << "never more than 100 in a second";
+}
+
+}  // namespace
+}  // namespace gantry::keeper
