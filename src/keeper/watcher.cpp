@@ -76,11 +76,14 @@ void Watcher::take(const sensor::ViewMessage& message) {
   callbacks_.machine();
 }
 
+// Who is shown the picture may want another one, which begins only when everybody has seen this
+// one: what was noted when it was asked for is compared with it.
 void Watcher::take(const sensor::ReadingsMessage& message) {
   if (message.depth == sensor::Depth::Vital) return;  // after an Xid: it shows no process
-  asked_ = false;
+  asked_ = true;
   callbacks_.picture(message.readings,
                      message.depth == sensor::Depth::Memory ? Looked::AtMemory : Looked::AtAll);
+  asked_ = false;
   look_again();
 }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <thread>
 
 namespace gantry::keeper {
 namespace {
@@ -27,11 +28,14 @@ class OnMachine : public ::testing::Test {
     sensor::SensorOptions options;
     options.program = {GANTRY_SENSOR_CHILD, std::string(sensor::kChildCommand)};
     options.event_wait = 200ms;
-    auto opened =
-        Watcher::open(*loop_, host_, std::move(options), log_,
-                      {.machine = [] {},
-                       .asking = [this] { ++asked_; },
-                       .picture = [this](const auto&, Looked at) { pictures_.push_back(at); }});
+    auto opened = Watcher::open(*loop_, host_, std::move(options), log_,
+                                {.machine = [] {},
+                                 .asking = [this] { ++asked_; },
+                                 .picture =
+                                     [this](const auto&, Looked at) {
+                                       pictures_.push_back(at);
+                                       shown_();
+                                     }});
     ASSERT_TRUE(opened.ok()) << opened.error().text();
     watcher_ = *std::move(opened);
     ASSERT_TRUE(turn_until([&] { return !watcher_->cards().empty(); }));
@@ -54,6 +58,7 @@ class OnMachine : public ::testing::Test {
   std::unique_ptr<Watcher> watcher_;
   std::size_t asked_ = 0;
   std::vector<Looked> pictures_;
+  std::function<void()> shown_ = [] {};  // while a picture is shown
 };
 
 // A tenant makes an Xid whenever it likes. The readings that follow show no process at all.
@@ -63,6 +68,19 @@ TEST_F(OnMachine, WhatFollowsAnXidIsNoPicture) {
   EXPECT_FALSE(turn_until([&] { return pictures_.size() > asked_; }, 1s));
   EXPECT_TRUE(one_more_picture()) << "and it can look again";
   EXPECT_EQ(pictures_.size(), asked_);
+}
+
+// Two shares are compared with one picture, and the first wants another one: what was noted for the
+// second must stay what it was.
+TEST_F(OnMachine, ALookThatAPictureCausesBeginsAfterThatPicture) {
+  shown_ = [this] {
+    std::this_thread::sleep_for(25ms);  // the next look is not too early
+    const auto before = asked_;
+    watcher_->look();
+    EXPECT_EQ(asked_, before);
+  };
+  watcher_->look();
+  EXPECT_TRUE(turn_until([&] { return pictures_.size() > 2; })) << "but it does begin";
 }
 
 TEST_F(OnMachine, LooksAtTimeOnlyRegularly) {
