@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -149,6 +150,15 @@ TEST_F(WhyInside, WithAVolumeOverOurs) {
   EXPECT_EQ(link.id, "container.mounts");
   EXPECT_THAT(link.read, HasSubstr("empty-dir"));
   EXPECT_THAT(link.remedy, HasSubstr("elsewhere"));
+}
+
+TEST_F(WhyInside, TheFenceBelongsOverTheDriver) {
+  inside_.mountinfo += fmt::format(
+      "40 36 98:0 /var/lib/gantry/fence/ee482072f68b6c73/libgantry-fence.so {}/libcuda.so.1 ro - "
+      "ext4 /dev/sda rw\n",
+      kHwcaps);
+  EXPECT_EQ(first_broken().id, "none");
+  EXPECT_EQ(first_doubtful().id, "none");
 }
 
 TEST_F(WhyInside, WithAVolumeAboveOurs) {

@@ -74,7 +74,7 @@ bool is_volume(const rootfs::Mount& mount) {
   if (contains(mount.root, "/volumes/kubernetes.io~") || contains(mount.root, "/volume-subpaths/"))
     return true;
   return !is_prepared(mount.root) && !contains(mount.root, "nvidia") &&
-         !contains(mount.root, "libcuda");
+         !contains(mount.root, "libcuda") && !contains(mount.root, "/libgantry-fence");
 }
 
 bool is_driver_place(std::string_view place) {

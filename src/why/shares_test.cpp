@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "why/shares.hpp"
 
+#include "grants/grants.hpp"
 #include "support/parsed_json.hpp"
+#include "support/tree.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -143,6 +145,45 @@ TEST(WhyShare, APlacementNamesItsGpu) {
   EXPECT_EQ(placement_link(bare.root(), ask_in(bare), view).verdict, Verdict::Doubtful);
   const auto wrong = pod_with(R"("aliyun.com/gpu-mem":"5")", R"("gantry.dev/placement":"{")");
   EXPECT_EQ(placement_link(wrong.root(), ask_in(wrong), view).verdict, Verdict::Broken);
+}
+
+TEST(WhyShare, AShareShowsWhatIsUsedOfIt) {
+  keeper::ShareState state;
+  state.gpus = {{.uuid = {"GPU-0"},
+                 .memory_limit = 10 * kGiB << 20U,
+                 .memory_held = 1 * kGiB << 20U,
+                 .memory_used = 2 * kGiB << 20U,
+                 .used = 0.25}};
+  state.processes.resize(1);
+  auto link = share_state_link("c", "slot-1", &state);
+  EXPECT_EQ(link.verdict, Verdict::Holds);
+  EXPECT_EQ(link.read, "2048 of 10240 MiB and 25 % of the time of GPU-0 in use by 1 process");
+  state.gpus[0].memory_limit = UINT64_MAX;
+  state.processes.resize(2);
+  link = share_state_link("c", "slot-1", &state);
+  EXPECT_EQ(link.read, "2048 MiB and 25 % of the time of GPU-0 in use by 2 processes");
+}
+
+TEST(WhyShare, AShareThatRefusedAnAllocationIsWorthALook) {
+  keeper::ShareState state{.refused = 2};
+  const auto link = share_state_link("c", "slot-1", &state);
+  EXPECT_EQ(link.verdict, Verdict::Doubtful);
+  EXPECT_THAT(link.cause, HasSubstr("2 allocations did not fit"));
+}
+
+// A node on which this pod was given a share, and no keeper runs.
+TEST(WhyShare, AContainerWhoseShareIsGoneIsBroken) {
+  test::Tree node;
+  const auto pod = gib(5);
+  EXPECT_TRUE(share_state_links(node.host(), pod.root()).empty());
+  const model::Grant grant{.pod = "p", .share = model::GrantShare{.name = "slot-1"}};
+  ASSERT_TRUE(grants::write(node.host(), "another", "c", grant).ok());
+  EXPECT_TRUE(share_state_links(node.host(), pod.root()).empty());
+  ASSERT_TRUE(grants::write(node.host(), "u", "c", grant).ok());
+  const auto links = share_state_links(node.host(), pod.root());
+  ASSERT_EQ(links.size(), 1U);
+  EXPECT_EQ(links[0].verdict, Verdict::Broken);
+  EXPECT_EQ(links[0].read, "there is no share slot-1");
 }
 
 }  // namespace

@@ -178,6 +178,7 @@ void add_node(Chain& chain, kube::Api& api, const sys::Host& machine, json::Valu
     chain.links.push_back(allocation_link(machine, options.device_plugins, pod));
     if (node.ok())
       chain.links.push_back(held_health_link(machine, options.device_plugins, pod, node->root()));
+    append(chain, share_state_links(machine, pod));
   }
   add_containers(chain, machine, pod);
 }
