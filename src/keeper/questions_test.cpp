@@ -9,6 +9,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <fstream>
+#include <functional>
 
 namespace gantry::keeper {
 namespace {
@@ -156,6 +159,44 @@ TEST(Records, AreFoundAgain) {
   remove_record(host, "train");
   EXPECT_THAT(read_records(host).records, IsEmpty());
   EXPECT_FALSE(host.exists("/run/gantry/shares/train"));
+}
+
+// What `work` says in a process of its own whose /run/gantry is a file system of some pages.
+int with_little_room(const test::Tree& tree, const std::function<int()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto place = tree.path("run/gantry");
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("tmpfs", place.c_str(), "tmpfs", 0, "size=32k") != 0)
+      ::_exit(77);
+    ::_exit(work());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Records, WithoutRoomTheOldOneStaysWhole) {
+  test::Tree tree;
+  tree.directory("run/gantry");
+  const int said = with_little_room(tree, [&] {
+    const auto host = tree.host();
+    Record record{.share = a_share(), .cards = {{.uuid = {"GPU-1"}, .memory_bytes = 140}}};
+    if (!write_record(host, record).ok()) return 1;
+    while (std::ofstream(tree.path("run/gantry/full"), std::ios::app)
+           << std::string(1024, 'x') << std::flush) {
+    }
+    record.cards[0].memory_bytes = 141;
+    const auto refused = write_record(host, record);
+    if (refused.ok() || refused.error().text().find("df -h /run") == std::string::npos) return 2;
+    const auto found = read_records(host);
+    if (found.records.size() != 1 || found.records[0].cards[0].memory_bytes != 140) return 3;
+    if (host.list("/run/gantry/shares/train")->size() != 2) return 4;  // share.json, fence
+    return 0;
+  });
+  if (said == 77) GTEST_SKIP() << "needs mounts of its own";
+  EXPECT_EQ(said, 0);
 }
 
 TEST(Records, WithNonsenseAreToldAndLeftAlone) {

@@ -141,9 +141,10 @@ std::string fence_directory(std::string_view name) {
   return place(name, "fence");
 }
 
-Status write_record(const sys::Host& host, const Record& record) {
+namespace {
+
+Status write_parts(const sys::Host& host, const Record& record) {
   const auto& name = record.share.name;
-  GANTRY_CHECK(check_name(name));
   const auto fence = host.outside(fence_directory(name));
   GANTRY_CHECK(make_directory(fence));
   for (const auto mount_point : {"/cuda", "/nvml"}) GANTRY_CHECK(make_empty(fence + mount_point));
@@ -155,6 +156,16 @@ Status write_record(const sys::Host& host, const Record& record) {
   }
   return sys::replace_file(host.outside(place(name, "share.json")), to_json(record) + "\n", 0600,
                            sys::Durability::Volatile);
+}
+
+}  // namespace
+
+Status write_record(const sys::Host& host, const Record& record) {
+  GANTRY_CHECK(check_name(record.share.name));
+  auto written = write_parts(host, record);
+  if (written.ok() || written.error().sys_errno() != ENOSPC) return written;
+  return std::move(written).error().in(
+      "there is no room for the record of a share; `df -h /run; df -i /run` shows what is full");
 }
 
 // The record first: what is left of the rest is nobody's.
