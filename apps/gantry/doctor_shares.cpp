@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/doctor_shares.hpp"
 
+#include "base/text.hpp"
 #include "fence/abi.h"
 #include "gantry/share_commands.hpp"
 #include "keeper/record.hpp"
@@ -52,6 +53,18 @@ std::vector<doctor::SharesView::Library> libraries() {
   return {{.path = "libgantry-fence.so", .there = false, .trouble = fence.error().text()}};
 }
 
+// All shares of a GPU have the same neighbours.
+void note_beside(const keeper::GpuState& gpu, doctor::SharesView& view) {
+  const bool known = std::any_of(view.beside.begin(), view.beside.end(),
+                                 [&](const auto& one) { return one.gpu == gpu.uuid.text; });
+  if (known) return;
+  for (const auto& stranger : gpu.strangers)
+    view.beside.push_back({.gpu = gpu.uuid.text,
+                           .pid = stranger.pid,
+                           .command = stranger.command,
+                           .memory = human_bytes(stranger.memory_used)});
+}
+
 void ask(const sys::Host& host, doctor::SharesView& view) {
   auto keeper = keeper::Client::connect_to_answering(host);
   if (!keeper.ok()) {
@@ -68,6 +81,7 @@ void ask(const sys::Host& host, doctor::SharesView& view) {
   view.names.clear();  // it knows better
   for (const auto& state : *states) {
     view.names.push_back(state.share.name);
+    for (const auto& gpu : state.gpus) note_beside(gpu, view);
     for (const auto& finding : state.findings)
       view.findings.push_back({.share = state.share.name,
                                .text = finding.text,

@@ -59,6 +59,19 @@ TEST(ShareTable, ShowsWhatTheAuditorFound) {
   EXPECT_THAT(usage_table({state}), HasSubstr("blue: 4711 holds 12 GiB past the fence (stopped)"));
 }
 
+TEST(ShareTable, WarnsOfWhoeverIsOutsideOfTheShares) {
+  auto state = busy_share();
+  EXPECT_THAT(usage_table({state}), Not(HasSubstr("Warning")));
+  state.gpus[0].strangers = {{.pid = 815, .memory_used = kGiB, .command = "python3 other.py"}};
+  auto beside = state;
+  beside.share.name = "red";
+  for (const auto& text : {usage_table({state, beside}), shares_table({state, beside})}) {
+    const auto at = text.find("815 (python3 other.py, 1.0 GiB)");
+    ASSERT_NE(at, std::string::npos) << text;
+    EXPECT_EQ(text.find("815", at + 1), std::string::npos) << "once for a GPU";
+  }
+}
+
 TEST(ShareTable, SaysHowToMakeAShareWhereThereIsNone) {
   EXPECT_THAT(shares_table({}), HasSubstr("gantry share run"));
 }

@@ -89,9 +89,12 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
     fmt::print(context.out, "[\n{}\n]\n", text);
     return kOk;
   }
-  if (named) fmt::print(context.out, "{}\n", shares_table({state}));
+  if (named) fmt::print(context.out, "{}\n", printable_lines(shares_table({state})));
   fmt::print(context.out, "{}\n{}: {} is used, because {}.\n", text,
              named ? options.name : "A share here", chosen, choice.why);
+  if (named) return kOk;
+  if (const auto shares = shares_of(host); shares.ok())
+    fmt::print(context.out, "{}", printable_lines(strangers_text(*shares)));
   return kOk;
 }
 

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace gantry::cli {
 namespace {
 
@@ -77,7 +79,26 @@ std::string shares_table(const std::vector<ShareState>& shares) {
                  state.held ? "with its command" : "named"});
     }
   }
-  return table.text();
+  return table.text() + strangers_text(shares);
+}
+
+std::string strangers_text(const std::vector<ShareState>& shares) {
+  std::string text;
+  std::set<std::string> told;
+  for (const auto& state : shares) {
+    for (const auto& gpu : state.gpus) {
+      if (gpu.strangers.empty() || !told.insert(gpu.uuid.text).second) continue;
+      std::vector<std::string> who;
+      for (const auto& stranger : gpu.strangers)
+        who.push_back(fmt::format("{} ({}, {})", stranger.pid, stranger.command,
+                                  human_bytes(stranger.memory_used)));
+      text += fmt::format(
+          "Warning: {} is used outside of its shares, whose limits of time do not hold that back: "
+          "{}. `gantry share run` gives a command a share; another GPU or MIG keeps them apart.\n",
+          short_uuid(gpu.uuid), fmt::join(who, ", "));
+    }
+  }
+  return text.empty() ? text : "\n" + text;
 }
 
 std::string usage_table(const std::vector<ShareState>& shares) {
@@ -101,7 +122,7 @@ std::string usage_table(const std::vector<ShareState>& shares) {
   auto text = table.text();
   if (!processes.empty()) text += fmt::format("\n{}", processes.text());
   if (!found.empty()) text += "\nFound by the auditor:\n" + found;
-  return text;
+  return text + strangers_text(shares);
 }
 
 }  // namespace gantry::cli

@@ -12,6 +12,10 @@ namespace gantry::cli {
 // Limits: a row for each share and GPU.
 std::string shares_table(const std::vector<keeper::ShareState>& shares);
 
+// Whoever uses GPUs of these shares without belonging to one; "" for nobody. The tables end with
+// it.
+std::string strangers_text(const std::vector<keeper::ShareState>& shares);
+
 // What they use of them now, their processes, and what the auditor found.
 std::string usage_table(const std::vector<keeper::ShareState>& shares);
 

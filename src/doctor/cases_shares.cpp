@@ -48,6 +48,13 @@ std::vector<Case> share_cases() {
          library(p, false, "(absent)");
          shares(p).names.clear();
        }},
+      {"shares.beside", Skip, [](Patient& p) { shares(p).silence = "no keeper runs"; }},
+      {"shares.beside", Ok, [](Patient& p) { shares(p); }},
+      {"shares.beside", Warn,
+       [](Patient& p) {
+         shares(p).beside = {
+             {.gpu = "GPU-1", .pid = 815, .command = "python3", .memory = "1.0 GiB"}};
+       }},
   };
 }
 

@@ -60,11 +60,18 @@ struct SharesView {
     bool there = false;
     std::string trouble;  // "" when it fits
   };
+  struct Beside {  // a process of no share on a GPU whose shares have limits of time
+    std::string gpu;
+    std::uint32_t pid = 0;
+    std::string command;
+    std::string memory;  // for people
+  };
   bool only_root = false;               // may ask
   std::vector<std::string> names;       // of shares with a record
   std::vector<std::string> unreadable;  // records that cannot be read, and why
   std::string silence;                  // why no keeper answers; "" when one does
   std::vector<Found> findings;
+  std::vector<Beside> beside;
   std::vector<Library> libraries;  // of the fence
 };
 

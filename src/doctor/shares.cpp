@@ -65,6 +65,27 @@ Finding judge_over(const Facts& f) {
                           root_flag(f.host()), who.front()));
 }
 
+Finding judge_beside(const Facts& f) {
+  if (auto nothing = nothing_to_say(f)) return *std::move(nothing);
+  const auto& view = *f.shares();
+  if (!view.silence.empty()) return skip("no keeper answers: shares.keeper");
+  std::vector<Evidence> read;
+  std::set<std::string> gpus;
+  for (const auto& one : view.beside) {
+    gpus.insert(one.gpu);
+    read.push_back(
+        {one.gpu, fmt::format("process {} ({}) has {}", one.pid, one.command, one.memory)});
+  }
+  if (gpus.empty()) return ok("nobody is on their GPUs beside shares that have limits of time");
+  return warn(fmt::format("used beside its shares, whose limits of time do not hold that back: {}",
+                          listed({gpus.begin(), gpus.end()})),
+              read)
+      .advise(
+          fmt::format("gantry share run{} --help  # gives a command a share of its own; another "
+                      "GPU keeps them apart",
+                      root_flag(f.host())));
+}
+
 Finding judge_libraries(const Facts& f) {
   const auto* view = f.shares();
   if (view == nullptr) return skip("nobody was asked for shares");
@@ -113,6 +134,16 @@ constexpr Check kChecks[] = {
      .cause = "An upgrade that replaced the program and not its libraries, or the other way round.",
      .remedy = "reinstall gantry, or name the libraries' directory with GANTRY_FENCE_LIBRARIES",
      .judge = judge_libraries},
+    {.id = "shares.beside",
+     .reference = "S4",
+     .area = Area::Runtime,
+     .fix_class = FixClass::Never,
+     .title = "nobody uses their GPUs beside shares with limits of time",
+     .reads = "the keeper's picture of each GPU",
+     .cause = "A program was started on the host, or in a container with the whole GPU: no turn "
+              "holds it back, and the shares do not have what it takes.",
+     .remedy = "gantry share run, or another GPU for it",
+     .judge = judge_beside},
 };
 
 }  // namespace

@@ -158,6 +158,7 @@ void Keeper::set_turns() {
     share->set_gated(gated);
   }
   std::erase_if(turns_, [](const auto& entry) { return entry.second->empty(); });
+  std::erase_if(strangers_, [this](const auto& entry) { return !turns_.contains(entry.first); });
   arm();
 }
 

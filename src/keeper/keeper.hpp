@@ -122,6 +122,7 @@ class Keeper {
   void on_picture(const model::Readings& readings, Looked at);
   ServedShare* owner_of(pid_t pid, const model::GpuUuid& gpu) const;
   using Processes = std::vector<const model::ProcessReading*>;
+  void note_strangers(const model::GpuUuid& gpu, const Processes& processes);
   void take_reading(ServedShare& share, std::uint32_t gpu, const Processes& processes);
   using OfShare = std::map<const ServedShare*, Processes>;
   void note_processes(const model::GpuReading& gpu, share::Time at);
@@ -148,6 +149,7 @@ class Keeper {
   std::map<model::GpuUuid, share::Meter> meters_;
   std::map<model::GpuUuid, share::Witness> witnesses_;
   std::map<model::GpuUuid, std::map<std::uint32_t, share::Time>> first_seen_;  // processes
+  std::map<model::GpuUuid, std::vector<StrangerState>> strangers_;  // as of the last picture
   Stopper stopper_;
   std::vector<ProcessGroup> leaving_;  // cgroups of shares that are gone
   std::vector<Waiting> waiting_;

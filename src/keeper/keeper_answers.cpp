@@ -213,6 +213,8 @@ GpuState Keeper::gpu_state(const ServedShare& share, std::uint32_t gpu) const {
   if (const auto turns = turns_.find(card.uuid); turns != turns_.end()) {
     if (const auto view = turns->second->view(share.id())) state.part = view->part;
   }
+  if (const auto found = strangers_.find(card.uuid); found != strangers_.end())
+    state.strangers = found->second;
   if (const auto meter = meters_.find(card.uuid); meter != meters_.end())
     state.used = meter->second.percent(share.id(), kWindow, now()) / 100;
   const auto found = accounts_.find({share.id(), gpu});

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What NVML says of the shares' processes: memory beside their ledgers, time beside their reports.
+#include "keeper/identity.hpp"
 #include "keeper/keeper.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -58,6 +60,7 @@ void Keeper::on_picture(const model::Readings& readings, Looked at_what) {
     for (const auto& process : gpu.processes)
       of_share[owner_of(static_cast<pid_t>(process.pid), gpu.uuid)].push_back(&process);
     note_processes(gpu, at);
+    if (whole) note_strangers(gpu.uuid, of_share[nullptr]);
     const auto time = whole ? proven(gpu.uuid, of_share, at) : std::map<share::TenantId, double>{};
     for (const auto& [name, share] : shares_) {
       const auto index = share->index_of(gpu.uuid);
@@ -114,6 +117,29 @@ std::map<share::TenantId, double> Keeper::proven(const model::GpuUuid& gpu, cons
                          .reported = meter.reported_percent(share->id(), kSampled, at)};
   }
   return witnesses_[gpu].proven(said, at);
+}
+
+// Processes of no share take what time they like of a GPU whose shares take turns. They are told
+// of, once for each, and otherwise none of our business.
+void Keeper::note_strangers(const model::GpuUuid& gpu, const Processes& processes) {
+  const auto before = std::move(strangers_[gpu]);
+  strangers_.erase(gpu);
+  if (!turns_.contains(gpu) || processes.empty()) return;
+  auto& now = strangers_[gpu];
+  for (const auto* process : processes) {
+    if (now.size() >= kStrangers) break;
+    const auto known = std::find_if(before.begin(), before.end(),
+                                    [&](const auto& one) { return one.pid == process->pid; });
+    now.push_back({.pid = process->pid,
+                   .memory_used = process->memory_bytes.value_or(0),
+                   .command = known != before.end()
+                                  ? known->command
+                                  : command_of(static_cast<pid_t>(process->pid))});
+    if (known == before.end())
+      log_.warning("", fmt::format("process {} ({}) uses {} outside of any share; its shares have "
+                                   "limits of time, which do not hold it back",
+                                   process->pid, now.back().command, gpu.text));
+  }
 }
 
 void Keeper::take_reading(ServedShare& share, std::uint32_t gpu, const Processes& processes) {

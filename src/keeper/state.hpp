@@ -13,6 +13,15 @@
 
 namespace gantry::keeper {
 
+// A process on a GPU that belongs to no share.
+struct StrangerState {
+  std::uint32_t pid = 0;
+  std::uint64_t memory_used = 0;
+  std::string command;
+  bool operator==(const StrangerState&) const = default;
+};
+inline constexpr std::size_t kStrangers = 16;
+
 // A share on one of its GPUs.
 struct GpuState {
   model::GpuUuid uuid;
@@ -25,6 +34,8 @@ struct GpuState {
   double measured = -1;            // the same as NVML samples it; -1: not known
   std::string gate;                // "open", "one", "shut"
   bool busy = false;
+  // Where time is limited: whom no turn holds back. The first kStrangers.
+  std::vector<StrangerState> strangers = {};
   bool operator==(const GpuState&) const = default;
 };
 

@@ -25,13 +25,18 @@ std::int64_t parts_of(double value) {
   return static_cast<std::int64_t>(std::clamp(value, -1.0, 1'000.0) * kParts);
 }
 
+std::string stranger_json(const StrangerState& stranger) {
+  return fmt::format(R"({{"pid":{},"memoryUsed":{},"command":{}}})", stranger.pid,
+                     stranger.memory_used, json::quoted(stranger.command));
+}
+
 std::string gpu_json(const GpuState& gpu) {
   return fmt::format(
       R"({{"uuid":{},"memoryTotal":{},"memoryLimit":{},"memoryHeld":{},"memoryUsed":{},)"
-      R"("part":{},"used":{},"measured":{},"gate":{},"busy":{}}})",
+      R"("part":{},"used":{},"measured":{},"gate":{},"busy":{},"strangers":{}}})",
       json::quoted(gpu.uuid.text), gpu.memory_total, gpu.memory_limit, gpu.memory_held,
       gpu.memory_used, parts_of(gpu.part), parts_of(gpu.used), parts_of(gpu.measured),
-      json::quoted(gpu.gate), gpu.busy);
+      json::quoted(gpu.gate), gpu.busy, array_of(gpu.strangers, stranger_json));
 }
 
 std::string process_gpu_json(const ProcessGpuState& gpu) {
@@ -68,6 +73,7 @@ class Taker {
     if (value > UINT32_MAX) good_ = false;
     return static_cast<std::uint32_t>(value);
   }
+  bool has(std::string_view key) const { return static_cast<bool>(from_[key]); }
   template <class Read>
   auto list(std::string_view key, Read read) {
     std::vector<decltype(read(std::declval<Taker&>()))> all;
@@ -93,6 +99,19 @@ class Taker {
   bool good_;
 };
 
+StrangerState stranger_from(Taker& taker) {
+  return {.pid = taker.u32("pid"),
+          .memory_used = taker.u64("memoryUsed"),
+          .command = taker.text("command")};
+}
+
+// A keeper lives through an upgrade of whoever asks it, and an older one does not speak of
+// strangers.
+std::vector<StrangerState> strangers_from(Taker& taker) {
+  if (!taker.has("strangers")) return {};
+  return taker.list("strangers", stranger_from);
+}
+
 GpuState gpu_from(Taker& taker) {
   return {.uuid = {taker.text("uuid")},
           .memory_total = taker.u64("memoryTotal"),
@@ -103,7 +122,8 @@ GpuState gpu_from(Taker& taker) {
           .used = taker.part("used"),
           .measured = taker.part("measured"),
           .gate = taker.text("gate"),
-          .busy = taker.flag("busy")};
+          .busy = taker.flag("busy"),
+          .strangers = strangers_from(taker)};
 }
 
 ProcessGpuState process_gpu_from(Taker& taker) {

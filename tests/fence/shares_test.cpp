@@ -125,6 +125,30 @@ TEST_F(Shares, WithoutAKeeperWorkGoesOnAndTheNextOneLimitsItAgain) {
   end(pid);
 }
 
+TEST_F(Shares, WhoeverUsesTheGpuBesideThemIsNamedAndLeftAlone) {
+  machine_.make({.name = "a", .compute = "30%"});
+  const pid_t other = ::fork();
+  if (other == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const Library cuda(machine_.driver());
+    sim::cuda::ready(cuda);
+    CUdeviceptr memory = 0;
+    if (cuda.cuMemAlloc_v2(&memory, 64 * kMiB) != CUDA_SUCCESS) ::_exit(1);
+    for (;;) ::pause();
+  }
+  const auto strangers = [&] { return machine_.client().show("a")->gpus[0].strangers; };
+  EXPECT_TRUE(ShareUnderTest::until([&] {
+    const auto seen = strangers();
+    return seen.size() == 1 && seen[0].pid == static_cast<std::uint32_t>(other) &&
+           seen[0].memory_used >= 64 * kMiB;
+  }));
+  EXPECT_TRUE(machine_.client().show("a")->findings.empty()) << "no offence of the share";
+  EXPECT_EQ(::kill(other, 0), 0);
+  EXPECT_TRUE(machine_.client().set("a", {.compute = "none"}).ok());
+  EXPECT_TRUE(strangers().empty()) << "nobody takes turns any more";
+  end(other);
+}
+
 // A process of the share that loads the driver's own library and takes what it likes.
 pid_t hostile(const KeptMachine& machine, const std::string& share, std::uint64_t bytes,
               sighandler_t when_asked_to_go = SIG_DFL) {
