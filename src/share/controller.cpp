@@ -107,10 +107,11 @@ void Controller::idle(TenantId id, Time at) {
   advance(at);
   auto* tenant = find(id);
   if (tenant == nullptr || !tenant->busy) return;
+  tenant->last_spell = tenant->spell;
+  charge_visit(id, *tenant);
   tenant->busy = false;
   tenant->drained = true;
   tenant->express_left = 0;
-  tenant->last_spell = tenant->spell;
   tenant->last_busy = now_;
   settle_lags(tenant->rights.priority);
   decide();
@@ -154,6 +155,18 @@ void Controller::spend(TenantId id, Tenant& tenant, double amount) {
   tenant.saved = std::max(tenant.saved, -most_saved(tenant));
   tenant.lag = std::max(tenant.lag - amount, -ns(pace_.most_debt));
   if (tenant.busy) share_out(tenant.rights.priority, amount);
+}
+
+// Beside others that have work, to come and to go takes the GPU from them for longer than next to
+// nothing: it is paid for, but not as time that was used.
+void Controller::charge_visit(TenantId id, Tenant& tenant) {
+  const double rest = ns(pace_.least_visit) - tenant.spell;
+  const bool others = std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
+    return entry.first != id && entry.second.busy;
+  });
+  if (!others || rest <= 0) return;
+  spend(id, tenant, rest);
+  tenant.used -= rest;
 }
 
 // What greedy tenants of one priority used is what all of them were entitled to together.

@@ -55,6 +55,8 @@ struct Pace {
   Time least_savings = std::chrono::milliseconds(1);  // to be express takes this much
   Time brief = std::chrono::milliseconds(5);  // who works this long and is idle again is in a hurry
   Time soon = std::chrono::milliseconds(5);   // a pause this short is not worth a sleep
+  // What it costs others at least when somebody comes and goes: the GPU changes hands twice.
+  Time least_visit = std::chrono::microseconds(250);
   Time most_debt = std::chrono::seconds(10);
 };
 
@@ -144,6 +146,7 @@ class Controller {
   void advance(Time to);
   void charge_elapsed(double elapsed);
   void spend(TenantId id, Tenant& tenant, double amount);
+  void charge_visit(TenantId id, Tenant& tenant);
   void share_out(Priority priority, double used);
   void settle_lags(Priority priority);
   void learn_pause(Tenant& tenant) const;

@@ -103,6 +103,23 @@ TEST(Hostile, WhoIgnoresTheGateIsSeenInTheDifference) {
   EXPECT_GT(gpu.percent(1, 2s, 4s), meter.percent(1, 2s, 4s) + 12);
 }
 
+// Work of next to nothing, as often as it can: each time the GPU changes hands twice, which costs
+// more than the work.
+TEST(Hostile, WhoComesAndGoesWithoutEndCostsItsNeighbourNoMoreThanItsShare) {
+  for (const std::uint32_t percent : {10u, 30u}) {
+    for (const auto excess : {Excess::Allowed, Excess::Refused}) {
+      for (const Time period : {100us, 1000us}) {
+        SimulatedGpu gpu;
+        gpu.add(1, {.percent = percent, .excess = excess},
+                {.kernel = 1us, .period = period, .request = 1us});
+        gpu.add(2, {.percent = 100 - percent}, {.kernel = 300us});
+        gpu.run_until(5s);
+        EXPECT_GE(gpu.percent(2, 1s, 5s), 97 - percent) << percent << " % each " << period.count();
+      }
+    }
+  }
+}
+
 class Chance : public testing::TestWithParam<unsigned> {
  protected:
   std::minstd_rand random_{GetParam()};
