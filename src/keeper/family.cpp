@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "keeper/family.hpp"
 
+#include "base/text.hpp"
 #include "keeper/identity.hpp"
 #include "sensor/cgroup.hpp"
 
@@ -14,6 +15,12 @@ constexpr int kGenerations = 64;
 constexpr std::size_t kMostKnown = 4096;
 constexpr std::size_t kMostGroups = 64;
 constexpr std::size_t kMostContainers = 256;
+
+// "0::/system.slice/docker-ID.scope" of a line of /proc/PID/cgroup, whatever is below it.
+std::string_view place_of(std::string_view line, std::string_view id) {
+  const auto at = line.find(id);
+  return at == std::string_view::npos ? std::string_view{} : line.substr(0, line.find('/', at));
+}
 
 bool is_any(const std::vector<KnownProcess>& list, const KnownProcess& process) {
   return std::find(list.begin(), list.end(), process) != list.end();
@@ -29,11 +36,15 @@ void Family::joined(const Member& member) {
   know_container(member.pid);
 }
 
-// A container whose root may make cgroups can call one of them as it likes: below one that is known
-// no other name counts, neither to hide behind nor to draw a neighbour in.
+// Whoever may make cgroups, a container's root or a user of the host, can call one of them as it
+// likes. So a container is not its name but the place where that is, which only the kernel tells:
+// no name hides anybody, nor draws a neighbour in.
 bool Family::is_in_known_container(std::string_view cgroup) const {
-  return std::any_of(containers_.begin(), containers_.end(), [&](const std::string& id) {
-    return cgroup.find(id) != std::string_view::npos;
+  const auto all = lines(cgroup);
+  return std::any_of(all.begin(), all.end(), [&](std::string_view line) {
+    return std::any_of(containers_.begin(), containers_.end(), [&](const std::string& place) {
+      return line.starts_with(place) && (line.size() == place.size() || line[place.size()] == '/');
+    });
   });
 }
 
@@ -43,9 +54,13 @@ void Family::know_container(pid_t pid) {
 
 void Family::know_container_of(std::string_view cgroup) {
   if (is_in_known_container(cgroup)) return;
-  auto owner = sensor::owner_of(cgroup);
-  if (!owner.container_id.empty() && containers_.size() < kMostContainers)
-    containers_.insert(std::move(owner.container_id));
+  const auto id = sensor::owner_of(cgroup).container_id;
+  if (id.empty()) return;
+  for (const auto line : lines(cgroup)) {
+    if (const auto place = place_of(line, id);
+        !place.empty() && containers_.size() < kMostContainers)
+      containers_.emplace(place);
+  }
 }
 
 bool Family::belongs(pid_t pid, const Record& record, const Members& members) const {

@@ -38,7 +38,7 @@ class Family {
   bool belongs(pid_t pid, const Record& record, const Members& members) const;
 
   std::vector<ProcessGroup> groups_;
-  std::set<std::string> containers_;
+  std::set<std::string> containers_;      // each one's place in a hierarchy of cgroups
   std::map<pid_t, std::uint64_t> known_;  // with its start
 };
 
