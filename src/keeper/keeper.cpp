@@ -96,9 +96,6 @@ Result<ServedShare*> Keeper::serve(Record record, Origin origin) {
                                           const auto& report) { on_report(share, slot, report); },
                          .left = [this](auto& share, auto slot) { on_left(share, slot); }}));
   auto* share = made.get();
-  for (const auto& [uuid, bytes] : context_costs_) {
-    if (const auto gpu = share->index_of(uuid)) share->set_context_estimate(*gpu, bytes);
-  }
   by_id_[id] = share;
   shares_[name] = std::move(made);
   set_turns();

@@ -134,7 +134,6 @@ class Keeper {
   void act_on(ServedShare& share, const share::Finding& finding);
   void show_overhead(ServedShare& share, std::uint32_t gpu);
   void forget_exec(ServedShare& share, std::uint32_t gpu, const Member& member);
-  void learn_context(const share::Card& card, std::uint64_t bytes);
 
   sys::Loop& loop_;
   const sys::Host& host_;
@@ -145,7 +144,6 @@ class Keeper {
   std::map<std::string, Holding> holdings_;  // by share
   std::map<model::GpuUuid, std::unique_ptr<GpuTurns>> turns_;
   std::map<Place, Account> accounts_;
-  std::map<model::GpuUuid, std::uint64_t> context_costs_;  // as learned
   std::map<model::GpuUuid, share::Meter> meters_;
   std::map<model::GpuUuid, share::Witness> witnesses_;
   std::map<model::GpuUuid, std::map<std::uint32_t, share::Time>> first_seen_;  // processes

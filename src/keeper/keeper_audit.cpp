@@ -171,7 +171,8 @@ void Keeper::take_reading(ServedShare& share, std::uint32_t gpu, const Processes
     } else if (account.restless[slot]++ < kMoreLooks) {
       watcher_->look();
     }
-    if (const auto cost = context_cost(overhead, known)) learn_context(share.card(gpu), *cost);
+    // For this share alone: it is a tenant's word how much of what NVML shows is a context.
+    if (const auto cost = context_cost(overhead, known)) share.set_context_estimate(gpu, *cost);
     overhead = known;
     if (shown) account.shown.insert(slot);
     if (!shown && account.shown.contains(slot)) forget_exec(share, gpu, *member);

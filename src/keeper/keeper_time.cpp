@@ -119,11 +119,4 @@ void Keeper::show_overhead(ServedShare& share, std::uint32_t gpu) {
   pages.set_overhead(gpu, sum);
 }
 
-void Keeper::learn_context(const share::Card& card, std::uint64_t bytes) {
-  for (const auto& [name, share] : shares_) {
-    if (const auto gpu = share->index_of(card.uuid)) share->set_context_estimate(*gpu, bytes);
-  }
-  context_costs_[card.uuid] = bytes;
-}
-
 }  // namespace gantry::keeper

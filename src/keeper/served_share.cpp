@@ -11,7 +11,7 @@
 namespace gantry::keeper {
 namespace {
 
-// What a context takes on an H200, driver 580; each card's own is learned from the first one.
+// What a context takes on an H200, driver 580; each share learns its card's from the first one.
 constexpr std::uint64_t kContextBytes = 548'995'072;
 
 // Without a word of NVML for so long: better without what others hold than not at all. cuInit waits
