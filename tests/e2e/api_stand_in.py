@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As much of an API server as a scheduler talks to, in this process, so that a test can hold an answer back, break a connection or
-restart it at a chosen moment. What a real one does with all this is tested in tests/cluster."""
+"""As much of an API server as a scheduler and a node's agent talk to, in this process, so that a test can hold an answer back, break a
+connection, be away or restart it at a chosen moment. What a real one does with all this is tested in tests/cluster."""
 import http.server
 import json
 import pathlib
@@ -11,6 +11,19 @@ import uuid
 KINDS = {"pods": "Pod", "nodes": "Node", "namespaces": "Namespace", "resourcequotas": "ResourceQuota", "leases": "Lease", "events": "Event",
          "secrets": "Secret", "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
          "validatingwebhookconfigurations": "ValidatingWebhookConfiguration"}
+
+
+def merged(old, new):
+    """RFC 7386."""
+    if not isinstance(new, dict):
+        return new
+    result = dict(old) if isinstance(old, dict) else {}
+    for key, value in new.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
 
 
 class Refused(Exception):
@@ -78,8 +91,21 @@ class Api:
         self.after_binding = lambda key: None   # it is stored, the answer is not written yet
         self.lists_allowed = threading.Event()
         self.lists_allowed.set()
+        self.read_only = False  # pods may not be patched
+        self.gone_away = False
         self.port = 0
         self.start()
+
+    @property
+    def away(self) -> bool:
+        """It answers 503, and ends what is watched."""
+        return self.gone_away
+
+    @away.setter
+    def away(self, is_so: bool) -> None:
+        with self.store.changed:
+            self.gone_away = is_so
+            self.store.changed.notify_all()
 
     def start(self) -> None:
         api = self
@@ -114,6 +140,32 @@ class Api:
         return path
 
 
+class NodeApi(Api):
+    """One with a single node, whose pods are known by their uid."""
+
+    def __init__(self, node: str) -> None:
+        super().__init__()
+        self.node_name = node
+        self.store.put("nodes", {"metadata": {"name": node, "labels": {}, "annotations": {}}, "status": {"capacity": {}, "allocatable": {}}})
+
+    @property
+    def node(self) -> dict:
+        return self.store.objects["nodes"][f"/{self.node_name}"]
+
+    def pod(self, uid: str) -> dict:
+        with self.store.changed:
+            return next(pod for pod in self.store.objects["pods"].values() if pod["metadata"]["uid"] == uid)
+
+    def set(self, pod: dict) -> None:
+        self.store.put("pods", pod)
+
+    def remove(self, uid: str) -> None:
+        self.store.put("pods", self.pod(uid), "DELETED")
+
+    def annotations(self, uid: str) -> dict:
+        return dict(self.pod(uid)["metadata"].get("annotations", {}))
+
+
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     api: Api
@@ -137,9 +189,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
         try:
+            if self.api.away:
+                raise Refused(503, "ServiceUnavailable", "away")
             kind, space, name, inner = self.split(url.path)
-            if method == "GET" and not name and query.get("watch"):
-                self.watch(kind, int(query["resourceVersion"]), float(query.get("timeoutSeconds", 300)))
+            if method == "GET" and not name and query.get("watch", "false") in ("1", "true"):
+                self.watch(kind, int(query.get("resourceVersion") or 0), float(query.get("timeoutSeconds", 300)))
             elif method == "GET" and not name:
                 self.answer(200, self.list(kind, query))
             elif method == "GET":
@@ -192,7 +246,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             line = json.dumps({"type": event, "object": thing}).encode() + b"\n"
             self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
             self.wfile.flush()
-        while not self.server.stopping:
+        while not self.server.stopping and not self.api.away:
             with store.changed:
                 gone = version < store.forgotten
                 news = [(v, event, thing) for v, k, event, thing in store.log if k == kind and v > version]
@@ -225,15 +279,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return store.put(kind, thing)
 
     def patch(self, kind: str, key: str, change: dict) -> dict:
-        """As far as a strategic patch is needed: webhooks by their names."""
+        """A merge patch; as far as a strategic one is needed, webhooks by their names."""
         store = self.api.store
+        if kind == "pods" and self.api.read_only:
+            raise Refused(403, "Forbidden", "pods is forbidden")
         with store.changed:
             thing = store.get(kind, key)
-            for wanted in change.get("webhooks", []):
-                for webhook in thing["webhooks"]:
-                    if webhook["name"] == wanted["name"]:
-                        webhook["clientConfig"].update(wanted["clientConfig"])
-            return store.put(kind, thing)
+            if change.get("metadata", {}).get("uid", thing["metadata"]["uid"]) != thing["metadata"]["uid"]:
+                raise Refused(409, "Conflict", "the UID in the precondition does not match")
+            webhooks = {hook["name"]: hook for hook in thing.get("webhooks", [])}
+            for wanted in change.pop("webhooks", []):
+                webhooks[wanted["name"]]["clientConfig"].update(wanted["clientConfig"])
+            return store.put(kind, merged(thing, change))
 
     def do_PATCH(self) -> None:
         self.handle_one("PATCH")

@@ -13,7 +13,7 @@ from fenced import Died, Worker
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 from agent_lane import PLUGINS, POD_RESOURCES, Agent, Kubelet, until  # noqa: E402
-from node_api import ApiServer  # noqa: E402
+from api_stand_in import NodeApi  # noqa: E402
 
 MEM = "aliyun.com/gpu-mem"
 NODE = "node-1"
@@ -42,7 +42,7 @@ class PodNode:
     def __init__(self, build: pathlib.Path, work: pathlib.Path, root: pathlib.Path = pathlib.Path("/")) -> None:
         self.bin, self.work, self.root = build / "bin", work, root
         self.bundles = Bundles(build, work)
-        self.api = ApiServer(NODE)
+        self.api = NodeApi(NODE)
         self.config = self.api.kubeconfig(work / "kubeconfig")
         self.images: dict[str, pathlib.Path] = {}
         sockets = work if root == pathlib.Path("/") else root  # a real kubelet's directory is not for a stand-in
