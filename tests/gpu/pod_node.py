@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that shares its GPU among pods: the agent, stand-ins for kubelet and API server, and containers of runc that are given nothing but the
-CDI device of their slot. Nothing here knows whether the GPU is real."""
+"""A node that shares its GPU among pods: scheduler and agent, stand-ins for kubelet and API server, and containers of runc that are given nothing
+but the CDI device of their slot. Nothing here knows whether the GPU is real."""
 import json
 import os
 import pathlib
@@ -14,6 +14,7 @@ from fenced import Died, Worker
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 from agent_lane import PLUGINS, POD_RESOURCES, Agent, Kubelet, until  # noqa: E402
 from api_stand_in import NodeApi  # noqa: E402
+from extender import Scheduler  # noqa: E402
 
 MEM = "aliyun.com/gpu-mem"
 NODE = "node-1"
@@ -44,6 +45,7 @@ class PodNode:
         self.bundles = Bundles(build, work)
         self.api = NodeApi(NODE)
         self.config = self.api.kubeconfig(work / "kubeconfig")
+        self.api.store.put("namespaces", {"metadata": {"name": "default"}})
         self.images: dict[str, pathlib.Path] = {}
         sockets = work if root == pathlib.Path("/") else root  # a real kubelet's directory is not for a stand-in
         self.kubelet = Kubelet(self, sockets)
@@ -51,20 +53,40 @@ class PodNode:
         self.agent = Agent(self, root, "--share-gpus", f"--node-name={NODE}", f"--kubeconfig={self.config}", "--device-list-strategy=cdi-cri",
                            "--exporter-port=0", "--gpu-metrics-port=0", f"--kubelet-socket={pathlib.Path(below) / PLUGINS / 'kubelet.sock'}",
                            f"--pod-resources-socket={pathlib.Path(below) / POD_RESOURCES / 'kubelet.sock'}")
+        self.scheduler = Scheduler(self, self.api, "scheduler")
+
+    def ready(self) -> bool:
+        """The scheduler knows the node's GPUs, and leads."""
+        return bool(self.cards()) and bool(until(lambda: self.scheduler.ask("/readyz")[0] == 200, 30)) and self.scheduler.leads()
 
     def cards(self) -> list[dict]:
         """As the agent tells the scheduler of them."""
         return json.loads(until(lambda: self.api.node["metadata"]["annotations"].get("gantry.dev/shared-gpus"), 30) or '{"gpus": []}')["gpus"]
 
     def pod(self, uid: str, gib: int, percent: int = 0, card: dict | None = None) -> dict:
-        """Created, bound to this node (with a placement on `card`, as our scheduler writes it, or with none) and admitted; not started."""
-        notes = {"gantry.dev/compute": str(percent)} if percent else {}
+        """A pod that this node has by somebody's word: with a placement on `card`, or with none. Admitted, not started."""
+        thing = self.thing(uid, gib, percent)
+        thing["spec"]["nodeName"] = NODE
         if card:
             part = {"uuid": card["uuid"], "index": card["index"], "mib": gib * 1024, "cores": percent}
-            notes["gantry.dev/placement"] = json.dumps({"containers": [{"name": "c", "gpus": [part]}]})
-        self.api.set({"metadata": {"name": uid, "namespace": "default", "uid": uid, "annotations": notes},
-                      "spec": {"nodeName": NODE, "containers": [{"name": "c", "resources": {"limits": {MEM: str(gib)}}}]}, "status": {"phase": "Pending"}})
+            thing["metadata"]["annotations"]["gantry.dev/placement"] = json.dumps({"containers": [{"name": "c", "gpus": [part]}]})
+        self.api.set(thing)
+        return self.admitted(uid, gib)
+
+    def scheduled(self, uid: str, gib: int, percent: int = 0) -> dict:
+        """The same by the scheduler's decision, where there is room."""
+        thing = self.thing(uid, gib, percent)
+        self.api.set(thing)
+        why = self.scheduler.place(thing, NODE)
+        return {"ok": False, "error": why} if why else self.admitted(uid, gib)
+
+    def admitted(self, uid: str, gib: int) -> dict:
         return self.kubelet.ask(f"pod default/{uid}/{uid} c {MEM}={gib}")
+
+    @staticmethod
+    def thing(uid: str, gib: int, percent: int) -> dict:
+        return {"metadata": {"name": uid, "namespace": "default", "uid": uid, "annotations": {"gantry.dev/compute": str(percent)} if percent else {}},
+                "spec": {"containers": [{"name": "c", "resources": {"limits": {MEM: str(gib)}}}]}, "status": {"phase": "Pending"}}
 
     def prestart(self, uid: str) -> dict:
         return self.kubelet.ask(f"start {uid} c")
@@ -114,11 +136,12 @@ class PodNode:
     def said(self, most: int = 6000) -> str:
         """All that helps where nobody can look."""
         keeper = self.root / "run/gantry/keeper.log"
-        logs = {"agent": self.agent.said(), "keeper": keeper.read_text(errors="replace") if keeper.exists() else "(no log)"}
+        logs = {"agent": self.agent.said(), "scheduler": self.scheduler.log.read_text(errors="replace"),
+                "keeper": keeper.read_text(errors="replace") if keeper.exists() else "(no log)"}
         return "".join(f"---- {name}'s log\n{text[-most:]}\n" for name, text in logs.items()) + f"---- shares\n{json.dumps(self.shares())[-most:]}\n"
 
     def end(self) -> None:
-        for stop in (self.agent.stop, self.kubelet.quit):
+        for stop in (self.scheduler.kill, self.agent.stop, self.kubelet.quit):
             try:
                 stop()
             except (subprocess.TimeoutExpired, OSError) as problem:

@@ -9,7 +9,7 @@ import tempfile
 import traceback
 
 from fenced import GIB, MIB, SOURCES, TORCH, Nvml, Programs, Worker, rate, soon, wait_for
-from pod_node import MEM, PodNode, until
+from pod_node import MEM, NODE, PodNode, until
 
 SLACK = 2 * MIB  # the driver's granule
 TORCH_STEP = 20 * MIB  # PyTorch's own segments
@@ -37,34 +37,45 @@ class Parts:
         return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in self.rows) + "\n\n" + "\n".join(self.words) + "\n"
 
     def placed(self) -> None:
-        """One with the scheduler's placement, one that nobody placed."""
+        """One by the scheduler, one that nobody placed."""
         cards = self.node.cards()
         self.check("the agent tells of one GPU", len(cards) == 1, cards)
         tokens = cards[0]["mib"] // 1024
         ready = self.node.kubelet.ask(f"wait {MEM} {tokens} 60")
         self.check(f"the kubelet has {tokens} of {MEM}", ready["ok"], ready)
-        for (uid, (gib, percent)), card in zip(PODS.items(), (cards[0], None)):
-            admitted = self.node.pod(uid, gib, percent, card)
+        self.check("the scheduler is ready", self.node.ready())
+        for (uid, (gib, percent)), how in zip(PODS.items(), (self.node.scheduled, self.node.pod)):
+            admitted = how(uid, gib, percent)
             self.check(f"{uid} ({MEM}: {gib}, {percent} %) is admitted", admitted["ok"], admitted)
             got = self.node.prestart(uid)
             self.check(f"{uid} has its share before its container starts", got["ok"], got)
-        written = until(lambda: self.node.api.annotations("pod-b").get("gantry.dev/placement"), 20)
-        self.check("the pod that nobody placed has its placement written into it", bool(written) and cards[0]["uuid"] in written, written)
+            written = until(lambda: self.node.api.annotations(uid).get("gantry.dev/placement"), 20)
+            self.check(f"{uid}'s placement is written into it", bool(written) and cards[0]["uuid"] in written, written)
         shares = sorted((state["share"]["memory"], state["share"].get("compute")) for state in self.node.shares().values())
         self.check("two shares are kept", shares == sorted((f"{gib}GiB", f"{percent}%") for gib, percent in PODS.values()), shares)
+        asked = sum(gib for gib, _ in PODS.values())
+        known = until(lambda: self.node.scheduler.used(NODE) == [asked], 20)
+        self.check(f"the scheduler knows of {asked} GiB in use", bool(known), self.node.scheduler.used(NODE))
 
     def refused(self) -> None:
-        """More memory than there are tokens for is the kubelet's to refuse; GPU time that is promised already is refused before the start."""
-        big = self.node.pod("pod-big", 90, 0)
-        self.check("a third pod of 90 GiB is not admitted", not big["ok"], big)
-        self.words.append(f"pod-big ({MEM}: 90) is refused: {big.get('error')}")
-        for uid, card in (("pod-busy", self.node.cards()[0]), ("pod-unplaced", None)):
-            admitted = self.node.pod(uid, 10, 20, card)
+        """By the scheduler; and, where somebody passes it by, by the kubelet for memory and before the start for the GPU's time."""
+        card = self.node.cards()[0]
+        for uid, gib, percent, word in (("pod-big", 90, 0, "memory"), ("pod-busy", 10, 20, "time")):
+            got = self.node.scheduled(uid, gib, percent)
+            self.check(f"the scheduler has no place for {uid} ({gib} GiB, {percent or 'no'} % of time), and says why",
+                       not got["ok"] and word in got["error"], got)
+            self.words.append(f"{uid} ({MEM}: {gib}, gantry.dev/compute {percent or 'none'}), by the scheduler: {got.get('error')}")
+        big = self.node.pod("pod-big", 90, 0, card)
+        self.check("pod-big, past the scheduler, is not admitted", not big["ok"], big)
+        self.words.append(f"pod-big, past the scheduler, by the kubelet: {big.get('error')}")
+        self.node.gone("pod-big")
+        for uid, where in (("pod-busy", card), ("pod-unplaced", None)):
+            admitted = self.node.pod(uid, 10, 20, where)
+            waits = until(lambda: "of its time" in self.node.prestart(uid).get("error", ""), 20)  # the agent hears of pod-big's end when it does
             got = self.node.prestart(uid)
-            self.check(f"{uid}, which asks for 20 % of the GPU's time, waits with the reason",
-                       admitted["ok"] and not got["ok"] and "of its time" in got.get("error", ""), f"{admitted} {got}")
-            self.words.append(f"{uid} ({MEM}: 10, gantry.dev/compute 20) is refused: {got.get('error')}")
-        self.node.gone("pod-big", "pod-busy", "pod-unplaced")
+            self.check(f"{uid}, past the scheduler, waits with the reason", admitted["ok"] and bool(waits) and not got["ok"], f"{admitted} {got}")
+            self.words.append(f"{uid}, past the scheduler, before its start: {got.get('error')}")
+        self.node.gone("pod-busy", "pod-unplaced")
         self.check("and nothing is left of it", len(self.node.shares()) == 2, self.node.left())
 
     # ---- both at once: memory
@@ -178,9 +189,9 @@ class Parts:
         self.node.gone("pod-a")
         self.check("when a pod is gone, so is its share", bool(until(lambda: len(self.node.shares()) == 1, 60)), self.node.left())
         for uid, gib, percent in (("pod-big", 90, 0), ("pod-busy", 10, 20)):
-            admitted = self.node.pod(uid, gib, percent)
+            admitted = until(lambda: (got := self.node.scheduled(uid, gib, percent))["ok"] and got, 20) or {"ok": False}
             got = self.node.prestart(uid)
-            self.check(f"{uid} ({gib} GiB, {percent or 'no'} % of time), refused before, starts now", admitted["ok"] and got["ok"], f"{admitted} {got}")
+            self.check(f"{uid} ({gib} GiB, {percent or 'no'} % of time), refused before, is placed and starts", admitted["ok"] and got["ok"], f"{admitted} {got}")
         with self.node.start("pod-big", "/usr/local/bin/limit", "alloc", image="pod-a") as pod:
             pod.read()
             one = pod.read(120)
