@@ -27,7 +27,15 @@ std::uint64_t Book::fit(const ask::PodAsk& ask, std::span<const std::string_view
 Result<std::vector<std::string>> Book::victims(const ask::PodAsk& ask, std::string_view node,
                                                std::span<const std::string> chosen) const {
   const std::lock_guard hold(mutex_);
-  return cluster_.victims(ask, node, chosen);
+  std::vector<std::string> gone(chosen.begin(), chosen.end());
+  std::unordered_set<std::string> besides;  // whoever is being deleted goes without being asked
+  if (const auto there = going_.find(std::string(node)); there != going_.end())
+    besides = there->second;
+  for (const auto& uid : chosen) besides.erase(uid);
+  gone.insert(gone.end(), besides.begin(), besides.end());
+  GANTRY_TRY(auto all, cluster_.victims(ask, node, gone));
+  std::erase_if(all, [&](const std::string& uid) { return besides.contains(uid); });
+  return all;
 }
 
 place::NodeView Book::view(std::string_view node) const {
@@ -121,6 +129,10 @@ void Book::release(std::string_view uid) {
   if (held_.erase(std::string(uid)) == 0) return;
   cluster_.release(uid);
   ++generation_;
+  const auto kept = keeps_.find(std::string(uid));
+  if (kept == keeps_.end()) return;  // else the room is for it all the same
+  if (!cluster_.keep(kept->second.ask, kept->second.kept.node, kept->second.kept.awaited).ok())
+    keeps_.erase(kept);
 }
 
 std::vector<Promise> Book::promises() const {

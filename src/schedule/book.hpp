@@ -50,6 +50,34 @@ struct Promise {
   Moment since;
 };
 
+// A pod whose end would make room.
+struct Victim {
+  std::string uid;
+  std::string name_space;
+  std::string name;
+  std::int32_t priority = 0;
+};
+
+// How a pod could have a place. Nobody in `victims`: those who are being deleted are enough.
+struct Room {
+  std::string node;
+  std::vector<std::string> going;  // uids of those
+  std::vector<Victim> victims;
+};
+
+// Room that is kept for a pod that waits.
+struct Kept {
+  enum class Cause : std::uint8_t {
+    Evicted,   // we make it
+    Nominated  // kube-scheduler does
+  };
+  std::string node;
+  std::vector<std::string> awaited;  // uids of those who have to go first
+  Cause cause = Cause::Evicted;
+  Moment since;
+  std::optional<Moment> free_since;  // all of them are gone
+};
+
 class Book {
  public:
   explicit Book(place::Options options = {});
@@ -86,6 +114,23 @@ class Book {
   std::optional<ask::PodAsk> pending(std::string_view uid) const;
   std::size_t pods() const;  // that hold something, promises among them
 
+  // ---- room for those who matter more
+  // On which of these nodes the fewest and least important pods would have to go. Only pods that we
+  // placed are victims, no static ones, and none that `spared` names. Whoever is being deleted
+  // counts as gone, but for one that should have been gone a minute before `unix_s`. NotFound:
+  // nothing helps.
+  Result<Room> room_for(const ask::PodAsk& ask, std::span<const std::string> nodes,
+                        const place::Spared& spared, std::int64_t unix_s) const;
+  // Until the pod is bound or gone, nobody who matters less gets it, or for a while: a minute after
+  // the last of those who have to go has gone, and ten minutes in all.
+  Result<ask::Placement> keep(const ask::PodAsk& ask, const Room& room, Moment now);
+  void end_keep(std::string_view uid);
+  void end_old_keeps(Moment now);
+  std::optional<Kept> kept(std::string_view uid) const;
+  // Of a pod that waits: where kube-scheduler makes room for it; "": nowhere.
+  std::string nominated(std::string_view uid) const;
+  bool somebody_goes(std::string_view node) const;
+
   // ---- promises
   // Where a Binding of this pod has been sent and nobody knows what became of it.
   std::optional<std::string> unsettled_node(std::string_view uid) const;
@@ -110,8 +155,16 @@ class Book {
   };
 
   Status count(const json::Value& pod, Known& known);
+  void note_end(const json::Value& pod, const std::string& uid, Known& known);
+  void nominate(const std::string& uid, Known& known, std::string node, Moment now);
+  void keep_nominated(const std::string& node, Moment now);
+  std::vector<std::string> going(const std::string& node, std::int64_t unix_s) const;
+  bool matters_less(const std::vector<std::string>& uids, std::int32_t priority) const;
+  void drop_keep(const std::string& uid);
+  bool awaits(const Kept& kept) const;
+  Victim victim(const std::string& uid) const;
   void place_again(std::string_view node);
-  void forget(std::string_view uid);
+  void forget(std::string_view uid, Moment now);
   void apply_quota(const std::string& name_space);
   Decision decision_of(const ask::PodAsk& ask, std::string_view node, ask::Placement placement,
                        std::int64_t unix_ns) const;
@@ -121,6 +174,13 @@ class Book {
   std::uint64_t generation_ = 1;
   std::unordered_map<std::string, Known> known_;  // pods that ask for GPUs, by uid
   std::unordered_map<std::string, Held> held_;    // by uid
+  struct Keep {
+    Kept kept;
+    ask::PodAsk ask;
+  };
+  std::unordered_map<std::string, Keep> keeps_;                                 // by uid
+  std::unordered_map<std::string, std::unordered_set<std::string>> going_;      // by node: uids
+  std::unordered_map<std::string, std::unordered_set<std::string>> nominated_;  // by node: uids
   // Of those whose cards depend on what the node has, by node: looked at when that changes.
   std::unordered_map<std::string, std::vector<std::string>> by_number_;
   std::map<std::string, NamespaceQuota, std::less<>> quotas_;

@@ -28,8 +28,10 @@ std::size_t digest_of(const json::Value& pod) {
     return value ? value.raw() : std::string_view();
   };
   std::size_t digest = is_over(pod) ? 1 : 2;
+  const auto metadata = pod["metadata"];
   for (const auto part :
-       {raw(pod["spec"]), raw(pod["metadata"]["annotations"]), raw(pod["metadata"]["labels"])}) {
+       {raw(pod["spec"]), raw(metadata["annotations"]), raw(metadata["labels"]),
+        raw(metadata["deletionTimestamp"]), raw(pod["status"]["nominatedNodeName"])}) {
     digest = digest * 1'000'003 + hash(part);
   }
   return digest;
@@ -46,6 +48,11 @@ std::vector<ask::CardName> names_of(const place::NodeView& view) {
 
 bool names_its_cards(const json::Value& pod) {
   return static_cast<bool>(pod["metadata"]["annotations"][ask::kPlacement]);
+}
+
+// A kubelet's own: what the API server has is its picture, whose end ends nothing.
+bool is_static(const json::Value& pod) {
+  return static_cast<bool>(pod["metadata"]["annotations"]["kubernetes.io/config.mirror"]);
 }
 
 }  // namespace
@@ -94,7 +101,6 @@ Status Book::set_pod(const json::Value& pod, Moment now) {
   const auto version = parse_u64(text_of(pod["metadata"]["resourceVersion"])).value_or(0);
   const auto digest = digest_of(pod);
   const std::lock_guard hold(mutex_);
-  (void)now;
   if (ended_.contains(uid)) return {};
   const auto found = known_.find(uid);
   if (found != known_.end()) {
@@ -104,14 +110,18 @@ Status Book::set_pod(const json::Value& pod, Moment now) {
     found->second.digest = digest;
   }
   if (is_over(pod)) {
-    forget(uid);
+    forget(uid, now);
     return {};
   }
   // Annotations can be edited by whoever owns the pod; what it was given stays given.
-  if (found != known_.end() && found->second.placed) return {};
+  if (found != known_.end() && found->second.placed) {
+    note_end(pod, uid, found->second);
+    keep_nominated(found->second.node, now);
+    return {};
+  }
   auto asked = ask::ask_of(pod);
   if (!asked.ok() || !*asked) {
-    if (found != known_.end() && !found->second.counted) forget(uid);
+    if (found != known_.end() && !found->second.counted) forget(uid, now);
     if (asked.ok()) return {};
     return std::move(asked).error();
   }
@@ -121,8 +131,15 @@ Status Book::set_pod(const json::Value& pod, Moment now) {
   known.version = version;
   known.digest = digest;
   known.node = text_of(pod["spec"]["nodeName"]);
-  if (!known.node.empty()) return count(pod, known);
+  known.priority = (*asked)->priority;
+  if (!known.node.empty()) {
+    nominate(uid, known, "", now);
+    auto counted = count(pod, known);
+    note_end(pod, uid, known);
+    return counted;
+  }
   known.ask = std::make_unique<ask::PodAsk>(**std::move(asked));
+  nominate(uid, known, text_of(pod["status"]["nominatedNodeName"]), now);
   return {};
 }
 
@@ -136,8 +153,10 @@ Status Book::count(const json::Value& pod, Known& known) {
   cluster_.set_pod(*asked, known.node, placed ? &**placement : nullptr);
   ++generation_;
   held_.erase(asked->uid);
+  keeps_.erase(asked->uid);
   known.counted = true;
   known.placed = placed;
+  known.evictable = placed && names_its_cards(pod) && !is_static(pod);
   known.ask.reset();
   if (names_its_cards(pod)) {
     known.text.reset();
@@ -152,20 +171,30 @@ Status Book::count(const json::Value& pod, Known& known) {
 }
 
 // It holds nothing any more.
-void Book::forget(std::string_view uid) {
+void Book::forget(std::string_view uid, Moment now) {
   const std::string key(uid);
-  const bool held = held_.erase(key) != 0;
-  const auto found = known_.find(key);
-  const bool counted = found != known_.end() && found->second.counted;
-  if (found != known_.end()) known_.erase(found);
-  if (!held && !counted) return;
+  bool holds = held_.erase(key) != 0;
+  holds = keeps_.erase(key) != 0 || holds;
+  std::string node;
+  if (const auto found = known_.find(key); found != known_.end()) {
+    nominate(key, found->second, "", now);
+    holds = found->second.counted || holds;
+    node = std::move(found->second.node);
+    known_.erase(found);
+  }
+  if (const auto there = going_.find(node); there != going_.end()) {
+    there->second.erase(key);
+    if (there->second.empty()) going_.erase(there);
+  }
+  if (!holds) return;
   cluster_.remove_pod(uid);
   ++generation_;
+  keep_nominated(node, now);
 }
 
 void Book::remove_pod(std::string_view uid, Moment now) {
   const std::lock_guard hold(mutex_);
-  forget(uid);
+  forget(uid, now);
   while (!ended_order_.empty() && now - ended_order_.front().when > kEndedFor) {
     ended_.erase(ended_order_.front().uid);
     ended_order_.pop_front();

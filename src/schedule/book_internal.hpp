@@ -9,11 +9,15 @@ namespace gantry::schedule {
 struct Book::Known {
   std::string name_space;
   std::string name;
-  std::string node;                  // "": none yet
+  std::string node;       // "": none yet
+  std::string nominated;  // the node on which kube-scheduler makes room for it
+  std::string gone_by;    // being deleted: when it shall be gone, as the API writes times
+  std::int32_t priority = 0;
   std::uint64_t version = 0;         // metadata.resourceVersion; 0 where that is no number
   std::size_t digest = 0;            // of what a decision depends on; most news are of other things
   bool counted = false;              // the cluster has it
   bool placed = false;               // and knows its cards
+  bool evictable = false;            // we placed it, and its end is in the API server's hands
   std::unique_ptr<ask::PodAsk> ask;  // while it has no node
   std::unique_ptr<std::string> text;  // while where it is on its node depends on the node's cards
 };

@@ -53,6 +53,7 @@ struct Counters {
   std::atomic<std::uint64_t> bound{0};
   std::atomic<std::uint64_t> unknown{0};  // Bindings without an answer
   std::atomic<std::uint64_t> bad_asks{0};
+  std::atomic<std::uint64_t> evicted{0};
 };
 
 }  // namespace gantry::schedule

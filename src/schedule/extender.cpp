@@ -12,6 +12,7 @@
 namespace gantry::schedule {
 namespace {
 
+constexpr std::size_t kMostFullNodes = 500;  // that are told of
 constexpr std::size_t kRefusals = static_cast<std::size_t>(place::Refusal::Quota) + 1;
 
 BadAsk bad_ask_of(std::string_view pod, std::string sentence) {
@@ -68,14 +69,19 @@ std::string Extender::not_ready() const {
 }
 
 http::Response Extender::filter(std::string_view body) {
+  bool full = false;
+  return filter(body, full);
+}
+
+http::Response Extender::filter(std::string_view body, bool& full) {
   const Stopwatch watch(counters_.filter);
-  auto answer = filtered(body);
+  auto answer = filtered(body, full);
   if (answer.ok()) return json_response(*std::move(answer));
   counters_.filter.failed();
   return json_response(write_filter_error(answer.error().text()));
 }
 
-Result<std::string> Extender::filtered(std::string_view body) {
+Result<std::string> Extender::filtered(std::string_view body, bool& full) {
   if (auto why = not_ready(); !why.empty()) return Error(Errc::Busy, std::move(why));
   const auto asked = std::make_shared<Asked>();
   asked->body = body;
@@ -90,9 +96,26 @@ Result<std::string> Extender::filtered(std::string_view body) {
   }
   asked->ask = *std::move(ask);
   auto answer = answer_of(*asked);
+  full = tell_full(*asked);
   const std::lock_guard hold(mutex_);
   last_ = asked;
   return answer;
+}
+
+// Somewhere nothing but others stands in its way, and it fits nowhere.
+bool Extender::tell_full(const Asked& asked) const {
+  if (!asked.ask || asked.ask->uid.empty() || !ears_.full) return false;
+  FullAsk full;
+  for (std::size_t i = 0; i < asked.fits.size(); ++i) {
+    const auto refusal = asked.fits[i].refusal;
+    if (refusal == place::Refusal::None) return false;
+    if (place::resolvable(refusal) && full.nodes.size() < kMostFullNodes)
+      full.nodes.emplace_back(asked.args.names[i]);
+  }
+  if (full.nodes.empty()) return false;
+  full.ask = *asked.ask;
+  ears_.full(std::move(full));
+  return true;
 }
 
 std::string Extender::refuse_all(const Args& args, std::string_view sentence) const {
@@ -112,6 +135,14 @@ std::string Extender::answer_of(Asked& asked) const {
     if (refusal == place::Refusal::None) continue;
     answer.verdicts[i] = {.reason = sentences.of(refusal),
                           .resolvable = place::resolvable(refusal)};
+  }
+  std::string soon;
+  if (const auto kept = book_.kept(asked.ask->uid)) {
+    soon = json::quoted("pods on its GPUs are ending to make room for this one");
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == kept->node && answer.verdicts[i].reason != nullptr)
+        answer.verdicts[i].reason = &soon;
+    }
   }
   std::string unsettled;
   if (const auto node = book_.unsettled_node(asked.ask->uid)) {

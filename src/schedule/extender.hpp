@@ -27,16 +27,25 @@ struct BadAsk {
   std::string sentence;
 };
 
+// A pod that no node has room for on its cards, though it could run on these but for that.
+struct FullAsk {
+  ask::PodAsk ask;
+  std::vector<std::string> nodes;
+};
+
 class Extender {
  public:
   struct Ears {
     std::function<std::string()> not_ready;      // why not; "" or none: ready
     std::function<void(const BadAsk&)> bad_ask;  // each time that it is asked about
+    std::function<void(FullAsk)> full;           // the same
   };
   Extender(const Book& book, Counters& counters, Ears ears);
 
   // 200 always; what is wrong is in its Error.
   http::Response filter(std::string_view body);
+  // The same, and whether `full` was told.
+  http::Response filter(std::string_view body, bool& full);
   http::Response prioritize(std::string_view body);
   http::Response preempt(std::string_view body);
 
@@ -55,7 +64,8 @@ class Extender {
   };
 
   std::string not_ready() const;
-  Result<std::string> filtered(std::string_view body);
+  Result<std::string> filtered(std::string_view body, bool& full);
+  bool tell_full(const Asked& asked) const;
   std::string refuse_all(const Args& args, std::string_view sentence) const;
   std::string answer_of(Asked& asked) const;
   bool remembered(const Args& args, std::vector<place::Fit>& fits) const;

@@ -41,11 +41,13 @@ class ExtenderTest : public ::testing::Test {
   Book book;
   Counters counters;
   std::vector<BadAsk> bad;
+  std::vector<FullAsk> full;
   std::string not_ready;
   Extender extender{book,
                     counters,
                     {.not_ready = [this] { return not_ready; },
-                     .bad_ask = [this](const BadAsk& ask) { bad.push_back(ask); }}};
+                     .bad_ask = [this](const BadAsk& ask) { bad.push_back(ask); },
+                     .full = [this](FullAsk ask) { full.push_back(std::move(ask)); }}};
 };
 
 TEST_F(ExtenderTest, FilterLeavesTheNodesWithACardThatHasRoom) {
@@ -63,6 +65,29 @@ TEST_F(ExtenderTest, OnlyWhatOthersLeavingCouldChangeIsLeftToPreemption) {
   EXPECT_TRUE(answer["FailedAndUnresolvableNodes"]["nobody"]);
   const auto large = filter(pod_text({.gpu_mem = "20"}));
   EXPECT_TRUE(large["FailedAndUnresolvableNodes"]["small"]) << "never had 20 GiB";
+}
+
+TEST_F(ExtenderTest, APodThatOnlyOthersStandInTheWayOfIsToldOf) {
+  put("other", "small", "GPU-small-0", 10);
+  filter(pod_text({.gpu_mem = "12"}));
+  EXPECT_THAT(full, IsEmpty()) << "it fits on large";
+  put("a", "large", "GPU-large-0", 70);
+  put("b", "large", "GPU-large-1", 70);
+  filter(pod_text({.uid = "u9", .gpu_mem = "12"}));
+  ASSERT_EQ(full.size(), 1U);
+  EXPECT_EQ(full[0].ask.uid, "u9");
+  EXPECT_THAT(full[0].nodes, ElementsAre("small", "large"));
+  filter(pod_text({.gpu_mem = "200"}));
+  EXPECT_EQ(full.size(), 1U) << "no card is that large";
+}
+
+TEST_F(ExtenderTest, WhoHasRoomMadeForItHearsThat) {
+  put("low", "small", "GPU-small-0", 10);
+  const auto ask = **ask::ask_of(pod_object({.uid = "u9", .gpu_mem = "12", .priority = 9}).root());
+  ASSERT_TRUE(book.keep(ask, {.node = "small", .victims = {{.uid = "low"}}}, {}).ok());
+  const auto answer =
+      filter(pod_text({.uid = "u9", .gpu_mem = "12", .priority = 9}), R"(["small"])");
+  EXPECT_THAT(answer["FailedNodes"]["small"].string().value_or(""), HasSubstr("make room"));
 }
 
 TEST_F(ExtenderTest, FilterChangesNothing) {

@@ -10,6 +10,7 @@ namespace {
 constexpr std::chrono::seconds kCare{1};
 constexpr std::chrono::hours kForEver{24};
 constexpr std::chrono::seconds kHandOn{9};  // a Binding, and a look at the pod
+constexpr std::chrono::seconds kAskLeader{2};
 
 }  // namespace
 
@@ -41,12 +42,28 @@ Result<std::chrono::milliseconds> Scheduler::Work::lead() const {
   return left;
 }
 
-// Here, or by the leader where that is another one that can be reached.
-http::Response Scheduler::Work::bind(const http::Request& request) {
+std::optional<http::Endpoint> Scheduler::Work::other_leader(const http::Request& request) const {
   if (options_.election == Election::Off || elector_->leading() ||
       http::find(request.headers, kHandedOn) != nullptr)
-    return binder_.bind(request.body);
-  const auto leader = endpoint_in(elector_->holder());
+    return std::nullopt;
+  return endpoint_in(elector_->holder());
+}
+
+// The leader alone makes room for a pod that fits nowhere, and knows for whom it is kept.
+http::Response Scheduler::Work::filter(const http::Request& request) {
+  bool full = false;
+  auto own = extender_.filter(request.body, full);
+  if (!full) return own;
+  const auto leader = other_leader(request);
+  if (!leader) return own;
+  auto answer = hand_on(*leader, request, kAskLeader);
+  if (answer.ok() && answer->status == 200) return *std::move(answer);
+  return own;
+}
+
+// Here, or by the leader where that is another one that can be reached.
+http::Response Scheduler::Work::bind(const http::Request& request) {
+  const auto leader = other_leader(request);
   if (!leader) return binder_.bind(request.body);  // which says who leads
   auto answer = hand_on(*leader, request, kHandOn);
   if (answer.ok()) return *std::move(answer);
@@ -66,6 +83,17 @@ bool Scheduler::Work::catch_up() {
   }
   read_.store(term);
   return true;
+}
+
+// A thread of its own: evictions wait for the API server.
+void Scheduler::Work::make_room(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    const auto unix_s = std::chrono::duration_cast<std::chrono::seconds>(
+        std::chrono::system_clock::now().time_since_epoch());
+    evictor_.look_after(std::chrono::steady_clock::now(), unix_s.count());
+    std::unique_lock hold(care_mutex_);
+    care_.wait_for(hold, stop, kCare, [] { return false; });
+  }
 }
 
 void Scheduler::Work::take_care(const std::stop_token& stop) {

@@ -42,7 +42,14 @@ struct PodSketch {
   std::string phase = "Pending";
   int priority = 0;
   std::uint64_t version = 0;
+  std::string gone_by;    // metadata.deletionTimestamp
+  std::string nominated;  // status.nominatedNodeName
+  std::string policy;     // spec.preemptionPolicy
 };
+
+inline std::string member(const char* key, const std::string& value) {
+  return value.empty() ? "" : fmt::format(R"("{}":"{}",)", key, value);
+}
 
 inline std::string pod_text(const PodSketch& sketch) {
   std::string annotations = sketch.annotations;
@@ -55,11 +62,12 @@ inline std::string pod_text(const PodSketch& sketch) {
                           : fmt::format(R"("aliyun.com/gpu-mem":"{}")", sketch.gpu_mem);
   return fmt::format(
       R"({{"metadata":{{"name":"pod-{0}","namespace":"team","uid":"{0}","resourceVersion":"{1}",)"
-      R"("annotations":{{{2}}}}},"spec":{{"priority":{3},{4}"containers":[{{"name":"main",)"
-      R"("resources":{{"limits":{{{5}}}}}}}]}},"status":{{"phase":"{6}"}}}})",
+      R"({7}"annotations":{{{2}}}}},"spec":{{"priority":{3},{4}{8}"containers":[{{"name":"main",)"
+      R"("resources":{{"limits":{{{5}}}}}}}]}},"status":{{{9}"phase":"{6}"}}}})",
       sketch.uid, sketch.version, annotations, sketch.priority,
       sketch.node.empty() ? "" : fmt::format(R"("nodeName":"{}",)", sketch.node), limits,
-      sketch.phase);
+      sketch.phase, member("deletionTimestamp", sketch.gone_by),
+      member("preemptionPolicy", sketch.policy), member("nominatedNodeName", sketch.nominated));
 }
 
 inline json::Document pod_object(const PodSketch& sketch) {

@@ -78,6 +78,8 @@ void append_own(std::string& page, const Book& book, const Counters& counters,
          "Bindings of which nobody knew at first whether they were taken", counters.unknown.load());
   single(page, "gantry_scheduler_bad_requests_total", "counter",
          "Questions about pods that ask for what cannot be", counters.bad_asks.load());
+  single(page, "gantry_scheduler_pods_evicted_total", "counter",
+         "Pods that had to make room on a card for one that matters more", counters.evicted.load());
   single(page, "gantry_scheduler_promises", "gauge",
          "Pods whose Binding the watch has not shown yet", book.promises().size());
   append_verbs(page, counters);

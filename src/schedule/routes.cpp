@@ -61,7 +61,10 @@ Result<Reasons> Scheduler::Work::reasons(const std::string& name_space, const st
     reasons.problem = "asks for no GPU, so that any node will do";
     return reasons;
   }
-  if (reasons.on_node.empty()) reasons.nodes = reasons_for(book_, **ask).nodes;
+  if (reasons.on_node.empty()) {
+    reasons.nodes = reasons_for(book_, **ask).nodes;
+    reasons.room = evictor_.story(reasons.uid);
+  }
   return reasons;
 }
 
@@ -81,9 +84,7 @@ http::Response Scheduler::Work::why(const http::Request& request) {
 }
 
 std::vector<http::Service::Route> Scheduler::Work::routes() {
-  const auto filter = [this](const http::Request& request) {
-    return extender_.filter(request.body);
-  };
+  const auto filter = [this](const http::Request& request) { return this->filter(request); };
   const auto prioritize = [this](const http::Request& request) {
     return extender_.prioritize(request.body);
   };

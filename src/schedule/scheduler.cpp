@@ -24,8 +24,13 @@ Scheduler::Work::Work(SchedulerOptions options, Voice voice)
               [this](const Error& error) { voice_.warning("events", error.text()); }),
       extender_(book_, counters_,
                 {.not_ready = [this] { return not_ready(); },
-                 .bad_ask = [this](const BadAsk& bad) { tell_bad_ask(bad); }}),
-      binder_(book_, counters_, hands(), {.request = kRequest}) {}
+                 .bad_ask = [this](const BadAsk& bad) { tell_bad_ask(bad); },
+                 .full =
+                     [this](FullAsk full) {
+                       evictor_.refused(std::move(full), std::chrono::steady_clock::now());
+                     }}),
+      binder_(book_, counters_, hands(), {.request = kRequest}),
+      evictor_(book_, counters_, evictor_hands(), {.request = kRequest}) {}
 
 Status Scheduler::Work::listen() {
   feed_ = std::make_unique<Feed>(options_.access, book_, voice_);
@@ -43,15 +48,21 @@ Status Scheduler::Work::listen() {
                                             routes()));
   keep_certificate();
   caretaker_ = std::jthread([this](const std::stop_token& stop) { take_care(stop); });
+  room_maker_ = std::jthread([this](const std::stop_token& stop) { make_room(stop); });
   voice_.info("scheduler",
               fmt::format("listening on port {}; API server: {}", port(), options_.access.from));
   return {};
 }
 
-// The order matters: no Binding is sent once the lease is given back.
+// The order matters: no Binding and no eviction is sent once the lease is given back.
 void Scheduler::Work::stop() {
   if (stopped_) return;
   stopped_ = true;
+  evictor_.stop();
+  if (room_maker_.joinable()) {
+    room_maker_.request_stop();
+    room_maker_.join();
+  }
   if (!binder_.stop(kLastBindings))
     voice_.warning("scheduler", "Bindings under way take too long; the lease runs out by itself");
   else if (elector_)
@@ -78,6 +89,18 @@ Hands Scheduler::Work::hands() {
               },
           .lead = [this] { return lead(); },
           .failed = [this](const BindArgs& args, const Error& why) { tell_failed(args, why); }};
+}
+
+EvictorHands Scheduler::Work::evictor_hands() {
+  auto common = hands();
+  return {.evict =
+              [this](const kube::Eviction& eviction) {
+                return apis_.with([&](kube::Api& api) { return kube::evict(api, eviction); });
+              },
+          .read = std::move(common.read),
+          .lead = std::move(common.lead),
+          .tell = [this](kube::Event event) { events_.write(std::move(event)); },
+          .warn = [this](const std::string& trouble) { voice_.warning("room", trouble); }};
 }
 
 void Scheduler::Work::tell_bad_ask(const BadAsk& bad) {

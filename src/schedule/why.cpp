@@ -48,10 +48,11 @@ std::string to_json(const Reasons& reasons) {
   std::string nodes;
   for (const auto& reason : reasons.nodes)
     nodes += fmt::format("{}{}", nodes.empty() ? "" : ",", reason_json(reason));
-  return fmt::format(R"({{"namespace":{},"name":{},"uid":{},"node":{},"problem":{},"nodes":[{}]}})",
-                     json::quoted(reasons.name_space), json::quoted(reasons.name),
-                     json::quoted(reasons.uid), json::quoted(reasons.on_node),
-                     json::quoted(reasons.problem), nodes);
+  return fmt::format(
+      R"({{"namespace":{},"name":{},"uid":{},"node":{},"problem":{},"room":{},"nodes":[{}]}})",
+      json::quoted(reasons.name_space), json::quoted(reasons.name), json::quoted(reasons.uid),
+      json::quoted(reasons.on_node), json::quoted(reasons.problem), json::quoted(reasons.room),
+      nodes);
 }
 
 std::string to_text(const Reasons& reasons) {
@@ -62,6 +63,7 @@ std::string to_text(const Reasons& reasons) {
   const auto fit =
       std::count_if(reasons.nodes.begin(), reasons.nodes.end(), [](auto& r) { return r.fits; });
   text += fmt::format("fits on {} of {} nodes\n", fit, reasons.nodes.size());
+  if (!reasons.room.empty()) text += fmt::format("room: {}\n", printable(reasons.room));
   for (const auto& reason : reasons.nodes) {
     if (reason.fits) {
       text += fmt::format("{}: fits, score {}\n", printable(reason.node), reason.score);

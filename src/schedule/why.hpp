@@ -24,6 +24,7 @@ struct Reasons {
   std::string uid;
   std::string on_node;  // where it is already; "" = nowhere yet
   std::string problem;  // the ask itself is wrong; no nodes then
+  std::string room;     // what is done to make room for it, or why nothing is; "" = nothing
   std::vector<Reason> nodes;
 };
 

@@ -36,6 +36,12 @@ TEST(Reasons, OneLineForEachNodeWhereItFitsFirst) {
   EXPECT_EQ(document["nodes"].element(1)["reason"].string(), reasons.nodes[1].sentence);
 }
 
+TEST(Reasons, WhatIsDoneToMakeRoomIsALineOfItsOwn) {
+  const Reasons reasons{.name_space = "team", .name = "a", .room = "team/b is evicted"};
+  EXPECT_THAT(to_text(reasons), HasSubstr("fits on 0 of 0 nodes\nroom: team/b is evicted\n"));
+  EXPECT_EQ(parsed(to_json(reasons))["room"].string(), "team/b is evicted");
+}
+
 TEST(Reasons, APodThatIsSomewhereSaysWhere) {
   EXPECT_EQ(to_text({.name_space = "team", .name = "a", .on_node = "n1"}),
             "team/a: is on node n1\n");

@@ -9,6 +9,7 @@
 #include "schedule/binder.hpp"
 #include "schedule/book.hpp"
 #include "schedule/counters.hpp"
+#include "schedule/evictor.hpp"
 #include "schedule/extender.hpp"
 #include "schedule/feed.hpp"
 #include "schedule/scheduler.hpp"
@@ -37,6 +38,10 @@ class Scheduler::Work {
   void lead_changed(bool leading, const std::string& holder);
   Result<std::chrono::milliseconds> lead() const;
   http::Response bind(const http::Request& request);
+  http::Response filter(const http::Request& request);
+  // The leader, where that is another one who can be reached and has not asked us himself.
+  std::optional<http::Endpoint> other_leader(const http::Request& request) const;
+  void make_room(const std::stop_token& stop);
   void take_care(const std::stop_token& stop);
   bool catch_up();  // false: it failed, and is tried again
 
@@ -54,6 +59,7 @@ class Scheduler::Work {
   void serve_securely(const http::ServerIdentity& identity);
 
   Hands hands();
+  EvictorHands evictor_hands();
   void tell_bad_ask(const BadAsk& bad);
   void tell_failed(const BindArgs& args, const Error& why);
 
@@ -65,6 +71,7 @@ class Scheduler::Work {
   kube::EventWriter events_;
   Extender extender_;
   Binder binder_;
+  Evictor evictor_;
 
   // A new leader reads the state anew before its first Binding: `term_` is what was begun, `read_`
   // for which term that is done.
@@ -80,6 +87,7 @@ class Scheduler::Work {
   std::unique_ptr<http::Service> secure_;
   std::unique_ptr<certs::Keeper> certificate_;
   std::jthread caretaker_;
+  std::jthread room_maker_;
   bool stopped_ = false;
 };
 
