@@ -34,26 +34,26 @@ bool counts(uint32_t gpu) {
   return attached() && gpu < host.gpu_count;
 }
 
-void show(uint32_t gpu) {
-  FenceUsageRow& own = own_row(gpu);
+void show(uint32_t gpu, FenceUsageRow& own) {
   // `held` first: seen twice for a moment is safe, not seen is not.
   __atomic_store_n(&own.held, book.held[gpu], __ATOMIC_SEQ_CST);
   __atomic_store_n(&own.pending, book.pending[gpu], __ATOMIC_SEQ_CST);
 }
 
 // The host reads `ended` first: a call that begins must be seen before what it changes.
-void show_calls(uint32_t gpu) {
-  FenceUsageRow& own = own_row(gpu);
-  __atomic_store_n(&own.begun, book.begun[gpu], __ATOMIC_SEQ_CST);
-  __atomic_store_n(&own.ended, book.ended[gpu], __ATOMIC_SEQ_CST);
+void begin_call(uint32_t gpu, FenceUsageRow& own) {
+  __atomic_store_n(&own.begun, ++book.begun[gpu], __ATOMIC_SEQ_CST);
+}
+void end_call(uint32_t gpu, FenceUsageRow& own) {
+  __atomic_store_n(&own.ended, ++book.ended[gpu], __ATOMIC_SEQ_CST);
 }
 
 // Counted by itself, whatever call it is part of.
 void show_change(uint32_t gpu) {
-  ++book.begun[gpu];
-  ++book.ended[gpu];
-  show_calls(gpu);
-  show(gpu);
+  FenceUsageRow& own = own_row(gpu);
+  begin_call(gpu, own);
+  end_call(gpu, own);
+  show(gpu, own);
 }
 
 uint64_t limit_of(uint32_t gpu) {
@@ -80,14 +80,15 @@ uint64_t sum(uint32_t gpu, Count what) {
 }
 
 // What is asked for: memory, or room for one more context; for a call that is about to begin.
+enum class Begins : uint8_t { Nothing, Call };
 struct Wish {
   uint64_t bytes;
   uint32_t contexts;
-  uint32_t calls;
+  Begins begins;
 };
 
-void show_contexts(uint32_t gpu) {
-  __atomic_store_n(&own_row(gpu).contexts, book.contexts[gpu], __ATOMIC_SEQ_CST);
+void show_contexts(uint32_t gpu, FenceUsageRow& own) {
+  __atomic_store_n(&own.contexts, book.contexts[gpu], __ATOMIC_SEQ_CST);
 }
 
 enum class Fit : uint8_t {
@@ -105,10 +106,11 @@ bool is_close(uint64_t used, uint64_t limit) {
 // Adds before it sums: of two that fit only alone, at most one goes through.
 Fit try_reserve(uint32_t gpu, const Wish& wish, Care care) {
   const Guard guard(book.lock);
+  FenceUsageRow& own = own_row(gpu);
   book.pending[gpu] += wish.bytes;
   book.contexts[gpu] += wish.contexts;
-  __atomic_store_n(&own_row(gpu).pending, book.pending[gpu], __ATOMIC_SEQ_CST);
-  show_contexts(gpu);
+  __atomic_store_n(&own.pending, book.pending[gpu], __ATOMIC_SEQ_CST);
+  if (wish.contexts != 0) show_contexts(gpu, own);
   const uint64_t limit = limit_of(gpu);
   const uint64_t used = limit == UINT64_MAX ? 0 : sum(gpu, Count::HeldAndPending);
   Fit fit = used <= limit ? Fit::Yes : Fit::No;
@@ -117,12 +119,12 @@ Fit try_reserve(uint32_t gpu, const Wish& wish, Care care) {
   book.pending[gpu] -= wish.bytes;
   if (fit == Fit::Yes) {
     book.held[gpu] += wish.bytes;
-    book.begun[gpu] += wish.calls;
-    show_calls(gpu);
+    if (wish.begins == Begins::Call) begin_call(gpu, own);
+  } else if (wish.contexts != 0) {
+    book.contexts[gpu] -= wish.contexts;
+    show_contexts(gpu, own);
   }
-  if (fit != Fit::Yes) book.contexts[gpu] -= wish.contexts;
-  show(gpu);
-  show_contexts(gpu);
+  show(gpu, own);
   return fit;
 }
 
@@ -202,8 +204,7 @@ bool reserve_wish(uint32_t gpu, const Wish& wish) {
 void Underway::begin(uint32_t gpu) {
   if (gpu_ != kNone || !counts(gpu)) return;
   const Guard guard(book.lock);
-  ++book.begun[gpu];
-  show_calls(gpu);
+  begin_call(gpu, own_row(gpu));
   gpu_ = gpu;
 }
 
@@ -212,27 +213,26 @@ void Underway::end() {
   gpu_ = kNone;
   if (gpu == kNone) return;
   const Guard guard(book.lock);
-  ++book.ended[gpu];
-  if (counts(gpu)) show_calls(gpu);
+  if (counts(gpu)) end_call(gpu, own_row(gpu));
 }
 
 bool reserve(uint32_t gpu, uint64_t bytes) {
-  return bytes == 0 || reserve_wish(gpu, {bytes, 0, 0});
+  return bytes == 0 || reserve_wish(gpu, {bytes, 0, Begins::Nothing});
 }
 
 bool reserve(uint32_t gpu, uint64_t bytes, Underway& call) {
   if (!counts(gpu)) return true;
-  if (!reserve_wish(gpu, {bytes, 0, 1})) return false;
+  if (!reserve_wish(gpu, {bytes, 0, Begins::Call})) return false;
   call.gpu_ = gpu;
   return true;
 }
 
 bool reserve_context(uint32_t gpu) {
-  if (!reserve_wish(gpu, {0, 1, 0})) return false;
+  if (!reserve_wish(gpu, {0, 1, Begins::Nothing})) return false;
   if (!counts(gpu)) return true;
   const Guard guard(book.lock);
   book.pending[gpu] += kBeingMade;
-  show(gpu);
+  show(gpu, own_row(gpu));
   return true;
 }
 
@@ -240,7 +240,7 @@ void context_is_made(uint32_t gpu) {
   if (!counts(gpu)) return;
   const Guard guard(book.lock);
   if (book.pending[gpu] >= kBeingMade) book.pending[gpu] -= kBeingMade;
-  show(gpu);
+  show(gpu, own_row(gpu));
 }
 
 void give_back(uint32_t gpu, uint64_t bytes) {
@@ -277,7 +277,7 @@ void give_back_context(uint32_t gpu) {
   if (!counts(gpu)) return;
   const Guard guard(book.lock);
   if (book.contexts[gpu] > 0) --book.contexts[gpu];
-  show_contexts(gpu);
+  show_contexts(gpu, own_row(gpu));
 }
 
 bool share_memory(uint32_t gpu, ShareMemory& memory) {
@@ -300,10 +300,12 @@ Lock& ledger_lock() {
 
 void rewrite_rows() {
   for (uint32_t gpu = 0; gpu < host.gpu_count; ++gpu) {
-    show(gpu);
-    show_contexts(gpu);
-    show_calls(gpu);
-    __atomic_store_n(&own_row(gpu).managed, book.managed[gpu], __ATOMIC_RELAXED);
+    FenceUsageRow& own = own_row(gpu);
+    show(gpu, own);
+    show_contexts(gpu, own);
+    __atomic_store_n(&own.managed, book.managed[gpu], __ATOMIC_RELAXED);
+    __atomic_store_n(&own.begun, book.begun[gpu], __ATOMIC_SEQ_CST);
+    __atomic_store_n(&own.ended, book.ended[gpu], __ATOMIC_SEQ_CST);
   }
 }
 
