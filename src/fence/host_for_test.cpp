@@ -24,10 +24,6 @@
 namespace gantry::fence::test {
 namespace {
 
-// As long as FENCE_DIRECTORY.
-constexpr char kTemplate[] = "/tmp/fence-XXXXXX";
-static_assert(sizeof kTemplate == sizeof FENCE_DIRECTORY);
-
 std::uint64_t monotonic_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
@@ -62,9 +58,6 @@ int listener_at(const std::string& path) {
 }  // namespace
 
 Host::Host(std::uint32_t gpu_count) : usage_size_(fence_usage_size(gpu_count)) {
-  std::string made = kTemplate;
-  EXPECT_NE(::mkdtemp(made.data()), nullptr);
-  directory_ = made;
   limits_fd_ = sealed(sizeof(FenceLimits));
   usage_fd_ = sealed(usage_size_);
   limits_ = static_cast<FenceLimits*>(mapped(limits_fd_, sizeof(FenceLimits)));
@@ -81,29 +74,10 @@ Host::~Host() {
   ::munmap(usage_, usage_size_);
   ::close(limits_fd_);
   ::close(usage_fd_);
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
-}
-
-void Host::real(const std::string& name, const std::string& file) const {
-  EXPECT_EQ(::symlink(file.c_str(), path(name).c_str()), 0);
 }
 
 std::string Host::install(const std::string& fence) const {
-  std::ifstream in(fence, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  std::string bytes = text.str();
-  const std::string usual = FENCE_DIRECTORY;
-  int places = 0;
-  for (auto at = bytes.find(usual); at != std::string::npos; at = bytes.find(usual, at + 1)) {
-    bytes.replace(at, usual.size(), directory_);
-    ++places;
-  }
-  EXPECT_GT(places, 0) << fence;
-  std::string copy = path(std::filesystem::path(fence).filename());
-  std::ofstream(copy, std::ios::binary) << bytes;
-  return copy;
+  return place_.install(fence, std::filesystem::path(fence).filename().string());
 }
 
 void Host::beat() {

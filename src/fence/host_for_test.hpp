@@ -4,6 +4,7 @@
 #pragma once
 
 #include "fence/abi.h"
+#include "support/fence_place.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -24,13 +25,12 @@ class Host {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
 
-  const std::string& directory() const { return directory_; }
-  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+  const std::string& directory() const { return place_.directory(); }
+  std::string path(const std::string& name) const { return place_.path(name); }
 
   // Puts a library of the driver's there under the name the fence needs it by.
-  void real(const std::string& name, const std::string& file) const;
-  // A copy of a fence in the directory, which has the directory's name wherever the original has
-  // FENCE_DIRECTORY. Both are equally long, so that nothing else changes.
+  void real(const std::string& name, const std::string& file) const { place_.link(name, file); }
+  // A copy of a fence in the directory.
   std::string install(const std::string& fence) const;
 
   // The keeper comes and goes; its pages stay as they are.
@@ -60,7 +60,7 @@ class Host {
   bool answer(int client);
   bool take_report(int client);
 
-  std::string directory_;
+  gantry::test::FencePlace place_;
   int limits_fd_ = -1;
   int usage_fd_ = -1;
   int stop_ = -1;

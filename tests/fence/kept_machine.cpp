@@ -16,9 +16,6 @@
 namespace gantry::fence::test {
 namespace {
 
-constexpr char kTemplate[] = "/tmp/fence-XXXXXX";
-static_assert(sizeof kTemplate == sizeof FENCE_DIRECTORY);
-
 [[noreturn]] void keep(const sys::Host& host) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   sensor::SensorOptions sensor;
@@ -57,8 +54,6 @@ KeptMachine::~KeptMachine() {
     ::kill(keeper_, SIGTERM);
     ::waitpid(keeper_, nullptr, 0);
   }
-  std::error_code ignored;
-  for (const auto& [name, place] : places_) std::filesystem::remove_all(place, ignored);
 }
 
 std::string KeptMachine::driver() const {
@@ -86,12 +81,10 @@ keeper::ShareState KeptMachine::make(const share::ShareText& text) {
   auto asking = client();
   const auto made = asking.create(*share);
   EXPECT_TRUE(made.ok()) << made.error().text();
-  std::string place = kTemplate;
-  EXPECT_NE(::mkdtemp(place.data()), nullptr);
-  install_fence(place + "/libcuda.so.1", place);
-  std::filesystem::create_symlink(driver(), place + "/cuda");
-  std::filesystem::create_symlink(made->directory + "/socket", place + "/socket");
-  places_[made->share.name] = place;
+  const auto& place = places_[made->share.name];
+  place.install(GANTRY_FENCE_CUDA, "libcuda.so.1");
+  place.link("cuda", driver());
+  place.link("socket", made->directory + "/socket");
   return *made;
 }
 

@@ -35,13 +35,15 @@ class KeptMachine {
   // A share that lives as long as this does; what is not said is as usual.
   keeper::ShareState make(const share::ShareText& text);
   // The fence of that share, to be opened by a process of it.
-  std::string fence(const std::string& share) const { return places_.at(share) + "/libcuda.so.1"; }
+  std::string fence(const std::string& share) const {
+    return places_.at(share).path("libcuda.so.1");
+  }
 
  private:
   gantry::test::Machine machine_;
   sys::Host host_;
   pid_t keeper_ = -1;
-  std::map<std::string, std::string> places_;  // by share: stands for /run/gantry/fence
+  std::map<std::string, gantry::test::FencePlace> places_;  // by share
 };
 
 // Work of one process, seen from another.

@@ -20,17 +20,6 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// As long as FENCE_DIRECTORY.
-constexpr char kTemplate[] = "/tmp/fence-XXXXXX";
-static_assert(sizeof kTemplate == sizeof FENCE_DIRECTORY);
-
-std::string read_all(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
 // "GPU-00112233-..." as the pages have it.
 std::array<std::uint8_t, 16> bytes_of(const std::string& uuid) {
   std::string digits;
@@ -61,18 +50,6 @@ std::vector<keeper::PageGpu> page_gpus(const ShareUnderTest::Options& options) {
 
 }  // namespace
 
-void install_fence(const std::string& to, const std::string& directory) {
-  std::string bytes = read_all(GANTRY_FENCE_CUDA);
-  const std::string usual = FENCE_DIRECTORY;
-  int places = 0;
-  for (auto at = bytes.find(usual); at != std::string::npos; at = bytes.find(usual, at + 1)) {
-    bytes.replace(at, usual.size(), directory);
-    ++places;
-  }
-  EXPECT_GT(places, 0);
-  std::ofstream(to, std::ios::binary) << bytes;
-}
-
 void* Library::open(const std::string& file) {
   void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) ADD_FAILURE() << ::dlerror();
@@ -81,20 +58,15 @@ void* Library::open(const std::string& file) {
 
 ShareUnderTest::ShareUnderTest(const Options& options)
     : options_(options), machine_(options.machine) {
-  std::string made = kTemplate;
-  EXPECT_NE(::mkdtemp(made.data()), nullptr);
-  directory_ = made;
   const auto marker = sim::read_marker(machine_.root());
   EXPECT_TRUE(marker.ok());
-  std::filesystem::create_symlink(machine_.path(marker->cuda_library), driver());
-  install_fence(fence(), directory_);
+  place_.link("cuda", machine_.path(marker->cuda_library));
+  place_.install(GANTRY_FENCE_CUDA, "libcuda.so.1");
   start_keeper();
 }
 
 ShareUnderTest::~ShareUnderTest() {
   stop_keeper();
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
 }
 
 void ShareUnderTest::start_keeper() {
@@ -105,7 +77,7 @@ void ShareUnderTest::start_keeper() {
   members_ = std::make_unique<keeper::Members>(
       *loop_, *pages_,
       keeper::Members::Callbacks{[](const keeper::Member&) {}, [](const keeper::Member&) {}});
-  socket_ = *keeper::ShareSocket::open(*loop_, directory_ + "/socket", *pages_, *members_,
+  socket_ = *keeper::ShareSocket::open(*loop_, place_.path("socket"), *pages_, *members_,
                                        {.report = [this](std::uint32_t, const FenceReport& report) {
                                          if (report.event < std::size(reports_))
                                            ++reports_[report.event];

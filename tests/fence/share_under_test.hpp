@@ -8,6 +8,7 @@
 #include "keeper/pages.hpp"
 #include "keeper/share_socket.hpp"
 #include "sim/cuda/cuda_under_test.hpp"
+#include "support/fence_place.hpp"
 #include "support/machine.hpp"
 #include "sys/loop.hpp"
 
@@ -46,9 +47,6 @@ class Library : public Api {
   void* handle_;
 };
 
-// The library as it is installed, at home in another directory.
-void install_fence(const std::string& to, const std::string& directory);
-
 // A value that processes share.
 class SharedCount {
  public:
@@ -80,9 +78,9 @@ class ShareUnderTest {
   ShareUnderTest(const ShareUnderTest&) = delete;
   ShareUnderTest& operator=(const ShareUnderTest&) = delete;
 
-  std::string fence() const { return directory_ + "/libcuda.so.1"; }
-  std::string driver() const { return directory_ + "/cuda"; }
-  const std::string& directory() const { return directory_; }
+  std::string fence() const { return place_.path("libcuda.so.1"); }
+  std::string driver() const { return place_.path("cuda"); }
+  const std::string& directory() const { return place_.directory(); }
 
   // The keeper ends without a word, or is back with pages that are new.
   void stop_keeper();
@@ -112,7 +110,7 @@ class ShareUnderTest {
 
   Options options_;
   gantry::test::Machine machine_;
-  std::string directory_;
+  gantry::test::FencePlace place_;
   std::unique_ptr<sys::Loop> loop_;
   std::unique_ptr<keeper::Pages> pages_;
   std::unique_ptr<keeper::Members> members_;

@@ -70,8 +70,8 @@ template <typename Info>
 using ListFunction = nvmlReturn_t (*)(nvmlDevice_t, unsigned int*, Info*);
 
 template <typename Info>
-nvmlReturn_t begin(ListFunction<Info> real, nvmlDevice_t device, const unsigned int* count,
-                   const Info* infos) {
+nvmlReturn_t checked(ListFunction<Info> real, nvmlDevice_t device, const unsigned int* count,
+                     const Info* infos) {
   unsigned int none = 0;
   const nvmlReturn_t result = real(device, count == nullptr ? nullptr : &none, nullptr);
   if (refused(result)) return result;
@@ -79,34 +79,39 @@ nvmlReturn_t begin(ListFunction<Info> real, nvmlDevice_t device, const unsigned 
   return NVML_SUCCESS;
 }
 
-template <typename Info>
-nvmlReturn_t list_compute(ListFunction<Info> real, nvmlDevice_t device, unsigned int* count,
-                          Info* infos) {
+// `fill` says who is shown.
+template <typename Info, typename Fill>
+nvmlReturn_t list(ListFunction<Info> real, nvmlDevice_t device, unsigned int* count, Info* infos,
+                  Fill fill) {
   if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
   const Share share(device);
   if (share.standing() == Standing::Apart) return real(device, count, infos);
-  if (const nvmlReturn_t bad = begin(real, device, count, infos); bad != NVML_SUCCESS) return bad;
+  if (const nvmlReturn_t bad = checked(real, device, count, infos); bad != NVML_SUCCESS) return bad;
   if (share.standing() == Standing::Unknown) return Share::kUnknown;
   Shown<Info> shown(infos, *count);
-  add_members(share, shown);
+  if (const nvmlReturn_t bad = fill(share, shown); bad != NVML_SUCCESS) return bad;
   return shown.end(count);
+}
+
+template <typename Info>
+nvmlReturn_t list_compute(ListFunction<Info> real, nvmlDevice_t device, unsigned int* count,
+                          Info* infos) {
+  return list(real, device, count, infos, [](const Share& share, Shown<Info>& shown) {
+    add_members(share, shown);
+    return NVML_SUCCESS;
+  });
 }
 
 template <typename Info>
 nvmlReturn_t list_narrowed(ListFunction<Info> real, nvmlDevice_t device, unsigned int* count,
                            Info* infos) {
-  if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
-  const Share share(device);
-  if (share.standing() == Standing::Apart) return real(device, count, infos);
-  if (const nvmlReturn_t bad = begin(real, device, count, infos); bad != NVML_SUCCESS) return bad;
-  if (share.standing() == Standing::Unknown) return Share::kUnknown;
-  WholeList<Info> all;
-  const nvmlReturn_t result =
-      all.fill([&](unsigned int* size, Info* items) { return real(device, size, items); });
-  if (result != NVML_SUCCESS) return result;
-  Shown<Info> shown(infos, *count);
-  add_own(share, all, shown);
-  return shown.end(count);
+  return list(real, device, count, infos, [&](const Share& share, Shown<Info>& shown) {
+    WholeList<Info> all;
+    const nvmlReturn_t result =
+        all.fill([&](unsigned int* size, Info* items) { return real(device, size, items); });
+    if (result == NVML_SUCCESS) add_own(share, all, shown);
+    return result;
+  });
 }
 
 }  // namespace
