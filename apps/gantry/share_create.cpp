@@ -91,13 +91,12 @@ Status check_unused(keeper::Client& keeper, const std::string& name) {
     if (look == 10)
       return Error(
           Errc::Busy,
-          fmt::format("the share {0} is used by pid {1} ({2}){3}; end what uses it (`gantry share "
-                      "top`), or `gantry share rm --force {0}`: it then goes on without turns, "
-                      "and cannot start CUDA again",
-                      name, state.processes.front().pid, state.processes.front().command,
-                      state.processes.size() > 1
-                          ? fmt::format(" and {} more", state.processes.size() - 1)
-                          : ""));
+          fmt::format(
+              "the share {0} is used by pid {1} ({2}){3}; end what uses it (`gantry share "
+              "top`), or `gantry share rm --force {0}`: it then goes on without turns, "
+              "and cannot start CUDA again",
+              name, state.processes.front().pid, state.processes.front().command,
+              processes_of(state) > 1 ? fmt::format(" and {} more", processes_of(state) - 1) : ""));
     std::this_thread::sleep_for(20ms);
   }
 }

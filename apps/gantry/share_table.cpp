@@ -74,8 +74,7 @@ std::string shares_table(const std::vector<ShareState>& shares) {
       table.add({state.share.name, short_uuid(gpu.uuid), limit_word(gpu.memory_limit),
                  compute_word(state.share), std::string(to_string(state.share.rights.priority)),
                  std::string(to_string(state.share.violation)),
-                 std::string(to_string(state.share.backend)),
-                 fmt::to_string(state.processes.size()),
+                 std::string(to_string(state.share.backend)), fmt::to_string(processes_of(state)),
                  state.held ? "with its command" : "named"});
     }
   }
@@ -111,7 +110,7 @@ std::string usage_table(const std::vector<ShareState>& shares) {
       const auto& gpu = state.gpus[i];
       table.add({state.share.name, short_uuid(gpu.uuid), memory_words(gpu), time_words(state, gpu),
                  gpu.gate, fmt::to_string(waiting(state, i)), fmt::to_string(state.refused),
-                 fmt::to_string(state.processes.size())});
+                 fmt::to_string(processes_of(state))});
     }
     add_processes(state, processes);
     for (const auto& finding : state.findings) {

@@ -16,6 +16,22 @@ constexpr std::size_t kMostShares = 1024;
 constexpr share::Time kWindow = std::chrono::seconds(1);
 constexpr std::array<std::string_view, 4> kGates{"open", "one", "shut", "?"};
 
+ProcessState process_state(const ServedShare& share, const Member& member) {
+  ProcessState process{.pid = static_cast<std::uint32_t>(member.pid),
+                       .inner_pid = member.inner_pid,
+                       .command = command_of(member.pid)};
+  for (std::uint32_t gpu = 0; gpu < share.gpu_count(); ++gpu) {
+    const auto usage = share.pages().usage(member.slot, gpu);
+    process.gpus.push_back({.memory_held = usage.held,
+                            .memory_used = share.pages().used(member.slot, gpu),
+                            .launches = usage.launches,
+                            .contexts = usage.contexts,
+                            .waiting = usage.waiting,
+                            .busy = usage.busy});
+  }
+  return process;
+}
+
 }  // namespace
 
 std::optional<std::string> Keeper::on_question(ControlSocket::Id client, std::string_view line) {
@@ -182,22 +198,15 @@ ShareState Keeper::state_of(const ServedShare& share) const {
   for (std::uint32_t gpu = 0; gpu < share.gpu_count(); ++gpu)
     state.gpus.push_back(gpu_state(share, gpu));
   for (const auto& [slot, member] : share.members().by_slot()) {
-    auto& process =
-        state.processes.emplace_back(ProcessState{.pid = static_cast<std::uint32_t>(member->pid),
-                                                  .inner_pid = member->inner_pid,
-                                                  .command = command_of(member->pid)});
     for (std::uint32_t gpu = 0; gpu < share.gpu_count(); ++gpu) {
       const auto usage = share.pages().usage(slot, gpu);
-      auto& on_gpu =
-          process.gpus.emplace_back(ProcessGpuState{.memory_held = usage.held,
-                                                    .memory_used = share.pages().used(slot, gpu),
-                                                    .launches = usage.launches,
-                                                    .contexts = usage.contexts,
-                                                    .waiting = usage.waiting,
-                                                    .busy = usage.busy});
-      auto& whole = state.gpus[gpu];
-      whole.memory_held += on_gpu.memory_held;
-      whole.busy = whole.busy || on_gpu.busy;
+      state.gpus[gpu].memory_held += usage.held;
+      state.gpus[gpu].busy = state.gpus[gpu].busy || usage.busy;
+    }
+    if (state.processes.size() < kProcesses) {
+      state.processes.push_back(process_state(share, *member));
+    } else {
+      ++state.more_processes;
     }
   }
   return state;

@@ -346,6 +346,34 @@ TEST_F(KeeperProcess, ATenantThatScribblesHarmsNobodyElse) {
   EXPECT_TRUE(eventually([&] { return asking.show("bad")->gpus[0].memory_held == 0; }));
 }
 
+// What is told of one share must not keep the others from being told of.
+TEST_F(KeeperProcess, OfACrowdSomeAreNamedAndAllAreCounted) {
+  constexpr std::size_t kCrowd = kProcesses + 6;
+  auto asking = client();
+  const auto made = asking.create(share_of({.name = "crowd", .memory = "10GiB"}));
+  ASSERT_TRUE(made.ok());
+  std::vector<pid_t> crowd;
+  for (std::size_t i = 0; i < kCrowd; ++i) {
+    crowd.push_back(::fork());
+    if (crowd.back() != 0) continue;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const JoinedPeer peer(socket_of(*made));
+    if (!peer.valid()) ::_exit(1);
+    __atomic_store_n(&peer.row().held, kGiB / 64, __ATOMIC_SEQ_CST);
+    for (;;) ::pause();
+  }
+  EXPECT_TRUE(eventually([&] {
+    const auto state = asking.show("crowd");
+    return state->gpus[0].memory_held == kCrowd * (kGiB / 64) && processes_of(*state) == kCrowd;
+  }));
+  EXPECT_THAT(asking.show("crowd")->processes, SizeIs(kProcesses));
+  for (const pid_t one : crowd) {
+    ::kill(one, SIGKILL);
+    ::waitpid(one, nullptr, 0);
+  }
+  EXPECT_TRUE(eventually([&] { return processes_of(*asking.show("crowd")) == 0; }));
+}
+
 TEST_F(KeeperProcess, TheBeatGoesOn) {
   auto asking = client();
   const auto made = asking.create(share_of({.name = "a", .memory = "1GiB"}));

@@ -47,11 +47,13 @@ ShareState a_state() {
                     .used = 0.25,
                     .measured = -1,
                     .gate = "open",
-                    .busy = true}},
+                    .busy = true,
+                    .strangers = {{.pid = 7, .memory_used = 8, .command = "other"}}}},
           .processes = {{.pid = 9,
                          .inner_pid = 1,
                          .command = "a \"b\"",
                          .gpus = {{.memory_held = 5, .launches = 8, .contexts = 1}}}},
+          .more_processes = 2,
           .findings = {{.at_unix_ms = 5, .kind = "memory", .pid = 9, .text = "too much"}}};
 }
 
@@ -74,6 +76,22 @@ TEST(Questions, ComeOutAsTheyWentIn) {
   ASSERT_TRUE(adopt.ok()) << adopt.error().text();
   EXPECT_EQ(adopt->pid, 4711);
   EXPECT_TRUE(adopt->contained);
+}
+
+TEST(Answers, OfAnOlderKeeperAreUnderstood) {
+  auto state = a_state();
+  auto text = to_json(state);
+  for (const std::string_view later :
+       {R"(,"strangers":[{"pid":7,"memoryUsed":8,"command":"other"}])", R"(,"moreProcesses":2)"}) {
+    const auto at = text.find(later);
+    ASSERT_NE(at, std::string::npos) << text;
+    text.erase(at, later.size());
+  }
+  state.gpus[0].strangers.clear();
+  state.more_processes = 0;
+  const auto read = state_from_json(text);
+  ASSERT_TRUE(read.ok()) << read.error().text();
+  EXPECT_EQ(*read, state);
 }
 
 TEST(Questions, ThatMakeNoSenseAreErrors) {

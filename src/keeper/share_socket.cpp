@@ -191,6 +191,7 @@ void ShareSocket::on_readable(int fd) {
   const auto found = peers_.find(fd);
   if (found == peers_.end()) return;
   Peer& peer = *found->second;
+  if (!peer.greeted && greeted_ >= bounds_.greeted_each_beat) return hold_back(peer);
   for (int i = 0; i < bounds_.reports_at_once; ++i) {
     if (!is_plain(fd)) return forget(fd);
     // One byte more than the largest message: a longer one shows by its size.
@@ -199,10 +200,14 @@ void ShareSocket::on_readable(int fd) {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0 || !take(peer, bytes.data(), static_cast<std::size_t>(got))) return forget(fd);
     if (++peer.reports < bounds_.reports_each_beat && ++reports_ < bounds_.reports_of_all) continue;
-    peer.held_back = true;
-    peer.watch.wait_for(0);
-    return;
+    return hold_back(peer);
   }
+}
+
+// It waits for the next beat.
+void ShareSocket::hold_back(Peer& peer) {
+  peer.held_back = true;
+  peer.watch.wait_for(0);
 }
 
 // False: it does not speak our language, or shall not go on.
@@ -242,6 +247,7 @@ bool ShareSocket::greet(Peer& peer, const FenceHello& hello) {
       send_welcome(fd, refusal(FENCE_NOT_YET), nullptr);
       return false;
     }
+    ++greeted_;
     auto slot = members_.join(std::move(peer.identity));
     if (!slot.ok()) {
       send_welcome(fd, refusal(FENCE_NO_SLOT), nullptr);
@@ -258,6 +264,7 @@ bool ShareSocket::greet(Peer& peer, const FenceHello& hello) {
 
 void ShareSocket::on_beat() {
   accepted_ = 0;
+  greeted_ = 0;
   reports_ = 0;
   if (std::exchange(paused_, false)) accepting_.wait_for(EPOLLIN);
   const auto too_late = Clock::now() - bounds_.hello_within;

@@ -26,6 +26,7 @@ struct SocketBounds {
   int reports_each_beat = 8'192;  // then that peer waits for the next beat
   int reports_of_all = 32'768;    // the same for all peers of the share together
   int accepted_each_beat = 512;
+  int greeted_each_beat = 64;  // each new process is written down, which takes a while
   int descriptors_kept = 128;  // for others: a share that floods must not take the last ones
   std::chrono::milliseconds beat{100};
   std::chrono::milliseconds hello_within{5'000};
@@ -68,6 +69,7 @@ class ShareSocket {
   void on_readable(int fd);
   bool take(Peer& peer, const char* bytes, std::size_t size);
   bool greet(Peer& peer, const FenceHello& hello);
+  static void hold_back(Peer& peer);
   void forget(int fd);
 
   sys::Loop& loop_;
@@ -80,6 +82,7 @@ class ShareSocket {
   sys::Loop::Watch accepting_;
   bool paused_ = false;                                   // nobody is accepted before the next beat
   int accepted_ = 0;                                      // since the last beat
+  int greeted_ = 0;                                       // since the last beat
   int reports_ = 0;                                       // since the last beat, of all
   std::unordered_map<int, std::unique_ptr<Peer>> peers_;  // by descriptor
   std::unordered_map<pid_t, std::size_t> of_process_;     // connections

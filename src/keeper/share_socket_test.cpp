@@ -6,6 +6,7 @@
 #include "support/tree.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -311,6 +312,29 @@ TEST_F(Share, AFloodOfNewConnectionsWaitsForTheNextBeat) {
   }));
 }
 
+TEST_F(Share, ACrowdOfNewProcessesIsWelcomeOneAfterTheOther) {
+  open({.of_one_process = 16, .greeted_each_beat = 4});
+  std::vector<std::unique_ptr<TestPeer>> peers;
+  for (int i = 0; i < 9; ++i) {
+    peers.push_back(std::make_unique<TestPeer>(path_));
+    ASSERT_TRUE(peers.back()->hello());
+  }
+  const auto welcome = [&] {
+    std::size_t count = 0;
+    for (const auto& peer : peers) {
+      pollfd wait{peer->fd(), POLLIN, 0};
+      count += ::poll(&wait, 1, 0) == 1 ? 1U : 0U;
+    }
+    return count;
+  };
+  for (int i = 0; i < 100; ++i) (void)loop_->turn(0ms).ok();
+  EXPECT_EQ(welcome(), 4U);
+  EXPECT_TRUE(until([&] {
+    socket_->on_beat();
+    return welcome() == 9;
+  })) << "in the end all are";
+}
+
 TEST_F(Share, TheLastDescriptorsAreForOthers) {
   rlimit files{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
@@ -332,6 +356,7 @@ TEST_F(Share, RandomMessagesHarmNobody) {
   std::mt19937 random(11);
   std::vector<char> bytes(256);
   for (int round = 0; round < 500; ++round) {
+    if (round % 64 == 0) socket_->on_beat();
     const TestPeer peer(path_);
     ASSERT_TRUE(peer.valid());
     if (round % 2 == 0) {

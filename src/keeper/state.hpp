@@ -73,11 +73,18 @@ struct ShareState {
   bool held = false;          // ends with the connection that holds it
   std::uint64_t refused = 0;  // allocations that did not fit
   std::vector<GpuState> gpus;
-  std::vector<ProcessState> processes;
-  std::vector<FindingState> findings;  // the newest, at most kFindings
+  std::vector<ProcessState> processes;  // that have attached, at most kProcesses of them
+  std::uint64_t more_processes = 0;     // beyond these
+  std::vector<FindingState> findings;   // the newest, at most kFindings
   bool operator==(const ShareState&) const = default;
 };
 inline constexpr std::size_t kFindings = 32;
+// A share may have a thousand, and all that is told must fit into one answer.
+inline constexpr std::size_t kProcesses = 64;
+
+inline std::uint64_t processes_of(const ShareState& state) {
+  return state.processes.size() + state.more_processes;
+}
 
 std::string to_json(const ShareState& state);  // one line
 // Corrupt for anything that to_json did not write.

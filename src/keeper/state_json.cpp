@@ -105,8 +105,8 @@ StrangerState stranger_from(Taker& taker) {
           .command = taker.text("command")};
 }
 
-// A keeper lives through an upgrade of whoever asks it, and an older one does not speak of
-// strangers.
+// A keeper lives through an upgrade of whoever asks it: what an older one does not speak of is not
+// asked for.
 std::vector<StrangerState> strangers_from(Taker& taker) {
   if (!taker.has("strangers")) return {};
   return taker.list("strangers", stranger_from);
@@ -154,9 +154,10 @@ FindingState finding_from(Taker& taker) {
 
 std::string to_json(const ShareState& state) {
   return fmt::format(
-      R"({{"share":{},"directory":{},"held":{},"refused":{},"gpus":{},"processes":{},"findings":{}}})",
+      R"({{"share":{},"directory":{},"held":{},"refused":{},"gpus":{},"processes":{},)"
+      R"("moreProcesses":{},"findings":{}}})",
       share::to_json(state.share), json::quoted(state.directory), state.held, state.refused,
-      array_of(state.gpus, gpu_json), array_of(state.processes, process_json),
+      array_of(state.gpus, gpu_json), array_of(state.processes, process_json), state.more_processes,
       array_of(state.findings, finding_json));
 }
 
@@ -169,6 +170,7 @@ Result<ShareState> state_from_json(std::string_view text) {
   state.refused = taker.u64("refused");
   state.gpus = taker.list("gpus", gpu_from);
   state.processes = taker.list("processes", process_from);
+  if (taker.has("moreProcesses")) state.more_processes = taker.u64("moreProcesses");
   state.findings = taker.list("findings", finding_from);
   const auto share = document["share"];
   if (!taker.good() || !share) return Error(Errc::Corrupt, "this is no state of a share");
