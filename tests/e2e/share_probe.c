@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 typedef int (*Init)(unsigned);
@@ -33,6 +34,7 @@ int main(int argc, char** argv) {
     if (strcmp(argv[at], "--library") == 0) name = argv[at + 1];
     if (strcmp(argv[at], "--hold") == 0) hold = (unsigned)atoi(argv[at + 1]);
   }
+  printf("secure %lu\n", getauxval(AT_SECURE));
   void* library = dlopen(name, RTLD_NOW);
   if (library == NULL) {
     printf("dlopen: %s\n", dlerror());
