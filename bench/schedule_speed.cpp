@@ -172,15 +172,16 @@ int world(int steps, const simulate::Options& options) {
     }
   }
   const auto seconds = (now_us() - start) / 1e6;
+  const auto placed = world.counts().placed;
   auto end = world.settle();
   if (end) end = world.empty();
   if (!end) fmt::print(stderr, "at the end: {}\n", end.error().text());
   const auto& counts = world.counts();
   fmt::print(
-      "{{\"steps\": {}, \"placed\": {}, \"left\": {}, \"refused\": {}, \"crashes\": {}, \"lists\": "
-      "{}, \"seconds\": {:.3f}, \"placed_per_s\": {:.0f}}}\n",
-      steps, counts.placed, counts.left, counts.refused, counts.crashes, counts.lists, seconds,
-      static_cast<double>(counts.placed) / seconds);
+      "{{\"steps\": {}, \"placed\": {}, \"left\": {}, \"refused\": {}, \"over_quota\": {}, "
+      "\"crashes\": {}, \"lists\": {}, \"seconds\": {:.3f}, \"placed_per_s\": {:.0f}}}\n",
+      steps, counts.placed, counts.left, counts.refused, counts.over_quota, counts.crashes,
+      counts.lists, seconds, static_cast<double>(placed) / seconds);
   return end ? 0 : 1;
 }
 

@@ -124,6 +124,44 @@ TEST(Reservations, AreRefusedForAPodThatHasItsPlace) {
   EXPECT_EQ(cluster.reserve(pod("a", 60), "n").error().code(), Errc::Exists);
 }
 
+TEST(Quota, CountsEachCardAndWhatAPerCentOfItIs) {
+  Cluster cluster;
+  cluster.set_node(node("large", {80, 80}));
+  cluster.set_node(node("small", {40, 40}));
+  cluster.set_quota("team", {.mib = 50 * kGiB});
+  EXPECT_EQ(cluster.fit(pod("two", 25, 0, 2), "large").refusal, Refusal::None);
+  EXPECT_EQ(cluster.fit(pod("two", 26, 0, 2), "large").refusal, Refusal::Quota);
+  auto most = pod("most", 0);
+  most.containers.front().memory = {.kind = ask::Amount::Kind::Percent, .value = 80};
+  EXPECT_EQ(cluster.fit(most, "large").refusal, Refusal::Quota);
+  EXPECT_EQ(cluster.fit(most, "small").refusal, Refusal::None);
+  EXPECT_EQ(cluster.fit(pod("both", {container(30), container(30)}), "large").refusal,
+            Refusal::Quota);
+  EXPECT_EQ(cluster.fit(pod("big", 90), "large").refusal, Refusal::TooBig) << "quota or not";
+}
+
+TEST(Uses, AreWhatThePodsOfACardAndOfANamespaceHave) {
+  Cluster cluster;
+  cluster.set_node(node("n", {80, 40}));
+  ASSERT_TRUE(cluster.reserve(pod("a", 30, 20), "n").ok());
+  ASSERT_TRUE(cluster.reserve(pod("b", 10, 5), "n").ok());
+  std::vector<CardUse> uses(7);
+  cluster.uses("n", uses);
+  ASSERT_EQ(uses.size(), 2U);
+  EXPECT_EQ(uses[0].uuid, "GPU-n-0");
+  EXPECT_EQ(uses[0].slots, 0U);
+  EXPECT_EQ(uses[1].mib, 40 * kGiB);
+  EXPECT_EQ(uses[1].cores, 25U);
+  EXPECT_EQ(uses[1].slots, 2U);
+  EXPECT_EQ(cluster.used("team").mib, 40 * kGiB);
+  EXPECT_EQ(cluster.used("team").cores, 25U);
+  cluster.release("a");
+  EXPECT_EQ(cluster.used("team").mib, 10 * kGiB);
+  EXPECT_EQ(cluster.used("nobody").mib, 0U);
+  cluster.uses("nowhere", uses);
+  EXPECT_TRUE(uses.empty());
+}
+
 TEST(Quota, CountsWhatTheNamespaceHasAndWhatIsReserved) {
   Cluster cluster;
   cluster.set_node(node("n", {80, 80}));

@@ -25,6 +25,16 @@ ask::Placement placement_of(const Ground& ground, const Want& want, const Choice
   return made;
 }
 
+// Whether the namespace may have it there. What is the same everywhere is known without its cards.
+bool within(const Space& space, const Ground& ground, Want& want, const Options& options) {
+  if (!want.fixed() || (want.whole() && ground.node->whole_gpus > 0)) {
+    const auto found = find(ground, want, options, Answer::Cards);
+    return within(space, charges(ground, want, found.choice));
+  }
+  const auto& load = want.shared_load(0, 0, ground.node->unit_mib);
+  return within(space, load.mib * want.gpus(), std::uint64_t{load.cores} * want.gpus());
+}
+
 }  // namespace
 
 Cluster::Cluster(Options options) : state_(std::make_unique<State>()) {
@@ -57,8 +67,8 @@ void Cluster::remove_node(std::string_view name) {
 void Cluster::set_pod(const ask::PodAsk& ask, std::string_view node,
                       const ask::Placement* placement) {
   const auto id = state_->node(node);
-  const auto had = state_->take_away(ask.uid);
-  auto& pod = state_->add_pod(ask, id);
+  std::optional<Named> had;
+  auto& pod = state_->renew_pod(state_->find_pod(ask.uid), ask, id, had);
   if (placement != nullptr) {
     pod.charges = state_->charges(id, ask, *placement);
   } else if (ask.shared() || state_->nodes[id].whole_gpus == 0) {
@@ -103,12 +113,12 @@ void Cluster::fit_all(const ask::PodAsk& ask, std::span<const std::string_view> 
     std::vector<Card> without;
     if (const auto here = state_->of_node(*id, aside); !here.empty()) {
       without = state_->cards_without(*id, here);
-      ground.cards = without;
+      ground = ground.with(without);
     }
-    const auto found = find(ground, want, state_->options, space ? Answer::Cards : Answer::Score);
+    const auto found = find(ground, want, state_->options, Answer::Score);
     fits[i] = {.refusal = found.refusal, .score = found.score, .unit_mib = ground.node->unit_mib};
     if (!space || found.refusal != Refusal::None) continue;
-    if (!within(*space, charges(ground, want, found.choice))) fits[i] = {.refusal = Refusal::Quota};
+    if (!within(*space, ground, want, state_->options)) fits[i] = {.refusal = Refusal::Quota};
   }
 }
 
@@ -124,8 +134,11 @@ Result<Cluster::State::Chosen> Cluster::State::choose(const ask::PodAsk& ask, st
   GANTRY_CHECK(may_reserve(before, *id));
   Want want(ask);
   auto there = ground(*id);
-  const auto without = cards_without(*id, of_node(*id, gone));
-  there.cards = without;
+  std::vector<Card> without;
+  if (const auto here = of_node(*id, gone); !here.empty()) {
+    without = cards_without(*id, here);
+    there = there.with(without);
+  }
   const auto found = find(there, want, options, Answer::Cards);
   if (found.refusal != Refusal::None) return refuse(found.refusal);
   auto taken = place::charges(there, want, found.choice);

@@ -80,6 +80,18 @@ struct NodeView {
 // Pods that are nobody's victims, by uid; none: all may be.
 using Spared = std::function<bool(std::string_view uid)>;
 
+// What is promised of a card, kept room among it, without names; and of a namespace's quota.
+struct CardUse {
+  std::string_view uuid;  // until the next change
+  std::uint64_t mib = 0;
+  std::uint64_t cores = 0;
+  std::uint64_t slots = 0;
+};
+struct SpaceUse {
+  std::uint64_t mib = 0;
+  std::uint64_t cores = 0;
+};
+
 class Cluster {
  public:
   explicit Cluster(Options options = {});
@@ -106,7 +118,9 @@ class Cluster {
                                            std::span<const std::string> chosen,
                                            const Spared& spared = {}) const;
   NodeView view(std::string_view node) const;  // without cards for a node nobody knows
-  std::vector<std::string> nodes() const;      // by name
+  void uses(std::string_view node, std::vector<CardUse>& cards) const;  // the same in short
+  SpaceUse used(std::string_view name_space) const;
+  std::vector<std::string> nodes() const;  // by name
 
   // ---- what the scheduler decides
   // Chooses the cards and takes them for this uid, until set_pod, remove_pod or release. A pod that

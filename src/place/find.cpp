@@ -8,6 +8,7 @@
 namespace gantry::place {
 namespace {
 
+constexpr auto kNever = ~std::uint64_t{0};
 constexpr std::uint64_t kWhole = std::uint64_t{1} << 41;  // breaking up an empty card
 
 struct Fill {
@@ -35,11 +36,9 @@ int tenths(std::uint64_t part, std::uint64_t whole) {
 // Packing by the piece that is left on the card: the smaller, the better; an empty card is broken
 // up last, and on a node where others are in use already rather than on an empty one.
 int packed_score(std::uint64_t worst_cost) {
-  if (worst_cost == 0) return 10;
   constexpr std::uint64_t kGiB = 1024;
-  int score = 9;
-  for (std::uint64_t left = kGiB; left < 64 * kGiB && worst_cost >= left; left *= 2) --score;
-  return score;
+  if (worst_cost == 0) return 10;
+  return 9 - std::min(6, static_cast<int>(std::bit_width(worst_cost / kGiB)));
 }
 
 int score_of(const Ground& ground, const Want& want, const Rules& rules, const Load& load,
@@ -53,6 +52,16 @@ int score_of(const Ground& ground, const Want& want, const Rules& rules, const L
   if (!load.alone) return fill.tenants > 0 ? 2 : 1;
   const auto left = fill.empty - std::min(fill.empty, want.gpus());
   return std::max(1, 10 - static_cast<int>(left));
+}
+
+Refusal why_not_plain(const Ground& ground, Want& want) {
+  Tally tally;
+  auto load = want.shared_load(0, ground.cards.front().total_mib, ground.node->unit_mib);
+  for (const auto& card : ground.cards) {
+    if (want.by_card()) load = want.shared_load(0, card.total_mib, ground.node->unit_mib);
+    tally.count(card, load);
+  }
+  return tally.first_short(want.gpus());
 }
 
 }  // namespace
@@ -71,6 +80,14 @@ std::uint64_t cost(const Card& card, const Load& load, const Rules& rules) {
   const auto left = card.free_mib - load.mib;
   if (left == 0 || card.tenants > 0 || load.alone) return left;
   return kWhole + left;
+}
+
+// Of the cheapest card that fits; kNever: none does.
+static std::uint64_t least_cost(const Ground& ground, const Load& load, const Rules& rules) {
+  auto least = kNever;
+  for (const auto& card : ground.cards)
+    least = std::min(least, fits(card, load) ? cost(card, load, rules) : kNever);
+  return least;
 }
 
 // The cards that all containers use together, hardest part first. As each part asks no more than
@@ -103,21 +120,24 @@ Joint together(const Ground& ground, Want& want, const Rules& rules, Cards among
 }
 
 Found find_plain(const Ground& ground, Want& want, const Rules& rules) {
-  Tally tally;
-  std::array<std::uint64_t, 64> costs;  // NOLINT: written before it is read
-  std::size_t count = 0;
-  Load load;
-  for (const auto& card : ground.cards) {
-    if (want.by_card() || &card == &ground.cards.front())
-      load = want.shared_load(0, card.total_mib, ground.node->unit_mib);
-    const auto failed = fails(card, load);
-    tally.count(failed);
-    if (failed == Refusal::None) costs[count++] = cost(card, load, rules);
+  const auto unit = ground.node->unit_mib;
+  auto load = want.shared_load(0, ground.cards.front().total_mib, unit);
+  if (want.gpus() == 1 && !want.by_card()) {
+    const auto refusal = refused_at_once(ground.most, load);
+    if (refusal != Refusal::None) return {.refusal = refusal};
+    const auto least = least_cost(ground, load, rules);
+    if (least == kNever) return {.refusal = why_not_plain(ground, want)};
+    return {.score = score_of(ground, want, rules, load, least)};
   }
-  const auto refusal = tally.first_short(want.gpus());
-  if (refusal != Refusal::None) return {.refusal = refusal};
+  std::array<std::uint64_t, 64> costs;  // NOLINT: written before it is read
+  std::size_t fitting = 0;
+  for (const auto& card : ground.cards) {
+    if (want.by_card()) load = want.shared_load(0, card.total_mib, unit);
+    if (fits(card, load)) costs[fitting++] = cost(card, load, rules);
+  }
+  if (fitting < want.gpus()) return {.refusal = why_not_plain(ground, want)};
   const auto worst = costs.begin() + want.gpus() - 1;
-  std::nth_element(costs.begin(), worst, costs.begin() + static_cast<std::ptrdiff_t>(count));
+  std::nth_element(costs.begin(), worst, costs.begin() + static_cast<std::ptrdiff_t>(fitting));
   return {.score = score_of(ground, want, rules, load, *worst)};
 }
 
@@ -129,6 +149,7 @@ Found find(const Ground& ground, Want& want, const Options& options, Answer answ
   if (answer == Answer::Score && want.plain()) {
     auto found = find_plain(ground, want, rules);
     if (found.refusal == Refusal::None || !want.several()) return found;
+    return find_apart(ground, want, rules, all_cards(ground), answer);
   }
   const auto among = matching(ground, want);
   const auto groups = groups_of(ground, want, among);
@@ -149,27 +170,28 @@ Found find(const Ground& ground, Want& want, const Options& options, Answer answ
 
 Found find_among(const Ground& ground, Want& want, const Rules& rules, Cards among, Answer answer) {
   auto joint = together(ground, want, rules, among);
-  Found found;
-  if (joint.found) {
-    const auto& first = ground.cards[joint.cards.front()];
-    const auto load = want.shared_load(0, first.total_mib, ground.node->unit_mib);
-    found.score = score_of(ground, want, rules, load, joint.worst_cost);
-    if (answer == Answer::Score) return found;
-    if (want.gpus() > 1) connect(ground, want, among, joint);
-    for (std::size_t c = 0; c < want.containers(); ++c) {
-      const auto count = static_cast<std::ptrdiff_t>(want.gpus_of(c));
-      found.choice.emplace_back(joint.cards.begin(), joint.cards.begin() + count);
-    }
-    return found;
+  if (!joint.found) return find_apart(ground, want, rules, among, answer);
+  const auto& first = ground.cards[joint.cards.front()];
+  const auto load = want.shared_load(0, first.total_mib, ground.node->unit_mib);
+  Found found{.score = score_of(ground, want, rules, load, joint.worst_cost)};
+  if (answer == Answer::Score) return found;
+  if (want.gpus() > 1) connect(ground, want, among, joint);
+  for (std::size_t c = 0; c < want.containers(); ++c) {
+    const auto count = static_cast<std::ptrdiff_t>(want.gpus_of(c));
+    found.choice.emplace_back(joint.cards.begin(), joint.cards.begin() + count);
   }
-  if (want.several() && why_not_alone(ground, want, among) == Refusal::None) {
-    if (auto choice = apart(ground, want, rules, among)) {
-      found.score = 5;
-      if (answer == Answer::Cards) found.choice = *std::move(choice);
-      return found;
-    }
-  }
-  found.refusal = why_not(ground, want, among);
+  return found;
+}
+
+Found find_apart(const Ground& ground, Want& want, const Rules& rules, Cards among, Answer answer) {
+  if (!want.several()) return {.refusal = why_not_together(ground, want, among)};
+  const auto alone = why_not_alone(ground, want, among);
+  if (alone != Refusal::None) return {.refusal = alone};
+  auto choice = apart(ground, want, rules, among);
+  if (!choice)
+    return {.refusal = fits_empty(ground, want, among) ? Refusal::Memory : Refusal::TooBig};
+  Found found{.score = 5};
+  if (answer == Answer::Cards) found.choice = *std::move(choice);
   return found;
 }
 

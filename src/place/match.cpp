@@ -33,15 +33,15 @@ bool matches(const ask::CardFacts& card, const ask::Wishes& wishes) {
   return !one_of(card.uuid, wishes.not_uuids);
 }
 
-Cards all_of(std::size_t count) {
+}  // namespace
+
+Cards all_cards(const Ground& ground) {
+  const auto count = ground.cards.size();
   return count >= 64 ? ~Cards{0} : (Cards{1} << count) - 1;
 }
 
-}  // namespace
-
 Cards matching(const Ground& ground, const Want& want) {
-  const auto all = all_of(ground.cards.size());
-  if (!want.picky()) return all;
+  if (!want.picky()) return all_cards(ground);
   Cards good = 0;
   for (std::size_t i = 0; i < ground.books.size(); ++i)
     if (matches(ground.books[i].facts, want.ask().wishes)) good |= Cards{1} << i;

@@ -2,43 +2,6 @@
 #include "place/names_internal.hpp"
 
 namespace gantry::place {
-namespace {
-
-std::uint32_t high_of(std::uint64_t hash) {
-  return static_cast<std::uint32_t>(hash >> 32);
-}
-
-}  // namespace
-
-void Names::expect(std::uint64_t hash) const {
-  __builtin_prefetch(&slots_[home(hash)]);
-}
-
-void Names::expect_name(std::uint64_t hash) const {
-  const auto id = slots_[home(hash)].id;
-  if (id != kNone) __builtin_prefetch(&names_[id]);
-}
-
-void Names::expect_text(std::uint64_t hash) const {
-  const auto id = slots_[home(hash)].id;
-  if (id != kNone) __builtin_prefetch(text_.data() + names_[id].first);
-}
-
-// Where it is, or the free place where it belongs.
-std::size_t Names::place_of(std::string_view name, std::uint64_t hash) const {
-  const auto mask = slots_.size() - 1;
-  for (auto at = home(hash);; at = (at + 1) & mask) {
-    const auto& slot = slots_[at];
-    if (slot.id == kNone || (slot.high == high_of(hash) && (*this)[slot.id] == name)) return at;
-  }
-}
-
-std::optional<Names::Id> Names::find(std::string_view name, std::uint64_t hash) const {
-  const auto id = slots_[place_of(name, hash)].id;
-  if (id == kNone) return std::nullopt;
-  return id;
-}
-
 void Names::insert(std::string_view name, Id id) {
   if ((used_ + 1) * 2 > slots_.size()) grow();
   if (id >= names_.size()) names_.resize(id + std::size_t{1});

@@ -24,15 +24,19 @@ void subtract(Sums& sums, const Charge& charge) {
   sums.slots -= charge.slots;
 }
 
+bool within(const Space& space, std::uint64_t mib, std::uint64_t cores) {
+  return (space.quota.mib == 0 || space.mib + mib <= space.quota.mib) &&
+         (space.quota.cores == 0 || space.cores + cores <= space.quota.cores);
+}
+
 bool within(const Space& space, const std::vector<Charge>& charges) {
-  std::uint64_t mib = space.mib;
-  std::uint64_t cores = space.cores;
+  std::uint64_t mib = 0;
+  std::uint64_t cores = 0;
   for (const auto& charge : charges) {
     mib += charge.mib;
     cores += charge.cores;
   }
-  return (space.quota.mib == 0 || mib <= space.quota.mib) &&
-         (space.quota.cores == 0 || cores <= space.quota.cores);
+  return within(space, mib, cores);
 }
 
 void Cluster::State::charge(const Pod& pod) {
@@ -92,7 +96,7 @@ Pod& Cluster::State::add_pod(const ask::PodAsk& ask, NodeId node) {
     id = free_pods.back();
     free_pods.pop_back();
   }
-  pod_ids.emplace(ask.uid, id);
+  pod_ids.insert(ask.uid, id);
   auto& pod = pods[id];
   pod.uid = ask.uid;
   pod.name = ask.name;
@@ -100,6 +104,25 @@ Pod& Cluster::State::add_pod(const ask::PodAsk& ask, NodeId node) {
   pod.space = space(ask.name_space);
   pod.node = node;
   more[node].pods.push_back(id);
+  return pod;
+}
+
+Pod& Cluster::State::renew_pod(std::optional<PodId> before, const ask::PodAsk& ask, NodeId node,
+                               std::optional<Named>& had) {
+  if (!before) return add_pod(ask, node);
+  auto& pod = pods[*before];
+  if (pod.node != node || spaces[pod.space].name != ask.name_space) {
+    had = take_away(ask.uid);
+    return add_pod(ask, node);
+  }
+  unsettle(pod);
+  if (pod.kept) std::erase(kept, *before);
+  pod.kept = false;
+  pod.name = ask.name;
+  pod.priority = ask.priority;
+  pod.reserved = false;
+  pod.charges.clear();
+  pod.unplaced.reset();
   return pod;
 }
 
@@ -130,21 +153,19 @@ void Cluster::State::unsettle(Pod& pod) {
 }
 
 std::optional<PodId> Cluster::State::find_pod(std::string_view uid) const {
-  const auto found = pod_ids.find(uid);
-  if (found == pod_ids.end()) return std::nullopt;
-  return found->second;
+  return pod_ids.find(uid);
 }
 
 std::optional<Named> Cluster::State::take_away(std::string_view uid) {
   const auto found = pod_ids.find(uid);
-  if (found == pod_ids.end()) return std::nullopt;
-  const auto id = found->second;
+  if (!found) return std::nullopt;
+  const auto id = *found;
   auto& pod = pods[id];
   const Named named{.node = pod.node, .space = pod.space};
   unsettle(pod);
   if (pod.kept) std::erase(kept, id);
   std::erase(more[pod.node].pods, id);
-  pod_ids.erase(found);
+  pod_ids.erase(uid);
   pod = {};
   free_pods.push_back(id);
   return named;
@@ -158,15 +179,16 @@ void Cluster::State::forget(const std::optional<Named>& named) {
 
 Pod& Cluster::State::take(const ask::PodAsk& ask, NodeId node, std::vector<Charge> charges,
                           Hold hold) {
+  const auto before = find_pod(ask.uid);
   std::unique_ptr<ask::PodAsk> unplaced;
-  if (const auto before = find_pod(ask.uid)) unplaced = std::move(pods[*before].unplaced);
-  const auto had = take_away(ask.uid);
-  auto& pod = add_pod(ask, node);
+  if (before) unplaced = std::move(pods[*before].unplaced);
+  std::optional<Named> had;
+  auto& pod = renew_pod(before, ask, node, had);
   pod.reserved = true;
   pod.unplaced = std::move(unplaced);
   pod.charges = std::move(charges);
   pod.kept = hold == Hold::Later;
-  if (pod.kept) kept.push_back(*find_pod(ask.uid));
+  if (pod.kept) kept.push_back(static_cast<PodId>(&pod - pods.data()));
   settle(pod);
   forget(had);
   return pod;

@@ -44,6 +44,20 @@ Id fresh(std::vector<Id>& free, std::vector<Record>& records) {
 
 }  // namespace
 
+Most most_of(std::span<const Card> cards) {
+  Most most;
+  for (const auto& card : cards) {
+    const auto slots = std::uint32_t{card.slots_free} + card.tenants;
+    if (slots == 0) continue;
+    most.slots = most.slots == 0 ? slots : std::min(most.slots, slots);
+    most.total_mib = std::max(most.total_mib, card.total_mib);
+    if (!card.usable) continue;
+    most.usable_mib = std::max(most.usable_mib, card.total_mib);
+    most.free_mib = std::max(most.free_mib, card.free_mib);
+  }
+  return most;
+}
+
 // ---- names
 
 std::optional<NodeId> Cluster::State::find_node(std::string_view name) const {
@@ -120,13 +134,6 @@ void Cluster::State::expect(std::span<const std::string_view> names,
 
 // ---- cards
 
-Ground Cluster::State::ground(NodeId id) const {
-  const auto& at = nodes[id];
-  return {.cards = std::span(cards).subspan(at.first, at.own),
-          .books = std::span(books).subspan(at.first, at.own),
-          .node = &at};
-}
-
 void Cluster::State::make_room(NodeId id, std::size_t count) {
   auto& at = nodes[id];
   if (count <= at.room) return;
@@ -151,10 +158,11 @@ void Cluster::State::make_room(NodeId id, std::size_t count) {
 }
 
 void Cluster::State::refresh(NodeId id, std::uint16_t card) {
-  const auto& at = nodes[id];
+  auto& at = nodes[id];
   auto& book = books[at.first + card];
   if (!book.over()) book.beyond = false;
   cards[at.first + card] = card_of(book.facts, book.sums, card < at.own);
+  if (card < at.own) at.most = most_of(std::span(cards).subspan(at.first, at.own));
 }
 
 std::vector<Card> Cluster::State::cards_without(NodeId id, std::span<const PodId> gone) const {
@@ -197,6 +205,7 @@ void Cluster::State::set_cards(NodeId id, const std::vector<ask::CardFacts>& fac
   make_room(id, own);
   auto& at = nodes[id];
   at.count = at.own = small(own);
+  at.most = {};
   for (std::size_t i = 0; i < own; ++i) books[at.first + i] = {.facts = facts[i]};
   for (const PodId pod_id : more[id].pods) {
     auto& pod = pods[pod_id];

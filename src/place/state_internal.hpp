@@ -32,6 +32,17 @@ struct Card {
 };
 static_assert(sizeof(Card) == 16);
 
+// The most that any one card of a node has, of those with slots: what asks for more fails by this
+// alone, without a look at the cards. In a full cluster that is what most nodes answer.
+struct Most {
+  std::uint32_t total_mib = 0;
+  std::uint32_t usable_mib = 0;  // in all, of a usable one
+  std::uint32_t free_mib = 0;    // of a usable one
+  std::uint32_t slots = 0;       // that each of them has, in use or not
+  bool operator==(const Most&) const = default;
+};
+Most most_of(std::span<const Card> cards);
+
 // Sums of what the pods on a card say.
 struct Sums {
   std::uint64_t mib = 0;
@@ -84,6 +95,7 @@ struct Node {
   std::uint16_t whole_gpus = 0;
   bool known = false;  // told by set_node; false: only pods name it
   bool ready = true;
+  Most most;
 };
 
 struct NodeMore {
@@ -98,7 +110,8 @@ struct Space {
   std::uint64_t cores = 0;
   std::uint32_t pods = 0;
 };
-bool within(const Space& space, const std::vector<Charge>& charges);  // with these on top
+bool within(const Space& space, std::uint64_t mib, std::uint64_t cores);  // with these on top
+bool within(const Space& space, const std::vector<Charge>& charges);
 
 struct Named {
   NodeId node = 0;
@@ -119,6 +132,11 @@ struct Ground {
   std::span<const Card> cards;   // the node's own
   std::span<const Books> books;  // beside them, for wishes and links
   const Node* node = nullptr;
+  Most most;  // of `cards`
+
+  Ground with(std::span<const Card> others) const {
+    return {.cards = others, .books = books, .node = node, .most = most_of(others)};
+  }
 };
 
 // Where each container of a pod would be: places of cards on the node.
@@ -136,7 +154,7 @@ struct Cluster::State {
   std::vector<PodId> kept;  // few
   std::vector<Space> spaces;
   Names node_names;
-  ByText<PodId> pod_ids;
+  Names pod_ids;  // by uid
   ByText<SpaceId> space_ids;
   std::vector<NodeId> free_nodes;
   std::vector<PodId> free_pods;
@@ -157,7 +175,13 @@ struct Cluster::State {
               std::array<std::uint64_t, kAhead>& hashes) const;
 
   // ---- cards
-  Ground ground(NodeId id) const;
+  Ground ground(NodeId id) const {
+    const auto& at = nodes[id];
+    return {.cards = {cards.data() + at.first, at.own},
+            .books = {books.data() + at.first, at.own},
+            .node = &at,
+            .most = at.most};
+  }
   // Its own cards as they would be if these pods were gone.
   std::vector<Card> cards_without(NodeId id, std::span<const PodId> gone) const;
   // What does not stand in this pod's way: its own record, and room kept for who matters less.
@@ -174,6 +198,10 @@ struct Cluster::State {
   std::vector<Charge> charges(NodeId id, const ask::PodAsk& ask, const ask::Placement& placement);
   std::vector<Charge> charges_everywhere(NodeId id, const ask::PodAsk& ask) const;
   Pod& add_pod(const ask::PodAsk& ask, NodeId node);
+  // A record for it on that node, in none of the books: the one that it has (`before`) where that
+  // is there already. What it named elsewhere is in `had`, to be forgotten later.
+  Pod& renew_pod(std::optional<PodId> before, const ask::PodAsk& ask, NodeId node,
+                 std::optional<Named>& had);
   std::optional<PodId> find_pod(std::string_view uid) const;
   // Out of the books and the lists. What it may have been the last to name is forgotten later, so
   // that another record can take its place.

@@ -31,9 +31,8 @@ class Search {
   bool enough(const std::vector<PodId>& gone) {
     auto all = fixed;
     all.insert(all.end(), gone.begin(), gone.end());
-    auto ground = state_.ground(node_);
     const auto left = state_.cards_without(node_, all);
-    ground.cards = left;
+    const auto ground = state_.ground(node_).with(left);
     return find(ground, want_, state_.options, Answer::Score).refusal == Refusal::None;
   }
 
@@ -43,9 +42,8 @@ class Search {
         state_.space_without(want_.ask().name_space, state_.find_pod(want_.ask().uid));
     if (!space) return true;
     const auto all = state_.more[node_].pods;
-    auto ground = state_.ground(node_);
     const auto empty = state_.cards_without(node_, all);
-    ground.cards = empty;
+    const auto ground = state_.ground(node_).with(empty);
     const auto found = find(ground, want_, state_.options, Answer::Cards);
     return found.refusal != Refusal::None || within(*space, charges(ground, want_, found.choice));
   }

@@ -28,6 +28,35 @@ void leave_out(std::vector<CardView>& cards, const std::vector<Charge>& charges)
   }
 }
 
+Status check_spaces(const Cluster::State& state) {
+  std::vector<Space> spaces(state.spaces.size());
+  for (const auto& more : state.more) {
+    for (const auto pod_id : more.pods) {
+      const auto& pod = state.pods[pod_id];
+      auto& space = spaces[pod.space];
+      ++space.pods;
+      if (pod.everywhere()) {
+        space.mib += pod.quota_mib;
+        space.cores += pod.quota_cores;
+        continue;
+      }
+      for (const auto& charge : pod.charges) {
+        space.mib += charge.mib;
+        space.cores += charge.cores;
+      }
+    }
+  }
+  for (SpaceId id = 0; id < spaces.size(); ++id) {
+    const auto& said = state.spaces[id];
+    const auto& so = spaces[id];
+    if (so.mib == said.mib && so.cores == said.cores && so.pods == said.pods) continue;
+    return Error(Errc::Internal,
+                 fmt::format("namespace {}: its quota says {} MiB and {} %, its pods {} and {}",
+                             said.name, said.mib, said.cores, so.mib, so.cores));
+  }
+  return {};
+}
+
 }  // namespace
 
 NodeView Cluster::view(std::string_view node) const {
@@ -77,20 +106,32 @@ NodeView Cluster::view(std::string_view node) const {
   return view;
 }
 
+void Cluster::uses(std::string_view node, std::vector<CardUse>& cards) const {
+  cards.clear();
+  const auto id = state_->find_node(node);
+  if (!id) return;
+  for (const auto& book : state_->ground(*id).books)
+    cards.push_back({.uuid = book.facts.uuid,
+                     .mib = book.sums.mib,
+                     .cores = book.sums.cores,
+                     .slots = book.sums.slots});
+}
+
+SpaceUse Cluster::used(std::string_view name_space) const {
+  const auto found = state_->space_ids.find(name_space);
+  if (found == state_->space_ids.end()) return {};
+  const auto& space = state_->spaces[found->second];
+  return {.mib = space.mib, .cores = space.cores};
+}
+
 Status Cluster::check() const {
   const auto& state = *state_;
   std::vector<Sums> sums(state.cards.size());
-  std::vector<Space> spaces(state.spaces.size());
   for (NodeId id = 0; id < state.nodes.size(); ++id) {
     const auto& at = state.nodes[id];
     for (const auto pod_id : state.more[id].pods) {
-      const auto& pod = state.pods[pod_id];
-      for (const auto& charge : pod.charges) {
+      for (const auto& charge : state.pods[pod_id].charges)
         if (charge.card < at.count) add(sums[at.first + charge.card], charge);
-        if (!pod.everywhere()) spaces[pod.space].mib += charge.mib;
-      }
-      if (pod.everywhere()) spaces[pod.space].mib += pod.quota_mib;
-      ++spaces[pod.space].pods;
     }
     for (std::uint32_t i = 0; i < at.count; ++i) {
       const auto& book = state.books[at.first + i];
@@ -103,15 +144,11 @@ Status Cluster::check() const {
                                 sums[at.first + i].mib));
       if (book.over() && !book.beyond) return said("more is reserved than there is");
     }
+    if (at.most != most_of(state.ground(id).cards))
+      return Error(Errc::Internal, fmt::format("node {}: not the most that a card of it has",
+                                               state.node_names[id]));
   }
-  for (SpaceId id = 0; id < spaces.size(); ++id) {
-    if (spaces[id].mib == state.spaces[id].mib && spaces[id].pods == state.spaces[id].pods)
-      continue;
-    return Error(Errc::Internal,
-                 fmt::format("namespace {}: its quota says {} MiB, its pods {} MiB",
-                             state.spaces[id].name, state.spaces[id].mib, spaces[id].mib));
-  }
-  return {};
+  return check_spaces(state);
 }
 
 }  // namespace gantry::place

@@ -73,28 +73,31 @@ Load Want::load(Containers on_it, std::uint64_t card_mib, std::uint64_t unit_mib
   return peak;
 }
 
-const Load& Want::shared_load(std::uint32_t place, std::uint64_t card_mib, std::uint64_t unit_mib) {
-  if (!percent_) card_mib = 0;
-  const auto is_it = [&](const Known& known) {
-    return known.card_mib == card_mib && known.unit_mib == unit_mib;
-  };
-  if (last_ >= known_.size() || !is_it(known_[last_])) {
-    const auto found = std::find_if(known_.begin(), known_.end(), is_it);
-    last_ = static_cast<std::size_t>(found - known_.begin());
-    if (found == known_.end()) {
-      if (known_.size() >= kMostSizes) known_.clear();
-      last_ = known_.size();
-      auto& made = known_.emplace_back(Known{.card_mib = card_mib, .unit_mib = unit_mib});
-      for (std::uint32_t i = 0; i < gpus_; ++i) {
-        Containers on_it = 0;
-        for (std::size_t c = 0; c < containers_.size(); ++c) {
-          if (containers_[c].gpus > i) on_it |= Containers{1} << c;
-        }
-        made.loads.push_back(load(on_it, card_mib, unit_mib));
-      }
-    }
+const Want::Known& Want::look_up(std::uint64_t card_mib, std::uint64_t unit_mib) {
+  const auto found = std::find_if(known_.begin(), known_.end(), [&](const Known& known) {
+    return known.is_it(card_mib, unit_mib);
+  });
+  last_ = static_cast<std::size_t>(found - known_.begin());
+  if (found == known_.end()) {
+    if (known_.size() >= kMostSizes) known_.clear();
+    last_ = known_.size();
+    known_.push_back(worked_out(card_mib, unit_mib));
   }
-  return known_[last_].loads[place];
+  return known_[last_];
+}
+
+Want::Known Want::worked_out(std::uint64_t card_mib, std::uint64_t unit_mib) const {
+  Known made{.card_mib = card_mib, .unit_mib = unit_mib};
+  for (std::uint32_t i = 0; i < gpus_; ++i) {
+    Containers on_it = 0;
+    for (std::size_t c = 0; c < containers_.size(); ++c)
+      if (containers_[c].gpus > i) on_it |= Containers{1} << c;
+    made.shared.push_back(load(on_it, card_mib, unit_mib));
+  }
+  if (!several()) return made;
+  for (std::size_t c = 0; c < containers_.size(); ++c)
+    made.own.push_back(load(Containers{1} << c, card_mib, unit_mib));
+  return made;
 }
 
 }  // namespace gantry::place

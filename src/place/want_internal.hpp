@@ -40,6 +40,8 @@ class Want {
   bool whole() const { return whole_; }  // whole GPUs serve it as well
   bool picky() const { return picky_; }  // wishes for models or UUIDs
   bool plain() const { return plain_; }  // uniform, and any card will do
+  // One container with amounts of its own: it takes the same of whatever cards it is given.
+  bool fixed() const { return containers_.size() == 1 && !percent_ && gpus_ > 0; }
   Containers all() const { return all_; }
   std::uint32_t gpus_of(std::size_t container) const { return containers_[container].gpus; }
   bool init(std::size_t container) const {
@@ -55,7 +57,13 @@ class Want {
 
   // Where all containers use the same cards, each as many of the first as it asks: what the card
   // at `place` has to give.
-  const Load& shared_load(std::uint32_t place, std::uint64_t card_mib, std::uint64_t unit_mib);
+  const Load& shared_load(std::uint32_t place, std::uint64_t card_mib, std::uint64_t unit_mib) {
+    return known(card_mib, unit_mib).shared[place];
+  }
+  // What a container has to be given that is on a card without the others.
+  const Load& own_load(std::size_t container, std::uint64_t card_mib, std::uint64_t unit_mib) {
+    return known(card_mib, unit_mib).own[container];
+  }
 
  private:
   struct One {
@@ -67,8 +75,21 @@ class Want {
   struct Known {
     std::uint64_t card_mib = 0;
     std::uint64_t unit_mib = 0;
-    std::vector<Load> loads;
+    bool is_it(std::uint64_t card, std::uint64_t unit) const {
+      return card_mib == card && unit_mib == unit;
+    }
+    std::vector<Load> shared;  // by place
+    std::vector<Load> own;     // by container
   };
+  // Worked out once for each size of card: a filter asks for every card of the cluster.
+  const Known& known(std::uint64_t card_mib, std::uint64_t unit_mib) {
+    if (!percent_) card_mib = 0;
+    if (last_ < known_.size() && known_[last_].is_it(card_mib, unit_mib)) return known_[last_];
+    return look_up(card_mib, unit_mib);
+  }
+  const Known& look_up(std::uint64_t card_mib, std::uint64_t unit_mib);
+  Known worked_out(std::uint64_t card_mib, std::uint64_t unit_mib) const;
+
   const ask::PodAsk* ask_;
   std::vector<One> containers_;
   std::vector<Known> known_;

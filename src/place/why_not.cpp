@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "place/find_internal.hpp"
 
-#include <array>
 #include <bit>
 
 namespace gantry::place {
@@ -12,7 +11,7 @@ Refusal first_short(const Ground& ground, Cards among, std::uint32_t needed, con
   Tally tally;
   for (; among != 0; among &= among - 1) {
     const auto& card = ground.cards[static_cast<std::size_t>(std::countr_zero(among))];
-    tally.count(fails(card, load_on(card)));
+    tally.count(card, load_on(card));
   }
   return tally.first_short(needed);
 }
@@ -22,6 +21,8 @@ Refusal worse(Refusal a, Refusal b) {
   if (a == Refusal::None || (resolvable(a) && b != Refusal::None && !resolvable(b))) return b;
   return a;
 }
+
+}  // namespace
 
 Refusal why_not_together(const Ground& ground, Want& want, Cards among) {
   auto reason = Refusal::None;
@@ -35,45 +36,32 @@ Refusal why_not_together(const Ground& ground, Want& want, Cards among) {
   return reason;
 }
 
-}  // namespace
-
-Refusal Tally::first_short(std::uint32_t needed) const {
-  constexpr std::array kOrder{Refusal::Slots,     Refusal::Cores,     Refusal::Memory,
-                              Refusal::Exclusive, Refusal::Unhealthy, Refusal::TooBig};
-  std::uint32_t left = fit();
-  auto reason = Refusal::None;
-  for (const auto refusal : kOrder) {  // the last that all but too few get to
-    if (left < needed) reason = refusal;
-    left += counts_[static_cast<std::size_t>(refusal)];
-  }
-  return reason;
-}
-
-Refusal why_not_alone(const Ground& ground, const Want& want, Cards among) {
+Refusal why_not_alone(const Ground& ground, Want& want, Cards among) {
+  const auto unit = ground.node->unit_mib;
+  const bool any_card = !want.by_card() && among == all_cards(ground);
   auto reason = Refusal::None;
   for (std::size_t c = 0; c < want.containers(); ++c) {
-    const auto short_of = first_short(ground, among, want.gpus_of(c), [&](const Card& card) {
-      return want.load(Containers{1} << c, card.total_mib, ground.node->unit_mib);
-    });
+    auto short_of = Refusal::None;
+    if (any_card && want.gpus_of(c) == 1)
+      short_of = refused_at_once(ground.most, want.own_load(c, 0, unit));
+    if (short_of == Refusal::None)
+      short_of = first_short(ground, among, want.gpus_of(c), [&](const Card& card) -> const Load& {
+        return want.own_load(c, card.total_mib, unit);
+      });
     reason = worse(reason, short_of);
   }
   return reason;
 }
 
-Refusal why_not(const Ground& ground, Want& want, Cards among) {
-  if (!want.several()) return why_not_together(ground, want, among);
-  const auto alone = why_not_alone(ground, want, among);
-  if (alone != Refusal::None) return alone;
+bool fits_empty(const Ground& ground, Want& want, Cards among) {
   std::vector<Card> empty(ground.cards.begin(), ground.cards.end());
   for (auto& card : empty) {
     card.free_mib = card.total_mib;
     card.slots_free = static_cast<std::uint16_t>(card.slots_free + card.tenants);
     card.cores = card.tenants = 0;
   }
-  const Ground emptied{.cards = empty, .books = ground.books, .node = ground.node};
-  if (together(emptied, want, {}, among).found || apart(emptied, want, {}, among))
-    return Refusal::Memory;
-  return Refusal::TooBig;
+  const auto emptied = ground.with(empty);
+  return together(emptied, want, {}, among).found || apart(emptied, want, {}, among).has_value();
 }
 
 }  // namespace gantry::place

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server's side, with books that have nothing in common with the scheduler's.
+// The API server's side: Bindings, and what it tells of them.
 #include "simulate/world.hpp"
 
 #include <fmt/format.h>
@@ -22,74 +22,74 @@ bool alone_on(const ask::Placement& placement, const std::string& uuid) {
   return false;
 }
 
+bool beyond(const place::Quota& quota, std::uint64_t mib, std::uint64_t cores) {
+  return (quota.mib > 0 && mib > quota.mib) || (quota.cores > 0 && cores > quota.cores);
+}
+
 }  // namespace
 
-Status World::bind(Pod& pod, const std::string& node, const ask::Placement& placement) {
+// What a placement takes of each card of the node, by its UUID.
+Status World::take(Pod& pod, Number node, ask::Placement placement) {
+  GANTRY_ASSERT(!pod.bound && !pod.counted);
   pod.node = node;
-  pod.placement = placement;
-  ++counts_.placed;
-  const auto& facts = heard_.at(node);
-  for (const auto& charge : ask::charges(pod.ask, placement)) {
-    const auto wrong = [&](std::string_view what) {
-      return Error(Errc::Internal,
-                   fmt::format("pod {} on {} of {}: {}", pod.ask.uid, charge.uuid, node, what));
-    };
-    const auto* card = card_of(facts, charge.uuid);
-    if (card == nullptr || !card->healthy) return wrong("no such healthy card");
-    auto& sums = sums_[charge.uuid];
-    if (alone_on(placement, charge.uuid) && sums.slots > 0)
-      return wrong("wanted it alone, and it is not");
-    if (sums.cores >= 100) return wrong("somebody has all of its time");
-    sums.mib += charge.mib;
-    sums.cores += charge.cores;
-    sums.slots += charge.slots;
-    if (sums.mib > card->mib || sums.cores > 100 || sums.slots > card->slots)
-      return wrong(fmt::format("oversubscribed: {} of {} MiB, {} % of its time, {} of {} slots",
-                               sums.mib, card->mib, sums.cores, sums.slots, card->slots));
+  pod.placement = std::move(placement);
+  pod.taken.clear();
+  const auto& cards = nodes_[node].cards;
+  for (const auto& charge : ask::charges(pod.ask, pod.placement)) {
+    const auto found = std::find_if(cards.begin(), cards.end(),
+                                    [&](const Card& card) { return card.uuid == charge.uuid; });
+    if (found == cards.end())
+      return Error(Errc::Internal, fmt::format("pod {} on {}, which node {} does not have",
+                                               pod.ask.uid, charge.uuid, nodes_[node].facts.name));
+    pod.taken.push_back(
+        {.card = static_cast<Number>(found - cards.begin()),
+         .sums = {.mib = charge.mib, .cores = charge.cores, .slots = charge.slots}});
   }
-  tell({.uid = pod.ask.uid});
   return {};
 }
 
-void World::unbind(const Pod& pod) {
-  for (const auto& charge : ask::charges(pod.ask, pod.placement)) {
-    auto& sums = sums_[charge.uuid];
-    sums.mib -= charge.mib;
-    sums.cores -= charge.cores;
-    sums.slots -= charge.slots;
-  }
+Status World::bind(Pod& pod) {
+  ++counts_.placed;
+  for (const auto& taken : pod.taken) GANTRY_CHECK(check_card(pod, taken));
+  set_bound(pod, true);
+  const auto& team = teams_[pod.team];
+  if (beyond(team.heard, team.books.so.mib, team.books.so.cores))
+    return Error(Errc::Internal,
+                 fmt::format("pod {}: namespace {} has {} of {} MiB, {} of {} % of time",
+                             pod.ask.uid, team.name_space, team.books.so.mib, team.heard.mib,
+                             team.books.so.cores, team.heard.cores));
+  tell({.what = Event::Of::Pod, .number = pod.number});
+  return {};
 }
 
-void World::tell(Event event) {
-  events_.push_back(std::move(event));
+// By what the scheduler was told of the card, and what is on it before this pod is.
+Status World::check_card(const Pod& pod, const Taken& taken) const {
+  const auto& node = nodes_[pod.node];
+  const auto& [uuid, books] = node.cards[taken.card];
+  const auto wrong = [&](std::string_view what) {
+    return Error(Errc::Internal,
+                 fmt::format("pod {} on {} of {}: {}", pod.ask.uid, uuid, node.facts.name, what));
+  };
+  const auto* card = card_of(node.heard, uuid);
+  if (card == nullptr || !card->healthy) return wrong("no such healthy card");
+  if (alone_on(pod.placement, uuid) && books.so.slots > 0)
+    return wrong("wanted it alone, and it is not");
+  if (books.so.cores >= 100) return wrong("somebody has all of its time");
+  auto sums = books.so;
+  sums.add(taken.sums);
+  if (sums.mib > card->mib || sums.cores > 100 || sums.slots > card->slots)
+    return wrong(fmt::format("oversubscribed: {} of {} MiB, {} % of its time, {} of {} slots",
+                             sums.mib, card->mib, sums.cores, sums.slots, card->slots));
+  return {};
 }
 
-Status World::deliver(std::size_t most) {
+void World::deliver(std::size_t most) {
   for (; most > 0 && !events_.empty(); --most) {
-    const auto event = std::move(events_.front());
+    const auto event = events_.front();
     events_.pop_front();
     hear(event);
     if (chance(options_.twice)) hear(event);
   }
-  return {};
-}
-
-// Of every card that the scheduler knows: what it believes against what is so.
-Status World::compare() const {
-  for (const auto& name : cluster_.nodes()) {
-    for (const auto& card : cluster_.view(name).cards) {
-      const auto found = sums_.find(card.facts.uuid);
-      const auto so = found == sums_.end() ? Sums{} : found->second;
-      if (card.used_mib == so.mib && card.used_cores == so.cores && card.used_slots == so.slots)
-        continue;
-      return Error(Errc::Internal,
-                   fmt::format("{}: the scheduler believes {} MiB, {} %, {} slots; so are {} MiB, "
-                               "{} %, {} slots",
-                               card.facts.uuid, card.used_mib, card.used_cores, card.used_slots,
-                               so.mib, so.cores, so.slots));
-    }
-  }
-  return {};
 }
 
 }  // namespace gantry::simulate

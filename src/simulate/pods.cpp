@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes and asks as they are about: cards of four sizes, mostly small shares, some whole cards.
+// Nodes, namespaces and asks as they are about: cards of four sizes, mostly small shares, some
+// whole cards; of four namespaces three have a quota.
 #include "simulate/world.hpp"
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@ namespace {
 constexpr std::uint64_t kGiB = 1024;
 constexpr std::array<std::uint64_t, 4> kCards{140, 80, 48, 24};
 constexpr std::array<std::uint64_t, 12> kAsks{1, 2, 4, 4, 8, 10, 16, 20, 24, 40, 60, 80};
+constexpr std::uint64_t kTeams = 20;
 
 }  // namespace
 
@@ -26,13 +28,33 @@ void World::add_node(std::size_t number) {
                            .model = kind == 0 ? "NVIDIA H200" : "NVIDIA A100",
                            .numa = static_cast<std::int32_t>(i / 4)});
   }
-  nodes_[facts.name] = std::move(facts);
+  auto& node = nodes_.emplace_back();
+  for (const auto& card : facts.cards) node.cards.push_back({.uuid = card.uuid, .books = {}});
+  node.facts = std::move(facts);
 }
 
-ask::PodAsk World::some_ask() {
-  const auto number = next_++;
+void World::add_teams() {
+  for (std::uint64_t i = 0; i < kTeams; ++i) {
+    auto& team = teams_.emplace_back();
+    team.name_space = fmt::format("team-{}", i);
+    if (options_.quotas) team.quota = some_quota(i % 4 < 2 ? 100 : 0, i % 4 % 2 == 0 ? 50 : 0);
+  }
+}
+
+// Of what would be a namespace's if all had the same.
+place::Quota World::some_quota(std::uint64_t mib_percent, std::uint64_t cores_percent) const {
+  std::uint64_t mib = 0;
+  std::uint64_t cores = 0;
+  for (const auto& node : nodes_) {
+    for (const auto& card : node.facts.cards) mib += card.mib;
+    cores += 100 * node.facts.cards.size();
+  }
+  return {.mib = mib / kTeams * mib_percent / 100, .cores = cores / kTeams * cores_percent / 100};
+}
+
+ask::PodAsk World::some_ask(Number number) {
   ask::PodAsk ask{.uid = fmt::format("uid-{}", number),
-                  .name_space = fmt::format("team-{}", number % 20),
+                  .name_space = teams_[number % teams_.size()].name_space,
                   .name = fmt::format("pod-{}", number),
                   .priority = static_cast<std::int32_t>(random_() % 3)};
   ask::ContainerAsk main{

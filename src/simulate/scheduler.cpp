@@ -2,6 +2,8 @@
 // The scheduler's side: decide, bind, hear; and die in between.
 #include "simulate/world.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace gantry::simulate {
@@ -10,80 +12,100 @@ void World::write(const place::Step& step) {
   if (options_.log) log_.push_back(place::to_text(step));
 }
 
-void World::set_node(const ask::NodeFacts& facts) {
-  heard_[facts.name] = facts;
-  cluster_.set_node(facts);
-  if (options_.log) write({.kind = place::Step::Kind::Node, .facts = facts});
+void World::set_node(Node& node) {
+  node.heard = node.facts;
+  cluster_.set_node(node.facts);
+  touch(static_cast<Number>(&node - nodes_.data()));
+  if (options_.log) write({.kind = place::Step::Kind::Node, .facts = node.facts});
 }
 
-void World::set_pod(const Pod& pod) {
-  cluster_.set_pod(pod.ask, pod.node, &pod.placement);
-  store_.insert(pod.ask.uid);
+void World::set_quota(Team& team) {
+  if (!options_.quotas) return;
+  team.heard = team.quota;
+  cluster_.set_quota(team.name_space, team.quota);
   if (options_.log)
-    write({.kind = place::Step::Kind::Pod,
-           .name = pod.node,
-           .ask = pod.ask,
-           .placement = pod.placement});
+    write({.kind = place::Step::Kind::Quota, .name = team.name_space, .quota = team.quota});
 }
 
-void World::remove_pod(const std::string& uid) {
+void World::set_pod(Pod& pod) {
+  const auto& node = nodes_[pod.node].facts.name;
+  cluster_.set_pod(pod.ask, node, &pod.placement);
+  set_counted(pod, true);
+  if (options_.log)
+    write(
+        {.kind = place::Step::Kind::Pod, .name = node, .ask = pod.ask, .placement = pod.placement});
+}
+
+void World::remove_pod(Number number) {
+  const auto uid = fmt::format("uid-{}", number);
   cluster_.remove_pod(uid);
-  store_.erase(uid);
+  if (pods_[number] != nullptr) {
+    set_counted(*pods_[number], false);
+    forget(number);
+  }
   if (options_.log) write({.kind = place::Step::Kind::PodGone, .name = uid});
 }
 
-void World::release(const std::string& uid) {
-  cluster_.release(uid);
-  if (options_.log) write({.kind = place::Step::Kind::Release, .name = uid});
+void World::release(Pod& pod) {
+  cluster_.release(pod.ask.uid);
+  set_counted(pod, false);
+  if (options_.log) write({.kind = place::Step::Kind::Release, .name = pod.ask.uid});
 }
 
-Result<ask::Placement> World::reserve(const ask::PodAsk& ask, std::string_view node) {
-  auto placement = cluster_.reserve(ask, node);
-  if (placement) store_.insert(ask.uid);
+Status World::reserve(Pod& pod, Number node) {
+  const auto& name = nodes_[node].facts.name;
+  auto placement = cluster_.reserve(pod.ask, name);
   if (options_.log)
     write({.kind = place::Step::Kind::Reserve,
-           .name = std::string(node),
-           .ask = ask,
+           .name = name,
+           .ask = pod.ask,
            .placement = placement ? std::optional(*placement) : std::nullopt});
-  return placement;
+  if (!placement) return std::move(placement).error();  // nothing happened since it fitted
+  GANTRY_CHECK(take(pod, node, *std::move(placement)));
+  set_counted(pod, true);
+  return {};
 }
 
 // As the kube-scheduler does it: from where it stopped last time, some nodes, and of the best one.
 Status World::schedule(Pod& pod) {
   question_.clear();
-  const auto start = random_() % names_.size();
-  for (std::size_t i = 0; i < std::min(options_.asked, names_.size()); ++i)
-    question_.push_back(names_[(start + i) % names_.size()]);
+  const auto start = random_() % nodes_.size();
+  const auto after = [](std::size_t at, std::size_t end) { return at + 1 < end ? at + 1 : 0; };
+  for (auto at = start; question_.size() < std::min(options_.asked, nodes_.size());
+       at = after(at, nodes_.size()))
+    question_.push_back(names_[at]);
   cluster_.fit_all(pod.ask, question_, fits_);
   const auto first = random_() % fits_.size();
   std::size_t best = fits_.size();
-  for (std::size_t i = 0; i < fits_.size(); ++i) {
-    const auto at = (first + i) % fits_.size();
+  bool over_quota = false;
+  auto at = first;
+  for (std::size_t i = 0; i < fits_.size(); ++i, at = after(at, fits_.size())) {
+    over_quota = over_quota || fits_[at].refusal == place::Refusal::Quota;
     if (fits_[at].refusal != place::Refusal::None) continue;
     if (best == fits_.size() || fits_[at].score > fits_[best].score) best = at;
   }
   if (best == fits_.size()) {
     ++counts_.refused;
+    if (over_quota) ++counts_.over_quota;
     return {};
   }
-  return place_on(pod, question_[best]);
+  return place_on(pod, static_cast<Number>((start + best) % nodes_.size()));
 }
 
-Status World::place_on(Pod& pod, std::string_view node) {
+Status World::place_on(Pod& pod, Number node) {
   if (chance(options_.crash)) return crash();  // asked, nothing decided
-  auto placement = reserve(pod.ask, node);
-  if (!placement) return std::move(placement).error();  // nothing happened since it fitted
-  if (chance(options_.crash)) return crash();           // decided, nothing sent
+  GANTRY_CHECK(reserve(pod, node));
+  if (chance(options_.crash)) return crash();  // decided, nothing sent
   if (chance(options_.refused)) {
-    release(pod.ask.uid);
+    release(pod);
     return {};
   }
   if (chance(options_.unanswered)) {
     ++counts_.unanswered;
     pod.tried = true;
-    return random_() % 2 == 0 ? Status{} : bind(pod, std::string(node), *placement);
+    return random_() % 2 == 0 ? Status{} : bind(pod);
   }
-  GANTRY_CHECK(bind(pod, std::string(node), *placement));
+  GANTRY_CHECK(bind(pod));
   if (chance(options_.crash)) return crash();  // done, the event is under way
   return {};
 }
@@ -93,50 +115,47 @@ Status World::crash() {
   ++counts_.crashes;
   events_.clear();
   cluster_ = place::Cluster();
-  heard_.clear();
-  store_.clear();
-  write({.kind = place::Step::Kind::Start});
-  for (const auto& [name, facts] : nodes_) set_node(facts);
-  for (const auto& uid : uids_) {
-    auto& pod = pods_.at(uid);
-    pod.tried = false;
-    if (!pod.node.empty()) set_pod(pod);
+  for (Number number = 0; number < pods_.size(); ++number) {
+    if (pods_[number] == nullptr) continue;
+    set_counted(*pods_[number], false);
+    forget(number);
   }
-  GANTRY_CHECK(cluster_.check());
-  return compare();
+  write({.kind = place::Step::Kind::Start});
+  for (auto& node : nodes_) set_node(node);
+  for (auto& team : teams_) set_quota(team);
+  for (const auto number : there_) {
+    auto& pod = *pods_[number];
+    pod.tried = false;
+    if (pod.bound) set_pod(pod);
+  }
+  return agree();
 }
 
 // The same for a watch that broke: what is gone was gone while nobody looked. Reservations stay
 // until the list says what became of them.
 Status World::list() {
   ++counts_.lists;
-  for (const auto& [name, facts] : nodes_) set_node(facts);
-  const std::vector<std::string> before(store_.begin(), store_.end());
-  for (const auto& uid : before)
-    if (pods_.find(uid) == pods_.end()) remove_pod(uid);
-  for (const auto& uid : uids_) {
-    auto& pod = pods_.at(uid);
-    if (!pod.node.empty()) set_pod(pod);
-    if (pod.tried && pod.node.empty()) release(uid);
+  for (auto& node : nodes_) set_node(node);
+  for (auto& team : teams_) set_quota(team);
+  for (Number number = 0; number < pods_.size(); ++number)
+    if (pods_[number] != nullptr && !pods_[number]->there) remove_pod(number);
+  for (const auto number : there_) {
+    auto& pod = *pods_[number];
+    if (pod.bound) set_pod(pod);
+    if (pod.tried && !pod.bound) release(pod);
     pod.tried = false;
   }
-  GANTRY_CHECK(cluster_.check());
-  return compare();
+  return agree();
 }
 
 void World::hear(const Event& event) {
-  if (!event.node.empty()) {
-    set_node(nodes_.at(event.node));
-    return;
-  }
-  const auto found = pods_.find(event.uid);
-  if (found == pods_.end()) {
-    remove_pod(event.uid);
-    return;
-  }
-  if (found->second.node.empty()) return;
-  found->second.tried = false;
-  set_pod(found->second);
+  if (event.what == Event::Of::Node) return set_node(nodes_[event.number]);
+  if (event.what == Event::Of::Quota) return set_quota(teams_[event.number]);
+  auto* pod = pods_[event.number].get();
+  if (pod == nullptr || !pod->there) return remove_pod(event.number);
+  if (!pod->bound) return;
+  pod->tried = false;
+  set_pod(*pod);
 }
 
 }  // namespace gantry::simulate

@@ -1,87 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/world.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace gantry::simulate {
 
-World::World(const Options& options) : options_(options), random_(options.seed) {
+World::World(const Options& options)
+    : options_(options), random_(options.seed), quota_random_(options.seed) {
   write({.kind = place::Step::Kind::Start});
   for (std::size_t i = 0; i < options_.nodes; ++i) add_node(i);
-  for (const auto& [name, facts] : nodes_) {
-    names_.push_back(name);
-    set_node(facts);
+  add_teams();
+  for (auto& node : nodes_) {
+    names_.push_back(node.facts.name);
+    set_node(node);
   }
+  for (auto& team : teams_) set_quota(team);
 }
 
 Status World::step() {
   if (chance(options_.node_change)) change_some_node();
+  if (options_.quotas && options_.quota_change > 0 && quota_random_() % options_.quota_change == 0)
+    change_some_quota();
   if (chance(options_.broken)) {
     events_.clear();
     GANTRY_CHECK(list());
   }
-  const auto full = uids_.size() * 100 / options_.pods_at_once;
+  const auto full = there_.size() * 100 / options_.pods_at_once;
   const bool comes = random_() % 100 >= std::min<std::size_t>(full / 2, 95);
   GANTRY_CHECK(comes ? arrive() : leave());
   // Mostly all of it arrives before the next question, sometimes only a part.
-  return deliver(chance(options_.late) ? random_() % 3 : events_.size());
+  deliver(chance(options_.late) ? random_() % 3 : events_.size());
+  return check_touched();
 }
 
 Status World::settle() {
-  GANTRY_CHECK(deliver(events_.size()));
-  std::vector<std::string> open;
-  for (const auto& uid : uids_)
-    if (pods_.at(uid).tried) open.push_back(uid);
-  for (const auto& uid : open) {
-    auto& pod = pods_.at(uid);
+  deliver(events_.size());
+  for (const auto number : there_) {
+    auto& pod = *pods_[number];
+    if (!pod.tried) continue;
     pod.tried = false;
-    if (pod.node.empty()) release(uid);
+    if (!pod.bound) release(pod);
   }
-  GANTRY_CHECK(cluster_.check());
-  return compare();
+  return agree();
 }
 
 Status World::empty() {
-  while (!uids_.empty()) GANTRY_CHECK(leave());
+  while (!there_.empty()) GANTRY_CHECK(leave());
   return settle();
 }
 
 Status World::arrive() {
-  auto ask = some_ask();
-  const auto uid = ask.uid;
-  auto& pod = pods_[uid];
-  pod.ask = std::move(ask);
-  uids_.push_back(uid);
+  const auto number = static_cast<Number>(pods_.size());
+  auto& pod = *pods_.emplace_back(std::make_unique<Pod>());
+  pod.number = number;
+  pod.team = number % static_cast<Number>(teams_.size());
+  pod.ask = some_ask(number);
+  there_.push_back(number);
   ++counts_.came;
   return schedule(pod);
 }
 
 Status World::leave() {
-  if (uids_.empty()) return {};
-  const auto at = random_() % uids_.size();
-  std::swap(uids_[at], uids_.back());
-  const auto uid = uids_.back();
-  const auto found = pods_.find(uid);
-  auto& pod = found->second;
+  if (there_.empty()) return {};
+  const auto at = random_() % there_.size();
+  std::swap(there_[at], there_.back());
+  const auto number = there_.back();
+  auto& pod = *pods_[number];
   // Pods that found no place wait, and try once more before they give up.
-  if (pod.node.empty() && !pod.tried) {
-    GANTRY_CHECK(schedule(pod));
-  }
-  const auto again = pods_.find(uid);
-  if (!again->second.node.empty()) unbind(again->second);
-  pods_.erase(again);
-  uids_.pop_back();
+  if (!pod.bound && !pod.tried) GANTRY_CHECK(schedule(pod));
+  set_bound(pod, false);
+  pod.there = false;
+  there_.pop_back();
   ++counts_.left;
-  tell({.uid = uid});
+  forget(number);
+  tell({.what = Event::Of::Pod, .number = number});
   return {};
 }
 
 void World::change_some_node() {
   ++counts_.node_changes;
-  const auto& name = names_[random_() % names_.size()];
-  auto& facts = nodes_.at(name);
+  const auto number = static_cast<Number>(random_() % nodes_.size());
+  auto& facts = nodes_[number].facts;
   auto& card = facts.cards[random_() % facts.cards.size()];
   switch (random_() % 4) {
     case 0: card.healthy = !card.healthy; break;
@@ -91,7 +90,18 @@ void World::change_some_node() {
       std::rotate(facts.cards.begin(), facts.cards.begin() + 1, facts.cards.end());
       for (std::uint32_t i = 0; i < facts.cards.size(); ++i) facts.cards[i].index = i;
   }
-  tell({.node = name});
+  tell({.what = Event::Of::Node, .number = number});
+}
+
+// Also to less than its pods have: then nobody joins them.
+void World::change_some_quota() {
+  ++counts_.quota_changes;
+  const auto number = static_cast<Number>(quota_random_() % teams_.size());
+  const auto mib_percent = 70 + quota_random_() % 80;
+  const auto cores_percent = 30 + quota_random_() % 50;
+  teams_[number].quota =
+      quota_random_() % 4 == 0 ? place::Quota{} : some_quota(mib_percent, cores_percent);
+  tell({.what = Event::Of::Quota, .number = number});
 }
 
 }  // namespace gantry::simulate

@@ -41,7 +41,10 @@ TEST(World, NeverOversubscribesAndNeverLeaks) {
   EXPECT_GT(counts.lists, 1U);
   EXPECT_GT(counts.unanswered, 1U);
   EXPECT_GT(counts.node_changes, 5U);
+  EXPECT_GT(counts.quota_changes, 5U);
   EXPECT_GT(counts.refused, 0U);
+  EXPECT_GT(counts.over_quota, 0U);
+  EXPECT_LT(counts.over_quota, counts.refused);
   EXPECT_DONE(world.empty());
 }
 
@@ -57,6 +60,7 @@ TEST(World, DiesAtEveryPointOfABindAndLosesNothing) {
                .twice = 2,
                .late = 2,
                .node_change = 10,
+               .quota_change = 10,
                .log = false});
   for (int i = 0; i < 800; ++i) EXPECT_DONE(world.step());
   EXPECT_GT(world.counts().crashes, 50U);
@@ -73,7 +77,8 @@ TEST(World, ItsLogGivesTheSameStateAgain) {
                .refused = 30,
                .unanswered = 30,
                .broken = 400,
-               .node_change = 30});
+               .node_change = 30,
+               .quota_change = 30});
   for (int i = 0; i < 1200; ++i) EXPECT_DONE(world.step());
   EXPECT_GT(world.counts().crashes, 1U);
   place::Cluster again;
