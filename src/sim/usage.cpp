@@ -309,15 +309,15 @@ uint64_t gantry_sim_usage_total(struct gantry_sim_usage* usage, uint32_t gpu, in
   return open_look(*usage) ? sum(*usage, gpu, gi_id, ci_id) : 0;
 }
 
-size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, struct gantry_sim_use* rows,
-                             size_t capacity) {
+size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, uint32_t gpu,
+                             struct gantry_sim_use* rows, size_t capacity) {
   if (usage == nullptr) return 0;
   const Locked locked(usage->mutex);
   if (!open_look(*usage)) return 0;
   size_t count = 0;
   auto visit = [&](uint32_t slot, uint32_t field, uint64_t value) {
     gantry_sim_use use = {};
-    if (!place_of(field, use)) return;
+    if (!place_of(field, use) || use.gpu != gpu) return;
     use.slot = slot;
     use.bytes = value;
     if (count < capacity) rows[count] = use;

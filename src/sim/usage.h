@@ -48,9 +48,9 @@ void gantry_sim_usage_sub(struct gantry_sim_usage* usage, uint32_t gpu, int32_t 
 uint64_t gantry_sim_usage_total(struct gantry_sim_usage* usage, uint32_t gpu, int32_t gi_id,
                                 int32_t ci_id);
 
-/* Everybody's use, at most `capacity` rows; returns how many there are. */
-size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, struct gantry_sim_use* rows,
-                             size_t capacity);
+/* Everybody's use of one GPU, at most `capacity` rows; returns how many there are. */
+size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, uint32_t gpu,
+                             struct gantry_sim_use* rows, size_t capacity);
 
 #ifdef __cplusplus
 }

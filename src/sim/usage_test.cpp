@@ -75,9 +75,9 @@ class Usage : public ::testing::Test {
   }
   gantry_sim_usage* open() { return opened_.emplace_back(gantry_sim_usage_open(path_.c_str())); }
 
-  static std::vector<gantry_sim_use> list(gantry_sim_usage* usage) {
+  static std::vector<gantry_sim_use> list(gantry_sim_usage* usage, uint32_t gpu = 0) {
     std::vector<gantry_sim_use> rows(64);
-    rows.resize(std::min(gantry_sim_usage_list(usage, rows.data(), rows.size()), rows.size()));
+    rows.resize(std::min(gantry_sim_usage_list(usage, gpu, rows.data(), rows.size()), rows.size()));
     return rows;
   }
 
@@ -149,14 +149,16 @@ TEST_F(Usage, OfOtherProcessesIsSeenWithTheirPids) {
   const Child two(hold(5, 141 * kGiB));
   EXPECT_EQ(one.result(), 0);
   EXPECT_EQ(two.result(), 0);
-  auto rows = list(reader);
-  ASSERT_THAT(rows, SizeIs(2));
-  std::sort(rows.begin(), rows.end(), [](auto& a, auto& b) { return a.gpu < b.gpu; });
-  EXPECT_EQ(rows[0].pid, one.pid());
-  EXPECT_EQ(rows[0].bytes, kGiB);
-  EXPECT_EQ(rows[1].pid, two.pid());
-  EXPECT_EQ(rows[1].bytes, 141 * kGiB);
-  EXPECT_EQ(rows[1].gi_id, -1);
+  const auto first = list(reader, 0);
+  const auto second = list(reader, 5);
+  ASSERT_THAT(first, SizeIs(1));
+  ASSERT_THAT(second, SizeIs(1));
+  EXPECT_THAT(list(reader, 1), IsEmpty());
+  EXPECT_EQ(first[0].pid, one.pid());
+  EXPECT_EQ(first[0].bytes, kGiB);
+  EXPECT_EQ(second[0].pid, two.pid());
+  EXPECT_EQ(second[0].bytes, 141 * kGiB);
+  EXPECT_EQ(second[0].gi_id, -1);
 }
 
 TEST_F(Usage, OfAKilledProcessIsGivenBack) {
@@ -198,11 +200,12 @@ TEST_F(Usage, OfTheParentOutlivesAForkedChildAndIsNotTheChilds) {
     return gantry_sim_usage_add(usage, 1, -1, -1, 6, kNoLimit);
   });
   EXPECT_EQ(child.result(), 0);
-  auto rows = list(usage);
-  ASSERT_THAT(rows, SizeIs(2));
-  std::sort(rows.begin(), rows.end(), [](auto& a, auto& b) { return a.gpu < b.gpu; });
-  EXPECT_EQ(rows[0].pid, ::getpid());
-  EXPECT_EQ(rows[1].pid, child.pid());
+  const auto ours = list(usage, 0);
+  const auto its = list(usage, 1);
+  ASSERT_THAT(ours, SizeIs(1));
+  ASSERT_THAT(its, SizeIs(1));
+  EXPECT_EQ(ours[0].pid, ::getpid());
+  EXPECT_EQ(its[0].pid, child.pid());
   child.kill();
   EXPECT_EQ(gantry_sim_usage_total(usage, 0, -1, -1), 5U);
   EXPECT_EQ(gantry_sim_usage_total(usage, 1, -1, -1), 0U);
@@ -249,6 +252,7 @@ TEST_F(Usage, WorksThroughAReadOnlyBindMountInAnotherPidNamespace) {
   ASSERT_THAT(rows, SizeIs(1));
   EXPECT_EQ(rows[0].bytes, 77U);
   EXPECT_EQ(rows[0].pid, inner) << "pid 1 of the container, as the host sees it";
+  EXPECT_EQ(list(reader)[0].pid, inner) << "the second time from memory";
   ::kill(inner, SIGKILL);
 }
 

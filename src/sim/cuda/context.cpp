@@ -39,9 +39,9 @@ CUresult may_use(const Device& device) {
   if (device.card->compute_mode == CU_COMPUTEMODE_PROHIBITED) return CUDA_ERROR_UNKNOWN;
   if (device.card->compute_mode != CU_COMPUTEMODE_EXCLUSIVE_PROCESS) return CUDA_SUCCESS;
   gantry_sim_use rows[64];
-  const size_t count = gantry_sim_usage_list(driver.usage, rows, 64);
+  const size_t count = gantry_sim_usage_list(driver.usage, device.gpu, rows, 64);
   for (size_t i = 0; i < count && i < 64; ++i) {
-    if (rows[i].gpu == device.gpu && rows[i].pid != getpid()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (rows[i].pid != getpid()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   }
   return CUDA_SUCCESS;
 }

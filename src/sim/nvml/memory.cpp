@@ -61,9 +61,13 @@ gantry_sim_usage* usage() {
   return anchor.usage;
 }
 
-bool belongs(const gantry_sim_use& use, const Target& target) {
-  if (use.gpu != target.gpu) return false;
-  return !target.mig || (use.gi_id == static_cast<int32_t>(target.gi_id));
+// -1: the whole card.
+int32_t gi_of(const Target& target) {
+  return target.mig ? static_cast<int32_t>(target.gi_id) : -1;
+}
+
+uint64_t bytes_used(const Target& target) {
+  return gantry_sim_usage_total(usage(), target.gpu, gi_of(target), -1);
 }
 
 }  // namespace
@@ -72,28 +76,22 @@ Uses::Uses(const Target& target) {
   auto* accounts = usage();
   if (accounts == nullptr) return;
   size_t capacity = sizeof few_ / sizeof few_[0];
-  size_t all = gantry_sim_usage_list(accounts, rows_, capacity);
+  size_t all = gantry_sim_usage_list(accounts, target.gpu, rows_, capacity);
   if (all > capacity && all < kMostUses) {
     if (auto* more = static_cast<gantry_sim_use*>(malloc(all * sizeof *rows_)); more != nullptr) {
       rows_ = more;
       capacity = all;
-      all = gantry_sim_usage_list(accounts, rows_, capacity);
+      all = gantry_sim_usage_list(accounts, target.gpu, rows_, capacity);
     }
   }
   const size_t got = all < capacity ? all : capacity;
   for (size_t i = 0; i < got; ++i) {
-    if (belongs(rows_[i], target)) rows_[size_++] = rows_[i];
+    if (!target.mig || rows_[i].gi_id == gi_of(target)) rows_[size_++] = rows_[i];
   }
 }
 
 Uses::~Uses() {
   if (rows_ != few_) free(rows_);
-}
-
-uint64_t Uses::bytes() const {
-  uint64_t sum = 0;
-  for (const auto& use : *this) sum += use.bytes;
-  return sum;
 }
 
 }  // namespace gantry::sim::nvml
@@ -125,7 +123,7 @@ nvmlReturn_t measure(nvmlDevice_t device, Amounts& out) {
     out.total = target.card->memory_total_mib * kMiB;
     out.reserved = reserved_by_driver(target);
   }
-  out.used = Uses(target).bytes();
+  out.used = bytes_used(target);
   const unsigned long long room = out.total > out.reserved ? out.total - out.reserved : 0;
   if (out.used > room) out.used = room;
   return NVML_SUCCESS;

@@ -23,7 +23,6 @@ class Uses {
   size_t size() const { return size_; }
   const gantry_sim_use* begin() const { return rows_; }
   const gantry_sim_use* end() const { return rows_ + size_; }
-  uint64_t bytes() const;
 
  private:
   gantry_sim_use few_[64] = {};
