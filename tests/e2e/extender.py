@@ -36,7 +36,7 @@ class Scheduler:
         return self
 
     def leads(self) -> bool:
-        return bool(until(lambda: "gantry_scheduler_leader 1" in self.ask("/metrics")[1], 60))
+        return bool(until(lambda: "\ngantry_scheduler_leader 1\n" in self.ask("/metrics")[1], 60))
 
     def filter(self, thing: dict, *names: str) -> dict:
         return json.loads(self.ask("/gpushare-scheduler/filter", {"Pod": thing, "NodeNames": list(names), "Nodes": None})[1])
