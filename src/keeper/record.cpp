@@ -141,6 +141,11 @@ std::string fence_directory(std::string_view name) {
   return place(name, "fence");
 }
 
+Status write_processes(const sys::Host& host, const Record& record) {
+  return sys::replace_file(host.outside(place(record.share.name, "share.json")),
+                           to_json(record) + "\n", 0600, sys::Durability::Volatile);
+}
+
 namespace {
 
 Status write_parts(const sys::Host& host, const Record& record) {
@@ -154,8 +159,7 @@ Status write_parts(const sys::Host& host, const Record& record) {
   } else {
     ::unlink(pass.c_str());
   }
-  return sys::replace_file(host.outside(place(name, "share.json")), to_json(record) + "\n", 0600,
-                           sys::Durability::Volatile);
+  return write_processes(host, record);
 }
 
 }  // namespace

@@ -43,6 +43,8 @@ std::string fence_directory(std::string_view name);  // below the host's root
 
 // The directory with its mount points, and the record, by rename.
 Status write_record(const sys::Host& host, const Record& record);
+// Only its processes are others now: what else there is of it stays.
+Status write_processes(const sys::Host& host, const Record& record);
 void remove_record(const sys::Host& host, std::string_view name);
 
 struct Recovered {

@@ -151,7 +151,7 @@ void ServedShare::joined(const Member& member) {
 
 // Where there is no room for it, the limits hold all the same.
 void ServedShare::save() {
-  unsaved_ = !write_record(host_, record_).ok();
+  unsaved_ = !write_processes(host_, record_).ok();
 }
 
 void ServedShare::left(const Member& member) {

@@ -26,7 +26,7 @@ struct SocketBounds {
   int reports_each_beat = 8'192;  // then that peer waits for the next beat
   int reports_of_all = 32'768;    // the same for all peers of the share together
   int accepted_each_beat = 512;
-  int greeted_each_beat = 64;  // each new process is written down, which takes a while
+  int greeted_each_beat = 32;  // each new process is written down, which takes a while
   int descriptors_kept = 128;  // for others: a share that floods must not take the last ones
   std::chrono::milliseconds beat{100};
   std::chrono::milliseconds hello_within{5'000};

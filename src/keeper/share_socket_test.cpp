@@ -356,7 +356,7 @@ TEST_F(Share, RandomMessagesHarmNobody) {
   std::mt19937 random(11);
   std::vector<char> bytes(256);
   for (int round = 0; round < 500; ++round) {
-    if (round % 64 == 0) socket_->on_beat();
+    if (round % 32 == 0) socket_->on_beat();
     const TestPeer peer(path_);
     ASSERT_TRUE(peer.valid());
     if (round % 2 == 0) {
