@@ -32,4 +32,13 @@ EvictAnswer evict(Api& api, const Eviction& eviction) {
   }
 }
 
+Status nominate(Api& api, const std::string& name_space, const std::string& pod,
+                const std::string& uid, const std::string& node) {
+  GANTRY_CHECK(
+      api.patch(pod_path(name_space, pod) + "/status", Patch::Merge,
+                fmt::format(R"({{"metadata":{{"uid":{}}},"status":{{"nominatedNodeName":{}}}}})",
+                            json::quoted(uid), json::quoted(node))));
+  return {};
+}
+
 }  // namespace gantry::kube

@@ -35,4 +35,8 @@ struct EvictAnswer {
 
 EvictAnswer evict(Api& api, const Eviction& eviction);
 
+// status.nominatedNodeName: where a pod that waits is going to be.
+Status nominate(Api& api, const std::string& name_space, const std::string& pod,
+                const std::string& uid, const std::string& node);
+
 }  // namespace gantry::kube

@@ -74,6 +74,13 @@ TEST_F(EvictionTest, ABudgetOrABusyServerMeansLaterAndMissingRightsMeanNo) {
   EXPECT_EQ(with(409), Evicted::Gone);
 }
 
+TEST_F(EvictionTest, ANominationIsOfOnePodAndNoOtherOfItsName) {
+  status = 200;
+  EXPECT_TRUE(nominate(*api, "ns", "p", "u1", "n1").ok());
+  EXPECT_THAT(server.requests(), ElementsAre("PATCH /api/v1/namespaces/ns/pods/p/status"));
+  EXPECT_EQ(body, R"({"metadata":{"uid":"u1"},"status":{"nominatedNodeName":"n1"}})");
+}
+
 TEST_F(EvictionTest, AnAnswerThatIsLostIsNotKnown) {
   server.instead([](const http::Request&) { return std::unique_ptr<http::Response>(); });
   server.lose_answers([](const http::Request&) { return true; });

@@ -129,7 +129,6 @@ class Book {
   std::optional<Kept> kept(std::string_view uid) const;
   // Of a pod that waits: where kube-scheduler makes room for it; "": nowhere.
   std::string nominated(std::string_view uid) const;
-  bool somebody_goes(std::string_view node) const;
 
   // ---- promises
   // Where a Binding of this pod has been sent and nobody knows what became of it.

@@ -145,11 +145,6 @@ std::string Book::nominated(std::string_view uid) const {
   return found == known_.end() ? std::string() : found->second.nominated;
 }
 
-bool Book::somebody_goes(std::string_view node) const {
-  const std::lock_guard hold(mutex_);
-  return going_.contains(std::string(node));
-}
-
 // ---- kube-scheduler's own: it counts by node, so that which card is for the pod is up to us
 
 void Book::nominate(const std::string& uid, Known& known, std::string node, Moment now) {

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 constexpr std::size_t kMostWaiting = 1000;
 constexpr std::size_t kMostAtOnce = 20;  // are looked at in one round
 constexpr unsigned kMostDoublings = 4;
-constexpr int kMostTries = 8;  // of sets of victims, one after the other
+constexpr int kMostTries = 16;  // of sets of victims, one after the other
 constexpr seconds kSoon{1};
 constexpr seconds kNothingHelps{5};
 constexpr unsigned kMostIdle = 2;
@@ -155,7 +155,8 @@ std::optional<Evictor::Outcome> Evictor::first_look(Waiting& waiting, Moment now
   return Outcome{options_.grace, "there is room for it by now; kube-scheduler is to ask again"};
 }
 
-// It has taken it in hand: deletes pods itself, or has.
+// It has taken it in hand: deletes pods itself, or has. Or it was us, before the process died. When
+// nothing comes of it, those who go all the same are counted on.
 std::optional<Evictor::Outcome> Evictor::leave_to_kube_scheduler(Waiting& waiting,
                                                                  const std::string& node,
                                                                  Moment now) const {
@@ -164,9 +165,8 @@ std::optional<Evictor::Outcome> Evictor::leave_to_kube_scheduler(Waiting& waitin
     return std::nullopt;
   }
   if (!waiting.nominated_since) waiting.nominated_since = now;
-  if (now - *waiting.nominated_since > options_.nominated && !book_.somebody_goes(node))
-    return std::nullopt;  // nothing comes of it
-  return Outcome{kSoon, fmt::format("kube-scheduler makes room for it on node {}", node)};
+  if (now - *waiting.nominated_since > options_.nominated) return std::nullopt;
+  return Outcome{kSoon, fmt::format("room is being made for it on node {}", node)};
 }
 
 Evictor::Tended Evictor::tend(Waiting& waiting, Moment now, std::int64_t unix_s) {
@@ -246,6 +246,8 @@ Evictor::Outcome Evictor::evict_all(Waiting& waiting, const Room& room,
     return {kSoon, std::move(why)};
   }
   waiting.idle = 0;
+  if (const auto told = hands_.nominate(ask, room.node); !told.ok() && hands_.warn)
+    hands_.warn(fmt::format("pod {}/{}: {}", ask.name_space, ask.name, told.error().text()));
   tell_pod(ask, room, placement);
   return {doubled(options_.again, waiting.times++), sentence(room, placement)};
 }

@@ -29,6 +29,9 @@ struct EvictorHands {
   std::function<Result<json::Document>(const std::string& name_space, const std::string& pod)> read;
   // For how long what is sent now comes from the only one who may; as Hands::lead.
   std::function<Result<std::chrono::milliseconds>()> lead;
+  // Writes into the pod for which node it waits: kube-scheduler counts it there, every replica
+  // keeps a card for it, and so does whoever leads after us.
+  std::function<Status(const ask::PodAsk& ask, const std::string& node)> nominate;
   std::function<void(kube::Event)> tell;
   std::function<void(const std::string& trouble)> warn;
 };

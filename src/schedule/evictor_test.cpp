@@ -48,6 +48,12 @@ class EvictorTest : public ::testing::Test {
               return pod_object(first);
             },
             .lead = [this]() -> Result<milliseconds> { return lead; },
+            .nominate = [this](const ask::PodAsk& asked, const std::string& node) -> Status {
+              first.nominated = node;
+              EXPECT_EQ(asked.uid, first.uid);
+              tell(first);
+              return {};
+            },
             .tell = [this](kube::Event event) { events.push_back(std::move(event)); },
             .warn = {}};
   }
@@ -86,6 +92,7 @@ TEST_F(EvictorTest, OnePodGoesAndItsRoomIsKeptAndBothAreTold) {
   pass(evictor, seconds(60));
   EXPECT_THAT(evicted, ElementsAre("a"));
   EXPECT_TRUE(book.kept("first"));
+  EXPECT_EQ(first.nominated, "n");
   EXPECT_EQ(counters.evicted.load(), 1U);
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[0].name, "pod-a");
@@ -144,7 +151,7 @@ TEST_F(EvictorTest, KubeSchedulerIsLeftAloneWhileItMakesRoomItself) {
   refused(evictor);
   pass(evictor, seconds(15));
   EXPECT_THAT(evicted, IsEmpty());
-  EXPECT_THAT(evictor.story("first"), HasSubstr("kube-scheduler makes room"));
+  EXPECT_THAT(evictor.story("first"), HasSubstr("room is being made"));
   pass(evictor, seconds(15));
   EXPECT_EQ(evicted.size(), 1U) << "nothing came of it";
 }

@@ -99,6 +99,12 @@ EvictorHands Scheduler::Work::evictor_hands() {
               },
           .read = std::move(common.read),
           .lead = std::move(common.lead),
+          .nominate =
+              [this](const ask::PodAsk& ask, const std::string& node) {
+                return apis_.with([&](kube::Api& api) {
+                  return kube::nominate(api, ask.name_space, ask.name, ask.uid, node);
+                });
+              },
           .tell = [this](kube::Event event) { events_.write(std::move(event)); },
           .warn = [this](const std::string& trouble) { voice_.warning("room", trouble); }};
 }

@@ -5,6 +5,7 @@ import http.server
 import json
 import pathlib
 import threading
+import time
 import urllib.parse
 import uuid
 
@@ -89,6 +90,8 @@ class Api:
         self.store = Store()
         self.before_binding = lambda key: None  # called in the request's thread; may wait or raise
         self.after_binding = lambda key: None   # it is stored, the answer is not written yet
+        self.protected: set[str] = set()        # pods that a budget keeps from being evicted
+        self.evicted: list[str] = []
         self.lists_allowed = threading.Event()
         self.lists_allowed.set()
         self.read_only = False  # pods may not be patched
@@ -200,6 +203,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.answer(200, self.api.store.get(kind, f"{space}/{name}"))
             elif method == "POST" and inner == "binding":
                 self.bind(f"{space}/{name}", json.loads(body))
+            elif method == "POST" and inner == "eviction":
+                self.answer(201, self.evict(f"{space}/{name}", json.loads(body)["deleteOptions"]))
             elif method in ("POST", "PUT"):
                 self.answer(200 if method == "PUT" else 201, self.write(kind, space, method, json.loads(body)))
             elif method == "PATCH":
@@ -266,6 +271,21 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.api.store.bind(key, binding)
         self.api.after_binding(key)
         self.answer(201, {"kind": "Status", "status": "Success"})
+
+    def evict(self, key: str, options: dict) -> dict:
+        """A pod that is evicted stays until the test takes it away."""
+        store = self.api.store
+        with store.changed:
+            if key in self.api.protected:
+                raise Refused(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.")
+            pod = store.get("pods", key)
+            if pod["metadata"]["uid"] != options["preconditions"]["uid"]:
+                raise Refused(409, "Conflict", "the UID in the precondition does not match")
+            if not options.get("dryRun"):
+                by = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 30))
+                store.put("pods", merged(pod, {"metadata": {"deletionTimestamp": by}}))
+                self.api.evicted.append(key)
+        return {"kind": "Status", "status": "Success"}
 
     def write(self, kind: str, space: str, method: str, thing: dict) -> dict:
         store = self.api.store

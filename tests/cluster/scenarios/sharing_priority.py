@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priorities: a pod that matters more has the least important ones removed that make room on one card, and no others. Two
-replicas of the extender: one binds, and the other goes on when it is gone. Quotas of a namespace."""
+"""Priorities: a pod that matters more has the least important ones removed that make room on one card, and no others, also where the node
+has room and only its cards have none. Two replicas of the extender: one binds, and the other goes on when it is gone. Quotas of a namespace."""
 import json
 
 from lane import Lane
 from part import wait_for
-from sharing import extender_part, placement, share_pod, shared_gpus
+from sharing import PROBE, ask, extender_part, placement, share_pod, shared_gpus
 
 CLASSES = """apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
 metadata: {name: %s}
 value: %d
 """
+BUDGET = """apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: guarded}
+spec: {minAvailable: 7, selector: {matchLabels: {guarded: "yes"}}}
+"""
+STUBBORN = "trap '' TERM; " + PROBE
 
 
 def run(lane: Lane, cluster) -> None:
@@ -19,6 +25,7 @@ def run(lane: Lane, cluster) -> None:
         cluster.kubectl("apply", "-f", "-", stdin=CLASSES % (name, value))
     with shared_gpus(cluster):
         preempts(lane, cluster)
+        makes_room(lane, cluster)
         quotas(lane, cluster)
         second_replica(lane, cluster)
     cluster.kubectl("delete", "priorityclass", "much", "little")
@@ -40,6 +47,49 @@ def preempts(lane: Lane, cluster) -> None:
     clear(cluster)
 
 
+def makes_room(lane: Lane, cluster) -> None:
+    """The node has 280 GiB left and no card more than 35: kube-scheduler's own preemption finds nothing to do. A budget protects all but one of
+    those who could go, that one takes its time, and meanwhile the extender is killed."""
+    guarded = [f"guarded-{i}" for i in range(7)]
+    cluster.kubectl("apply", "-f", "-", stdin=BUDGET)
+    for name in guarded:
+        pod = share_pod(name, 105, priorityClassName="little")
+        pod["metadata"]["labels"] = {"guarded": "yes"}
+        cluster.api.create_pod(pod)
+    cluster.api.create_pod(share_pod("free", 105, STUBBORN, priorityClassName="little", terminationGracePeriodSeconds=20))
+    for name in [*guarded, "free"]:
+        cluster.wait_phase(name, "Running", 90)
+    cluster.wait_for("the budget counts its pods", lambda: budget(cluster).get("currentHealthy") == 7)
+    cluster.api.create_pod(share_pod("eager", 105, priorityClassName="little"))
+    cluster.wait_for("eager finds no card", lambda: scheduling_said(cluster, "eager"))
+    cluster.api.create_pod(share_pod("half", 70, priorityClassName="much"))
+    cluster.wait_for("free is asked to go", lambda: cluster.api.pod("free")["metadata"].get("deletionTimestamp"), 60)
+    told = cluster.wait_for("half is told", lambda: said(cluster, "half", "MakingRoom"))
+    lane.check("a pod that no card has room for, and the node has: one goes for it, and it is told who", "default/free of lower priority" in told, told)
+    lane.check("who goes is told for whom", "default/half" in cluster.wait_for("free is told", lambda: said(cluster, "free", "Preempted")))
+    cluster.wait_for("why tells it", lambda: "default/free" in ask("/why/default/half")["room"])
+    cluster.parts["extender"].kill()
+    cluster.parts["extender"].start()
+    cluster.wait_phase("half", "Running", 120)
+    left = {pod["metadata"]["name"]: pod["status"]["phase"] for pod in cluster.api.pods() if not pod["metadata"].get("deletionTimestamp")}
+    lane.equal("nobody else went, though the extender was killed in between, and the room was kept for it",
+               left, dict.fromkeys([*guarded, "half"], "Running") | {"eager": "Pending"})
+    cluster.kubectl("delete", "pdb", "guarded")
+    clear(cluster)
+
+
+def budget(cluster) -> dict:
+    return json.loads(cluster.kubectl("get", "pdb", "guarded", "-o", "json")).get("status", {})
+
+
+def said(cluster, pod: str, reason: str, space: str = "default") -> str:
+    return next((e["message"] for e in cluster.api.events(space) if e["involvedObject"]["name"] == pod and e["reason"] == reason), "")
+
+
+def scheduling_said(cluster, pod: str, space: str = "default") -> str:
+    return said(cluster, pod, "FailedScheduling", space)
+
+
 def quotas(lane: Lane, cluster) -> None:
     cluster.kubectl("create", "namespace", "team")
     cluster.kubectl("annotate", "namespace", "team", "gantry.dev/gpu-memory-quota=20Gi")
@@ -47,11 +97,8 @@ def quotas(lane: Lane, cluster) -> None:
     cluster.api.create_pod(share_pod("within", 15), "team")
     cluster.wait_for("it runs", lambda: cluster.api.pod("within", "team")["status"].get("phase") == "Running", 60)
     cluster.api.create_pod(share_pod("beyond", 10), "team")
-
-    def message() -> str:
-        return next((e["message"] for e in cluster.api.events("team") if e["involvedObject"]["name"] == "beyond" and e["reason"] == "FailedScheduling"), "")
-    said = cluster.wait_for("the scheduler says why beyond waits", message)
-    lane.check("15 GiB of a quota of 20 are used: 10 more wait, and the reason is the quota", "quota" in said, said)
+    why = cluster.wait_for("the scheduler says why beyond waits", lambda: scheduling_said(cluster, "beyond", "team"))
+    lane.check("15 GiB of a quota of 20 are used: 10 more wait, and the reason is the quota", "quota" in why, why)
     cluster.kubectl("delete", "namespace", "team", "--wait=false")
     cluster.wait_for("the namespace's pods are gone", lambda: not cluster.api.pods("team"), 60)
 
