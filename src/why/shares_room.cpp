@@ -184,6 +184,12 @@ std::vector<Link> stand_links(json::Value pod, const ask::PodAsk& ask, const Sta
                            .verdict = Verdict::Broken,
                            .read = said}};
   explain(links.front(), ask, stands, said);
+  // The scheduler's word that others go for its sake.
+  if (const auto node = pod["status"]["nominatedNodeName"].string().value_or(""); !node.empty()) {
+    links.front().cause += fmt::format("; room is being made for it on node {}", node);
+    links.front().remedy =
+        "wait until pods of lower priority there have ended; kubectl describe pod names them";
+  }
   for (const auto& stand : stands) {
     if (links.size() > kNodes) break;
     links.push_back(node_link(stand, ask));

@@ -76,6 +76,17 @@ TEST(WhyShare, AFullCardIsShownWithWhoHoldsIt) {
                                        "12 GiB and 30 %)"));
 }
 
+TEST(WhyShare, APodThatOthersGoForHasToWait) {
+  auto text = std::string(gib(5).root().raw());
+  const std::string_view status = R"("status":{)";
+  ASSERT_NE(text.find(status), std::string::npos);
+  text.insert(text.find(status) + status.size(), R"("nominatedNodeName":"a",)");
+  const auto pod = test::parsed(text);
+  const auto links = stand_links(pod.root(), ask_in(pod), {stand(place::Refusal::Memory)});
+  EXPECT_THAT(links[0].cause, HasSubstr("room is being made for it on node a"));
+  EXPECT_THAT(links[0].remedy, HasSubstr("wait"));
+}
+
 TEST(WhyShare, WhoHoldsMostIsNamedFirstAndEqualOnesByName) {
   const auto pod = gib(5);
   auto full = stand(place::Refusal::Memory);
