@@ -15,7 +15,6 @@ namespace gantry::fence::test {
 void start_small_driver();
 FenceLimits& page();
 void set_gate(FenceGate state, std::uint32_t turn);
-void beat();
 
 // Work of that length on the stream; what a launch does in the driver.
 CUresult enqueue(CUstream stream, std::uint64_t nanoseconds);
