@@ -222,6 +222,7 @@ Evictor::Tended Evictor::make_room(Waiting& waiting, std::string why, Moment now
 
 bool Evictor::all_may_go(const Room& room, Moment now, std::string& why) {
   for (const auto& victim : room.victims) {
+    if (stopped()) return false;
     const auto answer = hands_.evict({.name_space = victim.name_space,
                                       .pod = victim.name,
                                       .uid = victim.uid,
