@@ -10,6 +10,7 @@ PARTIES = {
     "scheduler": ("system:kube-scheduler", ""),
     # As if it ran in its pod: with the rights that deploy/gpushare gives to that service account, and no others.
     "extender": ("system:serviceaccount:kube-system:gpushare-schd-extender", "system:serviceaccounts"),
+    "hami": ("system:serviceaccount:kube-system:hami-scheduler", "system:serviceaccounts"),
     "kubelet": ("system:node:gpu-node", "system:nodes"),
     "kube-proxy": ("system:kube-proxy", "system:node-proxier"),
 }

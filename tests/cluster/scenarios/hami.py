@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""deploy/hami: a second scheduler beside the cluster's own, with its configuration and its rights as they are there, and a pod of HAMi's that names it.
+The two programs of its pod run on the host; only where things are differs."""
+import pathlib
+
+from cluster import LOGS
+from lane import Lane
+from part import Part, wait_for
+from sharing import hami_pod, placement, seen
+
+DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy/hami"
+
+
+def run(lane: Lane, cluster) -> None:
+    kubeconfig = cluster.place / "certs/hami.kubeconfig"
+    cluster.kubectl("apply", "-f", DEPLOY / "scheduler-rbac.yaml")
+    cluster.kubectl("apply", "-f", DEPLOY / "scheduler.yaml", "--selector", "app.kubernetes.io/name=hami,app.kubernetes.io/component!=hami-scheduler")
+    told = cluster.place / "hami-scheduler.yaml"
+    text = cluster.kubectl("get", "configmap", "hami-scheduler", "-n", "kube-system", "-o", r"jsonpath={.data.config\.yaml}")
+    told.write_text(text + f"clientConnection: {{kubeconfig: {kubeconfig}}}\n")
+    cluster.start_agent("--share-gpus")
+    extender = Part("hami-extender", [cluster.lane.bin / "gantry", "scheduler", "--kubeconfig", kubeconfig, "--identity", "hami", "--scheduler-name=hami-scheduler",
+                                      "--webhook=off"], LOGS)
+    scheduler = Part("hami-scheduler", ["kube-scheduler", f"--config={told}", "--secure-port=0", "--v=1"], LOGS)
+    try:
+        extender.start()
+        scheduler.start()
+        wait_for("the node shows its slots", lambda: cluster.count()[1] > 8, 30, alive=(cluster.parts["agent"], extender, scheduler))
+        cluster.api.create_pod(hami_pod("part", 1, mib=20480, cores=30, schedulerName="hami-scheduler"))
+        cluster.wait_phase("part", "Running", 90)
+        lane.equal("a pod of HAMi's, by the scheduler of deploy/hami, has what it asked of one GPU",
+                   [(part["mib"], part["cores"]) for part in placement(cluster.api.pod("part"))["main"]], [(20480, 30)])
+        lane.equal("and sees no more than that", seen(cluster, "part").get("total"), "20480")
+        cluster.clean()
+    finally:
+        scheduler.stop()
+        extender.stop()
+        cluster.kubectl("delete", "configmap", "hami-scheduler", "-n", "kube-system", "--ignore-not-found")
+        cluster.kubectl("delete", "-f", DEPLOY / "scheduler-rbac.yaml", "--ignore-not-found")
+        cluster.start_agent()
