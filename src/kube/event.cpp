@@ -6,7 +6,6 @@
 #include "kube/pause_internal.hpp"
 #include "sys/stop_signal.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <condition_variable>
@@ -38,10 +37,6 @@ std::string space_of(const Event& event) {
 }
 
 }  // namespace
-
-std::string utc(std::int64_t unix_seconds) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(unix_seconds)));
-}
 
 std::string short_message(std::string text) {
   if (text.size() > kMessageLimit) text.resize(kMessageLimit);
