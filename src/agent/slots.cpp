@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/slots.hpp"
 
+#include "base/unix_time.hpp"
 #include "kube/pages.hpp"
 
 #include <fmt/format.h>
@@ -15,12 +16,6 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kWhere = "slots";
 constexpr auto kApiPatience = 5s;  // the kubelet waits thirty
-
-std::int64_t unix_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string pods_of(const std::string& node) {
   return fmt::format("/api/v1/pods?fieldSelector={}",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/binder.hpp"
 
+#include "base/unix_time.hpp"
 #include "schedule/extender.hpp"
 
 #include <fmt/format.h>
@@ -9,12 +10,6 @@
 
 namespace gantry::schedule {
 namespace {
-
-std::int64_t unix_nanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
 
 Moment now_steady() {
   return std::chrono::steady_clock::now();
@@ -58,7 +53,7 @@ Status Binder::bind_one(const BindArgs& args) {
   Decision decision;
   {
     const Stopwatch watch(counters_.decision);
-    auto promised = book_.promise(*ask, args.node, unix_nanoseconds(), now_steady());
+    auto promised = book_.promise(*ask, args.node, unix_ns(), now_steady());
     if (!promised.ok()) {
       return std::move(promised).error().in(
           fmt::format("pod {}/{} on node {}", args.name_space, args.pod, args.node));

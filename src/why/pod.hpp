@@ -18,7 +18,7 @@ using Wanted = std::map<std::string, std::int64_t>;
 Wanted wanted_by(json::Value pod);
 Wanted limits_of(json::Value container);
 
-// A whole number of devices as the API server writes it ("8", 8, "1k"); 0 for anything else.
+// A whole number of devices, however the API server writes it; 0 for anything else.
 std::int64_t count_in(json::Value quantity);
 
 // The spec: limits missing, requests without limits, fractions, the resource name of 2017, mounts

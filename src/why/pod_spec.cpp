@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ask/ask.hpp"
-#include "base/text.hpp"
+#include "ask/quantity.hpp"
 #include "why/pod.hpp"
 #include "why/shares.hpp"
 
@@ -81,8 +81,8 @@ Link limits_link(json::Value pod, const Wanted& wanted) {
 
 std::optional<Link> fraction_link(json::Value pod) {
   const auto text = quantity(pod, "limits", kPrefix);
-  const bool thousands = text.ends_with('k') && parse_u64(text.substr(0, text.size() - 1));
-  if (text.empty() || thousands || parse_u64(text)) return std::nullopt;
+  const auto read = ask::quantity_from(text);
+  if (text.empty() || (read.ok() && read->whole())) return std::nullopt;
   return Link{
       .id = "spec.fraction",
       .what = "Whole numbers of GPUs",
@@ -142,14 +142,9 @@ std::optional<Link> visible_link(json::Value pod) {
 
 std::int64_t count_in(json::Value quantity) {
   constexpr std::uint64_t kMost = 1'000'000'000;  // so that sums of a hostile pod's stay numbers
-  auto text = quantity.string().value_or(std::string(quantity.raw()));
-  std::uint64_t unit = 1;
-  if (text.ends_with('k')) {
-    text.pop_back();
-    unit = 1000;
-  }
-  const auto count = std::min(parse_u64(text).value_or(0), kMost);
-  return static_cast<std::int64_t>(std::min(count * unit, kMost));
+  const auto read = ask::quantity_of(quantity);
+  if (!read.ok() || !read->whole()) return 0;
+  return static_cast<std::int64_t>(std::min(read->value, kMost));
 }
 
 Wanted limits_of(json::Value container) {
