@@ -83,6 +83,11 @@ void wait_for_ours(Work& work, uint32_t gate) {
   }
 }
 
+void tell_now(Launch& launch) {
+  if (launch.tell) report_active(launch.work->gpu());
+  launch.tell = false;
+}
+
 bool wait_at_gate(Launch& launch) {
   Work& work = *launch.work;
   const uint32_t gpu = work.gpu();
@@ -91,13 +96,17 @@ bool wait_at_gate(Launch& launch) {
     const uint32_t gate = gate_of(gpu);
     const uint32_t state = opening(gate);
     if (state == FENCE_SHUT) {
+      tell_now(launch);
       wait_while_shut(gpu, gate);
       continue;
     }
-    become_active(gpu);
+    launch.tell = become_active(gpu) || launch.tell;
     launch.alone = state == FENCE_ONE;
     turn_of(gpu).alone.store(launch.alone ? 1 : 0, std::memory_order_relaxed);
-    if (launch.alone) wait_for_ours(work, gate);
+    if (launch.alone) {
+      tell_now(launch);
+      wait_for_ours(work, gate);
+    }
     work.begun.fetch_add(1, std::memory_order_seq_cst);
     const bool same = gate_of(gpu) == gate;
     if (same && turn_of(gpu).demand.load(std::memory_order_seq_cst) == Demand::Busy) return true;
@@ -212,6 +221,7 @@ bool gate_enter(Launch& launch) {
 
 void gate_left(const Launch& launch) {
   Work& work = *launch.work;
+  if (__builtin_expect(launch.tell, 0)) report_active(work.gpu());
   const bool graph = launch.kind == LaunchKind::Graph;
   if (__builtin_expect(graph, 0)) count_graph(launch);
   const uint64_t done = work.done.fetch_add(1, std::memory_order_seq_cst) + 1;

@@ -19,6 +19,7 @@ struct Launch {
   const void* what;      // CUfunction, CUgraphExec: costs are learned by it
   Work* work = nullptr;  // filled by gate_enter
   bool alone = false;    // its end is waited for before the next launch
+  bool tell = false;     // the keeper thinks us idle
 };
 
 // Before the driver is called; may wait. False: not counted, gate_left is not called.

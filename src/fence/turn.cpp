@@ -37,15 +37,15 @@ void learn_gap(Turn& turn) {
   turn.quiet_since_ns = 0;
 }
 
-// With the turn's lock.
-void wake_up(Turn& turn, uint32_t gpu) {
+// With the turn's lock. True: the keeper thinks us idle.
+bool wake_up(Turn& turn, uint32_t gpu) {
   const Demand before = turn.demand.load(std::memory_order_relaxed);
-  if (before == Demand::Busy) return;
+  if (before == Demand::Busy) return false;
   learn_gap(turn);
   turn.demand.store(Demand::Busy, std::memory_order_seq_cst);
-  if (before == Demand::Quiet) return;
+  if (before == Demand::Quiet) return false;
   if (has_row(gpu)) set(own_row(gpu).busy, 1);
-  report(FENCE_ACTIVE, gpu, gate_of(gpu) >> FENCE_TURN_SHIFT, 0);
+  return true;
 }
 
 bool pause_is_long(const Turn& turn, Hint hint, uint64_t now_ns) {
@@ -75,14 +75,20 @@ Turn& turn_of(uint32_t gpu) {
   return turns[gpu];
 }
 
-void become_active(uint32_t gpu) {
+bool become_active(uint32_t gpu) {
   Turn& turn = turns[gpu];
-  if (turn.demand.load(std::memory_order_relaxed) == Demand::Busy) return;
+  if (turn.demand.load(std::memory_order_relaxed) == Demand::Busy) return false;
+  bool tell = false;
   {
     const Guard guard(turn.lock);
-    wake_up(turn, gpu);
+    tell = wake_up(turn, gpu);
   }
   wake_follower(gpu);
+  return tell;
+}
+
+void report_active(uint32_t gpu) {
+  report(FENCE_ACTIVE, gpu, gate_of(gpu) >> FENCE_TURN_SHIFT, 0);
 }
 
 // The keeper learns of it if it thought us idle; otherwise it knows that we want the GPU.
@@ -92,7 +98,7 @@ void start_waiting(uint32_t gpu) {
     const Guard guard(turn.lock);
     set(turn.waiting, turn.waiting + 1);
     if (has_row(gpu)) set(own_row(gpu).waiting, turn.waiting);
-    wake_up(turn, gpu);
+    if (wake_up(turn, gpu)) report_active(gpu);
   }
   wake_follower(gpu);
 }

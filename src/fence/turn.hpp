@@ -42,8 +42,11 @@ struct Turn {
 
 Turn& turn_of(uint32_t gpu);
 
-// Before the first launch after a pause: tells the keeper.
-void become_active(uint32_t gpu);
+// Before the first launch after a pause. True: the keeper is to be told, but not necessarily before
+// the launch: between two kernels of others the GPU takes what is there. Nothing is reported as
+// idle until then, because the launch has begun and not ended.
+bool become_active(uint32_t gpu);
+void report_active(uint32_t gpu);
 // A thread stands at the shut gate, and no longer does.
 void start_waiting(uint32_t gpu);
 void stop_waiting(uint32_t gpu);

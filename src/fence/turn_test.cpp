@@ -297,36 +297,6 @@ TEST(Turn, ANewKeeperFindsInTheRowThatWeAreBusy) {
 }
 
 // The end of a process, with work under way and the fence's thread at it.
-// However many threads come and go: who is said to be idle was said to be active before.
-TEST(Turn, ActiveAndIdleAreToldInTurn) {
-  Fenced cuda;
-  cuda.ready();
-  const CUcontext context = cuda.context();
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 3; ++i) {
-    threads.emplace_back([&, i] {
-      EXPECT_EQ(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
-      const CUstream stream = cuda.stream();
-      for (int k = 0; k < 60; ++k) {
-        EXPECT_EQ(cuda.spin(20'000, stream), CUDA_SUCCESS);
-        EXPECT_EQ(cuda.cuStreamSynchronize(stream), CUDA_SUCCESS);
-        std::this_thread::sleep_for(std::chrono::microseconds(300 * (i + 1 + k % 5)));
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  EXPECT_TRUE(cuda.idle());
-  EXPECT_TRUE(Host::eventually(
-      [&] { return cuda.host().count(FENCE_ACTIVE) == cuda.host().count(FENCE_IDLE); }));
-  std::uint32_t expected = FENCE_ACTIVE;
-  for (const FenceReport& report : cuda.host().reports()) {
-    if (report.event != FENCE_ACTIVE && report.event != FENCE_IDLE) continue;
-    ASSERT_EQ(report.event, expected);
-    expected = expected == FENCE_ACTIVE ? FENCE_IDLE : FENCE_ACTIVE;
-  }
-  EXPECT_GT(cuda.host().count(FENCE_ACTIVE), 5U);
-}
-
 TEST(Turn, AProgramMayEndAtAnyMoment) {
   for (int i = 0; i < 20; ++i) {
     const int status = in_child([i] {
