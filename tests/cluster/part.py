@@ -12,10 +12,12 @@ class Part:
         self.name, self.argv, self.env = name, [str(a) for a in argv], env or {}
         self.log = logs / f"{name}.log"
         self.process: subprocess.Popen | None = None
+        self.meant_to_end = False  # by us: another thread that waits for something must not take it for a crash
 
     def start(self) -> None:
         with self.log.open("a") as log:
             self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(os.environ, **self.env))
+        self.meant_to_end = False
 
     @property
     def pid(self) -> int:
@@ -28,6 +30,7 @@ class Part:
         """Asked to end, then ended."""
         if self.process is None:
             return
+        self.meant_to_end = True
         if self.running():
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -37,6 +40,7 @@ class Part:
 
     def kill(self) -> None:
         if self.process is not None:
+            self.meant_to_end = True
             self.process.kill()
             self.process.wait()
 
@@ -48,8 +52,9 @@ class Part:
         return self.log.read_text(errors="replace")[since:]
 
     def check_alive(self) -> None:
-        if self.process is not None and self.process.poll() is not None:
-            raise RuntimeError(f"{self.name} ended with status {self.process.returncode}:\n{self.words()[-3000:]}")
+        process = self.process
+        if process is not None and process.poll() is not None and not self.meant_to_end and process is self.process:
+            raise RuntimeError(f"{self.name} ended with status {process.returncode}:\n{self.words()[-3000:]}")
 
 
 def wait_for(what: str, true, seconds: float = 30, pause: float = 0.1, alive: tuple[Part, ...] = ()):
