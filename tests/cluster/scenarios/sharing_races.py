@@ -97,7 +97,7 @@ def killed_in_the_middle(lane: Lane, cluster) -> None:
         going = pool.submit(storm)
         for name in names:
             cluster.wait_for(f"{name} is taken", lambda name=name: create_once(cluster, name), 60)
-        cluster.wait_for("all of them run", lambda: all_run(cluster, names), 400, pause=0.5)
+        cluster.wait_for("all of them run", lambda: all_run(cluster, names, supervised=going.done()), 400, pause=0.5)
         pods = running(cluster)
         ended.set()
         going.result()
@@ -106,8 +106,14 @@ def killed_in_the_middle(lane: Lane, cluster) -> None:
     empty(lane, cluster, "killed in the middle")
 
 
-def all_run(cluster, names: list[str]) -> bool:
-    """A kubelet that finds no plugin refuses a pod for good, and a controller makes another one: here we are the controller."""
+def all_run(cluster, names: list[str], supervised: bool) -> bool:
+    """A kubelet that finds no plugin refuses a pod for good, and a controller makes another one: here we are the controller. kube-scheduler ends itself
+    when it has missed between two watches that a pod was deleted and made anew ("Scheduler cache is corrupted"), and is started again by its
+    supervisor: here we are that, too."""
+    scheduler = cluster.parts["kube-scheduler"]
+    if supervised and not scheduler.running():
+        print("       kube-scheduler has ended itself, and is started again")
+        scheduler.start()
     for pod in cluster.api.pods():
         if pod["status"].get("phase") == "Failed" and pod["status"].get("reason") == "UnexpectedAdmissionError":
             cluster.api.delete_pod(pod["metadata"]["name"], grace=0)
