@@ -103,6 +103,49 @@ TEST(Nodes, WholeGpusOfAPodAreNotChargedToSharedCardsOfItsNode) {
   EXPECT_THAT(cluster.view("n").unplaced, IsEmpty());
 }
 
+// After a start pods may be listed before their nodes; a kubelet that starts anew counts no GPUs.
+TEST(Nodes, WholeGpusThatAreHeardOfAfterTheirPodFreeTheSharedCards) {
+  Cluster cluster;
+  auto facts = node("n", {80});
+  cluster.set_pod(whole("a"), "n", nullptr);
+  cluster.set_node(facts);
+  EXPECT_NE(cluster.fit(pod("b", 1), "n").refusal, Refusal::None);
+  facts.whole_gpus = 7;
+  cluster.set_node(facts);
+  EXPECT_EQ(cluster.fit(pod("b", 80), "n").refusal, Refusal::None);
+  EXPECT_THAT(cluster.view("n").unplaced, IsEmpty());
+  EXPECT_TRUE(cluster.check());
+}
+
+// Past the webhook anybody can write UUIDs into a pod.
+TEST(Nodes, MoreCardsThanThereCanBeAreLeftOut) {
+  Cluster cluster;
+  cluster.set_node(node("n", {80}));
+  for (int each = 0; each < 5; ++each) {
+    const auto uid = fmt::format("forged-{}", each);
+    ask::Placement placement{{"main", {}}};
+    for (int i = 0; i < 1024; ++i)
+      placement[0].parts.push_back({.uuid = fmt::format("GPU-{}-{}", each, i), .mib = 1});
+    cluster.set_pod(pod(uid, 1024, 0, 1024), "n", &placement);
+  }
+  cluster.set_node(node("n", {80, 80}));
+  EXPECT_EQ(cluster.fit(pod("b", 80), "n").refusal, Refusal::None);
+  EXPECT_TRUE(cluster.check());
+}
+
+TEST(Quota, CountsAPodWithoutAPlacementWhenItsNodeIsHeardOf) {
+  Cluster cluster;
+  cluster.set_quota("team", {.mib = 80 * kGiB});
+  cluster.set_pod(pod("a", 50), "n", nullptr);
+  cluster.set_node(node("n", {80}));
+  cluster.set_node(node("m", {80}));
+  EXPECT_EQ(cluster.used("team").mib, 50 * kGiB);
+  EXPECT_EQ(cluster.fit(pod("b", 40), "m").refusal, Refusal::Quota);
+  cluster.remove_pod("a");
+  EXPECT_EQ(cluster.used("team").mib, 0U);
+  EXPECT_TRUE(cluster.check());
+}
+
 TEST(Reservations, OfAPodThatIsAskedAboutAgainDoNotStandInItsWay) {
   Cluster cluster;
   cluster.set_node(node("n", {80}));

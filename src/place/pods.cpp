@@ -72,8 +72,9 @@ std::vector<Charge> Cluster::State::charges(NodeId id, const ask::PodAsk& ask,
   return made;
 }
 
-// As if all containers were on each card.
+// As if all containers were on each card. Who is served by whole GPUs is on none of them.
 std::vector<Charge> Cluster::State::charges_everywhere(NodeId id, const ask::PodAsk& ask) const {
+  if (!ask.shared() && nodes[id].whole_gpus > 0) return {};
   const Want want(ask);
   const auto ground = this->ground(id);
   std::vector<Charge> made;
@@ -126,8 +127,7 @@ Pod& Cluster::State::renew_pod(std::optional<PodId> before, const ask::PodAsk& a
   return pod;
 }
 
-void Cluster::State::settle(Pod& pod) {
-  charge(pod);
+void Cluster::State::count(Pod& pod) {
   for (const auto& charge : pod.charges) {
     if (!pod.everywhere()) {
       pod.quota_mib += charge.mib;
@@ -140,16 +140,25 @@ void Cluster::State::settle(Pod& pod) {
   auto& space = spaces[pod.space];
   space.mib += pod.quota_mib;
   space.cores += pod.quota_cores;
-  ++space.pods;
 }
 
-void Cluster::State::unsettle(Pod& pod) {
-  uncharge(pod);
+void Cluster::State::discount(Pod& pod) {
   auto& space = spaces[pod.space];
   space.mib -= pod.quota_mib;
   space.cores -= pod.quota_cores;
   pod.quota_mib = pod.quota_cores = 0;
-  --space.pods;
+}
+
+void Cluster::State::settle(Pod& pod) {
+  charge(pod);
+  count(pod);
+  ++spaces[pod.space].pods;
+}
+
+void Cluster::State::unsettle(Pod& pod) {
+  uncharge(pod);
+  discount(pod);
+  --spaces[pod.space].pods;
 }
 
 std::optional<PodId> Cluster::State::find_pod(std::string_view uid) const {

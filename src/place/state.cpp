@@ -8,7 +8,7 @@ namespace gantry::place {
 namespace {
 
 constexpr std::size_t kMostOwnCards = 64;  // sets of cards are bits of a word
-constexpr std::size_t kMostCards = 4096;   // with those that only pods name
+constexpr std::size_t kMostCards = 1024;   // with those that only pods name
 
 std::uint16_t small(std::uint64_t value) {
   return static_cast<std::uint16_t>(
@@ -187,7 +187,8 @@ std::uint16_t Cluster::State::card(NodeId id, std::string_view uuid) {
     if (books[first + i].facts.uuid == uuid) return i;
   if (nodes[id].count >= kMostCards) return static_cast<std::uint16_t>(kMostCards);
   const auto place = nodes[id].count;
-  make_room(id, place + std::size_t{1});
+  // Twice as many each time: every step leaves a block behind.
+  if (place == nodes[id].room) make_room(id, std::max<std::size_t>(2 * std::size_t{place}, 8));
   books[nodes[id].first + place] = {.facts = {.uuid = std::string(uuid), .slots = 0}};
   nodes[id].count = small(place + std::size_t{1});
   refresh(id, place);
@@ -210,9 +211,14 @@ void Cluster::State::set_cards(NodeId id, const std::vector<ask::CardFacts>& fac
   for (const PodId pod_id : more[id].pods) {
     auto& pod = pods[pod_id];
     if (pod.everywhere()) {
+      discount(pod);
       pod.charges = charges_everywhere(id, *pod.unplaced);
+      if (nodes[id].whole_gpus > 0 && !pod.unplaced->shared()) pod.unplaced.reset();
+      count(pod);
     } else {
-      for (auto& charge : pod.charges) charge.card = card(id, old[charge.card]);
+      for (auto& charge : pod.charges) {
+        if (charge.card < old.size()) charge.card = card(id, old[charge.card]);
+      }
     }
     charge(pod);
   }

@@ -219,7 +219,9 @@ struct Cluster::State {
   // The pod's new record: these are reserved for it, or kept.
   Pod& take(const ask::PodAsk& ask, NodeId node, std::vector<Charge> charges, Hold hold);
   void end_keeps_below(const Pod& pod);  // that it has taken the room of
-  void settle(Pod& pod);                 // charges are known: into the books and the quota
+  void count(Pod& pod);                  // its charges, against the quota of its namespace
+  void discount(Pod& pod);
+  void settle(Pod& pod);  // charges are known: into the books and the quota
   void unsettle(Pod& pod);
 };
 
