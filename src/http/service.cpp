@@ -129,8 +129,20 @@ void Service::Work::drop(std::uint64_t id) {
   if (ending_ && peers_.empty()) loop_->stop();
 }
 
-bool Service::Work::hold(std::size_t bytes) {
-  if (held_ + bytes > options_.memory_limit) return false;
+// Announced is soon: whoever wants most and is still sending makes room for one that wants less, so
+// that a few who never send do not keep everybody else out.
+bool Service::Work::hold(std::uint64_t id, std::size_t bytes) {
+  while (held_ + bytes > options_.memory_limit) {
+    auto most = peers_.end();
+    for (auto peer = peers_.begin(); peer != peers_.end(); ++peer) {
+      if (peer->first == id || peer->second->is_busy() || peer->second->held() <= bytes) continue;
+      if (most == peers_.end() || peer->second->held() > most->second->held()) most = peer;
+    }
+    if (most == peers_.end()) return false;
+    ++refused_;
+    peers_.erase(most);
+    connections_ = peers_.size();
+  }
   held_ += bytes;
   return true;
 }

@@ -32,6 +32,7 @@ class ServicePeer {
 
   bool is_busy() const { return doing_ == Doing::Waits || doing_ == Doing::Answers; }
   std::uint64_t since() const { return since_; }  // a larger number has changed later
+  std::size_t held() const { return held_; }
 
  private:
   enum class Doing : std::uint8_t {
@@ -87,7 +88,7 @@ class Service::Work {
   const ServiceOptions& options() const { return options_; }
   void drop(std::uint64_t id);
   bool enqueue(std::uint64_t id, Request request);  // false: too many wait
-  bool hold(std::size_t bytes);                     // false: too much memory
+  bool hold(std::uint64_t id, std::size_t bytes);   // false: too much memory
   void let_go(std::size_t bytes) { held_ -= bytes; }
   std::uint64_t tick() { return ++tick_; }
   void count_refusal() { ++refused_; }

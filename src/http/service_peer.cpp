@@ -90,7 +90,7 @@ void ServicePeer::proceed() {
       return reply(reader_.refusal(), Part::Whole, false);
     case RequestReader::State::Body:
       if (held_ == 0 && reader_.body_size() > 0) {
-        if (!work_.hold(reader_.body_size())) {
+        if (!work_.hold(id_, reader_.body_size())) {
           work_.count_refusal();
           return reply(plain_text(503, "too many large requests at once"), Part::Whole, false);
         }

@@ -239,10 +239,28 @@ TEST_F(ServiceTest, BodiesTogetherAreBounded) {
   first.send("POST /echo HTTP/1.1\r\nContent-Length: 900\r\nExpect: 100-continue\r\n\r\n");
   ASSERT_THAT(first.read_until("\r\n\r\n"), HasSubstr("100 Continue"));
   const Raw second(service->port());
-  second.send("POST /echo HTTP/1.1\r\nContent-Length: 200\r\n\r\n" + std::string(199, 'x'));
+  second.send("POST /echo HTTP/1.1\r\nContent-Length: 900\r\n\r\n" + std::string(199, 'x'));
   EXPECT_THAT(second.read_all(), StartsWith("HTTP/1.1 503 "));
   first.send(std::string(900, 'y'));
   EXPECT_THAT(first.read_until("yyy"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(ServiceTest, WhoAnnouncesMuchAndSendsNothingKeepsNobodyOut) {
+  const auto service = start({.memory_limit = 1000});
+  const Raw large(service->port());
+  large.send("POST /echo HTTP/1.1\r\nContent-Length: 600\r\nExpect: 100-continue\r\n\r\n");
+  ASSERT_THAT(large.read_until("\r\n\r\n"), HasSubstr("100 Continue"));
+  const Raw other(service->port());
+  other.send("POST /echo HTTP/1.1\r\nContent-Length: 400\r\nExpect: 100-continue\r\n\r\n");
+  ASSERT_THAT(other.read_until("\r\n\r\n"), HasSubstr("100 Continue"));
+  const Raw small(service->port());
+  small.send("POST /echo HTTP/1.1\r\nContent-Length: 200\r\nExpect: 100-continue\r\n\r\n");
+  ASSERT_THAT(small.read_until("\r\n\r\n"), HasSubstr("100 Continue"));
+  small.send(std::string(200, 'x'));
+  EXPECT_THAT(small.read_until("xxx"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(large.read_all(), "") << "closed";
+  other.send(std::string(400, 'y'));
+  EXPECT_THAT(other.read_until("yyy"), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(ServiceTest, EndsWithTheAnswersThatAreUnderWay) {
