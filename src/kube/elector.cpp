@@ -71,6 +71,7 @@ class Elector::Work {
     return stop_.raised() ? milliseconds(0) : candidate_.valid_for();
   }
   std::string holder() const { return candidate_.holder(); }
+  std::uint64_t term() const { return candidate_.term(); }
   const std::string& identity() const { return options_.identity; }
 
  private:
@@ -123,6 +124,9 @@ milliseconds Elector::valid_for() const {
 }
 std::string Elector::holder() const {
   return work_->holder();
+}
+std::uint64_t Elector::term() const {
+  return work_->term();
 }
 const std::string& Elector::identity() const {
   return work_->identity();

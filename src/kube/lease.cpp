@@ -86,6 +86,7 @@ struct Candidate::State {
   mutable std::mutex mutex;
   bool held = false;
   LeaseTime renewed{};  // before the request that did it was sent
+  std::uint64_t term = 0;
   std::string holder;
 
   void see(json::Document now) {
@@ -105,7 +106,9 @@ struct Candidate::State {
     if (!answer.ok()) return std::move(answer).error();
     see(*std::move(answer));
     const std::lock_guard lock(mutex);
-    held = holder == options.identity;
+    const bool ours = holder == options.identity;
+    if (ours && !held) ++term;
+    held = ours;
     renewed = sent;
     return {};
   }
@@ -193,6 +196,11 @@ milliseconds Candidate::valid_for() const {
 std::string Candidate::holder() const {
   const std::lock_guard lock(state_->mutex);
   return state_->holder;
+}
+
+std::uint64_t Candidate::term() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->term;
 }
 
 }  // namespace gantry::kube

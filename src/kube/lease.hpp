@@ -58,6 +58,9 @@ class Candidate {
   // we do not lead. What is sent with a timeout shorter than this comes in time or not at all.
   std::chrono::milliseconds valid_for() const;
   std::string holder() const;  // as last seen; "" = nobody
+  // How often we have taken it: another number means that somebody else may have led in between,
+  // however short that was. Asked after valid_for(), it is that of the same time or of a later one.
+  std::uint64_t term() const;
 
  private:
   struct State;
@@ -82,6 +85,7 @@ class Elector {
   bool leading() const { return valid_for().count() > 0; }
   std::chrono::milliseconds valid_for() const;
   std::string holder() const;
+  std::uint64_t term() const;  // as Candidate's
   const std::string& identity() const;
 
  private:

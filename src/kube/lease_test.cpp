@@ -215,6 +215,24 @@ TEST(Lease, GivenUpItIsTakenAtOnce) {
   EXPECT_EQ(test::parsed(world.text)["spec"]["holderIdentity"].string(), "b");
 }
 
+// Asleep in the middle of a step, while another led and went: what that one did is not known here.
+TEST(Lease, TakenBackWithinOneStepItIsANewTerm) {
+  World world(1);
+  auto& first = world.add("a");
+  auto& second = world.add("b");
+  EXPECT_EQ(first.candidate.term(), 0U);
+  ASSERT_TRUE(first.candidate.step().ok());
+  ASSERT_TRUE(first.candidate.step().ok());
+  EXPECT_EQ(first.candidate.term(), 1U) << "renewed";
+  ASSERT_TRUE(second.candidate.step().ok());
+  world.now += 15s;
+  ASSERT_TRUE(second.candidate.step().ok());
+  ASSERT_TRUE(second.candidate.release().ok());
+  ASSERT_TRUE(first.candidate.step().ok());
+  EXPECT_EQ(first.candidate.valid_for(), 15s);
+  EXPECT_EQ(first.candidate.term(), 2U);
+}
+
 TEST(Lease, AnObjectDeletedByHandIsMadeAnewByItsHolderAndByOthersOnlyInTime) {
   World world(1);
   auto& first = world.add("a");

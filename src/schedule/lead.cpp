@@ -16,7 +16,6 @@ constexpr std::chrono::seconds kAskLeader{2};
 
 void Scheduler::Work::lead_changed(bool leading, const std::string& holder) {
   if (leading) {
-    term_.fetch_add(1);
     voice_.info("lease", "this replica leads");
   } else {
     voice_.info("lease", holder.empty() ? "nobody leads" : fmt::format("{} leads", holder));
@@ -34,7 +33,8 @@ Result<std::chrono::milliseconds> Scheduler::Work::lead() const {
     return Error(Errc::Busy, fmt::format("this replica of the scheduler does not lead{}; try again",
                                          holder.empty() ? std::string() : ", " + holder + " does"));
   }
-  if (const auto term = term_.load(); term == 0 || read_.load() != term) {
+  // Not before `left`: a lease that was lost and taken again since then is another term.
+  if (const auto now = term(); now == 0 || read_.load() != now) {
     return Error(Errc::Denied,
                  "this replica has just become the leader and reads what its predecessor bound; "
                  "try again in a second");
@@ -71,9 +71,13 @@ http::Response Scheduler::Work::bind(const http::Request& request) {
   return json_response(write_bind(answer.error().text()), 500);
 }
 
+std::uint64_t Scheduler::Work::term() const {
+  return elector_ ? elector_->term() : 0;
+}
+
 bool Scheduler::Work::catch_up() {
-  const auto term = term_.load();
-  if (term == read_.load() || !not_ready().empty()) return true;
+  const auto begun = term();
+  if (begun == read_.load() || !not_ready().empty()) return true;
   const auto read = apis_.with([&](kube::Api& api) {
     return read_bound_pods(api, book_, std::chrono::steady_clock::now());
   });
@@ -81,7 +85,7 @@ bool Scheduler::Work::catch_up() {
     voice_.warning("lease", fmt::format("reading the pods anew: {}", read.error().text()));
     return false;
   }
-  read_.store(term);
+  read_.store(begun);
   return true;
 }
 
@@ -102,7 +106,7 @@ void Scheduler::Work::take_care(const std::stop_token& stop) {
     binder_.look_after(std::chrono::steady_clock::now());
     std::unique_lock hold(care_mutex_);
     care_.wait_for(hold, stop, kCare,
-                   [&] { return well && term_.load() != read_.load() && not_ready().empty(); });
+                   [&] { return well && term() != read_.load() && not_ready().empty(); });
   }
 }
 

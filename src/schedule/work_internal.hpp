@@ -44,6 +44,7 @@ class Scheduler::Work {
   void make_room(const std::stop_token& stop);
   void take_care(const std::stop_token& stop);
   bool catch_up();  // false: it failed, and is tried again
+  std::uint64_t term() const;
 
   // ---- pages (routes.cpp)
   std::vector<http::Service::Route> routes();
@@ -73,9 +74,7 @@ class Scheduler::Work {
   Binder binder_;
   Evictor evictor_;
 
-  // A new leader reads the state anew before its first Binding: `term_` is what was begun, `read_`
-  // for which term that is done.
-  std::atomic<std::uint64_t> term_{0};
+  // A new leader reads the state anew before its first Binding: for which term that is done.
   std::atomic<std::uint64_t> read_{0};
   std::mutex care_mutex_;
   std::condition_variable_any care_;
