@@ -94,6 +94,10 @@ struct PodAsk {
 // beyond 100, gpumem without a number, annotations that are none.
 Result<std::optional<PodAsk>> ask_of(const json::Value& pod);
 
+// The same without wishes and priority at the gate: of a pod that is on a node, where another
+// scheduler may have put it that knew wishes which we refuse. What it holds counts all the same.
+Result<std::optional<PodAsk>> amounts_of(const json::Value& pod);
+
 // Annotations of pods in our own name, for those who mistype one.
 std::vector<std::string> annotation_names();
 

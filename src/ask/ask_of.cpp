@@ -198,9 +198,9 @@ void read_names(const json::Value& pod, PodAsk& ask) {
       std::clamp<std::int64_t>(pod["spec"]["priority"].i64().value_or(0), INT32_MIN, INT32_MAX));
 }
 
-}  // namespace
+enum class Reading : std::uint8_t { All, Amounts };
 
-Result<std::optional<PodAsk>> ask_of(const json::Value& pod) {
+Result<std::optional<PodAsk>> read_ask(const json::Value& pod, Reading reading) {
   if (!pod.is(json::Kind::Object))
     return Error(Errc::Invalid, fmt::format("{} is no pod", json::to_string(pod.kind())));
   Containers containers;
@@ -210,21 +210,33 @@ Result<std::optional<PodAsk>> ask_of(const json::Value& pod) {
   GANTRY_CHECK(read_containers(spec["containers"], false, containers, names));
   if (containers.asking.empty()) return std::optional<PodAsk>();
   GANTRY_CHECK(one_contract(containers));
-  GANTRY_CHECK(check_names(pod, containers));
+  if (reading == Reading::All) GANTRY_CHECK(check_names(pod, containers));
 
   PodAsk ask;
   read_names(pod, ask);
   ask.contract = containers.asking.front().limits.gpushare() ? Contract::Gpushare : Contract::Hami;
   ask.init_containers = containers.inits;
   ask.main_containers = containers.mains;
-  GANTRY_TRY(ask.wishes, wishes_of(pod));
-  GANTRY_TRY(ask.share_priority, share_priority(pod, containers));
+  if (reading == Reading::All) {
+    GANTRY_TRY(ask.wishes, wishes_of(pod));
+    GANTRY_TRY(ask.share_priority, share_priority(pod, containers));
+  }
   for (const auto& asking : containers.asking) {
     GANTRY_TRY(auto container,
                container_ask(pod, asking).in(fmt::format("container \"{}\"", shown(asking.name))));
     ask.containers.push_back(std::move(container));
   }
   return std::optional<PodAsk>(std::move(ask));
+}
+
+}  // namespace
+
+Result<std::optional<PodAsk>> ask_of(const json::Value& pod) {
+  return read_ask(pod, Reading::All);
+}
+
+Result<std::optional<PodAsk>> amounts_of(const json::Value& pod) {
+  return read_ask(pod, Reading::Amounts);
 }
 
 }  // namespace gantry::ask

@@ -44,7 +44,7 @@ Status Binder::bind(const BindArgs& args) {
   return done;
 }
 
-Status Binder::bind_one(const BindArgs& args) {
+Status Binder::bind_one(BindArgs args) {
   GANTRY_CHECK(check_lead());
   bool already = false;
   GANTRY_TRY(const auto ask, asked(args, already));
@@ -63,16 +63,17 @@ Status Binder::bind_one(const BindArgs& args) {
   return send(args, decision);
 }
 
+// A request may take its whole time to reach the server, which then works on it for as long again.
 Status Binder::check_lead() const {
   GANTRY_TRY(const auto left, hands_.lead());
-  if (left > options_.request) return {};
+  if (left > 2 * options_.request) return {};
   return Error(Errc::Denied,
                "the lease of this scheduler ends too soon for a Binding: it could not be renewed; "
                "try again in a few seconds");
 }
 
 // From the watch; from the API server where that has not told of the pod yet.
-Result<std::optional<ask::PodAsk>> Binder::asked(const BindArgs& args, bool& already) const {
+Result<std::optional<ask::PodAsk>> Binder::asked(BindArgs& args, bool& already) const {
   if (!args.uid.empty()) {
     if (auto known = book_.pending(args.uid)) return known;
   }
@@ -83,6 +84,7 @@ Result<std::optional<ask::PodAsk>> Binder::asked(const BindArgs& args, bool& alr
                  fmt::format("the pod {}/{} with uid {} is gone; another one has its name now",
                              args.name_space, args.pod, args.uid));
   }
+  args.uid = uid;
   const auto node = pod["spec"]["nodeName"].string().value_or("");
   already = node == args.node;
   if (!already && !node.empty()) {
@@ -140,18 +142,18 @@ void Binder::look_after(Moment now) {
 void Binder::settle(const Promise& promise, Moment now) {
   const auto pod = hands_.read(promise.name_space, promise.name);
   if (!pod.ok()) {
-    if (pod.error().code() == Errc::NotFound) book_.release(promise.uid);
+    if (pod.error().code() == Errc::NotFound) book_.release(promise);
     return;  // later
   }
   if ((*pod)["metadata"]["uid"].string().value_or("") != promise.uid) {
-    book_.release(promise.uid);
+    book_.release(promise);
     return;
   }
   if (!(*pod)["spec"]["nodeName"].string().value_or("").empty()) {
     (void)book_.set_pod(pod->root(), now);  // as the watch would
     return;
   }
-  if (now - promise.since > options_.forgotten) book_.release(promise.uid);
+  if (now - promise.since > options_.forgotten) book_.release(promise);
 }
 
 bool Binder::enter() {

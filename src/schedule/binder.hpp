@@ -53,9 +53,10 @@ class Binder {
   bool stop(std::chrono::milliseconds at_most);
 
  private:
-  Status bind_one(const BindArgs& args);
+  Status bind_one(BindArgs args);
   Status check_lead() const;
-  Result<std::optional<ask::PodAsk>> asked(const BindArgs& args, bool& already) const;
+  // Fills in the uid where the request has none: a promise is the pod's, whoever it is.
+  Result<std::optional<ask::PodAsk>> asked(BindArgs& args, bool& already) const;
   Status send(const BindArgs& args, const Decision& decision);
   void give_back(const BindArgs& args, const Decision& decision);
   void settle(const Promise& promise, Moment now);

@@ -126,10 +126,23 @@ void Book::mark(std::string_view uid, Promise::State state, Moment now) {
 
 void Book::release(std::string_view uid) {
   const std::lock_guard hold(mutex_);
-  if (held_.erase(std::string(uid)) == 0) return;
+  release_held(std::string(uid));
+}
+
+// The same Binding may be on its way once more by now.
+void Book::release(const Promise& seen) {
+  const std::lock_guard hold(mutex_);
+  const auto found = held_.find(seen.uid);
+  if (found == held_.end()) return;
+  const auto& now = found->second.promise;
+  if (now.state == seen.state && now.since == seen.since) release_held(seen.uid);
+}
+
+void Book::release_held(const std::string& uid) {
+  if (held_.erase(uid) == 0) return;
   cluster_.release(uid);
   ++generation_;
-  const auto kept = keeps_.find(std::string(uid));
+  const auto kept = keeps_.find(uid);
   if (kept == keeps_.end()) return;  // else the room is for it all the same
   if (!cluster_.keep(kept->second.ask, kept->second.kept.node, kept->second.kept.awaited).ok())
     keeps_.erase(kept);

@@ -92,6 +92,7 @@ class Book {
   Status set_pod(const json::Value& pod, Moment now);
   void remove_pod(std::string_view uid, Moment now);
   Status set_namespace(const json::Value& name_space);
+  void remove_namespace(std::string_view name);
   Status set_resource_quota(const json::Value& quota);
   void remove_resource_quota(std::string_view name_space, std::string_view name);
 
@@ -139,6 +140,7 @@ class Book {
                            Moment now);
   void mark(std::string_view uid, Promise::State state, Moment now);
   void release(std::string_view uid);
+  void release(const Promise& seen);  // unless something has become of it since it was seen
   std::vector<Promise> promises() const;
 
  private:
@@ -164,6 +166,8 @@ class Book {
   Victim victim(const std::string& uid) const;
   void place_again(std::string_view node);
   void forget(std::string_view uid, Moment now);
+  void remember_end(std::string_view uid, Moment now);
+  void release_held(const std::string& uid);
   void apply_quota(const std::string& name_space);
   Decision decision_of(const ask::PodAsk& ask, std::string_view node, ask::Placement placement,
                        std::int64_t unix_ns) const;
@@ -181,7 +185,7 @@ class Book {
   std::unordered_map<std::string, std::unordered_set<std::string>> going_;      // by node: uids
   std::unordered_map<std::string, std::unordered_set<std::string>> nominated_;  // by node: uids
   // Of those whose cards depend on what the node has, by node: looked at when that changes.
-  std::unordered_map<std::string, std::vector<std::string>> by_number_;
+  std::unordered_map<std::string, std::unordered_set<std::string>> by_number_;
   std::map<std::string, NamespaceQuota, std::less<>> quotas_;
   // Uids of pods that ended a short while ago: a list that was asked for before may still name
   // them.

@@ -110,7 +110,9 @@ Status Book::set_pod(const json::Value& pod, Moment now) {
     found->second.digest = digest;
   }
   if (is_over(pod)) {
+    const bool was_known = found != known_.end() || held_.contains(uid);
     forget(uid, now);
+    if (was_known) remember_end(uid, now);
     return {};
   }
   // Annotations can be edited by whoever owns the pod; what it was given stays given.
@@ -119,7 +121,8 @@ Status Book::set_pod(const json::Value& pod, Moment now) {
     keep_nominated(found->second.node, now);
     return {};
   }
-  auto asked = ask::ask_of(pod);
+  const auto node = text_of(pod["spec"]["nodeName"]);
+  auto asked = node.empty() ? ask::ask_of(pod) : ask::amounts_of(pod);
   if (!asked.ok() || !*asked) {
     if (found != known_.end() && !found->second.counted) forget(uid, now);
     if (asked.ok()) return {};
@@ -130,7 +133,7 @@ Status Book::set_pod(const json::Value& pod, Moment now) {
   known.name = (*asked)->name;
   known.version = version;
   known.digest = digest;
-  known.node = text_of(pod["spec"]["nodeName"]);
+  known.node = node;
   known.priority = (*asked)->priority;
   if (!known.node.empty()) {
     nominate(uid, known, "", now);
@@ -145,7 +148,7 @@ Status Book::set_pod(const json::Value& pod, Moment now) {
 
 // A pod that has a node.
 Status Book::count(const json::Value& pod, Known& known) {
-  GANTRY_TRY(const auto asked, ask::ask_of(pod));
+  GANTRY_TRY(const auto asked, ask::amounts_of(pod));
   if (!asked) return {};
   const auto view = cluster_.view(known.node);
   auto placement = ask::placement_of(pod, *asked, names_of(view), view.facts.unit_mib);
@@ -162,7 +165,7 @@ Status Book::count(const json::Value& pod, Known& known) {
     known.text.reset();
   } else {
     known.text = std::make_unique<std::string>(pod.raw());
-    by_number_[known.node].push_back(asked->uid);
+    by_number_[known.node].insert(asked->uid);
   }
   if (!placement.ok() && !view.facts.cards.empty()) {  // else when the node is known
     return std::move(placement).error().in(fmt::format("pod {}/{}", known.name_space, known.name));
@@ -182,9 +185,11 @@ void Book::forget(std::string_view uid, Moment now) {
     node = std::move(found->second.node);
     known_.erase(found);
   }
-  if (const auto there = going_.find(node); there != going_.end()) {
+  for (auto* by_node : {&going_, &by_number_}) {
+    const auto there = by_node->find(node);
+    if (there == by_node->end()) continue;
     there->second.erase(key);
-    if (there->second.empty()) going_.erase(there);
+    if (there->second.empty()) by_node->erase(there);
   }
   if (!holds) return;
   cluster_.remove_pod(uid);
@@ -195,6 +200,10 @@ void Book::forget(std::string_view uid, Moment now) {
 void Book::remove_pod(std::string_view uid, Moment now) {
   const std::lock_guard hold(mutex_);
   forget(uid, now);
+  remember_end(uid, now);
+}
+
+void Book::remember_end(std::string_view uid, Moment now) {
   while (!ended_order_.empty() && now - ended_order_.front().when > kEndedFor) {
     ended_.erase(ended_order_.front().uid);
     ended_order_.pop_front();

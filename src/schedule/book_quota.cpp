@@ -73,6 +73,14 @@ Status Book::set_namespace(const json::Value& name_space) {
   return compute;
 }
 
+void Book::remove_namespace(std::string_view name) {
+  const std::lock_guard hold(mutex_);
+  const auto found = quotas_.find(name);
+  if (found == quotas_.end()) return;
+  found->second.own = {};
+  apply_quota(std::string(name));
+}
+
 // HAMi's: spec.hard, in MiB and per cents, with the prefix that ResourceQuotas have. The API server
 // writes 20000 as "20k": a count, not bytes.
 Status Book::set_resource_quota(const json::Value& quota) {
@@ -114,8 +122,10 @@ void Book::apply_quota(const std::string& name_space) {
     all.mib = tighter(all.mib, one.mib);
     all.cores = tighter(all.cores, one.cores);
   }
-  if (all.mib == quota.effective.mib && all.cores == quota.effective.cores) return;
+  const bool same = all.mib == quota.effective.mib && all.cores == quota.effective.cores;
   quota.effective = all;
+  if (all.mib == 0 && all.cores == 0) quotas_.erase(name_space);  // namespaces come and go
+  if (same) return;
   cluster_.set_quota(name_space, all);
   ++generation_;
 }

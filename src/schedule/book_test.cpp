@@ -54,6 +54,29 @@ TEST_F(BookTest, APodThatEndedDoesNotComeBackByAListAskedForBefore) {
   EXPECT_EQ(used(), 0U);
 }
 
+TEST_F(BookTest, APodThatIsOverDoesNotComeBackByAListAskedForBefore) {
+  auto running = bound("a", 10);
+  running.version = 7;
+  auto over = bound("a", 10);
+  over.phase = "Succeeded";
+  over.version = 8;
+  EXPECT_TRUE(tell(running).ok());
+  EXPECT_TRUE(tell(over).ok());
+  EXPECT_TRUE(tell(running).ok());
+  EXPECT_EQ(used(), 0U);
+}
+
+// HAMi knows a policy that we refuse in new pods; one that runs has its memory all the same.
+TEST_F(BookTest, APodOfAnotherSchedulerCountsWhateverItsWishesAre) {
+  const auto pod = R"({"metadata":{"name":"old","namespace":"team","uid":"old","annotations":{)"
+                   R"("hami.io/gpu-scheduler-policy":"mutex",)"
+                   R"("hami.io/vgpu-devices-allocated":"GPU-n1-0,NVIDIA,30720,0:;"}},)"
+                   R"("spec":{"nodeName":"n1","containers":[{"name":"main","resources":{)"
+                   R"("limits":{"nvidia.com/gpu":"1","nvidia.com/gpumem":"30720"}}}]}})";
+  EXPECT_TRUE(book.set_pod(parsed(pod).root(), now).ok());
+  EXPECT_EQ(used(), 30U);
+}
+
 TEST_F(BookTest, WhatAPodWasGivenStaysWhenItsAnnotationsAreEdited) {
   EXPECT_TRUE(tell(bound("a", 10)).ok());
   auto edited = bound("a", 10);
@@ -139,6 +162,17 @@ TEST_F(BookTest, TheTighterOfTwoQuotasHolds) {
   EXPECT_FALSE(book.promise(ask({.uid = "a", .gpu_mem = "25"}), "n1", 1, now).ok());
   book.remove_resource_quota("team", "q");
   EXPECT_TRUE(book.promise(ask({.uid = "a", .gpu_mem = "25"}), "n1", 1, now).ok());
+}
+
+TEST_F(BookTest, AQuotaEndsWithItsNamespace) {
+  EXPECT_TRUE(book.set_namespace(parsed(R"({"metadata":{"name":"team","annotations":{)"
+                                        R"("gantry.dev/gpu-memory-quota":"30Gi"}}})")
+                                     .root())
+                  .ok());
+  EXPECT_FALSE(book.promise(ask({.uid = "a", .gpu_mem = "40"}), "n1", 1, now).ok());
+  book.remove_namespace("team");
+  EXPECT_TRUE(book.quotas().empty());
+  EXPECT_TRUE(book.promise(ask({.uid = "a", .gpu_mem = "40"}), "n1", 1, now).ok());
 }
 
 TEST_F(BookTest, AQuotaThatIsNoneIsSaidAndLimitsNothing) {

@@ -185,6 +185,10 @@ Evictor::Tended Evictor::tend(Waiting& waiting, Moment now, std::int64_t unix_s)
   if (text_of(metadata["uid"]) != ask.uid || metadata["deletionTimestamp"] ||
       !text_of(spec["nodeName"]).empty())
     return std::nullopt;
+  // And not as the question had it: anybody can ask, in the name of any priority.
+  auto seen = ask::ask_of(pod->root());
+  if (!seen.ok() || !*seen) return std::nullopt;
+  waiting.full.ask = **std::move(seen);
   if (text_of(spec["preemptionPolicy"]) == "Never")
     return Outcome{kNever, "nobody is evicted for it: its preemptionPolicy is Never"};
   if (auto left =

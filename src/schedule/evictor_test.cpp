@@ -107,6 +107,15 @@ TEST_F(EvictorTest, OnePodGoesAndItsRoomIsKeptAndBothAreTold) {
   EXPECT_EQ(evictor.story("first"), events[1].message);
 }
 
+TEST_F(EvictorTest, ThePriorityIsThatOfThePodAndNotOfTheQuestion) {
+  auto claimed = ask(first);
+  first.priority = 0;
+  evictor.refused({.ask = std::move(claimed), .nodes = {"n"}}, now);
+  pass(evictor, seconds(60));
+  EXPECT_THAT(evicted, IsEmpty());
+  EXPECT_FALSE(book.kept("first"));
+}
+
 TEST_F(EvictorTest, WhoDoesNotLeadEvictsNobody) {
   lead = milliseconds(3000);  // less than a request may take
   refused(evictor);

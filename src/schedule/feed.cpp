@@ -77,7 +77,7 @@ Feed::Feed(const kube::Access& access, Book& book, const Voice& voice) {
        [](Book& from, const kube::ObjectRef& pod) { from.remove_pod(pod.uid, now_steady()); }},
       {"namespaces", "/api/v1/namespaces",
        [](Book& into, const json::Value& space) { return into.set_namespace(space); },
-       [](Book&, const kube::ObjectRef&) {}},  // its pods and quotas end before it does
+       [](Book& from, const kube::ObjectRef& space) { from.remove_namespace(space.name); }},
       {"resourcequotas", "/api/v1/resourcequotas",
        [](Book& into, const json::Value& quota) { return into.set_resource_quota(quota); },
        [](Book& from, const kube::ObjectRef& quota) {
