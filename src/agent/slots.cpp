@@ -144,14 +144,14 @@ void Slots::answer(std::uint64_t number, const Status& outcome) {
   }
 }
 
-void Slots::end_all_but(std::set<std::string> listed, std::set<std::string> remembered) {
+void Slots::end(std::set<std::string> gone, std::set<std::string> remembered) {
   if (std::exchange(sweeping_, true)) return;  // the last one has not come to its end
-  worker_.give([this, listed = std::move(listed), remembered = std::move(remembered)] {
+  worker_.give([this, gone = std::move(gone), remembered = std::move(remembered)] {
     const bool complete = book_.complete();
     filler_.end_all_but([&](const grants::Written& written) {
       // One whose init container alone has a GPU is not on the kubelet's list.
       const auto& uid = written.pod_uid;
-      return listed.contains(uid) || book_.find(uid).has_value() ||
+      return !gone.contains(uid) || book_.find(uid).has_value() ||
              (!complete && remembered.contains(uid));
     });
     loop_.post([this, here = here_] {

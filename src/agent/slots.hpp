@@ -45,10 +45,11 @@ class Slots {
   // Answers the question, later and in the loop.
   void fill(slots::Start start, kubelet::PreStart question);
 
-  // Ends what pods had that are gone: neither the kubelet nor the API server knows them. `listed`:
-  // pods that the kubelet tells of; `remembered`: those of its checkpoint, which may be over, and
-  // count where the API server has told nothing yet.
-  void end_all_but(std::set<std::string> listed, std::set<std::string> remembered);
+  // Ends what pods had that are gone: neither the kubelet nor the API server knows them. `gone`:
+  // pods with grants that the kubelet does not tell of; who has been given something since is none
+  // of them. `remembered`: those of its checkpoint, which may be over, and count where the API
+  // server has told nothing yet.
+  void end(std::set<std::string> gone, std::set<std::string> remembered);
 
  private:
   Result<std::string> pod(const std::string& uid);

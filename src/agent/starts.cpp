@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace gantry::agent {
@@ -186,7 +187,10 @@ void Starts::forget_gone_pods(const std::vector<model::Holder>& listed) {
   if (slots_ == nullptr) return;
   std::set<std::string> remembered;
   for (const auto& holder : checkpoint->holders) remembered.insert(holder.pod_uid);
-  slots_->end_all_but(std::move(keep), std::move(remembered));
+  std::set<std::string> gone;
+  std::set_difference(in_slots.begin(), in_slots.end(), keep.begin(), keep.end(),
+                      std::inserter(gone, gone.end()));
+  slots_->end(std::move(gone), std::move(remembered));
 }
 
 }  // namespace gantry::agent

@@ -2,7 +2,6 @@
 #include "slots/fill.hpp"
 
 #include "base/printable.hpp"
-#include "keeper/client.hpp"
 #include "offer/resources.hpp"
 #include "slots/share.hpp"
 
@@ -110,7 +109,7 @@ std::vector<Promised> Filler::promised(const Machine& machine) const {
   for (const auto& text : around_.pods()) {
     const auto pod = json::Document::parse(text);
     if (!pod.ok()) continue;
-    auto ask = ask::ask_of(pod->root());
+    auto ask = ask::amounts_of(pod->root());
     if (!ask.ok() || !*ask) continue;
     auto placement =
         ask::placement_of(pod->root(), **ask, names_of(machine.facts), machine.facts.unit_mib);
@@ -125,7 +124,16 @@ Result<ask::Placement> Filler::placement_for(const Machine& machine, const json:
   GANTRY_TRY(auto placed,
              ask::placement_of(pod.root(), ask, names_of(machine.facts), machine.facts.unit_mib));
   if (placed) {
-    GANTRY_CHECK(check_placement(ask, *placed, machine.facts));
+    // A container that starts again has what it was given, however the node counts by now.
+    auto fresh = ask;
+    auto rest = *placed;
+    std::erase_if(fresh.containers, [&](const ask::ContainerAsk& one) {
+      return grant_of(granted, ask.uid, one.container) != nullptr;
+    });
+    std::erase_if(rest, [&](const ask::ContainerPlacement& one) {
+      return grant_of(granted, ask.uid, one.container) != nullptr;
+    });
+    GANTRY_CHECK(check_placement(fresh, rest, machine.facts));
     if (ask.contract == ask::Contract::Gpushare &&
         pod["metadata"]["annotations"][kAssigned].string() != "true") {
       plan.patches.push_back(
@@ -163,9 +171,7 @@ Result<Filler::Plan> Filler::plan_for(const Machine& machine, const Start& start
   for (auto& placed : plan.placement) {
     const auto* known = grant_of(granted, start.pod_uid, placed.container);
     if (known == nullptr) continue;
-    placed.parts.clear();
-    for (const auto& part : known->grant.share->parts)
-      placed.parts.push_back({part.gpu, part.index, part.mib, part.cores});
+    placed.parts = parts_of(*known->grant.share);
   }
   GANTRY_CHECK(check_room(plan.ask, plan.placement, machine.facts, granted));
 
@@ -198,7 +204,15 @@ Result<Filler::Plan> Filler::plan_for(const Machine& machine, const Start& start
   if (last == nullptr)
     return Error(Errc::Denied, fmt::format("{} asks for no shared GPU in its pod",
                                            printable(start.containers.front().name)));
-  plan.parts = together(placed);
+  std::vector<model::GrantShare> others;
+  for (const auto& written : granted) {
+    const auto& share = written.grant.share;
+    if (written.pod_uid == start.pod_uid && share && share->name != plan.slot &&
+        share->phase != model::GrantPhase::Init)
+      others.push_back(*share);
+  }
+  plan.parts = within_charge(together(placed), placed.back(),
+                             ask::charges(plan.ask, plan.placement), others);
   GANTRY_TRY(plan.share, share_text(plan.slot, plan.ask, *last, plan.parts));
   plan.env = variables(plan.ask, plan.placement, plan.parts, machine.facts);
   return plan;
@@ -218,19 +232,38 @@ bool Filler::is_as_given(const Start& start, const std::vector<Written>& granted
   return true;
 }
 
+// Of the pod's other containers those that are over. One that has handed its slot on leaves it with
+// what its successor asks for: room that it needed alone is needed by those that start now.
+Status Filler::end_others(keeper::Client& keeper, const Plan& plan,
+                          const std::vector<Written>& granted) {
+  std::vector<model::GrantShare> starting;
+  for (const auto& [container, grant] : plan.grants) starting.push_back(*grant.share);
+  const auto goes = [&](const Written& written) {
+    return written.pod_uid == plan.ask.uid && written.grant.share &&
+           written.grant.share->name != plan.slot && has_ended(*written.grant.share, starting);
+  };
+  for (const auto& written : granted) {
+    if (!goes(written)) continue;
+    GANTRY_CHECK(end_container(written, granted));
+    const auto heir = std::find_if(granted.begin(), granted.end(), [&](const Written& other) {
+      return other.pod_uid == plan.ask.uid && other.grant.share && !goes(other) &&
+             other.grant.share->name == written.grant.share->name;
+    });
+    if (heir == granted.end()) continue;
+    const auto* asked = find(plan.ask, heir->container);
+    if (asked == nullptr) continue;
+    GANTRY_TRY(const auto text,
+               share_text(heir->grant.share->name, plan.ask, *asked, parts_of(*heir->grant.share)));
+    GANTRY_CHECK(ensure_share(keeper, text));
+  }
+  return {};
+}
+
 Status Filler::make_true(const Machine& machine, const Plan& plan,
                          const std::vector<Written>& granted) {
   GANTRY_TRY(const auto options, around_.spec());
   GANTRY_TRY(auto keeper, keeper::Client::connect_or_start(around_.host, around_.keeper));
-  std::vector<model::GrantShare> starting;
-  for (const auto& [container, grant] : plan.grants) starting.push_back(*grant.share);
-  for (const auto& written : granted) {
-    if (!written.grant.share) continue;
-    const auto& share = *written.grant.share;
-    const bool mine = written.pod_uid == plan.ask.uid;
-    if (mine && share.name != plan.slot && has_ended(share, starting))
-      GANTRY_CHECK(end_container(written, granted));
-  }
+  GANTRY_CHECK(end_others(keeper, plan, granted));
   GANTRY_CHECK(ensure_share(keeper, plan.share));
   refresh::ShareDevice device{.name = plan.slot,
                               .directory = fmt::format("{}/{}/fence", keeper::kShares, plan.slot)};

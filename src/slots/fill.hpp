@@ -8,6 +8,7 @@
 #include "ask/node.hpp"
 #include "base/result.hpp"
 #include "json/document.hpp"
+#include "keeper/client.hpp"
 #include "model/inventory.hpp"
 #include "refresh/share_spec.hpp"
 #include "slots/placing.hpp"
@@ -81,6 +82,8 @@ class Filler {
   Status make_true(const Machine& machine, const Plan& plan,
                    const std::vector<grants::Written>& granted);
   Result<std::vector<grants::Written>> end_former(const Start& start) const;
+  Status end_others(keeper::Client& keeper, const Plan& plan,
+                    const std::vector<grants::Written>& granted);
   bool is_as_given(const Start& start, const std::vector<grants::Written>& granted) const;
   bool end_ownerless() const;
   Status end_container(const grants::Written& written,

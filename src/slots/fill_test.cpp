@@ -154,6 +154,15 @@ TEST_F(Filling, WhatAPodWasGivenIsNotChangedByItsAnnotation) {
   EXPECT_EQ(share({"gib-0"}).share.gpus[0].text, uuid(5));
 }
 
+TEST_F(Filling, WhatAPodWasGivenIsItsOwnWhenTheNodeCountsInAnotherUnit) {
+  pod("a", 4, 5);
+  ASSERT_TRUE(filler_.fill(machine_, start("a", {"gib-0"})).ok());
+  machine_.facts.unit_mib = 1;
+  const auto again = filler_.fill(machine_, start("a", {"gib-0"}));
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  EXPECT_EQ(share({"gib-0"}).share.memory->bytes, std::uint64_t{4} << 30U);
+}
+
 TEST_F(Filling, NothingIsGivenTwice) {
   pod("a", 100, 5);
   pod("b", 100, 5);
@@ -184,6 +193,45 @@ TEST_F(Filling, APodThatNobodyPlacedIsPlacedAndToldSo) {
   EXPECT_NE(share({"gib-0"}).share.gpus[0].text, uuid(0));  // promised to the other
   ASSERT_THAT(*filled, SizeIs(1));
   EXPECT_THAT((*filled)[0].body, HasSubstr("gantry.dev/placement"));
+}
+
+// The kubelet hands an init container's slot on to the first of those that stay.
+TEST_F(Filling, WhatAnInitContainerHadAloneIsRoomForThoseAfterIt) {
+  constexpr std::string_view kGpu = "nvidia.com/gpu";
+  const auto part = [&](const char* name, std::uint64_t mib) {
+    return ask::ContainerPlacement{name, {{uuid(5), 5, mib, 0}}};
+  };
+  const ask::Placement placement{part("i", 100'000), part("a", 30'000), part("b", 30'000)};
+  const auto container = [&](const char* name, int mib) {
+    return fmt::format(
+        R"({{"name":"{}","resources":{{"limits":{{"{}":"1","nvidia.com/gpumem":"{}"}}}}}})", name,
+        kGpu, mib);
+  };
+  pods_["u"] =
+      fmt::format(R"({{"metadata":{{"name":"p","namespace":"d","uid":"u","annotations":{{)"
+                  R"("gantry.dev/placement":{}}}}},"spec":{{"nodeName":"n","initContainers":[{}],)"
+                  R"("containers":[{},{}]}}}})",
+                  json::quoted(ask::to_text(placement)), container("i", 100'000),
+                  container("a", 30'000), container("b", 30'000));
+  pod("other", 40, 5);
+  const std::map<std::string, std::vector<std::string>> first{{std::string(kGpu), {"s-0"}}};
+  const std::map<std::string, std::vector<std::string>> second{{std::string(kGpu), {"s-1"}}};
+  const auto mib = [&](const std::string& id) {
+    auto keeper = keeper::Client::connect(host_);
+    const auto state = keeper->show(offer::slot_name(kGpu, std::vector<std::string>{id}));
+    return state.ok() ? state->share.memory->bytes >> 20U : 0;
+  };
+  const Start handed_on{.pod_uid = "u", .containers = {{"i", first}, {"a", first}}};
+  ASSERT_TRUE(filler_.fill(machine_, start("other", {"gib-0"})).ok());
+  ASSERT_TRUE(filler_.fill(machine_, handed_on).ok());
+  EXPECT_EQ(mib("s-0"), 100'000U);
+  ASSERT_TRUE(filler_.fill(machine_, handed_on).ok());
+  const auto last = filler_.fill(machine_, {.pod_uid = "u", .containers = {{"b", second}}});
+  ASSERT_TRUE(last.ok()) << last.error().text();
+  EXPECT_EQ(mib("s-0"), 30'000U);
+  EXPECT_EQ(mib("s-1"), 30'000U);
+  ASSERT_TRUE(filler_.fill(machine_, handed_on).ok()) << "again";
+  EXPECT_EQ(mib("s-0"), 70'000U) << "as the pod is charged for, beside b";
 }
 
 TEST_F(Filling, TheRestEndsWithoutItsPods) {

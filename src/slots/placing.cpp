@@ -25,14 +25,6 @@ ask::Phase phase_of(model::GrantPhase phase) {
   return ask::Phase::Main;
 }
 
-std::vector<ask::Part> parts_of(const model::GrantShare& share) {
-  std::vector<ask::Part> parts;
-  parts.reserve(share.parts.size());
-  for (const auto& part : share.parts)
-    parts.push_back({.uuid = part.gpu, .index = part.index, .mib = part.mib, .cores = part.cores});
-  return parts;
-}
-
 void add(const grants::Written& written, Promised& pod) {
   const auto& share = *written.grant.share;
   ask::ContainerAsk container{.container = written.container,
@@ -96,6 +88,36 @@ bool one_is_alone(const place::CardView& card) {
                      [](const place::Tenant& tenant) { return tenant.cores >= kAlone; });
 }
 
+std::uint64_t less(std::uint64_t from, std::uint64_t what) {
+  return from - std::min(from, what);
+}
+
+// What is left of a card's charge beside these.
+ask::Charge left_beside(ask::Charge charge, std::span<const model::GrantShare> others) {
+  for (const auto& other : others) {
+    for (const auto& part : other.parts) {
+      if (part.gpu != charge.uuid) continue;
+      charge.mib = less(charge.mib, part.mib);
+      charge.cores = static_cast<std::uint32_t>(less(charge.cores, part.cores));
+    }
+  }
+  return charge;
+}
+
+// What was promised of a pod, with what its containers have been given since.
+void give(Promised& pod, const Promised& given) {
+  for (const auto& placed : given.placement) {
+    const auto known =
+        std::find_if(pod.placement.begin(), pod.placement.end(),
+                     [&](const auto& one) { return one.container == placed.container; });
+    if (known == pod.placement.end()) {
+      pod.placement.push_back(placed);
+    } else {
+      *known = placed;
+    }
+  }
+}
+
 Status check_card(const place::CardView& card, const ask::PodAsk& ask) {
   const auto refuse = [&](std::string_view what) {
     return Error(Errc::Busy,
@@ -119,6 +141,14 @@ bool uses(const ask::Placement& placement, const std::string& uuid) {
 }
 
 }  // namespace
+
+std::vector<ask::Part> parts_of(const model::GrantShare& share) {
+  std::vector<ask::Part> parts;
+  parts.reserve(share.parts.size());
+  for (const auto& part : share.parts)
+    parts.push_back({.uuid = part.gpu, .index = part.index, .mib = part.mib, .cores = part.cores});
+  return parts;
+}
 
 const ask::ContainerPlacement* find(const ask::Placement& placement, std::string_view container) {
   const auto found = std::find_if(placement.begin(), placement.end(), [&](const auto& placed) {
@@ -195,14 +225,17 @@ Result<ask::Placement> place_here(const ask::PodAsk& ask, const ask::NodeFacts& 
                                   std::span<const grants::Written> granted) {
   place::Cluster cluster;
   cluster.set_node(node);
+  std::map<std::string, Promised> pods;
   for (const auto& pod : promised) {
-    if (pod.ask.uid != ask.uid) cluster.set_pod(pod.ask, node.name, &pod.placement);
+    if (pod.ask.uid != ask.uid) pods.emplace(pod.ask.uid, pod);
   }
   ask::Placement fixed;
   for (const auto& pod : given_pods(granted)) {
-    cluster.set_pod(pod.ask, node.name, &pod.placement);  // what was given is truer than a promise
+    const auto [known, is_new] = pods.emplace(pod.ask.uid, pod);
+    if (!is_new) give(known->second, pod);  // which is truer than a promise
     if (pod.ask.uid == ask.uid) fixed = pod.placement;
   }
+  for (const auto& [uid, pod] : pods) cluster.set_pod(pod.ask, node.name, &pod.placement);
   auto rest = ask;
   if (!fixed.empty()) rest.uid += "/rest";  // beside what the pod has
   std::erase_if(rest.containers, [&](const ask::ContainerAsk& container) {
@@ -233,6 +266,32 @@ std::vector<ask::Part> together(std::span<const ask::ContainerPlacement> contain
       parts[i].mib = std::max(parts[i].mib, other.parts[i].mib);
       parts[i].cores = free ? 0 : std::max(parts[i].cores, other.parts[i].cores);
     }
+  }
+  return parts;
+}
+
+std::vector<ask::Part> within_charge(std::vector<ask::Part> parts,
+                                     const ask::ContainerPlacement& stays,
+                                     std::span<const ask::Charge> charged,
+                                     std::span<const model::GrantShare> others) {
+  if (parts.empty() || parts.size() != stays.parts.size()) return parts;
+  // A share has as much on each card; where that is a per cent of different ones, it is the last's.
+  const auto& first = parts.front();
+  if (std::any_of(parts.begin(), parts.end(), [&](const auto& p) { return p.mib != first.mib; }))
+    return parts;
+  auto mib = first.mib;
+  auto cores = first.cores;
+  for (const auto& charge : charged) {
+    const bool used = std::any_of(parts.begin(), parts.end(),
+                                  [&](const auto& part) { return part.uuid == charge.uuid; });
+    if (!used) continue;
+    const auto left = left_beside(charge, others);
+    mib = std::min(mib, left.mib);
+    cores = std::min(cores, left.cores);
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].mib = std::max(mib, stays.parts[i].mib);
+    if (parts[i].cores > 0) parts[i].cores = std::max(cores, stays.parts[i].cores);
   }
   return parts;
 }

@@ -22,6 +22,8 @@ struct Promised {
   ask::Placement placement;
 };
 
+std::vector<ask::Part> parts_of(const model::GrantShare& share);
+
 // By pod: what its containers have been given, as an ask that would give it.
 std::vector<Promised> given_pods(std::span<const grants::Written> granted);
 
@@ -44,6 +46,14 @@ Result<ask::Placement> place_here(const ask::PodAsk& ask, const ask::NodeFacts& 
 // Of containers that have the same ids, one of which will run at a time: their common card with the
 // greater limits; on different cards those of the last, which stays longest.
 std::vector<ask::Part> together(std::span<const ask::ContainerPlacement> containers);
+
+// That, and no more than the pod is charged for beside what its other containers have been given,
+// but never less than `stays` has, the last of them: what an init container needed while it was
+// alone is not its successor's to keep.
+std::vector<ask::Part> within_charge(std::vector<ask::Part> parts,
+                                     const ask::ContainerPlacement& stays,
+                                     std::span<const ask::Charge> charged,
+                                     std::span<const model::GrantShare> others);
 
 const ask::ContainerPlacement* find(const ask::Placement& placement, std::string_view container);
 const ask::ContainerAsk* find(const ask::PodAsk& ask, std::string_view container);

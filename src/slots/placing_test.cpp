@@ -122,6 +122,18 @@ TEST(PlaceHere, FindsRoomBesideWhatWasGivenAndPromised) {
   EXPECT_EQ(seven.error().code(), Errc::Busy);
 }
 
+TEST(PlaceHere, LeavesRoomForWhatAPodHasNotStartedYet) {
+  auto both = asks("w", 8);
+  both.containers.push_back(both.containers[0]);
+  both.containers[1].container = "d";
+  ask::Placement placement = on("GPU-a", 8);
+  placement.push_back({.container = "d", .parts = {{"GPU-a", 0, 8192, 0}}});
+  const std::vector<Promised> promised{{both, placement}};
+  const std::vector<Written> granted{given("w", "GPU-a", 8), given("v", "GPU-b", 12)};
+  EXPECT_FALSE(place_here(asks("u", 6), node(), promised, granted).ok());
+  EXPECT_TRUE(place_here(asks("u", 4), node(), promised, granted).ok());
+}
+
 TEST(PlaceHere, LeavesAContainerWhereItIs) {
   auto ask = asks("u", 4);
   ask.containers.push_back(ask.containers[0]);
@@ -133,6 +145,19 @@ TEST(PlaceHere, LeavesAContainerWhereItIs) {
   ASSERT_TRUE(placed.ok()) << placed.error().text();
   EXPECT_EQ(find(*placed, "c")->parts[0].uuid, "GPU-b");
   EXPECT_EQ(find(*placed, "d")->parts.size(), 1U);
+}
+
+TEST(WithinCharge, LeavesTheOthersOfThePodWhatTheyAsk) {
+  const std::vector<ask::Part> greater{{"GPU-a", 0, 10'000, 60}};
+  const ask::ContainerPlacement stays{"c", {{"GPU-a", 0, 2000, 10}}};
+  const std::vector<ask::Charge> charged{{.uuid = "GPU-a", .mib = 10'000, .cores = 60}};
+  EXPECT_EQ(within_charge(greater, stays, charged, {}), greater);
+  const auto other = given("u", "GPU-a", 3, GrantPhase::Main, "d", 20);
+  const std::vector<model::GrantShare> others{*other.grant.share};
+  EXPECT_EQ(within_charge(greater, stays, charged, others),
+            (std::vector<ask::Part>{{"GPU-a", 0, 10'000 - 3072, 40}}));
+  const auto large = given("u", "GPU-a", 9, GrantPhase::Main, "d", 55);
+  EXPECT_EQ(within_charge(greater, stays, charged, {&*large.grant.share, 1}), stays.parts);
 }
 
 TEST(Together, IsTheGreaterOnOneCardAndTheLastOnTwo) {
