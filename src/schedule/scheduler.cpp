@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gantry::schedule {
 namespace {
 
@@ -13,13 +15,19 @@ namespace {
 constexpr std::chrono::milliseconds kRequest{4000};
 constexpr std::chrono::seconds kLastBindings{10};
 
+// A lease has to outlast a Binding twice, and that still when it was not renewed for a while.
+std::chrono::milliseconds request_of(const SchedulerOptions& options) {
+  if (options.election == Election::Off) return kRequest;
+  return std::min(kRequest, std::chrono::milliseconds(options.lease.duration) / 4);
+}
+
 }  // namespace
 
 Scheduler::Work::Work(SchedulerOptions options, Voice voice)
     : options_(std::move(options)),
       voice_(std::move(voice)),
       book_(options_.place),
-      apis_(options_.access, kRequest),
+      apis_(options_.access, request_of(options_)),
       events_(options_.access,
               [this](const Error& error) { voice_.warning("events", error.text()); }),
       extender_(book_, counters_,
@@ -29,8 +37,8 @@ Scheduler::Work::Work(SchedulerOptions options, Voice voice)
                      [this](FullAsk full) {
                        evictor_.refused(std::move(full), std::chrono::steady_clock::now());
                      }}),
-      binder_(book_, counters_, hands(), {.request = kRequest}),
-      evictor_(book_, counters_, evictor_hands(), {.request = kRequest}) {}
+      binder_(book_, counters_, hands(), {.request = request_of(options_)}),
+      evictor_(book_, counters_, evictor_hands(), {.request = request_of(options_)}) {}
 
 Status Scheduler::Work::listen() {
   feed_ = std::make_unique<Feed>(options_.access, book_, voice_);
