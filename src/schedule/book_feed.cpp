@@ -50,6 +50,16 @@ bool names_its_cards(const json::Value& pod) {
   return static_cast<bool>(pod["metadata"]["annotations"][ask::kPlacement]);
 }
 
+// What a Binding gave to a pod that asks for something else by now: who edits annotations while it
+// is on its way would otherwise hold every card of the node. It does not start there.
+std::optional<ask::Placement> as_written(const json::Value& pod) {
+  const auto text = pod["metadata"]["annotations"][ask::kPlacement].string();
+  if (!text) return std::nullopt;
+  auto placement = ask::placement_from(*text);
+  if (!placement.ok()) return std::nullopt;
+  return *std::move(placement);
+}
+
 // A kubelet's own: what the API server has is its picture, whose end ends nothing.
 bool is_static(const json::Value& pod) {
   return static_cast<bool>(pod["metadata"]["annotations"]["kubernetes.io/config.mirror"]);
@@ -152,8 +162,9 @@ Status Book::count(const json::Value& pod, Known& known) {
   if (!asked) return {};
   const auto view = cluster_.view(known.node);
   auto placement = ask::placement_of(pod, *asked, names_of(view), view.facts.unit_mib);
-  const bool placed = placement.ok() && *placement;
-  cluster_.set_pod(*asked, known.node, placed ? &**placement : nullptr);
+  const auto where = placement.ok() ? *placement : as_written(pod);
+  const bool placed = where.has_value();
+  cluster_.set_pod(*asked, known.node, placed ? &*where : nullptr);
   ++generation_;
   held_.erase(asked->uid);
   keeps_.erase(asked->uid);

@@ -88,6 +88,18 @@ TEST_F(BookTest, WhatAPodWasGivenStaysWhenItsAnnotationsAreEdited) {
   EXPECT_EQ(used(), 10U);
 }
 
+TEST_F(BookTest, APodThatAsksForMoreGpusThanItWasBoundToHoldsThoseAlone) {
+  EXPECT_TRUE(book.set_node(node_object("n2", {80, 80}).root()).ok());
+  EXPECT_FALSE(tell({.uid = "a",
+                     .gpu_mem = "40",
+                     .node = "n2",
+                     .placement = on_card("GPU-n2-0", 40),
+                     .annotations = R"("gantry.dev/gpus":"2")"})
+                   .ok());
+  EXPECT_EQ(book.view("n2").cards.at(0).used_mib, 40U * 1024);
+  EXPECT_EQ(book.view("n2").cards.at(1).used_mib, 0U);
+}
+
 TEST_F(BookTest, NewsThatChangeNoAnswerAreNoNewGeneration) {
   EXPECT_TRUE(tell(bound("a", 10)).ok());
   const auto before = book.generation();
