@@ -28,10 +28,11 @@ struct ServiceOptions {
   Address address;
   const ServerIdentity* identity = nullptr;  // nullptr: without TLS
   unsigned threads = 8;
-  std::size_t connections = 256;                      // the one idle longest makes room
-  std::size_t body_limit = std::size_t{16} << 20;     // 413 beyond it
-  std::size_t memory_limit = std::size_t{256} << 20;  // of bodies that are being read or wait; 503
-  std::size_t waiting = 256;                          // whole requests without a thread; 503
+  std::size_t connections = 256;                   // the one idle longest makes room
+  std::size_t body_limit = std::size_t{16} << 20;  // 413 beyond it
+  // Of bodies that are being read or wait, 503, and of answers that are not read, which end then.
+  std::size_t memory_limit = std::size_t{256} << 20;
+  std::size_t waiting = 256;  // whole requests without a thread; 503
   std::chrono::milliseconds request{std::chrono::seconds(15)};  // from its first byte to its last
   std::chrono::milliseconds idle{std::chrono::seconds(120)};    // Go's clients close after 90 s
 };

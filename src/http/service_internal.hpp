@@ -49,6 +49,7 @@ class ServicePeer {
   void reply(const Response& response, Part part, bool keep);
   void put(std::string_view plain);
   bool flush();  // false: it ended here
+  bool count_answer();
   void said_all();
   void leave();
   void drop();
@@ -68,6 +69,7 @@ class ServicePeer {
   bool keep_ = true;
   bool told_continue_ = false;
   std::size_t held_ = 0;  // bytes of the body, counted by Work
+  std::size_t owed_ = 0;  // bytes of the answer, counted too
   std::uint64_t since_ = 0;
   std::string in_;
   std::string out_;

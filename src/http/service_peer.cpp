@@ -25,7 +25,7 @@ ServicePeer::ServicePeer(Service::Work& work, std::uint64_t id, sys::UniqueFd so
       since_(work.tick()) {}
 
 ServicePeer::~ServicePeer() {
-  work_.let_go(held_);
+  work_.let_go(held_ + owed_);
 }
 
 Status ServicePeer::start() {
@@ -171,7 +171,21 @@ bool ServicePeer::flush() {
     done += static_cast<std::size_t>(sent);
   }
   out_.erase(0, done);
+  if (!count_answer()) {
+    work_.count_refusal();
+    drop();
+    return false;
+  }
   if (doing_ == Doing::Answers && !out_.empty()) watch_.wait_for(EPOLLOUT);
+  return true;
+}
+
+// Answers that nobody reads lie in memory as bodies do.
+bool ServicePeer::count_answer() {
+  const auto size = out_.size();
+  if (size > owed_ && !work_.hold(id_, size - owed_)) return false;
+  if (size < owed_) work_.let_go(owed_ - size);
+  owed_ = size;
   return true;
 }
 

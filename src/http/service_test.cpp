@@ -86,6 +86,8 @@ class Raw {
   sys::UniqueFd socket_;
 };
 
+constexpr std::size_t kLarge = std::size_t{32} << 20;  // more than sockets take
+
 class ServiceTest : public testing::Test {
  protected:
   std::vector<Service::Route> routes() {
@@ -98,6 +100,7 @@ class ServiceTest : public testing::Test {
            gate.pass();
            return say("waited");
          }},
+        {"GET", "/large", [](const Request&) { return say(std::string(kLarge, 'z')); }},
         {"POST", "/throw", [](const Request&) -> Response { throw std::runtime_error("oh"); }},
     };
   }
@@ -243,6 +246,18 @@ TEST_F(ServiceTest, BodiesTogetherAreBounded) {
   EXPECT_THAT(second.read_all(), StartsWith("HTTP/1.1 503 "));
   first.send(std::string(900, 'y'));
   EXPECT_THAT(first.read_until("yyy"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(ServiceTest, AnswersThatNobodyReadsAreBounded) {
+  const auto service = start({.memory_limit = kLarge + kLarge / 4});
+  const std::string ask = "GET /large HTTP/1.1\r\nConnection: close\r\n\r\n";
+  const Raw first(service->port());
+  first.send(ask);
+  const auto head = first.read_until("\r\n\r\n");
+  const Raw second(service->port());
+  second.send(ask);
+  EXPECT_LT(second.read_all().size(), kLarge);
+  EXPECT_GT(head.size() + first.read_all().size(), kLarge);
 }
 
 TEST_F(ServiceTest, WhoAnnouncesMuchAndSendsNothingKeepsNobodyOut) {

@@ -105,6 +105,7 @@ Result<Decision> Book::promise(const ask::PodAsk& ask, std::string_view node, st
 
 Decision Book::decision_of(const ask::PodAsk& ask, std::string_view node, ask::Placement placement,
                            std::int64_t unix_ns) const {
+  if (placement.empty()) return {};  // the kubelet hands out whole GPUs
   const auto view = cluster_.view(node);
   ask::AnnotationFacts facts{
       .node = std::string(node), .unit_mib = view.facts.unit_mib, .unix_ns = unix_ns};

@@ -100,6 +100,19 @@ TEST_F(BookTest, APodThatAsksForMoreGpusThanItWasBoundToHoldsThoseAlone) {
   EXPECT_EQ(book.view("n2").cards.at(1).used_mib, 0U);
 }
 
+TEST_F(BookTest, APodOnWholeGpusIsBoundWithoutAWordAboutCards) {
+  EXPECT_TRUE(book.set_node(parsed(R"({"metadata":{"name":"w"},"status":{"allocatable":{)"
+                                   R"("nvidia.com/gpu":"8"}}})")
+                                .root())
+                  .ok());
+  const auto pod = parsed(R"({"metadata":{"name":"p","namespace":"team","uid":"p"},"spec":{)"
+                          R"("containers":[{"name":"c","resources":{"limits":{)"
+                          R"("nvidia.com/gpu":"1"}}}]}})");
+  const auto decision = book.promise(**ask::ask_of(pod.root()), "w", 1, now);
+  ASSERT_TRUE(decision.ok());
+  EXPECT_TRUE(decision->annotations.empty());
+}
+
 TEST_F(BookTest, NewsThatChangeNoAnswerAreNoNewGeneration) {
   EXPECT_TRUE(tell(bound("a", 10)).ok());
   const auto before = book.generation();

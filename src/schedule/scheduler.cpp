@@ -52,7 +52,8 @@ Status Scheduler::Work::listen() {
   }
   GANTRY_TRY(service_, http::Service::start({.address = options_.address,
                                              .threads = options_.threads,
-                                             .body_limit = kBodyLimit},
+                                             .body_limit = kBodyLimit,
+                                             .memory_limit = kMemoryLimit},
                                             routes()));
   keep_certificate();
   caretaker_ = std::jthread([this](const std::stop_token& stop) { take_care(stop); });

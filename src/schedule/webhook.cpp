@@ -45,7 +45,8 @@ void Scheduler::Work::serve_securely(const http::ServerIdentity& identity) {
   auto started = http::Service::start({.address = options_.webhook->address,
                                        .identity = &identity,
                                        .threads = options_.threads,
-                                       .body_limit = kBodyLimit},
+                                       .body_limit = kBodyLimit,
+                                       .memory_limit = kMemoryLimit},
                                       std::move(pages));
   if (!started.ok()) {
     voice_.warning("webhook", started.error().text());

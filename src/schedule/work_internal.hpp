@@ -24,6 +24,7 @@
 namespace gantry::schedule {
 
 inline constexpr std::size_t kBodyLimit = std::size_t{64} << 20;  // Node objects, without names
+inline constexpr std::size_t kMemoryLimit = 2 * kBodyLimit;       // of each port; a pod has 512 MiB
 
 class Scheduler::Work {
  public:
