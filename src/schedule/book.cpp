@@ -33,7 +33,10 @@ Result<std::vector<std::string>> Book::victims(const ask::PodAsk& ask, std::stri
     besides = there->second;
   for (const auto& uid : chosen) besides.erase(uid);
   gone.insert(gone.end(), besides.begin(), besides.end());
-  GANTRY_TRY(auto all, cluster_.victims(ask, node, gone));
+  GANTRY_TRY(auto all, cluster_.victims(ask, node, gone, [this](std::string_view uid) {
+    const auto known = known_.find(std::string(uid));
+    return known != known_.end() && known->second.is_static;
+  }));
   std::erase_if(all, [&](const std::string& uid) { return besides.contains(uid); });
   return all;
 }

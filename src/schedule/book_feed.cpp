@@ -170,7 +170,8 @@ Status Book::count(const json::Value& pod, Known& known) {
   keeps_.erase(asked->uid);
   known.counted = true;
   known.placed = placed;
-  known.evictable = placed && names_its_cards(pod) && !is_static(pod);
+  known.is_static = is_static(pod);
+  known.evictable = placed && names_its_cards(pod) && !known.is_static;
   known.ask.reset();
   if (names_its_cards(pod)) {
     known.text.reset();

@@ -17,6 +17,7 @@ struct Book::Known {
   std::size_t digest = 0;            // of what a decision depends on; most news are of other things
   bool counted = false;              // the cluster has it
   bool placed = false;               // and knows its cards
+  bool is_static = false;            // a kubelet's own: its end in the API ends nothing
   bool evictable = false;            // we placed it, and its end is in the API server's hands
   std::unique_ptr<ask::PodAsk> ask;  // while it has no node
   std::unique_ptr<std::string> text;  // while where it is on its node depends on the node's cards

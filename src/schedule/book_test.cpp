@@ -113,6 +113,17 @@ TEST_F(BookTest, APodOnWholeGpusIsBoundWithoutAWordAboutCards) {
   EXPECT_TRUE(decision->annotations.empty());
 }
 
+TEST_F(BookTest, AStaticPodIsNobodysVictim) {
+  auto fixed = bound("a", 60);
+  fixed.annotations = R"("kubernetes.io/config.mirror":"x")";
+  EXPECT_TRUE(tell(fixed).ok());
+  const auto first = ask({.uid = "first", .gpu_mem = "50", .priority = 9});
+  EXPECT_FALSE(book.victims(first, "n1", {}).ok());
+  book.remove_pod("a", now);
+  EXPECT_TRUE(tell(bound("b", 60)).ok());
+  EXPECT_TRUE(book.victims(first, "n1", {}).ok());
+}
+
 TEST_F(BookTest, NewsThatChangeNoAnswerAreNoNewGeneration) {
   EXPECT_TRUE(tell(bound("a", 10)).ok());
   const auto before = book.generation();

@@ -73,12 +73,13 @@ void Evictor::refused(FullAsk full, Moment now) {
   const auto found = waiting_.find(full.ask.uid);
   if (found != waiting_.end()) {
     found->second.full = std::move(full);
+    found->second.asked = now;
     return;
   }
   if (waiting_.size() >= kMostWaiting) return;  // its turn comes when others have gone
   auto uid = full.ask.uid;
   waiting_[std::move(uid)] = {
-      .full = std::move(full), .since = now, .next = now + options_.grace, .story = ""};
+      .full = std::move(full), .asked = now, .since = now, .next = now + options_.grace};
 }
 
 std::string Evictor::story(std::string_view uid) const {
@@ -130,8 +131,10 @@ void Evictor::look_after(Moment now, std::int64_t unix_s) {
     }
     waiting.next = now + tended->again;
     waiting.story = std::move(tended->story);
-    waiting.full = std::move(waiting_.at(one.uid).full);  // may have been said anew
-    waiting_[one.uid] = std::move(waiting);
+    auto& there = waiting_.at(one.uid);
+    waiting.full = std::move(there.full);  // may have been said anew
+    waiting.asked = there.asked;
+    there = std::move(waiting);
   }
 }
 
@@ -173,6 +176,8 @@ Evictor::Tended Evictor::tend(Waiting& waiting, Moment now, std::int64_t unix_s)
   bool over = false;
   if (auto known = first_look(waiting, now, over); known || over) return known;
   if (!may_send()) return Outcome{kSoon, waiting.story};  // the leader does it
+  if (now - waiting.asked > options_.fresh)
+    return Outcome{kNothingHelps, "kube-scheduler has not asked for room for it for a while"};
   const auto& ask = waiting.full.ask;
   const auto room = book_.room_for(ask, waiting.full.nodes, {}, unix_s);
   if (!room.ok()) return Outcome{nothing_helps(waiting.idle), room.error().text()};

@@ -43,6 +43,9 @@ struct EvictorOptions {
   std::chrono::milliseconds nominated = std::chrono::seconds(15);  // so long that is believed
   std::chrono::milliseconds spared = std::chrono::seconds(30);     // after a budget said no
   std::chrono::milliseconds again = std::chrono::minutes(1);       // doubled with each time
+  // So long the nodes of a question are believed: kube-scheduler asks again every five minutes,
+  // unless something else than GPUs keeps the pod from all of them by now.
+  std::chrono::milliseconds fresh = std::chrono::minutes(7);
 };
 
 class Evictor {
@@ -61,6 +64,7 @@ class Evictor {
  private:
   struct Waiting {
     FullAsk full;
+    Moment asked;  // last
     Moment since;
     Moment next;
     std::optional<Moment> nominated_since;

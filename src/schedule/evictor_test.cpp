@@ -116,6 +116,19 @@ TEST_F(EvictorTest, ThePriorityIsThatOfThePodAndNotOfTheQuestion) {
   EXPECT_FALSE(book.kept("first"));
 }
 
+// Its node may be cordoned by now: then kube-scheduler asks no more.
+TEST_F(EvictorTest, AnOldQuestionEvictsNobody) {
+  protected_ = {"a", "b"};
+  refused(evictor);
+  pass(evictor, minutes(8));
+  protected_.clear();
+  pass(evictor, minutes(2));
+  EXPECT_THAT(evicted, IsEmpty());
+  refused(evictor);
+  pass(evictor, minutes(1));
+  EXPECT_THAT(evicted, ElementsAre("a"));
+}
+
 TEST_F(EvictorTest, WhoDoesNotLeadEvictsNobody) {
   lead = milliseconds(3000);  // less than a request may take
   refused(evictor);
