@@ -72,7 +72,9 @@ void add_options(CLI::App& command, const std::shared_ptr<InspectFlags>& flags, 
       ->check(CLI::IsMember({"table", "wide", "bars", "json"}).description(""))
       ->type_name("FORMAT");
   command.add_flag("--json", context.json, "Print JSON, as the extender's inspect answers");
-  command.add_option("--kubeconfig", flags->kubeconfig, "Where the API server is")
+  command
+      .add_option("--kubeconfig", flags->kubeconfig,
+                  "Where the API server is (environment: KUBECONFIG)")
       ->type_name("FILE")
       ->transform(absolute_path());
   add_examples(

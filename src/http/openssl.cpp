@@ -14,7 +14,7 @@ Error ssl_failure(std::string_view doing) {
   ERR_clear_error();
   std::array<char, 256> text{};
   ERR_error_string_n(code, text.data(), text.size());
-  return {Errc::Denied, fmt::format("{}: {}", doing, code == 0 ? "refused" : text.data())};
+  return {Errc::Corrupt, fmt::format("{}: {}", doing, code == 0 ? "refused" : text.data())};
 }
 
 SslBuffer memory_of(std::string_view pem) {

@@ -99,8 +99,9 @@ class TlsConnection : public Connection {
     const long verdict = SSL_get_verify_result(session_.get());
     if (verdict == X509_V_OK) return ssl_failure("TLS handshake");
     ERR_clear_error();
-    return {Errc::Denied, fmt::format("the server's certificate is not trusted: {}",
-                                      X509_verify_cert_error_string(verdict))};
+    // Not Denied: that is the server's word on our rights, and this one was not listened to.
+    return {Errc::Corrupt, fmt::format("the server's certificate is not trusted: {}",
+                                       X509_verify_cert_error_string(verdict))};
   }
 
   Status flush(Deadline deadline) {

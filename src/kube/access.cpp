@@ -40,6 +40,17 @@ std::vector<std::string> places(Who who) {
   return found;
 }
 
+// KUBECONFIG is a list: the first file of it that is there.
+std::string first_of(const std::string& list) {
+  std::string first;
+  for (const auto path : split(list, ':')) {
+    if (path.empty()) continue;
+    if (first.empty()) first = path;
+    if (std::string found(path); ::access(found.c_str(), F_OK) == 0) return found;
+  }
+  return first;
+}
+
 }  // namespace
 
 Result<std::string> read_file(const std::string& path) {
@@ -67,7 +78,7 @@ Result<Access> in_cluster(const std::string& host, const std::string& port,
 Result<Access> find_access(const std::string& kubeconfig_flag, Who who) {
   if (!kubeconfig_flag.empty()) return from_kubeconfig(kubeconfig_flag);
   if (const auto named = environment("KUBECONFIG"); !named.empty())
-    return from_kubeconfig(named.substr(0, named.find(':')));
+    return from_kubeconfig(first_of(named));
   auto pod =
       in_cluster(environment("KUBERNETES_SERVICE_HOST"), environment("KUBERNETES_SERVICE_PORT"));
   if (pod.ok() || pod.error().code() != Errc::NotFound) return pod;

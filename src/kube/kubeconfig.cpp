@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 namespace gantry::kube {
 namespace {
 
@@ -28,6 +30,7 @@ Result<const Value*> named(const Value& root, std::string_view list, std::string
       }
     }
   }
+  if (name.empty()) return Error(Errc::Invalid, fmt::format("it names no {}", kind));
   return Error(Errc::Invalid, fmt::format("no {} named \"{}\"", kind, name));
 }
 
@@ -94,8 +97,16 @@ Result<Access> parse_kubeconfig(std::string_view text, std::string_view path,
 }
 
 Result<Access> from_kubeconfig(const std::string& path, std::string_view context) {
-  GANTRY_TRY(const auto text, read_file(path));
-  return parse_kubeconfig(text, path, context, read_file);
+  // As it is meant where the program was started; read_file begins at the root.
+  std::error_code failed;
+  const auto place = std::filesystem::absolute(path, failed).lexically_normal().string();
+  auto text = read_file(place);
+  if (!text.ok()) {
+    return Error(text.error().code(), fmt::format("the kubeconfig: {}; name another one with "
+                                                  "--kubeconfig FILE, or in KUBECONFIG",
+                                                  text.error().text()));
+  }
+  return parse_kubeconfig(*text, place, context, read_file);
 }
 
 }  // namespace gantry::kube
