@@ -21,6 +21,12 @@ std::string chosen(const std::string& flag, const Environment& env, std::string_
   return env(variable).value_or(std::string(otherwise));
 }
 
+// Who said it, for the message: whoever set the variable in a manifest looks for its name there.
+std::string_view said_by(const std::string& flag, std::string_view option,
+                         std::string_view variable) {
+  return flag.empty() ? variable : option;
+}
+
 Result<std::uint64_t> number(std::string_view what, const std::string& text, std::uint64_t least,
                              std::uint64_t most) {
   const auto value = parse_u64(text);
@@ -36,11 +42,11 @@ Result<ask::Order> order_of(std::string_view what, const std::string& text) {
   return wrong(what, text, "binpack or spread");
 }
 
-Result<bool> truth_of(std::string_view what, const std::string& text) {
+Result<bool> truth_of(std::string_view what, const std::string& text, std::string_view words) {
   const auto word = to_lower(text);
   if (word == "true" || word == "1" || word == "on" || word == "yes") return true;
   if (word == "false" || word == "0" || word == "off" || word == "no") return false;
-  return wrong(what, text, "true or false");
+  return wrong(what, text, words);
 }
 
 Status set_address(const SchedulerFlags& flags, const Environment& env,
@@ -49,7 +55,8 @@ Status set_address(const SchedulerFlags& flags, const Environment& env,
     GANTRY_TRY(options.address, http::parse_address(flags.address).in("--http-bind"));
   }
   if (!flags.address.empty() && flags.port.empty()) return {};
-  GANTRY_TRY(const auto port, number("--port", chosen(flags.port, env, "PORT", "12345"), 0, 65535));
+  GANTRY_TRY(const auto port, number(said_by(flags.port, "--port", "PORT"),
+                                     chosen(flags.port, env, "PORT", "12345"), 0, 65535));
   options.address.port = static_cast<std::uint16_t>(port);
   return {};
 }
@@ -62,16 +69,19 @@ Status set_threads(const SchedulerFlags& flags, const Environment& env,
     options.threads = std::clamp(std::thread::hardware_concurrency() * 2, 8U, 32U);
     return {};
   }
-  GANTRY_TRY(const auto value, number("--threads", text, 1, 256));
+  GANTRY_TRY(const auto value,
+             number(said_by(flags.threads, "--threads", "THREADNESS"), text, 1, 256));
   options.threads = std::max(2U, static_cast<unsigned>(value));
   return {};
 }
 
 Status set_log(const SchedulerFlags& flags, const Environment& env, SchedulerSettings& settings) {
   settings.json_log = flags.log_format == "json";
-  const auto level = to_lower(chosen(flags.log_level, env, "LOG_LEVEL", "info"));
+  const auto text = chosen(flags.log_level, env, "LOG_LEVEL", "info");
+  const auto level = to_lower(text);
   if (level != "debug" && level != "info" && level != "warn" && level != "error")
-    return wrong("--log-level", level, "debug, info, warn or error");
+    return wrong(said_by(flags.log_level, "--log-level", "LOG_LEVEL"), text,
+                 "debug, info, warn or error");
   settings.verbosity = level == "debug" ? 4 : 0;
   settings.quiet = level == "warn" || level == "error";
   return {};
@@ -93,7 +103,7 @@ Status set_lease_times(const std::string& text, kube::LeaseOptions& lease) {
 
 Status set_election(const SchedulerFlags& flags, const Environment& env,
                     schedule::SchedulerOptions& options) {
-  GANTRY_TRY(const auto elect, truth_of("--leader-elect", flags.leader_elect));
+  GANTRY_TRY(const auto elect, truth_of("--leader-elect", flags.leader_elect, "true or false"));
   options.election = elect ? schedule::Election::On : schedule::Election::Off;
   options.lease.name_space =
       chosen(flags.name_space, env, "NAMESPACE", env("POD_NAMESPACE").value_or("kube-system"));
@@ -116,15 +126,17 @@ std::vector<std::string> trusted_users(const SchedulerFlags& flags, const std::s
 
 Status set_webhook(const SchedulerFlags& flags, const Environment& env,
                    SchedulerSettings& settings) {
-  GANTRY_TRY(const auto on, truth_of("--webhook", flags.webhook));
+  GANTRY_TRY(const auto on, truth_of("--webhook", flags.webhook, "on or off"));
   if (!on) return {};
   schedule::WebhookOptions webhook;
-  GANTRY_TRY(const auto port,
-             number("--tls-port", chosen(flags.tls_port, env, "TLS_PORT", "8443"), 0, 65535));
+  GANTRY_TRY(const auto port, number(said_by(flags.tls_port, "--tls-port", "TLS_PORT"),
+                                     chosen(flags.tls_port, env, "TLS_PORT", "8443"), 0, 65535));
   webhook.address = {.host = settings.options.address.host,
                      .port = static_cast<std::uint16_t>(port)};
-  const auto unit = to_lower(chosen(flags.memory_unit, env, "MEMORY_UNIT", "GiB"));
-  if (unit != "gib" && unit != "mib") return wrong("--memory-unit", unit, "GiB or MiB");
+  const auto written = chosen(flags.memory_unit, env, "MEMORY_UNIT", "GiB");
+  const auto unit = to_lower(written);
+  if (unit != "gib" && unit != "mib")
+    return wrong(said_by(flags.memory_unit, "--memory-unit", "MEMORY_UNIT"), written, "GiB or MiB");
   const auto& space = settings.options.lease.name_space;
   webhook.policy = {.unit_mib = unit == "mib" ? 1U : 1024U,
                     .scheduler_name = flags.scheduler_name,

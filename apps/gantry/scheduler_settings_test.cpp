@@ -11,6 +11,7 @@ namespace gantry::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Variables = std::map<std::string, std::string, std::less<>>;
 
 Result<SchedulerSettings> settings_of(const SchedulerFlags& flags,
@@ -72,10 +73,19 @@ TEST(SchedulerSettings, WhatIsWrongIsNamedWithWhatWouldBeRight) {
   };
   EXPECT_THAT(text([](auto& f) { f.port = "http"; }), HasSubstr("a number from 0 to 65535"));
   EXPECT_THAT(text([](auto& f) { f.node_policy = "random"; }), HasSubstr("binpack or spread"));
-  EXPECT_THAT(text([](auto& f) { f.webhook = "maybe"; }), HasSubstr("true or false"));
-  EXPECT_THAT(text([](auto& f) { f.memory_unit = "KB"; }), HasSubstr("GiB or MiB"));
+  EXPECT_THAT(text([](auto& f) { f.webhook = "maybe"; }), HasSubstr("on or off"));
+  EXPECT_THAT(text([](auto& f) { f.memory_unit = "KB"; }), HasSubstr("`KB` is not GiB or MiB"));
   EXPECT_THAT(text([](auto& f) { f.key_file = "k"; }), HasSubstr("go together"));
   EXPECT_THAT(text([](auto& f) { f.lease_duration = "1s"; }), HasSubstr("6s to 3600s"));
+}
+
+TEST(SchedulerSettings, AWrongVariableIsCalledByItsName) {
+  const auto text = [](const char* variable) {
+    const auto settings = settings_of({}, {{variable, "x"}});
+    return settings.ok() ? std::string("accepted") : settings.error().text();
+  };
+  for (const auto* variable : {"PORT", "TLS_PORT", "THREADNESS", "LOG_LEVEL", "MEMORY_UNIT"})
+    EXPECT_THAT(text(variable), StartsWith(std::string(variable) + ": `x` is not"));
 }
 
 TEST(SchedulerCommand, ShowsItsFlagsAndExamples) {

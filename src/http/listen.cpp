@@ -24,8 +24,15 @@ Result<sys::UniqueFd> socket_at(const addrinfo& address) {
   if (address.ai_family == AF_INET6)
     ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   if (::bind(socket.get(), address.ai_addr, address.ai_addrlen) != 0 ||
-      ::listen(socket.get(), 64) != 0)
-    return Error::sys(errno, "listen");
+      ::listen(socket.get(), 64) != 0) {
+    const int why = errno;
+    const auto failed = Error::sys(why, "listen");
+    if (why != EADDRINUSE) return failed;
+    return Error(failed.code(),
+                 failed.text() +
+                     "; `ss -ltnp` shows which program has this port: end that one, or "
+                     "take another port");
+  }
   return socket;
 }
 

@@ -234,7 +234,17 @@ http::Response Extender::preempt(std::string_view body) {
   return json_response(write_preempt(helped));
 }
 
+namespace {
+
+// No nodes where they were not read yet would be taken for a cluster without any.
+http::Response not_inspected(std::string_view why, int status) {
+  return json_response(fmt::format(R"({{"nodes":[],"error":{}}})", json::quoted(why)), status);
+}
+
+}  // namespace
+
 http::Response Extender::inspect() const {
+  if (const auto why = not_ready(); !why.empty()) return not_inspected(why, 503);
   std::vector<place::NodeView> views;
   for (const auto& name : book_.nodes()) {
     auto view = book_.view(name);
@@ -244,13 +254,12 @@ http::Response Extender::inspect() const {
 }
 
 http::Response Extender::inspect(std::string_view node) const {
+  if (const auto why = not_ready(); !why.empty()) return not_inspected(why, 503);
   const auto view = book_.view(node);
   if (!view.cards.empty()) return json_response(inspect::to_json({&view, 1}));
-  return json_response(fmt::format(R"({{"nodes":[],"error":{}}})",
-                                   json::quoted(fmt::format(
-                                       "node {} has no shared GPUs, or there is none of that name: "
-                                       "kubectl get nodes -l gpushare=true",
-                                       node))),
+  return not_inspected(fmt::format("node {} has no shared GPUs, or there is none of that name: "
+                                   "kubectl get nodes -l gpushare=true",
+                                   node),
                        404);
 }
 

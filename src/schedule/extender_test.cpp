@@ -128,6 +128,8 @@ TEST_F(ExtenderTest, BeforeTheStateIsReadItAnswersAnError) {
   EXPECT_EQ(filter(pod_text({}))["Error"].string(), "still reading");
   EXPECT_EQ(extender.prioritize("{}").status, 503);
   EXPECT_EQ(extender.preempt("{}").status, 503);
+  EXPECT_EQ(extender.inspect().status, 503) << "no nodes would be an answer";
+  EXPECT_THAT(extender.inspect("large").body, HasSubstr("still reading"));
 }
 
 TEST_F(ExtenderTest, NodeObjectsComeBackForASchedulerWithoutNames) {
