@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <memory>
 
 namespace gantry::cli {
@@ -49,10 +51,27 @@ Result<int> container(const WhyFlags& flags, Context& context) {
   return print(chain, context);
 }
 
+// "-" is what is piped in: `kubectl kustomize DIR | gantry why manifest -`.
+Result<std::string> manifest_text(const std::string& file) {
+  if (file != "-") {
+    GANTRY_TRY(const auto here, sys::Host::at("/"));
+    return here.read(file, kManifestLimit);
+  }
+  std::string text;
+  std::array<char, 65536> buffer{};
+  while (const auto got = std::fread(buffer.data(), 1, buffer.size(), stdin)) {
+    text.append(buffer.data(), got);
+    if (text.size() > kManifestLimit)
+      return Error(Errc::Invalid,
+                   fmt::format("the manifest has more than {} bytes", kManifestLimit));
+  }
+  return text;
+}
+
 Result<int> manifest(const WhyFlags& flags, Context& context) {
-  GANTRY_TRY(const auto here, sys::Host::at("/"));
-  GANTRY_TRY(const auto text, here.read(flags.subject, kManifestLimit));
-  GANTRY_TRY(const auto chains, why::why_manifest(text, flags.subject));
+  GANTRY_TRY(const auto text, manifest_text(flags.subject));
+  GANTRY_TRY(const auto chains,
+             why::why_manifest(text, flags.subject == "-" ? "standard input" : flags.subject));
   int status = kOk;
   for (const auto& chain : chains) {
     if (&chain != &chains.front() && !context.json) fmt::print(context.out, "\n");
@@ -65,7 +84,8 @@ void add_pod(CLI::App& why, const std::shared_ptr<WhyFlags>& flags, Context& con
              Action& chosen) {
   auto* pods = why.add_subcommand("pod", "Follow a pod from its text to its container");
   pods->add_option("NAMESPACE/NAME", flags->subject, "The pod")->required();
-  pods->add_option("--kubeconfig", flags->kubeconfig, "Where the API server is")
+  pods->add_option("--kubeconfig", flags->kubeconfig,
+                   "Where the API server is (environment: KUBECONFIG)")
       ->type_name("FILE")
       ->transform(absolute_path());
   pods->add_option("--node-name", flags->node, "This node's name, where it is not the host's");
@@ -96,13 +116,15 @@ void add_why(CLI::App& app, Context& context, Action& chosen) {
                "  sudo gantry why container $(docker ps -q --latest)\n");
   containers->callback([=, &chosen] { chosen = [=](Context& c) { return container(*flags, c); }; });
   auto* manifests = why->add_subcommand("manifest", "Look at a manifest that was not applied yet");
-  manifests->add_option("FILE", flags->subject, "YAML or JSON, with any number of objects")
+  manifests
+      ->add_option("FILE", flags->subject,
+                   "YAML or JSON, with any number of objects; - is standard input")
       ->required()
       ->transform(absolute_path());
   add_machine_options(*manifests, context);
-  add_examples(
-      *manifests,
-      "  gantry why manifest job.yaml            # half a GPU, the resource name of 2017\n");
+  add_examples(*manifests,
+               "  gantry why manifest job.yaml            # half a GPU, the resource name of 2017\n"
+               "  kubectl kustomize . | gantry why manifest -\n");
   manifests->callback([=, &chosen] { chosen = [=](Context& c) { return manifest(*flags, c); }; });
 }
 

@@ -57,6 +57,9 @@ struct Verdict {
 // `request` of an AdmissionReview.
 Verdict judge(const json::Value& request, const Policy& policy);
 
+// Annotations of ours that mean nothing, with the one that may have been meant.
+std::vector<std::string> annotation_warnings(const json::Value& pod);
+
 // The whole exchange. Invalid where the text is no AdmissionReview of admission.k8s.io/v1 with a
 // request; everything else is answered inside the review.
 Result<std::string> review(std::string text, const Policy& policy);

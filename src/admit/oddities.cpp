@@ -47,7 +47,18 @@ void warn_of_environment(const Place& place, std::vector<std::string>& warnings)
   }
 }
 
-void warn_of_annotations(const json::Value& pod, std::vector<std::string>& warnings) {
+const ask::ContainerAsk* asked(const ask::PodAsk& ask, const json::Value& container) {
+  const auto name = container["name"].string();
+  const auto found =
+      std::find_if(ask.containers.begin(), ask.containers.end(),
+                   [&](const ask::ContainerAsk& one) { return one.container == name; });
+  return found == ask.containers.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::vector<std::string> annotation_warnings(const json::Value& pod) {
+  std::vector<std::string> warnings;
   const auto known = ask::annotation_names();
   for (const auto member : pod["metadata"]["annotations"]) {
     const auto key = member.key();
@@ -65,17 +76,8 @@ void warn_of_annotations(const json::Value& pod, std::vector<std::string>& warni
             ? fmt::format("annotation {} means nothing to Gantry", printable(key))
             : fmt::format("annotation {} means nothing to Gantry; {}?", printable(key), near));
   }
+  return warnings;
 }
-
-const ask::ContainerAsk* asked(const ask::PodAsk& ask, const json::Value& container) {
-  const auto name = container["name"].string();
-  const auto found =
-      std::find_if(ask.containers.begin(), ask.containers.end(),
-                   [&](const ask::ContainerAsk& one) { return one.container == name; });
-  return found == ask.containers.end() ? nullptr : &*found;
-}
-
-}  // namespace
 
 void warn(const json::Value& pod, const ask::PodAsk& ask, std::vector<std::string>& warnings) {
   for (const auto& place : containers_of(pod)) {
@@ -92,7 +94,7 @@ void warn(const json::Value& pod, const ask::PodAsk& ask, std::vector<std::strin
                       "the rest of its memory",
                       place.name()));
   }
-  warn_of_annotations(pod, warnings);
+  for (auto& warning : annotation_warnings(pod)) warnings.push_back(std::move(warning));
 }
 
 }  // namespace gantry::admit

@@ -69,9 +69,10 @@ Status one_contract(const Containers& containers) {
   const auto where = gpushare == hami ? fmt::format("container \"{}\"", shown(hami->name))
                                       : fmt::format("containers \"{}\" and \"{}\"",
                                                     shown(gpushare->name), shown(hami->name));
-  return Error(Errc::Invalid,
-               fmt::format("{} ask for {} and for {} resources; write {} with {}, or {} alone",
-                           where, kGpuMem, kGpu, kGpu, kGpuMemory, kGpuMem));
+  return Error(
+      Errc::Invalid,
+      fmt::format("{} {} for {} and for {} resources; write {} with {}, or {} alone", where,
+                  gpushare == hami ? "asks" : "ask", kGpuMem, kGpu, kGpu, kGpuMemory, kGpuMem));
 }
 
 // How many cards a gpushare container's memory is spread over.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "why/manifest.hpp"
 
+#include "admit/admit.hpp"
+#include "ask/ask.hpp"
 #include "base/text.hpp"
 #include "json/document.hpp"
 #include "why/pod.hpp"
@@ -20,7 +22,9 @@ std::string json_of(const yaml::Value& value) {
   std::string text;
   switch (value.kind) {
     case Kind::Null: return "null";
-    case Kind::Scalar: return json::quoted(value.text);
+    case Kind::Scalar:
+      if (!value.quoted && (value.text == "true" || value.text == "false")) return value.text;
+      return json::quoted(value.text);
     case Kind::List:
       for (const auto& item : value.items) text += (text.empty() ? "" : ",") + json_of(item);
       return "[" + text + "]";
@@ -53,6 +57,40 @@ json::Value pod_in(json::Value object) {
   return {};
 }
 
+// "what is wrong; what to write instead", as the webhook says it.
+Link refused_link(const std::string& message) {
+  const auto cut = message.find("; ");
+  Link link{.id = "spec.webhook", .what = "The webhook lets it in", .verdict = Verdict::Broken};
+  link.cause = link.read = message.substr(0, cut);
+  if (cut != std::string::npos) link.remedy = message.substr(cut + 2);
+  return link;
+}
+
+// What it meets on the way into a cluster that shares GPUs.
+std::vector<Link> webhook_links(json::Value pod) {
+  std::vector<Link> links;
+  const auto request = json::Document::parse(fmt::format(
+      R"({{"operation":"CREATE","resource":{{"resource":"pods"}},"object":{}}})", pod.raw()));
+  if (!request.ok()) return links;
+  const auto verdict = admit::judge(request->root(), {});
+  if (verdict.answer != admit::Answer::Allowed) {
+    links.push_back(refused_link(verdict.message));
+    // Whole GPUs are there without us, and then nobody refuses it.
+    if (const auto ask = ask::ask_of(pod); !ask.ok() || !*ask || !(*ask)->shared())
+      links.back().verdict = Verdict::Doubtful;
+    return links;
+  }
+  for (const auto& warning : admit::annotation_warnings(pod)) {
+    links.push_back({.id = "spec.annotation",
+                     .what = "Its annotations mean something",
+                     .verdict = Verdict::Doubtful,
+                     .read = warning,
+                     .cause = "",
+                     .remedy = "gantry's docs/scheduling.md has those there are"});
+  }
+  return links;
+}
+
 void add_chain(std::vector<Chain>& chains, json::Value object, const std::string& file) {
   for (const auto item : object["items"]) add_chain(chains, item, file);
   const auto pod = pod_in(object);
@@ -60,6 +98,9 @@ void add_chain(std::vector<Chain>& chains, json::Value object, const std::string
   chains.push_back({.subject = fmt::format("{} {} of {}", object["kind"].string().value_or("pod"),
                                            object["metadata"]["name"].string().value_or("?"), file),
                     .links = spec_links(pod)});
+  auto& chain = chains.back();
+  if (chain.first_broken() != nullptr) return;  // the webhook would say the same again
+  for (auto& link : webhook_links(pod)) chain.links.push_back(std::move(link));
 }
 
 }  // namespace

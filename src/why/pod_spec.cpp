@@ -59,15 +59,24 @@ std::string quantity(json::Value pod, std::string_view where, std::string_view r
 
 Link limits_link(json::Value pod, const Wanted& wanted) {
   Link link{.id = "spec.limits", .what = "The pod asks for GPUs", .read = shown(wanted)};
-  if (!wanted.empty()) return link;
+  const bool some = std::any_of(wanted.begin(), wanted.end(),
+                                [](const auto& resource) { return resource.second != 0; });
+  if (some) return link;
   link.verdict = Verdict::Broken;
+  if (!wanted.empty()) {
+    link.cause = "0 of a resource is none of it: the pod gets no GPU";
+    link.remedy = "write how many, or how much, it shall have";
+    return link;
+  }
   link.read = "no nvidia.com/... or aliyun.com/gpu-mem in resources.limits";
   link.remedy = "add to the container: resources: {limits: {nvidia.com/gpu: 1}}";
   if (const auto legacy = quantity(pod, "limits", kLegacy); !legacy.empty()) {
     link.read = fmt::format("{}: {}", kLegacy, legacy);
     link.cause =
         fmt::format("{} is the resource's name of 2017; no kubelet offers it any more", kLegacy);
-    link.remedy = fmt::format("write nvidia.com/gpu: {} instead", legacy);
+    link.remedy = fmt::format(
+        "write nvidia.com/gpu: {} instead; the webhook of `gantry scheduler` does it by itself",
+        legacy);
   } else if (!quantity(pod, "requests", kPrefix).empty()) {
     link.read = "nvidia.com/... in requests only";
     link.cause = "GPUs count in limits only; a request alone gives none";
@@ -179,12 +188,14 @@ std::vector<Link> spec_links(json::Value pod) {
   std::vector<Link> links;
   auto fraction = fraction_link(pod);
   const auto ask = ask::ask_of(pod);
+  // What cannot be read is not counted either: a number of it would be one that nobody wrote.
   if (fraction) {
     links.push_back(*std::move(fraction));
   } else if (!ask.ok()) {
     links.push_back(ask_link(ask));
+  } else {
+    links.push_back(limits_link(pod, wanted_by(pod)));
   }
-  links.push_back(limits_link(pod, wanted_by(pod)));
   if (ask.ok() && *ask && (*ask)->shared()) links.push_back(ask_link(ask));
   if (auto mounts = mounts_link(pod)) links.push_back(*std::move(mounts));
   if (auto visible = visible_link(pod)) links.push_back(*std::move(visible));
