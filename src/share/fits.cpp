@@ -16,12 +16,40 @@ Status fits_alone(const Share& share, const Card& card) {
                   to_string(*share.memory), card.uuid.text, human_bytes(card.memory_bytes)));
 }
 
-Error too_much(const Share& added, std::string_view what, std::string_view sum,
+// What is promised of one thing, of the time or of the memory of a card.
+struct Promises {
+  std::uint64_t own = 0;     // of the share that is added
+  std::uint64_t before = 0;  // of the one that it replaces
+  std::uint64_t others = 0;
+  std::string names;  // of those that have a part of it
+
+  std::uint64_t sum() const { return own + others; }
+  // Who takes no more than before is not the one in the way, however much is promised: where
+  // somebody wanted more than there is, the others may still be changed, and made smaller.
+  bool too_many(std::uint64_t there_is) const { return own > before && sum() > there_is; }
+};
+
+template <typename Part>
+Promises promises_of(const Share& added, std::span<const Share> present, const Part& part) {
+  Promises promises{.own = part(added)};
+  for (const auto& share : present) {
+    const auto has = part(share);
+    if (share.name == added.name) {
+      promises.before = has;
+    } else if (has != 0) {
+      promises.others += has;
+      promises.names += fmt::format("{}{}", promises.names.empty() ? "" : ", ", share.name);
+    }
+  }
+  return promises;
+}
+
+Error too_much(const Share& added, const Card& card, std::string_view what, std::string_view sum,
                std::string_view names) {
   return {Errc::Invalid,
-          fmt::format("share {}: {} of all shares of this GPU would be {} (with {}); make one "
+          fmt::format("share {}: {} of all shares of {} would be {} (with {}); make one "
                       "smaller (gantry share set), or say that it is wanted: --overcommit",
-                      added.name, what, sum, names)};
+                      added.name, what, card.uuid.text, sum, names)};
 }
 
 }  // namespace
@@ -30,22 +58,18 @@ Status fits(const Share& added, std::span<const Share> present, const Card& card
             Overcommit overcommit) {
   GANTRY_CHECK(fits_alone(added, card));
   if (overcommit == Overcommit::Allowed) return {};
-  std::uint64_t percent = added.rights.percent;
-  std::uint64_t memory = added.memory ? added.memory->on(card.memory_bytes) : 0;
-  std::string names;
-  for (const auto& share : present) {
-    if (share.name == added.name) continue;
-    percent += share.rights.percent;
-    if (share.memory) memory += share.memory->on(card.memory_bytes);
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", share.name);
-  }
-  if (percent > 100) return too_much(added, "compute", fmt::format("{}%", percent), names);
-  if (memory > card.memory_bytes) {
-    return too_much(added, "memory",
-                    fmt::format("{} of {}", human_bytes(memory), human_bytes(card.memory_bytes)),
-                    names);
-  }
-  return {};
+  const auto time =
+      promises_of(added, present, [](const Share& s) -> std::uint64_t { return s.rights.percent; });
+  if (time.too_many(100))
+    return too_much(added, card, "compute", fmt::format("{}%", time.sum()), time.names);
+  const auto memory = promises_of(added, present, [&](const Share& s) -> std::uint64_t {
+    return s.memory ? s.memory->on(card.memory_bytes) : 0;
+  });
+  if (!memory.too_many(card.memory_bytes)) return {};
+  return too_much(
+      added, card, "memory",
+      fmt::format("{} of {}", human_bytes(memory.sum()), human_bytes(card.memory_bytes)),
+      memory.names);
 }
 
 }  // namespace gantry::share

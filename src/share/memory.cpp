@@ -103,8 +103,9 @@ Result<Memory> memory_from(std::string_view text) {
 
 std::string to_string(const Memory& memory) {
   if (memory.percent != 0) return fmt::format("{}%", memory.percent);
-  for (const auto& unit :
-       {Unit{"TiB", kTi}, Unit{"GiB", kGi}, Unit{"MiB", kMi}, Unit{"KiB", kKi}}) {
+  // "10GB" rather than "9765625KiB": as it was written.
+  for (const auto& unit : {Unit{"TiB", kTi}, Unit{"GiB", kGi}, Unit{"MiB", kMi},
+                           Unit{"GB", 1000'000'000}, Unit{"MB", 1000'000}, Unit{"KiB", kKi}}) {
     if (memory.bytes != 0 && memory.bytes % unit.bytes == 0) {
       return fmt::format("{}{}", memory.bytes / unit.bytes, unit.name);
     }

@@ -40,12 +40,12 @@ Result<std::vector<model::GpuUuid>> gpus_from(std::string_view text) {
                          std::all_of(uuid.text.begin(), uuid.text.end(), is_plain);
     if (!is_uuid) {
       return invalid(fmt::format(
-          "gpus `{}`: is no UUID; write `any`, or UUIDs with commas as `gantry list` shows "
+          "gpus `{}`: is no UUID; write `any`, or UUIDs with commas as `gantry info` shows "
           "them: GPU-8d3c1f0e-...",
           uuid.text.substr(0, 96)));
     }
     if (std::find(gpus.begin(), gpus.end(), uuid) != gpus.end()) {
-      return invalid(fmt::format("gpus: {} is there twice", uuid.text));
+      return invalid(fmt::format("gpus: {} is there twice; name each GPU once", uuid.text));
     }
     gpus.push_back(uuid);
   }

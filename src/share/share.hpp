@@ -90,8 +90,8 @@ struct Card {
   model::GpuUuid uuid;
   std::uint64_t memory_bytes = 0;
 };
-// Whether `added` fits beside the shares that the card has already (one of the same name is
-// replaced and does not count).
+// Whether `added` fits beside the shares that the card has already. One of the same name is
+// replaced; what it takes no more of than that one did is not refused.
 Status fits(const Share& added, std::span<const Share> present, const Card& card,
             Overcommit overcommit);
 

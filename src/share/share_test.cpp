@@ -56,7 +56,8 @@ TEST(Memory, AnErrorNamesThePartThatIsWrong) {
 }
 
 TEST(Memory, TextIsTheShortestThatSaysTheSame) {
-  for (const auto* text : {"10GiB", "1536MiB", "50%", "1000000001", "2TiB", "3KiB"}) {
+  for (const auto* text :
+       {"10GiB", "1536MiB", "50%", "1000000001", "2TiB", "3KiB", "10GB", "1500MB"}) {
     EXPECT_EQ(to_string(*memory_from(text)), text);
   }
 }
@@ -172,9 +173,25 @@ TEST_F(Fits, WhatIsLeftMayBeTaken) {
 
 TEST_F(Fits, MoreThanIsLeftIsRefusedByName) {
   const auto time = add({.name = "b", .compute = "41%"});
-  EXPECT_THAT(time.error().text(), HasSubstr("101% (with a)"));
+  EXPECT_THAT(time.error().text(), HasSubstr("of GPU-1 would be 101% (with a);"));
   EXPECT_THAT(time.error().text(), HasSubstr("--overcommit"));
   EXPECT_THAT(add({.name = "b", .memory = "41GiB"}).error().text(), HasSubstr("memory"));
+}
+
+TEST_F(Fits, OnlyThoseThatHaveAPartAreNamed) {
+  present.push_back(made({.name = "quiet", .memory = "1GiB"}));
+  EXPECT_THAT(add({.name = "b", .compute = "41%"}).error().text(), HasSubstr("(with a);"));
+  EXPECT_THAT(add({.name = "b", .memory = "40GiB"}).error().text(), HasSubstr("(with a, quiet);"));
+}
+
+TEST_F(Fits, WhereMoreIsPromisedThanThereIsTheOthersMayStillBeChanged) {
+  present.push_back(made({.name = "b", .memory = "1GiB", .compute = "70%"}));
+  EXPECT_TRUE(add({.name = "b", .memory = "2GiB", .compute = "70%"}).ok()) << "its memory alone";
+  EXPECT_TRUE(add({.name = "b", .memory = "1GiB", .compute = "60%"}).ok())
+      << "smaller, if not enough";
+  EXPECT_TRUE(add({.name = "c", .memory = "1GiB"}).ok()) << "nothing of what is promised twice";
+  EXPECT_THAT(add({.name = "b", .compute = "71%"}).error().text(), HasSubstr("131%"));
+  EXPECT_FALSE(add({.name = "c", .compute = "1%"}).ok());
 }
 
 TEST_F(Fits, OvercommitMustBeSaid) {
