@@ -173,7 +173,7 @@ Result<std::vector<share::Card>> Keeper::choose_cards(const share::Share& share,
     if (found == all.end() || !uuid_bytes(uuid.text))
       return Error(
           Errc::NotFound,
-          fmt::format("there is no GPU {}; `gantry list` shows those there are", uuid.text));
+          fmt::format("there is no GPU {}; `gantry info` shows those there are", uuid.text));
     GANTRY_CHECK(check_fit(share, *found, overcommit));
     chosen.push_back(*found);
   }
@@ -186,7 +186,10 @@ Result<std::vector<share::Card>> Keeper::choose_cards(const share::Share& share,
     if (chosen.empty() || promised_on(card) < promised_on(chosen.front())) chosen = {card};
   }
   if (!chosen.empty()) return chosen;
-  return why ? *why : Error(Errc::NotFound, "no GPU of this machine can be shared");
+  if (!why) return Error(Errc::NotFound, "no GPU of this machine can be shared");
+  if (all.size() == 1) return *why;
+  return Error(why->code(), fmt::format("none of the {} GPUs has room for it; of the first: {}",
+                                        all.size(), why->text()));
 }
 
 ShareState Keeper::state_of(const ServedShare& share) const {

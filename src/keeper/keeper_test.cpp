@@ -279,6 +279,14 @@ TEST_F(KeeperProcess, UntilIdleItEndsWithItsLastShare) {
   EXPECT_FALSE(host_.exists(kControlSocket));
 }
 
+TEST_F(KeeperProcess, UntilIdleItEndsWithASimulatedMachineThatIsDeleted) {
+  stop(SIGTERM);
+  start(Life::UntilIdle);
+  ASSERT_TRUE(client().create(share_of({.name = "a", .memory = "1GiB"})).ok());
+  std::filesystem::remove_all(host_.outside("/run/gantry"));
+  EXPECT_EQ(stop(0), 0);
+}
+
 TEST_F(KeeperProcess, IsStartedByWhoNeedsItFirstAndEndsWithTheLastShare) {
   stop(SIGTERM);
   {

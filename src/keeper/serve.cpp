@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -103,12 +104,20 @@ Log::Sink to_own_file(const sys::Host& host) {
   };
 }
 
-// Ends the loop when nobody has needed us for a while.
+// A simulated machine is a directory, and may be deleted with shares in it: nobody can ask for them
+// then, and they would never be removed.
+bool machine_is_gone(const sys::Host& host, const sys::UniqueFd& lock) {
+  struct stat file {};
+  return !host.is_live() && ::fstat(lock.get(), &file) == 0 && file.st_nlink == 0;
+}
+
+// Ends the loop when nobody has needed us for a while, or can any more.
 class IdleEnd {
  public:
-  IdleEnd(sys::Loop& loop, const Keeper& keeper)
-      : since_(Clock::now()), timer_(loop.every(50ms, [this, &loop, &keeper] {
+  IdleEnd(sys::Loop& loop, const Keeper& keeper, const sys::Host& host, const sys::UniqueFd& lock)
+      : since_(Clock::now()), timer_(loop.every(50ms, [this, &loop, &keeper, &host, &lock] {
           const auto now = Clock::now();
+          if (machine_is_gone(host, lock)) loop.stop();
           if (!keeper.idle()) since_ = now;
           if (now - since_ > (keeper.served() ? kIdleFor : kFirstShareWithin)) loop.stop();
         })) {}
@@ -133,7 +142,7 @@ Status serve(ServeOptions options) {
              Keeper::open(*loop, options.host, std::move(options.sensor), Log(options.log)));
   keeper->take_precedence();
   std::optional<IdleEnd> end;
-  if (options.life == Life::UntilIdle) end.emplace(*loop, *keeper);
+  if (options.life == Life::UntilIdle) end.emplace(*loop, *keeper, options.host, lock);
   return loop->run();
 }
 
