@@ -69,23 +69,24 @@ void add_limit_flags(CLI::App& command, ShareFlags& flags) {
       .add_flag("--work-conserving", flags.work_conserving,
                 "Time that others leave may be used beyond --compute")
       ->excludes(hard);
-  add_word(command, "--priority", text.priority, "Who gets what others leave: low, normal, high");
+  add_word(command, "--priority", text.priority,
+           "Who gets what others leave: low, normal (usual), high");
   add_word(command, "--policy", text.on_violation,
-           "A process past its limits or past the fence is: report (told) or stop (killed)");
+           "A process past its limits or past the fence is: report (told; usual) or stop (killed)");
   add_word(command, "--context-memory", text.context_memory,
-           "Memory of contexts and modules is: counted or free");
+           "Memory of contexts and modules is: counted (usual) or free");
   add_word(command, "--unattached", text.unattached,
-           "Where the fence cannot reach the keeper: refuse (cuInit fails) or pass");
+           "Where the fence cannot reach the keeper: refuse (cuInit fails; usual) or pass");
   command.add_flag("--overcommit", flags.overcommit, "Allow to promise more than the GPU has");
 }
 
 void add_place_flags(CLI::App& command, ShareFlags& flags) {
   add_word(command, "--backend", flags.text.backend,
-           "Who holds the limits: auto, fence, mps, mig, time-slicing");
+           "Who holds the limits: auto (usual), fence, mps, mig, time-slicing");
   command
       .add_option("--gpu", flags.gpus,
-                  "Index or UUID of a GPU or MIG instance; several for a share of each (default: "
-                  "the GPU with most room)")
+                  "Index or UUID of a GPU or MIG instance; several, with commas or again, for a "
+                  "share of each (default: the GPU with most room)")
       ->type_name("GPU")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -121,12 +122,31 @@ void refuse_wrong_words(const Status& words) {
   if (!words.ok()) throw CLI::ValidationError(printable_lines(words.error().text()));
 }
 
+namespace {
+
+// `share ls` shows the beginning of a UUID, and so that is a name, too, where it is one GPU's.
+std::string whole_uuid(const model::Inventory& machine, const std::string& id) {
+  constexpr std::size_t kLeast = std::string_view("GPU-0000").size();
+  if (id.size() < kLeast) return id;
+  std::vector<std::string> found;
+  const auto look = [&](const model::GpuUuid& uuid) {
+    if (uuid.text.starts_with(id)) found.push_back(uuid.text);
+  };
+  for (const auto& gpu : machine.gpus) {
+    look(gpu.uuid);
+    for (const auto& instance : gpu.mig.instances) look(instance.uuid);
+  }
+  return found.size() == 1 ? found.front() : id;
+}
+
+}  // namespace
+
 Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine) {
   GANTRY_CHECK(check_beyond(flags));
   GANTRY_CHECK(check_unit(flags.text.memory));
   auto text = flags.words();
   for (const auto& id : flags.gpus) {
-    GANTRY_TRY(const auto device, plan::select_one(machine, id));
+    GANTRY_TRY(const auto device, plan::select_one(machine, whole_uuid(machine, id)));
     text.gpus += fmt::format("{}{}", text.gpus.empty() ? "" : ",",
                              device.mig != nullptr ? device.mig->uuid.text : device.gpu->uuid.text);
   }

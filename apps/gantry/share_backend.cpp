@@ -168,7 +168,7 @@ Status check_whole(const share::Share& share, const model::Inventory& machine) {
                                   [&](const auto& one) { return one.uuid == uuid; });
     if (gpu == machine.gpus.end() || gpu->mig.instances.empty()) continue;
     return Error(Errc::Invalid, fmt::format("GPU {} is in MIG mode: name one of its instances with "
-                                            "--gpu MIG-UUID (`gantry list` shows them)",
+                                            "--gpu MIG-UUID (`gantry info` shows them)",
                                             gpu->index));
   }
   return {};

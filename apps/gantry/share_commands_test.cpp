@@ -72,6 +72,16 @@ TEST(ShareTable, WarnsOfWhoeverIsOutsideOfTheShares) {
   }
 }
 
+TEST(ShareTable, CutsUuidsWhereTheyAreStillApart) {
+  auto one = busy_share();
+  auto other = busy_share();
+  other.gpus[0].uuid = {"GPU-00000000-aaac-bbbb-cccc-dddddddddddd"};
+  for (const auto& text : {shares_table({one, other}), usage_table({one, other})}) {
+    EXPECT_THAT(text, AllOf(HasSubstr("GPU-00000000-aaaa "), HasSubstr("GPU-00000000-aaac ")));
+  }
+  EXPECT_THAT(shares_table({one, one}), HasSubstr("GPU-00000000 "));
+}
+
 TEST(ShareTable, SaysHowToMakeAShareWhereThereIsNone) {
   EXPECT_THAT(shares_table({}), HasSubstr("gantry share run"));
 }
@@ -87,6 +97,19 @@ TEST(ShareFlags, NameGpusByIndexOrUuid) {
   EXPECT_EQ(words->excess, "work-conserving");
   flags.gpus = {"9"};
   EXPECT_EQ(words_of(flags, machine).error().code(), Errc::NotFound);
+}
+
+TEST(ShareFlags, NameAGpuByTheBeginningOfItsUuid) {
+  auto machine = plan::machine_for_test();
+  machine.gpus[0].uuid.text = "GPU-5d0c1000-7a3e-4c18-9f2b-3e6a90b41000";
+  machine.gpus[1].uuid.text = "GPU-5d0c1001-7a3e-4c18-9f2b-3e6a90b41011";
+  const auto words = words_of({.gpus = {"GPU-5d0c1001"}}, machine);
+  ASSERT_TRUE(words.ok()) << words.error().text();
+  EXPECT_EQ(words->gpus, machine.gpus[1].uuid.text);
+  EXPECT_EQ(words_of({.gpus = {"GPU-5d0c100"}}, machine).error().code(), Errc::NotFound)
+      << "it is of two";
+  machine.gpus.resize(1);
+  EXPECT_EQ(words_of({.gpus = {"GPU-5"}}, machine).error().code(), Errc::NotFound) << "too short";
 }
 
 TEST(ShareFlags, ThatCannotHaveBeenMeantAreRefusedWithTheOnesThatWere) {
@@ -242,6 +265,11 @@ TEST(ShareCommands, ALimitThatCannotBeReadIsWrongUsage) {
   EXPECT_EQ(test::run_cli({"gantry", "share", "create", "a/b", "--memory", "1GiB"}).status, 2);
   EXPECT_EQ(test::run_cli({"gantry", "share", "run", "--work-conserving", "true"}).status, 2);
   EXPECT_EQ(test::run_cli({"gantry", "share", "explain", "--backend", "magic"}).status, 2);
+  for (const auto* pause : {"0", "4000", "soon", "1s"}) {
+    const auto top = test::run_cli({"gantry", "share", "top", "--every", pause});
+    EXPECT_EQ(top.status, 2);
+    EXPECT_THAT(top.err, HasSubstr("is no number of seconds from 0.1 to 3600"));
+  }
 }
 
 TEST(ShareCommands, LimitsThatContradictEachOtherAreWrongUsage) {

@@ -15,13 +15,17 @@
 namespace gantry::cli {
 namespace {
 
-void print_made(const share::Share& share, const Context& context) {
+void print_made(const share::Share& share, const sys::Host& host, const Context& context) {
   if (context.json) {
     fmt::print(context.out, "{}\n", share::to_json(share));
     return;
   }
   fmt::print(context.out, "{} is there. Try: podman run --device {} IMAGE nvidia-smi\n", share.name,
              device_name(share.name));
+  if (!host.is_live()) {
+    fmt::print(context.out, "Engines look for it in /var/run/cdi: cp {} /var/run/cdi/\n",
+               host.outside(std::string(refresh::kShareSpecPath)));
+  }
 }
 
 Result<share::Share> create_fenced(const share::Share& share, const ShareFlags& flags,
@@ -66,7 +70,7 @@ Result<int> create(const ShareFlags& flags, Context& context) {
   } else {
     GANTRY_TRY(share, create_unfenced(std::move(share), host, machine));
   }
-  print_made(share, context);
+  print_made(share, host, context);
   return kOk;
 }
 

@@ -19,6 +19,13 @@ struct TopOptions {
   double every = 1;
 };
 
+std::string refuse_pause(const std::string& text) {
+  double seconds = 0;
+  const bool is_number = CLI::detail::lexical_cast(text, seconds);
+  if (is_number && seconds >= 0.1 && seconds <= 3600) return "";
+  return fmt::format("`{}` is no number of seconds from 0.1 to 3600", text);
+}
+
 }  // namespace
 
 // No keeper is no shares of the keeper: that is an answer, not a failure.
@@ -81,7 +88,8 @@ bool goes_on(double seconds) {
 
 Result<int> top(const TopOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  const bool live = !options.once && ::isatty(::fileno(context.out)) == 1;
+  // JSON is for programs, which have no use for a screen that is cleared.
+  const bool live = !options.once && !context.json && ::isatty(::fileno(context.out)) == 1;
   if (live) fmt::print(context.out, "\x1b[2J");
   do {
     GANTRY_TRY(const auto shares, shares_of(host));
@@ -115,7 +123,7 @@ void add_share_top(CLI::App& share, Context& context, Action& chosen) {
   command->add_flag("--once", options->once, "One picture, then end");
   command->add_option("--every", options->every, "Seconds between two pictures")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 3600.0).description(""))
+      ->check(CLI::Validator(refuse_pause, ""))
       ->capture_default_str();
   add_examples(*command, "  gantry share top\n  gantry share top --once --json\n");
   command->callback([=, &chosen] { chosen = [=](Context& c) { return top(*options, c); }; });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share run: a command with a share of a GPU, and nothing else changed.
+#include "base/printable.hpp"
 #include "enclose/enclosure.hpp"
 #include "enclose/in_place.hpp"
 #include "enclose/places.hpp"
@@ -20,6 +21,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -182,12 +184,39 @@ Result<int> run_enclosed(const std::vector<std::string>& words, const share::Sha
   return run_in_place(std::move(command), enclosure, place.err);
 }
 
+// What the auditor ended says nothing itself: whoever waits for it would see a signal and no
+// sender.
+void tell_who_stopped_it(keeper::Client& keeper, const std::string& name, std::FILE* err) {
+  keeper.set_patience(std::chrono::seconds(1));  // the command has ended: nobody waits for long
+  const auto state = keeper.show(name);
+  if (!state.ok()) return;
+  for (const auto& finding : state->findings) {
+    if (finding.stopped)
+      fmt::print(err, "gantry share run: stopped by the auditor (--policy stop): {}\n",
+                 printable_lines(finding.text));
+  }
+}
+
 Result<int> run_fenced(const RunOptions& options, const share::Share& share, const Place& place) {
   GANTRY_TRY(auto keeper, keeper::Client::connect_or_start(place.host, keeper_program()));
   GANTRY_TRY(const auto made, keeper.hold(share, options.limits.overcommitted()));
   GANTRY_TRY(const auto enclosure, enclosure_for(made, place.machine, place.host));
-  return run_enclosed(options.command, made.share, enclosure, place,
-                      [&](pid_t child) { return keeper.adopt(made.share.name, child); });
+  auto status = run_enclosed(options.command, made.share, enclosure, place,
+                             [&](pid_t child) { return keeper.adopt(made.share.name, child); });
+  tell_who_stopped_it(keeper, made.share.name, place.err);
+  return status;
+}
+
+// Inside, the driver's libcuda is the fence: a second one in front of it would find no driver.
+Status check_outside_of_shares() {
+  std::error_code failed;
+  if (!std::filesystem::exists(FENCE_REAL_CUDA, failed)) return {};
+  const auto name = variable("GANTRY_SHARE");
+  return Error(
+      Errc::Unsupported,
+      fmt::format("this is inside {} already, and shares are not divided further; leave "
+                  "it first, or change it from outside: gantry share set {}",
+                  name.empty() ? "a share" : "the share " + name, name.empty() ? "NAME" : name));
 }
 
 // Somebody else holds the limits, or nobody: the command gets its GPU and no other.
@@ -216,6 +245,7 @@ Result<int> run_unfenced(const RunOptions& options, share::Share share, const Pl
 }
 
 Result<int> run(const RunOptions& options, Context& context) {
+  GANTRY_CHECK(check_outside_of_shares());
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, machine_for(options.limits, host));
   GANTRY_TRY(auto words, words_of(options.limits, machine));

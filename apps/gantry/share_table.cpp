@@ -27,9 +27,35 @@ std::string compute_word(const share::Share& share) {
   return fmt::format("{}%{}", rights.percent, more ? "+" : "");
 }
 
-std::string short_uuid(const model::GpuUuid& uuid) {
-  return uuid.text.substr(0, uuid.text.find('-', uuid.text.find('-') + 1));
+std::string_view groups_of(std::string_view uuid, std::size_t groups) {
+  std::size_t end = uuid.find('-');
+  for (; groups != 0 && end < uuid.size(); --groups) end = uuid.find('-', end + 1);
+  return uuid.substr(0, end);
 }
+
+// As much of each UUID as tells the GPUs of these shares apart: mostly "GPU-8d3c1f0e".
+class ShortNames {
+ public:
+  explicit ShortNames(const std::vector<ShareState>& shares) {
+    std::set<std::string_view> whole;
+    for (const auto& state : shares) {
+      for (const auto& gpu : state.gpus) whole.insert(gpu.uuid.text);
+    }
+    for (bool apart = false; !apart && groups_ < kGroups;) {
+      std::set<std::string_view> cut;
+      ++groups_;
+      for (const auto uuid : whole) cut.insert(groups_of(uuid, groups_));
+      apart = cut.size() == whole.size();
+    }
+  }
+  std::string of(const model::GpuUuid& uuid) const {
+    return std::string(groups_of(uuid.text, groups_));
+  }
+
+ private:
+  static constexpr std::size_t kGroups = 5;
+  std::size_t groups_ = 0;
+};
 
 // "1.5GiB / 10GiB": what NVML sees where it sees more than the processes tell.
 std::string memory_words(const GpuState& gpu) {
@@ -69,9 +95,10 @@ std::string shares_table(const std::vector<ShareState>& shares) {
   if (shares.empty()) return kNone;
   Table table(
       {"NAME", "GPU", "MEMORY", "COMPUTE", "PRIORITY", "POLICY", "BACKEND", "PROCESSES", "LIVES"});
+  const ShortNames names(shares);
   for (const auto& state : shares) {
     for (const auto& gpu : state.gpus) {
-      table.add({state.share.name, short_uuid(gpu.uuid), limit_word(gpu.memory_limit),
+      table.add({state.share.name, names.of(gpu.uuid), limit_word(gpu.memory_limit),
                  compute_word(state.share), std::string(to_string(state.share.rights.priority)),
                  std::string(to_string(state.share.violation)),
                  std::string(to_string(state.share.backend)), fmt::to_string(processes_of(state)),
@@ -83,6 +110,7 @@ std::string shares_table(const std::vector<ShareState>& shares) {
 
 std::string strangers_text(const std::vector<ShareState>& shares) {
   std::string text;
+  const ShortNames names(shares);
   std::set<std::string> told;
   for (const auto& state : shares) {
     for (const auto& gpu : state.gpus) {
@@ -94,7 +122,7 @@ std::string strangers_text(const std::vector<ShareState>& shares) {
       text += fmt::format(
           "Warning: {} is used outside of its shares, whose limits of time do not hold that back: "
           "{}. `gantry share run` gives a command a share; another GPU or MIG keeps them apart.\n",
-          short_uuid(gpu.uuid), fmt::join(who, ", "));
+          names.of(gpu.uuid), fmt::join(who, ", "));
     }
   }
   return text.empty() ? text : "\n" + text;
@@ -105,10 +133,11 @@ std::string usage_table(const std::vector<ShareState>& shares) {
   Table table({"NAME", "GPU", "MEMORY", "GPU TIME", "GATE", "WAITING", "REFUSED", "PROCESSES"});
   Table processes({"SHARE", "PID", "MEMORY", "LAUNCHES", "COMMAND"});
   std::string found;
+  const ShortNames names(shares);
   for (const auto& state : shares) {
     for (std::size_t i = 0; i < state.gpus.size(); ++i) {
       const auto& gpu = state.gpus[i];
-      table.add({state.share.name, short_uuid(gpu.uuid), memory_words(gpu), time_words(state, gpu),
+      table.add({state.share.name, names.of(gpu.uuid), memory_words(gpu), time_words(state, gpu),
                  gpu.gate, fmt::to_string(waiting(state, i)), fmt::to_string(state.refused),
                  fmt::to_string(processes_of(state))});
     }
