@@ -9,19 +9,24 @@
 namespace gantry::cli {
 namespace {
 
-// "gantry sim create" -> the words that may follow it.
+// "gantry sim create" -> the words that may follow it, and those of them that want one behind them.
 struct Place {
   std::string path;
   std::string words;
+  std::string wanting;
 };
 
 void collect(const CLI::App& app, const std::string& path, std::vector<Place>& places) {
-  Place place{.path = path, .words = {}};
+  Place place{.path = path, .words = {}, .wanting = {}};
   for (const auto* command : app.get_subcommands({})) {
     if (!command->get_group().empty()) place.words += command->get_name() + " ";
   }
   for (const auto* option : app.get_options()) {
-    for (const auto& name : option->get_lnames()) place.words += "--" + name + " ";
+    if (option->get_group().empty()) continue;  // hidden from the help as well
+    for (const auto& name : option->get_lnames()) {
+      place.words += "--" + name + " ";
+      if (option->get_items_expected_max() != 0) place.wanting += "--" + name + " ";
+    }
   }
   places.push_back(place);
   for (const auto* command : app.get_subcommands({})) {
@@ -29,8 +34,8 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Place>& p
   }
 }
 
-// Walks the words typed so far as far as they are commands, then offers what may come there. A word
-// that takes a directory or file (--root) completes as one.
+// Walks the words typed so far as far as they are commands, then offers what may come there. What
+// follows an option that wants a value may be a file, as what follows `--` is a command.
 constexpr const char* kBashBody = R"(
 _gantry() {
   local place=gantry word i current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
@@ -40,8 +45,13 @@ _gantry() {
   esac
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
+    if [[ $word == -- ]]; then
+      ((i == COMP_CWORD - 1)) && mapfile -t COMPREPLY < <(compgen -c -- "$current")
+      return
+    fi
     [[ -n ${_gantry_words["$place $word"]+set} ]] && place="$place $word"
   done
+  [[ " ${_gantry_wanting[$place]} " == *" $previous "* ]] && return
   mapfile -t COMPREPLY < <(compgen -W "${_gantry_words[$place]}" -- "$current")
 }
 complete -o default -F _gantry gantry
@@ -52,8 +62,10 @@ _gantry() {
   local place=gantry word
   [[ $words[CURRENT-1] == --root ]] && { _files -/; return }
   for word in ${words[2,CURRENT-1]}; do
+    [[ $word == -- ]] && { [[ $words[CURRENT-1] == -- ]] && _command_names || _files; return }
     (( ${+_gantry_words[$place $word]} )) && place="$place $word"
   done
+  [[ " $_gantry_wanting[$place] " == *" $words[CURRENT-1] "* ]] && { _files; return }
   compadd -- ${=_gantry_words[$place]} || _files
 }
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _gantry "$@"; else compdef _gantry gantry; fi
@@ -62,16 +74,18 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _gantry "$@"; else compdef 
 std::string script(const CLI::App& app, const std::string& shell) {
   std::vector<Place> places;
   collect(app, "gantry", places);
-  std::string table;
-  for (const auto& [path, words] : places) {
-    table += shell == "zsh" ? fmt::format("  '{}' '{}'\n", path, words)
-                            : fmt::format("  [\"{}\"]=\"{}\"\n", path, words);
-  }
-  if (shell == "zsh") {
-    return fmt::format("#compdef gantry\ntypeset -gA _gantry_words=(\n{}){}", table, kZshBody);
-  }
-  return fmt::format("# bash completion for gantry\ndeclare -gA _gantry_words=(\n{}){}", table,
-                     kBashBody);
+  const bool zsh = shell == "zsh";
+  const auto table = [&](const char* name, std::string Place::*words) {
+    std::string rows;
+    for (const auto& place : places) {
+      rows += zsh ? fmt::format("  '{}' '{}'\n", place.path, place.*words)
+                  : fmt::format("  [\"{}\"]=\"{}\"\n", place.path, place.*words);
+    }
+    return fmt::format("{} -gA {}=(\n{})\n", zsh ? "typeset" : "declare", name, rows);
+  };
+  return fmt::format("{}\n{}{}{}", zsh ? "#compdef gantry" : "# bash completion for gantry",
+                     table("_gantry_words", &Place::words),
+                     table("_gantry_wanting", &Place::wanting), zsh ? kZshBody : kBashBody);
 }
 
 }  // namespace

@@ -88,6 +88,7 @@ class InjectCommands {
   CLI::App* add(const std::string& name, const std::string& help, const Options& options,
                 const Work& work) {
     auto* command = inject_.add_subcommand(name, help);
+    command->fallthrough();  // --root is known behind the fault, too
     command->callback([=, &chosen = chosen_] {
       chosen = [=](Context& context) -> Result<int> {
         GANTRY_TRY(const std::string line, work(context.root, *options));
