@@ -28,15 +28,18 @@ constexpr Advice kAdvice[] = {
     {CUDA_ERROR_INVALID_DEVICE, "there is no device of that number",
      "gantry-device-query lists them"},
     {CUDA_ERROR_OUT_OF_MEMORY, "other processes hold the GPU's memory, or a limit is set",
-     "nvidia-smi"},
+     "nvidia-smi shows both; where it is a share, on its host: gantry share top"},
     {CUDA_ERROR_STUB_LIBRARY, "the toolkit's stub was loaded in place of the driver's library",
      "take the stubs directory out of LD_LIBRARY_PATH"},
     {CUDA_ERROR_DEVICE_UNAVAILABLE,
      "another process has the GPU to itself (exclusive compute mode), or the GPU must be reset",
      "gantry doctor, or: nvidia-smi -q -d COMPUTE; dmesg | grep -i xid; then nvidia-smi -c DEFAULT "
      "or nvidia-smi --gpu-reset"},
-    {CUDA_ERROR_SYSTEM_NOT_READY, "the fabric manager of this NVSwitch machine is not running",
-     "systemctl start nvidia-fabricmanager"},
+    {CUDA_ERROR_SYSTEM_NOT_READY,
+     "the fabric manager of this NVSwitch machine is not running, or this is a share and its "
+     "keeper "
+     "is not reached",
+     "systemctl start nvidia-fabricmanager; where it is a share, on its host: gantry share ls"},
     {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
      "libcuda and the loaded kernel module come from different driver versions",
      "reboot, or reload the module: modprobe -r nvidia_uvm nvidia_modeset nvidia && modprobe "

@@ -122,7 +122,7 @@ constexpr Check kChecks[] = {
      .title = "no process is past the limits of its share",
      .reads = "the keeper's auditor",
      .cause = "A program brought its own libcuda or talks to the driver itself, or a policy lets "
-              "it run unattached.",
+              "it run unattached; or the limit was made smaller than what it held.",
      .remedy = "gantry share top --once",
      .judge = judge_over},
     {.id = "shares.libraries",
