@@ -30,6 +30,7 @@ struct Sample {
   uint64_t expected_ns;
   uint64_t least_ns;
   uint64_t most_ns;
+  bool disturbed = false;  // somebody else had the GPU just before, or for a part of it
 };
 
 inline uint64_t scaled(uint64_t ns, uint64_t took_ns, uint64_t expected_ns) {
@@ -42,17 +43,20 @@ inline uint64_t scaled(uint64_t ns, uint64_t took_ns, uint64_t expected_ns) {
 }
 
 // `believed` is what the expectation was made from. A sample that leaves room for it changes
-// nothing; of an unknown cost the most is believed.
+// nothing; of an unknown cost the most is believed. One that was disturbed counts for little where
+// it says "longer": beside somebody's requests every eighth kernel seems to take five times as long
+// as it does. Not for nothing, because work that is always disturbed has a cost, too.
 inline void learn(Cost& cost, uint64_t believed, const Sample& sample) {
   const uint64_t least = scaled(believed, sample.least_ns, sample.expected_ns);
   const uint64_t most = scaled(believed, sample.most_ns, sample.expected_ns);
-  const bool precise = sample.least_ns >= sample.most_ns / 2;
+  const bool precise = sample.least_ns >= sample.most_ns / 2 && !sample.disturbed;
   if (cost.ns == 0 || (precise && !cost.precise)) {
     cost = {.ns = most, .precise = precise};
     return;
   }
   const uint64_t seen = cost.ns < least ? least : cost.ns > most ? most : cost.ns;
-  cost.ns = (cost.ns * 3 + seen) / 4;
+  const uint64_t parts = sample.disturbed && seen > cost.ns ? 32 : 4;
+  cost.ns = (cost.ns * (parts - 1) + seen) / parts;
 }
 
 inline uint64_t launches_between_marks(uint64_t cost_ns) {

@@ -372,5 +372,23 @@ TEST(Gate, InOneOnlyOneLaunchIsInFlight) {
   EXPECT_LE(most, 5.1) << "on whichever stream";
 }
 
+// A request in the middle of a kernel makes that one long, and the gate is another one afterwards.
+// What is believed of the others must not change: they are launched by it just before the last one
+// ends.
+TEST(Gate, AKernelCostsWhatItTakesNotWhatSomebodyElseTookMeanwhile) {
+  Fenced cuda;
+  cuda.ready();
+  std::uint32_t turn = 1;
+  cuda.host().set_gate(0, FENCE_ONE, turn);
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(cuda.spin(5 * kMs), CUDA_SUCCESS);
+  for (int request = 0; request < 6; ++request) {
+    ASSERT_EQ(cuda.spin(30 * kMs), CUDA_SUCCESS);
+    cuda.host().set_gate(0, FENCE_SHUT, ++turn);
+    cuda.host().set_gate(0, FENCE_ONE, turn);
+    for (int i = 0; i < 8; ++i) ASSERT_EQ(cuda.spin(5 * kMs), CUDA_SUCCESS);
+  }
+  EXPECT_LT(cuda.row().cost_ns, 8 * kMs);
+}
+
 }  // namespace
 }  // namespace gantry::fence::test

@@ -125,6 +125,7 @@ void begin(Work& work, const Key& key, CUcontext context, uint32_t gpu) {
   work.next_mark.store(done + 1, std::memory_order_relaxed);
   work.marked = done;
   work.last_mark_ns = monotonic_ns();
+  work.last_gate = ~0U;
   work.tail_until_ns = 0;
   work.graph = nullptr;
   work.graph_ns = work.graphs = 0;

@@ -3,6 +3,7 @@
 
 #include "fence/driver.hpp"
 #include "fence/graph_costs.hpp"
+#include "fence/host.hpp"
 #include "fence/turn.hpp"
 
 namespace gantry::fence {
@@ -87,9 +88,12 @@ void pass_marks(Work& work, uint64_t now_ns, Reached is_reached) {
   uint64_t expected = 0;
   uint64_t completed = work.completed.load(std::memory_order_relaxed);
   const uint32_t before = work.count;
+  const uint32_t gate = gate_of(work.gpu());
+  bool disturbed = false;
   while (work.count != 0 && is_reached(oldest(work))) {
     const Mark& mark = oldest(work);
     if (mark.graph != nullptr) with_graph = mark;
+    disturbed = disturbed || mark.first || mark.gate != gate;
     expected += expected_of(mark, cost);
     completed = mark.through;
     drop_oldest(work);
@@ -102,7 +106,8 @@ void pass_marks(Work& work, uint64_t now_ns, Reached is_reached) {
   learn_from(work,
              {.expected_ns = expected,
               .least_ns = before_ns > work.latest_ns ? before_ns - work.latest_ns : 0,
-              .most_ns = now_ns - work.earliest_ns},
+              .most_ns = now_ns - work.earliest_ns,
+              .disturbed = disturbed},
              with_graph);
   work.earliest_ns = before_ns;
   work.latest_ns = now_ns;
@@ -155,10 +160,15 @@ bool mark(Work& work, uint64_t now_ns) {
   if (event_for(made) == nullptr) return false;
   if (real().cuEventRecord(made.event, work.stream) != CUDA_SUCCESS) return false;
   if (work.count == 0) {
-    work.earliest_ns = work.last_mark_ns;
+    // Launched after the last mark, and behind its work on the stream.
+    work.earliest_ns =
+        work.last_mark_ns > work.unreached_ns ? work.last_mark_ns : work.unreached_ns;
     work.latest_ns = work.unreached_ns = now_ns;
   }
   work.last_mark_ns = now_ns;
+  made.gate = gate_of(work.gpu());
+  made.first = made.gate != work.last_gate;
+  work.last_gate = made.gate;
   made.through = done;
   made.launches = launches > work.graphs ? launches - work.graphs : 0;
   made.graph = work.graph;

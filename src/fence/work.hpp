@@ -29,6 +29,8 @@ enum class Reach : uint32_t {
 
 struct Mark {
   CUevent event;
+  uint32_t gate;      // as it was when the mark was recorded
+  bool first;         // since the gate is like that: the GPU has just changed hands
   uint64_t through;   // launches done when it was recorded
   uint64_t launches;  // that it covers, without graphs
   // Graphs among them: what they cost is learned by the last one.
@@ -60,6 +62,7 @@ struct Work {
   uint64_t earliest_ns, latest_ns;
   uint64_t unreached_ns;
   uint64_t last_mark_ns;
+  uint32_t last_gate;      // of the last mark
   uint64_t tail_until_ns;  // when launches that nobody can mark are believed to have ended
   uint64_t queued_ns;      // our part of Turn::queued_ns
   uint64_t window;         // launches that may be outstanding, for what was learned so far

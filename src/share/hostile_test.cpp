@@ -181,7 +181,7 @@ TEST_P(Chance, OneGreedyTenantAtATimeAndNobodyStarves) {
   gpu.run_for(500ms);
   for (const auto& [id, kernel] : longest_kernel) {
     // Its own debt for its longest kernel, and the turns of all others.
-    const auto bound = (150ms + 2 * kernel) / least_part[id];
+    const auto bound = (Pace{}.round + 2 * kernel) / least_part[id];
     EXPECT_LE(gpu.longest_wait(id), std::chrono::duration_cast<Time>(bound)) << least_part[id];
   }
 }
