@@ -14,7 +14,10 @@ namespace gantry::cli {
 inline constexpr const char* kFenceOnHost = "/var/lib/gantry/fence";  // DIGEST/NAME below it
 
 // `path` as an engine sees it: as it is, or where its copy is on the host. A copy never changes: a
-// container that is mounted from it may outlive us.
+// container that is mounted from it may outlive us. Nor does anything remove it: a container that
+// is stopped has its path in its engine's own records (containerd's are a database of its own), and
+// is mounted from it again when it is started. `gantry doctor` (shares.copies) says how many there
+// are.
 Result<std::string> for_engines(const sys::Host& host, const std::string& path);
 
 }  // namespace gantry::cli

@@ -22,6 +22,14 @@ void library(Patient& p, bool there, const char* trouble) {
       {.path = "/usr/lib/gantry/libgantry-fence.so", .there = there, .trouble = trouble}};
 }
 
+void copies(Patient& p, int versions) {
+  for (int i = 0; i < versions; ++i) {
+    const auto place = "var/lib/gantry/fence/" + std::string(16, static_cast<char>('a' + i));
+    p.tree.file(place + "1/libgantry-fence.so", std::string(2048, 'x'));
+    p.tree.file(place + "2/libgantry-fence-nvml.so", std::string(1024, 'x'));
+  }
+}
+
 }  // namespace
 
 std::vector<Case> share_cases() {
@@ -55,6 +63,9 @@ std::vector<Case> share_cases() {
          shares(p).beside = {
              {.gpu = "GPU-1", .pid = 815, .command = "python3", .memory = "1.0 GiB"}};
        }},
+      {"shares.copies", Skip, as_it_is},
+      {"shares.copies", Ok, [](Patient& p) { copies(p, 2); }},
+      {"shares.copies", Info, [](Patient& p) { copies(p, 3); }},
   };
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares of GPUs: their keeper, what its auditor found, and the libraries that hold their limits.
+#include "base/text.hpp"
 #include "doctor/areas_internal.hpp"
 #include "doctor/examine.hpp"
 #include "doctor/offenders.hpp"
@@ -13,6 +14,8 @@ namespace {
 
 constexpr std::string_view kShares = "/run/gantry/shares";
 constexpr std::string_view kSocket = "/run/gantry/keeper.sock";
+constexpr std::string_view kCopies = "/var/lib/gantry/fence";  // an agent in a pod puts them there
+constexpr std::size_t kFewVersions = 2;                        // the agent's, and the one before
 constexpr std::int64_t kRecentSeconds = 3600;
 
 // Why nothing can be said of the shares; nullopt: it can.
@@ -103,6 +106,28 @@ Finding judge_libraries(const Facts& f) {
   return fail("the fence's libraries do not fit: programs of a share would not start", read);
 }
 
+// Nothing removes the older ones: a container that was made before an upgrade and is stopped now
+// has their path in its engine's own records, which nobody but the engine can read.
+Finding judge_copies(const Facts& f) {
+  const auto names = f.host().list(kCopies);
+  if (!names.ok()) return skip("engines here use the fence where it is installed");
+  std::uint64_t bytes = 0;
+  std::size_t versions = 0;
+  for (const auto& digest : *names) {
+    const auto place = fmt::format("{}/{}", kCopies, digest);
+    for (const auto& file : f.host().list(place).value_or({})) {
+      const auto known = f.host().info(fmt::format("{}/{}", place, file));
+      if (known.ok()) bytes += known->size;
+      if (file == "libgantry-fence.so") ++versions;
+    }
+  }
+  const auto all = fmt::format("{} of the fence, {} in all",
+                               versions == 1 ? "one version" : fmt::format("{} versions", versions),
+                               human_bytes(bytes));
+  const std::vector<Evidence> read{{std::string(kCopies), all}};
+  return versions <= kFewVersions ? ok(all, read) : info(all, read);
+}
+
 constexpr Check kChecks[] = {
     {.id = "shares.keeper",
      .reference = "S1",
@@ -144,6 +169,17 @@ constexpr Check kChecks[] = {
               "holds it back, and the shares do not have what it takes.",
      .remedy = "gantry share run, or another GPU for it",
      .judge = judge_beside},
+    {.id = "shares.copies",
+     .reference = "S5",
+     .area = Area::Runtime,
+     .fix_class = FixClass::Never,
+     .title = "few versions of the fence lie on the host",
+     .reads = kCopies,
+     .cause = "Every version of the agent's image leaves its copy of the fence for containers that "
+              "were made with it; a stopped one needs it to start again, so nothing removes them.",
+     .remedy = "with no container left that has a share (kubectl drain): sudo rm -r "
+               "/var/lib/gantry/fence, then restart the agent, which puts its own there",
+     .judge = judge_copies},
 };
 
 }  // namespace
