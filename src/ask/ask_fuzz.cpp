@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods, nodes and placements of strangers: what is read can be written and read again, and no sum
 // of it wraps.
+#include "ask/barred.hpp"
 #include "ask/node.hpp"
 #include "ask/placement.hpp"
 
@@ -37,6 +38,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto document = gantry::json::Document::parse(text);
   if (!document.ok()) return 0;
   check_pod(document->root());
+  if (const auto barred = gantry::ask::barred_of(document->root())) {
+    GANTRY_ASSERT(barred->gpus.size() <= 1024 && barred->ignored.size() < 2048);
+  }
   const auto node = gantry::ask::node_of(document->root());
   if (!node.ok()) return 0;
   GANTRY_ASSERT(gantry::json::Document::parse(to_text(*node)).ok());

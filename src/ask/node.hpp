@@ -25,7 +25,9 @@ struct CardFacts {
   std::string model;  // "NVIDIA H200"
   std::int32_t numa = -1;
   bool healthy = true;
+  bool barred = false;              // by a ConfigMap (ask/barred.hpp): no part of the annotation
   std::vector<std::int32_t> links;  // how well it reaches each card of the list; greater is nearer
+  bool usable() const { return healthy && !barred; }
   bool operator==(const CardFacts&) const = default;
 };
 

@@ -66,7 +66,8 @@ std::string line_of(const place::CardView& card, const Unit& unit, Paint paint) 
   auto line = fmt::format("  GPU{:<2} {} {:>9} {}  ", card.facts.index, bar(card, tenants, paint),
                           fmt::format("{}/{}", used_in(card, unit.mib), total_in(card, unit.mib)),
                           unit.label);
-  line += card.facts.healthy ? who(tenants, unit, paint) : "unhealthy " + who(tenants, unit, paint);
+  line +=
+      card.facts.usable() ? who(tenants, unit, paint) : "unhealthy " + who(tenants, unit, paint);
   line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
 }

@@ -24,7 +24,7 @@ std::string device(const place::CardView& card, std::uint64_t unit_mib) {
       "{}}}",
       card.facts.index, total_in(card, unit_mib), used_in(card, unit_mib),
       list_of(card.tenants, unit_mib), json::quoted(card.facts.uuid),
-      json::quoted(card.facts.model), card.facts.healthy, card.facts.mib, held_mib(card),
+      json::quoted(card.facts.model), card.facts.usable(), card.facts.mib, held_mib(card),
       held_cores(card), card.facts.slots, card.used_slots);
 }
 

@@ -24,7 +24,7 @@ std::string row(const place::NodeView& node, const place::CardView& card) {
                      facts.index, printable(facts.uuid),
                      facts.model.empty() ? "-" : printable(facts.model), numa, held_mib(card),
                      facts.mib, held_cores(card), card.used_slots, facts.slots,
-                     facts.healthy ? "yes" : "no", pods_of(card));
+                     facts.usable() ? "yes" : "no", pods_of(card));
 }
 
 }  // namespace

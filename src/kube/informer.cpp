@@ -236,7 +236,7 @@ class Informer::Work {
 
   void take(const json::Document& object) {
     auto now = ref_of(object);
-    if (now.name.empty()) return;
+    if (now.name.empty() || !now.name.starts_with(options_.name_prefix)) return;
     auto& known = known_[key_of(now)];
     if (!known.uid.empty() && known.uid != now.uid)
       follower_.remove({now.name_space, now.name, known.uid});

@@ -46,6 +46,8 @@ struct InformerOptions {
   std::string path;            // "/api/v1/pods", "/api/v1/nodes"
   std::string field_selector;  // "spec.nodeName=node-1"
   std::string label_selector;
+  // Others are read and not kept: the API cannot select by the beginning of a name.
+  std::string name_prefix;
   std::chrono::milliseconds resync = std::chrono::minutes(30);  // a new list, whatever was watched
   std::chrono::milliseconds watch = std::chrono::minutes(5);    // then the server ends it
   std::chrono::milliseconds request = std::chrono::seconds(30);

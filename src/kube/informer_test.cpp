@@ -125,6 +125,20 @@ TEST_F(InformerTest, ListsThenFollowsEveryChange) {
   EXPECT_THAT(believer.trouble(), IsEmpty());
 }
 
+TEST_F(InformerTest, OfOtherNamesNothingIsHandedOn) {
+  put("a-1", 1);
+  put("b-1", 1);
+  auto informer = follow({.name_prefix = "a-"});
+  ASSERT_TRUE(informer.wait_synced(60s));
+  EXPECT_THAT(believer.said(), ElementsAre("set a-1", "listed"));
+  EXPECT_EQ(informer.counts().objects, 1U);
+  put("b-1", 2);
+  server.remove(path("b-1"));
+  put("a-2", 1);
+  EXPECT_TRUE(believes({"a-1=1", "a-2=1"})) << believer.trouble();
+  EXPECT_EQ(believer.unknown(), 0);
+}
+
 TEST_F(InformerTest, ReadsAllPagesOfALongList) {
   for (int i = 0; i < 25; ++i) put(fmt::format("n{:02}", i), i);
   server.page_limit(4);

@@ -83,6 +83,23 @@ TEST(Nodes, UnhealthyCardsTakeNobodyAndKeepWhomTheyHave) {
   EXPECT_EQ(cluster.view("n").cards[0].used_mib, 10 * kGiB);
 }
 
+TEST(Nodes, BarredCardsTakeNobodyAndTheNodeSaysThatItHasSome) {
+  Cluster cluster;
+  auto facts = node("n", {80, 80});
+  facts.cards[1].barred = true;
+  cluster.set_node(facts);
+  EXPECT_EQ(indexes(cluster.reserve(pod("a", 80), "n")), std::vector<std::uint32_t>{0});
+  const auto fit = cluster.fit(pod("b", 10), "n");
+  EXPECT_EQ(fit.refusal, Refusal::Memory);
+  EXPECT_TRUE(fit.barred);
+  EXPECT_EQ(cluster.fit(pod("b", 10, 0, 2), "n").refusal, Refusal::Unhealthy);
+  EXPECT_TRUE(cluster.check());
+  facts.cards[1].barred = false;
+  cluster.set_node(facts);
+  EXPECT_EQ(cluster.fit(pod("b", 10), "n").refusal, Refusal::None);
+  EXPECT_FALSE(cluster.fit(pod("b", 10), "n").barred);
+}
+
 TEST(Nodes, SlotsAreCounted) {
   Cluster cluster;
   auto facts = node("n", {80});

@@ -51,6 +51,8 @@ void Cluster::set_node(const ask::NodeFacts& facts) {
   node.ready = facts.ready;
   node.unit_mib = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(facts.unit_mib, 1, 1024));
   node.whole_gpus = static_cast<std::uint16_t>(std::min(facts.whole_gpus, 1024U));
+  node.barred = std::any_of(facts.cards.begin(), facts.cards.end(),
+                            [](const ask::CardFacts& card) { return card.barred; });
   state_->more[id].address = facts.address;
   state_->set_cards(id, facts.cards);
 }
@@ -60,6 +62,7 @@ void Cluster::remove_node(std::string_view name) {
   if (!id) return;
   state_->nodes[*id].known = false;
   state_->nodes[*id].whole_gpus = 0;
+  state_->nodes[*id].barred = false;
   state_->set_cards(*id, {});
   state_->forget_node(*id);
 }
@@ -116,7 +119,10 @@ void Cluster::fit_all(const ask::PodAsk& ask, std::span<const std::string_view> 
       ground = ground.with(without);
     }
     const auto found = find(ground, want, state_->options, Answer::Score);
-    fits[i] = {.refusal = found.refusal, .score = found.score, .unit_mib = ground.node->unit_mib};
+    fits[i] = {.refusal = found.refusal,
+               .barred = ground.node->barred,
+               .score = found.score,
+               .unit_mib = ground.node->unit_mib};
     if (!space || found.refusal != Refusal::None) continue;
     if (!within(*space, ground, want, state_->options)) fits[i] = {.refusal = Refusal::Quota};
   }
@@ -127,7 +133,10 @@ Result<Cluster::State::Chosen> Cluster::State::choose(const ask::PodAsk& ask, st
                                                       std::span<const PodId> gone) const {
   const auto id = find_node(node);
   const auto refuse = [&](Refusal refusal) {
-    return Error(Errc::Busy, sentence(refusal, ask, id ? nodes[*id].unit_mib : 1024));
+    Fit fit{.refusal = refusal};
+    if (id)
+      fit = {.refusal = refusal, .barred = nodes[*id].barred, .unit_mib = nodes[*id].unit_mib};
+    return Error(Errc::Busy, sentence(fit, ask, node));
   };
   if (!id) return refuse(Refusal::NoSharedGpus);
   const auto before = find_pod(ask.uid);

@@ -27,7 +27,7 @@ enum class Refusal : std::uint8_t {
   NoSharedGpus,  // the node has none
   TooBig,        // no card here is that large, empty or not: preemption does not help
   NoMatch,       // types, UUIDs or NUMA wishes: preemption does not help
-  Unhealthy,     // cards that would fit are unhealthy or cordoned
+  Unhealthy,     // cards that would fit are unhealthy, cordoned or barred
   Memory,        // no single card (or not enough different ones) has that much free
   Cores,         // memory would be there, time is promised
   Slots,
@@ -50,9 +50,13 @@ struct Quota {
 
 struct Fit {
   Refusal refusal = Refusal::None;
+  bool barred = false;            // a ConfigMap keeps cards of the node out of use
   int score = 0;                  // 0..10, as extenders have it; 0 where refused
   std::uint32_t unit_mib = 1024;  // of the node, for the sentence
 };
+// The same for that node, with the ConfigMap that keeps cards of it out of use where those might
+// have helped. NODE: one sentence for all such nodes.
+std::string sentence(const Fit& fit, const ask::PodAsk& ask, std::string_view node = "NODE");
 
 // One pod on a card, for inspect.
 struct Tenant {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ask/barred.hpp"
 #include "place/cluster.hpp"
 #include "place/want_internal.hpp"
 
@@ -81,6 +82,14 @@ std::string sentence(Refusal refusal, const ask::PodAsk& ask, std::uint64_t unit
       return fmt::format("the GPU quota of namespace {} is used up", ask.name_space);
   }
   return {};
+}
+
+std::string sentence(const Fit& fit, const ask::PodAsk& ask, std::string_view node) {
+  auto text = sentence(fit.refusal, ask, fit.unit_mib);
+  if (fit.barred && (fit.refusal == Refusal::Unhealthy || resolvable(fit.refusal)))
+    text += fmt::format(" (some are barred by ConfigMap {}/{}{})", ask::kBarringSpace,
+                        ask::kBarringPrefix, node);
+  return text;
 }
 
 }  // namespace gantry::place

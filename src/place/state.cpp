@@ -28,7 +28,7 @@ Card card_of(const ask::CardFacts& facts, const Sums& sums, bool own) {
       .slots_free = sums.slots >= facts.slots ? std::uint16_t{0} : small(facts.slots - sums.slots),
       .tenants = small(sums.slots),
       .numa = static_cast<std::int8_t>(std::clamp(facts.numa, -1, 127)),
-      .usable = own && facts.healthy};
+      .usable = own && facts.usable()};
 }
 
 template <class Id, class Record>

@@ -28,7 +28,7 @@ struct Card {
   std::uint16_t slots_free = 0;
   std::uint16_t tenants = 0;  // slots promised
   std::int8_t numa = -1;
-  bool usable = false;  // there, healthy and not cordoned
+  bool usable = false;  // there, healthy, not cordoned and not barred
 };
 static_assert(sizeof(Card) == 16);
 
@@ -95,6 +95,7 @@ struct Node {
   std::uint16_t whole_gpus = 0;
   bool known = false;  // told by set_node; false: only pods name it
   bool ready = true;
+  bool barred = false;  // some card of it
   Most most;
 };
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ask/ask.hpp"
+#include "ask/barred.hpp"
 #include "ask/placement.hpp"
 #include "base/result.hpp"
 #include "json/document.hpp"
@@ -91,6 +92,10 @@ class Book {
   // Any pod, any news of it; an older version than what is known changes nothing.
   Status set_pod(const json::Value& pod, Moment now);
   void remove_pod(std::string_view uid, Moment now);
+  // A ConfigMap of kube-system (ask/barred.hpp), or its end, by its name: cards that it names are
+  // given to nobody; whoever is on them counts as before.
+  Status set_barred(const json::Value& config_map);
+  void remove_barred(std::string_view config_map);
   Status set_namespace(const json::Value& name_space);
   void remove_namespace(std::string_view name);
   Status set_resource_quota(const json::Value& quota);
@@ -165,6 +170,8 @@ class Book {
   bool awaits(const Kept& kept) const;
   Victim victim(const std::string& uid) const;
   void place_again(std::string_view node);
+  void bar(ask::NodeFacts& facts) const;
+  void bar_again(const std::string& node);
   void forget(std::string_view uid, Moment now);
   void remember_end(std::string_view uid, Moment now);
   void release_held(const std::string& uid);
@@ -186,6 +193,7 @@ class Book {
   std::unordered_map<std::string, std::unordered_set<std::string>> nominated_;  // by node: uids
   // Of those whose cards depend on what the node has, by node: looked at when that changes.
   std::unordered_map<std::string, std::unordered_set<std::string>> by_number_;
+  std::unordered_map<std::string, std::vector<std::uint32_t>> barred_;  // by node: indices
   std::map<std::string, NamespaceQuota, std::less<>> quotas_;
   // Uids of pods that ended a short while ago: a list that was asked for before may still name
   // them.

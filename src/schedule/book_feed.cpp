@@ -78,6 +78,7 @@ Status Book::set_node(const json::Value& node) {
     return std::move(facts).error().in(fmt::format("node {}", name));
   }
   facts->name = name;
+  bar(*facts);
   const auto before = cluster_.view(name).facts;
   if (before == *facts) return {};
   cluster_.set_node(*facts);

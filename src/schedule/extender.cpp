@@ -30,15 +30,17 @@ BadAsk bad_ask_of(std::string_view pod, std::string sentence) {
 class Sentences {
  public:
   explicit Sentences(const ask::PodAsk& ask) : ask_(ask) {}
-  const std::string* of(place::Refusal refusal) {
-    auto& text = texts_[static_cast<std::size_t>(refusal)];
-    if (text.empty()) text = json::quoted(place::sentence(refusal, ask_));
+  const std::string* of(const place::Fit& fit) {
+    const auto kind = (fit.barred ? 1U : 0U) + (fit.unit_mib == 1 ? 2U : 0U);
+    auto& text = texts_[static_cast<std::size_t>(fit.refusal) * kKinds + kind];
+    if (text.empty()) text = json::quoted(place::sentence(fit, ask_));
     return &text;
   }
 
  private:
   const ask::PodAsk& ask_;
-  std::array<std::string, kRefusals> texts_;
+  static constexpr std::size_t kKinds = 4;  // GiB or MiB, with barred cards or without
+  std::array<std::string, kRefusals * kKinds> texts_;
 };
 
 }  // namespace
@@ -133,7 +135,7 @@ std::string Extender::answer_of(Asked& asked) const {
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto refusal = asked.fits[i].refusal;
     if (refusal == place::Refusal::None) continue;
-    answer.verdicts[i] = {.reason = sentences.of(refusal),
+    answer.verdicts[i] = {.reason = sentences.of(asked.fits[i]),
                           .resolvable = place::resolvable(refusal)};
   }
   std::string soon;

@@ -90,6 +90,32 @@ TEST_F(ExtenderTest, WhoHasRoomMadeForItHearsThat) {
   EXPECT_THAT(answer["FailedNodes"]["small"].string().value_or(""), HasSubstr("make room"));
 }
 
+TEST_F(ExtenderTest, NodesWithBarredCardsHaveOneReasonForAllOfThem) {
+  for (const auto* name : {"unhealthy-gpu-small", "unhealthy-gpu-large"}) {
+    const auto map = fmt::format(R"({{"metadata":{{"name":"{}"}},"data":{{"gpus":"0"}}}})", name);
+    EXPECT_TRUE(book.set_barred(parsed(map).root()).ok());
+  }
+  EXPECT_THAT(filter(pod_text({.gpu_mem = "12"}))["NodeNames"].strings(), ElementsAre("large"));
+  put("a", "large", "GPU-large-1", 80);
+  const auto answer = filter(pod_text({.gpu_mem = "12"}));
+  const std::string of_all = "(some are barred by ConfigMap kube-system/unhealthy-gpu-NODE)";
+  EXPECT_EQ(answer["FailedAndUnresolvableNodes"]["small"].string(),
+            "no GPU here with 12 GiB of memory is healthy " + of_all);
+  EXPECT_EQ(answer["FailedNodes"]["large"].string(),
+            "no GPU here has 12 GiB of memory free " + of_all);
+}
+
+TEST_F(ExtenderTest, AmountsAreToldInTheUnitOfTheNode) {
+  const auto mib = R"({"metadata":{"name":"mib"},"status":{"capacity":{"aliyun.com/gpu-mem":)"
+                   R"("16000","aliyun.com/gpu-count":"1"},"allocatable":{"aliyun.com/gpu-mem":)"
+                   R"("16000"}}})";
+  EXPECT_TRUE(book.set_node(parsed(mib).root()).ok());
+  const auto answer = filter(pod_text({.gpu_mem = "20000"}), R"(["mib","small"])");
+  const auto refused = answer["FailedAndUnresolvableNodes"];
+  EXPECT_THAT(refused["mib"].string().value_or(""), HasSubstr("has 20000 MiB of memory"));
+  EXPECT_THAT(refused["small"].string().value_or(""), HasSubstr("has 20000 GiB of memory"));
+}
+
 TEST_F(ExtenderTest, FilterChangesNothing) {
   const auto before = book.generation();
   filter(pod_text({.gpu_mem = "40"}));

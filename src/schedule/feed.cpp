@@ -6,12 +6,19 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 namespace gantry::schedule {
 namespace {
 
 Moment now_steady() {
   return std::chrono::steady_clock::now();
 }
+
+constexpr const char* kWithoutConfigMaps =
+    "going on without: GPUs that a ConfigMap unhealthy-gpu-NODE names are used all the same. Give "
+    "the scheduler's account get, list and watch of configmaps in kube-system by a Role there, as "
+    "deploy/gpushare/extender-rbac.yaml has it";
 
 }  // namespace
 
@@ -26,15 +33,19 @@ class Feed::Following : public kube::Follower {
     const char* path;
     Set set;
     Remove remove;
+    std::string_view name_prefix = {};
+    const char* without = nullptr;  // what a refusal means and what to do; nullptr: we need it
   };
   Following(const Kinds& kinds, const kube::Access& access, Book& book, Voice voice)
       : kinds_(kinds), book_(book), voice_(std::move(voice)) {
-    informer_ =
-        std::make_unique<kube::Informer>(access, kube::InformerOptions{.path = kinds.path}, *this);
+    informer_ = std::make_unique<kube::Informer>(
+        access,
+        kube::InformerOptions{.path = kinds.path, .name_prefix = std::string(kinds.name_prefix)},
+        *this);
   }
 
   void stop() { informer_->stop(); }
-  bool synced() const { return informer_->synced(); }
+  bool awaited() const { return !informer_->synced() && !refused_; }
   const char* name() const { return kinds_.name; }
   Kind kind() const {
     const auto counts = informer_->counts();
@@ -56,6 +67,12 @@ class Feed::Following : public kube::Follower {
   }
   void remove(const kube::ObjectRef& object) override { kinds_.remove(book_, object); }
   void trouble(const Error& error, std::chrono::milliseconds again_in) override {
+    if (kinds_.without != nullptr && error.code() == Errc::Denied) {
+      // It is tried on and on, and said once: nobody wants this line twice a minute for ever.
+      if (!refused_.exchange(true))
+        voice_.warning(name(), fmt::format("{}; {}", error.text(), kinds_.without));
+      return;
+    }
     voice_.warning(name(), fmt::format("{}; again in {:.1f} s", error.text(),
                                        static_cast<double>(again_in.count()) / 1000));
   }
@@ -64,7 +81,8 @@ class Feed::Following : public kube::Follower {
   Kinds kinds_;
   Book& book_;
   Voice voice_;
-  std::unique_ptr<kube::Informer> informer_;
+  std::atomic<bool> refused_{false};
+  std::unique_ptr<kube::Informer> informer_;  // last: it calls us
 };
 
 Feed::Feed(const kube::Access& access, Book& book, const Voice& voice) {
@@ -82,7 +100,11 @@ Feed::Feed(const kube::Access& access, Book& book, const Voice& voice) {
        [](Book& into, const json::Value& quota) { return into.set_resource_quota(quota); },
        [](Book& from, const kube::ObjectRef& quota) {
          from.remove_resource_quota(quota.name_space, quota.name);
-       }}};
+       }},
+      {"configmaps", "/api/v1/namespaces/kube-system/configmaps",
+       [](Book& into, const json::Value& map) { return into.set_barred(map); },
+       [](Book& from, const kube::ObjectRef& map) { from.remove_barred(map.name); },
+       ask::kBarringPrefix, kWithoutConfigMaps}};
   for (const auto& kind : kinds)
     followings_.push_back(std::make_unique<Following>(kind, access, book, voice));
 }
@@ -98,7 +120,7 @@ void Feed::stop() {
 std::string Feed::missing() const {
   std::string names;
   for (const auto& following : followings_) {
-    if (following->synced()) continue;
+    if (!following->awaited()) continue;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", following->name());
   }
   return names;

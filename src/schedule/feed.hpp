@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods, nodes, namespaces and resource quotas of the API server into the book, from four watches.
+// Pods, nodes, namespaces, resource quotas and the ConfigMaps that bar GPUs, of the API server into
+// the book, from five watches.
 #pragma once
 
 #include "kube/access.hpp"
@@ -23,7 +24,8 @@ class Feed {
   Feed& operator=(const Feed&) = delete;
   void stop();
 
-  // "pods, nodes": kinds of which no whole list has been read yet; "" when all have.
+  // "pods, nodes": kinds of which no whole list has been read yet; "" when all have. One that we
+  // can do without is not waited for when the API server refuses it.
   std::string missing() const;
 
   struct Kind {

@@ -71,6 +71,7 @@ class ThreadsTest : public ::testing::Test {
   // What was bound is shown as a pod with its node; every third leaves again.
   void watch() {
     int seen = 0;
+    int round = 0;
     while (!done) {
       const auto now = std::chrono::steady_clock::now();
       if (const auto binding = server.next()) {
@@ -83,6 +84,14 @@ class ThreadsTest : public ::testing::Test {
         if (++seen % 3 == 0) book.remove_pod(binding->uid, now);
       }
       EXPECT_TRUE(book.set_node(node_object("n1", {kCard, kCard, kCard, kCard}).root()).ok());
+      if (++round % 2 == 0) {
+        EXPECT_TRUE(book.set_barred(parsed(R"({"metadata":{"name":"unhealthy-gpu-n1"},)"
+                                           R"("data":{"gpus":"1"}})")
+                                        .root())
+                        .ok());
+      } else {
+        book.remove_barred("unhealthy-gpu-n1");
+      }
       EXPECT_TRUE(book.set_namespace(parsed(R"({"metadata":{"name":"team","annotations":)"
                                             R"({"gantry.dev/gpu-memory-quota":"400Gi"}}})")
                                          .root())

@@ -36,7 +36,7 @@ Reasons reasons_for(const Book& book, const ask::PodAsk& ask) {
                              .fits = good,
                              .score = fits[i].score,
                              .resolvable = place::resolvable(refusal),
-                             .sentence = good ? "" : place::sentence(refusal, ask)});
+                             .sentence = good ? "" : place::sentence(fits[i], ask, names[i])});
   }
   std::stable_sort(reasons.nodes.begin(), reasons.nodes.end(), [](const auto& a, const auto& b) {
     return std::tuple(a.fits, a.score, a.resolvable) > std::tuple(b.fits, b.score, b.resolvable);

@@ -40,6 +40,24 @@ Status with_rights(Status read) {
                   read.error().text()));
 }
 
+// Without the right to read them none is barred, as far as we know.
+void add_barred(Survey& survey, const kube::Get& get, const std::string& node) {
+  const auto path = fmt::format("/api/v1/namespaces/{}/configmaps", ask::kBarringSpace);
+  const auto add = [&](json::Value map) {
+    if (const auto read = survey.book->set_barred(map); !read.ok())
+      survey.notes.push_back(read.error().text());
+  };
+  if (!node.empty()) {
+    const auto map = get(fmt::format("{}/{}{}", path, ask::kBarringPrefix, kube::escaped(node)));
+    if (map.ok()) add(map->root());
+    return;
+  }
+  const auto maps = kube::each_page(get, path, [&](json::Value list) {
+    for (const auto map : list["items"]) add(map);
+  });
+  (void)maps;
+}
+
 Status read_all(Survey& survey, const kube::Get& get, const SeeNode& see_node) {
   GANTRY_CHECK(kube::each_page(get, "/api/v1/nodes", [&](json::Value nodes) {
     for (const auto node : nodes["items"]) add_node(survey, node, see_node);
@@ -71,6 +89,7 @@ Result<Survey> survey(const kube::Get& get, const std::string& node, const SeeNo
   Survey made{.book = std::make_unique<schedule::Book>()};
   GANTRY_CHECK(with_rights(node.empty() ? read_all(made, get, see_node)
                                         : read_one(made, get, node, see_node)));
+  add_barred(made, get, node);
   return made;
 }
 

@@ -25,7 +25,8 @@ struct Survey {
 
 using SeeNode = std::function<void(json::Value node)>;
 
-// All nodes and the pods that hold something, or one node and its pods. NotFound where there is no
+// All nodes and the pods that hold something, or one node and its pods; and, where they may be
+// read, the ConfigMaps that bar cards. NotFound where there is no
 // such node; Denied, with the rights that are missing.
 Result<Survey> survey(const kube::Get& get, const std::string& node = "",
                       const SeeNode& see_node = {});

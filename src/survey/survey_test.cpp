@@ -82,7 +82,8 @@ TEST(Survey, OneNodeIsAskedForByItsName) {
   EXPECT_EQ(survey->views().size(), 1U);
   EXPECT_THAT(cluster.asked,
               ElementsAre("/api/v1/nodes/node-b",
-                          "/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-b&limit=250"));
+                          "/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-b&limit=250",
+                          "/api/v1/namespaces/kube-system/configmaps/unhealthy-gpu-node-b"));
   EXPECT_EQ(survey::survey(cluster.get(), "node-c").error().code(), Errc::NotFound);
 }
 
@@ -104,6 +105,23 @@ TEST(Survey, AnObjectThatCannotBeReadIsLeftOutAndNamed) {
   ASSERT_TRUE(survey.ok());
   EXPECT_THAT(survey->notes, ElementsAre(HasSubstr("node odd: ")));
   EXPECT_THAT(survey->views(), IsEmpty());
+}
+
+TEST(Survey, ABarredCardIsShownAsUnhealthy) {
+  Recorded cluster("gpushare");
+  const auto get = [&](const std::string& path) -> Result<json::Document> {
+    const std::string map = R"({"metadata":{"name":"unhealthy-gpu-node-b"},"data":{"gpus":"0,?"}})";
+    if (path.ends_with("/unhealthy-gpu-node-b")) return test::parsed(map);
+    if (contains(path, "/configmaps?")) return test::parsed(R"({"items":[)" + map + "]}");
+    return cluster.get()(path);
+  };
+  for (const auto* node : {"", "node-b"}) {
+    const auto survey = survey::survey(get, node);
+    ASSERT_TRUE(survey.ok());
+    EXPECT_TRUE(survey->book->view("node-b").cards.at(0).facts.barred);
+    EXPECT_THAT(survey->notes, ElementsAre(HasSubstr("\"?\"")));
+    EXPECT_THAT(inspect::to_json(survey->views()), HasSubstr("\"healthy\":false"));
+  }
 }
 
 TEST(Survey, NodesAreShownToWhoWantsToSeeThemToo) {

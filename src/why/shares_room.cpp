@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why no node has room for a share: card by card, with who holds the rest.
+#include "ask/barred.hpp"
 #include "why/pod.hpp"
 #include "why/shares.hpp"
 
@@ -41,12 +42,15 @@ std::string holders(const place::CardView& card) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string card_words(const place::CardView& card) {
+std::string card_words(const place::CardView& card, const std::string& node) {
   auto text = fmt::format("GPU{}: {} of {} free", card.facts.index, amount(free_of(card)),
                           amount(card.facts.mib));
   if (card.used_cores > 0)
     text += fmt::format(", {} % of its time", card.used_cores < 100 ? 100 - card.used_cores : 0);
   if (!card.facts.healthy) text += ", not usable";
+  if (card.facts.barred)
+    text +=
+        fmt::format(", barred by ConfigMap {}/{}{}", ask::kBarringSpace, ask::kBarringPrefix, node);
   if (!card.tenants.empty()) text += fmt::format(" ({})", holders(card));
   return text;
 }
@@ -55,7 +59,7 @@ std::string cards_words(const place::NodeView& view) {
   std::vector<std::string> all;
   for (const auto& card : view.cards) {
     if (all.size() == kCards) break;
-    all.push_back(card_words(card));
+    all.push_back(card_words(card, view.facts.name));
   }
   if (view.cards.size() > kCards)
     all.push_back(fmt::format("{} more GPUs", view.cards.size() - kCards));
@@ -75,7 +79,7 @@ Link node_link(const Stand& stand, const ask::PodAsk& ask) {
     link.remedy = stand.remedy;
   } else if (stand.fit.refusal != Refusal::None) {
     link.verdict = Verdict::Broken;
-    link.cause = place::sentence(stand.fit.refusal, ask, stand.view.facts.unit_mib);
+    link.cause = place::sentence(stand.fit, ask, stand.view.facts.name);
   }
   if (link.verdict == Verdict::Broken) link.read = fmt::format("{} | {}", link.cause, link.read);
   return link;
@@ -85,7 +89,7 @@ std::uint64_t largest(const Stands& stands, std::uint64_t (*of)(const place::Car
   std::uint64_t most = 0;
   for (const auto& stand : stands) {
     for (const auto& card : stand.view.cards)
-      if (card.facts.healthy) most = std::max(most, of(card));
+      if (card.facts.usable()) most = std::max(most, of(card));
   }
   return most;
 }
@@ -102,7 +106,8 @@ std::string remedy_for(Refusal refusal, const Stands& stands) {
       return "change the pod's annotations for type, UUID or NUMA node; `gantry inspect -o wide` "
              "shows what there is";
     case Refusal::Unhealthy:
-      return "on the node: gantry doctor; a cordon is the node's annotation hami.io/device-cordon";
+      return "on the node: gantry doctor; a cordon is the node's annotation hami.io/device-cordon, "
+             "or ConfigMap kube-system/unhealthy-gpu-NODE";
     case Refusal::Memory:
     case Refusal::Cores:
     case Refusal::Slots:
@@ -119,7 +124,7 @@ std::string remedy_for(Refusal refusal, const Stands& stands) {
 }
 
 std::string refusal_words(const Stand& stand, const ask::PodAsk& ask, std::size_t nodes) {
-  const auto sentence = place::sentence(stand.fit.refusal, ask, stand.view.facts.unit_mib);
+  const auto sentence = place::sentence(stand.fit, ask, stand.view.facts.name);
   if (stand.fit.refusal == Refusal::Quota) return sentence;
   const auto text = fmt::format("{}: {}", stand.view.facts.name, sentence);
   return nodes == 1 ? text

@@ -76,6 +76,19 @@ TEST(WhyShare, AFullCardIsShownWithWhoHoldsIt) {
                                        "12 GiB and 30 %)"));
 }
 
+TEST(WhyShare, ABarredCardIsShownWithTheConfigMapThatBarsIt) {
+  const auto pod = gib(5);
+  auto barred = stand(place::Refusal::Unhealthy, 0);
+  barred.fit.barred = true;
+  barred.view.cards[0].facts.barred = true;
+  const auto links = stand_links(pod.root(), ask_in(pod), {barred});
+  ASSERT_EQ(links.size(), 2U);
+  EXPECT_THAT(links[0].cause, HasSubstr("(some are barred by ConfigMap "
+                                        "kube-system/unhealthy-gpu-a)"));
+  EXPECT_THAT(links[0].remedy, HasSubstr("unhealthy-gpu-NODE"));
+  EXPECT_THAT(links[1].read, HasSubstr("barred by ConfigMap kube-system/unhealthy-gpu-a"));
+}
+
 TEST(WhyShare, APodThatOthersGoForHasToWait) {
   auto text = std::string(gib(5).root().raw());
   const std::string_view status = R"("status":{)";

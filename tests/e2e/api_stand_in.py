@@ -9,7 +9,7 @@ import time
 import urllib.parse
 import uuid
 
-KINDS = {"pods": "Pod", "nodes": "Node", "namespaces": "Namespace", "resourcequotas": "ResourceQuota", "leases": "Lease", "events": "Event",
+KINDS = {"pods": "Pod", "nodes": "Node", "namespaces": "Namespace", "resourcequotas": "ResourceQuota", "configmaps": "ConfigMap", "leases": "Lease", "events": "Event",
          "secrets": "Secret", "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
          "validatingwebhookconfigurations": "ValidatingWebhookConfiguration"}
 
@@ -95,6 +95,7 @@ class Api:
         self.lists_allowed = threading.Event()
         self.lists_allowed.set()
         self.read_only = False  # pods may not be patched
+        self.forbidden: set[str] = set()  # kinds that nobody may touch
         self.gone_away = False
         self.port = 0
         self.start()
@@ -195,6 +196,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             if self.api.away:
                 raise Refused(503, "ServiceUnavailable", "away")
             kind, space, name, inner = self.split(url.path)
+            if kind in self.api.forbidden:
+                raise Refused(403, "Forbidden", f"{kind} is forbidden")
             if method == "GET" and not name and query.get("watch", "false") in ("1", "true"):
                 self.watch(kind, int(query.get("resourceVersion") or 0), float(query.get("timeoutSeconds", 300)))
             elif method == "GET" and not name:
