@@ -41,8 +41,8 @@ struct Order {
   bool operator==(const Order&) const = default;
 };
 
-// Measured on an H200: each change of hands costs 0.4 to 0.5 ms. Rounds of 150 ms, 30:70, have 99.25
-// % of the time of one alone, of 240 ms 99.55 %.
+// Measured on an H200: each change of hands costs 0.4 to 0.5 ms. Rounds of 150 ms, 30:70,
+// have 99.25 % of the time of one alone, of 240 ms 99.55 %.
 struct Pace {
   Time round = std::chrono::milliseconds(200);  // divided by parts, where turns get not too short
   Time shortest_turn = std::chrono::milliseconds(20);
