@@ -26,11 +26,6 @@ function(gantry_fence_library target)
 
   add_library(${target} SHARED ${L_SOURCES})
   target_link_libraries(${target} PRIVATE gantry_fence_flags)
-  # A launch goes through five files: as one program that is a quarter fewer instructions.
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # clang's needs a linker of its own
-    target_compile_options(${target} PRIVATE -flto=auto)
-    target_link_options(${target} PRIVATE -flto=auto -O2)
-  endif()
   # Linked as C, so that libstdc++ stays out; -z defs makes a forgotten need an error here.
   target_link_options(${target} PRIVATE
     -static-libgcc -Wl,-soname,${L_SONAME} -Wl,--version-script=${map}
