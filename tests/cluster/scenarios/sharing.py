@@ -15,6 +15,7 @@ def run(lane: Lane, cluster) -> None:
         containers_of_one_pod(lane, cluster)
         by_hami(lane, cluster)
         bad_asks(lane, cluster)
+        barred(lane, cluster)
 
 
 def offered(lane: Lane, cluster) -> None:
@@ -103,3 +104,20 @@ def bad_asks(lane: Lane, cluster) -> None:
     message = cluster.wait_for("the scheduler says why huge waits", lambda: scheduling_message(cluster, "huge"))
     lane.check("200 GiB of one GPU: the reason says that no GPU is that large", "200 GiB" in message, message)
     finish(cluster, "huge")
+
+
+def barred(lane: Lane, cluster) -> None:
+    """gpushare's contract for health checks: a ConfigMap that names cards; the extender reads it with the rights of deploy/gpushare."""
+    name = "unhealthy-gpu-gpu-node"
+    cluster.kubectl("create", "configmap", "-n", "kube-system", name, "--from-literal=gpus=0,1,2,3,4,5,6,7")
+    cluster.wait_for("the extender has read it", lambda: not any(card["healthy"] for card in ask("/inspect/gpu-node")["nodes"][0]["devs"]), 20)
+    cluster.api.create_pod(share_pod("barred", GIB))
+    message = cluster.wait_for("the scheduler says why barred waits", lambda: scheduling_message(cluster, "barred"))
+    lane.check("on GPUs that a ConfigMap bars nobody is placed, and the reason names it", "ConfigMap kube-system/unhealthy-gpu-NODE" in message, message)
+    cluster.kubectl("delete", "configmap", "-n", "kube-system", name)
+    cluster.wait_for("the extender has seen its end", lambda: all(card["healthy"] for card in ask("/inspect/gpu-node")["nodes"][0]["devs"]), 20)
+    cluster.kubectl("label", "node", "gpu-node", "looked=again")  # an event: kube-scheduler looks again, else after five minutes at the latest
+    cluster.wait_phase("barred", "Running", 60)
+    lane.check("it runs when the ConfigMap is gone", True)
+    finish(cluster, "barred")
+    cluster.kubectl("label", "node", "gpu-node", "looked-")
