@@ -202,6 +202,7 @@ TEST_F(ServiceTest, ATrickleOfBytesDoesNotBuyTime) {
 TEST_F(ServiceTest, ManyConnectionsMakeRoomForNewOnes) {
   const auto service = start({.connections = 4});
   std::vector<std::unique_ptr<Raw>> held;
+  held.reserve(12);
   for (int i = 0; i < 12; ++i) held.push_back(std::make_unique<Raw>(service->port()));
   auto asks = client(*service);
   EXPECT_EQ(asks.send({.target = "/healthz"}, 60s)->body, "ok");
@@ -297,6 +298,7 @@ TEST_F(ServiceTest, ManyClientsAtOnceGetTheirOwnAnswers) {
   const auto service = start({.threads = 4});
   std::vector<std::thread> threads;
   std::atomic<int> right = 0;
+  threads.reserve(8);
   for (int number = 0; number < 8; ++number) {
     threads.emplace_back([&, number] {
       auto asks = client(*service);
