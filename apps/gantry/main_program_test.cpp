@@ -54,31 +54,26 @@ TEST(Gantry, AWordThatIsNotExpectedIsNamedWithWhatHelps) {
   EXPECT_THAT(before.err, HasSubstr("gantry share run [OPTIONS] -- COMMAND"));
 }
 
-TEST(Completion, BashOffersCommandsAndFlags) {
+// What bash offers behind these words.
+std::string offered(const std::string& words) {
   test::Tree tree;
   tree.file("gantry.bash", run_cli({"gantry", "completion", "bash"}).out);
-  const auto ask = [&](const std::string& words) {
-    const auto script = "source " + tree.path("gantry.bash") + "; COMP_WORDS=(" + words +
-                        "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _gantry; echo ${COMPREPLY[*]}";
-    return sys::run_command({"bash", "-c", script}, std::chrono::seconds(20))->output;
-  };
-  EXPECT_EQ(ask("gantry comp"), "completion\n");
-  EXPECT_THAT(ask("gantry completion --"), HasSubstr("--help"));
+  const auto script = "source " + tree.path("gantry.bash") + "; COMP_WORDS=(" + words +
+                      "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _gantry; echo ${COMPREPLY[*]}";
+  return sys::run_command({"bash", "-c", script}, std::chrono::seconds(20))->output;
+}
+
+TEST(Completion, BashOffersCommandsAndFlags) {
+  EXPECT_EQ(offered("gantry comp"), "completion\n");
+  EXPECT_THAT(offered("gantry completion --"), HasSubstr("--help"));
 }
 
 TEST(Completion, BashLeavesValuesAndCommandsToTheShell) {
-  test::Tree tree;
-  tree.file("gantry.bash", run_cli({"gantry", "completion", "bash"}).out);
-  const auto ask = [&](const std::string& words) {
-    const auto script = "source " + tree.path("gantry.bash") + "; COMP_WORDS=(" + words +
-                        "); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _gantry; echo ${COMPREPLY[*]}";
-    return sys::run_command({"bash", "-c", script}, std::chrono::seconds(20))->output;
-  };
-  EXPECT_EQ(ask("gantry inspect --kubeconfig ''"), "\n") << "a file, and no flag";
-  EXPECT_THAT(ask("gantry inspect --json ''"), HasSubstr("--kubeconfig"));
-  EXPECT_THAT(ask("gantry share run -- bas"), HasSubstr("bash"));
-  EXPECT_EQ(ask("gantry share run -- bash --r"), "\n") << "the command's own flags";
-  EXPECT_THAT(ask("gantry scheduler --"), Not(HasSubstr("--node-lock-timeout"))) << "hidden";
+  EXPECT_EQ(offered("gantry inspect --kubeconfig ''"), "\n") << "a file, and no flag";
+  EXPECT_THAT(offered("gantry inspect --json ''"), HasSubstr("--kubeconfig"));
+  EXPECT_THAT(offered("gantry share run -- bas"), HasSubstr("bash"));
+  EXPECT_EQ(offered("gantry share run -- bash --r"), "\n") << "the command's own flags";
+  EXPECT_THAT(offered("gantry scheduler --"), Not(HasSubstr("--node-lock-timeout"))) << "hidden";
 }
 
 TEST(Completion, ZshAcceptsItsScript) {

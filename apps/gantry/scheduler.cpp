@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 namespace gantry::cli {
 namespace {
@@ -37,11 +36,8 @@ Status read_certificate(SchedulerSettings& settings) {
   if (settings.certificate_file.empty() || !settings.options.webhook) return {};
   GANTRY_TRY(const auto machine, sys::Host::at("/"));
   auto& given = settings.options.webhook->given;
-  const auto place = [](const std::string& file) {
-    return std::filesystem::absolute(file).lexically_normal().string();
-  };
-  GANTRY_TRY(given.certificates, machine.read(place(settings.certificate_file)).in("--cert-file"));
-  GANTRY_TRY(given.key, machine.read(place(settings.key_file)).in("--key-file"));
+  GANTRY_TRY(given.certificates, machine.read(settings.certificate_file).in("--cert-file"));
+  GANTRY_TRY(given.key, machine.read(settings.key_file).in("--key-file"));
   return {};
 }
 

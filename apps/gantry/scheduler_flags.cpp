@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gantry/command.hpp"
 #include "gantry/scheduler.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <array>
+#include <string_view>
 
 namespace gantry::cli {
 namespace {
@@ -82,6 +84,7 @@ void add_scheduler_flags(CLI::App& command, SchedulerFlags& flags) {
   for (const auto& row : kRows) {
     auto* option = command.add_option(row.names, flags.*row.value, row.help)->type_name(row.type);
     if (!(flags.*row.value).empty()) option->capture_default_str();
+    if (std::string_view(row.type) == "FILE") option->transform(absolute_path());
   }
   command.get_option("--leader-elect")->expected(0, 1);  // alone it means true
   command.get_option("--log-format")->check(CLI::IsMember({"text", "json"}));

@@ -49,6 +49,10 @@ class Ignored {
 
 }  // namespace
 
+std::string barring_map(std::string_view node) {
+  return fmt::format("ConfigMap {}/{}{}", kBarringSpace, kBarringPrefix, node);
+}
+
 std::string_view node_barred_by(std::string_view config_map) {
   return config_map.starts_with(kBarringPrefix) ? config_map.substr(kBarringPrefix.size())
                                                 : std::string_view();
@@ -74,7 +78,7 @@ std::optional<Barred> barred_of(const json::Value& config_map) {
   std::sort(barred.gpus.begin(), barred.gpus.end());
   barred.gpus.erase(std::unique(barred.gpus.begin(), barred.gpus.end()), barred.gpus.end());
   if (auto sentence = ignored.sentence(text.size() < all.size()); !sentence.empty())
-    barred.ignored = fmt::format("ConfigMap {}/{}: gpus: {}", kBarringSpace, name, sentence);
+    barred.ignored = fmt::format("{}: gpus: {}", barring_map(barred.node), sentence);
   return barred;
 }
 

@@ -26,6 +26,8 @@ struct Barred {
 // nullopt for a ConfigMap of another name. One without `gpus` bars none.
 std::optional<Barred> barred_of(const json::Value& config_map);
 
+// "ConfigMap kube-system/unhealthy-gpu-NODE", for people.
+std::string barring_map(std::string_view node);
 // The node of a ConfigMap of that name; "" for another one.
 std::string_view node_barred_by(std::string_view config_map);
 

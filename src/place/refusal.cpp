@@ -87,8 +87,7 @@ std::string sentence(Refusal refusal, const ask::PodAsk& ask, std::uint64_t unit
 std::string sentence(const Fit& fit, const ask::PodAsk& ask, std::string_view node) {
   auto text = sentence(fit.refusal, ask, fit.unit_mib);
   if (fit.barred && (fit.refusal == Refusal::Unhealthy || resolvable(fit.refusal)))
-    text += fmt::format(" (some are barred by ConfigMap {}/{}{})", ask::kBarringSpace,
-                        ask::kBarringPrefix, node);
+    text += fmt::format(" (some are barred by {})", ask::barring_map(node));
   return text;
 }
 

@@ -48,9 +48,7 @@ std::string card_words(const place::CardView& card, const std::string& node) {
   if (card.used_cores > 0)
     text += fmt::format(", {} % of its time", card.used_cores < 100 ? 100 - card.used_cores : 0);
   if (!card.facts.healthy) text += ", not usable";
-  if (card.facts.barred)
-    text +=
-        fmt::format(", barred by ConfigMap {}/{}{}", ask::kBarringSpace, ask::kBarringPrefix, node);
+  if (card.facts.barred) text += fmt::format(", barred by {}", ask::barring_map(node));
   if (!card.tenants.empty()) text += fmt::format(" ({})", holders(card));
   return text;
 }
@@ -124,7 +122,7 @@ std::string remedy_for(Refusal refusal, const Stands& stands) {
 }
 
 std::string refusal_words(const Stand& stand, const ask::PodAsk& ask, std::size_t nodes) {
-  const auto sentence = place::sentence(stand.fit, ask, stand.view.facts.name);
+  auto sentence = place::sentence(stand.fit, ask, stand.view.facts.name);
   if (stand.fit.refusal == Refusal::Quota) return sentence;
   const auto text = fmt::format("{}: {}", stand.view.facts.name, sentence);
   return nodes == 1 ? text
