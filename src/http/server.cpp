@@ -58,14 +58,20 @@ class Server::Peer {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return server_.drop(id_);
     in_.append(buffer.data(), static_cast<std::size_t>(got));
-    const auto end = in_.find("\r\n\r\n");
-    if (end != std::string::npos) {
-      const auto head = in_.substr(0, end + 4);
-      in_.erase(0, end + 4);
-      return take(head);
-    }
-    if (in_.size() > kRequestLimit)
+    if (!take_next() && in_.size() > kRequestLimit)
       reply(plain_text(431, "a request's head may have 8 KiB"), true, false);
+  }
+
+  // Starts on the first whole request in the buffer. Returns false if there is none. The socket is
+  // read only then, so a client that sends many requests at once fills its own socket buffer and
+  // not our memory.
+  bool take_next() {
+    const auto end = in_.find("\r\n\r\n");
+    if (end == std::string::npos) return false;
+    const auto head = in_.substr(0, end + 4);
+    in_.erase(0, end + 4);
+    take(head);
+    return true;
   }
 
   void take(const std::string& head) {
@@ -109,8 +115,14 @@ class Server::Peer {
       out_.erase(0, static_cast<std::size_t>(sent));
     }
     if (!keep_) return server_.drop(id_);
-    watch_.wait_for(EPOLLIN);
     give_time();
+    if (in_.empty()) return watch_.wait_for(EPOLLIN);
+    // One request per turn of the loop: other connections and the agent's own work come between.
+    watch_.wait_for(0);
+    next_ = server_.loop_.after({}, [this] {
+      if (ticket_ != 0 || !out_.empty()) return;  // a hang-up woke advance() first
+      if (!take_next()) watch_.wait_for(EPOLLIN);
+    });
   }
 
   Server& server_;
@@ -118,6 +130,7 @@ class Server::Peer {
   sys::UniqueFd socket_;
   sys::Loop::Watch watch_;  // ends before the socket is closed
   sys::Loop::Timer patience_;
+  sys::Loop::Timer next_;  // answers the next request that is already in the buffer
   std::string in_;
   std::string out_;
   bool keep_ = true;

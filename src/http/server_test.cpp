@@ -24,6 +24,7 @@ class HttpServer : public testing::Test {
  protected:
   HttpServer() : loop_(*sys::Loop::make()), server_(*Server::listen(*loop_, {"127.0.0.1", 0})) {
     server_->page("/metrics", [] { return Response{.body = std::string(200'000, 'm')}; });
+    server_->page("/healthz", [] { return Response{.body = "ok"}; });
     server_->page_later("/later", [this](Server::Answer answer) {
       kept_ = std::move(answer);
       late_ = loop_->after(50ms, [this] { delivered_ = kept_({.body = "late"}); });
@@ -130,6 +131,30 @@ TEST_F(HttpServer, APageLearnsThatNobodyWaitsAnyMore) {
   }
   for (int i = 0; i < 500 && delivered_ == -1; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(delivered_, 0);
+}
+
+// The server used to read 4 KiB per wake-up and answer one request of them: the rest stayed in its
+// buffer, unanswered, and every further packet made the buffer larger.
+TEST_F(HttpServer, AnswersEveryRequestOfAPipeline) {
+  constexpr std::size_t kRequests = 2000;
+  std::string requests;
+  for (std::size_t i = 0; i < kRequests; ++i) requests += "GET /healthz HTTP/1.1\r\n\r\n";
+  requests += "GET /last HTTP/1.1\r\nConnection: close\r\n\r\n";
+  const auto answers = raw(requests);
+  std::size_t found = 0;
+  for (auto at = answers.find("HTTP/1.1 200"); at != std::string::npos;
+       at = answers.find("HTTP/1.1 200", at + 1))
+    ++found;
+  EXPECT_EQ(found, kRequests);
+  EXPECT_THAT(answers, HasSubstr("HTTP/1.1 404"));
+}
+
+TEST_F(HttpServer, AnswersAPipelineInOrderWhenAPageAnswersLater) {
+  const auto answers = raw(
+      "GET /later HTTP/1.1\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n"
+      "GET /last HTTP/1.1\r\nConnection: close\r\n\r\n");
+  EXPECT_LT(answers.find("late"), answers.find("ok"));
+  EXPECT_LT(answers.find("ok"), answers.find("404"));
 }
 
 // A pod of an IPv6 cluster has no other address, and its probes come that way.
