@@ -11,7 +11,7 @@
  * Prints medians in nanoseconds for each launch: native, fenced, and of the rounds' differences.
  */
 #define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): it is how glibc is asked */
-#include "abi/cuda.h"
+#include "gpu/abi/cuda.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

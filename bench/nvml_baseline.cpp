@@ -2,8 +2,9 @@
 // NVML by itself, the floor that `gantry info` is measured against.
 // usage: nvml-baseline start|inventory [LIBRARY]
 //   start      initialise, and each GPU's handle, UUID, name and memory
-//   inventory  also the other questions whose answers are in an inventory (src/probe/nvml_*.cpp)
-#include "abi/nvml.h"
+//   inventory  also the other questions whose answers are in an inventory
+//   (src/gpu/probe/nvml_*.cpp)
+#include "gpu/abi/nvml.h"
 
 #include <dlfcn.h>
 

@@ -5,9 +5,9 @@
 //   world STEPS      1,000 nodes of 8 GPUs, pods that come and go, crashes; fails where it must not
 //   calm STEPS       the same without crashes, whose lists are most of the time above
 //   packing          GPUs in use against the fewest that could do
-#include "place/cluster.hpp"
-#include "schedule/extender.hpp"
-#include "simulate/world.hpp"
+#include "cluster/placement/cluster.hpp"
+#include "cluster/scheduler/extender.hpp"
+#include "support/simulated_cluster/world.hpp"
 
 #include <fmt/format.h>
 
@@ -59,8 +59,8 @@ struct Times {
   }
 };
 
-ask::NodeFacts facts_of(std::size_t n) {
-  ask::NodeFacts facts{.name = fmt::format("gpu-node-{:05}.cluster.example", n)};
+podspec::NodeFacts facts_of(std::size_t n) {
+  podspec::NodeFacts facts{.name = fmt::format("gpu-node-{:05}.cluster.example", n)};
   for (std::uint32_t i = 0; i < 8; ++i) {
     facts.cards.push_back(
         {.uuid = fmt::format("GPU-{:08x}-{:04x}-4000-8000-{:012x}", n, i, n * 8 + i),
@@ -78,7 +78,7 @@ std::string pod_text(std::size_t n, std::uint64_t gib, std::string_view node,
                      const std::string& placement) {
   const auto annotation =
       placement.empty() ? std::string()
-                        : fmt::format(R"("{}":{},)", ask::kPlacement, json::quoted(placement));
+                        : fmt::format(R"("{}":{},)", podspec::kPlacement, json::quoted(placement));
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"pod-{0}","namespace":"team-{1}",)"
       R"("uid":"{0:08x}-0000-4000-8000-{0:012x}","resourceVersion":"{0}","labels":{{"app":"train",)"
@@ -97,16 +97,16 @@ json::Document parsed(std::string text) {
   return *std::move(document);
 }
 
-void fill(schedule::Book& book, const std::vector<std::string>& names, std::size_t pods,
+void fill(scheduler::Book& book, const std::vector<std::string>& names, std::size_t pods,
           std::mt19937& random) {
-  const schedule::Moment now{};
+  const scheduler::Moment now{};
   for (std::size_t i = 0; i < pods; ++i) {
     const auto& node = names[random() % names.size()];
     const auto gib = 1 + random() % 30;
-    const auto ask = schedule::read_ask(pod_text(i, gib, "", ""));
+    const auto ask = scheduler::read_ask(pod_text(i, gib, "", ""));
     const auto promised = book.promise(**ask, node, 0, now);
     if (!promised) continue;
-    const auto bound = parsed(pod_text(i, gib, node, ask::to_text(promised->placement)));
+    const auto bound = parsed(pod_text(i, gib, node, podspec::to_text(promised->placement)));
     GANTRY_ASSERT(book.set_pod(bound.root(), now).ok());
   }
 }
@@ -114,12 +114,12 @@ void fill(schedule::Book& book, const std::vector<std::string>& names, std::size
 int extender(std::size_t count) {
   std::mt19937 random(7);
   std::vector<std::string> names;
-  schedule::Book book;
+  scheduler::Book book;
   for (std::size_t i = 0; i < count; ++i) {
     const auto facts = facts_of(i);
     const auto node = parsed(
         fmt::format(R"({{"metadata":{{"name":"{}","annotations":{{"{}":{}}}}},"status":{{}}}})",
-                    facts.name, ask::kSharedGpus, json::quoted(ask::to_text(facts))));
+                    facts.name, podspec::kSharedGpus, json::quoted(podspec::to_text(facts))));
     GANTRY_ASSERT(book.set_node(node.root()).ok());
     names.push_back(facts.name);
   }
@@ -127,8 +127,8 @@ int extender(std::size_t count) {
   fill(book, names, pods, random);
   std::shuffle(names.begin(), names.end(), random);  // zones take turns in the real list
 
-  schedule::Counters counters;
-  schedule::Extender extender(book, counters, {});
+  scheduler::Counters counters;
+  scheduler::Extender extender(book, counters, {});
   const auto resident = resident_kib();
   std::string list;
   for (const auto& name : names) list += (list.empty() ? "\"" : ",\"") + name + "\"";
@@ -145,9 +145,9 @@ int extender(std::size_t count) {
       const auto scored = extender.prioritize(body);
       both.batch.push_back(now_us() - start);
       GANTRY_ASSERT(filtered.body.size() > 100 && scored.body.size() > 100);
-      const auto ask = schedule::read_ask(pod);
+      const auto ask = scheduler::read_ask(pod);
       start = now_us();
-      const auto promised = book.promise(**ask, names[random() % count], 0, schedule::Moment{});
+      const auto promised = book.promise(**ask, names[random() % count], 0, scheduler::Moment{});
       bind.batch.push_back(now_us() - start);
       if (promised) book.release((*ask)->uid);
     }
@@ -192,7 +192,7 @@ void pack(std::span<const std::uint64_t> sizes, std::string_view name, bool last
   constexpr std::size_t kNodes = 250;
   constexpr std::array<std::uint64_t, 14> kAsks{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40};
   std::mt19937 random(11);
-  place::Cluster cluster;
+  placement::Cluster cluster;
   std::vector<std::string> names;
   std::uint64_t capacity = 0;
   for (std::size_t i = 0; i < kNodes; ++i) {
@@ -203,15 +203,15 @@ void pack(std::span<const std::uint64_t> sizes, std::string_view name, bool last
     names.push_back(facts.name);
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
-  std::vector<place::Fit> fits;
+  std::vector<placement::Fit> fits;
   std::uint64_t asked = 0;
   std::size_t large = 0;  // of which no two go on one card
   for (std::size_t n = 0; asked < capacity * 85 / 100; ++n) {
-    ask::PodAsk ask{.uid = fmt::format("{}", n), .name_space = "team", .name = "pod"};
+    podspec::PodAsk ask{.uid = fmt::format("{}", n), .name_space = "team", .name = "pod"};
     const auto fitting = kAsks.size() - (sizes.back() < 40 ? 3 : 0);
     const auto gib = kAsks[random() % fitting];
     ask.containers.push_back(
-        {.container = "main", .memory = {.kind = ask::Amount::Kind::Units, .value = gib}});
+        {.container = "main", .memory = {.kind = podspec::Amount::Kind::Units, .value = gib}});
     cluster.fit_all(ask, views, fits);
     const auto first = random() % fits.size();
     std::size_t best = first;

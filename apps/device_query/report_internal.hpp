@@ -2,7 +2,7 @@
 // One device as it was read, and how it is printed.
 #pragma once
 
-#include "abi/cuda.h"
+#include "gpu/abi/cuda.h"
 
 #include <array>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // gantry agent, and the names under which other people's manifests start it.
 #pragma once
 
-#include "base/result.hpp"
+#include "base/core/result.hpp"
 #include "gantry/command.hpp"
 
 #include <cstdio>

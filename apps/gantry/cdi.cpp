@@ -2,11 +2,11 @@
 // gantry cdi: what container engines read about this machine's devices.
 #include "gantry/cdi.hpp"
 
-#include "cdi/read.hpp"
-#include "cdi/write.hpp"
+#include "base/sys/replace_file.hpp"
+#include "container/cdi/read.hpp"
+#include "container/cdi/write.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/nvidia_ctk.hpp"
-#include "sys/replace_file.hpp"
 
 #include <unistd.h>
 

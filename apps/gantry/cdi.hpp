@@ -3,7 +3,7 @@
 // tables of cdi.cpp.
 #pragma once
 
-#include "cdi/spec.hpp"
+#include "container/cdi/spec.hpp"
 #include "gantry/command.hpp"
 
 #include <string>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry cdi generate: the machine's CDI specification, to a file or to see.
-#include "cdi/registry.hpp"
-#include "cdi/write_spec.hpp"
-#include "driver/files.hpp"
+#include "container/cdi/registry.hpp"
+#include "container/cdi/write_spec.hpp"
+#include "container/driver_dir/publish.hpp"
+#include "container/publish/spec.hpp"
 #include "gantry/cdi.hpp"
 #include "gantry/cdi_options.hpp"
 #include "gantry/words.hpp"
-#include "prepared/publish.hpp"
-#include "probe/snapshot.hpp"
-#include "refresh/spec.hpp"
+#include "gpu/driver/files.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -44,7 +44,7 @@ probe::SnapshotOptions how(const GenerateOptions& options, const SpecMachine& ma
 
 // What the specification mounts must be there when it is used. Who may only look is told so.
 Result<std::vector<std::string>> prepare(const sys::Host& host, const model::Inventory& machine) {
-  const auto published = prepared::publish(host, machine);
+  const auto published = driver_dir::publish(host, machine);
   if (published.ok()) return std::vector<std::string>{};
   const int err = published.error().sys_errno();
   if (err != EACCES && err != EPERM && err != EROFS) return published.error();
@@ -92,8 +92,8 @@ Status write(const GenerateOptions& options, const sys::Host& machine, const cdi
   return {};
 }
 
-bool mounts_driver(refresh::SpecKind kind) {
-  return kind == refresh::SpecKind::Gpu || kind == refresh::SpecKind::Management;
+bool mounts_driver(publish::SpecKind kind) {
+  return kind == publish::SpecKind::Gpu || kind == publish::SpecKind::Management;
 }
 
 Result<int> generate(const GenerateOptions& options, Context& context) {
@@ -102,7 +102,7 @@ Result<int> generate(const GenerateOptions& options, Context& context) {
   const auto& host = place.host;
   GANTRY_TRY(const auto spec_how, spec_options(options.spec, place));
   GANTRY_TRY(const auto machine, probe::snapshot(host, how(options, place)));
-  GANTRY_TRY(const auto made, refresh::make_spec(machine, spec_how));
+  GANTRY_TRY(const auto made, publish::make_spec(machine, spec_how));
   if (mounts_driver(spec_how.kind)) {
     GANTRY_TRY(const auto notes, prepare(host, machine));
     print_notes(notes, context);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry cdi list: the devices an engine would resolve, and what is wrong with the others.
-#include "cdi/registry.hpp"
+#include "base/json/document.hpp"
+#include "container/cdi/registry.hpp"
 #include "gantry/cdi.hpp"
-#include "json/document.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

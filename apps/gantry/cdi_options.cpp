@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/cdi_options.hpp"
 
-#include "plan/capabilities.hpp"
-#include "prepared/current.hpp"
+#include "container/driver_dir/current.hpp"
+#include "container/plan/capabilities.hpp"
 
 #include <unistd.h>
 
@@ -251,16 +251,16 @@ void add_take_over(CLI::App& command, bool& take_over) {
                    "gantry's own, to FILE.before-gantry");
 }
 
-Result<refresh::SpecOptions> spec_options(const SpecFlags& flags, const SpecMachine& machine) {
+Result<publish::SpecOptions> spec_options(const SpecFlags& flags, const SpecMachine& machine) {
   const auto& host = machine.host;
   GANTRY_CHECK(check_words(flags.features, kFeatures, "--feature-flag"));
   GANTRY_CHECK(check_words(flags.disabled_hooks, kHooks, "--disable-hook"));
   GANTRY_CHECK(check_words(flags.enabled_hooks, kHooks, "--enable-hook"));
-  refresh::SpecOptions options;
-  GANTRY_TRY(options.kind, refresh::parse_mode(flags.mode).in("--mode"));
+  publish::SpecOptions options;
+  GANTRY_TRY(options.kind, publish::parse_mode(flags.mode).in("--mode"));
   options.names.clear();
   for (const auto& word : flags.names) {
-    GANTRY_TRY(const auto strategy, refresh::parse_strategy(word).in("--device-name-strategy"));
+    GANTRY_TRY(const auto strategy, publish::parse_strategy(word).in("--device-name-strategy"));
     if (std::find(options.names.begin(), options.names.end(), strategy) == options.names.end())
       options.names.push_back(strategy);
   }
@@ -276,7 +276,7 @@ Result<refresh::SpecOptions> spec_options(const SpecFlags& flags, const SpecMach
   options.plan.firmware = flags.firmware;
   options.plan.sockets = !has(flags.features, "disable-ipc-discoverer");
   options.plan.hook_path = flags.hook_path.empty() ? found_hook() : flags.hook_path;
-  options.plan.engine_root = prepared::engine_root_of(host);
+  options.plan.engine_root = driver_dir::engine_root_of(host);
   if (!flags.driver_root.empty() && machine.driver.root.empty() && !host.is_live())
     options.plan.engine_root = host.root();
   if (!flags.engine_root.empty())

@@ -2,9 +2,9 @@
 // The flags that `cdi generate` and `cdi refresh` share, with NVIDIA's names and environment.
 #pragma once
 
-#include "driver/root.hpp"
+#include "container/publish/spec.hpp"
 #include "gantry/command.hpp"
-#include "refresh/spec.hpp"
+#include "gpu/driver/root.hpp"
 
 #include <optional>
 #include <string>
@@ -46,7 +46,7 @@ struct SpecMachine {
 Result<SpecMachine> open_machine(const SpecFlags& flags, const Context& context);
 
 // The flags as values; errors name the flag. The machine decides about the engine's root.
-Result<refresh::SpecOptions> spec_options(const SpecFlags& flags, const SpecMachine& machine);
+Result<publish::SpecOptions> spec_options(const SpecFlags& flags, const SpecMachine& machine);
 
 // A file of the command line, which is where the caller sees it: below the machine's root it is
 // that machine's, and the specifications there count; elsewhere it is this one's.

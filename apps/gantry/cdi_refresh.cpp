@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry cdi refresh: everything containers start from, made anew.
+#include "container/publish/refresh.hpp"
 #include "gantry/cdi.hpp"
 #include "gantry/cdi_options.hpp"
-#include "refresh/refresh.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -20,16 +20,16 @@ struct RefreshFlags {
   Deadline deadline;
 };
 
-std::string outcome_word(const prepared::Published& driver) {
+std::string outcome_word(const driver_dir::Published& driver) {
   switch (driver.outcome) {
-    case prepared::Outcome::Current: return "as it was";
-    case prepared::Outcome::Switched: return "in force again";
-    case prepared::Outcome::Made: break;
+    case driver_dir::Outcome::Current: return "as it was";
+    case driver_dir::Outcome::Switched: return "in force again";
+    case driver_dir::Outcome::Made: break;
   }
   return "new, " + driver.way;
 }
 
-void print(const refresh::Refreshed& done, const sys::Host& host, const sys::Host& output_host,
+void print(const publish::Refreshed& done, const sys::Host& host, const sys::Host& output_host,
            const std::string& output, const Context& context) {
   if (context.quiet) return;
   fmt::print(context.out, "{}: {}\n", host.outside(done.driver.directory),
@@ -48,7 +48,7 @@ void print(const refresh::Refreshed& done, const sys::Host& host, const sys::Hos
 Result<int> refresh_now(const RefreshFlags& flags, Context& context) {
   GANTRY_TRY(const auto machine, open_machine(flags.spec, context));
   const auto& host = machine.host;
-  refresh::RefreshOptions options{.take_over = flags.take_over,
+  publish::RefreshOptions options{.take_over = flags.take_over,
                                   .deadline = flags.deadline.duration()};
   options.driver = machine.driver;
   if (flags.without_nvml) options.nvml = probe::UseNvml::ForMig;
@@ -60,7 +60,7 @@ Result<int> refresh_now(const RefreshFlags& flags, Context& context) {
     options.output = std::move(place.path);
     if (elsewhere) options.output_host = &*elsewhere;
   }
-  GANTRY_TRY(const auto done, refresh::refresh(host, options));
+  GANTRY_TRY(const auto done, publish::refresh(host, options));
   print(done, host, elsewhere ? *elsewhere : host, options.output, context);
   print_notes(done.notes, context);
   return kOk;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry cdi transform: a specification for another root or an older engine.
-#include "cdi/transform.hpp"
+#include "container/cdi/transform.hpp"
 #include "gantry/cdi.hpp"
 
 #include <CLI/CLI.hpp>

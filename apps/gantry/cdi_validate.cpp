@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry cdi validate: would an engine load these files, and if not, why?
-#include "cdi/read.hpp"
-#include "cdi/registry.hpp"
-#include "cdi/validate.hpp"
+#include "container/cdi/read.hpp"
+#include "container/cdi/registry.hpp"
+#include "container/cdi/validate.hpp"
 #include "gantry/cdi.hpp"
 
 #include <CLI/CLI.hpp>

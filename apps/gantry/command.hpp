@@ -3,8 +3,8 @@
 // work, and one add_*() that declares flags, help and examples.
 #pragma once
 
-#include "base/result.hpp"
-#include "sys/host.hpp"
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
 
 #include <chrono>
 #include <cstdio>

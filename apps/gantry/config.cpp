@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry config: what nvidia-container-runtime's config.toml says and what of it counts. As
 // nvidia-ctk config: print, change and save it, comments and all.
+#include "base/json/document.hpp"
+#include "base/sys/replace_file.hpp"
+#include "container/config/text.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/nvidia_ctk.hpp"
 #include "gantry/table.hpp"
-#include "json/document.hpp"
-#include "settings/text.hpp"
-#include "sys/replace_file.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -27,22 +27,21 @@ struct ConfigOptions {
 std::string file_of(const ConfigOptions& options, const Context& context) {
   if (!options.file.empty()) return options.file;
   if (!context.config_file.empty()) return context.config_file;
-  return settings::config_path(settings::process_environment);
+  return config::config_path(config::process_environment);
 }
 
-Result<settings::Loaded> load(const ConfigOptions& options, const Context& context) {
+Result<config::Loaded> load(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  return settings::load_with_warnings(host, file_of(options, context));
+  return config::load_with_warnings(host, file_of(options, context));
 }
 
-void print_warnings(const settings::Loaded& loaded, const std::string& file,
-                    const Context& context) {
+void print_warnings(const config::Loaded& loaded, const std::string& file, const Context& context) {
   for (const auto& warning : loaded.warnings) {
     fmt::print(context.err, "Note: {}: {}\n", file, warning);
   }
 }
 
-void print_json(const std::vector<settings::Effective>& values, const Context& context) {
+void print_json(const std::vector<config::Effective>& values, const Context& context) {
   std::string rows;
   for (const auto& value : values) {
     rows += fmt::format("{}\n  {{\"key\": {}, \"value\": {}, \"origin\": \"{}\"}}",
@@ -55,9 +54,9 @@ void print_json(const std::vector<settings::Effective>& values, const Context& c
 Result<int> show(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto loaded, load(options, context));
   print_warnings(loaded, file_of(options, context), context);
-  GANTRY_TRY(auto values, settings::effective(loaded, settings::process_environment));
+  GANTRY_TRY(auto values, config::effective(loaded, config::process_environment));
   if (!options.effective) {
-    std::erase_if(values, [](const auto& v) { return v.origin == settings::Origin::Default; });
+    std::erase_if(values, [](const auto& v) { return v.origin == config::Origin::Default; });
   }
   if (context.json) {
     print_json(values, context);
@@ -80,12 +79,12 @@ Result<int> show(const ConfigOptions& options, const Context& context) {
 Result<int> check(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   const auto file = file_of(options, context);
-  GANTRY_TRY(const auto loaded, settings::load_with_warnings(host, file));
+  GANTRY_TRY(const auto loaded, config::load_with_warnings(host, file));
   print_warnings(loaded, file, context);
   auto copy = loaded.settings;
-  GANTRY_CHECK(settings::apply_environment(copy, settings::process_environment));
-  GANTRY_CHECK(settings::check_mode(copy).in(file));
-  for (const auto& word : settings::without_effect(copy)) {
+  GANTRY_CHECK(config::apply_environment(copy, config::process_environment));
+  GANTRY_CHECK(config::check_mode(copy).in(file));
+  for (const auto& word : config::without_effect(copy)) {
     fmt::print(context.err, "Note: {}: {}\n", file, word);
   }
   const bool there = host.exists(file);
@@ -107,13 +106,13 @@ Status write_to(const sys::Host& host, const std::string& path, const std::strin
 Result<int> print_changed(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   const auto file = file_of(options, context);
-  auto text = host.read(file, settings::kConfigBytes);
+  auto text = host.read(file, config::kConfigBytes);
   if (!text.ok() && text.error().code() != Errc::NotFound) return std::move(text).error();
-  std::string content = text.ok() ? *std::move(text) : settings::default_text(host);
+  std::string content = text.ok() ? *std::move(text) : config::default_text(host);
   for (const auto& assignment : options.sets) {
-    GANTRY_TRY(content, settings::set_in_text(content, assignment));
+    GANTRY_TRY(content, config::set_in_text(content, assignment));
   }
-  GANTRY_TRY(const auto loaded, settings::parse(content).in(file));
+  GANTRY_TRY(const auto loaded, config::parse(content).in(file));
   if (!context.quiet) print_warnings(loaded, file, context);
   if (options.in_place) {
     GANTRY_CHECK(write_to(host, file, content));
@@ -127,7 +126,7 @@ Result<int> print_changed(const ConfigOptions& options, const Context& context) 
 
 Result<int> print_default(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  const auto text = settings::default_text(host);
+  const auto text = config::default_text(host);
   if (options.output.empty()) {
     fmt::print(context.out, "{}", text);
     return kOk;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/container_cli.hpp"
 
-#include "base/text.hpp"
+#include "base/core/text.hpp"
+#include "base/sys/kernel.hpp"
 #include "gantry/container_cli_log.hpp"
 #include "gantry/driver_user.hpp"
 #include "gantry/words.hpp"
-#include "loader/ld_cache.hpp"
-#include "probe/snapshot.hpp"
-#include "sys/kernel.hpp"
+#include "gpu/loader/ld_cache.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 // `gantry` called as nvidia-container-cli: info and list in the form that scripts and notes know.
 #pragma once
 
-#include "base/result.hpp"
-#include "model/inventory.hpp"
+#include "base/core/result.hpp"
+#include "gpu/model/inventory.hpp"
 
 #include <cstdio>
 #include <optional>

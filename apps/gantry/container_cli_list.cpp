@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
+#include "base/core/text.hpp"
 #include "gantry/container_cli.hpp"
 
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 // file.
 #pragma once
 
-#include "base/result.hpp"
-#include "model/inventory.hpp"
+#include "base/core/result.hpp"
+#include "gpu/model/inventory.hpp"
 
 #include <cstdio>
 #include <memory>

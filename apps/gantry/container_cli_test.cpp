@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/container_cli.hpp"
 
-#include "base/text.hpp"
-#include "sim/inject.hpp"
+#include "base/core/text.hpp"
+#include "sim/machine/inject.hpp"
 #include "support/machine.hpp"
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // nvidia-ctk system: the driver's device nodes, and their links in /dev/char, without which some
 // versions of runc and systemd take the GPUs from running containers at a daemon-reload.
-#include "base/text.hpp"
-#include "driver/nodes.hpp"
+#include "base/core/text.hpp"
+#include "base/sys/child.hpp"
+#include "base/sys/kernel.hpp"
 #include "gantry/nvidia_ctk.hpp"
-#include "probe/pci.hpp"
-#include "sys/child.hpp"
-#include "sys/kernel.hpp"
+#include "gpu/driver/nodes.hpp"
+#include "gpu/probe/pci.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry doctor: what is wrong with this machine's GPUs, why, and what to type.
-#include "base/printable.hpp"
-#include "base/text.hpp"
-#include "doctor/report.hpp"
+#include "base/core/printable.hpp"
+#include "base/core/text.hpp"
+#include "doctor/checks/all_checks.hpp"
+#include "doctor/engine/report.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/doctor_cluster.hpp"
 #include "gantry/doctor_shares.hpp"
-#include "probe/snapshot.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <unistd.h>
 
@@ -31,15 +32,15 @@ struct DoctorOptions {
 };
 
 int list_checks(const DoctorOptions& options, const Context& context) {
-  const auto text = options.markdown ? doctor::list_markdown()
+  const auto text = options.markdown ? doctor::list_markdown(doctor::all_checks())
                     : context.json   ? doctor::list_json(doctor::all_checks())
-                                     : doctor::list_text();
+                                     : doctor::list_text(doctor::all_checks());
   fmt::print(context.out, "{}", text);
   return kOk;
 }
 
 int explain(const DoctorOptions& options, const Context& context) {
-  const auto checks = doctor::select({.only = {options.explain}, .skip = {}});
+  const auto checks = doctor::select(doctor::all_checks(), {.only = {options.explain}, .skip = {}});
   if (!checks.ok()) {
     fmt::print(context.err, "gantry doctor: {}\n", checks.error().text());
     return kUsage;
@@ -92,8 +93,9 @@ void print_report(const DoctorOptions& options, const Context& context,
 }
 
 Result<int> examine(const DoctorOptions& options, const Context& context) {
-  const auto checks = doctor::select(options.selection);
-  const auto named = doctor::select({.only = fix_options(options, context).named, .skip = {}});
+  const auto checks = doctor::select(doctor::all_checks(), options.selection);
+  const auto named = doctor::select(doctor::all_checks(),
+                                    {.only = fix_options(options, context).named, .skip = {}});
   for (const auto* wrong : {&checks, &named}) {
     if (wrong->ok()) continue;
     fmt::print(context.err, "gantry doctor: {}\n", wrong->error().text());

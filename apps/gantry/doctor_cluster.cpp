@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/doctor_cluster.hpp"
 
-#include "kube/access.hpp"
-#include "kube/api.hpp"
-#include "kube/node_name.hpp"
+#include "net/kube/access.hpp"
+#include "net/kube/api.hpp"
+#include "net/kube/node_name.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/doctor_shares.hpp"
 
-#include "base/text.hpp"
-#include "fence/abi.h"
+#include "base/core/text.hpp"
 #include "gantry/share_commands.hpp"
-#include "keeper/record.hpp"
+#include "gpu/abi/fence.h"
+#include "sharing/backend/fence_libraries.hpp"
+#include "sharing/daemon/record.hpp"
 
 #include <fmt/format.h>
 
@@ -48,13 +49,13 @@ doctor::SharesView::Library look_at(const std::string& path) {
 }
 
 std::vector<doctor::SharesView::Library> libraries() {
-  const auto fence = find_fence();
+  const auto fence = backend::find_fence();
   if (fence.ok()) return {look_at(fence->cuda), look_at(fence->nvml)};
   return {{.path = "libgantry-fence.so", .there = false, .trouble = fence.error().text()}};
 }
 
 // All shares of a GPU have the same neighbours.
-void note_beside(const keeper::GpuState& gpu, doctor::SharesView& view) {
+void note_beside(const daemon::GpuState& gpu, doctor::SharesView& view) {
   const bool known = std::any_of(view.beside.begin(), view.beside.end(),
                                  [&](const auto& one) { return one.gpu == gpu.uuid.text; });
   if (known) return;
@@ -66,7 +67,7 @@ void note_beside(const keeper::GpuState& gpu, doctor::SharesView& view) {
 }
 
 void ask(const sys::Host& host, doctor::SharesView& view) {
-  auto keeper = keeper::Client::connect_to_answering(host);
+  auto keeper = daemon::Client::connect_to_answering(host);
   if (!keeper.ok()) {
     view.only_root = keeper.error().code() == Errc::Denied;
     view.silence = keeper.error().text();
@@ -100,7 +101,7 @@ std::optional<doctor::SharesView> ask_keeper(const sys::Host& host,
   if (!wanted) return std::nullopt;
   doctor::SharesView view;
   view.libraries = libraries();
-  const auto found = keeper::read_records(host);
+  const auto found = daemon::read_records(host);
   for (const auto& record : found.records) view.names.push_back(record.share.name);
   for (const auto& problem : found.problems) {
     view.only_root = view.only_root || problem.code() == Errc::Denied;

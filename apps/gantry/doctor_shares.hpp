@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "doctor/check.hpp"
+#include "doctor/engine/check.hpp"
 
 #include <optional>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/driver_user.hpp"
 
-#include "base/text.hpp"
+#include "base/core/text.hpp"
 
 #include <unistd.h>
 

@@ -4,9 +4,9 @@
 // where nodes belong to a group.
 #pragma once
 
-#include "base/result.hpp"
-#include "model/inventory.hpp"
-#include "sys/host.hpp"
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
+#include "gpu/model/inventory.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry explain: what a container asked for, what it gets, and why. Changes nothing.
-#include "base/printable.hpp"
+#include "base/core/printable.hpp"
+#include "container/oci/container.hpp"
+#include "container/runtime/injection/find_bundle.hpp"
+#include "container/runtime/injection/injection.hpp"
+#include "container/runtime/injection/load_settings.hpp"
+#include "container/runtime/shim/config_file.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/explain_text.hpp"
-#include "oci/container.hpp"
-#include "runtime/config_file.hpp"
-#include "runtime/find_bundle.hpp"
-#include "runtime/injection.hpp"
-#include "runtime/load_settings.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 // What would be done if the container were created now; failures are part of the answer.
 Explanation foresee(const oci::Container& container, const sys::Host& host,
-                    const settings::Settings& settings) {
+                    const config::Settings& settings) {
   Explanation explanation;
   auto& account = explanation.account;
   const auto no_refresh = []() -> Status {
@@ -62,7 +62,7 @@ Explanation look_back(const runtime::FoundBundle& found, const oci::Container& c
 }
 
 Result<Explanation> explain_bundle(const runtime::FoundBundle& found, const sys::Host& host,
-                                   const settings::Settings& settings) {
+                                   const config::Settings& settings) {
   GANTRY_TRY(const auto file, runtime::ConfigFile::read(found.bundle + "/config.json"));
   GANTRY_TRY(const auto container,
              oci::container_from(file.document(), settings.gantry.pod_cgroups).in(file.path()));
@@ -87,7 +87,7 @@ struct ExplainOptions {
 Result<int> explain(const ExplainOptions& options, Context& context) {
   auto environment = [&](std::string_view name) -> std::optional<std::string> {
     if (name == "GANTRY_ROOT") return context.root;
-    return settings::process_environment(name);
+    return config::process_environment(name);
   };
   GANTRY_TRY(const auto settings, runtime::load_settings(environment));
   GANTRY_TRY(const auto host, sys::Host::at(runtime::shim_root(settings)));
@@ -106,7 +106,7 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   }
   GANTRY_TRY(auto explanation, explain_bundle(found, host, settings));
   if (!explanation.account.asked.empty()) {
-    const auto words = settings::without_effect(settings);
+    const auto words = config::without_effect(settings);
     auto& notes = explanation.account.notes;
     notes.insert(notes.end(), words.begin(), words.end());
   }

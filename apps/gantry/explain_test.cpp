@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/json/document.hpp"
+#include "container/runtime/ready_machine_for_test.hpp"
+#include "container/runtime/shim/create.hpp"
 #include "gantry/explain_text.hpp"
-#include "json/document.hpp"
-#include "runtime/create.hpp"
-#include "runtime/ready_machine_for_test.hpp"
 #include "support/run_cli.hpp"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ class Explain : public ::testing::Test {
   void create(const std::string& bundle) {
     const runtime::CommandLine line{.command = "create", .id = "web-1", .bundle = bundle};
     const auto host = ready_.host();
-    const settings::Settings settings;
+    const config::Settings settings;
     const auto created =
         runtime::prepare_create({.line = line,
                                  .surroundings = {host, settings, [] { return Status(); }},

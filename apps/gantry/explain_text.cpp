@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/explain_text.hpp"
 
-#include "base/text.hpp"
+#include "base/core/text.hpp"
+#include "base/json/patch.hpp"
 #include "gantry/table.hpp"
-#include "json/patch.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

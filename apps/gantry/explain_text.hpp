@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "json/document.hpp"
-#include "oci/container.hpp"
-#include "runtime/account.hpp"
+#include "base/json/document.hpp"
+#include "container/oci/container.hpp"
+#include "container/runtime/injection/account.hpp"
 
 #include <string>
 

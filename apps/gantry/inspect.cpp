@@ -3,11 +3,11 @@
 // kubectl-inspect-gpushare.
 #include "gantry/inspect.hpp"
 
+#include "cluster/report/show.hpp"
+#include "cluster/scheduler/survey.hpp"
 #include "gantry/commands.hpp"
-#include "inspect/show.hpp"
-#include "kube/access.hpp"
-#include "kube/api.hpp"
-#include "survey/survey.hpp"
+#include "net/kube/access.hpp"
+#include "net/kube/api.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -41,22 +41,22 @@ Error nothing_shared(const InspectFlags& flags) {
           "deploy/gpushare, then kubectl label node NODE gpushare=true"};
 }
 
-std::string shown(inspect::Views views, const InspectFlags& flags, Face face,
+std::string shown(report::Views views, const InspectFlags& flags, Face face,
                   const Context& context) {
-  if (context.json || flags.output == "json") return inspect::to_json(views);
-  if (flags.details) return inspect::details(views);
-  if (flags.output == "wide") return inspect::wide(views);
+  if (context.json || flags.output == "json") return report::to_json(views);
+  if (flags.details) return report::details(views);
+  if (flags.output == "wide") return report::wide(views);
   const bool bars =
       flags.output == "bars" || (flags.output.empty() && face == Face::Gantry && context.color);
-  if (!bars) return inspect::summary(views);
-  return inspect::bars(views, context.color ? inspect::Paint::Colors : inspect::Paint::Plain);
+  if (!bars) return report::summary(views);
+  return report::bars(views, context.color ? report::Paint::Colors : report::Paint::Plain);
 }
 
 Result<int> inspect_cluster(const InspectFlags& flags, Face face, Context& context) {
   GANTRY_TRY(auto access, kube::find_access(flags.kubeconfig, kube::Who::Person));
   kube::Api api(std::move(access));
   GANTRY_TRY(const auto survey,
-             survey::survey([&](const std::string& path) { return api.get(path); }, flags.node));
+             scheduler::survey([&](const std::string& path) { return api.get(path); }, flags.node));
   for (const auto& note : survey.notes) fmt::print(context.err, "left out: {}\n", note);
   const auto views = survey.views();
   const bool json = context.json || flags.output == "json";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // info, list and topo on whole machines.
-#include "sim/inject.hpp"
+#include "sim/machine/inject.hpp"
 #include "support/machine.hpp"
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/main_program.hpp"
 
+#include "base/sys/child.hpp"
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
-#include "sys/child.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

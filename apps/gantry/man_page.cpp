@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry man-page: gantry(1), made from the same declarations that parse the command line.
-#include "base/text.hpp"
+#include "base/core/text.hpp"
 #include "gantry/commands.hpp"
 
 #include <CLI/CLI.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry node up, gantry node down: everything on one node, by hand.
-#include "operate/node.hpp"
+#include "node/setup/node.hpp"
 
+#include "base/sys/child.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/table.hpp"
-#include "sys/child.hpp"
 
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ namespace gantry::cli {
 namespace {
 
 struct NodeFlags {
-  operate::NodeOptions node;
+  setup::NodeOptions node;
   bool without_agent = false;
   Deadline deadline;
 };
@@ -38,7 +38,7 @@ std::string own_program() {
   return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : "/usr/bin/gantry";
 }
 
-operate::NodeOptions options_of(const NodeFlags& flags, const sys::Host& host) {
+setup::NodeOptions options_of(const NodeFlags& flags, const sys::Host& host) {
   auto options = flags.node;
   options.agent = !flags.without_agent;
   options.deadline = flags.deadline.duration();
@@ -49,7 +49,7 @@ operate::NodeOptions options_of(const NodeFlags& flags, const sys::Host& host) {
   return options;
 }
 
-int print(const operate::NodeReport& report, const Context& context) {
+int print(const setup::NodeReport& report, const Context& context) {
   Table table({"STEP", "WHERE", "OUTCOME"});
   for (const auto& step : report.steps) {
     table.add({step.step, step.where.empty() ? "-" : step.where,
@@ -62,7 +62,7 @@ int print(const operate::NodeReport& report, const Context& context) {
 
 Result<int> up(const NodeFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto report, operate::node_up(host, options_of(flags, host)));
+  GANTRY_TRY(const auto report, setup::node_up(host, options_of(flags, host)));
   const int status = print(report, context);
   if (!flags.node.dry_run) fmt::print(context.out, "To take it back: sudo gantry node down\n");
   return status;
@@ -70,7 +70,7 @@ Result<int> up(const NodeFlags& flags, Context& context) {
 
 Result<int> down(const NodeFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto report, operate::node_down(host, options_of(flags, host)));
+  GANTRY_TRY(const auto report, setup::node_down(host, options_of(flags, host)));
   return print(report, context);
 }
 

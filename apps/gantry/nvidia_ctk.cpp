@@ -34,8 +34,8 @@ int nvidia_ctk(int argc, char** argv, std::FILE* out, std::FILE* err) {
   app.set_version_flag("-v,--version", kVersion);
   Action chosen;
   for (const auto add : kCommands) add(app, context, chosen);
-  // Answered before this program is asked, by a static one (src/runtime/ctk.cpp): here for the
-  // help.
+  // Answered before this program is asked, by a static one (src/container/runtime/hook/ctk.cpp):
+  // here for the help.
   app.add_subcommand("hook",
                      "What CDI specifications have done inside a container; see hook --help")
       ->prefix_command()

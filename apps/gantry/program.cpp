@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/printable.hpp"
+#include "base/core/printable.hpp"
 #include "gantry/command.hpp"
 
 #include <unistd.h>

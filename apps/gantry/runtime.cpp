@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry runtime configure: tell docker, containerd, CRI-O or podman of the nvidia runtime, and
 // take it back. Also under NVIDIA's spelling, with its flags.
-#include "engines/check.hpp"
-#include "engines/diff.hpp"
-#include "engines/journal.hpp"
+#include "base/sys/child.hpp"
+#include "container/engines/check.hpp"
+#include "container/engines/diff.hpp"
+#include "container/engines/journal.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/nvidia_ctk.hpp"
-#include "sys/child.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -2,10 +2,10 @@
 // gantry scheduler: shared GPUs for a kube-scheduler.
 #include "gantry/scheduler.hpp"
 
-#include "agent/log.hpp"
-#include "agent/signal_wait.hpp"
 #include "gantry/commands.hpp"
-#include "kube/access.hpp"
+#include "net/kube/access.hpp"
+#include "node/agent/log.hpp"
+#include "node/agent/signal_wait.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ std::optional<std::string> environment(std::string_view name) {
   return value;
 }
 
-schedule::Voice voice_of(const agent::Log& log, bool quiet) {
+scheduler::Voice voice_of(const agent::Log& log, bool quiet) {
   return {
       .info =
           [log, quiet](std::string_view where, std::string_view text) {
@@ -52,13 +52,13 @@ Result<int> schedule_pods(const SchedulerFlags& flags, const Context& context) {
   GANTRY_TRY(
       settings.options.access,
       kube::find_access(settings.kubeconfig, kube::Who::Person).in("finding the API server"));
-  const agent::Log log(settings.json_log ? offer::LogFormat::Json : offer::LogFormat::Text,
+  const agent::Log log(settings.json_log ? options::LogFormat::Json : options::LogFormat::Text,
                        settings.verbosity);
   for (const auto& note : settings.notes) log.warning("options", note);
   GANTRY_TRY(const auto signals, agent::SignalWait::make());
-  GANTRY_TRY(const auto scheduler, schedule::Scheduler::start(std::move(settings.options),
-                                                              voice_of(log, settings.quiet)));
-  while (signals.wait(offer::kInfinite) != agent::Woken::End) {
+  GANTRY_TRY(const auto scheduler, scheduler::Scheduler::start(std::move(settings.options),
+                                                               voice_of(log, settings.quiet)));
+  while (signals.wait(options::kInfinite) != agent::Woken::End) {
   }
   log.info("scheduler", "ending: Bindings under way are finished, the lease is given back");
   scheduler->stop();

@@ -2,8 +2,8 @@
 // The flags and the environment of `gantry scheduler`: ours, gpushare's and HAMi's.
 #pragma once
 
-#include "base/result.hpp"
-#include "schedule/scheduler.hpp"
+#include "base/core/result.hpp"
+#include "cluster/scheduler/scheduler.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -49,8 +49,8 @@ struct SchedulerFlags {
 void add_scheduler_flags(CLI::App& command, SchedulerFlags& flags);
 
 struct SchedulerSettings {
-  schedule::SchedulerOptions options;  // without the access, which has to be looked for
-  std::string certificate_file;        // to be read
+  scheduler::SchedulerOptions options;  // without the access, which has to be looked for
+  std::string certificate_file;         // to be read
   std::string key_file;
   std::string kubeconfig;
   std::int64_t verbosity = 0;

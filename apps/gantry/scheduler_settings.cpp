@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
+#include "base/core/text.hpp"
 #include "gantry/scheduler.hpp"
 
 #include <fmt/format.h>
@@ -35,10 +35,10 @@ Result<std::uint64_t> number(std::string_view what, const std::string& text, std
   return *value;
 }
 
-Result<ask::Order> order_of(std::string_view what, const std::string& text) {
+Result<podspec::Order> order_of(std::string_view what, const std::string& text) {
   const auto word = to_lower(text);
-  if (word == "binpack" || word == "pack") return ask::Order::Pack;
-  if (word == "spread") return ask::Order::Spread;
+  if (word == "binpack" || word == "pack") return podspec::Order::Pack;
+  if (word == "spread") return podspec::Order::Spread;
   return wrong(what, text, "binpack or spread");
 }
 
@@ -50,7 +50,7 @@ Result<bool> truth_of(std::string_view what, const std::string& text, std::strin
 }
 
 Status set_address(const SchedulerFlags& flags, const Environment& env,
-                   schedule::SchedulerOptions& options) {
+                   scheduler::SchedulerOptions& options) {
   if (!flags.address.empty()) {
     GANTRY_TRY(options.address, http::parse_address(flags.address).in("--http-bind"));
   }
@@ -63,7 +63,7 @@ Status set_address(const SchedulerFlags& flags, const Environment& env,
 
 // gpushare's THREADNESS counts those that follow pods; here, those that answer.
 Status set_threads(const SchedulerFlags& flags, const Environment& env,
-                   schedule::SchedulerOptions& options) {
+                   scheduler::SchedulerOptions& options) {
   const auto text = chosen(flags.threads, env, "THREADNESS", "");
   if (text.empty()) {
     options.threads = std::clamp(std::thread::hardware_concurrency() * 2, 8U, 32U);
@@ -102,9 +102,9 @@ Status set_lease_times(const std::string& text, kube::LeaseOptions& lease) {
 }
 
 Status set_election(const SchedulerFlags& flags, const Environment& env,
-                    schedule::SchedulerOptions& options) {
+                    scheduler::SchedulerOptions& options) {
   GANTRY_TRY(const auto elect, truth_of("--leader-elect", flags.leader_elect, "true or false"));
-  options.election = elect ? schedule::Election::On : schedule::Election::Off;
+  options.election = elect ? scheduler::Election::On : scheduler::Election::Off;
   options.lease.name_space =
       chosen(flags.name_space, env, "NAMESPACE", env("POD_NAMESPACE").value_or("kube-system"));
   options.lease.identity = chosen(flags.identity, env, "POD_NAME", "");
@@ -128,7 +128,7 @@ Status set_webhook(const SchedulerFlags& flags, const Environment& env,
                    SchedulerSettings& settings) {
   GANTRY_TRY(const auto on, truth_of("--webhook", flags.webhook, "on or off"));
   if (!on) return {};
-  schedule::WebhookOptions webhook;
+  scheduler::WebhookOptions webhook;
   GANTRY_TRY(const auto port, number(said_by(flags.tls_port, "--tls-port", "TLS_PORT"),
                                      chosen(flags.tls_port, env, "TLS_PORT", "8443"), 0, 65535));
   webhook.address = {.host = settings.options.address.host,
@@ -142,7 +142,7 @@ Status set_webhook(const SchedulerFlags& flags, const Environment& env,
                     .scheduler_name = flags.scheduler_name,
                     .trusted = trusted_users(flags, space)};
   webhook.certificate = {.name_space = space,
-                         .names = certs::service_names(flags.service, space),
+                         .names = webhook::service_names(flags.service, space),
                          .mutating = {"gantry-scheduler"},
                          .validating = {"gantry-scheduler"}};
   if (flags.certificate_file.empty() != flags.key_file.empty())

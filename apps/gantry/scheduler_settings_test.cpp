@@ -45,7 +45,7 @@ TEST(SchedulerSettings, WithoutAnythingItListensWhereGpushareDoes) {
   EXPECT_EQ(settings->options.address.port, 12345);
   ASSERT_TRUE(settings->options.webhook);
   EXPECT_EQ(settings->options.webhook->address.port, 8443);
-  EXPECT_EQ(settings->options.election, schedule::Election::On);
+  EXPECT_EQ(settings->options.election, scheduler::Election::On);
   EXPECT_EQ(settings->options.lease.name_space, "kube-system");
 }
 
@@ -59,8 +59,8 @@ TEST(SchedulerSettings, HamisWordsAreUnderstood) {
   ASSERT_TRUE(settings.ok());
   EXPECT_EQ(settings->options.address.host, "0.0.0.0");
   EXPECT_EQ(settings->options.address.port, 9443);
-  EXPECT_EQ(settings->options.place.nodes, ask::Order::Spread);
-  EXPECT_EQ(settings->options.election, schedule::Election::Off);
+  EXPECT_EQ(settings->options.place.nodes, podspec::Order::Spread);
+  EXPECT_EQ(settings->options.election, scheduler::Election::Off);
   EXPECT_THAT(settings->notes.at(0), HasSubstr("--node-lock-timeout=5m"));
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share: a part of a GPU, with limits that hold.
-#include "base/printable.hpp"
+#include "base/core/printable.hpp"
+#include "container/plan/select.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/share_commands.hpp"
-#include "keeper/record.hpp"
-#include "plan/select.hpp"
-#include "probe/snapshot.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,10 +15,6 @@
 namespace gantry::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr const char* kCudaFence = "libgantry-fence.so";
-constexpr const char* kNvmlFence = "libgantry-fence-nvml.so";
 constexpr std::uint64_t kGranule = 2U << 20U;  // in which the driver allocates
 
 // `--memory "$LIMIT"` without a LIMIT must not be a share without limits.
@@ -46,7 +41,7 @@ Status check_beyond(const ShareFlags& flags) {
 // Less memory than the driver allocates at once is a number without its unit.
 Status check_unit(const std::string& text) {
   if (text.empty() || text == "none") return {};
-  GANTRY_TRY(const auto memory, share::memory_from(text));
+  GANTRY_TRY(const auto memory, policy::memory_from(text));
   if (memory.percent != 0 || memory.bytes >= kGranule) return {};
   return Error(Errc::Invalid,
                fmt::format("--memory {} is {} bytes, and the driver allocates 2 MiB at a time; "
@@ -92,7 +87,7 @@ void add_place_flags(CLI::App& command, ShareFlags& flags) {
       ->allow_extra_args(false);
 }
 
-share::ShareText ShareFlags::words() const {
+policy::ShareText ShareFlags::words() const {
   auto said = text;
   if (hard) said.excess = "cap";
   if (work_conserving) said.excess = "work-conserving";
@@ -104,17 +99,17 @@ Status check_new(const ShareFlags& flags) {
   GANTRY_CHECK(check_unit(flags.text.memory));
   auto text = flags.words();
   if (text.name.empty()) text.name = "run";
-  GANTRY_CHECK(share::share_from(text));
+  GANTRY_CHECK(policy::share_from(text));
   return {};
 }
 
 Status check_changes(const ShareFlags& flags) {
-  if (flags.words() == share::ShareText{})
+  if (flags.words() == policy::ShareText{})
     return Error(Errc::Invalid, "nothing to change: give --memory, --compute or another limit");
   GANTRY_CHECK(check_unit(flags.text.memory));
-  share::Share one;  // with a per cent: the one that is meant may have it
+  policy::Share one;  // with a per cent: the one that is meant may have it
   one.rights.percent = 100;
-  GANTRY_CHECK(share::changed(one, flags.words()));
+  GANTRY_CHECK(policy::changed(one, flags.words()));
   return {};
 }
 
@@ -141,7 +136,7 @@ std::string whole_uuid(const model::Inventory& machine, const std::string& id) {
 
 }  // namespace
 
-Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine) {
+Result<policy::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine) {
   GANTRY_CHECK(check_beyond(flags));
   GANTRY_CHECK(check_unit(flags.text.memory));
   auto text = flags.words();
@@ -166,7 +161,7 @@ Result<model::Inventory> machine_of(const sys::Host& host, probe::UseNvml nvml) 
 Result<model::Inventory> machine_for(const ShareFlags& flags, const sys::Host& host) {
   const auto& backend = flags.text.backend;
   const bool by_driver =
-      backend == to_string(share::Backend::Mps) || backend == to_string(share::Backend::Mig);
+      backend == to_string(policy::Backend::Mps) || backend == to_string(policy::Backend::Mig);
   return machine_of(host, by_driver ? probe::UseNvml::Use : probe::UseNvml::ForMig);
 }
 
@@ -178,46 +173,8 @@ Result<model::GpuUuid> any_gpu(const model::Inventory& machine) {
                "every GPU here is in MIG mode: name an instance with --gpu MIG-UUID");
 }
 
-std::vector<std::string> keeper_program() {
-  std::error_code failed;
-  const auto self = fs::read_symlink("/proc/self/exe", failed);
-  return {failed ? "gantry" : self.string(), "share", "serve"};
-}
-
-Result<keeper::Client> running_keeper(const sys::Host& host) {
-  auto client = keeper::Client::connect_to_answering(host);
-  if (client.ok() || client.error().code() != Errc::NotFound) return client;
-  if (!keeper::read_records(host).records.empty())
-    return keeper::Client::connect_or_start(host, keeper_program());
-  return Error(Errc::NotFound,
-               "there are no shares here: no keeper runs; `gantry share run` and `gantry share "
-               "create` start it");
-}
-
-Result<FenceLibraries> find_fence() {
-  std::vector<fs::path> places;
-  if (const char* named = std::getenv("GANTRY_FENCE_LIBRARIES");
-      named != nullptr && *named == '/') {
-    places.emplace_back(named);
-  } else {
-    std::error_code failed;
-    const auto beside = fs::read_symlink("/proc/self/exe", failed).parent_path();
-    places = {(beside / "../lib/gantry").lexically_normal(),
-              (beside / "../lib").lexically_normal()};
-  }
-  for (const auto& place : places) {
-    std::error_code failed;
-    if (fs::exists(place / kCudaFence, failed) && fs::exists(place / kNvmlFence, failed))
-      return FenceLibraries{(place / kCudaFence).string(), (place / kNvmlFence).string()};
-  }
-  return Error(Errc::NotFound,
-               fmt::format("the fence's libraries {} and {} are not in {}; reinstall gantry, or "
-                           "name their directory with GANTRY_FENCE_LIBRARIES",
-                           kCudaFence, kNvmlFence, places.front().string()));
-}
-
 std::string limit_word(std::uint64_t bytes) {
-  return bytes == UINT64_MAX ? "none" : share::to_string(share::Memory{.bytes = bytes});
+  return bytes == UINT64_MAX ? "none" : policy::to_string(policy::Memory{.bytes = bytes});
 }
 
 void add_share(CLI::App& app, Context& context, Action& chosen) {

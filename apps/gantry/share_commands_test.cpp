@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/share_commands.hpp"
 
-#include "gantry/share_backend.hpp"
-#include "gantry/share_mps.hpp"
+#include "container/plan/machine_for_test.hpp"
 #include "gantry/share_table.hpp"
-#include "plan/machine_for_test.hpp"
+#include "sharing/backend/backends.hpp"
+#include "sharing/backend/mps_share.hpp"
 #include "support/machine.hpp"
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
@@ -22,9 +22,9 @@ using ::testing::Not;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-keeper::ShareState busy_share() {
-  keeper::ShareState state;
-  state.share = *share::share_from({.name = "blue", .memory = "10GiB", .compute = "30%"});
+daemon::ShareState busy_share() {
+  daemon::ShareState state;
+  state.share = *policy::share_from({.name = "blue", .memory = "10GiB", .compute = "30%"});
   state.refused = 4;
   state.gpus = {{.uuid = {"GPU-00000000-aaaa-bbbb-cccc-dddddddddddd"},
                  .memory_total = 140 * kGiB,
@@ -120,36 +120,37 @@ TEST(ShareFlags, ThatCannotHaveBeenMeantAreRefusedWithTheOnesThatWere) {
   EXPECT_TRUE(words_of({.text = {.memory = "1%"}}, machine).ok());
 }
 
-share::Share asked(const share::ShareText& text) {
-  return *share::share_from(text);
+policy::Share asked(const policy::ShareText& text) {
+  return *policy::share_from(text);
 }
 
 TEST(Backend, IsTheFenceWhereNothingElseWasAskedFor) {
   const auto machine = plan::machine_for_test();
-  EXPECT_EQ(choose_backend(asked({.name = "a", .memory = "1GiB"}), machine).backend,
-            share::Backend::Fence);
+  EXPECT_EQ(backend::choose_backend(asked({.name = "a", .memory = "1GiB"}), machine).backend,
+            policy::Backend::Fence);
 }
 
 TEST(Backend, IsMigForAnInstanceWithoutSmallerLimits) {
   const auto machine = plan::machine_for_test();
   const auto instance = machine.gpus[2].mig.instances[0].uuid.text;
-  EXPECT_EQ(choose_backend(asked({.name = "a", .gpus = instance}), machine).backend,
-            share::Backend::Mig);
+  EXPECT_EQ(backend::choose_backend(asked({.name = "a", .gpus = instance}), machine).backend,
+            policy::Backend::Mig);
   EXPECT_EQ(
-      choose_backend(asked({.name = "a", .gpus = instance, .memory = "1GiB"}), machine).backend,
-      share::Backend::Fence);
+      backend::choose_backend(asked({.name = "a", .gpus = instance, .memory = "1GiB"}), machine)
+          .backend,
+      policy::Backend::Fence);
 }
 
 TEST(Backend, ThatCannotHoldALimitRefusesIt) {
   const test::Tree tree;
   const auto machine = plan::machine_for_test();
-  const auto plain = with_backend(asked({.name = "a", .memory = "1GiB", .backend = "time-slicing"}),
-                                  machine, tree.host());
+  const auto plain = backend::with_backend(
+      asked({.name = "a", .memory = "1GiB", .backend = "time-slicing"}), machine, tree.host());
   ASSERT_FALSE(plain.ok());
   EXPECT_THAT(plain.error().text(), HasSubstr("--backend fence"));
-  const auto whole =
-      with_backend(asked({.name = "a", .gpus = machine.gpus[0].uuid.text, .backend = "mig"}),
-                   machine, tree.host());
+  const auto whole = backend::with_backend(
+      asked({.name = "a", .gpus = machine.gpus[0].uuid.text, .backend = "mig"}), machine,
+      tree.host());
   ASSERT_FALSE(whole.ok());
   EXPECT_THAT(whole.error().text(), HasSubstr("no MIG instance"));
 }
@@ -157,14 +158,14 @@ TEST(Backend, ThatCannotHoldALimitRefusesIt) {
 TEST(Backend, SharesNeitherAnInstanceFurtherNorAGpuInMigMode) {
   const test::Tree tree;
   const auto machine = plan::machine_for_test();
-  const auto instance = with_backend(
+  const auto instance = backend::with_backend(
       asked({.name = "a", .gpus = machine.gpus[2].mig.instances[0].uuid.text, .memory = "1GiB"}),
       machine, tree.host());
   ASSERT_FALSE(instance.ok());
   EXPECT_THAT(instance.error().text(), HasSubstr("a share by itself"));
-  const auto whole =
-      with_backend(asked({.name = "a", .gpus = machine.gpus[2].uuid.text, .memory = "1GiB"}),
-                   machine, tree.host());
+  const auto whole = backend::with_backend(
+      asked({.name = "a", .gpus = machine.gpus[2].uuid.text, .memory = "1GiB"}), machine,
+      tree.host());
   ASSERT_FALSE(whole.ok());
   EXPECT_THAT(whole.error().text(), HasSubstr("MIG mode"));
 }
@@ -177,7 +178,7 @@ TEST(Backend, MpsHasOneDaemonWithTheSharesLimits) {
                             .memory = "25%",
                             .compute = "30%",
                             .backend = "mps"});
-  const auto plan = mps_plan(share, machine, {});
+  const auto plan = backend::mps_plan(share, machine, {});
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->resource, "blue");
   EXPECT_EQ(plan->thread_percentage, 30);
@@ -186,15 +187,15 @@ TEST(Backend, MpsHasOneDaemonWithTheSharesLimits) {
   EXPECT_EQ(plan->gpus[0].memory_mib, 25U << 10U);
   auto other = share;
   other.name = "red";
-  const auto second = mps_plan(other, machine, std::vector{share});
+  const auto second = backend::mps_plan(other, machine, std::vector{share});
   ASSERT_FALSE(second.ok());
   EXPECT_THAT(second.error().text(), HasSubstr("blue"));
 }
 
 TEST(Backend, ThatIsNotHereSaysWhatItNeeds) {
   const test::Tree tree;
-  const auto share = with_backend(asked({.name = "a", .memory = "1GiB", .backend = "mps"}),
-                                  plan::machine_for_test(), tree.host());
+  const auto share = backend::with_backend(asked({.name = "a", .memory = "1GiB", .backend = "mps"}),
+                                           plan::machine_for_test(), tree.host());
   ASSERT_FALSE(share.ok());
   EXPECT_EQ(share.error().code(), Errc::Unsupported);
   EXPECT_THAT(share.error().text(), HasSubstr("nvidia-cuda-mps-control"));
@@ -215,7 +216,7 @@ TEST(Backend, MpsIsNotOnASimulatedMachineAndNothingIsLeftOfTheAttempt) {
 TEST(Backend, OfTheKernelIsReportedAsWhatItIs) {
   test::Tree tree;
   const auto machine = plan::machine_for_test();
-  const auto dmem = [&] { return backends_here(machine, tree.host()).back(); };
+  const auto dmem = [&] { return backend::backends_here(machine, tree.host()).back(); };
   EXPECT_FALSE(dmem().here);
   EXPECT_THAT(dmem().why, HasSubstr("kernel has no dmem"));
   tree.file("sys/fs/cgroup/dmem.capacity", "drm/0000:03:00.0/vram0 8514437120\n");

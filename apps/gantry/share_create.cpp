@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share create and rm: shares that have a name and a CDI device.
-#include "base/printable.hpp"
-#include "gantry/share_backend.hpp"
+#include "base/core/printable.hpp"
 #include "gantry/share_commands.hpp"
-#include "gantry/share_device.hpp"
-#include "gantry/share_mps.hpp"
+#include "sharing/backend/backends.hpp"
+#include "sharing/backend/mps_share.hpp"
+#include "sharing/backend/share_device.hpp"
+#include "sharing/backend/shares.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -15,44 +16,44 @@
 namespace gantry::cli {
 namespace {
 
-void print_made(const share::Share& share, const sys::Host& host, const Context& context) {
+void print_made(const policy::Share& share, const sys::Host& host, const Context& context) {
   if (context.json) {
-    fmt::print(context.out, "{}\n", share::to_json(share));
+    fmt::print(context.out, "{}\n", policy::to_json(share));
     return;
   }
   fmt::print(context.out, "{} is there. Try: podman run --device {} IMAGE nvidia-smi\n", share.name,
-             device_name(share.name));
+             backend::device_name(share.name));
   if (!host.is_live()) {
     fmt::print(context.out, "Engines look for it in /var/run/cdi: cp {} /var/run/cdi/\n",
-               host.outside(std::string(refresh::kShareSpecPath)));
+               host.outside(std::string(publish::kShareSpecPath)));
   }
 }
 
-Result<share::Share> create_fenced(const share::Share& share, const ShareFlags& flags,
-                                   const sys::Host& host, const model::Inventory& machine) {
-  GANTRY_TRY(auto keeper, keeper::Client::connect_or_start(host, keeper_program()));
+Result<policy::Share> create_fenced(const policy::Share& share, const ShareFlags& flags,
+                                    const sys::Host& host, const model::Inventory& machine) {
+  GANTRY_TRY(auto keeper, daemon::Client::connect_or_start(host, backend::keeper_program()));
   GANTRY_TRY(auto made, keeper.create(share, flags.overcommitted()));
-  if (auto written = write_devices(host, machine); !written.ok()) {
+  if (auto written = backend::write_devices(host, machine); !written.ok()) {
     (void)keeper.remove(made.share.name);  // no share that no container can have
     return std::move(written).error();
   }
   return std::move(made.share);
 }
 
-Result<share::Share> create_unfenced(share::Share share, const sys::Host& host,
-                                     const model::Inventory& machine) {
+Result<policy::Share> create_unfenced(policy::Share share, const sys::Host& host,
+                                      const model::Inventory& machine) {
   if (share.gpus.empty()) {
     GANTRY_TRY(const auto gpu, any_gpu(machine));
     share.gpus.push_back(gpu);
   }
-  if (share.backend != share::Backend::Mps) {
-    GANTRY_CHECK(write_devices(host, machine, &share));
+  if (share.backend != policy::Backend::Mps) {
+    GANTRY_CHECK(backend::write_devices(host, machine, &share));
     return share;
   }
-  GANTRY_TRY(const auto plan, mps_plan(share, machine, declared_shares(host)));
-  GANTRY_CHECK(start_mps(host, plan));
-  if (auto written = write_devices(host, machine, &share); !written.ok()) {
-    (void)stop_mps(host, plan).ok();  // no daemon that no container can have
+  GANTRY_TRY(const auto plan, backend::mps_plan(share, machine, backend::declared_shares(host)));
+  GANTRY_CHECK(backend::start_mps(host, plan));
+  if (auto written = backend::write_devices(host, machine, &share); !written.ok()) {
+    (void)backend::stop_mps(host, plan).ok();  // no daemon that no container can have
     return std::move(written).error();
   }
   return share;
@@ -62,10 +63,10 @@ Result<int> create(const ShareFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, machine_for(flags, host));
   GANTRY_TRY(const auto words, words_of(flags, machine));
-  GANTRY_TRY(auto asked, share::share_from(words));
-  GANTRY_TRY(auto share, with_backend(std::move(asked), machine, host));
-  GANTRY_CHECK(check_name_is_free(host, share.name));
-  if (share.backend == share::Backend::Fence) {
+  GANTRY_TRY(auto asked, policy::share_from(words));
+  GANTRY_TRY(auto share, backend::with_backend(std::move(asked), machine, host));
+  GANTRY_CHECK(backend::check_name_is_free(host, share.name));
+  if (share.backend == policy::Backend::Fence) {
     GANTRY_TRY(share, create_fenced(share, flags, host, machine));
   } else {
     GANTRY_TRY(share, create_unfenced(std::move(share), host, machine));
@@ -80,7 +81,7 @@ struct RemoveOptions {
 };
 
 // What is left of its processes: nobody gives them turns or looks at them any more.
-Status check_unused(keeper::Client& keeper, const std::string& name) {
+Status check_unused(daemon::Client& keeper, const std::string& name) {
   using namespace std::chrono_literals;
   for (int look = 0;; ++look) {
     GANTRY_TRY(const auto state, keeper.show(name));
@@ -106,18 +107,18 @@ Status check_unused(keeper::Client& keeper, const std::string& name) {
 }
 
 Status remove_one(const std::string& name, const RemoveOptions& options, const sys::Host& host) {
-  for (const auto& share : declared_shares(host)) {
+  for (const auto& share : backend::declared_shares(host)) {
     if (share.name != name) continue;
-    GANTRY_CHECK(withdraw_device(host, name));
-    if (share.backend != share::Backend::Mps) return {};
+    GANTRY_CHECK(backend::withdraw_device(host, name));
+    if (share.backend != policy::Backend::Mps) return {};
     GANTRY_TRY(const auto machine, machine_of(host, probe::UseNvml::Use));
-    GANTRY_TRY(const auto plan, mps_plan(share, machine, {}));
-    return stop_mps(host, plan);
+    GANTRY_TRY(const auto plan, backend::mps_plan(share, machine, {}));
+    return backend::stop_mps(host, plan);
   }
-  GANTRY_TRY(auto keeper, running_keeper(host));
+  GANTRY_TRY(auto keeper, backend::running_keeper(host));
   if (!options.force) GANTRY_CHECK(check_unused(keeper, name));
   GANTRY_CHECK(keeper.remove(name));
-  return withdraw_device(host, name);
+  return backend::withdraw_device(host, name);
 }
 
 // One that cannot be removed is no reason to leave the others.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share explain: who holds which limit against whom, and why this backend.
-#include "base/printable.hpp"
-#include "gantry/share_backend.hpp"
+#include "base/core/printable.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
 #include "gantry/sim_commands.hpp"
+#include "sharing/backend/backends.hpp"
+#include "sharing/backend/shares.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ struct ExplainOptions {
   std::string backend;
 };
 
-std::string json_of(const BackendFacts& facts, const std::string& chosen) {
+std::string json_of(const backend::BackendFacts& facts, const std::string& chosen) {
   std::string rows;
   for (const auto& promise : facts.promises) {
     rows +=
@@ -36,7 +37,7 @@ std::string json_of(const BackendFacts& facts, const std::string& chosen) {
       facts.name == chosen ? "true" : "false", rows);
 }
 
-std::string text_of(const BackendFacts& facts) {
+std::string text_of(const backend::BackendFacts& facts) {
   auto text = fmt::format("{}: {}\n  {}: {}\n", facts.name, facts.sentence,
                           facts.here ? "Here" : "Not here", facts.why);
   text += fmt::format(kRow, "WHAT", "AGAINST", "HOLDS", "HOW");
@@ -47,14 +48,14 @@ std::string text_of(const BackendFacts& facts) {
 }
 
 // The keeper knows what was chosen, not whether somebody asked for it.
-BackendChoice choice_of(const share::Share& share, const model::Inventory& machine) {
+backend::BackendChoice choice_of(const policy::Share& share, const model::Inventory& machine) {
   auto unasked = share;
-  unasked.backend = share::Backend::Auto;
-  const auto usual = choose_backend(unasked, machine);
-  return usual.backend == share.backend ? usual : choose_backend(share, machine);
+  unasked.backend = policy::Backend::Auto;
+  const auto usual = backend::choose_backend(unasked, machine);
+  return usual.backend == share.backend ? usual : backend::choose_backend(share, machine);
 }
 
-std::string facts_text(const std::string& only, const std::vector<BackendFacts>& all,
+std::string facts_text(const std::string& only, const std::vector<backend::BackendFacts>& all,
                        const std::string& chosen, bool json) {
   std::string text;
   for (const auto& facts : all) {
@@ -76,15 +77,16 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto machine, machine_of(host, probe::UseNvml::Use));
   const bool named = !options.name.empty();
-  keeper::ShareState state;
+  daemon::ShareState state;
   if (named) {
-    GANTRY_TRY(state, share_named(host, options.name));
+    GANTRY_TRY(state, backend::share_named(host, options.name));
   }
-  const auto choice = named ? choice_of(state.share, machine) : choose_backend({}, machine);
+  const auto choice =
+      named ? choice_of(state.share, machine) : backend::choose_backend({}, machine);
   const std::string chosen(to_string(choice.backend));
   // Of a share that is there the other backends are of no interest, unless a program reads.
   const auto only = options.backend.empty() && named && !context.json ? chosen : options.backend;
-  const auto text = facts_text(only, backends_here(machine, host), chosen, context.json);
+  const auto text = facts_text(only, backend::backends_here(machine, host), chosen, context.json);
   if (context.json) {
     fmt::print(context.out, "[\n{}\n]\n", text);
     return kOk;
@@ -93,7 +95,7 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   fmt::print(context.out, "{}\n{}: {} is used, because {}.\n", text,
              named ? options.name : "A share here", chosen, choice.why);
   if (named) return kOk;
-  if (const auto shares = shares_of(host); shares.ok())
+  if (const auto shares = backend::shares_of(host); shares.ok())
     fmt::print(context.out, "{}", printable_lines(strangers_text(*shares)));
   return kOk;
 }

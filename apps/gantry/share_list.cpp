@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share ls and top: who has how much of which GPU.
-#include "base/printable.hpp"
+#include "base/core/printable.hpp"
 #include "gantry/share_commands.hpp"
-#include "gantry/share_device.hpp"
 #include "gantry/share_table.hpp"
+#include "sharing/backend/share_device.hpp"
+#include "sharing/backend/shares.hpp"
 
 #include <poll.h>
 #include <unistd.h>
@@ -28,49 +29,19 @@ std::string refuse_pause(const std::string& text) {
 
 }  // namespace
 
-// No keeper is no shares of the keeper: that is an answer, not a failure.
-Result<std::vector<keeper::ShareState>> shares_of(const sys::Host& host) {
-  std::vector<keeper::ShareState> shares;
-  auto client = running_keeper(host);
-  if (client.ok()) {
-    GANTRY_TRY(shares, client->list());
-  } else if (client.error().code() != Errc::NotFound) {
-    return std::move(client).error();
-  }
-  for (auto& share : declared_shares(host)) {
-    keeper::ShareState state;
-    for (const auto& gpu : share.gpus)
-      state.gpus.push_back({.uuid = gpu,
-                            .memory_limit = share.memory ? share.memory->bytes : UINT64_MAX,
-                            .gate = "-"});
-    state.share = std::move(share);
-    shares.push_back(std::move(state));
-  }
-  return shares;
-}
-
-Result<keeper::ShareState> share_named(const sys::Host& host, const std::string& name) {
-  GANTRY_TRY(auto shares, shares_of(host));
-  for (auto& state : shares) {
-    if (state.share.name == name) return std::move(state);
-  }
-  return Error(Errc::NotFound,
-               fmt::format("there is no share {}; `gantry share ls` shows those there are", name));
-}
-
 namespace {
 
-std::string json_of(const std::vector<keeper::ShareState>& shares) {
+std::string json_of(const std::vector<daemon::ShareState>& shares) {
   std::string rows;
   for (const auto& share : shares) {
-    rows += fmt::format("{}\n  {}", rows.empty() ? "" : ",", keeper::to_json(share));
+    rows += fmt::format("{}\n  {}", rows.empty() ? "" : ",", daemon::to_json(share));
   }
   return fmt::format("[{}\n]\n", rows);
 }
 
 Result<int> list(Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto shares, shares_of(host));
+  GANTRY_TRY(const auto shares, backend::shares_of(host));
   fmt::print(context.out, "{}",
              context.json ? json_of(shares) : printable_lines(shares_table(shares)));
   return kOk;
@@ -92,7 +63,7 @@ Result<int> top(const TopOptions& options, Context& context) {
   const bool live = !options.once && !context.json && ::isatty(::fileno(context.out)) == 1;
   if (live) fmt::print(context.out, "\x1b[2J");
   do {
-    GANTRY_TRY(const auto shares, shares_of(host));
+    GANTRY_TRY(const auto shares, backend::shares_of(host));
     const auto picture = context.json ? json_of(shares) : printable_lines(usage_table(shares));
     // Over the former picture, each line cleared behind its end: no flicker.
     std::string text = live ? "\x1b[H" : "";

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share run: a command with a share of a GPU, and nothing else changed.
-#include "base/printable.hpp"
-#include "enclose/enclosure.hpp"
-#include "enclose/in_place.hpp"
-#include "enclose/places.hpp"
-#include "enclose/run.hpp"
-#include "fence/abi.h"
-#include "gantry/share_backend.hpp"
+#include "base/core/printable.hpp"
+#include "container/fence_mount/enclosure.hpp"
+#include "container/fence_mount/in_place.hpp"
+#include "container/fence_mount/places.hpp"
+#include "container/fence_mount/run.hpp"
+#include "container/plan/select.hpp"
 #include "gantry/share_commands.hpp"
-#include "gantry/share_device.hpp"
-#include "gantry/share_mps.hpp"
 #include "gantry/sim_commands.hpp"
-#include "plan/select.hpp"
-#include "sim/tree.hpp"
+#include "gpu/abi/fence.h"
+#include "sharing/backend/backends.hpp"
+#include "sharing/backend/fence_libraries.hpp"
+#include "sharing/backend/mps_share.hpp"
+#include "sharing/backend/share_device.hpp"
+#include "sharing/backend/shares.hpp"
+#include "sim/machine/tree.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,7 +51,7 @@ std::string variable(const char* name) {
 std::vector<std::string> searched() {
   std::error_code ignored;
   const auto here = std::filesystem::current_path(ignored).string();
-  auto directories = enclose::search_path(variable("LD_LIBRARY_PATH"), here);
+  auto directories = fence_mount::search_path(variable("LD_LIBRARY_PATH"), here);
   for (const char* prefix : {"CONDA_PREFIX", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH"}) {
     const auto place = variable(prefix);
     if (!place.starts_with('/')) continue;
@@ -70,7 +72,7 @@ std::string real_library(const model::Inventory& machine, const sys::Host& host,
 }
 
 // Nodes of GPUs and instances of the machine that the share does not have.
-std::vector<std::string> other_nodes(const model::Inventory& machine, const share::Share& share) {
+std::vector<std::string> other_nodes(const model::Inventory& machine, const policy::Share& share) {
   std::vector<plan::Selected> ours;
   for (const auto& uuid : share.gpus) {
     if (const auto device = plan::select_one(machine, uuid.text); device.ok())
@@ -93,24 +95,25 @@ std::vector<std::string> other_nodes(const model::Inventory& machine, const shar
   return nodes;
 }
 
-Result<enclose::Enclosure> enclosure_for(const keeper::ShareState& made,
-                                         const model::Inventory& machine, const sys::Host& host) {
-  GANTRY_TRY(const auto fence, find_fence());
+Result<fence_mount::Enclosure> enclosure_for(const daemon::ShareState& made,
+                                             const model::Inventory& machine,
+                                             const sys::Host& host) {
+  GANTRY_TRY(const auto fence, backend::find_fence());
   GANTRY_TRY(const auto live, sys::Host::at("/"));
-  enclose::Enclosure e{.share = made.directory,
-                       .fence_cuda = fence.cuda,
-                       .fence_nvml = fence.nvml,
-                       .real_cuda = real_library(machine, host, "libcuda.so.1"),
-                       .real_nvml = real_library(machine, host, "libnvidia-ml.so.1"),
-                       .hidden_nodes = other_nodes(machine, made.share)};
+  fence_mount::Enclosure e{.share = made.directory,
+                           .fence_cuda = fence.cuda,
+                           .fence_nvml = fence.nvml,
+                           .real_cuda = real_library(machine, host, "libcuda.so.1"),
+                           .real_nvml = real_library(machine, host, "libnvidia-ml.so.1"),
+                           .hidden_nodes = other_nodes(machine, made.share)};
   if (e.real_cuda.empty()) {
     return Error(Errc::NotFound, "the driver has no libcuda.so.1 here; run `gantry doctor`");
   }
-  GANTRY_TRY(const auto places, enclose::find_places(live, searched()));
+  GANTRY_TRY(const auto places, fence_mount::find_places(live, searched()));
   e.cover_cuda = places.cuda;
   e.cover_nvml = places.nvml;
   // A machine that is a tree has its libraries below it.
-  GANTRY_TRY(const auto own, enclose::find_places(host));
+  GANTRY_TRY(const auto own, fence_mount::find_places(host));
   for (const auto& path : own.cuda) add_all(e.cover_cuda, {host.outside(path)});
   for (const auto& path : own.nvml) add_all(e.cover_nvml, {host.outside(path)});
   add_all(e.cover_cuda, {e.real_cuda});
@@ -125,14 +128,15 @@ Result<enclose::Enclosure> enclosure_for(const keeper::ShareState& made,
 }
 
 // nullopt: nothing can be mounted here.
-std::optional<enclose::Way> way_here() {
-  if (::geteuid() == 0 && enclose::can_enclose(enclose::Way::Mounts).ok())
-    return enclose::Way::Mounts;
-  if (enclose::can_enclose(enclose::Way::UserMounts).ok()) return enclose::Way::UserMounts;
+std::optional<fence_mount::Way> way_here() {
+  if (::geteuid() == 0 && fence_mount::can_enclose(fence_mount::Way::Mounts).ok())
+    return fence_mount::Way::Mounts;
+  if (fence_mount::can_enclose(fence_mount::Way::UserMounts).ok())
+    return fence_mount::Way::UserMounts;
   return std::nullopt;
 }
 
-std::string uuids_of(const share::Share& share) {
+std::string uuids_of(const policy::Share& share) {
   std::vector<std::string> uuids;
   for (const auto& gpu : share.gpus) uuids.push_back(gpu.text);
   return fmt::format("{}", fmt::join(uuids, ","));
@@ -141,14 +145,14 @@ std::string uuids_of(const share::Share& share) {
 struct Place {
   const sys::Host& host;
   const model::Inventory& machine;
-  std::optional<enclose::Way> way;
+  std::optional<fence_mount::Way> way;
   std::FILE* err;
 };
 
 // Links in place of mounts: for programs that leave LD_LIBRARY_PATH alone.
-Result<int> run_in_place(enclose::Command command, const enclose::Enclosure& enclosure,
+Result<int> run_in_place(fence_mount::Command command, const fence_mount::Enclosure& enclosure,
                          std::FILE* err) {
-  auto made = enclose::InPlace::make(enclosure, FENCE_DIRECTORY);
+  auto made = fence_mount::InPlace::make(enclosure, FENCE_DIRECTORY);
   if (!made.ok()) {
     return std::move(made).error().in(
         "a command gets a share by mounts of its own, and this process may make none; run it as "
@@ -167,26 +171,27 @@ Result<int> run_in_place(enclose::Command command, const enclose::Enclosure& enc
     ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
     return before();
   };
-  return enclose::run(command);
+  return fence_mount::run(command);
 }
 
-Result<int> run_enclosed(const std::vector<std::string>& words, const share::Share& share,
-                         const enclose::Enclosure& enclosure, const Place& place,
+Result<int> run_enclosed(const std::vector<std::string>& words, const policy::Share& share,
+                         const fence_mount::Enclosure& enclosure, const Place& place,
                          const std::function<Status(pid_t)>& started = {}) {
-  enclose::Command command{.words = words,
-                           .before = [&]() -> Status {
-                             ::setenv("CUDA_VISIBLE_DEVICES", uuids_of(share).c_str(), 1);
-                             ::setenv("GANTRY_SHARE", share.name.c_str(), 1);
-                             return place.way ? enclose::enter(enclosure, *place.way) : Status();
-                           },
-                           .started = started};
-  if (place.way) return enclose::run(command);
+  fence_mount::Command command{.words = words,
+                               .before = [&]() -> Status {
+                                 ::setenv("CUDA_VISIBLE_DEVICES", uuids_of(share).c_str(), 1);
+                                 ::setenv("GANTRY_SHARE", share.name.c_str(), 1);
+                                 return place.way ? fence_mount::enter(enclosure, *place.way)
+                                                  : Status();
+                               },
+                               .started = started};
+  if (place.way) return fence_mount::run(command);
   return run_in_place(std::move(command), enclosure, place.err);
 }
 
 // What the auditor ended says nothing itself: whoever waits for it would see a signal and no
 // sender.
-void tell_who_stopped_it(keeper::Client& keeper, const std::string& name, std::FILE* err) {
+void tell_who_stopped_it(daemon::Client& keeper, const std::string& name, std::FILE* err) {
   keeper.set_patience(std::chrono::seconds(1));  // the command has ended: nobody waits for long
   const auto state = keeper.show(name);
   if (!state.ok()) return;
@@ -197,8 +202,8 @@ void tell_who_stopped_it(keeper::Client& keeper, const std::string& name, std::F
   }
 }
 
-Result<int> run_fenced(const RunOptions& options, const share::Share& share, const Place& place) {
-  GANTRY_TRY(auto keeper, keeper::Client::connect_or_start(place.host, keeper_program()));
+Result<int> run_fenced(const RunOptions& options, const policy::Share& share, const Place& place) {
+  GANTRY_TRY(auto keeper, daemon::Client::connect_or_start(place.host, backend::keeper_program()));
   GANTRY_TRY(const auto made, keeper.hold(share, options.limits.overcommitted()));
   GANTRY_TRY(const auto enclosure, enclosure_for(made, place.machine, place.host));
   auto status = run_enclosed(options.command, made.share, enclosure, place,
@@ -220,7 +225,7 @@ Status check_outside_of_shares() {
 }
 
 // Somebody else holds the limits, or nobody: the command gets its GPU and no other.
-Result<int> run_unfenced(const RunOptions& options, share::Share share, const Place& place) {
+Result<int> run_unfenced(const RunOptions& options, policy::Share share, const Place& place) {
   if (!place.way) {
     return Error(
         Errc::Denied,
@@ -232,15 +237,16 @@ Result<int> run_unfenced(const RunOptions& options, share::Share share, const Pl
     GANTRY_TRY(const auto gpu, any_gpu(place.machine));
     share.gpus.push_back(gpu);
   }
-  enclose::Enclosure enclosure{.hidden_nodes = other_nodes(place.machine, share)};
+  fence_mount::Enclosure enclosure{.hidden_nodes = other_nodes(place.machine, share)};
   if (!place.host.is_live()) enclosure.machine = place.host.root();
-  if (share.backend != share::Backend::Mps)
+  if (share.backend != policy::Backend::Mps)
     return run_enclosed(options.command, share, enclosure, place);
-  GANTRY_TRY(const auto plan, mps_plan(share, place.machine, declared_shares(place.host)));
-  GANTRY_CHECK(start_mps(place.host, plan));
-  enclosure.bound = mps_places(place.host, share.name);
+  GANTRY_TRY(const auto plan,
+             backend::mps_plan(share, place.machine, backend::declared_shares(place.host)));
+  GANTRY_CHECK(backend::start_mps(place.host, plan));
+  enclosure.bound = backend::mps_places(place.host, share.name);
   auto status = run_enclosed(options.command, share, enclosure, place);
-  GANTRY_CHECK(stop_mps(place.host, plan));
+  GANTRY_CHECK(backend::stop_mps(place.host, plan));
   return status;
 }
 
@@ -250,14 +256,15 @@ Result<int> run(const RunOptions& options, Context& context) {
   GANTRY_TRY(const auto machine, machine_for(options.limits, host));
   GANTRY_TRY(auto words, words_of(options.limits, machine));
   if (words.name.empty()) words.name = fmt::format("run-{}", ::getpid());
-  GANTRY_TRY(auto asked, share::share_from(words));
-  GANTRY_TRY(const auto share, with_backend(std::move(asked), machine, host));
-  if (!options.limits.text.name.empty()) GANTRY_CHECK(check_name_is_free(host, share.name));
+  GANTRY_TRY(auto asked, policy::share_from(words));
+  GANTRY_TRY(const auto share, backend::with_backend(std::move(asked), machine, host));
+  if (!options.limits.text.name.empty())
+    GANTRY_CHECK(backend::check_name_is_free(host, share.name));
   if (!host.is_live()) GANTRY_CHECK(use_simulated_machine(host));
   std::fflush(context.out);
   const Place place{host, machine, way_here(), context.err};
-  return share.backend == share::Backend::Fence ? run_fenced(options, share, place)
-                                                : run_unfenced(options, share, place);
+  return share.backend == policy::Backend::Fence ? run_fenced(options, share, place)
+                                                 : run_unfenced(options, share, place);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share serve: the keeper of shares.
 #include "gantry/share_commands.hpp"
-#include "keeper/serve.hpp"
+#include "sharing/daemon/serve.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -10,10 +10,10 @@ namespace {
 
 Result<int> serve(bool until_idle, const Context& context) {
   GANTRY_TRY(auto host, open_host(context));
-  GANTRY_CHECK(keeper::serve(
+  GANTRY_CHECK(daemon::serve(
       {.host = std::move(host),
-       .life = until_idle ? keeper::Life::UntilIdle : keeper::Life::UntilSignal,
-       .sensor = {.program = {"/proc/self/exe", std::string(sensor::kChildCommand)}}}));
+       .life = until_idle ? daemon::Life::UntilIdle : daemon::Life::UntilSignal,
+       .sensor = {.program = {"/proc/self/exe", std::string(nvml_child::kChildCommand)}}}));
   return kOk;
 }
 
@@ -24,7 +24,7 @@ void add_share_serve(CLI::App& share, Context& context, Action& chosen) {
   auto* command =
       share.add_subcommand("serve", "Keep the shares of this machine (in the foreground)");
   add_root_option(*command, context);
-  command->add_flag(std::string(keeper::kUntilIdle), *until_idle, "End with the last share");
+  command->add_flag(std::string(daemon::kUntilIdle), *until_idle, "End with the last share");
   add_examples(*command,
                "  gantry share serve                # `share run` and `create` start it by "
                "themselves\n");

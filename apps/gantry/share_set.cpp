@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share set: other limits for a share, while its processes run.
-#include "base/text.hpp"
+#include "base/core/text.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
+#include "sharing/backend/shares.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -13,12 +14,12 @@ namespace gantry::cli {
 namespace {
 
 // Who is told to stop what is past its limit stops whoever holds more than the new one.
-Status check_nobody_is_stopped(const keeper::ShareState& before, const share::ShareText& changes) {
+Status check_nobody_is_stopped(const daemon::ShareState& before, const policy::ShareText& changes) {
   const auto policy =
       changes.on_violation.empty() ? to_string(before.share.violation) : changes.on_violation;
-  if (policy != to_string(share::Violation::Stop)) return {};
+  if (policy != to_string(policy::Violation::Stop)) return {};
   if (changes.memory.empty() || changes.memory == "none") return {};
-  GANTRY_TRY(const auto memory, share::memory_from(changes.memory));
+  GANTRY_TRY(const auto memory, policy::memory_from(changes.memory));
   for (const auto& gpu : before.gpus) {
     const auto held = std::max(gpu.memory_held, gpu.memory_used);
     if (held <= memory.on(gpu.memory_total)) continue;
@@ -33,17 +34,17 @@ Status check_nobody_is_stopped(const keeper::ShareState& before, const share::Sh
 Result<int> set(const ShareFlags& flags, const std::string& name, Context& context) {
   const auto changes = flags.words();
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto before, share_named(host, name));
-  if (before.share.backend != share::Backend::Fence)
+  GANTRY_TRY(const auto before, backend::share_named(host, name));
+  if (before.share.backend != policy::Backend::Fence)
     return Error(Errc::Unsupported,
                  fmt::format("{0} is a share by {1}, which is not changed while it is there; "
                              "`gantry share rm {0}`, then create it anew",
                              name, to_string(before.share.backend)));
   GANTRY_CHECK(check_nobody_is_stopped(before, changes));
-  GANTRY_TRY(auto keeper, running_keeper(host));
+  GANTRY_TRY(auto keeper, backend::running_keeper(host));
   GANTRY_TRY(const auto state, keeper.set(name, changes, flags.overcommitted()));
   fmt::print(context.out, "{}",
-             context.json ? keeper::to_json(state) + "\n" : shares_table({state}));
+             context.json ? daemon::to_json(state) + "\n" : shares_table({state}));
   return kOk;
 }
 

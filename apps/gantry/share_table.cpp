@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/share_table.hpp"
 
-#include "base/text.hpp"
+#include "base/core/text.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/table.hpp"
 
@@ -12,18 +12,18 @@
 namespace gantry::cli {
 namespace {
 
-using keeper::GpuState;
-using keeper::ShareState;
+using daemon::GpuState;
+using daemon::ShareState;
 
 constexpr const char* kNone =
     "No shares. `gantry share run --memory 10GiB -- COMMAND` makes one, `gantry share create NAME` "
     "one for containers.\n";
 
-std::string compute_word(const share::Share& share) {
+std::string compute_word(const policy::Share& share) {
   if (!share.time_limited) return "-";
   const auto& rights = share.rights;
   if (rights.percent == 0) return fmt::format("weight {}", rights.weight);
-  const bool more = rights.excess == share::Excess::Allowed;
+  const bool more = rights.excess == policy::Excess::Allowed;
   return fmt::format("{}%{}", rights.percent, more ? "+" : "");
 }
 

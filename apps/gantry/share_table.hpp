@@ -2,7 +2,7 @@
 // Shares for people.
 #pragma once
 
-#include "keeper/state.hpp"
+#include "sharing/daemon/state.hpp"
 
 #include <string>
 #include <vector>
@@ -10,13 +10,13 @@
 namespace gantry::cli {
 
 // Limits: a row for each share and GPU.
-std::string shares_table(const std::vector<keeper::ShareState>& shares);
+std::string shares_table(const std::vector<daemon::ShareState>& shares);
 
 // Whoever uses GPUs of these shares without belonging to one; "" for nobody. The tables end with
 // it.
-std::string strangers_text(const std::vector<keeper::ShareState>& shares);
+std::string strangers_text(const std::vector<daemon::ShareState>& shares);
 
 // What they use of them now, their processes, and what the auditor found.
-std::string usage_table(const std::vector<keeper::ShareState>& shares);
+std::string usage_table(const std::vector<daemon::ShareState>& shares);
 
 }  // namespace gantry::cli

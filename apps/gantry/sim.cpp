@@ -3,8 +3,8 @@
 #include "gantry/commands.hpp"
 #include "gantry/sim_commands.hpp"
 #include "gantry/table.hpp"
-#include "sim/machine.hpp"
-#include "sim/tree.hpp"
+#include "sim/machine/machine.hpp"
+#include "sim/machine/tree.hpp"
 
 #include <unistd.h>
 

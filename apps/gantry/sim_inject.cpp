@@ -2,8 +2,8 @@
 // gantry sim inject and gantry sim state: faults at run time, and the way back.
 #include "gantry/sim_commands.hpp"
 #include "gantry/table.hpp"
-#include "sim/inject.hpp"
-#include "sim/state_file.hpp"
+#include "sim/machine/inject.hpp"
+#include "sim/machine/state_file.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry topo: how the GPUs reach each other.
-#include "base/printable.hpp"
+#include "base/core/printable.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/table.hpp"
 #include "gantry/words.hpp"
-#include "model/inventory_json.hpp"
-#include "probe/snapshot.hpp"
+#include "gpu/model/inventory_json.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

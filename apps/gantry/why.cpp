@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry why: the first broken link between a pod and its GPU, and what mends it.
-#include "why/why.hpp"
+#include "node/why/why.hpp"
 
 #include "gantry/commands.hpp"
-#include "kube/access.hpp"
-#include "kube/node_name.hpp"
-#include "why/manifest.hpp"
+#include "net/kube/access.hpp"
+#include "net/kube/node_name.hpp"
+#include "node/why/manifest.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/words.hpp"
 
-#include "model/words.hpp"
+#include "gpu/model/words.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

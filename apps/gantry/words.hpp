@@ -2,7 +2,7 @@
 // The model's values in the words people know from nvidia-smi.
 #pragma once
 
-#include "model/inventory.hpp"
+#include "gpu/model/inventory.hpp"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/personas.hpp"
+#include "container/runtime/persona/personas.hpp"
 
 #include <array>
 #include <string_view>

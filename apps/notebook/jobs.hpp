@@ -3,9 +3,9 @@
 // of a process must not take the page with it.
 #pragma once
 
-#include "base/result.hpp"
-#include "sys/loop.hpp"
-#include "sys/unique_fd.hpp"
+#include "base/core/result.hpp"
+#include "base/sys/loop.hpp"
+#include "base/sys/unique_fd.hpp"
 
 #include <sys/types.h>
 

@@ -3,7 +3,7 @@
 // told. It is what tells a dropped connection from a fault of the GPU.
 #pragma once
 
-#include "http/server.hpp"
+#include "net/http/server.hpp"
 #include "notebook/jobs.hpp"
 
 #include <optional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "notebook/notebook.hpp"
 
-#include "http/client.hpp"
-#include "sim/tree.hpp"
+#include "net/http/client.hpp"
+#include "sim/machine/tree.hpp"
 #include "support/machine.hpp"
 
 #include <arpa/inet.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "notebook/page.hpp"
 
-#include "base/text.hpp"
-#include "json/document.hpp"
+#include "base/core/text.hpp"
+#include "base/json/document.hpp"
 #include "notebook/page_internal.hpp"
 
 #include <fmt/format.h>

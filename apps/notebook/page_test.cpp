@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "notebook/page.hpp"
 
-#include "json/document.hpp"
+#include "base/json/document.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

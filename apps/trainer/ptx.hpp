@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trainer's kernels, as text that the driver compiles for the card it has. The simulated driver
-// knows them by name and computes the same (src/sim/cuda/training_kernels.cpp).
+// knows them by name and computes the same (sim/libcuda/training_kernels.cpp).
 #pragma once
 
 namespace gantry::workload {

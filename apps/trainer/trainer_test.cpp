@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/trainer.hpp"
 
-#include "sim/tree.hpp"
+#include "sim/machine/tree.hpp"
 #include "support/captured.hpp"
 #include "support/machine.hpp"
 #include "support/source_dir.hpp"

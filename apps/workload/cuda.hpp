@@ -3,8 +3,8 @@
 // start without one and can say what is wrong.
 #pragma once
 
-#include "abi/cuda.h"
-#include "base/result.hpp"
+#include "base/core/result.hpp"
+#include "gpu/abi/cuda.h"
 
 #include <cstdint>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_query/device_query.hpp"
-#include "sim/tree.hpp"
+#include "sim/machine/tree.hpp"
 #include "support/captured.hpp"
 #include "support/machine.hpp"
 #include "support/source_dir.hpp"

@@ -2,7 +2,7 @@
 // A keeper that is none, and a neighbour in the same share that writes what it likes into the page
 // that both have: no crash, no endless wait, and no more memory than the share has.
 #include "fence/share_under_test.hpp"
-#include "keeper/peer_for_test.hpp"
+#include "sharing/daemon/peer_for_test.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -42,7 +42,7 @@ class Scribble {
   }
 
  private:
-  keeper::JoinedPeer peer_;
+  daemon::JoinedPeer peer_;
 };
 
 TEST(HostileNeighbour, OneThatIsForeverInTheMiddleIsNotWaitedForForever) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fence/kept_machine.hpp"
 
-#include "keeper/serve.hpp"
-#include "sim/tree.hpp"
+#include "sharing/daemon/serve.hpp"
+#include "sim/machine/tree.hpp"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -18,10 +18,10 @@ namespace {
 
 [[noreturn]] void keep(const sys::Host& host) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  sensor::SensorOptions sensor;
-  sensor.program = {GANTRY_SENSOR_CHILD, std::string(sensor::kChildCommand)};
+  nvml_child::SensorOptions sensor;
+  sensor.program = {GANTRY_NVML_CHILD, std::string(nvml_child::kChildCommand)};
   const auto ended =
-      keeper::serve({.host = *sys::Host::at(host.root()), .sensor = std::move(sensor)});
+      daemon::serve({.host = *sys::Host::at(host.root()), .sensor = std::move(sensor)});
   ::_exit(ended.ok() ? 0 : 1);
 }
 
@@ -63,7 +63,7 @@ std::string KeptMachine::driver() const {
 void KeptMachine::start_keeper() {
   keeper_ = ::fork();
   if (keeper_ == 0) keep(host_);
-  EXPECT_TRUE(ShareUnderTest::until([&] { return keeper::Client::connect(host_).ok(); }));
+  EXPECT_TRUE(ShareUnderTest::until([&] { return daemon::Client::connect(host_).ok(); }));
 }
 
 void KeptMachine::kill_keeper() {
@@ -71,12 +71,12 @@ void KeptMachine::kill_keeper() {
   keeper_ = -1;
 }
 
-keeper::Client KeptMachine::client() const {
-  return *keeper::Client::connect(host_);
+daemon::Client KeptMachine::client() const {
+  return *daemon::Client::connect(host_);
 }
 
-keeper::ShareState KeptMachine::make(const share::ShareText& text) {
-  const auto share = share::share_from(text);
+daemon::ShareState KeptMachine::make(const policy::ShareText& text) {
+  const auto share = policy::share_from(text);
   EXPECT_TRUE(share.ok()) << share.error().text();
   auto asking = client();
   const auto made = asking.create(*share);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "fence/share_under_test.hpp"
-#include "keeper/client.hpp"
+#include "sharing/daemon/client.hpp"
 #include "support/machine.hpp"
 
 #include <sys/types.h>
@@ -28,12 +28,12 @@ class KeptMachine {
 
   const sys::Host& host() const { return host_; }
   std::string driver() const;  // the simulated libcuda itself
-  keeper::Client client() const;
+  daemon::Client client() const;
   void start_keeper();
   void kill_keeper();
 
   // A share that lives as long as this does; what is not said is as usual.
-  keeper::ShareState make(const share::ShareText& text);
+  daemon::ShareState make(const policy::ShareText& text);
   // The fence of that share, to be opened by a process of it.
   std::string fence(const std::string& share) const {
     return places_.at(share).path("libcuda.so.1");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both libraries of the fence with one keeper: what a process takes through CUDA is what NVML
 // shows.
-#include "abi/nvml.h"
+#include "gpu/abi/nvml.h"
 
 #include "fence/share_under_test.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fence/share_under_test.hpp"
 
-#include "sim/machine.hpp"
-#include "sim/tree.hpp"
+#include "sim/machine/machine.hpp"
+#include "sim/machine/tree.hpp"
 
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -33,11 +33,11 @@ std::array<std::uint8_t, 16> bytes_of(const std::string& uuid) {
   return out;
 }
 
-std::vector<keeper::PageGpu> page_gpus(const ShareUnderTest::Options& options) {
+std::vector<daemon::PageGpu> page_gpus(const ShareUnderTest::Options& options) {
   const auto machine = sim::load_machine(options.machine);
-  std::vector<keeper::PageGpu> gpus;
+  std::vector<daemon::PageGpu> gpus;
   for (const std::uint32_t index : options.gpus) {
-    keeper::PageGpu gpu;
+    daemon::PageGpu gpu;
     gpu.uuid = bytes_of(machine->gpus.at(index).uuid);
     gpu.memory_total = std::uint64_t{machine->gpus.at(index).memory_total_mib} * kMiB;
     gpu.memory_limit = options.memory_limit;
@@ -71,19 +71,19 @@ ShareUnderTest::~ShareUnderTest() {
 
 void ShareUnderTest::start_keeper() {
   loop_ = *sys::Loop::make();
-  pages_ = std::make_unique<keeper::Pages>(*keeper::Pages::make("tested", page_gpus(options_)));
+  pages_ = std::make_unique<daemon::Pages>(*daemon::Pages::make("tested", page_gpus(options_)));
   pages_->set_flags(options_.flags);
-  pages_->beat(keeper::monotonic_ns());
-  members_ = std::make_unique<keeper::Members>(
+  pages_->beat(daemon::monotonic_ns());
+  members_ = std::make_unique<daemon::Members>(
       *loop_, *pages_,
-      keeper::Members::Callbacks{[](const keeper::Member&) {}, [](const keeper::Member&) {}});
-  socket_ = *keeper::ShareSocket::open(*loop_, place_.path("socket"), *pages_, *members_,
+      daemon::Members::Callbacks{[](const daemon::Member&) {}, [](const daemon::Member&) {}});
+  socket_ = *daemon::ShareSocket::open(*loop_, place_.path("socket"), *pages_, *members_,
                                        {.report = [this](std::uint32_t, const FenceReport& report) {
                                          if (report.event < std::size(reports_))
                                            ++reports_[report.event];
                                        }});
   beat_ = loop_->every(100ms, [this] {
-    pages_->beat(keeper::monotonic_ns());
+    pages_->beat(daemon::monotonic_ns());
     socket_->on_beat();
   });
   thread_ = std::thread([this] { (void)loop_->run().ok(); });
@@ -111,7 +111,7 @@ void ShareUnderTest::on_loop(const std::function<void()>& work) {
 
 void ShareUnderTest::set_limit(std::uint64_t bytes, std::uint32_t gpu) {
   options_.memory_limit = bytes;
-  keeper::PageGpu values = page_gpus(options_).at(gpu);
+  daemon::PageGpu values = page_gpus(options_).at(gpu);
   on_loop([&] { pages_->set_gpu(gpu, values); });
 }
 
@@ -124,8 +124,8 @@ void ShareUnderTest::set_flags(std::uint32_t flags) {
   on_loop([&] { pages_->set_flags(flags); });
 }
 
-keeper::Usage ShareUnderTest::usage(std::uint32_t slot, std::uint32_t gpu) {
-  keeper::Usage found;
+daemon::Usage ShareUnderTest::usage(std::uint32_t slot, std::uint32_t gpu) {
+  daemon::Usage found;
   on_loop([&] { found = pages_->usage(slot, gpu); });
   return found;
 }

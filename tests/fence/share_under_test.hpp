@@ -4,13 +4,13 @@
 // name of the directory in it, in front of the simulated driver.
 #pragma once
 
-#include "keeper/members.hpp"
-#include "keeper/pages.hpp"
-#include "keeper/share_socket.hpp"
-#include "sim/cuda/cuda_under_test.hpp"
+#include "base/sys/loop.hpp"
+#include "sharing/daemon/members.hpp"
+#include "sharing/daemon/pages.hpp"
+#include "sharing/daemon/share_socket.hpp"
+#include "sim/libcuda/cuda_under_test.hpp"
 #include "support/fence_place.hpp"
 #include "support/machine.hpp"
-#include "sys/loop.hpp"
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -90,7 +90,7 @@ class ShareUnderTest {
   void set_overhead(std::uint64_t bytes, std::uint32_t gpu = 0);
   void set_flags(std::uint32_t flags);
 
-  keeper::Usage usage(std::uint32_t slot, std::uint32_t gpu = 0);
+  daemon::Usage usage(std::uint32_t slot, std::uint32_t gpu = 0);
   std::uint64_t held(std::uint32_t gpu = 0);  // of all processes together
   std::uint32_t processes();
   std::uint32_t reports(FenceEvent event);
@@ -112,9 +112,9 @@ class ShareUnderTest {
   gantry::test::Machine machine_;
   gantry::test::FencePlace place_;
   std::unique_ptr<sys::Loop> loop_;
-  std::unique_ptr<keeper::Pages> pages_;
-  std::unique_ptr<keeper::Members> members_;
-  std::unique_ptr<keeper::ShareSocket> socket_;
+  std::unique_ptr<daemon::Pages> pages_;
+  std::unique_ptr<daemon::Members> members_;
+  std::unique_ptr<daemon::ShareSocket> socket_;
   sys::Loop::Timer beat_;
   std::atomic<std::uint32_t> reports_[8] = {};
   std::thread thread_;

@@ -78,7 +78,7 @@ TEST_F(Shares, ThreeBusySharesHaveTheirPartsOfTheTime) {
       << " " << had[1] << " " << had[2];
   const auto states = machine_.client().list();
   for (const auto& state : *states)
-    EXPECT_THAT(state.findings, Not(Contains(Field(&keeper::FindingState::kind, "past-fence"))));
+    EXPECT_THAT(state.findings, Not(Contains(Field(&daemon::FindingState::kind, "past-fence"))));
   for (const auto pid : pids) end(pid);
 }
 
@@ -180,10 +180,10 @@ TEST_F(Shares, WhoGoesPastTheFenceIsSeen) {
   auto asking = machine_.client();
   EXPECT_TRUE(ShareUnderTest::until([&] { return asking.show("a")->findings.size() >= 2; }));
   const auto state = asking.show("a");
-  EXPECT_THAT(state->findings, Contains(Field(&keeper::FindingState::kind, "memory")));
-  EXPECT_THAT(state->findings, Contains(Field(&keeper::FindingState::kind, "past-fence")));
+  EXPECT_THAT(state->findings, Contains(Field(&daemon::FindingState::kind, "memory")));
+  EXPECT_THAT(state->findings, Contains(Field(&daemon::FindingState::kind, "past-fence")));
   EXPECT_THAT(state->findings,
-              Contains(Field(&keeper::FindingState::pid, static_cast<std::uint32_t>(pid))));
+              Contains(Field(&daemon::FindingState::pid, static_cast<std::uint32_t>(pid))));
   EXPECT_GT(state->gpus[0].memory_used, 8 * kGiB);
   EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0) << "it is only reported";
   end(pid);
@@ -234,8 +234,8 @@ TEST_F(Shares, WhoLaunchesBehindTheFencesBackIsSeen) {
     return state.ok() && state->findings.size() >= 2;
   }));
   const auto state = asking.show("a");
-  EXPECT_THAT(state->findings, Contains(Field(&keeper::FindingState::kind, "hidden-time")));
-  EXPECT_THAT(state->findings, Contains(Field(&keeper::FindingState::kind, "over-cap")));
+  EXPECT_THAT(state->findings, Contains(Field(&daemon::FindingState::kind, "hidden-time")));
+  EXPECT_THAT(state->findings, Contains(Field(&daemon::FindingState::kind, "over-cap")));
   EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0);
   end(pid);
 }
@@ -285,7 +285,7 @@ class Exec : public Shares {
     rest(cuda);
     ::_exit(3);
   }
-  bool used_becomes(const std::function<bool(const keeper::GpuState&)>& so) {
+  bool used_becomes(const std::function<bool(const daemon::GpuState&)>& so) {
     return ShareUnderTest::until([&] {
       const auto state = machine_.client().show("a");
       return state.ok() && so(state->gpus[0]);

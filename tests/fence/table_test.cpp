@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of hooks, against the driver's own list of functions and in every way that a program
 // finds them.
-#include "abi/cuda.h"
 #include "fence/share_under_test.hpp"
+#include "gpu/abi/cuda.h"
 
 #include <dlfcn.h>
 
@@ -22,7 +22,7 @@ const std::set<std::string>& hooks() {
 #define FENCE_HOOK(symbol) #symbol,
 #define FENCE_HOOK_PTSZ(symbol) #symbol, #symbol "_ptsz",
 #define FENCE_HOOK_PTDS(symbol) #symbol, #symbol "_ptds",
-#include "fence/hooks.def"
+#include "sharing/fence/hooks.def"
   };
   return all;
 }
@@ -30,7 +30,7 @@ const std::set<std::string>& hooks() {
 const std::map<std::string, std::string>& unhooked() {
   static const std::map<std::string, std::string> all = {
 #define FENCE_UNHOOKED(symbol, reason) {#symbol, reason},
-#include "fence/unhooked.def"
+#include "sharing/fence/unhooked.def"
   };
   return all;
 }
@@ -127,7 +127,7 @@ class EveryLookup : public Lookups, public ::testing::WithParamInterface<int> {
   static std::vector<std::string> names() {
     std::set<std::string> all;
 #define CUDA_ENTRY(symbol, name, since, parameters, arguments) all.insert(#name);
-#include "abi/cuda_entries.def"
+#include "gpu/abi/cuda_entries.def"
     return {all.begin(), all.end()};
   }
   void expect_same(void* theirs, void* ours, const std::string& asked) const {

@@ -2,7 +2,7 @@
 // A tenant owns its processes: it may write into their memory, by ptrace or otherwise, and say of
 // them what it likes. What it cannot write is what the host said; and what it does then is seen.
 #include "fence/kept_machine.hpp"
-#include "keeper/peer_for_test.hpp"
+#include "sharing/daemon/peer_for_test.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -89,7 +89,7 @@ TEST_F(Tampering, NoWayIntoAProcessLeadsToTheLimitsOfItsShare) {
   static std::uint64_t writable = 0;
   const pid_t pid = traced(
       [&] {
-        static const keeper::JoinedPeer peer(made.directory + "/socket");
+        static const daemon::JoinedPeer peer(made.directory + "/socket");
         if (!peer.valid()) ::_exit(1);
         *limit = address_of(&peer.limits().gpu[0].memory_limit);
         *own = address_of(&writable);
@@ -100,7 +100,7 @@ TEST_F(Tampering, NoWayIntoAProcessLeadsToTheLimitsOfItsShare) {
     EXPECT_TRUE(write(pid, *own, 7));
     EXPECT_FALSE(write(pid, *limit, UINT64_MAX));
   }
-  const keeper::JoinedPeer peer(made.directory + "/socket");
+  const daemon::JoinedPeer peer(made.directory + "/socket");
   ASSERT_TRUE(peer.valid());
   EXPECT_EQ(peer.limits().gpu[0].memory_limit, 2 * kGiB);
   end(pid);
@@ -144,7 +144,7 @@ TEST_F(Tampering, WhoRewritesItsOwnFenceIsSeenAllTheSame) {
   auto asking = machine_.client();
   EXPECT_TRUE(ShareUnderTest::until([&] { return !asking.show("a")->findings.empty(); }));
   EXPECT_THAT(asking.show("a")->findings,
-              Contains(Field(&keeper::FindingState::pid, static_cast<std::uint32_t>(pid))));
+              Contains(Field(&daemon::FindingState::pid, static_cast<std::uint32_t>(pid))));
   end(pid);
 }
 #endif
@@ -154,7 +154,7 @@ TEST_F(Tampering, WhoRewritesItsOwnFenceIsSeenAllTheSame) {
 TEST_F(Tampering, WhatATenantSaysOfItsContextsIsNoNeighboursCost) {
   const auto bad = machine_.make({.name = "bad", .memory = "50%"});
   const auto good = machine_.make({.name = "good", .memory = "10GiB"});
-  const keeper::JoinedPeer neighbour(good.directory + "/socket");
+  const daemon::JoinedPeer neighbour(good.directory + "/socket");
   ASSERT_TRUE(neighbour.valid());
   const auto& estimate = neighbour.limits().gpu[0].context_estimate;
   const auto usual = __atomic_load_n(&estimate, __ATOMIC_ACQUIRE);
@@ -162,7 +162,7 @@ TEST_F(Tampering, WhatATenantSaysOfItsContextsIsNoNeighboursCost) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const keeper::JoinedPeer peer(bad.directory + "/socket");
+    const daemon::JoinedPeer peer(bad.directory + "/socket");
     const Library raw(machine_.driver());
     sim::cuda::ready(raw);
     CUdeviceptr memory = 0;
@@ -176,7 +176,7 @@ TEST_F(Tampering, WhatATenantSaysOfItsContextsIsNoNeighboursCost) {
   EXPECT_TRUE(ShareUnderTest::until([&] { return *learned == 1; })) << "it believes so itself";
   EXPECT_EQ(__atomic_load_n(&estimate, __ATOMIC_ACQUIRE), usual);
   const auto late = machine_.make({.name = "late", .memory = "10GiB"});
-  const keeper::JoinedPeer later(late.directory + "/socket");
+  const daemon::JoinedPeer later(late.directory + "/socket");
   ASSERT_TRUE(later.valid());
   EXPECT_EQ(later.limits().gpu[0].context_estimate, usual);
   end(pid);
@@ -190,8 +190,8 @@ TEST_F(Tampering, HolesInThePageStopNobody) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const keeper::TestPeer peer(bad.directory + "/socket");
-    keeper::Attached got;
+    const daemon::TestPeer peer(bad.directory + "/socket");
+    daemon::Attached got;
     if (!peer.hello() || !peer.receive(got)) ::_exit(1);
     const auto size = static_cast<off_t>(got.welcome.usage_size);
     constexpr int kHole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
@@ -202,7 +202,7 @@ TEST_F(Tampering, HolesInThePageStopNobody) {
       ++*punched;
     }
   }
-  const keeper::JoinedPeer neighbour(good.directory + "/socket");
+  const daemon::JoinedPeer neighbour(good.directory + "/socket");
   ASSERT_TRUE(neighbour.valid());
   const auto& beat = neighbour.limits().beat_ns;
   EXPECT_TRUE(ShareUnderTest::until([&] { return *punched > 100; }));

@@ -3,7 +3,7 @@
 // machine at a time (function pointers carry no state), alive as long as the FakeGpus.
 #pragma once
 
-#include "driver/nvml.hpp"
+#include "gpu/driver/nvml.hpp"
 
 #include <functional>
 #include <map>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fake_kube.hpp"
 
-#include "base/text.hpp"
-#include "http/server.hpp"
+#include "base/core/text.hpp"
+#include "net/http/server.hpp"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

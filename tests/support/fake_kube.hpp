@@ -4,8 +4,8 @@
 // what it has forgotten. And it can be a bad one.
 #pragma once
 
-#include "http/message.hpp"
-#include "sys/unique_fd.hpp"
+#include "base/sys/unique_fd.hpp"
+#include "net/http/message.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // Registration and streams; admission is in fake_kubelet_admission.cpp.
 #include "support/fake_kubelet.hpp"
 
-#include "kubelet/checkpoint.hpp"
+#include "node/kubelet/checkpoint.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,9 +16,9 @@
 namespace gantry::test {
 namespace {
 
-using rpc::Code;
-using rpc::Outcome;
-using rpc::Reply;
+using grpc::Code;
+using grpc::Outcome;
+using grpc::Reply;
 
 void remove_sockets(const std::string& directory) {
   std::error_code error;
@@ -50,7 +50,7 @@ Status FakeKubelet::start() {
   remove_sockets(options_.directory);
   GANTRY_CHECK(read_checkpoint());
   life_ = std::make_shared<int>(0);
-  server_ = std::make_unique<rpc::Server>(loop_);
+  server_ = std::make_unique<grpc::Server>(loop_);
   server_->on(
       std::string(kubelet::kRegister),
       [this](const std::string& request, const Reply& reply) { on_register(request, reply); });
@@ -76,7 +76,7 @@ void FakeKubelet::kill() {
 
 void FakeKubelet::on_register(const std::string& request, const Reply& reply) {
   const auto decoded = kubelet::decode_register(request);
-  if (!decoded.ok()) return reply.fail(rpc::outcome_of(decoded.error()));
+  if (!decoded.ok()) return reply.fail(grpc::outcome_of(decoded.error()));
   registrations_.push_back(*decoded);
   if (std::exchange(dies_in_register_, false)) return kill();
   if (register_outcome_) return reply.fail(*register_outcome_);
@@ -98,7 +98,7 @@ void FakeKubelet::on_register(const std::string& request, const Reply& reply) {
       std::any_of(endpoints_.begin(), endpoints_.end(), same)) {
     return reply.fail({Code::Unknown, "device plugin already connected"});
   }
-  endpoint->client = std::make_unique<rpc::Client>(loop_, endpoint->socket);
+  endpoint->client = std::make_unique<grpc::Client>(loop_, endpoint->socket);
   auto* client = endpoint->client.get();
   client->call(kubelet::kOptions, "", options_.call_deadline,
                [this, endpoint, reply, life = std::weak_ptr(life_)](const Outcome& outcome,
@@ -109,7 +109,7 @@ void FakeKubelet::on_register(const std::string& request, const Reply& reply) {
 
 void FakeKubelet::on_options(const std::shared_ptr<Endpoint>& endpoint, const Outcome& outcome,
                              const std::string& answer, const Reply& reply) {
-  const auto options = outcome.ok() ? kubelet::decode_options(answer) : rpc::error_of(outcome);
+  const auto options = outcome.ok() ? kubelet::decode_options(answer) : grpc::error_of(outcome);
   if (!options.ok()) {
     return reply.fail({Code::Unknown, fmt::format("failed to get device plugin options: {}",
                                                   options.error().text())});
@@ -172,7 +172,7 @@ void FakeKubelet::disconnect(std::shared_ptr<Endpoint> endpoint) {
     mark_unhealthy(endpoint->resource);
   }
   // The client may be on the stack.
-  loop_.post([kept = std::shared_ptr<rpc::Client>(std::move(endpoint->client))] {});
+  loop_.post([kept = std::shared_ptr<grpc::Client>(std::move(endpoint->client))] {});
 }
 
 void FakeKubelet::mark_unhealthy(const std::string& resource) {
@@ -217,7 +217,7 @@ kubelet::Allocatable FakeKubelet::allocatable() const {
 
 void FakeKubelet::serve_pod_resources() {
   ::unlink(options_.pod_resources.c_str());
-  pod_resources_ = std::make_unique<rpc::Server>(loop_);
+  pod_resources_ = std::make_unique<grpc::Server>(loop_);
   const auto answer = [this](const Reply& reply, const std::string& bytes) {
     ++pod_resources_calls_;
     if (pod_resources_outcome_) return reply.fail(*pod_resources_outcome_);

@@ -5,13 +5,13 @@
 // its own registration only.
 #pragma once
 
-#include "base/result.hpp"
-#include "kubelet/messages.hpp"
-#include "kubelet/pod_resources.hpp"
-#include "model/offer.hpp"
-#include "rpc/client.hpp"
-#include "rpc/server.hpp"
-#include "sys/loop.hpp"
+#include "base/core/result.hpp"
+#include "base/sys/loop.hpp"
+#include "gpu/model/offer.hpp"
+#include "net/grpc/client.hpp"
+#include "net/grpc/server.hpp"
+#include "node/kubelet/messages.hpp"
+#include "node/kubelet/pod_resources.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -89,11 +89,11 @@ class FakeKubelet {
 
   // Faults.
   void drop_connections();  // of all plugins, as by a broken kubelet
-  void answer_register_with(std::optional<rpc::Outcome> outcome) {
+  void answer_register_with(std::optional<grpc::Outcome> outcome) {
     register_outcome_ = std::move(outcome);
   }
   void die_in_register() { dies_in_register_ = true; }
-  void answer_pod_resources_with(std::optional<rpc::Outcome> outcome) {
+  void answer_pod_resources_with(std::optional<grpc::Outcome> outcome) {
     pod_resources_outcome_ = std::move(outcome);
   }
   int pod_resources_calls() const { return pod_resources_calls_; }
@@ -103,8 +103,8 @@ class FakeKubelet {
   struct Endpoint {
     std::string resource;
     std::string socket;
-    std::unique_ptr<rpc::Client> client;
-    rpc::Client::Stream stream;
+    std::unique_ptr<grpc::Client> client;
+    grpc::Client::Stream stream;
     kubelet::PluginOptions options;
     bool connected = false;
   };
@@ -120,9 +120,9 @@ class FakeKubelet {
   using Ids = std::set<std::string>;
   using Resources = std::map<std::string, Given>;
 
-  void on_register(const std::string& request, const rpc::Reply& reply);
-  void on_options(const std::shared_ptr<Endpoint>& endpoint, const rpc::Outcome& outcome,
-                  const std::string& answer, const rpc::Reply& reply);
+  void on_register(const std::string& request, const grpc::Reply& reply);
+  void on_options(const std::shared_ptr<Endpoint>& endpoint, const grpc::Outcome& outcome,
+                  const std::string& answer, const grpc::Reply& reply);
   void watch(const std::shared_ptr<Endpoint>& endpoint);
   void on_list(const std::string& resource, const std::string& message);
   void on_stream_end(const std::shared_ptr<Endpoint>& endpoint);
@@ -147,8 +147,8 @@ class FakeKubelet {
 
   sys::Loop& loop_;
   Options options_;
-  std::unique_ptr<rpc::Server> server_;
-  std::unique_ptr<rpc::Server> pod_resources_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::Server> pod_resources_;
   std::vector<std::shared_ptr<Endpoint>> endpoints_;  // every connected one, the newest last
   std::map<std::string, std::shared_ptr<Endpoint>> current_;  // by resource
   std::map<std::string, Devices> devices_;
@@ -157,8 +157,8 @@ class FakeKubelet {
   std::map<std::string, Ids> reusable_;  // of the pod that is being admitted, by resource
   std::vector<kubelet::RegisterRequest> registrations_;
   std::vector<std::string> calls_;
-  std::optional<rpc::Outcome> register_outcome_;
-  std::optional<rpc::Outcome> pod_resources_outcome_;
+  std::optional<grpc::Outcome> register_outcome_;
+  std::optional<grpc::Outcome> pod_resources_outcome_;
   int pod_resources_calls_ = 0;
   bool dies_in_register_ = false;
   std::shared_ptr<int> life_;  // of this start: answers to an earlier one find it gone

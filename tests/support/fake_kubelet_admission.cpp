@@ -202,8 +202,8 @@ Result<std::string> FakeKubelet::ask(const std::string& resource, std::string_vi
   calls_.push_back(fmt::format("{} {}", method.substr(method.rfind('/') + 1), resource));
   std::optional<Result<std::string>> answer;
   endpoint->client->call(
-      method, std::move(request), deadline, [&](const rpc::Outcome& outcome, std::string reply) {
-        answer = outcome.ok() ? Result<std::string>(std::move(reply)) : rpc::error_of(outcome);
+      method, std::move(request), deadline, [&](const grpc::Outcome& outcome, std::string reply) {
+        answer = outcome.ok() ? Result<std::string>(std::move(reply)) : grpc::error_of(outcome);
       });
   const auto until = std::chrono::steady_clock::now() + deadline + std::chrono::seconds{1};
   while (!answer && std::chrono::steady_clock::now() < until) {

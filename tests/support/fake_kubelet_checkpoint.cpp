@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/base64.hpp"
-#include "json/document.hpp"
-#include "kubelet/checkpoint.hpp"
+#include "base/core/base64.hpp"
+#include "base/json/document.hpp"
+#include "base/sys/host.hpp"
+#include "base/sys/replace_file.hpp"
+#include "node/kubelet/checkpoint.hpp"
 #include "support/fake_kubelet.hpp"
-#include "sys/host.hpp"
-#include "sys/replace_file.hpp"
 
 #include <fmt/format.h>
 

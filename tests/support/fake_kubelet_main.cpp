@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry-fake-kubelet: a kubelet for machines without Kubernetes. Commands come on standard input,
 // one a line; each is answered by one line of JSON.
-#include "base/text.hpp"
-#include "json/document.hpp"
+#include "base/core/text.hpp"
+#include "base/json/document.hpp"
+#include "base/sys/loop.hpp"
 #include "support/fake_kubelet.hpp"
-#include "sys/loop.hpp"
 
 #include <fcntl.h>
 #include <sys/epoll.h>

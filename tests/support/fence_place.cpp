@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/fence_place.hpp"
 
-#include "base/result.hpp"
-#include "fence/abi.h"
+#include "base/core/result.hpp"
+#include "gpu/abi/fence.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/machine.hpp"
 
-#include "base/text.hpp"
-#include "sim/tree.hpp"
+#include "base/core/text.hpp"
+#include "sim/machine/tree.hpp"
 #include "support/tree.hpp"
 
 #include <sys/stat.h>

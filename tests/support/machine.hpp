@@ -2,7 +2,7 @@
 // A simulated machine in a temporary directory: Machine m("h200x8"); look(m.host()).
 #pragma once
 
-#include "sys/host.hpp"
+#include "base/sys/host.hpp"
 
 #include <string>
 #include <string_view>

@@ -2,8 +2,8 @@
 // A kubelet, a plugin with two GPUs and the loop that both live in.
 #pragma once
 
-#include "kubelet/plugin.hpp"
-#include "kubelet/registrar.hpp"
+#include "node/kubelet/plugin.hpp"
+#include "node/kubelet/registrar.hpp"
 #include "support/fake_kubelet.hpp"
 #include "support/tree.hpp"
 

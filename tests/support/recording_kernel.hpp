@@ -2,7 +2,7 @@
 // Writes down what would have been done to the machine.
 #pragma once
 
-#include "sys/kernel.hpp"
+#include "base/sys/kernel.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

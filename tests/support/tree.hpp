@@ -2,7 +2,7 @@
 // A throw-away directory tree, written as a literal: tree.file("dev.table", "...").link("a", "b").
 #pragma once
 
-#include "sys/host.hpp"
+#include "base/sys/host.hpp"
 
 #include <string>
 #include <string_view>

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the code that is compiled into each simulated library. libc only: no libstdc++, no
+// pthread (its symbols moved in glibc 2.34), no stat (2.33).
+#pragma once
+
+#include "sim/driver/image.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+namespace gantry::sim {
+
+// What these libraries are called behind the fence (FENCE_REAL_CUDA, FENCE_REAL_NVML).
+inline constexpr const char* kFencedCuda = "/run/gantry/fence/cuda";
+inline constexpr const char* kFencedNvml = "/run/gantry/fence/nvml";
+inline constexpr const char* kFencedMachine = "/run/gantry/fence/machine";
+
+// A mutex of one word, so that it needs no constructor and no symbol newer than the floor.
+class Lock {
+ public:
+  void lock();
+  void unlock();
+
+ private:
+  int32_t word_ = 0;  // 0 free, 1 held, 2 held and waited for
+};
+
+class Guard {
+ public:
+  explicit Guard(Lock& lock) : lock_(lock) { lock_.lock(); }
+  ~Guard() { lock_.unlock(); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  Lock& lock_;
+};
+
+// Whether every count and string of the machine part stays within its bounds: only then may the
+// rest of the library index and print without asking again.
+bool machine_is_sound(const gantry_sim_machine& machine);
+
+// The changing part is written while we run, so it is made sound instead: counts and profiles stay
+// inside their arrays, names end.
+void bound_gpu_state(gantry_sim_gpu_state& gpu);
+void bound_state(gantry_sim_state& state);
+
+// Copies `size` bytes out of the changing part while nobody writes it; after about 10 ms of a
+// writer that never finishes, what is there is taken.
+void read_state(const gantry_sim_state& state, const void* from, void* to, size_t size);
+
+// errno of opening a device node of the simulated machine for reading and writing, 0 when it could
+// be used: ENOENT not there, EACCES mode or group, EPERM the cgroup says no, ENXIO other numbers.
+enum class Access { ReadWrite, Read };
+int device_error(const char* node, uint32_t major_number, uint32_t minor_number,
+                 Access access = Access::ReadWrite);
+bool has_capability(unsigned int capability);  // effective, e.g. CAP_SYS_ADMIN
+int control_error();
+int gpu_error(uint32_t gpu);
+
+// Reads a whole small file; NUL-terminated. -1 when it cannot be opened.
+ssize_t read_small_file(const char* path, char* buffer, size_t capacity);
+
+void sleep_us(uint64_t microseconds);
+uint64_t now_us();  // CLOCK_MONOTONIC
+
+}  // namespace gantry::sim

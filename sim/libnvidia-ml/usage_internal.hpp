@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory held by processes, as the simulated libcuda accounts it.
+#pragma once
+
+#include "sim/driver/gpu_time.h"
+#include "sim/driver/usage.h"
+#include "sim/libnvidia-ml/nvml_internal.hpp"
+
+namespace gantry::sim::nvml {
+
+// The libcuda file of the same driver, on which the accounting hangs: beside this library, or in
+// the distribution's directory where the driver's own is another one.
+bool find_libcuda(char* out, size_t size);
+
+// Everybody's use of one GPU or MIG device. Small numbers stay on the stack.
+class Uses {
+ public:
+  explicit Uses(const Target& target);
+  ~Uses();
+  Uses(const Uses&) = delete;
+  Uses& operator=(const Uses&) = delete;
+
+  size_t size() const { return size_; }
+  const gantry_sim_use* begin() const { return rows_; }
+  const gantry_sim_use* end() const { return rows_ + size_; }
+
+ private:
+  gantry_sim_use few_[64] = {};
+  gantry_sim_use* rows_ = few_;
+  size_t size_ = 0;
+};
+
+// Who had how much of a card's time lately, in per cent.
+class Busy {
+ public:
+  static constexpr uint64_t kSecond = 1000000000;
+  explicit Busy(const Target& target, uint64_t window_ns = kSecond);
+  unsigned int of_process(int32_t pid) const;
+  unsigned int of_card() const;
+
+ private:
+  static constexpr size_t kMost = 256;
+  uint32_t gpu_;
+  size_t size_ = 0;
+  gantry_sim_time_use rows_[kMost] = {};
+};
+
+}  // namespace gantry::sim::nvml

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machine files are YAML, within bounds that no machine needs to leave.
+#pragma once
+
+#include "base/yaml/value.hpp"
+
+namespace gantry::sim {
+
+using YamlValue = yaml::Value;
+using YamlEntry = yaml::Entry;
+using yaml::merge;
+
+inline constexpr std::size_t kYamlBytes = yaml::Limits{}.bytes;
+
+inline Result<YamlValue> parse_yaml(std::string_view text, std::string_view file) {
+  return yaml::parse(text, file);
+}
+
+}  // namespace gantry::sim

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/core/result.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace gantry {
+
+std::string to_base64(std::string_view bytes);
+
+// Standard alphabet; white space is passed over, padding may be missing.
+Result<std::string> from_base64(std::string_view text);
+
+}  // namespace gantry

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an open descriptor is and holds, with limits. `shown` is the path for error messages.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/unique_fd.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::sys {
+
+enum class FileKind : std::uint8_t {
+  Regular,
+  Directory,
+  Symlink,
+  CharDevice,
+  BlockDevice,
+  Socket,
+  Fifo
+};
+
+struct FileInfo {
+  FileKind kind = FileKind::Regular;
+  std::uint32_t mode = 0;  // permission bits, 07777
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint64_t size = 0;
+  std::uint32_t major = 0;  // devices only
+  std::uint32_t minor = 0;
+  bool operator==(const FileInfo&) const = default;
+};
+
+Result<FileInfo> info_of(int fd, std::string_view shown);
+
+// Of an O_PATH | O_NOFOLLOW descriptor.
+Result<std::string> link_of(int fd, std::string_view shown);
+
+// A whole regular file, from where the descriptor stands. More than `limit` bytes is Corrupt,
+// anything but a regular file Invalid.
+Result<std::string> read_regular(int fd, std::size_t limit, std::string_view shown);
+
+Status write_all(int fd, std::string_view content, std::string_view shown);
+
+// Names without "." and "..", sorted; more than `limit` is Corrupt.
+Result<std::vector<std::string>> names_in(UniqueFd directory, std::size_t limit,
+                                          std::string_view shown);
+
+}  // namespace gantry::sys

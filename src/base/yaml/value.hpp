@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// YAML as a small tree that remembers where each value stood. Bounded: size, depth and number of
+// values are limited while the text is read, tags are refused, and so are aliases unless asked for.
+#pragma once
+
+#include "base/core/result.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::yaml {
+
+struct Entry;
+
+struct Value {
+  enum class Kind : std::uint8_t { Null, Scalar, List, Map };
+  Kind kind = Kind::Null;
+  bool quoted = false;         // Scalar: written in quotes, so it is text whatever it looks like
+  std::string text;            // Scalar
+  std::vector<Value> items;    // List
+  std::vector<Entry> entries;  // Map, in file order
+  std::shared_ptr<const std::string> file;
+  int line = 0;
+
+  const Value* find(std::string_view key) const;
+  Value* find(std::string_view key);
+  std::string where() const;  // "h200.yaml:12"
+
+  // Out of line: entries hold a type that is complete only below.
+  Value();
+  ~Value();
+  Value(const Value& other);
+  Value(Value&& other) noexcept;
+  Value& operator=(const Value& other);
+  Value& operator=(Value&& other) noexcept;
+};
+
+struct Entry {
+  std::string key;
+  Value value;
+};
+
+enum class Aliases : std::uint8_t { Refuse, Copy };  // a copy counts its values again
+
+struct Limits {
+  std::size_t bytes = std::size_t{512} << 10;
+  std::size_t values = 20'000;
+  std::size_t depth = 16;
+  Aliases aliases = Aliases::Refuse;
+};
+
+// `file` is what messages call the text. An empty text is an empty map. One document only.
+Result<Value> parse(std::string_view text, std::string_view file, const Limits& limits = {});
+
+// Maps are merged key by key, everything else of `over` replaces what `base` has.
+void merge(Value& base, const Value& over);
+
+}  // namespace gantry::yaml

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who has to go. Fewest first; among sets of one size the one whose most important pod is the least
+// important. Small sets are all looked at; beyond a bound, pods are let go from the least important
+// on until it fits and then kept again from the most important on, over the node and card by card.
+#include "cluster/placement/state_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace gantry::placement {
+namespace {
+
+constexpr int kMostSets = 2000;  // that are looked at one by one
+
+class Search {
+ public:
+  Search(const Cluster::State& state, NodeId node, const podspec::PodAsk& ask)
+      : state_(state), node_(node), want_(ask) {}
+
+  // Least important first: the order in which sets are tried.
+  void sort(std::vector<PodId>& pods) const {
+    std::sort(pods.begin(), pods.end(), [&](PodId a, PodId b) {
+      const auto& x = state_.pods[a];
+      const auto& y = state_.pods[b];
+      return std::tie(x.priority, x.quota_mib, x.uid) < std::tie(y.priority, y.quota_mib, y.uid);
+    });
+  }
+
+  bool enough(const std::vector<PodId>& gone) {
+    auto all = fixed;
+    all.insert(all.end(), gone.begin(), gone.end());
+    const auto left = state_.cards_without(node_, all);
+    const auto ground = state_.ground(node_).with(left);
+    return find(ground, want_, state_.options, Answer::Score).refusal == Refusal::None;
+  }
+
+  // What a namespace may have is not made more by others leaving.
+  bool within_quota() {
+    const auto space =
+        state_.space_without(want_.ask().name_space, state_.find_pod(want_.ask().uid));
+    if (!space) return true;
+    const auto all = state_.more[node_].pods;
+    const auto empty = state_.cards_without(node_, all);
+    const auto ground = state_.ground(node_).with(empty);
+    const auto found = find(ground, want_, state_.options, Answer::Cards);
+    return found.refusal != Refusal::None || within(*space, charges(ground, want_, found.choice));
+  }
+
+  // `may` is sorted and enough as a whole.
+  std::vector<PodId> fewest(const std::vector<PodId>& may) {
+    for (std::size_t size = 1; size <= may.size() && looked_at_ < kMostSets; ++size) {
+      // In this order the first set that helps has the least important "most important pod".
+      for (std::size_t last = size - 1; last < may.size() && looked_at_ < kMostSets; ++last) {
+        std::vector<PodId> chosen{may[last]};
+        if (add(may, last, size - 1, chosen)) return chosen;
+      }
+    }
+    return looked_at_ < kMostSets ? may : good(may);
+  }
+
+  std::vector<PodId> fixed;  // gone in any case
+
+ private:
+  // Adds `missing` pods from before `end`; false: no such set is enough.
+  bool add(const std::vector<PodId>& may, std::size_t end, std::size_t missing,
+           std::vector<PodId>& chosen) {
+    if (missing == 0) return ++looked_at_ <= kMostSets && enough(chosen);
+    for (std::size_t next = missing - 1; next < end && looked_at_ < kMostSets; ++next) {
+      chosen.push_back(may[next]);
+      if (add(may, next, missing - 1, chosen)) return true;
+      chosen.pop_back();
+    }
+    return false;
+  }
+
+  std::vector<PodId> good(const std::vector<PodId>& may) {
+    auto best = spared(may);
+    for (std::uint16_t card = 0; card < state_.nodes[node_].own; ++card) {
+      std::vector<PodId> on_it;
+      for (const auto pod : may)
+        if (is_on(pod, card)) on_it.push_back(pod);
+      if (on_it.empty() || !enough(on_it)) continue;
+      auto fewer = spared(on_it);
+      if (fewer.size() < best.size()) best = std::move(fewer);
+    }
+    return best;
+  }
+
+  bool is_on(PodId pod, std::uint16_t card) const {
+    const auto& charges = state_.pods[pod].charges;
+    return std::any_of(charges.begin(), charges.end(),
+                       [&](const Charge& charge) { return charge.card == card; });
+  }
+
+  // Whoever need not go is kept, the most important first.
+  std::vector<PodId> spared(std::vector<PodId> gone) {
+    for (std::size_t i = gone.size(); i-- > 0;) {
+      auto fewer = gone;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+      if (enough(fewer)) gone = std::move(fewer);
+    }
+    return gone;
+  }
+
+  const Cluster::State& state_;
+  NodeId node_;
+  Want want_;
+  int looked_at_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> Cluster::victims(const podspec::PodAsk& ask, std::string_view node,
+                                                  std::span<const std::string> chosen,
+                                                  const Spared& spared) const {
+  const auto nothing = [&] {
+    return Error(Errc::NotFound,
+                 fmt::format("no pods of less priority make room on node {}", node));
+  };
+  const auto id = state_->find_node(node);
+  if (!id) return nothing();
+  Search search(*state_, *id, ask);
+  search.fixed = state_->of_node(*id, state_->aside(ask));
+  std::vector<PodId> may;
+  for (const auto pod_id : state_->more[*id].pods) {
+    const auto& pod = state_->pods[pod_id];
+    if (std::find(search.fixed.begin(), search.fixed.end(), pod_id) != search.fixed.end()) continue;
+    if (std::find(chosen.begin(), chosen.end(), pod.uid) != chosen.end()) {
+      search.fixed.push_back(pod_id);
+    } else if (pod.priority < ask.priority && !pod.reserved && !pod.charges.empty() &&
+               !(spared && spared(pod.uid))) {
+      may.push_back(pod_id);
+    }
+  }
+  if (!search.within_quota()) return nothing();
+  search.sort(may);
+  std::vector<PodId> gone;
+  if (!search.enough(gone)) {
+    if (!search.enough(may)) return nothing();
+    gone = search.fewest(may);
+    search.sort(gone);
+  }
+  std::vector<std::string> uids(chosen.begin(), chosen.end());
+  for (const auto pod : gone) uids.push_back(state_->pods[pod].uid);
+  return uids;
+}
+
+}  // namespace gantry::placement

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPU resources of one container.
+#pragma once
+
+#include "cluster/podspec/ask.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gantry::podspec {
+
+// More than any machine has, and small enough that sums over a whole cluster stay whole.
+constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostMib = kMostUnits << 10;
+constexpr std::uint64_t kMostGpus = 1024;
+constexpr std::size_t kMostOfAName = 253;  // bytes, of a UUID or a model
+
+struct Limits {
+  std::optional<std::uint64_t> gpu_mem;
+  std::optional<std::uint64_t> gpu_count;
+  std::optional<std::uint64_t> slot;
+  std::optional<std::uint64_t> gpu;
+  std::optional<std::uint64_t> memory_mib;
+  std::optional<std::uint64_t> memory_percent;
+  std::optional<std::uint64_t> cores;
+  std::optional<std::uint64_t> priority;
+
+  bool gpushare() const { return gpu_mem.value_or(0) > 0; }
+  bool hami() const;
+};
+
+// Invalid, naming the resource, for what is no whole number or more than there can be. What stands
+// among the requests alone counts as the limit, which for such resources is the same.
+Result<Limits> limits_of(const json::Value& container);
+
+}  // namespace gantry::podspec

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/scheduler/evictor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace gantry::scheduler {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::size_t kMostWaiting = 1000;
+constexpr std::size_t kMostAtOnce = 20;  // are looked at in one round
+constexpr unsigned kMostDoublings = 4;
+constexpr int kMostTries = 16;  // of sets of victims, one after the other
+constexpr seconds kSoon{1};
+constexpr seconds kNothingHelps{5};
+constexpr unsigned kMostIdle = 2;
+constexpr std::chrono::minutes kNever{5};
+
+milliseconds doubled(milliseconds time, unsigned times) {
+  return time * (1U << std::min(times, kMostDoublings));
+}
+
+milliseconds nothing_helps(unsigned& times) {
+  const auto again = doubled(kNothingHelps, times);
+  times = std::min(times + 1, kMostIdle);
+  return again;
+}
+
+std::string text_of(const json::Value& value) {
+  return value.string().value_or("");
+}
+
+std::string names_of(const std::vector<Victim>& victims) {
+  constexpr std::size_t kNamed = 5;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(victims.size(), kNamed); ++i)
+    names += fmt::format("{}{}/{}", i == 0 ? "" : ", ", victims[i].name_space, victims[i].name);
+  if (victims.size() > kNamed) names += fmt::format(" and {} more", victims.size() - kNamed);
+  return names;
+}
+
+std::string cards_of(const podspec::Placement& placement) {
+  std::set<std::uint32_t> indexes;
+  for (const auto& container : placement)
+    for (const auto& part : container.parts) indexes.insert(part.index);
+  std::string text;
+  for (const auto index : indexes) text += fmt::format("{}{}", text.empty() ? "" : ", ", index);
+  return fmt::format("GPU{} {}", indexes.size() == 1 ? "" : "s", text);
+}
+
+std::string sentence(const Room& room, const podspec::Placement& placement) {
+  const auto where = fmt::format("{} of node {}", cards_of(placement), room.node);
+  if (room.victims.empty())
+    return fmt::format("pods on {} are ending; their room is kept for this pod", where);
+  return fmt::format(
+      "{} of lower priority {} evicted from {} to make room for this pod; the room is kept for it",
+      names_of(room.victims), room.victims.size() == 1 ? "is" : "are", where);
+}
+
+}  // namespace
+
+Evictor::Evictor(Book& book, Counters& counters, EvictorHands hands, EvictorOptions options)
+    : book_(book), counters_(counters), hands_(std::move(hands)), options_(options) {}
+
+void Evictor::refused(FullAsk full, Moment now) {
+  const std::lock_guard hold(mutex_);
+  const auto found = waiting_.find(full.ask.uid);
+  if (found != waiting_.end()) {
+    found->second.full = std::move(full);
+    found->second.asked = now;
+    return;
+  }
+  if (waiting_.size() >= kMostWaiting) return;  // its turn comes when others have gone
+  auto uid = full.ask.uid;
+  waiting_[std::move(uid)] = {
+      .full = std::move(full), .asked = now, .since = now, .next = now + options_.grace};
+}
+
+std::string Evictor::story(std::string_view uid) const {
+  const std::lock_guard hold(mutex_);
+  const auto found = waiting_.find(uid);
+  return found == waiting_.end() ? std::string() : found->second.story;
+}
+
+void Evictor::stop() {
+  const std::lock_guard hold(mutex_);
+  stopped_ = true;
+}
+
+bool Evictor::stopped() const {
+  const std::lock_guard hold(mutex_);
+  return stopped_;
+}
+
+// Who matters most first, then who waits longest.
+std::vector<Evictor::Due> Evictor::due(Moment now) const {
+  const std::lock_guard hold(mutex_);
+  std::vector<Due> all;
+  for (const auto& [uid, waiting] : waiting_) {
+    if (waiting.next <= now)
+      all.push_back({.uid = uid, .priority = waiting.full.ask.priority, .since = waiting.since});
+  }
+  std::sort(all.begin(), all.end(), [](const Due& a, const Due& b) {
+    return std::pair(b.priority, a.since) < std::pair(a.priority, b.since);
+  });
+  if (all.size() > kMostAtOnce) all.resize(kMostAtOnce);
+  return all;
+}
+
+void Evictor::look_after(Moment now, std::int64_t unix_s) {
+  book_.end_old_keeps(now);
+  std::erase_if(spared_, [&](const auto& spared) { return spared.second.until <= now; });
+  for (const auto& one : due(now)) {
+    if (stopped()) return;
+    Waiting waiting;
+    {
+      const std::lock_guard hold(mutex_);
+      waiting = waiting_.at(one.uid);
+    }
+    auto tended = tend(waiting, now, unix_s);
+    const std::lock_guard hold(mutex_);
+    if (!tended) {
+      waiting_.erase(one.uid);
+      continue;
+    }
+    waiting.next = now + tended->again;
+    waiting.story = std::move(tended->story);
+    auto& there = waiting_.at(one.uid);
+    waiting.full = std::move(there.full);  // may have been said anew
+    waiting.asked = there.asked;
+    there = std::move(waiting);
+  }
+}
+
+// From what is known here, without a question to anybody.
+std::optional<Evictor::Outcome> Evictor::first_look(Waiting& waiting, Moment now,
+                                                    bool& over) const {
+  const auto& ask = waiting.full.ask;
+  over = !book_.pending(ask.uid) && now - waiting.since > seconds(10);  // the watch knows by then
+  if (over) return std::nullopt;
+  if (book_.kept(ask.uid) && waiting.times > 0) return Outcome{kSoon, waiting.story};
+  if (const auto node = book_.nominated(ask.uid); !node.empty()) {
+    if (auto left = leave_to_kube_scheduler(waiting, node, now)) return left;
+  }
+  const std::vector<std::string_view> names(waiting.full.nodes.begin(), waiting.full.nodes.end());
+  std::vector<placement::Fit> fits;
+  book_.fit(ask, names, fits);
+  const bool fits_now = std::any_of(fits.begin(), fits.end(), [](const placement::Fit& fit) {
+    return fit.refusal == placement::Refusal::None;
+  });
+  if (!fits_now) return std::nullopt;
+  return Outcome{options_.grace, "there is room for it by now; kube-scheduler is to ask again"};
+}
+
+// It has taken it in hand: deletes pods itself, or has. Or it was us, before the process died. When
+// nothing comes of it, those who go all the same are counted on.
+std::optional<Evictor::Outcome> Evictor::leave_to_kube_scheduler(Waiting& waiting,
+                                                                 const std::string& node,
+                                                                 Moment now) const {
+  if (node.empty()) {
+    waiting.nominated_since.reset();
+    return std::nullopt;
+  }
+  if (!waiting.nominated_since) waiting.nominated_since = now;
+  if (now - *waiting.nominated_since > options_.nominated) return std::nullopt;
+  return Outcome{kSoon, fmt::format("room is being made for it on node {}", node)};
+}
+
+Evictor::Tended Evictor::tend(Waiting& waiting, Moment now, std::int64_t unix_s) {
+  bool over = false;
+  if (auto known = first_look(waiting, now, over); known || over) return known;
+  if (!may_send()) return Outcome{kSoon, waiting.story};  // the leader does it
+  if (now - waiting.asked > options_.fresh)
+    return Outcome{kNothingHelps, "kube-scheduler has not asked for room for it for a while"};
+  const auto& ask = waiting.full.ask;
+  const auto room = book_.room_for(ask, waiting.full.nodes, {}, unix_s);
+  if (!room.ok()) return Outcome{nothing_helps(waiting.idle), room.error().text()};
+  // Somebody may have to go: not before the pod itself has been seen as it is now.
+  const auto pod = hands_.read(ask.name_space, ask.name);
+  if (!pod.ok() && pod.error().code() == Errc::NotFound) return std::nullopt;
+  if (!pod.ok()) return Outcome{kNothingHelps, pod.error().text()};
+  const auto metadata = (*pod)["metadata"];
+  const auto spec = (*pod)["spec"];
+  if (text_of(metadata["uid"]) != ask.uid || metadata["deletionTimestamp"] ||
+      !text_of(spec["nodeName"]).empty())
+    return std::nullopt;
+  // And not as the question had it: anybody can ask, in the name of any priority.
+  auto seen = podspec::ask_of(pod->root());
+  if (!seen.ok() || !*seen) return std::nullopt;
+  waiting.full.ask = **std::move(seen);
+  if (text_of(spec["preemptionPolicy"]) == "Never")
+    return Outcome{kNever, "nobody is evicted for it: its preemptionPolicy is Never"};
+  if (auto left =
+          leave_to_kube_scheduler(waiting, text_of((*pod)["status"]["nominatedNodeName"]), now))
+    return left;
+  return make_room(waiting, why_not(*room), now, unix_s);
+}
+
+// What was said when the first of them was asked; "": nobody was.
+std::string Evictor::why_not(const Room& room) const {
+  for (const auto& victim : room.victims) {
+    const auto found = spared_.find(victim.uid);
+    if (found != spared_.end()) return found->second.why;
+  }
+  return {};
+}
+
+Evictor::Tended Evictor::make_room(Waiting& waiting, std::string why, Moment now,
+                                   std::int64_t unix_s) {
+  const auto& ask = waiting.full.ask;
+  const auto spared = [this](std::string_view uid) { return spared_.contains(uid); };
+  for (int i = 0; i < kMostTries && !stopped(); ++i) {
+    const auto room = book_.room_for(ask, waiting.full.nodes, spared, unix_s);
+    if (!room.ok()) {
+      if (why.empty()) why = room.error().text();
+      return Outcome{nothing_helps(waiting.idle), std::move(why)};
+    }
+    if (!all_may_go(*room, now, why)) continue;  // others instead
+    const auto placement = book_.keep(ask, *room, now);
+    if (!placement.ok()) return Outcome{kSoon, placement.error().text()};
+    return evict_all(waiting, *room, *placement, now);
+  }
+  return Outcome{kNothingHelps, std::move(why)};
+}
+
+bool Evictor::all_may_go(const Room& room, Moment now, std::string& why) {
+  for (const auto& victim : room.victims) {
+    if (stopped()) return false;
+    const auto answer = hands_.evict({.name_space = victim.name_space,
+                                      .pod = victim.name,
+                                      .uid = victim.uid,
+                                      .mode = kube::Eviction::Mode::Ask});
+    if (answer.evicted == kube::Evicted::Done || answer.evicted == kube::Evicted::Gone) continue;
+    why = fmt::format("{}/{} would have to make room, and cannot be evicted now: {}",
+                      victim.name_space, victim.name, answer.text);
+    if (answer.evicted == kube::Evicted::Refused && hands_.warn) hands_.warn(why);
+    spared_[victim.uid] = {.until = now + options_.spared, .why = why};
+    return false;
+  }
+  return true;
+}
+
+Evictor::Outcome Evictor::evict_all(Waiting& waiting, const Room& room,
+                                    const podspec::Placement& placement, Moment now) {
+  const auto& ask = waiting.full.ask;
+  std::string why;
+  for (const auto& victim : room.victims) {
+    if (evict(waiting, room, victim, now, why)) continue;
+    book_.end_keep(ask.uid);  // chosen anew, with those who go already
+    return {kSoon, std::move(why)};
+  }
+  waiting.idle = 0;
+  if (const auto told = hands_.nominate(ask, room.node); !told.ok() && hands_.warn)
+    hands_.warn(fmt::format("pod {}/{}: {}", ask.name_space, ask.name, told.error().text()));
+  tell_pod(ask, room, placement);
+  return {doubled(options_.again, waiting.times++), sentence(room, placement)};
+}
+
+bool Evictor::evict(const Waiting& waiting, const Room& room, const Victim& victim, Moment now,
+                    std::string& why) {
+  if (stopped() || !may_send()) {
+    why = "this replica of the scheduler leads no more";
+    return false;
+  }
+  const auto answer =
+      hands_.evict({.name_space = victim.name_space, .pod = victim.name, .uid = victim.uid});
+  switch (answer.evicted) {
+    case kube::Evicted::Done:
+      counters_.evicted.fetch_add(1, std::memory_order_relaxed);
+      tell_victim(waiting.full.ask, room, victim);
+      return true;
+    case kube::Evicted::Gone:
+    case kube::Evicted::Unknown: return true;  // the watch will tell
+    case kube::Evicted::Protected:
+    case kube::Evicted::Refused: break;
+  }
+  why = fmt::format("{}/{} cannot be evicted now: {}", victim.name_space, victim.name, answer.text);
+  spared_[victim.uid] = {.until = now + options_.spared, .why = why};
+  return false;
+}
+
+bool Evictor::may_send() const {
+  const auto left = hands_.lead();
+  return left.ok() && *left > options_.request;
+}
+
+void Evictor::tell_pod(const podspec::PodAsk& ask, const Room& room,
+                       const podspec::Placement& placement) const {
+  hands_.tell({.name_space = ask.name_space,
+               .name = ask.name,
+               .uid = ask.uid,
+               .reason = "MakingRoom",
+               .message = sentence(room, placement),
+               .component = "gantry-scheduler"});
+}
+
+void Evictor::tell_victim(const podspec::PodAsk& ask, const Room& room,
+                          const Victim& victim) const {
+  hands_.tell(
+      {.name_space = victim.name_space,
+       .name = victim.name,
+       .uid = victim.uid,
+       .reason = "Preempted",
+       .message = fmt::format("evicted to make room on a GPU of node {} for pod {}/{}, whose "
+                              "priority {} is higher than {}",
+                              room.node, ask.name_space, ask.name, ask.priority, victim.priority),
+       .component = "gantry-scheduler"});
+}
+
+}  // namespace gantry::scheduler

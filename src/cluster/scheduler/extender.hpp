@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kube-scheduler asks of an extender, but for bind (binder.hpp): pure questions to the book.
+// A body in, an answer out, without sockets; several threads at once.
+#pragma once
+
+#include "cluster/podspec/ask.hpp"
+#include "cluster/scheduler/book.hpp"
+#include "cluster/scheduler/counters.hpp"
+#include "cluster/scheduler/wire.hpp"
+#include "net/http/message.hpp"
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::scheduler {
+
+// A pod whose manifest asks for what cannot be.
+struct BadAsk {
+  std::string uid;
+  std::string name_space;
+  std::string name;
+  std::string sentence;
+};
+
+// A pod that no node has room for on its cards, though it could run on these but for that.
+struct FullAsk {
+  podspec::PodAsk ask;
+  std::vector<std::string> nodes;
+};
+
+class Extender {
+ public:
+  struct Ears {
+    std::function<std::string()> not_ready;      // why not; "" or none: ready
+    std::function<void(const BadAsk&)> bad_ask;  // each time that it is asked about
+    std::function<void(FullAsk)> full;           // the same
+  };
+  Extender(const Book& book, Counters& counters, Ears ears);
+
+  // 200 always; what is wrong is in its Error.
+  http::Response filter(std::string_view body);
+  // The same, and whether `full` was told.
+  http::Response filter(std::string_view body, bool& full);
+  http::Response prioritize(std::string_view body);
+  http::Response preempt(std::string_view body);
+
+  // All nodes, or one; 404 with the error for a node that nobody knows.
+  http::Response inspect() const;
+  http::Response inspect(std::string_view node) const;
+
+ private:
+  // A filter's question and answer, for the prioritize that follows it.
+  struct Asked {
+    std::string body;
+    Args args;
+    std::optional<podspec::PodAsk> ask;
+    std::uint64_t generation = 0;
+    std::vector<placement::Fit> fits;
+  };
+
+  std::string not_ready() const;
+  Result<std::string> filtered(std::string_view body, bool& full);
+  bool tell_full(const Asked& asked) const;
+  std::string refuse_all(const Args& args, std::string_view sentence) const;
+  std::string answer_of(Asked& asked) const;
+  bool remembered(const Args& args, std::vector<placement::Fit>& fits) const;
+
+  const Book& book_;
+  Counters& counters_;
+  Ears ears_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Asked> last_;
+};
+
+// The pod of a request. Invalid, as ask_of; Corrupt where the text is no pod.
+Result<std::optional<podspec::PodAsk>> read_ask(std::string_view pod);
+
+http::Response json_response(std::string body, int status = 200);
+http::Response text_response(std::string body, int status = 200);
+
+}  // namespace gantry::scheduler

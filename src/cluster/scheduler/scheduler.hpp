@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gantry scheduler`: the extender, its watches, its lease and its pages, in one process.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "cluster/placement/cluster.hpp"
+#include "cluster/scheduler/voice.hpp"
+#include "cluster/webhook/admit.hpp"
+#include "cluster/webhook/keeper.hpp"
+#include "net/http/server.hpp"
+#include "net/http/service.hpp"
+#include "net/kube/access.hpp"
+#include "net/kube/lease.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace gantry::scheduler {
+
+enum class Election : std::uint8_t { Off, On };
+
+struct WebhookOptions {
+  http::Address address{.host = "", .port = 8443};
+  webhook::Policy policy;
+  http::ServerIdentity given;  // somebody else's certificate; empty: our own, looked after
+  webhook::KeeperOptions certificate;
+};
+
+struct SchedulerOptions {
+  kube::Access access;
+  http::Address address{.host = "", .port = 12345};
+  unsigned threads = 8;
+  placement::Options place;
+  Election election = Election::On;
+  kube::LeaseOptions lease;
+  std::optional<WebhookOptions> webhook;
+  std::string own_address;  // where other replicas reach this one; "": they cannot
+};
+
+class Scheduler {
+ public:
+  // Listens at once, and is ready when the cluster's state has been read.
+  static Result<std::unique_ptr<Scheduler>> start(SchedulerOptions options, Voice voice);
+  ~Scheduler();  // stop()
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  std::uint16_t port() const;
+
+  // Finishes Bindings under way, gives the lease back, ends.
+  void stop();
+
+ private:
+  class Work;
+  explicit Scheduler(std::unique_ptr<Work> work);
+  std::unique_ptr<Work> work_;
+};
+
+}  // namespace gantry::scheduler

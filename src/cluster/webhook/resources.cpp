@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/podspec/quantity.hpp"
+#include "cluster/webhook/containers_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace gantry::webhook {
+namespace {
+
+struct Entry {
+  std::string text;  // JSON
+  podspec::Quantity quantity;
+  bool asks() const { return quantity.value > 0 || !quantity.whole(); }
+};
+using Entries = std::map<std::string, Entry, std::less<>>;
+
+// The GPU resources among the limits or requests. What is no quantity counts as 0 here, and is
+// refused when the ask is read.
+Entries entries_of(const json::Value& list) {
+  Entries entries;
+  for (const auto member : list) {
+    if (!is_gpu_resource(member.key())) continue;
+    auto quantity = podspec::quantity_of(member);
+    entries[member.key()] = {std::string(member.raw()),
+                             quantity.ok() ? *quantity : podspec::Quantity{}};
+  }
+  return entries;
+}
+
+bool asks(const Entries& entries, std::string_view name) {
+  const auto found = entries.find(name);
+  return found != entries.end() && found->second.asks();
+}
+
+Entry one() {
+  return {R"("1")", {.value = 1}};
+}
+
+Status rename_legacy(Entries& entries) {
+  const auto legacy = entries.find(podspec::kLegacyGpu);
+  if (legacy == entries.end()) return {};
+  const auto current = entries.find(podspec::kGpu);
+  if (current != entries.end() && current->second.quantity != legacy->second.quantity)
+    return Error(Errc::Invalid,
+                 fmt::format("{} and {} are the old and the new name of one thing and "
+                             "differ; keep {}",
+                             podspec::kLegacyGpu, podspec::kGpu, podspec::kGpu));
+  entries.emplace(podspec::kGpu, legacy->second);
+  entries.erase(legacy);
+  return {};
+}
+
+void fill_slot(const Policy& policy, Entries& limits, Entries& requests, const Place& place,
+               Draft& draft) {
+  if (!asks(limits, podspec::kGpuMem)) return;
+  if (policy.unit_mib == 1) {
+    if (!asks(limits, podspec::kSlot)) {
+      limits.insert_or_assign(std::string(podspec::kSlot), one());
+      if (requests.count(podspec::kSlot) != 0)
+        requests.insert_or_assign(std::string(podspec::kSlot), one());
+    }
+    return;
+  }
+  if (limits.erase(std::string(podspec::kSlot)) + requests.erase(std::string(podspec::kSlot)) != 0)
+    draft.warnings.push_back(fmt::format("container \"{}\": {} is left out: {} counts GiB here",
+                                         place.name(), podspec::kSlot, podspec::kGpuMem));
+}
+
+Status fill(const Policy& policy, const Place& place, Entries& limits, Entries& requests,
+            Draft& draft) {
+  if (limits.count(podspec::kLegacyGpu) + requests.count(podspec::kLegacyGpu) != 0)
+    draft.warnings.push_back(fmt::format("container \"{}\": {} is now {}", place.name(),
+                                         podspec::kLegacyGpu, podspec::kGpu));
+  GANTRY_CHECK(rename_legacy(limits));
+  GANTRY_CHECK(rename_legacy(requests));
+  for (const auto& [name, entry] : requests) limits.emplace(name, entry);
+  const bool share = asks(limits, podspec::kGpuMemory) ||
+                     asks(limits, podspec::kGpuMemoryPercent) || asks(limits, podspec::kGpuCores);
+  if (share && limits.count(podspec::kGpu) == 0) limits.emplace(podspec::kGpu, one());
+  fill_slot(policy, limits, requests, place, draft);
+  return {};
+}
+
+void change(const Place& place, std::string_view list, const Entries& before, const Entries& after,
+            Edits& edits) {
+  const auto resources = place.container["resources"];
+  json::Path path = place.path();
+  path.emplace_back("resources");
+  path.emplace_back(list);
+  if (!resources[list].is(json::Kind::Object)) {
+    std::string text;
+    for (const auto& [name, entry] : after)
+      text += fmt::format("{}{}:{}", text.empty() ? "" : ",", json::quoted(name), entry.text);
+    if (!text.empty()) edits.set(path, fmt::format("{{{}}}", text));
+    return;
+  }
+  const auto at = [&](const std::string& name) {
+    auto whole = path;
+    whole.emplace_back(name);
+    return whole;
+  };
+  for (const auto& [name, entry] : after) {
+    const auto found = before.find(name);
+    if (found == before.end() || found->second.text != entry.text) edits.set(at(name), entry.text);
+  }
+  for (const auto& [name, entry] : before) {
+    if (after.count(name) == 0) edits.remove(at(name));
+  }
+}
+
+}  // namespace
+
+Status fill_resources(const json::Value& pod, const Policy& policy, Draft& draft) {
+  for (const auto& place : containers_of(pod)) {
+    const auto resources = place.container["resources"];
+    const auto limits = entries_of(resources["limits"]);
+    const auto requests = entries_of(resources["requests"]);
+    if (limits.empty() && requests.empty()) continue;
+    auto new_limits = limits;
+    auto new_requests = requests;
+    GANTRY_CHECK(fill(policy, place, new_limits, new_requests, draft)
+                     .in(fmt::format("container \"{}\"", place.name())));
+    change(place, "limits", limits, new_limits, draft.edits);
+    change(place, "requests", requests, new_requests, draft.edits);
+  }
+  return {};
+}
+
+}  // namespace gantry::webhook

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// All specifications of a machine, as an engine sees them: a later directory wins over an earlier
+// one, and a device that two files of one directory define is nobody's.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
+#include "container/cdi/spec.hpp"
+#include "gpu/model/container_edits.hpp"
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gantry::cdi {
+
+std::vector<std::string> default_directories();  // /etc/cdi, /var/run/cdi
+
+struct SpecFile {
+  std::string path;
+  std::size_t priority = 0;  // place of its directory; higher wins
+  Spec spec;
+};
+
+struct Refused {  // a file that is left out as a whole
+  std::string path;
+  std::string why;
+};
+
+struct Conflict {  // at equal priority: no engine resolves the name
+  std::string name;
+  std::string first;
+  std::string second;
+  bool operator==(const Conflict&) const = default;
+};
+
+class Registry {
+ public:
+  // Never fails: a directory that is not there has no files, a file that is wrong is in refused().
+  // Files that `skip` wants left out are not read.
+  using Skip = std::function<bool(const std::string& path)>;
+  static Registry load(const sys::Host& host,
+                       const std::vector<std::string>& directories = default_directories(),
+                       const Skip& skip = nullptr);
+
+  const std::vector<SpecFile>& files() const { return files_; }
+  const std::vector<Refused>& refused() const { return refused_; }
+  const std::vector<Conflict>& conflicts() const { return conflicts_; }
+
+  struct Place {
+    std::size_t file = 0;
+    std::size_t device = 0;
+  };
+  // Qualified names an engine would resolve, sorted.
+  const std::map<std::string, Place>& devices() const { return devices_; }
+
+  // Everything that the named devices put into a container: the edits of each specification once,
+  // then each device's. Errors name what there is instead.
+  Result<model::ContainerEdits> edits_for(std::span<const std::string> names) const;
+
+ private:
+  void add_directory(const sys::Host& host, const std::string& directory, std::size_t priority,
+                     const Skip& skip);
+  void resolve();
+  Error missing(const std::string& name) const;
+
+  std::vector<SpecFile> files_;
+  std::vector<Refused> refused_;
+  std::vector<Conflict> conflicts_;
+  std::map<std::string, Place> devices_;
+};
+
+}  // namespace gantry::cdi

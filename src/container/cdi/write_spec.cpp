@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "container/cdi/write_spec.hpp"
+
+#include "base/core/text.hpp"
+#include "base/sys/replace_file.hpp"
+#include "container/cdi/read.hpp"
+#include "container/cdi/validate.hpp"
+#include "container/cdi/version.hpp"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+
+namespace gantry::cdi {
+namespace {
+
+constexpr std::string_view kMark = "# Written by gantry. `gantry cdi refresh` writes it anew.\n";
+constexpr std::string_view kStart = "---\n";
+// As plan/places.hpp has it: nobody else's file mounts from there.
+constexpr std::string_view kPrepared = "/var/lib/gantry/driver/";
+
+// The file as the process sees it, its directory resolved inside the root: below another root
+// /var/run may be a link to /run, which outside of it is our own machine's.
+std::string outside(const sys::Host& host, const std::string& path) {
+  auto directory = path.substr(0, path.rfind('/'));
+  auto rest = path.substr(directory.size());
+  while (!directory.empty()) {
+    if (const auto resolved = host.resolve(directory); resolved.ok()) {
+      return host.outside((*resolved == "/" ? "" : *resolved) + rest);
+    }
+    const auto slash = directory.rfind('/');
+    rest.insert(0, directory, slash);
+    directory.resize(slash);
+  }
+  return host.outside(rest);
+}
+
+// The same file under another spelling (/run/cdi and /var/run/cdi).
+bool same_file(const sys::Host& host, const std::string& a, const std::string& b) {
+  return a == b || outside(host, a) == outside(host, b);
+}
+
+// The place of the file's directory among those that engines read; nullopt: it is none of them.
+std::optional<std::size_t> priority_of(const sys::Host& host, const std::string& path,
+                                       const std::vector<std::string>& directories) {
+  const auto directory = outside(host, path.substr(0, path.rfind('/') + 1));
+  for (std::size_t i = 0; i < directories.size(); ++i) {
+    if (outside(host, directories[i] + "/") == directory) return i;
+  }
+  return std::nullopt;
+}
+
+struct Other {
+  std::string path;
+  bool ours = false;
+};
+
+// Files that would be doubled, and our own in another directory, of which engines take one.
+struct Doubled {
+  std::vector<Other> files;
+  std::vector<std::string> hidden;  // by the new one
+  std::vector<std::string> hiding;  // the new one
+};
+
+Doubled doubled_by(const sys::Host& host, const std::string& target, const std::string& kind,
+                   const WriteOptions& options) {
+  Doubled doubled;
+  const auto place = priority_of(host, target, options.directories);
+  // The target itself is not read: parsing it takes longer than all the rest of a refresh.
+  const auto registry = Registry::load(
+      host, place ? options.directories : std::vector<std::string>{}, [&](const std::string& file) {
+        const bool apart = !options.apart.empty() && file.starts_with(options.apart);
+        return apart || same_file(host, file, target);
+      });
+  for (const auto& file : registry.files()) {
+    if (file.spec.kind != kind) continue;
+    const auto text = host.read(file.path, kSpecBytes);
+    const bool ours = text.ok() && is_ours(*text);
+    if (ours && file.priority != *place) {
+      (file.priority < *place ? doubled.hidden : doubled.hiding).push_back(file.path);
+    } else {
+      doubled.files.push_back({file.path, ours});
+    }
+  }
+  const auto old = host.read(target, kSpecBytes);
+  if (old.ok() && !trim(*old).empty() && !is_ours(*old)) doubled.files.push_back({target});
+  return doubled;
+}
+
+Error refusal(const sys::Host& host, const Other& other, const std::string& target,
+              const std::string& kind) {
+  const auto file = host.outside(other.path);
+  const auto rest = fmt::format(
+      "Run the command again with --take-over to rename it to {}.before-gantry, or remove it: "
+      "sudo rm {}",
+      file, file);
+  if (other.path == target) {
+    return {Errc::Exists, fmt::format("{} is there, and another tool wrote it. {}", file, rest)};
+  }
+  return {
+      Errc::Exists,
+      fmt::format("{} has devices of kind {} too, written by {}; two files with the same "
+                  "device cancel or hide each other. {}",
+                  file, kind, other.ours ? "gantry for another --output" : "another tool", rest)};
+}
+
+Status take_over(const sys::Host& host, const std::string& file) {
+  const auto path = outside(host, file);
+  if (::rename(path.c_str(), (path + ".before-gantry").c_str()) != 0) {
+    return Error::sys(errno, fmt::format("rename {} to {}.before-gantry", file, file));
+  }
+  return {};
+}
+
+// A second name for the target, which is replaced afterwards: it is never gone in between.
+Status keep_copy(const sys::Host& host, const std::string& file) {
+  const auto path = outside(host, file);
+  const auto copy = path + ".before-gantry";
+  ::unlink(copy.c_str());
+  if (::link(path.c_str(), copy.c_str()) != 0) {
+    return Error::sys(errno, fmt::format("link {} to {}.before-gantry", file, file));
+  }
+  return {};
+}
+
+Spec with_version(Spec spec) {
+  if (spec.version.empty()) spec.version = to_string(lowest_version(spec));
+  return spec;
+}
+
+}  // namespace
+
+std::string marked_text(const Spec& spec, Format format) {
+  auto text = to_text(spec, format);
+  if (format == Format::Yaml) text.insert(kStart.size(), kMark);
+  return text;
+}
+
+bool is_ours(std::string_view text) {
+  if (text.starts_with(kStart) && text.substr(kStart.size()).starts_with("# Written by gantry"))
+    return true;
+  if (text.find(kPrepared) != std::string_view::npos) return true;
+  const auto spec = load_spec(text, "");
+  return spec.ok() && to_text(*spec, Format::Json) == text;
+}
+
+Result<Written> write_spec(const sys::Host& host, const std::string& path, const Spec& spec,
+                           const WriteOptions& options) {
+  const auto problems = validate(with_version(spec));
+  if (!problems.empty()) {
+    return Error(Errc::Invalid,
+                 fmt::format("{} is left as it is, the new specification would be refused: {}",
+                             path, fmt::join(problems, "; ")));
+  }
+  const auto text = marked_text(spec, options.format.value_or(format_of(path)));
+  Written written;
+  const auto doubled = doubled_by(host, path, spec.kind, options);
+  for (const auto& file : doubled.files) {
+    const bool may = options.others == Others::TakeOver ||
+                     (options.others == Others::TakeOverTarget && file.path == path);
+    if (!may) return refusal(host, file, path, spec.kind);
+    written.moved.push_back(file.path);
+  }
+  for (const auto& file : doubled.hiding) {
+    written.notes.push_back(fmt::format(
+        "{0} was written by gantry too and hides {1}; if the new one shall count, remove "
+        "the other: sudo rm {0}",
+        host.outside(file), host.outside(path)));
+  }
+  for (const auto& file : doubled.hidden) {
+    written.notes.push_back(
+        fmt::format("{} was written by gantry too and is hidden by {} now; it is not kept up to "
+                    "date, remove it: sudo rm {}",
+                    host.outside(file), host.outside(path), host.outside(file)));
+  }
+  const auto old = host.read(path, kSpecBytes);
+  written.changed = !old.ok() || *old != text;
+  const bool target_moves =
+      std::find(written.moved.begin(), written.moved.end(), path) != written.moved.end();
+  if (target_moves) GANTRY_CHECK(keep_copy(host, path));
+  if (written.changed) {
+    GANTRY_CHECK(sys::replace_file(outside(host, path), text).in(fmt::format("writing {}", path)));
+  }
+  // The new file is in place before the old ones go, so that there is always one.
+  for (const auto& file : written.moved) {
+    if (file != path) GANTRY_CHECK(take_over(host, file));
+  }
+  return written;
+}
+
+}  // namespace gantry::cdi

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configuration of the runtime, the hooks and nvidia-ctk: NVIDIA's config.toml with its names
+// and defaults, plus our own table [gantry] in the same file. A plain value.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::config {
+
+// nvidia-container-cli: the driver's root and how its files get into a container.
+struct Cli {
+  std::string root;  // "" means "/"
+  std::string path;
+  std::vector<std::string> environment;
+  std::string debug;
+  std::string ldcache;
+  bool load_kmods = true;
+  bool no_pivot = false;
+  bool no_cgroups = false;
+  std::string user;  // "root:video"
+  std::string ldconfig = "@/sbin/ldconfig";
+  bool operator==(const Cli&) const = default;
+};
+
+// nvidia-container-runtime: the shim.
+struct Runtime {
+  std::string debug = "/dev/null";
+  std::string log_level = "info";
+  std::vector<std::string> runtimes{"runc", "crun"};
+  std::string mode = "auto";  // auto, legacy, csv, cdi, jit-cdi
+  std::string csv_mount_spec_path = "/etc/nvidia-container-runtime/host-files-for-container.d";
+  std::string csv_compat_container_root;
+  std::vector<std::string> cdi_spec_dirs{"/etc/cdi", "/var/run/cdi"};
+  std::string cdi_default_kind = "nvidia.com/gpu";
+  std::vector<std::string> cdi_annotation_prefixes{"cdi.k8s.io/"};
+  std::vector<std::string> jit_cdi_feature_flags;
+  std::vector<std::string> jit_cdi_disable_hooks;
+  std::string legacy_cuda_compat_mode = "ldconfig";  // ldconfig, mount, disabled, hook
+  bool operator==(const Runtime&) const = default;
+};
+
+// nvidia-container-runtime-hook
+struct Hook {
+  std::string path = "nvidia-container-runtime-hook";
+  bool skip_mode_detection = false;
+  bool operator==(const Hook&) const = default;
+};
+
+// Switches of NVIDIA's, off unless set. Those which would let the image's files act on the host are
+// read so that we can say why we do not follow them.
+struct Features {
+  bool allow_cuda_compat_libs_from_container = false;
+  bool allow_ldconfig_from_container = false;
+  bool allow_unknown_oci_spec_fields = false;
+  bool disable_cuda_compat_lib_hook = false;
+  bool disable_imex_channel_creation = false;
+  bool ignore_imex_channel_requests = false;
+  bool no_additional_gids_for_device_nodes = false;
+  bool operator==(const Features&) const = default;
+};
+
+// Ours. An unknown key here is an error.
+struct Gantry {
+  std::string root;                                // "" means nvidia-container-cli.root
+  std::string flavour = "shim";                    // shim, one-hook, no-hooks
+  std::string kubernetes_environment = "granted";  // granted, any, never
+  std::string environment = "any";                 // any, privileged, never
+  std::int64_t refresh_deadline = 20;              // seconds
+  std::vector<std::string> cdi_kinds;              // of others, that the environment may name
+  std::vector<std::string> pod_cgroups;            // in a cgroup's path: a pod's container
+  bool operator==(const Gantry&) const = default;
+};
+
+struct Settings {
+  bool disable_require = false;
+  std::string swarm_resource;  // names of variables, joined by commas
+  bool accept_envvar_when_unprivileged = true;
+  bool accept_volume_mounts = false;
+  std::string supported_driver_capabilities = "compat32,compute,display,graphics,ngx,utility,video";
+  Cli cli;
+  Runtime runtime;
+  Hook hook;
+  std::string ctk_path = "nvidia-ctk";
+  Features features;
+  Gantry gantry;
+  bool operator==(const Settings&) const = default;
+};
+
+// What a file said: the values, which keys it named, and what deserves a word (keys nobody knows,
+// each with its line). Unknown keys stay in the file; they change nothing.
+struct Loaded {
+  Settings settings;
+  std::vector<std::string> named;
+  std::vector<std::string> warnings;
+};
+
+// Looks a variable of the environment up; nullopt when it is not set.
+using Lookup = std::function<std::optional<std::string>(std::string_view)>;
+std::optional<std::string> process_environment(std::string_view name);
+
+constexpr std::string_view kConfigPath = "/etc/nvidia-container-runtime/config.toml";
+constexpr std::size_t kConfigBytes = std::size_t{256} << 10;
+
+// Where the file is: NVIDIA_CTK_CONFIG_FILE_PATH (a relative one is the caller's), else
+// XDG_CONFIG_HOME's, else kConfigPath.
+std::string config_path(const Lookup& environment);
+
+// Corrupt for text that is no TOML, Invalid for a value of the wrong kind, a value that is none of
+// those allowed, and an unknown key of [gantry]; each with the line.
+Result<Loaded> parse(std::string_view text);
+
+// A file that is not there gives the defaults.
+Result<Loaded> load_with_warnings(const sys::Host& host, std::string_view path);
+Result<Settings> load(const sys::Host& host, std::string_view path);
+
+// GANTRY_ROOT, GANTRY_FLAVOUR, ... over the file's [gantry]. For programs whose environment is the
+// administrator's or the engine's; never for hooks.
+Status apply_environment(Settings& settings, const Lookup& environment);
+
+// The root that the file asks for: gantry.root, else nvidia-container-cli.root, else "/".
+std::string machine_root(const Settings& settings);
+
+enum class EnvironmentPolicy : std::uint8_t { Any, Privileged, Never };
+
+// gantry.environment; where that is "any" and NVIDIA's accept-... key is false: Privileged.
+EnvironmentPolicy environment_policy(const Settings& settings);
+
+// Of the table jit-cdi, in the modes that use it: `flag` is among its feature flags; `hook` (or
+// "all") among its disabled hooks.
+bool has_feature_flag(const Settings& settings, std::string_view flag);
+bool has_disabled_hook(const Settings& settings, std::string_view hook);
+
+// Unsupported for the one mode of NVIDIA's that we do not have.
+Status check_mode(const Settings& settings);
+
+// A sentence for every value that was set and changes nothing for the runtime. For logs and
+// `gantry explain`: not worth an error.
+std::vector<std::string> without_effect(const Settings& settings);
+
+}  // namespace gantry::config

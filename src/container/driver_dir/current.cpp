@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "container/driver_dir/current.hpp"
+
+#include "container/driver_dir/layout_internal.hpp"
+#include "container/plan/places.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::driver_dir {
+
+Result<Current> current(const sys::Host& host) {
+  const auto link = host.link(plan::kCurrent);
+  if (!link.ok()) {
+    return Error(Errc::NotFound, fmt::format("the driver's files are not prepared ({}); run "
+                                             "`gantry cdi refresh`",
+                                             link.error().text()));
+  }
+  const auto version = version_in_name(*link);
+  if (version.empty()) {
+    return Error(Errc::Corrupt, fmt::format("{} leads to \"{}\", which is no prepared directory; "
+                                            "run `gantry cdi refresh`",
+                                            host.outside(plan::kCurrent), *link));
+  }
+  Current found{.name = *link,
+                .directory = fmt::format("{}/{}", plan::kPreparedDirectory, *link),
+                .version = std::string(version)};
+  GANTRY_CHECK(check_whole(host, found.name));
+  return found;
+}
+
+bool is_for(const Current& current, std::string_view driver_version) {
+  return !driver_version.empty() && current.version == driver_version;
+}
+
+std::string engine_root_of(const sys::Host& host) {
+  return !host.is_live() && host.exists("/.gantry-sim") ? host.root() : "";
+}
+
+}  // namespace gantry::driver_dir

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's files as they are now: opened, checked and summed up in a digest.
+#include "base/core/hash.hpp"
+#include "base/sys/trusted.hpp"
+#include "container/driver_dir/layout_internal.hpp"
+#include "container/plan/places.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace gantry::driver_dir {
+namespace {
+
+using model::FileKind;
+
+// Another number when the layout of the directory changes, so that an old one is made anew.
+constexpr int kLayout = 2;
+
+Status check_owner(const sys::Host& host, const Source& source, uid_t owner) {
+  const auto& status = source.status;
+  const auto path = host.outside(source.file->path);
+  if (!S_ISREG(status.st_mode)) {
+    return Error(Errc::Denied, fmt::format("{} is not a regular file", path));
+  }
+  return sys::check_trusted(status.st_uid, status.st_mode, owner, path);
+}
+
+void add_to(Hash& hash, const Source& source) {
+  const auto& file = *source.file;
+  hash.add(file.path);
+  hash.add(file.soname);
+  for (const auto& link : file.links) hash.add(link);
+  for (const auto capability : file.capabilities) hash.add(static_cast<int>(capability));
+  hash.add(static_cast<std::uint64_t>(source.status.st_size));
+  hash.add(static_cast<std::uint64_t>(source.status.st_ino));
+  hash.add(static_cast<std::int64_t>(source.status.st_mtim.tv_sec));
+  hash.add(static_cast<std::int64_t>(source.status.st_mtim.tv_nsec));
+}
+
+}  // namespace
+
+Result<Sources> open_sources(const sys::Host& host, const model::Inventory& machine) {
+  // A simulated tree that a user made is that user's; "/" is root's.
+  GANTRY_TRY(const auto root, host.info("/"));
+  Sources sources;
+  Hash hash;
+  hash.add(kLayout);
+  bool has_libraries = false;
+  for (const auto& file : machine.files) {
+    const bool is_config = file.kind == FileKind::Config;
+    if (file.kind != FileKind::Library && file.kind != FileKind::Binary && !is_config) continue;
+    GANTRY_TRY(auto fd, host.open(file.path, O_PATH));
+    Source source{.file = &file, .fd = std::move(fd)};
+    if (::fstatat(source.fd.get(), "", &source.status, AT_EMPTY_PATH) != 0)
+      return Error::sys(errno, fmt::format("stat {}", host.outside(file.path)));
+    // A text that names a library is not run; a directory in its place is left out.
+    if (!is_config) GANTRY_CHECK(check_owner(host, source, root.uid));
+    if (is_config && !S_ISREG(source.status.st_mode)) continue;
+    add_to(hash, source);
+    has_libraries = has_libraries || file.kind == FileKind::Library;
+    sources.files.push_back(std::move(source));
+  }
+  const auto& driver = machine.driver;
+  const auto& version = driver.library_version.empty() ? driver.version : driver.library_version;
+  if (!has_libraries || version.empty()) {
+    // Where was looked: the driver's own note says it.
+    const auto why =
+        std::find_if(machine.notes.begin(), machine.notes.end(),
+                     [](const std::string& note) { return note.starts_with("no libcuda"); });
+    return Error(
+        Errc::NotFound,
+        fmt::format("{} has no libraries of the NVIDIA driver{}; install its user space, or "
+                    "see `gantry doctor`",
+                    host.root(), why == machine.notes.end() ? "" : " (" + *why + ")"));
+  }
+  sources.name = fmt::format("{}-{}", version, hash.text());
+  if (version_in_name(sources.name).empty())
+    return Error(Errc::Invalid, fmt::format("\"{}\" is no driver version", version));
+  return sources;
+}
+
+}  // namespace gantry::driver_dir

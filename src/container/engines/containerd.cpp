@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// containerd's own files. New ones merge a drop-in's tables with the main file's; in old ones a
+// drop-in's plugin table replaces the main file's whole, so there, and where the version is not
+// known, our keys go where the table already is. docs/decisions/0006 has the measurements.
+#include "base/core/text.hpp"
+#include "container/engines/containerd_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::engines {
+namespace {
+
+constexpr std::size_t kFiles = 64;
+
+bool merges_tables(const std::optional<ProgramVersion>& version) {
+  return version && version->major >= 2;
+}
+
+std::string directory_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+// The files that an import names: a pattern in its last part, relative to the importing file.
+std::vector<std::string> imported(const sys::Host& host, const std::string& main,
+                                  const toml_edit::Document& document) {
+  std::vector<std::string> paths;
+  for (auto pattern : document.strings({"imports"}).value_or(std::vector<std::string>())) {
+    if (!pattern.starts_with('/')) {
+      pattern = fmt::format("{}/{}", directory_of(main), pattern);
+    }
+    const auto directory = directory_of(pattern);
+    const auto names = host.list(directory.empty() ? "/" : directory);
+    if (!names.ok()) continue;
+    for (const auto& name : *names) {
+      const auto path = fmt::format("{}/{}", directory, name);
+      if (glob_match(pattern.substr(directory.size() + 1), name) && paths.size() < kFiles &&
+          std::find(paths.begin(), paths.end(), path) == paths.end()) {
+        paths.push_back(path);
+      }
+    }
+  }
+  return paths;
+}
+
+bool imports_cover(const TomlFile& main, const std::string& drop_in) {
+  for (auto pattern : main.document().strings({"imports"}).value_or(std::vector<std::string>())) {
+    if (!pattern.starts_with('/')) {
+      pattern = fmt::format("{}/{}", directory_of(main.path()), pattern);
+    }
+    if (directory_of(pattern) == directory_of(drop_in) && glob_match(pattern, drop_in)) return true;
+  }
+  return false;
+}
+
+// What containerd says it uses, when it was asked; else what the main file says.
+Result<toml_edit::Document> ask_containerd(const Options& options, const Place& place) {
+  if (!options.run) {
+    return Error(Errc::Unsupported, "containerd cannot be run here: --config-source=file");
+  }
+  GANTRY_TRY(const auto text, options.run({place.program, "--config", place.main, "config", "dump"})
+                                  .in("asking containerd for its configuration"));
+  std::string toml;  // without the lines of its log
+  for (const auto line : lines(text)) {
+    if (!line.starts_with("time=")) toml += fmt::format("{}\n", line);
+  }
+  return toml_edit::Document::parse(std::move(toml)).in("containerd config dump");
+}
+
+// The file whose CRI table counts where tables replace each other: the last that has one.
+Result<TomlFile> owner_of_table(const sys::Host& host, const TomlFile& main,
+                                const toml_edit::Path& cri, std::vector<std::string>& notes) {
+  auto owner = main;
+  for (const auto& path : imported(host, main.path(), main.document())) {
+    GANTRY_TRY(auto file, TomlFile::open(host, path));
+    if (file.document().has(cri)) owner = std::move(file);
+  }
+  if (owner.path() != main.path()) {
+    notes.push_back(fmt::format("{} replaces the CRI table of {}, so the change is made there",
+                                owner.path(), main.path()));
+  }
+  return owner;
+}
+
+void say_what_is_odd(const toml_edit::Document& main, Plan& plan) {
+  for (const auto& name : main.strings({"disabled_plugins"}).value_or(std::vector<std::string>())) {
+    if (name == "cri" || name == cri_table(2)[1] || name == cri_table(3)[1]) {
+      plan.notes.push_back(fmt::format(
+          "{} switches CRI off (disabled_plugins): a kubelet cannot use this containerd",
+          plan.config));
+    }
+  }
+}
+
+std::int64_t new_schema(const std::optional<ProgramVersion>& version) {
+  return version && version->major >= 2 ? 3 : 2;
+}
+
+// A separate file in an engine that replaces whole tables has to carry the whole table.
+Status carry_table(const toml_edit::Document& source, const toml_edit::Path& cri, TomlFile& file,
+                   Plan& plan) {
+  GANTRY_CHECK(copy_values(source, cri, file, cri, {}));
+  plan.notes.push_back(fmt::format(
+      "this containerd does not merge tables: {} holds a copy of the CRI table, and later changes "
+      "of that table in {} have no effect",
+      file.path(), plan.config));
+  return {};
+}
+
+Result<Plan> plan_files(const sys::Host& host, const Options& options, const Place& place) {
+  Plan plan{.engine = Engine::Containerd,
+            .config = place.main,
+            .program = place.program,
+            .restart = place.restart};
+  GANTRY_TRY(auto main, TomlFile::open(host, place.main));
+  const auto version = program_version(options, place.program);
+  GANTRY_TRY(const auto stated, schema_of(main.document()).in(place.main));
+  const auto schema = stated.value_or(new_schema(version));
+  const auto cri = cri_table(schema);
+  say_what_is_odd(main.document(), plan);
+  if (schema == 1 && version && version->major >= 2) {
+    return Error(Errc::Unsupported,
+                 fmt::format("{} has version 1 (or none), which containerd 2 neither reads nor "
+                             "converts; `containerd config default` prints a new one",
+                             place.main));
+  }
+
+  const bool merges = merges_tables(version);
+  auto drop_in = options.drop_in.value_or(merges ? place.drop_in : "");
+  if (schema == 1 && !drop_in.empty()) {
+    plan.notes.emplace_back("configuration version 1 has no drop-ins: the main file is changed");
+    drop_in.clear();
+  }
+  if (!stated) GANTRY_CHECK(main.set({"version"}, fmt::to_string(schema)));
+  const RuntimeWish wish{.schema = schema, .cri = cri, .needs_runc = !merges};
+
+  std::string path;
+  if (drop_in.empty()) {
+    GANTRY_TRY(auto file, merges ? Result<TomlFile>(std::move(main))
+                                 : owner_of_table(host, main, cri, plan.notes));
+    GANTRY_TRY(const auto source,
+               options.ask_engine ? ask_containerd(options, place) : Result(file.document()));
+    GANTRY_TRY(path, write_runtime(file, source, wish, options));
+    plan.files.push_back(std::move(file).change());
+  } else {
+    if (!imports_cover(main, drop_in)) {
+      GANTRY_CHECK(main.add_to_list({"imports"}, directory_of(drop_in) + "/*.toml"));
+    }
+    GANTRY_TRY(auto file, TomlFile::open(host, drop_in));
+    GANTRY_TRY(const auto source,
+               options.ask_engine ? ask_containerd(options, place) : Result(main.document()));
+    if (!file.exists()) GANTRY_CHECK(file.set({"version"}, fmt::to_string(schema)));
+    if (!merges) GANTRY_CHECK(carry_table(source, cri, file, plan));
+    GANTRY_TRY(path, write_runtime(file, source, wish, options));
+    // The drop-in first: a main file that imports it must not be there before it.
+    plan.files.push_back(std::move(file).change());
+    plan.files.push_back(std::move(main).change());
+  }
+  plan.expectation = {options.runtime_name, path, options.set_as_default};
+  return plan;
+}
+
+}  // namespace
+
+Result<Plan> plan_containerd(const sys::Host& host, const Options& options) {
+  if (options.mode == Mode::Hook) {
+    return Error(Errc::Unsupported, "containerd has no hooks.d; leave --config-mode=oci-hook out");
+  }
+  GANTRY_TRY(const auto place, find_place(host, options));
+  switch (place.distribution) {
+    case Distribution::K3s:
+    case Distribution::Rke2: return plan_rancher(host, options, place);
+    case Distribution::K0s: return plan_k0s(host, options, place);
+    default: return plan_files(host, options, place);
+  }
+}
+
+}  // namespace gantry::engines

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever config.json we accept can be edited, and what comes out is accepted and asks for nothing
+// more.
+#include "container/oci/apply.hpp"
+#include "container/oci/request.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace gantry;
+  const auto config = json::Document::parse(std::string(reinterpret_cast<const char*>(data), size));
+  if (!config.ok()) return 0;
+  const auto container = oci::container_from(*config);
+  if (!container.ok()) return 0;
+  config::Settings settings;
+  settings.accept_volume_mounts = true;
+  (void)oci::request_from(*container, settings, {}).ok();
+
+  const model::ContainerEdits edits{
+      .nodes = {{.path = "/dev/nvidia0", .host_path = "/t/dev/nvidia0", .major = 195, .minor = 0}},
+      .mounts = {{.host_path = "/h", .container_path = "/usr/local/nvidia/lib64"}},
+      .env = {"NVIDIA_VISIBLE_DEVICES=void"},
+      .additional_gids = {44}};
+  const auto edited = oci::apply(*config, edits);
+  if (!edited.ok()) return 0;  // "process": [] and the like
+  const auto again = json::Document::parse(*edited);
+  GANTRY_ASSERT(again.ok());
+  const auto changed = oci::container_from(*again);
+  GANTRY_ASSERT(changed.ok());
+  GANTRY_ASSERT(changed->variable("NVIDIA_VISIBLE_DEVICES") == "void");
+  return 0;
+}

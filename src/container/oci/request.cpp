@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "container/oci/request.hpp"
+
+#include "container/oci/device_list.hpp"
+#include "container/oci/request_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::oci {
+namespace {
+
+using model::RequestSource;
+
+constexpr std::string_view kForcedKind = "runtime.nvidia.com/gpu";
+constexpr std::string_view kGpuKind = "nvidia.com/gpu";
+
+// Entries by who answers for them: ours, or a CDI spec. In mode "cdi" another default-kind is that
+// of names without one, as with NVIDIA's runtime; GPUs of that kind are what its spec says.
+Status sort_devices(const std::vector<std::string>& entries, const config::Settings& settings,
+                    model::Request& request) {
+  const auto& runtime = settings.runtime;
+  const bool theirs = runtime.mode == "cdi" && runtime.cdi_default_kind != kGpuKind;
+  bool forced = false;
+  std::vector<std::string_view> names;
+  for (const auto& entry : entries) {
+    if (!is_qualified(entry)) {
+      if (theirs && entry != "none") {
+        request.cdi_devices.push_back(fmt::format("{}={}", runtime.cdi_default_kind, entry));
+      } else {
+        names.push_back(entry);
+      }
+      continue;
+    }
+    const auto [kind, name] = qualified_parts(entry);
+    forced = forced || kind == kForcedKind;
+    if (kind == kForcedKind || kind == kGpuKind || (kind == runtime.cdi_default_kind && !theirs)) {
+      names.push_back(name);
+    } else {
+      request.cdi_devices.push_back(entry);
+    }
+  }
+  if (forced && !request.cdi_devices.empty()) {
+    return Error(Errc::Invalid,
+                 fmt::format("{} devices cannot be mixed with other CDI devices ({})", kForcedKind,
+                             fmt::join(request.cdi_devices, ", ")));
+  }
+  // As in any list: the first `all` or `none` stands for the whole.
+  GANTRY_TRY(request.devices, parse_device_list(names));
+  return {};
+}
+
+Result<Asked> who_asks(const Container& container, const config::Settings& settings,
+                       Decision& decision) {
+  GANTRY_TRY(auto annotated,
+             asked_by_annotations(container, settings.runtime.cdi_annotation_prefixes));
+  GANTRY_TRY(auto mounted, asked_by_mounts(container));
+  GANTRY_TRY(auto environment, asked_by_environment(container, settings));
+  for (const auto* asked : {&annotated, &mounted, &environment}) {
+    decision.asked.insert(decision.asked.end(), asked->words.begin(), asked->words.end());
+  }
+  if (annotated.source != RequestSource::Nobody) return annotated;
+  if (mounted.source != RequestSource::Nobody) {
+    if (settings.accept_volume_mounts) return mounted;
+    decision.reasons.emplace_back(
+        "volume mounts are not accepted (accept-nvidia-visible-devices-as-volume-mounts = false)");
+  }
+  return environment;
+}
+
+}  // namespace
+
+Result<Decision> request_from(const Container& container, const config::Settings& settings,
+                              const Knowledge& knowledge) {
+  Decision decision;
+  GANTRY_TRY(auto asked, who_asks(container, settings, decision));
+  apply_policy(asked, container, settings, knowledge, decision);
+  keep_own_kinds(asked, container, settings, decision);
+  if (asked.devices.empty()) {
+    if (decision.reasons.empty()) decision.reasons.emplace_back("no GPU was asked for");
+    return decision;
+  }
+  decision.request.source = asked.source;
+  GANTRY_CHECK(sort_devices(asked.devices, settings, decision.request));
+  GANTRY_CHECK(read_details(container, settings, decision));
+  return decision;
+}
+
+}  // namespace gantry::oci

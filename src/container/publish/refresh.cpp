@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "container/publish/refresh.hpp"
+
+#include "container/cdi/write_spec.hpp"
+#include "container/driver_dir/collect.hpp"
+#include "container/driver_dir/current.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::publish {
+namespace {
+
+// NVML alone knows instances by name. A specification without them would take away what works.
+Status check_instances(const model::Inventory& machine) {
+  for (const auto& gpu : machine.gpus) {
+    const bool nameless = gpu.mig.current == model::MigMode::Enabled && gpu.mig.instances.empty();
+    if (!nameless || machine.driver.nvml_error.empty()) continue;
+    return Error(Errc::Unsupported,
+                 fmt::format("GPU {} has MIG instances that only NVML can name, and NVML did not "
+                             "answer: {}; nothing was changed",
+                             gpu.index, machine.driver.nvml_error));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Refreshed> refresh(const sys::Host& host, const RefreshOptions& options) {
+  GANTRY_TRY(const auto machine, probe::snapshot(host, {.deadline = options.deadline,
+                                                        .nvml = options.nvml,
+                                                        .driver = options.driver}));
+  return refresh_from(host, machine, options);
+}
+
+Result<Refreshed> refresh_from(const sys::Host& host, const model::Inventory& machine,
+                               const RefreshOptions& options) {
+  GANTRY_CHECK(check_instances(machine));
+  GANTRY_TRY(auto made, make_spec(machine, options.spec));
+
+  Refreshed done{.devices = made.spec.devices.size(), .notes = std::move(made.notes)};
+  GANTRY_TRY(done.driver, driver_dir::publish(host, machine));
+  GANTRY_TRY(done.inventory, probe::write_inventory(host, machine));
+  GANTRY_TRY(
+      const auto written,
+      cdi::write_spec(options.output_host != nullptr ? *options.output_host : host, options.output,
+                      made.spec,
+                      {.others = options.take_over ? cdi::Others::TakeOver : cdi::Others::Refuse}));
+  done.spec_changed = written.changed;
+  done.moved = written.moved;
+  for (const auto& note : written.notes) done.notes.push_back(note);
+  // Others' directories are no reason to fail: what this machine needs is there.
+  auto collected = driver_dir::collect(host);
+  if (collected.ok()) {
+    done.collected = collected->removed;
+    done.notes.insert(done.notes.end(), collected->failed.begin(), collected->failed.end());
+  } else {
+    done.notes.push_back(collected.error().text());
+  }
+  return done;
+}
+
+}  // namespace gantry::publish

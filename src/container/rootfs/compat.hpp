@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The image's own libcuda for forward compatibility: looked at, never executed, never mounted.
+#pragma once
+
+#include "container/rootfs/root.hpp"
+#include "gpu/loader/compat.hpp"
+#include "gpu/model/container_edits.hpp"
+
+#include <string>
+#include <vector>
+
+namespace gantry::rootfs {
+
+inline constexpr std::string_view kCompatDirectory = "/usr/local/cuda/compat";
+
+struct CompatChoice {
+  bool use = false;
+  std::string why;
+  std::string directory;                      // in the container
+  std::vector<model::LibraryEdit> libraries;  // what the loader finds there, when it is used
+  bool operator==(const CompatChoice&) const = default;
+};
+
+// Never fails: a directory that is not there, a library that cannot be read or a note that cannot
+// be understood mean that the driver's own libraries are used, and `why` says so.
+CompatChoice choose_compat(const Root& root, const loader::HostVersions& host,
+                           std::string_view directory = kCompatDirectory);
+
+// The libraries of a directory as ldconfig would list them: by SONAME, and by the plain ".so" link
+// where there is one. Symlinks are followed inside the root. What is no library of this machine is
+// left out.
+Result<std::vector<model::LibraryEdit>> libraries_in(const Root& root, std::string_view directory);
+
+}  // namespace gantry::rootfs

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// nvidia-cdi-hook: the small repairs inside a container that CDI specs ask for, ours and those that
+// NVIDIA's tools wrote. One row of a table per hook; each works on the container's root through
+// descriptors alone (src/container/rootfs) and executes nothing.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
+#include "container/oci/container.hpp"
+#include "container/rootfs/root.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gantry::runtime {
+
+struct HookArguments {
+  std::vector<std::pair<std::string, std::string>> flags;  // "folder" -> "/usr/lib", in order
+
+  std::vector<std::string> all(std::string_view name) const;
+  std::string last(std::string_view name, std::string_view otherwise = "") const;
+};
+
+// What a hook works on. Words for the user are collected; the caller says them.
+struct HookPlace {
+  const rootfs::Root& container;
+  const sys::Host& host;
+  std::string bundle;
+  std::uint64_t pid = 0;  // the container's first process
+  std::vector<std::string> warnings;
+
+  Result<oci::Container> config() const;  // of the bundle, for hooks that need more than the root
+};
+
+struct CdiHook {
+  std::string_view name;
+  std::vector<std::string_view> flags;  // each takes a value
+  Status (*run)(const HookArguments& arguments, HookPlace& place);
+};
+
+const std::vector<CdiHook>& cdi_hooks();
+
+// The hooks, by the file they are in.
+Status create_symlinks(const HookArguments& arguments, HookPlace& place);
+Status change_mode(const HookArguments& arguments, HookPlace& place);
+Status update_ldcache(const HookArguments& arguments, HookPlace& place);
+Status enable_cuda_compat(const HookArguments& arguments, HookPlace& place);
+Status disable_device_node_modification(const HookArguments& arguments, HookPlace& place);
+Status update_application_profile(const HookArguments& arguments, HookPlace& place);
+Status put_fence(const HookArguments& arguments, HookPlace& place);
+
+// The words behind the program's name. 0: done, or a hook that we do not know, so that newer specs
+// start on older installations; 1: not done, with the reason on stderr. The state is read from
+// stdin unless --container-spec names a file.
+int run_cdi_hook(const std::vector<std::string_view>& words);
+
+}  // namespace gantry::runtime

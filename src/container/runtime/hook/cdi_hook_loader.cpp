@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// update-ldcache and enable-cuda-compat. No ldconfig is run: neither the host's, which may differ
+// from the image's loader, nor the image's, which is the image's.
+#include "base/core/text.hpp"
+#include "container/rootfs/loader_find.hpp"
+#include "container/runtime/hook/cdi_hook.hpp"
+#include "gpu/model/driver_version.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::runtime {
+namespace {
+
+constexpr std::string_view kConfDirectory = "/etc/ld.so.conf.d";
+constexpr std::string_view kCompatConf = "/etc/ld.so.conf.d/00-compat-gantry.conf";
+constexpr std::size_t kConfLimit = 64 << 10;
+constexpr std::size_t kMaxDirectories = 16;
+
+// A stored spec says "running": what it was written with may have been replaced since.
+loader::HostVersions versions_of(const HookArguments& arguments, const sys::Host& host) {
+  loader::HostVersions versions{.driver = arguments.last("host-driver-version"),
+                                .cuda = arguments.last("host-cuda-version")};
+  if (versions.driver == "running") {
+    versions.driver = model::version_in_nvrm_line(
+        host.read("/proc/driver/nvidia/version", kConfLimit).value_or(""));
+  }
+  return versions;
+}
+
+std::string compat_root(const HookArguments& arguments) {
+  return arguments.last("cuda-compat-container-root", rootfs::kCompatDirectory);
+}
+
+// What enable-cuda-compat, ours or another's, decided just before us.
+std::vector<std::string> compat_directories(const rootfs::Root& root) {
+  std::vector<std::string> found;
+  const auto names = root.list(kConfDirectory);
+  if (!names.ok()) return found;
+  for (const auto& name : *names) {
+    if (!glob_match("00-compat-*.conf", name)) continue;
+    const auto text = root.read(fmt::format("{}/{}", kConfDirectory, name), kConfLimit);
+    if (!text.ok()) continue;
+    for (const auto line : lines(*text)) {
+      const auto directory = trim(line);
+      if (directory.starts_with('/') && found.size() < kMaxDirectories)
+        found.emplace_back(directory);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+Status update_ldcache(const HookArguments& arguments, HookPlace& place) {
+  std::vector<model::LibraryEdit> libraries;
+  for (const auto& folder : arguments.all("folder")) {
+    const auto found = rootfs::libraries_in(place.container, folder);
+    if (found.ok()) {
+      libraries.insert(libraries.end(), found->begin(), found->end());
+    } else {
+      place.warnings.push_back(found.error().text());
+    }
+  }
+  const auto outcome = rootfs::make_loader_find(place.container, libraries,
+                                                {.host = versions_of(arguments, place.host),
+                                                 .compat_directory = compat_root(arguments),
+                                                 .preferred = compat_directories(place.container),
+                                                 .directories = rootfs::Directories::Shared,
+                                                 .if_read_only = rootfs::IfReadOnly::Mount,
+                                                 .if_damaged = rootfs::IfDamaged::Replace});
+  if (!outcome.ok()) {
+    return Error(outcome.error()).in("the container's loader would not find the GPU driver");
+  }
+  place.warnings.insert(place.warnings.end(), outcome->notes.begin(), outcome->notes.end());
+  return {};
+}
+
+Status enable_cuda_compat(const HookArguments& arguments, HookPlace& place) {
+  const auto host = versions_of(arguments, place.host);
+  if (host.driver.empty() && host.cuda.empty()) return {};
+  const auto choice = rootfs::choose_compat(place.container, host, compat_root(arguments));
+  if (!choice.use) return place.container.remove(kCompatConf);
+  auto written = place.container.put_file(kCompatConf, choice.directory + "\n");
+  if (!written.ok()) {
+    place.warnings.push_back(
+        fmt::format("the image's newer libcuda is not used: {}", written.error().text()));
+  }
+  return {};
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/json/document.hpp"
+#include "container/runtime/injection/account.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+namespace gantry::runtime {
+namespace {
+
+using json::quoted;
+using json::Value;
+
+template <class T>
+std::string array(const std::vector<T>& items, const std::function<std::string(const T&)>& text) {
+  std::string result = "[";
+  for (const auto& item : items) result += (result.size() > 1 ? "," : "") + text(item);
+  return result + "]";
+}
+
+std::string array(const std::vector<std::string>& items) {
+  return array<std::string>(items, [](const std::string& item) { return quoted(item); });
+}
+
+std::string number(const std::optional<std::uint32_t>& value) {
+  return value ? fmt::to_string(*value) : "null";
+}
+
+std::string node_text(const model::NodeEdit& node) {
+  return fmt::format(
+      R"({{"path":{},"host_path":{},"major":{},"minor":{},"mode":{},"gid":{},"permissions":{},"why":{}}})",
+      quoted(node.path), quoted(node.host_path), number(node.major), number(node.minor),
+      number(node.mode), number(node.gid), quoted(node.permissions), quoted(node.why));
+}
+
+std::string mount_text(const model::MountEdit& mount) {
+  return fmt::format(R"({{"host_path":{},"container_path":{},"options":{},"why":{}}})",
+                     quoted(mount.host_path), quoted(mount.container_path), array(mount.options),
+                     quoted(mount.why));
+}
+
+std::string hook_text(const model::HookEdit& hook) {
+  return fmt::format(R"({{"stage":{},"path":{},"args":{},"env":{},"why":{}}})", quoted(hook.stage),
+                     quoted(hook.path), array(hook.args), array(hook.env), quoted(hook.why));
+}
+
+std::string library_text(const model::LibraryEdit& library) {
+  return fmt::format(R"({{"name":{},"path":{},"is_32bit":{}}})", quoted(library.name),
+                     quoted(library.path), library.is_32bit);
+}
+
+std::string file_text(const model::FileEdit& file) {
+  return fmt::format(R"({{"path":{},"content":{},"mode":{},"why":{}}})", quoted(file.path),
+                     quoted(file.content), file.mode, quoted(file.why));
+}
+
+std::string edits_text(const model::ContainerEdits& edits) {
+  return fmt::format(
+      R"({{"nodes":{},"mounts":{},"env":{},"hooks":{},"libraries":{},"files":{},"additional_gids":{},"notes":{}}})",
+      array<model::NodeEdit>(edits.nodes, node_text),
+      array<model::MountEdit>(edits.mounts, mount_text), array(edits.env),
+      array<model::HookEdit>(edits.hooks, hook_text),
+      array<model::LibraryEdit>(edits.libraries, library_text),
+      array<model::FileEdit>(edits.files, file_text),
+      array<std::uint32_t>(edits.additional_gids,
+                           [](const std::uint32_t& gid) { return fmt::to_string(gid); }),
+      array(edits.notes));
+}
+
+std::string word(Value value) {
+  return value.string().value_or("");
+}
+
+std::optional<std::uint32_t> u32(Value value) {
+  const auto read = value.u64();
+  if (!read || *read > 0xFFFFFFFFU) return std::nullopt;
+  return static_cast<std::uint32_t>(*read);
+}
+
+model::ContainerEdits edits_from(Value value) {
+  model::ContainerEdits edits;
+  for (const auto node : value["nodes"]) {
+    edits.nodes.push_back({.path = word(node["path"]),
+                           .host_path = word(node["host_path"]),
+                           .major = u32(node["major"]),
+                           .minor = u32(node["minor"]),
+                           .mode = u32(node["mode"]),
+                           .gid = u32(node["gid"]),
+                           .permissions = word(node["permissions"]),
+                           .why = word(node["why"])});
+  }
+  for (const auto mount : value["mounts"]) {
+    edits.mounts.push_back({word(mount["host_path"]), word(mount["container_path"]),
+                            mount["options"].strings(), word(mount["why"])});
+  }
+  for (const auto hook : value["hooks"]) {
+    edits.hooks.push_back({word(hook["stage"]), word(hook["path"]), hook["args"].strings(),
+                           hook["env"].strings(), word(hook["why"])});
+  }
+  for (const auto library : value["libraries"]) {
+    edits.libraries.push_back({word(library["name"]), word(library["path"]),
+                               library["is_32bit"].boolean().value_or(false)});
+  }
+  for (const auto file : value["files"]) {
+    edits.files.push_back({word(file["path"]), word(file["content"]),
+                           u32(file["mode"]).value_or(0644), word(file["why"])});
+  }
+  for (const auto gid : value["additional_gids"]) {
+    if (const auto group = u32(gid)) edits.additional_gids.push_back(*group);
+  }
+  edits.env = value["env"].strings();
+  edits.notes = value["notes"].strings();
+  return edits;
+}
+
+}  // namespace
+
+std::string to_json(const Account& account) {
+  return fmt::format(
+      R"({{"id":{},"bundle":{},"state":{},"flavour":{},"asked":{},"decided":{},"notes":{},"edits":{}}})"
+      "\n",
+      quoted(account.id), quoted(account.bundle), quoted(account.state), quoted(account.flavour),
+      array(account.asked), array(account.decided), array(account.notes),
+      edits_text(account.edits));
+}
+
+Result<Account> account_from_json(std::string_view text) {
+  GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("account"));
+  if (!document["id"].is(json::Kind::String) || !document["edits"].is(json::Kind::Object)) {
+    return Error(Errc::Corrupt, "account: `id` or `edits` is missing");
+  }
+  return Account{.id = word(document["id"]),
+                 .bundle = word(document["bundle"]),
+                 .state = word(document["state"]),
+                 .flavour = word(document["flavour"]),
+                 .asked = document["asked"].strings(),
+                 .decided = document["decided"].strings(),
+                 .notes = document["notes"].strings(),
+                 .edits = edits_from(document["edits"])};
+}
+
+}  // namespace gantry::runtime

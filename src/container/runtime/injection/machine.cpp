@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "container/runtime/injection/machine.hpp"
+
+#include "base/core/text.hpp"
+#include "base/sys/child.hpp"
+#include "base/sys/trusted.hpp"
+#include "container/runtime/injection/low_level.hpp"
+#include "container/runtime/injection/procfs_inventory.hpp"
+#include "gpu/model/inventory_json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace gantry::runtime {
+namespace {
+
+constexpr std::string_view kInventory = "/run/gantry/inventory.json";
+constexpr std::string_view kVersion = "/proc/driver/nvidia/version";
+constexpr std::string_view kBootId = "/proc/sys/kernel/random/boot_id";
+
+// GPU instances by the directories that the driver makes for them.
+std::set<int> instances_in_procfs(const sys::Host& host, std::uint32_t minor) {
+  std::set<int> found;
+  const auto names = host.list(fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", minor));
+  if (!names.ok()) return found;
+  for (const auto& name : *names) {
+    if (!name.starts_with("gi")) continue;
+    if (const auto id = parse_u64(std::string_view(name).substr(2)); id && *id < 1024) {
+      found.insert(static_cast<int>(*id));
+    }
+  }
+  return found;
+}
+
+bool same_instances(const sys::Host& host, const model::Gpu& gpu) {
+  std::set<int> known;
+  for (const auto& instance : gpu.mig.instances) known.insert(instance.gpu_instance);
+  return instances_in_procfs(host, *gpu.minor) == known;
+}
+
+Result<model::Inventory> read_inventory(const sys::Host& host) {
+  GANTRY_TRY(const auto text, sys::read_trusted(host, kInventory, model::kInventoryJsonLimit));
+  return model::inventory_from_json(text).in(host.outside(kInventory));
+}
+
+// Inventory and prepared directory as they are now, if they are good.
+Result<Machine> read_machine(const sys::Host& host) {
+  GANTRY_TRY(auto inventory, read_inventory(host));
+  if (auto stale = why_stale(host, inventory); !stale.empty()) {
+    return Error(Errc::Corrupt, std::move(stale));
+  }
+  GANTRY_TRY(auto prepared, driver_dir::current(host));
+  if (!driver_dir::is_for(prepared, inventory.driver.version)) {
+    return Error(Errc::Corrupt, fmt::format("the prepared driver directory is of {}, {} is running",
+                                            prepared.version, inventory.driver.version));
+  }
+  return Machine{.inventory = std::move(inventory), .prepared = std::move(prepared)};
+}
+
+Result<Machine> machine_from_procfs(const sys::Host& host, const Error& why) {
+  GANTRY_TRY(auto prepared, driver_dir::current(host));
+  if (!runs_driver(host, prepared.version)) return why;
+  GANTRY_TRY(auto inventory, procfs_inventory(host, prepared));
+  return Machine{.inventory = std::move(inventory),
+                 .prepared = std::move(prepared),
+                 .from_procfs = true,
+                 .notes = {fmt::format("there is no inventory ({}): whole GPUs only, as procfs "
+                                       "lists them; run `gantry cdi refresh`",
+                                       why.text())}};
+}
+
+}  // namespace
+
+bool runs_driver(const sys::Host& host, std::string_view known) {
+  const auto text = host.read(kVersion, 64 << 10);
+  if (!text.ok() || known.empty()) return false;
+  for (const auto line : lines(*text)) {
+    if (!line.starts_with("NVRM version:")) continue;
+    const auto words = split(line, ' ');
+    return std::find(words.begin(), words.end(), known) != words.end();
+  }
+  return false;
+}
+
+std::string why_stale(const sys::Host& host, const model::Inventory& inventory) {
+  const auto boot = host.read_value(kBootId);
+  if (boot && *boot != inventory.boot_id) return "the inventory is of another boot";
+  if (!runs_driver(host, inventory.driver.version)) {
+    return host.exists(kVersion)
+               ? fmt::format("the inventory is of driver {}, another is running",
+                             inventory.driver.version)
+               : std::string("the NVIDIA driver is not loaded (no /proc/driver/nvidia/version)");
+  }
+  for (const auto& gpu : inventory.gpus) {
+    if (!gpu.minor || gpu.mig.current == model::MigMode::Unsupported) continue;
+    if (!same_instances(host, gpu)) {
+      return fmt::format("the MIG instances of GPU {} have changed", gpu.index);
+    }
+  }
+  return {};
+}
+
+Result<Machine> open_machine(const sys::Host& host, const Refresh& refresh) {
+  auto machine = read_machine(host);
+  if (machine.ok()) return machine;
+  const auto reason = machine.error();
+  if (!host.exists(kVersion)) {
+    return Error(Errc::NotFound,
+                 "GPUs were asked for and the NVIDIA driver is not loaded; run `gantry doctor`");
+  }
+  const auto refreshed = refresh();
+  if (refreshed.ok()) {
+    machine = read_machine(host);
+    if (machine.ok()) {
+      machine->notes.push_back(
+          fmt::format("inventory and driver directory were made anew: {}", reason.text()));
+      return machine;
+    }
+  }
+  const auto& latest = refreshed.ok() ? machine.error() : refreshed.error();
+  // Somebody else may have a hand in what containers get: not a matter for a way around.
+  if (reason.code() == Errc::Denied) {
+    return Error(Errc::Denied, fmt::format("{}, then run `gantry cdi refresh` (tried: {})",
+                                           reason.text(), latest.text()));
+  }
+  auto fallback = machine_from_procfs(host, latest);
+  if (fallback.ok()) return fallback;
+  return Error(Errc::NotFound,
+               fmt::format("what this machine has is not known ({}), and making it known failed "
+                           "({}); run `gantry cdi refresh`",
+                           reason.text(), latest.text()));
+}
+
+Status refresh_by_gantry(const std::string& root, std::int64_t deadline_seconds) {
+  const auto beside = sibling("gantry");
+  const std::vector<std::string> argv{beside.empty() ? "gantry" : beside, "cdi", "refresh",
+                                      "--root", root};
+  GANTRY_TRY(
+      const auto result,
+      sys::run_command(argv, std::chrono::seconds(deadline_seconds)).in("gantry cdi refresh"));
+  if (result.status == 0) return {};
+  return Error(Errc::Internal, fmt::format("gantry cdi refresh ended with {}: {}", result.status,
+                                           trim(result.output)));
+}
+
+}  // namespace gantry::runtime

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/engine/repair.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace gantry::doctor {
+namespace {
+
+constexpr int kRounds = 4;
+
+bool named(const Check& check, const FixOptions& options) {
+  return std::any_of(options.named.begin(), options.named.end(),
+                     [&](const std::string& pattern) { return matches(check, pattern); });
+}
+
+// Warnings and failures; information only when somebody asks for it by name.
+bool wanted(const Outcome& outcome, const FixOptions& options) {
+  const auto verdict = outcome.finding.verdict;
+  if (verdict == Verdict::Warn || verdict == Verdict::Fail) return true;
+  return verdict == Verdict::Info && named(*outcome.check, options);
+}
+
+void apply_all(const std::vector<Action>& actions, const Outcome& outcome, const Facts& facts,
+               sys::Kernel& kernel, FixReport& report) {
+  report.state = FixState::Done;
+  for (const auto& action : actions) {
+    const auto status = apply(action, facts.host(), kernel);
+    report.steps.push_back({describe(action), status.ok() ? "" : status.error().text()});
+    if (status.ok()) continue;
+    report.state = FixState::Failed;
+    report.text = "the steps after the failed one were not tried";
+    if (status.error().code() == Errc::Denied && facts.caller().uid != 0) {
+      report.text += "; as root: sudo " + outcome.fix;
+    }
+    return;
+  }
+}
+
+std::string commands_of(const std::vector<Action>& actions) {
+  std::string text;
+  for (const auto& action : actions) {
+    text += fmt::format("{}sudo {}", text.empty() ? "" : " && ", describe(action));
+  }
+  return text;
+}
+
+std::string by_hand_text(const Outcome& outcome, const Facts& facts) {
+  if (outcome.offer == Offer::Elsewhere) {
+    return fmt::format("{} is not this machine, and its programs are not run; on it: {}",
+                       facts.host().root(), outcome.remedy());
+  }
+  if (outcome.offer != Offer::ByHand || outcome.check->by_hand.empty()) return outcome.remedy();
+  return fmt::format("{}: {}", outcome.check->by_hand, outcome.remedy());
+}
+
+FixReport treat(const Outcome& outcome, const Plan& plan, const Facts& facts,
+                const FixOptions& options, sys::Kernel& kernel) {
+  const Check& check = *outcome.check;
+  FixReport report{.check = &check,
+                   .state = FixState::ByHand,
+                   .steps = {},
+                   .after = outcome.finding.verdict,
+                   .text = ""};
+  if (plan.steps.empty()) {
+    report.text = by_hand_text(outcome, facts);
+    return report;
+  }
+  if (check.fix_class == FixClass::OnRequest && !named(check, options)) {
+    if (!options.ask) {
+      report.state = FixState::NotNamed;
+      report.text = "risky: sudo " + outcome.fix;
+      return report;
+    }
+    if (!options.ask(outcome, plan.steps)) {
+      report.state = FixState::Declined;
+      report.text = "left alone";
+      return report;
+    }
+  }
+  apply_all(plan.steps, outcome, facts, kernel, report);
+  if (report.state != FixState::Done) return report;
+  report.text = check.afterwards;
+  if (!plan.left.empty()) {
+    report.state = FixState::Partly;
+    report.text = fmt::format("left to do on the machine itself: {}", commands_of(plan.left));
+  }
+  return report;
+}
+
+// Whether an earlier remedy of this round has changed the same file: look again first.
+bool overlaps(const Plan& plan, const std::set<std::string>& touched) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(),
+                     [&](const Action& action) { return touched.contains(target_of(action)); });
+}
+
+// One look at the machine and what can be done after it.
+class Round {
+ public:
+  Round(const Facts& facts, const FixOptions& options, sys::Kernel& kernel)
+      : facts_(facts), options_(options), kernel_(kernel) {}
+
+  void take(const Outcome& outcome, std::vector<FixReport>& fixes) {
+    const auto known = std::find_if(fixes.begin(), fixes.end(), [&](const FixReport& fix) {
+      return fix.check == outcome.check;
+    });
+    if (known != fixes.end()) {
+      known->after = outcome.finding.verdict;
+      return;
+    }
+    if (!wanted(outcome, options_)) return;
+    const auto plan = plan_of(*outcome.check, facts_);
+    if (overlaps(plan, touched_)) return;
+    auto report = treat(outcome, plan, facts_, options_, kernel_);
+    if (report.steps.empty() && report.state != FixState::Declined) {
+      waiting_.push_back(std::move(report));
+      return;
+    }
+    changed_ = changed_ || !report.steps.empty();
+    for (const auto& action : plan.steps) {
+      if (auto target = target_of(action); !target.empty()) touched_.insert(std::move(target));
+    }
+    fixes.push_back(std::move(report));
+  }
+
+  bool changed() const { return changed_; }
+  // What nothing was done about, as long as nothing else has changed.
+  std::vector<FixReport>& waiting() { return waiting_; }
+
+ private:
+  const Facts& facts_;
+  const FixOptions& options_;
+  sys::Kernel& kernel_;
+  std::set<std::string> touched_;
+  std::vector<FixReport> waiting_;
+  bool changed_ = false;
+};
+
+// In the order in which the checks are looked at.
+void sort_by_check(std::vector<FixReport>& fixes, const std::vector<const Check*>& checks) {
+  const auto place = [&](const FixReport& fix) {
+    return std::find(checks.begin(), checks.end(), fix.check);
+  };
+  std::stable_sort(fixes.begin(), fixes.end(),
+                   [&](const FixReport& a, const FixReport& b) { return place(a) < place(b); });
+}
+
+}  // namespace
+
+std::string_view to_string(FixState state) {
+  switch (state) {
+    case FixState::Done: return "done";
+    case FixState::Partly: return "partly done";
+    case FixState::Failed: return "failed";
+    case FixState::Declined: return "declined";
+    case FixState::NotNamed: return "needs its name";
+    case FixState::ByHand: return "by hand";
+  }
+  return "?";
+}
+
+Repair repair(const sys::Host& host, const std::function<model::Inventory()>& look,
+              const Sources& sources, const std::vector<const Check*>& checks,
+              const FixOptions& options, sys::Kernel& kernel) {
+  Repair result;
+  for (int round = 0; round <= kRounds; ++round) {
+    const auto inventory = look();
+    const Facts facts(host, inventory, sources);
+    result.outcomes = examine(facts, checks);
+    Round now(facts, options, kernel);
+    for (const auto& outcome : result.outcomes) now.take(outcome, result.fixes);
+    if (now.changed() && round < kRounds) continue;
+    for (auto& report : now.waiting()) result.fixes.push_back(std::move(report));
+    break;
+  }
+  sort_by_check(result.fixes, checks);
+  return result;
+}
+
+}  // namespace gantry::doctor

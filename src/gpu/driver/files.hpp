@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of the driver's user space: libraries, programs, firmware, ICD and JSON files, X.org
+// modules, sockets; each with the capabilities that need it and why it was chosen.
+#pragma once
+
+#include "base/sys/host.hpp"
+#include "gpu/driver/root.hpp"
+#include "gpu/model/inventory.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::driver {
+
+// Looked for and not there. Seldom a fault: no driver has everything.
+struct MissingFile {
+  std::string
+      name;  // "libnvidia-nscq.so.580.159.04", "nvidia-imex", "vulkan/icd.d/nvidia_icd.json"
+  model::FileKind kind = model::FileKind::Library;
+  std::vector<model::Capability> capabilities;
+  bool operator==(const MissingFile&) const = default;
+};
+
+struct DriverFiles {
+  // Libraries first, then programs, configuration, X.org modules, firmware and sockets. A 32-bit
+  // library has Compat32 among its capabilities and is given only to who asks for that and another.
+  std::vector<model::DriverFile> files;
+  std::string
+      mps_pipe_directory;  // "/tmp/nvidia-mps" when MPS runs; for containers that ask for it
+  std::vector<std::string> notes;
+
+  // The file that a program finds under this name: by SONAME, link or file name; 64-bit only.
+  const model::DriverFile* library(std::string_view name) const;
+};
+
+// Never fails: what cannot be read is left out or noted.
+DriverFiles find_files(const sys::Host& host, const DriverRoot& root);
+
+// Which rows of the table have no file among these.
+std::vector<MissingFile> missing(const DriverFiles& found, const DriverRoot& root);
+
+// What inventory keeps of the root. The kernel module's version and flavour are the caller's.
+void describe(const DriverRoot& root, model::Driver& driver);
+
+}  // namespace gantry::driver

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "gpu/driver/capability_table.hpp"
+#include "gpu/driver/files.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::driver {
+
+// The host below which the driver's files are, and what to put in front of its paths to get paths
+// of the machine: "" except for a driver container's root.
+struct View {
+  const sys::Host& host;
+  std::string prefix;
+
+  std::string outside(std::string_view path) const { return prefix + std::string(path); }
+  std::string inside(std::string_view path) const {
+    return std::string(path.substr(prefix.size()));
+  }
+};
+
+std::string joined(std::string_view directory, std::string_view name);
+
+// Libraries and the X.org modules among them.
+void find_libraries(const View& view, const DriverRoot& root, DriverFiles& out);
+void find_binaries(const View& view, const DriverRoot& root, DriverFiles& out);
+void find_configs(const View& view, const DriverRoot& root, DriverFiles& out);
+void find_xorg_modules(const View& view, const DriverRoot& root, DriverFiles& out);
+// `machine`: the machine itself, whose kernel loads the firmware and whose /run has the sockets.
+void find_firmware(const sys::Host& machine, const View& view, const DriverRoot& root,
+                   DriverFiles& out);
+void find_sockets(const sys::Host& machine, const View& view, DriverFiles& out);
+// What GPUDirect Storage needs in a container beside its nodes; only where its module is loaded.
+void find_storage_files(const sys::Host& machine, DriverFiles& out);
+
+// Adds a plain file unless it is there already. False when there is no such file.
+bool add_file(const View& view, std::string_view path, model::FileKind kind,
+              CapabilityMask capabilities, std::string_view why, DriverFiles& out);
+
+}  // namespace gantry::driver

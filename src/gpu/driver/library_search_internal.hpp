@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Candidate directories below one root, each listed once, and the driver versions found in them.
+#pragma once
+
+#include "base/sys/host.hpp"
+#include "gpu/driver/root.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::driver {
+
+// A libcuda or libnvidia-ml that carries a driver's version in its name.
+struct Anchor {
+  std::size_t directory = 0;  // index into directories()
+  std::string version;
+  std::string real_directory;
+  bool is_libcuda = false;
+};
+
+class LibrarySearch {
+ public:
+  explicit LibrarySearch(const sys::Host& host) : host_(host) {}
+
+  void look_in_standard_places();
+  void look_in_self_contained_roots();
+  void look_in(std::string_view directory) { add(directory, "named by --library-search-path"); }
+  // After the places: what ld.so.cache names, and where links lead.
+  void finish(std::string_view ld_cache = kLoaderCache);
+
+  const std::vector<LibraryDirectory>& directories() const { return directories_; }
+  const std::vector<Anchor>& anchors() const { return anchors_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+  // The version the loader would take for libcuda.so.1 or libnvidia-ml.so.1; "" when none.
+  const std::string& loaders_version() const { return loaders_version_; }
+  // "/usr/local/nvidia" for what is below it, "/" for the rest.
+  std::string root_of(std::string_view path) const;
+
+ private:
+  void add(std::string_view path, std::string_view why);
+  void add_numbered(std::string_view parent);  // nvidia-384 and the like
+  void read_cache(std::string_view path);
+  void follow_links(std::size_t directory);
+  void find_anchors(std::size_t directory);
+  void ask_loader(std::string_view name, std::string_view path);
+
+  const sys::Host& host_;
+  std::vector<LibraryDirectory> directories_;
+  std::map<std::string, std::size_t, std::less<>>
+      asked_;  // path as asked or resolved -> index, npos: none
+  std::vector<Anchor> anchors_;
+  std::vector<std::string> roots_;  // self-contained ones that exist, resolved
+  std::vector<std::string> notes_;
+  std::string loaders_version_;
+};
+
+}  // namespace gantry::driver

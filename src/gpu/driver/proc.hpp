@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers of device nodes as the kernel gives them out. Majors are dynamic but for the oldest: they
+// are read, never assumed. The parsers take any bytes.
+#pragma once
+
+#include "base/core/result.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::driver {
+
+// The character devices of /proc/devices whose names concern us: nvidia* and drm.
+struct CharMajors {
+  struct Row {
+    std::string name;
+    std::uint32_t major = 0;
+    bool operator==(const Row&) const = default;
+  };
+  std::vector<Row> rows;
+
+  std::optional<std::uint32_t> of(std::string_view name) const;
+};
+CharMajors parse_proc_devices(std::string_view text);
+
+// A line of /proc/driver/nvidia-caps/mig-minors. `gpu` is the GPU's minor number, not its index.
+enum class MigNode : std::uint8_t { Config, Monitor, GpuInstance, ComputeInstance };
+struct MigMinor {
+  MigNode node = MigNode::Config;
+  std::uint32_t gpu = 0, gpu_instance = 0, compute_instance = 0;  // where `node` has them
+  std::uint32_t minor = 0;
+  bool operator==(const MigMinor&) const = default;
+
+  std::string name() const;  // "config", "monitor", "gpu0/gi1", "gpu0/gi1/ci0"
+};
+
+struct MigMinors {
+  std::vector<MigMinor> rows;
+
+  const MigMinor* of_minor(std::uint32_t minor) const;
+  std::optional<std::uint32_t> gpu_instance(std::uint32_t gpu, std::uint32_t gi) const;
+  std::optional<std::uint32_t> compute_instance(std::uint32_t gpu, std::uint32_t gi,
+                                                std::uint32_t ci) const;
+};
+// Corrupt when it is longer than the driver could make it. Lines of a kind we do not know are left
+// out.
+Result<MigMinors> parse_mig_minors(std::string_view text);
+
+// "DeviceFileMinor: 4323" of a file below /proc/driver/nvidia/capabilities.
+std::optional<std::uint32_t> parse_capability_minor(std::string_view text);
+
+}  // namespace gantry::driver

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file with the saved health, whatever is in it.
+#include "gpu/health/health.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  gantry::health::Monitor monitor;
+  if (!monitor.restore(text, "boot").ok()) return 0;
+  gantry::health::Monitor again;
+  if (!again.restore(monitor.saved("boot"), "boot").ok()) __builtin_trap();
+  return 0;
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes: an error, or entries that can be written and read back as they are.
+#include "gpu/loader/ld_cache.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace gantry::loader;
+  auto cache = parse_cache({reinterpret_cast<const char*>(data), size});
+  if (!cache.ok()) return 0;
+  if (cache->format == CacheFormat::Old) cache->format = CacheFormat::New;
+  const auto bytes = write_cache(*cache);
+  if (!bytes.ok()) return 0;
+  const auto again = parse_cache(*bytes);
+  GANTRY_ASSERT(again.ok());
+  GANTRY_ASSERT(again->entries.size() == cache->entries.size());
+  return 0;
+}

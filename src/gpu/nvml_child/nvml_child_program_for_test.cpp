@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sensor's child as a program of its own, and children that misbehave: "garbage" says what is
+// none of our messages, "endless" never ends one, "silent" says nothing, "babble" repeats itself.
+#include "gpu/nvml_child/sensor.hpp"
+#include "gpu/nvml_child/wire_internal.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
+
+namespace {
+
+constexpr int kSocket = 3;
+
+void say(std::string_view bytes) {
+  ::send(kSocket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+}
+
+int misbehave(std::string_view how) {
+  using gantry::nvml_child::Kind;
+  if (how == "garbage") say("\x01\x02\x03 this is no message of ours");
+  if (how == "babble") {
+    for (;;) say(gantry::nvml_child::to_datagram({Kind::Event, true, "no event"}));
+  }
+  const std::string part(gantry::nvml_child::kPayloadLimit, '[');
+  while (how == "endless") say(gantry::nvml_child::to_datagram({Kind::View, false, part}));
+  for (;;) ::pause();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) != gantry::nvml_child::kChildCommand)
+    return misbehave(argv[1]);
+  return gantry::nvml_child::child_main(argc, argv);
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting and ending the child, without ever waiting for it.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/unique_fd.hpp"
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gantry::nvml_child {
+
+struct Started {
+  pid_t pid = -1;
+  sys::UniqueFd socket;  // non-blocking, SOCK_SEQPACKET
+};
+
+// posix_spawn: no memory is copied, and it may be called from a process with threads. The child has
+// a process group of its own, default signals and our environment.
+Result<Started> start_process(const std::vector<std::string>& argv);
+void set_oom_score_adj(pid_t pid, int value);  // as far as we may
+
+// How a process ended, as waitpid told it: "crashed: Segmentation fault", "ended with status 1".
+std::string how_it_ended(int status);
+
+// nullopt while it runs. A child that somebody else has waited for counts as ended with 0.
+std::optional<int> reap(pid_t pid);
+
+}  // namespace gantry::nvml_child

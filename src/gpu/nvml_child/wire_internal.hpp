@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What child and parent say to each other over a SOCK_SEQPACKET pair. Both are the same program, so
+// numbers go as they lie in memory; but the child shares its memory with a library that may
+// scribble in it, so the parent believes no length and no word.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "gpu/model/readings.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gantry::nvml_child {
+
+enum class Kind : std::uint8_t {
+  View,         // child: an inventory as JSON
+  Readings,     // child
+  Event,        // child
+  AskReadings,  // parent: one byte, the depth
+  AskView       // parent
+};
+
+struct Packet {  // one datagram; a message is one or more, the last one marked
+  Kind kind = Kind::View;
+  bool last = true;
+  std::string_view payload;
+};
+
+inline constexpr std::size_t kPayloadLimit = 60'000;  // below every default socket buffer
+inline constexpr std::size_t kHeaderSize = 8;
+inline constexpr std::size_t kReadingsLimit = std::size_t{4} << 20;
+
+std::string to_datagram(const Packet& packet);
+Result<Packet> from_datagram(std::string_view bytes);  // its payload lies in `bytes`
+
+struct ReadingsPayload {
+  model::Readings readings;
+  std::uint32_t event_wait_age_ms = 0;  // since NVML last came back from waiting for events
+  bool operator==(const ReadingsPayload&) const = default;
+};
+
+std::string to_bytes(const ReadingsPayload& readings);
+Result<ReadingsPayload> readings_from(std::string_view bytes);
+std::string to_bytes(const model::GpuEvent& event);
+Result<model::GpuEvent> event_from(std::string_view bytes);
+
+}  // namespace gantry::nvml_child

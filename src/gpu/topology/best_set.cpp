@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/topology/best_set.hpp"
+
+#include <algorithm>
+
+namespace gantry::topology {
+namespace {
+
+// Sets are tried in lexicographic order and only a better one replaces the best, so equal ones go
+// to the lowest places. What is left scores total - sum of degrees + inside: among sets of equal
+// inside, the least sum of degrees leaves the best rest.
+class Search {
+ public:
+  Search(const Scores& scores, std::vector<int> free, std::vector<int> start, int size)
+      : scores_(scores), free_(std::move(free)), chosen_(std::move(start)), size_(size) {
+    std::vector<int> all = free_;
+    all.insert(all.end(), chosen_.begin(), chosen_.end());
+    for (const int i : free_) {
+      Score degree = 0;
+      for (const int j : all) degree += i == j ? 0 : at(i, j);
+      degrees_.push_back(degree);
+      Score gain = 0;
+      for (const int j : chosen_) gain += at(i, j);
+      gains_.push_back(gain);
+    }
+  }
+
+  BestSet exact() {
+    step(0, 0, 0, gains_);
+    return {.chosen = best_, .looked_at = looked_at_};
+  }
+
+  // One after the other what adds most, then single exchanges while they help.
+  BestSet good() {
+    std::vector<bool> in(free_.size(), false);
+    auto gains = gains_;
+    const auto flip = [&](std::size_t i) {
+      in[i] = !in[i];
+      for (std::size_t j = 0; j < free_.size(); ++j)
+        if (j != i) gains[j] += (in[i] ? 1 : -1) * at(free_[i], free_[j]);
+    };
+    const auto wanted = static_cast<std::size_t>(size_) - chosen_.size();
+    for (std::size_t n = 0; n < wanted; ++n) {
+      std::size_t best = free_.size();
+      for (std::size_t i = 0; i < free_.size(); ++i)
+        if (!in[i] && (best == free_.size() || better(gains, i, best))) best = i;
+      flip(best);
+    }
+    for (std::size_t rounds = 0; rounds < free_.size() && exchange(in, gains, flip); ++rounds) {
+    }
+    auto result = chosen_;
+    for (std::size_t i = 0; i < free_.size(); ++i)
+      if (in[i]) result.push_back(free_[i]);
+    std::sort(result.begin(), result.end());
+    return {.chosen = result, .looked_at = looked_at_};
+  }
+
+ private:
+  Score at(int i, int j) const {
+    return scores_[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
+  }
+
+  bool better(const std::vector<Score>& gains, std::size_t i, std::size_t than) const {
+    if (gains[i] != gains[than]) return gains[i] > gains[than];
+    return degrees_[i] < degrees_[than];
+  }
+
+  template <class Flip>
+  bool exchange(const std::vector<bool>& in, const std::vector<Score>& gains, const Flip& flip) {
+    for (std::size_t out = 0; out < free_.size(); ++out) {
+      if (!in[out]) continue;
+      for (std::size_t other = 0; other < free_.size(); ++other) {
+        if (in[other]) continue;
+        ++looked_at_;
+        const auto with = gains[other] - at(free_[out], free_[other]);
+        if (with <= gains[out]) continue;
+        flip(out);
+        flip(other);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // `gains[i]`: what free_[i] would add to the pairs inside.
+  void step(std::size_t from, Score inside, Score degree, const std::vector<Score>& gains) {
+    ++looked_at_;
+    if (chosen_.size() == static_cast<std::size_t>(size_)) {
+      consider(inside, degree);
+      return;
+    }
+    const auto missing = static_cast<std::size_t>(size_) - chosen_.size();
+    const bool last = missing == 1;
+    std::vector<Score> next(last ? 0 : gains.size());
+    for (std::size_t i = from; i + missing <= free_.size(); ++i) {
+      if (last) {
+        ++looked_at_;
+        if (!is_better(inside + gains[i], degree + degrees_[i])) continue;
+        chosen_.push_back(free_[i]);
+        consider(inside + gains[i], degree + degrees_[i]);
+        chosen_.pop_back();
+        continue;
+      }
+      const auto& row = scores_[static_cast<std::size_t>(free_[i])];
+      for (std::size_t j = i + 1; j < free_.size(); ++j)
+        next[j] = gains[j] + row[static_cast<std::size_t>(free_[j])];
+      chosen_.push_back(free_[i]);
+      step(i + 1, inside + gains[i], degree + degrees_[i], next);
+      chosen_.pop_back();
+    }
+  }
+
+  bool is_better(Score inside, Score degree) const {
+    if (best_.empty()) return true;
+    return inside != best_inside_ ? inside > best_inside_ : degree < best_degree_;
+  }
+
+  void consider(Score inside, Score degree) {
+    if (!is_better(inside, degree)) return;
+    best_inside_ = inside;
+    best_degree_ = degree;
+    best_ = chosen_;
+    std::sort(best_.begin(), best_.end());
+  }
+
+  const Scores& scores_;
+  std::vector<int> free_;  // ascending, without the required ones
+  std::vector<int> chosen_;
+  int size_;
+  std::vector<Score> degrees_;
+  std::vector<Score> gains_;
+  std::vector<int> best_;
+  Score best_inside_ = 0;
+  Score best_degree_ = 0;
+  std::uint64_t looked_at_ = 0;
+};
+
+// n over k, or more than kMostSets.
+std::uint64_t sets_of(std::uint64_t n, std::uint64_t k) {
+  k = std::min(k, n - k);
+  std::uint64_t sets = 1;
+  for (std::uint64_t i = 1; i <= k; ++i) {
+    sets = sets * (n - k + i) / i;
+    if (sets > kMostSets) return sets;
+  }
+  return sets;
+}
+
+}  // namespace
+
+BestSet best_set(const Scores& scores, std::span<const int> available,
+                 std::span<const int> required, int size) {
+  std::vector<int> start(required.begin(), required.end());
+  std::sort(start.begin(), start.end());
+  start.erase(std::unique(start.begin(), start.end()), start.end());
+  std::vector<int> free(available.begin(), available.end());
+  std::sort(free.begin(), free.end());
+  free.erase(std::unique(free.begin(), free.end()), free.end());
+  std::erase_if(free, [&](int i) { return std::binary_search(start.begin(), start.end(), i); });
+  const auto wanted = std::clamp(size, static_cast<int>(start.size()),
+                                 static_cast<int>(start.size() + free.size()));
+  if (wanted == 0) return {};
+  const auto more = static_cast<std::uint64_t>(wanted) - start.size();
+  const bool few = sets_of(free.size(), more) <= kMostSets;
+  Search search(scores, std::move(free), std::move(start), wanted);
+  return few ? search.exact() : search.good();
+}
+
+}  // namespace gantry::topology

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// gRPC's calling side on a unix socket. Connects when the first call needs it and again when the
+// connection was lost; calls that were on their way then fail with UNAVAILABLE, none is repeated.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/loop.hpp"
+#include "net/grpc/outcome.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace gantry::grpc {
+
+class Client {
+ public:
+  // Once for every call, from the loop, never out of call() itself. The reply is empty unless OK.
+  using OnAnswer = std::function<void(const Outcome& outcome, std::string reply)>;
+  using OnMessage = std::function<void(std::string message)>;
+  using OnEnd = std::function<void(const Outcome& outcome)>;
+  struct Options {
+    std::size_t message_limit = std::size_t{4} << 20;
+  };
+
+  Client(sys::Loop& loop, std::string path);
+  Client(sys::Loop& loop, std::string path, const Options& options);
+  ~Client();  // calls on their way are not answered any more
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void call(std::string_view method, std::string request, std::chrono::milliseconds deadline,
+            OnAnswer on_answer);
+
+  // A server's stream, without deadline. Cancelled, without on_end, when its owner lets it go.
+  class Stream {
+   public:
+    Stream() = default;
+    Stream(Stream&&) = default;
+    Stream& operator=(Stream&& other) noexcept;
+    ~Stream() { cancel(); }
+    void cancel();
+
+   private:
+    friend class Client;
+    explicit Stream(std::function<void()> end) : end_(std::move(end)) {}
+    std::function<void()> end_;
+  };
+  [[nodiscard]] Stream stream(std::string_view method, std::string request, OnMessage on_message,
+                              OnEnd on_end);
+
+  const std::string& path() const;
+
+ private:
+  struct Call;
+  class Link;
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
+};
+
+// One call on a connection of its own; blocks until the answer or the deadline.
+Result<std::string> call_once(const std::string& path, std::string_view method,
+                              const std::string& request, std::chrono::milliseconds deadline,
+                              const Client::Options& options = {});
+
+}  // namespace gantry::grpc

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// One HTTP/2 connection on a socket in a loop: what Server and Client have in common. Bytes go
+// through nghttp2; what a stream sends waits here until the peer's windows and the socket take it.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/loop.hpp"
+#include "base/sys/unique_fd.hpp"
+
+#include <nghttp2/nghttp2.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace gantry::grpc {
+
+struct Header {
+  std::string name;
+  std::string value;
+};
+
+// What one side does with what comes in. Called from the loop alone, never out of a call of its
+// own; may send, reset and close, and end the connection's owner, at once.
+class Streams {
+ public:
+  virtual ~Streams() = default;
+  virtual void on_header(std::int32_t stream, std::string_view name, std::string_view value) = 0;
+  virtual void on_data(std::int32_t stream, std::string_view bytes) = 0;
+  virtual void on_end(std::int32_t stream) = 0;  // the peer sends no more on it
+  virtual void on_stream_closed(std::int32_t stream, std::uint32_t http2_error) = 0;
+  // The last call: the connection is over.
+  virtual void on_connection_closed(const std::string& why) = 0;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  enum class Role : std::uint8_t { Server, Client };
+
+  // `streams` is told everything until close() or the end.
+  static Result<std::shared_ptr<Connection>> start(sys::Loop& loop, sys::UniqueFd fd, Role role,
+                                                   Streams& streams);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Client: a new stream with its headers. The id, or why there can be none.
+  Result<std::int32_t> open(const std::vector<Header>& headers);
+  // Server: the answer's headers. `last`: there is nothing more, not even data.
+  enum class More : std::uint8_t { Follows, None };
+  void headers(std::int32_t stream, const std::vector<Header>& headers, More more);
+  // One gRPC message, with its length in front.
+  void message(std::int32_t stream, std::string_view bytes);
+  // Replaces the messages of this stream of which no byte has been sent.
+  void replace_waiting(std::int32_t stream, std::string_view bytes);
+  // After all that waits: the end, with trailers (server) or without (client).
+  void finish(std::int32_t stream, std::vector<Header> trailers);
+  void reset(std::int32_t stream, std::uint32_t http2_error);
+  // No new streams; the open ones go on.
+  void go_away();
+  // At once, without on_connection_closed.
+  void close();
+
+  bool may_open() const;  // client: the server takes new streams
+  bool closed() const { return session_ == nullptr; }
+  int fd() const { return fd_.get(); }
+  std::size_t waiting_bytes(std::int32_t stream) const;
+  // Nothing of ours is on its way: not in a stream, not in the socket's queue.
+  bool all_sent() const;
+
+ private:
+  struct Outgoing {
+    std::deque<std::string> messages;
+    std::size_t sent = 0;  // of the first one
+    std::size_t bytes = 0;
+    bool finishing = false;
+    std::vector<Header> trailers;
+  };
+
+  Connection(sys::UniqueFd fd, Streams& streams) : fd_(std::move(fd)), streams_(&streams) {}
+  Status begin(sys::Loop& loop, Role role);
+  void on_ready(std::uint32_t events);
+  bool receive();
+  bool feed(std::string_view bytes);
+  void flush_soon();
+  void flush();
+  bool fill();
+  bool write_out();
+  void fail(const std::string& why);
+  nghttp2_data_provider provider();
+  ssize_t provide(nghttp2_session* session, std::int32_t stream, std::uint8_t* buffer,
+                  std::size_t length, std::uint32_t* flags);
+  static nghttp2_session_callbacks* callbacks();
+
+  sys::UniqueFd fd_;
+  Streams* streams_;
+  nghttp2_session* session_ = nullptr;
+  nghttp2_session* ended_ = nullptr;  // deleted with us: nghttp2 may still be on the stack
+  sys::Loop::Watch watch_;
+  sys::Loop::Timer later_;
+  sys::Loop* loop_ = nullptr;
+  std::unordered_map<std::int32_t, Outgoing> outgoing_;
+  std::string out_;  // of nghttp2, for the socket
+  std::size_t out_sent_ = 0;
+  bool busy_ = false;  // on_ready is on the stack; it flushes at its end
+  bool flush_is_due_ = false;
+  bool waits_for_room_ = false;
+};
+
+}  // namespace gantry::grpc

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unix stream sockets: close-on-exec, never blocking.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/unique_fd.hpp"
+
+#include <sys/un.h>
+
+#include <string>
+
+namespace gantry::grpc {
+
+// Invalid when the path is longer than the kernel's 107 bytes.
+Result<sockaddr_un> unix_address(const std::string& path);
+
+// Readable and writable by its owner alone. Exists when the path is taken, Invalid when it is
+// longer than the kernel's 107 bytes.
+Result<sys::UniqueFd> listen_at(const std::string& path);
+
+// NotFound: no such socket. Busy: nobody listens there (ECONNREFUSED), or too many wait (EAGAIN,
+// worth another try).
+Result<sys::UniqueFd> connect_to(const std::string& path);
+
+}  // namespace gantry::grpc

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/kube/informer.hpp"
+
+#include "base/sys/stop_signal.hpp"
+#include "net/kube/api.hpp"
+#include "net/kube/pages.hpp"
+#include "net/kube/pause_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+namespace gantry::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr auto kGrace = 10s;         // a server ends a watch itself; we, when it does not
+constexpr auto kShortWatch = 1s;     // one that ends sooner, without a word, is a failure
+constexpr unsigned kCutWatches = 3;  // that many in a row without progress: list anew
+
+std::string text_of(json::Value value) {
+  return value.string().value_or("");
+}
+
+// The server is away, slow or restarting: it knows where we were once it is back.
+bool is_passing(const Error& error) {
+  return error.code() == Errc::Busy || error.code() == Errc::Timeout || error.sys_errno() != 0;
+}
+
+Error error_in(const json::Document& event) {
+  const auto status = event["object"];
+  return {Errc::Invalid, fmt::format("the watch ended: {} {}", status["code"].raw(),
+                                     status["message"].string().value_or("without a reason"))};
+}
+
+}  // namespace
+
+ObjectRef ref_of(const json::Document& object) {
+  const auto metadata = object["metadata"];
+  return {.name_space = text_of(metadata["namespace"]),
+          .name = text_of(metadata["name"]),
+          .uid = text_of(metadata["uid"])};
+}
+
+class Informer::Work {
+ public:
+  Work(Access access, InformerOptions options, Follower& follower)
+      : options_(std::move(options)),
+        follower_(follower),
+        api_(std::move(access), options_.request, stop_.fd()),
+        pause_(options_.first_pause, options_.last_pause, options_.seed),
+        heard_(Clock::now()),
+        thread_([this] { run(); }) {}
+
+  ~Work() { stop(); }
+
+  void stop() {
+    stop_.raise();
+    { const std::lock_guard lock(mutex_); }  // whoever is about to wait sees it or is woken
+    synced_changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  bool synced() const {
+    const std::lock_guard lock(mutex_);
+    return counts_.lists > 0;
+  }
+
+  bool wait_synced(milliseconds at_most) {
+    std::unique_lock lock(mutex_);
+    synced_changed_.wait_for(lock, at_most, [this] { return counts_.lists > 0 || stop_.raised(); });
+    return counts_.lists > 0;
+  }
+
+  milliseconds silence() const {
+    const std::lock_guard lock(mutex_);
+    return std::chrono::duration_cast<milliseconds>(Clock::now() - heard_);
+  }
+
+  Counts counts() const {
+    const std::lock_guard lock(mutex_);
+    return counts_;
+  }
+
+ private:
+  struct Known {
+    std::string uid;
+    std::uint64_t seen_by = 0;  // the list that had it last
+  };
+
+  void run() {
+    while (!stop_.raised()) {
+      auto done = version_.empty() || Clock::now() >= next_list_ ? list() : watch();
+      if (stop_.raised()) return;
+      if (done.ok()) continue;
+      const auto pause = pause_.next();
+      count([](Counts& counts) { ++counts.failures; });
+      follower_.trouble(done.error(), pause);
+      stop_.sleep(pause);
+    }
+  }
+
+  // ---- list
+
+  Status list() {
+    ++list_;
+    std::string version;
+    Status bad;
+    const auto get = [&](const std::string& path) -> Result<json::Document> {
+      if (!bad.ok()) return bad.error();
+      if (stop_.raised()) return Error(Errc::Timeout, "asked to stop");
+      return api_.get(path);
+    };
+    GANTRY_CHECK(each_page(get, options_.path + selectors('?'), [&](json::Value page) {
+      if (version.empty()) version = text_of(page["metadata"]["resourceVersion"]);
+      bad = take_page(page);
+    }));
+    GANTRY_CHECK(std::move(bad));
+    if (version.empty())
+      return Error(Errc::Corrupt, fmt::format("{}: a list without a version", options_.path));
+    if (!stop_.raised()) finish_list(std::move(version));
+    return {};
+  }
+
+  Status take_page(json::Value page) {
+    const auto items = page["items"];
+    if (!items.is(json::Kind::Array) && !items.is(json::Kind::Null))
+      return Error(Errc::Corrupt, fmt::format("{}: no list of items", options_.path));
+    for (const auto item : items) {
+      if (stop_.raised()) return {};
+      GANTRY_TRY(const auto object, json::Document::parse(std::string(item.raw())));
+      take(object);
+    }
+    return {};
+  }
+
+  void finish_list(std::string version) {
+    for (auto known = known_.begin(); known != known_.end();) {
+      if (known->second.seen_by == list_) {
+        ++known;
+        continue;
+      }
+      const auto gone = ref(known->first, known->second.uid);
+      known = known_.erase(known);
+      follower_.remove(gone);
+    }
+    version_ = std::move(version);
+    cut_watches_ = 0;
+    pause_.reset();
+    next_list_ = Clock::now() + pause_.jittered(options_.resync);
+    follower_.listed();
+    count([](Counts& counts) { ++counts.lists; });
+    synced_changed_.notify_all();
+  }
+
+  // ---- watch
+
+  Status watch() {
+    const auto start = Clock::now();
+    const auto time =
+        std::max(std::chrono::ceil<std::chrono::seconds>(pause_.jittered(options_.watch)),
+                 std::chrono::seconds(1));
+    const auto left = std::chrono::ceil<milliseconds>(next_list_ - start);
+    count([](Counts& counts) { ++counts.watches; });
+    Status bad;
+    bool any = false;
+    auto done = api_.watch(
+        fmt::format("{}?watch=true&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}{}",
+                    options_.path, escaped(version_), time.count(), selectors('&')),
+        [&](const json::Document& event) {
+          bad = take_event(event);
+          any = any || bad.ok();
+          return bad.ok() && !stop_.raised();
+        },
+        std::min<milliseconds>(time + kGrace, left));
+    return judge(std::move(bad), std::move(done),
+                 any || Clock::now() - start >= std::min<milliseconds>(kShortWatch, left));
+  }
+
+  // What a watch's end means: go on from where we were, or list anew.
+  Status judge(Status bad, Status done, bool progress) {
+    if (progress) {
+      pause_.reset();
+      cut_watches_ = 0;
+    }
+    if (!bad.ok()) {
+      version_.clear();
+      return bad;
+    }
+    if (done.ok() && progress) return {};
+    auto error = done.ok()
+                     ? Error(Errc::Busy, fmt::format("{}: the watch ended at once", options_.path))
+                     : std::move(done).error();
+    const bool again =
+        is_passing(error) || (error.code() == Errc::Corrupt && ++cut_watches_ < kCutWatches);
+    if (!again) version_.clear();
+    return error;
+  }
+
+  Status take_event(const json::Document& event) {
+    const auto type = text_of(event["type"]);
+    if (type == "ERROR") return error_in(event);
+    GANTRY_TRY(const auto object, json::Document::parse(std::string(event["object"].raw())));
+    auto version = text_of(object["metadata"]["resourceVersion"]);
+    if (version.empty())
+      return Error(Errc::Corrupt, fmt::format("{}: an event without a version", options_.path));
+    if (type == "ADDED" || type == "MODIFIED") {
+      take(object);
+    } else if (type == "DELETED") {
+      drop(ref_of(object));
+    } else if (type != "BOOKMARK") {
+      return Error(Errc::Corrupt, fmt::format("{}: an event of type \"{}\"", options_.path, type));
+    }
+    version_ = std::move(version);
+    count([](Counts& counts) { ++counts.events; });
+    return {};
+  }
+
+  // ---- objects
+
+  static std::string key_of(const ObjectRef& object) {
+    return object.name_space + "/" + object.name;
+  }
+
+  static ObjectRef ref(const std::string& key, const std::string& uid) {
+    const auto slash = key.find('/');
+    return {.name_space = key.substr(0, slash), .name = key.substr(slash + 1), .uid = uid};
+  }
+
+  void take(const json::Document& object) {
+    auto now = ref_of(object);
+    if (now.name.empty() || !now.name.starts_with(options_.name_prefix)) return;
+    auto& known = known_[key_of(now)];
+    if (!known.uid.empty() && known.uid != now.uid)
+      follower_.remove({now.name_space, now.name, known.uid});
+    known = {.uid = std::move(now.uid), .seen_by = list_};
+    follower_.set(object);
+  }
+
+  void drop(const ObjectRef& object) {
+    const auto known = known_.find(key_of(object));
+    if (known == known_.end() || known->second.uid != object.uid) return;
+    known_.erase(known);
+    follower_.remove(object);
+  }
+
+  std::string selectors(char first) const {
+    std::string text;
+    const auto add = [&](std::string_view name, const std::string& value) {
+      if (value.empty()) return;
+      text += fmt::format("{}{}={}", text.empty() ? first : '&', name, escaped(value));
+    };
+    add("fieldSelector", options_.field_selector);
+    add("labelSelector", options_.label_selector);
+    return text;
+  }
+
+  template <class Change>
+  void count(const Change& change) {
+    const std::lock_guard lock(mutex_);
+    const auto before = counts_.events + counts_.lists;
+    change(counts_);
+    counts_.objects = known_.size();
+    if (counts_.events + counts_.lists != before) heard_ = Clock::now();
+  }
+
+  const InformerOptions options_;
+  Follower& follower_;
+  sys::StopSignal stop_;
+  Api api_;
+  Pause pause_;
+  std::string version_;  // where a watch goes on; "" = a list is needed
+  std::uint64_t list_ = 0;
+  unsigned cut_watches_ = 0;
+  Clock::time_point next_list_;
+  std::unordered_map<std::string, Known> known_;
+
+  mutable std::mutex mutex_;  // of what others ask
+  std::condition_variable synced_changed_;
+  Counts counts_;
+  Clock::time_point heard_;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+Informer::Informer(Access access, InformerOptions options, Follower& follower)
+    : work_(std::make_unique<Work>(std::move(access), std::move(options), follower)) {}
+Informer::~Informer() = default;
+
+void Informer::stop() {
+  work_->stop();
+}
+bool Informer::synced() const {
+  return work_->synced();
+}
+bool Informer::wait_synced(milliseconds at_most) {
+  return work_->wait_synced(at_most);
+}
+milliseconds Informer::silence() const {
+  return work_->silence();
+}
+Informer::Counts Informer::counts() const {
+  return work_->counts();
+}
+
+}  // namespace gantry::kube

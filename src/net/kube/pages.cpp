@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/kube/pages.hpp"
+
+#include "base/core/text.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::kube {
+namespace {
+
+constexpr int kPages = 100'000;
+constexpr int kObjects = 250;  // in a page
+
+// Only the way in which a document is refused that is larger than documents may be.
+bool too_large(const Error& error) {
+  return error.code() == Errc::Corrupt;
+}
+
+}  // namespace
+
+Status each_page(const Get& get, const std::string& path, const Take& take) {
+  std::string next;
+  int objects = kObjects;
+  for (int page = 0; page < kPages; ++page) {
+    auto question = fmt::format("{}{}limit={}", path, contains(path, "?") ? "&" : "?", objects);
+    if (!next.empty()) question += "&continue=" + escaped(next);
+    const auto list = get(question);
+    if (!list.ok() && too_large(list.error()) && objects > 1) {
+      objects /= 2;
+      continue;
+    }
+    if (!list.ok()) return list.error();
+    take(list->root());
+    auto token = (*list)["metadata"]["continue"].string().value_or("");
+    if (token.empty()) return {};
+    if (token == next) break;
+    next = std::move(token);
+  }
+  return Error(Errc::Corrupt, fmt::format("{} has no end", path));
+}
+
+Status each_page(Api& api, const std::string& path, const Take& take) {
+  return each_page([&api](const std::string& question) { return api.get(question); }, path, take);
+}
+
+}  // namespace gantry::kube

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/agent/agent.hpp"
+
+#include "container/driver_dir/current.hpp"
+#include "container/grants/grants.hpp"
+#include "net/kube/node_name.hpp"
+#include "node/agent/derived.hpp"
+#include "node/agent/engine.hpp"
+#include "node/agent/node_labels.hpp"
+#include "node/agent/objects.hpp"
+#include "node/agent/prepare.hpp"
+#include "node/agent/retired.hpp"
+#include "node/agent/shared_facts.hpp"
+#include "node/kubelet/checkpoint.hpp"
+#include "node/labels/features_file.hpp"
+#include "node/metrics/text.hpp"
+
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+
+namespace gantry::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kAgentComponent = "agent";
+constexpr auto kAskHolders = 5s;
+constexpr auto kLook = 500ms;  // at the kernel's list: changes are to be seen within two seconds
+constexpr auto kOfferAgain = 1s;
+constexpr auto kLabelsLater = 100ms;
+constexpr auto kLedgerAgain = 500ms;
+constexpr auto kGkeBeat = 60s;
+constexpr std::string_view kAgentSocket = "/run/gantry/agent.sock";
+
+}  // namespace
+
+Agent::Agent(sys::Host host, options::Options options, Log log, Reload reload,
+             SpecOptions spec_options)
+    : host_(std::move(host)),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      reload_(std::move(reload)),
+      spec_options_(std::move(spec_options)),
+      node_(kube::node_name(options_.kube.node_name)),
+      ownership_(host_, log_) {
+  if (!is_gke(options_)) return;
+  voice_.emplace(log_, options_.gke.plugin_directory);
+  log_ = log_.hushed();
+}
+
+Result<std::unique_ptr<Agent>> Agent::make(sys::Host host, options::Options options, Log log,
+                                           Reload reload, SpecOptions spec_options) {
+  std::unique_ptr<Agent> agent(new Agent(std::move(host), std::move(options), std::move(log),
+                                         std::move(reload), std::move(spec_options)));
+  GANTRY_CHECK(agent->open());
+  return agent;
+}
+
+Status Agent::open() {
+  counters_.started_unix_s = std::time(nullptr);
+  GANTRY_TRY(loop_, sys::Loop::make());
+  GANTRY_CHECK(listen_to_signals());
+  // First of all: NVML's start takes longer than everything else together.
+  GANTRY_TRY(
+      eyes_,
+      Eyes::open(*loop_, host_,
+                 {.program = {"/proc/self/exe", std::string(nvml_child::kChildCommand)},
+                  .look_every = kLook},
+                 health_options(options_), log_, counters_,
+                 {.machine = [this](model::Inventory found) { on_machine(std::move(found)); },
+                  .health = [this] { on_health(); },
+                  .notice = [this](const health::Notice& said) { on_notice(said); }}));
+  decide_strategies();
+  pod_resources_ = std::make_unique<kubelet::PodResources>(
+      *loop_, kubelet::PodResources::Options{.path = host_.outside(options_.pod_resources_socket)});
+  const auto directory = plugin_directory(options_);
+  starts_ = std::make_unique<Starts>(*loop_, host_, directory, log_);
+  plugins_ = std::make_unique<Plugins>(
+      *loop_,
+      kubelet::RegistrarOptions{
+          .directory = host_.outside(directory),
+          .names = voice_ ? kubelet::SocketNames::Gke : kubelet::SocketNames::Ours},
+      pod_resources_.get(), log_, counters_,
+      [this](const std::string& resource, kubelet::PreStart question) {
+        starts_->prepare(resource, std::move(question), offering_);
+      });
+  if (voice_) plugins_->speak_as(&*voice_);
+  if (!options_.kubelet_socket.empty()) GANTRY_CHECK(plugins_->start());
+  pages_ = std::make_unique<Pages>(*loop_, log_, counters_,
+                                   Pages::Source{.snapshot = [this] { return snapshot(); },
+                                                 .ready = [this] { return ready(); }});
+  if (!voice_) serve_pages();
+  holder_timer_ = loop_->every(
+      kAskHolders, [this] { ask_holders([this] { starts_->forget_gone_pods(*holders_); }); });
+  shares_ = std::make_unique<ShareKeeper>(
+      *loop_, host_, log_, ShareKeeper::Options{.program = {"/proc/self/exe", "share", "serve"}});
+  find_cluster();
+  open_ledger();
+  succession_ =
+      std::make_unique<Succession>(*loop_, host_.outside(kAgentSocket), log_, succession_side());
+  return {};
+}
+
+Status Agent::listen_to_signals() {
+  sigset_t mask;
+  ::sigemptyset(&mask);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&mask, signal);
+  if (::sigprocmask(SIG_BLOCK, &mask, nullptr) != 0) return Error::sys(errno, "sigprocmask");
+  signals_ = sys::UniqueFd(::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_.valid()) return Error::sys(errno, "signalfd");
+  GANTRY_TRY(signal_watch_,
+             loop_->watch(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal(); }));
+  return {};
+}
+
+void Agent::on_signal() {
+  signalfd_siginfo info{};
+  while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo != SIGHUP) {
+      log_.info(kAgentComponent, fmt::format("signal {}: ending", info.ssi_signo));
+      return loop_->stop();
+    }
+    auto options = reload_();
+    if (!options.ok()) {
+      log_.error(kAgentComponent,
+                 fmt::format("the configuration stays as it was: {}", options.error().text()));
+      continue;
+    }
+    log_.info(kAgentComponent, "the configuration was read anew");
+    options_ = *std::move(options);
+    eyes_->judge_by(health_options(options_));
+    decide_strategies();
+    if (!offering_) continue;
+    prepare_machine();
+    offer_machine();
+  }
+}
+
+void Agent::serve_pages() {
+  if (options_.gke.metrics_port > 0) pages_->serve_gke(options_.gke.metrics_port);
+  if (options_.exporter_port > 0 && !voice_) pages_->serve_dcgm(options_.exporter_port);
+}
+
+// How devices reach a container: as configured, or by what the engine can do.
+void Agent::decide_strategies() {
+  setting_.engine_root = driver_dir::engine_root_of(host_);
+  setting_.strategies = options_.list_strategies;
+  if (!setting_.strategies.empty() || voice_) return;
+  const auto engine = ask_engine(host_, options_.cri_socket);
+  setting_.strategies = {engine.has_cdi ? options::ListStrategy::CdiCri
+                                        : options::ListStrategy::Direct};
+  log_.info(kAgentComponent,
+            engine.has_cdi
+                ? fmt::format("{} injects CDI devices: they are named to it", engine.name)
+                : fmt::format("{}: nodes and mounts are in the answer itself", engine.name));
+}
+
+void Agent::on_machine(model::Inventory inventory) {
+  inventory_ = std::move(inventory);
+  if (inventory_.gpus.empty()) {
+    log_.warning(kAgentComponent, "no GPUs; waiting for some");
+    if (!offering_) return;
+  }
+  if (!std::exchange(machine_seen_, true) && voice_) first_machine();
+  prepare_machine();
+  offer_machine();
+}
+
+// GKE's containers mount the driver's directory as it is.
+void Agent::prepare_machine() {
+  if (!voice_) prepare(inventory_, {host_, options_, setting_, log_, counters_});
+}
+
+// In GKE's order: metrics only when they were asked for and when there is something to show.
+void Agent::first_machine() {
+  if (options_.gke.container_gpu_metrics) {
+    voice_->metrics(options_.gke, inventory_);
+    serve_pages();
+  }
+  if (options_.gke.health_monitoring) {
+    if (const auto offer = resources::resources(inventory_, options_); offer.ok())
+      voice_->health_checks(offer->resources);
+  }
+  voice_->begins_to_serve();
+}
+
+Result<resources::Offer> Agent::settled_offer(Certainty certainty) {
+  GANTRY_TRY(auto offer, resources::resources(inventory_, options_));
+  if (const auto pause = ownership_.settle(offer, in_use(certainty)))
+    offer_timer_ = loop_->after(*pause, [this] { look_at_held_back(); });
+  GANTRY_CHECK(keep_mps(offer));
+  return offer;
+}
+
+// Daemons for what is shared by MPS; without one its resource is not offered. GKE's nodes have a
+// daemon of their own.
+Status Agent::keep_mps(resources::Offer& offer) {
+  if (voice_) return {};
+  GANTRY_TRY(auto plans, mps::plans_for(inventory_, offer.resources));
+  if (plans.empty() && !mps_) return {};
+  if (mps_) add_used_daemons(plans);
+  if (!mps_) mps_ = std::make_unique<MpsKeeper>(*loop_, host_, log_, [this] { offer_machine(); });
+  mps_->want(std::move(plans), options_.mps_root);
+  mps_->hold_back(offer);
+  return {};
+}
+
+// A daemon with clients stays, although what it serves is no longer offered.
+void Agent::add_used_daemons(std::vector<mps::DaemonPlan>& plans) const {
+  const auto holders = known_holders();
+  for (const auto& kept : mps_->plans()) {
+    const auto same = [&](const auto& other) { return other.resource == kept.resource; };
+    const auto is_client = [&](const model::Holder& holder) {
+      return holder.resource == kept.resource &&
+             std::any_of(holder.ids.begin(), holder.ids.end(),
+                         [](const auto& id) { return id.find("::") != id.npos; });
+    };
+    if (std::any_of(plans.begin(), plans.end(), same)) continue;
+    if (std::any_of(holders.begin(), holders.end(), is_client)) plans.push_back(kept);
+  }
+}
+
+bool Agent::ready() const {
+  return offering_ && plugins_->all_registered() && (!mps_ || mps_->all_ready());
+}
+
+// By GPU: pods that the kubelet gave it to, and processes that NVML sees on it.
+Ownership::InUse Agent::in_use(Certainty certainty) const {
+  Ownership::InUse found{.certain = certainty == Certainty::JustAsked};
+  const metrics::Snapshot known{
+      .inventory = inventory_,
+      .holders = known_holders(),
+      .offered = offering_ ? offering_->offer.resources : std::vector<model::OfferedResource>{}};
+  for (const auto& entry : metrics::attribute(known))
+    found.pods[entry.gpu.text].push_back(
+        {.pod = fmt::format("{}/{}", entry.holder.pod_namespace, entry.holder.pod),
+         .resource = entry.holder.resource,
+         .device = entry.mig.text.empty() ? entry.gpu.text : entry.mig.text});
+  const auto granted = grants::list(host_);
+  for (const auto& written : granted.ok() ? *granted : std::vector<grants::Written>{}) {
+    if (!written.grant.share) continue;
+    for (const auto& part : written.grant.share->parts)
+      found.pods[part.gpu].push_back(
+          {.pod = fmt::format("{}/{}", written.grant.pod_namespace, written.grant.pod),
+           .resource = std::string(resources::kSlotTokens),
+           .device = part.gpu});
+  }
+  for (const auto& gpu : eyes_->readings().gpus) {
+    for (const auto& process : gpu.processes) found.pids[gpu.uuid.text].push_back(process.pid);
+  }
+  return found;
+}
+
+// Until podresources has answered, what the kubelet wrote down. Pods have no name there, and some
+// may have ended.
+std::vector<model::Holder> Agent::known_holders() const {
+  if (holders_) return *holders_;
+  auto checkpoint = kubelet::read_checkpoint(host_.outside(plugin_directory(options_)));
+  if (!checkpoint.ok()) return {};
+  for (auto& holder : checkpoint->holders) holder.pod = holder.pod_uid;
+  return std::move(checkpoint->holders);
+}
+
+// Who has what is asked anew: somebody may have been given the GPU just before it was withdrawn.
+void Agent::look_at_held_back() {
+  if (options_.kubelet_socket.empty()) return offer_held_back();
+  pod_resources_->forget();
+  pod_resources_->holders([this](const Result<std::vector<model::Holder>>& holders) {
+    if (holders.ok()) {
+      holders_ = *holders;
+      return offer_held_back();
+    }
+    log_.detail(1, kAgentComponent, holders.error().text());
+    offer_timer_ = loop_->after(kOfferAgain, [this] { look_at_held_back(); });
+  });
+}
+
+void Agent::offer_held_back() {
+  auto offer = settled_offer(Certainty::JustAsked);
+  if (!offer.ok()) return log_.error(kAgentComponent, offer.error().text());
+  if (!offering_ || *offer != offering_->offer) publish(*std::move(offer));
+}
+
+// The former agent has it until it has ended.
+void Agent::open_ledger() {
+  if (!ownership_.open()) {
+    ledger_timer_ = loop_->after(kLedgerAgain, [this] { open_ledger(); });
+    return;
+  }
+  if (offering_) offer_machine();
+}
+
+Succession::Side Agent::succession_side() {
+  return {.registered = [this] { return offering_ && plugins_->all_registered(); },
+          .connections =
+              [this] {
+                std::vector<kubelet::Handed> all;
+                for (const auto* plugin : plugins_->plugins()) {
+                  for (const int fd : plugin->connections())
+                    all.push_back({plugin->resource(), fd});
+                }
+                return all;
+              },
+          .offers =
+              [this](const std::string& resource) {
+                const auto all = plugins_->plugins();
+                return std::any_of(all.begin(), all.end(), [&](const auto* plugin) {
+                  return plugin->resource() == resource;
+                });
+              },
+          .quiet =
+              [this] {
+                const auto all = plugins_->plugins();
+                return std::all_of(all.begin(), all.end(),
+                                   [](const auto* plugin) { return plugin->quiet(); });
+              },
+          .given =
+              [this] {
+                log_.info(kAgentComponent, "the next agent has taken over: ending");
+                handed_over_ = true;
+                loop_->stop();
+              }};
+}
+
+void Agent::offer_machine() {
+  // Reading the PCI configuration space for them takes longer than registering. A layout that
+  // cannot be offered has labels that say so.
+  label_timer_ = loop_->after(kLabelsLater, [this] { tell_labels(); });
+  auto offer = settled_offer(Certainty::Remembered);
+  if (!offer.ok()) return log_.error(kAgentComponent, offer.error().text());
+  publish(*std::move(offer));
+}
+
+void Agent::publish(resources::Offer offer) {
+  auto offering = make_offering(inventory_, std::move(offer), options_, setting_);
+  if (!offering.ok()) return log_.error(kAgentComponent, offering.error().text());
+  offering_ = *std::move(offering);
+  for (const auto& note : offering_->offer.notes) log_.warning(kAgentComponent, note);
+  for (const auto& note : offering_->answers.notes()) log_.warning(kAgentComponent, note);
+  keep_slots();
+  tell_shared();
+  plugins_->offer(offering_, eyes_->health());
+  if (reporter_) reporter_->health(eyes_->health(), std::time(nullptr));
+}
+
+// Also for what an agent left that had some.
+void Agent::keep_slots() {
+  if (slots_ || voice_) return;
+  const auto granted = grants::list(host_);
+  const auto in_slots = [](const grants::Written& written) {
+    return written.grant.share.has_value();
+  };
+  const bool some = granted.ok() && std::any_of(granted->begin(), granted->end(), in_slots);
+  if (offering_->offer.shared.cards.empty() && !some) return;
+  auto access = kube::find_access(options_.kube.kubeconfig, kube::Who::Node);
+  Slots::Options options{
+      .node = node_, .keeper = {"/proc/self/exe", "share", "serve"}, .spec = spec_options_};
+  if (access.ok()) {
+    options.access = *access;
+    shares_reporter_ = std::make_unique<SharesReporter>(
+        *std::move(access), SharesReporter::Options{.node = node_}, log_);
+  } else {
+    log_.error(kAgentComponent,
+               fmt::format("GPUs are in shares, and which pod has which is in the pods: {}",
+                           access.error().text()));
+  }
+  slots_ = std::make_unique<Slots>(*loop_, host_, std::move(options), log_);
+  starts_->fill_slots_by(slots_.get());
+}
+
+void Agent::tell_shared() {
+  if (!slots_ || !offering_) return;
+  auto facts = shared_facts(node_, inventory_, offering_->offer, eyes_->health());
+  if (shares_reporter_) shares_reporter_->say(shared_report(facts));
+  slots_->set_machine({.facts = std::move(facts), .inventory = inventory_});
+}
+
+// Labels, events and conditions need the API server; GPUs in pods do not.
+void Agent::find_cluster() {
+  const auto& gke = options_.gke;
+  if (voice_ && !gke.health_monitoring && !gke.publish_driver_version) return;
+  auto access = kube::find_access(options_.kube.kubeconfig, kube::Who::Node);
+  if (!access.ok()) {
+    log_.info(kAgentComponent,
+              fmt::format("no labels, events or conditions: {}", access.error().text()));
+    return;
+  }
+  log_.info(kAgentComponent,
+            fmt::format("node {} is told to the API server of {}", node_, access->from));
+  reporter_ = std::make_unique<Reporter>(
+      *std::move(access),
+      Reporter::Options{.node = node_,
+                        .name_space = options_.kube.name_space,
+                        .pod = options_.kube.pod_name,
+                        .prefer_node_feature = options_.features.use_node_feature_api,
+                        .manner = voice_ ? Reporter::Manner::Gke : Reporter::Manner::Ours,
+                        .boot_id = eyes_->boot_id()},
+      log_);
+  if (voice_) beat_timer_ = loop_->every(kGkeBeat, [this] { reporter_->beat(std::time(nullptr)); });
+}
+
+// To node feature discovery where its directory is, and to the API server.
+void Agent::tell_labels() {
+  if (voice_) {
+    if (reporter_ && options_.gke.publish_driver_version)
+      reporter_->driver_version(inventory_.driver.version);
+    return;
+  }
+  if (!options_.features.labels) return;
+  const auto labels = node_labels(host_, inventory_, options_, counters_.started_unix_s);
+  const auto& file = options_.features.output_file;
+  if (!file.empty() && host_.info(directory_of(file)).ok()) {
+    const auto written = labels::write_features_file(host_.outside(file), labels);
+    if (!written.ok()) log_.warning(kAgentComponent, written.error().text());
+  }
+  if (reporter_) reporter_->labels(labels);
+}
+
+void Agent::on_health() {
+  tell_shared();
+  plugins_->set_health(eyes_->health());
+  if (reporter_) reporter_->health(eyes_->health(), std::time(nullptr));
+}
+
+// "nvidia0"; "" where it is not known.
+std::string Agent::device_name(const model::GpuUuid& gpu) const {
+  for (const auto& known : inventory_.gpus) {
+    if (known.uuid == gpu && known.minor) return fmt::format("nvidia{}", *known.minor);
+  }
+  return "";
+}
+
+void Agent::on_notice(const health::Notice& notice) {
+  if (reporter_) reporter_->event(notice);
+  if (voice_ && notice.xid) return voice_->xid(notice, device_name(notice.gpu));
+  if (notice.critical) {
+    log_.error("health", sentence(notice));
+  } else {
+    log_.info("health", sentence(notice));
+  }
+}
+
+void Agent::ask_holders(std::function<void()> then) {
+  pod_resources_->holders(
+      [this, then = std::move(then)](const Result<std::vector<model::Holder>>& holders) {
+        if (!holders.ok()) return log_.detail(2, kAgentComponent, holders.error().text());
+        holders_ = *holders;
+        if (then) then();
+      });
+}
+
+metrics::Snapshot Agent::snapshot() {
+  eyes_->somebody_looks();
+  ask_holders();
+  const auto granted = grants::list(host_);
+  return {.node = node_,
+          .version = GANTRY_VERSION,
+          .inventory = inventory_,
+          .readings = eyes_->readings(),
+          .holders = on_gpus(holders_.value_or(std::vector<model::Holder>{}),
+                             granted.ok() ? *granted : std::vector<grants::Written>{}),
+          .offered = offering_ ? offering_->offer.resources : std::vector<model::OfferedResource>{},
+          .health = eyes_->health(),
+          .counters = counters_,
+          .driver_answers = eyes_->driver_answers()};
+}
+
+Status Agent::run() {
+  auto ended = loop_->run();
+  // Destructors would hang up on the kubelet; the next agent keeps these connections open.
+  if (handed_over_ && !options_.kube.pod_name.empty())
+    log_.error(kAgentComponent,
+               retire(voice_ ? options_.gke.metrics_port : options_.exporter_port).error().text());
+  if (handed_over_) std::_Exit(0);
+  return ended;
+}
+
+}  // namespace gantry::agent

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a field becomes a member: read(field, where) for each kind of member.
+#pragma once
+
+#include "net/grpc/wire.hpp"
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace gantry::kubelet {
+
+using grpc::Field;
+
+inline Status read(const Field& field, std::string& into) {
+  GANTRY_TRY(into, field.text());
+  return {};
+}
+
+inline Status read(const Field& field, bool& into) {
+  GANTRY_TRY(into, field.boolean());
+  return {};
+}
+
+inline Status read(const Field& field, std::int64_t& into) {
+  GANTRY_TRY(into, field.integer());
+  return {};
+}
+
+inline Status read(const Field& field, std::vector<std::string>& into) {
+  GANTRY_TRY(auto element, field.text());
+  into.push_back(std::move(element));
+  return {};
+}
+
+// A repeated message.
+template <class Decode, class T>
+Status read(const Field& field, Decode decode, std::vector<T>& into) {
+  GANTRY_TRY(const std::string_view bytes, field.message());
+  GANTRY_TRY(auto element, decode(bytes));
+  into.push_back(std::move(element));
+  return {};
+}
+
+// A message whose field 1 is a repeated message, and that is all.
+template <class Decode>
+auto decode_each(std::string_view bytes, Decode decode)
+    -> Result<std::vector<std::decay_t<decltype(*decode(bytes))>>> {
+  std::vector<std::decay_t<decltype(*decode(bytes))>> all;
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+    if (field.number() == 1) return read(field, decode, all);
+    return {};
+  }));
+  return all;
+}
+
+}  // namespace gantry::kubelet

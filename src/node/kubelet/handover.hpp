@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// A new agent takes the old one's place without a gap. Kubelets up to 1.36 take the end of an old
+// stream for the end of the resource, even when a newer registration is there. So the old agent
+// hands its connections to the new one, which has registered by then and keeps them open, unused,
+// until the kubelet closes them.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/loop.hpp"
+#include "base/sys/unique_fd.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gantry::kubelet {
+
+// A kubelet's connection to the plugin of one resource: as lent by its owner, as taken over.
+struct Handed {
+  std::string resource;
+  int fd = -1;
+};
+struct Taken {
+  std::string resource;
+  sys::UniqueFd fd;
+};
+
+// Connections that only have to stay open. What comes through them is read and dropped, so they
+// must be of resources that are registered anew: calls of the kubelet go there by now.
+class KeptConnections {
+ public:
+  explicit KeptConnections(sys::Loop& loop);
+  ~KeptConnections();
+  KeptConnections(const KeptConnections&) = delete;
+  KeptConnections& operator=(const KeptConnections&) = delete;
+
+  void keep(std::vector<Taken> connections);
+  std::size_t count() const;
+  std::vector<Handed> connections() const;  // still owned here; the next agent wants them, too
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The old agent's side. Answers one at a time, of our own user or root.
+class HandoverServer {
+ public:
+  struct Side {
+    std::function<std::vector<Handed>()> connections;  // what to hand on
+    std::function<bool()> quiet;                       // now is a good moment
+    // The other one has them. This process should end, without another word to the kubelet.
+    std::function<void()> given;
+  };
+  struct Options {
+    std::chrono::milliseconds patience{3'000};  // for a good moment; then it is done all the same
+  };
+
+  HandoverServer(sys::Loop& loop, Side side);
+  HandoverServer(sys::Loop& loop, Side side, const Options& options);
+  ~HandoverServer();
+  HandoverServer(const HandoverServer&) = delete;
+  HandoverServer& operator=(const HandoverServer&) = delete;
+
+  // Takes the path's place, by rename: the next agent does the same to us.
+  Status listen(const std::string& path);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// The new agent's side. `callback` is called once, from the loop: the connections, or NotFound when
+// there is no old agent (none listens), or why it did not work. Ends, unanswered, with its owner.
+class Takeover {
+ public:
+  using OnTaken = std::function<void(Result<std::vector<Taken>> connections)>;
+  Takeover(sys::Loop& loop, const std::string& path, std::chrono::milliseconds deadline,
+           OnTaken callback);
+  ~Takeover();
+  Takeover(const Takeover&) = delete;
+  Takeover& operator=(const Takeover&) = delete;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace gantry::kubelet

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/kubelet/plugin.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace gantry::kubelet {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using grpc::Code;
+using grpc::Outcome;
+using grpc::Reply;
+
+constexpr std::size_t kListeners = 32;  // streams at once; a kubelet has one, two while it restarts
+constexpr std::size_t kContainersPerCall = 64;  // a kubelet asks for one
+constexpr std::size_t kDevicesShown = 8;        // of unknown ones, in a message
+
+std::string_view short_name(std::string_view method) {
+  return method.substr(method.rfind('/') + 1);
+}
+
+Outcome unknown_devices(const std::string& resource, const Ids& unknown) {
+  const Ids shown(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(
+                                                         std::min(unknown.size(), kDevicesShown)));
+  return {Code::NotFound, fmt::format("invalid allocation request for '{}': unknown device: {}",
+                                      resource, fmt::join(shown, ", "))};
+}
+
+Status valid(const PreferredRequest& request) {
+  const std::set<std::string_view> available(request.available.begin(), request.available.end());
+  const auto missing = [&](const std::string& id) { return available.count(id) == 0; };
+  const auto size = static_cast<std::size_t>(request.size);
+  if (size > available.size() || request.must_include.size() > size ||
+      std::any_of(request.must_include.begin(), request.must_include.end(), missing)) {
+    return Error(Errc::Invalid,
+                 fmt::format("{} devices cannot be chosen: {} are available, {} must be among them",
+                             size, available.size(), request.must_include.size()));
+  }
+  return {};
+}
+
+}  // namespace
+
+struct Plugin::State : public std::enable_shared_from_this<State> {
+  struct Socket {
+    std::string path;
+    std::unique_ptr<grpc::Server> server;
+  };
+  struct Listener {
+    std::uint64_t socket = 0;  // its number, see `sockets_made`
+    Reply reply;
+  };
+
+  sys::Loop& loop;
+  std::string resource;
+  Decisions decisions;
+  std::vector<ListedDevice> devices;
+  std::set<std::string, std::less<>> ids;
+  std::vector<Socket> sockets;  // the newest last
+  std::uint64_t sockets_made = 0;
+  std::vector<Listener> listeners;
+  bool was_watched = false;
+  std::function<void(bool)> on_watched;
+  std::string no_path;
+  sys::Loop::Timer later;
+
+  State(sys::Loop& its_loop, std::string its_resource, Decisions its_decisions)
+      : loop(its_loop), resource(std::move(its_resource)), decisions(std::move(its_decisions)) {}
+
+  void report(std::string_view method, const Outcome& outcome, Clock::time_point since) const {
+    if (decisions.report) {
+      decisions.report({resource, short_name(method), outcome, Clock::now() - since});
+    }
+  }
+
+  // Answers now, and reports.
+  void settle(std::string_view method, const Reply& reply, const Result<std::string>& answer,
+              Clock::time_point since) const {
+    const Outcome outcome = answer.ok() ? Outcome{} : grpc::outcome_of(answer.error());
+    if (answer.ok()) {
+      reply.answer(*answer);
+    } else {
+      reply.fail(outcome);
+    }
+    report(method, outcome, since);
+  }
+
+  bool watched() const {
+    return std::any_of(listeners.begin(), listeners.end(), [this](const Listener& one) {
+      return one.socket == sockets_made && !one.reply.over();
+    });
+  }
+
+  void look_who_listens() {
+    std::erase_if(listeners, [](const Listener& one) { return one.reply.over(); });
+    const bool now = watched();
+    if (std::exchange(was_watched, now) != now && on_watched) on_watched(now);
+  }
+
+  // Old sockets go when nobody is connected there any more. Not at once: a server may be on the
+  // stack.
+  void tidy_soon() {
+    later = loop.after({}, [this] {
+      look_who_listens();
+      const auto old = [this](const Socket& one) {
+        return &one != &sockets.back() && one.server->connection_count() == 0;
+      };
+      std::vector<Socket> kept;
+      for (auto& one : sockets) {
+        if (!old(one)) kept.push_back(std::move(one));
+      }
+      sockets = std::move(kept);
+    });
+  }
+
+  void listen_to(std::uint64_t socket, const Reply& reply) {
+    const auto since = Clock::now();
+    std::erase_if(listeners, [](const Listener& one) { return one.reply.over(); });
+    if (listeners.size() >= kListeners) {
+      const Outcome full{Code::ResourceExhausted,
+                         fmt::format("{} streams are open already", listeners.size())};
+      reply.fail(full);
+      return report(kListAndWatch, full, since);
+    }
+    reply.on_gone([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->tidy_soon();
+    });
+    reply.send(encode_list(devices));
+    listeners.push_back({socket, reply});
+    report(kListAndWatch, {}, since);
+    look_who_listens();
+  }
+
+  void send_list() {
+    const std::string list = encode_list(devices);
+    for (const auto& one : listeners) one.reply.send_latest(list);
+  }
+
+  Result<model::AllocateAnswer> allocate_one(const Ids& wanted) const {
+    if (wanted.empty()) return Error(Errc::Invalid, "a container asks for no devices");
+    return decisions.allocate(wanted);
+  }
+
+  void allocate(const std::string& request, const Reply& reply) const {
+    const auto since = Clock::now();
+    const auto containers = decode_allocate_request(request);
+    if (!containers.ok()) return settle(kAllocate, reply, containers.error(), since);
+    if (containers->empty() || containers->size() > kContainersPerCall) {
+      const Error odd(Errc::Invalid,
+                      fmt::format("{} containers in one request", containers->size()));
+      return settle(kAllocate, reply, odd, since);
+    }
+    std::vector<model::AllocateAnswer> answers;
+    for (const auto& wanted : *containers) {
+      Ids unknown;
+      for (const auto& id : wanted) {
+        if (ids.count(id) == 0) unknown.push_back(id);
+      }
+      if (!unknown.empty()) {
+        const auto outcome = unknown_devices(resource, unknown);
+        reply.fail(outcome);
+        return report(kAllocate, outcome, since);
+      }
+      auto answer = allocate_one(wanted);
+      if (!answer.ok()) return settle(kAllocate, reply, answer.error(), since);
+      answers.push_back(*std::move(answer));
+    }
+    settle(kAllocate, reply, encode_allocate_answer(answers), since);
+  }
+
+  void prefer(const std::string& request, const Reply& reply) const {
+    const auto since = Clock::now();
+    const auto containers = decode_preferred_request(request);
+    if (!containers.ok()) return settle(kPrefer, reply, containers.error(), since);
+    if (containers->size() > kContainersPerCall) {
+      return settle(kPrefer, reply, Error(Errc::Invalid, "too many containers in one request"),
+                    since);
+    }
+    std::vector<Ids> answers;
+    for (const auto& container : *containers) {
+      if (const auto status = valid(container); !status.ok()) {
+        return settle(kPrefer, reply, status.error(), since);
+      }
+      // No opinion is better than an error, which would fail the pod: the kubelet fills up what a
+      // short answer leaves open.
+      auto chosen = decisions.prefer ? decisions.prefer(container) : Result<Ids>(Ids{});
+      answers.push_back(chosen.ok() ? *std::move(chosen) : container.must_include);
+    }
+    settle(kPrefer, reply, encode_preferred_answer(answers), since);
+  }
+
+  void pre_start(const std::string& request, const Reply& reply) const {
+    const auto since = Clock::now();
+    auto wanted = decode_pre_start(request);
+    if (!wanted.ok()) return settle(kPreStart, reply, wanted.error(), since);
+    if (wanted->empty()) {
+      return settle(kPreStart, reply, Error(Errc::Invalid, "no devices in the request"), since);
+    }
+    if (!decisions.pre_start) return settle(kPreStart, reply, std::string(), since);
+    auto answer = [weak = weak_from_this(), reply, since](const Status& status) {
+      if (reply.over()) return;
+      const auto self = weak.lock();
+      if (!self) return;
+      self->settle(kPreStart, reply,
+                   status.ok() ? Result<std::string>(std::string()) : status.error(), since);
+    };
+    decisions.pre_start(
+        PreStart(*std::move(wanted), std::move(answer), [reply] { return reply.over(); }));
+  }
+
+  void serve(grpc::Server& server, std::uint64_t socket) {
+    // The server is ours: it does not call when we are gone.
+    server.on(std::string(kOptions), [this](const std::string&, const Reply& reply) {
+      const PluginOptions options{.pre_start_required = true,
+                                  .preferred_allocation_available = true};
+      settle(kOptions, reply, encode(options), Clock::now());
+    });
+    server.on(std::string(kListAndWatch),
+              [this, socket](const std::string&, const Reply& reply) { listen_to(socket, reply); });
+    server.on(std::string(kAllocate),
+              [this](const std::string& request, const Reply& reply) { allocate(request, reply); });
+    server.on(std::string(kPrefer),
+              [this](const std::string& request, const Reply& reply) { prefer(request, reply); });
+    server.on(std::string(kPreStart), [this](const std::string& request, const Reply& reply) {
+      pre_start(request, reply);
+    });
+  }
+};
+
+Plugin::Plugin(sys::Loop& loop, std::string resource, Decisions decisions)
+    : state_(std::make_shared<State>(loop, std::move(resource), std::move(decisions))) {}
+
+Plugin::~Plugin() {
+  stop_serving();
+}
+
+const std::string& Plugin::resource() const {
+  return state_->resource;
+}
+
+void Plugin::offer(std::vector<ListedDevice> devices) {
+  if (devices == state_->devices) return;
+  state_->devices = std::move(devices);
+  state_->ids.clear();
+  for (const auto& device : state_->devices) state_->ids.insert(device.id);
+  state_->send_list();
+}
+
+const std::vector<ListedDevice>& Plugin::devices() const {
+  return state_->devices;
+}
+
+void Plugin::send_again() {
+  state_->send_list();
+}
+
+Status Plugin::serve(const std::string& socket_path) {
+  auto server = std::make_unique<grpc::Server>(state_->loop);
+  state_->serve(*server, state_->sockets_made + 1);
+  GANTRY_CHECK(server->listen(socket_path));
+  ++state_->sockets_made;
+  // The old one's file goes: nobody new shall come that way.
+  if (!state_->sockets.empty()) state_->sockets.back().server->stop_listening();
+  state_->sockets.push_back({socket_path, std::move(server)});
+  state_->tidy_soon();
+  return {};
+}
+
+const std::string& Plugin::socket_path() const {
+  return state_->sockets.empty() ? state_->no_path : state_->sockets.back().path;
+}
+
+void Plugin::stop_serving() {
+  state_->listeners.clear();
+  state_->sockets.clear();
+  state_->later.cancel();
+  state_->was_watched = false;
+}
+
+bool Plugin::watched() const {
+  return state_->watched();
+}
+
+void Plugin::on_watched(std::function<void(bool watched)> callback) {
+  state_->on_watched = std::move(callback);
+}
+
+std::vector<int> Plugin::connections() const {
+  std::vector<int> all;
+  for (const auto& socket : state_->sockets) {
+    const auto some = socket.server->connections();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+bool Plugin::quiet() const {
+  return std::all_of(state_->sockets.begin(), state_->sockets.end(),
+                     [](const State::Socket& socket) { return socket.server->quiet(); });
+}
+
+ListedDevice listed(const model::OfferedDevice& device, bool healthy) {
+  return {.id = device.id, .healthy = healthy, .numa_node = device.numa_node};
+}
+
+}  // namespace gantry::kubelet

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which container engine the kubelet uses, asked of the engine itself (CRI, runtime.v1 Version),
+// and whether it understands CDI names in a device plugin's answer without further configuration.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "net/grpc/client.hpp"
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace gantry::kubelet {
+
+inline constexpr std::string_view kRuntimeVersion = "/runtime.v1.RuntimeService/Version";
+
+struct RuntimeVersion {
+  std::string name;     // "containerd", "cri-o"
+  std::string version;  // "v2.0.1", "1.6.20~ds1"
+  bool operator==(const RuntimeVersion&) const = default;
+};
+
+std::string encode(const RuntimeVersion& version);
+Result<RuntimeVersion> decode_runtime_version(std::string_view bytes);
+
+// containerd from 2.0 (1.7 has it switched off), CRI-O from 1.24. Of engines nobody knows: no.
+bool takes_cdi_names(const RuntimeVersion& runtime);
+
+// Blocks for at most `deadline`.
+Result<RuntimeVersion> ask_runtime(const std::string& socket, std::chrono::milliseconds deadline);
+// In a loop.
+void ask_runtime(grpc::Client& client, std::chrono::milliseconds deadline,
+                 std::function<void(const Result<RuntimeVersion>& version)> callback);
+
+}  // namespace gantry::kubelet

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that can be said about how a node offers its GPUs: the names of NVIDIA's device plugin
+// and feature discovery, of GKE's plugin, and ours beside them. One table (option_table) drives
+// flags, environment, file, help and documentation. Flag > environment > file > default.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "gpu/model/offer.hpp"
+#include "gpu/model/words.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace gantry::options {
+
+// Whose flags are understood. The agent takes everybody's.
+enum class Program : std::uint8_t { Agent, Plugin, FeatureDiscovery, Gke, MpsDaemon, Gpushare };
+
+enum class MigStrategy : std::uint8_t { None, Single, Mixed };
+enum class ListStrategy : std::uint8_t { EnvVar, VolumeMounts, CdiAnnotations, CdiCri, Direct };
+enum class IdStrategy : std::uint8_t { Uuid, Index };
+enum class SharedPolicy : std::uint8_t { Distributed, Packed };
+enum class Discovery : std::uint8_t { Auto, Nvml, Tegra, Vfio };
+enum class LogFormat : std::uint8_t { Text, Json };
+enum class SharingKind : std::uint8_t { None, TimeSlicing, Mps };
+enum class MemoryUnit : std::uint8_t { GiB, MiB };  // of aliyun.com/gpu-mem
+
+inline constexpr std::chrono::milliseconds kInfinite = std::chrono::milliseconds::max();
+inline constexpr std::string_view kResourcePrefix = "nvidia.com/";
+
+// Which devices an entry of the file means: all, the first so many, or these.
+struct DeviceChoice {
+  bool all = true;
+  std::int64_t count = 0;        // 0: not by count
+  std::vector<std::string> ids;  // indexes "0", "0:1", UUIDs
+  bool operator==(const DeviceChoice&) const = default;
+};
+
+// sharing.timeSlicing.resources[], sharing.mps.resources[]
+struct SharedResource {
+  std::string name;    // "nvidia.com/gpu"
+  std::string rename;  // "" = by renameByDefault
+  DeviceChoice devices;
+  std::int64_t replicas = 0;
+  std::string where;  // "config.yaml:12"
+  bool operator==(const SharedResource&) const = default;
+};
+
+struct Sharing {
+  SharingKind kind = SharingKind::None;
+  bool rename_by_default = false;
+  bool only_one = false;  // failRequestsGreaterThanOne
+  std::vector<SharedResource> resources;
+  bool operator==(const Sharing&) const = default;
+};
+
+// resources.gpus[], resources.mig[]: the resource that a model or a profile is offered as.
+struct NameRule {
+  std::string pattern;  // with * and ?, on the product name or the MIG profile
+  std::string name;     // "nvidia.com/a100"
+  std::string where;
+  bool operator==(const NameRule&) const = default;
+};
+
+// gantry.gpus[]: ours. What some GPUs are used for.
+struct GpuRule {
+  DeviceChoice devices;
+  model::Use use = model::Use::Whole;
+  std::int64_t replicas = 0;  // with use: replicas
+  std::string name;           // "" = by resources.gpus
+  std::string where;
+  bool operator==(const GpuRule&) const = default;
+};
+
+// GPU feature discovery (gpu-feature-discovery).
+struct FeatureOptions {
+  bool oneshot = false;
+  bool no_timestamp = false;
+  std::chrono::milliseconds sleep_interval{60'000};  // kInfinite: once, and stay
+  std::string output_file = "/etc/kubernetes/node-feature-discovery/features.d/gfd";  // "": stdout
+  std::string machine_type_file = "/sys/class/dmi/id/product_name";
+  bool use_node_feature_api = true;
+  bool labels = true;  // the agent's: whether it labels at all
+  bool operator==(const FeatureOptions&) const = default;
+};
+
+// What the programs need to speak with the Kubernetes API.
+struct KubeOptions {
+  std::string kubeconfig;  // "": in the cluster
+  double api_qps = 5;
+  std::int64_t api_burst = 10;
+  std::string name_space = "default";
+  std::string node_name;
+  std::string pod_name;
+  bool operator==(const KubeOptions&) const = default;
+};
+
+// nvidia-gpu-device-plugin, GKE's.
+struct GkeOptions {
+  std::string host_path = "/home/kubernetes/bin/nvidia";
+  std::string container_path = "/usr/local/nvidia";
+  std::string host_vulkan_icd_path = "/home/kubernetes/bin/nvidia/vulkan/icd.d";
+  std::string container_vulkan_icd_path = "/etc/vulkan/icd.d";
+  std::string plugin_directory = "/device-plugin";
+  bool container_gpu_metrics = false;
+  bool health_monitoring = false;
+  std::int64_t metrics_port = 2112;
+  std::int64_t metrics_collection_ms = 30'000;
+  std::string gpu_config = "/etc/nvidia/gpu_config.json";
+  std::string gpu_fraction_divisor_file = "/etc/nvidia/gpu-fraction-divisor.txt";
+  bool publish_driver_version = false;
+  std::vector<std::int64_t> critical_xids;  // XID_CONFIG
+  bool operator==(const GkeOptions&) const = default;
+};
+
+// /etc/nvidia/gpu_config.json
+struct GkeConfig {
+  std::string partition_size;  // "1g.5gb"; "": not divided
+  SharingKind sharing = SharingKind::None;
+  std::int64_t clients_per_gpu = 0;  // > 0 with sharing
+  std::vector<std::int64_t> critical_xids;
+  bool operator==(const GkeConfig&) const = default;
+};
+
+// GPUs in shares: how they are counted towards the kubelet.
+struct SharesOptions {
+  bool all = false;  // every GPU that no rule has for something else
+  MemoryUnit unit = MemoryUnit::GiB;
+  std::int64_t slots = 32;  // containers on one GPU
+  bool operator==(const SharesOptions&) const = default;
+};
+
+// gpushare-device-plugin-v2, where it has flags that nobody else has.
+struct GpushareOptions {
+  bool mps = false;
+  bool health_check = false;
+  bool query_kubelet = false;
+  std::string kubelet_address = "0.0.0.0";
+  std::int64_t kubelet_port = 10250;
+  std::string client_certificate;
+  std::string client_key;
+  std::string token;
+  std::int64_t timeout_s = 10;
+  bool operator==(const GpushareOptions&) const = default;
+};
+
+// klog's and glog's flags, which people's manifests carry.
+struct LogOptions {
+  LogFormat format = LogFormat::Text;
+  std::int64_t verbosity = 0;  // -v
+  bool to_stderr = true;
+  bool also_to_stderr = false;
+  std::string stderr_threshold = "2";
+  std::string vmodule;
+  std::string directory;
+  std::string file;
+  std::int64_t file_max_size = 1800;
+  std::string backtrace_at;
+  bool skip_headers = false;
+  bool skip_log_headers = false;
+  bool add_dir_header = false;
+  bool one_output = false;
+  bool operator==(const LogOptions&) const = default;
+};
+
+struct Options {
+  Program program = Program::Agent;
+
+  // NVIDIA's device plugin
+  MigStrategy mig_strategy = MigStrategy::None;
+  bool fail_on_init_error = true;
+  std::string driver_root = "/";
+  std::string dev_root;  // "": where the inventory found the nodes
+  bool pass_device_specs = false;
+  std::vector<ListStrategy> list_strategies;  // empty: decided by what the engine can do
+  IdStrategy id_strategy = IdStrategy::Uuid;
+  bool gdrcopy = false;
+  bool gds = false;
+  bool mofed = false;
+  std::string cdi_annotation_prefix = "cdi.k8s.io/";
+  std::string cdi_hook_path = "/usr/bin/nvidia-ctk";
+  std::string driver_root_in_container = "/driver-root";
+  std::string mps_root;
+  SharedPolicy shared_policy = SharedPolicy::Distributed;
+  Discovery discovery = Discovery::Auto;
+  std::vector<std::int64_t> imex_channels;  // none, or 0
+  bool imex_required = false;
+  std::string kubelet_socket = "/var/lib/kubelet/device-plugins/kubelet.sock";  // "": no kubelet
+  std::string config_file;
+  std::vector<std::string> cdi_feature_flags;
+  std::vector<std::string> cdi_disable_hooks;
+  std::string disable_healthchecks;  // "all", "xids", or XIDs to pass over
+  std::string enable_healthchecks;   // "all", or XIDs that are fatal whatever the table says
+
+  FeatureOptions features;
+  KubeOptions kube;
+  GkeOptions gke;
+  SharesOptions shares;
+  GpushareOptions gpushare;
+  LogOptions log;
+
+  // Ours
+  std::string root = "/";                                     // the machine
+  std::string direct_capabilities = "compute,utility,video";  // what `direct` mounts
+  std::string cri_socket;                                     // "": the usual places are tried
+  std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
+  std::int64_t exporter_port = 9400;  // dcgm-exporter's names; 0: not served
+
+  // From the file alone
+  Sharing sharing;  // mps before timeSlicing where both are there
+  std::vector<NameRule> gpu_names;
+  std::vector<NameRule> mig_names;
+  std::vector<GpuRule> gpus;
+  GkeConfig gke_config;
+  bool operator==(const Options&) const = default;
+};
+
+// ---- the table
+
+template <class T>
+using Field = T& (*)(Options&);
+
+using AnyField =
+    std::variant<Field<bool>, Field<std::string>, Field<std::int64_t>, Field<double>,
+                 Field<std::vector<std::string>>, Field<std::vector<std::int64_t>>,
+                 Field<std::chrono::milliseconds>, Field<MigStrategy>, Field<IdStrategy>,
+                 Field<SharedPolicy>, Field<Discovery>, Field<LogFormat>, Field<MemoryUnit>,
+                 Field<std::vector<ListStrategy>>>;
+
+using Programs = std::uint8_t;  // one bit for each Program
+constexpr Programs bit_of(Program program) {
+  return static_cast<Programs>(1U << static_cast<unsigned>(program));
+}
+
+struct Option {
+  std::string_view flags;        // "driver-root|nvidia-driver-root"; "": none
+  std::string_view environment;  // "A|B": the first that is set counts; "": none
+  std::string_view key;          // "flags.nvidiaDriverRoot"; "": not in the file
+  AnyField field;
+  Programs programs = 0;
+  std::string_view meaning;
+};
+
+std::span<const Option> option_table();
+
+// The value in words, as a flag would have it.
+std::string value_text(const Option& option, const Options& options);
+
+std::string help_text(Program program);
+std::string documentation();  // Markdown: every option in one table
+
+// ---- reading
+
+using Lookup = std::function<std::optional<std::string>(std::string_view)>;
+using FileReader = std::function<Result<std::string>(const std::string& path)>;
+
+struct Read {
+  Options options;
+  std::vector<std::string> notes;  // what deserves a word in the log
+  bool help = false;
+  bool version = false;
+};
+
+// Invalid for a flag or key nobody knows, with the nearest known one (and the line), and for a
+// value that is none of those allowed. `arguments` without the program's name.
+Result<Read> read_options(Program program, std::span<const std::string> arguments,
+                          const Lookup& environment, const FileReader& read_file);
+
+// The configuration file of NVIDIA's plugin, YAML or JSON, `version: v1`. `name` is what messages
+// call it.
+Status apply_file(std::string_view text, std::string_view name, Options& options);
+
+// GKE's file; the keys' case does not matter, keys nobody knows are passed over, as there.
+Result<GkeConfig> parse_gke_config(std::string_view text);
+
+// What contradicts itself whatever machine it is: named by read_options, too.
+Status check(const Options& options);
+
+// "nvidia.com/" in front unless it has it; Invalid unless DNS and at most 63 characters in all.
+Result<std::string> resource_name(std::string_view name);
+
+}  // namespace gantry::options
+
+namespace gantry::model {
+template <>
+inline constexpr std::array<std::string_view, 3> kWords<options::MigStrategy>{"none", "single",
+                                                                              "mixed"};
+template <>
+inline constexpr std::array<std::string_view, 5> kWords<options::ListStrategy>{
+    "envvar", "volume-mounts", "cdi-annotations", "cdi-cri", "direct"};
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<options::IdStrategy>{"uuid", "index"};
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<options::SharedPolicy>{"distributed",
+                                                                               "packed"};
+template <>
+inline constexpr std::array<std::string_view, 4> kWords<options::Discovery>{"auto", "nvml", "tegra",
+                                                                            "vfio"};
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<options::MemoryUnit>{"GiB", "MiB"};
+template <>
+inline constexpr std::array<std::string_view, 2> kWords<options::LogFormat>{"text", "json"};
+}  // namespace gantry::model

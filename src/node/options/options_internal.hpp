@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/yaml/value.hpp"
+#include "node/options/options.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::options {
+
+// From one text: a flag's, a variable's or a scalar's. Lists are split at commas.
+Status set_value(const Option& option, std::string_view text, Options& options);
+
+// From a list of the file.
+Status set_list(const Option& option, const std::vector<std::string>& items, Options& options);
+
+bool is_switch(const Option& option);        // a flag that may stand alone
+bool is_text(const Option& option);          // an empty variable means the empty text
+bool is_list(const Option& option);          // several flags add up
+std::string words_of(const Option& option);  // "none, single or mixed"; "" where anything goes
+
+std::vector<std::string_view> names_in(std::string_view joined);  // "a|b"
+
+// "; did you mean `--x`?" or "".
+std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& known,
+                         std::string_view before = "");
+
+// The parts of the file that are no single options.
+Status read_sharing(const yaml::Value& value, Options& options);
+Status read_name_rules(const yaml::Value& value, Options& options);
+Status read_gpu_rules(const yaml::Value& value, Options& options);
+
+}  // namespace gantry::options

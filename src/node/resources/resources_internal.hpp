@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "node/resources/resources.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gantry::resources {
+
+// How closely a setting names what it means: who names it closer is believed.
+enum class Aim : std::uint8_t { Default, All, Count, ByName };
+
+Aim aim_of(const options::DeviceChoice& choice);
+
+// What one GPU is for, before sharing is looked at.
+struct Claim {
+  const model::Gpu* gpu = nullptr;
+  model::Use use = model::Use::Whole;
+  Aim aim = Aim::Default;
+  const options::GpuRule* rule = nullptr;  // nullptr: the default
+  std::string why;
+};
+
+// The machine's GPUs that can be offered at all, by index.
+std::vector<const model::Gpu*> usable_gpus(const model::Inventory& machine, Offer& offer);
+
+// gantry.gpus and the MIG strategy. Invalid where two rules claim one GPU, or a rule and its MIG
+// mode contradict each other.
+Result<std::vector<Claim>> claims(const std::vector<const model::Gpu*>& gpus,
+                                  const options::Options& options, Offer& offer);
+
+// Unsupported unless all instances of the machine are alike.
+Status check_single(const std::vector<Claim>& claims);
+
+// A GPU or an instance on its way to be offered.
+struct Part {
+  const Claim* claim = nullptr;
+  const model::MigInstance* mig = nullptr;
+  std::string name;                             // of the resource
+  std::int64_t replicas = 0;                    // 0: not shared
+  const options::SharedResource* by = nullptr;  // who shares it
+  std::string why;
+};
+
+// sharing.*.resources[] over the parts: replicas and names.
+Status share(const options::Options& options, std::vector<Part>& parts, Offer& offer);
+
+std::string label_of(const Part& part);  // "GPU 0", "MIG instance 0:1"
+bool is_named(const model::Gpu& gpu, std::string_view id);
+
+Result<Offer> gke_resources(const model::Inventory& machine, const options::Options& options);
+
+}  // namespace gantry::resources

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which engines are here, which of them take CDI as they are, and which must be told of the nvidia
+// runtime.
+#include "container/engines/check.hpp"
+#include "container/engines/journal.hpp"
+#include "node/setup/node_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
+
+namespace gantry::setup {
+namespace {
+
+struct Version {
+  int major = 0;
+  int minor = 0;
+  auto operator<=>(const Version&) const = default;  // NOLINT(modernize-use-nullptr)
+};
+
+struct Known {
+  engines::Engine engine;
+  std::string_view program;
+  Version takes_cdi;  // as it is, with nothing configured
+};
+// docker has CDI since 25, switched on since 28.3; podman for its --device; containerd in its CRI.
+constexpr std::array kKnown{Known{engines::Engine::Docker, "dockerd", {28, 3}},
+                            Known{engines::Engine::Podman, "podman", {4, 1}},
+                            Known{engines::Engine::Crio, "crio", {1, 23}},
+                            Known{engines::Engine::Containerd, "containerd", {2, 0}}};
+constexpr Version kDockerWithCdi{25, 0};
+
+bool installed(const sys::Host& host, std::string_view program) {
+  for (const auto* directory : {"/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"}) {
+    if (host.exists(fmt::format("{}/{}", directory, program))) return true;
+  }
+  return false;
+}
+
+// "4.3" of "podman version 4.3.1", "2.1" of "containerd github.com/... v2.1.4 3f2c".
+std::optional<Version> version_in(std::string_view text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool begins = at == 0 || text[at - 1] == ' ' || text[at - 1] == 'v';
+    if (!begins || text[at] < '0' || text[at] > '9') continue;
+    Version found;
+    const auto* end = text.data() + text.size();
+    const auto [dot, bad] = std::from_chars(text.data() + at, end, found.major);
+    if (bad != std::errc{} || dot == end || *dot != '.') continue;
+    if (std::from_chars(dot + 1, end, found.minor).ec == std::errc{}) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<Version> version_of(const Known& known, const NodeOptions& options) {
+  if (!options.run) return std::nullopt;
+  const auto said = options.run({std::string(known.program), "--version"});
+  return said.ok() ? version_in(*said) : std::nullopt;
+}
+
+// Why an engine is left as it is; "" when it must be told.
+std::string reason_to_leave(const NodeWork& work, const Known& known,
+                            const std::optional<Version>& version) {
+  if (version && *version >= known.takes_cdi) {
+    return fmt::format("{}.{} takes CDI: nothing to do", version->major, version->minor);
+  }
+  const bool of_the_cluster =
+      known.engine == engines::Engine::Containerd || known.engine == engines::Engine::Crio;
+  if (of_the_cluster && has_kubelet(work.host)) {
+    return "the kubelet's: the agent's answers need nothing of it";
+  }
+  if (known.engine == engines::Engine::Containerd && installed(work.host, "dockerd")) {
+    return "docker's: nothing to do";
+  }
+  return "";
+}
+
+std::string restart_words(const NodeWork& work, const engines::Plan& plan) {
+  if (plan.restart.empty()) return "";
+  const auto command = fmt::format("{}", fmt::join(plan.restart, " "));
+  if (!work.options.restart || !work.options.run) return "; to make it count: sudo " + command;
+  const auto done = work.options.run(plan.restart);
+  return done.ok() ? "; restarted" : fmt::format("; {}", done.error().text());
+}
+
+// What the engine's own program does not accept is taken back at once.
+Result<std::string> apply(const NodeWork& work, const engines::Plan& plan,
+                          const engines::Options& wanted) {
+  const auto files = engines::files_on_disk();
+  const Record record{Deed::Engine, std::string(to_string(plan.engine))};
+  GANTRY_CHECK(work.journal.add(record));
+  GANTRY_TRY(const auto outcome, engines::apply(work.host, plan, *files));
+  for (const auto& note : outcome.notes) work.report.notes.push_back(note);
+  const auto result = engines::check(plan, wanted.run);
+  if (result.verdict == engines::Check::Verdict::Failed) {
+    GANTRY_TRY([[maybe_unused]] const auto back, engines::undo(work.host, plan.engine, *files));
+    GANTRY_CHECK(work.journal.drop(record));
+    return Error(Errc::Invalid, "does not accept it, so all is as it was before: " + result.text);
+  }
+  return "has the runtime nvidia" + restart_words(work, plan);
+}
+
+Result<std::string> configure(const NodeWork& work, const Known& known,
+                              const std::optional<Version>& version, std::string& where) {
+  engines::Options wanted{.engine = known.engine, .run = work.options.run};
+  wanted.enable_cdi =
+      known.engine == engines::Engine::Docker && version && *version >= kDockerWithCdi;
+  GANTRY_TRY(const auto plan, engines::make_plan(work.host, wanted));
+  for (const auto& file : plan.files) {
+    if (file.changes() || where.empty()) where = work.host.outside(file.path);
+  }
+  if (!plan.changes()) return std::string("has the runtime nvidia already");
+  if (work.options.dry_run) return std::string("would get the runtime nvidia");
+  return apply(work, plan, wanted);
+}
+
+}  // namespace
+
+void engine_steps(const NodeWork& work) {
+  bool any = false;
+  for (const auto& known : kKnown) {
+    if (!installed(work.host, known.program)) continue;
+    any = true;
+    const std::string name(to_string(known.engine));
+    const auto version = version_of(known, work.options);
+    if (auto leave = reason_to_leave(work, known, version); !leave.empty()) {
+      work.say(name, "", std::move(leave));
+      continue;
+    }
+    std::string where;
+    auto done = configure(work, known, version, where);
+    work.say(name, where, done.ok() ? *done : done.error().text(), !done.ok());
+  }
+  if (!any) work.say("engines", "", "none is installed");
+}
+
+}  // namespace gantry::setup

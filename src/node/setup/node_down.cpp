@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "container/driver_dir/collect.hpp"
+#include "container/engines/journal.hpp"
+#include "node/setup/node_internal.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+
+namespace gantry::setup {
+namespace {
+
+struct Place {
+  sys::UniqueFd directory;
+  std::string name;
+};
+
+// In the root, whatever links lead there: /var/run is one.
+Result<Place> place_of(const sys::Host& host, const std::string& path) {
+  const auto slash = path.rfind('/');
+  GANTRY_TRY(auto directory, host.open(path.substr(0, slash + 1), O_RDONLY | O_DIRECTORY));
+  return Place{std::move(directory), path.substr(slash + 1)};
+}
+
+Result<std::string> remove_file(const sys::Host& host, const std::string& path) {
+  const auto place = place_of(host, path);
+  if (!place.ok()) {
+    if (place.error().code() == Errc::NotFound) return std::string("gone already");
+    return place.error();
+  }
+  if (::unlinkat(place->directory.get(), place->name.c_str(), 0) == 0) {
+    return std::string("removed");
+  }
+  if (errno == ENOENT) return std::string("gone already");
+  return Error::sys(errno, "removing " + path);
+}
+
+Result<std::string> move_back(const sys::Host& host, const std::string& path) {
+  if (host.info_of_link(path).ok()) {
+    return Error(
+        Errc::Exists,
+        fmt::format("somebody has written it again; the old one is {}.before-gantry", path));
+  }
+  GANTRY_TRY(const auto place, place_of(host, path));
+  const auto aside = place.name + ".before-gantry";
+  const int in = place.directory.get();
+  if (::renameat(in, aside.c_str(), in, place.name.c_str()) == 0) return std::string("back again");
+  if (errno == ENOENT) return std::string("gone already");
+  return Error::sys(errno, fmt::format("moving {}.before-gantry back", path));
+}
+
+// Running containers have these directories mounted: their files go when nobody has them any more.
+Result<std::string> remove_drivers(const sys::Host& host, const std::string& path) {
+  GANTRY_TRY(const auto done, driver_dir::collect_all(host));
+  if (!done.failed.empty()) return Error(Errc::Internal, done.failed.front());
+  if (!done.in_use.empty()) {
+    return Error(Errc::Busy, fmt::format("{} of them are mounted in containers; once those have "
+                                         "ended: sudo gantry node down",
+                                         done.in_use.size()));
+  }
+  const auto rest = host.list(path);
+  for (const auto& name : rest.ok() ? *rest : std::vector<std::string>{}) {  // the writers' lock
+    GANTRY_CHECK(remove_file(host, fmt::format("{}/{}", path, name)));
+  }
+  GANTRY_TRY(const auto place, place_of(host, path));
+  if (::unlinkat(place.directory.get(), place.name.c_str(), AT_REMOVEDIR) == 0) {
+    return std::string("removed");
+  }
+  return Error::sys(errno, "removing " + path);
+}
+
+// A file that somebody edited is theirs.
+Result<std::string> remove_unit(const NodeWork& work, const std::string& path) {
+  const auto text = work.host.read(path);
+  if (text.ok() && *text != agent_unit(work.options.program)) {
+    return std::string("kept: it was changed since");
+  }
+  auto done = remove_file(work.host, path);
+  if (done.ok() && work.options.run) GANTRY_CHECK(work.options.run({"systemctl", "daemon-reload"}));
+  return done;
+}
+
+Result<std::string> disable(const NodeWork& work, const std::string& unit) {
+  if (!work.options.run) {
+    return Error(Errc::Unsupported,
+                 fmt::format("on that machine: sudo systemctl disable --now {}", unit));
+  }
+  GANTRY_CHECK(work.options.run({"systemctl", "disable", "--now", unit}));
+  return std::string("stopped, disabled");
+}
+
+Result<std::string> restore_engine(const NodeWork& work, const std::string& name) {
+  GANTRY_TRY(const auto engine, engines::engine_named(name));
+  const auto files = engines::files_on_disk();
+  const auto done = engines::undo(work.host, engine, *files);
+  if (!done.ok() && done.error().code() == Errc::NotFound) return std::string("as it was already");
+  if (!done.ok()) return done.error();
+  for (const auto& note : done->notes) work.report.notes.push_back(note);
+  const auto plan = engines::make_plan(work.host, {.engine = engine, .run = work.options.run});
+  if (!plan.ok() || plan->restart.empty()) return std::string("configured as before");
+  const auto command = fmt::format("{}", fmt::join(plan->restart, " "));
+  if (!work.options.restart || !work.options.run) {
+    return "configured as before; to make it count: sudo " + command;
+  }
+  GANTRY_CHECK(work.options.run(plan->restart));
+  return std::string("configured as before; restarted");
+}
+
+Result<std::string> undo(const NodeWork& work, const Record& record) {
+  switch (record.deed) {
+    case Deed::Driver: return remove_drivers(work.host, record.subject);
+    case Deed::Inventory:
+    case Deed::Spec: return remove_file(work.host, record.subject);
+    case Deed::Moved: return move_back(work.host, record.subject);
+    case Deed::Engine: return restore_engine(work, record.subject);
+    case Deed::UnitFile: return remove_unit(work, record.subject);
+    case Deed::UnitEnabled: break;
+  }
+  return disable(work, record.subject);
+}
+
+std::string_view step_of(Deed deed) {
+  switch (deed) {
+    case Deed::Driver: return "driver files";
+    case Deed::Inventory: return "inventory";
+    case Deed::Spec:
+    case Deed::Moved: return "CDI";
+    case Deed::Engine: return "engine";
+    case Deed::UnitFile:
+    case Deed::UnitEnabled: break;
+  }
+  return "agent";
+}
+
+Status take_back(const NodeWork& work, const Record& record) {
+  const auto where =
+      record.subject.starts_with("/") ? work.host.outside(record.subject) : record.subject;
+  if (work.options.dry_run) {
+    work.say(std::string(step_of(record.deed)), where, "would be taken back");
+    return {};
+  }
+  auto done = undo(work, record);
+  work.say(std::string(step_of(record.deed)), where, done.ok() ? *done : done.error().text(),
+           !done.ok());
+  return done.ok() ? work.journal.drop(record) : Status{};
+}
+
+}  // namespace
+
+// Last done, first undone; what was moved out of the way comes back after the place is free.
+Result<NodeReport> node_down(const sys::Host& host, const NodeOptions& options) {
+  GANTRY_TRY(auto journal, NodeJournal::open(host));
+  if (journal.records().empty()) {
+    return Error(Errc::NotFound, "`gantry node up` has changed nothing on this machine");
+  }
+  NodeReport report;
+  const NodeWork work{host, options, journal, report};
+  const auto records = journal.records();
+  for (auto at = records.rbegin(); at != records.rend(); ++at) {
+    if (at->deed != Deed::Moved) GANTRY_CHECK(take_back(work, *at));
+  }
+  for (const auto& record : records) {
+    if (record.deed == Deed::Moved) GANTRY_CHECK(take_back(work, record));
+  }
+  return report;
+}
+
+}  // namespace gantry::setup

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loader's way to libcuda, and what stands in it.
+#include "base/core/text.hpp"
+#include "gpu/loader/ld_cache.hpp"
+#include "node/why/inside_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace gantry::why {
+namespace {
+
+constexpr std::size_t kCacheLimit = std::size_t{8} << 20;
+constexpr std::string_view kLibrary = "libcuda.so.1";
+
+// Where the driver's files are put, whoever puts them.
+constexpr std::array<std::string_view, 5> kDriverPlaces{
+    "/usr/local/nvidia", "/usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v2",
+    "/usr/lib64/glibc-hwcaps/x86-64-v2", "/usr/lib/x86_64-linux-gnu/tls", "/usr/lib64/tls"};
+
+bool at_or_below(std::string_view path, std::string_view place) {
+  return path == place ||
+         (path.starts_with(place) && (place == "/" || path.substr(place.size()).starts_with('/')));
+}
+
+// In each directory the loader looks into the subdirectories for newer processors (from glibc 2.33)
+// or "tls" (before 2.37) first.
+void add_with_subdirectories(std::vector<std::string>& path, const std::string& directory) {
+  for (const auto* below : {"/glibc-hwcaps/x86-64-v4", "/glibc-hwcaps/x86-64-v3",
+                            "/glibc-hwcaps/x86-64-v2", "/tls", ""})
+    path.push_back(fmt::format("{}{}/{}", directory, below, kLibrary));
+}
+
+std::vector<std::string> candidates(const rootfs::Root& root, const Inside& inside) {
+  std::vector<std::string> path;
+  for (const auto& directory : library_path(inside)) add_with_subdirectories(path, directory);
+  if (const auto bytes = root.read("/etc/ld.so.cache", kCacheLimit); bytes.ok()) {
+    const auto cache = loader::parse_cache(*bytes);
+    if (cache.ok()) {
+      for (const auto& entry : cache->entries) {
+        if (entry.name == kLibrary && entry.is_64bit()) path.push_back(entry.path);
+      }
+    }
+  }
+  for (const auto* directory : {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64",
+                                "/usr/lib64", "/lib", "/usr/lib"})
+    add_with_subdirectories(path, directory);
+  return path;
+}
+
+std::string version_in(std::string_view real) {
+  const auto at = real.rfind("/libcuda.so.");
+  if (at == std::string_view::npos) return "";
+  const auto version = real.substr(at + std::string_view("/libcuda.so.").size());
+  return version == "1" ? "" : std::string(version);
+}
+
+// "580.159.04-1f2e3d4c5b6a7988" among the parts of a path: a driver directory that was prepared.
+bool is_prepared(std::string_view path) {
+  constexpr std::size_t kDigest = 16;
+  const auto parts = split(path, '/');
+  return std::any_of(parts.begin(), parts.end(), [](std::string_view part) {
+    const auto dash = part.rfind('-');
+    return dash != std::string_view::npos && dash > 0 && part.size() - dash - 1 == kDigest &&
+           part.find_first_not_of("0123456789.") == dash &&
+           part.find_first_not_of("0123456789abcdef", dash + 1) == std::string_view::npos;
+  });
+}
+
+// Volumes of a pod, by the kubelet's own directories; elsewhere whatever is no driver by its name.
+bool is_volume(const rootfs::Mount& mount) {
+  if (contains(mount.root, "/volumes/kubernetes.io~") || contains(mount.root, "/volume-subpaths/"))
+    return true;
+  return !is_prepared(mount.root) && !contains(mount.root, "nvidia") &&
+         !contains(mount.root, "libcuda") && !contains(mount.root, "/libgantry-fence");
+}
+
+bool is_driver_place(std::string_view place) {
+  return std::any_of(kDriverPlaces.begin(), kDriverPlaces.end(),
+                     [&](std::string_view known) { return at_or_below(place, known); });
+}
+
+// A mount made later on a directory above another one hides it: both are on the same mount then.
+bool hides(const rootfs::Mount& over, const rootfs::Mount& under) {
+  return over.id != under.id && over.parent == under.parent && over.place != under.place &&
+         at_or_below(under.place, over.place);
+}
+
+const rootfs::Mount* volume_in_the_way(const std::vector<rootfs::Mount>& mounts) {
+  for (const auto& mount : mounts) {
+    if (is_driver_place(mount.place) && is_volume(mount)) return &mount;
+    if (is_driver_place(mount.place)) {
+      const auto over = std::find_if(mounts.begin(), mounts.end(), [&](const auto& other) {
+        return other.place != "/" && hides(other, mount);
+      });
+      if (over != mounts.end()) return &*over;
+    }
+  }
+  return nullptr;
+}
+
+void foreign(Link& link, const Library& found, const Inside& inside, Giver giver) {
+  const auto* whose = giver == Giver::Volume ? "a volume" : "the image";
+  link.verdict = Verdict::Broken;
+  link.cause =
+      found.version.empty()
+          ? fmt::format("{} comes first and is a driver library of {}, not the node's", found.path,
+                        whose)
+          : fmt::format(
+                "{} comes first and is of driver {}, the kernel has {}: {} brings a driver "
+                "of its own",
+                found.path, found.version, inside.driver_version, whose);
+  const auto directories = library_path(inside);
+  const bool named =
+      std::any_of(directories.begin(), directories.end(),
+                  [&](const std::string& directory) { return at_or_below(found.path, directory); });
+  link.remedy = named ? "take that directory out of LD_LIBRARY_PATH, or libcuda out of it"
+                      : "take libcuda out of the image: the node brings the right one";
+}
+
+}  // namespace
+
+Giver giver_of(const std::vector<rootfs::Mount>& mounts, std::string_view path) {
+  const rootfs::Mount* on = nullptr;
+  for (const auto& mount : mounts) {
+    if (at_or_below(path, mount.place) && (on == nullptr || mount.place.size() >= on->place.size()))
+      on = &mount;
+  }
+  if (on == nullptr || on->place == "/") return Giver::Image;
+  return is_volume(*on) ? Giver::Volume : Giver::Driver;
+}
+
+std::optional<Library> find_libcuda(const rootfs::Root& root, const Inside& inside) {
+  for (const auto& path : candidates(root, inside)) {
+    const auto info = root.info(path);
+    if (!info.ok() || info->kind != sys::FileKind::Regular) continue;
+    const auto real = root.real_path(path).value_or(path);
+    return Library{path, real, version_in(real)};
+  }
+  return std::nullopt;
+}
+
+Link library_link(const std::optional<Library>& found, const Inside& inside,
+                  const std::vector<rootfs::Mount>& mounts) {
+  Link link{.id = "container.libcuda", .what = "Its loader finds libcuda"};
+  if (!found) {
+    link.verdict = Verdict::Broken;
+    link.read = "no libcuda.so.1 where the loader looks";
+    link.cause = "the driver's libraries are not in the container, or not where its loader looks";
+    link.remedy = "gantry explain CONTAINER on the node says how they should get there";
+    const auto capabilities = variable(inside, "NVIDIA_DRIVER_CAPABILITIES").value_or("all");
+    if (!contains(capabilities, "all") && !contains(capabilities, "compute")) {
+      link.cause = fmt::format("NVIDIA_DRIVER_CAPABILITIES={} leaves libcuda out", capabilities);
+      link.remedy = "set NVIDIA_DRIVER_CAPABILITIES=compute,utility";
+    }
+    return link;
+  }
+  link.read =
+      found->version.empty() ? found->path : fmt::format("{} ({})", found->path, found->version);
+  if (contains(found->path, "/stubs/")) {
+    link.verdict = Verdict::Broken;
+    link.cause = fmt::format("{} is CUDA's stub, made for linking: it knows no GPU", found->path);
+    link.remedy = "take the stubs directory out of LD_LIBRARY_PATH";
+    return link;
+  }
+  if (contains(found->path, "/compat/") || contains(found->real, "/compat/")) return link;
+  const auto giver = giver_of(mounts, found->real);
+  const bool fits = found->version.empty()
+                        ? giver == Giver::Driver
+                        : inside.driver_version.empty() || found->version == inside.driver_version;
+  if (!fits) foreign(link, *found, inside, giver);
+  return link;
+}
+
+std::optional<Link> mounts_link(const std::optional<Library>& found,
+                                const std::vector<rootfs::Mount>& mounts) {
+  const auto* volume = volume_in_the_way(mounts);
+  if (volume == nullptr) return std::nullopt;
+  // The driver is mounted at several places: one that is hidden need not be the one that is used.
+  const bool reached = found && giver_of(mounts, found->real) == Giver::Driver;
+  return Link{.id = "container.mounts",
+              .what = "Nothing is mounted over the driver",
+              .verdict = reached ? Verdict::Doubtful : Verdict::Broken,
+              .read = fmt::format("{} from {}", volume->place, volume->root),
+              .cause = fmt::format("a volume of the pod is mounted at {}, where the driver's files "
+                                   "belong, and hides them",
+                                   volume->place),
+              .remedy = fmt::format("mount that volume elsewhere than at {}", volume->place)};
+}
+
+}  // namespace gantry::why

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/podspec/ask.hpp"
+#include "cluster/podspec/quantity.hpp"
+#include "node/why/pod.hpp"
+#include "node/why/shares.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace gantry::why {
+namespace {
+
+constexpr std::string_view kPrefix = "nvidia.com/";
+constexpr std::string_view kLegacy = "alpha.kubernetes.io/nvidia-gpu";
+
+// Directories of a host's driver that manifests of former times mounted.
+constexpr std::array<std::string_view, 6> kDriverPlaces{"/usr/lib/nvidia",
+                                                        "/usr/local/nvidia",
+                                                        "/var/lib/nvidia",
+                                                        "/home/kubernetes/bin/nvidia",
+                                                        "/usr/lib/x86_64-linux-gnu/libcuda",
+                                                        "/dev/nvidia"};
+
+// Of a GPU, beside the resource that counts them: no kubelet offers these.
+bool says_how_much(std::string_view name) {
+  return name == podspec::kGpuMemory || name == podspec::kGpuMemoryPercent ||
+         name == podspec::kGpuCores || name == podspec::kGpuPriority;
+}
+
+bool is_counted(std::string_view name) {
+  if (name == podspec::kGpuMem || name == podspec::kSlot) return true;
+  return name.starts_with(kPrefix) && !says_how_much(name);
+}
+
+std::string shown(const Wanted& wanted) {
+  std::string text;
+  for (const auto& [name, count] : wanted)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", name, count);
+  return text;
+}
+
+// The text of a quantity of `resource` in limits or requests of any container; "" when none has it.
+std::string quantity(json::Value pod, std::string_view where, std::string_view resource) {
+  for (const auto* list : {"containers", "initContainers"}) {
+    for (const auto container : pod["spec"][list]) {
+      for (const auto entry : container["resources"][where]) {
+        const auto name = entry.key();
+        const bool fits = resource.ends_with('/')
+                              ? name.starts_with(resource) && !says_how_much(name)
+                              : name == resource;
+        if (fits) return entry.string().value_or(std::string(entry.raw()));
+      }
+    }
+  }
+  return "";
+}
+
+Link limits_link(json::Value pod, const Wanted& wanted) {
+  Link link{.id = "spec.limits", .what = "The pod asks for GPUs", .read = shown(wanted)};
+  const bool some = std::any_of(wanted.begin(), wanted.end(),
+                                [](const auto& resource) { return resource.second != 0; });
+  if (some) return link;
+  link.verdict = Verdict::Broken;
+  if (!wanted.empty()) {
+    link.cause = "0 of a resource is none of it: the pod gets no GPU";
+    link.remedy = "write how many, or how much, it shall have";
+    return link;
+  }
+  link.read = "no nvidia.com/... or aliyun.com/gpu-mem in resources.limits";
+  link.remedy = "add to the container: resources: {limits: {nvidia.com/gpu: 1}}";
+  if (const auto legacy = quantity(pod, "limits", kLegacy); !legacy.empty()) {
+    link.read = fmt::format("{}: {}", kLegacy, legacy);
+    link.cause =
+        fmt::format("{} is the resource's name of 2017; no kubelet offers it any more", kLegacy);
+    link.remedy = fmt::format(
+        "write nvidia.com/gpu: {} instead; the webhook of `gantry scheduler` does it by itself",
+        legacy);
+  } else if (!quantity(pod, "requests", kPrefix).empty()) {
+    link.read = "nvidia.com/... in requests only";
+    link.cause = "GPUs count in limits only; a request alone gives none";
+  } else {
+    link.cause =
+        "no container of the pod has an nvidia.com/... resource among its limits, so it gets "
+        "no GPU, whatever NVIDIA_VISIBLE_DEVICES its image sets";
+  }
+  return link;
+}
+
+std::optional<Link> fraction_link(json::Value pod) {
+  const auto text = quantity(pod, "limits", kPrefix);
+  const auto read = podspec::quantity_from(text);
+  if (text.empty() || (read.ok() && read->whole())) return std::nullopt;
+  return Link{
+      .id = "spec.fraction",
+      .what = "Whole numbers of GPUs",
+      .verdict = Verdict::Broken,
+      .read = text,
+      .cause =
+          "Kubernetes counts extended resources in whole numbers: half a GPU cannot be "
+          "asked for this way",
+      .remedy =
+          "where GPUs are shared write nvidia.com/gpu: 1 with nvidia.com/gpumem-percentage: "
+          "50 and nvidia.com/gpucores: 50, or aliyun.com/gpu-mem: and how many GiB; else ask "
+          "for 1 of a shared resource (nvidia.com/gpu.shared), or for a MIG profile "
+          "(nvidia.com/mig-1g.10gb)"};
+}
+
+std::optional<Link> mounts_link(json::Value pod) {
+  for (const auto volume : pod["spec"]["volumes"]) {
+    const auto path = volume["hostPath"]["path"].string().value_or("");
+    const bool driver =
+        std::any_of(kDriverPlaces.begin(), kDriverPlaces.end(),
+                    [&](std::string_view place) { return path.starts_with(place); });
+    if (!driver) continue;
+    return Link{
+        .id = "spec.driver-mounts",
+        .what = "No driver of the host by hand",
+        .verdict = Verdict::Doubtful,
+        .read = fmt::format("volume {}: hostPath {}", volume["name"].string().value_or("?"), path),
+        .cause =
+            "the pod mounts the host's driver itself: after a driver upgrade these files "
+            "do not fit the kernel module; the mount is not needed any more",
+        .remedy = "remove the volume and its mounts from the manifest"};
+  }
+  return std::nullopt;
+}
+
+// The environment of a container is stronger than what a plugin sets.
+std::optional<Link> visible_link(json::Value pod) {
+  for (const auto container : pod["spec"]["containers"]) {
+    for (const auto entry : container["env"]) {
+      if (entry["name"].string() != "NVIDIA_VISIBLE_DEVICES") continue;
+      return Link{.id = "spec.visible-devices",
+                  .what = "The GPUs are the kubelet's choice",
+                  .verdict = Verdict::Doubtful,
+                  .read = fmt::format("container {}: NVIDIA_VISIBLE_DEVICES={}",
+                                      container["name"].string().value_or("?"),
+                                      entry["value"].string().value_or("")),
+                  .cause =
+                      "the pod sets NVIDIA_VISIBLE_DEVICES itself: where a runtime goes by "
+                      "it, it gets other GPUs than those that the kubelet gave it, or none",
+                  .remedy = "take NVIDIA_VISIBLE_DEVICES out of the pod's env"};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::int64_t count_in(json::Value quantity) {
+  constexpr std::uint64_t kMost = 1'000'000'000;  // so that sums of a hostile pod's stay numbers
+  const auto read = podspec::quantity_of(quantity);
+  if (!read.ok() || !read->whole()) return 0;
+  return static_cast<std::int64_t>(std::min(read->value, kMost));
+}
+
+Wanted limits_of(json::Value container) {
+  Wanted wanted;
+  bool part = false;
+  for (const auto limit : container["resources"]["limits"]) {
+    const auto name = limit.key();
+    part = part || says_how_much(name);
+    if (is_counted(name)) wanted[name] += count_in(limit);
+  }
+  // How much of a GPU, and not of how many: of one.
+  if (part && !wanted.contains(std::string(podspec::kGpu))) wanted[std::string(podspec::kGpu)] = 1;
+  return wanted;
+}
+
+Wanted wanted_by(json::Value pod) {
+  Wanted sum;
+  for (const auto container : pod["spec"]["containers"]) {
+    for (const auto& [name, count] : limits_of(container)) sum[name] += count;
+  }
+  for (const auto container : pod["spec"]["initContainers"]) {
+    for (const auto& [name, count] : limits_of(container)) {
+      // A sidecar stays: its devices are beside the others'. An init container's are handed on.
+      const bool sidecar = container["restartPolicy"].string() == "Always";
+      sum[name] = sidecar ? sum[name] + count : std::max(sum[name], count);
+    }
+  }
+  return sum;
+}
+
+std::vector<Link> spec_links(json::Value pod) {
+  std::vector<Link> links;
+  auto fraction = fraction_link(pod);
+  const auto ask = podspec::ask_of(pod);
+  // What cannot be read is not counted either: a number of it would be one that nobody wrote.
+  if (fraction) {
+    links.push_back(*std::move(fraction));
+  } else if (!ask.ok()) {
+    links.push_back(ask_link(ask));
+  } else {
+    links.push_back(limits_link(pod, wanted_by(pod)));
+  }
+  if (ask.ok() && *ask && (*ask)->shared()) links.push_back(ask_link(ask));
+  if (auto mounts = mounts_link(pod)) links.push_back(*std::move(mounts));
+  if (auto visible = visible_link(pod)) links.push_back(*std::move(visible));
+  return links;
+}
+
+}  // namespace gantry::why

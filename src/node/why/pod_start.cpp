@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kubelet and the engine made of a pod that has a node.
+#include "base/core/text.hpp"
+#include "node/why/pod.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+namespace gantry::why {
+namespace {
+
+struct Complaint {
+  std::string who;  // "container main", "the sandbox"
+  std::string reason;
+  std::string message;
+};
+
+struct Known {
+  std::string_view part;  // of the engine's words
+  std::string_view cause;
+  std::string_view remedy;
+};
+
+constexpr std::array<Known, 9> kKnown{{
+    {"unresolvable CDI",
+     "the engine does not find the CDI device that it was told to inject: its specification is "
+     "missing, or two files have the same device",
+     "on the node: gantry doctor --only 'cdi.*'; sudo gantry cdi refresh"},
+    {"CDI device injection failed", "the engine could not inject the CDI device",
+     "on the node: gantry doctor --only 'cdi.*'; sudo gantry cdi refresh"},
+    {"no runtime for", "the engine has no runtime of the name that the pod's RuntimeClass asks for",
+     "on the node: sudo gantry runtime configure --runtime=containerd && sudo systemctl restart "
+     "containerd; with CDI no runtimeClassName is needed"},
+    {"nvidia-container-cli", "an OCI hook of the engine failed",
+     "on the node: gantry doctor; with CDI no hook is needed"},
+    {"nvidia-container-runtime-hook", "an OCI hook of the engine failed",
+     "on the node: gantry doctor; with CDI no hook is needed"},
+    {"PreStartContainer", "the device plugin did not answer when the container was to start",
+     "on the node: systemctl status gantry-agent, or kubectl logs of the agent's pod there; the "
+     "kubelet tries again"},
+    {"device plugin", "the device plugin did not answer when the container was to start",
+     "on the node: systemctl status gantry-agent, or kubectl logs of the agent's pod there; the "
+     "kubelet tries again"},
+    {"no space left on device", "the node's disk is full", "on the node: df -h"},
+    {"failed to pull", "the image cannot be pulled",
+     "kubectl describe pod shows the registry's words"},
+}};
+
+bool is_fine(std::string_view reason) {
+  return reason.empty() || reason == "ContainerCreating" || reason == "PodInitializing";
+}
+
+std::optional<Complaint> waiting_in(json::Value pod) {
+  for (const auto* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const auto status : pod["status"][list]) {
+      const auto waiting = status["state"]["waiting"];
+      const auto reason = waiting["reason"].string().value_or("");
+      if (is_fine(reason)) continue;
+      auto message = waiting["message"].string().value_or("");
+      const auto ended = status["lastState"]["terminated"]["exitCode"].i64();
+      if (reason == "CrashLoopBackOff" && ended)
+        message = fmt::format("its program ended with status {}", *ended);
+      return Complaint{"container " + status["name"].string().value_or(""), reason, message};
+    }
+  }
+  return std::nullopt;
+}
+
+// A container that could not be started at all stays "Error" or "StartError", with the runtime's
+// words, when it is not to be tried again.
+std::optional<Complaint> failed_in(json::Value pod) {
+  for (const auto* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const auto status : pod["status"][list]) {
+      const auto ended = status["state"]["terminated"];
+      const auto reason = ended["reason"].string().value_or("");
+      if (reason != "StartError" && reason != "ContainerCannotRun") continue;
+      return Complaint{"container " + status["name"].string().value_or(""), reason,
+                       ended["message"].string().value_or("")};
+    }
+  }
+  return std::nullopt;
+}
+
+// Before its sandbox is there a pod's status says ContainerCreating for ever; events tell why.
+std::optional<Complaint> event_in(json::Value pod, json::Value events) {
+  if (pod["status"]["phase"].string() != "Pending") return std::nullopt;
+  std::optional<Complaint> last;
+  for (const auto event : events["items"]) {
+    const auto reason = event["reason"].string().value_or("");
+    if (event["type"].string() != "Warning" || reason == "FailedScheduling") continue;
+    last = Complaint{"the pod", reason, event["message"].string().value_or("")};
+  }
+  return last;
+}
+
+}  // namespace
+
+Link admission_link(json::Value pod) {
+  Link link{.id = "kubelet.admission", .what = "The kubelet admitted it"};
+  const auto reason = pod["status"]["reason"].string().value_or("");
+  const auto message = pod["status"]["message"].string().value_or("");
+  link.read = pod["status"]["phase"].string().value_or("");
+  if (reason != "UnexpectedAdmissionError" && reason != "TopologyAffinityError" &&
+      !reason.starts_with("OutOfnvidia.com/"))
+    return link;
+  link.verdict = Verdict::Broken;
+  link.read = fmt::format("{}: {}", reason, message);
+  link.cause = "the kubelet could not give it the devices: " + message;
+  link.remedy = "delete the pod and create it anew: a pod refused once is never tried again";
+  if (contains(message, "unhealthy") || contains(message, "no healthy"))
+    link.remedy = "gantry doctor on the node; delete the pod when the GPUs are well again";
+  if (reason == "TopologyAffinityError")
+    link.remedy =
+        "ask for GPUs and processors of one NUMA node, or set topologyManagerPolicy: best-effort "
+        "in the kubelet's configuration; gantry doctor --only kubelet.topology";
+  return link;
+}
+
+Link engine_link(json::Value pod, json::Value events) {
+  Link link{.id = "engine", .what = "The engine started its containers", .read = "no complaint"};
+  auto complaint = waiting_in(pod);
+  if (!complaint) complaint = failed_in(pod);
+  if (!complaint) complaint = event_in(pod, events);
+  if (!complaint) return link;
+  link.verdict = Verdict::Broken;
+  link.read = fmt::format("{}: {}: {}", complaint->who, complaint->reason, complaint->message);
+  link.cause = fmt::format("{}: {}", complaint->who, complaint->reason);
+  link.remedy = "kubectl describe pod shows the engine's words; gantry doctor on the node";
+  if (complaint->reason == "CrashLoopBackOff") {
+    link.id = "container.exit";
+    link.what = "Its program runs";
+    link.cause = fmt::format("{}: {}, again and again", complaint->who, complaint->message);
+    link.remedy = "kubectl logs --previous shows its last words";
+    return link;
+  }
+  for (const auto& known : kKnown) {
+    if (!contains(complaint->message, known.part)) continue;
+    link.cause = known.cause;
+    link.remedy = known.remedy;
+    return link;
+  }
+  return link;
+}
+
+}  // namespace gantry::why

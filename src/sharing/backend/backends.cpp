@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing/backend/backends.hpp"
+
+#include "base/core/text.hpp"
+#include "sharing/mps/control.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::backend {
+namespace {
+
+constexpr const char* kDmemCapacity = "/sys/fs/cgroup/dmem.capacity";
+constexpr const char* kAccident = "accident";
+constexpr const char* kOrdinary = "ordinary program";
+constexpr const char* kHostile = "hostile process";
+
+const model::MigInstance* instance_of(const model::Inventory& machine, const model::GpuUuid& uuid) {
+  for (const auto& gpu : machine.gpus) {
+    for (const auto& instance : gpu.mig.instances) {
+      if (instance.uuid == uuid) return &instance;
+    }
+  }
+  return nullptr;
+}
+
+BackendFacts fence_facts(const model::Inventory& machine) {
+  const bool here = std::any_of(machine.files.begin(), machine.files.end(), [](const auto& file) {
+    return file.soname == "libcuda.so.1" && !file.is_32bit;
+  });
+  return {
+      .name = "fence",
+      .sentence = "our library in front of libcuda and libnvidia-ml, and an auditor on the host",
+      .here = here,
+      .why = here ? "needs nothing but the driver's libcuda"
+                  : "the driver has no libcuda.so.1; run `gantry doctor`",
+      .promises = {
+          {"memory", kAccident, "yes", "exact; CUDA_ERROR_OUT_OF_MEMORY at the limit"},
+          {"memory", kOrdinary, "yes", "exact; totals and free memory show the share"},
+          {"memory", kHostile, "in part",
+           "seen from outside within 1 s; --policy stop ends it, report tells"},
+          {"time", kAccident, "yes", "turns of some milliseconds; a hard cap holds alone, too"},
+          {"time", kOrdinary, "yes", "within 2 points over 5 s; one long kernel is not cut"},
+          {"time", kHostile, "in part", "seen from outside within 3 s; --policy stop ends it"},
+          {"faults", kOrdinary, "yes", "a context of its own: a fault ends its own process"}}};
+}
+
+BackendFacts mps_facts(const sys::Host& host) {
+  const auto control = mps::Control::find(host, "/run/gantry/mps", mps::Enter::Place);
+  const bool hollow = control.ok() && control->is_hollow();
+  std::string why = control.ok() ? "nvidia-cuda-mps-control is there" : control.error().text();
+  if (hollow)
+    why =
+        "nvidia-cuda-mps-control is an empty program, as simulated machines have it: there is no "
+        "MPS "
+        "server; take --backend fence";
+  return {
+      .name = "mps",
+      .sentence = "NVIDIA's Multi-Process Service: its server holds the limits",
+      .here = control.ok() && !hollow,
+      .why = std::move(why),
+      .promises = {
+          {"memory", kAccident, "yes", "the server refuses; of each process, not of all together"},
+          {"memory", kOrdinary, "in part",
+           "context memory is outside of it, and cuMemGetInfo shows the whole card"},
+          {"memory", kHostile, "in part",
+           "the server holds it, and nobody else gets the GPU; more processes have more"},
+          {"time", kOrdinary, "in part",
+           "a part of the multiprocessors, not of time: 30 % was 39 % alone on an H200"},
+          {"time", kHostile, "in part", "as for memory"},
+          {"faults", kOrdinary, "no", "a fault of one client ends all clients of the GPU"}}};
+}
+
+BackendFacts mig_facts(const model::Inventory& machine) {
+  std::size_t instances = 0;
+  bool capable = false;
+  for (const auto& gpu : machine.gpus) {
+    instances += gpu.mig.instances.size();
+    capable = capable || gpu.mig.current == model::MigMode::Disabled ||
+              gpu.mig.current == model::MigMode::Enabled;
+  }
+  std::string why = "no GPU here has MIG";
+  if (instances > 0) {
+    why = fmt::format("{} instance{} here: --gpu MIG-UUID", instances, instances == 1 ? "" : "s");
+  } else if (capable) {
+    why = "no instance is made: nvidia-smi mig -cgi PROFILE -C";
+  }
+  return {
+      .name = "mig",
+      .sentence = "an instance of the GPU's own: memory, caches and multiprocessors in hardware",
+      .here = instances > 0,
+      .why = std::move(why),
+      .promises = {{"memory", kHostile, "yes", "hardware; in sizes of the profiles only"},
+                   {"time", kHostile, "yes", "hardware; nothing of what others leave can be used"},
+                   {"faults", kHostile, "yes", "instances do not see each other"}}};
+}
+
+BackendFacts slicing_facts() {
+  return {.name = "time-slicing",
+          .sentence = "the driver's own switching between processes, and no limits at all",
+          .here = true,
+          .why = "every NVIDIA GPU does it",
+          .promises = {{"memory", kAccident, "no", "first come, first served"},
+                       {"time", kOrdinary, "no", "equal turns for busy processes, not for tenants"},
+                       {"faults", kOrdinary, "yes", "contexts of their own"}}};
+}
+
+BackendFacts dmem_facts(const sys::Host& host) {
+  const auto capacity = host.read_value(kDmemCapacity);
+  const bool here = capacity && contains(*capacity, "nvidia/");
+  std::string why = "the kernel has no dmem controller (Linux 6.14 with cgroup v2)";
+  if (capacity) why = "the driver registers no memory with the kernel's dmem controller (r615)";
+  if (here) why = "the driver registers its memory with the kernel; gantry does not use it yet";
+  return {.name = "dmem",
+          .sentence = "the kernel's own limit on device memory for a control group",
+          .here = here,
+          .why = std::move(why),
+          .promises = {{"memory", kHostile, "yes", "in the driver, contexts included"},
+                       {"time", kOrdinary, "no", "memory only"}}};
+}
+
+}  // namespace
+
+std::vector<BackendFacts> backends_here(const model::Inventory& machine, const sys::Host& host) {
+  return {fence_facts(machine), mig_facts(machine), mps_facts(host), slicing_facts(),
+          dmem_facts(host)};
+}
+
+BackendChoice choose_backend(const policy::Share& share, const model::Inventory& machine) {
+  using policy::Backend;
+  if (share.backend != Backend::Auto) return {share.backend, "it was asked for"};
+  const bool instances = !share.gpus.empty() &&
+                         std::all_of(share.gpus.begin(), share.gpus.end(), [&](const auto& uuid) {
+                           return instance_of(machine, uuid) != nullptr;
+                         });
+  if (instances && !share.memory && !share.time_limited)
+    return {Backend::Mig, "its GPU is a MIG instance and no smaller limit was asked for"};
+  return {Backend::Fence, "it holds memory and time for every CUDA program and needs no set-up"};
+}
+
+namespace {
+
+Status check_instances(const policy::Share& share, const model::Inventory& machine) {
+  if (share.gpus.empty())
+    return Error(Errc::Invalid, "the backend mig needs an instance: --gpu MIG-UUID");
+  for (const auto& gpu : share.gpus) {
+    if (instance_of(machine, gpu) != nullptr) continue;
+    return Error(Errc::Invalid,
+                 fmt::format("{} is no MIG instance; name one with --gpu MIG-UUID (`gantry list` "
+                             "shows them)",
+                             gpu.text));
+  }
+  return {};
+}
+
+// The others share GPUs, and what is left of one in MIG mode is its instances.
+Status check_whole(const policy::Share& share, const model::Inventory& machine) {
+  for (const auto& uuid : share.gpus) {
+    if (instance_of(machine, uuid) != nullptr) {
+      return Error(
+          Errc::Unsupported,
+          fmt::format("{} is a MIG instance, which is a share by itself: leave out --memory "
+                      "and --compute, or make an instance of another profile",
+                      uuid.text));
+    }
+    const auto gpu = std::find_if(machine.gpus.begin(), machine.gpus.end(),
+                                  [&](const auto& one) { return one.uuid == uuid; });
+    if (gpu == machine.gpus.end() || gpu->mig.instances.empty()) continue;
+    return Error(Errc::Invalid, fmt::format("GPU {} is in MIG mode: name one of its instances with "
+                                            "--gpu MIG-UUID (`gantry info` shows them)",
+                                            gpu->index));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<policy::Share> with_backend(policy::Share share, const model::Inventory& machine,
+                                   const sys::Host& host) {
+  using policy::Backend;
+  share.backend = choose_backend(share, machine).backend;
+  const auto name = to_string(share.backend);
+  for (const auto& facts : backends_here(machine, host)) {
+    if (facts.name != name || facts.here) continue;
+    return Error(Errc::Unsupported, fmt::format("the backend {} is not here: {}; see `gantry share "
+                                                "explain`",
+                                                name, facts.why));
+  }
+  if (share.backend == Backend::Mig) GANTRY_CHECK(check_instances(share, machine));
+  if (share.backend != Backend::Mig) GANTRY_CHECK(check_whole(share, machine));
+  const bool holds_limits = share.backend == Backend::Fence || share.backend == Backend::Mps;
+  if (!holds_limits && (share.memory || share.time_limited)) {
+    return Error(Errc::Unsupported,
+                 fmt::format("{} holds neither --memory nor --compute; leave them out, or take "
+                             "--backend fence",
+                             name));
+  }
+  return share;
+}
+
+}  // namespace gantry::backend

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A share that NVIDIA's MPS holds: a daemon of its own, told the share's limits, so that nothing in
+// a client's environment can loosen them.
+#pragma once
+
+#include "base/sys/host.hpp"
+#include "container/fence_mount/enclosure.hpp"
+#include "gpu/model/container_edits.hpp"
+#include "gpu/model/inventory.hpp"
+#include "sharing/mps/plan.hpp"
+#include "sharing/policy/share.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gantry::backend {
+
+// Unsupported where another MPS share has one of its GPUs: a GPU has one MPS server, and that one
+// set of limits.
+Result<mps::DaemonPlan> mps_plan(const policy::Share& share, const model::Inventory& machine,
+                                 std::span<const policy::Share> others);
+
+Status start_mps(const sys::Host& host, const mps::DaemonPlan& plan);
+Status stop_mps(const sys::Host& host, const mps::DaemonPlan& plan);
+
+// Where clients look without being told: no variable has to be set, and none can be unset.
+std::vector<fence_mount::Bound> mps_places(const sys::Host& host, const std::string& share);
+model::ContainerEdits mps_edits(const sys::Host& host, const std::string& share);
+
+}  // namespace gantry::backend

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shares of this machine, whoever keeps them: the share daemon, or hardware and other daemons
+// whose shares only a CDI specification records.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
+#include "sharing/daemon/client.hpp"
+
+#include <string>
+#include <vector>
+
+namespace gantry::backend {
+
+// The command that starts the share daemon.
+std::vector<std::string> keeper_program();
+// Connects to the share daemon. Starts it if a daemon that was killed left shares behind. NotFound
+// if there are no shares.
+Result<daemon::Client> running_keeper(const sys::Host& host);
+
+// All shares. If the daemon is not running, only those that a CDI specification records.
+Result<std::vector<daemon::ShareState>> shares_of(const sys::Host& host);
+// NotFound, with the command that lists the shares.
+Result<daemon::ShareState> share_named(const sys::Host& host, const std::string& name);
+
+}  // namespace gantry::backend

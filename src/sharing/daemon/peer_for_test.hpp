@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process of a share as the fence is one, or as an enemy: what it sends is the test's business.
+#pragma once
+
+#include "base/sys/unique_fd.hpp"
+#include "gpu/abi/fence.h"
+#include "sharing/daemon/pages.hpp"
+
+#include <optional>
+#include <string>
+
+namespace gantry::daemon {
+
+struct Attached {
+  FenceWelcome welcome{};
+  sys::UniqueFd limits;
+  sys::UniqueFd usage;
+};
+
+class TestPeer {
+ public:
+  explicit TestPeer(const std::string& path);  // connects; valid() when that went well
+
+  bool valid() const { return socket_.valid(); }
+  int fd() const { return socket_.get(); }
+  bool send(const void* bytes, std::size_t size) const;
+  bool hello(FenceRole role = FENCE_WORKER) const;
+  bool hello_with(int descriptor) const;  // SCM_RIGHTS
+  bool report(FenceEvent event, std::uint32_t gpu = 0, std::uint32_t turn = 0,
+              std::uint64_t value = 0) const;
+  // Waits at most 10 s. False when the keeper has closed the connection.
+  bool receive(Attached& attached) const;
+  bool is_cut() const;  // the keeper closes it within 10 s
+
+ private:
+  sys::UniqueFd socket_;
+};
+
+// One that is attached, with both pages before it. Asks again while the keeper says not yet; 10 s.
+class JoinedPeer {
+ public:
+  explicit JoinedPeer(const std::string& path);
+
+  bool valid() const { return limits_.get() != nullptr && usage_.get() != nullptr; }
+  const TestPeer& peer() const { return *peer_; }
+  std::uint32_t slot() const { return attached_.welcome.slot; }
+  std::size_t usage_size() const { return attached_.welcome.usage_size; }
+  const FenceLimits& limits() const { return *static_cast<const FenceLimits*>(limits_.get()); }
+  void* usage() const { return usage_.get(); }
+  FenceUsageRow& row(std::uint32_t gpu = 0) const;  // its own
+
+ private:
+  std::optional<TestPeer> peer_;
+  Attached attached_;
+  Mapping limits_;
+  Mapping usage_;
+};
+
+}  // namespace gantry::daemon

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing/daemon/served_share.hpp"
+
+#include "sharing/policy/controller.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gantry::daemon {
+namespace {
+
+// What a context takes on an H200, driver 580; each share learns its card's from the first one.
+constexpr std::uint64_t kContextBytes = 548'995'072;
+
+// Without a word of NVML for so long: better without what others hold than not at all. cuInit waits
+// 5 s.
+constexpr std::uint64_t kLongestUnknown = 4'000'000'000;
+
+std::optional<unsigned> digit(char c) {
+  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
+  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::array<std::uint8_t, 16>> uuid_bytes(std::string_view text) {
+  if (!text.starts_with("GPU-")) return std::nullopt;
+  std::array<std::uint8_t, 16> bytes{};
+  std::size_t digits = 0;
+  for (const char c : text.substr(4)) {
+    if (c == '-') continue;
+    const auto value = digit(c);
+    if (!value || digits >= 32) return std::nullopt;
+    auto& byte = bytes.at(digits++ / 2);
+    byte = static_cast<std::uint8_t>(byte << 4U | *value);
+  }
+  if (digits != 32) return std::nullopt;
+  return bytes;
+}
+
+ServedShare::ServedShare(sys::Loop& loop, const sys::Host& host, Record record, policy::TenantId id,
+                         Pages pages, Callbacks callbacks)
+    : host_(host),
+      record_(std::move(record)),
+      id_(id),
+      pages_(std::move(pages)),
+      callbacks_(std::move(callbacks)),
+      members_(loop, pages_,
+               {.joined = [this](const Member& member) { joined(member); },
+                .left = [this](const Member& member) { left(member); }}),
+      context_estimates_(record_.cards.size(), kContextBytes) {}
+
+Result<std::unique_ptr<ServedShare>> ServedShare::open(sys::Loop& loop, const sys::Host& host,
+                                                       Record record, policy::TenantId id,
+                                                       Origin origin, Callbacks callbacks) {
+  std::erase_if(record.attached, [](const auto& known) { return !is_there(known); });
+  GANTRY_CHECK(write_record(host, record));
+  GANTRY_TRY(auto pages, Pages::make(record.share.name, std::vector<PageGpu>(record.cards.size())));
+  std::unique_ptr<ServedShare> made(
+      new ServedShare(loop, host, std::move(record), id, std::move(pages), std::move(callbacks)));
+  made->show_limits();
+  if (origin == Origin::TakenUp) made->taken_up_ns_ = monotonic_ns();
+  for (const auto& process : made->record_.adopted) {
+    if (is_there(process)) made->family_.adopt(process, made->name());
+  }
+  for (const auto& process : made->record_.contained) {
+    if (is_there(process)) made->family_.contain(process);
+  }
+  const auto path = host.outside(fence_directory(made->name())) + "/socket";
+  auto* share = made.get();
+  GANTRY_TRY(made->socket_,
+             ShareSocket::open(loop, path, made->pages_, made->members_,
+                               {.report =
+                                    [share](std::uint32_t slot, const FenceReport& report) {
+                                      if (report.event == FENCE_REFUSED) ++share->refused_;
+                                      share->callbacks_.report(*share, slot, report);
+                                    },
+                                .admits = {},
+                                .ready = [share] { return share->taken_up_ns_ == 0; }}));
+  return made;
+}
+
+std::optional<std::uint32_t> ServedShare::index_of(const model::GpuUuid& uuid) const {
+  for (std::uint32_t gpu = 0; gpu < gpu_count(); ++gpu) {
+    if (card(gpu).uuid == uuid) return gpu;
+  }
+  return std::nullopt;
+}
+
+PageGpu ServedShare::page_gpu(std::uint32_t gpu) const {
+  const auto total = card(gpu).memory_bytes;
+  const auto& memory = share().memory;
+  return {.uuid = uuid_bytes(card(gpu).uuid.text).value_or(std::array<std::uint8_t, 16>{}),
+          .memory_limit = memory ? memory->on(total) : UINT64_MAX,
+          .memory_total = total,
+          .context_estimate = context_estimates_[gpu],
+          .queue_ns = static_cast<std::uint64_t>(policy::Pace{}.queue.count()),
+          .share_percent = share().rights.percent};
+}
+
+void ServedShare::show_limits() {
+  for (std::uint32_t gpu = 0; gpu < gpu_count(); ++gpu) pages_.set_gpu(gpu, page_gpu(gpu));
+  std::uint32_t flags = 0;
+  if (gated_) flags |= FENCE_TIME_LIMITED;
+  if (share().unattached == policy::Unattached::Pass) flags |= FENCE_PASS_THROUGH;
+  if (share().context_memory == policy::ContextMemory::Free) flags |= FENCE_CONTEXT_FREE;
+  pages_.set_flags(flags);
+}
+
+Status ServedShare::change(const policy::Share& share) {
+  auto changed = record_;
+  changed.share = share;
+  GANTRY_CHECK(write_record(host_, changed));
+  record_ = std::move(changed);
+  show_limits();
+  return {};
+}
+
+Status ServedShare::adopt(pid_t pid) {
+  const auto process = known_process(pid);
+  if (process.started == 0)
+    return Error(Errc::NotFound, fmt::format("there is no process {}", pid));
+  std::erase_if(record_.adopted, [](const auto& known) { return !is_there(known); });
+  record_.adopted.push_back(process);
+  family_.adopt(process, name());
+  return write_record(host_, record_);
+}
+
+Status ServedShare::contain(pid_t pid) {
+  const auto process = known_process(pid);
+  if (pid <= 1 || process.started == 0)
+    return Error(Errc::NotFound, "the container's first process cannot be told");
+  std::erase_if(record_.contained, [](const auto& known) { return !is_there(known); });
+  record_.contained.push_back(process);
+  family_.contain(process);
+  return write_record(host_, record_);
+}
+
+void ServedShare::joined(const Member& member) {
+  family_.joined(member);
+  const auto process = known_process(member.pid);
+  auto& attached = record_.attached;
+  if (std::find(attached.begin(), attached.end(), process) != attached.end()) return;
+  attached.push_back(process);
+  save();  // before it is welcome: the next keeper shall not take it for one past the fence
+}
+
+// Where there is no room for it, the limits hold all the same.
+void ServedShare::save() {
+  unsaved_ = !write_processes(host_, record_).ok();
+}
+
+void ServedShare::left(const Member& member) {
+  callbacks_.left(*this, member.slot);
+  std::erase_if(record_.attached, [&](const auto& known) { return known.pid == member.pid; });
+  unsaved_ = true;
+}
+
+bool ServedShare::is_fenced(pid_t pid) const {
+  const auto& attached = record_.attached;
+  return members_.of_pid(pid) != nullptr ||
+         std::any_of(attached.begin(), attached.end(),
+                     [&](const auto& known) { return known.pid == pid && is_there(known); });
+}
+
+void ServedShare::set_holder(const KnownProcess& holder) {
+  record_.holder = holder;
+}
+
+void ServedShare::set_gated(bool gated) {
+  if (gated_ == gated) return;
+  gated_ = gated;
+  show_limits();
+}
+
+void ServedShare::set_context_estimate(std::uint32_t gpu, std::uint64_t bytes) {
+  if (context_estimates_[gpu] == bytes) return;
+  context_estimates_[gpu] = bytes;
+  show_limits();
+}
+
+void ServedShare::on_beat(std::uint64_t now_ns) {
+  pages_.beat(now_ns);
+  pages_.free_orphaned_lock();
+  socket_->on_beat();
+  if (unsaved_) save();
+  if (now_ns > taken_up_ns_ + kLongestUnknown) taken_up_ns_ = 0;
+}
+
+// Processes of a share that was taken up go by the old keeper's pages until its beat is too old for
+// all of them. Whoever joined before that, or before NVML was asked, would not see what they hold.
+void ServedShare::looked(std::uint64_t asked_ns) {
+  if (asked_ns > taken_up_ns_ + FENCE_STALE_NS) taken_up_ns_ = 0;
+}
+
+void ServedShare::add_finding(FindingState finding) {
+  findings_.push_back(std::move(finding));
+  if (findings_.size() > kFindings) findings_.pop_front();
+}
+
+}  // namespace gantry::daemon

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `gantry share serve --root DIR [--until-idle]` is, for tests that cannot have all of gantry.
+#include "sharing/daemon/client.hpp"
+#include "sharing/daemon/serve.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+int main(int argc, char** argv) {
+  if (argc < 3 || std::string_view(argv[1]) != "--root") return 2;
+  auto host = gantry::sys::Host::at(argv[2]);
+  if (!host.ok()) return 2;
+  gantry::nvml_child::SensorOptions sensor;
+  sensor.program = {GANTRY_NVML_CHILD, std::string(gantry::nvml_child::kChildCommand)};
+  const bool idle = argc > 3 && std::string_view(argv[3]) == gantry::daemon::kUntilIdle;
+  const auto ended = gantry::daemon::serve(
+      {.host = *std::move(host),
+       .life = idle ? gantry::daemon::Life::UntilIdle : gantry::daemon::Life::UntilSignal,
+       .sensor = std::move(sensor)});
+  if (!ended.ok()) fmt::print(stderr, "{}\n", ended.error().text());
+  return ended.ok() ? 0 : 1;
+}

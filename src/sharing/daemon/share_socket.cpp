@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing/daemon/share_socket.hpp"
+
+#include "sharing/daemon/address.hpp"
+
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace gantry::daemon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kBacklog = 512;
+constexpr int kAcceptAtOnce = 16;
+
+// False: the peer does not read, or has gone.
+bool send_welcome(int socket, const FenceWelcome& welcome, const Pages* pages) {
+  FenceWelcome copy = welcome;
+  iovec part{&copy, sizeof copy};
+  std::array<int, 2> descriptors{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptors)> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (pages != nullptr) {
+    descriptors = {pages->limits_fd(), pages->usage_fd()};
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    auto* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof descriptors);
+    std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
+  }
+  return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(sizeof copy);
+}
+
+// Whether the next message is the fence's kind, which has no descriptors in it. One that has stays
+// where it is: to read it is to close them (closer.hpp).
+bool is_plain(int socket) {
+  char first = 0;
+  iovec part{&first, sizeof first};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  return ::recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT) < 0 ||
+         (message.msg_flags & MSG_CTRUNC) == 0;
+}
+
+FenceWelcome refusal(FenceRefusal why) {
+  return {.magic = FENCE_MAGIC, .version = FENCE_VERSION, .refusal = why};
+}
+
+}  // namespace
+
+struct ShareSocket::Peer {
+  sys::UniqueFd socket;
+  Identity identity;  // its pidfd goes to the member
+  Clock::time_point since;
+  bool greeted = false;
+  bool held_back = false;
+  std::optional<std::uint32_t> slot;  // of a worker
+  int reports = 0;                    // since the last beat
+  sys::Loop::Watch watch;             // ends before the socket does
+};
+
+ShareSocket::ShareSocket(sys::Loop& loop, std::string path, Pages& pages, Members& members,
+                         Callbacks callbacks, SocketBounds bounds)
+    : loop_(loop),
+      path_(std::move(path)),
+      pages_(pages),
+      members_(members),
+      callbacks_(std::move(callbacks)),
+      bounds_(bounds) {}
+
+// Those who wait to be accepted may have spoken as well.
+ShareSocket::~ShareSocket() {
+  for (auto& [fd, peer] : peers_) {
+    peer->watch.cancel();
+    closer_.close(std::move(peer->socket));
+  }
+  accepting_.cancel();
+  closer_.close(std::move(listener_));
+}
+
+Result<std::unique_ptr<ShareSocket>> ShareSocket::open(sys::Loop& loop, const std::string& path,
+                                                       Pages& pages, Members& members,
+                                                       Callbacks callbacks, SocketBounds bounds) {
+  std::unique_ptr<ShareSocket> made(
+      new ShareSocket(loop, path, pages, members, std::move(callbacks), bounds));
+  GANTRY_CHECK(made->listen().in(path));
+  return made;
+}
+
+Status ShareSocket::listen() {
+  GANTRY_TRY(const auto place, place_of(path_));
+  listener_ = sys::UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!listener_.valid()) return Error::sys(errno, "socket");
+  ::unlink(path_.c_str());
+  if (::bind(listener_.get(), place.get(), sizeof place.address) != 0)
+    return Error::sys(errno, "bind");
+  if (::chmod(path_.c_str(), 0666) != 0) return Error::sys(errno, "chmod");
+  if (::listen(listener_.get(), kBacklog) != 0) return Error::sys(errno, "listen");
+  GANTRY_TRY(accepting_,
+             loop_.watch(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_some(); }));
+  return {};
+}
+
+void ShareSocket::pause() {
+  paused_ = true;
+  accepting_.wait_for(0);
+}
+
+void ShareSocket::accept_some() {
+  for (int i = 0; i < kAcceptAtOnce; ++i) {
+    if (accepted_ >= bounds_.accepted_each_beat) return pause();
+    const auto before = boottime_ns();
+    sys::UniqueFd socket(
+        ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.valid()) {
+      ++accepted_;
+      accept_one(std::move(socket), before);
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno != EAGAIN) pause();  // no descriptors, no memory
+    return;
+  }
+}
+
+// Descriptors are given out from the lowest on: a high number says that few are left.
+bool ShareSocket::has_room(int fd, pid_t pid) const {
+  rlimit files{};
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &files) == 0;
+  if (known &&
+      static_cast<rlim_t>(fd) + static_cast<rlim_t>(bounds_.descriptors_kept) > files.rlim_cur)
+    return false;
+  const auto of_process = of_process_.find(pid);
+  return peers_.size() + closer_.open() < bounds_.connections &&
+         (of_process == of_process_.end() || of_process->second < bounds_.of_one_process);
+}
+
+void ShareSocket::refuse(sys::UniqueFd socket, FenceRefusal why) {
+  send_welcome(socket.get(), refusal(why), nullptr);
+  closer_.close(std::move(socket));
+}
+
+void ShareSocket::accept_one(sys::UniqueFd socket, std::uint64_t before_ns) {
+  const int fd = socket.get();
+  auto identity = identity_of(fd, before_ns);
+  if (!identity.ok() || (callbacks_.admits && !callbacks_.admits(identity->pid)))
+    return refuse(std::move(socket), FENCE_NO_SHARE);
+  if (!has_room(fd, identity->pid)) return refuse(std::move(socket), FENCE_NO_SLOT);
+  auto peer = std::make_unique<Peer>();
+  peer->socket = std::move(socket);
+  peer->identity = *std::move(identity);
+  peer->since = Clock::now();
+  auto watch = loop_.watch(fd, EPOLLIN, [this, fd](std::uint32_t) { on_readable(fd); });
+  if (!watch.ok()) return closer_.close(std::move(peer->socket));
+  peer->watch = *std::move(watch);
+  ++of_process_[peer->identity.pid];
+  peers_[fd] = std::move(peer);
+}
+
+void ShareSocket::forget(int fd) {
+  const auto found = peers_.find(fd);
+  if (found == peers_.end()) return;
+  const auto counted = of_process_.find(found->second->identity.pid);
+  if (counted != of_process_.end() && --counted->second == 0) of_process_.erase(counted);
+  const auto pid = found->second->identity.pid;
+  const auto slot = found->second->slot;
+  found->second->watch.cancel();
+  closer_.close(std::move(found->second->socket));
+  peers_.erase(found);
+  if (slot) members_.disconnected(pid, *slot);
+}
+
+void ShareSocket::on_readable(int fd) {
+  const auto found = peers_.find(fd);
+  if (found == peers_.end()) return;
+  Peer& peer = *found->second;
+  if (!peer.greeted && greeted_ >= bounds_.greeted_each_beat) return hold_back(peer);
+  for (int i = 0; i < bounds_.reports_at_once; ++i) {
+    if (!is_plain(fd)) return forget(fd);
+    // One byte more than the largest message: a longer one shows by its size.
+    std::array<char, sizeof(FenceReport) + 1> bytes{};
+    const auto got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_TRUNC);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0 || !take(peer, bytes.data(), static_cast<std::size_t>(got))) return forget(fd);
+    if (++peer.reports < bounds_.reports_each_beat && ++reports_ < bounds_.reports_of_all) continue;
+    return hold_back(peer);
+  }
+}
+
+// It waits for the next beat.
+void ShareSocket::hold_back(Peer& peer) {
+  peer.held_back = true;
+  peer.watch.wait_for(0);
+}
+
+// False: it does not speak our language, or shall not go on.
+bool ShareSocket::take(Peer& peer, const char* bytes, std::size_t size) {
+  if (!peer.greeted) {
+    FenceHello hello{};
+    if (size != sizeof hello) return false;
+    std::memcpy(&hello, bytes, sizeof hello);
+    return greet(peer, hello);
+  }
+  FenceReport report{};
+  if (size != sizeof report || !peer.slot) return false;
+  // A child may go on to speak for a parent that has ended.
+  const auto* member = members_.of_pid(peer.identity.pid);
+  if (member == nullptr || member->slot != *peer.slot) return false;
+  std::memcpy(&report, bytes, sizeof report);
+  if (report.event < FENCE_ACTIVE || report.event > FENCE_REFUSED ||
+      report.gpu >= pages_.gpu_count())
+    return false;
+  if (callbacks_.report) callbacks_.report(*peer.slot, report);
+  return true;
+}
+
+bool ShareSocket::greet(Peer& peer, const FenceHello& hello) {
+  const int fd = peer.socket.get();
+  if (hello.magic != FENCE_MAGIC || (hello.role != FENCE_WORKER && hello.role != FENCE_OBSERVER))
+    return false;
+  if (hello.version != FENCE_VERSION) {
+    send_welcome(fd, refusal(FENCE_BAD_VERSION), nullptr);
+    return false;
+  }
+  FenceWelcome welcome = refusal(FENCE_ACCEPTED);
+  welcome.limits_size = pages_.limits_size();
+  welcome.usage_size = pages_.usage_size();
+  if (hello.role == FENCE_WORKER) {
+    if (callbacks_.ready && !callbacks_.ready()) {
+      send_welcome(fd, refusal(FENCE_NOT_YET), nullptr);
+      return false;
+    }
+    ++greeted_;
+    auto slot = members_.join(std::move(peer.identity));
+    if (!slot.ok()) {
+      send_welcome(fd, refusal(FENCE_NO_SLOT), nullptr);
+      return false;
+    }
+    peer.slot = *slot;
+    members_.connected(*slot);
+    welcome.slot = *slot;
+  }
+  peer.identity.pidfd.reset();
+  peer.greeted = true;
+  return send_welcome(fd, welcome, &pages_);
+}
+
+void ShareSocket::on_beat() {
+  accepted_ = 0;
+  greeted_ = 0;
+  reports_ = 0;
+  if (std::exchange(paused_, false)) accepting_.wait_for(EPOLLIN);
+  const auto too_late = Clock::now() - bounds_.hello_within;
+  std::vector<int> silent;
+  for (const auto& [fd, peer] : peers_) {
+    peer->reports = 0;
+    if (std::exchange(peer->held_back, false)) peer->watch.wait_for(EPOLLIN);
+    if (!peer->greeted && peer->since < too_late) silent.push_back(fd);
+  }
+  for (const int fd : silent) forget(fd);
+}
+
+}  // namespace gantry::daemon

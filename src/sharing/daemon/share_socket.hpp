@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the processes of a share attach (fence/abi.h). Everybody in the container may connect, so
+// nothing that comes is believed, nothing that is not read is waited for, and no peer gets more
+// than its part of our time.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/loop.hpp"
+#include "sharing/daemon/closer.hpp"
+#include "sharing/daemon/members.hpp"
+#include "sharing/daemon/pages.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+namespace gantry::daemon {
+
+struct SocketBounds {
+  std::size_t connections = 2 * FENCE_MAX_PROCESSES + 256;  // of a share
+  std::size_t of_one_process = 8;
+  int reports_at_once = 32;       // of one peer, before the others have their turn
+  int reports_each_beat = 8'192;  // then that peer waits for the next beat
+  int reports_of_all = 32'768;    // the same for all peers of the share together
+  int accepted_each_beat = 512;
+  int greeted_each_beat = 32;  // each new process is written down, which takes a while
+  int descriptors_kept = 128;  // for others: a share that floods must not take the last ones
+  std::chrono::milliseconds beat{100};
+  std::chrono::milliseconds hello_within{5'000};
+};
+
+class ShareSocket {
+ public:
+  struct Callbacks {
+    // `report.gpu` is one of the share's.
+    std::function<void(std::uint32_t slot, const FenceReport& report)> report;
+    // Whether this process may use the share at all; none: all may.
+    std::function<bool(pid_t pid)> admits;
+    // Whether it is known what the share's processes hold, so that one may join; none: it is.
+    std::function<bool()> ready = {};
+  };
+
+  // Makes the socket, in place of one that a former keeper left there. Everybody may connect: the
+  // directory decides who sees it.
+  static Result<std::unique_ptr<ShareSocket>> open(sys::Loop& loop, const std::string& path,
+                                                   Pages& pages, Members& members,
+                                                   Callbacks callbacks, SocketBounds bounds = {});
+  ~ShareSocket();
+  ShareSocket(const ShareSocket&) = delete;
+  ShareSocket& operator=(const ShareSocket&) = delete;
+
+  std::size_t connections() const { return peers_.size(); }
+  // Every `bounds.beat`: ends what never said hello, lets those speak again who spoke too much.
+  void on_beat();
+
+ private:
+  struct Peer;
+  ShareSocket(sys::Loop& loop, std::string path, Pages& pages, Members& members,
+              Callbacks callbacks, SocketBounds bounds);
+  Status listen();
+  void accept_some();
+  void pause();
+  bool has_room(int fd, pid_t pid) const;
+  void accept_one(sys::UniqueFd socket, std::uint64_t before_ns);
+  void refuse(sys::UniqueFd socket, FenceRefusal why);
+  void on_readable(int fd);
+  bool take(Peer& peer, const char* bytes, std::size_t size);
+  bool greet(Peer& peer, const FenceHello& hello);
+  static void hold_back(Peer& peer);
+  void forget(int fd);
+
+  sys::Loop& loop_;
+  std::string path_;
+  Pages& pages_;
+  Members& members_;
+  Callbacks callbacks_;
+  SocketBounds bounds_;
+  sys::UniqueFd listener_;
+  sys::Loop::Watch accepting_;
+  bool paused_ = false;                                   // nobody is accepted before the next beat
+  int accepted_ = 0;                                      // since the last beat
+  int greeted_ = 0;                                       // since the last beat
+  int reports_ = 0;                                       // since the last beat, of all
+  std::unordered_map<int, std::unique_ptr<Peer>> peers_;  // by descriptor
+  std::unordered_map<pid_t, std::size_t> of_process_;     // connections
+  Closer closer_;
+};
+
+}  // namespace gantry::daemon

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hooks of stream capture: while one begins nothing of ours is recorded anywhere, while it is under
+// way nothing on the legacy stream.
+#include "sharing/fence/driver.hpp"
+#include "sharing/fence/gate.hpp"
+#include "sharing/fence/launched.hpp"
+#include "sharing/fence/streams.hpp"
+
+using namespace gantry::fence;
+
+namespace {
+
+template <class Call>
+CUresult capture_begun(Call call) {
+  gate_capture_begins();
+  const CUresult result = call();
+  gate_capture_begun(result == CUDA_SUCCESS);
+  return result;
+}
+
+// A capture that failed is over, too; one that was never begun, or is another thread's, is not.
+CUresult capture_ended(CUresult result) {
+  const bool not_ours = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_ILLEGAL_STATE ||
+                        result == CUDA_ERROR_INVALID_HANDLE ||
+                        result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  if (!not_ours) gate_capture_ended();
+  return result;
+}
+
+}  // namespace
+
+CUresult cuStreamBeginCapture(CUstream stream) {
+  return capture_begun([&] { return real().cuStreamBeginCapture(stream); });
+}
+CUresult cuStreamBeginCapture_ptsz(CUstream stream) {
+  return capture_begun([&] { return real().cuStreamBeginCapture_ptsz(stream); });
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  return capture_begun([&] { return real().cuStreamBeginCapture_v2(stream, mode); });
+}
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
+  return capture_begun([&] { return real().cuStreamBeginCapture_v2_ptsz(stream, mode); });
+}
+
+#define FENCE_BEGIN_TO_GRAPH(symbol)                                                              \
+  CUresult symbol(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,                \
+                  const CUgraphEdgeData* dependency_data, size_t num_dependencies,                \
+                  CUstreamCaptureMode mode) {                                                     \
+    return capture_begun([&] {                                                                    \
+      return real().symbol(stream, graph, dependencies, dependency_data, num_dependencies, mode); \
+    });                                                                                           \
+  }
+FENCE_BEGIN_TO_GRAPH(cuStreamBeginCaptureToGraph)
+FENCE_BEGIN_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz)
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  return capture_ended(real().cuStreamEndCapture(stream, graph));
+}
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
+  return capture_ended(real().cuStreamEndCapture_ptsz(stream, graph));
+}
+
+// Waiting for what another stream captures makes a stream part of that capture.
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
+  if (!captures_open()) return real().cuStreamWaitEvent(stream, event, flags);
+  const JoinsCapture joins(legacy(stream));
+  return real().cuStreamWaitEvent(stream, event, flags);
+}
+CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags) {
+  if (!captures_open()) return real().cuStreamWaitEvent_ptsz(stream, event, flags);
+  const JoinsCapture joins(per_thread(stream));
+  return real().cuStreamWaitEvent_ptsz(stream, event, flags);
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hooks of contexts. Each takes memory of its own that no allocation shows; the host sees how much
+// and is told to look. With a context goes everything that was allocated in it.
+#include "sharing/fence/contexts.hpp"
+
+#include "sharing/fence/driver.hpp"
+#include "sharing/fence/gate.hpp"
+#include "sharing/fence/gpus.hpp"
+#include "sharing/fence/graphs.hpp"
+#include "sharing/fence/host.hpp"
+#include "sharing/fence/ledger.hpp"
+#include "sharing/fence/memory.hpp"
+#include "sharing/fence/overhead.hpp"
+#include "sharing/fence/pools.hpp"
+#include "sharing/fence/table.hpp"
+
+namespace gantry::fence {
+namespace {
+
+struct Contexts {
+  Lock primary;                  // retain and release of primary contexts, one at a time
+  Table made;                    // by handle: Entry.count uses
+  CUcontext of[FENCE_MAX_GPUS];  // primary, by device
+};
+constinit Contexts contexts{};
+
+// A GPU that the share does not have cannot be used.
+bool foreign(CUdevice device) {
+  return attached() && gpu_of(device) == kNoGpu && is_device(device);
+}
+
+void after_end(CUcontext context, uint32_t gpu) {
+  forget_memory_of(context);
+  pools_changed();
+  settle_graphs(gpu);
+  give_back_context(gpu);
+  overhead_changed(gpu);
+}
+
+template <class Call>
+CUresult create(CUcontext* context, CUdevice device, Call call) {
+  if (!attached() || context == nullptr) return call(context);
+  if (foreign(device)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const uint32_t gpu = gpu_of(device);
+  if (!reserve_context(gpu)) return refused(gpu, 0);
+  CUcontext made = nullptr;
+  const CUresult result = call(&made);
+  context_is_made(gpu);
+  gate_context_changed();
+  if (result != CUDA_SUCCESS) {
+    give_back_context(gpu);
+    return result;
+  }
+  contexts.made.put({.key = reinterpret_cast<uint64_t>(made),
+                     .bytes = 0,
+                     .other = 0,
+                     .context = made,
+                     .gpu = gpu,
+                     .count = 1});
+  *context = made;
+  overhead_changed(gpu);
+  return result;
+}
+
+template <class Call>
+CUresult destroy(CUcontext context, Call call) {
+  if (!attached()) return call();
+  Entry entry{};
+  const bool known = contexts.made.take(reinterpret_cast<uint64_t>(context), entry);
+  if (known) gate_context_ends(context);
+  const CUresult result = call();
+  gate_context_changed();
+  if (!known) return result;
+  if (result == CUDA_SUCCESS) {
+    after_end(context, entry.gpu);
+  } else {
+    contexts.made.put(entry);
+  }
+  return result;
+}
+
+bool is_active(CUdevice device) {
+  unsigned int flags = 0;
+  int active = 0;
+  return real().cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active != 0;
+}
+
+// `ends`: whether the context is gone with this call if it succeeds; else the driver is asked.
+template <class Call>
+CUresult leave_primary(CUdevice device, Call call) {
+  const uint32_t gpu = gpu_of(device);
+  if (!attached() || gpu == kNoGpu) return call();
+  const Guard guard(contexts.primary);
+  const bool before = is_active(device);
+  if (before) gate_primary_ends(device);
+  const CUresult result = call();
+  gate_context_changed();
+  if (!before || is_active(device)) return result;
+  const CUcontext context = contexts.of[device];
+  contexts.of[device] = nullptr;
+  after_end(context, gpu);
+  return result;
+}
+
+}  // namespace
+
+void forget_contexts() {
+  contexts.primary.reset();
+  contexts.made.forget();
+  for (CUcontext& each : contexts.of) each = nullptr;
+}
+
+}  // namespace gantry::fence
+
+using namespace gantry::fence;
+
+CUresult cuCtxCreate(CUcontext* ctx, unsigned int flags, CUdevice dev) {
+  return create(ctx, dev, [&](CUcontext* to) { return real().cuCtxCreate(to, flags, dev); });
+}
+CUresult cuCtxCreate_v2(CUcontext* ctx, unsigned int flags, CUdevice dev) {
+  return create(ctx, dev, [&](CUcontext* to) { return real().cuCtxCreate_v2(to, flags, dev); });
+}
+CUresult cuCtxCreate_v3(CUcontext* ctx, CUexecAffinityParam* params_array, int num_params,
+                        unsigned int flags, CUdevice dev) {
+  return create(ctx, dev, [&](CUcontext* to) {
+    return real().cuCtxCreate_v3(to, params_array, num_params, flags, dev);
+  });
+}
+CUresult cuCtxCreate_v4(CUcontext* ctx, CUctxCreateParams* ctx_create_params, unsigned int flags,
+                        CUdevice dev) {
+  return create(ctx, dev, [&](CUcontext* to) {
+    return real().cuCtxCreate_v4(to, ctx_create_params, flags, dev);
+  });
+}
+
+CUresult cuCtxDestroy(CUcontext ctx) {
+  return destroy(ctx, [&] { return real().cuCtxDestroy(ctx); });
+}
+CUresult cuCtxDestroy_v2(CUcontext ctx) {
+  return destroy(ctx, [&] { return real().cuCtxDestroy_v2(ctx); });
+}
+
+// Uses of a context as CUDA 2 counted them; with the last one it is destroyed.
+CUresult cuCtxAttach(CUcontext* ctx, unsigned int flags) {
+  const CUresult result = real().cuCtxAttach(ctx, flags);
+  if (result == CUDA_SUCCESS && ctx != nullptr)
+    contexts.made.update(reinterpret_cast<uint64_t>(*ctx), [](Entry& entry) { ++entry.count; });
+  return result;
+}
+CUresult cuCtxDetach(CUcontext ctx) {
+  bool last = true;
+  contexts.made.update(reinterpret_cast<uint64_t>(ctx), [&](Entry& entry) {
+    last = entry.count <= 1;
+    if (!last) --entry.count;
+  });
+  const auto call = [&] { return real().cuCtxDetach(ctx); };
+  return last ? destroy(ctx, call) : call();
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* ctx, CUdevice dev) {
+  if (!attached() || ctx == nullptr) return real().cuDevicePrimaryCtxRetain(ctx, dev);
+  if (foreign(dev)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const uint32_t gpu = gpu_of(dev);
+  if (gpu == kNoGpu) return real().cuDevicePrimaryCtxRetain(ctx, dev);
+  const Guard guard(contexts.primary);
+  const bool first = !is_active(dev);
+  if (first && !reserve_context(gpu)) return refused(gpu, 0);
+  const CUresult result = real().cuDevicePrimaryCtxRetain(ctx, dev);
+  if (first) context_is_made(gpu);
+  if (first && result != CUDA_SUCCESS) give_back_context(gpu);
+  if (result != CUDA_SUCCESS) return result;
+  contexts.of[dev] = *ctx;
+  if (first) overhead_changed(gpu);
+  return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev) {
+  return leave_primary(dev, [&] { return real().cuDevicePrimaryCtxRelease(dev); });
+}
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
+  return leave_primary(dev, [&] { return real().cuDevicePrimaryCtxRelease_v2(dev); });
+}
+CUresult cuDevicePrimaryCtxReset(CUdevice dev) {
+  return leave_primary(dev, [&] { return real().cuDevicePrimaryCtxReset(dev); });
+}
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+  return leave_primary(dev, [&] { return real().cuDevicePrimaryCtxReset_v2(dev); });
+}
+
+// The heap for kernels that allocate is taken from the card as large as this says.
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+  ShareMemory share{};
+  const uint32_t gpu = current_gpu();
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) look_if_due(gpu);
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && share_memory(gpu, share) && value > share.free &&
+      current_context() != nullptr)
+    return refused(gpu, value);
+  const CUresult result = real().cuCtxSetLimit(limit, value);
+  if (result == CUDA_SUCCESS && attached()) overhead_changed(gpu);
+  return result;
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing/fence/gate.hpp"
+
+#include "sharing/fence/driver.hpp"
+#include "sharing/fence/follower.hpp"
+#include "sharing/fence/gpus.hpp"
+#include "sharing/fence/graph_costs.hpp"
+#include "sharing/fence/host.hpp"
+#include "sharing/fence/outstanding.hpp"
+#include "sharing/fence/streams.hpp"
+#include "sharing/fence/turn.hpp"
+
+namespace gantry::fence {
+namespace {
+
+// With one launch in flight the GPU is idle between two of them. Short ones may overlap as long as
+// somebody else would not wait longer for them than that.
+constexpr uint64_t kShortWorkNs = 100 * kMicrosecond;
+// The next one is launched that much before the end of a long one: between two launches that wait
+// for each other an H200 is idle for 8.7 us.
+constexpr uint64_t kAboutToEndNs = 12 * kMicrosecond;
+// Work that does not end may wait for the very launch that waits for it.
+constexpr uint64_t kPatienceNs = 100 * kMillisecond;
+constexpr uint64_t kLookAtBeatNs = 100 * kMillisecond;
+// What the GPU always has to do, however long it takes: the running mark's work and two more.
+constexpr uint32_t kLeastMarks = 3;
+
+constexpr uint64_t kMostUnmarked = 2;
+
+// What the gate is for us: open where nobody guards it.
+uint32_t opening(uint32_t gate) {
+  const uint32_t state = gate & FENCE_GATE_MASK;
+  if (state == FENCE_OPEN || !time_limited()) return FENCE_OPEN;
+  if (!host_silent()) return state;
+  attach_again();
+  return FENCE_OPEN;
+}
+
+// Between two requests of somebody who is under its share, the gate is shut for as long as a
+// request takes. To be woken afterwards costs tens of microseconds of the GPU, for every request;
+// so one thread looks for a while before it sleeps.
+void look_at_gate(uint32_t gpu, uint32_t gate) {
+  constexpr uint64_t kShortAbsenceNs = 2 * kMillisecond;
+  Turn& turn = turn_of(gpu);
+  if (turn.alone.exchange(0, std::memory_order_relaxed) == 0) return;
+  const uint64_t until = monotonic_ns() + kShortAbsenceNs;
+  while (gate_of(gpu) == gate && monotonic_ns() < until) relax();
+}
+
+void wait_while_shut(uint32_t gpu, uint32_t gate) {
+  start_waiting(gpu);
+  look_at_gate(gpu, gate);
+  while (gate_of(gpu) == gate && opening(gate) == FENCE_SHUT)
+    futex_wait(&limits().gpu[gpu].gate, gate, kAcrossProcesses, kLookAtBeatNs);
+  stop_waiting(gpu);
+}
+
+uint64_t patience(uint64_t expected_ns) {
+  return monotonic_ns() + kPatienceNs + 4 * expected_ns;
+}
+
+// Whether another launch of that cost may join what is on the GPU: nothing, next to nothing, or one
+// launch that is about to end.
+bool may_join(const Outstanding& left, uint64_t cost_ns) {
+  if (left.launches == 0 || left.expected_ns + cost_ns <= kShortWorkNs) return true;
+  return left.launches == 1 && left.expected_ns <= kAboutToEndNs;
+}
+
+uint64_t cost_now(Work& work) {
+  const Guard guard(work.lock);
+  return cost_of(work);
+}
+
+void wait_for_ours(Work& work, uint32_t gate) {
+  const uint64_t cost = cost_now(work);
+  Lookout lookout(Haste::Urgent);
+  Outstanding left = outstanding(work.gpu(), Tails::Mark);
+  const uint64_t until = patience(left.expected_ns);
+  while (!may_join(left, cost)) {
+    if (gate_of(work.gpu()) != gate || monotonic_ns() > until) return;
+    lookout.wait(left.expected_ns);
+    left = outstanding(work.gpu(), Tails::Mark);
+  }
+}
+
+void tell_now(Launch& launch) {
+  if (launch.tell) report_active(launch.work->gpu());
+  launch.tell = false;
+}
+
+bool wait_at_gate(Launch& launch) {
+  Work& work = *launch.work;
+  const uint32_t gpu = work.gpu();
+  if (stream_is_capturing(launch.stream)) return false;
+  for (;;) {
+    const uint32_t gate = gate_of(gpu);
+    const uint32_t state = opening(gate);
+    if (state == FENCE_SHUT) {
+      tell_now(launch);
+      wait_while_shut(gpu, gate);
+      continue;
+    }
+    launch.tell = become_active(gpu) || launch.tell;
+    launch.alone = state == FENCE_ONE;
+    turn_of(gpu).alone.store(launch.alone ? 1 : 0, std::memory_order_relaxed);
+    if (launch.alone) {
+      tell_now(launch);
+      wait_for_ours(work, gate);
+    }
+    work.begun.fetch_add(1, std::memory_order_seq_cst);
+    const bool same = gate_of(gpu) == gate;
+    if (same && turn_of(gpu).demand.load(std::memory_order_seq_cst) == Demand::Busy) return true;
+    work.begun.fetch_sub(1, std::memory_order_seq_cst);
+  }
+}
+
+// What is in the queue, over all streams.
+uint64_t in_queue(const Work& work, uint64_t now_ns) {
+  const uint64_t marked = turn_of(work.gpu()).queued_ns.load(std::memory_order_relaxed);
+  return marked - work.queued_ns + expected_ns(work, now_ns);
+}
+
+uint64_t most_in_queue(const Work& work) {
+  return __atomic_load_n(&limits().gpu[work.gpu()].queue_ns, __ATOMIC_RELAXED);
+}
+
+// Whether there is more than another tenant should have to wait for.
+bool too_much(const Work& work, uint64_t most, uint64_t now_ns) {
+  if (most == 0 || work.count < kLeastMarks) return false;
+  return launches_outstanding(work) > work.window || in_queue(work, now_ns) > most;
+}
+
+struct Room {
+  bool enough;
+  uint64_t expected_ns;  // until there is
+};
+
+// A wait ends when a quarter of the queue is free: fewer and longer sleeps.
+Room look_for_room(Work& work) {
+  const Guard guard(work.lock);
+  const uint64_t now_ns = monotonic_ns();
+  const uint64_t most = most_in_queue(work) / 4 * 3;
+  look(work, now_ns);
+  const uint64_t queued = in_queue(work, now_ns);
+  return {!too_much(work, most, now_ns), queued > most ? queued - most : 0};
+}
+
+void wait_for_room(Work& work) {
+  const uint32_t gate = gate_of(work.gpu());
+  Turn& turn = turn_of(work.gpu());
+  turn.pacing.fetch_add(1, std::memory_order_relaxed);
+  Lookout lookout(Haste::None);
+  Room room = look_for_room(work);
+  const uint64_t until = patience(room.expected_ns);
+  while (!room.enough && gate_of(work.gpu()) == gate && time_limited() && monotonic_ns() < until) {
+    lookout.wait(room.expected_ns);
+    room = look_for_room(work);
+  }
+  turn.pacing.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// A default stream is the current context's: where that changed unseen, the count went astray, and
+// the mark would.
+bool still_ours(const Work& work, const InContext& in) {
+  if (!in.ok()) return false;
+  if (work.reach() == Reach::Anyone || in.was_current()) return true;
+  context_changed();
+  return false;
+}
+
+void count_graph(const Launch& launch) {
+  Work& work = *launch.work;
+  const uint64_t cost = graph_cost(launch.what);
+  const Guard guard(work.lock);
+  work.graph = launch.what;
+  work.graph_ns += cost;
+  ++work.graphs;
+}
+
+// True: the queue is full.
+bool mark_now(const Launch& launch) {
+  Work& work = *launch.work;
+  const InContext in(work.context);
+  if (!still_ours(work, in)) return false;
+  const uint64_t now_ns = monotonic_ns();
+  if (captures_open() && stream_is_capturing(work.stream)) {
+    ended_upto(work, work.done.load(std::memory_order_relaxed), now_ns);
+    return false;
+  }
+  show_launches(work.gpu(), work.done.load(std::memory_order_relaxed) - work.marked);
+  if (work.count >= kLeastMarks) look(work, now_ns);
+  mark(work, now_ns);
+  return too_much(work, most_in_queue(work), now_ns);
+}
+
+void settle(uint32_t gpu) {
+  if (turn_of(gpu).demand.load(std::memory_order_relaxed) == Demand::Idle) return;
+  if (outstanding(gpu, Tails::Mark).none()) seems_quiet(gpu, Hint::Waited);
+}
+
+void settle_all() {
+  for (uint32_t gpu = 0; gpu < host.gpu_count && gpu < FENCE_MAX_GPUS; ++gpu) settle(gpu);
+}
+
+}  // namespace
+
+// The count goes up before the gate is looked at: whoever shuts it and then finds as many launches
+// ended as begun knows that no other is under way.
+bool gate_enter(Launch& launch) {
+  Work* work = work_of(launch.stream);
+  if (work == nullptr) return false;
+  launch.work = work;
+  work->begun.fetch_add(1, std::memory_order_seq_cst);
+  const bool open = (gate_of(work->gpu()) & FENCE_GATE_MASK) == FENCE_OPEN;
+  if (__builtin_expect(
+          open && turn_of(work->gpu()).demand.load(std::memory_order_seq_cst) == Demand::Busy, 1))
+    return true;
+  work->begun.fetch_sub(1, std::memory_order_seq_cst);
+  return wait_at_gate(launch);
+}
+
+void gate_left(const Launch& launch) {
+  Work& work = *launch.work;
+  if (__builtin_expect(launch.tell, 0)) report_active(work.gpu());
+  const bool graph = launch.kind == LaunchKind::Graph;
+  if (__builtin_expect(graph, 0)) count_graph(launch);
+  const uint64_t done = work.done.fetch_add(1, std::memory_order_seq_cst) + 1;
+  const uint64_t due = work.next_mark.load(std::memory_order_relaxed);
+  if (__builtin_expect(done < due && !launch.alone && !graph, 1)) return;
+  // Somebody else may be at it. Only a few launches go by for that: he may have lost the processor.
+  if (!work.lock.try_lock()) {
+    if (done < due + kMostUnmarked && !launch.alone) return;
+    work.lock.lock();
+  }
+  const bool full = mark_now(launch);
+  work.lock.unlock();
+  if (full) wait_for_room(work);
+}
+
+void gate_before_wait(CUstream stream, Waited& waited) {
+  Work* work = known_work(stream);
+  if (work != nullptr)
+    waited.on[waited.count++] = {work, work->done.load(std::memory_order_seq_cst)};
+}
+
+void gate_before_wait(CUcontext context, Waited& waited) {
+  if (context == nullptr && real().cuCtxGetCurrent(&context) != CUDA_SUCCESS) return;
+  waited.everywhere = true;
+  each_work([&](Work& work) {
+    const uint64_t done = work.done.load(std::memory_order_seq_cst);
+    if (work.completed.load(std::memory_order_relaxed) == done) return;
+    if (waited.count < Waited::kMost && context_of(work) == context)
+      waited.on[waited.count++] = {&work, done};
+  });
+}
+
+void gate_waited(const Waited& waited) {
+  bool done[FENCE_MAX_GPUS] = {};
+  for (uint32_t i = 0; i < waited.count; ++i) {
+    Work& work = *waited.on[i].work;
+    const Guard guard(work.lock);
+    if (work.life.load(std::memory_order_relaxed) == Life::Free) continue;
+    ended_upto(work, waited.on[i].done, monotonic_ns());
+    done[work.gpu()] = true;
+  }
+  for (uint32_t gpu = 0; gpu < host.gpu_count && gpu < FENCE_MAX_GPUS; ++gpu) {
+    if (done[gpu] || waited.everywhere) settle(gpu);
+  }
+}
+
+void gate_event_synced() {
+  settle_all();
+}
+
+void gate_stream_ends(CUstream stream) {
+  stream_ends(stream);
+}
+
+void gate_context_ends(CUcontext context) {
+  if (context == nullptr && real().cuCtxGetCurrent(&context) != CUDA_SUCCESS) return;
+  context_ends(context);
+}
+
+void gate_primary_ends(CUdevice device) {
+  unsigned int flags = 0;
+  int active = 0;
+  CUcontext context = nullptr;
+  if (real().cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active == 0)
+    return;
+  if (real().cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return;
+  context_ends(context);
+  real().cuDevicePrimaryCtxRelease_v2(device);
+}
+
+void gate_context_changed() {
+  context_changed();
+}
+
+void gate_capture_begins() {
+  capture_begins();
+}
+void gate_capture_begun(bool really) {
+  capture_begun();
+  if (!really) capture_over();
+}
+void gate_capture_ended() {
+  capture_over();
+}
+
+void forget_gate() {
+  forget_streams();
+  forget_graph_costs();
+  forget_turns();
+  forget_followers();
+}
+
+}  // namespace gantry::fence

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hooks of what tells a program how large the GPU is: as large as its share.
+#include "sharing/fence/driver.hpp"
+#include "sharing/fence/gpus.hpp"
+#include "sharing/fence/host.hpp"
+#include "sharing/fence/ledger.hpp"
+#include "sharing/fence/overhead.hpp"
+
+namespace gantry::fence {
+namespace {
+
+uint64_t smaller(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+// Nothing where there is no limit. The card may have less left than the share.
+template <class Size>
+void show_share(uint32_t gpu, Size* free, Size* total) {
+  ShareMemory share{};
+  if (!share_memory(gpu, share)) return;
+  if (free != nullptr) *free = static_cast<Size>(smaller(*free, share.free));
+  if (total != nullptr) *total = static_cast<Size>(smaller(*total, share.total));
+}
+
+}  // namespace
+}  // namespace gantry::fence
+
+using namespace gantry::fence;
+
+CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+  look_if_due(current_gpu());
+  const CUresult result = real().cuMemGetInfo_v2(free, total);
+  if (result == CUDA_SUCCESS) show_share(current_gpu(), free, total);
+  return result;
+}
+CUresult cuMemGetInfo(unsigned int* free, unsigned int* total) {
+  look_if_due(current_gpu());
+  const CUresult result = real().cuMemGetInfo(free, total);
+  if (result == CUDA_SUCCESS) show_share(current_gpu(), free, total);
+  return result;
+}
+
+CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice dev) {
+  const CUresult result = real().cuDeviceTotalMem_v2(bytes, dev);
+  if (result == CUDA_SUCCESS) show_share<size_t>(gpu_of(dev), nullptr, bytes);
+  return result;
+}
+CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice dev) {
+  const CUresult result = real().cuDeviceTotalMem(bytes, dev);
+  if (result == CUDA_SUCCESS) show_share<unsigned int>(gpu_of(dev), nullptr, bytes);
+  return result;
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuInit: here a process attaches to its share; nothing happens earlier. And fork: the child is a
+// process of its own, which attaches when it starts CUDA itself.
+#include "sharing/fence/contexts.hpp"
+#include "sharing/fence/driver.hpp"
+#include "sharing/fence/gate.hpp"
+#include "sharing/fence/gpus.hpp"
+#include "sharing/fence/graphs.hpp"
+#include "sharing/fence/host.hpp"
+#include "sharing/fence/ledger.hpp"
+#include "sharing/fence/libc.hpp"
+#include "sharing/fence/memory.hpp"
+#include "sharing/fence/overhead.hpp"
+#include "sharing/fence/pools.hpp"
+#include "sharing/fence/reclaim.hpp"
+#include "sharing/fence/vmm.hpp"
+
+namespace gantry::fence {
+namespace {
+
+void in_child() {
+  forget_gate();
+  forget_contexts();
+  forget_graphs();
+  forget_memory();
+  forget_pools();
+  forget_settling();
+  forget_vmm();
+  forget_ledger();
+  forget_overhead();
+  forget_gpus();
+  forget_host();
+}
+
+constinit uint32_t fork_watched = 0;
+
+void watch_for_fork() {
+  if (__atomic_exchange_n(&fork_watched, 1, __ATOMIC_ACQ_REL) == 0)
+    pthread_atfork(nullptr, nullptr, &in_child);
+}
+
+}  // namespace
+}  // namespace gantry::fence
+
+// Refused as "the system is not ready": PyTorch and others print its text, and nothing has started.
+CUresult cuInit(unsigned int flags) {
+  using namespace gantry::fence;
+  if (!attached()) {
+    watch_for_fork();
+    if (attach() == Attached::Refused) return CUDA_ERROR_SYSTEM_NOT_READY;
+  }
+  const CUresult result = real().cuInit(flags);
+  if (result == CUDA_SUCCESS) find_gpus();
+  return result;
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharing/fence/streams.hpp"
+
+#include "sharing/fence/driver.hpp"
+#include "sharing/fence/gpus.hpp"
+#include "sharing/fence/host.hpp"
+#include "sharing/fence/turn.hpp"
+
+#include <sys/mman.h>
+
+namespace gantry::fence {
+
+namespace detail {
+constinit Streams streams{};
+}
+using detail::streams;
+
+namespace {
+
+// What this thread has looked up. Valid for one generation of streams.
+struct Remembered {
+  uint64_t generation;
+  Work* legacy;
+  Work* per_thread;
+  struct {
+    CUstream stream;
+    Work* work;
+  } way[8];
+};
+thread_local constinit Remembered remembered{};
+
+bool is_default(CUstream stream) {
+  return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
+Remembered& up_to_date() {
+  Remembered& mine = remembered;
+  const uint64_t now = streams.generation.load(std::memory_order_acquire);
+  if (__builtin_expect(mine.generation != now, 0)) {
+    mine = {};
+    mine.generation = now;
+  }
+  return mine;
+}
+
+struct Key {
+  CUstream stream;
+  CUcontext context;   // of a default stream
+  const void* thread;  // of a per-thread one
+
+  bool matches(const Work& work) const {
+    return work.stream == stream && (context == nullptr || work.context == context) &&
+           work.thread == thread;
+  }
+  uint64_t bucket() const {
+    const uint64_t mixed = reinterpret_cast<uintptr_t>(stream) ^
+                           (reinterpret_cast<uintptr_t>(context) << 7U) ^
+                           (reinterpret_cast<uintptr_t>(thread) << 3U);
+    return (mixed * 0x9e3779b97f4a7c15ULL) >> 56U;
+  }
+};
+
+bool key_of(CUstream stream, Key& key) {
+  key = {.stream = stream, .context = nullptr, .thread = nullptr};
+  if (!is_default(stream)) return true;
+  if (stream == CU_STREAM_PER_THREAD) key.thread = &remembered;
+  return real().cuCtxGetCurrent(&key.context) == CUDA_SUCCESS && key.context != nullptr;
+}
+
+// With the table's lock.
+Work* find(const Key& key) {
+  Work* work = streams.bucket[key.bucket()];
+  while (work != nullptr && !key.matches(*work)) work = work->next;
+  return work;
+}
+
+// With the table's lock. Memory of the system: the program's allocator is not ours to call here.
+Work* unused() {
+  if (Work* work = streams.free) {
+    streams.free = work->next;
+    return work;
+  }
+  const uint32_t index = streams.used.load(std::memory_order_relaxed);
+  if (index == detail::kChunks * detail::kPerChunk) return nullptr;
+  Work*& chunk = streams.chunk[index / detail::kPerChunk];
+  if (chunk == nullptr) {
+    void* made = mmap(nullptr, detail::kPerChunk * sizeof(Work), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED) return nullptr;
+    chunk = static_cast<Work*>(made);
+  }
+  streams.used.store(index + 1, std::memory_order_release);
+  return &chunk[index % detail::kPerChunk];
+}
+
+CUcontext context_for(const Key& key) {
+  CUcontext context = key.context;
+  if (context == nullptr && real().cuStreamGetCtx(key.stream, &context) != CUDA_SUCCESS)
+    context = nullptr;
+  if (context == nullptr && real().cuCtxGetCurrent(&context) != CUDA_SUCCESS) context = nullptr;
+  return context;
+}
+
+uint32_t gpu_in(CUcontext context) {
+  const InContext in(context);
+  CUdevice device = 0;
+  if (!in.ok() || real().cuCtxGetDevice(&device) != CUDA_SUCCESS) return kNoGpu;
+  const uint32_t gpu = gpu_of(device);
+  return gpu < FENCE_MAX_GPUS ? gpu : kNoGpu;
+}
+
+void begin(Work& work, const Key& key, CUcontext context, uint32_t gpu) {
+  const Guard guard(work.lock);
+  work.stream = key.stream;
+  work.context = context;
+  work.thread = key.thread;
+  const Reach reach = key.thread != nullptr            ? Reach::OwnThread
+                      : key.stream == CU_STREAM_LEGACY ? Reach::NotInCapture
+                                                       : Reach::Anyone;
+  work.on_gpu.store(gpu, std::memory_order_relaxed);
+  work.reached_by.store(reach, std::memory_order_relaxed);
+  const uint64_t done = work.done.load(std::memory_order_relaxed);
+  work.begun.store(done, std::memory_order_relaxed);
+  work.completed.store(done, std::memory_order_relaxed);
+  work.next_mark.store(done + 1, std::memory_order_relaxed);
+  work.marked = done;
+  work.last_mark_ns = monotonic_ns();
+  work.last_gate = ~0U;
+  work.tail_until_ns = 0;
+  work.graph = nullptr;
+  work.graph_ns = work.graphs = 0;
+  work.cost = {};
+  const bool known = turn_of(gpu).cost_ns.load(std::memory_order_relaxed) != 0;
+  work.window = known ? kLaterWindow : kFirstWindow;
+  work.life.store(Life::Alive, std::memory_order_release);
+}
+
+// Too many streams is no way around the gate: the last ones share the count of another.
+Work* anyone_on(uint32_t gpu) {
+  Work* found = nullptr;
+  each_work(gpu, [&found](Work& work) { found = &work; });
+  return found;
+}
+
+// The driver is asked before the table's lock is taken.
+Work* look_up(CUstream stream) {
+  Key key{};
+  if (!key_of(stream, key)) return nullptr;
+  {
+    const Guard guard(streams.lock);
+    if (Work* work = find(key)) return work;
+  }
+  if (stream_is_capturing(stream)) return nullptr;
+  const CUcontext context = context_for(key);
+  const uint32_t gpu = gpu_in(context);
+  if (gpu == kNoGpu) return nullptr;
+  const Guard guard(streams.lock);
+  if (Work* work = find(key)) return work;
+  Work* work = unused();
+  if (work == nullptr) return anyone_on(gpu);
+  begin(*work, key, context, gpu);
+  Work*& bucket = streams.bucket[key.bucket()];
+  work->next = bucket;
+  bucket = work;
+  return work;
+}
+
+// With the table's lock.
+void unlink(Work& work) {
+  const Key key{.stream = work.stream,
+                .context = is_default(work.stream) ? work.context : nullptr,
+                .thread = work.thread};
+  Work** link = &streams.bucket[key.bucket()];
+  while (*link != nullptr && *link != &work) link = &(*link)->next;
+  if (*link != nullptr) *link = work.next;
+}
+
+// The events are given back while the context is there: it may stay, when it is a primary one that
+// others hold.
+void end_all(CUcontext context) {
+  const InContext in(context);
+  const uint32_t used = streams.used.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < used; ++i) {
+    Work& work = streams.chunk[i / detail::kPerChunk][i % detail::kPerChunk];
+    const Life life = work.life.load(std::memory_order_relaxed);
+    if (life == Life::Free || work.context != context) continue;
+    if (life == Life::Alive) unlink(work);
+    const Guard guard(work.lock);
+    recycle(work);
+    abandon(work);
+    work.life.store(Life::Free, std::memory_order_release);
+    work.next = streams.free;
+    streams.free = &work;
+  }
+}
+
+}  // namespace
+
+InContext::InContext(CUcontext context) {
+  CUcontext current = nullptr;
+  if (context == nullptr) return;
+  if (real().cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context) {
+    ok_ = true;
+    return;
+  }
+  ok_ = pushed_ = real().cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
+}
+
+InContext::~InContext() {
+  CUcontext popped = nullptr;
+  if (pushed_) real().cuCtxPopCurrent_v2(&popped);
+}
+
+Work* work_of(CUstream stream) {
+  Remembered& mine = up_to_date();
+  if (__builtin_expect(is_default(stream), 0)) {
+    Work*& known = stream == CU_STREAM_LEGACY ? mine.legacy : mine.per_thread;
+    if (known == nullptr) known = look_up(stream);
+    return known;
+  }
+  auto& way = mine.way[(reinterpret_cast<uintptr_t>(stream) >> 4U) % 8];
+  if (__builtin_expect(way.stream == stream, 1)) return way.work;
+  Work* work = look_up(stream);
+  if (work != nullptr) way = {stream, work};
+  return work;
+}
+
+CUcontext context_of(Work& work) {
+  const Guard guard(work.lock);
+  return work.context;
+}
+
+Work* known_work(CUstream stream) {
+  Key key{};
+  if (!key_of(stream, key)) return nullptr;
+  const Guard guard(streams.lock);
+  return find(key);
+}
+
+void context_changed() {
+  remembered.legacy = remembered.per_thread = nullptr;
+}
+
+// Its last work is marked while it can be; what goes on is watched to its end.
+void stream_ends(CUstream stream) {
+  Work* work = known_work(stream);
+  if (work == nullptr || is_default(stream)) return;
+  const bool captures = stream_is_capturing(stream);
+  const InContext in(work->context);
+  const Guard table(streams.lock);
+  unlink(*work);
+  streams.generation.fetch_add(1, std::memory_order_release);
+  const Guard guard(work->lock);
+  if (!captures && in.ok()) mark(*work, monotonic_ns());
+  work->life.store(Life::Ended, std::memory_order_release);
+}
+
+void release_ended(Work& work) {
+  const Guard table(streams.lock);
+  {
+    const Guard guard(work.lock);
+    if (work.life.load(std::memory_order_relaxed) != Life::Ended || work.count != 0) return;
+    const InContext in(work.context);
+    recycle(work);
+    work.life.store(Life::Free, std::memory_order_release);
+  }
+  work.next = streams.free;
+  streams.free = &work;
+}
+
+void context_ends(CUcontext context) {
+  if (context == nullptr) return;
+  const Guard guard(streams.lock);
+  end_all(context);
+  streams.generation.fetch_add(1, std::memory_order_release);
+  context_changed();
+}
+
+// Whoever asks the driver about a stream does so with that stream's lock, and has done so when this
+// returns, or sees the count.
+void capture_begins() {
+  streams.captures.fetch_add(1, std::memory_order_seq_cst);
+  streams.beginning.fetch_add(1, std::memory_order_seq_cst);
+  each_work([](Work& work) { const Guard guard(work.lock); });
+}
+
+void capture_begun() {
+  streams.beginning.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+bool capture_is_beginning() {
+  return streams.beginning.load(std::memory_order_seq_cst) != 0;
+}
+
+void capture_over() {
+  uint32_t open = streams.captures.load(std::memory_order_relaxed);
+  while (open != 0 && !streams.captures.compare_exchange_weak(open, open - 1)) {
+  }
+}
+
+bool captures_open() {
+  return streams.captures.load(std::memory_order_seq_cst) != 0;
+}
+
+JoinsCapture::JoinsCapture(CUstream stream) : work_(known_work(stream)) {
+  if (work_ != nullptr) work_->lock.lock();
+}
+
+JoinsCapture::~JoinsCapture() {
+  if (work_ != nullptr) work_->lock.unlock();
+}
+
+// The events are of a driver that the child does not have.
+void forget_streams() {
+  streams.lock.reset();
+  const uint32_t used = streams.used.load(std::memory_order_relaxed);
+  streams.free = nullptr;
+  for (Work*& bucket : streams.bucket) bucket = nullptr;
+  for (uint32_t i = 0; i < used; ++i) {
+    Work& work = streams.chunk[i / detail::kPerChunk][i % detail::kPerChunk];
+    work.lock.reset();
+    work.count = 0;
+    for (Mark& mark : work.marks) mark.event = nullptr;
+    work.life.store(Life::Free, std::memory_order_relaxed);
+    work.next = streams.free;
+    streams.free = &work;
+  }
+  streams.captures.store(0, std::memory_order_relaxed);
+  streams.beginning.store(0, std::memory_order_relaxed);
+  streams.generation.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace gantry::fence

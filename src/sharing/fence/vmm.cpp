@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hooks of virtual memory management. What cuMemCreate makes lives until it is released as often as
+// it was retained and is mapped nowhere any more. What another process has exported is charged to
+// that process; what lies on the host, to nobody.
+#include "sharing/fence/vmm.hpp"
+
+#include "sharing/fence/driver.hpp"
+#include "sharing/fence/gpus.hpp"
+#include "sharing/fence/host.hpp"
+#include "sharing/fence/ledger.hpp"
+#include "sharing/fence/table.hpp"
+
+namespace gantry::fence {
+namespace {
+
+struct Memory {
+  Lock lock;       // both tables change together
+  Table made;      // by handle: Entry.count handles, Entry.other mappings
+  Table mappings;  // by address: Entry.bytes long, Entry.other the handle
+};
+constinit Memory memory{};
+
+// Called with the lock.
+void change(uint64_t handle, int handles, int mapped) {
+  Entry now{};
+  const bool known = memory.made.update(handle, [&](Entry& entry) {
+    entry.count += static_cast<uint32_t>(handles);
+    entry.other += static_cast<uint64_t>(static_cast<int64_t>(mapped));
+    now = entry;
+  });
+  if (!known || now.count != 0 || now.other != 0) return;
+  memory.made.take(handle, now);
+  give_back(now.gpu, now.bytes);
+}
+
+// Called with the lock.
+void begin_giving(uint64_t handle, Underway& underway) {
+  Entry known{};
+  if (memory.made.find(handle, known)) underway.begin(known.gpu);
+}
+
+}  // namespace
+
+void forget_vmm() {
+  memory.lock.reset();
+  memory.made.forget();
+  memory.mappings.forget();
+}
+
+}  // namespace gantry::fence
+
+using namespace gantry::fence;
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
+                     const CUmemAllocationProp* prop, unsigned long long flags) {
+  const auto call = [&](CUmemGenericAllocationHandle* to) {
+    return real().cuMemCreate(to, size, prop, flags);
+  };
+  if (!attached() || handle == nullptr || prop == nullptr || size == 0 ||
+      prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return call(handle);
+  const uint32_t gpu = gpu_of(prop->location.id);
+  const uint64_t charge = round_up(size, kGranule);
+  if (gpu == kNoGpu && is_device(prop->location.id)) return CUDA_ERROR_OUT_OF_MEMORY;
+  Underway underway;
+  if (!reserve(gpu, charge, underway)) return refused(gpu, charge);
+  CUmemGenericAllocationHandle made = 0;
+  CUresult result = call(&made);
+  const Guard guard(memory.lock);
+  if (result == CUDA_SUCCESS &&
+      memory.made.put(
+          {.key = made, .bytes = charge, .other = 0, .context = nullptr, .gpu = gpu, .count = 1})) {
+    *handle = made;
+    return result;
+  }
+  if (result == CUDA_SUCCESS) {
+    real().cuMemRelease(made);
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  give_back(gpu, charge);
+  return result;
+}
+
+// Under the lock with the driver's call: after it the driver may give out the number again.
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  if (!attached()) return real().cuMemRelease(handle);
+  const Guard guard(memory.lock);
+  Underway underway;
+  begin_giving(handle, underway);
+  const CUresult result = real().cuMemRelease(handle);
+  if (result == CUDA_SUCCESS) change(handle, -1, 0);
+  return result;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr) {
+  if (!attached()) return real().cuMemRetainAllocationHandle(handle, addr);
+  const Guard guard(memory.lock);
+  const CUresult result = real().cuMemRetainAllocationHandle(handle, addr);
+  if (result == CUDA_SUCCESS && handle != nullptr) change(*handle, 1, 0);
+  return result;
+}
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
+  if (!attached()) return real().cuMemMap(ptr, size, offset, handle, flags);
+  const Guard guard(memory.lock);
+  const CUresult result = real().cuMemMap(ptr, size, offset, handle, flags);
+  Entry known{};
+  if (result != CUDA_SUCCESS || !memory.made.find(handle, known)) return result;
+  if (memory.mappings.put({.key = ptr,
+                           .bytes = size,
+                           .other = handle,
+                           .context = nullptr,
+                           .gpu = known.gpu,
+                           .count = 0})) {
+    change(handle, 0, 1);
+    return result;
+  }
+  real().cuMemUnmap(ptr, size);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// The range may hold many mappings.
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
+  if (!attached()) return real().cuMemUnmap(ptr, size);
+  const Guard guard(memory.lock);
+  Entry one{};
+  Underway underway;
+  if (memory.mappings.find(ptr, one)) underway.begin(one.gpu);
+  const CUresult result = real().cuMemUnmap(ptr, size);
+  if (result != CUDA_SUCCESS) return result;
+  if (memory.mappings.take(ptr, one)) {
+    change(one.other, 0, -1);
+    if (one.bytes >= size) return result;
+  }
+  memory.mappings.take_all(
+      [ptr, size](const Entry& entry) { return entry.key - ptr < size && entry.key >= ptr; },
+      [](const Entry& entry) { change(entry.other, 0, -1); });
+  return result;
+}
