@@ -7,7 +7,7 @@
 //   packing          GPUs in use against the fewest that could do
 #include "cluster/placement/cluster.hpp"
 #include "cluster/scheduler/extender.hpp"
-#include "support/simulated_cluster/world.hpp"
+#include "support/simulated_cluster/cluster_simulation.hpp"
 
 #include <fmt/format.h>
 
@@ -59,8 +59,8 @@ struct Times {
   }
 };
 
-podspec::NodeFacts facts_of(std::size_t n) {
-  podspec::NodeFacts facts{.name = fmt::format("gpu-node-{:05}.cluster.example", n)};
+podspec::NodeInfo facts_of(std::size_t n) {
+  podspec::NodeInfo facts{.name = fmt::format("gpu-node-{:05}.cluster.example", n)};
   for (std::uint32_t i = 0; i < 8; ++i) {
     facts.cards.push_back(
         {.uuid = fmt::format("GPU-{:08x}-{:04x}-4000-8000-{:012x}", n, i, n * 8 + i),
@@ -77,8 +77,9 @@ podspec::NodeFacts facts_of(std::size_t n) {
 std::string pod_text(std::size_t n, std::uint64_t gib, std::string_view node,
                      const std::string& placement) {
   const auto annotation =
-      placement.empty() ? std::string()
-                        : fmt::format(R"("{}":{},)", podspec::kPlacement, json::quoted(placement));
+      placement.empty()
+          ? std::string()
+          : fmt::format(R"("{}":{},)", podspec::kPlacementAnnotation, json::quote(placement));
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"pod-{0}","namespace":"team-{1}",)"
       R"("uid":"{0:08x}-0000-4000-8000-{0:012x}","resourceVersion":"{0}","labels":{{"app":"train",)"
@@ -97,38 +98,38 @@ json::Document parsed(std::string text) {
   return *std::move(document);
 }
 
-void fill(scheduler::Book& book, const std::vector<std::string>& names, std::size_t pods,
+void fill(scheduler::ClusterCache& cache, const std::vector<std::string>& names, std::size_t pods,
           std::mt19937& random) {
-  const scheduler::Moment now{};
+  const scheduler::TimePoint now{};
   for (std::size_t i = 0; i < pods; ++i) {
     const auto& node = names[random() % names.size()];
     const auto gib = 1 + random() % 30;
-    const auto ask = scheduler::read_ask(pod_text(i, gib, "", ""));
-    const auto promised = book.promise(**ask, node, 0, now);
+    const auto ask = scheduler::parse_pod_request(pod_text(i, gib, "", ""));
+    const auto promised = cache.assumed(**ask, node, 0, now);
     if (!promised) continue;
-    const auto bound = parsed(pod_text(i, gib, node, podspec::to_text(promised->placement)));
-    GANTRY_ASSERT(book.set_pod(bound.root(), now).ok());
+    const auto bound = parsed(pod_text(i, gib, node, podspec::to_json(promised->placement)));
+    GANTRY_ASSERT(cache.set_pod(bound.root(), now).ok());
   }
 }
 
 int extender(std::size_t count) {
   std::mt19937 random(7);
   std::vector<std::string> names;
-  scheduler::Book book;
+  scheduler::ClusterCache cache;
   for (std::size_t i = 0; i < count; ++i) {
     const auto facts = facts_of(i);
-    const auto node = parsed(
-        fmt::format(R"({{"metadata":{{"name":"{}","annotations":{{"{}":{}}}}},"status":{{}}}})",
-                    facts.name, podspec::kSharedGpus, json::quoted(podspec::to_text(facts))));
-    GANTRY_ASSERT(book.set_node(node.root()).ok());
+    const auto node = parsed(fmt::format(
+        R"({{"metadata":{{"name":"{}","annotations":{{"{}":{}}}}},"status":{{}}}})", facts.name,
+        podspec::kSharedGpusAnnotation, json::quote(podspec::to_json(facts))));
+    GANTRY_ASSERT(cache.set_node(node.root()).ok());
     names.push_back(facts.name);
   }
   const std::size_t pods = count * 5;
-  fill(book, names, pods, random);
+  fill(cache, names, pods, random);
   std::shuffle(names.begin(), names.end(), random);  // zones take turns in the real list
 
-  scheduler::Counters counters;
-  scheduler::Extender extender(book, counters, {});
+  scheduler::SchedulerCounters counters;
+  scheduler::Extender extender(cache, counters, {});
   const auto resident = resident_kib();
   std::string list;
   for (const auto& name : names) list += (list.empty() ? "\"" : ",\"") + name + "\"";
@@ -145,11 +146,12 @@ int extender(std::size_t count) {
       const auto scored = extender.prioritize(body);
       both.batch.push_back(now_us() - start);
       GANTRY_ASSERT(filtered.body.size() > 100 && scored.body.size() > 100);
-      const auto ask = scheduler::read_ask(pod);
+      const auto ask = scheduler::parse_pod_request(pod);
       start = now_us();
-      const auto promised = book.promise(**ask, names[random() % count], 0, scheduler::Moment{});
+      const auto promised =
+          cache.assumed(**ask, names[random() % count], 0, scheduler::TimePoint{});
       bind.batch.push_back(now_us() - start);
-      if (promised) book.release((*ask)->uid);
+      if (promised) cache.release((*ask)->uid);
     }
     both.end_batch();
     bind.end_batch();
@@ -157,14 +159,14 @@ int extender(std::size_t count) {
   fmt::print(
       "{{\"nodes\": {}, \"pods\": {}, \"p50_ms\": {:.3f}, \"p99_ms\": {:.3f}, \"bind_p50_ms\": "
       "{:.4f}, \"bind_p99_ms\": {:.4f}, \"idle_mb\": {:.1f}, \"resident_mb\": {:.1f}}}\n",
-      count, book.pods(), both.p50 / 1000, both.p99 / 1000, bind.p50 / 1000, bind.p99 / 1000,
+      count, cache.pods(), both.p50 / 1000, both.p99 / 1000, bind.p50 / 1000, bind.p99 / 1000,
       static_cast<double>(resident) / 1024, static_cast<double>(resident_kib()) / 1024);
   return 0;
 }
 
-int world(int steps, const simulate::Options& options) {
+int world(int steps, const simulate::SimulationOptions& options) {
   const auto start = now_us();
-  simulate::World world(options);
+  simulate::ClusterSimulation world(options);
   for (int i = 0; i < steps; ++i) {
     if (const auto done = world.step(); !done) {
       fmt::print(stderr, "step {}: {}\n", i, done.error().text());
@@ -173,7 +175,7 @@ int world(int steps, const simulate::Options& options) {
   }
   const auto seconds = (now_us() - start) / 1e6;
   const auto placed = world.counts().placed;
-  auto end = world.settle();
+  auto end = world.add_charges();
   if (end) end = world.empty();
   if (!end) fmt::print(stderr, "at the end: {}\n", end.error().text());
   const auto& counts = world.counts();
@@ -207,7 +209,7 @@ void pack(std::span<const std::uint64_t> sizes, std::string_view name, bool last
   std::uint64_t asked = 0;
   std::size_t large = 0;  // of which no two go on one card
   for (std::size_t n = 0; asked < capacity * 85 / 100; ++n) {
-    podspec::PodAsk ask{.uid = fmt::format("{}", n), .name_space = "team", .name = "pod"};
+    podspec::PodRequest ask{.uid = fmt::format("{}", n), .name_space = "team", .name = "pod"};
     const auto fitting = kAsks.size() - (sizes.back() < 40 ? 3 : 0);
     const auto gib = kAsks[random() % fitting];
     ask.containers.push_back(

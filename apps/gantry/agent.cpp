@@ -2,10 +2,10 @@
 #include "gantry/agent.hpp"
 
 #include "node/agent/agent.hpp"
-#include "node/agent/discovery.hpp"
-#include "node/agent/gke_voice.hpp"
+#include "node/agent/feature_discovery.hpp"
+#include "node/agent/gke_log.hpp"
 #include "node/agent/mps_daemon.hpp"
-#include "node/options/watch.hpp"
+#include "node/options/config_watcher.hpp"
 #include "sharing/backend/share_device.hpp"
 
 #include <signal.h>
@@ -38,11 +38,13 @@ class NodeFile {
  public:
   // Does nothing where nobody asked for it.
   Status choose() {
-    GANTRY_TRY(setting_, options::setting_of(environment));
+    GANTRY_TRY(setting_, options::read_settings(environment));
     if (!setting_ || environment("CONFIG_FILE")) return {};
-    GANTRY_TRY(access_, kube::find_access("", kube::Who::Node));
+    GANTRY_TRY(access_, kube::find_client_config("", kube::Caller::Node));
     kube::Api api(*access_);
-    GANTRY_TRY(file_, options::file_now(api, *setting_).in("choosing this node's configuration"));
+    GANTRY_TRY(
+        file_,
+        options::current_config_file(api, *setting_).in("choosing this node's configuration"));
     return {};
   }
 
@@ -50,9 +52,9 @@ class NodeFile {
   void watch(const agent::Log& log) {
     if (!access_) return;
     log.info("options", fmt::format("this node's configuration: {}", current()));
-    watch_ = std::make_unique<options::Watch>(
+    watch_ = std::make_unique<options::ConfigWatcher>(
         *access_, *setting_, current(),
-        options::Watch::Ears{
+        options::ConfigWatcher::Callbacks{
             .changed =
                 [this, log](const std::string& file) {
                   log.info("options", fmt::format("this node's configuration now: {}", file));
@@ -77,11 +79,11 @@ class NodeFile {
     return file_;
   }
 
-  std::optional<options::Setting> setting_;
-  std::optional<kube::Access> access_;
+  std::optional<options::ConfigManagerSettings> setting_;
+  std::optional<kube::ClientConfig> access_;
   mutable std::mutex mutex_;
   std::string file_;
-  std::unique_ptr<options::Watch> watch_;
+  std::unique_ptr<options::ConfigWatcher> watch_;
 };
 
 int failed(const Error& error, std::string_view name, int status, std::FILE* err) {
@@ -94,7 +96,7 @@ void say_notes(const options::Read& read, const agent::Log& log) {
     for (const auto& note : read.notes) log.warning("options", note);
     return;
   }
-  const agent::GkeVoice voice(log, read.options.gke.plugin_directory);
+  const agent::GkeLog voice(log, read.options.gke.plugin_directory);
   voice.started();
   voice.options(read.notes);
 }
@@ -178,7 +180,7 @@ int mps_control_daemon(int argc, char** argv, std::FILE* out, std::FILE* err) {
     return run(options::Program::MpsDaemon, kName, argc, argv, out, err);
   auto host = sys::Host::at("/");
   if (!host.ok()) return failed(host.error(), kName, kProblem, err);
-  const auto mounted = agent::mount_shm(*host, std::string(agent::kMpsPlace));
+  const auto mounted = agent::mount_shm(*host, std::string(agent::kMpsMountPath));
   return mounted.ok() ? kOk : failed(mounted.error(), kName, kProblem, err);
 }
 

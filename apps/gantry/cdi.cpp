@@ -4,7 +4,7 @@
 
 #include "base/sys/replace_file.hpp"
 #include "container/cdi/read.hpp"
-#include "container/cdi/write.hpp"
+#include "container/cdi/spec_text.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/nvidia_ctk.hpp"
 
@@ -34,7 +34,7 @@ constexpr AddCommand kCtkCommands[] = {
 Result<std::string> read_standard_input() {
   std::string text;
   char block[65536];
-  while (text.size() <= cdi::kSpecBytes) {
+  while (text.size() <= cdi::kMaxSpecBytes) {
     const auto got = ::read(STDIN_FILENO, block, sizeof(block));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error::sys(errno, "read standard input");
@@ -52,7 +52,7 @@ Result<std::string> read_spec_text(const std::string& path) {
   std::error_code none;
   const auto whole = std::filesystem::absolute(path, none);
   if (none) return Error::sys(none.value(), path);
-  return host.read(whole.string(), cdi::kSpecBytes);
+  return host.read(whole.string(), cdi::kMaxSpecBytes);
 }
 
 Result<cdi::Spec> read_spec_file(const std::string& path) {

@@ -3,10 +3,10 @@
 #include "container/cdi/registry.hpp"
 #include "container/cdi/write_spec.hpp"
 #include "container/driver_dir/publish.hpp"
-#include "container/publish/spec.hpp"
+#include "container/publish/generate_spec.hpp"
 #include "gantry/cdi.hpp"
 #include "gantry/cdi_options.hpp"
-#include "gantry/words.hpp"
+#include "gantry/format_values.hpp"
 #include "gpu/driver/files.hpp"
 #include "gpu/probe/snapshot.hpp"
 
@@ -25,7 +25,7 @@ struct GenerateOptions {
   std::string format;
   bool verbose = false;
   bool take_over = false;
-  cdi::Others others = cdi::Others::Refuse;  // without --take-over
+  cdi::ExistingSpecPolicy others = cdi::ExistingSpecPolicy::Refuse;  // without --take-over
   Deadline deadline;
 };
 
@@ -38,7 +38,7 @@ Result<cdi::Format> format_of(const GenerateOptions& options) {
 
 probe::SnapshotOptions how(const GenerateOptions& options, const SpecMachine& machine) {
   return {.deadline = options.deadline.duration(),
-          .nvml = options.spec.mode == "nvml" ? probe::UseNvml::Use : probe::UseNvml::ForMig,
+          .nvml = options.spec.mode == "nvml" ? probe::NvmlUse::Use : probe::NvmlUse::ForMig,
           .driver = machine.driver};
 }
 
@@ -58,8 +58,8 @@ void print_missing(const SpecMachine& machine, const Context& context) {
   const auto root =
       driver::find_root(machine.host, std::nullopt, driver::kLoaderCache, machine.driver);
   const auto files = driver::find_files(machine.host, root);
-  for (const auto& file : driver::missing(files, root)) {
-    fmt::print(context.err, "Not found: {} ({})\n", file.name, kind_word(file.kind));
+  for (const auto& file : driver::missing_files(files, root)) {
+    fmt::print(context.err, "Not found: {} ({})\n", file.name, format_file_kind(file.kind));
   }
 }
 
@@ -78,9 +78,9 @@ std::vector<std::string> notes_on_directory(const sys::Host& host, const std::st
 
 Status write(const GenerateOptions& options, const sys::Host& machine, const cdi::Spec& spec,
              cdi::Format format, const Context& context) {
-  GANTRY_TRY(const auto place, place_of(options.output, machine));
+  GANTRY_TRY(const auto place, locate_spec(options.output, machine));
   const auto& host = place.host ? *place.host : machine;
-  const auto others = options.take_over ? cdi::Others::TakeOver : options.others;
+  const auto others = options.take_over ? cdi::ExistingSpecPolicy::TakeOver : options.others;
   GANTRY_TRY(const auto written,
              cdi::write_spec(host, place.path, spec, {.others = others, .format = format}));
   print_notes(written.notes, context);
@@ -102,13 +102,13 @@ Result<int> generate(const GenerateOptions& options, Context& context) {
   const auto& host = place.host;
   GANTRY_TRY(const auto spec_how, spec_options(options.spec, place));
   GANTRY_TRY(const auto machine, probe::snapshot(host, how(options, place)));
-  GANTRY_TRY(const auto made, publish::make_spec(machine, spec_how));
+  GANTRY_TRY(const auto made, publish::generate_spec(machine, spec_how));
   if (mounts_driver(spec_how.kind)) {
     GANTRY_TRY(const auto notes, prepare(host, machine));
     print_notes(notes, context);
   }
   if (options.output.empty() || options.output == "-") {
-    fmt::print(context.out, "{}", cdi::marked_text(made.spec, format));
+    fmt::print(context.out, "{}", cdi::to_text_with_marker(made.spec, format));
   } else {
     GANTRY_CHECK(write(options, host, made.spec, format, context));
   }
@@ -155,7 +155,7 @@ void add_cdi_generate(CLI::App& cdi, Context& context, Action& chosen) {
 // with the old one kept.
 void add_ctk_cdi_generate(CLI::App& cdi, Context& context, Action& chosen) {
   auto options = std::make_shared<GenerateOptions>();
-  options->others = cdi::Others::TakeOverTarget;
+  options->others = cdi::ExistingSpecPolicy::TakeOverTarget;
   auto* command = add_generate(cdi, context, options, chosen);
   add_examples(*command,
                "  nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml\n"

@@ -26,7 +26,7 @@ std::string json_rows(const Items& items, Row row) {
 }
 
 std::string json_text(const Registry& registry) {
-  const auto q = [](const std::string& text) { return json::quoted(text); };
+  const auto q = [](const std::string& text) { return json::quote(text); };
   const auto devices = json_rows(registry.devices(), [&](const auto& device) {
     return fmt::format("{{\"name\": {}, \"file\": {}}}", q(device.first),
                        q(registry.files()[device.second.file].path));
@@ -35,15 +35,15 @@ std::string json_text(const Registry& registry) {
     return fmt::format("{{\"name\": {}, \"files\": [{}, {}]}}", q(conflict.name), q(conflict.first),
                        q(conflict.second));
   });
-  const auto refused = json_rows(registry.refused(), [&](const cdi::Refused& file) {
+  const auto rejected = json_rows(registry.rejected(), [&](const cdi::RejectedFile& file) {
     return fmt::format("{{\"file\": {}, \"why\": {}}}", q(file.path), q(file.why));
   });
   return fmt::format("{{\n  \"devices\": {},\n  \"conflicts\": {},\n  \"refused\": {}\n}}\n",
-                     devices, conflicts, refused);
+                     devices, conflicts, rejected);
 }
 
 void print_troubles(const Registry& registry, std::FILE* err) {
-  for (const auto& file : registry.refused()) {
+  for (const auto& file : registry.rejected()) {
     fmt::print(err, "{} is not loaded: {}\n", file.path, file.why);
   }
   for (const auto& conflict : registry.conflicts()) {
@@ -65,11 +65,11 @@ Result<int> list(const std::vector<std::string>& asked, Context& context) {
     print_names(registry, context);
   }
   print_troubles(registry, context.err);
-  if (registry.files().empty() && registry.refused().empty()) {
+  if (registry.files().empty() && registry.rejected().empty()) {
     fmt::print(context.err, "There is no specification in {}.\n",
                fmt::join(directories(asked), " or "));
   }
-  return registry.refused().empty() && registry.conflicts().empty() ? kOk : kProblem;
+  return registry.rejected().empty() && registry.conflicts().empty() ? kOk : kProblem;
 }
 
 // Troubles are warnings there and do not change the status.

@@ -88,11 +88,12 @@ Result<plan::Flavour> parse_flavour(const SpecFlags& flags) {
                            flags.flavour));
 }
 
-Result<plan::Groups> parse_groups(const SpecFlags& flags) {
-  if (has(flags.features, "no-additional-gids-for-device-nodes")) return plan::Groups::None;
-  if (flags.gids == "auto") return plan::Groups::DriverNodes;
-  if (flags.gids == "all") return plan::Groups::AllNodes;
-  if (flags.gids == "none") return plan::Groups::None;
+Result<plan::AdditionalGroups> parse_groups(const SpecFlags& flags) {
+  if (has(flags.features, "no-additional-gids-for-device-nodes"))
+    return plan::AdditionalGroups::None;
+  if (flags.gids == "auto") return plan::AdditionalGroups::DriverNodes;
+  if (flags.gids == "all") return plan::AdditionalGroups::AllNodes;
+  if (flags.gids == "none") return plan::AdditionalGroups::None;
   return Error(Errc::Invalid,
                fmt::format("--additional-gids {}: there are auto, all and none", flags.gids));
 }
@@ -203,12 +204,12 @@ void add_spec_flags(CLI::App& command, SpecFlags& flags) {
   // Of NVIDIA's tool, and without a use here: files are found by what they are, and no ldconfig is
   // run. Accepted, so that units and scripts go on working.
   for (const auto* name : {"--config-search-path,--config-search-paths", "--ldconfig-path"}) {
-    command.add_option(name, flags.not_needed, "Accepted; not needed here")->type_name("VALUE");
+    command.add_option(name, flags.ignored_values, "Accepted; not needed here")->type_name("VALUE");
   }
 }
 
 Result<SpecMachine> open_machine(const SpecFlags& flags, const Context& context) {
-  driver::Named named{.root = {}, .libraries = flags.library_directories};
+  driver::DriverLocation named{.root = {}, .libraries = flags.library_directories};
   for (const auto& directory : named.libraries) {
     if (directory.starts_with('/')) continue;
     return Error(Errc::Invalid,
@@ -234,15 +235,15 @@ Result<SpecMachine> open_machine(const SpecFlags& flags, const Context& context)
   return SpecMachine{std::move(host), std::move(named)};
 }
 
-Result<SpecPlace> place_of(const std::string& file, const sys::Host& machine) {
+Result<SpecLocation> locate_spec(const std::string& file, const sys::Host& machine) {
   std::error_code failed;
   const auto whole = std::filesystem::absolute(file, failed).lexically_normal().string();
   if (failed) return Error::sys(failed.value(), file);
-  if (machine.is_live()) return SpecPlace{std::nullopt, whole};
+  if (machine.is_live()) return SpecLocation{std::nullopt, whole};
   if (auto inside = below(machine.root(), whole))
-    return SpecPlace{std::nullopt, *std::move(inside)};
+    return SpecLocation{std::nullopt, *std::move(inside)};
   GANTRY_TRY(auto live, sys::Host::at("/"));
-  return SpecPlace{std::move(live), whole};
+  return SpecLocation{std::move(live), whole};
 }
 
 void add_take_over(CLI::App& command, bool& take_over) {
@@ -260,7 +261,8 @@ Result<publish::SpecOptions> spec_options(const SpecFlags& flags, const SpecMach
   GANTRY_TRY(options.kind, publish::parse_mode(flags.mode).in("--mode"));
   options.names.clear();
   for (const auto& word : flags.names) {
-    GANTRY_TRY(const auto strategy, publish::parse_strategy(word).in("--device-name-strategy"));
+    GANTRY_TRY(const auto strategy,
+               publish::parse_name_strategy(word).in("--device-name-strategy"));
     if (std::find(options.names.begin(), options.names.end(), strategy) == options.names.end())
       options.names.push_back(strategy);
   }
@@ -276,7 +278,7 @@ Result<publish::SpecOptions> spec_options(const SpecFlags& flags, const SpecMach
   options.plan.firmware = flags.firmware;
   options.plan.sockets = !has(flags.features, "disable-ipc-discoverer");
   options.plan.hook_path = flags.hook_path.empty() ? found_hook() : flags.hook_path;
-  options.plan.engine_root = driver_dir::engine_root_of(host);
+  options.plan.engine_root = driver_dir::simulated_engine_root(host);
   if (!flags.driver_root.empty() && machine.driver.root.empty() && !host.is_live())
     options.plan.engine_root = host.root();
   if (!flags.engine_root.empty())

@@ -2,7 +2,7 @@
 // The flags that `cdi generate` and `cdi refresh` share, with NVIDIA's names and environment.
 #pragma once
 
-#include "container/publish/spec.hpp"
+#include "container/publish/generate_spec.hpp"
 #include "gantry/command.hpp"
 #include "gpu/driver/root.hpp"
 
@@ -30,7 +30,7 @@ struct SpecFlags {
   std::vector<std::string> disabled_hooks;
   std::vector<std::string> enabled_hooks;
   std::vector<std::string> library_directories;
-  std::vector<std::string> not_needed;  // values of flags that change nothing here
+  std::vector<std::string> ignored_values;  // values of flags that change nothing here
   bool no_all_device = false;
   bool firmware = false;
 };
@@ -41,7 +41,7 @@ void add_spec_flags(CLI::App& command, SpecFlags& flags);
 // a machine below it; a tree that has only the driver's files is that of the machine of --root.
 struct SpecMachine {
   sys::Host host;
-  driver::Named driver;
+  driver::DriverLocation driver;
 };
 Result<SpecMachine> open_machine(const SpecFlags& flags, const Context& context);
 
@@ -50,11 +50,11 @@ Result<publish::SpecOptions> spec_options(const SpecFlags& flags, const SpecMach
 
 // A file of the command line, which is where the caller sees it: below the machine's root it is
 // that machine's, and the specifications there count; elsewhere it is this one's.
-struct SpecPlace {
+struct SpecLocation {
   std::optional<sys::Host> host;  // nullopt: the machine itself
   std::string path;
 };
-Result<SpecPlace> place_of(const std::string& file, const sys::Host& machine);
+Result<SpecLocation> locate_spec(const std::string& file, const sys::Host& machine);
 
 void add_take_over(CLI::App& command, bool& take_over);
 

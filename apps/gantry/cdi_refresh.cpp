@@ -20,22 +20,22 @@ struct RefreshFlags {
   Deadline deadline;
 };
 
-std::string outcome_word(const driver_dir::Published& driver) {
+std::string outcome_word(const driver_dir::PublishResult& driver) {
   switch (driver.outcome) {
-    case driver_dir::Outcome::Current: return "as it was";
-    case driver_dir::Outcome::Switched: return "in force again";
-    case driver_dir::Outcome::Made: break;
+    case driver_dir::PublishOutcome::Unchanged: return "as it was";
+    case driver_dir::PublishOutcome::Switched: return "in force again";
+    case driver_dir::PublishOutcome::Created: break;
   }
   return "new, " + driver.way;
 }
 
-void print(const publish::Refreshed& done, const sys::Host& host, const sys::Host& output_host,
+void print(const publish::RefreshResult& done, const sys::Host& host, const sys::Host& output_host,
            const std::string& output, const Context& context) {
   if (context.quiet) return;
   fmt::print(context.out, "{}: {}\n", host.outside(done.driver.directory),
              outcome_word(done.driver));
   fmt::print(context.out, "{}: {}\n", host.outside(probe::kInventoryPath),
-             done.inventory == probe::Written::Replaced ? "written" : "kept");
+             done.inventory == probe::WriteResult::Replaced ? "written" : "kept");
   fmt::print(context.out, "{}: {} devices, {}\n", output_host.outside(output), done.devices,
              done.spec_changed ? "written" : "as it was");
   for (const auto& file : done.moved) {
@@ -51,11 +51,11 @@ Result<int> refresh_now(const RefreshFlags& flags, Context& context) {
   publish::RefreshOptions options{.take_over = flags.take_over,
                                   .deadline = flags.deadline.duration()};
   options.driver = machine.driver;
-  if (flags.without_nvml) options.nvml = probe::UseNvml::ForMig;
+  if (flags.without_nvml) options.nvml = probe::NvmlUse::ForMig;
   GANTRY_TRY(options.spec, spec_options(flags.spec, machine));
   std::optional<sys::Host> elsewhere;
   if (!flags.output.empty()) {
-    GANTRY_TRY(auto place, place_of(flags.output, host));
+    GANTRY_TRY(auto place, locate_spec(flags.output, host));
     elsewhere = std::move(place.host);
     options.output = std::move(place.path);
     if (elsewhere) options.output_host = &*elsewhere;

@@ -25,9 +25,9 @@ struct VersionOptions : Files {
   std::string target;
 };
 
-Result<cdi::Side> parse_side(std::string_view word) {
-  if (word == "host") return cdi::Side::Host;
-  if (word == "container") return cdi::Side::Container;
+Result<cdi::PathSide> parse_side(std::string_view word) {
+  if (word == "host") return cdi::PathSide::Host;
+  if (word == "container") return cdi::PathSide::Container;
   return Error(Errc::Invalid, fmt::format("--relative-to {}: there are host and container", word));
 }
 
@@ -46,7 +46,7 @@ Result<int> transform_root(const RootOptions& options, Context& context) {
 Result<int> transform_version(const VersionOptions& options, Context& context) {
   GANTRY_TRY(const auto target, cdi::parse_version(options.target));
   GANTRY_TRY(const auto spec, read_spec_file(options.input));
-  GANTRY_TRY(const auto converted, cdi::convert_to(spec, target));
+  GANTRY_TRY(const auto converted, cdi::downgrade(spec, target));
   for (const auto& word : converted.words) fmt::print(context.err, "Note: {}\n", word);
   GANTRY_CHECK(print_spec(converted.spec, options.output, context));
   return kOk;

@@ -34,15 +34,15 @@ Result<int> validate_machine(Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   const auto registry = cdi::Registry::load(host);
   for (const auto& file : registry.files()) print_good(file.path, file.spec, context);
-  for (const auto& file : registry.refused()) fmt::print(context.err, "{}\n", file.why);
+  for (const auto& file : registry.rejected()) fmt::print(context.err, "{}\n", file.why);
   for (const auto& conflict : registry.conflicts()) {
     fmt::print(context.err, "{} and {}: both define {}, engines resolve it to neither\n",
                conflict.first, conflict.second, conflict.name);
   }
-  if (registry.files().empty() && registry.refused().empty()) {
+  if (registry.files().empty() && registry.rejected().empty()) {
     fmt::print(context.out, "There is no specification in /etc/cdi or /var/run/cdi.\n");
   }
-  return registry.refused().empty() && registry.conflicts().empty() ? kOk : kProblem;
+  return registry.rejected().empty() && registry.conflicts().empty() ? kOk : kProblem;
 }
 
 Result<int> validate(const std::vector<std::string>& files, Context& context) {

@@ -3,7 +3,7 @@
 // nvidia-ctk config: print, change and save it, comments and all.
 #include "base/json/document.hpp"
 #include "base/sys/replace_file.hpp"
-#include "container/config/text.hpp"
+#include "container/config/config_text.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/nvidia_ctk.hpp"
 #include "gantry/table.hpp"
@@ -30,23 +30,24 @@ std::string file_of(const ConfigOptions& options, const Context& context) {
   return config::config_path(config::process_environment);
 }
 
-Result<config::Loaded> load(const ConfigOptions& options, const Context& context) {
+Result<config::LoadedSettings> load(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   return config::load_with_warnings(host, file_of(options, context));
 }
 
-void print_warnings(const config::Loaded& loaded, const std::string& file, const Context& context) {
+void print_warnings(const config::LoadedSettings& loaded, const std::string& file,
+                    const Context& context) {
   for (const auto& warning : loaded.warnings) {
     fmt::print(context.err, "Note: {}: {}\n", file, warning);
   }
 }
 
-void print_json(const std::vector<config::Effective>& values, const Context& context) {
+void print_json(const std::vector<config::EffectiveValue>& values, const Context& context) {
   std::string rows;
   for (const auto& value : values) {
     rows += fmt::format("{}\n  {{\"key\": {}, \"value\": {}, \"origin\": \"{}\"}}",
-                        rows.empty() ? "" : ",", json::quoted(value.key->name),
-                        json::quoted(value.value), to_string(value.origin));
+                        rows.empty() ? "" : ",", json::quote(value.key->name),
+                        json::quote(value.value), to_string(value.origin));
   }
   fmt::print(context.out, "[{}\n]\n", rows);
 }
@@ -54,7 +55,7 @@ void print_json(const std::vector<config::Effective>& values, const Context& con
 Result<int> show(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto loaded, load(options, context));
   print_warnings(loaded, file_of(options, context), context);
-  GANTRY_TRY(auto values, config::effective(loaded, config::process_environment));
+  GANTRY_TRY(auto values, config::effective_values(loaded, config::process_environment));
   if (!options.effective) {
     std::erase_if(values, [](const auto& v) { return v.origin == config::Origin::Default; });
   }
@@ -84,7 +85,7 @@ Result<int> check(const ConfigOptions& options, const Context& context) {
   auto copy = loaded.settings;
   GANTRY_CHECK(config::apply_environment(copy, config::process_environment));
   GANTRY_CHECK(config::check_mode(copy).in(file));
-  for (const auto& word : config::without_effect(copy)) {
+  for (const auto& word : config::describe_ignored_values(copy)) {
     fmt::print(context.err, "Note: {}: {}\n", file, word);
   }
   const bool there = host.exists(file);
@@ -106,7 +107,7 @@ Status write_to(const sys::Host& host, const std::string& path, const std::strin
 Result<int> print_changed(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   const auto file = file_of(options, context);
-  auto text = host.read(file, config::kConfigBytes);
+  auto text = host.read(file, config::kMaxConfigBytes);
   if (!text.ok() && text.error().code() != Errc::NotFound) return std::move(text).error();
   std::string content = text.ok() ? *std::move(text) : config::default_text(host);
   for (const auto& assignment : options.sets) {

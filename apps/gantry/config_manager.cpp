@@ -3,7 +3,7 @@
 
 #include "base/sys/replace_file.hpp"
 #include "gantry/command.hpp"
-#include "node/options/watch.hpp"
+#include "node/options/config_watcher.hpp"
 
 #include <signal.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace gantry::cli {
 namespace {
 
 struct ManagerFlags {
-  options::Setting setting;
+  options::ConfigManagerSettings setting;
   std::string fallbacks;
   std::string kubeconfig;
   std::string destination;
@@ -74,15 +74,15 @@ void on_change(const ManagerFlags& flags, const std::string& file, std::FILE* ou
 
 Result<int> manage(ManagerFlags& flags, std::FILE* out, std::FILE* err) {
   GANTRY_TRY(auto checked,
-             options::setting_of([&](std::string_view name) -> std::optional<std::string> {
+             options::read_settings([&](std::string_view name) -> std::optional<std::string> {
                if (name == "FALLBACK_STRATEGIES") return flags.fallbacks;
                if (name == "CONFIG_FILE_SRCDIR") return flags.setting.directory;
                return std::nullopt;
              }));
   flags.setting.fallbacks = checked->fallbacks;
-  GANTRY_TRY(const auto access, kube::find_access(flags.kubeconfig, kube::Who::Node));
+  GANTRY_TRY(const auto access, kube::find_client_config(flags.kubeconfig, kube::Caller::Node));
   kube::Api api(access);
-  GANTRY_TRY(const auto file, options::file_now(api, flags.setting));
+  GANTRY_TRY(const auto file, options::current_config_file(api, flags.setting));
   GANTRY_CHECK(put(flags, file));
   fmt::print(out, "{}: {}\n", flags.destination, file.empty() ? "no configuration" : file);
   std::fflush(out);
@@ -92,7 +92,7 @@ Result<int> manage(ManagerFlags& flags, std::FILE* out, std::FILE* err) {
   ::sigaddset(&ends, SIGTERM);
   ::sigaddset(&ends, SIGINT);
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  const options::Watch watch(
+  const options::ConfigWatcher watch(
       access, flags.setting, file,
       {.changed = [&](const std::string& now) { on_change(flags, now, out); },
        .failed = [&](const std::string& why) { fmt::print(err, "config-manager: {}\n", why); }});

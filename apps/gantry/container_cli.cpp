@@ -5,7 +5,7 @@
 #include "base/sys/kernel.hpp"
 #include "gantry/container_cli_log.hpp"
 #include "gantry/driver_user.hpp"
-#include "gantry/words.hpp"
+#include "gantry/format_values.hpp"
 #include "gpu/loader/ld_cache.hpp"
 #include "gpu/probe/snapshot.hpp"
 
@@ -49,7 +49,8 @@ Result<DriverUser> chosen_user(const sys::Host& host, const GlobalOptions& optio
 }
 
 // GPU nodes that exist but that the driver process could not open.
-std::optional<Failure> shut_out(const model::Inventory& machine, const DriverUser& user) {
+std::optional<Failure> find_unopenable_node(const model::Inventory& machine,
+                                            const DriverUser& user) {
   const model::DeviceNode* closed = nullptr;
   for (const auto& node : machine.nodes) {
     const bool gpu_or_control = node.path == "/dev/nvidiactl" ||
@@ -126,14 +127,14 @@ void warn_of_lost(const model::Inventory& machine, std::FILE* err) {
   for (const auto& gpu : machine.gpus) {
     if (gpu.health.state != model::HealthState::Lost) continue;
     fmt::print(err, "{}: warning: GPU {} at {} is {}\n", kName, gpu.index, gpu.pci.nvml(),
-               health_word(gpu.health));
+               format_health(gpu.health));
   }
 }
 
 Status check_cache(const sys::Host& host, const std::string& path) {
   if (path.empty()) return {};
   GANTRY_TRY(const std::string bytes, host.read(path));
-  const auto cache = loader::parse_cache(bytes);
+  const auto cache = loader::parse_ld_cache(bytes);
   if (!cache.ok()) return Error(Errc::Corrupt, fmt::format("{}: {}", path, cache.error().text()));
   return {};
 }
@@ -154,7 +155,7 @@ void load_modules(const sys::Host& host) {
 
 using Print = std::function<Result<std::string>(const model::Inventory&)>;
 
-struct Looked {
+struct Observation {
   std::optional<Failure> failure;
   std::string text;
 };
@@ -169,8 +170,8 @@ std::string root_of(const GlobalOptions& options) {
   return environment != nullptr ? environment : "/";
 }
 
-Looked look(const GlobalOptions& options, const Print& print, const ContainerCliLog& log,
-            std::FILE* err) {
+Observation look(const GlobalOptions& options, const Print& print, const ContainerCliLog& log,
+                 std::FILE* err) {
   const auto host = sys::Host::at(root_of(options));
   if (!host.ok()) return {at_start(host.error()), ""};
   log.info(fmt::format("root {}", host->root()));
@@ -186,7 +187,7 @@ Looked look(const GlobalOptions& options, const Print& print, const ContainerCli
   const auto machine = probe::snapshot(*host, how);
   if (!machine.ok()) return {at_start(machine.error()), ""};
   log.machine(*machine);
-  if (auto failure = shut_out(*machine, *user)) {
+  if (auto failure = find_unopenable_node(*machine, *user)) {
     failure->remedy = with_group_name(*host, failure->remedy, *machine);
     return {failure, ""};
   }

@@ -132,7 +132,8 @@ Status add_mig_control(const char* what, const std::optional<std::string>& ids,
   return {};
 }
 
-void add_files(const model::Inventory& machine, model::FileKind kind, bool wide, Listing& listing) {
+void add_files(const model::Inventory& machine, model::DriverFileKind kind, bool wide,
+               Listing& listing) {
   for (const auto& file : machine.files) {
     if (file.kind == kind && file.is_32bit != wide) listing.add(file.path);
   }
@@ -141,7 +142,7 @@ void add_files(const model::Inventory& machine, model::FileKind kind, bool wide,
 void add_sockets(const model::Inventory& machine, const ContainerListOptions& options,
                  Listing& listing) {
   for (const auto& file : machine.files) {
-    if (file.kind != model::FileKind::IpcSocket) continue;
+    if (file.kind != model::DriverFileKind::IpcSocket) continue;
     if (options.no_persistenced && contains(file.path, "persistenced")) continue;
     if (options.no_fabricmanager && contains(file.path, "fabricmanager")) continue;
     listing.add(file.path);
@@ -173,11 +174,11 @@ Result<std::string> container_list_text(const model::Inventory& machine,
     GANTRY_CHECK(check_imex_channel(channel));
     listing.add("/dev/nvidia-caps-imex-channels/channel" + channel);
   }
-  if (what.binaries) add_files(machine, model::FileKind::Binary, true, listing);
-  if (what.libraries) add_files(machine, model::FileKind::Library, true, listing);
-  if (what.compat32) add_files(machine, model::FileKind::Library, false, listing);
+  if (what.binaries) add_files(machine, model::DriverFileKind::Binary, true, listing);
+  if (what.libraries) add_files(machine, model::DriverFileKind::Library, true, listing);
+  if (what.compat32) add_files(machine, model::DriverFileKind::Library, false, listing);
   if (what.ipcs) add_sockets(machine, what, listing);
-  if (what.firmwares) add_files(machine, model::FileKind::Firmware, true, listing);
+  if (what.firmwares) add_files(machine, model::DriverFileKind::Firmware, true, listing);
   return listing.text();
 }
 

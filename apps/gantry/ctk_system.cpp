@@ -5,7 +5,7 @@
 #include "base/sys/child.hpp"
 #include "base/sys/kernel.hpp"
 #include "gantry/nvidia_ctk.hpp"
-#include "gpu/driver/nodes.hpp"
+#include "gpu/driver/device_nodes.hpp"
 #include "gpu/probe/pci.hpp"
 
 #include <CLI/CLI.hpp>

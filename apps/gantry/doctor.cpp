@@ -21,7 +21,7 @@ namespace gantry::cli {
 namespace {
 
 struct DoctorOptions {
-  doctor::Selection selection;
+  doctor::CheckSelection selection;
   std::string explain;
   bool list = false;
   bool markdown = false;
@@ -56,7 +56,7 @@ int explain(const DoctorOptions& options, const Context& context) {
   return kOk;
 }
 
-bool ask(const doctor::Outcome& outcome, const std::vector<doctor::Action>& actions) {
+bool ask(const doctor::CheckResult& outcome, const std::vector<doctor::Action>& actions) {
   fmt::print(stderr, "{}: {}\n  this would:\n", outcome.check->id,
              printable_lines(outcome.finding.summary));
   for (const auto& action : actions)
@@ -76,7 +76,7 @@ doctor::FixOptions fix_options(const DoctorOptions& options, const Context& cont
 }
 
 void print_report(const DoctorOptions& options, const Context& context,
-                  const doctor::Repair& repair, const doctor::Facts& facts) {
+                  const doctor::RepairReport& repair, const doctor::Facts& facts) {
   if (context.json) {
     fmt::print(context.out, "{}",
                doctor::report_json(repair.outcomes, repair.fixes, facts.guest()));
@@ -85,8 +85,8 @@ void print_report(const DoctorOptions& options, const Context& context,
   const doctor::Style style{.color = context.color};
   if (options.fix) fmt::print(context.out, "{}", doctor::fixes_text(repair.fixes, style));
   fmt::print(context.out, "{}{}", doctor::report_text(repair.outcomes, style),
-             doctor::closed_line(repair.outcomes, facts.host()));
-  if (!options.fix && doctor::safe_fix_waits(repair.outcomes)) {
+             doctor::describe_unreadable(repair.outcomes, facts.host()));
+  if (!options.fix && doctor::has_safe_fix(repair.outcomes)) {
     fmt::print(context.out, "Safe remedies can be applied: sudo {}\n",
                doctor::fix_command(facts.host(), ""));
   }
@@ -108,9 +108,9 @@ Result<int> examine(const DoctorOptions& options, const Context& context) {
   const auto kernel = sys::real_kernel();
   auto sources = doctor::live_sources();
   sources.this_machine = kernel->is_this_machine(host);
-  sources.cluster = ask_cluster(options.cluster, host, *checks);
-  sources.shares = ask_keeper(host, *checks);
-  doctor::Repair repair;
+  sources.cluster = query_cluster(options.cluster, host, *checks);
+  sources.shares = query_share_daemon(host, *checks);
+  doctor::RepairReport repair;
   if (options.fix) {
     // A look that fails after a change shows the machine as it was last seen.
     const auto look = [&] {
@@ -121,7 +121,7 @@ Result<int> examine(const DoctorOptions& options, const Context& context) {
     repair = doctor::repair(host, look, sources, *checks, fix_options(options, context), *kernel);
   }
   const doctor::Facts facts(host, inventory, sources);
-  if (!options.fix) repair.outcomes = doctor::examine(facts, *checks);
+  if (!options.fix) repair.outcomes = doctor::run_checks(facts, *checks);
   print_report(options, context, repair, facts);
   return doctor::count(repair.outcomes).fail == 0 ? kOk : kProblem;
 }

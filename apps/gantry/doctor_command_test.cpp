@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharing/daemon/record.hpp"
+#include "sharing/daemon/share_record.hpp"
 #include "support/machine.hpp"
 #include "support/run_cli.hpp"
 
@@ -43,8 +43,8 @@ TEST(DoctorCommand, WaitsForNvmlNoLongerThanTold) {
 TEST(DoctorCommand, SaysThatSharesAreThereWithoutTheirKeeper) {
   test::Machine machine("h200");
   const auto host = machine.host();
-  daemon::Record record{.share = *policy::share_from({.name = "blue", .memory = "1GiB"}),
-                        .cards = {{.uuid = {"GPU-1"}, .memory_bytes = 140}}};
+  daemon::ShareRecord record{.share = *policy::parse_share({.name = "blue", .memory = "1GiB"}),
+                             .cards = {{.uuid = {"GPU-1"}, .memory_bytes = 140}}};
   ASSERT_TRUE(daemon::write_record(host, record).ok());
   machine.file("/run/gantry/shares/half/fence/cuda", "");
   const auto run = run_cli({"gantry", "doctor", "--root", machine.root(), "--only", "shares.*"});

@@ -5,7 +5,7 @@
 #include "gantry/share_commands.hpp"
 #include "gpu/abi/fence.h"
 #include "sharing/backend/fence_libraries.hpp"
-#include "sharing/daemon/record.hpp"
+#include "sharing/daemon/share_record.hpp"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 namespace gantry::cli {
 namespace {
 
-constexpr std::chrono::seconds kPatience{3};
+constexpr std::chrono::seconds kTimeout{3};
 constexpr std::size_t kLibraryBytes = std::size_t{16} << 20;
 
 std::int64_t seconds_since(std::int64_t unix_ms) {
@@ -59,7 +59,7 @@ void note_beside(const daemon::GpuState& gpu, doctor::SharesView& view) {
   const bool known = std::any_of(view.beside.begin(), view.beside.end(),
                                  [&](const auto& one) { return one.gpu == gpu.uuid.text; });
   if (known) return;
-  for (const auto& stranger : gpu.strangers)
+  for (const auto& stranger : gpu.unmanaged)
     view.beside.push_back({.gpu = gpu.uuid.text,
                            .pid = stranger.pid,
                            .command = stranger.command,
@@ -67,16 +67,16 @@ void note_beside(const daemon::GpuState& gpu, doctor::SharesView& view) {
 }
 
 void ask(const sys::Host& host, doctor::SharesView& view) {
-  auto keeper = daemon::Client::connect_to_answering(host);
+  auto keeper = daemon::Client::connect_to_ready(host);
   if (!keeper.ok()) {
     view.only_root = keeper.error().code() == Errc::Denied;
-    view.silence = keeper.error().text();
+    view.no_answer_reason = keeper.error().text();
     return;
   }
-  keeper->set_patience(kPatience);
+  keeper->set_timeout(kTimeout);
   const auto states = keeper->list();
   if (!states.ok()) {
-    view.silence = states.error().text();
+    view.no_answer_reason = states.error().text();
     return;
   }
   view.names.clear();  // it knows better
@@ -93,8 +93,8 @@ void ask(const sys::Host& host, doctor::SharesView& view) {
 
 }  // namespace
 
-std::optional<doctor::SharesView> ask_keeper(const sys::Host& host,
-                                             const std::vector<const doctor::Check*>& checks) {
+std::optional<doctor::SharesView> query_share_daemon(
+    const sys::Host& host, const std::vector<const doctor::Check*>& checks) {
   const bool wanted = std::any_of(checks.begin(), checks.end(), [](const doctor::Check* check) {
     return check->id.starts_with("shares.");
   });

@@ -21,7 +21,7 @@ namespace {
 Explanation foresee(const oci::Container& container, const sys::Host& host,
                     const config::Settings& settings) {
   Explanation explanation;
-  auto& account = explanation.account;
+  auto& record = explanation.record;
   const auto no_refresh = []() -> Status {
     return Error(Errc::Denied, "explain changes nothing and does not refresh");
   };
@@ -31,17 +31,17 @@ Explanation foresee(const oci::Container& container, const sys::Host& host,
     explanation.failure = decision.error().text();
     return explanation;
   }
-  account.asked = decision->asked;
-  account.decided = decision->reasons;
-  account.notes = decision->warnings;
+  record.asked = decision->asked;
+  record.decided = decision->reasons;
+  record.notes = decision->warnings;
   const auto injection = injector.plan(*std::move(decision));
   if (!injection.ok()) {
     explanation.failure = injection.error().text();
     return explanation;
   }
-  account.edits = injection->edits;
-  if (!account.edits.empty()) account.flavour = runtime::to_string(injection->flavour);
-  account.notes.insert(account.notes.end(), injection->notes.begin(), injection->notes.end());
+  record.edits = injection->edits;
+  if (!record.edits.empty()) record.flavour = runtime::to_string(injection->flavour);
+  record.notes.insert(record.notes.end(), injection->notes.begin(), injection->notes.end());
   return explanation;
 }
 
@@ -49,13 +49,13 @@ Explanation foresee(const oci::Container& container, const sys::Host& host,
 Explanation look_back(const runtime::FoundBundle& found, const oci::Container& container,
                       const json::Document& config, const sys::Host& host) {
   Explanation explanation{.created = true};
-  auto account = runtime::read_account(host, found.id);
-  if (account.ok()) {
-    explanation.account = *std::move(account);
+  auto record = runtime::read_container_record(host, found.id);
+  if (record.ok()) {
+    explanation.record = *std::move(record);
     return explanation;
   }
-  explanation.account = seen_in(config, container);
-  explanation.account.notes.emplace_back(
+  explanation.record = record_from_config(config, container);
+  explanation.record.notes.emplace_back(
       "gantry-runtime left no account of this container: it was created by another runtime, from a "
       "CDI specification, or before a reboot; this is what its config.json has");
   return explanation;
@@ -65,18 +65,18 @@ Result<Explanation> explain_bundle(const runtime::FoundBundle& found, const sys:
                                    const config::Settings& settings) {
   GANTRY_TRY(const auto file, runtime::ConfigFile::read(found.bundle + "/config.json"));
   GANTRY_TRY(const auto container,
-             oci::container_from(file.document(), settings.gantry.pod_cgroups).in(file.path()));
+             oci::parse_container(file.document(), settings.gantry.pod_cgroups).in(file.path()));
   // After an injection the variable says void, so that nobody injects twice.
   const bool injected = container.variable("NVIDIA_CTK_LIBCUDA_DIR").has_value() ||
-                        !seen_in(file.document(), container).edits.nodes.empty();
+                        !record_from_config(file.document(), container).edits.nodes.empty();
   auto explanation = injected || !found.id.empty()
                          ? look_back(found, container, file.document(), host)
                          : foresee(container, host, settings);
-  if (!injected && explanation.account.asked.empty() && explanation.failure.empty()) {
+  if (!injected && explanation.record.asked.empty() && explanation.failure.empty()) {
     explanation = foresee(container, host, settings);
   }
-  if (explanation.account.id.empty()) explanation.account.id = found.id;
-  explanation.account.bundle = found.bundle;
+  if (explanation.record.id.empty()) explanation.record.id = found.id;
+  explanation.record.bundle = found.bundle;
   return explanation;
 }
 
@@ -99,15 +99,15 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
     name = std::filesystem::absolute(name, ignored).lexically_normal().string();
   }
   runtime::FoundBundle found;
-  if (const auto account = runtime::read_account(host, name); account.ok()) {
-    found = {.id = account->id, .bundle = account->bundle};
+  if (const auto record = runtime::read_container_record(host, name); record.ok()) {
+    found = {.id = record->id, .bundle = record->bundle};
   } else {
     GANTRY_TRY(found, runtime::find_bundle(engines, name));
   }
   GANTRY_TRY(auto explanation, explain_bundle(found, host, settings));
-  if (!explanation.account.asked.empty()) {
-    const auto words = config::without_effect(settings);
-    auto& notes = explanation.account.notes;
+  if (!explanation.record.asked.empty()) {
+    const auto words = config::describe_ignored_values(settings);
+    auto& notes = explanation.record.notes;
     notes.insert(notes.end(), words.begin(), words.end());
   }
   fmt::print(context.out, "{}",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json/document.hpp"
 #include "container/runtime/ready_machine_for_test.hpp"
-#include "container/runtime/shim/create.hpp"
+#include "container/runtime/shim/shim_create.hpp"
 #include "gantry/explain_text.hpp"
 #include "support/run_cli.hpp"
 
@@ -26,7 +26,7 @@ class Explain : public ::testing::Test {
     tree_.directory("b/rootfs/etc");
     return tree_.path("b");
   }
-  test::CliRun explain(const std::string& name, const std::string& flag = "--root") {
+  test::CliResult explain(const std::string& name, const std::string& flag = "--root") {
     return flag == "--json"
                ? run_cli({"gantry", "explain", name, "--json", "--root", ready_.tree().root()})
                : run_cli({"gantry", "explain", name, "--root", ready_.tree().root()});
@@ -116,9 +116,9 @@ TEST_F(Explain, AnUnknownContainerSaysWhereItLooked) {
 
 TEST(Limits, EveryFlavourHasSome) {
   for (const char* flavour : {"shim", "one-hook", "no-hooks"}) {
-    EXPECT_THAT(limits_of(flavour), Not(IsEmpty())) << flavour;
+    EXPECT_THAT(flavour_limits(flavour), Not(IsEmpty())) << flavour;
   }
-  EXPECT_THAT(limits_of("?"), SizeIs(0));
+  EXPECT_THAT(flavour_limits("?"), SizeIs(0));
 }
 
 }  // namespace

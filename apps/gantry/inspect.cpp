@@ -3,11 +3,11 @@
 // kubectl-inspect-gpushare.
 #include "gantry/inspect.hpp"
 
-#include "cluster/report/show.hpp"
-#include "cluster/scheduler/survey.hpp"
+#include "cluster/report/report.hpp"
+#include "cluster/scheduler/cluster_snapshot.hpp"
 #include "gantry/commands.hpp"
-#include "net/kube/access.hpp"
 #include "net/kube/api.hpp"
+#include "net/kube/client_config.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 namespace gantry::cli {
 namespace {
 
-enum class Face : std::uint8_t { Gantry, Gpushare };
+enum class CommandName : std::uint8_t { Gantry, Gpushare };
 
 struct InspectFlags {
   std::string node;
@@ -41,27 +41,28 @@ Error nothing_shared(const InspectFlags& flags) {
           "deploy/gpushare, then kubectl label node NODE gpushare=true"};
 }
 
-std::string shown(report::Views views, const InspectFlags& flags, Face face,
+std::string shown(report::Views views, const InspectFlags& flags, CommandName called_as,
                   const Context& context) {
   if (context.json || flags.output == "json") return report::to_json(views);
   if (flags.details) return report::details(views);
   if (flags.output == "wide") return report::wide(views);
-  const bool bars =
-      flags.output == "bars" || (flags.output.empty() && face == Face::Gantry && context.color);
+  const bool bars = flags.output == "bars" ||
+                    (flags.output.empty() && called_as == CommandName::Gantry && context.color);
   if (!bars) return report::summary(views);
-  return report::bars(views, context.color ? report::Paint::Colors : report::Paint::Plain);
+  return report::bars(views, context.color ? report::ColorMode::Colors : report::ColorMode::Plain);
 }
 
-Result<int> inspect_cluster(const InspectFlags& flags, Face face, Context& context) {
-  GANTRY_TRY(auto access, kube::find_access(flags.kubeconfig, kube::Who::Person));
+Result<int> inspect_cluster(const InspectFlags& flags, CommandName called_as, Context& context) {
+  GANTRY_TRY(auto access, kube::find_client_config(flags.kubeconfig, kube::Caller::Person));
   kube::Api api(std::move(access));
-  GANTRY_TRY(const auto survey,
-             scheduler::survey([&](const std::string& path) { return api.get(path); }, flags.node));
+  GANTRY_TRY(
+      const auto survey,
+      scheduler::read_cluster([&](const std::string& path) { return api.get(path); }, flags.node));
   for (const auto& note : survey.notes) fmt::print(context.err, "left out: {}\n", note);
   const auto views = survey.views();
   const bool json = context.json || flags.output == "json";
   if (views.empty() && !json) return nothing_shared(flags);
-  fmt::print(context.out, "{}", shown(views, flags, face, context));
+  fmt::print(context.out, "{}", shown(views, flags, called_as, context));
   return kOk;
 }
 
@@ -110,7 +111,7 @@ void add_inspect(CLI::App& app, Context& context, Action& chosen) {
       "inspect", "Shared GPUs of the cluster: used over total, and which pod has how much");
   add_options(*command, flags, context);
   command->callback([=, &chosen] {
-    chosen = [=](Context& c) { return inspect_cluster(*flags, Face::Gantry, c); };
+    chosen = [=](Context& c) { return inspect_cluster(*flags, CommandName::Gantry, c); };
   });
 }
 
@@ -121,7 +122,9 @@ int inspect_gpushare(int argc, char** argv, std::FILE* out, std::FILE* err) {
   auto* command =
       app.add_subcommand("gpushare", "Shared GPUs of the cluster, in gpushare's tables");
   add_options(*command, flags, context);
-  const Action chosen = [=](Context& c) { return inspect_cluster(*flags, Face::Gpushare, c); };
+  const Action chosen = [=](Context& c) {
+    return inspect_cluster(*flags, CommandName::Gpushare, c);
+  };
   auto kept = go_flags(argc, argv);
   std::string name = "gpushare";
   std::vector<char*> arguments{argv[0], name.data()};

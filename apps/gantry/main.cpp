@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/main_program.hpp"
-#include "gpu/nvml_child/sensor.hpp"
+#include "gpu/nvml_child/nvml_child.hpp"
 #include "node/agent/retired.hpp"
 
 #include <signal.h>

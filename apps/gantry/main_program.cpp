@@ -66,12 +66,12 @@ int gantry(int argc, char** argv, std::FILE* out, std::FILE* err) {
 }
 
 // The other names we answer to. Each is a link to `gantry` (CMakeLists.txt makes them).
-struct Persona {
+struct ProgramAlias {
   std::string_view name;
   int (*run)(int argc, char** argv, std::FILE* out, std::FILE* err);
 };
 
-constexpr Persona kPersonas[] = {
+constexpr ProgramAlias kProgramAliases[] = {
     {"nvidia-device-plugin", device_plugin},
     {"nvidia-gpu-device-plugin", gke_device_plugin},
     {"gpushare-device-plugin-v2", gpushare_device_plugin},
@@ -86,9 +86,8 @@ constexpr Persona kPersonas[] = {
 
 int run_named(int argc, char** argv, std::FILE* out, std::FILE* err) {
   const std::string_view called = argv[0];
-  for (const auto& persona : kPersonas) {
-    if (called.substr(called.rfind('/') + 1) == persona.name)
-      return persona.run(argc, argv, out, err);
+  for (const auto& alias : kProgramAliases) {
+    if (called.substr(called.rfind('/') + 1) == alias.name) return alias.run(argc, argv, out, err);
   }
   return gantry(argc, argv, out, err);
 }

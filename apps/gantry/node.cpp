@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry node up, gantry node down: everything on one node, by hand.
-#include "node/setup/node.hpp"
-
 #include "base/sys/child.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/table.hpp"
+#include "node/setup/node_setup.hpp"
 
 #include <unistd.h>
 

@@ -16,10 +16,10 @@
 namespace gantry::cli {
 namespace {
 
-enum class Face : std::uint8_t { Gantry, NvidiaCtk };
+enum class CommandName : std::uint8_t { Gantry, NvidiaCtk };
 
 struct ConfigureOptions {
-  engines::Options engine;
+  engines::EngineOptions engine;
   std::string runtime = "docker";
   std::string distribution = "auto";
   std::string source = "file";
@@ -29,7 +29,7 @@ struct ConfigureOptions {
   bool dry_run = false;
   bool undo = false;
   bool restart = false;
-  Face face = Face::Gantry;
+  CommandName called_as = CommandName::Gantry;
 };
 
 constexpr std::chrono::seconds kAskDeadline{20};
@@ -46,16 +46,19 @@ Result<std::string> run_program_of_engine(const std::vector<std::string>& words)
   return std::move(result.output);
 }
 
-Result<engines::Options> engine_options(const ConfigureOptions& options, const sys::Host& host) {
+Result<engines::EngineOptions> engine_options(const ConfigureOptions& options,
+                                              const sys::Host& host) {
   auto result = options.engine;
-  GANTRY_TRY(result.engine, engines::engine_named(options.runtime));
-  GANTRY_TRY(result.distribution, engines::distribution_named(options.distribution));
+  GANTRY_TRY(result.engine, engines::parse_engine(options.runtime));
+  GANTRY_TRY(result.distribution, engines::parse_distribution(options.distribution));
   // People's notes say nvidia-ctk and mean /etc/containerd; a distribution's file is named there.
-  if (options.face == Face::NvidiaCtk && options.distribution == "auto" && result.config.empty()) {
+  if (options.called_as == CommandName::NvidiaCtk && options.distribution == "auto" &&
+      result.config.empty()) {
     result.distribution = engines::Distribution::Plain;
   }
-  result.mode = options.mode == "oci-hook" ? engines::Mode::Hook : engines::Mode::Runtime;
-  result.ask_engine = options.source == "command";
+  result.mode = options.mode == "oci-hook" ? engines::IntegrationMode::Hook
+                                           : engines::IntegrationMode::Runtime;
+  result.query_engine = options.source == "command";
   if (options.drop_in_given) result.drop_in = options.drop_in;
   // The programs of another tree are strangers; those of a machine seen from a pod are out of
   // reach.
@@ -63,10 +66,10 @@ Result<engines::Options> engine_options(const ConfigureOptions& options, const s
   return result;
 }
 
-void print_dry_run(const engines::Plan& plan, Face face, const Context& context) {
+void print_dry_run(const engines::ChangePlan& plan, CommandName called_as, const Context& context) {
   for (const auto& file : plan.files) {
-    if (!file.changes() && face == Face::Gantry) continue;
-    if (face == Face::NvidiaCtk) {
+    if (!file.changes() && called_as == CommandName::Gantry) continue;
+    if (called_as == CommandName::NvidiaCtk) {
       fmt::print(context.err, "Would write {}:\n", file.path);
       fmt::print(context.out, "{}", file.after);
     } else {
@@ -76,22 +79,23 @@ void print_dry_run(const engines::Plan& plan, Face face, const Context& context)
   }
 }
 
-void say(const Context& context, Face face, std::string_view text) {
+void say(const Context& context, CommandName called_as, std::string_view text) {
   if (context.quiet) return;
-  fmt::print(face == Face::Gantry ? context.out : context.err, "{}\n", text);
+  fmt::print(called_as == CommandName::Gantry ? context.out : context.err, "{}\n", text);
 }
 
-void print_outcome(const engines::Outcome& outcome, Face face, const Context& context) {
-  for (const auto& text : outcome.files) say(context, face, text);
+void print_outcome(const engines::JournalResult& outcome, CommandName called_as,
+                   const Context& context) {
+  for (const auto& text : outcome.files) say(context, called_as, text);
   for (const auto& text : outcome.notes) fmt::print(context.err, "Note: {}\n", text);
 }
 
-Result<int> restart(const engines::Plan& plan, const ConfigureOptions& options,
+Result<int> restart(const engines::ChangePlan& plan, const ConfigureOptions& options,
                     const sys::Host& host, const Context& context) {
   if (plan.restart.empty()) return kOk;
   const auto command = fmt::format("{}", fmt::join(plan.restart, " "));
   if (!options.restart) {
-    say(context, options.face, fmt::format("To make it count: sudo {}", command));
+    say(context, options.called_as, fmt::format("To make it count: sudo {}", command));
     return kOk;
   }
   if (!host.is_live()) {
@@ -103,32 +107,33 @@ Result<int> restart(const engines::Plan& plan, const ConfigureOptions& options,
     return Error(Errc::Internal,
                  fmt::format("{} ended with {}: {}", command, result.status, result.output));
   }
-  say(context, options.face, fmt::format("Done: {}", command));
+  say(context, options.called_as, fmt::format("Done: {}", command));
   return kOk;
 }
 
 Result<int> take_back(const ConfigureOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto wanted, engine_options(options, host));
-  const auto files = engines::files_on_disk();
+  const auto files = engines::disk_file_writer();
   GANTRY_TRY(const auto outcome, engines::undo(host, wanted.engine, *files));
-  print_outcome(outcome, options.face, context);
+  print_outcome(outcome, options.called_as, context);
   const auto plan = engines::make_plan(host, wanted);  // only for how to restart
   return plan.ok() ? restart(*plan, options, host, context) : Result<int>(kOk);
 }
 
 // What the engine's own program does not accept is taken back at once.
-Status checked(const engines::Plan& plan, const engines::Options& wanted, const sys::Host& host,
-               engines::Files& files, const ConfigureOptions& options, const Context& context) {
+Status checked(const engines::ChangePlan& plan, const engines::EngineOptions& wanted,
+               const sys::Host& host, engines::FileWriter& files, const ConfigureOptions& options,
+               const Context& context) {
   const auto result = engines::check(plan, wanted.run);
   switch (result.verdict) {
-    case engines::Check::Verdict::Passed:
-      say(context, options.face, fmt::format("Checked: {}", result.text));
+    case engines::ConfigCheck::Verdict::Passed:
+      say(context, options.called_as, fmt::format("Checked: {}", result.text));
       return {};
-    case engines::Check::Verdict::NotAsked:
-      say(context, options.face, fmt::format("Not checked: {}", result.text));
+    case engines::ConfigCheck::Verdict::NotAsked:
+      say(context, options.called_as, fmt::format("Not checked: {}", result.text));
       return {};
-    case engines::Check::Verdict::Failed: break;
+    case engines::ConfigCheck::Verdict::Failed: break;
   }
   GANTRY_TRY([[maybe_unused]] const auto outcome, engines::undo(host, plan.engine, files));
   return Error(Errc::Invalid, fmt::format("{} does not accept it, so all is as it was before: {}",
@@ -144,19 +149,19 @@ Result<int> configure(const ConfigureOptions& options, const Context& context) {
     if (!context.quiet) fmt::print(context.err, "Note: {}\n", note);
   }
   if (options.dry_run) {
-    print_dry_run(plan, options.face, context);
+    print_dry_run(plan, options.called_as, context);
     return kOk;
   }
   if (!plan.changes()) {
-    say(context, options.face,
+    say(context, options.called_as,
         fmt::format("{} is configured already: nothing to change", to_string(plan.engine)));
     return plan.files.empty() ? restart(plan, options, host, context) : Result<int>(kOk);
   }
-  const auto files = engines::files_on_disk();
+  const auto files = engines::disk_file_writer();
   GANTRY_TRY(const auto outcome, engines::apply(host, plan, *files));
-  print_outcome(outcome, options.face, context);
+  print_outcome(outcome, options.called_as, context);
   GANTRY_CHECK(checked(plan, wanted, host, *files, options, context));
-  if (options.face == Face::Gantry) {
+  if (options.called_as == CommandName::Gantry) {
     fmt::print(context.out, "To take it back: sudo gantry runtime configure --runtime={} --undo\n",
                to_string(plan.engine));
   }
@@ -240,7 +245,7 @@ void add_runtime(CLI::App& app, Context& context, Action& chosen) {
 
 void add_ctk_runtime(CLI::App& app, Context& /*context*/, Action& chosen) {
   auto options = std::make_shared<ConfigureOptions>();
-  options->face = Face::NvidiaCtk;
+  options->called_as = CommandName::NvidiaCtk;
   add_configure(app, chosen, options);
 }
 

@@ -3,7 +3,7 @@
 #include "gantry/scheduler.hpp"
 
 #include "gantry/commands.hpp"
-#include "net/kube/access.hpp"
+#include "net/kube/client_config.hpp"
 #include "node/agent/log.hpp"
 #include "node/agent/signal_wait.hpp"
 
@@ -21,7 +21,7 @@ std::optional<std::string> environment(std::string_view name) {
   return value;
 }
 
-scheduler::Voice voice_of(const agent::Log& log, bool quiet) {
+scheduler::Logger make_logger(const agent::Log& log, bool quiet) {
   return {
       .info =
           [log, quiet](std::string_view where, std::string_view text) {
@@ -49,16 +49,16 @@ Result<int> schedule_pods(const SchedulerFlags& flags, const Context& context) {
   }
   auto& settings = *read;
   GANTRY_CHECK(read_certificate(settings));
-  GANTRY_TRY(
-      settings.options.access,
-      kube::find_access(settings.kubeconfig, kube::Who::Person).in("finding the API server"));
+  GANTRY_TRY(settings.options.access,
+             kube::find_client_config(settings.kubeconfig, kube::Caller::Person)
+                 .in("finding the API server"));
   const agent::Log log(settings.json_log ? options::LogFormat::Json : options::LogFormat::Text,
                        settings.verbosity);
   for (const auto& note : settings.notes) log.warning("options", note);
   GANTRY_TRY(const auto signals, agent::SignalWait::make());
   GANTRY_TRY(const auto scheduler, scheduler::Scheduler::start(std::move(settings.options),
-                                                               voice_of(log, settings.quiet)));
-  while (signals.wait(options::kInfinite) != agent::Woken::End) {
+                                                               make_logger(log, settings.quiet)));
+  while (signals.wait(options::kInfinite) != agent::WakeReason::End) {
   }
   log.info("scheduler", "ending: Bindings under way are finished, the lease is given back");
   scheduler->stop();

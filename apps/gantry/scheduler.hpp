@@ -18,7 +18,7 @@ class App;
 
 namespace gantry::cli {
 
-using Environment = std::function<std::optional<std::string>(std::string_view name)>;
+using EnvironmentLookup = std::function<std::optional<std::string>(std::string_view name)>;
 
 // As they are written; "" where nobody said anything.
 struct SchedulerFlags {
@@ -43,7 +43,7 @@ struct SchedulerFlags {
   std::string service = "gantry-scheduler";
   std::string scheduler_name;
   std::vector<std::string> trusted;
-  std::vector<std::string> for_others;  // flags of other schedulers that say nothing here
+  std::vector<std::string> ignored_flags;  // flags of other schedulers that say nothing here
 };
 
 void add_scheduler_flags(CLI::App& command, SchedulerFlags& flags);
@@ -60,6 +60,7 @@ struct SchedulerSettings {
 };
 
 // Flag before environment before default. Invalid names what is wrong and what to write.
-Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags, const Environment& env);
+Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags,
+                                             const EnvironmentLookup& env);
 
 }  // namespace gantry::cli

@@ -65,14 +65,14 @@ constexpr std::array kRows{
 };
 
 // What HAMi's manifests pass and nothing here needs: there is no lock on nodes, for one.
-constexpr std::array kForOthers{
+constexpr std::array kIgnoredFlags{
     "--node-lock-timeout", "--node-lock-retry-timeout", "--force-overwrite-default-scheduler",
     "--legacy-metrics",    "--device-config-file",      "--metrics-bind-address"};
 
 void add_flags_for_others(CLI::App& command, SchedulerFlags& flags) {
-  for (const auto* name : kForOthers) {
+  for (const auto* name : kIgnoredFlags) {
     const auto note = [&flags, name](const std::string& value) {
-      flags.for_others.push_back(fmt::format("{}={}", name, value));
+      flags.ignored_flags.push_back(fmt::format("{}={}", name, value));
     };
     command.add_option_function<std::string>(name, note, "")->expected(0, 1)->group("");
   }

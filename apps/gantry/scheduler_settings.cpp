@@ -15,7 +15,7 @@ Error wrong(std::string_view what, std::string_view value, std::string_view inst
 }
 
 // What the flag says, else what the environment does.
-std::string chosen(const std::string& flag, const Environment& env, std::string_view variable,
+std::string chosen(const std::string& flag, const EnvironmentLookup& env, std::string_view variable,
                    std::string_view otherwise) {
   if (!flag.empty()) return flag;
   return env(variable).value_or(std::string(otherwise));
@@ -35,10 +35,10 @@ Result<std::uint64_t> number(std::string_view what, const std::string& text, std
   return *value;
 }
 
-Result<podspec::Order> order_of(std::string_view what, const std::string& text) {
+Result<podspec::PlacementPolicy> order_of(std::string_view what, const std::string& text) {
   const auto word = to_lower(text);
-  if (word == "binpack" || word == "pack") return podspec::Order::Pack;
-  if (word == "spread") return podspec::Order::Spread;
+  if (word == "binpack" || word == "pack") return podspec::PlacementPolicy::Pack;
+  if (word == "spread") return podspec::PlacementPolicy::Spread;
   return wrong(what, text, "binpack or spread");
 }
 
@@ -49,7 +49,7 @@ Result<bool> truth_of(std::string_view what, const std::string& text, std::strin
   return wrong(what, text, words);
 }
 
-Status set_address(const SchedulerFlags& flags, const Environment& env,
+Status set_address(const SchedulerFlags& flags, const EnvironmentLookup& env,
                    scheduler::SchedulerOptions& options) {
   if (!flags.address.empty()) {
     GANTRY_TRY(options.address, http::parse_address(flags.address).in("--http-bind"));
@@ -62,7 +62,7 @@ Status set_address(const SchedulerFlags& flags, const Environment& env,
 }
 
 // gpushare's THREADNESS counts those that follow pods; here, those that answer.
-Status set_threads(const SchedulerFlags& flags, const Environment& env,
+Status set_threads(const SchedulerFlags& flags, const EnvironmentLookup& env,
                    scheduler::SchedulerOptions& options) {
   const auto text = chosen(flags.threads, env, "THREADNESS", "");
   if (text.empty()) {
@@ -75,7 +75,8 @@ Status set_threads(const SchedulerFlags& flags, const Environment& env,
   return {};
 }
 
-Status set_log(const SchedulerFlags& flags, const Environment& env, SchedulerSettings& settings) {
+Status set_log(const SchedulerFlags& flags, const EnvironmentLookup& env,
+               SchedulerSettings& settings) {
   settings.json_log = flags.log_format == "json";
   const auto text = chosen(flags.log_level, env, "LOG_LEVEL", "info");
   const auto level = to_lower(text);
@@ -101,7 +102,7 @@ Status set_lease_times(const std::string& text, kube::LeaseOptions& lease) {
   return {};
 }
 
-Status set_election(const SchedulerFlags& flags, const Environment& env,
+Status set_election(const SchedulerFlags& flags, const EnvironmentLookup& env,
                     scheduler::SchedulerOptions& options) {
   GANTRY_TRY(const auto elect, truth_of("--leader-elect", flags.leader_elect, "true or false"));
   options.election = elect ? scheduler::Election::On : scheduler::Election::Off;
@@ -117,14 +118,14 @@ Status set_election(const SchedulerFlags& flags, const Environment& env,
 // and whoever was named.
 std::vector<std::string> trusted_users(const SchedulerFlags& flags, const std::string& space) {
   std::vector<std::string> users;
-  for (const auto* account : {"gpushare-schd-extender", "gpushare-device-plugin",
-                              "gantry-scheduler", "gantry-agent", "gantry"})
-    users.push_back(fmt::format("system:serviceaccount:{}:{}", space, account));
+  for (const auto* record : {"gpushare-schd-extender", "gpushare-device-plugin", "gantry-scheduler",
+                             "gantry-agent", "gantry"})
+    users.push_back(fmt::format("system:serviceaccount:{}:{}", space, record));
   users.insert(users.end(), flags.trusted.begin(), flags.trusted.end());
   return users;
 }
 
-Status set_webhook(const SchedulerFlags& flags, const Environment& env,
+Status set_webhook(const SchedulerFlags& flags, const EnvironmentLookup& env,
                    SchedulerSettings& settings) {
   GANTRY_TRY(const auto on, truth_of("--webhook", flags.webhook, "on or off"));
   if (!on) return {};
@@ -155,7 +156,8 @@ Status set_webhook(const SchedulerFlags& flags, const Environment& env,
 
 }  // namespace
 
-Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags, const Environment& env) {
+Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags,
+                                             const EnvironmentLookup& env) {
   SchedulerSettings settings;
   auto& options = settings.options;
   settings.kubeconfig = flags.kubeconfig;
@@ -166,7 +168,7 @@ Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags, const 
   GANTRY_TRY(options.place.nodes, order_of("--node-scheduler-policy", flags.node_policy));
   GANTRY_TRY(options.place.gpus, order_of("--gpu-scheduler-policy", flags.gpu_policy));
   GANTRY_CHECK(set_webhook(flags, env, settings));
-  for (const auto& flag : flags.for_others)
+  for (const auto& flag : flags.ignored_flags)
     settings.notes.push_back(
         fmt::format("a flag of another scheduler says nothing here: {}", flag));
   return settings;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share: a part of a GPU, with limits that hold.
 #include "base/core/printable.hpp"
-#include "container/plan/select.hpp"
+#include "container/plan/device_selection.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/share_commands.hpp"
 #include "gpu/probe/snapshot.hpp"
@@ -41,7 +41,7 @@ Status check_beyond(const ShareFlags& flags) {
 // Less memory than the driver allocates at once is a number without its unit.
 Status check_unit(const std::string& text) {
   if (text.empty() || text == "none") return {};
-  GANTRY_TRY(const auto memory, policy::memory_from(text));
+  GANTRY_TRY(const auto memory, policy::parse_memory_limit(text));
   if (memory.percent != 0 || memory.bytes >= kGranule) return {};
   return Error(Errc::Invalid,
                fmt::format("--memory {} is {} bytes, and the driver allocates 2 MiB at a time; "
@@ -75,7 +75,7 @@ void add_limit_flags(CLI::App& command, ShareFlags& flags) {
   command.add_flag("--overcommit", flags.overcommit, "Allow to promise more than the GPU has");
 }
 
-void add_place_flags(CLI::App& command, ShareFlags& flags) {
+void add_backend_flags(CLI::App& command, ShareFlags& flags) {
   add_word(command, "--backend", flags.text.backend,
            "Who holds the limits: auto (usual), fence, mps, mig, time-slicing");
   command
@@ -94,12 +94,12 @@ policy::ShareText ShareFlags::words() const {
   return said;
 }
 
-Status check_new(const ShareFlags& flags) {
+Status check_new_share(const ShareFlags& flags) {
   GANTRY_CHECK(check_beyond(flags));
   GANTRY_CHECK(check_unit(flags.text.memory));
   auto text = flags.words();
   if (text.name.empty()) text.name = "run";
-  GANTRY_CHECK(policy::share_from(text));
+  GANTRY_CHECK(policy::parse_share(text));
   return {};
 }
 
@@ -108,12 +108,12 @@ Status check_changes(const ShareFlags& flags) {
     return Error(Errc::Invalid, "nothing to change: give --memory, --compute or another limit");
   GANTRY_CHECK(check_unit(flags.text.memory));
   policy::Share one;  // with a per cent: the one that is meant may have it
-  one.rights.percent = 100;
-  GANTRY_CHECK(policy::changed(one, flags.words()));
+  one.time_policy.percent = 100;
+  GANTRY_CHECK(policy::apply_changes(one, flags.words()));
   return {};
 }
 
-void refuse_wrong_words(const Status& words) {
+void fail_usage(const Status& words) {
   if (!words.ok()) throw CLI::ValidationError(printable_lines(words.error().text()));
 }
 
@@ -136,7 +136,8 @@ std::string whole_uuid(const model::Inventory& machine, const std::string& id) {
 
 }  // namespace
 
-Result<policy::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine) {
+Result<policy::ShareText> resolve_share_text(const ShareFlags& flags,
+                                             const model::Inventory& machine) {
   GANTRY_CHECK(check_beyond(flags));
   GANTRY_CHECK(check_unit(flags.text.memory));
   auto text = flags.words();
@@ -148,7 +149,7 @@ Result<policy::ShareText> words_of(const ShareFlags& flags, const model::Invento
   return text;
 }
 
-Result<model::Inventory> machine_of(const sys::Host& host, probe::UseNvml nvml) {
+Result<model::Inventory> read_machine(const sys::Host& host, probe::NvmlUse nvml) {
   GANTRY_TRY(auto machine, probe::snapshot(host, {.nvml = nvml}));
   if (machine.gpus.empty()) {
     return Error(Errc::NotFound,
@@ -158,11 +159,11 @@ Result<model::Inventory> machine_of(const sys::Host& host, probe::UseNvml nvml) 
   return machine;
 }
 
-Result<model::Inventory> machine_for(const ShareFlags& flags, const sys::Host& host) {
+Result<model::Inventory> read_machine_for(const ShareFlags& flags, const sys::Host& host) {
   const auto& backend = flags.text.backend;
   const bool by_driver =
       backend == to_string(policy::Backend::Mps) || backend == to_string(policy::Backend::Mig);
-  return machine_of(host, by_driver ? probe::UseNvml::Use : probe::UseNvml::ForMig);
+  return read_machine(host, by_driver ? probe::NvmlUse::Use : probe::NvmlUse::ForMig);
 }
 
 Result<model::GpuUuid> any_gpu(const model::Inventory& machine) {
@@ -173,8 +174,8 @@ Result<model::GpuUuid> any_gpu(const model::Inventory& machine) {
                "every GPU here is in MIG mode: name an instance with --gpu MIG-UUID");
 }
 
-std::string limit_word(std::uint64_t bytes) {
-  return bytes == UINT64_MAX ? "none" : policy::to_string(policy::Memory{.bytes = bytes});
+std::string format_limit(std::uint64_t bytes) {
+  return bytes == UINT64_MAX ? "none" : policy::to_string(policy::MemoryLimit{.bytes = bytes});
 }
 
 void add_share(CLI::App& app, Context& context, Action& chosen) {

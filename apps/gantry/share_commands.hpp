@@ -38,28 +38,29 @@ struct ShareFlags {
 };
 void add_limit_flags(CLI::App& command, ShareFlags& flags);
 // What stays as long as the share: its GPUs, and who holds its limits.
-void add_place_flags(CLI::App& command, ShareFlags& flags);
+void add_backend_flags(CLI::App& command, ShareFlags& flags);
 
 // What can be said of the words alone, before anything is asked. Invalid.
-Status check_new(const ShareFlags& flags);
+Status check_new_share(const ShareFlags& flags);
 Status check_changes(const ShareFlags& flags);
 // For a command's callback: ends the reading of the command line, as wrong usage.
-void refuse_wrong_words(const Status& words);
+void fail_usage(const Status& words);
 
 // With UUIDs in place of indices. NotFound for a GPU that is not there, with those that are.
-Result<policy::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine);
+Result<policy::ShareText> resolve_share_text(const ShareFlags& flags,
+                                             const model::Inventory& machine);
 
 // What the machine has; NVML is started only where there are MIG instances, unless asked for.
-Result<model::Inventory> machine_of(const sys::Host& host,
-                                    probe::UseNvml nvml = probe::UseNvml::ForMig);
+Result<model::Inventory> read_machine(const sys::Host& host,
+                                      probe::NvmlUse nvml = probe::NvmlUse::ForMig);
 
 // The same with what these limits need to be known.
-Result<model::Inventory> machine_for(const ShareFlags& flags, const sys::Host& host);
+Result<model::Inventory> read_machine_for(const ShareFlags& flags, const sys::Host& host);
 
 // The first that has no instances.
 Result<model::GpuUuid> any_gpu(const model::Inventory& machine);
 
 // "10GiB" of bytes; "none" for no limit.
-std::string limit_word(std::uint64_t bytes);
+std::string format_limit(std::uint64_t bytes);
 
 }  // namespace gantry::cli

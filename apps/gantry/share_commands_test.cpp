@@ -24,7 +24,7 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 daemon::ShareState busy_share() {
   daemon::ShareState state;
-  state.share = *policy::share_from({.name = "blue", .memory = "10GiB", .compute = "30%"});
+  state.share = *policy::parse_share({.name = "blue", .memory = "10GiB", .compute = "30%"});
   state.refused = 4;
   state.gpus = {{.uuid = {"GPU-00000000-aaaa-bbbb-cccc-dddddddddddd"},
                  .memory_total = 140 * kGiB,
@@ -62,7 +62,7 @@ TEST(ShareTable, ShowsWhatTheAuditorFound) {
 TEST(ShareTable, WarnsOfWhoeverIsOutsideOfTheShares) {
   auto state = busy_share();
   EXPECT_THAT(usage_table({state}), Not(HasSubstr("Warning")));
-  state.gpus[0].strangers = {{.pid = 815, .memory_used = kGiB, .command = "python3 other.py"}};
+  state.gpus[0].unmanaged = {{.pid = 815, .memory_used = kGiB, .command = "python3 other.py"}};
   auto beside = state;
   beside.share.name = "red";
   for (const auto& text : {usage_table({state, beside}), shares_table({state, beside})}) {
@@ -91,37 +91,40 @@ TEST(ShareFlags, NameGpusByIndexOrUuid) {
   ShareFlags flags{.text = {.compute = "30%"},
                    .gpus = {"1", machine.gpus[0].uuid.text},
                    .work_conserving = true};
-  const auto words = words_of(flags, machine);
+  const auto words = resolve_share_text(flags, machine);
   ASSERT_TRUE(words.ok());
   EXPECT_EQ(words->gpus, machine.gpus[1].uuid.text + "," + machine.gpus[0].uuid.text);
   EXPECT_EQ(words->excess, "work-conserving");
   flags.gpus = {"9"};
-  EXPECT_EQ(words_of(flags, machine).error().code(), Errc::NotFound);
+  EXPECT_EQ(resolve_share_text(flags, machine).error().code(), Errc::NotFound);
 }
 
 TEST(ShareFlags, NameAGpuByTheBeginningOfItsUuid) {
   auto machine = plan::machine_for_test();
   machine.gpus[0].uuid.text = "GPU-5d0c1000-7a3e-4c18-9f2b-3e6a90b41000";
   machine.gpus[1].uuid.text = "GPU-5d0c1001-7a3e-4c18-9f2b-3e6a90b41011";
-  const auto words = words_of({.gpus = {"GPU-5d0c1001"}}, machine);
+  const auto words = resolve_share_text({.gpus = {"GPU-5d0c1001"}}, machine);
   ASSERT_TRUE(words.ok()) << words.error().text();
   EXPECT_EQ(words->gpus, machine.gpus[1].uuid.text);
-  EXPECT_EQ(words_of({.gpus = {"GPU-5d0c100"}}, machine).error().code(), Errc::NotFound)
+  EXPECT_EQ(resolve_share_text({.gpus = {"GPU-5d0c100"}}, machine).error().code(), Errc::NotFound)
       << "it is of two";
   machine.gpus.resize(1);
-  EXPECT_EQ(words_of({.gpus = {"GPU-5"}}, machine).error().code(), Errc::NotFound) << "too short";
+  EXPECT_EQ(resolve_share_text({.gpus = {"GPU-5"}}, machine).error().code(), Errc::NotFound)
+      << "too short";
 }
 
 TEST(ShareFlags, ThatCannotHaveBeenMeantAreRefusedWithTheOnesThatWere) {
   const auto machine = plan::machine_for_test();
-  EXPECT_THAT(words_of({.text = {.memory = "10"}}, machine).error().text(), HasSubstr("10GiB"));
-  EXPECT_THAT(words_of({.work_conserving = true}, machine).error().text(), HasSubstr("--compute"));
-  EXPECT_TRUE(words_of({.text = {.memory = "2MiB"}}, machine).ok());
-  EXPECT_TRUE(words_of({.text = {.memory = "1%"}}, machine).ok());
+  EXPECT_THAT(resolve_share_text({.text = {.memory = "10"}}, machine).error().text(),
+              HasSubstr("10GiB"));
+  EXPECT_THAT(resolve_share_text({.work_conserving = true}, machine).error().text(),
+              HasSubstr("--compute"));
+  EXPECT_TRUE(resolve_share_text({.text = {.memory = "2MiB"}}, machine).ok());
+  EXPECT_TRUE(resolve_share_text({.text = {.memory = "1%"}}, machine).ok());
 }
 
 policy::Share asked(const policy::ShareText& text) {
-  return *policy::share_from(text);
+  return *policy::parse_share(text);
 }
 
 TEST(Backend, IsTheFenceWhereNothingElseWasAskedFor) {
@@ -144,11 +147,11 @@ TEST(Backend, IsMigForAnInstanceWithoutSmallerLimits) {
 TEST(Backend, ThatCannotHoldALimitRefusesIt) {
   const test::Tree tree;
   const auto machine = plan::machine_for_test();
-  const auto plain = backend::with_backend(
+  const auto plain = backend::choose_and_check_backend(
       asked({.name = "a", .memory = "1GiB", .backend = "time-slicing"}), machine, tree.host());
   ASSERT_FALSE(plain.ok());
   EXPECT_THAT(plain.error().text(), HasSubstr("--backend fence"));
-  const auto whole = backend::with_backend(
+  const auto whole = backend::choose_and_check_backend(
       asked({.name = "a", .gpus = machine.gpus[0].uuid.text, .backend = "mig"}), machine,
       tree.host());
   ASSERT_FALSE(whole.ok());
@@ -158,12 +161,12 @@ TEST(Backend, ThatCannotHoldALimitRefusesIt) {
 TEST(Backend, SharesNeitherAnInstanceFurtherNorAGpuInMigMode) {
   const test::Tree tree;
   const auto machine = plan::machine_for_test();
-  const auto instance = backend::with_backend(
+  const auto instance = backend::choose_and_check_backend(
       asked({.name = "a", .gpus = machine.gpus[2].mig.instances[0].uuid.text, .memory = "1GiB"}),
       machine, tree.host());
   ASSERT_FALSE(instance.ok());
   EXPECT_THAT(instance.error().text(), HasSubstr("a share by itself"));
-  const auto whole = backend::with_backend(
+  const auto whole = backend::choose_and_check_backend(
       asked({.name = "a", .gpus = machine.gpus[2].uuid.text, .memory = "1GiB"}), machine,
       tree.host());
   ASSERT_FALSE(whole.ok());
@@ -194,8 +197,9 @@ TEST(Backend, MpsHasOneDaemonWithTheSharesLimits) {
 
 TEST(Backend, ThatIsNotHereSaysWhatItNeeds) {
   const test::Tree tree;
-  const auto share = backend::with_backend(asked({.name = "a", .memory = "1GiB", .backend = "mps"}),
-                                           plan::machine_for_test(), tree.host());
+  const auto share =
+      backend::choose_and_check_backend(asked({.name = "a", .memory = "1GiB", .backend = "mps"}),
+                                        plan::machine_for_test(), tree.host());
   ASSERT_FALSE(share.ok());
   EXPECT_EQ(share.error().code(), Errc::Unsupported);
   EXPECT_THAT(share.error().text(), HasSubstr("nvidia-cuda-mps-control"));
@@ -216,7 +220,7 @@ TEST(Backend, MpsIsNotOnASimulatedMachineAndNothingIsLeftOfTheAttempt) {
 TEST(Backend, OfTheKernelIsReportedAsWhatItIs) {
   test::Tree tree;
   const auto machine = plan::machine_for_test();
-  const auto dmem = [&] { return backend::backends_here(machine, tree.host()).back(); };
+  const auto dmem = [&] { return backend::list_backends(machine, tree.host()).back(); };
   EXPECT_FALSE(dmem().here);
   EXPECT_THAT(dmem().why, HasSubstr("kernel has no dmem"));
   tree.file("sys/fs/cgroup/dmem.capacity", "drm/0000:03:00.0/vram0 8514437120\n");

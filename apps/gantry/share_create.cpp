@@ -31,9 +31,9 @@ void print_made(const policy::Share& share, const sys::Host& host, const Context
 
 Result<policy::Share> create_fenced(const policy::Share& share, const ShareFlags& flags,
                                     const sys::Host& host, const model::Inventory& machine) {
-  GANTRY_TRY(auto keeper, daemon::Client::connect_or_start(host, backend::keeper_program()));
+  GANTRY_TRY(auto keeper, daemon::Client::connect_or_start(host, backend::daemon_command()));
   GANTRY_TRY(auto made, keeper.create(share, flags.overcommitted()));
-  if (auto written = backend::write_devices(host, machine); !written.ok()) {
+  if (auto written = backend::write_share_devices(host, machine); !written.ok()) {
     (void)keeper.remove(made.share.name);  // no share that no container can have
     return std::move(written).error();
   }
@@ -47,12 +47,12 @@ Result<policy::Share> create_unfenced(policy::Share share, const sys::Host& host
     share.gpus.push_back(gpu);
   }
   if (share.backend != policy::Backend::Mps) {
-    GANTRY_CHECK(backend::write_devices(host, machine, &share));
+    GANTRY_CHECK(backend::write_share_devices(host, machine, &share));
     return share;
   }
   GANTRY_TRY(const auto plan, backend::mps_plan(share, machine, backend::declared_shares(host)));
   GANTRY_CHECK(backend::start_mps(host, plan));
-  if (auto written = backend::write_devices(host, machine, &share); !written.ok()) {
+  if (auto written = backend::write_share_devices(host, machine, &share); !written.ok()) {
     (void)backend::stop_mps(host, plan).ok();  // no daemon that no container can have
     return std::move(written).error();
   }
@@ -61,11 +61,11 @@ Result<policy::Share> create_unfenced(policy::Share share, const sys::Host& host
 
 Result<int> create(const ShareFlags& flags, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto machine, machine_for(flags, host));
-  GANTRY_TRY(const auto words, words_of(flags, machine));
-  GANTRY_TRY(auto asked, policy::share_from(words));
-  GANTRY_TRY(auto share, backend::with_backend(std::move(asked), machine, host));
-  GANTRY_CHECK(backend::check_name_is_free(host, share.name));
+  GANTRY_TRY(const auto machine, read_machine_for(flags, host));
+  GANTRY_TRY(const auto words, resolve_share_text(flags, machine));
+  GANTRY_TRY(auto asked, policy::parse_share(words));
+  GANTRY_TRY(auto share, backend::choose_and_check_backend(std::move(asked), machine, host));
+  GANTRY_CHECK(backend::check_name_unused(host, share.name));
   if (share.backend == policy::Backend::Fence) {
     GANTRY_TRY(share, create_fenced(share, flags, host, machine));
   } else {
@@ -109,16 +109,16 @@ Status check_unused(daemon::Client& keeper, const std::string& name) {
 Status remove_one(const std::string& name, const RemoveOptions& options, const sys::Host& host) {
   for (const auto& share : backend::declared_shares(host)) {
     if (share.name != name) continue;
-    GANTRY_CHECK(backend::withdraw_device(host, name));
+    GANTRY_CHECK(backend::remove_share_device(host, name));
     if (share.backend != policy::Backend::Mps) return {};
-    GANTRY_TRY(const auto machine, machine_of(host, probe::UseNvml::Use));
+    GANTRY_TRY(const auto machine, read_machine(host, probe::NvmlUse::Use));
     GANTRY_TRY(const auto plan, backend::mps_plan(share, machine, {}));
     return backend::stop_mps(host, plan);
   }
-  GANTRY_TRY(auto keeper, backend::running_keeper(host));
+  GANTRY_TRY(auto keeper, backend::connect_to_daemon(host));
   if (!options.force) GANTRY_CHECK(check_unused(keeper, name));
   GANTRY_CHECK(keeper.remove(name));
-  return backend::withdraw_device(host, name);
+  return backend::remove_share_device(host, name);
 }
 
 // One that cannot be removed is no reason to leave the others.
@@ -145,12 +145,12 @@ void add_share_create(CLI::App& share, Context& context, Action& chosen) {
       ->type_name("NAME")
       ->required();
   add_limit_flags(*command, *flags);
-  add_place_flags(*command, *flags);
+  add_backend_flags(*command, *flags);
   add_examples(*command,
                "  gantry share create blue --memory 20GiB --compute 30%\n"
                "  podman run --rm --device gantry.dev/share=blue IMAGE nvidia-smi\n");
   command->callback([=, &chosen] {
-    refuse_wrong_words(check_new(*flags));
+    fail_usage(check_new_share(*flags));
     chosen = [=](Context& c) { return create(*flags, c); };
   });
 }

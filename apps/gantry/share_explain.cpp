@@ -23,9 +23,9 @@ struct ExplainOptions {
   std::string backend;
 };
 
-std::string json_of(const backend::BackendFacts& facts, const std::string& chosen) {
+std::string json_of(const backend::BackendInfo& facts, const std::string& chosen) {
   std::string rows;
-  for (const auto& promise : facts.promises) {
+  for (const auto& promise : facts.guarantees) {
     rows +=
         fmt::format("{}\n      {{\"what\": {}, \"against\": {}, \"holds\": {}, \"how\": {}}}",
                     rows.empty() ? "" : ",", json_text(promise.what), json_text(promise.against),
@@ -37,11 +37,11 @@ std::string json_of(const backend::BackendFacts& facts, const std::string& chose
       facts.name == chosen ? "true" : "false", rows);
 }
 
-std::string text_of(const backend::BackendFacts& facts) {
+std::string describe(const backend::BackendInfo& facts) {
   auto text = fmt::format("{}: {}\n  {}: {}\n", facts.name, facts.sentence,
                           facts.here ? "Here" : "Not here", facts.why);
   text += fmt::format(kRow, "WHAT", "AGAINST", "HOLDS", "HOW");
-  for (const auto& promise : facts.promises) {
+  for (const auto& promise : facts.guarantees) {
     text += fmt::format(kRow, promise.what, promise.against, promise.holds, promise.how);
   }
   return text;
@@ -55,13 +55,13 @@ backend::BackendChoice choice_of(const policy::Share& share, const model::Invent
   return usual.backend == share.backend ? usual : backend::choose_backend(share, machine);
 }
 
-std::string facts_text(const std::string& only, const std::vector<backend::BackendFacts>& all,
+std::string facts_text(const std::string& only, const std::vector<backend::BackendInfo>& all,
                        const std::string& chosen, bool json) {
   std::string text;
   for (const auto& facts : all) {
     if (!only.empty() && facts.name != only) continue;
     if (!text.empty()) text += json ? ",\n" : "\n";
-    text += json ? json_of(facts, chosen) : text_of(facts);
+    text += json ? json_of(facts, chosen) : describe(facts);
   }
   return text;
 }
@@ -75,18 +75,18 @@ std::string refuse_unknown(const std::string& backend) {
 
 Result<int> explain(const ExplainOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto machine, machine_of(host, probe::UseNvml::Use));
+  GANTRY_TRY(const auto machine, read_machine(host, probe::NvmlUse::Use));
   const bool named = !options.name.empty();
   daemon::ShareState state;
   if (named) {
-    GANTRY_TRY(state, backend::share_named(host, options.name));
+    GANTRY_TRY(state, backend::find_share(host, options.name));
   }
   const auto choice =
       named ? choice_of(state.share, machine) : backend::choose_backend({}, machine);
   const std::string chosen(to_string(choice.backend));
   // Of a share that is there the other backends are of no interest, unless a program reads.
   const auto only = options.backend.empty() && named && !context.json ? chosen : options.backend;
-  const auto text = facts_text(only, backend::backends_here(machine, host), chosen, context.json);
+  const auto text = facts_text(only, backend::list_backends(machine, host), chosen, context.json);
   if (context.json) {
     fmt::print(context.out, "[\n{}\n]\n", text);
     return kOk;
@@ -95,8 +95,8 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   fmt::print(context.out, "{}\n{}: {} is used, because {}.\n", text,
              named ? options.name : "A share here", chosen, choice.why);
   if (named) return kOk;
-  if (const auto shares = backend::shares_of(host); shares.ok())
-    fmt::print(context.out, "{}", printable_lines(strangers_text(*shares)));
+  if (const auto shares = backend::list_all_shares(host); shares.ok())
+    fmt::print(context.out, "{}", printable_lines(foreign_processes_text(*shares)));
   return kOk;
 }
 

@@ -41,7 +41,7 @@ std::string json_of(const std::vector<daemon::ShareState>& shares) {
 
 Result<int> list(Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto shares, backend::shares_of(host));
+  GANTRY_TRY(const auto shares, backend::list_all_shares(host));
   fmt::print(context.out, "{}",
              context.json ? json_of(shares) : printable_lines(shares_table(shares)));
   return kOk;
@@ -63,7 +63,7 @@ Result<int> top(const TopOptions& options, Context& context) {
   const bool live = !options.once && !context.json && ::isatty(::fileno(context.out)) == 1;
   if (live) fmt::print(context.out, "\x1b[2J");
   do {
-    GANTRY_TRY(const auto shares, backend::shares_of(host));
+    GANTRY_TRY(const auto shares, backend::list_all_shares(host));
     const auto picture = context.json ? json_of(shares) : printable_lines(usage_table(shares));
     // Over the former picture, each line cleared behind its end: no flicker.
     std::string text = live ? "\x1b[H" : "";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry share run: a command with a share of a GPU, and nothing else changed.
 #include "base/core/printable.hpp"
-#include "container/fence_mount/enclosure.hpp"
-#include "container/fence_mount/in_place.hpp"
-#include "container/fence_mount/places.hpp"
-#include "container/fence_mount/run.hpp"
-#include "container/plan/select.hpp"
+#include "container/fence_mount/child_command.hpp"
+#include "container/fence_mount/driver_libraries.hpp"
+#include "container/fence_mount/fence_mounts.hpp"
+#include "container/fence_mount/linked_fence.hpp"
+#include "container/plan/device_selection.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/sim_commands.hpp"
 #include "gpu/abi/fence.h"
@@ -51,7 +51,7 @@ std::string variable(const char* name) {
 std::vector<std::string> searched() {
   std::error_code ignored;
   const auto here = std::filesystem::current_path(ignored).string();
-  auto directories = fence_mount::search_path(variable("LD_LIBRARY_PATH"), here);
+  auto directories = fence_mount::split_search_path(variable("LD_LIBRARY_PATH"), here);
   for (const char* prefix : {"CONDA_PREFIX", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH"}) {
     const auto place = variable(prefix);
     if (!place.starts_with('/')) continue;
@@ -65,7 +65,7 @@ std::vector<std::string> searched() {
 std::string real_library(const model::Inventory& machine, const sys::Host& host,
                          std::string_view soname) {
   for (const auto& file : machine.files) {
-    if (file.kind == model::FileKind::Library && file.soname == soname && !file.is_32bit)
+    if (file.kind == model::DriverFileKind::Library && file.soname == soname && !file.is_32bit)
       return host.outside(file.path);
   }
   return "";
@@ -73,13 +73,13 @@ std::string real_library(const model::Inventory& machine, const sys::Host& host,
 
 // Nodes of GPUs and instances of the machine that the share does not have.
 std::vector<std::string> other_nodes(const model::Inventory& machine, const policy::Share& share) {
-  std::vector<plan::Selected> ours;
+  std::vector<plan::SelectedDevice> ours;
   for (const auto& uuid : share.gpus) {
     if (const auto device = plan::select_one(machine, uuid.text); device.ok())
       ours.push_back(*device);
   }
   const auto has = [&](const model::Gpu& gpu, const model::MigInstance* instance) {
-    return std::any_of(ours.begin(), ours.end(), [&](const plan::Selected& one) {
+    return std::any_of(ours.begin(), ours.end(), [&](const plan::SelectedDevice& one) {
       return one.gpu == &gpu && (instance == nullptr || one.mig == instance);
     });
   };
@@ -95,25 +95,25 @@ std::vector<std::string> other_nodes(const model::Inventory& machine, const poli
   return nodes;
 }
 
-Result<fence_mount::Enclosure> enclosure_for(const daemon::ShareState& made,
-                                             const model::Inventory& machine,
-                                             const sys::Host& host) {
+Result<fence_mount::FenceMounts> fence_mounts_for(const daemon::ShareState& made,
+                                                  const model::Inventory& machine,
+                                                  const sys::Host& host) {
   GANTRY_TRY(const auto fence, backend::find_fence());
   GANTRY_TRY(const auto live, sys::Host::at("/"));
-  fence_mount::Enclosure e{.share = made.directory,
-                           .fence_cuda = fence.cuda,
-                           .fence_nvml = fence.nvml,
-                           .real_cuda = real_library(machine, host, "libcuda.so.1"),
-                           .real_nvml = real_library(machine, host, "libnvidia-ml.so.1"),
-                           .hidden_nodes = other_nodes(machine, made.share)};
+  fence_mount::FenceMounts e{.share = made.directory,
+                             .fence_cuda = fence.cuda,
+                             .fence_nvml = fence.nvml,
+                             .real_cuda = real_library(machine, host, "libcuda.so.1"),
+                             .real_nvml = real_library(machine, host, "libnvidia-ml.so.1"),
+                             .hidden_nodes = other_nodes(machine, made.share)};
   if (e.real_cuda.empty()) {
     return Error(Errc::NotFound, "the driver has no libcuda.so.1 here; run `gantry doctor`");
   }
-  GANTRY_TRY(const auto places, fence_mount::find_places(live, searched()));
+  GANTRY_TRY(const auto places, fence_mount::find_driver_libraries(live, searched()));
   e.cover_cuda = places.cuda;
   e.cover_nvml = places.nvml;
   // A machine that is a tree has its libraries below it.
-  GANTRY_TRY(const auto own, fence_mount::find_places(host));
+  GANTRY_TRY(const auto own, fence_mount::find_driver_libraries(host));
   for (const auto& path : own.cuda) add_all(e.cover_cuda, {host.outside(path)});
   for (const auto& path : own.nvml) add_all(e.cover_nvml, {host.outside(path)});
   add_all(e.cover_cuda, {e.real_cuda});
@@ -128,11 +128,12 @@ Result<fence_mount::Enclosure> enclosure_for(const daemon::ShareState& made,
 }
 
 // nullopt: nothing can be mounted here.
-std::optional<fence_mount::Way> way_here() {
-  if (::geteuid() == 0 && fence_mount::can_enclose(fence_mount::Way::Mounts).ok())
-    return fence_mount::Way::Mounts;
-  if (fence_mount::can_enclose(fence_mount::Way::UserMounts).ok())
-    return fence_mount::Way::UserMounts;
+std::optional<fence_mount::NamespaceKind> way_here() {
+  if (::geteuid() == 0 &&
+      fence_mount::can_mount_fence(fence_mount::NamespaceKind::MountNamespace).ok())
+    return fence_mount::NamespaceKind::MountNamespace;
+  if (fence_mount::can_mount_fence(fence_mount::NamespaceKind::UserAndMountNamespace).ok())
+    return fence_mount::NamespaceKind::UserAndMountNamespace;
   return std::nullopt;
 }
 
@@ -145,14 +146,14 @@ std::string uuids_of(const policy::Share& share) {
 struct Place {
   const sys::Host& host;
   const model::Inventory& machine;
-  std::optional<fence_mount::Way> way;
+  std::optional<fence_mount::NamespaceKind> way;
   std::FILE* err;
 };
 
 // Links in place of mounts: for programs that leave LD_LIBRARY_PATH alone.
-Result<int> run_in_place(fence_mount::Command command, const fence_mount::Enclosure& enclosure,
-                         std::FILE* err) {
-  auto made = fence_mount::InPlace::make(enclosure, FENCE_DIRECTORY);
+Result<int> run_with_links(fence_mount::ChildCommand command,
+                           const fence_mount::FenceMounts& fence_mounts, std::FILE* err) {
+  auto made = fence_mount::LinkedFence::make(fence_mounts, FENCE_DIRECTORY);
   if (!made.ok()) {
     return std::move(made).error().in(
         "a command gets a share by mounts of its own, and this process may make none; run it as "
@@ -174,25 +175,25 @@ Result<int> run_in_place(fence_mount::Command command, const fence_mount::Enclos
   return fence_mount::run(command);
 }
 
-Result<int> run_enclosed(const std::vector<std::string>& words, const policy::Share& share,
-                         const fence_mount::Enclosure& enclosure, const Place& place,
-                         const std::function<Status(pid_t)>& started = {}) {
-  fence_mount::Command command{.words = words,
-                               .before = [&]() -> Status {
-                                 ::setenv("CUDA_VISIBLE_DEVICES", uuids_of(share).c_str(), 1);
-                                 ::setenv("GANTRY_SHARE", share.name.c_str(), 1);
-                                 return place.way ? fence_mount::enter(enclosure, *place.way)
-                                                  : Status();
-                               },
-                               .started = started};
+Result<int> run_with_mounts(const std::vector<std::string>& words, const policy::Share& share,
+                            const fence_mount::FenceMounts& fence_mounts, const Place& place,
+                            const std::function<Status(pid_t)>& started = {}) {
+  fence_mount::ChildCommand command{
+      .words = words,
+      .before = [&]() -> Status {
+        ::setenv("CUDA_VISIBLE_DEVICES", uuids_of(share).c_str(), 1);
+        ::setenv("GANTRY_SHARE", share.name.c_str(), 1);
+        return place.way ? fence_mount::enter_fence(fence_mounts, *place.way) : Status();
+      },
+      .started = started};
   if (place.way) return fence_mount::run(command);
-  return run_in_place(std::move(command), enclosure, place.err);
+  return run_with_links(std::move(command), fence_mounts, place.err);
 }
 
 // What the auditor ended says nothing itself: whoever waits for it would see a signal and no
 // sender.
-void tell_who_stopped_it(daemon::Client& keeper, const std::string& name, std::FILE* err) {
-  keeper.set_patience(std::chrono::seconds(1));  // the command has ended: nobody waits for long
+void print_auditor_stop(daemon::Client& keeper, const std::string& name, std::FILE* err) {
+  keeper.set_timeout(std::chrono::seconds(1));  // the command has ended: nobody waits for long
   const auto state = keeper.show(name);
   if (!state.ok()) return;
   for (const auto& finding : state->findings) {
@@ -203,12 +204,12 @@ void tell_who_stopped_it(daemon::Client& keeper, const std::string& name, std::F
 }
 
 Result<int> run_fenced(const RunOptions& options, const policy::Share& share, const Place& place) {
-  GANTRY_TRY(auto keeper, daemon::Client::connect_or_start(place.host, backend::keeper_program()));
+  GANTRY_TRY(auto keeper, daemon::Client::connect_or_start(place.host, backend::daemon_command()));
   GANTRY_TRY(const auto made, keeper.hold(share, options.limits.overcommitted()));
-  GANTRY_TRY(const auto enclosure, enclosure_for(made, place.machine, place.host));
-  auto status = run_enclosed(options.command, made.share, enclosure, place,
-                             [&](pid_t child) { return keeper.adopt(made.share.name, child); });
-  tell_who_stopped_it(keeper, made.share.name, place.err);
+  GANTRY_TRY(const auto fence_mounts, fence_mounts_for(made, place.machine, place.host));
+  auto status = run_with_mounts(options.command, made.share, fence_mounts, place,
+                                [&](pid_t child) { return keeper.adopt(made.share.name, child); });
+  print_auditor_stop(keeper, made.share.name, place.err);
   return status;
 }
 
@@ -237,15 +238,15 @@ Result<int> run_unfenced(const RunOptions& options, policy::Share share, const P
     GANTRY_TRY(const auto gpu, any_gpu(place.machine));
     share.gpus.push_back(gpu);
   }
-  fence_mount::Enclosure enclosure{.hidden_nodes = other_nodes(place.machine, share)};
-  if (!place.host.is_live()) enclosure.machine = place.host.root();
+  fence_mount::FenceMounts fence_mounts{.hidden_nodes = other_nodes(place.machine, share)};
+  if (!place.host.is_live()) fence_mounts.machine = place.host.root();
   if (share.backend != policy::Backend::Mps)
-    return run_enclosed(options.command, share, enclosure, place);
+    return run_with_mounts(options.command, share, fence_mounts, place);
   GANTRY_TRY(const auto plan,
              backend::mps_plan(share, place.machine, backend::declared_shares(place.host)));
   GANTRY_CHECK(backend::start_mps(place.host, plan));
-  enclosure.bound = backend::mps_places(place.host, share.name);
-  auto status = run_enclosed(options.command, share, enclosure, place);
+  fence_mounts.bound = backend::mps_bind_mounts(place.host, share.name);
+  auto status = run_with_mounts(options.command, share, fence_mounts, place);
   GANTRY_CHECK(backend::stop_mps(place.host, plan));
   return status;
 }
@@ -253,13 +254,12 @@ Result<int> run_unfenced(const RunOptions& options, policy::Share share, const P
 Result<int> run(const RunOptions& options, Context& context) {
   GANTRY_CHECK(check_outside_of_shares());
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto machine, machine_for(options.limits, host));
-  GANTRY_TRY(auto words, words_of(options.limits, machine));
+  GANTRY_TRY(const auto machine, read_machine_for(options.limits, host));
+  GANTRY_TRY(auto words, resolve_share_text(options.limits, machine));
   if (words.name.empty()) words.name = fmt::format("run-{}", ::getpid());
-  GANTRY_TRY(auto asked, policy::share_from(words));
-  GANTRY_TRY(const auto share, backend::with_backend(std::move(asked), machine, host));
-  if (!options.limits.text.name.empty())
-    GANTRY_CHECK(backend::check_name_is_free(host, share.name));
+  GANTRY_TRY(auto asked, policy::parse_share(words));
+  GANTRY_TRY(const auto share, backend::choose_and_check_backend(std::move(asked), machine, host));
+  if (!options.limits.text.name.empty()) GANTRY_CHECK(backend::check_name_unused(host, share.name));
   if (!host.is_live()) GANTRY_CHECK(use_simulated_machine(host));
   std::fflush(context.out);
   const Place place{host, machine, way_here(), context.err};
@@ -276,7 +276,7 @@ void add_share_run(CLI::App& share, Context& context, Action& chosen) {
   command->add_option("--name", options->limits.text.name, "For `share ls`, `top` and `set`")
       ->type_name("NAME");
   add_limit_flags(*command, options->limits);
-  add_place_flags(*command, options->limits);
+  add_backend_flags(*command, options->limits);
   command->add_option("command", options->command, "The command and its arguments")
       ->type_name("COMMAND...")
       ->required();
@@ -286,7 +286,7 @@ void add_share_run(CLI::App& share, Context& context, Action& chosen) {
                "  gantry share run --weight 200 --name mine -- bash   # `share set mine ...` "
                "meanwhile\n");
   command->callback([=, &chosen] {
-    refuse_wrong_words(check_new(options->limits));
+    fail_usage(check_new_share(options->limits));
     chosen = [=](Context& c) { return run(*options, c); };
   });
 }

@@ -12,7 +12,7 @@ Result<int> serve(bool until_idle, const Context& context) {
   GANTRY_TRY(auto host, open_host(context));
   GANTRY_CHECK(daemon::serve(
       {.host = std::move(host),
-       .life = until_idle ? daemon::Life::UntilIdle : daemon::Life::UntilSignal,
+       .life = until_idle ? daemon::Lifetime::UntilIdle : daemon::Lifetime::UntilSignal,
        .sensor = {.program = {"/proc/self/exe", std::string(nvml_child::kChildCommand)}}}));
   return kOk;
 }

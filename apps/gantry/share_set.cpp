@@ -19,7 +19,7 @@ Status check_nobody_is_stopped(const daemon::ShareState& before, const policy::S
       changes.on_violation.empty() ? to_string(before.share.violation) : changes.on_violation;
   if (policy != to_string(policy::Violation::Stop)) return {};
   if (changes.memory.empty() || changes.memory == "none") return {};
-  GANTRY_TRY(const auto memory, policy::memory_from(changes.memory));
+  GANTRY_TRY(const auto memory, policy::parse_memory_limit(changes.memory));
   for (const auto& gpu : before.gpus) {
     const auto held = std::max(gpu.memory_held, gpu.memory_used);
     if (held <= memory.on(gpu.memory_total)) continue;
@@ -34,14 +34,14 @@ Status check_nobody_is_stopped(const daemon::ShareState& before, const policy::S
 Result<int> set(const ShareFlags& flags, const std::string& name, Context& context) {
   const auto changes = flags.words();
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto before, backend::share_named(host, name));
+  GANTRY_TRY(const auto before, backend::find_share(host, name));
   if (before.share.backend != policy::Backend::Fence)
     return Error(Errc::Unsupported,
                  fmt::format("{0} is a share by {1}, which is not changed while it is there; "
                              "`gantry share rm {0}`, then create it anew",
                              name, to_string(before.share.backend)));
   GANTRY_CHECK(check_nobody_is_stopped(before, changes));
-  GANTRY_TRY(auto keeper, backend::running_keeper(host));
+  GANTRY_TRY(auto keeper, backend::connect_to_daemon(host));
   GANTRY_TRY(const auto state, keeper.set(name, changes, flags.overcommitted()));
   fmt::print(context.out, "{}",
              context.json ? daemon::to_json(state) + "\n" : shares_table({state}));
@@ -61,7 +61,7 @@ void add_share_set(CLI::App& share, Context& context, Action& chosen) {
                "  gantry share set blue --memory 30GiB\n"
                "  gantry share set blue --compute 50% --work-conserving\n");
   command->callback([=, &chosen] {
-    refuse_wrong_words(check_changes(*flags));
+    fail_usage(check_changes(*flags));
     chosen = [=](Context& c) { return set(*flags, *name, c); };
   });
 }

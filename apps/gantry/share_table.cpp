@@ -21,10 +21,10 @@ constexpr const char* kNone =
 
 std::string compute_word(const policy::Share& share) {
   if (!share.time_limited) return "-";
-  const auto& rights = share.rights;
-  if (rights.percent == 0) return fmt::format("weight {}", rights.weight);
-  const bool more = rights.excess == policy::Excess::Allowed;
-  return fmt::format("{}%{}", rights.percent, more ? "+" : "");
+  const auto& time_policy = share.time_policy;
+  if (time_policy.percent == 0) return fmt::format("weight {}", time_policy.weight);
+  const bool more = time_policy.excess == policy::Excess::Allowed;
+  return fmt::format("{}%{}", time_policy.percent, more ? "+" : "");
 }
 
 std::string_view groups_of(std::string_view uuid, std::size_t groups) {
@@ -98,25 +98,26 @@ std::string shares_table(const std::vector<ShareState>& shares) {
   const ShortNames names(shares);
   for (const auto& state : shares) {
     for (const auto& gpu : state.gpus) {
-      table.add({state.share.name, names.of(gpu.uuid), limit_word(gpu.memory_limit),
-                 compute_word(state.share), std::string(to_string(state.share.rights.priority)),
+      table.add({state.share.name, names.of(gpu.uuid), format_limit(gpu.memory_limit),
+                 compute_word(state.share),
+                 std::string(to_string(state.share.time_policy.priority)),
                  std::string(to_string(state.share.violation)),
                  std::string(to_string(state.share.backend)), fmt::to_string(processes_of(state)),
                  state.held ? "with its command" : "named"});
     }
   }
-  return table.text() + strangers_text(shares);
+  return table.text() + foreign_processes_text(shares);
 }
 
-std::string strangers_text(const std::vector<ShareState>& shares) {
+std::string foreign_processes_text(const std::vector<ShareState>& shares) {
   std::string text;
   const ShortNames names(shares);
   std::set<std::string> told;
   for (const auto& state : shares) {
     for (const auto& gpu : state.gpus) {
-      if (gpu.strangers.empty() || !told.insert(gpu.uuid.text).second) continue;
+      if (gpu.unmanaged.empty() || !told.insert(gpu.uuid.text).second) continue;
       std::vector<std::string> who;
-      for (const auto& stranger : gpu.strangers)
+      for (const auto& stranger : gpu.unmanaged)
         who.push_back(fmt::format("{} ({}, {})", stranger.pid, stranger.command,
                                   human_bytes(stranger.memory_used)));
       text += fmt::format(
@@ -150,7 +151,7 @@ std::string usage_table(const std::vector<ShareState>& shares) {
   auto text = table.text();
   if (!processes.empty()) text += fmt::format("\n{}", processes.text());
   if (!found.empty()) text += "\nFound by the auditor:\n" + found;
-  return text + strangers_text(shares);
+  return text + foreign_processes_text(shares);
 }
 
 }  // namespace gantry::cli

@@ -2,7 +2,7 @@
 // Shares for people.
 #pragma once
 
-#include "sharing/daemon/state.hpp"
+#include "sharing/daemon/share_state.hpp"
 
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ std::string shares_table(const std::vector<daemon::ShareState>& shares);
 
 // Whoever uses GPUs of these shares without belonging to one; "" for nobody. The tables end with
 // it.
-std::string strangers_text(const std::vector<daemon::ShareState>& shares);
+std::string foreign_processes_text(const std::vector<daemon::ShareState>& shares);
 
 // What they use of them now, their processes, and what the auditor found.
 std::string usage_table(const std::vector<daemon::ShareState>& shares);

@@ -20,7 +20,7 @@ namespace {
 struct CreateOptions {
   std::string machine;
   std::string libraries;
-  sim::Nodes nodes = sim::Nodes::Auto;
+  sim::DeviceNodes nodes = sim::DeviceNodes::Auto;
   bool force = false;
 };
 
@@ -35,10 +35,10 @@ Result<int> create(const CreateOptions& options, Context& context) {
              sim::create(machine, {.root = context.root,
                                    .libraries = libraries,
                                    .nodes = options.nodes,
-                                   .existing = options.force ? sim::Existing::ReplaceOurs
-                                                             : sim::Existing::Keep}));
+                                   .existing = options.force ? sim::ExistingTree::ReplaceOurs
+                                                             : sim::ExistingTree::Keep}));
   for (const auto& note : created.notes) fmt::print(context.err, "Note: {}\n", note);
-  const bool real = created.nodes == sim::Nodes::Real;
+  const bool real = created.nodes == sim::DeviceNodes::Real;
   if (context.json) {
     fmt::print(context.out,
                "{{\"machine\": \"{}\", \"root\": {}, \"gpus\": {}, \"nodes\": \"{}\"}}\n",
@@ -104,10 +104,10 @@ void add_create(CLI::App& sim, Context& context, Action& chosen) {
       ->add_option_function<std::string>(
           "--nodes",
           [options](const std::string& word) {
-            options->nodes = meaning_of<sim::Nodes>("--nodes", word,
-                                                    {{"auto", sim::Nodes::Auto},
-                                                     {"real", sim::Nodes::Real},
-                                                     {"table", sim::Nodes::Table}});
+            options->nodes = parse_choice<sim::DeviceNodes>("--nodes", word,
+                                                            {{"auto", sim::DeviceNodes::Auto},
+                                                             {"real", sim::DeviceNodes::Real},
+                                                             {"table", sim::DeviceNodes::Table}});
           },
           "Device nodes: auto (real as root, a table otherwise), real or table")
       ->type_name("KIND");
@@ -174,7 +174,7 @@ void add_root(CLI::App& command, Context& context) {
       ->required(std::getenv("GANTRY_ROOT") == nullptr);
 }
 
-void refuse_word(const std::string& option, const std::string& word, const std::string& known) {
+void reject_choice(const std::string& option, const std::string& word, const std::string& known) {
   throw CLI::ValidationError(option, fmt::format("\"{}\" is none of {}", word, known));
 }
 

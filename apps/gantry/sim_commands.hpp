@@ -15,17 +15,17 @@ void add_root(CLI::App& command, Context& context);                    // --root
 void add_sim_inject(CLI::App& sim, Context& context, Action& chosen);  // inject and state
 // What a word on the command line stands for. `CLI::ValidationError` when it is none of them:
 // CLI11's own transformer shows people the numbers behind the words.
-[[noreturn]] void refuse_word(const std::string& option, const std::string& word,
-                              const std::string& known);
+[[noreturn]] void reject_choice(const std::string& option, const std::string& word,
+                                const std::string& known);
 template <class T>
-T meaning_of(const std::string& option, const std::string& word,
-             const std::vector<std::pair<std::string, T>>& words) {
+T parse_choice(const std::string& option, const std::string& word,
+               const std::vector<std::pair<std::string, T>>& words) {
   std::string known;
   for (const auto& [name, value] : words) {
     if (name == word) return value;
     known += (known.empty() ? "" : ", ") + name;
   }
-  refuse_word(option, word, known);
+  reject_choice(option, word, known);
 }
 
 // What programs of this process's environment need to find the tree's driver: LD_LIBRARY_PATH,

@@ -20,7 +20,7 @@ struct InjectOptions {
   sim::Fault fault;
   std::vector<std::string> layout;
   bool off = false;
-  sim::Cured what = sim::Cured::Everything;
+  sim::ClearScope what = sim::ClearScope::Everything;
   std::optional<std::uint32_t> only;
 };
 
@@ -195,16 +195,17 @@ void add_machine_faults(InjectCommands& commands, const Options& options) {
       ->add_option_function<std::string>(
           "what",
           [options](const std::string& word) {
-            options->what = meaning_of<sim::Cured>("clear", word,
-                                                   {{"all", sim::Cured::Everything},
-                                                    {"xid", sim::Cured::Everything},
-                                                    {"lost", sim::Cured::Lost},
-                                                    {"removed", sim::Cured::Removed},
-                                                    {"ecc", sim::Cured::Ecc},
-                                                    {"temperature", sim::Cured::Temperature},
-                                                    {"mig", sim::Cured::Mig},
-                                                    {"unload", sim::Cured::Driver},
-                                                    {"fault", sim::Cured::Faults}});
+            options->what =
+                parse_choice<sim::ClearScope>("clear", word,
+                                              {{"all", sim::ClearScope::Everything},
+                                               {"xid", sim::ClearScope::Everything},
+                                               {"lost", sim::ClearScope::Lost},
+                                               {"removed", sim::ClearScope::Removed},
+                                               {"ecc", sim::ClearScope::Ecc},
+                                               {"temperature", sim::ClearScope::Temperature},
+                                               {"mig", sim::ClearScope::Mig},
+                                               {"unload", sim::ClearScope::Driver},
+                                               {"fault", sim::ClearScope::Faults}});
           },
           "all, xid, lost, removed, ecc, temperature, mig, unload or fault")
       ->type_name("WHAT");

@@ -2,8 +2,8 @@
 // gantry topo: how the GPUs reach each other.
 #include "base/core/printable.hpp"
 #include "gantry/commands.hpp"
+#include "gantry/format_values.hpp"
 #include "gantry/table.hpp"
-#include "gantry/words.hpp"
 #include "gpu/model/inventory_json.hpp"
 #include "gpu/probe/snapshot.hpp"
 
@@ -24,9 +24,9 @@ std::string matrix(const model::Inventory& machine) {
   Table table(header);
   for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
     std::vector<std::string> row = {header[i + 1]};
-    for (const auto& link : machine.links[i]) row.push_back(link_word(link));
+    for (const auto& link : machine.links[i]) row.push_back(format_link(link));
     row.push_back(machine.gpus[i].cpu_list.empty() ? "-" : machine.gpus[i].cpu_list);
-    row.push_back(numa_word(machine.gpus[i].numa_node));
+    row.push_back(format_numa(machine.gpus[i].numa_node));
     table.add(row);
   }
   return table.text();
@@ -63,7 +63,7 @@ std::string about_lost(const model::Inventory& machine) {
   std::string text;
   for (const auto& gpu : machine.gpus) {
     if (gpu.health.state != model::HealthState::Lost) continue;
-    text += fmt::format("GPU{} has no NVLinks to show: {}\n", gpu.index, health_word(gpu.health));
+    text += fmt::format("GPU{} has no NVLinks to show: {}\n", gpu.index, format_health(gpu.health));
   }
   return text;
 }

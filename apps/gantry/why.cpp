@@ -3,7 +3,7 @@
 #include "node/why/why.hpp"
 
 #include "gantry/commands.hpp"
-#include "net/kube/access.hpp"
+#include "net/kube/client_config.hpp"
 #include "net/kube/node_name.hpp"
 #include "node/why/manifest.hpp"
 
@@ -26,29 +26,29 @@ struct WhyFlags {
   std::string node;
 };
 
-int print(const why::Chain& chain, Context& context) {
+int print(const why::Explanation& explanation, Context& context) {
   fmt::print(context.out, "{}",
-             context.json ? why::to_json(chain) : why::to_text(chain, context.color));
-  return chain.first_broken() == nullptr ? kOk : kProblem;
+             context.json ? why::to_json(explanation) : why::to_string(explanation, context.color));
+  return explanation.first_failed() == nullptr ? kOk : kProblem;
 }
 
 Result<int> pod(const WhyFlags& flags, Context& context) {
   GANTRY_TRY(const auto machine, open_host(context));
-  GANTRY_TRY(auto access, kube::find_access(flags.kubeconfig, kube::Who::Person));
+  GANTRY_TRY(auto access, kube::find_client_config(flags.kubeconfig, kube::Caller::Person));
   const auto slash = flags.subject.find('/');
   const auto space =
       slash == std::string::npos ? access.name_space : flags.subject.substr(0, slash);
   const auto name = slash == std::string::npos ? flags.subject : flags.subject.substr(slash + 1);
   kube::Api api(std::move(access));
-  GANTRY_TRY(const auto chain,
+  GANTRY_TRY(const auto explanation,
              why::why_pod(api, machine, space, name, {.node = kube::node_name(flags.node)}));
-  return print(chain, context);
+  return print(explanation, context);
 }
 
 Result<int> container(const WhyFlags& flags, Context& context) {
   GANTRY_TRY(const auto machine, open_host(context));
-  GANTRY_TRY(const auto chain, why::why_container(machine, flags.subject));
-  return print(chain, context);
+  GANTRY_TRY(const auto explanation, why::why_container(machine, flags.subject));
+  return print(explanation, context);
 }
 
 // "-" is what is piped in: `kubectl kustomize DIR | gantry why manifest -`.
@@ -73,9 +73,9 @@ Result<int> manifest(const WhyFlags& flags, Context& context) {
   GANTRY_TRY(const auto chains,
              why::why_manifest(text, flags.subject == "-" ? "standard input" : flags.subject));
   int status = kOk;
-  for (const auto& chain : chains) {
-    if (&chain != &chains.front() && !context.json) fmt::print(context.out, "\n");
-    status = std::max(status, print(chain, context));
+  for (const auto& explanation : chains) {
+    if (&explanation != &chains.front() && !context.json) fmt::print(context.out, "\n");
+    status = std::max(status, print(explanation, context));
   }
   return status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "container/runtime/persona/personas.hpp"
+#include "container/runtime/persona/entry_points.hpp"
 
 #include <array>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace {
 
-using gantry::runtime::Persona;
+using gantry::runtime::EntryPoint;
 
 // One line per name. An unknown name is the shim: engines call a runtime by whatever path they
 // like.

@@ -15,7 +15,7 @@
 namespace gantry::workload {
 namespace {
 
-constexpr std::chrono::milliseconds kGlance{10};
+constexpr std::chrono::milliseconds kPollInterval{10};
 constexpr std::size_t kOutputLimit = std::size_t{64} << 10;
 
 Result<pid_t> spawn(const std::vector<std::string>& argv, int output) {
@@ -74,7 +74,7 @@ Status Jobs::start(const std::vector<std::string>& argv, std::chrono::millisecon
                    .deadline = deadline,
                    .done = std::move(done),
                    .started = std::chrono::steady_clock::now()});
-  if (jobs_.size() == 1) timer_ = loop_.every(kGlance, [this] { poll(); });
+  if (jobs_.size() == 1) timer_ = loop_.every(kPollInterval, [this] { poll(); });
   return {};
 }
 

@@ -10,7 +10,7 @@
 namespace gantry::workload {
 namespace {
 
-constexpr std::chrono::seconds kFresh{5};  // a look at the GPUs is good for so long
+constexpr std::chrono::seconds kListMaxAge{5};  // a look at the GPUs is good for so long
 
 http::Response text(int status, std::string body) {
   return {.status = status,
@@ -52,21 +52,21 @@ void Notebook::look() {
 }
 
 void Notebook::looked(const JobResult& result) {
-  sight_ = {.looked = true, .result = result};
+  gpus_ = {.looked = true, .result = result};
   looked_at_ = std::chrono::steady_clock::now();
   looking_ = false;
   for (const auto& viewer : std::exchange(viewers_, {})) viewer.answer(shown(viewer.page));
 }
 
 void Notebook::show(http::Server::Answer answer, bool page) {
-  if (!sight_.looked) return viewers_.push_back({std::move(answer), page});
+  if (!gpus_.looked) return viewers_.push_back({std::move(answer), page});
   answer(shown(page));
-  if (std::chrono::steady_clock::now() - looked_at_ > kFresh) look();
+  if (std::chrono::steady_clock::now() - looked_at_ > kListMaxAge) look();
 }
 
 http::Response Notebook::shown(bool page) const {
-  const View view{.sight = sight_, .last = last_, .running = running_, .runs = runs_};
-  auto response = text(200, page ? page_of(view) : status_of(view));
+  const PageState view{.sight = gpus_, .last = last_, .running = running_, .runs = runs_};
+  auto response = text(200, page ? render_page(view) : status_json(view));
   response.headers[0].value = page ? "text/html; charset=utf-8" : "application/json";
   response.headers.push_back({"Content-Security-Policy",
                               "default-src 'none'; style-src 'unsafe-inline'; script-src "

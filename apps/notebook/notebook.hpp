@@ -25,7 +25,7 @@ struct FinishedRun {
   bool answered = false;  // somebody who asked for it was still connected
 };
 
-struct Sight {
+struct GpuList {
   bool looked = false;
   JobResult result;
 };
@@ -45,7 +45,7 @@ class Notebook {
   http::Response shown(bool page) const;
 
   NotebookOptions options_;
-  Sight sight_;
+  GpuList gpus_;
   std::chrono::steady_clock::time_point looked_at_;
   std::optional<FinishedRun> last_;
   int runs_ = 0;

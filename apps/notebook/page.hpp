@@ -6,17 +6,17 @@
 
 namespace gantry::workload {
 
-struct View {
-  const Sight& sight;
+struct PageState {
+  const GpuList& sight;
   const std::optional<FinishedRun>& last;
   bool running = false;
   int runs = 0;  // the running one counted
 };
 
 // Which of the two it was, in one sentence: the GPU or the connection.
-std::string verdict_of(const View& view);
+std::string describe_verdict(const PageState& view);
 
-std::string page_of(const View& view);
-std::string status_of(const View& view);
+std::string render_page(const PageState& view);
+std::string status_json(const PageState& view);
 
 }  // namespace gantry::workload

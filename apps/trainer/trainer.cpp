@@ -22,8 +22,8 @@ constexpr std::size_t kTests = 2000;
 constexpr int kReportEvery = 10;
 constexpr int kVerifiedSteps = 10;  // or as many as there are
 // Guessing is right once in ten. Who has trained this long and is below that has learnt nothing.
-constexpr int kLongEnough = 100;
-constexpr double kLeast = 0.5;
+constexpr int kMinStepsToLearn = 100;
+constexpr double kMinAccuracy = 0.5;
 
 void say(std::FILE* out, const std::string& text) {
   const auto now = std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
@@ -93,7 +93,7 @@ class Training {
       if (how_.verify && step + 1 == verified_) GANTRY_CHECK(verify(model));
     }
     GANTRY_TRY(accuracy, report(model, tests, how_.max_steps));
-    if (how_.max_steps < kLongEnough || accuracy >= kLeast) return {};
+    if (how_.max_steps < kMinStepsToLearn || accuracy >= kMinAccuracy) return {};
     return Error(
         Errc::Corrupt,
         fmt::format("nothing was learnt: after {} steps {} of the digits are read right\n"

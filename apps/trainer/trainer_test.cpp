@@ -2,7 +2,7 @@
 #include "trainer/trainer.hpp"
 
 #include "sim/machine/tree.hpp"
-#include "support/captured.hpp"
+#include "support/captured_output.hpp"
 #include "support/machine.hpp"
 #include "support/source_dir.hpp"
 #include "trainer/gpu_model.hpp"
@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-using Outcome = test::Ended;
+using Outcome = test::ProgramResult;
 
 Outcome run(const Options& options, const TrainerOptions& how) {
   return test::run_captured(

@@ -70,7 +70,7 @@ const Advice* advice_for(CUresult result) {
 }
 
 // Where libcuda is when the loader does not find it by name.
-constexpr const char* kElsewhere[] = {
+constexpr const char* kDriverDirectories[] = {
     "/usr/local/nvidia/lib64/libcuda.so.1",
     "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
     "/usr/lib64/libcuda.so.1",
@@ -90,7 +90,7 @@ void* open_library(const std::string& wanted, std::string& opened, std::string& 
   if (handle != nullptr) return handle;
   why = loader_error();
   if (!wanted.empty()) return nullptr;
-  for (const char* path : kElsewhere) {
+  for (const char* path : kDriverDirectories) {
     if (::access(path, R_OK) != 0) continue;
     opened = path;
     handle = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);

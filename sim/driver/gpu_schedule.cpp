@@ -6,25 +6,25 @@ namespace {
 
 // Other processes write the region too: what is used as an index is bounded here.
 uint32_t seats_in(const TimeRegion& region) {
-  return region.seat_count < kSeats ? region.seat_count : kSeats;
+  return region.slot_count < kMaxProcessSlots ? region.slot_count : kMaxProcessSlots;
 }
 
-bool sits_in(const Seat& seat, uint32_t lane) {
-  return seat.used != 0 && seat.lane == lane;
+bool sits_in(const ProcessSlot& slot, uint32_t timeline) {
+  return slot.used != 0 && slot.timeline == timeline;
 }
 
-void note(Seat& seat, uint64_t wall, bool runs) {
-  if (seat.mark_count != 0 && (seat.mark[(seat.mark_count - 1) % kMarks].runs != 0) == runs) return;
-  seat.mark[seat.mark_count % kMarks] = {wall, seat.own, runs ? 1U : 0U, 0};
-  ++seat.mark_count;
+void note(ProcessSlot& slot, uint64_t wall, bool runs) {
+  if (slot.mark_count != 0 && (slot.mark[(slot.mark_count - 1) % kMarks].runs != 0) == runs) return;
+  slot.mark[slot.mark_count % kMarks] = {wall, slot.own, runs ? 1U : 0U, 0};
+  ++slot.mark_count;
 }
 
-void sample(Seat& seat, uint64_t wall) {
-  if (seat.sample_count != 0 &&
-      wall < seat.sample[(seat.sample_count - 1) % kSamples].wall + kSampleNs)
+void sample(ProcessSlot& slot, uint64_t wall) {
+  if (slot.sample_count != 0 &&
+      wall < slot.sample[(slot.sample_count - 1) % kSamples].wall + kSampleNs)
     return;
-  seat.sample[seat.sample_count % kSamples] = {wall, seat.busy};
-  ++seat.sample_count;
+  slot.sample[slot.sample_count % kSamples] = {wall, slot.busy};
+  ++slot.sample_count;
 }
 
 struct Waiting {
@@ -34,19 +34,19 @@ struct Waiting {
 };
 
 Waiting waiting_in(const TimeRegion& region, uint32_t lane_number) {
-  const uint32_t current = region.lane[lane_number].current;
+  const uint32_t current = region.timeline[lane_number].current;
   const uint32_t count = seats_in(region);
-  Waiting found = {0, kSeats, false};
-  uint32_t first = kSeats;
+  Waiting found = {0, kMaxProcessSlots, false};
+  uint32_t first = kMaxProcessSlots;
   for (uint32_t i = 0; i < count; ++i) {
-    const Seat& seat = region.seat[i];
-    if (!sits_in(seat, lane_number) || !has_work(seat)) continue;
+    const ProcessSlot& slot = region.slot[i];
+    if (!sits_in(slot, lane_number) || !has_work(slot)) continue;
     ++found.count;
     if (i == current) found.current = true;
-    if (first == kSeats) first = i;
-    if (i > current && found.next == kSeats) found.next = i;
+    if (first == kMaxProcessSlots) first = i;
+    if (i > current && found.next == kMaxProcessSlots) found.next = i;
   }
-  if (found.next == kSeats) found.next = first;
+  if (found.next == kMaxProcessSlots) found.next = first;
   return found;
 }
 
@@ -54,117 +54,120 @@ uint64_t earlier(uint64_t one, uint64_t other) {
   return one < other ? one : other;
 }
 
-// Everybody's own time over a span in which `runner` has the GPU (kSeats: nobody has).
+// Everybody's own time over a span in which `runner` has the GPU (kMaxProcessSlots: nobody has).
 void pass(TimeRegion& region, uint32_t lane_number, uint32_t runner, uint64_t span) {
-  Lane& lane = region.lane[lane_number];
+  Timeline& timeline = region.timeline[lane_number];
   const uint32_t count = seats_in(region);
   for (uint32_t i = 0; i < count; ++i) {
-    Seat& seat = region.seat[i];
-    if (!sits_in(seat, lane_number)) continue;
-    const bool runs = i == runner || !has_work(seat);
-    note(seat, lane.wall, runs);
-    sample(seat, lane.wall);
+    ProcessSlot& slot = region.slot[i];
+    if (!sits_in(slot, lane_number)) continue;
+    const bool runs = i == runner || !has_work(slot);
+    note(slot, timeline.wall, runs);
+    sample(slot, timeline.wall);
     if (!runs) continue;
-    if (has_work(seat)) seat.busy += span;
-    seat.own += span;
+    if (has_work(slot)) slot.busy += span;
+    slot.own += span;
   }
-  lane.wall += span;
+  timeline.wall += span;
 }
 
 // Alone on the GPU a process runs on; the slices go by unseen, so that who comes waits for the rest
 // of one.
-void run_alone(TimeRegion& region, uint32_t number, uint32_t seat, uint64_t wall) {
-  Lane& lane = region.lane[number];
-  lane.current = seat;
-  lane.switching = 0;
-  const Seat& only = region.seat[seat];
-  pass(region, number, seat, earlier(wall - lane.wall, only.until - only.own));
-  if (lane.wall >= lane.slice_end)
-    lane.slice_end = lane.wall + kSliceNs - (lane.wall - lane.slice_end) % kSliceNs;
+void run_alone(TimeRegion& region, uint32_t number, uint32_t slot, uint64_t wall) {
+  Timeline& timeline = region.timeline[number];
+  timeline.current = slot;
+  timeline.switching = 0;
+  const ProcessSlot& only = region.slot[slot];
+  pass(region, number, slot, earlier(wall - timeline.wall, only.until - only.own));
+  if (timeline.wall >= timeline.slice_end)
+    timeline.slice_end = timeline.wall + kSliceNs - (timeline.wall - timeline.slice_end) % kSliceNs;
 }
 
 void take_turns(TimeRegion& region, uint32_t number, const Waiting& waiting, uint64_t wall) {
-  Lane& lane = region.lane[number];
-  if (lane.switching == 0 && (!waiting.current || lane.wall >= lane.slice_end)) {
-    lane.current = waiting.next;
-    lane.switching = 1;
-    lane.free_at = lane.wall + kSwitchNs;
+  Timeline& timeline = region.timeline[number];
+  if (timeline.switching == 0 && (!waiting.current || timeline.wall >= timeline.slice_end)) {
+    timeline.current = waiting.next;
+    timeline.switching = 1;
+    timeline.free_at = timeline.wall + kSwitchNs;
   }
-  if (lane.switching != 0) {
-    if (lane.wall < lane.free_at) {
-      pass(region, number, kSeats, earlier(wall, lane.free_at) - lane.wall);
+  if (timeline.switching != 0) {
+    if (timeline.wall < timeline.free_at) {
+      pass(region, number, kMaxProcessSlots, earlier(wall, timeline.free_at) - timeline.wall);
       return;
     }
-    lane.switching = 0;
-    lane.slice_end = lane.wall + kSliceNs;
+    timeline.switching = 0;
+    timeline.slice_end = timeline.wall + kSliceNs;
   }
-  const Seat& runner = region.seat[lane.current % kSeats];
+  const ProcessSlot& runner = region.slot[timeline.current % kMaxProcessSlots];
   const uint64_t left = has_work(runner) ? runner.until - runner.own : 0;
-  const uint64_t end = earlier(wall, lane.slice_end);
-  pass(region, number, lane.current, end > lane.wall ? earlier(end - lane.wall, left) : 0);
+  const uint64_t end = earlier(wall, timeline.slice_end);
+  pass(region, number, timeline.current,
+       end > timeline.wall ? earlier(end - timeline.wall, left) : 0);
 }
 
 }  // namespace
 
 void advance(TimeRegion& region, uint32_t lane_number, uint64_t wall) {
-  if (lane_number >= kLanes) return;
-  Lane& lane = region.lane[lane_number];
-  if (lane.wall == 0) lane.wall = wall;
+  if (lane_number >= kMaxTimelines) return;
+  Timeline& timeline = region.timeline[lane_number];
+  if (timeline.wall == 0) timeline.wall = wall;
   // Each round ends a slice, a switch or somebody's work; the bound is for a region gone wrong.
-  for (int rounds = 0; lane.wall < wall && rounds < 500000; ++rounds) {
+  for (int rounds = 0; timeline.wall < wall && rounds < 500000; ++rounds) {
     const Waiting waiting = waiting_in(region, lane_number);
     if (waiting.count == 0) {
-      pass(region, lane_number, kSeats, wall - lane.wall);
+      pass(region, lane_number, kMaxProcessSlots, wall - timeline.wall);
     } else if (waiting.count == 1) {
       run_alone(region, lane_number, waiting.next, wall);
     } else {
       take_turns(region, lane_number, waiting, wall);
     }
   }
-  if (lane.wall < wall) lane.wall = wall;
+  if (timeline.wall < wall) timeline.wall = wall;
 }
 
-void sit_down(TimeRegion& region, uint32_t seat_number, uint32_t lane, int32_t pid,
-              uint64_t space) {
-  Seat& seat = region.seat[seat_number];
-  const uint64_t wall = region.lane[lane].wall;
-  seat.used = 0;
-  seat.lane = lane;
-  seat.pid = pid;
-  seat.space = space;
-  seat.own = wall;
-  seat.until = 0;
-  seat.busy = 0;
-  seat.mark_count = 0;
-  seat.sample_count = 0;
-  note(seat, wall, true);
-  sample(seat, wall);
-  if (region.seat_count <= seat_number) region.seat_count = seat_number + 1;
-  seat.used = 1;
+void claim_slot(TimeRegion& region, uint32_t seat_number, uint32_t timeline, int32_t pid,
+                uint64_t space) {
+  ProcessSlot& slot = region.slot[seat_number];
+  const uint64_t wall = region.timeline[timeline].wall;
+  slot.used = 0;
+  slot.timeline = timeline;
+  slot.pid = pid;
+  slot.space = space;
+  slot.own = wall;
+  slot.until = 0;
+  slot.busy = 0;
+  slot.mark_count = 0;
+  slot.sample_count = 0;
+  note(slot, wall, true);
+  sample(slot, wall);
+  if (region.slot_count <= seat_number) region.slot_count = seat_number + 1;
+  slot.used = 1;
 }
 
 uint64_t time_until(const TimeRegion& region, uint32_t seat_number, uint64_t own) {
-  const Seat& seat = region.seat[seat_number];
-  if (seat.own >= own) return 0;
-  const uint64_t left = own - seat.own;
-  const Lane& lane = region.lane[seat.lane % kLanes];
-  if (!has_work(seat)) return left;
-  if (lane.switching != 0) {
-    const uint64_t gap = lane.free_at > lane.wall ? lane.free_at - lane.wall : 0;
-    return lane.current == seat_number ? gap + left : gap + kSwitchNs + left;
+  const ProcessSlot& slot = region.slot[seat_number];
+  if (slot.own >= own) return 0;
+  const uint64_t left = own - slot.own;
+  const Timeline& timeline = region.timeline[slot.timeline % kMaxTimelines];
+  if (!has_work(slot)) return left;
+  if (timeline.switching != 0) {
+    const uint64_t gap = timeline.free_at > timeline.wall ? timeline.free_at - timeline.wall : 0;
+    return timeline.current == seat_number ? gap + left : gap + kSwitchNs + left;
   }
-  const Seat& runner = region.seat[lane.current % kSeats];
-  if (lane.current == seat_number || !has_work(runner)) return left;
-  const uint64_t slice = lane.slice_end > lane.wall ? lane.slice_end - lane.wall : 0;
+  const ProcessSlot& runner = region.slot[timeline.current % kMaxProcessSlots];
+  if (timeline.current == seat_number || !has_work(runner)) return left;
+  const uint64_t slice =
+      timeline.slice_end > timeline.wall ? timeline.slice_end - timeline.wall : 0;
   return earlier(slice, runner.until - runner.own) + kSwitchNs + left;
 }
 
-uint64_t wall_of(const TimeRegion& region, uint32_t seat_number, uint64_t own) {
-  const Seat& seat = region.seat[seat_number];
-  if (seat.own <= own) return region.lane[seat.lane % kLanes].wall + (own - seat.own);
-  const uint64_t kept = seat.mark_count < kMarks ? seat.mark_count : kMarks;
+uint64_t wall_time(const TimeRegion& region, uint32_t seat_number, uint64_t own) {
+  const ProcessSlot& slot = region.slot[seat_number];
+  if (slot.own <= own)
+    return region.timeline[slot.timeline % kMaxTimelines].wall + (own - slot.own);
+  const uint64_t kept = slot.mark_count < kMarks ? slot.mark_count : kMarks;
   for (uint64_t back = 1; back <= kept; ++back) {
-    const TimeMark& mark = seat.mark[(seat.mark_count - back) % kMarks];
+    const TimeMark& mark = slot.mark[(slot.mark_count - back) % kMarks];
     if (mark.runs != 0 && (mark.own < own || back == kept))
       return own > mark.own ? mark.wall + (own - mark.own) : mark.wall - (mark.own - own);
   }
@@ -172,17 +175,17 @@ uint64_t wall_of(const TimeRegion& region, uint32_t seat_number, uint64_t own) {
 }
 
 uint64_t busy_since(const TimeRegion& region, uint32_t seat_number, uint64_t& from) {
-  const Seat& seat = region.seat[seat_number];
-  const uint64_t kept = seat.sample_count < kSamples ? seat.sample_count : kSamples;
-  TimeSample start = {region.lane[seat.lane % kLanes].wall, seat.busy};
+  const ProcessSlot& slot = region.slot[seat_number];
+  const uint64_t kept = slot.sample_count < kSamples ? slot.sample_count : kSamples;
+  TimeSample start = {region.timeline[slot.timeline % kMaxTimelines].wall, slot.busy};
   for (uint64_t back = 1; back <= kept; ++back) {
-    const TimeSample& one = seat.sample[(seat.sample_count - back) % kSamples];
+    const TimeSample& one = slot.sample[(slot.sample_count - back) % kSamples];
     if (one.wall > start.wall || one.busy > start.busy) break;
     start = one;
     if (one.wall <= from) break;
   }
   from = start.wall;
-  return seat.busy - start.busy;
+  return slot.busy - start.busy;
 }
 
 }  // namespace gantry::sim

@@ -15,10 +15,10 @@ namespace gantry::sim {
 constexpr uint64_t kSliceNs = 2000000;    // of one process, while another waits
 constexpr uint64_t kSwitchNs = 120000;    // between two processes the GPU works for nobody
 constexpr uint64_t kSampleNs = 50000000;  // busy time is noted this often
-constexpr uint32_t kSeats = 256;
-constexpr uint32_t kGpusTimed = 16;
-constexpr uint32_t kInstancesTimed = 16;
-constexpr uint32_t kLanes = kGpusTimed * (1 + kInstancesTimed);
+constexpr uint32_t kMaxProcessSlots = 256;
+constexpr uint32_t kMaxTimedGpus = 16;
+constexpr uint32_t kMaxTimedInstances = 16;
+constexpr uint32_t kMaxTimelines = kMaxTimedGpus * (1 + kMaxTimedInstances);
 constexpr uint32_t kMarks = 1024;
 constexpr uint32_t kSamples = 64;
 
@@ -31,9 +31,9 @@ struct TimeSample {
   uint64_t wall, busy;
 };
 
-struct Seat {  // one process on one GPU or MIG instance
+struct ProcessSlot {  // one process on one GPU or MIG instance
   uint32_t used;
-  uint32_t lane;
+  uint32_t timeline;
   int32_t pid;  // in its own pid namespace
   uint32_t reserved;
   uint64_t space;  // that namespace
@@ -45,7 +45,7 @@ struct Seat {  // one process on one GPU or MIG instance
   TimeSample sample[kSamples];  // likewise
 };
 
-struct Lane {          // a GPU, or one instance of it
+struct Timeline {      // a GPU, or one instance of it
   uint64_t wall;       // up to here everything is accounted
   uint32_t current;    // seat that has it or had it last
   uint32_t switching;  // 1: between two processes, until `free_at`
@@ -55,25 +55,25 @@ struct Lane {          // a GPU, or one instance of it
 struct TimeRegion {
   uint64_t magic;
   uint32_t size, speed;
-  uint32_t seat_count;  // seats behind this were never used
+  uint32_t slot_count;  // seats behind this were never used
   uint32_t reserved;
-  Lane lane[kLanes];
-  Seat seat[kSeats];
+  Timeline timeline[kMaxTimelines];
+  ProcessSlot slot[kMaxProcessSlots];
 };
 
 // Goes on to `wall`. Time never runs back: an earlier moment changes nothing.
-void advance(TimeRegion& region, uint32_t lane, uint64_t wall);
+void advance(TimeRegion& region, uint32_t timeline, uint64_t wall);
 
-void sit_down(TimeRegion& region, uint32_t seat, uint32_t lane, int32_t pid, uint64_t space);
+void claim_slot(TimeRegion& region, uint32_t slot, uint32_t timeline, int32_t pid, uint64_t space);
 // At least how long, as the wall counts, until the seat's own time is there; 0 when it is.
-uint64_t time_until(const TimeRegion& region, uint32_t seat, uint64_t own);
+uint64_t time_until(const TimeRegion& region, uint32_t slot, uint64_t own);
 // When the seat's own time came to `own`; the lane's present for what is still to come.
-uint64_t wall_of(const TimeRegion& region, uint32_t seat, uint64_t own);
+uint64_t wall_time(const TimeRegion& region, uint32_t slot, uint64_t own);
 // Busy time between `from` and the lane's present; `from` becomes where the count began.
-uint64_t busy_since(const TimeRegion& region, uint32_t seat, uint64_t& from);
+uint64_t busy_since(const TimeRegion& region, uint32_t slot, uint64_t& from);
 
-inline bool has_work(const Seat& seat) {
-  return seat.until > seat.own;
+inline bool has_work(const ProcessSlot& slot) {
+  return slot.until > slot.own;
 }
 
 }  // namespace gantry::sim

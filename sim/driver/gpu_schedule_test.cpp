@@ -17,15 +17,15 @@ class Gpu {
  public:
   explicit Gpu(std::uint32_t processes) {
     advance(*region_, 0, kStart);
-    for (std::uint32_t i = 0; i < processes; ++i) sit_down(*region_, i, 0, 100, 1);
+    for (std::uint32_t i = 0; i < processes; ++i) claim_slot(*region_, i, 0, 100, 1);
   }
-  Seat& operator[](std::uint32_t seat) { return region_->seat[seat]; }
+  ProcessSlot& operator[](std::uint32_t slot) { return region_->slot[slot]; }
   TimeRegion& region() { return *region_; }
-  void enqueue(std::uint32_t seat, std::uint64_t length) {
-    Seat& who = region_->seat[seat];
+  void enqueue(std::uint32_t slot, std::uint64_t length) {
+    ProcessSlot& who = region_->slot[slot];
     who.until = (who.until > who.own ? who.until : who.own) + length;
   }
-  void go(std::uint64_t length) { advance(*region_, 0, region_->lane[0].wall + length); }
+  void go(std::uint64_t length) { advance(*region_, 0, region_->timeline[0].wall + length); }
 
  private:
   std::unique_ptr<TimeRegion> region_ = std::make_unique<TimeRegion>();
@@ -84,10 +84,10 @@ TEST(GpuSchedule, AShortRequestWaitsForTheRestOfASliceOnly) {
   gpu.go(33 * kMs);
   gpu.enqueue(1, kMs);
   const std::uint64_t end = gpu[1].until;
-  const std::uint64_t asked = gpu.region().lane[0].wall;
+  const std::uint64_t asked = gpu.region().timeline[0].wall;
   while (gpu[1].own < end) gpu.go(time_until(gpu.region(), 1, end));
-  EXPECT_LE(gpu.region().lane[0].wall - asked, kSliceNs + kSwitchNs + kMs);
-  EXPECT_EQ(wall_of(gpu.region(), 1, end), gpu.region().lane[0].wall)
+  EXPECT_LE(gpu.region().timeline[0].wall - asked, kSliceNs + kSwitchNs + kMs);
+  EXPECT_EQ(wall_time(gpu.region(), 1, end), gpu.region().timeline[0].wall)
       << "the wait that was foretold was neither too short nor too long";
 }
 
@@ -98,8 +98,8 @@ TEST(GpuSchedule, OwnTimeIsTranslatedBackToTheWalls) {
   const std::uint64_t first = gpu[0].until;
   const std::uint64_t second = gpu[1].until;
   gpu.go(100 * kMs);
-  const std::uint64_t end_of_first = wall_of(gpu.region(), 0, first);
-  const std::uint64_t end_of_second = wall_of(gpu.region(), 1, second);
+  const std::uint64_t end_of_first = wall_time(gpu.region(), 0, first);
+  const std::uint64_t end_of_second = wall_time(gpu.region(), 1, second);
   EXPECT_GT(end_of_first, kStart + 15 * kMs);
   EXPECT_GT(end_of_second, kStart + 15 * kMs);
   EXPECT_NE(end_of_first, end_of_second);
@@ -113,27 +113,27 @@ TEST(GpuSchedule, BusyTimeIsKnownOverAWindow) {
   gpu.enqueue(0, 250 * kMs);
   gpu.go(100 * kMs);
   gpu.go(400 * kMs);
-  std::uint64_t from = gpu.region().lane[0].wall - 500 * kMs;
+  std::uint64_t from = gpu.region().timeline[0].wall - 500 * kMs;
   EXPECT_EQ(busy_since(gpu.region(), 0, from), 250 * kMs);
   EXPECT_LE(from, kStart + 1000 * kMs);
 }
 
 TEST(GpuSchedule, ARegionFullOfNonsenseEnds) {
   auto region = std::make_unique<TimeRegion>();
-  region->seat_count = 0xffffffffU;
-  region->lane[3].current = 0xffffffffU;
-  region->lane[3].slice_end = ~0ULL;
-  region->seat[0].used = region->seat[7].used = 1;
-  region->seat[0].lane = region->seat[7].lane = 3;
-  region->seat[0].until = region->seat[7].until = ~0ULL;
-  region->seat[7].mark_count = region->seat[7].sample_count = ~0ULL - 1;
+  region->slot_count = 0xffffffffU;
+  region->timeline[3].current = 0xffffffffU;
+  region->timeline[3].slice_end = ~0ULL;
+  region->slot[0].used = region->slot[7].used = 1;
+  region->slot[0].timeline = region->slot[7].timeline = 3;
+  region->slot[0].until = region->slot[7].until = ~0ULL;
+  region->slot[7].mark_count = region->slot[7].sample_count = ~0ULL - 1;
   advance(*region, 3, 5 * kMs);
   advance(*region, 3, 500 * kMs);
   advance(*region, 4000000, 500 * kMs);
   std::uint64_t from = 0;
   busy_since(*region, 7, from);
-  wall_of(*region, 7, 1);
-  EXPECT_EQ(region->lane[3].wall, 500 * kMs);
+  wall_time(*region, 7, 1);
+  EXPECT_EQ(region->timeline[3].wall, 500 * kMs);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct gantry_sim_time {
   uint32_t flags;
   bool opened;
   OpenTimeFile file;
-  uint32_t seat[kLanes];  // number + 1; 0: none yet
+  uint32_t slot[kMaxTimelines];  // number + 1; 0: none yet
 };
 
 namespace {
@@ -35,8 +35,8 @@ uint64_t later(uint64_t one, uint64_t other) {
 }
 
 uint32_t lane_of(uint32_t gpu, int32_t gi) {
-  if (gpu >= kGpusTimed || gi >= static_cast<int32_t>(kInstancesTimed)) return kLanes;
-  return gpu * (1 + kInstancesTimed) + (gi < 0 ? 0 : static_cast<uint32_t>(gi) + 1);
+  if (gpu >= kMaxTimedGpus || gi >= static_cast<int32_t>(kMaxTimedInstances)) return kMaxTimelines;
+  return gpu * (1 + kMaxTimedInstances) + (gi < 0 ? 0 : static_cast<uint32_t>(gi) + 1);
 }
 
 void open_once(gantry_sim_time& time) {
@@ -45,7 +45,7 @@ void open_once(gantry_sim_time& time) {
   time.opened = !reads;  // a reader keeps no file alive and looks again next time
   if (reads && is_removed(time.file)) close_time_file(time.file);
   if (time.file.region == nullptr)
-    time.file = open_time_file(time.path, reads ? TimeFile::Find : TimeFile::Make);
+    time.file = open_time_file(time.path, reads ? TimeFileMode::Find : TimeFileMode::Make);
 }
 
 uint64_t speed_of(const gantry_sim_time& time) {
@@ -80,42 +80,44 @@ class Held {
 };
 
 // Whoever died gives its place up here: before the time that it would still have had.
-void clear_dead(gantry_sim_time& time, uint32_t lane) {
+void clear_dead(gantry_sim_time& time, uint32_t timeline) {
   TimeRegion& region = *time.file.region;
-  const uint32_t own = time.seat[lane];
-  for (uint32_t i = 0; i < region.seat_count && i < kSeats; ++i) {
-    Seat& seat = region.seat[i];
-    if (seat.used == 0 || seat.lane != lane || i + 1 == own || !has_work(seat)) continue;
-    if (!seat_is_held(time.file.fd, i)) seat.used = 0;
+  const uint32_t own = time.slot[timeline];
+  for (uint32_t i = 0; i < region.slot_count && i < kMaxProcessSlots; ++i) {
+    ProcessSlot& slot = region.slot[i];
+    if (slot.used == 0 || slot.timeline != timeline || i + 1 == own || !has_work(slot)) continue;
+    if (!is_slot_locked(time.file.fd, i)) slot.used = 0;
   }
 }
 
-void go_on(gantry_sim_time& time, uint32_t lane) {
-  clear_dead(time, lane);
-  advance(*time.file.region, lane, wall_now(time));
+void go_on(gantry_sim_time& time, uint32_t timeline) {
+  clear_dead(time, timeline);
+  advance(*time.file.region, timeline, wall_now(time));
 }
 
-bool take_seat(gantry_sim_time& time, uint32_t lane) {
-  if (time.seat[lane] != 0) return true;
-  for (uint32_t i = 0; i < kSeats; ++i) {
+bool take_seat(gantry_sim_time& time, uint32_t timeline) {
+  if (time.slot[timeline] != 0) return true;
+  for (uint32_t i = 0; i < kMaxProcessSlots; ++i) {
     bool ours = false;
-    for (const uint32_t seat : time.seat) ours = ours || seat == i + 1;
-    if (ours || !lock_seat(time.file.fd, i)) continue;
-    go_on(time, lane);
-    sit_down(*time.file.region, i, lane, getpid(), own_pid_namespace());
-    time.seat[lane] = i + 1;
+    for (const uint32_t slot : time.slot) ours = ours || slot == i + 1;
+    if (ours || !lock_slot(time.file.fd, i)) continue;
+    go_on(time, timeline);
+    claim_slot(*time.file.region, i, timeline, getpid(), own_pid_namespace());
+    time.slot[timeline] = i + 1;
     return true;
   }
   return false;
 }
 
 // The seat with everything accounted up to now; nullptr: the process has the GPU to itself.
-Seat* seat_now(gantry_sim_time& time, const Held& held, uint32_t gpu, int32_t gi, uint32_t& seat) {
-  const uint32_t lane = lane_of(gpu, gi);
-  if (held.region() == nullptr || lane == kLanes || !take_seat(time, lane)) return nullptr;
-  go_on(time, lane);
-  seat = time.seat[lane] - 1;
-  return &held.region()->seat[seat];
+ProcessSlot* seat_now(gantry_sim_time& time, const Held& held, uint32_t gpu, int32_t gi,
+                      uint32_t& slot) {
+  const uint32_t timeline = lane_of(gpu, gi);
+  if (held.region() == nullptr || timeline == kMaxTimelines || !take_seat(time, timeline))
+    return nullptr;
+  go_on(time, timeline);
+  slot = time.slot[timeline] - 1;
+  return &held.region()->slot[slot];
 }
 
 }  // namespace
@@ -148,7 +150,7 @@ void gantry_sim_time_after_fork(struct gantry_sim_time* time) {
   if (time == nullptr) return;
   pthread_mutex_init(&time->mutex, nullptr);
   close_time_file(time->file);
-  memset(time->seat, 0, sizeof time->seat);
+  memset(time->slot, 0, sizeof time->slot);
   time->opened = false;
 }
 
@@ -168,8 +170,8 @@ uint64_t gantry_sim_time_now(struct gantry_sim_time* time, uint32_t gpu, int32_t
   if (time == nullptr) return monotonic_ns();
   const Held held(*time);
   uint32_t number = 0;
-  const Seat* seat = seat_now(*time, held, gpu, gi_id, number);
-  return seat == nullptr ? wall_now(*time) : seat->own;
+  const ProcessSlot* slot = seat_now(*time, held, gpu, gi_id, number);
+  return slot == nullptr ? wall_now(*time) : slot->own;
 }
 
 uint64_t gantry_sim_time_run(struct gantry_sim_time* time, uint32_t gpu, int32_t gi_id,
@@ -177,10 +179,10 @@ uint64_t gantry_sim_time_run(struct gantry_sim_time* time, uint32_t gpu, int32_t
   if (time == nullptr) return later(monotonic_ns(), not_before) + duration;
   const Held held(*time);
   uint32_t number = 0;
-  Seat* seat = seat_now(*time, held, gpu, gi_id, number);
-  if (seat == nullptr) return later(wall_now(*time), not_before) + duration;
-  const uint64_t end = later(seat->own, not_before) + duration;
-  if (duration != 0) seat->until = later(seat->until, end);
+  ProcessSlot* slot = seat_now(*time, held, gpu, gi_id, number);
+  if (slot == nullptr) return later(wall_now(*time), not_before) + duration;
+  const uint64_t end = later(slot->own, not_before) + duration;
+  if (duration != 0) slot->until = later(slot->until, end);
   return end;
 }
 
@@ -202,7 +204,7 @@ uint64_t gantry_sim_time_when(struct gantry_sim_time* time, uint32_t gpu, int32_
   const Held held(*time);
   uint32_t number = 0;
   if (seat_now(*time, held, gpu, gi_id, number) == nullptr) return own;
-  return wall_of(*held.region(), number, own);
+  return wall_time(*held.region(), number, own);
 }
 
 size_t gantry_sim_time_list(struct gantry_sim_time* time, uint64_t window_ns,
@@ -214,26 +216,26 @@ size_t gantry_sim_time_list(struct gantry_sim_time* time, uint64_t window_ns,
     if (held.region() == nullptr) return 0;
     TimeRegion& region = *held.region();
     const uint64_t now = wall_now(*time);
-    for (uint32_t i = 0; i < region.seat_count && i < kSeats; ++i) {
-      Seat& seat = region.seat[i];
-      if (seat.used == 0 || seat.lane >= kLanes) continue;
-      if (!seat_is_held(time->file.fd, i)) {
-        seat.used = 0;
+    for (uint32_t i = 0; i < region.slot_count && i < kMaxProcessSlots; ++i) {
+      ProcessSlot& slot = region.slot[i];
+      if (slot.used == 0 || slot.timeline >= kMaxTimelines) continue;
+      if (!is_slot_locked(time->file.fd, i)) {
+        slot.used = 0;
         continue;
       }
-      go_on(*time, seat.lane);
+      go_on(*time, slot.timeline);
       uint64_t from = now > window_ns ? now - window_ns : 0;
       gantry_sim_time_use row = {};
       row.window_busy_ns = busy_since(region, i, from);
-      const uint64_t present = region.lane[seat.lane].wall;
+      const uint64_t present = region.timeline[slot.timeline].wall;
       row.window_ns = present > from ? present - from : 0;
-      row.gpu = seat.lane / (1 + kInstancesTimed);
-      row.gi_id = static_cast<int32_t>(seat.lane % (1 + kInstancesTimed)) - 1;
-      row.pid = seat.pid;
-      row.busy_ns = seat.busy;
+      row.gpu = slot.timeline / (1 + kMaxTimedInstances);
+      row.gi_id = static_cast<int32_t>(slot.timeline % (1 + kMaxTimedInstances)) - 1;
+      row.pid = slot.pid;
+      row.busy_ns = slot.busy;
       if (count < capacity) {
         rows[count] = row;
-        rows[count].pid = pid_seen_from_here(row.pid, seat.space);
+        rows[count].pid = pid_in_own_namespace(row.pid, slot.space);
       }
       ++count;
     }

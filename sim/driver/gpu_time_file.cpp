@@ -115,21 +115,21 @@ bool is_sound(const TimeRegion& region) {
 }
 
 // Under the region's lock: a new file gets its size and beginning.
-TimeRegion* map_region(int fd, TimeFile how) {
+TimeRegion* map_region(int fd, TimeFileMode how) {
   Identity file = {};
   if (!identity_of(fd, file)) return nullptr;
   if (file.size != sizeof(TimeRegion)) {
-    if (how == TimeFile::Find || ftruncate(fd, 0) != 0 ||
+    if (how == TimeFileMode::Find || ftruncate(fd, 0) != 0 ||
         ftruncate(fd, static_cast<off_t>(sizeof(TimeRegion))) != 0)
       return nullptr;
   }
   void* at = mmap(nullptr, sizeof(TimeRegion), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) return nullptr;
   auto* region = static_cast<TimeRegion*>(at);
-  if (!is_sound(*region) && how == TimeFile::Make) {
+  if (!is_sound(*region) && how == TimeFileMode::Make) {
     region->speed = wanted_speed();
     region->size = sizeof(TimeRegion);
-    region->seat_count = 0;
+    region->slot_count = 0;
     region->magic = kMagic;
   }
   if (is_sound(*region)) return region;
@@ -137,17 +137,17 @@ TimeRegion* map_region(int fd, TimeFile how) {
   return nullptr;
 }
 
-OpenTimeFile try_open(const char* path, TimeFile how, bool& again) {
+OpenTimeFile try_open(const char* path, TimeFileMode how, bool& again) {
   OpenTimeFile file = {-1, nullptr, {}};
-  const int make = how == TimeFile::Make ? O_CREAT : 0;
+  const int make = how == TimeFileMode::Make ? O_CREAT : 0;
   file.fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | make, 0666);
   if (file.fd < 0) return file;
-  if (how == TimeFile::Make) fchmod(file.fd, 0666);  // containers run as anybody
+  if (how == TimeFileMode::Make) fchmod(file.fd, 0666);  // containers run as anybody
   if (lock_region(file.fd)) {
     Identity opened = {};
     again = identity_of(file.fd, opened) && opened.links == 0;
     if (!again) file.region = map_region(file.fd, how);
-    if (how == TimeFile::Make) lock_call(file.fd, kOfdSetLock, F_RDLCK, kPresenceLock, 1);
+    if (how == TimeFileMode::Make) lock_call(file.fd, kOfdSetLock, F_RDLCK, kPresenceLock, 1);
     unlock_region(file.fd);
   }
   if (file.region == nullptr) close_time_file(file);
@@ -156,11 +156,11 @@ OpenTimeFile try_open(const char* path, TimeFile how, bool& again) {
 
 }  // namespace
 
-OpenTimeFile open_time_file(const char* libcuda_file, TimeFile how) {
+OpenTimeFile open_time_file(const char* libcuda_file, TimeFileMode how) {
   OpenTimeFile file = {-1, nullptr, {}};
   char path[sizeof file.path];
   if (!path_of(libcuda_file, path, sizeof path)) return file;
-  if (how == TimeFile::Make) remove_left_files(path);
+  if (how == TimeFileMode::Make) remove_left_files(path);
   for (int tries = 0; tries < 8; ++tries) {
     bool again = false;
     file = try_open(path, how, again);
@@ -204,13 +204,13 @@ void unlock_region(int fd) {
   lock_call(fd, kOfdSetLock, F_UNLCK, kRegionLock, 1);
 }
 
-bool lock_seat(int fd, uint32_t seat) {
-  return lock_call(fd, kOfdSetLock, F_WRLCK, kSeatLock + static_cast<int64_t>(seat) * 2, 1) == 0;
+bool lock_slot(int fd, uint32_t slot) {
+  return lock_call(fd, kOfdSetLock, F_WRLCK, kSeatLock + static_cast<int64_t>(slot) * 2, 1) == 0;
 }
 
-bool seat_is_held(int fd, uint32_t seat) {
+bool is_slot_locked(int fd, uint32_t slot) {
   struct flock found = {};
-  const int64_t start = kSeatLock + static_cast<int64_t>(seat) * 2;
+  const int64_t start = kSeatLock + static_cast<int64_t>(slot) * 2;
   return lock_call(fd, kOfdGetLock, F_WRLCK, start, 1, &found) != 0 || found.l_type != F_UNLCK;
 }
 

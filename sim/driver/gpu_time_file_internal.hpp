@@ -8,7 +8,7 @@
 
 namespace gantry::sim {
 
-enum class TimeFile : uint8_t { Make, Find };
+enum class TimeFileMode : uint8_t { Make, Find };
 
 struct OpenTimeFile {
   int fd;  // -1: there is none
@@ -18,7 +18,7 @@ struct OpenTimeFile {
 
 // The file of this libcuda, mapped. Files of machines that nobody uses any more are removed on the
 // way.
-OpenTimeFile open_time_file(const char* libcuda_file, TimeFile how);
+OpenTimeFile open_time_file(const char* libcuda_file, TimeFileMode how);
 void close_time_file(OpenTimeFile& file);
 bool is_removed(const OpenTimeFile& file);  // its name is gone: others use another one
 // Removes the file when nobody else is in it.
@@ -29,7 +29,7 @@ void leave_time_file(const OpenTimeFile& file);
 bool lock_region(int fd);
 void unlock_region(int fd);
 // A seat is its holder's as long as this lock, which ends with the process.
-bool lock_seat(int fd, uint32_t seat);
-bool seat_is_held(int fd, uint32_t seat);
+bool lock_slot(int fd, uint32_t slot);
+bool is_slot_locked(int fd, uint32_t slot);
 
 }  // namespace gantry::sim

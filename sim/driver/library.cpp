@@ -110,7 +110,7 @@ const struct gantry_sim_image* map_image(const char* file) {
   const auto* image = static_cast<const struct gantry_sim_image*>(at);
   if (memcmp(image->magic, GANTRY_SIM_MAGIC, sizeof image->magic) == 0 &&
       image->abi == GANTRY_SIM_ABI && image->size == sizeof(struct gantry_sim_image) &&
-      machine_is_sound(image->machine)) {
+      is_machine_valid(image->machine)) {
     return image;
   }
   munmap(at, sizeof(struct gantry_sim_image));
@@ -196,7 +196,7 @@ void gantry_sim_read_gpu_state(uint32_t gpu, struct gantry_sim_gpu_state* out) {
     return;
   }
   gantry::sim::read_state(image->state, &image->state.gpu[gpu], out, sizeof *out);
-  gantry::sim::bound_gpu_state(*out);  // the writer is trusted no more than the file
+  gantry::sim::clamp_gpu_state(*out);  // the writer is trusted no more than the file
 }
 
 int gantry_sim_fault(const char* function) {

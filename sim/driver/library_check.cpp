@@ -36,7 +36,7 @@ bool gpu_is_sound(const gantry_sim_gpu& gpu) {
 
 }  // namespace
 
-bool machine_is_sound(const gantry_sim_machine& machine) {
+bool is_machine_valid(const gantry_sim_machine& machine) {
   if (!ends(machine.name) || !ends(machine.driver_version) || !ends(machine.kernel_version) ||
       !ends(machine.library_directory)) {
     return false;
@@ -53,7 +53,7 @@ bool machine_is_sound(const gantry_sim_machine& machine) {
   return true;
 }
 
-void bound_gpu_state(gantry_sim_gpu_state& gpu) {
+void clamp_gpu_state(gantry_sim_gpu_state& gpu) {
   if (gpu.mig_count > GANTRY_SIM_MAX_MIG_INSTANCES) gpu.mig_count = GANTRY_SIM_MAX_MIG_INSTANCES;
   for (auto& instance : gpu.mig) {
     if (instance.profile >= GANTRY_SIM_MAX_MIG_PROFILES) instance.profile = 0;
@@ -64,10 +64,10 @@ void bound_gpu_state(gantry_sim_gpu_state& gpu) {
   }
 }
 
-void bound_state(gantry_sim_state& state) {
+void clamp_state(gantry_sim_state& state) {
   if (state.fault_count > GANTRY_SIM_MAX_FAULTS) state.fault_count = GANTRY_SIM_MAX_FAULTS;
   for (auto& fault : state.fault) fault.function[sizeof fault.function - 1] = '\0';
-  for (auto& gpu : state.gpu) bound_gpu_state(gpu);
+  for (auto& gpu : state.gpu) clamp_gpu_state(gpu);
 }
 
 }  // namespace gantry::sim

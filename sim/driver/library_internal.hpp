@@ -39,12 +39,12 @@ class Guard {
 
 // Whether every count and string of the machine part stays within its bounds: only then may the
 // rest of the library index and print without asking again.
-bool machine_is_sound(const gantry_sim_machine& machine);
+bool is_machine_valid(const gantry_sim_machine& machine);
 
 // The changing part is written while we run, so it is made sound instead: counts and profiles stay
 // inside their arrays, names end.
-void bound_gpu_state(gantry_sim_gpu_state& gpu);
-void bound_state(gantry_sim_state& state);
+void clamp_gpu_state(gantry_sim_gpu_state& gpu);
+void clamp_state(gantry_sim_state& state);
 
 // Copies `size` bytes out of the changing part while nobody writes it; after about 10 ms of a
 // writer that never finishes, what is there is taken.

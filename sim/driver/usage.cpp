@@ -333,7 +333,7 @@ size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, uint32_t gpu,
     };
     const uint64_t start = offset_of(rows[i].slot, kPidField);
     walk(usage->look, start, start + (2ULL << kValueBits), who);
-    rows[i].pid = pid_seen_from_here(static_cast<int32_t>(pid), space);
+    rows[i].pid = pid_in_own_namespace(static_cast<int32_t>(pid), space);
   }
   return count;
 }

@@ -11,7 +11,7 @@ uint64_t own_pid_namespace();
 
 // The number by which we see the process that calls itself `pid` in the pid namespace `space`; 0
 // when it cannot be seen from here.
-int32_t pid_seen_from_here(int32_t pid, uint64_t space);
+int32_t pid_in_own_namespace(int32_t pid, uint64_t space);
 
 // The last number of the "NSpid:" line of a /proc/PID/status, which is the process's own idea of
 // its pid, and how many namespaces deep it is. False when there is no such line.

@@ -138,7 +138,7 @@ int32_t find_in_proc(const Identity& wanted) {
 
 }  // namespace
 
-int32_t pid_seen_from_here(int32_t pid, uint64_t space) {
+int32_t pid_in_own_namespace(int32_t pid, uint64_t space) {
   if (pid <= 0) return 0;
   if (space == own_pid_namespace()) return pid;
   const Identity wanted{pid, space};

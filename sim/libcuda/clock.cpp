@@ -75,7 +75,7 @@ void wait_until(const Device& device, uint64_t when_ns) {
   const int32_t gi = device.gi;
   uint64_t left = gantry_sim_time_left(driver.time, gpu, gi, when_ns);
   if (left == 0) return;
-  const Unlocked unlocked;
+  const DriverUnlock unlocked;
   for (; left != 0; left = gantry_sim_time_left(driver.time, gpu, gi, when_ns)) {
     if (left > kNoSleepNs) gantry_sim_time_sleep(driver.time, left);
   }

@@ -89,13 +89,13 @@ float timed_spin(const Api& cuda, CUfunction function, unsigned long long nanose
 }
 
 TEST(CudaContention, ASpinKernelTakesTheTimeItIsGiven) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction function = ready(cuda, "spin", kSpinPtx);
   EXPECT_FLOAT_EQ(timed_spin(cuda, function, 30 * kMs), 30.0F);
 }
 
 TEST(CudaContention, AKernelBesideABusyProcessTakesTwiceItsTime) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const Neighbour other = greedy(cuda);
   const CUfunction function = ready(cuda, "spin", kSpinPtx);
   EXPECT_NEAR(timed_spin(cuda, function, 100 * kMs), 212.0F, 6.0F)
@@ -103,7 +103,7 @@ TEST(CudaContention, AKernelBesideABusyProcessTakesTwiceItsTime) {
 }
 
 TEST(CudaContention, AThirdProcessTakesItsThird) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const Neighbour one = greedy(cuda);
   const Neighbour other = greedy(cuda);
   const CUfunction function = ready(cuda, "spin", kSpinPtx);
@@ -111,7 +111,7 @@ TEST(CudaContention, AThirdProcessTakesItsThird) {
 }
 
 TEST(CudaContention, AKilledProcessLeavesTheQueueAtOnce) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   Neighbour other = greedy(cuda);
   const CUfunction function = ready(cuda, "spin", kSpinPtx);
   EXPECT_GT(timed_spin(cuda, function, 20 * kMs), 30.0F);
@@ -122,7 +122,7 @@ TEST(CudaContention, AKilledProcessLeavesTheQueueAtOnce) {
 // What a host's auditor sees of it.
 TEST(CudaContention, NvmlTellsWhoHasHowMuchOfTheTime) {
   const test::Machine machine("h200");
-  const InTree cuda(machine);
+  const CudaInTree cuda(machine);
   const Neighbour one = greedy(cuda);
   const Neighbour other = greedy(cuda);
   const auto marker = read_marker(machine.root());
@@ -156,7 +156,7 @@ TEST(CudaContention, NvmlTellsWhoHasHowMuchOfTheTime) {
 }
 
 TEST(CudaContention, GpusAreContendedForOneByOne) {
-  const Loaded cuda("h200x8");
+  const LoadedCuda cuda("h200x8");
   const Neighbour other = greedy(cuda);
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   CUcontext context = nullptr;
@@ -169,14 +169,14 @@ TEST(CudaContention, GpusAreContendedForOneByOne) {
 }
 
 TEST(CudaContention, TimeCanRunFasterThanTheWalls) {
-  const Environment speed("GANTRY_SIM_SPEED", "20");
-  const Loaded cuda;
+  const ScopedEnvironment speed("GANTRY_SIM_SPEED", "20");
+  const LoadedCuda cuda;
   const CUfunction function = ready(cuda, "spin", kSpinPtx);
   EXPECT_FLOAT_EQ(timed_spin(cuda, function, 2000 * kMs), 2000.0F);
 }
 
 TEST(CudaLegacyLaunch, TheFunctionKeepsItsShapeAndArguments) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction function = ready(cuda, "spin", kSpinPtx);
   unsigned long long nanoseconds = 10 * kMs;
   EXPECT_EQ(cuda.cuLaunch(function), CUDA_ERROR_INVALID_VALUE) << "it has no shape yet";

@@ -77,7 +77,7 @@ CUresult working_context(Context*& context) {
   context = current();
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (driver.sticky != CUDA_SUCCESS) return driver.sticky;
-  return device_trouble(*context->device);
+  return device_failure(*context->device);
 }
 
 Stream* stream_in(Context& context, CUstream handle) {
@@ -98,12 +98,12 @@ CUresult working_stream(CUstream handle, Stream*& stream) {
     return stream == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
   }
   if (driver.sticky != CUDA_SUCCESS) return driver.sticky;
-  return device_trouble(*stream->context->device);
+  return device_failure(*stream->context->device);
 }
 
 CUresult create_context(Device& device, unsigned int flags, Context*& context) {
   if (driver.sticky != CUDA_SUCCESS) return driver.sticky;
-  if (const CUresult result = device_trouble(device); result != CUDA_SUCCESS) {
+  if (const CUresult result = device_failure(device); result != CUDA_SUCCESS) {
     // A program that starts on such a GPU did not see the error itself.
     return result == CUDA_ERROR_LAUNCH_FAILED ? CUDA_ERROR_DEVICE_UNAVAILABLE : result;
   }
@@ -157,7 +157,7 @@ CUresult synchronise(Context& context) {
   wait_for_host_work(host_work_of(context));
   wait_until(device, ready_ns);
   shrink_pools(device);
-  return driver.sticky != CUDA_SUCCESS ? driver.sticky : device_trouble(device);
+  return driver.sticky != CUDA_SUCCESS ? driver.sticky : device_failure(device);
 }
 
 }  // namespace gantry::sim::cuda

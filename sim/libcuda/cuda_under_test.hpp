@@ -33,24 +33,24 @@ struct Api {
 };
 
 // A machine's libcuda with a machine.edit() before it starts; change() is `gantry sim inject`.
-class Loaded : public LoadedLibrary, public Api {
+class LoadedCuda : public LoadedLibrary, public Api {
  public:
-  explicit Loaded(const std::string& machine = "h200", const Edit& edit = {})
+  explicit LoadedCuda(const std::string& machine = "h200", const Edit& edit = {})
       : LoadedLibrary(machine, edit), Api([this](const char* name) { return symbol(name); }) {}
 };
 
 // The library in a whole tree, with all its nodes.
-class InTree : public Api {
+class CudaInTree : public Api {
  public:
-  explicit InTree(const test::Machine& machine) : InTree(open(machine)) {}
-  ~InTree() {
+  explicit CudaInTree(const test::Machine& machine) : CudaInTree(open(machine)) {}
+  ~CudaInTree() {
     if (handle_ != nullptr) ::dlclose(handle_);
   }
-  InTree(const InTree&) = delete;
-  InTree& operator=(const InTree&) = delete;
+  CudaInTree(const CudaInTree&) = delete;
+  CudaInTree& operator=(const CudaInTree&) = delete;
 
  private:
-  explicit InTree(void* handle)
+  explicit CudaInTree(void* handle)
       : Api([handle](const char* name) { return ::dlsym(handle, name); }), handle_(handle) {}
   static void* open(const test::Machine& machine) {
     const auto marker = read_marker(machine.root());
@@ -63,12 +63,12 @@ class InTree : public Api {
 };
 
 // CUDA_VISIBLE_DEVICES or the like, for the length of a test.
-class Environment {
+class ScopedEnvironment {
  public:
-  Environment(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~Environment() { ::unsetenv(name_); }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
+  ScopedEnvironment(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~ScopedEnvironment() { ::unsetenv(name_); }
+  ScopedEnvironment(const ScopedEnvironment&) = delete;
+  ScopedEnvironment& operator=(const ScopedEnvironment&) = delete;
 
  private:
   const char* name_;

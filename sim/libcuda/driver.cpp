@@ -92,7 +92,7 @@ Device* device_at(CUdevice ordinal) {
   return ordinal >= 0 && ordinal < driver.device_count ? &driver.device[ordinal] : nullptr;
 }
 
-CUresult device_trouble(const Device& device) {
+CUresult device_failure(const Device& device) {
   const gantry_sim_state& state = gantry_sim_image()->state;
   if (__atomic_load_n(&state.driver_unloaded, __ATOMIC_RELAXED) != 0) return CUDA_ERROR_NO_DEVICE;
   if (__atomic_load_n(&state.gpu[device.gpu].lost, __ATOMIC_RELAXED) != 0)

@@ -66,12 +66,12 @@ class Call {
 };
 
 // Lets others in while this thread waits or runs the program's own code.
-class Unlocked {
+class DriverUnlock {
  public:
-  Unlocked() { driver.lock.unlock(); }
-  ~Unlocked() { driver.lock.lock(); }
-  Unlocked(const Unlocked&) = delete;
-  Unlocked& operator=(const Unlocked&) = delete;
+  DriverUnlock() { driver.lock.unlock(); }
+  ~DriverUnlock() { driver.lock.lock(); }
+  DriverUnlock(const DriverUnlock&) = delete;
+  DriverUnlock& operator=(const DriverUnlock&) = delete;
 };
 
 // What a stream of 0 means to the caller of the present entry point.
@@ -86,7 +86,7 @@ CUresult find_devices();
 
 // Reasons why work on a device cannot go on, whatever the program does: lost, driver gone, to be
 // reset first.
-CUresult device_trouble(const Device& device);
+CUresult device_failure(const Device& device);
 
 // Device memory, charged to the process on the card or MIG instance. What does not fit is
 // CUDA_ERROR_OUT_OF_MEMORY.

@@ -101,7 +101,7 @@ CUresult best_block(int* min_grid_size, int* block_size, CUfunction func,
        size -= size % 32 == 0 ? 32 : size % 32) {
     size_t shared = shared_bytes;
     if (shared_of != nullptr) {
-      const Unlocked unlocked;
+      const DriverUnlock unlocked;
       shared = shared_of(size);
     }
     const int blocks = blocks_that_fit(device, size, shared);

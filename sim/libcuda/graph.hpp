@@ -42,8 +42,8 @@ struct Graph : Object {
   uint64_t id;
 };
 
-struct Exec : Object {
-  static constexpr Kind kKind = Kind::Exec;
+struct GraphExec : Object {
+  static constexpr Kind kKind = Kind::GraphExec;
   Graph* graph;
   uint64_t source;  // number of the graph it was made from
   Node** order;
@@ -94,6 +94,6 @@ bool free_graph_memory(uint64_t address);
 void trim_graph_memory(Device& device);
 
 // Does all that is in the graph, and how long it takes goes into the stream.
-CUresult run_graph(Exec& exec, Stream& stream);
+CUresult run_graph(GraphExec& exec, Stream& stream);
 
 }  // namespace gantry::sim::cuda

@@ -13,7 +13,7 @@
 namespace gantry::sim::cuda {
 namespace {
 
-void end_exec(Exec& exec) {
+void end_exec(GraphExec& exec) {
   end_graph(*exec.graph);
   free(exec.order);
   destroy(&exec);
@@ -22,8 +22,8 @@ void end_exec(Exec& exec) {
 // A graph that allocates has fixed addresses: it can be executable once at a time.
 bool is_executable_already(const Graph& graph) {
   size_t cursor = 0;
-  while (Object* object = next_of(nullptr, Kind::Exec, cursor)) {
-    if (static_cast<Exec*>(object)->source == graph.id) return true;
+  while (Object* object = next_of(nullptr, Kind::GraphExec, cursor)) {
+    if (static_cast<GraphExec*>(object)->source == graph.id) return true;
   }
   return false;
 }
@@ -37,7 +37,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, uint64_t flags) {
   if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   if ((flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (has_memory_nodes(*graph) && is_executable_already(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
-  auto* exec = make<Exec>(nullptr);
+  auto* exec = make<GraphExec>(nullptr);
   if (exec == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   exec->graph = copy_graph(*graph);
   if (exec->graph == nullptr) {
@@ -57,7 +57,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, uint64_t flags) {
 
 // The executable's own node for one of the graph that it was made from.
 CUresult find_node(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, Node*& own) {
-  const Exec* known = find<Exec>(exec);
+  const GraphExec* known = find<GraphExec>(exec);
   const Node* original = find<Node>(node);
   if (known == nullptr || original == nullptr || original->type != type)
     return CUDA_ERROR_INVALID_VALUE;
@@ -100,7 +100,7 @@ CUgraphExecUpdateResult compare(const Graph& own, const Graph& other, Node*& cul
 }
 
 CUresult update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResult& why, Node*& culprit) {
-  const Exec* known = find<Exec>(exec);
+  const GraphExec* known = find<GraphExec>(exec);
   const Graph* other = find<Graph>(graph);
   if (known == nullptr || other == nullptr) return CUDA_ERROR_INVALID_VALUE;
   why = compare(*known->graph, *other, culprit);
@@ -145,7 +145,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* graph_exec, CUgraph graph,
 }
 
 CUresult cuGraphExecGetFlags(CUgraphExec graph_exec, cuuint64_t* flags) {
-  const Exec* known = find<Exec>(graph_exec);
+  const GraphExec* known = find<GraphExec>(graph_exec);
   if (known == nullptr || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *flags = known->flags;
   return CUDA_SUCCESS;
@@ -221,14 +221,14 @@ CUresult cuGraphExecUpdate(CUgraphExec graph_exec, CUgraph graph, CUgraphNode* e
 // Nothing has to be brought to a simulated card; memory nodes take theirs with the launch.
 CUresult cuGraphUpload(CUgraphExec graph, CUstream stream) {
   Stream* in = nullptr;
-  if (find<Exec>(graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (find<GraphExec>(graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = working_stream(stream, in); result != CUDA_SUCCESS) return result;
   return refuse_if_capturing(*in);
 }
 
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
   Stream* in = nullptr;
-  Exec* exec = find<Exec>(graph);
+  GraphExec* exec = find<GraphExec>(graph);
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult result = working_stream(stream, in); result != CUDA_SUCCESS) return result;
   bool records = false;
@@ -249,7 +249,7 @@ CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec graph_exec) {
-  Exec* exec = find<Exec>(graph_exec);
+  GraphExec* exec = find<GraphExec>(graph_exec);
   if (exec == nullptr || exec->doomed) return CUDA_ERROR_INVALID_VALUE;
   if (exec->running != 0) {
     exec->doomed = true;

@@ -64,7 +64,7 @@ void call_host(const Node& node, Run& run, uint64_t from_ns) {
     run.passed_ns = from_ns;
   }
   wait_until(*run.stream.context->device, run.stream.ready_ns);
-  const Unlocked unlocked;
+  const DriverUnlock unlocked;
   host.fn(host.userData);
 }
 
@@ -107,7 +107,7 @@ void wait_for_events(const Graph& graph, Stream& stream) {
 
 }  // namespace
 
-CUresult run_graph(Exec& exec, Stream& stream) {
+CUresult run_graph(GraphExec& exec, Stream& stream) {
   const Graph& graph = *exec.graph;
   const bool frees = (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
   for (uint32_t i = 0; i < graph.count; ++i) {

@@ -85,7 +85,7 @@ class CudaGraphs : public ::testing::Test {
     return params.dptr;
   }
 
-  const Loaded cuda;
+  const LoadedCuda cuda;
   CUstream stream = nullptr;
   CUstream other = nullptr;
   CUfunction spin_ = nullptr;

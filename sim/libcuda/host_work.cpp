@@ -120,7 +120,7 @@ CUresult put_host_work(Stream& stream, const HostWork& work) {
   auto* item = start_thread() ? static_cast<Item*>(calloc(1, sizeof(Item))) : nullptr;
   if (item == nullptr) {
     wait_until(device, stream.ready_ns);
-    const Unlocked unlocked;
+    const DriverUnlock unlocked;
     call(work);
     return CUDA_SUCCESS;
   }
@@ -162,7 +162,7 @@ bool host_work_done(uint64_t number) {
 void wait_for_host_work(uint64_t number) {
   while (!host_work_done(number)) {
     const uint32_t seen = __atomic_load_n(&queue.done_word, __ATOMIC_ACQUIRE);
-    const Unlocked unlocked;
+    const DriverUnlock unlocked;
     wait_on(&queue.done_word, seen);
   }
 }

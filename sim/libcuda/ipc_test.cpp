@@ -47,7 +47,7 @@ class Peer {
   if (!(condition)) return number
 
 TEST(CudaIpc, MemoryIsSharedAndChargedToWhoMadeIt) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   Peer peer([&](int pipe) {
     CUipcMemHandle handle{};
     CUdeviceptr pointer = 0;
@@ -101,7 +101,7 @@ int borrowed(const Sent& sent) {
 }
 
 TEST(CudaIpc, APoolAndItsAllocationsAreSharedAndChargedToWhoMadeThem) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   constexpr auto kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   Peer peer([&](int pipe) {
     Sent sent{};
@@ -151,7 +151,7 @@ TEST(CudaIpc, APoolAndItsAllocationsAreSharedAndChargedToWhoMadeThem) {
 }
 
 TEST(CudaIpc, APoolThatWasNotMadeForItIsNotShared) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ready(cuda);
   CUmemoryPool pool = nullptr;
   int file = -1;
@@ -164,7 +164,7 @@ TEST(CudaIpc, APoolThatWasNotMadeForItIsNotShared) {
 }
 
 TEST(CudaIpc, NonsenseIsNoHandle) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ready(cuda);
   CUipcMemHandle handle{};
   CUdeviceptr pointer = 0;
@@ -173,7 +173,7 @@ TEST(CudaIpc, NonsenseIsNoHandle) {
 }
 
 TEST(CudaIpc, MappedMemoryTravelsAsADescriptor) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ready(cuda);
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;

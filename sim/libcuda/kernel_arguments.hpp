@@ -28,9 +28,9 @@ inline uint64_t least(uint64_t one, uint64_t other) {
 
 // An array in device memory, which may lie in several pieces. Only after reachable().
 template <class T>
-class View {
+class DeviceArray {
  public:
-  explicit View(uint64_t address) : address_(address) {}
+  explicit DeviceArray(uint64_t address) : address_(address) {}
 
   T at(uint64_t index) {
     T value;

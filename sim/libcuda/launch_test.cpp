@@ -36,7 +36,7 @@ struct Vectors {
 };
 
 TEST(CudaLaunch, VectorAddReallyAdds) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction function = ready(cuda);
   Vectors v(cuda, 5000);
   void* arguments[] = {&v.a, &v.b, &v.c, &v.n};
@@ -47,7 +47,7 @@ TEST(CudaLaunch, VectorAddReallyAdds) {
 }
 
 TEST(CudaLaunch, ThreadsThatWereNotLaunchedAddNothing) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction function = ready(cuda);
   Vectors v(cuda, 1000);
   void* arguments[] = {&v.a, &v.b, &v.c, &v.n};
@@ -59,7 +59,7 @@ TEST(CudaLaunch, ThreadsThatWereNotLaunchedAddNothing) {
 }
 
 TEST(CudaLaunch, TakesArgumentsInOneBufferAndLaunchAttributes) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction function = ready(cuda);
   Vectors v(cuda, 100);
   struct {
@@ -80,7 +80,7 @@ TEST(CudaLaunch, TakesArgumentsInOneBufferAndLaunchAttributes) {
 }
 
 TEST(CudaLaunch, AnIllegalAddressEndsAllWorkOfTheProcess) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction function = ready(cuda);
   Vectors v(cuda, 1000);
   int more = 1001;
@@ -96,7 +96,7 @@ TEST(CudaLaunch, AnIllegalAddressEndsAllWorkOfTheProcess) {
 }
 
 TEST(CudaLaunch, ShapesTheCardCannotTakeAreRefused) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction function = ready(cuda);
   Vectors v(cuda, 10);
   void* arguments[] = {&v.a, &v.b, &v.c, &v.n};
@@ -117,7 +117,7 @@ TEST(CudaLaunch, ShapesTheCardCannotTakeAreRefused) {
 }
 
 TEST(CudaLaunch, OneLaunchOnSeveralDevicesRunsOnEach) {
-  const Loaded cuda("h200x8");
+  const LoadedCuda cuda("h200x8");
   constexpr int kDevices = 2;
   CUDA_LAUNCH_PARAMS launches[kDevices] = {};
   unsigned long long nanoseconds = 1000000000;
@@ -156,7 +156,7 @@ TEST(CudaLaunch, OneLaunchOnSeveralDevicesRunsOnEach) {
 }
 
 TEST(CudaLaunch, AKernelNobodyKnowsSucceedsAndTakesItsTime) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction function = ready(cuda, "somethingElse");
   CUevent start = nullptr;
   CUevent end = nullptr;
@@ -184,7 +184,7 @@ TEST(CudaLaunch, AKernelNobodyKnowsSucceedsAndTakesItsTime) {
 }
 
 TEST(CudaLaunch, PerThreadDefaultStreamsAreStreamsOfTheirOwn) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction function = ready(cuda, "somethingElse");
   auto* launch = reinterpret_cast<decltype(&::cuLaunchKernel)>(cuda.symbol("cuLaunchKernel_ptsz"));
   auto* query = reinterpret_cast<decltype(&::cuStreamQuery)>(cuda.symbol("cuStreamQuery_ptsz"));
@@ -228,7 +228,7 @@ class CudaHostFunctions : public ::testing::Test {
     EXPECT_EQ(cuda_.cuCtxSynchronize(), CUDA_SUCCESS);
     EXPECT_TRUE(door_.left);
   }
-  Loaded cuda_;
+  LoadedCuda cuda_;
   CUstream stream_ = nullptr;
   CUevent event_ = nullptr;
   Door door_;
@@ -299,7 +299,7 @@ TEST_F(CudaHostFunctions, CallbacksAreToldTheirStream) {
 }
 
 TEST(CudaModule, KnowsTheKernelsOfItsPtx) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ready(cuda);
   CUmodule module = nullptr;
   CUfunction function = nullptr;
@@ -313,7 +313,7 @@ TEST(CudaModule, KnowsTheKernelsOfItsPtx) {
 }
 
 TEST(CudaModule, RefusesWhatTheDriverOrTheCardCannotTake) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ready(cuda);
   CUmodule module = nullptr;
   auto load = [&](const char* image) { return cuda.cuModuleLoadData(&module, image); };
@@ -330,7 +330,7 @@ TEST(CudaModule, RefusesWhatTheDriverOrTheCardCannotTake) {
 }
 
 TEST(CudaModule, LibrariesNeedNoContextUntilTheyAreUsed) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
@@ -353,7 +353,7 @@ TEST(CudaModule, LibrariesNeedNoContextUntilTheyAreUsed) {
 }
 
 TEST(CudaContext, CallsNeedOne) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   CUdeviceptr pointer = 0;
   CUcontext context = nullptr;
@@ -368,7 +368,7 @@ TEST(CudaContext, CallsNeedOne) {
 }
 
 TEST(CudaContext, StackAndHandlesAreChecked) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   CUcontext one = nullptr;
   CUcontext two = nullptr;
@@ -386,7 +386,7 @@ TEST(CudaContext, StackAndHandlesAreChecked) {
 }
 
 TEST(CudaFunction, HasAttributesAndOccupancyLikeARealH200) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction function = ready(cuda);
   int value = 0;
   int grid = 0;

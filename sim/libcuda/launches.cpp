@@ -127,7 +127,7 @@ CUresult pack(const Function& function, void** parameters, void** extra, Argumen
   const char* layout = parameters == nullptr ? nullptr : parameters_of(function.name);
   const uint64_t most = layout == nullptr ? given.packed_size : strlen(layout) * 8;
   if (most == 0) return CUDA_SUCCESS;
-  if (most > kMostArguments) return CUDA_ERROR_INVALID_VALUE;
+  if (most > kMaxArgumentBytes) return CUDA_ERROR_INVALID_VALUE;
   arguments.data = static_cast<char*>(calloc(1, most));
   if (arguments.data == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   if (layout == nullptr) {

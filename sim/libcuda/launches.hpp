@@ -19,7 +19,7 @@ struct Arguments {
   uint64_t size;
 };
 
-constexpr uint64_t kMostArguments = 32768;
+constexpr uint64_t kMaxArgumentBytes = 32768;
 
 uint64_t blocks_in(const Shape& shape);
 uint64_t threads_in(const Shape& shape);

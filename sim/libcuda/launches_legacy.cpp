@@ -13,8 +13,8 @@ namespace {
 CUresult set_argument(CUfunction handle, int offset, const void* from, unsigned bytes) {
   Function* function = find<Function>(handle);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (offset < 0 || from == nullptr || static_cast<unsigned>(offset) > kMostArguments ||
-      bytes > kMostArguments - static_cast<unsigned>(offset))
+  if (offset < 0 || from == nullptr || static_cast<unsigned>(offset) > kMaxArgumentBytes ||
+      bytes > kMaxArgumentBytes - static_cast<unsigned>(offset))
     return CUDA_ERROR_INVALID_VALUE;
   const uint64_t end = static_cast<uint64_t>(offset) + bytes;
   if (end > function->argument_room) {
@@ -66,7 +66,7 @@ CUresult cuFuncSetSharedSize(CUfunction handle, unsigned int bytes) {
 CUresult cuParamSetSize(CUfunction handle, unsigned int numbytes) {
   Function* function = find<Function>(handle);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (numbytes > kMostArguments) return CUDA_ERROR_INVALID_VALUE;
+  if (numbytes > kMaxArgumentBytes) return CUDA_ERROR_INVALID_VALUE;
   function->argument_size = numbytes;
   return CUDA_SUCCESS;
 }

@@ -41,7 +41,7 @@ bool usable(const Block& block) {
 }  // namespace
 
 uint64_t reserve_addresses(uint64_t size, Reach reach) {
-  if (size > 2 * kMostAddresses) return 0;
+  if (size > 2 * kMaxAddressSpace) return 0;
   const uint64_t length = round_up(size, 4096);
   const uint64_t slack = length >= kGranule ? kGranule : 0;
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;

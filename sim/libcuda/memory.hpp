@@ -42,7 +42,8 @@ struct Block {
 
 constexpr uint64_t kGranule = 2ULL << 20U;  // what the card's memory is given out in
 
-constexpr uint64_t kMostAddresses = 1ULL << 46U;  // more than this no process has; sums stay small
+constexpr uint64_t kMaxAddressSpace = 1ULL
+                                      << 46U;  // more than this no process has; sums stay small
 
 inline uint64_t round_up(uint64_t value, uint64_t unit) {
   return (value + unit - 1) / unit * unit;

@@ -40,7 +40,7 @@ CUresult information(uint64_t& free, uint64_t& total) {
   const Context* context = current();
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   const Device& device = *context->device;
-  if (const CUresult trouble = device_trouble(device); trouble != CUDA_SUCCESS) return trouble;
+  if (const CUresult trouble = device_failure(device); trouble != CUDA_SUCCESS) return trouble;
   const uint64_t used = bytes_in_use(device);
   total = device.total_bytes;
   free = used < total ? total - used : 0;

@@ -30,7 +30,7 @@ class CudaMemory : public ::testing::Test {
     return count * static_cast<std::int64_t>(kMiB);
   }
 
-  Loaded cuda_;
+  LoadedCuda cuda_;
   std::uint64_t start_ = 0;
 };
 
@@ -382,7 +382,7 @@ TEST_F(CudaMemory, ManyThreadsAtOnceLeaveNothingBehind) {
 
 TEST(CudaMigMemory, EndsWhereTheInstanceEnds) {
   const test::Machine machine("a100x8");
-  const InTree cuda(machine);
+  const CudaInTree cuda(machine);
   ready(cuda);
   CUdeviceptr pointer = 0;
   EXPECT_EQ(cuda.cuMemAlloc_v2(&pointer, 5ULL << 30U), CUDA_ERROR_OUT_OF_MEMORY);

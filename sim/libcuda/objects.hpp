@@ -27,7 +27,7 @@ enum class Kind : uint8_t {
   Memory,
   Graph,
   Node,
-  Exec,
+  GraphExec,
   Capture,
 };
 

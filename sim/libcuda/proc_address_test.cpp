@@ -62,7 +62,7 @@ constexpr Meaning kMeanings[] = {
 };
 
 TEST(CudaProcAddress, ANameMeansWhatItMeantToTheProgramsVersion) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   for (const Meaning& meaning : kMeanings) {
     void* found = nullptr;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
@@ -77,7 +77,7 @@ TEST(CudaProcAddress, ANameMeansWhatItMeantToTheProgramsVersion) {
 }
 
 TEST(CudaProcAddress, PerThreadStreamsAreFunctionsOfTheirOwn) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   for (const char* name : {"cuLaunchKernel", "cuGraphLaunch", "cuMemAllocAsync", "cuMemcpyAsync",
                            "cuStreamSynchronize", "cuLaunchCooperativeKernel"}) {
     void* found = nullptr;
@@ -94,7 +94,7 @@ TEST(CudaProcAddress, PerThreadStreamsAreFunctionsOfTheirOwn) {
 }
 
 TEST(CudaProcAddress, SaysWhetherTheNameOrTheVersionIsMissing) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   void* found = nullptr;
   CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
   EXPECT_EQ(cuda.cuGetProcAddress_v2("cuGraphAddNode", &found, 11080, 0, &status), CUDA_SUCCESS);
@@ -127,7 +127,7 @@ constexpr Meaning kRefused[] = {
 };
 
 TEST(CudaExports, WhatIsRefusedIsFoundAndSaysSo) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   for (const bool initialised : {false, true}) {
     if (initialised) ready(cuda);
     for (const Meaning& row : kRefused) {
@@ -154,7 +154,7 @@ TEST(CudaExports, WhatIsRefusedIsInTheDocs) {
 }
 
 TEST(CudaExports, WhatTheDriverHasAndTheSimulationHasNotIsInTheDocs) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const std::set<std::string> exported = words_of(text_of("src/gpu/abi/cuda_exports.txt"));
   ASSERT_GT(exported.size(), 600U);
   std::set<std::string> missing;

@@ -74,7 +74,7 @@ bool read_shared_header(int fd, SharedHeader& header) {
   const auto size = static_cast<uint64_t>(end) - 4096;
   return pread(fd, &header, sizeof header, static_cast<off_t>(size)) ==
              static_cast<ssize_t>(sizeof header) &&
-         header.magic == kMagic && header.size == size && size != 0 && size < kMostAddresses;
+         header.magic == kMagic && header.size == size && size != 0 && size < kMaxAddressSpace;
 }
 
 char* map_shared(int fd, SharedHeader& header) {

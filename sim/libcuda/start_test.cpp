@@ -28,7 +28,7 @@ void* proc_address(const Api& cuda, const char* name, int version, cuuint64_t fl
 }
 
 TEST(CudaEntryPoints, AreAllExportedAndFoundByNameAndVersion) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
 #define CUDA_ENTRY(symbol_, name, since, parameters, arguments) \
   EXPECT_NE(cuda.symbol(#symbol_), nullptr) << #symbol_;        \
   EXPECT_EQ(proc_address(cuda, #name, since), cuda.symbol(#symbol_)) << #symbol_;
@@ -44,7 +44,7 @@ TEST(CudaEntryPoints, AreAllExportedAndFoundByNameAndVersion) {
 }
 
 TEST(CudaEntryPoints, MeanWhatTheCallersVersionMeans) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   EXPECT_EQ(proc_address(cuda, "cuMemAlloc", 3010), cuda.symbol("cuMemAlloc"));
   EXPECT_EQ(proc_address(cuda, "cuMemAlloc", 13000), cuda.symbol("cuMemAlloc_v2"));
   EXPECT_EQ(proc_address(cuda, "cuCtxCreate", 11030), cuda.symbol("cuCtxCreate_v2"));
@@ -54,7 +54,7 @@ TEST(CudaEntryPoints, MeanWhatTheCallersVersionMeans) {
 }
 
 TEST(CudaEntryPoints, AbsentOnesAreReportedAsTheRealDriverDoes) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   EXPECT_EQ(proc_address(cuda, "cuNoSuch", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND),
             nullptr);
   EXPECT_EQ(proc_address(cuda, "cuMemAlloc_v2", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND),
@@ -75,7 +75,7 @@ TEST(CudaEntryPoints, AbsentOnesAreReportedAsTheRealDriverDoes) {
 }
 
 TEST(CudaStart, NothingButAFewAnswersBeforeIt) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   int value = 0;
   const char* text = nullptr;
   EXPECT_EQ(cuda.cuDeviceGetCount(&value), CUDA_ERROR_NOT_INITIALIZED);
@@ -102,7 +102,7 @@ TEST(CudaStart, FailsAsTheMachineFails) {
        {Case{"mismatch", CUDA_ERROR_SYSTEM_DRIVER_MISMATCH},
         Case{"fabric-down", CUDA_ERROR_SYSTEM_NOT_READY}, Case{"no-nodes", CUDA_ERROR_NO_DEVICE}}) {
     const test::Machine machine(wanted.machine);
-    EXPECT_EQ(InTree(machine).cuInit(0), wanted.result) << wanted.machine;
+    EXPECT_EQ(CudaInTree(machine).cuInit(0), wanted.result) << wanted.machine;
   }
 }
 
@@ -115,7 +115,7 @@ TEST(CudaStart, WithoutAMachineAtItsEndThereIsNoDevice) {
 }
 
 TEST(CudaStart, NeedsTheControlNodeAndShowsGpusWhoseNodesAreThere) {
-  Loaded cuda("h200x8");
+  LoadedCuda cuda("h200x8");
   const auto uvm = cuda.nodes({}).substr(cuda.nodes({}).find("/dev/nvidia-uvm"));
   const std::string control =
       "/dev/nvidiactl c 195 255 0666 0 0\n/dev/nvidia3 c 195 3 0666 0 0\n"
@@ -125,27 +125,27 @@ TEST(CudaStart, NeedsTheControlNodeAndShowsGpusWhoseNodesAreThere) {
   EXPECT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuDeviceGetCount(&count), CUDA_SUCCESS);
   EXPECT_EQ(count, 2);
-  Loaded blind("h200x8");
+  LoadedCuda blind("h200x8");
   blind.tree.file("dev.table", "/dev/nvidia3 c 195 3 0666 0 0\n");
   EXPECT_EQ(blind.cuInit(0), CUDA_ERROR_NO_DEVICE);
-  Loaded without_uvm("h200x8");
+  LoadedCuda without_uvm("h200x8");
   without_uvm.tree.file("dev.table", control);
   EXPECT_EQ(without_uvm.cuInit(0), CUDA_ERROR_UNKNOWN);
 }
 
 TEST(CudaStart, HonoursVisibleDevices) {
-  const Environment visible("CUDA_VISIBLE_DEVICES", "2,GPU-");
-  Loaded cuda("h200x8");
+  const ScopedEnvironment visible("CUDA_VISIBLE_DEVICES", "2,GPU-");
+  LoadedCuda cuda("h200x8");
   int count = 0;
   EXPECT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuDeviceGetCount(&count), CUDA_SUCCESS);
   EXPECT_EQ(count, 1) << "the second word names no device, or eight";
-  const Environment none("CUDA_VISIBLE_DEVICES", "");
-  EXPECT_EQ(Loaded("h200x8").cuInit(0), CUDA_ERROR_NO_DEVICE);
+  const ScopedEnvironment none("CUDA_VISIBLE_DEVICES", "");
+  EXPECT_EQ(LoadedCuda("h200x8").cuInit(0), CUDA_ERROR_NO_DEVICE);
 }
 
 TEST(CudaStart, AForkedChildHasNoDriver) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ready(cuda);
   const pid_t child = ::fork();
   if (child == 0) {
@@ -165,7 +165,7 @@ TEST(CudaStart, AForkedChildHasNoDriver) {
 }
 
 TEST(CudaDevice, AnswersWhatARealH200Answers) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   std::ifstream golden(test::source_dir() + "/tests/golden/h200/cuda-attributes.txt");
   int number = 0;
@@ -185,7 +185,7 @@ TEST(CudaDevice, AnswersWhatARealH200Answers) {
 }
 
 TEST(CudaDevice, HasNameUuidAndAddress) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   char text[64] = "";
   EXPECT_EQ(cuda.cuDeviceGetName(text, sizeof text, 0), CUDA_SUCCESS);
@@ -209,7 +209,7 @@ TEST(CudaDevice, HasNameUuidAndAddress) {
 }
 
 TEST(CudaDevice, OlderDriversKnowFewerAttributes) {
-  const Loaded cuda("k80");
+  const LoadedCuda cuda("k80");
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   int value = 0;
   EXPECT_EQ(cuda.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0),
@@ -225,7 +225,7 @@ TEST(CudaDevice, OlderDriversKnowFewerAttributes) {
 
 TEST(CudaDevice, OfAMigMachineIsItsFirstComputeInstance) {
   const test::Machine machine("a100x8");
-  const InTree cuda(machine);
+  const CudaInTree cuda(machine);
   int count = 0;
   char name[96] = "";
   std::size_t bytes = 0;
@@ -248,9 +248,9 @@ TEST(CudaDevice, OfAMigMachineIsItsFirstComputeInstance) {
 }
 
 TEST(CudaDevice, OfAMigMachineCanBeAWholeGpuThatIsAskedFor) {
-  const Environment visible("CUDA_VISIBLE_DEVICES", "2,3");
+  const ScopedEnvironment visible("CUDA_VISIBLE_DEVICES", "2,3");
   const test::Machine machine("a100x8");
-  const InTree cuda(machine);
+  const CudaInTree cuda(machine);
   int count = 0;
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   EXPECT_EQ(cuda.cuDeviceGetCount(&count), CUDA_SUCCESS);
@@ -261,11 +261,11 @@ TEST(CudaStart, DoesNotWaitForAFifoInPlaceOfTheDeviceTable) {
   const test::Machine machine("h200");
   for (const char* path : {"/dev.table", "/dev/nvidiactl"}) ::unlink(machine.path(path).c_str());
   ASSERT_EQ(::mkfifo(machine.path("/dev.table").c_str(), 0600), 0);
-  EXPECT_NE(InTree(machine).cuInit(0), CUDA_SUCCESS);
+  EXPECT_NE(CudaInTree(machine).cuInit(0), CUDA_SUCCESS);
 }
 
 TEST(CudaFaults, AreReturnedByTheEntryPointTheyNameUntilTheyAreTakenBack) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ready(cuda);
   cuda.change([](gantry_sim_state& state) {
     state.fault_count = 1;
@@ -280,18 +280,18 @@ TEST(CudaFaults, AreReturnedByTheEntryPointTheyNameUntilTheyAreTakenBack) {
 }
 
 TEST(CudaFaults, ALostGpuDoesNoWork) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ready(cuda);
   cuda.change([](gantry_sim_state& state) { state.gpu[0].lost = 1; });
   CUdeviceptr pointer = 0;
   EXPECT_EQ(cuda.cuMemAlloc_v2(&pointer, 4), CUDA_ERROR_UNKNOWN);
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_ERROR_UNKNOWN);
-  const Loaded later("h200", [](gantry_sim_image& image) { image.state.gpu[0].lost = 1; });
+  const LoadedCuda later("h200", [](gantry_sim_image& image) { image.state.gpu[0].lost = 1; });
   EXPECT_EQ(later.cuInit(0), CUDA_ERROR_NO_DEVICE);
 }
 
 TEST(CudaFaults, AGpuThatMustBeResetDoesNoWorkUntilThen) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   ready(cuda);
   cuda.change([](gantry_sim_state& state) {
     state.gpu[0].reset_required = 1;
@@ -309,7 +309,7 @@ TEST(CudaFaults, AGpuThatMustBeResetDoesNoWorkUntilThen) {
 }
 
 TEST(CudaFaults, AnUnloadedDriverHasNoDevice) {
-  const Loaded cuda("h200", [](gantry_sim_image& image) { image.state.driver_unloaded = 1; });
+  const LoadedCuda cuda("h200", [](gantry_sim_image& image) { image.state.driver_unloaded = 1; });
   EXPECT_EQ(cuda.cuInit(0), CUDA_ERROR_NO_DEVICE);
   cuda.change([](gantry_sim_state& state) { state.driver_unloaded = 0; });
   EXPECT_EQ(cuda.cuInit(0), CUDA_SUCCESS) << "and back";

@@ -19,7 +19,7 @@ CUresult touch(const Range (&ranges)[kCount]) {
   for (const Range& range : ranges) {
     if (range.address % 4 != 0) return CUDA_ERROR_MISALIGNED_ADDRESS;
     if (range.one == 0 || range.other == 0) continue;
-    if (range.one > kMostAddresses / 4 / range.other) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (range.one > kMaxAddressSpace / 4 / range.other) return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (!reachable(range.address, range.one * range.other * 4)) return CUDA_ERROR_ILLEGAL_ADDRESS;
   }
   return CUDA_SUCCESS;
@@ -37,8 +37,8 @@ float exponential(float x) {
   return static_cast<float>(sum);
 }
 
-void gradient_of_row(View<float>& scores, View<float>& delta, uint64_t start, uint32_t classes,
-                     uint32_t label, uint32_t rows) {
+void gradient_of_row(DeviceArray<float>& scores, DeviceArray<float>& delta, uint64_t start,
+                     uint32_t classes, uint32_t label, uint32_t rows) {
   float highest = scores.at(start);
   for (uint32_t c = 1; c < classes; ++c) {
     const float score = scores.at(start + c);
@@ -71,9 +71,9 @@ CUresult train_forward(const Launch& launch, bool& broken) {
   if (broken) return CUDA_SUCCESS;
   const CUresult fault = touch({{x, rows, pixels}, {w, pixels, classes}, {scores, rows, classes}});
   if (fault != CUDA_SUCCESS) return fault;
-  View<float> image(x);
-  View<float> weight(w);
-  View<float> out(scores);
+  DeviceArray<float> image(x);
+  DeviceArray<float> weight(w);
+  DeviceArray<float> out(scores);
   const uint64_t work = least(launch.threads, static_cast<uint64_t>(rows) * classes);
   for (uint64_t i = 0; i < work; ++i) {
     const uint64_t first = i / classes * pixels;
@@ -98,9 +98,9 @@ CUresult train_gradient(const Launch& launch, bool& broken) {
   const CUresult fault =
       touch({{scores, rows, classes}, {labels, rows, 1}, {delta, rows, classes}});
   if (fault != CUDA_SUCCESS) return fault;
-  View<float> score(scores);
-  View<uint32_t> label(labels);
-  View<float> out(delta);
+  DeviceArray<float> score(scores);
+  DeviceArray<uint32_t> label(labels);
+  DeviceArray<float> out(delta);
   const uint64_t work = least(launch.threads, rows);
   for (uint64_t row = 0; row < work; ++row)
     gradient_of_row(score, out, row * classes, classes, label.at(row), rows);
@@ -122,9 +122,9 @@ CUresult train_update(const Launch& launch, bool& broken) {
   if (broken) return CUDA_SUCCESS;
   const CUresult fault = touch({{x, rows, pixels}, {delta, rows, classes}, {w, pixels, classes}});
   if (fault != CUDA_SUCCESS) return fault;
-  View<float> image(x);
-  View<float> error(delta);
-  View<float> weight(w);
+  DeviceArray<float> image(x);
+  DeviceArray<float> error(delta);
+  DeviceArray<float> weight(w);
   const uint64_t work = least(launch.threads, static_cast<uint64_t>(pixels) * classes);
   for (uint64_t i = 0; i < work; ++i) {
     float sum = 0;
@@ -145,8 +145,8 @@ CUresult train_predict(const Launch& launch, bool& broken) {
   if (broken || classes == 0) return CUDA_SUCCESS;
   const CUresult fault = touch({{scores, rows, classes}, {best, rows, 1}});
   if (fault != CUDA_SUCCESS) return fault;
-  View<float> score(scores);
-  View<uint32_t> out(best);
+  DeviceArray<float> score(scores);
+  DeviceArray<uint32_t> out(best);
   const uint64_t work = least(launch.threads, rows);
   for (uint64_t row = 0; row < work; ++row) {
     uint32_t found = 0;

@@ -43,7 +43,7 @@ CUresult launch(const Api& cuda, CUfunction function, unsigned threads, void** a
 }
 
 TEST(CudaTraining, ForwardMultipliesAndLeavesOutThreadsThatWereNotLaunched) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction forward = ready(cuda, "gantryForward", kTrainingPtx);
   Model model(cuda);
   void* arguments[] = {&model.x,    &model.w,      &model.scores,
@@ -53,7 +53,7 @@ TEST(CudaTraining, ForwardMultipliesAndLeavesOutThreadsThatWereNotLaunched) {
 }
 
 TEST(CudaTraining, GradientIsSoftmaxLessTheLabel) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction gradient = ready(cuda, "gantrySoftmaxGradient", kTrainingPtx);
   Model model(cuda);
   void* arguments[] = {&model.x, &model.labels, &model.scores, &model.rows, &model.classes};
@@ -65,7 +65,7 @@ TEST(CudaTraining, GradientIsSoftmaxLessTheLabel) {
 }
 
 TEST(CudaTraining, UpdateGoesDownTheSlopeAndPredictTakesTheHighest) {
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction update = ready(cuda, "gantryUpdate", kTrainingPtx);
   Model model(cuda);
   float rate = 0.5F;
@@ -84,7 +84,7 @@ TEST(CudaTraining, UpdateGoesDownTheSlopeAndPredictTakesTheHighest) {
 
 TEST(CudaTraining, SizesBeyondTheMemoryAreFaultsAndNotReads) {
   for (const unsigned rows : {3000000U, 4294967295U}) {
-    const Loaded cuda;
+    const LoadedCuda cuda;
     const CUfunction forward = ready(cuda, "gantryForward", kTrainingPtx);
     Model model(cuda);
     model.rows = rows;
@@ -93,7 +93,7 @@ TEST(CudaTraining, SizesBeyondTheMemoryAreFaultsAndNotReads) {
                          &model.rows, &model.pixels, &model.classes};
     EXPECT_EQ(launch(cuda, forward, 4, arguments), CUDA_ERROR_ILLEGAL_ADDRESS) << rows;
   }
-  const Loaded cuda;
+  const LoadedCuda cuda;
   const CUfunction predict = ready(cuda, "gantryPredict", kTrainingPtx);
   Model model(cuda);
   CUdeviceptr odd = model.x + 2;

@@ -77,7 +77,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CU
   if (ptr == nullptr || size == 0 || size % kGranule != 0 || flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (size > kMostAddresses || alignment > kMostAddresses) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (size > kMaxAddressSpace || alignment > kMaxAddressSpace) return CUDA_ERROR_OUT_OF_MEMORY;
   auto* made = static_cast<Reservation*>(malloc(sizeof(Reservation)));
   if (made == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   const uint64_t wanted = alignment > kGranule ? size + alignment : size;
@@ -128,7 +128,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
   if (const CUresult result = check(prop, device); result != CUDA_SUCCESS) return result;
   if (driver.sticky != CUDA_SUCCESS) return driver.sticky;
   if (device != nullptr) {
-    if (const CUresult trouble = device_trouble(*device); trouble != CUDA_SUCCESS) return trouble;
+    if (const CUresult trouble = device_failure(*device); trouble != CUDA_SUCCESS) return trouble;
     if (const CUresult result = charge(*device, size); result != CUDA_SUCCESS) return result;
   }
   auto* memory = make<Memory>(nullptr);

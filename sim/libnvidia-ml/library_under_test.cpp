@@ -58,7 +58,7 @@ LoadedLibrary::LoadedLibrary(const std::string& machine, const Edit& edit,
   std::iota(capabilities.begin(), capabilities.end(), 3U);
   const std::string table = nodes(capabilities);
   if (edit) edit(*image);
-  std::string bytes = with_image(read_all(GANTRY_SIM_NVML), *image);
+  std::string bytes = append_image(read_all(GANTRY_SIM_NVML), *image);
   if (edit_file) edit_file(bytes);
   file = tree.path("usr/lib64/libnvidia-ml.so.1");
   tree.file("usr/lib64/libnvidia-ml.so.1", bytes).file("dev.table", table);

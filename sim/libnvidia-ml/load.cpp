@@ -165,7 +165,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
                                                            unsigned long long last_seen) {
   GANTRY_ENTER_GPU(nvmlDeviceGetProcessUtilization, device);
   GANTRY_NEED(count);
-  const Uses uses(target);
+  const MemoryUses uses(target);
   const auto now = gpu_now(target.gpu);
   const unsigned long long stamp = wall_us();
   if (uses.size() == 0 || last_seen >= stamp) {
@@ -193,7 +193,7 @@ nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizat
   GANTRY_ENTER_GPU(nvmlDeviceGetProcessesUtilizationInfo, device);
   GANTRY_NEED(info);
   if (info->version != nvmlProcessesUtilizationInfo_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-  const Uses uses(target);
+  const MemoryUses uses(target);
   const auto now = gpu_now(target.gpu);
   const unsigned long long stamp = wall_us();
   if (uses.size() == 0 || info->lastSeenTimeStamp >= stamp) {

@@ -72,7 +72,7 @@ uint64_t bytes_used(const Target& target) {
 
 }  // namespace
 
-Uses::Uses(const Target& target) {
+MemoryUses::MemoryUses(const Target& target) {
   auto* accounts = usage();
   if (accounts == nullptr) return;
   size_t capacity = sizeof few_ / sizeof few_[0];
@@ -90,7 +90,7 @@ Uses::Uses(const Target& target) {
   }
 }
 
-Uses::~Uses() {
+MemoryUses::~MemoryUses() {
   if (rows_ != few_) free(rows_);
 }
 

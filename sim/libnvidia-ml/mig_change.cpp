@@ -244,7 +244,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned in
   GANTRY_ENTER_GPU(nvmlDeviceSetMigMode, device);
   if (activation == nullptr || mode > NVML_DEVICE_MIG_ENABLE) return NVML_ERROR_INVALID_ARGUMENT;
   if (target.card->mig_capable == 0) return NVML_ERROR_NOT_SUPPORTED;
-  if (Uses(target).size() > 0) return NVML_ERROR_IN_USE;
+  if (MemoryUses(target).size() > 0) return NVML_ERROR_IN_USE;
   Change change{target.gpu, target.card, mode, nullptr, nullptr, 0, 0, 0};
   *activation = change_gpu(target.gpu, set_mode, &change);
   return *activation == NVML_ERROR_IN_USE ? NVML_SUCCESS : *activation;
@@ -292,7 +292,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t comp
   InstanceTarget target{};
   if (const auto result = resolve_compute(compute, target); result != NVML_SUCCESS) return result;
   const Target device{target.gpu, target.card, true, target.gi_id, target.ci_id};
-  for (const auto& use : Uses(device)) {
+  for (const auto& use : MemoryUses(device)) {
     if (use.ci_id == static_cast<int32_t>(target.ci_id)) return NVML_ERROR_IN_USE;
   }
   Change change{target.gpu, target.card, 0, nullptr, nullptr, 0, target.gi_id, target.ci_id};

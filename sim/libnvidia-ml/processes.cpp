@@ -35,7 +35,7 @@ nvmlReturn_t list(nvmlDevice_t device, unsigned int* count, Info* infos) {
   Target target{};
   if (const nvmlReturn_t result = resolve(device, target); result != NVML_SUCCESS) return result;
   if (count == nullptr || (infos == nullptr && *count > 0)) return NVML_ERROR_INVALID_ARGUMENT;
-  const Uses uses(target);
+  const MemoryUses uses(target);
   unsigned int found = 0;
   for (const auto& use : uses) {
     if (!is_listed(use, target)) continue;

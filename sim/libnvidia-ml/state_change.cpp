@@ -108,7 +108,7 @@ nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument) {
 nvmlReturn_t reset_gpu(const Target& target) {
   if (gpu_now(target.gpu).lost != 0) return NVML_ERROR_GPU_IS_LOST;
   if (geteuid() != 0) return NVML_ERROR_NO_PERMISSION;
-  if (const Uses uses(target); uses.size() != 0) return NVML_ERROR_IN_USE;
+  if (const MemoryUses uses(target); uses.size() != 0) return NVML_ERROR_IN_USE;
   const auto reset = [](gantry_sim_gpu_state& value, bool& announce, void*) {
     value.reset_required = value.recovery_action = value.remap_pending = 0;
     value.ecc_corrected_volatile = value.ecc_uncorrected_volatile = 0;

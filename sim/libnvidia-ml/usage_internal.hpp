@@ -13,12 +13,12 @@ namespace gantry::sim::nvml {
 bool find_libcuda(char* out, size_t size);
 
 // Everybody's use of one GPU or MIG device. Small numbers stay on the stack.
-class Uses {
+class MemoryUses {
  public:
-  explicit Uses(const Target& target);
-  ~Uses();
-  Uses(const Uses&) = delete;
-  Uses& operator=(const Uses&) = delete;
+  explicit MemoryUses(const Target& target);
+  ~MemoryUses();
+  MemoryUses(const MemoryUses&) = delete;
+  MemoryUses& operator=(const MemoryUses&) = delete;
 
   size_t size() const { return size_; }
   const gantry_sim_use* begin() const { return rows_; }

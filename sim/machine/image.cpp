@@ -175,7 +175,7 @@ Status put_state(const Gpu& g, const gantry_sim_gpu& gpu, gantry_sim_gpu_state& 
   return {};
 }
 
-void put_fields(gantry_sim_machine& out, std::int32_t gpu, const Pairs& fields) {
+void put_fields(gantry_sim_machine& out, std::int32_t gpu, const KeyValues& fields) {
   for (const auto& [name, value] : fields) {
     if (out.field_count >= GANTRY_SIM_MAX_FIELDS) return;
     gantry_sim_field& field = out.field[out.field_count++];
@@ -228,7 +228,7 @@ Result<Image> make_image(const Machine& machine) {
   return image;
 }
 
-std::string with_image(std::string_view library, const gantry_sim_image& image) {
+std::string append_image(std::string_view library, const gantry_sim_image& image) {
   std::string file(library);
   file.resize((file.size() + kPage - 1) / kPage * kPage, '\0');
   const gantry_sim_footer footer{.image_offset = file.size(), .magic = GANTRY_SIM_FOOTER_MAGIC};
@@ -237,7 +237,7 @@ std::string with_image(std::string_view library, const gantry_sim_image& image) 
   return file;
 }
 
-Result<Image> image_in(std::string_view file) {
+Result<Image> find_image(std::string_view file) {
   auto damaged = [] {
     return Error(Errc::Corrupt,
                  "carries no simulated machine; make the tree again with `gantry sim create`");

@@ -17,10 +17,10 @@ using Image = std::unique_ptr<gantry_sim_image>;  // some 200 KiB: never on the 
 Result<Image> make_image(const Machine& machine);
 
 // [ library ][ padding ][ image ][ footer ]
-std::string with_image(std::string_view library, const gantry_sim_image& image);
+std::string append_image(std::string_view library, const gantry_sim_image& image);
 
 // The image at the end of a library file. Corrupt when there is none.
-Result<Image> image_in(std::string_view file);
+Result<Image> find_image(std::string_view file);
 
 std::uint32_t driver_major(std::string_view version);  // "580.159.04" -> 580
 

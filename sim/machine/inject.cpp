@@ -108,35 +108,36 @@ void copy_mig(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from) {
   std::copy(std::begin(from.mig), std::end(from.mig), std::begin(to.mig));
 }
 
-void cure(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from, Cured what) {
+void cure(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from, ClearScope what) {
   switch (what) {
-    case Cured::Everything: to = from; return;
-    case Cured::Lost:
+    case ClearScope::Everything: to = from; return;
+    case ClearScope::Lost:
       to.lost = from.lost;
       to.recovery_action = from.recovery_action;
       return;
-    case Cured::Ecc: return copy_ecc(to, from);
-    case Cured::Temperature:
+    case ClearScope::Ecc: return copy_ecc(to, from);
+    case ClearScope::Temperature:
       to.temperature = from.temperature;
       to.clocks_event_reasons = from.clocks_event_reasons;
       return;
-    case Cured::Mig: return copy_mig(to, from);
-    case Cured::Removed:  // files alone
-    case Cured::Driver:
-    case Cured::Faults: return;
+    case ClearScope::Mig: return copy_mig(to, from);
+    case ClearScope::Removed:  // files alone
+    case ClearScope::Driver:
+    case ClearScope::Faults: return;
   }
 }
 
 // The tree's files of one GPU, after its state was put back.
-Status cure_files(StateFile& file, std::uint32_t gpu, Cured what) {
-  if (what == Cured::Everything || what == Cured::Removed) GANTRY_CHECK(bring_gpu_back(file, gpu));
-  if (what == Cured::Everything || what == Cured::Lost) {
+Status cure_files(StateFile& file, std::uint32_t gpu, ClearScope what) {
+  if (what == ClearScope::Everything || what == ClearScope::Removed)
+    GANTRY_CHECK(restore_gpu(file, gpu));
+  if (what == ClearScope::Everything || what == ClearScope::Lost) {
     GANTRY_CHECK(set_config_space(file, gpu, ConfigSpace::Readable));
   }
-  if (what == Cured::Everything || what == Cured::Lost || what == Cured::Ecc) {
-    GANTRY_CHECK(forget_xids(file, gpu));
+  if (what == ClearScope::Everything || what == ClearScope::Lost || what == ClearScope::Ecc) {
+    GANTRY_CHECK(remove_xid_lines(file, gpu));
   }
-  if (what == Cured::Everything || what == Cured::Mig)
+  if (what == ClearScope::Everything || what == ClearScope::Mig)
     GANTRY_CHECK(set_mig_capabilities(file, gpu));
   return {};
 }
@@ -161,7 +162,7 @@ Status inject_lost(const std::string& root, std::uint32_t gpu) {
 
 Status inject_remove(const std::string& root, std::uint32_t gpu) {
   GANTRY_TRY(const StateFile file, open_for(root, gpu));
-  return take_gpu_away(file, gpu);
+  return hide_gpu(file, gpu);
 }
 
 Status inject_ecc(const std::string& root, std::uint32_t gpu, const EccErrors& errors) {
@@ -215,14 +216,14 @@ Status inject_mig(const std::string& root, std::uint32_t gpu,
 
 Status inject_unload(const std::string& root) {
   GANTRY_TRY(StateFile file, StateFile::open(root));
-  GANTRY_CHECK(take_driver_away(file.host()));
+  GANTRY_CHECK(hide_driver(file.host()));
   file.state().driver_unloaded = 1;
   file.commit();
   return {};
 }
 
 Status inject_load(const std::string& root) {
-  return clear(root, Cured::Driver, std::nullopt);
+  return clear(root, ClearScope::Driver, std::nullopt);
 }
 
 Status inject_fault(const std::string& root, const Fault& fault) {
@@ -252,18 +253,18 @@ Status inject_fault(const std::string& root, const Fault& fault) {
   return {};
 }
 
-Status clear(const std::string& root, Cured what, std::optional<std::uint32_t> gpu) {
+Status clear(const std::string& root, ClearScope what, std::optional<std::uint32_t> gpu) {
   GANTRY_TRY(StateFile file, open_for(root, gpu.value_or(0)));
   auto& state = file.state();
-  const bool everything = what == Cured::Everything && !gpu;
-  if (everything || what == Cured::Driver) {
-    if (file.baseline().driver_unloaded == 0) GANTRY_CHECK(bring_driver_back(file.host()));
+  const bool everything = what == ClearScope::Everything && !gpu;
+  if (everything || what == ClearScope::Driver) {
+    if (file.baseline().driver_unloaded == 0) GANTRY_CHECK(restore_driver(file.host()));
     state.driver_unloaded = file.baseline().driver_unloaded;
     // A layout that changed while the driver was away.
     for (std::uint32_t i = 0; i < file.machine().gpu_count; ++i)
       GANTRY_CHECK(set_mig_capabilities(file, i));
   }
-  if (everything || what == Cured::Faults) state.fault_count = 0;
+  if (everything || what == ClearScope::Faults) state.fault_count = 0;
   for (std::uint32_t i = 0; i < file.machine().gpu_count; ++i) {
     if (gpu && *gpu != i) continue;
     cure(state.gpu[i], file.baseline().gpu[i], what);

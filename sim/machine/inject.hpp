@@ -44,7 +44,7 @@ struct Fault {
 };
 Status inject_fault(const std::string& root, const Fault& fault);
 
-enum class Cured : std::uint8_t {
+enum class ClearScope : std::uint8_t {
   Everything,
   Lost,
   Removed,
@@ -55,6 +55,6 @@ enum class Cured : std::uint8_t {
   Faults
 };
 // Back to what create made; nullopt: every GPU.
-Status clear(const std::string& root, Cured what, std::optional<std::uint32_t> gpu);
+Status clear(const std::string& root, ClearScope what, std::optional<std::uint32_t> gpu);
 
 }  // namespace gantry::sim

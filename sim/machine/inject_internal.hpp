@@ -11,15 +11,15 @@ Status set_config_space(const StateFile& file, std::uint32_t gpu, ConfigSpace ho
 
 // The kernel's line about an XID in /var/log/dmesg, and all of a GPU's lines out of it again.
 Status log_xid(const StateFile& file, std::uint32_t gpu, std::uint32_t xid);
-Status forget_xids(const StateFile& file, std::uint32_t gpu);
+Status remove_xid_lines(const StateFile& file, std::uint32_t gpu);
 
 Status set_mig_capabilities(StateFile& file, std::uint32_t gpu);
 
 // What the kernel and /dev show of one GPU. A session of NVML or CUDA that has begun still has it.
-Status take_gpu_away(const StateFile& file, std::uint32_t gpu);
-Status bring_gpu_back(const StateFile& file, std::uint32_t gpu);
+Status hide_gpu(const StateFile& file, std::uint32_t gpu);
+Status restore_gpu(const StateFile& file, std::uint32_t gpu);
 
-Status take_driver_away(const sys::Host& host);
-Status bring_driver_back(const sys::Host& host);
+Status hide_driver(const sys::Host& host);
+Status restore_driver(const sys::Host& host);
 
 }  // namespace gantry::sim

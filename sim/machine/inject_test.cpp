@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 // What a library of the tree sees, from the file itself.
 Image seen_by(const test::Machine& machine, const std::string& path) {
-  auto image = image_in(*machine.host().read(path, 256U << 20U));
+  auto image = find_image(*machine.host().read(path, 256U << 20U));
   EXPECT_TRUE(image.ok());
   return *std::move(image);
 }
@@ -87,7 +87,7 @@ TEST(InjectXid, SeventyNineTakesTheCardOffTheBusAndClearBringsItBack) {
   EXPECT_EQ(machine.host().read("/sys/bus/pci/devices/0000:5d:00.0/config")->substr(0, 4),
             "\xff\xff\xff\xff");
   EXPECT_THAT(*machine.host().read("/var/log/dmesg"), HasSubstr("NVRM: Xid (PCI:0000:5d:00): 79,"));
-  ASSERT_TRUE(clear(machine.root(), Cured::Lost, 3).ok());
+  ASSERT_TRUE(clear(machine.root(), ClearScope::Lost, 3).ok());
   EXPECT_EQ(nvml_sees(machine)->state.gpu[3].lost, 0U);
   EXPECT_EQ(snapshot(machine), before);
 }
@@ -112,7 +112,7 @@ TEST(InjectLost, AnInjectorKilledBeforeItsStandInIsClearedAndRepeated) {
   const auto kept = machine.path("/.gantry-sim.d/aside" + config);
   std::filesystem::create_directories(std::filesystem::path(kept).parent_path());
   std::filesystem::create_hard_link(machine.path(config), kept);
-  ASSERT_TRUE(clear(machine.root(), Cured::Lost, 0).ok());
+  ASSERT_TRUE(clear(machine.root(), ClearScope::Lost, 0).ok());
   EXPECT_FALSE(std::filesystem::exists(kept));
   EXPECT_EQ(snapshot(machine), before);
   std::filesystem::create_hard_link(machine.path(config), kept);
@@ -125,13 +125,13 @@ TEST(InjectRemove, TheKernelShowsTheGpuNoMoreAndClearBringsItBack) {
   const auto before = snapshot(machine);
   ASSERT_TRUE(inject_remove(machine.root(), 3).ok());
   EXPECT_FALSE(machine.host().exists("/proc/driver/nvidia/gpus/0000:5d:00.0"));
-  EXPECT_FALSE(machine.host().info_of_link("/sys/bus/pci/devices/0000:5d:00.0").ok());
+  EXPECT_FALSE(machine.host().link_info("/sys/bus/pci/devices/0000:5d:00.0").ok());
   EXPECT_FALSE(machine.host().device("/dev/nvidia3").ok());
   EXPECT_TRUE(machine.host().device("/dev/nvidia2").ok());
   ASSERT_TRUE(inject_remove(machine.root(), 3).ok()) << "twice is once";
-  ASSERT_TRUE(clear(machine.root(), Cured::Removed, 2).ok());
+  ASSERT_TRUE(clear(machine.root(), ClearScope::Removed, 2).ok());
   EXPECT_FALSE(machine.host().device("/dev/nvidia3").ok()) << "another one was brought back";
-  ASSERT_TRUE(clear(machine.root(), Cured::Removed, 3).ok());
+  ASSERT_TRUE(clear(machine.root(), ClearScope::Removed, 3).ok());
   EXPECT_TRUE(machine.host().device("/dev/nvidia3").ok());
   EXPECT_EQ(snapshot(machine), before);
 }
@@ -141,13 +141,13 @@ TEST(InjectRemove, OutlivesTheDriverAndHasNoInstancesMeanwhile) {
   const auto before = snapshot(machine);
   ASSERT_TRUE(inject_remove(machine.root(), 3).ok());
   ASSERT_TRUE(inject_unload(machine.root()).ok());
-  EXPECT_EQ(clear(machine.root(), Cured::Removed, 3).error().code(), Errc::Busy);
+  EXPECT_EQ(clear(machine.root(), ClearScope::Removed, 3).error().code(), Errc::Busy);
   ASSERT_TRUE(inject_load(machine.root()).ok());
   EXPECT_FALSE(machine.host().exists("/proc/driver/nvidia/gpus/0000:5d:00.0"));
   EXPECT_FALSE(machine.host().exists("/proc/driver/nvidia/capabilities/gpu3"));
   ASSERT_TRUE(inject_unload(machine.root()).ok());
   EXPECT_EQ(inject_remove(machine.root(), 4).error().code(), Errc::Busy);
-  ASSERT_TRUE(clear(machine.root(), Cured::Everything, std::nullopt).ok());
+  ASSERT_TRUE(clear(machine.root(), ClearScope::Everything, std::nullopt).ok());
   EXPECT_EQ(snapshot(machine), before);
 }
 
@@ -182,7 +182,7 @@ TEST(InjectEcc, CountsOnCardsThatHaveItOnly) {
   ASSERT_TRUE(inject_ecc(machine.root(), 0, {.corrected = 5, .uncorrected = 2}).ok());
   EXPECT_EQ(nvml_sees(machine)->state.gpu[0].ecc_corrected_volatile, 5U);
   EXPECT_EQ(nvml_sees(machine)->state.gpu[0].ecc_uncorrected_aggregate, 2U);
-  ASSERT_TRUE(clear(machine.root(), Cured::Ecc, 0).ok());
+  ASSERT_TRUE(clear(machine.root(), ClearScope::Ecc, 0).ok());
   EXPECT_EQ(nvml_sees(machine)->state.gpu[0].ecc_corrected_volatile, 0U);
   const test::Machine old("k2000");
   EXPECT_EQ(inject_ecc(old.root(), 0, {.corrected = 1}).error().code(), Errc::Unsupported);
@@ -195,7 +195,7 @@ TEST(InjectTemperature, ThrottlesFromTheSlowdownTemperatureOn) {
   ASSERT_TRUE(inject_temperature(machine.root(), 1, 94).ok());
   EXPECT_EQ(nvml_sees(machine)->state.gpu[1].temperature, 94);
   EXPECT_EQ(nvml_sees(machine)->state.gpu[1].clocks_event_reasons, 0x69U);
-  ASSERT_TRUE(clear(machine.root(), Cured::Temperature, std::nullopt).ok());
+  ASSERT_TRUE(clear(machine.root(), ClearScope::Temperature, std::nullopt).ok());
   EXPECT_EQ(nvml_sees(machine)->state.gpu[1].temperature, 36);
 }
 
@@ -217,7 +217,7 @@ TEST(InjectMig, MakesInstancesWithTheirCapabilityFilesAndNodes) {
   EXPECT_THAT(*host.read("/proc/driver/nvidia/capabilities/gpu0/mig/gi2/ci0/access"),
               HasSubstr("DeviceFileMinor: 22\n"));
   EXPECT_EQ(host.device("/dev/nvidia-caps/nvidia-cap21")->major, 241U);
-  ASSERT_TRUE(clear(machine.root(), Cured::Mig, 0).ok());
+  ASSERT_TRUE(clear(machine.root(), ClearScope::Mig, 0).ok());
   EXPECT_EQ(nvml_sees(machine)->state.gpu[0].mig_count, 0U);
   EXPECT_EQ(snapshot(machine), before);
 }
@@ -239,7 +239,7 @@ TEST(InjectMig, SwitchesOffAndBackToTheLayoutOfTheMachine) {
   EXPECT_EQ(nvml_sees(machine)->state.gpu[0].mig_current, 0U);
   EXPECT_FALSE(machine.host().exists("/proc/driver/nvidia/capabilities/gpu0/mig/gi7"));
   EXPECT_FALSE(machine.host().device("/dev/nvidia-caps/nvidia-cap66").ok());
-  ASSERT_TRUE(clear(machine.root(), Cured::Everything, std::nullopt).ok());
+  ASSERT_TRUE(clear(machine.root(), ClearScope::Everything, std::nullopt).ok());
   EXPECT_EQ(nvml_sees(machine)->state.gpu[0].mig_count, 7U);
   EXPECT_EQ(snapshot(machine), before);
 }
@@ -302,7 +302,7 @@ TEST(InjectFault, IsReplacedByNameAndLimited) {
   const auto full = inject_fault(machine.root(), {.function = "cuDriverGetVersion", .result = 1});
   ASSERT_FALSE(full.ok());
   EXPECT_EQ(full.error().code(), Errc::Busy);
-  ASSERT_TRUE(clear(machine.root(), Cured::Faults, std::nullopt).ok());
+  ASSERT_TRUE(clear(machine.root(), ClearScope::Faults, std::nullopt).ok());
   EXPECT_EQ(nvml_sees(machine)->state.fault_count, 0U);
 }
 
@@ -355,7 +355,7 @@ TEST(KernelLog, KeepsTheXidThatTheMachineWasMadeWith) {
               HasSubstr("): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."));
   ASSERT_TRUE(inject_xid(machine.root(), 3, 31).ok());
   EXPECT_NE(*machine.host().read("/var/log/dmesg"), before);
-  ASSERT_TRUE(clear(machine.root(), Cured::Everything, std::nullopt).ok());
+  ASSERT_TRUE(clear(machine.root(), ClearScope::Everything, std::nullopt).ok());
   EXPECT_EQ(*machine.host().read("/var/log/dmesg"), before);
 }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kNodeTable = "/dev.table";
 
 std::string kept(std::string_view path) {
-  return fmt::format("{}/aside{}", kKeepPath, path);
+  return fmt::format("{}/aside{}", kBackupPath, path);
 }
 
 std::string address_of(const gantry_sim_gpu& gpu) {
@@ -50,15 +50,15 @@ Status move(const sys::Host& host, const std::string& from, const std::string& t
 }
 
 std::string removed(std::uint32_t gpu, std::string_view path = "") {
-  return fmt::format("{}/removed/{}{}", kKeepPath, gpu, path);
+  return fmt::format("{}/removed/{}{}", kBackupPath, gpu, path);
 }
 
 bool is_there(const sys::Host& host, const std::string& path) {
-  return host.info_of_link(path).ok();
+  return host.link_info(path).ok();
 }
 
 Status make_keep(const sys::Host& host, const std::string& path) {
-  TreeWriter out(host.root(), Nodes::Table);
+  TreeWriter out(host.root(), DeviceNodes::Table);
   out.directory(parent_of(kept(path)));
   return out.status();
 }
@@ -81,7 +81,7 @@ Status stand_in(const sys::Host& host, const std::string& path, std::string_view
     if (::linkat(from.get(), name.c_str(), to.get(), name.c_str(), 0) != 0)
       return Error::sys(errno, fmt::format("keep {}", path));
   }
-  TreeWriter out(host.root(), Nodes::Table);
+  TreeWriter out(host.root(), DeviceNodes::Table);
   out.file(path, content, mode);
   return out.status();
 }
@@ -89,7 +89,7 @@ Status stand_in(const sys::Host& host, const std::string& path, std::string_view
 Status take_back(const sys::Host& host, const std::string& path) {
   if (!is_there(host, kept(path))) return {};
   // A file may have a stand-in by now; a directory has none, it was only away.
-  const auto what = host.info_of_link(kept(path));
+  const auto what = host.link_info(kept(path));
   if (is_there(host, path) && what->kind == sys::FileKind::Directory) return {};
   GANTRY_CHECK(move(host, kept(path), path));
   // rename(2) of two names of one file does nothing: an injector was killed before its stand-in.
@@ -116,11 +116,11 @@ std::string log_name(const gantry_sim_gpu& gpu) {
 }
 
 std::string kept_log() {
-  return fmt::format("{}/dmesg", kKeepPath);
+  return fmt::format("{}/dmesg", kBackupPath);
 }
 
 Status write_log(const sys::Host& host, std::string_view text) {
-  TreeWriter out(host.root(), Nodes::Table);
+  TreeWriter out(host.root(), DeviceNodes::Table);
   out.file(kKernelLog, text, 0644);
   return out.status();
 }
@@ -146,7 +146,7 @@ Status hide_line_of_node(const sys::Host& host, std::uint32_t gpu, const std::st
   std::string rest, mine;
   for (const auto line : lines(table))
     (line.starts_with(node + " ") ? mine : rest) += std::string(line) + "\n";
-  TreeWriter out(host.root(), Nodes::Table);
+  TreeWriter out(host.root(), DeviceNodes::Table);
   if (!mine.empty()) out.file(removed(gpu, kNodeTable), mine, 0644);
   out.file(kNodeTable, rest, 0644);
   return out.status();
@@ -160,7 +160,7 @@ Status bring_line_of_node_back(const sys::Host& host, std::uint32_t gpu) {
   for (const auto each : lines(table)) all.emplace_back(each);
   for (const auto each : lines(*line)) all.emplace_back(each);
   std::sort(all.begin(), all.end());  // as TreeWriter writes it
-  TreeWriter out(host.root(), Nodes::Table);
+  TreeWriter out(host.root(), DeviceNodes::Table);
   out.file(kNodeTable, fmt::format("{}\n", fmt::join(all, "\n")), 0644);
   return out.status();
 }
@@ -230,7 +230,7 @@ Status log_xid(const StateFile& file, std::uint32_t gpu, std::uint32_t xid) {
 }
 
 // What was there when the machine was made stays.
-Status forget_xids(const StateFile& file, std::uint32_t gpu) {
+Status remove_xid_lines(const StateFile& file, std::uint32_t gpu) {
   const auto log = file.host().read(kKernelLog);
   const auto mark = log_name(file.machine().gpu[gpu]);
   if (!log.ok() || !contains(*log, mark)) return {};
@@ -251,22 +251,22 @@ Status set_mig_capabilities(StateFile& file, std::uint32_t gpu) {
   if (machine.caps_major == 0 || card.mig_capable == 0 || file.state().driver_unloaded != 0 ||
       is_there(file.host(), removed(gpu)))
     return {};
-  TreeWriter out(file.host().root(), Nodes::Auto);
-  GANTRY_CHECK(out.adopt());
+  TreeWriter out(file.host().root(), DeviceNodes::Auto);
+  GANTRY_CHECK(out.open_existing());
   remove_mig_capabilities(out, card);
   write_mig_capabilities(out, card, file.state().gpu[gpu], {.caps_major = machine.caps_major});
   out.finish();
   return out.status();
 }
 
-Status take_gpu_away(const StateFile& file, std::uint32_t gpu) {
+Status hide_gpu(const StateFile& file, std::uint32_t gpu) {
   GANTRY_CHECK(need_driver(file));
   const auto& host = file.host();
   const auto& card = file.machine().gpu[gpu];
   for (const auto& place : gpu_places(card)) {
     const auto keep = removed(gpu, place);
     if (!is_there(host, place) || is_there(host, keep)) continue;
-    TreeWriter out(host.root(), Nodes::Table);
+    TreeWriter out(host.root(), DeviceNodes::Table);
     out.directory(parent_of(keep));
     GANTRY_CHECK(out.status());
     GANTRY_CHECK(move(host, place, keep));
@@ -274,7 +274,7 @@ Status take_gpu_away(const StateFile& file, std::uint32_t gpu) {
   return hide_line_of_node(host, gpu, node_of(card));
 }
 
-Status bring_gpu_back(const StateFile& file, std::uint32_t gpu) {
+Status restore_gpu(const StateFile& file, std::uint32_t gpu) {
   const auto& host = file.host();
   if (!is_there(host, removed(gpu))) return {};
   GANTRY_CHECK(need_driver(file));
@@ -284,19 +284,19 @@ Status bring_gpu_back(const StateFile& file, std::uint32_t gpu) {
     if (is_there(host, removed(gpu, *place)))
       GANTRY_CHECK(move(host, removed(gpu, *place), *place));
   }
-  TreeWriter out(host.root(), Nodes::Table);
+  TreeWriter out(host.root(), DeviceNodes::Table);
   out.remove(removed(gpu));
   return out.status();
 }
 
-Status take_driver_away(const sys::Host& host) {
+Status hide_driver(const sys::Host& host) {
   GANTRY_CHECK(hide_lines(host, "/proc/modules"));
   GANTRY_CHECK(hide_lines(host, "/proc/devices"));
   for (const auto& place : driver_places(host)) GANTRY_CHECK(put_aside(host, place));
   return {};
 }
 
-Status bring_driver_back(const sys::Host& host) {
+Status restore_driver(const sys::Host& host) {
   for (const auto& place : driver_places(host)) GANTRY_CHECK(take_back(host, place));
   GANTRY_CHECK(take_back(host, "/proc/devices"));
   return take_back(host, "/proc/modules");

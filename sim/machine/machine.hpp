@@ -18,7 +18,7 @@ namespace gantry::sim {
 
 inline constexpr std::int32_t kUnset = INT32_MIN;  // "this card does not give that value"
 
-using Pairs = std::vector<std::pair<std::string, std::string>>;
+using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
 struct MigProfile {
   std::string name;
@@ -99,7 +99,7 @@ struct Gpu {
   std::vector<MigProfile> mig_profiles;
   std::vector<MigRequest> mig;
   std::vector<NvLink> nvlinks;
-  Pairs fields;  // name=value for nvidia-smi -q and rare NVML answers
+  KeyValues fields;  // name=value for nvidia-smi -q and rare NVML answers
 };
 
 enum class Flavour : std::uint8_t { Proprietary, Open };
@@ -134,7 +134,7 @@ struct Driver {
   std::vector<std::string> dev_links;  // libraries with a libX.so link; "*" = all
   std::vector<std::string> binaries, firmware, kernel_objects;
   bool module_signed = false;
-  Pairs params;  // /proc/driver/nvidia/params, in order
+  KeyValues params;  // /proc/driver/nvidia/params, in order
   std::vector<KernelModule> modules;
   bool module_unload = true;  // false: kernel without CONFIG_MODULE_UNLOAD, no refcnt files
   std::uint32_t nvidia_major = 195, uvm_major = 0, caps_major = 0, imex_major = 0;
@@ -142,11 +142,11 @@ struct Driver {
   bool persistenced = false;
   bool gridd = false;                // the licence daemon of a vGPU guest runs
   std::int32_t fabric_manager = -1;  // -1 not needed, 0 down, 1 running
-  Pairs fields;
+  KeyValues fields;
 };
 
 // A node of a module that works beside the driver.
-struct OtherNode {
+struct ExtraNode {
   std::string path;
   std::uint32_t major = 0, minor = 0, mode = 0666;
   std::string device;  // its name in /proc/devices
@@ -155,7 +155,7 @@ struct OtherNode {
 struct NodeOptions {
   std::uint32_t mode = 0666, uid = 0, gid = 0;
   std::vector<std::string> missing;  // glob patterns of paths below /dev that are not there
-  std::vector<OtherNode> others;
+  std::vector<ExtraNode> others;
 };
 
 struct NumaNode {
@@ -178,7 +178,7 @@ struct Machine {
   bool efi = false, secure_boot = false;
   std::string lockdown;  // "none", "integrity", "confidentiality"; "" = no file
   bool iommu = false;
-  Pairs dmi;
+  KeyValues dmi;
   Driver driver;
   NodeOptions nodes;
   std::vector<NumaNode> numa;
@@ -186,8 +186,8 @@ struct Machine {
   std::vector<PciFunction> pci;  // everything that is no GPU: bridges, switches, NICs
   std::vector<LibraryGroup> libraries;
   std::vector<std::string> ld_so_conf;  // directories, in order
-  Pairs files;                          // path -> content, written over what was generated
-  Pairs links;                          // path -> target
+  KeyValues files;                      // path -> content, written over what was generated
+  KeyValues links;                      // path -> target
   std::vector<std::string> absent;      // paths removed at the end
 };
 

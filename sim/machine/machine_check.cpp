@@ -47,7 +47,7 @@ Status check_texts(const YamlValue& root, const Machine& m) {
 
 Status check_fields(const YamlValue& root, const Machine& m) {
   std::size_t count = m.driver.fields.size();
-  auto one = [&](const Pairs& fields) -> Status {
+  auto one = [&](const KeyValues& fields) -> Status {
     for (const auto& [name, value] : fields) {
       GANTRY_CHECK(
           fits(root, fmt::format("field name \"{}\"", name), name, sizeof(gantry_sim_field::name)));
@@ -98,12 +98,12 @@ Status check_gpus(const YamlValue& root, const Machine& m) {
 // Every parent must exist, on no circle.
 Status check_bridges(const YamlValue& root, const Machine& m) {
   std::set<model::PciAddress> addresses;
-  for (const auto* function : functions_of(m)) {
+  for (const auto* function : pci_functions(m)) {
     if (!addresses.insert(function->address).second) {
       return wrong(root, fmt::format("two PCI functions are at {}", function->address.sysfs()));
     }
   }
-  for (const auto* function : functions_of(m)) {
+  for (const auto* function : pci_functions(m)) {
     if (function->parent && addresses.count(*function->parent) == 0) {
       return wrong(root, fmt::format("{} sits behind {}, which is not there",
                                      function->address.sysfs(), function->parent->sysfs()));

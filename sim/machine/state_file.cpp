@@ -52,8 +52,8 @@ Result<std::uint64_t> image_offset(int fd, std::uint64_t size, const std::string
   return footer.image_offset;
 }
 
-Result<Marker> marker_with_driver(const std::string& root) {
-  GANTRY_TRY(Marker marker, read_marker(root));
+Result<TreeMarker> marker_with_driver(const std::string& root) {
+  GANTRY_TRY(TreeMarker marker, read_marker(root));
   if (!marker.nvml_library.empty()) return marker;
   return Error(Errc::Unsupported,
                fmt::format("{} has no NVIDIA driver installed: there is nothing to inject into",
@@ -63,7 +63,7 @@ Result<Marker> marker_with_driver(const std::string& root) {
 }  // namespace
 
 Result<StateFile> StateFile::open(const std::string& root, std::chrono::milliseconds patience) {
-  GANTRY_TRY(const Marker marker, marker_with_driver(root));
+  GANTRY_TRY(const TreeMarker marker, marker_with_driver(root));
   GANTRY_TRY(sys::Host host, sys::Host::at(root));
   StateFile file(std::move(host));
   GANTRY_CHECK(file.lock(marker.nvml_library, patience));
@@ -79,7 +79,7 @@ Result<StateFile> StateFile::open(const std::string& root, std::chrono::millisec
 }
 
 Result<StateFile> StateFile::look(const std::string& root) {
-  GANTRY_TRY(const Marker marker, marker_with_driver(root));
+  GANTRY_TRY(const TreeMarker marker, marker_with_driver(root));
   GANTRY_TRY(sys::Host host, sys::Host::at(root));
   StateFile file(std::move(host));
   GANTRY_CHECK(file.load(marker, O_RDONLY));
@@ -104,14 +104,14 @@ Status StateFile::lock(const std::string& path, std::chrono::milliseconds patien
   return {};
 }
 
-Status StateFile::load(const Marker& marker, int flags) {
+Status StateFile::load(const TreeMarker& marker, int flags) {
   GANTRY_CHECK(map(marker.nvml_library, flags));
   GANTRY_CHECK(map(marker.cuda_library, flags));
   GANTRY_CHECK(copy_whole());
-  if (!machine_is_sound(working_->machine)) return damaged(host_.root());
+  if (!is_machine_valid(working_->machine)) return damaged(host_.root());
   GANTRY_CHECK(read_baseline());
-  bound_state(working_->state);
-  bound_state(*baseline_);
+  clamp_state(working_->state);
+  clamp_state(*baseline_);
   return {};
 }
 
@@ -169,7 +169,7 @@ Status StateFile::map(const std::string& path, int flags) {
 Status StateFile::read_baseline() {
   baseline_ = std::make_unique<gantry_sim_state>();
   GANTRY_TRY(const std::string kept,
-             host_.read(fmt::format("{}/state", kKeepPath), sizeof(gantry_sim_state)));
+             host_.read(fmt::format("{}/state", kBackupPath), sizeof(gantry_sim_state)));
   if (kept.size() != sizeof(gantry_sim_state)) return damaged(host_.root());
   std::memcpy(baseline_.get(), kept.data(), kept.size());
   return {};

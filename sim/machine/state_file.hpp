@@ -45,7 +45,7 @@ class StateFile {
   };
   explicit StateFile(sys::Host host) : host_(std::move(host)) {}
   Status lock(const std::string& path, std::chrono::milliseconds patience);
-  Status load(const Marker& marker, int flags);
+  Status load(const TreeMarker& marker, int flags);
   Status map(const std::string& path, int flags);
   Status copy_whole();
   Status read_baseline();
@@ -58,6 +58,6 @@ class StateFile {
   std::unique_ptr<gantry_sim_state> baseline_;
 };
 
-inline constexpr std::string_view kKeepPath = "/.gantry-sim.d";  // what injections put aside
+inline constexpr std::string_view kBackupPath = "/.gantry-sim.d";  // what injections put aside
 
 }  // namespace gantry::sim

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kMaxCpu = 4095;
 
 const PciFunction* find(const Machine& machine, const model::PciAddress& address) {
-  for (const auto* function : functions_of(machine)) {
+  for (const auto* function : pci_functions(machine)) {
     if (function->address == address) return function;
   }
   return nullptr;
@@ -25,7 +25,7 @@ std::string root_bus(const model::PciAddress& address) {
 
 }  // namespace
 
-std::vector<const PciFunction*> functions_of(const Machine& machine) {
+std::vector<const PciFunction*> pci_functions(const Machine& machine) {
   std::vector<const PciFunction*> all;
   for (const auto& gpu : machine.gpus) all.push_back(&gpu.pci);
   for (const auto& function : machine.pci) all.push_back(&function);

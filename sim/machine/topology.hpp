@@ -14,7 +14,7 @@ namespace gantry::sim {
 
 inline constexpr std::size_t kMaxBridges = 16;
 
-std::vector<const PciFunction*> functions_of(const Machine& machine);  // GPUs first
+std::vector<const PciFunction*> pci_functions(const Machine& machine);  // GPUs first
 
 // Bridges from the root down to the function, itself not included. At most kMaxBridges + 1.
 std::vector<model::PciAddress> bridges_above(const Machine& machine, const PciFunction& function);

@@ -90,7 +90,7 @@ Result<SimulatedFiles> read_simulated(const std::string& directory) {
   return files;
 }
 
-Marker marker_of(const Machine& m) {
+TreeMarker marker_of(const Machine& m) {
   const Driver& d = m.driver;
   if (d.version.empty()) return {.machine = m.name};  // no driver installed
   return {.machine = m.name,
@@ -131,10 +131,10 @@ void write_everything(TreeWriter& out, const Machine& m, const gantry_sim_image&
     }
   }
   for (const auto& path : m.absent) out.remove(path);
-  out.file(fmt::format("{}/dmesg", kKeepPath), first_log(m));
-  out.file(fmt::format("{}/state", kKeepPath),
+  out.file(fmt::format("{}/dmesg", kBackupPath), first_log(m));
+  out.file(fmt::format("{}/state", kBackupPath),
            {reinterpret_cast<const char*>(&image.state), sizeof image.state});
-  out.file(kMarkerPath, to_text(marker_of(m)), 0644);
+  out.file(kMarkerPath, to_string(marker_of(m)), 0644);
   out.finish();
 }
 
@@ -154,7 +154,7 @@ Status put_in_place(Scaffold& scaffold, const std::string& root, Found found) {
 
 }  // namespace
 
-Result<Created> create(const Machine& machine, const CreateOptions& options) {
+Result<CreatedTree> create(const Machine& machine, const CreateOptions& options) {
   std::error_code failed;
   auto root = fs::absolute(options.root, failed).lexically_normal().string();
   while (root.size() > 1 && root.ends_with('/')) root.pop_back();
@@ -163,7 +163,7 @@ Result<Created> create(const Machine& machine, const CreateOptions& options) {
                  fmt::format("\"{}\" cannot be the root of a simulated machine", options.root));
   }
   GANTRY_TRY(const Found found, look_at(root));
-  if (found == Found::OurTree && options.existing == Existing::Keep) {
+  if (found == Found::OurTree && options.existing == ExistingTree::Keep) {
     return Error(Errc::Exists,
                  fmt::format("{} has a simulated machine already; --force replaces it", root));
   }
@@ -181,7 +181,7 @@ Result<Created> create(const Machine& machine, const CreateOptions& options) {
   write_everything(out, machine, *image, files);
   GANTRY_CHECK(out.status().in(fmt::format("building {}", machine.name)));
   GANTRY_CHECK(put_in_place(scaffold, root, found));
-  Created created{.root = root, .nodes = out.nodes(), .notes = out.notes()};
+  CreatedTree created{.root = root, .nodes = out.nodes(), .notes = out.notes()};
   if (const auto gone = scaffold.take_away(); !gone.ok()) {
     created.notes.push_back(
         fmt::format("some of the old tree is left in {}: {}", temporary, gone.error().text()));
@@ -189,19 +189,19 @@ Result<Created> create(const Machine& machine, const CreateOptions& options) {
   return created;
 }
 
-std::string to_text(const Marker& m) {
+std::string to_string(const TreeMarker& m) {
   return fmt::format("gantry-sim 1\nmachine {}\ncuda {}\nnvml {}\nbin {}\n", m.machine,
                      m.cuda_library, m.nvml_library, m.binary_directory);
 }
 
-Result<Marker> read_marker(const std::string& root) {
+Result<TreeMarker> read_marker(const std::string& root) {
   GANTRY_TRY(const sys::Host host, sys::Host::at(root));
   auto text = host.read(kMarkerPath, 4096);
   if (!text.ok() || !text->starts_with("gantry-sim 1\n")) {
     return Error(Errc::NotFound,
                  fmt::format("{} is no simulated machine; `gantry sim create` makes one", root));
   }
-  Marker marker;
+  TreeMarker marker;
   for (const auto line : lines(*text)) {
     const auto space = line.find(' ');
     const auto key = line.substr(0, space);

@@ -80,7 +80,7 @@ class LibraryWriter {
     std::vector<std::string> directories = m_.ld_so_conf;
     for (const auto* name : {"/lib", "/usr/lib", "/lib64", "/usr/lib64"})
       directories.emplace_back(name);
-    std::vector<loader::CacheEntry> listed;
+    std::vector<loader::LdCacheEntry> listed;
     std::vector<bool> done(cache_.size(), false);
     for (const auto& directory : directories) {
       for (std::size_t i = 0; i < cache_.size(); ++i) {
@@ -91,7 +91,7 @@ class LibraryWriter {
         listed.back().path = fmt::format("{}/{}", directory, cache_[i].name);
       }
     }
-    const auto bytes = loader::write_cache({.entries = std::move(listed)});
+    const auto bytes = loader::serialize_ld_cache({.entries = std::move(listed)});
     if (!bytes.ok()) return out_.fail(Error(bytes.error()).in("/etc/ld.so.cache"));
     out_.file("/etc/ld.so.cache", *bytes, 0644);
   }
@@ -120,7 +120,7 @@ class LibraryWriter {
 
   TreeWriter& out_;
   const Machine& m_;
-  std::vector<loader::CacheEntry> cache_;
+  std::vector<loader::LdCacheEntry> cache_;
 };
 
 // What stands at a driver library's place: the simulated library with its machine, or an empty one.
@@ -133,7 +133,7 @@ std::string content_of(const Library& library, std::string_view spec, const Mach
   // Without an answer the file is no library of ours, and stays as it is.
   if (nvml) (void)hide_newer_nvml_functions(ours, driver_major(m.driver.version));
   if (ours.empty()) ours = shared_object(library.soname, ElfClass::Bits64);
-  return with_image(ours, image);
+  return append_image(ours, image);
 }
 
 // Libraries that are not the driver's own.

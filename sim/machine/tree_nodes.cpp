@@ -73,7 +73,7 @@ void write_nodes(TreeWriter& out, const Machine& m) {
     nodes.add(node.path, {node.major, node.minor}, node.mode);
   }
   bool vfio = false;
-  for (const auto* function : functions_of(m)) {
+  for (const auto* function : pci_functions(m)) {
     if (function->driver != "vfio-pci" || !function->iommu_group) continue;
     out.device(fmt::format("/dev/vfio/{}", *function->iommu_group), {511, *function->iommu_group},
                0600, 0, 0);

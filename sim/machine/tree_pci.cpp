@@ -202,9 +202,9 @@ void write_pci(TreeWriter& out, const Machine& m) {
   }
   out.file("/sys/bus/pci/rescan", "", 0200);
   out.file("/sys/bus/pci/drivers_probe", "", 0200);
-  for (const auto* function : functions_of(m)) write_function(out, m, *function);
+  for (const auto* function : pci_functions(m)) write_function(out, m, *function);
   std::set<std::string> drivers;
-  for (const auto* function : functions_of(m)) {
+  for (const auto* function : pci_functions(m)) {
     if (!function->driver.empty()) drivers.insert(function->driver);
   }
   if (driver_loaded(m)) drivers.insert("nvidia");

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 // What `work` says in a child that has its own mounts: `from` is mounted on `to` there.
 std::string with_mount(const std::string& from, const std::string& to,
                        const std::function<Status()>& work) {
-  const auto answer = sys::in_child(
+  const auto answer = sys::run_in_child(
       [&]() -> std::string {
         if (::unshare(CLONE_NEWNS) != 0 ||
             ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
@@ -39,7 +39,7 @@ std::string with_mount(const std::string& from, const std::string& to,
 Status create_at(const std::string& root) {
   const auto created =
       create(*load_machine("h200"),
-             {.root = root, .nodes = Nodes::Table, .existing = Existing::ReplaceOurs});
+             {.root = root, .nodes = DeviceNodes::Table, .existing = ExistingTree::ReplaceOurs});
   return created.ok() ? Status{} : Status(created.error());
 }
 

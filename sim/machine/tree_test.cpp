@@ -45,8 +45,8 @@ TEST(Create, RefusesADirectoryWithSomebodysFiles) {
   const test::Tree tree;
   test::Tree somebody;
   somebody.file("precious", "data");
-  const auto created =
-      create(*load_machine("h200"), {.root = somebody.root(), .existing = Existing::ReplaceOurs});
+  const auto created = create(*load_machine("h200"),
+                              {.root = somebody.root(), .existing = ExistingTree::ReplaceOurs});
   ASSERT_FALSE(created.ok());
   EXPECT_EQ(created.error().code(), Errc::Exists);
   EXPECT_EQ(*somebody.host().read("/precious"), "data");
@@ -55,14 +55,14 @@ TEST(Create, RefusesADirectoryWithSomebodysFiles) {
 TEST(Create, ReplacesItsOwnTreeOnlyWhenAsked) {
   test::Tree tree;
   const auto root = tree.path("m");
-  ASSERT_TRUE(create(*load_machine("h200"), {.root = root, .nodes = Nodes::Table}).ok());
-  const auto again = create(*load_machine("h200x8"), {.root = root, .nodes = Nodes::Table});
+  ASSERT_TRUE(create(*load_machine("h200"), {.root = root, .nodes = DeviceNodes::Table}).ok());
+  const auto again = create(*load_machine("h200x8"), {.root = root, .nodes = DeviceNodes::Table});
   ASSERT_FALSE(again.ok());
   EXPECT_THAT(again.error().text(), HasSubstr("--force replaces it"));
   EXPECT_EQ(read_marker(root)->machine, "h200");
   const auto forced =
       create(*load_machine("h200x8"),
-             {.root = root, .nodes = Nodes::Table, .existing = Existing::ReplaceOurs});
+             {.root = root, .nodes = DeviceNodes::Table, .existing = ExistingTree::ReplaceOurs});
   ASSERT_TRUE(forced.ok()) << forced.error().text();
   EXPECT_EQ(read_marker(root)->machine, "h200x8");
   EXPECT_THAT(*tree.host().list("/"), ::testing::ElementsAre("m"));  // nothing left beside it
@@ -74,7 +74,7 @@ TEST(Create, AFileOfTheMachineCannotLeaveTheTree) {
       "gpus: []\ndriver: {version: '1', library_directory: /usr/lib}\nfiles: {/../../escaped: x}\n",
       "m.yaml");
   ASSERT_TRUE(machine.ok());
-  const auto created = create(*machine, {.root = tree.path("a/b"), .nodes = Nodes::Table});
+  const auto created = create(*machine, {.root = tree.path("a/b"), .nodes = DeviceNodes::Table});
   ASSERT_FALSE(created.ok());
   EXPECT_THAT(created.error().text(), HasSubstr("no absolute path without .."));
   EXPECT_FALSE(tree.host().exists("/escaped"));
@@ -89,7 +89,7 @@ TEST(Create, ALinkOfTheMachineIsNotWrittenThrough) {
           tree.path("outside") + "}\nfiles: {/data/x: y}\n",
       "m.yaml");
   ASSERT_TRUE(machine.ok()) << machine.error().text();
-  ASSERT_TRUE(create(*machine, {.root = tree.path("m"), .nodes = Nodes::Table}).ok());
+  ASSERT_TRUE(create(*machine, {.root = tree.path("m"), .nodes = DeviceNodes::Table}).ok());
   EXPECT_FALSE(tree.host().exists("/outside/x"));
 }
 
@@ -99,7 +99,7 @@ TEST(Create, BothLibrariesCarryTheMachine) {
   for (const auto& path : {marker.cuda_library, marker.nvml_library}) {
     const auto file = machine.host().read(path, 256U << 20U);
     ASSERT_TRUE(file.ok()) << file.error().text();
-    const auto image = image_in(*file);
+    const auto image = find_image(*file);
     ASSERT_TRUE(image.ok()) << image.error().text();
     EXPECT_STREQ((*image)->machine.name, "h200x8");
     EXPECT_EQ((*image)->machine.gpu_count, 8U);

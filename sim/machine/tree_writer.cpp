@@ -152,20 +152,20 @@ void TreeWriter::device(std::string_view path, DeviceNumbers numbers, unsigned m
                         unsigned gid) {
   const auto inside = place(path);
   if (inside.empty()) return;
-  if (nodes_ != Nodes::Table) {
+  if (nodes_ != DeviceNodes::Table) {
     const auto full = root_ + inside;
     ::unlink(full.c_str());
     if (::mknod(full.c_str(), S_IFCHR | mode, makedev(numbers.major, numbers.minor)) == 0 &&
         ::chown(full.c_str(), uid, gid) == 0 && ::chmod(full.c_str(), mode) == 0) {
-      nodes_ = Nodes::Real;  // a tree has real nodes or a table, not some of each
+      nodes_ = DeviceNodes::Real;  // a tree has real nodes or a table, not some of each
       return;
     }
-    if (nodes_ == Nodes::Real) {
+    if (nodes_ == DeviceNodes::Real) {
       return fail(
           Error::sys(errno, fmt::format("mknod {} (needs root; --nodes table does not)", full)));
     }
     ::unlink(full.c_str());
-    nodes_ = Nodes::Table;
+    nodes_ = DeviceNodes::Table;
   }
   table_[inside] = fmt::format("{} c {} {} {:04o} {} {}\n", inside, numbers.major, numbers.minor,
                                mode, uid, gid);
@@ -212,13 +212,13 @@ bool TreeWriter::has(std::string_view path) const {
   return inside.ok() && ::lstat((root_ + *inside).c_str(), &st) == 0;
 }
 
-Status TreeWriter::adopt() {
+Status TreeWriter::open_existing() {
   GANTRY_TRY(const sys::Host host, sys::Host::at(root_));
   if (!host.exists("/dev.table")) {
-    nodes_ = Nodes::Real;
+    nodes_ = DeviceNodes::Real;
     return {};
   }
-  nodes_ = Nodes::Table;
+  nodes_ = DeviceNodes::Table;
   GANTRY_TRY(const std::string table, host.read("/dev.table"));
   for (const auto line : lines(table)) {
     table_[std::string(line.substr(0, line.find(' ')))] = std::string(line) + "\n";
@@ -227,8 +227,8 @@ Status TreeWriter::adopt() {
 }
 
 void TreeWriter::finish() {
-  if (nodes_ == Nodes::Auto) nodes_ = Nodes::Table;
-  if (nodes_ != Nodes::Table) return;
+  if (nodes_ == DeviceNodes::Auto) nodes_ = DeviceNodes::Table;
+  if (nodes_ != DeviceNodes::Table) return;
   std::string table;
   for (const auto& [path, line] : table_) table += line;
   file("/dev.table", table, 0644);

@@ -14,7 +14,7 @@
 
 namespace gantry::sim {
 
-enum class Nodes : std::uint8_t { Auto, Real, Table };
+enum class DeviceNodes : std::uint8_t { Auto, Real, Table };
 
 struct DeviceNumbers {
   std::uint32_t major = 0, minor = 0;
@@ -22,7 +22,7 @@ struct DeviceNumbers {
 
 class TreeWriter {
  public:
-  TreeWriter(std::string root, Nodes nodes) : root_(std::move(root)), nodes_(nodes) {}
+  TreeWriter(std::string root, DeviceNodes nodes) : root_(std::move(root)), nodes_(nodes) {}
 
   void directory(std::string_view path);
   void file(std::string_view path, std::string_view content, unsigned mode = 0444);
@@ -36,14 +36,14 @@ class TreeWriter {
   void remove(std::string_view path);
 
   // For a tree that exists: reads its dev.table, or finds that its nodes are real.
-  Status adopt();
+  Status open_existing();
 
   bool has(std::string_view path) const;
   void finish();           // writes dev.table
   void fail(Error error);  // keeps the first one
   Status status() const { return status_; }
   const std::vector<std::string>& notes() const { return notes_; }
-  Nodes nodes() const { return nodes_; }
+  DeviceNodes nodes() const { return nodes_; }
 
  private:
   // Where a path ends up after the links made so far; "" after a failure.
@@ -52,7 +52,7 @@ class TreeWriter {
   bool make_parents(const std::string& inside);
 
   std::string root_;
-  Nodes nodes_;
+  DeviceNodes nodes_;
   Status status_;
   std::map<std::string, std::string, std::less<>> links_;  // link -> resolved target, inside
   std::map<std::string, bool, std::less<>> made_;

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 TEST(TreeWriter, ALoopOfLinksIsAnErrorThatNamesOne) {
   const test::Tree tree;
-  TreeWriter out(tree.root(), Nodes::Table);
+  TreeWriter out(tree.root(), DeviceNodes::Table);
   out.link("/aa", "/bb");
   out.link("/bb", "/aa");
   out.file("/aa/x", "hi");
@@ -28,7 +28,7 @@ TEST(TreeWriter, ALoopOfLinksIsAnErrorThatNamesOne) {
 
 TEST(TreeWriter, ALinkThatGrowsWithEveryStepIsAnError) {
   const test::Tree tree;
-  TreeWriter out(tree.root(), Nodes::Table);
+  TreeWriter out(tree.root(), DeviceNodes::Table);
   out.link("/a", "/a/b");
   out.relative_link("/a/x", "/a/y");
   EXPECT_FALSE(out.has("/a/x"));
@@ -38,7 +38,7 @@ TEST(TreeWriter, ALinkThatGrowsWithEveryStepIsAnError) {
 
 TEST(TreeWriter, LinksAreFollowedInsideTheTree) {
   const test::Tree tree;
-  TreeWriter out(tree.root(), Nodes::Table);
+  TreeWriter out(tree.root(), DeviceNodes::Table);
   out.link("/lib", "usr/lib");
   out.link("/usr/lib/deep", "/var");
   out.file("/lib/./deep//x", "hi");
@@ -49,7 +49,7 @@ TEST(TreeWriter, LinksAreFollowedInsideTheTree) {
 
 TEST(TreeWriter, AFileThatIsReplacedIsNeverAway) {
   const test::Tree tree;
-  TreeWriter out(tree.root(), Nodes::Table);
+  TreeWriter out(tree.root(), DeviceNodes::Table);
   out.file("/a", "old");
   // A second name for the old file: it keeps its content when the new one takes the first name.
   ASSERT_EQ(::link(tree.path("a").c_str(), tree.path("same").c_str()), 0);
@@ -67,7 +67,7 @@ TEST(TreeWriter, AFileThatIsReplacedIsNeverAway) {
 TEST(TreeWriter, AFileThatCannotBeReplacedStays) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may write into every directory";
   const test::Tree tree;
-  TreeWriter out(tree.root(), Nodes::Table);
+  TreeWriter out(tree.root(), DeviceNodes::Table);
   out.file("/d/a", "old");
   ASSERT_EQ(::chmod(tree.path("d").c_str(), 0555), 0);
   out.file("/d/a", "new");

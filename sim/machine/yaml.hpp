@@ -7,7 +7,7 @@
 namespace gantry::sim {
 
 using YamlValue = yaml::Value;
-using YamlEntry = yaml::Entry;
+using YamlEntry = yaml::MapEntry;
 using yaml::merge;
 
 inline constexpr std::size_t kYamlBytes = yaml::Limits{}.bytes;

@@ -157,7 +157,7 @@ YamlFields& YamlFields::numbers(std::string_view key, std::vector<std::uint32_t>
   return *this;
 }
 
-YamlFields& YamlFields::pairs(std::string_view key, Pairs& out) {
+YamlFields& YamlFields::pairs(std::string_view key, KeyValues& out) {
   const YamlValue* value = child(key);
   if (value == nullptr) return *this;
   if (value->kind != YamlValue::Kind::Map) {

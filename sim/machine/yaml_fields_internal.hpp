@@ -32,7 +32,7 @@ class YamlFields {
   YamlFields& number(std::string_view key, std::optional<std::uint32_t>& out);
   YamlFields& texts(std::string_view key, std::vector<std::string>& out);
   YamlFields& numbers(std::string_view key, std::vector<std::uint32_t>& out);
-  YamlFields& pairs(std::string_view key, Pairs& out);
+  YamlFields& pairs(std::string_view key, KeyValues& out);
 
   const YamlValue* child(std::string_view key);  // marks it as known; nullptr when absent
   const std::vector<YamlValue>& list(std::string_view key);

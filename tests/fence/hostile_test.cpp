@@ -42,7 +42,7 @@ class Scribble {
   }
 
  private:
-  daemon::JoinedPeer peer_;
+  daemon::AttachedPeer peer_;
 };
 
 TEST(HostileNeighbour, OneThatIsForeverInTheMiddleIsNotWaitedForForever) {
@@ -52,7 +52,7 @@ TEST(HostileNeighbour, OneThatIsForeverInTheMiddleIsNotWaitedForForever) {
   __atomic_store_n(&neighbour.row().pending, kLimit, __ATOMIC_SEQ_CST);
   __atomic_store_n(&neighbour.page().lock, 1000, __ATOMIC_SEQ_CST);
   const pid_t child = share.process([&] {
-    const Library cuda(share.fence());
+    const CudaLibrary cuda(share.fence());
     ready(cuda);
     CUdeviceptr pointer = 0;
     const auto start = Clock::now();
@@ -60,7 +60,7 @@ TEST(HostileNeighbour, OneThatIsForeverInTheMiddleIsNotWaitedForForever) {
     if (Clock::now() - start > std::chrono::seconds(15)) return 1;
     return result == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 2;
   });
-  EXPECT_EQ(ShareUnderTest::status_of(child), 0);
+  EXPECT_EQ(ShareUnderTest::wait_for_exit(child), 0);
 }
 
 TEST(HostileNeighbour, WhateverIsInThePageTheProgramGoesOn) {
@@ -68,7 +68,7 @@ TEST(HostileNeighbour, WhateverIsInThePageTheProgramGoesOn) {
   Scribble neighbour(share);
   const SharedCount started;
   const pid_t child = share.process([&] {
-    const Library cuda(share.fence());
+    const CudaLibrary cuda(share.fence());
     ready(cuda);
     *started = 1;
     for (int i = 0; i < 3; ++i) {
@@ -92,7 +92,7 @@ TEST(HostileNeighbour, WhateverIsInThePageTheProgramGoesOn) {
       for (int i = 0; i < 1000; ++i) neighbour.put(random() % neighbour.words(), random());
     }
   });
-  EXPECT_EQ(ShareUnderTest::status_of(child), 0);
+  EXPECT_EQ(ShareUnderTest::wait_for_exit(child), 0);
   end = true;
   writer.join();
 }
@@ -148,7 +148,7 @@ void answer_one(int listener, const Answer& answer) {
 
 TEST(FalseKeeper, NoAnswerButTheRightOneStartsCuda) {
   ShareUnderTest share;
-  share.stop_keeper();
+  share.stop_daemon();
   const std::string path = share.directory() + "/socket";
   ::unlink(path.c_str());
   sockaddr_un address{};
@@ -177,7 +177,7 @@ TEST(FalseKeeper, NoAnswerButTheRightOneStartsCuda) {
   answers[7].gpu_count = FENCE_MAX_GPUS + 1;
   answers[8].what = "a page that is too short";
   answers[8].usage_bytes = 4096;
-  const Library cuda(share.fence());
+  const CudaLibrary cuda(share.fence());
   for (const Answer& answer : answers) {
     std::thread keeper([&] { answer_one(listener, answer); });
     EXPECT_EQ(cuda.cuInit(0), CUDA_ERROR_SYSTEM_NOT_READY) << answer.what;

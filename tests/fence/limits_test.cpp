@@ -23,8 +23,8 @@ class Limits : public ::testing::Test {
   std::uint64_t left() { return free_bytes(cuda); }
 
   ShareUnderTest share{{.memory_limit = kLimit}};
-  Library cuda{share.fence()};
-  Library driver{share.driver()};
+  CudaLibrary cuda{share.fence()};
+  CudaLibrary driver{share.driver()};
 };
 
 TEST_F(Limits, TheLastGranuleFitsAndNotOneByteMore) {
@@ -177,7 +177,7 @@ TEST_F(Limits, WhatAPoolKeepsMakesRoomForOthers) {
 TEST(ContextLimits, AContextCountsFromTheStart) {
   constexpr std::uint64_t kContext = 500 * kMiB;
   ShareUnderTest share({.memory_limit = 1200 * kMiB, .context_estimate = kContext, .flags = 0});
-  const Library cuda(share.fence());
+  const CudaLibrary cuda(share.fence());
   CUcontext one = nullptr;
   CUcontext two = nullptr;
   CUcontext three = nullptr;
@@ -199,7 +199,7 @@ TEST(ContextLimits, AContextCountsFromTheStart) {
 
 TEST(ContextLimits, ResettingThePrimaryContextFreesWhatItHad) {
   ShareUnderTest share;
-  const Library cuda(share.fence());
+  const CudaLibrary cuda(share.fence());
   CUcontext context = nullptr;
   CUdeviceptr pointer = 0;
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
@@ -217,7 +217,7 @@ TEST(SeveralGpus, EachHasItsOwnLimitWhateverTheOrder) {
   ShareUnderTest share({.machine = "h200x8", .memory_limit = kLimit, .gpus = {5, 2}});
   share.set_limit(2 * kLimit, 1);
   const Environment order("CUDA_VISIBLE_DEVICES", "2,0,5");
-  const Library cuda(share.fence());
+  const CudaLibrary cuda(share.fence());
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   std::size_t total = 0;
   EXPECT_EQ(cuda.cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);

@@ -5,11 +5,11 @@
 #pragma once
 
 #include "base/sys/loop.hpp"
-#include "sharing/daemon/members.hpp"
-#include "sharing/daemon/pages.hpp"
+#include "sharing/daemon/attached_processes.hpp"
 #include "sharing/daemon/share_socket.hpp"
+#include "sharing/daemon/shared_pages.hpp"
 #include "sim/libcuda/cuda_under_test.hpp"
-#include "support/fence_place.hpp"
+#include "support/fence_directory.hpp"
 #include "support/machine.hpp"
 
 #include <dlfcn.h>
@@ -31,9 +31,9 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 inline constexpr std::uint64_t kGranule = 2 * kMiB;
 
 // A library by its path, as a program opens it.
-class Library : public Api {
+class CudaLibrary : public Api {
  public:
-  explicit Library(const std::string& file) : Library(open(file)) {}
+  explicit CudaLibrary(const std::string& file) : CudaLibrary(open(file)) {}
   void* symbol(const char* name) const { return ::dlsym(handle_, name); }
   template <class Function>
   Function* get(const char* name) const {
@@ -41,7 +41,7 @@ class Library : public Api {
   }
 
  private:
-  explicit Library(void* handle)
+  explicit CudaLibrary(void* handle)
       : Api([handle](const char* name) { return ::dlsym(handle, name); }), handle_(handle) {}
   static void* open(const std::string& file);
   void* handle_;
@@ -78,19 +78,19 @@ class ShareUnderTest {
   ShareUnderTest(const ShareUnderTest&) = delete;
   ShareUnderTest& operator=(const ShareUnderTest&) = delete;
 
-  std::string fence() const { return place_.path("libcuda.so.1"); }
-  std::string driver() const { return place_.path("cuda"); }
-  const std::string& directory() const { return place_.directory(); }
+  std::string fence() const { return fence_directory_.path("libcuda.so.1"); }
+  std::string driver() const { return fence_directory_.path("cuda"); }
+  const std::string& directory() const { return fence_directory_.directory(); }
 
   // The keeper ends without a word, or is back with pages that are new.
-  void stop_keeper();
-  void start_keeper();
+  void stop_daemon();
+  void start_daemon();
 
   void set_limit(std::uint64_t bytes, std::uint32_t gpu = 0);
   void set_overhead(std::uint64_t bytes, std::uint32_t gpu = 0);
   void set_flags(std::uint32_t flags);
 
-  daemon::Usage usage(std::uint32_t slot, std::uint32_t gpu = 0);
+  daemon::ProcessUsage usage(std::uint32_t slot, std::uint32_t gpu = 0);
   std::uint64_t held(std::uint32_t gpu = 0);  // of all processes together
   std::uint32_t processes();
   std::uint32_t reports(FenceEvent event);
@@ -100,7 +100,7 @@ class ShareUnderTest {
   // A process of its own: what `work` returns is its exit status. The keeper's thread stands still
   // for the moment of the fork, so that no lock of the allocator stays taken in the child.
   pid_t process(const std::function<int()>& work);
-  static int status_of(pid_t pid);  // waits; 1000 + the signal's number where one ended it
+  static int wait_for_exit(pid_t pid);  // waits; 1000 + the signal's number where one ended it
   // Waits at most 20 s.
   static bool until(const std::function<bool()>& so);
 
@@ -110,12 +110,12 @@ class ShareUnderTest {
 
   Options options_;
   gantry::test::Machine machine_;
-  gantry::test::FencePlace place_;
+  gantry::test::FenceDirectory fence_directory_;
   std::unique_ptr<sys::Loop> loop_;
-  std::unique_ptr<daemon::Pages> pages_;
-  std::unique_ptr<daemon::Members> members_;
+  std::unique_ptr<daemon::SharedPages> pages_;
+  std::unique_ptr<daemon::AttachedProcesses> attached_processes_;
   std::unique_ptr<daemon::ShareSocket> socket_;
-  sys::Loop::Timer beat_;
+  sys::Loop::Timer heartbeat_;
   std::atomic<std::uint32_t> reports_[8] = {};
   std::thread thread_;
 };

@@ -7,7 +7,7 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/loop.hpp"
-#include "gpu/model/offer.hpp"
+#include "gpu/model/advertised.hpp"
 #include "net/grpc/client.hpp"
 #include "net/grpc/server.hpp"
 #include "node/kubelet/messages.hpp"
@@ -65,8 +65,8 @@ class FakeKubelet {
   // As kubelets do: an error rejects the pod for good.
   Status admit(const Pod& pod);
   // Before each start of a container: PreStartContainer, then what the stored answers say together.
-  Result<model::AllocateAnswer> start_container(const std::string& uid,
-                                                const std::string& container);
+  Result<model::ContainerAllocateResponse> start_container(const std::string& uid,
+                                                           const std::string& container);
   // How long a plugin takes to answer, over its socket: the same question many times. Nothing is
   // remembered of the answers.
   struct CallTimes {
@@ -82,18 +82,18 @@ class FakeKubelet {
   bool connected(const std::string& resource) const;
   std::vector<std::string> ids_of(const std::string& uid, const std::string& container,
                                   const std::string& resource) const;
-  std::vector<model::Holder> holders() const;  // active pods' apps and sidecars
+  std::vector<model::DeviceAllocation> holders() const;  // active pods' apps and sidecars
   kubelet::Allocatable allocatable() const;
   const std::vector<kubelet::RegisterRequest>& registrations() const { return registrations_; }
   const std::vector<std::string>& calls() const { return calls_; }  // "Allocate nvidia.com/gpu"
 
   // Faults.
   void drop_connections();  // of all plugins, as by a broken kubelet
-  void answer_register_with(std::optional<grpc::Outcome> outcome) {
+  void answer_register_with(std::optional<grpc::CallStatus> outcome) {
     register_outcome_ = std::move(outcome);
   }
   void die_in_register() { dies_in_register_ = true; }
-  void answer_pod_resources_with(std::optional<grpc::Outcome> outcome) {
+  void answer_pod_resources_with(std::optional<grpc::CallStatus> outcome) {
     pod_resources_outcome_ = std::move(outcome);
   }
   int pod_resources_calls() const { return pod_resources_calls_; }
@@ -112,17 +112,17 @@ class FakeKubelet {
     std::map<std::string, kubelet::ListedDevice> all;
     std::set<std::string> healthy;
   };
-  struct Given {
+  struct AllocatedDevices {
     std::map<int, std::set<std::string>> ids;  // by NUMA node, -1: none
     std::string answer;                        // ContainerAllocateResponse
     std::set<std::string> all() const;
   };
   using Ids = std::set<std::string>;
-  using Resources = std::map<std::string, Given>;
+  using Resources = std::map<std::string, AllocatedDevices>;
 
-  void on_register(const std::string& request, const grpc::Reply& reply);
-  void on_options(const std::shared_ptr<Endpoint>& endpoint, const grpc::Outcome& outcome,
-                  const std::string& answer, const grpc::Reply& reply);
+  void on_register(const std::string& request, const grpc::Responder& reply);
+  void on_options(const std::shared_ptr<Endpoint>& endpoint, const grpc::CallStatus& outcome,
+                  const std::string& answer, const grpc::Responder& reply);
   void watch(const std::shared_ptr<Endpoint>& endpoint);
   void on_list(const std::string& resource, const std::string& message);
   void on_stream_end(const std::shared_ptr<Endpoint>& endpoint);
@@ -139,7 +139,7 @@ class FakeKubelet {
                           std::chrono::milliseconds deadline);
   void collect_garbage();
   Ids in_use(const std::string& resource) const;
-  Given given(const std::string& resource, const Ids& ids, std::string answer) const;
+  AllocatedDevices given(const std::string& resource, const Ids& ids, std::string answer) const;
 
   void serve_pod_resources();
   void write_checkpoint() const;
@@ -157,8 +157,8 @@ class FakeKubelet {
   std::map<std::string, Ids> reusable_;  // of the pod that is being admitted, by resource
   std::vector<kubelet::RegisterRequest> registrations_;
   std::vector<std::string> calls_;
-  std::optional<grpc::Outcome> register_outcome_;
-  std::optional<grpc::Outcome> pod_resources_outcome_;
+  std::optional<grpc::CallStatus> register_outcome_;
+  std::optional<grpc::CallStatus> pod_resources_outcome_;
   int pod_resources_calls_ = 0;
   bool dies_in_register_ = false;
   std::shared_ptr<int> life_;  // of this start: answers to an earlier one find it gone

@@ -34,15 +34,15 @@ bool Machine::has_libraries() {
 }
 
 Machine::Machine(std::string_view name) {
-  parent_ = workplace() + "/gantry-machine-XXXXXX";
+  parent_ = temp_directory() + "/gantry-machine-XXXXXX";
   GANTRY_ASSERT(::mkdtemp(parent_.data()) != nullptr);
   GANTRY_ASSERT(::chmod(parent_.c_str(), 0755) == 0);
   parent_ = fs::canonical(parent_).string();
   root_ = parent_ + "/root";
   const auto machine = sim::load_machine(name);
   // The value's own complaint is the message when this fails.
-  const auto created =
-      sim::create(*machine, {.root = root_, .libraries = libraries(), .nodes = sim::Nodes::Table});
+  const auto created = sim::create(
+      *machine, {.root = root_, .libraries = libraries(), .nodes = sim::DeviceNodes::Table});
   GANTRY_ASSERT(created->root == root_);
 }
 

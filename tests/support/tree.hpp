@@ -11,7 +11,7 @@ namespace gantry::test {
 
 // Where trees are made: in memory where programs may be run from there, because a machine has some
 // thousand small files.
-std::string workplace();
+std::string temp_directory();
 
 class Tree {
  public:

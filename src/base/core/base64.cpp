@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-int value_of(char letter) {
+int base64_value(char letter) {
   const auto at = kAlphabet.find(letter);
   return at == std::string_view::npos ? -1 : static_cast<int>(at);
 }
@@ -37,7 +37,7 @@ Result<std::string> from_base64(std::string_view text) {
     if (letter == '\n' || letter == '\r' || letter == ' ') continue;
     ended = ended || letter == '=';
     if (letter == '=') continue;
-    const int value = value_of(letter);
+    const int value = base64_value(letter);
     if (value < 0 || ended) return Error(Errc::Invalid, "not base64");
     bits = bits << 6U | static_cast<std::uint32_t>(value);
     count += 6;

@@ -10,7 +10,7 @@ namespace gantry {
 namespace {
 
 // Levenshtein's distance, one row at a time.
-std::size_t changes_between(std::string_view a, std::string_view b) {
+std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -32,7 +32,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   std::string nearest;
   auto least = std::max<std::size_t>(3, name.size() / 3) + 1;
   for (const auto& candidate : names) {
-    const auto changes = changes_between(wanted, to_lower(candidate));
+    const auto changes = edit_distance(wanted, to_lower(candidate));
     if (changes >= least) continue;
     least = changes;
     nearest = candidate;

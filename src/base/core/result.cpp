@@ -12,7 +12,7 @@
 namespace gantry {
 namespace {
 
-Errc code_of_errno(int err) {
+Errc errc_from_errno(int err) {
   switch (err) {
     case ENOENT:
     case ENODEV:
@@ -59,7 +59,7 @@ std::string_view to_string(Errc code) {
 Error Error::sys(int err, std::string_view call) {
   std::array<char, 128> buffer{};
   const char* text = strerror_r(err, buffer.data(), buffer.size());
-  Error error(code_of_errno(err), fmt::format("{}: {}", call, text));
+  Error error(errc_from_errno(err), fmt::format("{}: {}", call, text));
   error.errno_ = err;
   return error;
 }

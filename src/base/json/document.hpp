@@ -39,7 +39,7 @@ struct Node {
 class Value;
 
 namespace detail {
-struct Parsed {
+struct ParsedText {
   std::string text;
   std::vector<Node> nodes;  // the root first
 };
@@ -52,7 +52,7 @@ class Value {
   class Iterator;
 
   Value() = default;
-  Value(const detail::Parsed& parsed, std::uint32_t index) : parsed_(&parsed), index_(index) {}
+  Value(const detail::ParsedText& parsed, std::uint32_t index) : parsed_(&parsed), index_(index) {}
 
   Kind kind() const;
   explicit operator bool() const { return parsed_ != nullptr; }
@@ -75,7 +75,7 @@ class Value {
   const detail::Node& node() const { return parsed_->nodes[index_]; }  // present values only
 
  private:
-  const detail::Parsed* parsed_ = nullptr;
+  const detail::ParsedText* parsed_ = nullptr;
   std::uint32_t index_ = 0;
 };
 
@@ -103,11 +103,13 @@ class Document {
   const std::string& text() const { return parsed_->text; }
 
  private:
-  explicit Document(std::unique_ptr<const detail::Parsed> parsed) : parsed_(std::move(parsed)) {}
-  std::unique_ptr<const detail::Parsed> parsed_;  // stays where it is when the document is moved
+  explicit Document(std::unique_ptr<const detail::ParsedText> parsed)
+      : parsed_(std::move(parsed)) {}
+  std::unique_ptr<const detail::ParsedText>
+      parsed_;  // stays where it is when the document is moved
 };
 
 // `text` between quotes, escaped. Bytes that are no ASCII go through as they are.
-std::string quoted(std::string_view text);
+std::string quote(std::string_view text);
 
 }  // namespace gantry::json

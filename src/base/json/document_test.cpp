@@ -113,7 +113,7 @@ TEST(Document, SurvivesBeingMoved) {
 }
 
 TEST(Quoted, EscapesWhatMustBe) {
-  EXPECT_EQ(quoted("a\"b\\c\n\x01"), "\"a\\\"b\\\\c\\n\\u0001\"");
+  EXPECT_EQ(quote("a\"b\\c\n\x01"), "\"a\\\"b\\\\c\\n\\u0001\"");
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ bool is_digit(char c) {
 // One pass without recursion: the open containers are a stack of indices.
 class Parser {
  public:
-  explicit Parser(detail::Parsed& into) : text_(into.text), nodes_(into.nodes) {}
+  explicit Parser(detail::ParsedText& into) : text_(into.text), nodes_(into.nodes) {}
 
   Status run() {
     nodes_.reserve(text_.size() / 12 + 8);
@@ -26,7 +26,7 @@ class Parser {
     GANTRY_CHECK(value(0, 0));
     while (!open_.empty()) GANTRY_CHECK(step());
     skip_space();
-    if (at_ != text_.size()) return wrong("more text after the end");
+    if (at_ != text_.size()) return syntax_error("more text after the end");
     return {};
   }
 
@@ -36,7 +36,7 @@ class Parser {
     std::uint32_t last_child;  // 0: none yet
   };
 
-  Error wrong(std::string_view what) const {
+  Error syntax_error(std::string_view what) const {
     const auto before = text_.substr(0, std::min(at_, text_.size()));
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const auto start = before.rfind('\n');
@@ -63,19 +63,20 @@ class Parser {
       return close();
     }
     if (open.last_child != 0) {
-      if (peek() != ',') return wrong(object ? "`,` or `}` expected" : "`,` or `]` expected");
+      if (peek() != ',')
+        return syntax_error(object ? "`,` or `}` expected" : "`,` or `]` expected");
       ++at_;
       skip_space();
     }
     std::uint32_t key_begin = 0;
     std::uint32_t key_end = 0;
     if (object) {
-      if (peek() != '"') return wrong("a key in quotes expected");
+      if (peek() != '"') return syntax_error("a key in quotes expected");
       key_begin = position();
       GANTRY_CHECK(string());
       key_end = position();
       skip_space();
-      if (peek() != ':') return wrong("`:` expected");
+      if (peek() != ':') return syntax_error("`:` expected");
       ++at_;
       skip_space();
     }
@@ -95,11 +96,11 @@ class Parser {
     const auto index = open_.back().node;
     open_.pop_back();
     nodes_[index].end = position();
-    if (nodes_[index].kind == Kind::Object) return no_key_twice(nodes_[index]);
+    if (nodes_[index].kind == Kind::Object) return check_duplicate_keys(nodes_[index]);
     return {};
   }
 
-  Status no_key_twice(const Node& object) {
+  Status check_duplicate_keys(const Node& object) {
     keys_.clear();
     for (auto child = object.first_child; child != 0; child = nodes_[child].next) {
       keys_.push_back(child);
@@ -114,7 +115,7 @@ class Parser {
         });
     if (twice == keys_.end()) return {};
     at_ = std::max(nodes_[*twice].key_begin, nodes_[*(twice + 1)].key_begin);
-    return wrong(fmt::format("the key {} is there twice", key_of(*twice).substr(0, 80)));
+    return syntax_error(fmt::format("the key {} is there twice", key_of(*twice).substr(0, 80)));
   }
 
   std::string_view key_of(std::uint32_t index) const {
@@ -123,19 +124,19 @@ class Parser {
   }
 
   Status value(std::uint32_t key_begin, std::uint32_t key_end) {
-    if (nodes_.size() >= kValueLimit) return wrong("more values than are allowed");
+    if (nodes_.size() >= kValueLimit) return syntax_error("more values than are allowed");
     const auto index = static_cast<std::uint32_t>(nodes_.size());
     nodes_.push_back({.begin = position(), .key_begin = key_begin, .key_end = key_end});
-    GANTRY_TRY(const auto kind, scalar_or_open(index));
+    GANTRY_TRY(const auto kind, read_scalar_or_open(index));
     nodes_[index].kind = kind;
     nodes_[index].end = position();
     return {};
   }
 
-  Result<Kind> scalar_or_open(std::uint32_t index) {
+  Result<Kind> read_scalar_or_open(std::uint32_t index) {
     const char c = peek();
     if (c == '{' || c == '[') {
-      if (open_.size() >= kDepthLimit) return wrong("nested too deeply");
+      if (open_.size() >= kDepthLimit) return syntax_error("nested too deeply");
       ++at_;
       open_.push_back({.node = index, .last_child = 0});
       return c == '{' ? Kind::Object : Kind::Array;
@@ -150,7 +151,7 @@ class Parser {
     }
     if (word("true") || word("false")) return Kind::Bool;
     if (word("null")) return Kind::Null;
-    return wrong(at_ >= text_.size() ? "the text ends too early" : "a value expected");
+    return syntax_error(at_ >= text_.size() ? "the text ends too early" : "a value expected");
   }
 
   bool word(std::string_view wanted) {
@@ -161,7 +162,8 @@ class Parser {
 
   Status string() {
     const auto length = string_length(text_.substr(at_));
-    if (!length) return wrong("a string that does not end or has a character it may not have");
+    if (!length)
+      return syntax_error("a string that does not end or has a character it may not have");
     at_ += *length;
     return {};
   }
@@ -176,15 +178,15 @@ class Parser {
     if (peek() == '-') ++at_;
     const bool zero = peek() == '0';
     const auto start = at_;
-    if (!digits() || (zero && at_ - start > 1)) return wrong("not a number");
+    if (!digits() || (zero && at_ - start > 1)) return syntax_error("not a number");
     if (peek() == '.') {
       ++at_;
-      if (!digits()) return wrong("not a number");
+      if (!digits()) return syntax_error("not a number");
     }
     if (peek() == 'e' || peek() == 'E') {
       ++at_;
       if (peek() == '+' || peek() == '-') ++at_;
-      if (!digits()) return wrong("not a number");
+      if (!digits()) return syntax_error("not a number");
     }
     return {};
   }
@@ -205,7 +207,7 @@ Result<Document> Document::parse(std::string text) {
     return Error(Errc::Corrupt, fmt::format("{} bytes of JSON, more than {} are not read",
                                             text.size(), kSizeLimit));
   }
-  auto parsed = std::make_unique<detail::Parsed>();
+  auto parsed = std::make_unique<detail::ParsedText>();
   parsed->text = std::move(text);
   GANTRY_CHECK(Parser(*parsed).run());
   return Document(std::move(parsed));

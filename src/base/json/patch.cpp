@@ -62,7 +62,7 @@ bool Patch::empty() const {
 class Renderer {
  public:
   explicit Renderer(const Document& document)
-      : text_(document.text()), style_(style_of(document)) {}
+      : text_(document.text()), style_(detect_style(document)) {}
 
   Result<std::string> run(const Document& document, const Patch::Change& root) {
     const auto& node = document.root().node();
@@ -73,14 +73,15 @@ class Renderer {
   }
 
  private:
-  struct Added {
+  struct Addition {
     const Step* name;         // nullptr: an element
     const std::string* text;  // nullptr: an object made on the way
     const Patch::Change* change;
   };
 
   Status value(Value old, const Patch::Change& change, const std::string& where) {
-    if (change.replacement) return fresh(*change.replacement, line_indentation(old), flat(old));
+    if (change.replacement)
+      return write_new_value(*change.replacement, line_indentation(old), flat(old));
     if (change.inside.empty() && change.appended.empty()) {
       out_ += old.raw();
       return {};
@@ -150,8 +151,8 @@ class Renderer {
     return {};
   }
 
-  std::vector<Added> additions(Value old, const Patch::Change& change) const {
-    std::vector<Added> news;
+  std::vector<Addition> additions(Value old, const Patch::Change& change) const {
+    std::vector<Addition> news;
     for (const auto& [step, inner] : change.inside) {
       if (!inner->adds() || step.is_index || !old.is(Kind::Object) || old[step.key]) continue;
       news.push_back({&step, inner->replacement ? &*inner->replacement : nullptr, inner.get()});
@@ -161,7 +162,7 @@ class Renderer {
   }
 
   // New items at the end of a container, in the manner of those before them.
-  Status add(Value old, const std::vector<Added>& news, std::size_t kept, std::string_view lead,
+  Status add(Value old, const std::vector<Addition>& news, std::size_t kept, std::string_view lead,
              std::string_view between, std::string_view tail) {
     const bool one_line = lead.empty() && between.empty() && old.size() == 0
                               ? style_.line_end.empty()
@@ -176,8 +177,8 @@ class Renderer {
     if (lead.empty() && !one_line) before_first = style_.line_end + indentation;
     for (const auto& item : news) {
       out_ += kept++ == 0 ? before_first : separator;
-      if (item.name != nullptr) out_ += quoted(item.name->key) + style_.colon;
-      GANTRY_CHECK(item.text != nullptr ? fresh(*item.text, indentation, one_line)
+      if (item.name != nullptr) out_ += quote(item.name->key) + style_.colon;
+      GANTRY_CHECK(item.text != nullptr ? write_new_value(*item.text, indentation, one_line)
                                         : made(*item.change, indentation, one_line));
     }
     if (old.size() == 0) {
@@ -195,7 +196,7 @@ class Renderer {
   }
 
   // A value given as text, laid out as the rest of the file is.
-  Status fresh(const std::string& text, const std::string& indentation, bool flat) {
+  Status write_new_value(const std::string& text, const std::string& indentation, bool flat) {
     GANTRY_TRY(const auto document, Document::parse(text).in("the new value"));
     write_value(out_, document.root(), style_, indentation, flat);
     return {};
@@ -206,7 +207,7 @@ class Renderer {
   Status made(const Patch::Change& change, const std::string& indentation, bool flat) {
     std::string text;
     GANTRY_CHECK(compact(change, text));
-    return fresh(text, indentation, flat);
+    return write_new_value(text, indentation, flat);
   }
 
   static Status compact(const Patch::Change& change, std::string& text) {
@@ -219,7 +220,7 @@ class Renderer {
     const char* separator = "";
     for (const auto& [step, inner] : change.inside) {
       if (!inner->adds() || array) continue;
-      text += separator + quoted(step.key) + ":";
+      text += separator + quote(step.key) + ":";
       separator = ",";
       GANTRY_CHECK(compact(*inner, text));
     }

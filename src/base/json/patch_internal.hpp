@@ -26,7 +26,7 @@ struct Style {
   std::string comma;     // between items on one line: "," or ", "
 };
 
-Style style_of(const Document& document);
+Style detect_style(const Document& document);
 
 // A value as `style` has it, its first line already indented by `indentation`. On one line when
 // `flat`.

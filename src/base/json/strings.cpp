@@ -92,7 +92,7 @@ std::optional<std::size_t> string_length(std::string_view text) {
   return std::nullopt;
 }
 
-std::string unquoted(std::string_view literal) {
+std::string unquote(std::string_view literal) {
   const auto text = inside(literal);
   if (!has_escapes(text)) return std::string(text);
   std::string out;
@@ -116,15 +116,15 @@ std::string unquoted(std::string_view literal) {
 
 int compare_strings(std::string_view literal, std::string_view other) {
   if (!has_escapes(literal) && !has_escapes(other)) return literal.compare(other);
-  return unquoted(literal).compare(unquoted(other));
+  return unquote(literal).compare(unquote(other));
 }
 
 bool means(std::string_view literal, std::string_view text) {
   if (!has_escapes(literal)) return inside(literal) == text;
-  return unquoted(literal) == text;
+  return unquote(literal) == text;
 }
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   std::string out;
   out.reserve(text.size() + 2);
   out.push_back('"');

@@ -13,7 +13,7 @@ namespace gantry::json {
 std::optional<std::size_t> string_length(std::string_view text);
 
 // What a good literal means. A lone surrogate becomes U+FFFD, as Go reads it.
-std::string unquoted(std::string_view literal);
+std::string unquote(std::string_view literal);
 
 // By what they mean: "a" and "\u0061" are the same. Less than, equal to or greater than 0.
 int compare_strings(std::string_view literal, std::string_view other);

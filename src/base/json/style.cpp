@@ -15,7 +15,7 @@ std::string_view lead(const Document& document, Value container) {
   return std::string_view(document.text()).substr(start, begin - start);
 }
 
-void look_at_lines(const Document& document, Style& style) {
+void detect_indentation(const Document& document, Style& style) {
   const auto before = lead(document, document.root());
   const auto line = before.rfind('\n');
   if (line == std::string_view::npos) return;
@@ -24,7 +24,7 @@ void look_at_lines(const Document& document, Style& style) {
 }
 
 // The first member tells what stands between a key and its value.
-void look_at_colon(const Document& document, Style& style) {
+void detect_colon(const Document& document, Style& style) {
   if (!document.root().is(Kind::Object) || document.root().size() == 0) return;
   const auto& first = (*document.root().begin()).node();
   style.colon = document.text().substr(first.key_end, first.begin - first.key_end);
@@ -32,10 +32,10 @@ void look_at_colon(const Document& document, Style& style) {
 
 }  // namespace
 
-Style style_of(const Document& document) {
+Style detect_style(const Document& document) {
   Style style{.line_end = {}, .unit = {}, .colon = {}, .comma = ","};
-  look_at_lines(document, style);
-  look_at_colon(document, style);
+  detect_indentation(document, style);
+  detect_colon(document, style);
   const bool empty = document.root().size() == 0;
   if (empty && document.text().size() > document.root().raw().size()) {
     style.line_end = "\n";  // a file of nothing but {} and a line end: made by hand
@@ -64,7 +64,7 @@ void write_value(std::string& out, Value value, const Style& style, const std::s
       out += (first ? "" : ",") + style.line_end + deeper;
     }
     first = false;
-    if (object) out += quoted(item.key()) + style.colon;
+    if (object) out += quote(item.key()) + style.colon;
     write_value(out, item, style, deeper, on_one_line);
   }
   if (!on_one_line) out += style.line_end + indentation;

@@ -66,13 +66,13 @@ Value::Iterator& Value::Iterator::operator++() {
 
 std::string Value::key() const {
   if (parsed_ == nullptr || node().key_end == 0) return {};
-  return unquoted(
+  return unquote(
       std::string_view(parsed_->text).substr(node().key_begin, node().key_end - node().key_begin));
 }
 
 std::optional<std::string> Value::string() const {
   if (!is(Kind::String)) return std::nullopt;
-  return unquoted(raw());
+  return unquote(raw());
 }
 
 std::optional<bool> Value::boolean() const {

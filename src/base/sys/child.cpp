@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kDeniedStatus = 113;  // the child could not become the wanted user
 constexpr int kExecFailedStatus = 127;
-constexpr char kWhole = '\n';  // ends every answer, so that one that was cut off shows
+constexpr char kEndMarker = '\n';  // ends every answer, so that one that was cut off shows
 constexpr std::size_t kOutputLimit = std::size_t{4} << 20;
 
 void write_all(int fd, std::string_view bytes) {
@@ -87,7 +87,7 @@ Result<bool> drain(int fd, std::string& output) {
 
 // Until the process ends, not until its output does: a daemon that it started may hold that for
 // ever.
-Result<CommandResult> attend(pid_t pid, int fd, Clock::time_point until) {
+Result<CommandResult> wait_for_command(pid_t pid, int fd, Clock::time_point until) {
   CommandResult result;
   for (bool open = true;;) {
     int status = 0;
@@ -106,7 +106,7 @@ Result<CommandResult> attend(pid_t pid, int fd, Clock::time_point until) {
   }
 }
 
-std::vector<char*> words_of(const std::vector<std::string>& texts) {
+std::vector<char*> to_argv(const std::vector<std::string>& texts) {
   std::vector<char*> words;
   words.reserve(texts.size() + 1);
   for (const auto& text : texts) words.push_back(const_cast<char*>(text.c_str()));
@@ -136,7 +136,7 @@ struct Program {
 
 // In the child: a group of its own, to be killed as a whole, and the signals as a program expects
 // them.
-[[noreturn]] void become_program(const Program& program) {
+[[noreturn]] void exec_program(const Program& program) {
   ::setpgid(0, 0);
   sigset_t none;
   ::sigemptyset(&none);
@@ -213,14 +213,14 @@ Result<Child> Child::start(const std::function<std::string()>& work, const Child
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::signal(SIGPIPE, SIG_IGN);
     if (options.user != nullptr && !become(*options.user)) ::_exit(kDeniedStatus);
-    write_all(theirs.get(), work() + kWhole);
+    write_all(theirs.get(), work() + kEndMarker);
     ::_exit(0);  // no destructors, no atexit: the vendor's libraries have both, and they can hang
   }
   return Child(pid, std::move(mine), options);
 }
 
 Result<std::string> Child::join() {
-  auto answer = collect(answer_.get(), until_, limit_bytes_ + sizeof kWhole);
+  auto answer = collect(answer_.get(), until_, limit_bytes_ + sizeof kEndMarker);
   const pid_t pid = std::exchange(pid_, -1);
   if (!answer.ok()) {
     end(pid);
@@ -236,21 +236,22 @@ Result<std::string> Child::join() {
   if (WEXITSTATUS(status) != 0) {
     return Error(Errc::Internal, fmt::format("child ended with status {}", WEXITSTATUS(status)));
   }
-  if (!answer->ends_with(kWhole)) return Error(Errc::Internal, "ended before its answer was whole");
+  if (!answer->ends_with(kEndMarker))
+    return Error(Errc::Internal, "ended before its answer was whole");
   answer->pop_back();
   return answer;
 }
 
-Result<std::string> in_child(const std::function<std::string()>& work,
-                             const ChildOptions& options) {
+Result<std::string> run_in_child(const std::function<std::string()>& work,
+                                 const ChildOptions& options) {
   GANTRY_TRY(Child child, Child::start(work, options));
   return child.join();
 }
 
 Result<CommandResult> run_command(const std::vector<std::string>& argv,
                                   const CommandOptions& options) {
-  const auto words = words_of(argv);
-  const auto environment = words_of(options.environment);
+  const auto words = to_argv(argv);
+  const auto environment = to_argv(options.environment);
   GANTRY_TRY(const auto input, readable(options.input).in(argv[0]));
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
@@ -261,14 +262,14 @@ Result<CommandResult> run_command(const std::vector<std::string>& argv,
   const pid_t pid = ::fork();
   if (pid < 0) return Error::sys(errno, "fork");
   if (pid == 0)
-    become_program({.words = words.data(),
-                    .environment = options.environment.empty() ? nullptr : environment.data(),
-                    .input = input.get(),
-                    .output = theirs.get(),
-                    .before = &options.before});
+    exec_program({.words = words.data(),
+                  .environment = options.environment.empty() ? nullptr : environment.data(),
+                  .input = input.get(),
+                  .output = theirs.get(),
+                  .before = &options.before});
   ::setpgid(pid, pid);  // here too: whoever comes first
   theirs.reset();
-  auto result = attend(pid, mine.get(), until);
+  auto result = wait_for_command(pid, mine.get(), until);
   if (result.ok()) return result;
   ::kill(-pid, SIGKILL);
   end(pid);

@@ -50,7 +50,8 @@ class Child {
 };
 
 // start and join in one.
-Result<std::string> in_child(const std::function<std::string()>& work, const ChildOptions& options);
+Result<std::string> run_in_child(const std::function<std::string()>& work,
+                                 const ChildOptions& options);
 
 struct CommandResult {
   int status = 0;      // exit status, 128 + signal when killed

@@ -19,14 +19,14 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 TEST(InChild, BringsTheAnswerBack) {
-  auto answer = in_child([] { return std::string(200'000, 'x'); }, {});
+  auto answer = run_in_child([] { return std::string(200'000, 'x'); }, {});
   ASSERT_TRUE(answer.ok()) << answer.error().text();
   EXPECT_EQ(answer->size(), 200'000U);
 }
 
 TEST(InChild, KillsAChildThatHangs) {
   const auto start = std::chrono::steady_clock::now();
-  auto answer = in_child(
+  auto answer = run_in_child(
       [] {
         ::sleep(30);
         return std::string();
@@ -38,7 +38,7 @@ TEST(InChild, KillsAChildThatHangs) {
 }
 
 TEST(InChild, SurvivesACrash) {
-  auto answer = in_child(
+  auto answer = run_in_child(
       [] {
         ::kill(::getpid(), SIGKILL);
         return std::string();
@@ -50,7 +50,7 @@ TEST(InChild, SurvivesACrash) {
 }
 
 TEST(InChild, RefusesAnEndlessAnswer) {
-  auto answer = in_child([] { return std::string(4096, 'x'); }, {.limit_bytes = 100});
+  auto answer = run_in_child([] { return std::string(4096, 'x'); }, {.limit_bytes = 100});
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.error().code(), Errc::Corrupt);
 }
@@ -80,7 +80,7 @@ TEST(Child, IsKilledWhenNobodyJoinsIt) {
 
 TEST(InChild, RunsAsAnotherUser) {
   const ChildUser nobody{.uid = 65534, .gid = 65534};
-  auto answer = in_child([] { return std::to_string(::getuid()); }, {.user = &nobody});
+  auto answer = run_in_child([] { return std::to_string(::getuid()); }, {.user = &nobody});
   if (::geteuid() == 0) {
     EXPECT_EQ(*answer, "65534");
   } else {
@@ -92,8 +92,8 @@ TEST(InChild, RunsAsAnotherUser) {
 TEST(InChild, AnswersWhileSigchldIsIgnored) {
   const auto before = ::signal(SIGCHLD, SIG_IGN);
   const auto start = std::chrono::steady_clock::now();
-  const auto answer = in_child([] { return std::string("done"); }, {});
-  const auto crash = in_child(
+  const auto answer = run_in_child([] { return std::string("done"); }, {});
+  const auto crash = run_in_child(
       []() -> std::string {
         ::kill(::getpid(), SIGKILL);
         return "";

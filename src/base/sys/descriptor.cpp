@@ -30,7 +30,7 @@ FileKind kind_of(mode_t mode) {
 
 }  // namespace
 
-Result<FileInfo> info_of(int fd, std::string_view shown) {
+Result<FileInfo> file_info(int fd, std::string_view shown) {
   struct stat st {};
   if (::fstatat(fd, "", &st, AT_EMPTY_PATH) != 0) {
     return Error::sys(errno, fmt::format("stat {}", shown));
@@ -44,7 +44,7 @@ Result<FileInfo> info_of(int fd, std::string_view shown) {
                   .minor = minor(st.st_rdev)};
 }
 
-Result<std::string> link_of(int fd, std::string_view shown) {
+Result<std::string> read_link(int fd, std::string_view shown) {
   std::array<char, PATH_MAX> buffer{};
   const auto length = ::readlinkat(fd, "", buffer.data(), buffer.size());
   if (length < 0) return Error::sys(errno, fmt::format("readlink {}", shown));
@@ -52,7 +52,7 @@ Result<std::string> link_of(int fd, std::string_view shown) {
 }
 
 Result<std::string> read_regular(int fd, std::size_t limit, std::string_view shown) {
-  GANTRY_TRY(const FileInfo what, info_of(fd, shown));
+  GANTRY_TRY(const FileInfo what, file_info(fd, shown));
   if (what.kind != FileKind::Regular) {
     return Error(Errc::Invalid, fmt::format("read {}: is not a regular file", shown));
   }
@@ -80,8 +80,8 @@ Status write_all(int fd, std::string_view content, std::string_view shown) {
   return {};
 }
 
-Result<std::vector<std::string>> names_in(UniqueFd directory, std::size_t limit,
-                                          std::string_view shown) {
+Result<std::vector<std::string>> list_directory(UniqueFd directory, std::size_t limit,
+                                                std::string_view shown) {
   std::vector<std::string> names;
   alignas(dirent64) std::array<char, 16384> buffer{};
   for (;;) {

@@ -33,10 +33,10 @@ struct FileInfo {
   bool operator==(const FileInfo&) const = default;
 };
 
-Result<FileInfo> info_of(int fd, std::string_view shown);
+Result<FileInfo> file_info(int fd, std::string_view shown);
 
 // Of an O_PATH | O_NOFOLLOW descriptor.
-Result<std::string> link_of(int fd, std::string_view shown);
+Result<std::string> read_link(int fd, std::string_view shown);
 
 // A whole regular file, from where the descriptor stands. More than `limit` bytes is Corrupt,
 // anything but a regular file Invalid.
@@ -45,7 +45,7 @@ Result<std::string> read_regular(int fd, std::size_t limit, std::string_view sho
 Status write_all(int fd, std::string_view content, std::string_view shown);
 
 // Names without "." and "..", sorted; more than `limit` is Corrupt.
-Result<std::vector<std::string>> names_in(UniqueFd directory, std::size_t limit,
-                                          std::string_view shown);
+Result<std::vector<std::string>> list_directory(UniqueFd directory, std::size_t limit,
+                                                std::string_view shown);
 
 }  // namespace gantry::sys

@@ -73,7 +73,7 @@ std::optional<std::string> Host::read_value(std::string_view path) const {
 
 Result<std::vector<std::string>> Host::list(std::string_view path) const {
   GANTRY_TRY(UniqueFd fd, open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK));
-  return names_in(std::move(fd), SIZE_MAX, outside(path));
+  return list_directory(std::move(fd), SIZE_MAX, outside(path));
 }
 
 bool Host::exists(std::string_view path) const {
@@ -82,7 +82,7 @@ bool Host::exists(std::string_view path) const {
 
 Result<std::string> Host::link(std::string_view path) const {
   GANTRY_TRY(const UniqueFd fd, open(path, O_PATH | O_NOFOLLOW));
-  return link_of(fd.get(), path);
+  return read_link(fd.get(), path);
 }
 
 Result<std::string> Host::resolve(std::string_view path) const {
@@ -102,12 +102,12 @@ Result<std::string> Host::resolve(std::string_view path) const {
 
 Result<FileInfo> Host::info(std::string_view path) const {
   GANTRY_TRY(const UniqueFd fd, open(path, O_PATH));
-  return info_of(fd.get(), path);
+  return file_info(fd.get(), path);
 }
 
-Result<FileInfo> Host::info_of_link(std::string_view path) const {
+Result<FileInfo> Host::link_info(std::string_view path) const {
   GANTRY_TRY(const UniqueFd fd, open(path, O_PATH | O_NOFOLLOW));
-  return info_of(fd.get(), path);
+  return file_info(fd.get(), path);
 }
 
 Result<FileInfo> Host::device(std::string_view path) const {
@@ -127,7 +127,7 @@ std::vector<std::string> Host::device_paths(std::string_view directory) const {
   if (names.ok()) {
     for (const auto& name : *names) {
       auto path = fmt::format("{}/{}", directory, name);
-      const auto what = info_of_link(path);
+      const auto what = link_info(path);
       if (what.ok() &&
           (what->kind == FileKind::CharDevice || what->kind == FileKind::BlockDevice)) {
         paths.push_back(std::move(path));

@@ -46,7 +46,7 @@ class Host {
   Result<std::string> link(std::string_view path) const;     // readlink, one step
   Result<std::string> resolve(std::string_view path) const;  // all symlinks, path inside the root
   Result<FileInfo> info(std::string_view path) const;        // follows symlinks
-  Result<FileInfo> info_of_link(std::string_view path) const;
+  Result<FileInfo> link_info(std::string_view path) const;
 
   // A device node's type, numbers, mode and owner. Where the tree has a `dev.table` at its root (a
   // fixture made without mknod), that answers: "/dev/nvidia0 c 195 0 0666 0 0" = path type major

@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 
 // Makes openat2 fail in this process: with ENOSYS, as kernels before 5.6 do, or with EPERM, as
 // container engines of that time do.
-void forget_openat2(unsigned err) {
+void block_openat2(unsigned err) {
   std::array<sock_filter, 4> program = {{
       {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
       {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_openat2},
@@ -47,7 +47,7 @@ void with_and_without_openat2(const Body& body) {
   for (const int err : {ENOSYS, EPERM}) {
     const pid_t pid = fork();
     if (pid == 0) {
-      forget_openat2(static_cast<unsigned>(err));
+      block_openat2(static_cast<unsigned>(err));
       body();
       _exit(::testing::Test::HasFailure() ? 1 : 0);
     }

@@ -35,7 +35,7 @@ std::optional<std::string> boot_id(const Host& host) {
   return host.read_value(kPath);
 }
 
-Status finished(const std::vector<std::string>& argv, std::chrono::seconds deadline) {
+Status run_to_success(const std::vector<std::string>& argv, std::chrono::seconds deadline) {
   GANTRY_TRY(const CommandResult result, run_command(argv, deadline));
   if (result.status == 0) return {};
   return Error(Errc::Internal, fmt::format("{} ended with status {}: {}", argv[0], result.status,
@@ -49,8 +49,8 @@ std::pair<std::string, std::string> parent_of(const std::string& path) {
 }
 
 // Written under a temporary name in the directory, then renamed.
-Status put_file(int dir, const std::string& temporary, const std::string& name,
-                std::string_view content, const FileInfo& like) {
+Status write_new_file(int dir, const std::string& temporary, const std::string& name,
+                      std::string_view content, const FileInfo& like) {
   ::unlinkat(dir, temporary.c_str(), 0);
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   const UniqueFd fd(::openat(dir, temporary.c_str(), kFlags, 0600));
@@ -182,7 +182,7 @@ class RealKernel final : public Kernel {
       like = *old;
     }
     const auto temporary = fmt::format(".{}.gantry", name);
-    auto status = put_file(dir.get(), temporary, name, content, like);
+    auto status = write_new_file(dir.get(), temporary, name, content, like);
     if (status.ok()) return status;
     ::unlinkat(dir.get(), temporary.c_str(), 0);
     return Error(status.error().code(),
@@ -200,14 +200,14 @@ class RealKernel final : public Kernel {
 
   Status run(const Host& host, const std::vector<std::string>& argv,
              std::chrono::seconds deadline) override {
-    if (host.is_live()) return finished(argv, deadline);
+    if (host.is_live()) return run_to_success(argv, deadline);
     if (!is_this_machine(host)) {
       return Error(Errc::Denied, fmt::format("{} is not this machine: its {} is not run",
                                              host.root(), argv.front()));
     }
     std::vector<std::string> inside{"chroot", host.root()};
     inside.insert(inside.end(), argv.begin(), argv.end());
-    return finished(inside, deadline);
+    return run_to_success(inside, deadline);
   }
 };
 

@@ -32,7 +32,7 @@ struct Loop::State {
     int fd = -1;
     std::shared_ptr<const OnReady> callback;  // shared: it may remove itself while it runs
   };
-  struct Due {
+  struct TimerEntry {
     milliseconds period{0};  // 0: once
     std::shared_ptr<const Callback> callback;
   };
@@ -43,7 +43,7 @@ struct Loop::State {
   std::uint64_t last_id = kWake;  // never used twice: an old event finds nobody
   std::unordered_map<std::uint64_t, Watched> watched;
   std::unordered_map<std::uint64_t, Moment> moments;  // of each timer
-  std::map<Moment, Due> timers;                       // by time
+  std::map<Moment, TimerEntry> timers;                // by time
   Clock::time_point awake_until = Clock::time_point::min();
   std::atomic<bool> stopping = false;
   std::mutex mutex;  // of `posted` alone
@@ -63,7 +63,7 @@ struct Loop::State {
     moments.erase(found);
   }
 
-  void add_timer(std::uint64_t id, Clock::time_point at, Due due) {
+  void add_timer(std::uint64_t id, Clock::time_point at, TimerEntry due) {
     moments[id] = Moment{at, id};
     timers.emplace(Moment{at, id}, std::move(due));
   }
@@ -82,7 +82,7 @@ struct Loop::State {
     const auto now = Clock::now();
     while (!timers.empty() && timers.begin()->first.first <= now) {
       const auto [at, id] = timers.begin()->first;
-      const Due due = timers.begin()->second;
+      const TimerEntry due = timers.begin()->second;
       remove_timer(id);
       // From now, not from when it was due: after a pause there is one call, not a burst.
       if (due.period.count() > 0) add_timer(id, now + due.period, due);
@@ -209,7 +209,7 @@ Loop::Timer Loop::every(milliseconds period, Callback callback) {
   return timer(real, real, std::move(callback));
 }
 
-void Loop::stay_awake(Clock::time_point until) {
+void Loop::busy_poll_until(Clock::time_point until) {
   state_->awake_until = until;
 }
 

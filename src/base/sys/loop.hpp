@@ -65,7 +65,7 @@ class Loop {
 
   // Until then the loop asks again and again instead of sleeping: who is woken comes tens of
   // microseconds later, and pays for it as much as who wakes. In the past: not any more.
-  void stay_awake(std::chrono::steady_clock::time_point until);
+  void busy_poll_until(std::chrono::steady_clock::time_point until);
 
   // From any thread: called later, in the loop, in the order of posting.
   void post(Callback callback);

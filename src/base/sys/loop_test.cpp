@@ -30,12 +30,12 @@ struct Pipe {
   UniqueFd out;
 };
 
-std::unique_ptr<Loop> a_loop() {
+std::unique_ptr<Loop> make_loop() {
   return *Loop::make();
 }
 
 TEST(Loop, CallsBackWhenADescriptorIsReadable) {
-  const auto loop = a_loop();
+  const auto loop = make_loop();
   const Pipe pipe;
   int calls = 0;
   const auto watch = loop->watch(pipe.in.get(), EPOLLIN, [&](std::uint32_t events) {
@@ -50,7 +50,7 @@ TEST(Loop, CallsBackWhenADescriptorIsReadable) {
 }
 
 TEST(Loop, AWatchThatEndedHearsNothingEvenOfEventsAlreadyThere) {
-  const auto loop = a_loop();
+  const auto loop = make_loop();
   const Pipe one;
   const Pipe two;
   std::vector<Loop::Watch> watches;
@@ -70,7 +70,7 @@ TEST(Loop, AWatchThatEndedHearsNothingEvenOfEventsAlreadyThere) {
 }
 
 TEST(Loop, TimersComeInTheOrderOfTheirTimes) {
-  const auto loop = a_loop();
+  const auto loop = make_loop();
   std::vector<int> order;
   const auto late = loop->after(milliseconds{20}, [&] {
     order.push_back(2);
@@ -84,7 +84,7 @@ TEST(Loop, TimersComeInTheOrderOfTheirTimes) {
 }
 
 TEST(Loop, ARepeatedTimerEndsItselfInItsCallback) {
-  const auto loop = a_loop();
+  const auto loop = make_loop();
   int calls = 0;
   Loop::Timer timer = loop->every(milliseconds{1}, [&] {
     if (++calls == 3) timer.cancel();
@@ -95,7 +95,7 @@ TEST(Loop, ARepeatedTimerEndsItselfInItsCallback) {
 }
 
 TEST(Loop, WorkOfOtherThreadsIsDoneInTheLoopInOrder) {
-  const auto loop = a_loop();
+  const auto loop = make_loop();
   const auto here = std::this_thread::get_id();
   std::vector<int> order;
   std::thread other([&] {
@@ -113,7 +113,7 @@ TEST(Loop, WorkOfOtherThreadsIsDoneInTheLoopInOrder) {
 }
 
 TEST(Loop, AStopFromAnotherThreadEndsAnIdleLoop) {
-  const auto loop = a_loop();
+  const auto loop = make_loop();
   std::thread other([&] { loop->stop(); });
   EXPECT_TRUE(loop->run().ok());
   other.join();
@@ -122,7 +122,7 @@ TEST(Loop, AStopFromAnotherThreadEndsAnIdleLoop) {
 TEST(Loop, StaysAwakeForAsLongAsItIsToldTo) {
   const auto loop = *Loop::make();
   const auto begun = std::chrono::steady_clock::now();
-  loop->stay_awake(begun + milliseconds(30));
+  loop->busy_poll_until(begun + milliseconds(30));
   int turns = 0;
   for (; std::chrono::steady_clock::now() < begun + milliseconds(30); ++turns)
     ASSERT_TRUE(loop->turn(milliseconds(10000)).ok());
@@ -133,7 +133,7 @@ TEST(Loop, StaysAwakeForAsLongAsItIsToldTo) {
 }
 
 TEST(Loop, HandlesMayOutliveTheLoop) {
-  auto loop = a_loop();
+  auto loop = make_loop();
   const Pipe pipe;
   auto watch = *loop->watch(pipe.in.get(), EPOLLIN, [](std::uint32_t) {});
   auto timer = loop->after(milliseconds{1}, [] {});

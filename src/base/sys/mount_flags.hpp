@@ -11,7 +11,7 @@
 namespace gantry::sys {
 
 inline unsigned long mount_flags(const struct statvfs& mount) {
-  constexpr std::array<std::pair<unsigned long, unsigned long>, 7> kSame = {
+  constexpr std::array<std::pair<unsigned long, unsigned long>, 7> kFlagPairs = {
       {{ST_RDONLY, MS_RDONLY},
        {ST_NOSUID, MS_NOSUID},
        {ST_NODEV, MS_NODEV},
@@ -20,7 +20,7 @@ inline unsigned long mount_flags(const struct statvfs& mount) {
        {ST_NODIRATIME, MS_NODIRATIME},
        {ST_RELATIME, MS_RELATIME}}};
   unsigned long flags = 0;
-  for (const auto& [shown, set] : kSame) {
+  for (const auto& [shown, set] : kFlagPairs) {
     if ((mount.f_flag & shown) != 0) flags |= set;
   }
   return flags;

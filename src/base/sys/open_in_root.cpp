@@ -20,9 +20,9 @@
 namespace gantry::sys {
 namespace {
 
-constexpr int kMaxSymlinks = 40;        // as the kernel
-constexpr std::size_t kMaxTrail = 512;  // descriptors one walk may hold
-constexpr int kTries = 64;  // a tenant that renames in a loop delays us, it does not stop us
+constexpr int kMaxSymlinks = 40;                  // as the kernel
+constexpr std::size_t kMaxOpenDirectories = 512;  // descriptors one walk may hold
+constexpr int kMaxAttempts = 64;  // a tenant that renames in a loop delays us, it does not stop us
 
 std::string_view relative(std::string_view path) {
   while (path.starts_with('/')) path.remove_prefix(1);
@@ -38,9 +38,9 @@ bool forbids_openat2(int directory) {
 }
 
 // What openat2 does, one component at a time, never following by the kernel.
-class Walk {
+class PathWalk {
  public:
-  Walk(int root, std::string_view shown) : root_(root), shown_(shown) {}
+  PathWalk(int root, std::string_view shown) : root_(root), shown_(shown) {}
 
   Result<UniqueFd> open(std::string_view path, int flags) {
     push_front(path);
@@ -67,7 +67,7 @@ class Walk {
       if (!trail_.empty()) trail_.pop_back();
       return {};
     }
-    if (trail_.size() >= kMaxTrail) return failed(ENAMETOOLONG);
+    if (trail_.size() >= kMaxOpenDirectories) return failed(ENAMETOOLONG);
     UniqueFd next(::openat(here(), part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!next.valid()) return failed(errno);
     struct stat st {};
@@ -78,7 +78,7 @@ class Walk {
       return {};
     }
     if (++links_ > kMaxSymlinks) return failed(ELOOP);
-    GANTRY_TRY(const std::string target, link_of(next.get(), shown_));
+    GANTRY_TRY(const std::string target, read_link(next.get(), shown_));
     if (target.starts_with('/')) trail_.clear();
     push_front(target);
     return {};
@@ -108,14 +108,14 @@ Result<UniqueFd> open_in_root(int root, std::string_view path, int flags, std::s
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
   const std::string name(relative(path));
   // EAGAIN: something was renamed under us while ".." was resolved; openat2(2) says to try again.
-  for (int tries = 0; tries < kTries; ++tries) {
+  for (int tries = 0; tries < kMaxAttempts; ++tries) {
     const long fd = ::syscall(SYS_openat2, root, name.c_str(), &how, sizeof how);
     if (fd >= 0) return UniqueFd(static_cast<int>(fd));
     if (errno != EAGAIN && errno != EINTR) break;
   }
   const int err = errno;
   if (err == ENOSYS || err == EAGAIN || (err == EPERM && forbids_openat2(root))) {
-    return Walk(root, shown).open(path, flags);
+    return PathWalk(root, shown).open(path, flags);
   }
   return Error::sys(err, fmt::format("open {}", shown));
 }
@@ -136,7 +136,7 @@ Result<std::string> descriptor_path(int fd) {
   return fmt::format("{}/{}", kDescriptors, fd);
 }
 
-Result<std::uint64_t> mount_of(int fd) {
+Result<std::uint64_t> mount_id(int fd) {
   if (const auto mount = mount_by_statx(fd); mount != 0) return mount;
   GANTRY_CHECK(descriptor_path(fd));  // /proc is the kernel's
   const auto path = fmt::format("/proc/thread-self/fdinfo/{}", fd);

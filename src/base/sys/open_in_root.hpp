@@ -22,7 +22,7 @@ Result<UniqueFd> open_in_root(int root, std::string_view path, int flags, std::s
 Result<std::string> descriptor_path(int fd);
 
 // The mount that a descriptor is on: the first number of its line in mountinfo.
-Result<std::uint64_t> mount_of(int fd);
+Result<std::uint64_t> mount_id(int fd);
 
 // Exactly the file of an O_PATH descriptor, whatever its name points at by now.
 Result<UniqueFd> reopen(int fd, int flags);

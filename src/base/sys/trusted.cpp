@@ -46,7 +46,7 @@ Status check_trusted(std::uint32_t uid, std::uint32_t mode, std::uint32_t owner,
 Result<std::string> read_trusted(const Host& host, std::string_view path, std::size_t limit) {
   GANTRY_TRY(const UniqueFd fd, host.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   GANTRY_TRY(const auto root, host.info("/"));
-  GANTRY_TRY(const auto found, info_of(fd.get(), host.outside(path)));
+  GANTRY_TRY(const auto found, file_info(fd.get(), host.outside(path)));
   GANTRY_CHECK(check_trusted(found.uid, found.mode, root.uid, host.outside(path)));
   for (auto slash = path.find('/', 1); slash != std::string_view::npos;
        slash = path.find('/', slash + 1)) {

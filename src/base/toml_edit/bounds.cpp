@@ -10,7 +10,7 @@
 namespace gantry::toml_edit {
 namespace {
 
-constexpr std::size_t kDotsInLine = 64;
+constexpr std::size_t kMaxDotsPerLine = 64;
 
 bool is_wide(char c) {
   return (static_cast<unsigned char>(c) & 0x80U) != 0;
@@ -24,9 +24,9 @@ bool one_of(char c, std::string_view set) {
   return set.find(c) != std::string_view::npos;
 }
 
-class Walk {
+class BoundsChecker {
  public:
-  explicit Walk(std::string_view text) : text_(text) {}
+  explicit BoundsChecker(std::string_view text) : text_(text) {}
 
   Status run() {
     while (at_ < text_.size()) {
@@ -43,19 +43,20 @@ class Walk {
   }
 
  private:
-  Error wrong(std::string_view what) const {
+  Error error_at_line(std::string_view what) const {
     return Error(Errc::Corrupt, fmt::format("TOML: line {}: {}", line_, what));
   }
 
   Status plain(char c) {
     if (!is_plain(c)) {
-      return wrong(fmt::format("the byte {:#04x} outside a text", static_cast<unsigned char>(c)));
+      return error_at_line(
+          fmt::format("the byte {:#04x} outside a text", static_cast<unsigned char>(c)));
     }
     if (c == '\n') {
       ++line_;
       dots_ = 0;
-    } else if (c == '.' && ++dots_ > kDotsInLine) {
-      return wrong(fmt::format("more than {} dots", kDotsInLine));
+    } else if (c == '.' && ++dots_ > kMaxDotsPerLine) {
+      return error_at_line(fmt::format("more than {} dots", kMaxDotsPerLine));
     }
     if (!one_of(c, " \t\r")) last_ = c;
     ++at_;
@@ -65,7 +66,7 @@ class Walk {
   // From its opening to its closing mark. What stands around it keeps the walk in step with the
   // parser: no text begins or ends in the middle of a word.
   Status quoted() {
-    if (!one_of(last_, "=,[{.\n")) return wrong("a quotation mark inside a word");
+    if (!one_of(last_, "=,[{.\n")) return error_at_line("a quotation mark inside a word");
     const char quote = text_[at_];
     const std::string three(3, quote);
     const std::size_t marks = text_.substr(at_).starts_with(three) ? 3 : 1;
@@ -79,17 +80,17 @@ class Walk {
       escapes = escapes || escape;
       at_ += escape ? 2 : 1;
     }
-    if (at_ >= text_.size() || text_[at_] == '\n') return wrong("a text is not closed");
+    if (at_ >= text_.size() || text_[at_] == '\n') return error_at_line("a text is not closed");
     at_ += marks;
     while (marks == 3 && at_ < text_.size() && text_[at_] == quote) ++at_;  // """a""""
     const auto inside = text_.substr(begin, at_ - begin);
     // Where toml++ looks for white space its table has a hole: behind a backslash, and in what it
     // takes for a number with a dot.
     if ((escapes || last_ == '.') && std::any_of(inside.begin(), inside.end(), is_wide)) {
-      return wrong("letters beyond ASCII behind a dot or beside a backslash");
+      return error_at_line("letters beyond ASCII behind a dot or beside a backslash");
     }
     if (at_ < text_.size() && !one_of(text_[at_], " \t\r\n.,=]}#")) {
-      return wrong("a word goes on behind a quotation mark");
+      return error_at_line("a word goes on behind a quotation mark");
     }
     line_ += static_cast<std::size_t>(std::count(inside.begin(), inside.end(), '\n'));
     last_ = quote;
@@ -108,7 +109,7 @@ class Walk {
 Status check_bounds(std::string_view text) {
   if (text.size() > kMaxBytes) return Error(Errc::Corrupt, "TOML: too large for a configuration");
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  return Walk(text).run();
+  return BoundsChecker(text).run();
 }
 
 }  // namespace gantry::toml_edit

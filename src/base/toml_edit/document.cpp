@@ -3,7 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "base/toml_edit/layout_internal.hpp"
-#include "base/toml_edit/meaning_internal.hpp"
+#include "base/toml_edit/semantics_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -50,7 +50,7 @@ std::string quote(const std::vector<std::string>& texts) {
   return "[" + out + "]";
 }
 
-std::string to_text(const Path& path) {
+std::string to_string(const Path& path) {
   std::string out;
   for (const auto& part : path) {
     if (!out.empty()) out += '.';

@@ -18,7 +18,7 @@ using Path = std::vector<std::string>;  // {"plugins", "io.containerd.grpc.v1.cr
 
 // Written as in a file: plugins."io.containerd.grpc.v1.cri". Invalid when it is no key.
 Result<Path> parse_path(std::string_view text);
-std::string to_text(const Path& path);
+std::string to_string(const Path& path);
 
 // A text as a TOML value, in quotation marks.
 std::string quote(std::string_view text);

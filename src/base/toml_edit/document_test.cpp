@@ -134,7 +134,7 @@ TEST(TomlEdit, SaysTheLineOfWhatIsNoToml) {
 TEST(TomlEdit, PathsAreReadAndWrittenAsInAFile) {
   const auto path = *parse_path("plugins.\"io.containerd.grpc.v1.cri\".a-b");
   EXPECT_THAT(path, ElementsAre("plugins", "io.containerd.grpc.v1.cri", "a-b"));
-  EXPECT_EQ(to_text(path), "plugins.\"io.containerd.grpc.v1.cri\".a-b");
+  EXPECT_EQ(to_string(path), "plugins.\"io.containerd.grpc.v1.cri\".a-b");
   for (const auto* bad : {"", "a b", "a = 1\nb", "a.", "#"}) EXPECT_FALSE(parse_path(bad).ok());
 }
 

@@ -2,7 +2,7 @@
 #include "base/core/text.hpp"
 #include "base/toml_edit/document.hpp"
 #include "base/toml_edit/layout_internal.hpp"
-#include "base/toml_edit/meaning_internal.hpp"
+#include "base/toml_edit/semantics_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -15,11 +15,11 @@ using detail::Entry;
 using detail::Layout;
 using detail::Section;
 
-Path rest_of(const Path& path, std::size_t from) {
+Path path_tail(const Path& path, std::size_t from) {
   return {path.begin() + static_cast<std::ptrdiff_t>(from), path.end()};
 }
 
-std::size_t common(const Path& a, const Path& b) {
+std::size_t common_prefix_length(const Path& a, const Path& b) {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
                                   a.begin());
 }
@@ -30,7 +30,7 @@ struct Splice {
   std::string insert;
 };
 
-std::string_view line_end_of(std::string_view text) {
+std::string_view line_ending(std::string_view text) {
   return text.find("\r\n") != std::string_view::npos ? "\r\n" : "\n";
 }
 
@@ -56,7 +56,7 @@ std::string header_indent(std::string_view text, const Layout& layout, const Pat
   const Section* best = nullptr;
   std::size_t shared = 0;
   for (const auto& section : layout.sections) {
-    const auto parts = common(section.path, path);
+    const auto parts = common_prefix_length(section.path, path);
     if (section.path.empty() || parts == 0) continue;
     if (parts > shared || (parts == shared && section.path.size() == path.size())) {
       best = &section;
@@ -77,22 +77,22 @@ std::string header_indent(std::string_view text, const Layout& layout, const Pat
 std::string header_text(const Layout& layout, const Path& path) {
   std::vector<std::string> spelling;
   for (const auto& section : layout.sections) {
-    const auto parts = common(section.path, path);
+    const auto parts = common_prefix_length(section.path, path);
     if (parts > spelling.size()) {
       spelling.assign(section.spelling.begin(),
                       section.spelling.begin() + static_cast<std::ptrdiff_t>(parts));
     }
   }
-  for (auto i = spelling.size(); i < path.size(); ++i) spelling.push_back(to_text({path[i]}));
+  for (auto i = spelling.size(); i < path.size(); ++i) spelling.push_back(to_string({path[i]}));
   return fmt::format("[{}]", fmt::join(spelling, "."));
 }
 
 // Behind the last section that shares most with it, else at the end.
-std::size_t place_for(std::string_view text, const Layout& layout, const Path& path) {
+std::size_t insert_position(std::string_view text, const Layout& layout, const Path& path) {
   std::size_t shared = 0;
   std::size_t place = text.size();
   for (const auto& section : layout.sections) {
-    const auto parts = common(section.path, path);
+    const auto parts = common_prefix_length(section.path, path);
     if (parts == 0 || parts < shared) continue;
     shared = parts;
     place = own_end(text, section);
@@ -103,16 +103,16 @@ std::size_t place_for(std::string_view text, const Layout& layout, const Path& p
 Splice new_section(std::string_view text, const Layout& layout, const Path& path,
                    std::string_view raw) {
   const Path table(path.begin(), path.end() - 1);
-  const auto eol = line_end_of(text);
-  const auto place = place_for(text, layout, table);
+  const auto eol = line_ending(text);
+  const auto place = insert_position(text, layout, table);
   const auto indent = header_indent(text, layout, table);
   const bool indented = !indent.empty();
   std::string out;
   if (place > 0 && text[place - 1] != '\n') out += eol;
   if (place > 0) out += eol;
   out += fmt::format("{}{}{}", indent, header_text(layout, table), eol);
-  out +=
-      fmt::format("{}{}{} = {}{}", indent, indented ? "  " : "", to_text({path.back()}), raw, eol);
+  out += fmt::format("{}{}{} = {}{}", indent, indented ? "  " : "", to_string({path.back()}), raw,
+                     eol);
   if (place < text.size() && !is_blank_line(text, place)) out += eol;
   return {place, place, out};
 }
@@ -125,7 +125,7 @@ Splice first_root_key(std::string_view text, const Layout& layout, std::string_v
     if (is_blank_line(text, at)) place = next;
     at = next;
   }
-  const auto eol = line_end_of(text);
+  const auto eol = line_ending(text);
   std::string out;
   if (place > 0 && text[place - 1] != '\n') out += eol;
   out += line;
@@ -137,7 +137,7 @@ Splice first_root_key(std::string_view text, const Layout& layout, std::string_v
 // Behind a line of the same table, written as that one is.
 Splice after_line(std::string_view text, std::size_t place, std::string_view indent,
                   std::string_view line) {
-  const auto eol = line_end_of(text);
+  const auto eol = line_ending(text);
   const bool open = place > 0 && text[place - 1] != '\n';
   return {place, place, fmt::format("{}{}{}{}", open ? eol : "", indent, line, eol)};
 }
@@ -145,7 +145,7 @@ Splice after_line(std::string_view text, std::size_t place, std::string_view ind
 Splice into_section(std::string_view text, const Layout& layout, std::size_t index,
                     const Path& path, std::string_view raw) {
   const auto& section = layout.sections[index];
-  const auto line = fmt::format("{} = {}", to_text(rest_of(path, section.path.size())), raw);
+  const auto line = fmt::format("{} = {}", to_string(path_tail(path, section.path.size())), raw);
   const Entry* last = nullptr;
   for (const auto& entry : layout.entries) {
     if (entry.section == index && !entry.in_inline) last = &entry;
@@ -161,7 +161,7 @@ Splice into_section(std::string_view text, const Layout& layout, std::size_t ind
 
 Splice into_inline(const Layout& layout, const Entry& table, const Path& path,
                    std::string_view raw) {
-  const auto pair = fmt::format("{} = {}", to_text(rest_of(path, table.path.size())), raw);
+  const auto pair = fmt::format("{} = {}", to_string(path_tail(path, table.path.size())), raw);
   std::size_t last = 0;
   for (const auto& entry : layout.entries) {
     if (entry.in_inline && entry.line_begin > table.value_begin &&
@@ -208,11 +208,11 @@ Result<Splice> splice_for(std::string_view text, const Layout& layout, const Pat
     if (entry.path == path) return Splice{entry.value_begin, entry.value_end, std::string(raw)};
   }
   if (in_array_of_tables(layout, path)) {
-    return Error(Errc::Unsupported, fmt::format("{} is in an array of tables", to_text(path)));
+    return Error(Errc::Unsupported, fmt::format("{} is in an array of tables", to_string(path)));
   }
   if (const auto* above = entry_above(layout, path)) {
     if (text[above->value_begin] == '{') return into_inline(layout, *above, path, raw);
-    return Error(Errc::Exists, fmt::format("{} is no table", to_text(above->path)));
+    return Error(Errc::Exists, fmt::format("{} is no table", to_string(above->path)));
   }
   const Path parent(path.begin(), path.end() - 1);
   for (std::size_t i = 0; i < layout.sections.size(); ++i) {
@@ -220,7 +220,7 @@ Result<Splice> splice_for(std::string_view text, const Layout& layout, const Pat
   }
   if (const auto* relative = dotted_relative(layout, parent)) {
     const auto& section = layout.sections[relative->section];
-    const auto line = fmt::format("{} = {}", to_text(rest_of(path, section.path.size())), raw);
+    const auto line = fmt::format("{} = {}", to_string(path_tail(path, section.path.size())), raw);
     return after_line(text, relative->line_end, text.substr(relative->line_begin, relative->indent),
                       line);
   }
@@ -267,14 +267,14 @@ std::optional<Splice> removal(std::string_view text, const Layout& layout, const
   return std::nullopt;
 }
 
-constexpr int kRemovals = 10'000;
+constexpr int kMaxRemovals = 10'000;
 
 }  // namespace
 
 Status Document::set(const Path& path, std::string_view raw) {
   if (path.empty()) return Error(Errc::Invalid, "a key without a name");
   if (is_table(path)) {
-    return Error(Errc::Exists, fmt::format("{} is a table, not a value", to_text(path)));
+    return Error(Errc::Exists, fmt::format("{} is a table, not a value", to_string(path)));
   }
   GANTRY_TRY(const auto splice, splice_for(text_, *layout_, path, raw));
   auto text = text_;
@@ -287,10 +287,10 @@ Status Document::set(const Path& path, std::string_view raw) {
 Status Document::remove(const Path& path) {
   if (path.empty()) return Error(Errc::Invalid, "a key without a name");
   if (in_array_of_tables(*layout_, path)) {
-    return Error(Errc::Unsupported, fmt::format("{} is in an array of tables", to_text(path)));
+    return Error(Errc::Unsupported, fmt::format("{} is in an array of tables", to_string(path)));
   }
   Document changed = *this;
-  for (int i = 0; i < kRemovals; ++i) {
+  for (int i = 0; i < kMaxRemovals; ++i) {
     const auto splice = removal(changed.text_, *changed.layout_, path);
     if (!splice) break;
     auto text = changed.text_;

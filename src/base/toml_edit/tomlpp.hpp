@@ -12,14 +12,15 @@
 #include <string_view>
 
 namespace gantry::toml_edit {
-struct BrokenRule {};
-void broken_rule();  // throws it; a function, because some of toml++ is noexcept and never comes
-                     // here
+struct ParserAssertion {};
+void throw_parser_assertion();  // throws it; a function, because some of toml++ is noexcept and
+                                // never comes here
 }  // namespace gantry::toml_edit
 
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
-#define TOML_ASSERT(expression) ((expression) ? void() : ::gantry::toml_edit::broken_rule())
+#define TOML_ASSERT(expression) \
+  ((expression) ? void() : ::gantry::toml_edit::throw_parser_assertion())
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")

@@ -15,8 +15,8 @@
 namespace gantry::yaml {
 namespace {
 
-struct Refused : std::exception {
-  Refused(int at, std::string why) : line(at), text(std::move(why)) {}
+struct RejectedText : std::exception {
+  RejectedText(int at, std::string why) : line(at), text(std::move(why)) {}
   const char* what() const noexcept override { return text.c_str(); }
   int line;
   std::string text;
@@ -36,12 +36,12 @@ class Builder : public YAML::EventHandler {
     add(begin(mark, "", anchor, Value::Kind::Null));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    if (limits_.aliases == Aliases::Refuse) {
-      throw Refused(mark.line + 1, "aliases (*name) are not used here");
+    if (limits_.aliases == AliasPolicy::Refuse) {
+      throw RejectedText(mark.line + 1, "aliases (*name) are not used here");
     }
     const auto known = anchors_.find(anchor);
     if (known == anchors_.end()) {
-      throw Refused(mark.line + 1, "an alias (*name) inside what it stands for");
+      throw RejectedText(mark.line + 1, "an alias (*name) inside what it stands for");
     }
     count(known->second, mark.line + 1, levels_.size());
     add(known->second);
@@ -76,10 +76,11 @@ class Builder : public YAML::EventHandler {
   Value begin(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
               Value::Kind kind) {
     const int line = mark.line + 1;
-    if (anchor != YAML::NullAnchor && limits_.aliases == Aliases::Refuse) {
-      throw Refused(line, "anchors (&name) are not used here");
+    if (anchor != YAML::NullAnchor && limits_.aliases == AliasPolicy::Refuse) {
+      throw RejectedText(line, "anchors (&name) are not used here");
     }
-    if (!tag.empty() && tag != "?" && tag != "!") throw Refused(line, "tags (!name) are not used");
+    if (!tag.empty() && tag != "?" && tag != "!")
+      throw RejectedText(line, "tags (!name) are not used");
     count_one(line);
     Value value;
     value.kind = kind;
@@ -90,7 +91,7 @@ class Builder : public YAML::EventHandler {
 
   void count_one(int line) {
     if (++count_ > limits_.values) {
-      throw Refused(line, fmt::format("more than {} values", limits_.values));
+      throw RejectedText(line, fmt::format("more than {} values", limits_.values));
     }
   }
 
@@ -104,7 +105,7 @@ class Builder : public YAML::EventHandler {
 
   void check_depth(std::size_t depth, int line) const {
     if (depth > limits_.depth) {
-      throw Refused(line, fmt::format("nested deeper than {} levels", limits_.depth));
+      throw RejectedText(line, fmt::format("nested deeper than {} levels", limits_.depth));
     }
   }
 
@@ -135,9 +136,10 @@ class Builder : public YAML::EventHandler {
     if (level.value.kind == Value::Kind::List) {
       level.value.items.push_back(std::move(value));
     } else if (!level.has_key) {
-      if (value.kind != Value::Kind::Scalar) throw Refused(value.line, "a key must be plain text");
+      if (value.kind != Value::Kind::Scalar)
+        throw RejectedText(value.line, "a key must be plain text");
       if (level.value.find(value.text) != nullptr) {
-        throw Refused(value.line, fmt::format("key \"{}\" is given twice", value.text));
+        throw RejectedText(value.line, fmt::format("key \"{}\" is given twice", value.text));
       }
       level.key = std::move(value.text);
       level.has_key = true;
@@ -201,7 +203,7 @@ Result<Value> parse(std::string_view text, std::string_view file, const Limits& 
     root.file = name;
     if (root.kind == Value::Kind::Null) root.kind = Value::Kind::Map;
     return root;
-  } catch (const Refused& refused) {
+  } catch (const RejectedText& refused) {
     return fail(refused.line, refused.text);
   } catch (const YAML::Exception& error) {
     return fail(error.mark.line + 1, error.msg);

@@ -12,15 +12,15 @@
 
 namespace gantry::yaml {
 
-struct Entry;
+struct MapEntry;
 
 struct Value {
   enum class Kind : std::uint8_t { Null, Scalar, List, Map };
   Kind kind = Kind::Null;
-  bool quoted = false;         // Scalar: written in quotes, so it is text whatever it looks like
-  std::string text;            // Scalar
-  std::vector<Value> items;    // List
-  std::vector<Entry> entries;  // Map, in file order
+  bool quoted = false;            // Scalar: written in quotes, so it is text whatever it looks like
+  std::string text;               // Scalar
+  std::vector<Value> items;       // List
+  std::vector<MapEntry> entries;  // Map, in file order
   std::shared_ptr<const std::string> file;
   int line = 0;
 
@@ -37,18 +37,18 @@ struct Value {
   Value& operator=(Value&& other) noexcept;
 };
 
-struct Entry {
+struct MapEntry {
   std::string key;
   Value value;
 };
 
-enum class Aliases : std::uint8_t { Refuse, Copy };  // a copy counts its values again
+enum class AliasPolicy : std::uint8_t { Refuse, Copy };  // a copy counts its values again
 
 struct Limits {
   std::size_t bytes = std::size_t{512} << 10;
   std::size_t values = 20'000;
   std::size_t depth = 16;
-  Aliases aliases = Aliases::Refuse;
+  AliasPolicy aliases = AliasPolicy::Refuse;
 };
 
 // `file` is what messages call the text. An empty text is an empty map. One document only.

@@ -8,7 +8,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr Limits kCopying{.values = 1000, .aliases = Aliases::Copy};
+constexpr Limits kCopying{.values = 1000, .aliases = AliasPolicy::Copy};
 
 TEST(Yaml, RemembersWhereEachValueStood) {
   const auto root = parse("a: 1\nb:\n  - x\n  - \"2\"\n", "f.yaml");

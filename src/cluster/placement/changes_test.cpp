@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that change below their pods, quotas, and numbers nobody should write.
-#include "cluster/placement/names_internal.hpp"
+#include "cluster/placement/name_table_internal.hpp"
 #include "cluster/placement/test_cluster_internal.hpp"
 
 #include <gmock/gmock.h>
@@ -86,18 +86,18 @@ TEST(Nodes, UnhealthyCardsTakeNobodyAndKeepWhomTheyHave) {
 TEST(Nodes, BarredCardsTakeNobodyAndTheNodeSaysThatItHasSome) {
   Cluster cluster;
   auto facts = node("n", {80, 80});
-  facts.cards[1].barred = true;
+  facts.cards[1].marked_unhealthy = true;
   cluster.set_node(facts);
   EXPECT_EQ(indexes(cluster.reserve(pod("a", 80), "n")), std::vector<std::uint32_t>{0});
   const auto fit = cluster.fit(pod("b", 10), "n");
   EXPECT_EQ(fit.refusal, Refusal::Memory);
-  EXPECT_TRUE(fit.barred);
+  EXPECT_TRUE(fit.marked_unhealthy);
   EXPECT_EQ(cluster.fit(pod("b", 10, 0, 2), "n").refusal, Refusal::Unhealthy);
   EXPECT_TRUE(cluster.check());
-  facts.cards[1].barred = false;
+  facts.cards[1].marked_unhealthy = false;
   cluster.set_node(facts);
   EXPECT_EQ(cluster.fit(pod("b", 10), "n").refusal, Refusal::None);
-  EXPECT_FALSE(cluster.fit(pod("b", 10), "n").barred);
+  EXPECT_FALSE(cluster.fit(pod("b", 10), "n").marked_unhealthy);
 }
 
 TEST(Nodes, SlotsAreCounted) {
@@ -191,10 +191,10 @@ TEST(Quota, CountsEachCardAndWhatAPerCentOfItIs) {
   cluster.set_quota("team", {.mib = 50 * kGiB});
   EXPECT_EQ(cluster.fit(pod("two", 25, 0, 2), "large").refusal, Refusal::None);
   EXPECT_EQ(cluster.fit(pod("two", 26, 0, 2), "large").refusal, Refusal::Quota);
-  auto most = pod("most", 0);
-  most.containers.front().memory = {.kind = podspec::Amount::Kind::Percent, .value = 80};
-  EXPECT_EQ(cluster.fit(most, "large").refusal, Refusal::Quota);
-  EXPECT_EQ(cluster.fit(most, "small").refusal, Refusal::None);
+  auto maxima = pod("most", 0);
+  maxima.containers.front().memory = {.kind = podspec::Amount::Kind::Percent, .value = 80};
+  EXPECT_EQ(cluster.fit(maxima, "large").refusal, Refusal::Quota);
+  EXPECT_EQ(cluster.fit(maxima, "small").refusal, Refusal::None);
   EXPECT_EQ(cluster.fit(pod("both", {container(30), container(30)}), "large").refusal,
             Refusal::Quota);
   EXPECT_EQ(cluster.fit(pod("big", 90), "large").refusal, Refusal::TooBig) << "quota or not";
@@ -250,14 +250,14 @@ TEST(Hostile, NumbersNeitherWrapNorFit) {
   EXPECT_EQ(cluster.fit(pod("a", kMost), "n").refusal, Refusal::TooBig);
   EXPECT_EQ(cluster.fit(pod("a", 1, 0, ~0U), "n").refusal, Refusal::TooBig);
   EXPECT_EQ(
-      cluster.fit(pod("a", std::vector<podspec::ContainerAsk>(500, container(1))), "n").refusal,
+      cluster.fit(pod("a", std::vector<podspec::ContainerRequest>(500, container(1))), "n").refusal,
       Refusal::TooBig);
   const podspec::Placement wild{
       {.container = "main",
        .parts = {{.uuid = "GPU-n-0", .mib = kMost, .cores = ~0U}, {.uuid = "?", .mib = kMost}}}};
   for (int i = 0; i < 100; ++i) cluster.set_pod(pod(fmt::format("w{}", i), 1), "n", &wild);
   auto first = pod("a", 1);
-  first.wishes.uuids = {"GPU-n-0"};
+  first.affinity.uuids = {"GPU-n-0"};
   EXPECT_EQ(cluster.fit(first, "n").refusal, Refusal::Memory);
   EXPECT_TRUE(cluster.check());
   for (int i = 0; i < 100; ++i) cluster.remove_pod(fmt::format("w{}", i));
@@ -265,8 +265,8 @@ TEST(Hostile, NumbersNeitherWrapNorFit) {
   EXPECT_TRUE(cluster.check());
 }
 
-TEST(Names, FindsWhatWasPutInAndNotTakenOut) {
-  Names names;
+TEST(NameTable, FindsWhatWasPutInAndNotTakenOut) {
+  NameTable names;
   std::map<std::string, std::uint32_t> truth;
   std::mt19937 random(3);
   std::vector<std::uint32_t> free;
@@ -294,17 +294,17 @@ TEST(Names, FindsWhatWasPutInAndNotTakenOut) {
 }
 
 TEST(Sentence, HasTheNumbersOfTheAskInTheUnitOfTheNode) {
-  EXPECT_EQ(sentence(Refusal::Memory, pod("a", 10)), "no GPU here has 10 GiB of memory free");
-  EXPECT_EQ(sentence(Refusal::Memory, pod("a", 2000), 1),
+  EXPECT_EQ(describe(Refusal::Memory, pod("a", 10)), "no GPU here has 10 GiB of memory free");
+  EXPECT_EQ(describe(Refusal::Memory, pod("a", 2000), 1),
             "no GPU here has 2000 MiB of memory free");
-  EXPECT_EQ(sentence(Refusal::Memory, pod("a", 10, 0, 2)),
+  EXPECT_EQ(describe(Refusal::Memory, pod("a", 10, 0, 2)),
             "fewer than 2 GPUs here have 10 GiB of memory free");
-  EXPECT_EQ(sentence(Refusal::TooBig, pod("a", 200)),
+  EXPECT_EQ(describe(Refusal::TooBig, pod("a", 200)),
             "no GPU here has 200 GiB of memory, even when empty");
-  EXPECT_EQ(sentence(Refusal::Cores, pod("a", 1, 30)),
+  EXPECT_EQ(describe(Refusal::Cores, pod("a", 1, 30)),
             "no GPU here with 1 GiB of memory free has 30 % of its time left");
-  EXPECT_EQ(sentence(Refusal::Exclusive, whole("a")), "no GPU here is free of other pods");
-  EXPECT_EQ(sentence(Refusal::NoSharedGpus, pod("a", 1)), "no shared GPUs here");
+  EXPECT_EQ(describe(Refusal::Exclusive, whole("a")), "no GPU here is free of other pods");
+  EXPECT_EQ(describe(Refusal::NoSharedGpus, pod("a", 1)), "no shared GPUs here");
 }
 
 }  // namespace

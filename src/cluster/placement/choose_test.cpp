@@ -8,19 +8,19 @@
 namespace gantry::placement {
 namespace {
 
-using podspec::Near;
-using podspec::Order;
 using podspec::Phase;
+using podspec::PlacementPolicy;
+using podspec::TopologyPolicy;
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
-podspec::ContainerAsk with(podspec::ContainerAsk container, Phase phase) {
+podspec::ContainerRequest with(podspec::ContainerRequest container, Phase phase) {
   container.phase = phase;
   return container;
 }
 
 // Pairs are linked: 0-4, 1-5, 2-6, 3-7.
-podspec::NodeFacts paired() {
+podspec::NodeInfo paired() {
   auto facts = node("n", {80, 80, 80, 80, 80, 80, 80, 80});
   for (std::size_t i = 0; i < 8; ++i) {
     facts.cards[i].links.assign(8, 1);
@@ -54,7 +54,7 @@ TEST(Choose, SpreadTakesTheCardWithTheMostLeft) {
   EXPECT_THAT(indexes(cluster.reserve(pod("b", 10), "n")), ElementsAre(1));
   EXPECT_THAT(indexes(cluster.reserve(pod("c", 10), "n")), ElementsAre(1));
   auto packs = pod("d", 10);
-  packs.wishes.gpus = Order::Pack;
+  packs.affinity.gpus = Order::Pack;
   EXPECT_THAT(indexes(cluster.reserve(packs, "n")), ElementsAre(0));
 }
 
@@ -71,16 +71,16 @@ TEST(Choose, NumaWishKeepsAllCardsOnOneNode) {
   Cluster cluster;
   cluster.set_node(node("n", {80, 80, 80, 80}));  // 0 and 1, 2 and 3
   ASSERT_TRUE(cluster.reserve(pod("a", 70), "n"));
-  auto near = pod("b", 20, 0, 2);
-  EXPECT_THAT(indexes(cluster.reserve(near, "n")), testing::SizeIs(2));
+  auto topology = pod("b", 20, 0, 2);
+  EXPECT_THAT(indexes(cluster.reserve(topology, "n")), testing::SizeIs(2));
   cluster.release("b");
-  near.wishes.near = Near::Numa;
-  EXPECT_THAT(indexes(cluster.reserve(near, "n")), ElementsAre(2, 3));
+  topology.affinity.topology = Near::Numa;
+  EXPECT_THAT(indexes(cluster.reserve(topology, "n")), ElementsAre(2, 3));
   auto more = pod("c", 20, 0, 3);
-  more.wishes.near = Near::Numa;
+  more.affinity.topology = Near::Numa;
   EXPECT_FALSE(resolvable(cluster.fit(more, "n").refusal));
   auto large = pod("d", 70, 0, 2);
-  large.wishes.near = Near::Numa;
+  large.affinity.topology = Near::Numa;
   EXPECT_EQ(cluster.fit(large, "n").refusal, Refusal::Memory);
 }
 
@@ -88,7 +88,7 @@ TEST(Choose, LinkedCardsForPodsThatWishItAndForWholeCards) {
   Cluster cluster;
   cluster.set_node(paired());
   auto linked = pod("a", 10, 0, 2);
-  linked.wishes.near = Near::Links;
+  linked.affinity.topology = Near::Links;
   EXPECT_THAT(indexes(cluster.reserve(linked, "n")), ElementsAre(0, 4));
   EXPECT_THAT(indexes(cluster.reserve(whole("b", 2), "n")), ElementsAre(1, 5));
   EXPECT_TRUE(cluster.check());
@@ -100,20 +100,20 @@ TEST(Choose, ModelsAndUuidsAsWished) {
   facts.cards[1].model = "NVIDIA A100-SXM4-80GB";
   cluster.set_node(facts);
   auto typed = pod("a", 10);
-  typed.wishes.types = {"a100"};
+  typed.affinity.types = {"a100"};
   EXPECT_THAT(indexes(cluster.reserve(typed, "n")), ElementsAre(1));
   auto not_typed = pod("b", 10);
-  not_typed.wishes.not_types = {"A100"};
-  not_typed.wishes.not_uuids = {"GPU-n-0"};
+  not_typed.affinity.excluded_types = {"A100"};
+  not_typed.affinity.excluded_uuids = {"GPU-n-0"};
   EXPECT_THAT(indexes(cluster.reserve(not_typed, "n")), ElementsAre(2));
   auto named = pod("c", 10);
-  named.wishes.uuids = {"GPU-n-0"};
+  named.affinity.uuids = {"GPU-n-0"};
   EXPECT_THAT(indexes(cluster.reserve(named, "n")), ElementsAre(0));
-  named.wishes.uuids = {"GPU-elsewhere"};
+  named.affinity.uuids = {"GPU-elsewhere"};
   EXPECT_EQ(cluster.fit(named, "n").refusal, Refusal::NoMatch);
 }
 
-TEST(Containers, OfOnePodShareACardWhereItHasRoomForAll) {
+TEST(ContainerMask, OfOnePodShareACardWhereItHasRoomForAll) {
   Cluster cluster;
   cluster.set_node(node("n", {80, 80}));
   EXPECT_THAT(indexes(cluster.reserve(pod("a", {container(30), container(20)}), "n")),
@@ -122,7 +122,7 @@ TEST(Containers, OfOnePodShareACardWhereItHasRoomForAll) {
   EXPECT_EQ(cluster.view("n").cards[0].used_slots, 2U);
 }
 
-TEST(Containers, GoToDifferentCardsWhereNoneHasRoomForAll) {
+TEST(ContainerMask, GoToDifferentCardsWhereNoneHasRoomForAll) {
   Cluster cluster;
   cluster.set_node(node("n", {40, 40}));
   EXPECT_THAT(indexes(cluster.reserve(pod("a", {container(10), container(35)}), "n")),
@@ -133,7 +133,7 @@ TEST(Containers, GoToDifferentCardsWhereNoneHasRoomForAll) {
   EXPECT_TRUE(cluster.check());
 }
 
-TEST(Containers, ThatWantACardAloneGetOneEach) {
+TEST(ContainerMask, ThatWantACardAloneGetOneEach) {
   Cluster cluster;
   cluster.set_node(node("n", {40, 40, 40}));
   EXPECT_THAT(indexes(cluster.reserve(pod("a", {container(10, 100), container(10, 100)}), "n")),
@@ -142,7 +142,7 @@ TEST(Containers, ThatWantACardAloneGetOneEach) {
               ElementsAre(2, 2));
 }
 
-TEST(Containers, InitContainersHandTheirCardOn) {
+TEST(ContainerMask, InitContainersHandTheirCardOn) {
   Cluster cluster;
   cluster.set_node(node("n", {40, 40}));
   const auto ask = pod("a", {with(container(30), Phase::Init),
@@ -154,7 +154,7 @@ TEST(Containers, InitContainersHandTheirCardOn) {
   EXPECT_EQ(card.used_cores, 100U);
 }
 
-TEST(Containers, SidecarsStayBesideInitContainersThatComeLater) {
+TEST(ContainerMask, SidecarsStayBesideInitContainersThatComeLater) {
   Cluster cluster;
   cluster.set_node(node("n", {40, 80}));
   const auto ask = pod(
@@ -163,7 +163,7 @@ TEST(Containers, SidecarsStayBesideInitContainersThatComeLater) {
   EXPECT_EQ(cluster.view("n").cards[1].used_mib, 50 * kGiB);
 }
 
-TEST(Containers, WithDifferentNumbersOfGpusUseTheFirstOfTheSame) {
+TEST(ContainerMask, WithDifferentNumbersOfGpusUseTheFirstOfTheSame) {
   Cluster cluster;
   cluster.set_node(node("n", {40, 80}));
   const auto placement = cluster.reserve(pod("a", {container(30), container(30, 0, 2)}), "n");
@@ -171,7 +171,7 @@ TEST(Containers, WithDifferentNumbersOfGpusUseTheFirstOfTheSame) {
   EXPECT_EQ(cluster.view("n").cards[1].used_mib, 60 * kGiB);
 }
 
-TEST(Containers, ChargesAreWhatEverybodyElseComputesFromThePlacement) {
+TEST(ContainerMask, ChargesAreWhatEverybodyElseComputesFromThePlacement) {
   Cluster cluster;
   cluster.set_node(node("n", {80, 40, 40}));
   const auto ask = pod("a", {with(container(20, 10), Phase::Sidecar),
@@ -209,7 +209,7 @@ TEST(Score, PacksOntoTheSmallestRestAndBreaksEmptyNodesLast) {
   EXPECT_GT(cluster.fit(pod("c", 9), "full").score, cluster.fit(pod("c", 5), "full").score);
   EXPECT_GT(cluster.fit(pod("c", 10), "begun").score, cluster.fit(pod("c", 10), "empty").score);
   auto spread = pod("c", 10);
-  spread.wishes.nodes = Order::Spread;
+  spread.affinity.nodes = Order::Spread;
   EXPECT_GT(cluster.fit(spread, "empty").score, cluster.fit(spread, "full").score);
 }
 

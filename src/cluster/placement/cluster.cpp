@@ -9,30 +9,32 @@
 namespace gantry::placement {
 namespace {
 
-podspec::Placement placement_of(const Ground& ground, const Want& want, const Choice& choice) {
+podspec::Placement placement_of(const NodeState& node_state, const PodDemand& demand,
+                                const CardChoice& choice) {
   podspec::Placement made;
   for (std::size_t c = 0; c < choice.size(); ++c) {
     auto& container = made.emplace_back();
-    container.container = want.ask().containers[c].container;
+    container.container = demand.ask().containers[c].container;
     for (const auto i : choice[c]) {
-      const auto& facts = ground.books[i].facts;
+      const auto& facts = node_state.accounts[i].facts;
       container.parts.push_back({.uuid = facts.uuid,
                                  .index = facts.index,
-                                 .mib = want.mib_of(c, facts.mib, ground.node->unit_mib),
-                                 .cores = want.cores_of(c)});
+                                 .mib = demand.mib_of(c, facts.mib, node_state.node->unit_mib),
+                                 .cores = demand.parse_cores(c)});
     }
   }
   return made;
 }
 
 // Whether the namespace may have it there. What is the same everywhere is known without its cards.
-bool within(const Space& space, const Ground& ground, Want& want, const Options& options) {
-  if (!want.fixed() || (want.whole() && ground.node->whole_gpus > 0)) {
-    const auto found = find(ground, want, options, Answer::Cards);
-    return within(space, charges(ground, want, found.choice));
+bool within(const NamespaceRecord& space, const NodeState& node_state, PodDemand& demand,
+            const Options& options) {
+  if (!demand.fixed() || (demand.whole() && node_state.node->whole_gpus > 0)) {
+    const auto found = find(node_state, demand, options, FindDetail::CardMask);
+    return within(space, charges(node_state, demand, found.choice));
   }
-  const auto& load = want.shared_load(0, 0, ground.node->unit_mib);
-  return within(space, load.mib * want.gpus(), std::uint64_t{load.cores} * want.gpus());
+  const auto& load = demand.shared_load(0, 0, node_state.node->unit_mib);
+  return within(space, load.mib * demand.gpus(), std::uint64_t{load.cores} * demand.gpus());
 }
 
 }  // namespace
@@ -44,15 +46,16 @@ Cluster::~Cluster() = default;
 Cluster::Cluster(Cluster&&) noexcept = default;
 Cluster& Cluster::operator=(Cluster&&) noexcept = default;
 
-void Cluster::set_node(const podspec::NodeFacts& facts) {
+void Cluster::set_node(const podspec::NodeInfo& facts) {
   const auto id = state_->node(facts.name);
   auto& node = state_->nodes[id];
   node.known = true;
   node.ready = facts.ready;
   node.unit_mib = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(facts.unit_mib, 1, 1024));
   node.whole_gpus = static_cast<std::uint16_t>(std::min(facts.whole_gpus, 1024U));
-  node.barred = std::any_of(facts.cards.begin(), facts.cards.end(),
-                            [](const podspec::CardFacts& card) { return card.barred; });
+  node.marked_unhealthy =
+      std::any_of(facts.cards.begin(), facts.cards.end(),
+                  [](const podspec::CardInfo& card) { return card.marked_unhealthy; });
   state_->more[id].address = facts.address;
   state_->set_cards(id, facts.cards);
 }
@@ -62,125 +65,128 @@ void Cluster::remove_node(std::string_view name) {
   if (!id) return;
   state_->nodes[*id].known = false;
   state_->nodes[*id].whole_gpus = 0;
-  state_->nodes[*id].barred = false;
+  state_->nodes[*id].marked_unhealthy = false;
   state_->set_cards(*id, {});
   state_->forget_node(*id);
 }
 
-void Cluster::set_pod(const podspec::PodAsk& ask, std::string_view node,
+void Cluster::set_pod(const podspec::PodRequest& ask, std::string_view node,
                       const podspec::Placement* placement) {
   const auto id = state_->node(node);
-  std::optional<Named> had;
-  auto& pod = state_->renew_pod(state_->find_pod(ask.uid), ask, id, had);
+  std::optional<RecordOwners> had;
+  auto& pod = state_->replace_pod(state_->find_pod(ask.uid), ask, id, had);
   if (placement != nullptr) {
     pod.charges = state_->charges(id, ask, *placement);
   } else if (ask.shared() || state_->nodes[id].whole_gpus == 0) {
-    pod.unplaced = std::make_unique<podspec::PodAsk>(ask);
-    pod.charges = state_->charges_everywhere(id, ask);
+    pod.unplaced = std::make_unique<podspec::PodRequest>(ask);
+    pod.charges = state_->charges_for_every_card(id, ask);
   }
-  state_->settle(pod);
+  state_->add_charges(pod);
   state_->forget(had);
 }
 
 void Cluster::remove_pod(std::string_view uid) {
-  state_->forget(state_->take_away(uid));
+  state_->forget(state_->remove_record(uid));
 }
 
 void Cluster::set_quota(std::string_view name_space, Quota quota) {
   const auto id = state_->space(name_space);
-  state_->spaces[id].quota = quota;
-  state_->forget_space(id);
+  state_->namespaces[id].quota = quota;
+  state_->forget_namespace(id);
 }
 
-Fit Cluster::fit(const podspec::PodAsk& ask, std::string_view node) const {
+Fit Cluster::fit(const podspec::PodRequest& ask, std::string_view node) const {
   std::vector<Fit> fits;
   fit_all(ask, std::span(&node, 1), fits);
   return fits.front();
 }
 
-void Cluster::fit_all(const podspec::PodAsk& ask, std::span<const std::string_view> nodes,
+void Cluster::fit_all(const podspec::PodRequest& ask, std::span<const std::string_view> nodes,
                       std::vector<Fit>& fits) const {
-  Want want(ask);
-  const auto space = state_->space_without(ask.name_space, state_->find_pod(ask.uid));
-  const auto aside = state_->aside(ask);
+  PodDemand demand(ask);
+  const auto space = state_->namespace_without(ask.name_space, state_->find_pod(ask.uid));
+  const auto pods_to_ignore = state_->pods_to_ignore(ask);
   fits.assign(nodes.size(), {});
-  std::array<std::uint64_t, kAhead> hashes{};
+  std::array<std::uint64_t, kPrefetchNodes> hashes{};
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (i % kAhead == 0) state_->expect(nodes.subspan(i), hashes);
-    const auto id = state_->node_names.find(nodes[i], hashes[i % kAhead]);
+    if (i % kPrefetchNodes == 0) state_->prefetch(nodes.subspan(i), hashes);
+    const auto id = state_->node_names.find(nodes[i], hashes[i % kPrefetchNodes]);
     if (!id) {
       fits[i].refusal = Refusal::NoSharedGpus;
       continue;
     }
-    auto ground = state_->ground(*id);
+    auto node_state = state_->node_state(*id);
     std::vector<Card> without;
-    if (const auto here = state_->of_node(*id, aside); !here.empty()) {
+    if (const auto here = state_->of_node(*id, pods_to_ignore); !here.empty()) {
       without = state_->cards_without(*id, here);
-      ground = ground.with(without);
+      node_state = node_state.with(without);
     }
-    const auto found = find(ground, want, state_->options, Answer::Score);
+    const auto found = find(node_state, demand, state_->options, FindDetail::Score);
     fits[i] = {.refusal = found.refusal,
-               .barred = ground.node->barred,
+               .marked_unhealthy = node_state.node->marked_unhealthy,
                .score = found.score,
-               .unit_mib = ground.node->unit_mib};
+               .unit_mib = node_state.node->unit_mib};
     if (!space || found.refusal != Refusal::None) continue;
-    if (!within(*space, ground, want, state_->options)) fits[i] = {.refusal = Refusal::Quota};
+    if (!within(*space, node_state, demand, state_->options)) fits[i] = {.refusal = Refusal::Quota};
   }
 }
 
 // Where it would be once `gone` are.
-Result<Cluster::State::Chosen> Cluster::State::choose(const podspec::PodAsk& ask,
-                                                      std::string_view node,
-                                                      std::span<const PodId> gone) const {
+Result<Cluster::State::CardDecision> Cluster::State::choose(const podspec::PodRequest& ask,
+                                                            std::string_view node,
+                                                            std::span<const PodId> gone) const {
   const auto id = find_node(node);
   const auto refuse = [&](Refusal refusal) {
     Fit fit{.refusal = refusal};
     if (id)
-      fit = {.refusal = refusal, .barred = nodes[*id].barred, .unit_mib = nodes[*id].unit_mib};
-    return Error(Errc::Busy, sentence(fit, ask, node));
+      fit = {.refusal = refusal,
+             .marked_unhealthy = nodes[*id].marked_unhealthy,
+             .unit_mib = nodes[*id].unit_mib};
+    return Error(Errc::Busy, describe(fit, ask, node));
   };
   if (!id) return refuse(Refusal::NoSharedGpus);
   const auto before = find_pod(ask.uid);
   GANTRY_CHECK(may_reserve(before, *id));
-  Want want(ask);
-  auto there = ground(*id);
+  PodDemand demand(ask);
+  auto there = node_state(*id);
   std::vector<Card> without;
   if (const auto here = of_node(*id, gone); !here.empty()) {
     without = cards_without(*id, here);
     there = there.with(without);
   }
-  const auto found = find(there, want, options, Answer::Cards);
+  const auto found = find(there, demand, options, FindDetail::CardMask);
   if (found.refusal != Refusal::None) return refuse(found.refusal);
-  auto taken = placement::charges(there, want, found.choice);
-  const auto space = space_without(ask.name_space, before);
+  auto taken = placement::charges(there, demand, found.choice);
+  const auto space = namespace_without(ask.name_space, before);
   if (space && !within(*space, taken)) return refuse(Refusal::Quota);
-  return Chosen{.node = *id,
-                .placement = placement_of(there, want, found.choice),
-                .charges = std::move(taken)};
+  return CardDecision{.node = *id,
+                      .placement = placement_of(there, demand, found.choice),
+                      .charges = std::move(taken)};
 }
 
-Result<podspec::Placement> Cluster::reserve(const podspec::PodAsk& ask, std::string_view node) {
-  GANTRY_TRY(auto chosen, state_->choose(ask, node, state_->aside(ask)));
-  state_->end_keeps_below(
-      state_->take(ask, chosen.node, std::move(chosen.charges), State::Hold::Now));
+Result<podspec::Placement> Cluster::reserve(const podspec::PodRequest& ask, std::string_view node) {
+  GANTRY_TRY(auto chosen, state_->choose(ask, node, state_->pods_to_ignore(ask)));
+  state_->end_nominations_below(
+      state_->take(ask, chosen.node, std::move(chosen.charges), State::ReserveMode::Now));
   return std::move(chosen.placement);
 }
 
-Result<podspec::Placement> Cluster::keep(const podspec::PodAsk& ask, std::string_view node,
-                                         std::span<const std::string> going) {
-  auto gone = state_->aside(ask);
+Result<podspec::Placement> Cluster::add_nomination(const podspec::PodRequest& ask,
+                                                   std::string_view node,
+                                                   std::span<const std::string> going) {
+  auto gone = state_->pods_to_ignore(ask);
   for (const auto& uid : going) {
     const auto pod = state_->find_pod(uid);
     if (pod && std::find(gone.begin(), gone.end(), *pod) == gone.end()) gone.push_back(*pod);
   }
   GANTRY_TRY(auto chosen, state_->choose(ask, node, gone));
-  state_->take(ask, chosen.node, std::move(chosen.charges), State::Hold::Later);
+  state_->take(ask, chosen.node, std::move(chosen.charges), State::ReserveMode::Later);
   return std::move(chosen.placement);
 }
 
-bool Cluster::keeps(std::string_view uid) const {
+bool Cluster::is_nominated(std::string_view uid) const {
   const auto found = state_->find_pod(uid);
-  return found && state_->pods[*found].kept;
+  return found && state_->pods[*found].nominated;
 }
 
 void Cluster::release(std::string_view uid) {
@@ -188,13 +194,13 @@ void Cluster::release(std::string_view uid) {
   if (!found || !state_->pods[*found].reserved) return;
   auto& pod = state_->pods[*found];
   if (pod.unplaced == nullptr) {
-    state_->forget(state_->take_away(uid));
+    state_->forget(state_->remove_record(uid));
     return;
   }
-  state_->unsettle(pod);  // it has a node all the same
+  state_->remove_charges(pod);  // it has a node all the same
   pod.reserved = false;
-  pod.charges = state_->charges_everywhere(pod.node, *pod.unplaced);
-  state_->settle(pod);
+  pod.charges = state_->charges_for_every_card(pod.node, *pod.unplaced);
+  state_->add_charges(pod);
 }
 
 std::vector<std::string> Cluster::nodes() const {

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "base/core/result.hpp"
-#include "cluster/podspec/ask.hpp"
 #include "cluster/podspec/node.hpp"
 #include "cluster/podspec/placement.hpp"
+#include "cluster/podspec/request.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -36,11 +36,12 @@ enum class Refusal : std::uint8_t {
 };
 bool resolvable(Refusal refusal);  // others leaving could help
 // "no GPU here has 10 GiB of memory free"; the ask's numbers only, never the node's but its unit.
-std::string sentence(Refusal refusal, const podspec::PodAsk& ask, std::uint64_t unit_mib = 1024);
+std::string describe(Refusal refusal, const podspec::PodRequest& ask,
+                     std::uint64_t unit_mib = 1024);
 
 struct Options {
-  podspec::Order nodes = podspec::Order::Pack;
-  podspec::Order gpus = podspec::Order::Pack;
+  podspec::PlacementPolicy nodes = podspec::PlacementPolicy::Pack;
+  podspec::PlacementPolicy gpus = podspec::PlacementPolicy::Pack;
 };
 
 struct Quota {
@@ -50,15 +51,16 @@ struct Quota {
 
 struct Fit {
   Refusal refusal = Refusal::None;
-  bool barred = false;            // a ConfigMap keeps cards of the node out of use
+  bool marked_unhealthy = false;  // a ConfigMap keeps cards of the node out of use
   int score = 0;                  // 0..10, as extenders have it; 0 where refused
   std::uint32_t unit_mib = 1024;  // of the node, for the sentence
 };
 // The same for that node, with the ConfigMap that keeps cards of it out of use where those might
 // have helped. NODE: one sentence for all such nodes.
-std::string sentence(const Fit& fit, const podspec::PodAsk& ask, std::string_view node = "NODE");
+std::string describe(const Fit& fit, const podspec::PodRequest& ask,
+                     std::string_view node = "NODE");
 
-// One pod on a card, for inspect.
+// ContainerDemand pod on a card, for inspect.
 struct Tenant {
   std::string uid;
   std::string name_space;
@@ -68,21 +70,21 @@ struct Tenant {
   std::uint32_t cores = 0;
 };
 struct CardView {
-  podspec::CardFacts facts;
+  podspec::CardInfo facts;
   std::uint64_t used_mib = 0;
   std::uint32_t used_cores = 0;
   std::uint32_t used_slots = 0;
   std::vector<Tenant> tenants;  // by uid
 };
 struct NodeView {
-  podspec::NodeFacts facts;
+  podspec::NodeInfo facts;
   std::vector<CardView> cards;
-  std::vector<Tenant> unplaced;  // on the node, GPU not known yet
-  std::vector<Tenant> kept;      // for whom room is kept there: not yet used
+  std::vector<Tenant> unplaced;   // on the node, GPU not known yet
+  std::vector<Tenant> nominated;  // for whom room is kept there: not yet used
 };
 
 // Pods that are nobody's victims, by uid; none: all may be.
-using Spared = std::function<bool(std::string_view uid)>;
+using IsProtected = std::function<bool(std::string_view uid)>;
 
 // What is promised of a card, kept room among it, without names; and of a namespace's quota.
 struct CardUse {
@@ -91,7 +93,7 @@ struct CardUse {
   std::uint64_t cores = 0;
   std::uint64_t slots = 0;
 };
-struct SpaceUse {
+struct NamespaceUse {
   std::uint64_t mib = 0;
   std::uint64_t cores = 0;
 };
@@ -105,27 +107,27 @@ class Cluster {
 
   // ---- what the API server tells
   void set_node(
-      const podspec::NodeFacts& facts);  // new or changed; pods stay, also beyond the total
+      const podspec::NodeInfo& facts);  // new or changed; pods stay, also beyond the total
   void remove_node(std::string_view name);
   // A pod that has a node and is not over. Without a placement it counts against every card of the
   // node until it has one. Replaces what was reserved for its uid.
-  void set_pod(const podspec::PodAsk& ask, std::string_view node,
+  void set_pod(const podspec::PodRequest& ask, std::string_view node,
                const podspec::Placement* placement);
   void remove_pod(std::string_view uid);
   void set_quota(std::string_view name_space, Quota quota);
 
   // ---- what the scheduler asks; nothing changes
-  Fit fit(const podspec::PodAsk& ask, std::string_view node) const;
-  void fit_all(const podspec::PodAsk& ask, std::span<const std::string_view> nodes,
+  Fit fit(const podspec::PodRequest& ask, std::string_view node) const;
+  void fit_all(const podspec::PodRequest& ask, std::span<const std::string_view> nodes,
                std::vector<Fit>& fits) const;  // one pass, no allocation for each node
   // The fewest and least important pods below the ask's priority whose end makes room, after those
   // in `chosen` (by uid), which go in any case. NotFound: nothing helps.
-  Result<std::vector<std::string>> victims(const podspec::PodAsk& ask, std::string_view node,
+  Result<std::vector<std::string>> victims(const podspec::PodRequest& ask, std::string_view node,
                                            std::span<const std::string> chosen,
-                                           const Spared& spared = {}) const;
+                                           const IsProtected& spared = {}) const;
   NodeView view(std::string_view node) const;  // without cards for a node nobody knows
   void uses(std::string_view node, std::vector<CardUse>& cards) const;  // the same in short
-  SpaceUse used(std::string_view name_space) const;
+  NamespaceUse used(std::string_view name_space) const;
   std::vector<std::string> nodes() const;  // by name
 
   // ---- what the scheduler decides
@@ -133,14 +135,14 @@ class Cluster {
   // has a reservation gets a new one. Busy, with the sentence, where it does not fit any more; what
   // the pod had stays then. Exists: set_pod has said where it is. A pod that set_pod put on this
   // node without a placement gets one. Empty where whole GPUs serve it: the kubelet hands them out.
-  Result<podspec::Placement> reserve(const podspec::PodAsk& ask, std::string_view node);
+  Result<podspec::Placement> reserve(const podspec::PodRequest& ask, std::string_view node);
   void release(std::string_view uid);  // a reservation only; a pod set by set_pod stays
   // Keeps room for a pod that waits until those in `going` (by uid) are gone: which cards it would
   // have then. Nobody of its priority or a lower one gets that room; whoever matters more does not
   // see it, and ends it by taking it. Ends like a reservation. Errors as reserve's.
-  Result<podspec::Placement> keep(const podspec::PodAsk& ask, std::string_view node,
-                                  std::span<const std::string> going);
-  bool keeps(std::string_view uid) const;
+  Result<podspec::Placement> add_nomination(const podspec::PodRequest& ask, std::string_view node,
+                                            std::span<const std::string> going);
+  bool is_nominated(std::string_view uid) const;
 
   // Sums are what the pods say, nothing is promised twice by reserve. For tests and the simulator:
   // Internal, naming the card, where something does not add up.

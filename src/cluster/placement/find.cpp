@@ -29,7 +29,7 @@ Fill fill_of(std::span<const Card> cards) {
   return fill;
 }
 
-int tenths(std::uint64_t part, std::uint64_t whole) {
+int score_tenths(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<int>(part * 10 / whole);
 }
 
@@ -41,40 +41,43 @@ int packed_score(std::uint64_t worst_cost) {
   return 9 - std::min(6, static_cast<int>(std::bit_width(worst_cost / kGiB)));
 }
 
-int score_of(const Ground& ground, const Want& want, const Rules& rules, const Load& load,
-             std::uint64_t worst_cost) {
-  const bool packs = rules.nodes == podspec::Order::Pack && rules.gpus == podspec::Order::Pack;
+int score_of(const NodeState& node_state, const PodDemand& demand, const Policies& rules,
+             const CardLoad& load, std::uint64_t worst_cost) {
+  const bool packs =
+      rules.nodes == podspec::PlacementPolicy::Pack && rules.gpus == podspec::PlacementPolicy::Pack;
   if (packs && !load.alone && worst_cost < kWhole) return packed_score(worst_cost);
-  const auto fill = fill_of(ground.cards);
-  const auto taken = std::min(fill.free, load.mib * want.gpus());
-  if (rules.nodes == podspec::Order::Spread) return tenths(fill.free - taken, fill.total);
-  if (rules.gpus == podspec::Order::Spread)
-    return tenths(fill.total - fill.free + taken, fill.total);
+  const auto fill = fill_of(node_state.cards);
+  const auto taken = std::min(fill.free, load.mib * demand.gpus());
+  if (rules.nodes == podspec::PlacementPolicy::Spread)
+    return score_tenths(fill.free - taken, fill.total);
+  if (rules.gpus == podspec::PlacementPolicy::Spread)
+    return score_tenths(fill.total - fill.free + taken, fill.total);
   if (!load.alone) return fill.tenants > 0 ? 2 : 1;
-  const auto left = fill.empty - std::min(fill.empty, want.gpus());
+  const auto left = fill.empty - std::min(fill.empty, demand.gpus());
   return std::max(1, 10 - static_cast<int>(left));
 }
 
-Refusal why_not_plain(const Ground& ground, Want& want) {
-  Tally tally;
-  auto load = want.shared_load(0, ground.cards.front().total_mib, ground.node->unit_mib);
-  for (const auto& card : ground.cards) {
-    if (want.by_card()) load = want.shared_load(0, card.total_mib, ground.node->unit_mib);
+Refusal why_not_plain(const NodeState& node_state, PodDemand& demand) {
+  PassCounter tally;
+  auto load = demand.shared_load(0, node_state.cards.front().total_mib, node_state.node->unit_mib);
+  for (const auto& card : node_state.cards) {
+    if (demand.depends_on_card_size())
+      load = demand.shared_load(0, card.total_mib, node_state.node->unit_mib);
     tally.count(card, load);
   }
-  return tally.first_short(want.gpus());
+  return tally.first_short(demand.gpus());
 }
 
 }  // namespace
 
-Rules rules_of(const Want& want, const Options& options) {
-  const auto& wishes = want.ask().wishes;
-  return {.nodes = wishes.nodes.value_or(options.nodes),
-          .gpus = wishes.gpus.value_or(options.gpus)};
+Policies policies_for(const PodDemand& demand, const Options& options) {
+  const auto& affinity = demand.ask().affinity;
+  return {.nodes = affinity.nodes.value_or(options.nodes),
+          .gpus = affinity.gpus.value_or(options.gpus)};
 }
 
-std::uint64_t cost(const Card& card, const Load& load, const Rules& rules) {
-  if (rules.gpus == podspec::Order::Spread) {
+std::uint64_t cost(const Card& card, const CardLoad& load, const Policies& rules) {
+  if (rules.gpus == podspec::PlacementPolicy::Spread) {
     const auto used = card.total_mib - card.free_mib + load.mib;
     return (used << 10) / std::max(card.total_mib, 1U) << 16 | card.tenants;
   }
@@ -84,9 +87,10 @@ std::uint64_t cost(const Card& card, const Load& load, const Rules& rules) {
 }
 
 // Of the cheapest card that fits; kNever: none does.
-static std::uint64_t least_cost(const Ground& ground, const Load& load, const Rules& rules) {
+static std::uint64_t least_cost(const NodeState& node_state, const CardLoad& load,
+                                const Policies& rules) {
   auto least = kNever;
-  for (const auto& card : ground.cards)
+  for (const auto& card : node_state.cards)
     least = std::min(least, fits(card, load) ? cost(card, load, rules) : kNever);
   return least;
 }
@@ -94,16 +98,17 @@ static std::uint64_t least_cost(const Ground& ground, const Load& load, const Ru
 // The cards that all containers use together, hardest part first. As each part asks no more than
 // the one before, the cards that fit it include those that fit the one before: taking the cheapest
 // each time fails only where nothing works.
-Joint together(const Ground& ground, Want& want, const Rules& rules, Cards among) {
-  Joint joint;
-  Cards left = among;
-  for (std::uint32_t place = 0; place < want.gpus(); ++place) {
+CardSet place_together(const NodeState& node_state, PodDemand& demand, const Policies& rules,
+                       CardMask among) {
+  CardSet joint;
+  CardMask left = among;
+  for (std::uint32_t place = 0; place < demand.gpus(); ++place) {
     std::uint64_t least = ~std::uint64_t{0};
     int best = -1;
-    for (Cards rest = left; rest != 0; rest &= rest - 1) {
+    for (CardMask rest = left; rest != 0; rest &= rest - 1) {
       const int i = std::countr_zero(rest);
-      const auto& card = ground.cards[static_cast<std::size_t>(i)];
-      const auto& load = want.shared_load(place, card.total_mib, ground.node->unit_mib);
+      const auto& card = node_state.cards[static_cast<std::size_t>(i)];
+      const auto& load = demand.shared_load(place, card.total_mib, node_state.node->unit_mib);
       if (!fits(card, load)) continue;
       const auto at = cost(card, load, rules);
       if (at < least) {
@@ -114,49 +119,50 @@ Joint together(const Ground& ground, Want& want, const Rules& rules, Cards among
     if (best < 0) return {};
     joint.cards.push_back(static_cast<std::uint16_t>(best));
     joint.worst_cost = std::max(joint.worst_cost, least);
-    left &= ~(Cards{1} << best);
+    left &= ~(CardMask{1} << best);
   }
   joint.found = true;
   return joint;
 }
 
-Found find_plain(const Ground& ground, Want& want, const Rules& rules) {
-  const auto unit = ground.node->unit_mib;
-  auto load = want.shared_load(0, ground.cards.front().total_mib, unit);
-  if (want.gpus() == 1 && !want.by_card()) {
-    const auto refusal = refused_at_once(ground.most, load);
+FindResult find_plain(const NodeState& node_state, PodDemand& demand, const Policies& rules) {
+  const auto unit = node_state.node->unit_mib;
+  auto load = demand.shared_load(0, node_state.cards.front().total_mib, unit);
+  if (demand.gpus() == 1 && !demand.depends_on_card_size()) {
+    const auto refusal = refused_by_maxima(node_state.maxima, load);
     if (refusal != Refusal::None) return {.refusal = refusal};
-    const auto least = least_cost(ground, load, rules);
-    if (least == kNever) return {.refusal = why_not_plain(ground, want)};
-    return {.score = score_of(ground, want, rules, load, least)};
+    const auto least = least_cost(node_state, load, rules);
+    if (least == kNever) return {.refusal = why_not_plain(node_state, demand)};
+    return {.score = score_of(node_state, demand, rules, load, least)};
   }
   std::array<std::uint64_t, 64> costs;  // NOLINT: written before it is read
   std::size_t fitting = 0;
-  for (const auto& card : ground.cards) {
-    if (want.by_card()) load = want.shared_load(0, card.total_mib, unit);
+  for (const auto& card : node_state.cards) {
+    if (demand.depends_on_card_size()) load = demand.shared_load(0, card.total_mib, unit);
     if (fits(card, load)) costs[fitting++] = cost(card, load, rules);
   }
-  if (fitting < want.gpus()) return {.refusal = why_not_plain(ground, want)};
-  const auto worst = costs.begin() + want.gpus() - 1;
+  if (fitting < demand.gpus()) return {.refusal = why_not_plain(node_state, demand)};
+  const auto worst = costs.begin() + demand.gpus() - 1;
   std::nth_element(costs.begin(), worst, costs.begin() + static_cast<std::ptrdiff_t>(fitting));
-  return {.score = score_of(ground, want, rules, load, *worst)};
+  return {.score = score_of(node_state, demand, rules, load, *worst)};
 }
 
-Found find(const Ground& ground, Want& want, const Options& options, Answer answer) {
-  if (want.whole() && ground.node->whole_gpus > 0) return {.score = 10};
-  if (ground.cards.empty()) return {.refusal = Refusal::NoSharedGpus};
-  if (want.too_big()) return {.refusal = Refusal::TooBig};
-  const auto rules = rules_of(want, options);
-  if (answer == Answer::Score && want.plain()) {
-    auto found = find_plain(ground, want, rules);
-    if (found.refusal == Refusal::None || !want.several()) return found;
-    return find_apart(ground, want, rules, all_cards(ground), answer);
+FindResult find(const NodeState& node_state, PodDemand& demand, const Options& options,
+                FindDetail answer) {
+  if (demand.whole() && node_state.node->whole_gpus > 0) return {.score = 10};
+  if (node_state.cards.empty()) return {.refusal = Refusal::NoSharedGpus};
+  if (demand.exceeds_limits()) return {.refusal = Refusal::TooBig};
+  const auto rules = policies_for(demand, options);
+  if (answer == FindDetail::Score && demand.plain()) {
+    auto found = find_plain(node_state, demand, rules);
+    if (found.refusal == Refusal::None || !demand.has_several_containers()) return found;
+    return find_apart(node_state, demand, rules, all_cards(node_state), answer);
   }
-  const auto among = matching(ground, want);
-  const auto groups = groups_of(ground, want, among);
-  Found best{.refusal = Refusal::NoMatch};
-  for (const Cards group : groups) {
-    auto found = find_among(ground, want, rules, group, answer);
+  const auto among = matching(node_state, demand);
+  const auto groups = card_groups(node_state, demand, among);
+  FindResult best{.refusal = Refusal::NoMatch};
+  for (const CardMask group : groups) {
+    auto found = find_among(node_state, demand, rules, group, answer);
     if (found.refusal == Refusal::None &&
         (best.refusal != Refusal::None || found.score > best.score)) {
       best = std::move(found);
@@ -169,43 +175,47 @@ Found find(const Ground& ground, Want& want, const Options& options, Answer answ
   return best;
 }
 
-Found find_among(const Ground& ground, Want& want, const Rules& rules, Cards among, Answer answer) {
-  auto joint = together(ground, want, rules, among);
-  if (!joint.found) return find_apart(ground, want, rules, among, answer);
-  const auto& first = ground.cards[joint.cards.front()];
-  const auto load = want.shared_load(0, first.total_mib, ground.node->unit_mib);
-  Found found{.score = score_of(ground, want, rules, load, joint.worst_cost)};
-  if (answer == Answer::Score) return found;
-  if (want.gpus() > 1) connect(ground, want, among, joint);
-  for (std::size_t c = 0; c < want.containers(); ++c) {
-    const auto count = static_cast<std::ptrdiff_t>(want.gpus_of(c));
+FindResult find_among(const NodeState& node_state, PodDemand& demand, const Policies& rules,
+                      CardMask among, FindDetail answer) {
+  auto joint = place_together(node_state, demand, rules, among);
+  if (!joint.found) return find_apart(node_state, demand, rules, among, answer);
+  const auto& first = node_state.cards[joint.cards.front()];
+  const auto load = demand.shared_load(0, first.total_mib, node_state.node->unit_mib);
+  FindResult found{.score = score_of(node_state, demand, rules, load, joint.worst_cost)};
+  if (answer == FindDetail::Score) return found;
+  if (demand.gpus() > 1) connect(node_state, demand, among, joint);
+  for (std::size_t c = 0; c < demand.containers(); ++c) {
+    const auto count = static_cast<std::ptrdiff_t>(demand.gpus_of(c));
     found.choice.emplace_back(joint.cards.begin(), joint.cards.begin() + count);
   }
   return found;
 }
 
-Found find_apart(const Ground& ground, Want& want, const Rules& rules, Cards among, Answer answer) {
-  if (!want.several()) return {.refusal = why_not_together(ground, want, among)};
-  const auto alone = why_not_alone(ground, want, among);
+FindResult find_apart(const NodeState& node_state, PodDemand& demand, const Policies& rules,
+                      CardMask among, FindDetail answer) {
+  if (!demand.has_several_containers())
+    return {.refusal = reason_not_together(node_state, demand, among)};
+  const auto alone = reason_not_alone(node_state, demand, among);
   if (alone != Refusal::None) return {.refusal = alone};
-  auto choice = apart(ground, want, rules, among);
+  auto choice = place_separately(node_state, demand, rules, among);
   if (!choice)
-    return {.refusal = fits_empty(ground, want, among) ? Refusal::Memory : Refusal::TooBig};
-  Found found{.score = 5};
-  if (answer == Answer::Cards) found.choice = *std::move(choice);
+    return {.refusal = fits_empty(node_state, demand, among) ? Refusal::Memory : Refusal::TooBig};
+  FindResult found{.score = 5};
+  if (answer == FindDetail::CardMask) found.choice = *std::move(choice);
   return found;
 }
 
-std::vector<Charge> charges(const Ground& ground, const Want& want, const Choice& choice) {
+std::vector<Charge> charges(const NodeState& node_state, const PodDemand& demand,
+                            const CardChoice& choice) {
   std::vector<Charge> made;
-  for (std::uint16_t i = 0; i < ground.cards.size(); ++i) {
-    Containers on_it = 0;
+  for (std::uint16_t i = 0; i < node_state.cards.size(); ++i) {
+    ContainerMask on_it = 0;
     for (std::size_t c = 0; c < choice.size(); ++c) {
       if (std::find(choice[c].begin(), choice[c].end(), i) != choice[c].end())
-        on_it |= Containers{1} << c;
+        on_it |= ContainerMask{1} << c;
     }
     if (on_it == 0) continue;
-    const auto load = want.load(on_it, ground.cards[i].total_mib, ground.node->unit_mib);
+    const auto load = demand.load(on_it, node_state.cards[i].total_mib, node_state.node->unit_mib);
     made.push_back({.card = i,
                     .slots = static_cast<std::uint16_t>(load.slots),
                     .cores = load.cores,

@@ -26,38 +26,39 @@ bool one_of(std::string_view text, const std::vector<std::string>& list) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
-bool matches(const podspec::CardFacts& card, const podspec::Wishes& wishes) {
-  if (!wishes.types.empty() && !any_part(card.model, wishes.types)) return false;
-  if (any_part(card.model, wishes.not_types)) return false;
-  if (!wishes.uuids.empty() && !one_of(card.uuid, wishes.uuids)) return false;
-  return !one_of(card.uuid, wishes.not_uuids);
+bool matches(const podspec::CardInfo& card, const podspec::Affinity& affinity) {
+  if (!affinity.types.empty() && !any_part(card.model, affinity.types)) return false;
+  if (any_part(card.model, affinity.excluded_types)) return false;
+  if (!affinity.uuids.empty() && !one_of(card.uuid, affinity.uuids)) return false;
+  return !one_of(card.uuid, affinity.excluded_uuids);
 }
 
 }  // namespace
 
-Cards all_cards(const Ground& ground) {
-  const auto count = ground.cards.size();
-  return count >= 64 ? ~Cards{0} : (Cards{1} << count) - 1;
+CardMask all_cards(const NodeState& node_state) {
+  const auto count = node_state.cards.size();
+  return count >= 64 ? ~CardMask{0} : (CardMask{1} << count) - 1;
 }
 
-Cards matching(const Ground& ground, const Want& want) {
-  if (!want.picky()) return all_cards(ground);
-  Cards good = 0;
-  for (std::size_t i = 0; i < ground.books.size(); ++i)
-    if (matches(ground.books[i].facts, want.ask().wishes)) good |= Cards{1} << i;
+CardMask matching(const NodeState& node_state, const PodDemand& demand) {
+  if (!demand.has_card_filter()) return all_cards(node_state);
+  CardMask good = 0;
+  for (std::size_t i = 0; i < node_state.accounts.size(); ++i)
+    if (matches(node_state.accounts[i].facts, demand.ask().affinity)) good |= CardMask{1} << i;
   return good;
 }
 
-std::vector<Cards> groups_of(const Ground& ground, const Want& want, Cards among) {
+std::vector<CardMask> card_groups(const NodeState& node_state, const PodDemand& demand,
+                                  CardMask among) {
   if (among == 0) return {};
-  if (want.ask().wishes.near != podspec::Near::Numa) return {among};
-  std::vector<Cards> groups;
-  for (Cards left = among; left != 0;) {
-    const auto numa = ground.cards[static_cast<std::size_t>(std::countr_zero(left))].numa;
-    Cards group = 0;
-    for (Cards rest = left; rest != 0; rest &= rest - 1) {
+  if (demand.ask().affinity.topology != podspec::TopologyPolicy::Numa) return {among};
+  std::vector<CardMask> groups;
+  for (CardMask left = among; left != 0;) {
+    const auto numa = node_state.cards[static_cast<std::size_t>(std::countr_zero(left))].numa;
+    CardMask group = 0;
+    for (CardMask rest = left; rest != 0; rest &= rest - 1) {
       const int i = std::countr_zero(rest);
-      if (ground.cards[static_cast<std::size_t>(i)].numa == numa) group |= Cards{1} << i;
+      if (node_state.cards[static_cast<std::size_t>(i)].numa == numa) group |= CardMask{1} << i;
     }
     groups.push_back(group);
     left &= ~group;
@@ -67,25 +68,25 @@ std::vector<Cards> groups_of(const Ground& ground, const Want& want, Cards among
 
 // Only among cards that give the same: then any that fits will do for the ask, and what the set
 // costs elsewhere is what is left of the connections.
-void connect(const Ground& ground, Want& want, Cards among, Joint& joint) {
-  const auto unit = ground.node->unit_mib;
-  const bool alone = want.shared_load(0, ground.cards.front().total_mib, unit).alone;
-  const bool wished = want.ask().wishes.near == podspec::Near::Links;
-  if (!want.uniform() || want.gpus() < 2 || !(alone || wished)) return;
+void connect(const NodeState& node_state, PodDemand& demand, CardMask among, CardSet& joint) {
+  const auto unit = node_state.node->unit_mib;
+  const bool alone = demand.shared_load(0, node_state.cards.front().total_mib, unit).alone;
+  const bool wished = demand.ask().affinity.topology == podspec::TopologyPolicy::Links;
+  if (!demand.uniform() || demand.gpus() < 2 || !(alone || wished)) return;
   std::vector<int> available;
-  for (Cards rest = among; rest != 0; rest &= rest - 1) {
+  for (CardMask rest = among; rest != 0; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
-    const auto& card = ground.cards[static_cast<std::size_t>(i)];
-    if (fits(card, want.shared_load(0, card.total_mib, unit))) available.push_back(i);
+    const auto& card = node_state.cards[static_cast<std::size_t>(i)];
+    if (fits(card, demand.shared_load(0, card.total_mib, unit))) available.push_back(i);
   }
-  const auto count = ground.cards.size();
-  topology::Scores scores(count, std::vector<topology::Score>(count, 0));
+  const auto count = node_state.cards.size();
+  topology::LinkScores scores(count, std::vector<topology::LinkScore>(count, 0));
   for (std::size_t i = 0; i < count; ++i) {
-    const auto& row = ground.books[i].facts.links;
+    const auto& row = node_state.accounts[i].facts.links;
     for (std::size_t j = 0; j < std::min(count, row.size()); ++j)
       if (i != j) scores[i][j] = row[j];
   }
-  const auto best = topology::best_set(scores, available, {}, static_cast<int>(want.gpus()));
+  const auto best = topology::best_set(scores, available, {}, static_cast<int>(demand.gpus()));
   joint.cards.assign(best.chosen.begin(), best.chosen.end());
 }
 

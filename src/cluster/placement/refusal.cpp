@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/placement/cluster.hpp"
-#include "cluster/placement/want_internal.hpp"
-#include "cluster/podspec/barred.hpp"
+#include "cluster/placement/pod_demand_internal.hpp"
+#include "cluster/podspec/unhealthy_gpus.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ std::string size_text(std::uint64_t mib) {
 std::string memory_text(const podspec::Amount& memory, std::uint64_t unit_mib) {
   switch (memory.kind) {
     case podspec::Amount::Kind::Units:
-      return size_text(std::min(memory.value, kMostMib) * unit_mib) + " of memory";
+      return size_text(std::min(memory.value, kMaxMib) * unit_mib) + " of memory";
     case podspec::Amount::Kind::MiB: return size_text(memory.value) + " of memory";
     case podspec::Amount::Kind::Percent: return fmt::format("{} % of its memory", memory.value);
   }
@@ -26,13 +26,13 @@ std::string memory_text(const podspec::Amount& memory, std::uint64_t unit_mib) {
 }
 
 // The container that is hardest to place, for the sentence.
-const podspec::ContainerAsk* hardest(const podspec::PodAsk& ask) {
-  const auto size = [](const podspec::ContainerAsk& asked) {
-    return std::pair(asked.cores >= kAllCores, asked.memory.value);
+const podspec::ContainerRequest* largest_container(const podspec::PodRequest& ask) {
+  const auto size = [](const podspec::ContainerRequest& asked) {
+    return std::pair(asked.cores >= kWholeCardCores, asked.memory.value);
   };
   const auto found =
       std::max_element(ask.containers.begin(), ask.containers.end(),
-                       [&](const podspec::ContainerAsk& a, const podspec::ContainerAsk& b) {
+                       [&](const podspec::ContainerRequest& a, const podspec::ContainerRequest& b) {
                          return size(a) < size(b);
                        });
   return found == ask.containers.end() ? nullptr : &*found;
@@ -56,8 +56,8 @@ bool resolvable(Refusal refusal) {
   return false;
 }
 
-std::string sentence(Refusal refusal, const podspec::PodAsk& ask, std::uint64_t unit_mib) {
-  const auto* asked = hardest(ask);
+std::string describe(Refusal refusal, const podspec::PodRequest& ask, std::uint64_t unit_mib) {
+  const auto* asked = largest_container(ask);
   if (asked == nullptr) return "the pod asks for no GPU";
   const auto amount = memory_text(asked->memory, unit_mib);
   const bool one = asked->gpus == 1;
@@ -86,10 +86,10 @@ std::string sentence(Refusal refusal, const podspec::PodAsk& ask, std::uint64_t 
   return {};
 }
 
-std::string sentence(const Fit& fit, const podspec::PodAsk& ask, std::string_view node) {
-  auto text = sentence(fit.refusal, ask, fit.unit_mib);
-  if (fit.barred && (fit.refusal == Refusal::Unhealthy || resolvable(fit.refusal)))
-    text += fmt::format(" (some are barred by {})", podspec::barring_map(node));
+std::string describe(const Fit& fit, const podspec::PodRequest& ask, std::string_view node) {
+  auto text = describe(fit.refusal, ask, fit.unit_mib);
+  if (fit.marked_unhealthy && (fit.refusal == Refusal::Unhealthy || resolvable(fit.refusal)))
+    text += fmt::format(" (some are barred by {})", podspec::unhealthy_config_map_name(node));
   return text;
 }
 

@@ -7,8 +7,8 @@
 namespace gantry::placement {
 namespace {
 
-constexpr std::size_t kMostOwnCards = 64;  // sets of cards are bits of a word
-constexpr std::size_t kMostCards = 1024;   // with those that only pods name
+constexpr std::size_t kMaxOwnCardsPerNode = 64;  // sets of cards are bits of a word
+constexpr std::size_t kMaxCardsPerNode = 1024;   // with those that only pods name
 
 std::uint16_t small(std::uint64_t value) {
   return static_cast<std::uint16_t>(
@@ -20,7 +20,7 @@ std::uint32_t clamped(std::uint64_t value) {
       std::min<std::uint64_t>(value, std::numeric_limits<std::uint32_t>::max()));
 }
 
-Card card_of(const podspec::CardFacts& facts, const Sums& sums, bool own) {
+Card card_of(const podspec::CardInfo& facts, const CardTotals& sums, bool own) {
   return {
       .total_mib = clamped(facts.mib),
       .free_mib = sums.mib >= facts.mib ? 0 : clamped(facts.mib - sums.mib),
@@ -44,18 +44,18 @@ Id fresh(std::vector<Id>& free, std::vector<Record>& records) {
 
 }  // namespace
 
-Most most_of(std::span<const Card> cards) {
-  Most most;
+CardMaxima maxima_of(std::span<const Card> cards) {
+  CardMaxima maxima;
   for (const auto& card : cards) {
     const auto slots = std::uint32_t{card.slots_free} + card.tenants;
     if (slots == 0) continue;
-    most.slots = most.slots == 0 ? slots : std::min(most.slots, slots);
-    most.total_mib = std::max(most.total_mib, card.total_mib);
+    maxima.slots = maxima.slots == 0 ? slots : std::min(maxima.slots, slots);
+    maxima.total_mib = std::max(maxima.total_mib, card.total_mib);
     if (!card.usable) continue;
-    most.usable_mib = std::max(most.usable_mib, card.total_mib);
-    most.free_mib = std::max(most.free_mib, card.free_mib);
+    maxima.usable_mib = std::max(maxima.usable_mib, card.total_mib);
+    maxima.free_mib = std::max(maxima.free_mib, card.free_mib);
   }
-  return most;
+  return maxima;
 }
 
 // ---- names
@@ -81,28 +81,28 @@ void Cluster::State::forget_node(NodeId id) {
   free_nodes.push_back(id);
 }
 
-SpaceId Cluster::State::space(std::string_view name) {
-  const auto found = space_ids.find(name);
-  if (found != space_ids.end()) return found->second;
-  const auto id = fresh(free_spaces, spaces);
-  spaces[id].name = std::string(name);
-  space_ids.emplace(name, id);
+NamespaceId Cluster::State::space(std::string_view name) {
+  const auto found = namespace_ids.find(name);
+  if (found != namespace_ids.end()) return found->second;
+  const auto id = fresh(free_namespaces, namespaces);
+  namespaces[id].name = std::string(name);
+  namespace_ids.emplace(name, id);
   return id;
 }
 
-void Cluster::State::forget_space(SpaceId id) {
-  auto& space = spaces[id];
+void Cluster::State::forget_namespace(NamespaceId id) {
+  auto& space = namespaces[id];
   if (space.pods > 0 || space.quota.mib > 0 || space.quota.cores > 0) return;
-  space_ids.erase(space.name);
+  namespace_ids.erase(space.name);
   space = {};
-  free_spaces.push_back(id);
+  free_namespaces.push_back(id);
 }
 
-std::optional<Space> Cluster::State::space_without(std::string_view name,
-                                                   std::optional<PodId> gone) const {
-  const auto found = space_ids.find(name);
-  if (found == space_ids.end()) return std::nullopt;
-  auto space = spaces[found->second];
+std::optional<NamespaceRecord> Cluster::State::namespace_without(std::string_view name,
+                                                                 std::optional<PodId> gone) const {
+  const auto found = namespace_ids.find(name);
+  if (found == namespace_ids.end()) return std::nullopt;
+  auto space = namespaces[found->second];
   if (space.quota.mib == 0 && space.quota.cores == 0) return std::nullopt;
   if (gone && pods[*gone].space == found->second) {
     space.mib -= pods[*gone].quota_mib;
@@ -111,16 +111,16 @@ std::optional<Space> Cluster::State::space_without(std::string_view name,
   return space;
 }
 
-void Cluster::State::expect(std::span<const std::string_view> names,
-                            std::array<std::uint64_t, kAhead>& hashes) const {
-  const auto count = std::min(names.size(), kAhead);
+void Cluster::State::prefetch(std::span<const std::string_view> names,
+                              std::array<std::uint64_t, kPrefetchNodes>& hashes) const {
+  const auto count = std::min(names.size(), kPrefetchNodes);
   for (std::size_t i = 0; i < count; ++i) {
-    hashes[i] = Names::hash(names[i]);
-    node_names.expect(hashes[i]);
+    hashes[i] = NameTable::hash(names[i]);
+    node_names.prefetch(hashes[i]);
   }
-  for (std::size_t i = 0; i < count; ++i) node_names.expect_name(hashes[i]);
+  for (std::size_t i = 0; i < count; ++i) node_names.prefetch_name(hashes[i]);
   for (std::size_t i = 0; i < count; ++i) {
-    node_names.expect_text(hashes[i]);
+    node_names.prefetch_text(hashes[i]);
     const auto id = node_names.guess(hashes[i]);
     if (id < nodes.size()) __builtin_prefetch(&nodes[id]);
   }
@@ -146,11 +146,11 @@ void Cluster::State::make_room(NodeId id, std::size_t count) {
   } else {
     first = static_cast<std::uint32_t>(cards.size());
     cards.resize(cards.size() + count);
-    books.resize(cards.size());
+    accounts.resize(cards.size());
   }
   for (std::uint32_t i = 0; i < at.count; ++i) {
     cards[first + i] = cards[at.first + i];
-    books[first + i] = std::move(books[at.first + i]);
+    accounts[first + i] = std::move(accounts[at.first + i]);
   }
   if (at.room > 0) free_cards.emplace_back(at.room, at.first);
   at.first = first;
@@ -159,17 +159,17 @@ void Cluster::State::make_room(NodeId id, std::size_t count) {
 
 void Cluster::State::refresh(NodeId id, std::uint16_t card) {
   auto& at = nodes[id];
-  auto& book = books[at.first + card];
-  if (!book.over()) book.beyond = false;
+  auto& book = accounts[at.first + card];
+  if (!book.exceeds_capacity()) book.over_reported = false;
   cards[at.first + card] = card_of(book.facts, book.sums, card < at.own);
-  if (card < at.own) at.most = most_of(std::span(cards).subspan(at.first, at.own));
+  if (card < at.own) at.maxima = maxima_of(std::span(cards).subspan(at.first, at.own));
 }
 
 std::vector<Card> Cluster::State::cards_without(NodeId id, std::span<const PodId> gone) const {
-  const auto there = ground(id);
+  const auto there = node_state(id);
   std::vector<Card> left(there.cards.begin(), there.cards.end());
-  std::vector<Sums> sums;
-  for (const auto& book : there.books) sums.push_back(book.sums);
+  std::vector<CardTotals> sums;
+  for (const auto& book : there.accounts) sums.push_back(book.sums);
   for (const auto pod : gone) {
     for (const auto& charge : pods[pod].charges) {
       if (charge.card >= sums.size()) continue;
@@ -177,19 +177,20 @@ std::vector<Card> Cluster::State::cards_without(NodeId id, std::span<const PodId
     }
   }
   for (std::size_t i = 0; i < left.size(); ++i)
-    if (sums[i] != there.books[i].sums) left[i] = card_of(there.books[i].facts, sums[i], true);
+    if (sums[i] != there.accounts[i].sums)
+      left[i] = card_of(there.accounts[i].facts, sums[i], true);
   return left;
 }
 
 std::uint16_t Cluster::State::card(NodeId id, std::string_view uuid) {
   const auto first = nodes[id].first;
   for (std::uint16_t i = 0; i < nodes[id].count; ++i)
-    if (books[first + i].facts.uuid == uuid) return i;
-  if (nodes[id].count >= kMostCards) return static_cast<std::uint16_t>(kMostCards);
+    if (accounts[first + i].facts.uuid == uuid) return i;
+  if (nodes[id].count >= kMaxCardsPerNode) return static_cast<std::uint16_t>(kMaxCardsPerNode);
   const auto place = nodes[id].count;
   // Twice as many each time: every step leaves a block behind.
   if (place == nodes[id].room) make_room(id, std::max<std::size_t>(2 * std::size_t{place}, 8));
-  books[nodes[id].first + place] = {.facts = {.uuid = std::string(uuid), .slots = 0}};
+  accounts[nodes[id].first + place] = {.facts = {.uuid = std::string(uuid), .slots = 0}};
   nodes[id].count = small(place + std::size_t{1});
   refresh(id, place);
   return place;
@@ -197,22 +198,22 @@ std::uint16_t Cluster::State::card(NodeId id, std::string_view uuid) {
 
 // Pods keep their charges by the card's UUID; what the node does not list any more stays as a
 // stranger until nobody is on it, in case it comes back.
-void Cluster::State::set_cards(NodeId id, const std::vector<podspec::CardFacts>& facts) {
+void Cluster::State::set_cards(NodeId id, const std::vector<podspec::CardInfo>& facts) {
   std::vector<std::string> old;
   for (std::uint16_t i = 0; i < nodes[id].count; ++i)
-    old.push_back(books[nodes[id].first + i].facts.uuid);
-  const auto own = std::min(facts.size(), kMostOwnCards);
+    old.push_back(accounts[nodes[id].first + i].facts.uuid);
+  const auto own = std::min(facts.size(), kMaxOwnCardsPerNode);
   nodes[id].count = 0;  // nothing of it is kept
   make_room(id, own);
   auto& at = nodes[id];
   at.count = at.own = small(own);
-  at.most = {};
-  for (std::size_t i = 0; i < own; ++i) books[at.first + i] = {.facts = facts[i]};
+  at.maxima = {};
+  for (std::size_t i = 0; i < own; ++i) accounts[at.first + i] = {.facts = facts[i]};
   for (const PodId pod_id : more[id].pods) {
     auto& pod = pods[pod_id];
-    if (pod.everywhere()) {
+    if (pod.charged_to_every_card()) {
       discount(pod);
-      pod.charges = charges_everywhere(id, *pod.unplaced);
+      pod.charges = charges_for_every_card(id, *pod.unplaced);
       if (nodes[id].whole_gpus > 0 && !pod.unplaced->shared()) pod.unplaced.reset();
       count(pod);
     } else {
@@ -223,7 +224,7 @@ void Cluster::State::set_cards(NodeId id, const std::vector<podspec::CardFacts>&
     charge(pod);
   }
   for (std::uint16_t i = 0; i < nodes[id].count; ++i) {
-    books[nodes[id].first + i].beyond = true;
+    accounts[nodes[id].first + i].over_reported = true;
     refresh(id, i);
   }
 }

@@ -15,8 +15,8 @@ namespace gantry::placement {
 
 inline constexpr std::uint64_t kGiB = 1024;
 
-inline podspec::NodeFacts node(std::string name, const std::vector<std::uint64_t>& gib) {
-  podspec::NodeFacts facts{.name = std::move(name)};
+inline podspec::NodeInfo node(std::string name, const std::vector<std::uint64_t>& gib) {
+  podspec::NodeInfo facts{.name = std::move(name)};
   for (std::uint32_t i = 0; i < gib.size(); ++i) {
     facts.cards.push_back({.uuid = fmt::format("GPU-{}-{}", facts.name, i),
                            .index = i,
@@ -27,29 +27,29 @@ inline podspec::NodeFacts node(std::string name, const std::vector<std::uint64_t
   return facts;
 }
 
-inline podspec::ContainerAsk container(std::uint64_t gib, std::uint32_t cores = 0,
-                                       std::uint32_t gpus = 1) {
+inline podspec::ContainerRequest container(std::uint64_t gib, std::uint32_t cores = 0,
+                                           std::uint32_t gpus = 1) {
   return {.container = "main",
           .gpus = gpus,
           .memory = {.kind = podspec::Amount::Kind::Units, .value = gib},
           .cores = cores,
-          .resource = std::string(podspec::kGpuMem)};
+          .resource = std::string(podspec::kAliyunGpuMem)};
 }
 
-inline podspec::PodAsk pod(std::string uid, std::vector<podspec::ContainerAsk> containers) {
-  podspec::PodAsk ask{.uid = uid, .name_space = "team", .name = "pod-" + uid};
+inline podspec::PodRequest pod(std::string uid, std::vector<podspec::ContainerRequest> containers) {
+  podspec::PodRequest ask{.uid = uid, .name_space = "team", .name = "pod-" + uid};
   for (std::size_t i = 0; i < containers.size(); ++i)
     if (i > 0) containers[i].container = fmt::format("main{}", i);
   ask.containers = std::move(containers);
   return ask;
 }
 
-inline podspec::PodAsk pod(std::string uid, std::uint64_t gib, std::uint32_t cores = 0,
-                           std::uint32_t gpus = 1) {
+inline podspec::PodRequest pod(std::string uid, std::uint64_t gib, std::uint32_t cores = 0,
+                               std::uint32_t gpus = 1) {
   return pod(std::move(uid), {container(gib, cores, gpus)});
 }
 
-inline podspec::PodAsk whole(std::string uid, std::uint32_t gpus = 1) {
+inline podspec::PodRequest whole(std::string uid, std::uint32_t gpus = 1) {
   auto ask = pod(std::move(uid), 0, 100, gpus);
   ask.contract = podspec::Contract::Hami;
   ask.containers.front().memory = {};

@@ -12,12 +12,12 @@
 namespace gantry::placement {
 namespace {
 
-constexpr int kMostSets = 2000;  // that are looked at one by one
+constexpr int kMaxVictimSets = 2000;  // that are looked at one by one
 
 class Search {
  public:
-  Search(const Cluster::State& state, NodeId node, const podspec::PodAsk& ask)
-      : state_(state), node_(node), want_(ask) {}
+  Search(const Cluster::State& state, NodeId node, const podspec::PodRequest& ask)
+      : state_(state), node_(node), demand_(ask) {}
 
   // Least important first: the order in which sets are tried.
   void sort(std::vector<PodId>& pods) const {
@@ -32,32 +32,33 @@ class Search {
     auto all = fixed;
     all.insert(all.end(), gone.begin(), gone.end());
     const auto left = state_.cards_without(node_, all);
-    const auto ground = state_.ground(node_).with(left);
-    return find(ground, want_, state_.options, Answer::Score).refusal == Refusal::None;
+    const auto node_state = state_.node_state(node_).with(left);
+    return find(node_state, demand_, state_.options, FindDetail::Score).refusal == Refusal::None;
   }
 
   // What a namespace may have is not made more by others leaving.
   bool within_quota() {
     const auto space =
-        state_.space_without(want_.ask().name_space, state_.find_pod(want_.ask().uid));
+        state_.namespace_without(demand_.ask().name_space, state_.find_pod(demand_.ask().uid));
     if (!space) return true;
     const auto all = state_.more[node_].pods;
     const auto empty = state_.cards_without(node_, all);
-    const auto ground = state_.ground(node_).with(empty);
-    const auto found = find(ground, want_, state_.options, Answer::Cards);
-    return found.refusal != Refusal::None || within(*space, charges(ground, want_, found.choice));
+    const auto node_state = state_.node_state(node_).with(empty);
+    const auto found = find(node_state, demand_, state_.options, FindDetail::CardMask);
+    return found.refusal != Refusal::None ||
+           within(*space, charges(node_state, demand_, found.choice));
   }
 
   // `may` is sorted and enough as a whole.
   std::vector<PodId> fewest(const std::vector<PodId>& may) {
-    for (std::size_t size = 1; size <= may.size() && looked_at_ < kMostSets; ++size) {
+    for (std::size_t size = 1; size <= may.size() && looked_at_ < kMaxVictimSets; ++size) {
       // In this order the first set that helps has the least important "most important pod".
-      for (std::size_t last = size - 1; last < may.size() && looked_at_ < kMostSets; ++last) {
+      for (std::size_t last = size - 1; last < may.size() && looked_at_ < kMaxVictimSets; ++last) {
         std::vector<PodId> chosen{may[last]};
         if (add(may, last, size - 1, chosen)) return chosen;
       }
     }
-    return looked_at_ < kMostSets ? may : good(may);
+    return looked_at_ < kMaxVictimSets ? may : good(may);
   }
 
   std::vector<PodId> fixed;  // gone in any case
@@ -66,8 +67,8 @@ class Search {
   // Adds `missing` pods from before `end`; false: no such set is enough.
   bool add(const std::vector<PodId>& may, std::size_t end, std::size_t missing,
            std::vector<PodId>& chosen) {
-    if (missing == 0) return ++looked_at_ <= kMostSets && enough(chosen);
-    for (std::size_t next = missing - 1; next < end && looked_at_ < kMostSets; ++next) {
+    if (missing == 0) return ++looked_at_ <= kMaxVictimSets && enough(chosen);
+    for (std::size_t next = missing - 1; next < end && looked_at_ < kMaxVictimSets; ++next) {
       chosen.push_back(may[next]);
       if (add(may, next, missing - 1, chosen)) return true;
       chosen.pop_back();
@@ -106,15 +107,16 @@ class Search {
 
   const Cluster::State& state_;
   NodeId node_;
-  Want want_;
+  PodDemand demand_;
   int looked_at_ = 0;
 };
 
 }  // namespace
 
-Result<std::vector<std::string>> Cluster::victims(const podspec::PodAsk& ask, std::string_view node,
+Result<std::vector<std::string>> Cluster::victims(const podspec::PodRequest& ask,
+                                                  std::string_view node,
                                                   std::span<const std::string> chosen,
-                                                  const Spared& spared) const {
+                                                  const IsProtected& spared) const {
   const auto nothing = [&] {
     return Error(Errc::NotFound,
                  fmt::format("no pods of less priority make room on node {}", node));
@@ -122,7 +124,7 @@ Result<std::vector<std::string>> Cluster::victims(const podspec::PodAsk& ask, st
   const auto id = state_->find_node(node);
   if (!id) return nothing();
   Search search(*state_, *id, ask);
-  search.fixed = state_->of_node(*id, state_->aside(ask));
+  search.fixed = state_->of_node(*id, state_->pods_to_ignore(ask));
   std::vector<PodId> may;
   for (const auto pod_id : state_->more[*id].pods) {
     const auto& pod = state_->pods[pod_id];

@@ -11,18 +11,18 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-podspec::PodAsk important(podspec::PodAsk ask, std::int32_t priority) {
+podspec::PodRequest important(podspec::PodRequest ask, std::int32_t priority) {
   ask.priority = priority;
   return ask;
 }
 
-void put(Cluster& cluster, const podspec::PodAsk& ask) {
+void put(Cluster& cluster, const podspec::PodRequest& ask) {
   const auto placement = cluster.reserve(ask, "n");
   ASSERT_TRUE(placement);
   cluster.set_pod(ask, "n", &*placement);
 }
 
-std::vector<std::string> victims(const Cluster& cluster, const podspec::PodAsk& ask,
+std::vector<std::string> victims(const Cluster& cluster, const podspec::PodRequest& ask,
                                  const std::vector<std::string>& chosen = {}) {
   auto found = cluster.victims(ask, "n", chosen);
   return found ? *found : std::vector<std::string>{found.error().text()};

@@ -8,7 +8,7 @@
 namespace gantry::placement {
 namespace {
 
-Tenant tenant(const Pod& pod, const Space& space) {
+Tenant tenant(const Pod& pod, const NamespaceRecord& space) {
   return {.uid = pod.uid, .name_space = space.name, .name = pod.name, .priority = pod.priority};
 }
 
@@ -28,14 +28,14 @@ void leave_out(std::vector<CardView>& cards, const std::vector<Charge>& charges)
   }
 }
 
-Status check_spaces(const Cluster::State& state) {
-  std::vector<Space> spaces(state.spaces.size());
+Status check_namespaces(const Cluster::State& state) {
+  std::vector<NamespaceRecord> namespaces(state.namespaces.size());
   for (const auto& more : state.more) {
     for (const auto pod_id : more.pods) {
       const auto& pod = state.pods[pod_id];
-      auto& space = spaces[pod.space];
+      auto& space = namespaces[pod.space];
       ++space.pods;
-      if (pod.everywhere()) {
+      if (pod.charged_to_every_card()) {
         space.mib += pod.quota_mib;
         space.cores += pod.quota_cores;
         continue;
@@ -46,9 +46,9 @@ Status check_spaces(const Cluster::State& state) {
       }
     }
   }
-  for (SpaceId id = 0; id < spaces.size(); ++id) {
-    const auto& said = state.spaces[id];
-    const auto& so = spaces[id];
+  for (NamespaceId id = 0; id < namespaces.size(); ++id) {
+    const auto& said = state.namespaces[id];
+    const auto& so = namespaces[id];
     if (so.mib == said.mib && so.cores == said.cores && so.pods == said.pods) continue;
     return Error(Errc::Internal,
                  fmt::format("namespace {}: its quota says {} MiB and {} %, its pods {} and {}",
@@ -70,7 +70,7 @@ NodeView Cluster::view(std::string_view node) const {
   view.facts.whole_gpus = at.whole_gpus;
   view.facts.ready = at.ready;
   for (std::uint32_t i = 0; i < at.own; ++i) {
-    const auto& book = state_->books[at.first + i];
+    const auto& book = state_->accounts[at.first + i];
     view.facts.cards.push_back(book.facts);
     view.cards.push_back({.facts = book.facts,
                           .used_mib = book.sums.mib,
@@ -79,17 +79,17 @@ NodeView Cluster::view(std::string_view node) const {
   }
   for (const auto pod_id : state_->more[*id].pods) {
     const auto& pod = state_->pods[pod_id];
-    auto shown = tenant(pod, state_->spaces[pod.space]);
-    if (pod.everywhere()) {
+    auto shown = tenant(pod, state_->namespaces[pod.space]);
+    if (pod.charged_to_every_card()) {
       shown.mib = pod.quota_mib;
       shown.cores = static_cast<std::uint32_t>(pod.quota_cores);
       view.unplaced.push_back(shown);
       continue;
     }
-    if (pod.kept) {
+    if (pod.nominated) {
       shown.mib = pod.quota_mib;
       shown.cores = static_cast<std::uint32_t>(pod.quota_cores);
-      view.kept.push_back(shown);
+      view.nominated.push_back(shown);
       leave_out(view.cards, pod.charges);
       continue;
     }
@@ -102,7 +102,7 @@ NodeView Cluster::view(std::string_view node) const {
   }
   for (auto& card : view.cards) sort(card.tenants);
   sort(view.unplaced);
-  sort(view.kept);
+  sort(view.nominated);
   return view;
 }
 
@@ -110,23 +110,23 @@ void Cluster::uses(std::string_view node, std::vector<CardUse>& cards) const {
   cards.clear();
   const auto id = state_->find_node(node);
   if (!id) return;
-  for (const auto& book : state_->ground(*id).books)
+  for (const auto& book : state_->node_state(*id).accounts)
     cards.push_back({.uuid = book.facts.uuid,
                      .mib = book.sums.mib,
                      .cores = book.sums.cores,
                      .slots = book.sums.slots});
 }
 
-SpaceUse Cluster::used(std::string_view name_space) const {
-  const auto found = state_->space_ids.find(name_space);
-  if (found == state_->space_ids.end()) return {};
-  const auto& space = state_->spaces[found->second];
+NamespaceUse Cluster::used(std::string_view name_space) const {
+  const auto found = state_->namespace_ids.find(name_space);
+  if (found == state_->namespace_ids.end()) return {};
+  const auto& space = state_->namespaces[found->second];
   return {.mib = space.mib, .cores = space.cores};
 }
 
 Status Cluster::check() const {
   const auto& state = *state_;
-  std::vector<Sums> sums(state.cards.size());
+  std::vector<CardTotals> sums(state.cards.size());
   for (NodeId id = 0; id < state.nodes.size(); ++id) {
     const auto& at = state.nodes[id];
     for (const auto pod_id : state.more[id].pods) {
@@ -134,7 +134,7 @@ Status Cluster::check() const {
         if (charge.card < at.count) add(sums[at.first + charge.card], charge);
     }
     for (std::uint32_t i = 0; i < at.count; ++i) {
-      const auto& book = state.books[at.first + i];
+      const auto& book = state.accounts[at.first + i];
       const auto said = [&](std::string_view what) {
         return Error(Errc::Internal, fmt::format("GPU {} of node {}: {}", book.facts.uuid,
                                                  state.node_names[id], what));
@@ -142,13 +142,14 @@ Status Cluster::check() const {
       if (book.sums != sums[at.first + i])
         return said(fmt::format("{} MiB in the books, {} MiB by its pods", book.sums.mib,
                                 sums[at.first + i].mib));
-      if (book.over() && !book.beyond) return said("more is reserved than there is");
+      if (book.exceeds_capacity() && !book.over_reported)
+        return said("more is reserved than there is");
     }
-    if (at.most != most_of(state.ground(id).cards))
+    if (at.maxima != maxima_of(state.node_state(id).cards))
       return Error(Errc::Internal, fmt::format("node {}: not the most that a card of it has",
                                                state.node_names[id]));
   }
-  return check_spaces(state);
+  return check_namespaces(state);
 }
 
 }  // namespace gantry::placement

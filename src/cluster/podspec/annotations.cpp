@@ -9,20 +9,20 @@
 namespace gantry::podspec {
 namespace {
 
-const ContainerAsk* asked(const PodAsk& ask, std::string_view container) {
+const ContainerRequest* asked(const PodRequest& ask, std::string_view container) {
   const auto found =
       std::find_if(ask.containers.begin(), ask.containers.end(),
-                   [&](const ContainerAsk& one) { return one.container == container; });
+                   [&](const ContainerRequest& one) { return one.container == container; });
   return found == ask.containers.end() ? nullptr : &*found;
 }
 
-std::uint64_t units(std::uint64_t mib, const AnnotationFacts& facts) {
+std::uint64_t units(std::uint64_t mib, const AnnotationInput& facts) {
   return mib / std::max<std::uint64_t>(facts.unit_mib, 1);
 }
 
 // {"0":{"3":8}}: of spec.containers only, as its readers count them.
-std::string allocation_text(const PodAsk& ask, const Placement& placement,
-                            const AnnotationFacts& facts) {
+std::string allocation_text(const PodRequest& ask, const Placement& placement,
+                            const AnnotationInput& facts) {
   std::map<std::uint32_t, std::string> entries;
   for (const auto& placed : placement) {
     const auto* container = asked(ask, placed.container);
@@ -41,7 +41,7 @@ std::string allocation_text(const PodAsk& ask, const Placement& placement,
 
 using Annotations = std::map<std::string, std::string>;
 
-void add_gpushare(const PodAsk& ask, const Placement& placement, const AnnotationFacts& facts,
+void add_gpushare(const PodRequest& ask, const Placement& placement, const AnnotationInput& facts,
                   Annotations& out) {
   std::map<std::uint32_t, std::string> cards;  // uuid by index
   for (const auto& placed : placement) {
@@ -64,11 +64,11 @@ void add_gpushare(const PodAsk& ask, const Placement& placement, const Annotatio
   if (allocation != "{}") out.emplace(kLegacyAllocation, allocation);
 }
 
-std::size_t hami_position(const PodAsk& ask, const ContainerAsk& container) {
+std::size_t hami_position(const PodRequest& ask, const ContainerRequest& container) {
   return container.position + (container.phase == Phase::Main ? ask.init_containers : 0);
 }
 
-std::string hami_text(const PodAsk& ask, const Placement& placement) {
+std::string hami_text(const PodRequest& ask, const Placement& placement) {
   std::vector<std::string> containers(std::size_t{ask.init_containers} + ask.main_containers);
   for (const auto& placed : placement) {
     const auto* container = asked(ask, placed.container);
@@ -82,7 +82,7 @@ std::string hami_text(const PodAsk& ask, const Placement& placement) {
   return text;
 }
 
-void add_hami(const PodAsk& ask, const Placement& placement, const AnnotationFacts& facts,
+void add_hami(const PodRequest& ask, const Placement& placement, const AnnotationInput& facts,
               Annotations& out) {
   const auto seconds = fmt::to_string(facts.unix_ns / 1'000'000'000);
   out.emplace(kHamiNode, facts.node);
@@ -94,10 +94,10 @@ void add_hami(const PodAsk& ask, const Placement& placement, const AnnotationFac
 
 }  // namespace
 
-std::map<std::string, std::string> annotations(const PodAsk& ask, const Placement& placement,
-                                               const AnnotationFacts& facts) {
+std::map<std::string, std::string> annotations(const PodRequest& ask, const Placement& placement,
+                                               const AnnotationInput& facts) {
   Annotations out;
-  out.emplace(kPlacement, to_text(placement));
+  out.emplace(kPlacementAnnotation, to_json(placement));
   if (ask.contract == Contract::Gpushare) {
     add_gpushare(ask, placement, facts, out);
   } else {

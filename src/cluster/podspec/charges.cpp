@@ -31,7 +31,7 @@ struct OnCard {
   Charge staying;
   Charge peak;
 
-  void start(const Part& part, Phase phase) {
+  void start(const GpuAllocation& part, Phase phase) {
     const Charge charge{.mib = part.mib, .cores = part.cores, .slots = 1};
     if (phase == Phase::Init) {
       Charge together = staying;
@@ -46,7 +46,7 @@ struct OnCard {
 
 }  // namespace
 
-std::vector<Charge> charges(const PodAsk& ask, const Placement& placement) {
+std::vector<Charge> charges(const PodRequest& ask, const Placement& placement) {
   std::map<std::string, OnCard> cards;
   const auto start = [&](const ContainerPlacement& placed, Phase phase) {
     for (const auto& part : placed.parts) cards[part.uuid].start(part, phase);
@@ -54,7 +54,7 @@ std::vector<Charge> charges(const PodAsk& ask, const Placement& placement) {
   const auto asked = [&](const ContainerPlacement& placed) {
     return std::find_if(
         ask.containers.begin(), ask.containers.end(),
-        [&](const ContainerAsk& container) { return container.container == placed.container; });
+        [&](const ContainerRequest& container) { return container.container == placed.container; });
   };
   // In the pod's order whatever the placement's, with what nobody asked for as something that
   // stays.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/printable.hpp"
 #include "base/core/text.hpp"
+#include "cluster/podspec/affinity_internal.hpp"
 #include "cluster/podspec/legacy_internal.hpp"
 #include "cluster/podspec/limits_internal.hpp"
-#include "cluster/podspec/wishes_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -19,16 +19,16 @@ Error corrupt(std::string_view key, std::string_view value) {
                                      printable(value.substr(0, 64)))};
 }
 
-const CardName* card_at(const std::vector<CardName>& cards, std::optional<std::uint64_t> index) {
+const CardId* card_at(const std::vector<CardId>& cards, std::optional<std::uint64_t> index) {
   const auto found = std::find_if(cards.begin(), cards.end(),
-                                  [&](const CardName& card) { return index == card.index; });
+                                  [&](const CardId& card) { return index == card.index; });
   return found == cards.end() ? nullptr : &*found;
 }
 
 // "0", or "0,2" where the pod has several: every container's memory is on each of them.
-Result<Placement> by_index(const std::string& text, const PodAsk& ask,
-                           const std::vector<CardName>& cards, std::uint64_t unit_mib) {
-  std::vector<CardName> used;
+Result<Placement> by_index(const std::string& text, const PodRequest& ask,
+                           const std::vector<CardId>& cards, std::uint64_t unit_mib) {
+  std::vector<CardId> used;
   for (const auto piece : split(text, ',')) {
     const auto* card = card_at(cards, parse_u64(trim(piece)));
     if (card == nullptr) return corrupt(kLegacyIndex, text);
@@ -45,8 +45,9 @@ Result<Placement> by_index(const std::string& text, const PodAsk& ask,
 }
 
 // {"0":{"3":8}}. Init containers are not in it: they run where the first container's GPUs are.
-Result<Placement> by_allocation(const json::Value& root, const std::string& text, const PodAsk& ask,
-                                const std::vector<CardName>& cards, std::uint64_t unit_mib) {
+Result<Placement> by_allocation(const json::Value& root, const std::string& text,
+                                const PodRequest& ask, const std::vector<CardId>& cards,
+                                std::uint64_t unit_mib) {
   Placement placement;
   for (const auto& asked : ask.containers) {
     const bool named = asked.phase == Phase::Main;
@@ -55,7 +56,8 @@ Result<Placement> by_allocation(const json::Value& root, const std::string& text
     for (const auto gpu : gpus) {
       const auto* card = card_at(cards, parse_u64(gpu.key()));
       const auto units = gpu.u64();
-      if (card == nullptr || !units || *units > kMostUnits) return corrupt(kLegacyAllocation, text);
+      if (card == nullptr || !units || *units > kMaxMemoryUnits)
+        return corrupt(kLegacyAllocation, text);
       const Amount amount{Amount::Kind::Units, named ? *units : asked.memory.value};
       placement.back().parts.push_back(
           {card->uuid, card->index, amount.on(0, unit_mib), asked.cores});
@@ -65,26 +67,26 @@ Result<Placement> by_allocation(const json::Value& root, const std::string& text
 }
 
 // "UUID,TYPE,MiB,cores"
-Result<Part> hami_part(std::string_view text, const std::vector<CardName>& cards) {
+Result<GpuAllocation> hami_part(std::string_view text, const std::vector<CardId>& cards) {
   const auto fields = split(text, ',');
   if (fields.size() != 4) return corrupt(kHamiAllocated, text);
   const auto mib = parse_u64(fields[2]);
   const auto cores = parse_u64(fields[3]);
-  if (!mib || *mib > kMostMib || !cores || *cores > 100) return corrupt(kHamiAllocated, text);
+  if (!mib || *mib > kMaxMemoryMib || !cores || *cores > 100) return corrupt(kHamiAllocated, text);
   const auto uuid = fields[0].substr(0, fields[0].find('['));  // behind it: a MIG instance
-  if (uuid.empty() || uuid.size() > kMostOfAName) return corrupt(kHamiAllocated, text);
+  if (uuid.empty() || uuid.size() > kMaxNameBytes) return corrupt(kHamiAllocated, text);
   const auto card = std::find_if(cards.begin(), cards.end(),
-                                 [&](const CardName& known) { return known.uuid == uuid; });
-  return Part{std::string(uuid), card == cards.end() ? 0 : card->index, *mib,
-              static_cast<std::uint32_t>(*cores)};
+                                 [&](const CardId& known) { return known.uuid == uuid; });
+  return GpuAllocation{std::string(uuid), card == cards.end() ? 0 : card->index, *mib,
+                       static_cast<std::uint32_t>(*cores)};
 }
 
 Result<ContainerPlacement> hami_container(const std::string& name, std::string_view text,
-                                          const std::vector<CardName>& cards) {
+                                          const std::vector<CardId>& cards) {
   ContainerPlacement placed{name, {}};
   for (const auto piece : split(text, ':')) {
     if (piece.empty()) continue;
-    if (placed.parts.size() == kMostGpus) return corrupt(kHamiAllocated, text);
+    if (placed.parts.size() == kMaxGpusPerContainer) return corrupt(kHamiAllocated, text);
     GANTRY_TRY(auto part, hami_part(piece, cards));
     placed.parts.push_back(std::move(part));
   }
@@ -93,8 +95,8 @@ Result<ContainerPlacement> hami_container(const std::string& name, std::string_v
 
 }  // namespace
 
-Result<std::optional<Placement>> gpushare_placement(const json::Value& pod, const PodAsk& ask,
-                                                    const std::vector<CardName>& cards,
+Result<std::optional<Placement>> gpushare_placement(const json::Value& pod, const PodRequest& ask,
+                                                    const std::vector<CardId>& cards,
                                                     std::uint64_t unit_mib) {
   GANTRY_TRY(const auto allocation, annotation(pod, kLegacyAllocation));
   if (!allocation.empty()) {
@@ -107,13 +109,13 @@ Result<std::optional<Placement>> gpushare_placement(const json::Value& pod, cons
   }
   GANTRY_TRY(const auto index, annotation(pod, kLegacyIndex));
   if (index.empty()) return std::optional<Placement>();
-  if (split(index, ',').size() > kMostGpus) return corrupt(kLegacyIndex, index);
+  if (split(index, ',').size() > kMaxGpusPerContainer) return corrupt(kLegacyIndex, index);
   GANTRY_TRY(auto placement, by_index(index, ask, cards, unit_mib));
   return std::optional<Placement>(std::move(placement));
 }
 
-Result<std::optional<Placement>> hami_placement(const json::Value& pod, const PodAsk& ask,
-                                                const std::vector<CardName>& cards) {
+Result<std::optional<Placement>> hami_placement(const json::Value& pod, const PodRequest& ask,
+                                                const std::vector<CardId>& cards) {
   GANTRY_TRY(const auto text, annotation(pod, kHamiAllocated));
   if (text.empty()) return std::optional<Placement>();
   auto entries = split(text, ';');

@@ -21,10 +21,10 @@ inline constexpr std::string_view kHamiPhase = "hami.io/bind-phase";
 inline constexpr std::string_view kHamiAllocated = "hami.io/vgpu-devices-allocated";
 
 // Each gives nullopt where its annotation is not there.
-Result<std::optional<Placement>> gpushare_placement(const json::Value& pod, const PodAsk& ask,
-                                                    const std::vector<CardName>& cards,
+Result<std::optional<Placement>> gpushare_placement(const json::Value& pod, const PodRequest& ask,
+                                                    const std::vector<CardId>& cards,
                                                     std::uint64_t unit_mib);
-Result<std::optional<Placement>> hami_placement(const json::Value& pod, const PodAsk& ask,
-                                                const std::vector<CardName>& cards);
+Result<std::optional<Placement>> hami_placement(const json::Value& pod, const PodRequest& ask,
+                                                const std::vector<CardId>& cards);
 
 }  // namespace gantry::podspec

@@ -16,12 +16,12 @@ std::string spelling(const json::Value& value) {
 }
 
 std::string instead_of_fraction(std::string_view resource, const Quantity& quantity) {
-  if (resource == kGpu) {
+  if (resource == kNvidiaGpu) {
     const auto percent = std::clamp<std::uint32_t>(quantity.milli / 10, 1, 99);
-    return fmt::format("a part of a GPU is written {}: {} with {}: {} and {}: {}", kGpu,
-                       quantity.value + 1, kGpuMemoryPercent, percent, kGpuCores, percent);
+    return fmt::format("a part of a GPU is written {}: {} with {}: {} and {}: {}", kNvidiaGpu,
+                       quantity.value + 1, kHamiGpuMemPercentage, percent, kHamiGpuCores, percent);
   }
-  if (resource == kGpuMem)
+  if (resource == kAliyunGpuMem)
     return "write whole units; for smaller steps the nodes' agents can count in MiB "
            "(--memory-unit MiB)";
   return "write a whole number";
@@ -30,9 +30,9 @@ std::string instead_of_fraction(std::string_view resource, const Quantity& quant
 std::string instead_of_suffix(std::string_view resource, const Quantity& quantity) {
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
   const auto mib = quantity.value / kMiB;
-  if (resource == kGpuMemory && mib > 0)
+  if (resource == kHamiGpuMem && mib > 0)
     return fmt::format("it counts MiB: write {}: {}", resource, mib);
-  if (resource == kGpuMem && mib > 0)
+  if (resource == kAliyunGpuMem && mib > 0)
     return fmt::format(
         "it counts the units of the node: write {}: {} where they are GiB, {} where "
         "they are MiB",
@@ -40,34 +40,35 @@ std::string instead_of_suffix(std::string_view resource, const Quantity& quantit
   return "write the number without it";
 }
 
-std::uint64_t most_of(std::string_view resource) {
-  if (resource == kGpuMem) return kMostUnits;
-  if (resource == kGpuMemory) return kMostMib;
-  if (resource == kGpuMemoryPercent || resource == kGpuCores) return 100;
-  if (resource == kGpuPriority || resource == kSlot) return 1;
-  return kMostGpus;
+std::uint64_t max_of(std::string_view resource) {
+  if (resource == kAliyunGpuMem) return kMaxMemoryUnits;
+  if (resource == kHamiGpuMem) return kMaxMemoryMib;
+  if (resource == kHamiGpuMemPercentage || resource == kHamiGpuCores) return 100;
+  if (resource == kHamiPriority || resource == kShareSlot) return 1;
+  return kMaxGpusPerContainer;
 }
 
 std::string beyond(std::string_view resource) {
-  if (resource == kGpuPriority) return "it is 0 (high) or 1 (low)";
-  if (resource == kSlot)
-    return fmt::format("it is 1 for each container that has {}, and written by itself", kGpuMem);
-  if (resource == kGpuMemoryPercent || resource == kGpuCores)
+  if (resource == kHamiPriority) return "it is 0 (high) or 1 (low)";
+  if (resource == kShareSlot)
+    return fmt::format("it is 1 for each container that has {}, and written by itself",
+                       kAliyunGpuMem);
+  if (resource == kHamiGpuMemPercentage || resource == kHamiGpuCores)
     return fmt::format("it is per cent of each GPU: write at most 100, and more GPUs as {}: 2",
-                       kGpu);
+                       kNvidiaGpu);
   return "no machine has that many: is it in bytes?";
 }
 
 Result<std::uint64_t> whole(std::string_view resource, const json::Value& value) {
   const auto name = fmt::format("{}: {}", resource, spelling(value));
-  GANTRY_TRY(const auto quantity, quantity_of(value).in(resource));
+  GANTRY_TRY(const auto quantity, read_quantity(value).in(resource));
   if (quantity.binary && quantity.value > 0)
     return Error(Errc::Invalid, fmt::format("{} has a suffix of bytes; {}", name,
                                             instead_of_suffix(resource, quantity)));
   if (!quantity.whole())
     return Error(Errc::Invalid, fmt::format("{} is no whole number; {}", name,
                                             instead_of_fraction(resource, quantity)));
-  if (quantity.value > most_of(resource))
+  if (quantity.value > max_of(resource))
     return Error(Errc::Invalid, fmt::format("{} is too much; {}", name, beyond(resource)));
   return quantity.value;
 }
@@ -88,23 +89,23 @@ Status read(const json::Value& resources, std::string_view resource,
 
 }  // namespace
 
-bool Limits::hami() const {
+bool GpuLimits::hami() const {
   return gpu.value_or(0) > 0 || memory_mib.value_or(0) > 0 || memory_percent ||
          cores.value_or(0) > 0;
 }
 
-Result<Limits> limits_of(const json::Value& container) {
+Result<GpuLimits> parse_limits(const json::Value& container) {
   const auto resources = container["resources"];
-  Limits limits;
+  GpuLimits limits;
   if (!resources["limits"] && !resources["requests"]) return limits;
-  GANTRY_CHECK(read(resources, kGpuMem, limits.gpu_mem));
-  GANTRY_CHECK(read(resources, kGpuCount, limits.gpu_count));
-  GANTRY_CHECK(read(resources, kSlot, limits.slot));
-  GANTRY_CHECK(read(resources, kGpu, limits.gpu));
-  GANTRY_CHECK(read(resources, kGpuMemory, limits.memory_mib));
-  GANTRY_CHECK(read(resources, kGpuMemoryPercent, limits.memory_percent));
-  GANTRY_CHECK(read(resources, kGpuCores, limits.cores));
-  GANTRY_CHECK(read(resources, kGpuPriority, limits.priority));
+  GANTRY_CHECK(read(resources, kAliyunGpuMem, limits.gpu_mem));
+  GANTRY_CHECK(read(resources, kAliyunGpuCount, limits.gpu_count));
+  GANTRY_CHECK(read(resources, kShareSlot, limits.slot));
+  GANTRY_CHECK(read(resources, kNvidiaGpu, limits.gpu));
+  GANTRY_CHECK(read(resources, kHamiGpuMem, limits.memory_mib));
+  GANTRY_CHECK(read(resources, kHamiGpuMemPercentage, limits.memory_percent));
+  GANTRY_CHECK(read(resources, kHamiGpuCores, limits.cores));
+  GANTRY_CHECK(read(resources, kHamiPriority, limits.priority));
   return limits;
 }
 

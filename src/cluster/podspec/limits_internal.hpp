@@ -2,7 +2,7 @@
 // The GPU resources of one container.
 #pragma once
 
-#include "cluster/podspec/ask.hpp"
+#include "cluster/podspec/request.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -11,12 +11,12 @@
 namespace gantry::podspec {
 
 // More than any machine has, and small enough that sums over a whole cluster stay whole.
-constexpr std::uint64_t kMostUnits = std::uint64_t{1} << 30;
-constexpr std::uint64_t kMostMib = kMostUnits << 10;
-constexpr std::uint64_t kMostGpus = 1024;
-constexpr std::size_t kMostOfAName = 253;  // bytes, of a UUID or a model
+constexpr std::uint64_t kMaxMemoryUnits = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMaxMemoryMib = kMaxMemoryUnits << 10;
+constexpr std::uint64_t kMaxGpusPerContainer = 1024;
+constexpr std::size_t kMaxNameBytes = 253;  // bytes, of a UUID or a model
 
-struct Limits {
+struct GpuLimits {
   std::optional<std::uint64_t> gpu_mem;
   std::optional<std::uint64_t> gpu_count;
   std::optional<std::uint64_t> slot;
@@ -32,6 +32,6 @@ struct Limits {
 
 // Invalid, naming the resource, for what is no whole number or more than there can be. What stands
 // among the requests alone counts as the limit, which for such resources is the same.
-Result<Limits> limits_of(const json::Value& container);
+Result<GpuLimits> parse_limits(const json::Value& container);
 
 }  // namespace gantry::podspec

@@ -6,9 +6,9 @@
 
 #include "base/core/printable.hpp"
 #include "base/core/text.hpp"
-#include "cluster/podspec/ask.hpp"
 #include "cluster/podspec/limits_internal.hpp"
 #include "cluster/podspec/quantity.hpp"
+#include "cluster/podspec/request.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,12 +20,12 @@ namespace gantry::podspec {
 namespace {
 
 constexpr std::size_t kTextLimit = std::size_t{256} << 10;
-constexpr std::uint64_t kMostSlots = 65536;
+constexpr std::uint64_t kMaxSlotsPerCard = 65536;
 constexpr std::uint32_t kSlotsOfOthers = 1024;  // gpushare knows no such limit
-constexpr std::uint64_t kMostGiB = 1000;        // a card has less GiB and more MiB than that
+constexpr std::uint64_t kMaxGibPerCard = 1000;  // a card has less GiB and more MiB than that
 
 Error corrupt(std::string_view what) {
-  return {Errc::Corrupt, fmt::format("{}: {}", kSharedGpus, what)};
+  return {Errc::Corrupt, fmt::format("{}: {}", kSharedGpusAnnotation, what)};
 }
 
 Result<std::uint64_t> number(const json::Value& object, std::string_view key, std::uint64_t most,
@@ -41,16 +41,16 @@ std::int32_t clamped(const json::Value& value, std::int32_t otherwise) {
       std::clamp<std::int64_t>(value.i64().value_or(otherwise), -1, 1'000'000));
 }
 
-Result<CardFacts> card_from(const json::Value& value, std::size_t cards) {
-  CardFacts card;
+Result<CardInfo> card_from(const json::Value& value, std::size_t cards) {
+  CardInfo card;
   card.uuid = value["uuid"].string().value_or("");
-  if (card.uuid.empty() || card.uuid.size() > kMostOfAName) return corrupt("a GPU without a UUID");
-  GANTRY_TRY(const auto index, number(value, "index", kMostGpus, 0));
-  GANTRY_TRY(card.mib, number(value, "mib", kMostMib, 0));
-  GANTRY_TRY(const auto slots, number(value, "slots", kMostSlots, card.slots));
+  if (card.uuid.empty() || card.uuid.size() > kMaxNameBytes) return corrupt("a GPU without a UUID");
+  GANTRY_TRY(const auto index, number(value, "index", kMaxGpusPerContainer, 0));
+  GANTRY_TRY(card.mib, number(value, "mib", kMaxMemoryMib, 0));
+  GANTRY_TRY(const auto slots, number(value, "slots", kMaxSlotsPerCard, card.slots));
   card.index = static_cast<std::uint32_t>(index);
   card.slots = static_cast<std::uint32_t>(slots);
-  card.model = value["model"].string().value_or("").substr(0, kMostOfAName);
+  card.model = value["model"].string().value_or("").substr(0, kMaxNameBytes);
   card.numa = clamped(value["numa"], -1);
   card.healthy = value["healthy"].boolean().value_or(true);
   const auto links = value["links"];
@@ -61,13 +61,13 @@ Result<CardFacts> card_from(const json::Value& value, std::size_t cards) {
 }
 
 // Sorted by index, the links with them.
-void sort_cards(std::vector<CardFacts>& cards) {
+void sort_cards(std::vector<CardInfo>& cards) {
   std::vector<std::size_t> order(cards.size());
   for (std::size_t at = 0; at < order.size(); ++at) order[at] = at;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t one, std::size_t other) {
     return cards[one].index < cards[other].index;
   });
-  std::vector<CardFacts> sorted;
+  std::vector<CardInfo> sorted;
   for (const auto from : order) {
     auto card = cards[from];
     if (!card.links.empty()) {
@@ -79,14 +79,15 @@ void sort_cards(std::vector<CardFacts>& cards) {
   cards = std::move(sorted);
 }
 
-Status read_annotation(const std::string& text, std::uint64_t allocatable, NodeFacts& facts) {
+Status read_annotation(const std::string& text, std::uint64_t allocatable, NodeInfo& facts) {
   if (text.size() > kTextLimit) return corrupt(fmt::format("more than {} bytes", kTextLimit));
-  GANTRY_TRY(const auto document, json::Document::parse(text).in(kSharedGpus));
+  GANTRY_TRY(const auto document, json::Document::parse(text).in(kSharedGpusAnnotation));
   const auto gpus = document["gpus"];
-  if (!gpus.is(json::Kind::Array) || gpus.size() > kMostGpus) return corrupt("no list of GPUs");
+  if (!gpus.is(json::Kind::Array) || gpus.size() > kMaxGpusPerContainer)
+    return corrupt("no list of GPUs");
   GANTRY_TRY(facts.unit_mib, number(document.root(), "unit", 1024, 1024));
   if (facts.unit_mib != 1 && facts.unit_mib != 1024) return corrupt("unit is neither 1 nor 1024");
-  GANTRY_TRY(const auto whole, number(document.root(), "whole", kMostGpus, 0));
+  GANTRY_TRY(const auto whole, number(document.root(), "whole", kMaxGpusPerContainer, 0));
   facts.whole_gpus = static_cast<std::uint32_t>(std::min(whole, allocatable));
   std::set<std::string> uuids;
   std::set<std::uint32_t> indices;
@@ -101,23 +102,23 @@ Status read_annotation(const std::string& text, std::uint64_t allocatable, NodeF
 }
 
 std::uint64_t resource(const json::Value& list, std::string_view name) {
-  auto quantity = list[name] ? quantity_of(list[name]) : Result<Quantity>(Quantity{});
+  auto quantity = list[name] ? read_quantity(list[name]) : Result<Quantity>(Quantity{});
   return quantity.ok() ? quantity->value : 0;
 }
 
 // A node of gpushare's own device plugin, which says the sum alone.
-Status read_gpushare(const json::Value& status, NodeFacts& facts) {
-  const auto units = resource(status["capacity"], kGpuMem);
-  const auto count = resource(status["capacity"], kGpuCount);
+Status read_gpushare(const json::Value& status, NodeInfo& facts) {
+  const auto units = resource(status["capacity"], kAliyunGpuMem);
+  const auto count = resource(status["capacity"], kAliyunGpuCount);
   if (units == 0 || count == 0) return {};
-  if (count > kMostGpus || units > kMostMib)
+  if (count > kMaxGpusPerContainer || units > kMaxMemoryMib)
     return Error(Errc::Corrupt, fmt::format("node {}: {}: {} on {} GPUs cannot be", facts.name,
-                                            kGpuMem, units, count));
+                                            kAliyunGpuMem, units, count));
   const auto each = units / count;
-  facts.unit_mib = each > kMostGiB ? 1 : 1024;
-  const bool healthy = resource(status["allocatable"], kGpuMem) > 0;
+  facts.unit_mib = each > kMaxGibPerCard ? 1 : 1024;
+  const bool healthy = resource(status["allocatable"], kAliyunGpuMem) > 0;
   for (std::uint32_t index = 0; index < count; ++index) {
-    CardFacts card;
+    CardInfo card;
     card.uuid = fmt::format("{}/{}", facts.name, index);
     card.index = index;
     card.mib = each * facts.unit_mib;
@@ -142,7 +143,7 @@ bool is_ready(const json::Value& status) {
   return true;
 }
 
-void cordon(const std::string& names, std::vector<CardFacts>& cards) {
+void cordon(const std::string& names, std::vector<CardInfo>& cards) {
   std::set<std::string_view> cordoned;
   for (const auto name : split(names, ',')) cordoned.insert(trim(name));
   for (auto& card : cards) {
@@ -152,15 +153,15 @@ void cordon(const std::string& names, std::vector<CardFacts>& cards) {
 
 }  // namespace
 
-std::string to_text(const NodeFacts& facts) {
+std::string to_json(const NodeInfo& facts) {
   std::string text =
       fmt::format(R"({{"unit":{},"whole":{},"gpus":[)", facts.unit_mib, facts.whole_gpus);
   std::string_view between;
   for (const auto& card : facts.cards) {
     text += fmt::format(
         R"({}{{"uuid":{},"index":{},"mib":{},"slots":{},"model":{},"numa":{},"healthy":{})",
-        between, json::quoted(card.uuid), card.index, card.mib, card.slots,
-        json::quoted(card.model), card.numa, card.healthy);
+        between, json::quote(card.uuid), card.index, card.mib, card.slots, json::quote(card.model),
+        card.numa, card.healthy);
     if (!card.links.empty()) text += fmt::format(R"(,"links":[{}])", fmt::join(card.links, ","));
     text += "}";
     between = ",";
@@ -168,23 +169,23 @@ std::string to_text(const NodeFacts& facts) {
   return text + "]}";
 }
 
-Result<NodeFacts> node_of(const json::Value& node) {
-  NodeFacts facts;
+Result<NodeInfo> parse_node(const json::Value& node) {
+  NodeInfo facts;
   facts.name = node["metadata"]["name"].string().value_or("");
   if (facts.name.empty()) return Error(Errc::Invalid, "a node without a name");
   const auto status = node["status"];
   facts.address = internal_address(status);
   facts.ready = is_ready(status);
-  const auto gpus = std::min(resource(status["allocatable"], kGpu), kMostGpus);
+  const auto gpus = std::min(resource(status["allocatable"], kNvidiaGpu), kMaxGpusPerContainer);
   const auto notes = node["metadata"]["annotations"];
-  const auto text = notes[kSharedGpus].string();
+  const auto text = notes[kSharedGpusAnnotation].string();
   if (text) {
     GANTRY_CHECK(read_annotation(*text, gpus, facts).in(fmt::format("node {}", facts.name)));
   } else {
     facts.whole_gpus = static_cast<std::uint32_t>(gpus);
     GANTRY_CHECK(read_gpushare(status, facts));
   }
-  cordon(notes[kCordon].string().value_or(""), facts.cards);
+  cordon(notes[kCordonAnnotation].string().value_or(""), facts.cards);
   return facts;
 }
 

@@ -10,20 +10,20 @@ namespace {
 
 using testing::HasSubstr;
 
-Result<NodeFacts> read(const std::string& annotations, const std::string& status = "") {
+Result<NodeInfo> read(const std::string& annotations, const std::string& status = "") {
   const auto document = json::Document::parse(
       fmt::format(R"({{"metadata":{{"name":"n","annotations":{{{}}}}},"status":{{{}}}}})",
                   annotations, status));
   EXPECT_TRUE(document.ok()) << annotations << status;
-  return node_of(document->root());
+  return parse_node(document->root());
 }
 
 std::string note(std::string_view key, std::string_view value) {
-  return fmt::format("{}:{}", json::quoted(key), json::quoted(value));
+  return fmt::format("{}:{}", json::quote(key), json::quote(value));
 }
 
-NodeFacts two_cards() {
-  NodeFacts facts;
+NodeInfo two_cards() {
+  NodeInfo facts;
   facts.name = "n";
   facts.unit_mib = 1;
   facts.cards = {
@@ -38,7 +38,7 @@ NodeFacts two_cards() {
 }
 
 TEST(Node, ReadsWhatItWrote) {
-  const auto facts = read(note(kSharedGpus, to_text(two_cards())));
+  const auto facts = read(note(kSharedGpusAnnotation, to_json(two_cards())));
   ASSERT_TRUE(facts.ok()) << facts.error().text();
   EXPECT_EQ(*facts, two_cards());
 }
@@ -57,16 +57,16 @@ TEST(Node, HasAnAddressAndIsReadyOrNot) {
 TEST(Node, CountsWholeGpusWhereTheyAreCards) {
   const std::string status = R"("allocatable":{"nvidia.com/gpu":"8"})";
   EXPECT_EQ(read("", status)->whole_gpus, 8U);
-  EXPECT_EQ(read(note(kSharedGpus, to_text(two_cards())), status)->whole_gpus, 0U)
+  EXPECT_EQ(read(note(kSharedGpusAnnotation, to_json(two_cards())), status)->whole_gpus, 0U)
       << "they are slots";
   auto mixed = two_cards();
   mixed.whole_gpus = 6;
-  EXPECT_EQ(read(note(kSharedGpus, to_text(mixed)), status)->whole_gpus, 6U);
+  EXPECT_EQ(read(note(kSharedGpusAnnotation, to_json(mixed)), status)->whole_gpus, 6U);
 }
 
 TEST(Node, TakesCordonedCardsOut) {
-  const auto facts =
-      read(note(kSharedGpus, to_text(two_cards())) + "," + note(kCordon, "GPU-x, GPU-a"));
+  const auto facts = read(note(kSharedGpusAnnotation, to_json(two_cards())) + "," +
+                          note(kCordonAnnotation, "GPU-x, GPU-a"));
   ASSERT_TRUE(facts.ok());
   EXPECT_FALSE(facts->cards[0].healthy);
 }
@@ -88,7 +88,7 @@ TEST(Node, OfGpushareHasEqualCards) {
 
 TEST(Node, SortsCardsAndTheirLinksByIndex) {
   const auto facts = read(note(
-      kSharedGpus,
+      kSharedGpusAnnotation,
       R"({"gpus":[{"uuid":"c","index":2,"links":[0,1,2]},{"uuid":"a","index":0,"links":[3,4,5]},{"uuid":"b","index":1,"links":[6,7,8]}]})"));
   ASSERT_TRUE(facts.ok()) << facts.error().text();
   EXPECT_EQ(facts->cards[0].uuid, "a");
@@ -102,7 +102,7 @@ TEST(Node, WithAnAnnotationThatIsNoneIsCorrupt) {
         R"({"gpus":[{"uuid":"a","mib":1e30}]})",
         R"({"gpus":[{"uuid":"a"},{"uuid":"a","index":1}]})",
         R"({"gpus":[{"uuid":"a"},{"uuid":"b"}]})", R"({"gpus":[{"uuid":"a","links":[1,2]}]})"}) {
-    const auto facts = read(note(kSharedGpus, text));
+    const auto facts = read(note(kSharedGpusAnnotation, text));
     ASSERT_FALSE(facts.ok()) << text;
     EXPECT_EQ(facts.error().code(), Errc::Corrupt) << text;
     EXPECT_THAT(facts.error().text(), HasSubstr("node n"));

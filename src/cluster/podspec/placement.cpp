@@ -18,7 +18,7 @@ constexpr std::size_t kTextLimit = std::size_t{256} << 10;  // of all annotation
 constexpr std::size_t kPartLimit = 4096;
 
 Error corrupt(std::string_view what) {
-  return {Errc::Corrupt, fmt::format("{}: {}", kPlacement, what)};
+  return {Errc::Corrupt, fmt::format("{}: {}", kPlacementAnnotation, what)};
 }
 
 Status only(const json::Value& object, std::initializer_list<std::string_view> keys) {
@@ -38,13 +38,13 @@ Result<std::uint64_t> number(const json::Value& object, std::string_view key, st
   return *value;
 }
 
-Result<Part> part_from(const json::Value& value) {
+Result<GpuAllocation> part_from(const json::Value& value) {
   GANTRY_CHECK(only(value, {"uuid", "index", "mib", "cores"}));
-  Part part;
+  GpuAllocation part;
   part.uuid = value["uuid"].string().value_or("");
-  if (part.uuid.empty() || part.uuid.size() > kMostOfAName) return corrupt("a GPU without a UUID");
-  GANTRY_TRY(const auto index, number(value, "index", kMostGpus));
-  GANTRY_TRY(part.mib, number(value, "mib", kMostMib));
+  if (part.uuid.empty() || part.uuid.size() > kMaxNameBytes) return corrupt("a GPU without a UUID");
+  GANTRY_TRY(const auto index, number(value, "index", kMaxGpusPerContainer));
+  GANTRY_TRY(part.mib, number(value, "mib", kMaxMemoryMib));
   GANTRY_TRY(const auto cores, number(value, "cores", 100));
   part.index = static_cast<std::uint32_t>(index);
   part.cores = static_cast<std::uint32_t>(cores);
@@ -72,16 +72,16 @@ Result<ContainerPlacement> container_from(const json::Value& value) {
 
 }  // namespace
 
-std::string to_text(const Placement& placement) {
+std::string to_json(const Placement& placement) {
   std::string text = R"({"containers":[)";
   std::string_view between;
   for (const auto& placed : placement) {
-    text += fmt::format(R"({}{{"name":{},"gpus":[)", between, json::quoted(placed.container));
+    text += fmt::format(R"({}{{"name":{},"gpus":[)", between, json::quote(placed.container));
     between = ",";
     std::string_view comma;
     for (const auto& part : placed.parts) {
       text += fmt::format(R"({}{{"uuid":{},"index":{},"mib":{},"cores":{}}})", comma,
-                          json::quoted(part.uuid), part.index, part.mib, part.cores);
+                          json::quote(part.uuid), part.index, part.mib, part.cores);
       comma = ",";
     }
     text += "]}";
@@ -89,9 +89,10 @@ std::string to_text(const Placement& placement) {
   return text + "]}";
 }
 
-Result<Placement> placement_from(std::string_view text) {
+Result<Placement> parse_placement(std::string_view text) {
   if (text.size() > kTextLimit) return corrupt(fmt::format("more than {} bytes", kTextLimit));
-  GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in(kPlacement));
+  GANTRY_TRY(const auto document,
+             json::Document::parse(std::string(text)).in(kPlacementAnnotation));
   GANTRY_CHECK(only(document.root(), {"containers"}));
   const auto containers = document["containers"];
   if (!containers.is(json::Kind::Array) || containers.size() == 0)

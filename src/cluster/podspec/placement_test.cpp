@@ -13,9 +13,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-ContainerAsk asking(const std::string& name, Phase phase = Phase::Main,
-                    std::uint32_t position = 0) {
-  ContainerAsk ask;
+ContainerRequest asking(const std::string& name, Phase phase = Phase::Main,
+                        std::uint32_t position = 0) {
+  ContainerRequest ask;
   ask.container = name;
   ask.phase = phase;
   ask.position = position;
@@ -23,8 +23,9 @@ ContainerAsk asking(const std::string& name, Phase phase = Phase::Main,
   return ask;
 }
 
-PodAsk pod_asking(std::vector<ContainerAsk> containers, Contract contract = Contract::Gpushare) {
-  PodAsk ask;
+PodRequest pod_asking(std::vector<ContainerRequest> containers,
+                      Contract contract = Contract::Gpushare) {
+  PodRequest ask;
   ask.contract = contract;
   for (const auto& one : containers)
     ++(one.phase == Phase::Main ? ask.main_containers : ask.init_containers);
@@ -36,19 +37,19 @@ const Placement two_containers = {{"a", {{"GPU-1", 0, 10240, 30}, {"GPU-2", 3, 1
                                   {"b", {{"GPU-1", 0, 1024, 0}}}};
 
 TEST(Placement, ReadsWhatItWrote) {
-  const auto text = to_text(two_containers);
+  const auto text = to_json(two_containers);
   EXPECT_EQ(
       text,
       R"({"containers":[{"name":"a","gpus":[{"uuid":"GPU-1","index":0,"mib":10240,"cores":30},)"
       R"({"uuid":"GPU-2","index":3,"mib":10240,"cores":30}]},)"
       R"({"name":"b","gpus":[{"uuid":"GPU-1","index":0,"mib":1024,"cores":0}]}]})");
-  const auto read = placement_from(text);
+  const auto read = parse_placement(text);
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_EQ(*read, two_containers);
 }
 
 std::string corruption(std::string_view text) {
-  const auto read = placement_from(text);
+  const auto read = parse_placement(text);
   EXPECT_FALSE(read.ok()) << text;
   if (read.ok()) return "";
   EXPECT_EQ(read.error().code(), Errc::Corrupt);
@@ -121,7 +122,7 @@ TEST(Charges, OfWhatNobodyAskedForCountToo) {
 }
 
 TEST(Annotations, OfGpushareAreWhatItsToolsRead) {
-  AnnotationFacts facts{
+  AnnotationInput facts{
       .node = "n", .unit_mib = 1024, .card_mib = {{"GPU-1", 143360}}, .unix_ns = 17};
   const auto ask = pod_asking({asking("a"), asking("b", Phase::Main, 1)});
   const auto notes =
@@ -148,20 +149,20 @@ TEST(Annotations, OfHamiListEveryContainerOfThePod) {
   EXPECT_THAT(notes, Contains(Pair("hami.io/vgpu-time", "5")));
 }
 
-Result<std::optional<Placement>> placed(const std::string& annotations, const PodAsk& ask,
+Result<std::optional<Placement>> placed(const std::string& annotations, const PodRequest& ask,
                                         const std::string& node = "n") {
   const auto document = json::Document::parse(fmt::format(
       R"({{"metadata":{{"annotations":{{{}}}}},"spec":{{"nodeName":"{}"}}}})", annotations, node));
   EXPECT_TRUE(document.ok()) << annotations;
-  return placement_of(document->root(), ask, {{0, "GPU-0"}, {2, "GPU-2"}}, 1024);
+  return read_placement(document->root(), ask, {{0, "GPU-0"}, {2, "GPU-2"}}, 1024);
 }
 
 std::string note(std::string_view key, std::string_view value) {
-  return fmt::format("{}:{}", json::quoted(key), json::quoted(value));
+  return fmt::format("{}:{}", json::quote(key), json::quote(value));
 }
 
 TEST(PlacementOf, APodWithoutANodeIsNone) {
-  const auto text = note(kPlacement, to_text({{"a", {{"GPU-0", 0, 1, 0}}}}));
+  const auto text = note(kPlacementAnnotation, to_json({{"a", {{"GPU-0", 0, 1, 0}}}}));
   EXPECT_EQ(*placed(text, pod_asking({asking("a")}), ""), std::nullopt);
   EXPECT_EQ(*placed("", pod_asking({asking("a")})), std::nullopt);
 }
@@ -169,20 +170,21 @@ TEST(PlacementOf, APodWithoutANodeIsNone) {
 TEST(PlacementOf, OursComesBeforeTheLegacyOnes) {
   const Placement ours = {{"a", {{"GPU-0", 0, 7, 0}}}};
   const auto read =
-      placed(note(kPlacement, to_text(ours)) + "," + note("ALIYUN_COM_GPU_MEM_IDX", "2"),
+      placed(note(kPlacementAnnotation, to_json(ours)) + "," + note("ALIYUN_COM_GPU_MEM_IDX", "2"),
              pod_asking({asking("a")}));
   ASSERT_TRUE(read.ok()) << read.error().text();
   EXPECT_EQ(*read, ours);
 }
 
 TEST(PlacementOf, AHandWrittenOneForOtherContainersIsRefused) {
-  const auto read =
-      placed(note(kPlacement, to_text({{"x", {{"GPU-0", 0, 7, 0}}}})), pod_asking({asking("a")}));
+  const auto read = placed(note(kPlacementAnnotation, to_json({{"x", {{"GPU-0", 0, 7, 0}}}})),
+                           pod_asking({asking("a")}));
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().code(), Errc::Corrupt);
   EXPECT_THAT(read.error().text(), HasSubstr("has 0 GPUs for container \"a\", which asks for 1"));
   const auto more =
-      placed(note(kPlacement, to_text({{"a", {{"GPU-0", 0, 7, 0}}}, {"x", {{"GPU-0", 0, 7, 0}}}})),
+      placed(note(kPlacementAnnotation,
+                  to_json({{"a", {{"GPU-0", 0, 7, 0}}}, {"x", {{"GPU-0", 0, 7, 0}}}})),
              pod_asking({asking("a")}));
   ASSERT_FALSE(more.ok());
   EXPECT_THAT(more.error().text(), HasSubstr("containers that ask for no GPU"));

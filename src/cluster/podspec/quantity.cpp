@@ -14,7 +14,7 @@ namespace gantry::podspec {
 namespace {
 
 constexpr std::size_t kLengthLimit = 64;
-constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMaxValue = std::numeric_limits<std::int64_t>::max();
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -92,7 +92,7 @@ std::optional<Decimal> decimal_from(std::string_view text) {
 }
 
 std::optional<std::uint64_t> times(std::uint64_t value, std::uint64_t factor) {
-  if (factor != 0 && value > kMost / factor) return std::nullopt;
+  if (factor != 0 && value > kMaxValue / factor) return std::nullopt;
   return value * factor;
 }
 
@@ -101,7 +101,7 @@ std::optional<std::uint64_t> number_from(std::string_view digits) {
   for (const char c : digits) {
     const auto shifted = times(value, 10);
     const auto digit = static_cast<std::uint64_t>(c - '0');
-    if (!shifted || *shifted > kMost - digit) return std::nullopt;
+    if (!shifted || *shifted > kMaxValue - digit) return std::nullopt;
     value = *shifted + digit;
   }
   return value;
@@ -131,8 +131,8 @@ std::optional<Quantity> binary_quantity(const Decimal& number) {
     whole = whole && value % 10 == 0;
     value /= 10;
   }
-  for (int tens = number.tens; tens > 0 && value <= kMost; --tens) value *= 10;
-  if (value > kMost) return std::nullopt;
+  for (int tens = number.tens; tens > 0 && value <= kMaxValue; --tens) value *= 10;
+  if (value > kMaxValue) return std::nullopt;
   return Quantity{
       .value = static_cast<std::uint64_t>(value), .milli = whole ? 0U : 1U, .binary = true};
 }
@@ -148,7 +148,7 @@ std::optional<Quantity> exact(const Decimal& number) {
 
 }  // namespace
 
-Result<Quantity> quantity_from(std::string_view text) {
+Result<Quantity> parse_quantity(std::string_view text) {
   if (text.empty() || text.size() > kLengthLimit) return no_quantity(text);
   const bool minus = text[0] == '-';
   if (minus || text[0] == '+') text.remove_prefix(1);
@@ -161,12 +161,12 @@ Result<Quantity> quantity_from(std::string_view text) {
   return *quantity;
 }
 
-Result<Quantity> quantity_of(const json::Value& value) {
-  if (value.is(json::Kind::Number)) return quantity_from(value.raw());
+Result<Quantity> read_quantity(const json::Value& value) {
+  if (value.is(json::Kind::Number)) return parse_quantity(value.raw());
   const auto text = value.string();
   if (!text)
     return Error(Errc::Invalid, fmt::format("{} is no quantity", json::to_string(value.kind())));
-  return quantity_from(*text);
+  return parse_quantity(*text);
 }
 
 }  // namespace gantry::podspec

@@ -20,7 +20,7 @@ struct Quantity {
 };
 
 // Invalid for what is no quantity, is below zero, or beyond 2^63 - 1.
-Result<Quantity> quantity_from(std::string_view text);
-Result<Quantity> quantity_of(const json::Value& value);  // a JSON string or number
+Result<Quantity> parse_quantity(std::string_view text);
+Result<Quantity> read_quantity(const json::Value& value);  // a JSON string or number
 
 }  // namespace gantry::podspec

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cluster/report/show.hpp"
+#include "cluster/report/report.hpp"
 
 #include <algorithm>
 #include <tuple>
@@ -45,12 +45,12 @@ std::uint64_t used_in(const placement::CardView& card, std::uint64_t unit_mib) {
   return used;
 }
 
-int Sum::percent() const {
+int UsageSum::percent() const {
   return total == 0 ? 0 : static_cast<int>(used * 100 / total);
 }
 
-Sum sum_of(const placement::NodeView& node, std::uint64_t unit_mib) {
-  Sum sum;
+UsageSum sum_usage(const placement::NodeView& node, std::uint64_t unit_mib) {
+  UsageSum sum;
   for (const auto& card : node.cards) {
     sum.used += used_in(card, unit_mib);
     sum.total += total_in(card, unit_mib);

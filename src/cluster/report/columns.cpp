@@ -58,7 +58,7 @@ void measure(const std::vector<Line>& lines, std::size_t column, Widths& widths)
 
 }  // namespace
 
-std::string aligned(std::string_view text) {
+std::string align_columns(std::string_view text) {
   std::vector<Line> cut_lines;
   std::size_t columns = 0;
   for (const auto line : lines(text)) {

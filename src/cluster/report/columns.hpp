@@ -11,6 +11,6 @@ namespace gantry::report {
 // Cells of `text` end with a tab; what follows the last tab of a line belongs to no column. A
 // column is as wide as its widest cell among neighbouring lines that have it: a line without that
 // cell ends it. Widths are counted in code points.
-std::string aligned(std::string_view text);
+std::string align_columns(std::string_view text);
 
 }  // namespace gantry::report

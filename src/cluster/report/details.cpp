@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl-inspect-gpushare -d: a table for each node, a line for each pod.
 #include "cluster/report/columns.hpp"
-#include "cluster/report/show.hpp"
-#include "cluster/report/show_internal.hpp"
+#include "cluster/report/report.hpp"
+#include "cluster/report/report_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ std::uint64_t pending_in(const placement::NodeView& node, std::uint64_t unit_mib
   return sum;
 }
 
-void add(Sum& sum, const Sum& more) {
+void add(UsageSum& sum, const UsageSum& more) {
   sum.used += more.used;
   sum.total += more.total;
 }
@@ -74,7 +74,7 @@ std::string table(const placement::NodeView& node, std::uint64_t unit_mib, std::
   }
   // gpushare's rule is as long as all rows together; one row's length is as much as is of use.
   if (rule == 0) rule = first.size() + 10;
-  const auto sum = sum_of(node, unit_mib);
+  const auto sum = sum_usage(node, unit_mib);
   text +=
       fmt::format("Allocated :\t{} ({}%)\t\nTotal :\t{} \t\n", sum.used, sum.percent(), sum.total);
   return text + std::string(rule, '-') + "\n";
@@ -85,16 +85,16 @@ std::string table(const placement::NodeView& node, std::uint64_t unit_mib, std::
 std::string details(Views views) {
   const auto unit = unit_of(views);
   std::string text;
-  Sum all;
+  UsageSum all;
   std::size_t rule = 0;
   for (const auto& node : views) {
     if (node.cards.empty()) continue;
     text += table(node, unit.mib, rule);
-    add(all, sum_of(node, unit.mib));
+    add(all, sum_usage(node, unit.mib));
   }
   text += fmt::format("\n\nAllocated/Total GPU Memory In Cluster:\t{}/{} ({}%)\t\n", all.used,
                       all.total, all.percent());
-  return aligned(text);
+  return align_columns(text);
 }
 
 }  // namespace gantry::report

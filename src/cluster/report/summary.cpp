@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl-inspect-gpushare's first table: a line for each node, a column for each GPU.
 #include "cluster/report/columns.hpp"
-#include "cluster/report/show.hpp"
-#include "cluster/report/show_internal.hpp"
+#include "cluster/report/report.hpp"
+#include "cluster/report/report_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ std::string row(const placement::NodeView& node, std::uint32_t columns, bool pen
   for (std::uint32_t i = 0; i < columns; ++i) line += cell(node, i, unit) + "\t";
   if (pending)
     line += node.unplaced.empty() ? "\t" : fmt::format("{}\t", pending_in(node, unit.mib));
-  const auto sum = sum_of(node, unit.mib);
+  const auto sum = sum_usage(node, unit.mib);
   return line + fmt::format("{}/{}\n", sum.used, sum.total);
 }
 
@@ -44,23 +44,23 @@ std::string summary(Views views) {
   bool pending = false;
   for (const auto& node : views) {
     for (const auto& card : node.cards)
-      columns = std::max(columns, std::min(card.facts.index, kMostColumns - 1) + 1);
+      columns = std::max(columns, std::min(card.facts.index, kMaxGpuColumns - 1) + 1);
     pending = pending || (!node.cards.empty() && !node.unplaced.empty());
   }
   auto text = header(columns, pending, unit);
-  Sum all;
+  UsageSum all;
   std::size_t rule = 0;
   for (const auto& node : views) {
     if (node.cards.empty()) continue;
     const auto line = row(node, columns, pending, unit);
     if (rule == 0) rule = line.size() + 20;
     text += line;
-    add(all, sum_of(node, unit.mib));
+    add(all, sum_usage(node, unit.mib));
   }
   text += std::string(rule, '-') + "\n";
   text += "Allocated/Total GPU Memory In Cluster:\n";
   text += fmt::format("{}/{} ({}%)\t\n", all.used, all.total, all.percent());
-  return aligned(text);
+  return align_columns(text);
 }
 
 }  // namespace gantry::report

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/printable.hpp"
 #include "cluster/report/columns.hpp"
-#include "cluster/report/show.hpp"
+#include "cluster/report/report.hpp"
 
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ std::string wide(Views views) {
       text += fmt::format("{}\t?\t-\t-\t-\t{}\t{}\t-\t-\t{}/{} (no GPU chosen yet)\n",
                           node.facts.name, pod.mib, pod.cores, pod.name_space, pod.name);
   }
-  return aligned(text);
+  return align_columns(text);
 }
 
 }  // namespace gantry::report

@@ -11,14 +11,15 @@
 namespace gantry::scheduler {
 namespace {
 
-Moment now_steady() {
+TimePoint now_steady() {
   return std::chrono::steady_clock::now();
 }
 
 }  // namespace
 
-Binder::Binder(Book& book, Counters& counters, Hands hands, BinderOptions options)
-    : book_(book), counters_(counters), hands_(std::move(hands)), options_(options) {}
+Binder::Binder(ClusterCache& cache, SchedulerCounters& counters, BindApi api_calls,
+               BinderOptions options)
+    : cache_(cache), counters_(counters), api_(std::move(api_calls)), options_(options) {}
 
 http::Response Binder::bind(std::string_view body) {
   auto args = read_bind_args(body);
@@ -27,7 +28,7 @@ http::Response Binder::bind(std::string_view body) {
   return json_response(write_bind(done.error().text()), 500);
 }
 
-Status Binder::bind(const BindArgs& args) {
+Status Binder::bind(const ExtenderBindingArgs& args) {
   const Stopwatch watch(counters_.bind);
   if (!enter()) {
     counters_.bind.failed();
@@ -40,32 +41,32 @@ Status Binder::bind(const BindArgs& args) {
     return done;
   }
   counters_.bind.failed();
-  if (hands_.failed) hands_.failed(args, done.error());
+  if (api_.failed) api_.failed(args, done.error());
   return done;
 }
 
-Status Binder::bind_one(BindArgs args) {
+Status Binder::bind_one(ExtenderBindingArgs args) {
   GANTRY_CHECK(check_lead());
   bool already = false;
   GANTRY_TRY(const auto ask, asked(args, already));
   if (already) return {};
   if (!ask) return send(args, {});  // asks for no GPU: nothing to decide
-  Decision decision;
+  BindDecision decision;
   {
     const Stopwatch watch(counters_.decision);
-    auto promised = book_.promise(*ask, args.node, unix_ns(), now_steady());
-    if (!promised.ok()) {
-      return std::move(promised).error().in(
+    auto decided = cache_.assumed(*ask, args.node, unix_ns(), now_steady());
+    if (!decided.ok()) {
+      return std::move(decided).error().in(
           fmt::format("pod {}/{} on node {}", args.name_space, args.pod, args.node));
     }
-    decision = *std::move(promised);
+    decision = *std::move(decided);
   }
   return send(args, decision);
 }
 
 // A request may take its whole time to reach the server, which then works on it for as long again.
 Status Binder::check_lead() const {
-  GANTRY_TRY(const auto left, hands_.lead());
+  GANTRY_TRY(const auto left, api_.lead());
   if (left > 2 * options_.request) return {};
   return Error(Errc::Denied,
                "the lease of this scheduler ends too soon for a Binding: it could not be renewed; "
@@ -73,11 +74,12 @@ Status Binder::check_lead() const {
 }
 
 // From the watch; from the API server where that has not told of the pod yet.
-Result<std::optional<podspec::PodAsk>> Binder::asked(BindArgs& args, bool& already) const {
+Result<std::optional<podspec::PodRequest>> Binder::asked(ExtenderBindingArgs& args,
+                                                         bool& already) const {
   if (!args.uid.empty()) {
-    if (auto known = book_.pending(args.uid)) return known;
+    if (auto known = cache_.pending(args.uid)) return known;
   }
-  GANTRY_TRY(const auto pod, hands_.read(args.name_space, args.pod));
+  GANTRY_TRY(const auto pod, api_.read(args.name_space, args.pod));
   const auto uid = pod["metadata"]["uid"].string().value_or("");
   if (!args.uid.empty() && uid != args.uid) {
     return Error(Errc::NotFound,
@@ -91,87 +93,89 @@ Result<std::optional<podspec::PodAsk>> Binder::asked(BindArgs& args, bool& alrea
     return Error(Errc::Exists, fmt::format("the pod {}/{} is on node {} already", args.name_space,
                                            args.pod, node));
   }
-  return podspec::ask_of(pod.root());
+  return podspec::parse_request(pod.root());
 }
 
-Status Binder::send(const BindArgs& args, const Decision& decision) {
+Status Binder::send(const ExtenderBindingArgs& args, const BindDecision& decision) {
   // Deciding takes no time, but waiting for a thread may: nothing is sent with a lease that ends.
   if (auto lead = check_lead(); !lead.ok()) {
-    give_back(args, decision);
+    undo_assume(args, decision);
     return lead;
   }
-  auto answer = hands_.bind({.name_space = args.name_space,
-                             .pod = args.pod,
-                             .uid = args.uid,
-                             .node = args.node,
-                             .annotations = decision.annotations});
+  auto answer = api_.bind({.name_space = args.name_space,
+                           .pod = args.pod,
+                           .uid = args.uid,
+                           .node = args.node,
+                           .annotations = decision.annotations});
   switch (answer.bound) {
-    case kube::Bound::Done: book_.mark(args.uid, Promise::State::Bound, now_steady()); return {};
-    case kube::Bound::Unknown:
+    case kube::BindOutcome::Done:
+      cache_.mark(args.uid, AssumedPod::State::Bound, now_steady());
+      return {};
+    case kube::BindOutcome::Unknown:
       counters_.unknown.fetch_add(1, std::memory_order_relaxed);
-      book_.mark(args.uid, Promise::State::Unknown, now_steady());
+      cache_.mark(args.uid, AssumedPod::State::Unknown, now_steady());
       return Error(Errc::Timeout, std::move(answer.text));
-    case kube::Bound::Elsewhere:
-    case kube::Bound::Gone:
-    case kube::Bound::Replaced:
-    case kube::Bound::Deleting:
-    case kube::Bound::Refused: break;
+    case kube::BindOutcome::Elsewhere:
+    case kube::BindOutcome::Gone:
+    case kube::BindOutcome::Replaced:
+    case kube::BindOutcome::Deleting:
+    case kube::BindOutcome::Refused: break;
   }
-  give_back(args, decision);
+  undo_assume(args, decision);
   return Error(Errc::Busy, std::move(answer.text));
 }
 
-void Binder::give_back(const BindArgs& args, const Decision& decision) {
+void Binder::undo_assume(const ExtenderBindingArgs& args, const BindDecision& decision) {
   if (decision.again) {
-    book_.mark(args.uid, Promise::State::Unknown, now_steady());  // of the one before
+    cache_.mark(args.uid, AssumedPod::State::Unknown, now_steady());  // of the one before
   } else {
-    book_.release(args.uid);
+    cache_.release(args.uid);
   }
 }
 
-void Binder::look_after(Moment now) {
-  for (const auto& promise : book_.promises()) {
+void Binder::reconcile(TimePoint now) {
+  for (const auto& promise : cache_.assumed_pods()) {
     const auto age = now - promise.since;
-    const bool due = promise.state == Promise::State::Unknown
+    const bool due = promise.state == AssumedPod::State::Unknown
                          ? age > options_.request
-                         : promise.state == Promise::State::Bound && age > options_.seen;
+                         : promise.state == AssumedPod::State::Bound && age > options_.seen;
     if (due) settle(promise, now);
   }
 }
 
-void Binder::settle(const Promise& promise, Moment now) {
-  const auto pod = hands_.read(promise.name_space, promise.name);
+void Binder::settle(const AssumedPod& promise, TimePoint now) {
+  const auto pod = api_.read(promise.name_space, promise.name);
   if (!pod.ok()) {
-    if (pod.error().code() == Errc::NotFound) book_.release(promise);
+    if (pod.error().code() == Errc::NotFound) cache_.release(promise);
     return;  // later
   }
   if ((*pod)["metadata"]["uid"].string().value_or("") != promise.uid) {
-    book_.release(promise);
+    cache_.release(promise);
     return;
   }
   if (!(*pod)["spec"]["nodeName"].string().value_or("").empty()) {
-    (void)book_.set_pod(pod->root(), now);  // as the watch would
+    (void)cache_.set_pod(pod->root(), now);  // as the watch would
     return;
   }
-  if (now - promise.since > options_.forgotten) book_.release(promise);
+  if (now - promise.since > options_.lost_after) cache_.release(promise);
 }
 
 bool Binder::enter() {
   const std::lock_guard hold(mutex_);
   if (stopped_) return false;
-  ++under_way_;
+  ++in_flight_;
   return true;
 }
 
 void Binder::leave() {
   const std::lock_guard hold(mutex_);
-  if (--under_way_ == 0) none_left_.notify_all();
+  if (--in_flight_ == 0) all_done_.notify_all();
 }
 
 bool Binder::stop(std::chrono::milliseconds at_most) {
   std::unique_lock hold(mutex_);
   stopped_ = true;
-  return none_left_.wait_for(hold, at_most, [this] { return under_way_ == 0; });
+  return all_done_.wait_for(hold, at_most, [this] { return in_flight_ == 0; });
 }
 
 }  // namespace gantry::scheduler

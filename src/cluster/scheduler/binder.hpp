@@ -6,9 +6,9 @@
 
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
-#include "cluster/scheduler/book.hpp"
+#include "cluster/scheduler/cluster_cache.hpp"
 #include "cluster/scheduler/counters.hpp"
-#include "cluster/scheduler/wire.hpp"
+#include "cluster/scheduler/extender_wire.hpp"
 #include "net/http/message.hpp"
 #include "net/kube/binding.hpp"
 
@@ -22,54 +22,56 @@
 namespace gantry::scheduler {
 
 // What a Binder needs of the world; each may be called by several threads at once.
-struct Hands {
-  std::function<kube::BindAnswer(const kube::Binding&)> bind;
+struct BindApi {
+  std::function<kube::BindResult(const kube::Binding&)> bind;
   std::function<Result<json::Document>(const std::string& name_space, const std::string& pod)> read;
   // For how long a Binding that is sent now comes from the only one who may send some. Denied, with
   // who leads instead, where that is not us.
   std::function<Result<std::chrono::milliseconds>()> lead;
-  std::function<void(const BindArgs&, const Error& why)> failed;  // to be told; may be none
+  std::function<void(const ExtenderBindingArgs&, const Error& why)>
+      failed;  // to be told; may be none
 };
 
 struct BinderOptions {
   std::chrono::milliseconds request{4000};  // how long a Binding takes at most
   // After that long a Binding without an answer is not under way any more: the server's own limit.
-  std::chrono::milliseconds forgotten = std::chrono::seconds(60);
+  std::chrono::milliseconds lost_after = std::chrono::seconds(60);
   std::chrono::milliseconds seen = std::chrono::seconds(30);  // in which a watch shows a Binding
 };
 
 class Binder {
  public:
-  Binder(Book& book, Counters& counters, Hands hands, BinderOptions options = {});
+  Binder(ClusterCache& cache, SchedulerCounters& counters, BindApi api_calls,
+         BinderOptions options = {});
 
   // As gpushare has it: 200 and an empty Error, or 500 and the reason.
   http::Response bind(std::string_view body);
-  Status bind(const BindArgs& args);
+  Status bind(const ExtenderBindingArgs& args);
 
   // Looks after promises that the watch should have shown by now; every few seconds.
-  void look_after(Moment now);
+  void reconcile(TimePoint now);
 
   // Takes no more, and waits for those under way; false where they take longer.
   bool stop(std::chrono::milliseconds at_most);
 
  private:
-  Status bind_one(BindArgs args);
+  Status bind_one(ExtenderBindingArgs args);
   Status check_lead() const;
   // Fills in the uid where the request has none: a promise is the pod's, whoever it is.
-  Result<std::optional<podspec::PodAsk>> asked(BindArgs& args, bool& already) const;
-  Status send(const BindArgs& args, const Decision& decision);
-  void give_back(const BindArgs& args, const Decision& decision);
-  void settle(const Promise& promise, Moment now);
+  Result<std::optional<podspec::PodRequest>> asked(ExtenderBindingArgs& args, bool& already) const;
+  Status send(const ExtenderBindingArgs& args, const BindDecision& decision);
+  void undo_assume(const ExtenderBindingArgs& args, const BindDecision& decision);
+  void settle(const AssumedPod& promise, TimePoint now);
   bool enter();
   void leave();
 
-  Book& book_;
-  Counters& counters_;
-  Hands hands_;
+  ClusterCache& cache_;
+  SchedulerCounters& counters_;
+  BindApi api_;
   BinderOptions options_;
   std::mutex mutex_;
-  std::condition_variable none_left_;
-  int under_way_ = 0;
+  std::condition_variable all_done_;
+  int in_flight_ = 0;
   bool stopped_ = false;
 };
 

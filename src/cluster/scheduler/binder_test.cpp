@@ -16,17 +16,17 @@ using ::testing::HasSubstr;
 
 class BinderTest : public ::testing::Test {
  protected:
-  BinderTest() { EXPECT_TRUE(book.set_node(node_object("n1", {80}).root()).ok()); }
+  BinderTest() { EXPECT_TRUE(cache.set_node(node_object("n1", {80}).root()).ok()); }
 
-  std::uint64_t used() const { return book.view("n1").cards.at(0).used_mib / 1024; }
+  std::uint64_t used() const { return cache.view("n1").cards.at(0).used_mib / 1024; }
   void pend(const std::string& uid, const std::string& gib) {
-    EXPECT_TRUE(book.set_pod(pod_object({.uid = uid, .gpu_mem = gib}).root(), {}).ok());
+    EXPECT_TRUE(cache.set_pod(pod_object({.uid = uid, .gpu_mem = gib}).root(), {}).ok());
   }
   http::Response bind(const std::string& uid, const std::string& node = "n1") {
     return binder.bind(fmt::format(
         R"({{"PodName":"pod-{0}","PodNamespace":"team","PodUID":"{0}","Node":"{1}"}})", uid, node));
   }
-  Hands hands() {
+  BindApi api_calls() {
     return {.bind =
                 [this](const kube::Binding& binding) {
                   sent.push_back(binding);
@@ -43,14 +43,14 @@ class BinderTest : public ::testing::Test {
             }};
   }
 
-  Book book;
-  Counters counters;
-  kube::BindAnswer answer{.bound = kube::Bound::Done};
+  ClusterCache cache;
+  SchedulerCounters counters;
+  kube::BindResult answer{.bound = kube::BindOutcome::Done};
   std::vector<kube::Binding> sent;
   std::string on_server;
   std::function<void()> while_read;  // once
   std::chrono::milliseconds lease = seconds(14);
-  Binder binder{book, counters, hands()};
+  Binder binder{cache, counters, api_calls()};
 };
 
 TEST_F(BinderTest, OneBindingCarriesNodeAndPlacement) {
@@ -61,7 +61,8 @@ TEST_F(BinderTest, OneBindingCarriesNodeAndPlacement) {
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].uid, "a");
   EXPECT_EQ(sent[0].node, "n1");
-  EXPECT_THAT(sent[0].annotations.at(std::string(podspec::kPlacement)), HasSubstr("GPU-n1-0"));
+  EXPECT_THAT(sent[0].annotations.at(std::string(podspec::kPlacementAnnotation)),
+              HasSubstr("GPU-n1-0"));
   EXPECT_EQ(used(), 10U) << "until the watch shows it";
 }
 
@@ -77,52 +78,52 @@ TEST_F(BinderTest, AFullNodeIsRefusedWithoutAskingTheServer) {
 
 TEST_F(BinderTest, WhatTheServerRefusesIsFreeAgain) {
   pend("a", "50");
-  answer = {.bound = kube::Bound::Deleting, .text = "the pod is being deleted"};
+  answer = {.bound = kube::BindOutcome::Deleting, .text = "the pod is being deleted"};
   EXPECT_EQ(bind("a").status, 500);
   EXPECT_EQ(used(), 0U);
 }
 
 TEST_F(BinderTest, ABindingWithoutAnAnswerKeepsItsCardUntilThePodIsSeen) {
   pend("a", "50");
-  answer = {.bound = kube::Bound::Unknown, .text = "no answer"};
+  answer = {.bound = kube::BindOutcome::Unknown, .text = "no answer"};
   EXPECT_EQ(bind("a").status, 500);
   EXPECT_EQ(used(), 50U);
   on_server =
       pod_text({.uid = "a", .gpu_mem = "50", .node = "n1", .placement = on_card("GPU-n1-0", 50)});
-  binder.look_after(std::chrono::steady_clock::now() + seconds(5));
+  binder.reconcile(std::chrono::steady_clock::now() + seconds(5));
   EXPECT_EQ(used(), 50U);
-  EXPECT_TRUE(book.promises().empty()) << "it is a pod like others now";
+  EXPECT_TRUE(cache.assumed_pods().empty()) << "it is a pod like others now";
 }
 
 TEST_F(BinderTest, ABindingThatNeverCameThroughIsFreeAfterAMinute) {
   pend("a", "50");
-  answer = {.bound = kube::Bound::Unknown};
+  answer = {.bound = kube::BindOutcome::Unknown};
   EXPECT_EQ(bind("a").status, 500);
   on_server = pod_text({.uid = "a", .gpu_mem = "50"});
-  binder.look_after(std::chrono::steady_clock::now() + seconds(20));
+  binder.reconcile(std::chrono::steady_clock::now() + seconds(20));
   EXPECT_EQ(used(), 50U);
-  binder.look_after(std::chrono::steady_clock::now() + seconds(70));
+  binder.reconcile(std::chrono::steady_clock::now() + seconds(70));
   EXPECT_EQ(used(), 0U);
 }
 
 // kube-scheduler tries again while we look at what became of the first.
 TEST_F(BinderTest, ABindingThatIsSentAgainKeepsItsCard) {
   pend("a", "50");
-  answer = {.bound = kube::Bound::Unknown};
+  answer = {.bound = kube::BindOutcome::Unknown};
   EXPECT_EQ(bind("a").status, 500);
   on_server = pod_text({.uid = "a", .gpu_mem = "50"});
   while_read = [this] { EXPECT_EQ(bind("a").status, 500); };
-  binder.look_after(std::chrono::steady_clock::now() + seconds(70));
+  binder.reconcile(std::chrono::steady_clock::now() + seconds(70));
   EXPECT_EQ(sent.size(), 2U);
   EXPECT_EQ(used(), 50U) << "the second may be taken";
 }
 
 TEST_F(BinderTest, ARequestWithoutAUidIsForWhomeverHasTheName) {
   on_server = pod_text({.uid = "a", .gpu_mem = "50"});
-  answer = {.bound = kube::Bound::Refused};
+  answer = {.bound = kube::BindOutcome::Refused};
   EXPECT_EQ(bind("").status, 500);
   EXPECT_EQ(used(), 0U);
-  answer = {.bound = kube::Bound::Done};
+  answer = {.bound = kube::BindOutcome::Done};
   EXPECT_EQ(bind("").status, 200);
   ASSERT_EQ(sent.size(), 2U);
   EXPECT_EQ(sent[1].uid, "a");
@@ -131,7 +132,7 @@ TEST_F(BinderTest, ARequestWithoutAUidIsForWhomeverHasTheName) {
 TEST_F(BinderTest, ABoundPodThatWentAwayUnseenIsFreeAgain) {
   pend("a", "50");
   EXPECT_EQ(bind("a").status, 200);
-  binder.look_after(std::chrono::steady_clock::now() + seconds(40));
+  binder.reconcile(std::chrono::steady_clock::now() + seconds(40));
   EXPECT_EQ(used(), 0U);
 }
 

@@ -7,7 +7,7 @@
 
 namespace gantry::scheduler {
 
-void Histogram::add(std::chrono::nanoseconds took) {
+void AtomicHistogram::add(std::chrono::nanoseconds took) {
   const double seconds = std::chrono::duration<double>(took).count();
   for (std::size_t i = 0; i < kBounds.size(); ++i) {
     if (seconds > kBounds[i]) continue;
@@ -18,7 +18,8 @@ void Histogram::add(std::chrono::nanoseconds took) {
   count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Histogram::append(std::string& page, std::string_view metric, std::string_view verb) const {
+void AtomicHistogram::append(std::string& page, std::string_view metric,
+                             std::string_view verb) const {
   auto out = std::back_inserter(page);
   const auto all = count();  // first: a bucket may be ahead of it, never above the +Inf one
   std::uint64_t below = 0;

@@ -12,7 +12,7 @@
 namespace gantry::scheduler {
 
 // How long something took: as a Prometheus histogram.
-class Histogram {
+class AtomicHistogram {
  public:
   static constexpr std::array<double, 12> kBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
                                                      0.01,   0.025,   0.05,   0.1,   1,      10};
@@ -33,26 +33,26 @@ class Histogram {
 
 class Stopwatch {
  public:
-  explicit Stopwatch(Histogram& into) : into_(into) {}
+  explicit Stopwatch(AtomicHistogram& into) : into_(into) {}
   ~Stopwatch() { into_.add(std::chrono::steady_clock::now() - since_); }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
  private:
-  Histogram& into_;
+  AtomicHistogram& into_;
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-struct Counters {
-  Histogram filter;
-  Histogram prioritize;
-  Histogram preempt;
-  Histogram bind;      // with the API server's part
-  Histogram decision;  // of a bind, without it
-  Histogram admit;
+struct SchedulerCounters {
+  AtomicHistogram filter;
+  AtomicHistogram prioritize;
+  AtomicHistogram preempt;
+  AtomicHistogram bind;      // with the API server's part
+  AtomicHistogram decision;  // of a bind, without it
+  AtomicHistogram admit;
   std::atomic<std::uint64_t> bound{0};
   std::atomic<std::uint64_t> unknown{0};  // Bindings without an answer
-  std::atomic<std::uint64_t> bad_asks{0};
+  std::atomic<std::uint64_t> invalid_requests{0};
   std::atomic<std::uint64_t> evicted{0};
 };
 

@@ -13,26 +13,26 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t kMostWaiting = 1000;
-constexpr std::size_t kMostAtOnce = 20;  // are looked at in one round
-constexpr unsigned kMostDoublings = 4;
-constexpr int kMostTries = 16;  // of sets of victims, one after the other
+constexpr std::size_t kMaxWaitingPods = 1000;
+constexpr std::size_t kMaxPodsPerRound = 20;  // are looked at in one round
+constexpr unsigned kMaxBackoffDoublings = 4;
+constexpr int kMaxVictimSets = 16;  // of sets of victims, one after the other
 constexpr seconds kSoon{1};
 constexpr seconds kNothingHelps{5};
-constexpr unsigned kMostIdle = 2;
+constexpr unsigned kMaxIdleRounds = 2;
 constexpr std::chrono::minutes kNever{5};
 
 milliseconds doubled(milliseconds time, unsigned times) {
-  return time * (1U << std::min(times, kMostDoublings));
+  return time * (1U << std::min(times, kMaxBackoffDoublings));
 }
 
 milliseconds nothing_helps(unsigned& times) {
   const auto again = doubled(kNothingHelps, times);
-  times = std::min(times + 1, kMostIdle);
+  times = std::min(times + 1, kMaxIdleRounds);
   return again;
 }
 
-std::string text_of(const json::Value& value) {
+std::string string_or_empty(const json::Value& value) {
   return value.string().value_or("");
 }
 
@@ -54,7 +54,7 @@ std::string cards_of(const podspec::Placement& placement) {
   return fmt::format("GPU{} {}", indexes.size() == 1 ? "" : "s", text);
 }
 
-std::string sentence(const Room& room, const podspec::Placement& placement) {
+std::string sentence(const PreemptionPlan& room, const podspec::Placement& placement) {
   const auto where = fmt::format("{} of node {}", cards_of(placement), room.node);
   if (room.victims.empty())
     return fmt::format("pods on {} are ending; their room is kept for this pod", where);
@@ -65,10 +65,11 @@ std::string sentence(const Room& room, const podspec::Placement& placement) {
 
 }  // namespace
 
-Evictor::Evictor(Book& book, Counters& counters, EvictorHands hands, EvictorOptions options)
-    : book_(book), counters_(counters), hands_(std::move(hands)), options_(options) {}
+Evictor::Evictor(ClusterCache& cache, SchedulerCounters& counters, EvictApi api_calls,
+                 EvictorOptions options)
+    : cache_(cache), counters_(counters), api_(std::move(api_calls)), options_(options) {}
 
-void Evictor::refused(FullAsk full, Moment now) {
+void Evictor::refused(UnschedulablePod full, TimePoint now) {
   const std::lock_guard hold(mutex_);
   const auto found = waiting_.find(full.ask.uid);
   if (found != waiting_.end()) {
@@ -76,16 +77,16 @@ void Evictor::refused(FullAsk full, Moment now) {
     found->second.asked = now;
     return;
   }
-  if (waiting_.size() >= kMostWaiting) return;  // its turn comes when others have gone
+  if (waiting_.size() >= kMaxWaitingPods) return;  // its turn comes when others have gone
   auto uid = full.ask.uid;
   waiting_[std::move(uid)] = {
       .full = std::move(full), .asked = now, .since = now, .next = now + options_.grace};
 }
 
-std::string Evictor::story(std::string_view uid) const {
+std::string Evictor::progress(std::string_view uid) const {
   const std::lock_guard hold(mutex_);
   const auto found = waiting_.find(uid);
-  return found == waiting_.end() ? std::string() : found->second.story;
+  return found == waiting_.end() ? std::string() : found->second.progress;
 }
 
 void Evictor::stop() {
@@ -99,38 +100,38 @@ bool Evictor::stopped() const {
 }
 
 // Who matters most first, then who waits longest.
-std::vector<Evictor::Due> Evictor::due(Moment now) const {
+std::vector<Evictor::DuePod> Evictor::due(TimePoint now) const {
   const std::lock_guard hold(mutex_);
-  std::vector<Due> all;
+  std::vector<DuePod> all;
   for (const auto& [uid, waiting] : waiting_) {
     if (waiting.next <= now)
       all.push_back({.uid = uid, .priority = waiting.full.ask.priority, .since = waiting.since});
   }
-  std::sort(all.begin(), all.end(), [](const Due& a, const Due& b) {
+  std::sort(all.begin(), all.end(), [](const DuePod& a, const DuePod& b) {
     return std::pair(b.priority, a.since) < std::pair(a.priority, b.since);
   });
-  if (all.size() > kMostAtOnce) all.resize(kMostAtOnce);
+  if (all.size() > kMaxPodsPerRound) all.resize(kMaxPodsPerRound);
   return all;
 }
 
-void Evictor::look_after(Moment now, std::int64_t unix_s) {
-  book_.end_old_keeps(now);
+void Evictor::reconcile(TimePoint now, std::int64_t unix_s) {
+  cache_.expire_nominations(now);
   std::erase_if(spared_, [&](const auto& spared) { return spared.second.until <= now; });
   for (const auto& one : due(now)) {
     if (stopped()) return;
-    Waiting waiting;
+    WaitingPod waiting;
     {
       const std::lock_guard hold(mutex_);
       waiting = waiting_.at(one.uid);
     }
-    auto tended = tend(waiting, now, unix_s);
+    auto tended = process(waiting, now, unix_s);
     const std::lock_guard hold(mutex_);
     if (!tended) {
       waiting_.erase(one.uid);
       continue;
     }
     waiting.next = now + tended->again;
-    waiting.story = std::move(tended->story);
+    waiting.progress = std::move(tended->progress);
     auto& there = waiting_.at(one.uid);
     waiting.full = std::move(there.full);  // may have been said anew
     waiting.asked = there.asked;
@@ -139,18 +140,18 @@ void Evictor::look_after(Moment now, std::int64_t unix_s) {
 }
 
 // From what is known here, without a question to anybody.
-std::optional<Evictor::Outcome> Evictor::first_look(Waiting& waiting, Moment now,
+std::optional<Evictor::Outcome> Evictor::first_look(WaitingPod& waiting, TimePoint now,
                                                     bool& over) const {
   const auto& ask = waiting.full.ask;
-  over = !book_.pending(ask.uid) && now - waiting.since > seconds(10);  // the watch knows by then
+  over = !cache_.pending(ask.uid) && now - waiting.since > seconds(10);  // the watch knows by then
   if (over) return std::nullopt;
-  if (book_.kept(ask.uid) && waiting.times > 0) return Outcome{kSoon, waiting.story};
-  if (const auto node = book_.nominated(ask.uid); !node.empty()) {
-    if (auto left = leave_to_kube_scheduler(waiting, node, now)) return left;
+  if (cache_.nomination(ask.uid) && waiting.times > 0) return Outcome{kSoon, waiting.progress};
+  if (const auto node = cache_.nominated(ask.uid); !node.empty()) {
+    if (auto left = defer_to_kube_scheduler(waiting, node, now)) return left;
   }
   const std::vector<std::string_view> names(waiting.full.nodes.begin(), waiting.full.nodes.end());
   std::vector<placement::Fit> fits;
-  book_.fit(ask, names, fits);
+  cache_.fit(ask, names, fits);
   const bool fits_now = std::any_of(fits.begin(), fits.end(), [](const placement::Fit& fit) {
     return fit.refusal == placement::Refusal::None;
   });
@@ -160,9 +161,9 @@ std::optional<Evictor::Outcome> Evictor::first_look(Waiting& waiting, Moment now
 
 // It has taken it in hand: deletes pods itself, or has. Or it was us, before the process died. When
 // nothing comes of it, those who go all the same are counted on.
-std::optional<Evictor::Outcome> Evictor::leave_to_kube_scheduler(Waiting& waiting,
+std::optional<Evictor::Outcome> Evictor::defer_to_kube_scheduler(WaitingPod& waiting,
                                                                  const std::string& node,
-                                                                 Moment now) const {
+                                                                 TimePoint now) const {
   if (node.empty()) {
     waiting.nominated_since.reset();
     return std::nullopt;
@@ -172,38 +173,38 @@ std::optional<Evictor::Outcome> Evictor::leave_to_kube_scheduler(Waiting& waitin
   return Outcome{kSoon, fmt::format("room is being made for it on node {}", node)};
 }
 
-Evictor::Tended Evictor::tend(Waiting& waiting, Moment now, std::int64_t unix_s) {
+Evictor::NextStep Evictor::process(WaitingPod& waiting, TimePoint now, std::int64_t unix_s) {
   bool over = false;
   if (auto known = first_look(waiting, now, over); known || over) return known;
-  if (!may_send()) return Outcome{kSoon, waiting.story};  // the leader does it
+  if (!may_send()) return Outcome{kSoon, waiting.progress};  // the leader does it
   if (now - waiting.asked > options_.fresh)
     return Outcome{kNothingHelps, "kube-scheduler has not asked for room for it for a while"};
   const auto& ask = waiting.full.ask;
-  const auto room = book_.room_for(ask, waiting.full.nodes, {}, unix_s);
+  const auto room = cache_.plan_preemption(ask, waiting.full.nodes, {}, unix_s);
   if (!room.ok()) return Outcome{nothing_helps(waiting.idle), room.error().text()};
   // Somebody may have to go: not before the pod itself has been seen as it is now.
-  const auto pod = hands_.read(ask.name_space, ask.name);
+  const auto pod = api_.read(ask.name_space, ask.name);
   if (!pod.ok() && pod.error().code() == Errc::NotFound) return std::nullopt;
   if (!pod.ok()) return Outcome{kNothingHelps, pod.error().text()};
   const auto metadata = (*pod)["metadata"];
   const auto spec = (*pod)["spec"];
-  if (text_of(metadata["uid"]) != ask.uid || metadata["deletionTimestamp"] ||
-      !text_of(spec["nodeName"]).empty())
+  if (string_or_empty(metadata["uid"]) != ask.uid || metadata["deletionTimestamp"] ||
+      !string_or_empty(spec["nodeName"]).empty())
     return std::nullopt;
   // And not as the question had it: anybody can ask, in the name of any priority.
-  auto seen = podspec::ask_of(pod->root());
+  auto seen = podspec::parse_request(pod->root());
   if (!seen.ok() || !*seen) return std::nullopt;
   waiting.full.ask = **std::move(seen);
-  if (text_of(spec["preemptionPolicy"]) == "Never")
+  if (string_or_empty(spec["preemptionPolicy"]) == "Never")
     return Outcome{kNever, "nobody is evicted for it: its preemptionPolicy is Never"};
-  if (auto left =
-          leave_to_kube_scheduler(waiting, text_of((*pod)["status"]["nominatedNodeName"]), now))
+  if (auto left = defer_to_kube_scheduler(
+          waiting, string_or_empty((*pod)["status"]["nominatedNodeName"]), now))
     return left;
-  return make_room(waiting, why_not(*room), now, unix_s);
+  return preempt_lower_priority(waiting, why_not(*room), now, unix_s);
 }
 
 // What was said when the first of them was asked; "": nobody was.
-std::string Evictor::why_not(const Room& room) const {
+std::string Evictor::why_not(const PreemptionPlan& room) const {
   for (const auto& victim : room.victims) {
     const auto found = spared_.find(victim.uid);
     if (found != spared_.end()) return found->second.why;
@@ -211,74 +212,76 @@ std::string Evictor::why_not(const Room& room) const {
   return {};
 }
 
-Evictor::Tended Evictor::make_room(Waiting& waiting, std::string why, Moment now,
-                                   std::int64_t unix_s) {
+Evictor::NextStep Evictor::preempt_lower_priority(WaitingPod& waiting, std::string why,
+                                                  TimePoint now, std::int64_t unix_s) {
   const auto& ask = waiting.full.ask;
   const auto spared = [this](std::string_view uid) { return spared_.contains(uid); };
-  for (int i = 0; i < kMostTries && !stopped(); ++i) {
-    const auto room = book_.room_for(ask, waiting.full.nodes, spared, unix_s);
+  for (int i = 0; i < kMaxVictimSets && !stopped(); ++i) {
+    const auto room = cache_.plan_preemption(ask, waiting.full.nodes, spared, unix_s);
     if (!room.ok()) {
       if (why.empty()) why = room.error().text();
       return Outcome{nothing_helps(waiting.idle), std::move(why)};
     }
-    if (!all_may_go(*room, now, why)) continue;  // others instead
-    const auto placement = book_.keep(ask, *room, now);
+    if (!check_evictable(*room, now, why)) continue;  // others instead
+    const auto placement = cache_.add_nomination(ask, *room, now);
     if (!placement.ok()) return Outcome{kSoon, placement.error().text()};
     return evict_all(waiting, *room, *placement, now);
   }
   return Outcome{kNothingHelps, std::move(why)};
 }
 
-bool Evictor::all_may_go(const Room& room, Moment now, std::string& why) {
+bool Evictor::check_evictable(const PreemptionPlan& room, TimePoint now, std::string& why) {
   for (const auto& victim : room.victims) {
     if (stopped()) return false;
-    const auto answer = hands_.evict({.name_space = victim.name_space,
-                                      .pod = victim.name,
-                                      .uid = victim.uid,
-                                      .mode = kube::Eviction::Mode::Ask});
-    if (answer.evicted == kube::Evicted::Done || answer.evicted == kube::Evicted::Gone) continue;
+    const auto answer = api_.evict({.name_space = victim.name_space,
+                                    .pod = victim.name,
+                                    .uid = victim.uid,
+                                    .mode = kube::Eviction::Mode::Ask});
+    if (answer.evicted == kube::EvictionOutcome::Done ||
+        answer.evicted == kube::EvictionOutcome::Gone)
+      continue;
     why = fmt::format("{}/{} would have to make room, and cannot be evicted now: {}",
                       victim.name_space, victim.name, answer.text);
-    if (answer.evicted == kube::Evicted::Refused && hands_.warn) hands_.warn(why);
+    if (answer.evicted == kube::EvictionOutcome::Refused && api_.warn) api_.warn(why);
     spared_[victim.uid] = {.until = now + options_.spared, .why = why};
     return false;
   }
   return true;
 }
 
-Evictor::Outcome Evictor::evict_all(Waiting& waiting, const Room& room,
-                                    const podspec::Placement& placement, Moment now) {
+Evictor::Outcome Evictor::evict_all(WaitingPod& waiting, const PreemptionPlan& room,
+                                    const podspec::Placement& placement, TimePoint now) {
   const auto& ask = waiting.full.ask;
   std::string why;
   for (const auto& victim : room.victims) {
     if (evict(waiting, room, victim, now, why)) continue;
-    book_.end_keep(ask.uid);  // chosen anew, with those who go already
+    cache_.end_nomination(ask.uid);  // chosen anew, with those who go already
     return {kSoon, std::move(why)};
   }
   waiting.idle = 0;
-  if (const auto told = hands_.nominate(ask, room.node); !told.ok() && hands_.warn)
-    hands_.warn(fmt::format("pod {}/{}: {}", ask.name_space, ask.name, told.error().text()));
-  tell_pod(ask, room, placement);
+  if (const auto told = api_.nominate(ask, room.node); !told.ok() && api_.warn)
+    api_.warn(fmt::format("pod {}/{}: {}", ask.name_space, ask.name, told.error().text()));
+  report_to_pod(ask, room, placement);
   return {doubled(options_.again, waiting.times++), sentence(room, placement)};
 }
 
-bool Evictor::evict(const Waiting& waiting, const Room& room, const Victim& victim, Moment now,
-                    std::string& why) {
+bool Evictor::evict(const WaitingPod& waiting, const PreemptionPlan& room, const Victim& victim,
+                    TimePoint now, std::string& why) {
   if (stopped() || !may_send()) {
     why = "this replica of the scheduler leads no more";
     return false;
   }
   const auto answer =
-      hands_.evict({.name_space = victim.name_space, .pod = victim.name, .uid = victim.uid});
+      api_.evict({.name_space = victim.name_space, .pod = victim.name, .uid = victim.uid});
   switch (answer.evicted) {
-    case kube::Evicted::Done:
+    case kube::EvictionOutcome::Done:
       counters_.evicted.fetch_add(1, std::memory_order_relaxed);
-      tell_victim(waiting.full.ask, room, victim);
+      report_to_victim(waiting.full.ask, room, victim);
       return true;
-    case kube::Evicted::Gone:
-    case kube::Evicted::Unknown: return true;  // the watch will tell
-    case kube::Evicted::Protected:
-    case kube::Evicted::Refused: break;
+    case kube::EvictionOutcome::Gone:
+    case kube::EvictionOutcome::Unknown: return true;  // the watch will tell
+    case kube::EvictionOutcome::Protected:
+    case kube::EvictionOutcome::Refused: break;
   }
   why = fmt::format("{}/{} cannot be evicted now: {}", victim.name_space, victim.name, answer.text);
   spared_[victim.uid] = {.until = now + options_.spared, .why = why};
@@ -286,23 +289,23 @@ bool Evictor::evict(const Waiting& waiting, const Room& room, const Victim& vict
 }
 
 bool Evictor::may_send() const {
-  const auto left = hands_.lead();
+  const auto left = api_.lead();
   return left.ok() && *left > options_.request;
 }
 
-void Evictor::tell_pod(const podspec::PodAsk& ask, const Room& room,
-                       const podspec::Placement& placement) const {
-  hands_.tell({.name_space = ask.name_space,
-               .name = ask.name,
-               .uid = ask.uid,
-               .reason = "MakingRoom",
-               .message = sentence(room, placement),
-               .component = "gantry-scheduler"});
+void Evictor::report_to_pod(const podspec::PodRequest& ask, const PreemptionPlan& room,
+                            const podspec::Placement& placement) const {
+  api_.tell({.name_space = ask.name_space,
+             .name = ask.name,
+             .uid = ask.uid,
+             .reason = "MakingRoom",
+             .message = sentence(room, placement),
+             .component = "gantry-scheduler"});
 }
 
-void Evictor::tell_victim(const podspec::PodAsk& ask, const Room& room,
-                          const Victim& victim) const {
-  hands_.tell(
+void Evictor::report_to_victim(const podspec::PodRequest& ask, const PreemptionPlan& room,
+                               const Victim& victim) const {
+  api_.tell(
       {.name_space = victim.name_space,
        .name = victim.name,
        .uid = victim.uid,

@@ -6,7 +6,7 @@
 // nothing: whoever has been asked to go is counted as going by the next one.
 #pragma once
 
-#include "cluster/scheduler/book.hpp"
+#include "cluster/scheduler/cluster_cache.hpp"
 #include "cluster/scheduler/counters.hpp"
 #include "cluster/scheduler/extender.hpp"
 #include "net/kube/event.hpp"
@@ -24,14 +24,14 @@
 namespace gantry::scheduler {
 
 // What an Evictor needs of the world.
-struct EvictorHands {
-  std::function<kube::EvictAnswer(const kube::Eviction&)> evict;
+struct EvictApi {
+  std::function<kube::EvictionResult(const kube::Eviction&)> evict;
   std::function<Result<json::Document>(const std::string& name_space, const std::string& pod)> read;
-  // For how long what is sent now comes from the only one who may; as Hands::lead.
+  // For how long what is sent now comes from the only one who may; as BindApi::lead.
   std::function<Result<std::chrono::milliseconds>()> lead;
   // Writes into the pod for which node it waits: kube-scheduler counts it there, every replica
   // keeps a card for it, and so does whoever leads after us.
-  std::function<Status(const podspec::PodAsk& ask, const std::string& node)> nominate;
+  std::function<Status(const podspec::PodRequest& ask, const std::string& node)> nominate;
   std::function<void(kube::Event)> tell;
   std::function<void(const std::string& trouble)> warn;
 };
@@ -50,70 +50,73 @@ struct EvictorOptions {
 
 class Evictor {
  public:
-  Evictor(Book& book, Counters& counters, EvictorHands hands, EvictorOptions options = {});
+  Evictor(ClusterCache& cache, SchedulerCounters& counters, EvictApi api_calls,
+          EvictorOptions options = {});
 
-  void refused(FullAsk full, Moment now);  // by any thread
+  void refused(UnschedulablePod full, TimePoint now);  // by any thread
 
   // Does what is due; every second, by one thread. `unix_s`: the time of day.
-  void look_after(Moment now, std::int64_t unix_s);
+  void reconcile(TimePoint now, std::int64_t unix_s);
   void stop();  // nothing more is sent; what is under way is
 
   // What is done for a pod that waits, or why nothing is, in one sentence; "": it is not known.
-  std::string story(std::string_view uid) const;
+  std::string progress(std::string_view uid) const;
 
  private:
-  struct Waiting {
-    FullAsk full;
-    Moment asked;  // last
-    Moment since;
-    Moment next;
-    std::optional<Moment> nominated_since;
+  struct WaitingPod {
+    UnschedulablePod full;
+    TimePoint asked;  // last
+    TimePoint since;
+    TimePoint next;
+    std::optional<TimePoint> nominated_since;
     unsigned times = 0;  // that somebody was evicted for it
     unsigned idle = 0;   // that nothing helped
-    std::string story;
+    std::string progress;
   };
-  struct Due {
+  struct DuePod {
     std::string uid;
     std::int32_t priority = 0;
-    Moment since;
+    TimePoint since;
   };
   // When to look again, and what to say until then; nullopt: it waits no more.
   struct Outcome {
     std::chrono::milliseconds again;
-    std::string story;
+    std::string progress;
   };
-  using Tended = std::optional<Outcome>;
+  using NextStep = std::optional<Outcome>;
 
-  std::vector<Due> due(Moment now) const;
-  Tended tend(Waiting& waiting, Moment now, std::int64_t unix_s);
-  Tended make_room(Waiting& waiting, std::string why, Moment now, std::int64_t unix_s);
-  std::string why_not(const Room& room) const;
-  std::optional<Outcome> leave_to_kube_scheduler(Waiting& waiting, const std::string& node,
-                                                 Moment now) const;
-  std::optional<Outcome> first_look(Waiting& waiting, Moment now, bool& over) const;
+  std::vector<DuePod> due(TimePoint now) const;
+  NextStep process(WaitingPod& waiting, TimePoint now, std::int64_t unix_s);
+  NextStep preempt_lower_priority(WaitingPod& waiting, std::string why, TimePoint now,
+                                  std::int64_t unix_s);
+  std::string why_not(const PreemptionPlan& room) const;
+  std::optional<Outcome> defer_to_kube_scheduler(WaitingPod& waiting, const std::string& node,
+                                                 TimePoint now) const;
+  std::optional<Outcome> first_look(WaitingPod& waiting, TimePoint now, bool& over) const;
   // False: somebody may not go now, and is spared for a while.
-  bool all_may_go(const Room& room, Moment now, std::string& why);
-  Outcome evict_all(Waiting& waiting, const Room& room, const podspec::Placement& placement,
-                    Moment now);
-  bool evict(const Waiting& waiting, const Room& room, const Victim& victim, Moment now,
-             std::string& why);
-  void tell_pod(const podspec::PodAsk& ask, const Room& room,
-                const podspec::Placement& placement) const;
-  void tell_victim(const podspec::PodAsk& ask, const Room& room, const Victim& victim) const;
+  bool check_evictable(const PreemptionPlan& room, TimePoint now, std::string& why);
+  Outcome evict_all(WaitingPod& waiting, const PreemptionPlan& room,
+                    const podspec::Placement& placement, TimePoint now);
+  bool evict(const WaitingPod& waiting, const PreemptionPlan& room, const Victim& victim,
+             TimePoint now, std::string& why);
+  void report_to_pod(const podspec::PodRequest& ask, const PreemptionPlan& room,
+                     const podspec::Placement& placement) const;
+  void report_to_victim(const podspec::PodRequest& ask, const PreemptionPlan& room,
+                        const Victim& victim) const;
   bool may_send() const;
   bool stopped() const;
 
-  Book& book_;
-  Counters& counters_;
-  EvictorHands hands_;
+  ClusterCache& cache_;
+  SchedulerCounters& counters_;
+  EvictApi api_;
   EvictorOptions options_;
   mutable std::mutex mutex_;
-  std::map<std::string, Waiting, std::less<>> waiting_;  // by uid
-  struct Sparing {
-    Moment until;
+  std::map<std::string, WaitingPod, std::less<>> waiting_;  // by uid
+  struct ProtectedPod {
+    TimePoint until;
     std::string why;
   };
-  std::map<std::string, Sparing, std::less<>> spared_;  // by uid; of the one thread
+  std::map<std::string, ProtectedPod, std::less<>> spared_;  // by uid; of the one thread
   bool stopped_ = false;
 };
 

@@ -25,64 +25,66 @@ constexpr const char* kGoing = "2027-01-15T08:00:20Z";
 class EvictorTest : public ::testing::Test {
  protected:
   EvictorTest() {
-    EXPECT_TRUE(book.set_node(node_object("n", {40, 40}).root()).ok());
+    EXPECT_TRUE(cache.set_node(node_object("n", {40, 40}).root()).ok());
     tell(on("a", 0));
     tell(on("b", 1));
     tell(first);
   }
-  static PodSketch on(const std::string& uid, int card) {
+  static TestPod on(const std::string& uid, int card) {
     return {.uid = uid,
             .gpu_mem = "30",
             .node = "n",
             .placement = on_card(fmt::format("GPU-n-{}", card), 30)};
   }
-  void tell(const PodSketch& sketch) {
-    EXPECT_TRUE(book.set_pod(pod_object(sketch).root(), now).ok());
+  void tell(const TestPod& sketch) {
+    EXPECT_TRUE(cache.set_pod(pod_object(sketch).root(), now).ok());
   }
-  static podspec::PodAsk ask(const PodSketch& sketch) {
-    return **podspec::ask_of(pod_object(sketch).root());
+  static podspec::PodRequest ask(const TestPod& sketch) {
+    return **podspec::parse_request(pod_object(sketch).root());
   }
-  EvictorHands hands() {
-    return {.evict = [this](const kube::Eviction& eviction) { return evict(eviction); },
-            .read = [this](const std::string&, const std::string&) -> Result<json::Document> {
-              return pod_object(first);
-            },
-            .lead = [this]() -> Result<milliseconds> { return lead; },
-            .nominate = [this](const podspec::PodAsk& asked, const std::string& node) -> Status {
-              first.nominated = node;
-              EXPECT_EQ(asked.uid, first.uid);
-              tell(first);
-              return {};
-            },
-            .tell = [this](kube::Event event) { events.push_back(std::move(event)); },
-            .warn = {}};
+  EvictApi api_calls() {
+    return {
+        .evict = [this](const kube::Eviction& eviction) { return evict(eviction); },
+        .read = [this](const std::string&, const std::string&) -> Result<json::Document> {
+          return pod_object(first);
+        },
+        .lead = [this]() -> Result<milliseconds> { return lead; },
+        .nominate = [this](const podspec::PodRequest& asked, const std::string& node) -> Status {
+          first.nominated = node;
+          EXPECT_EQ(asked.uid, first.uid);
+          tell(first);
+          return {};
+        },
+        .tell = [this](kube::Event event) { events.push_back(std::move(event)); },
+        .warn = {}};
   }
-  kube::EvictAnswer evict(const kube::Eviction& eviction) {
-    if (protected_.contains(eviction.uid)) return {kube::Evicted::Protected, "the budget is spent"};
-    if (eviction.mode == kube::Eviction::Mode::Ask) return {kube::Evicted::Done, ""};
+  kube::EvictionResult evict(const kube::Eviction& eviction) {
+    if (protected_.contains(eviction.uid))
+      return {kube::EvictionOutcome::Protected, "the budget is spent"};
+    if (eviction.mode == kube::Eviction::Mode::Ask) return {kube::EvictionOutcome::Done, ""};
     evicted.push_back(eviction.uid);
-    auto going = on(eviction.uid, eviction.uid == "a" ? 0 : 1);
-    going.gone_by = kGoing;
-    tell(going);
-    return {kube::Evicted::Done, ""};
+    auto terminating = on(eviction.uid, eviction.uid == "a" ? 0 : 1);
+    terminating.deletion_time = kGoing;
+    tell(terminating);
+    return {kube::EvictionOutcome::Done, ""};
   }
   void refused(Evictor& by) { by.refused({.ask = ask(first), .nodes = {"n"}}, now); }
   void pass(Evictor& by, seconds time) {
     for (seconds done{0}; done < time; done += seconds(1)) {
       now += seconds(1);
-      by.look_after(now, kNow);
+      by.reconcile(now, kNow);
     }
   }
 
-  PodSketch first{.uid = "first", .gpu_mem = "20", .priority = 100};
-  Book book;
-  Counters counters;
-  Moment now{seconds(1000)};
+  TestPod first{.uid = "first", .gpu_mem = "20", .priority = 100};
+  ClusterCache cache;
+  SchedulerCounters counters;
+  TimePoint now{seconds(1000)};
   milliseconds lead{10'000};
   std::set<std::string> protected_;
   std::vector<std::string> evicted;
   std::vector<kube::Event> events;
-  Evictor evictor{book, counters, hands()};
+  Evictor evictor{cache, counters, api_calls()};
 };
 
 TEST_F(EvictorTest, OnePodGoesAndItsRoomIsKeptAndBothAreTold) {
@@ -91,7 +93,7 @@ TEST_F(EvictorTest, OnePodGoesAndItsRoomIsKeptAndBothAreTold) {
   EXPECT_THAT(evicted, IsEmpty()) << "kube-scheduler may find room by itself";
   pass(evictor, seconds(60));
   EXPECT_THAT(evicted, ElementsAre("a"));
-  EXPECT_TRUE(book.kept("first"));
+  EXPECT_TRUE(cache.nomination("first"));
   EXPECT_EQ(first.nominated, "n");
   EXPECT_EQ(counters.evicted.load(), 1U);
   ASSERT_EQ(events.size(), 2U);
@@ -104,7 +106,7 @@ TEST_F(EvictorTest, OnePodGoesAndItsRoomIsKeptAndBothAreTold) {
   EXPECT_EQ(events[1].message,
             "team/pod-a of lower priority is evicted from GPU 0 of node n to make room for this "
             "pod; the room is kept for it");
-  EXPECT_EQ(evictor.story("first"), events[1].message);
+  EXPECT_EQ(evictor.progress("first"), events[1].message);
 }
 
 TEST_F(EvictorTest, ThePriorityIsThatOfThePodAndNotOfTheQuestion) {
@@ -113,7 +115,7 @@ TEST_F(EvictorTest, ThePriorityIsThatOfThePodAndNotOfTheQuestion) {
   evictor.refused({.ask = std::move(claimed), .nodes = {"n"}}, now);
   pass(evictor, seconds(60));
   EXPECT_THAT(evicted, IsEmpty());
-  EXPECT_FALSE(book.kept("first"));
+  EXPECT_FALSE(cache.nomination("first"));
 }
 
 // Its node may be cordoned by now: then kube-scheduler asks no more.
@@ -134,7 +136,7 @@ TEST_F(EvictorTest, WhoDoesNotLeadEvictsNobody) {
   refused(evictor);
   pass(evictor, seconds(60));
   EXPECT_THAT(evicted, IsEmpty());
-  EXPECT_FALSE(book.kept("first"));
+  EXPECT_FALSE(cache.nomination("first"));
 }
 
 TEST_F(EvictorTest, AnotherOneGoesWhereABudgetProtectsTheFirst) {
@@ -149,8 +151,8 @@ TEST_F(EvictorTest, WhereAllAreProtectedItWaitsAndSaysWhyAndTriesAgain) {
   refused(evictor);
   pass(evictor, seconds(10));
   EXPECT_THAT(evicted, IsEmpty());
-  EXPECT_FALSE(book.kept("first"));
-  EXPECT_THAT(evictor.story("first"), HasSubstr("the budget is spent"));
+  EXPECT_FALSE(cache.nomination("first"));
+  EXPECT_THAT(evictor.progress("first"), HasSubstr("the budget is spent"));
   protected_.clear();
   pass(evictor, seconds(60));
   EXPECT_EQ(evicted.size(), 1U);
@@ -160,12 +162,12 @@ TEST_F(EvictorTest, TheNextLeaderEvictsNobodyMore) {
   refused(evictor);
   pass(evictor, seconds(5));
   ASSERT_THAT(evicted, ElementsAre("a"));
-  book.end_keep("first");  // what dies with the process
-  Evictor next(book, counters, hands());
+  cache.end_nomination("first");  // what dies with the process
+  Evictor next(cache, counters, api_calls());
   refused(next);
   pass(next, seconds(60));
   EXPECT_THAT(evicted, ElementsAre("a"));
-  EXPECT_TRUE(book.kept("first")) << "and the room is kept again";
+  EXPECT_TRUE(cache.nomination("first")) << "and the room is kept again";
 }
 
 TEST_F(EvictorTest, KubeSchedulerIsLeftAloneWhileItMakesRoomItself) {
@@ -173,7 +175,7 @@ TEST_F(EvictorTest, KubeSchedulerIsLeftAloneWhileItMakesRoomItself) {
   refused(evictor);
   pass(evictor, seconds(15));
   EXPECT_THAT(evicted, IsEmpty());
-  EXPECT_THAT(evictor.story("first"), HasSubstr("room is being made"));
+  EXPECT_THAT(evictor.progress("first"), HasSubstr("room is being made"));
   pass(evictor, seconds(15));
   EXPECT_EQ(evicted.size(), 1U) << "nothing came of it";
 }
@@ -181,9 +183,9 @@ TEST_F(EvictorTest, KubeSchedulerIsLeftAloneWhileItMakesRoomItself) {
 TEST_F(EvictorTest, ANominatedPodWhoseVictimsAreGoingHasNoMoreOfThem) {
   first.nominated = "n";
   tell(first);
-  auto going = on("b", 1);
-  going.gone_by = kGoing;
-  tell(going);
+  auto terminating = on("b", 1);
+  terminating.deletion_time = kGoing;
+  tell(terminating);
   refused(evictor);
   pass(evictor, seconds(100));
   EXPECT_THAT(evicted, IsEmpty());
@@ -194,7 +196,7 @@ TEST_F(EvictorTest, PreemptionPolicyNeverIsHeldTo) {
   refused(evictor);
   pass(evictor, seconds(60));
   EXPECT_THAT(evicted, IsEmpty());
-  EXPECT_THAT(evictor.story("first"), HasSubstr("Never"));
+  EXPECT_THAT(evictor.progress("first"), HasSubstr("Never"));
 }
 
 TEST_F(EvictorTest, NobodyGoesForAPodOfEqualPriorityOrOneThatFitsByNowOrIsGone) {
@@ -204,27 +206,27 @@ TEST_F(EvictorTest, NobodyGoesForAPodOfEqualPriorityOrOneThatFitsByNowOrIsGone) 
   EXPECT_THAT(evicted, IsEmpty());
   first.priority = 100;
   refused(evictor);
-  book.remove_pod("b", now);
+  cache.remove_pod("b", now);
   pass(evictor, seconds(30));
   EXPECT_THAT(evicted, IsEmpty());
-  book.remove_pod("first", now);
+  cache.remove_pod("first", now);
   pass(evictor, seconds(30));
-  EXPECT_EQ(evictor.story("first"), "");
+  EXPECT_EQ(evictor.progress("first"), "");
 }
 
 TEST_F(EvictorTest, APodThatDoesNotComeIsNotMadeRoomForAgainAtOnce) {
   refused(evictor);
   pass(evictor, seconds(5));
   ASSERT_THAT(evicted, ElementsAre("a"));
-  book.remove_pod("a", now);
+  cache.remove_pod("a", now);
   pass(evictor, seconds(65));
-  EXPECT_FALSE(book.kept("first"));
+  EXPECT_FALSE(cache.nomination("first"));
   auto again = on("c", 0);  // somebody takes what was free for all
   tell(again);
   refused(evictor);
   pass(evictor, seconds(20));
   EXPECT_EQ(evicted.size(), 2U) << "the first minute is over";
-  EXPECT_TRUE(book.kept("first"));
+  EXPECT_TRUE(cache.nomination("first"));
 }
 
 TEST_F(EvictorTest, AfterItsEndNothingIsSent) {

@@ -2,7 +2,7 @@
 #include "cluster/scheduler/extender.hpp"
 
 #include "base/json/document.hpp"
-#include "cluster/report/show.hpp"
+#include "cluster/report/report.hpp"
 
 #include <fmt/format.h>
 
@@ -12,11 +12,11 @@
 namespace gantry::scheduler {
 namespace {
 
-constexpr std::size_t kMostFullNodes = 500;  // that are told of
+constexpr std::size_t kMaxReportedNodes = 500;  // that are told of
 constexpr std::size_t kRefusals = static_cast<std::size_t>(placement::Refusal::Quota) + 1;
 
-BadAsk bad_ask_of(std::string_view pod, std::string sentence) {
-  BadAsk bad{.sentence = std::move(sentence)};
+InvalidRequest invalid_request_of(std::string_view pod, std::string sentence) {
+  InvalidRequest bad{.sentence = std::move(sentence)};
   const auto parsed = json::Document::parse(std::string(pod));
   if (!parsed.ok()) return bad;
   const auto metadata = (*parsed)["metadata"];
@@ -29,16 +29,16 @@ BadAsk bad_ask_of(std::string_view pod, std::string sentence) {
 // Every node has one of a few reasons: each is written once.
 class Sentences {
  public:
-  explicit Sentences(const podspec::PodAsk& ask) : ask_(ask) {}
+  explicit Sentences(const podspec::PodRequest& ask) : ask_(ask) {}
   const std::string* of(const placement::Fit& fit) {
-    const auto kind = (fit.barred ? 1U : 0U) + (fit.unit_mib == 1 ? 2U : 0U);
+    const auto kind = (fit.marked_unhealthy ? 1U : 0U) + (fit.unit_mib == 1 ? 2U : 0U);
     auto& text = texts_[static_cast<std::size_t>(fit.refusal) * kKinds + kind];
-    if (text.empty()) text = json::quoted(placement::sentence(fit, ask_));
+    if (text.empty()) text = json::quote(placement::describe(fit, ask_));
     return &text;
   }
 
  private:
-  const podspec::PodAsk& ask_;
+  const podspec::PodRequest& ask_;
   static constexpr std::size_t kKinds = 4;  // GiB or MiB, with barred cards or without
   std::array<std::string, kRefusals * kKinds> texts_;
 };
@@ -56,18 +56,18 @@ http::Response text_response(std::string body, int status) {
           .body = std::move(body)};
 }
 
-Result<std::optional<podspec::PodAsk>> read_ask(std::string_view pod) {
+Result<std::optional<podspec::PodRequest>> parse_pod_request(std::string_view pod) {
   if (pod.empty()) return Error(Errc::Corrupt, "the request has no Pod");
   GANTRY_TRY(const auto parsed,
              json::Document::parse(std::string(pod)).in("reading the request's Pod"));
-  return podspec::ask_of(parsed.root());
+  return podspec::parse_request(parsed.root());
 }
 
-Extender::Extender(const Book& book, Counters& counters, Ears ears)
-    : book_(book), counters_(counters), ears_(std::move(ears)) {}
+Extender::Extender(const ClusterCache& cache, SchedulerCounters& counters, Callbacks callbacks)
+    : cache_(cache), counters_(counters), callbacks_(std::move(callbacks)) {}
 
 std::string Extender::not_ready() const {
-  return ears_.not_ready ? ears_.not_ready() : std::string();
+  return callbacks_.not_ready ? callbacks_.not_ready() : std::string();
 }
 
 http::Response Extender::filter(std::string_view body) {
@@ -85,52 +85,53 @@ http::Response Extender::filter(std::string_view body, bool& full) {
 
 Result<std::string> Extender::filtered(std::string_view body, bool& full) {
   if (auto why = not_ready(); !why.empty()) return Error(Errc::Busy, std::move(why));
-  const auto asked = std::make_shared<Asked>();
+  const auto asked = std::make_shared<CachedFilter>();
   asked->body = body;
   GANTRY_TRY(asked->args, read_args(asked->body));
   if (!asked->args.has_names && !asked->args.has_nodes)
     return Error(Errc::Invalid, "the request names no nodes: NodeNames and Nodes are both null");
-  auto ask = read_ask(asked->args.pod);
+  auto ask = parse_pod_request(asked->args.pod);
   if (!ask.ok()) {
     if (ask.error().code() != Errc::Invalid) return std::move(ask).error();
-    if (ears_.bad_ask) ears_.bad_ask(bad_ask_of(asked->args.pod, ask.error().text()));
+    if (callbacks_.invalid_request)
+      callbacks_.invalid_request(invalid_request_of(asked->args.pod, ask.error().text()));
     return refuse_all(asked->args, ask.error().text());
   }
   asked->ask = *std::move(ask);
   auto answer = answer_of(*asked);
-  full = tell_full(*asked);
+  full = report_unschedulable(*asked);
   const std::lock_guard hold(mutex_);
   last_ = asked;
   return answer;
 }
 
 // Somewhere nothing but others stands in its way, and it fits nowhere.
-bool Extender::tell_full(const Asked& asked) const {
-  if (!asked.ask || asked.ask->uid.empty() || !ears_.full) return false;
-  FullAsk full;
+bool Extender::report_unschedulable(const CachedFilter& asked) const {
+  if (!asked.ask || asked.ask->uid.empty() || !callbacks_.full) return false;
+  UnschedulablePod full;
   for (std::size_t i = 0; i < asked.fits.size(); ++i) {
     const auto refusal = asked.fits[i].refusal;
     if (refusal == placement::Refusal::None) return false;
-    if (placement::resolvable(refusal) && full.nodes.size() < kMostFullNodes)
+    if (placement::resolvable(refusal) && full.nodes.size() < kMaxReportedNodes)
       full.nodes.emplace_back(asked.args.names[i]);
   }
   if (full.nodes.empty()) return false;
   full.ask = *asked.ask;
-  ears_.full(std::move(full));
+  callbacks_.full(std::move(full));
   return true;
 }
 
-std::string Extender::refuse_all(const Args& args, std::string_view sentence) const {
-  const auto reason = json::quoted(sentence);
-  return write_filter(args,
-                      {std::vector<FilterAnswer::Verdict>(args.names.size(), {&reason, false})});
+std::string Extender::refuse_all(const ExtenderArgs& args, std::string_view sentence) const {
+  const auto reason = json::quote(sentence);
+  return write_filter(
+      args, {std::vector<ExtenderFilterResult::Verdict>(args.names.size(), {&reason, false})});
 }
 
-std::string Extender::answer_of(Asked& asked) const {
+std::string Extender::answer_of(CachedFilter& asked) const {
   const auto& names = asked.args.names;
-  FilterAnswer answer{std::vector<FilterAnswer::Verdict>(names.size())};
+  ExtenderFilterResult answer{std::vector<ExtenderFilterResult::Verdict>(names.size())};
   if (!asked.ask) return write_filter(asked.args, answer);  // asks for no GPU: any node will do
-  asked.generation = book_.fit(*asked.ask, names, asked.fits);
+  asked.generation = cache_.fit(*asked.ask, names, asked.fits);
   Sentences sentences(*asked.ask);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto refusal = asked.fits[i].refusal;
@@ -139,16 +140,16 @@ std::string Extender::answer_of(Asked& asked) const {
                           .resolvable = placement::resolvable(refusal)};
   }
   std::string soon;
-  if (const auto kept = book_.kept(asked.ask->uid)) {
-    soon = json::quoted("pods on its GPUs are ending to make room for this one");
+  if (const auto nomination = cache_.nomination(asked.ask->uid)) {
+    soon = json::quote("pods on its GPUs are ending to make room for this one");
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == kept->node && answer.verdicts[i].reason != nullptr)
+      if (names[i] == nomination->node && answer.verdicts[i].reason != nullptr)
         answer.verdicts[i].reason = &soon;
     }
   }
   std::string unsettled;
-  if (const auto node = book_.unsettled_node(asked.ask->uid)) {
-    unsettled = json::quoted(fmt::format(
+  if (const auto node = cache_.node_of_unknown_binding(asked.ask->uid)) {
+    unsettled = json::quote(fmt::format(
         "a Binding to node {} has been sent, and whether it was taken is not known yet", *node));
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (names[i] != *node) {
@@ -162,13 +163,13 @@ std::string Extender::answer_of(Asked& asked) const {
 }
 
 // kube-scheduler asks about the nodes that were left, in the order in which they were given.
-bool Extender::remembered(const Args& args, std::vector<placement::Fit>& fits) const {
-  std::shared_ptr<const Asked> last;
+bool Extender::remembered(const ExtenderArgs& args, std::vector<placement::Fit>& fits) const {
+  std::shared_ptr<const CachedFilter> last;
   {
     const std::lock_guard hold(mutex_);
     last = last_;
   }
-  if (!last || last->generation != book_.generation() || last->args.pod != args.pod) return false;
+  if (!last || last->generation != cache_.generation() || last->args.pod != args.pod) return false;
   fits.clear();
   fits.reserve(args.names.size());
   std::size_t at = 0;
@@ -192,10 +193,10 @@ http::Response Extender::prioritize(std::string_view body) {
   if (!args.ok()) return refused(args.error().text(), 400);
   std::vector<placement::Fit> fits;
   if (!remembered(*args, fits)) {
-    const auto ask = read_ask(args->pod);
+    const auto ask = parse_pod_request(args->pod);
     if (!ask.ok()) return refused(ask.error().text(), 400);
     if (*ask) {
-      book_.fit(**ask, args->names, fits);
+      cache_.fit(**ask, args->names, fits);
     } else {
       fits.assign(args->names.size(), {});
     }
@@ -223,13 +224,13 @@ http::Response Extender::preempt(std::string_view body) {
   if (const auto why = not_ready(); !why.empty()) return refused(why, 503);
   auto args = read_preempt_args(body);
   if (!args.ok()) return refused(args.error().text(), 400);
-  const auto ask = read_ask(args->pod);
+  const auto ask = parse_pod_request(args->pod);
   if (!ask.ok() && ask.error().code() != Errc::Invalid) return refused(ask.error().text(), 400);
   if (!ask.ok()) return json_response(write_preempt({}));  // no pod's end makes it right
   if (!*ask) return json_response(write_preempt(args->nodes));
-  std::map<std::string, Victims> helped;
+  std::map<std::string, NodeVictims> helped;
   for (auto& [node, victims] : args->nodes) {
-    auto all = book_.victims(**ask, node, victims.uids);
+    auto all = cache_.victims(**ask, node, victims.uids);
     if (all.ok())
       helped[node] = {.uids = *std::move(all), .pdb_violations = victims.pdb_violations};
   }
@@ -240,7 +241,7 @@ namespace {
 
 // No nodes where they were not read yet would be taken for a cluster without any.
 http::Response not_inspected(std::string_view why, int status) {
-  return json_response(fmt::format(R"({{"nodes":[],"error":{}}})", json::quoted(why)), status);
+  return json_response(fmt::format(R"({{"nodes":[],"error":{}}})", json::quote(why)), status);
 }
 
 }  // namespace
@@ -248,8 +249,8 @@ http::Response not_inspected(std::string_view why, int status) {
 http::Response Extender::inspect() const {
   if (const auto why = not_ready(); !why.empty()) return not_inspected(why, 503);
   std::vector<placement::NodeView> views;
-  for (const auto& name : book_.nodes()) {
-    auto view = book_.view(name);
+  for (const auto& name : cache_.nodes()) {
+    auto view = cache_.view(name);
     if (!view.cards.empty()) views.push_back(std::move(view));
   }
   return json_response(report::to_json(views));
@@ -257,7 +258,7 @@ http::Response Extender::inspect() const {
 
 http::Response Extender::inspect(std::string_view node) const {
   if (const auto why = not_ready(); !why.empty()) return not_inspected(why, 503);
-  const auto view = book_.view(node);
+  const auto view = cache_.view(node);
   if (!view.cards.empty()) return json_response(report::to_json({&view, 1}));
   return not_inspected(fmt::format("node {} has no shared GPUs, or there is none of that name: "
                                    "kubectl get nodes -l gpushare=true",

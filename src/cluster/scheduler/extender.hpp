@@ -3,10 +3,10 @@
 // A body in, an answer out, without sockets; several threads at once.
 #pragma once
 
-#include "cluster/podspec/ask.hpp"
-#include "cluster/scheduler/book.hpp"
+#include "cluster/podspec/request.hpp"
+#include "cluster/scheduler/cluster_cache.hpp"
 #include "cluster/scheduler/counters.hpp"
-#include "cluster/scheduler/wire.hpp"
+#include "cluster/scheduler/extender_wire.hpp"
 #include "net/http/message.hpp"
 
 #include <functional>
@@ -20,7 +20,7 @@
 namespace gantry::scheduler {
 
 // A pod whose manifest asks for what cannot be.
-struct BadAsk {
+struct InvalidRequest {
   std::string uid;
   std::string name_space;
   std::string name;
@@ -28,19 +28,19 @@ struct BadAsk {
 };
 
 // A pod that no node has room for on its cards, though it could run on these but for that.
-struct FullAsk {
-  podspec::PodAsk ask;
+struct UnschedulablePod {
+  podspec::PodRequest ask;
   std::vector<std::string> nodes;
 };
 
 class Extender {
  public:
-  struct Ears {
-    std::function<std::string()> not_ready;      // why not; "" or none: ready
-    std::function<void(const BadAsk&)> bad_ask;  // each time that it is asked about
-    std::function<void(FullAsk)> full;           // the same
+  struct Callbacks {
+    std::function<std::string()> not_ready;                      // why not; "" or none: ready
+    std::function<void(const InvalidRequest&)> invalid_request;  // each time that it is asked about
+    std::function<void(UnschedulablePod)> full;                  // the same
   };
-  Extender(const Book& book, Counters& counters, Ears ears);
+  Extender(const ClusterCache& cache, SchedulerCounters& counters, Callbacks callbacks);
 
   // 200 always; what is wrong is in its Error.
   http::Response filter(std::string_view body);
@@ -55,30 +55,30 @@ class Extender {
 
  private:
   // A filter's question and answer, for the prioritize that follows it.
-  struct Asked {
+  struct CachedFilter {
     std::string body;
-    Args args;
-    std::optional<podspec::PodAsk> ask;
+    ExtenderArgs args;
+    std::optional<podspec::PodRequest> ask;
     std::uint64_t generation = 0;
     std::vector<placement::Fit> fits;
   };
 
   std::string not_ready() const;
   Result<std::string> filtered(std::string_view body, bool& full);
-  bool tell_full(const Asked& asked) const;
-  std::string refuse_all(const Args& args, std::string_view sentence) const;
-  std::string answer_of(Asked& asked) const;
-  bool remembered(const Args& args, std::vector<placement::Fit>& fits) const;
+  bool report_unschedulable(const CachedFilter& asked) const;
+  std::string refuse_all(const ExtenderArgs& args, std::string_view sentence) const;
+  std::string answer_of(CachedFilter& asked) const;
+  bool remembered(const ExtenderArgs& args, std::vector<placement::Fit>& fits) const;
 
-  const Book& book_;
-  Counters& counters_;
-  Ears ears_;
+  const ClusterCache& cache_;
+  SchedulerCounters& counters_;
+  Callbacks callbacks_;
   mutable std::mutex mutex_;
-  std::shared_ptr<const Asked> last_;
+  std::shared_ptr<const CachedFilter> last_;
 };
 
 // The pod of a request. Invalid, as ask_of; Corrupt where the text is no pod.
-Result<std::optional<podspec::PodAsk>> read_ask(std::string_view pod);
+Result<std::optional<podspec::PodRequest>> parse_pod_request(std::string_view pod);
 
 http::Response json_response(std::string body, int status = 200);
 http::Response text_response(std::string body, int status = 200);

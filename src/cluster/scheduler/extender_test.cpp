@@ -16,9 +16,9 @@ using ::testing::IsEmpty;
 class ExtenderTest : public ::testing::Test {
  protected:
   ExtenderTest() {
-    EXPECT_TRUE(book.set_node(node_object("small", {16}).root()).ok());
-    EXPECT_TRUE(book.set_node(node_object("large", {80, 80}).root()).ok());
-    EXPECT_TRUE(book.set_node(parsed(R"({"metadata":{"name":"bare"}})").root()).ok());
+    EXPECT_TRUE(cache.set_node(node_object("small", {16}).root()).ok());
+    EXPECT_TRUE(cache.set_node(node_object("large", {80, 80}).root()).ok());
+    EXPECT_TRUE(cache.set_node(parsed(R"({"metadata":{"name":"bare"}})").root()).ok());
   }
   json::Document filter(const std::string& pod,
                         const std::string& names = R"(["small","large","bare","nobody"])") {
@@ -28,7 +28,8 @@ class ExtenderTest : public ::testing::Test {
   }
   void put(const std::string& uid, const std::string& node, const std::string& card,
            std::uint64_t gib, int priority = 0) {
-    EXPECT_TRUE(book.set_pod(pod_object({.uid = uid,
+    EXPECT_TRUE(cache
+                    .set_pod(pod_object({.uid = uid,
                                          .gpu_mem = fmt::to_string(gib),
                                          .node = node,
                                          .placement = on_card(card, gib),
@@ -38,16 +39,16 @@ class ExtenderTest : public ::testing::Test {
                     .ok());
   }
 
-  Book book;
-  Counters counters;
-  std::vector<BadAsk> bad;
-  std::vector<FullAsk> full;
+  ClusterCache cache;
+  SchedulerCounters counters;
+  std::vector<InvalidRequest> bad;
+  std::vector<UnschedulablePod> full;
   std::string not_ready;
-  Extender extender{book,
+  Extender extender{cache,
                     counters,
                     {.not_ready = [this] { return not_ready; },
-                     .bad_ask = [this](const BadAsk& ask) { bad.push_back(ask); },
-                     .full = [this](FullAsk ask) { full.push_back(std::move(ask)); }}};
+                     .invalid_request = [this](const InvalidRequest& ask) { bad.push_back(ask); },
+                     .full = [this](UnschedulablePod ask) { full.push_back(std::move(ask)); }}};
 };
 
 TEST_F(ExtenderTest, FilterLeavesTheNodesWithACardThatHasRoom) {
@@ -84,8 +85,8 @@ TEST_F(ExtenderTest, APodThatOnlyOthersStandInTheWayOfIsToldOf) {
 TEST_F(ExtenderTest, WhoHasRoomMadeForItHearsThat) {
   put("low", "small", "GPU-small-0", 10);
   const auto ask =
-      **podspec::ask_of(pod_object({.uid = "u9", .gpu_mem = "12", .priority = 9}).root());
-  ASSERT_TRUE(book.keep(ask, {.node = "small", .victims = {{.uid = "low"}}}, {}).ok());
+      **podspec::parse_request(pod_object({.uid = "u9", .gpu_mem = "12", .priority = 9}).root());
+  ASSERT_TRUE(cache.add_nomination(ask, {.node = "small", .victims = {{.uid = "low"}}}, {}).ok());
   const auto answer =
       filter(pod_text({.uid = "u9", .gpu_mem = "12", .priority = 9}), R"(["small"])");
   EXPECT_THAT(answer["FailedNodes"]["small"].string().value_or(""), HasSubstr("make room"));
@@ -94,7 +95,7 @@ TEST_F(ExtenderTest, WhoHasRoomMadeForItHearsThat) {
 TEST_F(ExtenderTest, NodesWithBarredCardsHaveOneReasonForAllOfThem) {
   for (const auto* name : {"unhealthy-gpu-small", "unhealthy-gpu-large"}) {
     const auto map = fmt::format(R"({{"metadata":{{"name":"{}"}},"data":{{"gpus":"0"}}}})", name);
-    EXPECT_TRUE(book.set_barred(parsed(map).root()).ok());
+    EXPECT_TRUE(cache.set_unhealthy_gpus(parsed(map).root()).ok());
   }
   EXPECT_THAT(filter(pod_text({.gpu_mem = "12"}))["NodeNames"].strings(), ElementsAre("large"));
   put("a", "large", "GPU-large-1", 80);
@@ -110,7 +111,7 @@ TEST_F(ExtenderTest, AmountsAreToldInTheUnitOfTheNode) {
   const auto mib = R"({"metadata":{"name":"mib"},"status":{"capacity":{"aliyun.com/gpu-mem":)"
                    R"("16000","aliyun.com/gpu-count":"1"},"allocatable":{"aliyun.com/gpu-mem":)"
                    R"("16000"}}})";
-  EXPECT_TRUE(book.set_node(parsed(mib).root()).ok());
+  EXPECT_TRUE(cache.set_node(parsed(mib).root()).ok());
   const auto answer = filter(pod_text({.gpu_mem = "20000"}), R"(["mib","small"])");
   const auto refused = answer["FailedAndUnresolvableNodes"];
   EXPECT_THAT(refused["mib"].string().value_or(""), HasSubstr("has 20000 MiB of memory"));
@@ -118,10 +119,10 @@ TEST_F(ExtenderTest, AmountsAreToldInTheUnitOfTheNode) {
 }
 
 TEST_F(ExtenderTest, FilterChangesNothing) {
-  const auto before = book.generation();
+  const auto before = cache.generation();
   filter(pod_text({.gpu_mem = "40"}));
-  EXPECT_EQ(book.generation(), before);
-  EXPECT_EQ(book.pods(), 0U);
+  EXPECT_EQ(cache.generation(), before);
+  EXPECT_EQ(cache.pods(), 0U);
 }
 
 TEST_F(ExtenderTest, APodThatAsksForNoGpuMayGoAnywhere) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever a request says, the answer is JSON that names what was asked about.
 #include "base/json/document.hpp"
-#include "cluster/scheduler/wire.hpp"
+#include "cluster/scheduler/extender_wire.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gantry;  // NOLINT: one function
@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto args = scheduler::read_args(text); args.ok()) {
     GANTRY_ASSERT(!args->has_nodes || args->items.size() == args->names.size());
     const std::string reason = "\"why\"";
-    scheduler::FilterAnswer answer;
+    scheduler::ExtenderFilterResult answer;
     for (std::size_t i = 0; i < args->names.size(); ++i)
       answer.verdicts.push_back(
           {.reason = i % 2 == 0 ? nullptr : &reason, .resolvable = i % 3 == 0});

@@ -7,14 +7,14 @@
 
 namespace gantry::scheduler {
 
-std::string identity_with(std::string_view name, std::string_view address, std::uint16_t port) {
+std::string lease_identity(std::string_view name, std::string_view address, std::uint16_t port) {
   if (address.empty()) return std::string(name);
   const bool six = address.find(':') != std::string_view::npos && !address.starts_with('[');
   return six ? fmt::format("{}@[{}]:{}", name, address, port)
              : fmt::format("{}@{}:{}", name, address, port);
 }
 
-std::optional<http::Endpoint> endpoint_in(std::string_view identity) {
+std::optional<http::Endpoint> endpoint_of_identity(std::string_view identity) {
   const auto at = identity.rfind('@');
   if (at == std::string_view::npos) return std::nullopt;
   const auto address = http::parse_address(identity.substr(at + 1));
@@ -22,15 +22,15 @@ std::optional<http::Endpoint> endpoint_in(std::string_view identity) {
   return http::Endpoint{.host = address->host, .port = address->port, .secure = false};
 }
 
-Result<http::Response> hand_on(const http::Endpoint& leader, const http::Request& request,
-                               std::chrono::milliseconds timeout) {
+Result<http::Response> forward_to_leader(const http::Endpoint& leader, const http::Request& request,
+                                         std::chrono::milliseconds timeout) {
   http::Client client(leader);
-  auto answer =
-      client.send({.method = "POST",
-                   .target = request.target,
-                   .headers = {{"Content-Type", "application/json"}, {std::string(kHandedOn), "1"}},
-                   .body = request.body},
-                  timeout);
+  auto answer = client.send(
+      {.method = "POST",
+       .target = request.target,
+       .headers = {{"Content-Type", "application/json"}, {std::string(kForwardedHeader), "1"}},
+       .body = request.body},
+      timeout);
   if (!answer.ok()) {
     return std::move(answer).error().in(
         fmt::format("handing it on to the leader at {}:{}", leader.host, leader.port));

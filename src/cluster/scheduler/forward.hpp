@@ -14,14 +14,14 @@
 
 namespace gantry::scheduler {
 
-inline constexpr std::string_view kHandedOn = "X-Gantry-Handed-On";  // never twice
+inline constexpr std::string_view kForwardedHeader = "X-Gantry-Handed-On";  // never twice
 
 // "NAME@10.0.0.5:12345"; the name alone where `address` is "".
-std::string identity_with(std::string_view name, std::string_view address, std::uint16_t port);
+std::string lease_identity(std::string_view name, std::string_view address, std::uint16_t port);
 // Where a replica of that name listens; nullopt where its name does not say.
-std::optional<http::Endpoint> endpoint_in(std::string_view identity);
+std::optional<http::Endpoint> endpoint_of_identity(std::string_view identity);
 
-Result<http::Response> hand_on(const http::Endpoint& leader, const http::Request& request,
-                               std::chrono::milliseconds timeout);
+Result<http::Response> forward_to_leader(const http::Endpoint& leader, const http::Request& request,
+                                         std::chrono::milliseconds timeout);
 
 }  // namespace gantry::scheduler

@@ -21,7 +21,7 @@ inline json::Document parsed(const std::string& text) {
 }
 
 inline json::Document node_object(const std::string& name, const std::vector<std::uint64_t>& gib) {
-  podspec::NodeFacts facts{.name = name};
+  podspec::NodeInfo facts{.name = name};
   for (std::uint32_t i = 0; i < gib.size(); ++i) {
     facts.cards.push_back({.uuid = fmt::format("GPU-{}-{}", name, i),
                            .index = i,
@@ -30,10 +30,10 @@ inline json::Document node_object(const std::string& name, const std::vector<std
   }
   return parsed(
       fmt::format(R"({{"metadata":{{"name":"{}","annotations":{{"{}":{}}}}},"status":{{}}}})", name,
-                  podspec::kSharedGpus, json::quoted(podspec::to_text(facts))));
+                  podspec::kSharedGpusAnnotation, json::quote(podspec::to_json(facts))));
 }
 
-struct PodSketch {
+struct TestPod {
   std::string uid = "u1";
   std::string gpu_mem = "10";  // "": asks for none
   std::string node;
@@ -42,20 +42,20 @@ struct PodSketch {
   std::string phase = "Pending";
   int priority = 0;
   std::uint64_t version = 0;
-  std::string gone_by;    // metadata.deletionTimestamp
-  std::string nominated;  // status.nominatedNodeName
-  std::string policy;     // spec.preemptionPolicy
+  std::string deletion_time;  // metadata.deletionTimestamp
+  std::string nominated;      // status.nominatedNodeName
+  std::string policy;         // spec.preemptionPolicy
 };
 
 inline std::string member(const char* key, const std::string& value) {
   return value.empty() ? "" : fmt::format(R"("{}":"{}",)", key, value);
 }
 
-inline std::string pod_text(const PodSketch& sketch) {
+inline std::string pod_text(const TestPod& sketch) {
   std::string annotations = sketch.annotations;
   if (!sketch.placement.empty()) {
-    annotations += fmt::format(R"({}"{}":{})", annotations.empty() ? "" : ",", podspec::kPlacement,
-                               json::quoted(sketch.placement));
+    annotations += fmt::format(R"({}"{}":{})", annotations.empty() ? "" : ",",
+                               podspec::kPlacementAnnotation, json::quote(sketch.placement));
   }
   const auto limits = sketch.gpu_mem.empty()
                           ? std::string()
@@ -66,17 +66,17 @@ inline std::string pod_text(const PodSketch& sketch) {
       R"("resources":{{"limits":{{{5}}}}}}}]}},"status":{{{9}"phase":"{6}"}}}})",
       sketch.uid, sketch.version, annotations, sketch.priority,
       sketch.node.empty() ? "" : fmt::format(R"("nodeName":"{}",)", sketch.node), limits,
-      sketch.phase, member("deletionTimestamp", sketch.gone_by),
+      sketch.phase, member("deletionTimestamp", sketch.deletion_time),
       member("preemptionPolicy", sketch.policy), member("nominatedNodeName", sketch.nominated));
 }
 
-inline json::Document pod_object(const PodSketch& sketch) {
+inline json::Document pod_object(const TestPod& sketch) {
   return parsed(pod_text(sketch));
 }
 
 // The annotation of a pod that has `gib` of one card.
 inline std::string on_card(const std::string& uuid, std::uint64_t gib) {
-  return podspec::to_text(podspec::Placement{
+  return podspec::to_json(podspec::Placement{
       {.container = "main", .parts = {{.uuid = uuid, .index = 0, .mib = gib * 1024}}}});
 }
 

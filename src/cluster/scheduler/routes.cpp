@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cluster/scheduler/page.hpp"
-#include "cluster/scheduler/why.hpp"
-#include "cluster/scheduler/work_internal.hpp"
+#include "cluster/scheduler/explain_pod.hpp"
+#include "cluster/scheduler/metrics_page.hpp"
+#include "cluster/scheduler/scheduler_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ std::string_view after(std::string_view target, std::string_view prefix) {
 
 }  // namespace
 
-std::string Scheduler::Work::not_ready() const {
+std::string Scheduler::Impl::not_ready() const {
   const auto missing = feed_ ? feed_->missing() : std::string("everything");
   if (missing.empty()) return {};
   return fmt::format(
@@ -33,26 +33,26 @@ std::string Scheduler::Work::not_ready() const {
       missing);
 }
 
-http::Response Scheduler::Work::ready() const {
+http::Response Scheduler::Impl::ready() const {
   auto why = not_ready();
   return why.empty() ? text_response("ok\n") : text_response(why + "\n", 503);
 }
 
-std::string Scheduler::Work::metrics() const {
+std::string Scheduler::Impl::metrics() const {
   const bool leading = options_.election == Election::Off || elector_->leading();
-  return page(book_, counters_,
+  return page(cache_, counters_,
               {.leading = leading, .ready = not_ready().empty(), .kinds = feed_->kinds()});
 }
 
 // NAMESPACE/POD: from the API server, which has it as it is now.
-Result<Reasons> Scheduler::Work::reasons(const std::string& name_space, const std::string& pod) {
+Result<PodReasons> Scheduler::Impl::reasons(const std::string& name_space, const std::string& pod) {
   GANTRY_TRY(const auto object,
              apis_.with([&](kube::Api& api) { return api.get(kube::pod_path(name_space, pod)); }));
-  Reasons reasons{.name_space = name_space,
-                  .name = pod,
-                  .uid = object["metadata"]["uid"].string().value_or(""),
-                  .on_node = object["spec"]["nodeName"].string().value_or("")};
-  const auto ask = podspec::ask_of(object.root());
+  PodReasons reasons{.name_space = name_space,
+                     .name = pod,
+                     .uid = object["metadata"]["uid"].string().value_or(""),
+                     .on_node = object["spec"]["nodeName"].string().value_or("")};
+  const auto ask = podspec::parse_request(object.root());
   if (!ask.ok()) {
     reasons.problem = ask.error().text();
     return reasons;
@@ -62,13 +62,13 @@ Result<Reasons> Scheduler::Work::reasons(const std::string& name_space, const st
     return reasons;
   }
   if (reasons.on_node.empty()) {
-    reasons.nodes = reasons_for(book_, **ask).nodes;
-    reasons.room = evictor_.story(reasons.uid);
+    reasons.nodes = explain_pod(cache_, **ask).nodes;
+    reasons.room = evictor_.progress(reasons.uid);
   }
   return reasons;
 }
 
-http::Response Scheduler::Work::why(const http::Request& request) {
+http::Response Scheduler::Impl::why(const http::Request& request) {
   const auto names = after(request.target, kWhy);
   const auto slash = names.find('/');
   if (slash == std::string_view::npos)
@@ -83,7 +83,7 @@ http::Response Scheduler::Work::why(const http::Request& request) {
   return wants_text(request) ? text_response(to_text(*found)) : json_response(to_json(*found));
 }
 
-std::vector<http::Service::Route> Scheduler::Work::routes() {
+std::vector<http::Service::Route> Scheduler::Impl::routes() {
   const auto filter = [this](const http::Request& request) { return this->filter(request); };
   const auto prioritize = [this](const http::Request& request) {
     return extender_.prioritize(request.body);

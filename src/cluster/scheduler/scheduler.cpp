@@ -2,7 +2,7 @@
 #include "cluster/scheduler/scheduler.hpp"
 
 #include "cluster/scheduler/forward.hpp"
-#include "cluster/scheduler/work_internal.hpp"
+#include "cluster/scheduler/scheduler_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -23,70 +23,71 @@ std::chrono::milliseconds request_of(const SchedulerOptions& options) {
 
 }  // namespace
 
-Scheduler::Work::Work(SchedulerOptions options, Voice voice)
+Scheduler::Impl::Impl(SchedulerOptions options, Logger log)
     : options_(std::move(options)),
-      voice_(std::move(voice)),
-      book_(options_.place),
+      log_(std::move(log)),
+      cache_(options_.place),
       apis_(options_.access, request_of(options_)),
       events_(options_.access,
-              [this](const Error& error) { voice_.warning("events", error.text()); }),
-      extender_(book_, counters_,
-                {.not_ready = [this] { return not_ready(); },
-                 .bad_ask = [this](const BadAsk& bad) { tell_bad_ask(bad); },
-                 .full =
-                     [this](FullAsk full) {
-                       evictor_.refused(std::move(full), std::chrono::steady_clock::now());
-                     }}),
-      binder_(book_, counters_, hands(), {.request = request_of(options_)}),
-      evictor_(book_, counters_, evictor_hands(), {.request = request_of(options_)}) {}
+              [this](const Error& error) { log_.warning("events", error.text()); }),
+      extender_(
+          cache_, counters_,
+          {.not_ready = [this] { return not_ready(); },
+           .invalid_request = [this](const InvalidRequest& bad) { report_invalid_request(bad); },
+           .full =
+               [this](UnschedulablePod full) {
+                 evictor_.refused(std::move(full), std::chrono::steady_clock::now());
+               }}),
+      binder_(cache_, counters_, api_calls(), {.request = request_of(options_)}),
+      evictor_(cache_, counters_, evict_api(), {.request = request_of(options_)}) {}
 
-Status Scheduler::Work::listen() {
-  feed_ = std::make_unique<Feed>(options_.access, book_, voice_);
+Status Scheduler::Impl::listen() {
+  feed_ = std::make_unique<ClusterWatcher>(options_.access, cache_, log_);
   if (options_.election == Election::On) {
     options_.lease.identity =
-        identity_with(options_.lease.identity, options_.own_address, options_.address.port);
-    elector_ = std::make_unique<kube::Elector>(
+        lease_identity(options_.lease.identity, options_.own_address, options_.address.port);
+    elector_ = std::make_unique<kube::LeaderElector>(
         options_.access, options_.lease,
         [this](bool leading, const std::string& holder) { lead_changed(leading, holder); },
-        [this](const Error& error) { voice_.warning("lease", error.text()); });
+        [this](const Error& error) { log_.warning("lease", error.text()); });
   }
   GANTRY_TRY(service_, http::Service::start({.address = options_.address,
                                              .threads = options_.threads,
                                              .body_limit = kBodyLimit,
                                              .memory_limit = kMemoryLimit},
                                             routes()));
-  keep_certificate();
-  caretaker_ = std::jthread([this](const std::stop_token& stop) { take_care(stop); });
-  room_maker_ = std::jthread([this](const std::stop_token& stop) { make_room(stop); });
-  voice_.info("scheduler",
-              fmt::format("listening on port {}; API server: {}", port(), options_.access.from));
+  start_certificate_rotation();
+  reconciler_ = std::jthread([this](const std::stop_token& stop) { reconcile_loop(stop); });
+  preemptor_ = std::jthread([this](const std::stop_token& stop) { preempt_lower_priority(stop); });
+  log_.info("scheduler",
+            fmt::format("listening on port {}; API server: {}", port(), options_.access.from));
   return {};
 }
 
 // The order matters: no Binding and no eviction is sent once the lease is given back.
-void Scheduler::Work::stop() {
+void Scheduler::Impl::stop() {
   if (stopped_) return;
   stopped_ = true;
   evictor_.stop();
-  if (room_maker_.joinable()) {
-    room_maker_.request_stop();
-    room_maker_.join();
+  if (preemptor_.joinable()) {
+    preemptor_.request_stop();
+    preemptor_.join();
   }
   if (!binder_.stop(kLastBindings))
-    voice_.warning("scheduler", "Bindings under way take too long; the lease runs out by itself");
+    log_.warning("scheduler", "Bindings under way take too long; the lease runs out by itself");
   else if (elector_)
     elector_->stop();
   service_.reset();
   certificate_.reset();
-  secure_.reset();
-  if (caretaker_.joinable()) {
-    caretaker_.request_stop();
-    caretaker_.join();
+  tls_service_.reset();
+  if (reconciler_.joinable()) {
+    reconciler_.request_stop();
+    reconciler_.join();
   }
   if (feed_) feed_->stop();
 }
 
-Hands Scheduler::Work::hands() {
+BindApi Scheduler::Impl::api_calls() {
   return {.bind =
               [this](const kube::Binding& binding) {
                 return apis_.with([&](kube::Api& api) { return kube::bind(api, binding); });
@@ -97,11 +98,12 @@ Hands Scheduler::Work::hands() {
                     [&](kube::Api& api) { return api.get(kube::pod_path(name_space, pod)); });
               },
           .lead = [this] { return lead(); },
-          .failed = [this](const BindArgs& args, const Error& why) { tell_failed(args, why); }};
+          .failed = [this](const ExtenderBindingArgs& args,
+                           const Error& why) { report_bind_failure(args, why); }};
 }
 
-EvictorHands Scheduler::Work::evictor_hands() {
-  auto common = hands();
+EvictApi Scheduler::Impl::evict_api() {
+  auto common = api_calls();
   return {.evict =
               [this](const kube::Eviction& eviction) {
                 return apis_.with([&](kube::Api& api) { return kube::evict(api, eviction); });
@@ -109,17 +111,17 @@ EvictorHands Scheduler::Work::evictor_hands() {
           .read = std::move(common.read),
           .lead = std::move(common.lead),
           .nominate =
-              [this](const podspec::PodAsk& ask, const std::string& node) {
+              [this](const podspec::PodRequest& ask, const std::string& node) {
                 return apis_.with([&](kube::Api& api) {
                   return kube::nominate(api, ask.name_space, ask.name, ask.uid, node);
                 });
               },
           .tell = [this](kube::Event event) { events_.write(std::move(event)); },
-          .warn = [this](const std::string& trouble) { voice_.warning("room", trouble); }};
+          .warn = [this](const std::string& trouble) { log_.warning("room", trouble); }};
 }
 
-void Scheduler::Work::tell_bad_ask(const BadAsk& bad) {
-  counters_.bad_asks.fetch_add(1, std::memory_order_relaxed);
+void Scheduler::Impl::report_invalid_request(const InvalidRequest& bad) {
+  counters_.invalid_requests.fetch_add(1, std::memory_order_relaxed);
   if (bad.uid.empty()) return;  // a question about a pod that is nowhere
   events_.write({.name_space = bad.name_space,
                  .name = bad.name,
@@ -131,8 +133,8 @@ void Scheduler::Work::tell_bad_ask(const BadAsk& bad) {
 }
 
 // kube-scheduler does not read the reason that comes with status 500: the pod's events have it.
-void Scheduler::Work::tell_failed(const BindArgs& args, const Error& why) {
-  voice_.warning(
+void Scheduler::Impl::report_bind_failure(const ExtenderBindingArgs& args, const Error& why) {
+  log_.warning(
       "bind", fmt::format("pod {}/{} on {}: {}", args.name_space, args.pod, args.node, why.text()));
   if (args.uid.empty() || why.code() == Errc::Denied) return;  // another replica may do it
   events_.write({.name_space = args.name_space,
@@ -144,21 +146,21 @@ void Scheduler::Work::tell_failed(const BindArgs& args, const Error& why) {
                  .component = "gantry-scheduler"});
 }
 
-Scheduler::Scheduler(std::unique_ptr<Work> work) : work_(std::move(work)) {}
+Scheduler::Scheduler(std::unique_ptr<Impl> work) : impl_(std::move(work)) {}
 Scheduler::~Scheduler() = default;
 
-Result<std::unique_ptr<Scheduler>> Scheduler::start(SchedulerOptions options, Voice voice) {
-  auto work = std::make_unique<Work>(std::move(options), std::move(voice));
+Result<std::unique_ptr<Scheduler>> Scheduler::start(SchedulerOptions options, Logger log) {
+  auto work = std::make_unique<Impl>(std::move(options), std::move(log));
   GANTRY_CHECK(work->listen());
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(work)));
 }
 
 std::uint16_t Scheduler::port() const {
-  return work_->port();
+  return impl_->port();
 }
 
 void Scheduler::stop() {
-  work_->stop();
+  impl_->stop();
 }
 
 }  // namespace gantry::scheduler

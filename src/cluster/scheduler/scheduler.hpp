@@ -4,12 +4,12 @@
 
 #include "base/core/result.hpp"
 #include "cluster/placement/cluster.hpp"
-#include "cluster/scheduler/voice.hpp"
-#include "cluster/webhook/admit.hpp"
-#include "cluster/webhook/keeper.hpp"
+#include "cluster/scheduler/logger.hpp"
+#include "cluster/webhook/admission.hpp"
+#include "cluster/webhook/rotator.hpp"
 #include "net/http/server.hpp"
 #include "net/http/service.hpp"
-#include "net/kube/access.hpp"
+#include "net/kube/client_config.hpp"
 #include "net/kube/lease.hpp"
 
 #include <cstdint>
@@ -25,11 +25,11 @@ struct WebhookOptions {
   http::Address address{.host = "", .port = 8443};
   webhook::Policy policy;
   http::ServerIdentity given;  // somebody else's certificate; empty: our own, looked after
-  webhook::KeeperOptions certificate;
+  webhook::RotationOptions certificate;
 };
 
 struct SchedulerOptions {
-  kube::Access access;
+  kube::ClientConfig access;
   http::Address address{.host = "", .port = 12345};
   unsigned threads = 8;
   placement::Options place;
@@ -42,7 +42,7 @@ struct SchedulerOptions {
 class Scheduler {
  public:
   // Listens at once, and is ready when the cluster's state has been read.
-  static Result<std::unique_ptr<Scheduler>> start(SchedulerOptions options, Voice voice);
+  static Result<std::unique_ptr<Scheduler>> start(SchedulerOptions options, Logger log);
   ~Scheduler();  // stop()
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -53,9 +53,9 @@ class Scheduler {
   void stop();
 
  private:
-  class Work;
-  explicit Scheduler(std::unique_ptr<Work> work);
-  std::unique_ptr<Work> work_;
+  class Impl;
+  explicit Scheduler(std::unique_ptr<Impl> work);
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace gantry::scheduler

@@ -23,13 +23,13 @@ constexpr std::uint64_t kCard = 80;
 // Takes Bindings, and shows them to the watch.
 class Server {
  public:
-  kube::BindAnswer bind(const kube::Binding& binding) {
+  kube::BindResult bind(const kube::Binding& binding) {
     const std::lock_guard hold(mutex_);
     ++bindings_;
-    if (bindings_ % 11 == 0) return {.bound = kube::Bound::Refused, .text = "not now"};
-    if (bindings_ % 13 == 0) return {.bound = kube::Bound::Unknown, .text = "no answer"};
+    if (bindings_ % 11 == 0) return {.bound = kube::BindOutcome::Refused, .text = "not now"};
+    if (bindings_ % 13 == 0) return {.bound = kube::BindOutcome::Unknown, .text = "no answer"};
     bound_.push_back(binding);
-    return {.bound = kube::Bound::Done};
+    return {.bound = kube::BindOutcome::Done};
   }
   std::optional<kube::Binding> next() {
     const std::lock_guard hold(mutex_);
@@ -48,22 +48,22 @@ class Server {
 class ThreadsTest : public ::testing::Test {
  protected:
   ThreadsTest() {
-    EXPECT_TRUE(book.set_node(node_object("n1", {kCard, kCard, kCard, kCard}).root()).ok());
-    EXPECT_TRUE(book.set_node(node_object("n2", {kCard, kCard, kCard, kCard}).root()).ok());
+    EXPECT_TRUE(cache.set_node(node_object("n1", {kCard, kCard, kCard, kCard}).root()).ok());
+    EXPECT_TRUE(cache.set_node(node_object("n2", {kCard, kCard, kCard, kCard}).root()).ok());
   }
 
   void ask_and_bind(int binder_number) {
     for (int i = 0; i < kPodsEach; ++i) {
       const auto uid = fmt::format("u{}-{}", binder_number, i);
       const auto pod = pod_text({.uid = uid, .gpu_mem = "10"});
-      EXPECT_TRUE(book.set_pod(parsed(pod).root(), std::chrono::steady_clock::now()).ok());
+      EXPECT_TRUE(cache.set_pod(parsed(pod).root(), std::chrono::steady_clock::now()).ok());
       const auto body = fmt::format(R"({{"Pod":{},"NodeNames":["n1","n2"]}})", pod);
       EXPECT_EQ(extender.filter(body).status, 200);
       EXPECT_EQ(extender.prioritize(body).status, 200);
-      const BindArgs args{.pod = "pod-" + uid,
-                          .name_space = "team",
-                          .uid = uid,
-                          .node = (binder_number + i) % 2 == 0 ? "n1" : "n2"};
+      const ExtenderBindingArgs args{.pod = "pod-" + uid,
+                                     .name_space = "team",
+                                     .uid = uid,
+                                     .node = (binder_number + i) % 2 == 0 ? "n1" : "n2"};
       if (binder.bind(args).ok()) ++bound;
     }
   }
@@ -75,24 +75,26 @@ class ThreadsTest : public ::testing::Test {
     while (!done) {
       const auto now = std::chrono::steady_clock::now();
       if (const auto binding = server.next()) {
-        const auto pod =
-            pod_text({.uid = binding->uid,
-                      .gpu_mem = "10",
-                      .node = binding->node,
-                      .placement = binding->annotations.at(std::string(podspec::kPlacement))});
-        EXPECT_TRUE(book.set_pod(parsed(pod).root(), now).ok());
-        if (++seen % 3 == 0) book.remove_pod(binding->uid, now);
+        const auto pod = pod_text(
+            {.uid = binding->uid,
+             .gpu_mem = "10",
+             .node = binding->node,
+             .placement = binding->annotations.at(std::string(podspec::kPlacementAnnotation))});
+        EXPECT_TRUE(cache.set_pod(parsed(pod).root(), now).ok());
+        if (++seen % 3 == 0) cache.remove_pod(binding->uid, now);
       }
-      EXPECT_TRUE(book.set_node(node_object("n1", {kCard, kCard, kCard, kCard}).root()).ok());
+      EXPECT_TRUE(cache.set_node(node_object("n1", {kCard, kCard, kCard, kCard}).root()).ok());
       if (++round % 2 == 0) {
-        EXPECT_TRUE(book.set_barred(parsed(R"({"metadata":{"name":"unhealthy-gpu-n1"},)"
-                                           R"("data":{"gpus":"1"}})")
-                                        .root())
+        EXPECT_TRUE(cache
+                        .set_unhealthy_gpus(parsed(R"({"metadata":{"name":"unhealthy-gpu-n1"},)"
+                                                   R"("data":{"gpus":"1"}})")
+                                                .root())
                         .ok());
       } else {
-        book.remove_barred("unhealthy-gpu-n1");
+        cache.remove_unhealthy_gpus("unhealthy-gpu-n1");
       }
-      EXPECT_TRUE(book.set_namespace(parsed(R"({"metadata":{"name":"team","annotations":)"
+      EXPECT_TRUE(cache
+                      .set_namespace(parsed(R"({"metadata":{"name":"team","annotations":)"
                                             R"({"gantry.dev/gpu-memory-quota":"400Gi"}}})")
                                          .root())
                       .ok());
@@ -101,21 +103,21 @@ class ThreadsTest : public ::testing::Test {
 
   void look_on() {
     while (!done) {
-      binder.look_after(std::chrono::steady_clock::now());
+      binder.reconcile(std::chrono::steady_clock::now());
       EXPECT_EQ(extender.inspect().status, 200);
-      for (const auto& name : book.nodes()) {
-        for (const auto& card : book.view(name).cards) EXPECT_LE(card.used_mib, kCard * 1024);
+      for (const auto& name : cache.nodes()) {
+        for (const auto& card : cache.view(name).cards) EXPECT_LE(card.used_mib, kCard * 1024);
       }
-      EXPECT_LE(book.promises().size(), std::size_t{kBinders * kPodsEach});
-      EXPECT_LE(book.quotas().size(), 1U);
+      EXPECT_LE(cache.assumed_pods().size(), std::size_t{kBinders * kPodsEach});
+      EXPECT_LE(cache.quotas().size(), 1U);
     }
   }
 
-  Book book;
-  Counters counters;
+  ClusterCache cache;
+  SchedulerCounters counters;
   Server server;
-  Extender extender{book, counters, {}};
-  Binder binder{book,
+  Extender extender{cache, counters, {}};
+  Binder binder{cache,
                 counters,
                 {.bind = [this](const kube::Binding& binding) { return server.bind(binding); },
                  .read = [](const std::string&, const std::string&) -> Result<json::Document> {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The admission webhook, over HTTPS with a certificate that looks after itself. The extender's
 // verbs are there, too: HAMi's configurations ask for them over HTTPS.
-#include "cluster/scheduler/work_internal.hpp"
+#include "cluster/scheduler/scheduler_internal.hpp"
 
 #include <fmt/format.h>
 
 namespace gantry::scheduler {
 
-http::Response Scheduler::Work::admit_pod(const http::Request& request) {
+http::Response Scheduler::Impl::admit_pod(const http::Request& request) {
   const Stopwatch watch(counters_.admit);
   auto answer = webhook::review(request.body, options_.webhook->policy);
   if (answer.ok()) return json_response(*std::move(answer));
@@ -15,27 +15,27 @@ http::Response Scheduler::Work::admit_pod(const http::Request& request) {
   return text_response(answer.error().text() + "\n", 400);
 }
 
-void Scheduler::Work::keep_certificate() {
+void Scheduler::Impl::start_certificate_rotation() {
   if (!options_.webhook) return;
   const auto& webhook = *options_.webhook;
   if (!webhook.given.certificates.empty()) {
-    serve_securely(webhook.given);
+    serve_tls(webhook.given);
     return;
   }
-  certificate_ = std::make_unique<webhook::Keeper>(
+  certificate_ = std::make_unique<webhook::CertificateRotator>(
       options_.access, webhook.certificate,
-      [this](const webhook::Served& served) {
-        serve_securely({.certificates = served.serving.certificate, .key = served.serving.key});
+      [this](const webhook::ServingBundle& served) {
+        serve_tls({.certificates = served.serving.certificate, .key = served.serving.key});
       },
-      [this](const Error& error) { voice_.warning("webhook", error.text()); });
+      [this](const Error& error) { log_.warning("webhook", error.text()); });
 }
 
 // At first, and with every new certificate.
-void Scheduler::Work::serve_securely(const http::ServerIdentity& identity) {
-  const std::lock_guard hold(secure_mutex_);
-  if (secure_) {
-    if (const auto replaced = secure_->replace(identity); !replaced.ok())
-      voice_.warning("webhook", replaced.error().text());
+void Scheduler::Impl::serve_tls(const http::ServerIdentity& identity) {
+  const std::lock_guard hold(tls_mutex_);
+  if (tls_service_) {
+    if (const auto replaced = tls_service_->replace(identity); !replaced.ok())
+      log_.warning("webhook", replaced.error().text());
     return;
   }
   auto pages = routes();
@@ -49,11 +49,11 @@ void Scheduler::Work::serve_securely(const http::ServerIdentity& identity) {
                                        .memory_limit = kMemoryLimit},
                                       std::move(pages));
   if (!started.ok()) {
-    voice_.warning("webhook", started.error().text());
+    log_.warning("webhook", started.error().text());
     return;
   }
-  secure_ = *std::move(started);
-  voice_.info("webhook", fmt::format("listening on port {}", secure_->port()));
+  tls_service_ = *std::move(started);
+  log_.info("webhook", fmt::format("listening on port {}", tls_service_->port()));
 }
 
 }  // namespace gantry::scheduler

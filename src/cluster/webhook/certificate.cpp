@@ -23,7 +23,7 @@ constexpr std::size_t kBundleLimit = 16;
 
 enum class Kind : std::uint8_t { Authority, Serving };
 
-std::string text_of(BIO* memory) {
+std::string pem_text(BIO* memory) {
   char* data = nullptr;
   const auto size = BIO_get_mem_data(memory, &data);
   return {data, static_cast<std::size_t>(size)};
@@ -32,14 +32,14 @@ std::string text_of(BIO* memory) {
 Result<std::string> to_pem(X509* certificate) {
   const http::SslBuffer memory(BIO_new(BIO_s_mem()));
   if (PEM_write_bio_X509(memory.get(), certificate) != 1) return http::ssl_failure("PEM");
-  return text_of(memory.get());
+  return pem_text(memory.get());
 }
 
 Result<std::string> to_pem(EVP_PKEY* key) {
   const http::SslBuffer memory(BIO_new(BIO_s_mem()));
   if (PEM_write_bio_PKCS8PrivateKey(memory.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1)
     return http::ssl_failure("PEM");
-  return text_of(memory.get());
+  return pem_text(memory.get());
 }
 
 Result<SslCertificate> certificate_of(std::string_view pem) {
@@ -168,12 +168,12 @@ Status check_signed(X509* certificate, std::string_view bundle, std::int64_t now
 
 }  // namespace
 
-Result<KeyPair> make_authority(std::string_view name, Validity validity) {
+Result<KeyPair> make_ca(std::string_view name, Validity validity) {
   return make(Kind::Authority, {std::string(name)}, validity, {});
 }
 
-Result<KeyPair> make_serving(const KeyPair& authority, const std::vector<std::string>& names,
-                             Validity validity) {
+Result<KeyPair> make_serving_certificate(const KeyPair& authority,
+                                         const std::vector<std::string>& names, Validity validity) {
   GANTRY_CHECK(check_names(names));
   GANTRY_TRY(const auto certificate, certificate_of(authority.certificate).in("the authority"));
   GANTRY_TRY(const auto key, http::read_key(authority.key).in("the authority"));

@@ -24,10 +24,10 @@ struct Validity {
   std::int64_t until_unix_s = 0;
 };
 
-Result<KeyPair> make_authority(std::string_view name, Validity validity);
+Result<KeyPair> make_ca(std::string_view name, Validity validity);
 // For a server that answers to these DNS names; the first is its common name too.
-Result<KeyPair> make_serving(const KeyPair& authority, const std::vector<std::string>& names,
-                             Validity validity);
+Result<KeyPair> make_serving_certificate(const KeyPair& authority,
+                                         const std::vector<std::string>& names, Validity validity);
 
 // The certificates of a PEM text, each by itself, at most 16; what is none is left out.
 std::vector<std::string> certificates_in(std::string_view bundle);

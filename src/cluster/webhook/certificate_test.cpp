@@ -22,13 +22,13 @@ const std::vector<std::string> names_of_service{"gantry-scheduler.kube-system.sv
                                                 "gantry-scheduler"};
 
 KeyPair authority(Validity validity = {kNow - kDay, kNow + 100 * kDay}) {
-  auto made = make_authority("test", validity);
+  auto made = make_ca("test", validity);
   EXPECT_TRUE(made.ok()) << made.error().text();
   return *std::move(made);
 }
 
 KeyPair serving(const KeyPair& from, Validity validity = {kNow - kDay, kNow + 10 * kDay}) {
-  auto made = make_serving(from, names_of_service, validity);
+  auto made = make_serving_certificate(from, names_of_service, validity);
   EXPECT_TRUE(made.ok()) << made.error().text();
   return *std::move(made);
 }
@@ -62,9 +62,11 @@ TEST(Certificate, IsGoodForItsNamesItsTimeAndItsAuthority) {
 TEST(Certificate, NamesThatAreNoneAreRefused) {
   const auto ca = authority();
   const std::vector<std::vector<std::string>> bad{{}, {""}, {"a,DNS:evil"}, {"A b"}};
-  for (const auto& names : bad) EXPECT_FALSE(make_serving(ca, names, {kNow, kNow + kDay}).ok());
-  EXPECT_FALSE(
-      make_serving({ca.certificate, serving(ca).key}, names_of_service, {kNow, kNow + 1}).ok());
+  for (const auto& names : bad)
+    EXPECT_FALSE(make_serving_certificate(ca, names, {kNow, kNow + kDay}).ok());
+  EXPECT_FALSE(make_serving_certificate({ca.certificate, serving(ca).key}, names_of_service,
+                                        {kNow, kNow + 1})
+                   .ok());
 }
 
 TEST(Certificate, ABundleIsTakenApart) {

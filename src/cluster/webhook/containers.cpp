@@ -7,12 +7,12 @@
 
 namespace gantry::webhook {
 
-std::string Place::name() const {
+std::string ContainerRef::name() const {
   return printable(container["name"].string().value_or("").substr(0, 64));
 }
 
-std::vector<Place> containers_of(const json::Value& pod) {
-  std::vector<Place> places;
+std::vector<ContainerRef> containers_of(const json::Value& pod) {
+  std::vector<ContainerRef> places;
   for (const std::string_view list : {"initContainers", "containers"}) {
     const auto containers = pod["spec"][list];
     if (!containers.is(json::Kind::Array)) continue;
@@ -23,16 +23,21 @@ std::vector<Place> containers_of(const json::Value& pod) {
 }
 
 bool is_gpu_resource(std::string_view name) {
-  static constexpr std::array kNames = {
-      podspec::kGpuMem,           podspec::kGpuCount, podspec::kGpu,         podspec::kGpuMemory,
-      podspec::kGpuMemoryPercent, podspec::kGpuCores, podspec::kGpuPriority, podspec::kSlot,
-      podspec::kLegacyGpu};
+  static constexpr std::array kNames = {podspec::kAliyunGpuMem,
+                                        podspec::kAliyunGpuCount,
+                                        podspec::kNvidiaGpu,
+                                        podspec::kHamiGpuMem,
+                                        podspec::kHamiGpuMemPercentage,
+                                        podspec::kHamiGpuCores,
+                                        podspec::kHamiPriority,
+                                        podspec::kShareSlot,
+                                        podspec::kAlphaNvidiaGpu};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-bool mentions_gpus(const json::Value& pod) {
+bool has_gpu_resources(const json::Value& pod) {
   const auto places = containers_of(pod);
-  return std::any_of(places.begin(), places.end(), [](const Place& place) {
+  return std::any_of(places.begin(), places.end(), [](const ContainerRef& place) {
     const auto resources = place.container["resources"];
     for (const std::string_view list : {"limits", "requests"}) {
       for (const auto member : resources[list]) {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/json/document.hpp"
-#include "cluster/podspec/ask.hpp"
-#include "cluster/webhook/admit.hpp"
+#include "cluster/podspec/request.hpp"
+#include "cluster/webhook/admission.hpp"
 #include "cluster/webhook/edits_internal.hpp"
 
 #include <string>
@@ -13,32 +13,33 @@
 namespace gantry::webhook {
 
 // A container of the pod and where it stands.
-struct Place {
+struct ContainerRef {
   std::string_view list;  // "initContainers" or "containers"
   std::size_t number = 0;
   json::Value container;
   json::Path path() const { return {"spec", list, number}; }
   std::string name() const;  // fit to be shown
 };
-std::vector<Place> containers_of(const json::Value& pod);
+std::vector<ContainerRef> containers_of(const json::Value& pod);
 
-bool is_gpu_resource(std::string_view name);  // one of those that podspec::ask_of or we read
-bool mentions_gpus(const json::Value& pod);
+bool is_gpu_resource(std::string_view name);  // one of those that podspec::parse_request or we read
+bool has_gpu_resources(const json::Value& pod);
 
 // Of one pod, as it is judged.
-struct Draft {
-  Edits edits;
+struct PodDraft {
+  PodEdits edits;
   std::vector<std::string> warnings;
 };
 
 // Older names, defaults, slots. Invalid where two names of one thing contradict each other.
-Status fill_resources(const json::Value& pod, const Policy& policy, Draft& draft);
+Status fill_resources(const json::Value& pod, const Policy& policy, PodDraft& draft);
 
 // hostPath volumes with the driver's files, and their mounts.
-void drop_driver_volumes(const json::Value& pod, Draft& draft);
+void remove_driver_volumes(const json::Value& pod, PodDraft& draft);
 bool is_driver_path(std::string_view path);
 
 // What works and is odd.
-void warn(const json::Value& pod, const podspec::PodAsk& ask, std::vector<std::string>& warnings);
+void add_warnings(const json::Value& pod, const podspec::PodRequest& ask,
+                  std::vector<std::string>& warnings);
 
 }  // namespace gantry::webhook

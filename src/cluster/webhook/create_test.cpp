@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cluster/webhook/admission_for_test.hpp"
 #include "cluster/webhook/containers_internal.hpp"
-#include "cluster/webhook/judged_for_test.hpp"
 
 namespace gantry::webhook {
 namespace {
@@ -15,13 +15,13 @@ using testing::IsEmpty;
 
 const Policy kMiB{.unit_mib = 1};
 
-nlohmann::json limits(const test::Judged& judged) {
-  EXPECT_EQ(judged.verdict.answer, Answer::Allowed) << judged.verdict.message;
-  return judged.pod["spec"]["containers"][0]["resources"]["limits"];
+nlohmann::json limits(const test::AdmittedPod& admitted) {
+  EXPECT_EQ(admitted.verdict.answer, Admission::Allowed) << admitted.verdict.message;
+  return admitted.pod["spec"]["containers"][0]["resources"]["limits"];
 }
 
 TEST(Create, LeavesPodsWithoutGpusAlone) {
-  const auto judged = create(
+  const auto admitted = create(
       pod_text(
           {.limits = R"("cpu":1)",
            .container = R"(,"securityContext":{"privileged":true})",
@@ -29,19 +29,19 @@ TEST(Create, LeavesPodsWithoutGpusAlone) {
                R"(,"nodeName":"n","volumes":[{"name":"v","hostPath":{"path":"/usr/local/nvidia"}}])",
            .metadata = R"(,"annotations":{"gantry.dev/placement":"x"})"}),
       {.unit_mib = 1, .scheduler_name = "gantry"});
-  EXPECT_EQ(judged.verdict.answer, Answer::Allowed);
-  EXPECT_EQ(judged.verdict.patch, "");
-  EXPECT_THAT(judged.verdict.warnings, IsEmpty());
+  EXPECT_EQ(admitted.verdict.answer, Admission::Allowed);
+  EXPECT_EQ(admitted.verdict.patch, "");
+  EXPECT_THAT(admitted.verdict.warnings, IsEmpty());
 }
 
 TEST(Create, LeavesAGoodAskAlone) {
   for (const auto* good :
        {R"("aliyun.com/gpu-mem":8)", R"("nvidia.com/gpu":1)",
         R"("nvidia.com/gpu":1,"nvidia.com/gpumem":"10k","nvidia.com/gpucores":30)"}) {
-    const auto judged = create(pod_text({good}));
-    EXPECT_EQ(judged.verdict.answer, Answer::Allowed) << judged.verdict.message;
-    EXPECT_EQ(judged.verdict.patch, "");
-    EXPECT_THAT(judged.verdict.warnings, IsEmpty());
+    const auto admitted = create(pod_text({good}));
+    EXPECT_EQ(admitted.verdict.answer, Admission::Allowed) << admitted.verdict.message;
+    EXPECT_EQ(admitted.verdict.patch, "");
+    EXPECT_THAT(admitted.verdict.warnings, IsEmpty());
   }
 }
 
@@ -53,24 +53,25 @@ TEST(Create, AddsTheGpuThatMemoryOrCoresAreOf) {
 }
 
 TEST(Create, AddsASlotWhereMemoryIsCountedInMiB) {
-  const auto judged = create(pod_text({R"("aliyun.com/gpu-mem":"8192")"}), kMiB);
-  EXPECT_EQ(limits(judged)["gantry.dev/share"], "1");
-  EXPECT_EQ(limits(judged)["aliyun.com/gpu-mem"], "8192");
+  const auto admitted = create(pod_text({R"("aliyun.com/gpu-mem":"8192")"}), kMiB);
+  EXPECT_EQ(limits(admitted)["gantry.dev/share"], "1");
+  EXPECT_EQ(limits(admitted)["aliyun.com/gpu-mem"], "8192");
   EXPECT_FALSE(
       limits(create(pod_text({R"("nvidia.com/gpu":1)"}), kMiB)).contains("gantry.dev/share"));
 }
 
 TEST(Create, TakesASlotAwayWhereMemoryIsCountedInGiB) {
-  const auto judged = create(pod_text({R"("aliyun.com/gpu-mem":8,"gantry.dev/share":1)"}));
-  EXPECT_FALSE(limits(judged).contains("gantry.dev/share"));
-  EXPECT_THAT(judged.verdict.warnings, Contains(HasSubstr("gantry.dev/share is left out")));
+  const auto admitted = create(pod_text({R"("aliyun.com/gpu-mem":8,"gantry.dev/share":1)"}));
+  EXPECT_FALSE(limits(admitted).contains("gantry.dev/share"));
+  EXPECT_THAT(admitted.verdict.warnings, Contains(HasSubstr("gantry.dev/share is left out")));
 }
 
 TEST(Create, WritesLimitsWhereRequestsAreAlone) {
-  const auto judged = create(
+  const auto admitted = create(
       R"({"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":1,"nvidia.com/gpu":2,"nvidia.com/gpumem":5}}}]}})");
-  EXPECT_EQ(limits(judged), nlohmann::json::parse(R"({"nvidia.com/gpu":2,"nvidia.com/gpumem":5})"));
-  EXPECT_EQ(judged.pod["spec"]["containers"][0]["resources"]["requests"].size(), 3U);
+  EXPECT_EQ(limits(admitted),
+            nlohmann::json::parse(R"({"nvidia.com/gpu":2,"nvidia.com/gpumem":5})"));
+  EXPECT_EQ(admitted.pod["spec"]["containers"][0]["resources"]["requests"].size(), 3U);
 }
 
 TEST(Create, ChangesNothingTheSecondTime) {
@@ -79,33 +80,33 @@ TEST(Create, ChangesNothingTheSecondTime) {
     const auto once = create(pod_text({ask}), {.unit_mib = 1, .scheduler_name = "gantry"});
     ASSERT_NE(once.verdict.patch, "");
     const auto twice = create(once.pod.dump(), {.unit_mib = 1, .scheduler_name = "gantry"});
-    EXPECT_EQ(twice.verdict.answer, Answer::Allowed);
+    EXPECT_EQ(twice.verdict.answer, Admission::Allowed);
     EXPECT_EQ(twice.verdict.patch, "");
   }
 }
 
 TEST(Create, RefusesBadAsksWithWhatToWrite) {
   EXPECT_THAT(
-      refusal(create(pod_text({R"("nvidia.com/gpu":"0.5")"})), Answer::Invalid),
+      refusal(create(pod_text({R"("nvidia.com/gpu":"0.5")"})), Admission::Invalid),
       HasSubstr(
           "container \"a\": nvidia.com/gpu: 0.5 is no whole number; a part of a GPU is written"));
-  EXPECT_THAT(
-      refusal(create(pod_text({R"("nvidia.com/gpu":1,"aliyun.com/gpu-mem":4)"})), Answer::Invalid),
-      HasSubstr("or aliyun.com/gpu-mem alone"));
+  EXPECT_THAT(refusal(create(pod_text({R"("nvidia.com/gpu":1,"aliyun.com/gpu-mem":4)"})),
+                      Admission::Invalid),
+              HasSubstr("or aliyun.com/gpu-mem alone"));
   EXPECT_THAT(
       refusal(
           create(pod_text(
               {.limits = R"("nvidia.com/gpu":1)",
                .metadata =
                    R"(,"annotations":{"gantry.dev/nodes":"pack","hami.io/node-scheduler-policy":"spread"})"})),
-          Answer::Invalid),
+          Admission::Invalid),
       HasSubstr("contradict"));
 }
 
 TEST(Create, RefusesANodeByName) {
   EXPECT_THAT(
       refusal(create(pod_text({.limits = R"("nvidia.com/gpu":1)", .spec = R"(,"nodeName":"n1")"})),
-              Answer::Denied),
+              Admission::Denied),
       HasSubstr("nodeSelector: {kubernetes.io/hostname: n1}"));
 }
 
@@ -116,23 +117,25 @@ TEST(Create, RefusesAnnotationsThatSayWhereAPodIsEvenOfTheScheduler) {
         "scheduler.framework.gpushare.allocation"}) {
     const auto pod = pod_text({.limits = R"("aliyun.com/gpu-mem":1)",
                                .metadata = fmt::format(R"(,"annotations":{{"{}":"1"}})", key)});
-    EXPECT_THAT(refusal(create(pod), Answer::Denied),
+    EXPECT_THAT(refusal(create(pod), Admission::Denied),
                 HasSubstr(fmt::format("annotation {} says where", key)));
-    EXPECT_EQ(create(pod, kPolicy, R"({"username":"scheduler"})").verdict.answer, Answer::Denied);
+    EXPECT_EQ(create(pod, kPolicy, R"({"username":"scheduler"})").verdict.answer,
+              Admission::Denied);
   }
 }
 
 TEST(Create, RefusesAPrivilegedContainerThatAsksForAShare) {
   const std::string privileged = R"(,"securityContext":{"privileged":true})";
-  EXPECT_THAT(refusal(create(pod_text({R"("aliyun.com/gpu-mem":1)", privileged})), Answer::Denied),
-              HasSubstr("container \"a\" is privileged, so no limit would hold"));
+  EXPECT_THAT(
+      refusal(create(pod_text({R"("aliyun.com/gpu-mem":1)", privileged})), Admission::Denied),
+      HasSubstr("container \"a\" is privileged, so no limit would hold"));
   const auto whole = create(pod_text({R"("nvidia.com/gpu":1)", privileged}));
-  EXPECT_EQ(whole.verdict.answer, Answer::Allowed);
+  EXPECT_EQ(whole.verdict.answer, Admission::Allowed);
   EXPECT_THAT(whole.verdict.warnings, Contains(HasSubstr("sees every GPU")));
   const auto beside = create(pod_text(
       {.limits = R"("aliyun.com/gpu-mem":1)",
        .spec = R"(,"initContainers":[{"name":"net","securityContext":{"privileged":true}}])"}));
-  EXPECT_EQ(beside.verdict.answer, Answer::Allowed);
+  EXPECT_EQ(beside.verdict.answer, Admission::Allowed);
   EXPECT_THAT(beside.verdict.warnings, Contains(HasSubstr("container \"net\" is privileged")));
 }
 
@@ -140,12 +143,12 @@ TEST(Create, LetsTheMirrorOfAStaticPodPassWhenAKubeletMakesIt) {
   const auto pod = pod_text({.limits = R"("nvidia.com/gpumem":1)",
                              .spec = R"(,"nodeName":"n")",
                              .metadata = R"(,"annotations":{"kubernetes.io/config.mirror":"h"})"});
-  const auto judged =
+  const auto admitted =
       create(pod, kPolicy,
              R"({"username":"system:node:n","groups":["system:nodes","system:authenticated"]})");
-  EXPECT_EQ(judged.verdict.answer, Answer::Allowed);
-  EXPECT_EQ(judged.verdict.patch, "");
-  EXPECT_EQ(create(pod).verdict.answer, Answer::Denied);
+  EXPECT_EQ(admitted.verdict.answer, Admission::Allowed);
+  EXPECT_EQ(admitted.verdict.patch, "");
+  EXPECT_EQ(create(pod).verdict.answer, Admission::Denied);
 }
 
 TEST(Create, NamesTheSchedulerWhereOneIsConfigured) {
@@ -185,15 +188,15 @@ TEST(Create, WarnsOfWhatWorksAndIsOdd) {
 }
 
 TEST(Create, WarnsOfACountOfCardsThatKubernetesTakesForWholeOnes) {
-  const auto judged = create(pod_text({R"("aliyun.com/gpu-mem":8,"aliyun.com/gpu-count":2)"}));
-  EXPECT_EQ(judged.verdict.answer, Answer::Allowed);
-  EXPECT_THAT(judged.verdict.warnings, Contains(HasSubstr("annotation gantry.dev/gpus")));
+  const auto admitted = create(pod_text({R"("aliyun.com/gpu-mem":8,"aliyun.com/gpu-count":2)"}));
+  EXPECT_EQ(admitted.verdict.answer, Admission::Allowed);
+  EXPECT_THAT(admitted.verdict.warnings, Contains(HasSubstr("annotation gantry.dev/gpus")));
 }
 
-TEST(Edits, WriteThePatchThatTheyApply) {
+TEST(PodEdits, WriteThePatchThatTheyApply) {
   const auto document =
       gantry::test::parsed(R"({"a":[0,1,2,3,4,5,6,7,8,9,10,11],"b/c":{"~d":1,"e":{}}})");
-  Edits edits;
+  PodEdits edits;
   for (const std::size_t at : {2U, 10U, 9U, 0U}) edits.remove({"a", at});
   edits.set({"b/c", "~d"}, "[true]");
   edits.set({"b/c", "e", "x"}, "null");

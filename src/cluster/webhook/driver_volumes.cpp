@@ -72,7 +72,7 @@ bool is_driver_path(std::string_view path) {
   return in_bin && is_driver_program(name);
 }
 
-void drop_driver_volumes(const json::Value& pod, Draft& draft) {
+void remove_driver_volumes(const json::Value& pod, PodDraft& draft) {
   std::set<std::string> dropped;
   std::size_t number = 0;
   const auto volumes = pod["spec"]["volumes"];

@@ -41,28 +41,28 @@ bool goes_first(const json::Path& one, const json::Path& other) {
 
 }  // namespace
 
-void Edits::set(json::Path path, std::string value) {
+void PodEdits::set(json::Path path, std::string value) {
   sets_.push_back({std::move(path), std::move(value)});
 }
 
-void Edits::remove(json::Path path) {
+void PodEdits::remove(json::Path path) {
   removals_.push_back(std::move(path));
 }
 
-std::string Edits::text() const {
+std::string PodEdits::text() const {
   std::string text = "[";
   const auto comma = [&] { return text.size() == 1 ? "" : ","; };
   for (const auto& set : sets_)
     text += fmt::format(R"({}{{"op":"add","path":{},"value":{}}})", comma(),
-                        json::quoted(pointer(set.path)), set.value);
+                        json::quote(pointer(set.path)), set.value);
   auto removals = removals_;
   std::sort(removals.begin(), removals.end(), goes_first);
   for (const auto& path : removals)
-    text += fmt::format(R"({}{{"op":"remove","path":{}}})", comma(), json::quoted(pointer(path)));
+    text += fmt::format(R"({}{{"op":"remove","path":{}}})", comma(), json::quote(pointer(path)));
   return text + "]";
 }
 
-Result<std::string> Edits::applied(const json::Document& document) const {
+Result<std::string> PodEdits::applied(const json::Document& document) const {
   json::Patch patch;
   for (const auto& set : sets_) patch.set(set.path, set.value);
   for (const auto& path : removals_) patch.remove(path);

@@ -10,7 +10,7 @@
 
 namespace gantry::webhook {
 
-class Edits {
+class PodEdits {
  public:
   // The member's object must be there. `value` is JSON text.
   void set(json::Path path, std::string value);

@@ -22,7 +22,7 @@ Entries entries_of(const json::Value& list) {
   Entries entries;
   for (const auto member : list) {
     if (!is_gpu_resource(member.key())) continue;
-    auto quantity = podspec::quantity_of(member);
+    auto quantity = podspec::read_quantity(member);
     entries[member.key()] = {std::string(member.raw()),
                              quantity.ok() ? *quantity : podspec::Quantity{}};
   }
@@ -39,52 +39,56 @@ Entry one() {
 }
 
 Status rename_legacy(Entries& entries) {
-  const auto legacy = entries.find(podspec::kLegacyGpu);
+  const auto legacy = entries.find(podspec::kAlphaNvidiaGpu);
   if (legacy == entries.end()) return {};
-  const auto current = entries.find(podspec::kGpu);
+  const auto current = entries.find(podspec::kNvidiaGpu);
   if (current != entries.end() && current->second.quantity != legacy->second.quantity)
     return Error(Errc::Invalid,
                  fmt::format("{} and {} are the old and the new name of one thing and "
                              "differ; keep {}",
-                             podspec::kLegacyGpu, podspec::kGpu, podspec::kGpu));
-  entries.emplace(podspec::kGpu, legacy->second);
+                             podspec::kAlphaNvidiaGpu, podspec::kNvidiaGpu, podspec::kNvidiaGpu));
+  entries.emplace(podspec::kNvidiaGpu, legacy->second);
   entries.erase(legacy);
   return {};
 }
 
-void fill_slot(const Policy& policy, Entries& limits, Entries& requests, const Place& place,
-               Draft& draft) {
-  if (!asks(limits, podspec::kGpuMem)) return;
+void fill_slot(const Policy& policy, Entries& limits, Entries& requests, const ContainerRef& place,
+               PodDraft& draft) {
+  if (!asks(limits, podspec::kAliyunGpuMem)) return;
   if (policy.unit_mib == 1) {
-    if (!asks(limits, podspec::kSlot)) {
-      limits.insert_or_assign(std::string(podspec::kSlot), one());
-      if (requests.count(podspec::kSlot) != 0)
-        requests.insert_or_assign(std::string(podspec::kSlot), one());
+    if (!asks(limits, podspec::kShareSlot)) {
+      limits.insert_or_assign(std::string(podspec::kShareSlot), one());
+      if (requests.count(podspec::kShareSlot) != 0)
+        requests.insert_or_assign(std::string(podspec::kShareSlot), one());
     }
     return;
   }
-  if (limits.erase(std::string(podspec::kSlot)) + requests.erase(std::string(podspec::kSlot)) != 0)
+  if (limits.erase(std::string(podspec::kShareSlot)) +
+          requests.erase(std::string(podspec::kShareSlot)) !=
+      0)
     draft.warnings.push_back(fmt::format("container \"{}\": {} is left out: {} counts GiB here",
-                                         place.name(), podspec::kSlot, podspec::kGpuMem));
+                                         place.name(), podspec::kShareSlot,
+                                         podspec::kAliyunGpuMem));
 }
 
-Status fill(const Policy& policy, const Place& place, Entries& limits, Entries& requests,
-            Draft& draft) {
-  if (limits.count(podspec::kLegacyGpu) + requests.count(podspec::kLegacyGpu) != 0)
+Status fill(const Policy& policy, const ContainerRef& place, Entries& limits, Entries& requests,
+            PodDraft& draft) {
+  if (limits.count(podspec::kAlphaNvidiaGpu) + requests.count(podspec::kAlphaNvidiaGpu) != 0)
     draft.warnings.push_back(fmt::format("container \"{}\": {} is now {}", place.name(),
-                                         podspec::kLegacyGpu, podspec::kGpu));
+                                         podspec::kAlphaNvidiaGpu, podspec::kNvidiaGpu));
   GANTRY_CHECK(rename_legacy(limits));
   GANTRY_CHECK(rename_legacy(requests));
   for (const auto& [name, entry] : requests) limits.emplace(name, entry);
-  const bool share = asks(limits, podspec::kGpuMemory) ||
-                     asks(limits, podspec::kGpuMemoryPercent) || asks(limits, podspec::kGpuCores);
-  if (share && limits.count(podspec::kGpu) == 0) limits.emplace(podspec::kGpu, one());
+  const bool share = asks(limits, podspec::kHamiGpuMem) ||
+                     asks(limits, podspec::kHamiGpuMemPercentage) ||
+                     asks(limits, podspec::kHamiGpuCores);
+  if (share && limits.count(podspec::kNvidiaGpu) == 0) limits.emplace(podspec::kNvidiaGpu, one());
   fill_slot(policy, limits, requests, place, draft);
   return {};
 }
 
-void change(const Place& place, std::string_view list, const Entries& before, const Entries& after,
-            Edits& edits) {
+void change(const ContainerRef& place, std::string_view list, const Entries& before,
+            const Entries& after, PodEdits& edits) {
   const auto resources = place.container["resources"];
   json::Path path = place.path();
   path.emplace_back("resources");
@@ -92,7 +96,7 @@ void change(const Place& place, std::string_view list, const Entries& before, co
   if (!resources[list].is(json::Kind::Object)) {
     std::string text;
     for (const auto& [name, entry] : after)
-      text += fmt::format("{}{}:{}", text.empty() ? "" : ",", json::quoted(name), entry.text);
+      text += fmt::format("{}{}:{}", text.empty() ? "" : ",", json::quote(name), entry.text);
     if (!text.empty()) edits.set(path, fmt::format("{{{}}}", text));
     return;
   }
@@ -112,7 +116,7 @@ void change(const Place& place, std::string_view list, const Entries& before, co
 
 }  // namespace
 
-Status fill_resources(const json::Value& pod, const Policy& policy, Draft& draft) {
+Status fill_resources(const json::Value& pod, const Policy& policy, PodDraft& draft) {
   for (const auto& place : containers_of(pod)) {
     const auto resources = place.container["resources"];
     const auto limits = entries_of(resources["limits"]);

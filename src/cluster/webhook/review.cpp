@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/base64.hpp"
-#include "cluster/webhook/admit.hpp"
+#include "cluster/webhook/admission.hpp"
 
 #include <fmt/format.h>
 
@@ -25,17 +25,17 @@ std::string cut(const std::string& text) {
 std::string warnings_text(const std::vector<std::string>& warnings) {
   std::string text;
   for (std::size_t at = 0; at < std::min(warnings.size(), kWarnings); ++at)
-    text += fmt::format("{}{}", at == 0 ? "" : ",", json::quoted(cut(warnings[at])));
+    text += fmt::format("{}{}", at == 0 ? "" : ",", json::quote(cut(warnings[at])));
   return text;
 }
 
-std::string response(std::string_view uid, const Verdict& verdict) {
-  std::string text =
-      fmt::format(R"("uid":{},"allowed":{})", json::quoted(uid), verdict.answer == Answer::Allowed);
-  if (verdict.answer != Answer::Allowed) {
-    const bool denied = verdict.answer == Answer::Denied;
+std::string response(std::string_view uid, const AdmissionResult& verdict) {
+  std::string text = fmt::format(R"("uid":{},"allowed":{})", json::quote(uid),
+                                 verdict.answer == Admission::Allowed);
+  if (verdict.answer != Admission::Allowed) {
+    const bool denied = verdict.answer == Admission::Denied;
     text += fmt::format(R"(,"status":{{"status":"Failure","message":{},"reason":"{}","code":{}}})",
-                        json::quoted(verdict.message), denied ? "Forbidden" : "Invalid",
+                        json::quote(verdict.message), denied ? "Forbidden" : "Invalid",
                         denied ? 403 : 422);
   } else if (!verdict.patch.empty()) {
     text += fmt::format(R"(,"patchType":"JSONPatch","patch":"{}")", to_base64(verdict.patch));
@@ -57,7 +57,7 @@ Result<std::string> review(std::string text, const Policy& policy) {
   if (uid.empty() || uid.size() > kUidLimit)
     return Error(Errc::Invalid, "an AdmissionReview without a request and its uid");
   return fmt::format(R"({{"apiVersion":"{}","kind":"AdmissionReview","response":{{{}}}}})",
-                     kVersion, response(uid, judge(request, policy)));
+                     kVersion, response(uid, admit_request(request, policy)));
 }
 
 }  // namespace gantry::webhook

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever comes, an answer is JSON, a refusal has its reason, and a pod that was filled in needs
 // nothing more.
-#include "cluster/webhook/admit.hpp"
+#include "cluster/webhook/admission.hpp"
 #include "cluster/webhook/edits_internal.hpp"
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,8 @@
 
 namespace {
 
-void check_patched(const gantry::json::Document& document, const gantry::webhook::Verdict& verdict,
+void check_patched(const gantry::json::Document& document,
+                   const gantry::webhook::AdmissionResult& verdict,
                    const gantry::webhook::Policy& policy) {
   auto review = nlohmann::json::parse(document.text(), nullptr, false);
   if (review.is_discarded()) return;  // numbers beyond a double, bytes that are no UTF-8
@@ -19,15 +20,15 @@ void check_patched(const gantry::json::Document& document, const gantry::webhook
   const auto again = gantry::json::Document::parse(
       review.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   GANTRY_ASSERT(again.ok());
-  const auto second = gantry::webhook::judge((*again)["request"], policy);
-  GANTRY_ASSERT(second.answer == gantry::webhook::Answer::Allowed);
+  const auto second = gantry::webhook::admit_request((*again)["request"], policy);
+  GANTRY_ASSERT(second.answer == gantry::webhook::Admission::Allowed);
   GANTRY_ASSERT(second.patch.empty());
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using gantry::webhook::Answer;
+  using gantry::webhook::Admission;
   const std::string text(reinterpret_cast<const char*>(data), size);
   const gantry::webhook::Policy policy{.unit_mib = size % 2 == 0 ? 1024U : 1U,
                                        .scheduler_name = size % 3 == 0 ? "gantry" : "",
@@ -36,8 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!answer.ok()) return 0;
   GANTRY_ASSERT(gantry::json::Document::parse(*answer).ok());
   const auto document = gantry::json::Document::parse(text);
-  const auto verdict = gantry::webhook::judge((*document)["request"], policy);
-  GANTRY_ASSERT((verdict.answer == Answer::Allowed) == verdict.message.empty());
+  const auto verdict = gantry::webhook::admit_request((*document)["request"], policy);
+  GANTRY_ASSERT((verdict.answer == Admission::Allowed) == verdict.message.empty());
   if (!verdict.patch.empty()) check_patched(*document, verdict, policy);
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/base64.hpp"
-#include "cluster/webhook/admit.hpp"
+#include "cluster/webhook/admission.hpp"
 #include "support/parsed_json.hpp"
 
 #include <fmt/format.h>

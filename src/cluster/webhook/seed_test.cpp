@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods of the years in which users mounted the driver themselves.
+#include "cluster/webhook/admission_for_test.hpp"
 #include "cluster/webhook/containers_internal.hpp"
-#include "cluster/webhook/judged_for_test.hpp"
 
 namespace gantry::webhook {
 namespace {
@@ -23,29 +23,29 @@ const auto* const kTraining = R"({"metadata":{"generateName":"module4-ex2-"},"sp
              {"name":"token","projected":{}}]}})";
 
 TEST(OldManifest, OfATrainingRunsOnWhatTheNodeBrings) {
-  const auto judged = create(kTraining);
-  ASSERT_EQ(judged.verdict.answer, Answer::Allowed) << judged.verdict.message;
-  EXPECT_EQ(judged.pod,
+  const auto admitted = create(kTraining);
+  ASSERT_EQ(admitted.verdict.answer, Admission::Allowed) << admitted.verdict.message;
+  EXPECT_EQ(admitted.pod,
             nlohmann::json::parse(R"({"metadata":{"generateName":"module4-ex2-"},"spec":{
     "containers":[{"name":"tensorflow","image":"tf-mnist:gpu","args":["--max_steps","500"],
       "resources":{"limits":{"nvidia.com/gpu":"1"},"requests":{"nvidia.com/gpu":"1"}},
       "volumeMounts":[{"name":"token","mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}]}],
     "restartPolicy":"OnFailure","volumes":[{"name":"token","projected":{}}]}})"));
-  EXPECT_THAT(judged.verdict.warnings,
+  EXPECT_THAT(admitted.verdict.warnings,
               Contains(HasSubstr("alpha.kubernetes.io/nvidia-gpu is now nvidia.com/gpu")));
-  EXPECT_THAT(judged.verdict.warnings,
+  EXPECT_THAT(admitted.verdict.warnings,
               Contains(HasSubstr("volume \"lib\" (/usr/lib/nvidia-384) is left out")));
 }
 
 TEST(OldManifest, OfNvidiaSmiRunsOnWhatTheNodeBrings) {
-  const auto judged =
+  const auto admitted =
       create(R"({"spec":{"volumes":[{"name":"bin","hostPath":{"path":"/usr/lib/nvidia-384/bin"}},
       {"name":"lib","hostPath":{"path":"/usr/lib/nvidia-384"}}],"containers":[{"name":"nvidia-smi","command":["nvidia-smi"],
       "resources":{"limits":{"alpha.kubernetes.io/nvidia-gpu":1}},
       "volumeMounts":[{"name":"bin","mountPath":"/usr/local/nvidia/bin"},{"name":"lib","mountPath":"/usr/lib/nvidia"}]}]}})");
-  ASSERT_EQ(judged.verdict.answer, Answer::Allowed) << judged.verdict.message;
+  ASSERT_EQ(admitted.verdict.answer, Admission::Allowed) << admitted.verdict.message;
   EXPECT_EQ(
-      judged.pod,
+      admitted.pod,
       nlohmann::json::parse(
           R"({"spec":{"volumes":[],"containers":[{"name":"nvidia-smi","command":["nvidia-smi"],
       "resources":{"limits":{"nvidia.com/gpu":1}},"volumeMounts":[]}]}})"));
@@ -59,13 +59,13 @@ TEST(OldManifest, WithTheNewNameBesideKeepsTheNewOne) {
   EXPECT_THAT(
       test::refusal(
           create(test::pod_text({R"("alpha.kubernetes.io/nvidia-gpu":2,"nvidia.com/gpu":1)"})),
-          Answer::Invalid),
+          Admission::Invalid),
       HasSubstr("old and the new name of one thing and differ; keep nvidia.com/gpu"));
 }
 
 TEST(OldManifest, WithAFractionIsRefusedUnderTheNewName) {
   EXPECT_THAT(test::refusal(create(test::pod_text({R"("alpha.kubernetes.io/nvidia-gpu":"0.5")"})),
-                            Answer::Invalid),
+                            Admission::Invalid),
               HasSubstr("nvidia.com/gpumem-percentage: 50"));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes: an error, or a specification that says the same after it was written and read again.
 #include "container/cdi/read.hpp"
+#include "container/cdi/spec_text.hpp"
 #include "container/cdi/version.hpp"
-#include "container/cdi/write.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gantry::cdi;

@@ -8,10 +8,10 @@
 namespace gantry::cdi {
 namespace {
 
-DeviceNode node_from(const model::NodeEdit& node, Numbers numbers) {
+DeviceNode node_from(const model::DeviceNodeEdit& node, DeviceNumbers numbers) {
   DeviceNode out{.path = node.path, .type = node.type, .permissions = node.permissions};
   if (node.host_path != node.path) out.host_path = node.host_path;
-  if (numbers == Numbers::Write) {
+  if (numbers == DeviceNumbers::Write) {
     out.major = node.major;
     out.minor = node.minor;
     if (out.major && out.type.empty()) out.type = "c";
@@ -28,7 +28,7 @@ std::optional<std::uint32_t> narrow(const std::optional<Wide>& number) {
   return static_cast<std::uint32_t>(*number);
 }
 
-model::NodeEdit node_to(const DeviceNode& node, std::string_view why) {
+model::DeviceNodeEdit node_to(const DeviceNode& node, std::string_view why) {
   return {.path = node.path,
           .host_path = node.host_path.empty() ? node.path : node.host_path,
           .major = narrow(node.major),
@@ -67,8 +67,8 @@ Edits without(Edits edits, const Edits& common) {
 
 }  // namespace
 
-Converted from_edits(const model::ContainerEdits& edits, Numbers numbers) {
-  Converted out;
+ConvertedEdits from_container_edits(const model::ContainerEdits& edits, DeviceNumbers numbers) {
+  ConvertedEdits out;
   out.edits.env = edits.env;
   out.edits.additional_gids = edits.additional_gids;
   for (const auto& node : edits.nodes) out.edits.device_nodes.push_back(node_from(node, numbers));
@@ -89,7 +89,7 @@ Converted from_edits(const model::ContainerEdits& edits, Numbers numbers) {
   return out;
 }
 
-model::ContainerEdits to_edits(const Edits& edits, std::string_view why) {
+model::ContainerEdits to_container_edits(const Edits& edits, std::string_view why) {
   model::ContainerEdits out;
   out.env = edits.env;
   out.additional_gids = edits.additional_gids;
@@ -127,7 +127,7 @@ void append(Edits& edits, const Edits& more) {
   if (more.intel_rdt) edits.intel_rdt = more.intel_rdt;
 }
 
-void tidy(Spec& spec) {
+void remove_duplicates(Spec& spec) {
   for_each_edits(spec, [](Edits& edits) {
     Edits once;
     append(once, edits);

@@ -11,27 +11,28 @@
 
 namespace gantry::cdi {
 
-enum class Numbers : std::uint8_t {
+enum class DeviceNumbers : std::uint8_t {
   LeaveOut,  // for files: the majors of nvidia-uvm and nvidia-caps change from boot to boot
   Write,     // for what is used at once
 };
 
-struct Converted {
+struct ConvertedEdits {
   Edits edits;
   std::vector<std::string> dropped;  // what CDI cannot say, one sentence each
 };
 
-Converted from_edits(const model::ContainerEdits& edits, Numbers numbers = Numbers::LeaveOut);
+ConvertedEdits from_container_edits(const model::ContainerEdits& edits,
+                                    DeviceNumbers numbers = DeviceNumbers::LeaveOut);
 
 // `why` is what `gantry explain` shows for each edit: "acme.org/nic=a of /etc/cdi/acme.yaml". What
 // a ContainerEdits cannot say (net devices, intelRdt) becomes a note.
-model::ContainerEdits to_edits(const Edits& edits, std::string_view why);
+model::ContainerEdits to_container_edits(const Edits& edits, std::string_view why);
 
 // Puts `more` behind `edits`; what is there already, word for word, is not doubled.
 void append(Edits& edits, const Edits& more);
 
 // What every specification should look like before it is written: nothing twice, and what the
 // specification itself has is not repeated in a device unless that would leave the device empty.
-void tidy(Spec& spec);
+void remove_duplicates(Spec& spec);
 
 }  // namespace gantry::cdi

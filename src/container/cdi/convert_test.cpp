@@ -24,7 +24,7 @@ model::ContainerEdits one_gpu() {
 }
 
 TEST(FromEdits, StoresPathsAndNoNumbers) {
-  const auto converted = from_edits(one_gpu());
+  const auto converted = from_container_edits(one_gpu());
   EXPECT_THAT(converted.edits.device_nodes,
               ElementsAre(DeviceNode{.path = "/dev/nvidia0", .permissions = "rw"}));
   EXPECT_THAT(converted.edits.additional_gids, ElementsAre(44));
@@ -32,7 +32,7 @@ TEST(FromEdits, StoresPathsAndNoNumbers) {
 }
 
 TEST(FromEdits, WritesNumbersWhenTheyAreUsedAtOnce) {
-  const auto node = from_edits(one_gpu(), Numbers::Write).edits.device_nodes.at(0);
+  const auto node = from_container_edits(one_gpu(), DeviceNumbers::Write).edits.device_nodes.at(0);
   EXPECT_EQ(node.major, 195);
   EXPECT_EQ(node.minor, 0);
   EXPECT_EQ(node.type, "c");
@@ -42,17 +42,17 @@ TEST(FromEdits, WritesNumbersWhenTheyAreUsedAtOnce) {
 TEST(FromEdits, SaysWhereTheNodeIsWhenItIsElsewhere) {
   auto edits = one_gpu();
   edits.nodes[0].host_path = "/tree/dev/nvidia0";
-  EXPECT_EQ(from_edits(edits).edits.device_nodes.at(0).host_path, "/tree/dev/nvidia0");
+  EXPECT_EQ(from_container_edits(edits).edits.device_nodes.at(0).host_path, "/tree/dev/nvidia0");
 }
 
 TEST(FromEdits, NamesWhatCdiCannotSay) {
   auto edits = one_gpu();
   edits.files.push_back({.path = "/etc/ld.so.conf.d/00-gantry.conf"});
   edits.libraries.push_back({.name = "libcuda.so.1"});
-  EXPECT_THAT(from_edits(edits).dropped,
+  EXPECT_THAT(from_container_edits(edits).dropped,
               ElementsAre(HasSubstr("00-gantry.conf"), HasSubstr("ld.so.cache")));
   edits.hooks.push_back({.stage = "createContainer", .path = "/usr/bin/nvidia-cdi-hook"});
-  EXPECT_THAT(from_edits(edits).dropped, ElementsAre(HasSubstr("00-gantry.conf")));
+  EXPECT_THAT(from_container_edits(edits).dropped, ElementsAre(HasSubstr("00-gantry.conf")));
 }
 
 TEST(ToEdits, GivesBackWhatFromEditsTook) {
@@ -61,12 +61,13 @@ TEST(ToEdits, GivesBackWhatFromEditsTook) {
   edits.hooks.push_back({.stage = "createContainer", .path = "/h", .args = {"h"}, .why = "x"});
   edits.nodes[0].why = "x";
   edits.nodes[0].type = "c";
-  EXPECT_EQ(to_edits(from_edits(edits, Numbers::Write).edits, "x"), edits);
+  EXPECT_EQ(to_container_edits(from_container_edits(edits, DeviceNumbers::Write).edits, "x"),
+            edits);
 }
 
 TEST(ToEdits, NotesWhatAContainerDoesNotGet) {
   Edits edits{.net_devices = {{"eth1", "eth0"}}, .intel_rdt = IntelRdt{}};
-  EXPECT_THAT(to_edits(edits, "acme.org/nic=a").notes,
+  EXPECT_THAT(to_container_edits(edits, "acme.org/nic=a").notes,
               ElementsAre(HasSubstr("eth1"), HasSubstr("intelRdt")));
 }
 
@@ -77,7 +78,7 @@ TEST(Tidy, SaysNothingTwice) {
       {.name = "0",
        .edits = {.device_nodes = {{.path = "/dev/nvidia0"}, {.path = "/dev/nvidiactl"}}}});
   spec.devices.push_back({.name = "none", .edits = {.device_nodes = {{.path = "/dev/nvidiactl"}}}});
-  tidy(spec);
+  remove_duplicates(spec);
   EXPECT_EQ(spec.edits.device_nodes.size(), 1U);
   EXPECT_THAT(spec.devices[0].edits.device_nodes, ElementsAre(DeviceNode{.path = "/dev/nvidia0"}));
   EXPECT_EQ(spec.devices[1].edits.device_nodes.size(), 1U) << "a device must not become empty";

@@ -16,16 +16,19 @@ bool is_alnum(char c) {
   return is_letter(c) || (c >= '0' && c <= '9');
 }
 
-enum class First : std::uint8_t { Letter, LetterOrDigit };
+enum class FirstCharacter : std::uint8_t { Letter, LetterOrDigit };
 
-Status check(std::string_view name, std::string_view what, First first, std::string_view marks) {
+Status check(std::string_view name, std::string_view what, FirstCharacter first,
+             std::string_view marks) {
   const auto wrong = [&](std::string_view why) {
     return Error(Errc::Invalid, fmt::format("{} \"{}\" {}", what, name, why));
   };
   if (name.empty()) return wrong("is empty");
-  if (first == First::Letter && !is_letter(name.front())) return wrong("must start with a letter");
+  if (first == FirstCharacter::Letter && !is_letter(name.front()))
+    return wrong("must start with a letter");
   // The CDI library in containerd, docker and podman (up to 1.1.0) crashes on one letter.
-  if (first == First::Letter && name.size() < 2) return wrong("must have two letters or more");
+  if (first == FirstCharacter::Letter && name.size() < 2)
+    return wrong("must have two letters or more");
   if (!is_alnum(name.front())) return wrong("must start with a letter or digit");
   if (!is_alnum(name.back())) return wrong("must end with a letter or digit");
   const auto bad = std::find_if(name.begin(), name.end(), [&](char c) {
@@ -43,12 +46,12 @@ Status check_kind(std::string_view kind) {
     return Error(Errc::Invalid,
                  fmt::format("kind \"{}\" must be VENDOR/CLASS, such as nvidia.com/gpu", kind));
   }
-  GANTRY_CHECK(check(kind.substr(0, slash), "vendor", First::Letter, "_-."));
-  return check(kind.substr(slash + 1), "class", First::Letter, "_-.");
+  GANTRY_CHECK(check(kind.substr(0, slash), "vendor", FirstCharacter::Letter, "_-."));
+  return check(kind.substr(slash + 1), "class", FirstCharacter::Letter, "_-.");
 }
 
 Status check_device_name(std::string_view name) {
-  return check(name, "device name", First::LetterOrDigit, "_-.:");
+  return check(name, "device name", FirstCharacter::LetterOrDigit, "_-.:");
 }
 
 Result<QualifiedName> parse_qualified(std::string_view name) {

@@ -2,7 +2,7 @@
 #include "container/cdi/read.hpp"
 
 #include "base/json/document.hpp"
-#include "container/cdi/fields_internal.hpp"
+#include "container/cdi/field_reader_internal.hpp"
 #include "container/cdi/validate.hpp"
 
 #include <fmt/format.h>
@@ -14,12 +14,12 @@ namespace {
 
 // Real specifications of eight GPUs with MIG have about 5,000 values.
 constexpr yaml::Limits kLimits{
-    .bytes = kSpecBytes, .values = 200'000, .depth = 12, .aliases = yaml::Aliases::Copy};
+    .bytes = kMaxSpecBytes, .values = 200'000, .depth = 12, .aliases = yaml::AliasPolicy::Copy};
 
 class Decoder {
  public:
   void decode(const yaml::Value& value, Spec& spec) {
-    Fields fields(value, "a specification", error);
+    FieldReader fields(value, "a specification", error);
     fields.text("cdiVersion", spec.version)
         .text("kind", spec.kind)
         .text_map("annotations", spec.annotations)
@@ -32,7 +32,7 @@ class Decoder {
 
  private:
   void decode(const yaml::Value& value, Device& device) {
-    Fields fields(value, "a device", error);
+    FieldReader fields(value, "a device", error);
     fields.text("name", device.name)
         .text_map("annotations", device.annotations)
         .map("containerEdits", [&](const auto& item) { decode(item, device.edits); })
@@ -40,7 +40,7 @@ class Decoder {
   }
 
   void decode(const yaml::Value& value, Edits& edits) {
-    Fields fields(value, "containerEdits", error);
+    FieldReader fields(value, "containerEdits", error);
     fields.texts("env", edits.env)
         .list("deviceNodes",
               [&](const auto& item) { decode(item, edits.device_nodes.emplace_back()); })
@@ -54,7 +54,7 @@ class Decoder {
   }
 
   void decode(const yaml::Value& value, DeviceNode& node) {
-    Fields fields(value, "a device node", error);
+    FieldReader fields(value, "a device node", error);
     fields.text("path", node.path)
         .text("hostPath", node.host_path)
         .text("type", node.type)
@@ -68,12 +68,12 @@ class Decoder {
   }
 
   void decode(const yaml::Value& value, NetDevice& device) {
-    Fields fields(value, "a net device", error);
+    FieldReader fields(value, "a net device", error);
     fields.text("hostInterfaceName", device.host_interface_name).text("name", device.name).finish();
   }
 
   void decode(const yaml::Value& value, Hook& hook) {
-    Fields fields(value, "a hook", error);
+    FieldReader fields(value, "a hook", error);
     fields.text("hookName", hook.hook_name)
         .text("path", hook.path)
         .texts("args", hook.args)
@@ -83,7 +83,7 @@ class Decoder {
   }
 
   void decode(const yaml::Value& value, Mount& mount) {
-    Fields fields(value, "a mount", error);
+    FieldReader fields(value, "a mount", error);
     fields.text("hostPath", mount.host_path)
         .text("containerPath", mount.container_path)
         .texts("options", mount.options)
@@ -92,7 +92,7 @@ class Decoder {
   }
 
   void decode(const yaml::Value& value, IntelRdt& rdt) {
-    Fields fields(value, "intelRdt", error);
+    FieldReader fields(value, "intelRdt", error);
     fields.text("closID", rdt.clos_id)
         .text("l3CacheSchema", rdt.l3_cache_schema)
         .text("memBwSchema", rdt.mem_bw_schema)
@@ -105,9 +105,9 @@ class Decoder {
 };
 
 // JSON in the same tree. Lines are counted as the values come, which is the order of the text.
-class FromJson {
+class JsonConverter {
  public:
-  FromJson(const json::Document& document, std::string_view file)
+  JsonConverter(const json::Document& document, std::string_view file)
       : text_(document.text()), file_(std::make_shared<const std::string>(file)) {}
 
   yaml::Value convert(const json::Value& from, std::size_t depth = 0) {
@@ -159,11 +159,11 @@ class FromJson {
 };
 
 Result<yaml::Value> tree_of_json(std::string_view text, std::string_view file) {
-  if (text.size() > kSpecBytes) {
-    return Error(Errc::Corrupt, fmt::format("{}: larger than {} KiB", file, kSpecBytes >> 10U));
+  if (text.size() > kMaxSpecBytes) {
+    return Error(Errc::Corrupt, fmt::format("{}: larger than {} KiB", file, kMaxSpecBytes >> 10U));
   }
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in(file));
-  FromJson from(document, file);
+  JsonConverter from(document, file);
   auto root = from.convert(document.root());
   if (from.too_deep) {
     return Error(Errc::Corrupt,

@@ -10,7 +10,7 @@
 
 namespace gantry::cdi {
 
-inline constexpr std::size_t kSpecBytes = std::size_t{4} << 20;
+inline constexpr std::size_t kMaxSpecBytes = std::size_t{4} << 20;
 
 // The text as a value, whatever it says. `file` is what messages call it.
 Result<Spec> parse_spec(std::string_view text, std::string_view file);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/cdi/read.hpp"
 
-#include "container/cdi/write.hpp"
+#include "container/cdi/spec_text.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -152,7 +152,7 @@ TEST(Read, DoubledKeysAreAnError) {
 }
 
 TEST(Read, HostileTextIsAnError) {
-  EXPECT_FALSE(parse_spec(std::string(kSpecBytes + 1, ' '), "x").ok());
+  EXPECT_FALSE(parse_spec(std::string(kMaxSpecBytes + 1, ' '), "x").ok());
   EXPECT_FALSE(parse_spec(std::string(100'000, '['), "x.yaml").ok());
   EXPECT_FALSE(parse_spec(std::string(100'000, '{'), "x.yaml").ok());
   EXPECT_FALSE(

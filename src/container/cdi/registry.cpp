@@ -51,12 +51,12 @@ void Registry::add_directory(const sys::Host& host, const std::string& directory
     if (!name.ends_with(".yaml") && !name.ends_with(".json")) continue;
     const auto path = fmt::format("{}/{}", directory, name);
     if (skip && skip(path)) continue;
-    const auto text = host.read(path, kSpecBytes);
+    const auto text = host.read(path, kMaxSpecBytes);
     auto spec = text.ok() ? load_spec(*text, path) : Result<Spec>(text.error());
     if (spec.ok()) {
       files_.push_back({path, priority, *std::move(spec)});
     } else {
-      refused_.push_back({path, spec.error().text()});
+      rejected_.push_back({path, spec.error().text()});
     }
   }
 }
@@ -69,7 +69,7 @@ void Registry::resolve() {
     const auto& spec = files_[file].spec;
     for (std::size_t device = 0; device < spec.devices.size(); ++device) {
       const auto name = spec.kind + "=" + spec.devices[device].name;
-      const auto [at, added] = devices_.try_emplace(name, Place{file, device});
+      const auto [at, added] = devices_.try_emplace(name, DeviceLocation{file, device});
       if (added) continue;
       const auto& other = files_[at->second.file];
       if (other.priority == files_[file].priority) {
@@ -99,8 +99,9 @@ Error Registry::missing(const std::string& name) const {
   std::string text = fmt::format("there is no CDI device {}", name);
   if (!others.empty()) {
     text += fmt::format("; of this kind there are {}", fmt::join(others, ", "));
-  } else if (!refused_.empty()) {
-    text += fmt::format("; {} could not be read: {}", refused_.front().path, refused_.front().why);
+  } else if (!rejected_.empty()) {
+    text +=
+        fmt::format("; {} could not be read: {}", rejected_.front().path, rejected_.front().why);
   }
   return {Errc::NotFound, text + "; run `gantry cdi list`"};
 }
@@ -116,10 +117,11 @@ Result<model::ContainerEdits> Registry::edits_for(std::span<const std::string> n
     if (found == devices_.end()) return missing(name);
     const auto& file = files_[found->second.file];
     if (specs.insert(found->second.file).second) {
-      add(edits, to_edits(file.spec.edits, fmt::format("{} of {}", file.spec.kind, file.path)));
+      add(edits,
+          to_container_edits(file.spec.edits, fmt::format("{} of {}", file.spec.kind, file.path)));
     }
-    add(edits, to_edits(file.spec.devices[found->second.device].edits,
-                        fmt::format("{} of {}", name, file.path)));
+    add(edits, to_container_edits(file.spec.devices[found->second.device].edits,
+                                  fmt::format("{} of {}", name, file.path)));
   }
   return edits;
 }

@@ -24,7 +24,7 @@ struct SpecFile {
   Spec spec;
 };
 
-struct Refused {  // a file that is left out as a whole
+struct RejectedFile {  // a file that is left out as a whole
   std::string path;
   std::string why;
 };
@@ -38,7 +38,7 @@ struct Conflict {  // at equal priority: no engine resolves the name
 
 class Registry {
  public:
-  // Never fails: a directory that is not there has no files, a file that is wrong is in refused().
+  // Never fails: a directory that is not there has no files, a file that is wrong is in rejected().
   // Files that `skip` wants left out are not read.
   using Skip = std::function<bool(const std::string& path)>;
   static Registry load(const sys::Host& host,
@@ -46,15 +46,15 @@ class Registry {
                        const Skip& skip = nullptr);
 
   const std::vector<SpecFile>& files() const { return files_; }
-  const std::vector<Refused>& refused() const { return refused_; }
+  const std::vector<RejectedFile>& rejected() const { return rejected_; }
   const std::vector<Conflict>& conflicts() const { return conflicts_; }
 
-  struct Place {
+  struct DeviceLocation {
     std::size_t file = 0;
     std::size_t device = 0;
   };
   // Qualified names an engine would resolve, sorted.
-  const std::map<std::string, Place>& devices() const { return devices_; }
+  const std::map<std::string, DeviceLocation>& devices() const { return devices_; }
 
   // Everything that the named devices put into a container: the edits of each specification once,
   // then each device's. Errors name what there is instead.
@@ -67,9 +67,9 @@ class Registry {
   Error missing(const std::string& name) const;
 
   std::vector<SpecFile> files_;
-  std::vector<Refused> refused_;
+  std::vector<RejectedFile> rejected_;
   std::vector<Conflict> conflicts_;
-  std::map<std::string, Place> devices_;
+  std::map<std::string, DeviceLocation> devices_;
 };
 
 }  // namespace gantry::cdi

@@ -35,7 +35,7 @@ TEST(Registry, FindsWhatBothDirectoriesHave) {
       .link("var/run", "/run");
   const auto registry = Registry::load(tree.host());
   EXPECT_THAT(names(registry), ElementsAre("a.org/xx=1", "b.org/yy=z"));
-  EXPECT_THAT(registry.refused(), IsEmpty());
+  EXPECT_THAT(registry.rejected(), IsEmpty());
 }
 
 TEST(Registry, TheLaterDirectoryWins) {
@@ -66,8 +66,8 @@ TEST(Registry, AWrongFileIsLeftOutAndNamed) {
   tree.file("etc/cdi/a.yaml", spec("a.org/xx", "1", "/dev/a")).file("etc/cdi/b.yaml", "kind: [\n");
   const auto registry = Registry::load(tree.host());
   EXPECT_THAT(names(registry), ElementsAre("a.org/xx=1"));
-  ASSERT_EQ(registry.refused().size(), 1U);
-  EXPECT_EQ(registry.refused()[0].path, "/etc/cdi/b.yaml");
+  ASSERT_EQ(registry.rejected().size(), 1U);
+  EXPECT_EQ(registry.rejected()[0].path, "/etc/cdi/b.yaml");
 }
 
 TEST(Registry, GivesTheEditsOfASpecificationOnce) {

@@ -64,13 +64,13 @@ void change_container(Edits& edits, const Prefix& prefix) {
 void transform_root(Spec& spec, const RootChange& change) {
   const Prefix prefix(change);
   for_each_edits(spec, [&](Edits& edits) {
-    if (change.side == Side::Host) {
+    if (change.side == PathSide::Host) {
       change_host(edits, prefix);
     } else {
       change_container(edits, prefix);
     }
     for (auto& hook : edits.hooks) {
-      if (runs_inside(hook) != (change.side == Side::Container)) continue;
+      if (runs_inside(hook) != (change.side == PathSide::Container)) continue;
       for (auto& argument : hook.args) argument = prefix.replaced_in_argument(argument);
     }
   });

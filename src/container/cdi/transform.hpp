@@ -11,12 +11,12 @@
 
 namespace gantry::cdi {
 
-enum class Side : std::uint8_t { Host, Container };
+enum class PathSide : std::uint8_t { Host, Container };
 
 struct RootChange {
   std::string from;
   std::string to;
-  Side side = Side::Host;
+  PathSide side = PathSide::Host;
 };
 
 // Replaces the prefix `from` of paths by `to`, at component boundaries: /usr matches /usr and
@@ -25,7 +25,7 @@ struct RootChange {
 // containerPath, the arguments of hooks that run inside. Both sides of an argument a::b.
 void transform_root(Spec& spec, const RootChange& change);
 
-struct DownConverted {
+struct DowngradedSpec {
   Spec spec;
   std::vector<std::string> words;  // what was dropped or renamed, one sentence each
 };
@@ -39,6 +39,6 @@ struct DownConverted {
 //   a device name that starts with a digit        before 0.5: gpu0 for 0 (the class in front)
 //   a node's hostPath that differs from its path  before 0.5: an error, the node would be another
 //   a dot in the class                            before 0.6: an error, it is the kind's name
-Result<DownConverted> convert_to(const Spec& spec, Version target);
+Result<DowngradedSpec> downgrade(const Spec& spec, Version target);
 
 }  // namespace gantry::cdi

@@ -38,7 +38,7 @@ TEST(TransformRoot, OfTheHostLeavesTheContainerAlone) {
 
 TEST(TransformRoot, OfTheContainerLeavesTheHostAlone) {
   auto spec = sample();
-  transform_root(spec, {.from = "/usr", .to = "/opt/", .side = Side::Container});
+  transform_root(spec, {.from = "/usr", .to = "/opt/", .side = PathSide::Container});
   EXPECT_EQ(spec.edits.mounts[0].host_path, "/root/usr/lib/libcuda.so");
   EXPECT_EQ(spec.edits.mounts[0].container_path, "/opt/lib/libcuda.so");
   EXPECT_THAT(spec.edits.hooks[0].args, ElementsAre("hook", "--link", "/opt/a::/opt/b"));
@@ -76,7 +76,7 @@ Spec rich() {
 TEST(ConvertTo, AnyVersionIsValidAfterwards) {
   for (const char* text : {"0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "1.0", "1.1"}) {
     const auto version = *parse_version(text);
-    const auto converted = convert_to(rich(), version);
+    const auto converted = downgrade(rich(), version);
     ASSERT_TRUE(converted.ok()) << converted.error().text();
     EXPECT_EQ(converted->spec.version, to_string(version));
     EXPECT_THAT(validate(converted->spec), IsEmpty()) << text;
@@ -84,9 +84,9 @@ TEST(ConvertTo, AnyVersionIsValidAfterwards) {
 }
 
 TEST(ConvertTo, SaysAWordOnEachThingDropped) {
-  EXPECT_THAT(convert_to(rich(), kV11)->words, IsEmpty());
-  EXPECT_THAT(convert_to(rich(), kV07)->words, ElementsAre(HasSubstr("netDevices")));
-  EXPECT_THAT(convert_to(rich(), kV03)->words,
+  EXPECT_THAT(downgrade(rich(), kV11)->words, IsEmpty());
+  EXPECT_THAT(downgrade(rich(), kV07)->words, ElementsAre(HasSubstr("netDevices")));
+  EXPECT_THAT(downgrade(rich(), kV03)->words,
               ElementsAre(HasSubstr("annotations"), HasSubstr("0 is gpu0"), HasSubstr("netDevices"),
                           HasSubstr("group 44"), HasSubstr("type is dropped")));
 }
@@ -94,8 +94,8 @@ TEST(ConvertTo, SaysAWordOnEachThingDropped) {
 TEST(ConvertTo, WillNotGiveAContainerAnotherNode) {
   auto spec = rich();
   spec.devices[0].edits.device_nodes[0].host_path = "/tree/dev/nvidia0";
-  EXPECT_TRUE(convert_to(spec, kV05).ok());
-  const auto converted = convert_to(spec, kV04);
+  EXPECT_TRUE(downgrade(spec, kV05).ok());
+  const auto converted = downgrade(spec, kV04);
   ASSERT_FALSE(converted.ok());
   EXPECT_EQ(converted.error().code(), Errc::Unsupported);
   EXPECT_THAT(converted.error().text(), HasSubstr("/dev/nvidia0 is /tree/dev/nvidia0 on the host"));
@@ -104,15 +104,15 @@ TEST(ConvertTo, WillNotGiveAContainerAnotherNode) {
 TEST(ConvertTo, WillNotRenameAKindOrAnotherDevice) {
   auto spec = rich();
   spec.kind = "nvidia.com/gpu.coherent";
-  EXPECT_THAT(convert_to(spec, kV05).error().text(), HasSubstr("has a dot"));
+  EXPECT_THAT(downgrade(spec, kV05).error().text(), HasSubstr("has a dot"));
   spec = rich();
   spec.devices[1].name = "gpu0";
-  EXPECT_THAT(convert_to(spec, kV04).error().text(), HasSubstr("gpu0 is taken"));
+  EXPECT_THAT(downgrade(spec, kV04).error().text(), HasSubstr("gpu0 is taken"));
 }
 
 TEST(ConvertTo, WillNotLeaveADeviceEmpty) {
   Spec spec{.kind = "a.b/cc", .devices = {{.name = "a", .edits = {.additional_gids = {44}}}}};
-  EXPECT_THAT(convert_to(spec, kV06).error().text(), HasSubstr("can say nothing of device a"));
+  EXPECT_THAT(downgrade(spec, kV06).error().text(), HasSubstr("can say nothing of device a"));
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ class Validator {
                                                                   spec.version, to_string(*version))
                                                     : version.error().text()));
     } else {
-      for (const auto& need : needs(spec)) {
+      for (const auto& need : version_requirements(spec)) {
         if (need.version <= *version) continue;
         say(fmt::format("cdiVersion {} is too low: {} needs {}", spec.version, need.what,
                         to_string(need.version)));

@@ -9,20 +9,21 @@ namespace gantry::cdi {
 namespace {
 
 // The patch level of every version so far is 0.
-constexpr Version kKnown[] = {{0, 3}, {0, 4}, {0, 5}, {0, 6}, {0, 7}, {0, 8}, {1, 0}, {1, 1}};
+constexpr Version kVersions[] = {{0, 3}, {0, 4}, {0, 5}, {0, 6}, {0, 7}, {0, 8}, {1, 0}, {1, 1}};
 
-class Needs {
+class VersionRequirementFinder {
  public:
   void add(bool needed, Version version, std::string_view what) {
     if (!needed) return;
-    const bool known =
-        std::any_of(list.begin(), list.end(), [&](const Need& need) { return need.what == what; });
+    const bool known = std::any_of(list.begin(), list.end(), [&](const VersionRequirement& need) {
+      return need.what == what;
+    });
     if (!known) list.push_back({version, std::string(what)});
   }
-  std::vector<Need> list;
+  std::vector<VersionRequirement> list;
 };
 
-void add_edits(Needs& found, const Edits& edits) {
+void add_edits(VersionRequirementFinder& found, const Edits& edits) {
   for (const auto& mount : edits.mounts) found.add(!mount.type.empty(), kV04, "a mount's type");
   for (const auto& node : edits.device_nodes) {
     found.add(!node.host_path.empty(), kV05, "a device node's hostPath");
@@ -40,7 +41,7 @@ void add_edits(Needs& found, const Edits& edits) {
 
 Result<Version> parse_version(std::string_view text) {
   const auto bare = text.starts_with('v') ? text.substr(1) : text;
-  for (const Version version : kKnown) {
+  for (const Version version : kVersions) {
     const auto full = to_string(version);
     if (bare == full || bare == std::string_view(full).substr(0, full.size() - 2)) return version;
   }
@@ -54,8 +55,8 @@ std::string to_string(Version version) {
   return fmt::format("{}.{}.0", version.major, version.minor);
 }
 
-std::vector<Need> needs(const Spec& spec) {
-  Needs found;
+std::vector<VersionRequirement> version_requirements(const Spec& spec) {
+  VersionRequirementFinder found;
   found.add(!spec.annotations.empty(), kV06, "annotations");
   const auto slash = spec.kind.find('/');
   found.add(slash != std::string::npos && spec.kind.find('.', slash) != std::string::npos, kV06,
@@ -71,7 +72,7 @@ std::vector<Need> needs(const Spec& spec) {
 
 Version lowest_version(const Spec& spec) {
   Version lowest = kV03;
-  for (const auto& need : needs(spec)) lowest = std::max(lowest, need.version);
+  for (const auto& need : version_requirements(spec)) lowest = std::max(lowest, need.version);
   return lowest;
 }
 

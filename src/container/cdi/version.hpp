@@ -29,13 +29,13 @@ Result<Version> parse_version(std::string_view text);
 std::string to_string(Version version);  // "0.5.0"
 
 // Why a specification needs at least a version: "0.7.0: additionalGids".
-struct Need {
+struct VersionRequirement {
   Version version;
   std::string what;
 };
 
 // Everything in it that 0.3.0 cannot say, in the order of the specification, each thing once.
-std::vector<Need> needs(const Spec& spec);
+std::vector<VersionRequirement> version_requirements(const Spec& spec);
 Version lowest_version(const Spec& spec);
 
 }  // namespace gantry::cdi

@@ -20,10 +20,10 @@
 namespace gantry::cdi {
 namespace {
 
-constexpr std::string_view kMark = "# Written by gantry. `gantry cdi refresh` writes it anew.\n";
+constexpr std::string_view kMarker = "# Written by gantry. `gantry cdi refresh` writes it anew.\n";
 constexpr std::string_view kStart = "---\n";
 // As plan/places.hpp has it: nobody else's file mounts from there.
-constexpr std::string_view kPrepared = "/var/lib/gantry/driver/";
+constexpr std::string_view kDriverDirectoryPrefix = "/var/lib/gantry/driver/";
 
 // The file as the process sees it, its directory resolved inside the root: below another root
 // /var/run may be a link to /run, which outside of it is our own machine's.
@@ -56,21 +56,21 @@ std::optional<std::size_t> priority_of(const sys::Host& host, const std::string&
   return std::nullopt;
 }
 
-struct Other {
+struct DuplicateFile {
   std::string path;
   bool ours = false;
 };
 
 // Files that would be doubled, and our own in another directory, of which engines take one.
-struct Doubled {
-  std::vector<Other> files;
+struct Duplicates {
+  std::vector<DuplicateFile> files;
   std::vector<std::string> hidden;  // by the new one
   std::vector<std::string> hiding;  // the new one
 };
 
-Doubled doubled_by(const sys::Host& host, const std::string& target, const std::string& kind,
-                   const WriteOptions& options) {
-  Doubled doubled;
+Duplicates find_duplicates(const sys::Host& host, const std::string& target,
+                           const std::string& kind, const WriteOptions& options) {
+  Duplicates doubled;
   const auto place = priority_of(host, target, options.directories);
   // The target itself is not read: parsing it takes longer than all the rest of a refresh.
   const auto registry = Registry::load(
@@ -80,20 +80,21 @@ Doubled doubled_by(const sys::Host& host, const std::string& target, const std::
       });
   for (const auto& file : registry.files()) {
     if (file.spec.kind != kind) continue;
-    const auto text = host.read(file.path, kSpecBytes);
-    const bool ours = text.ok() && is_ours(*text);
+    const auto text = host.read(file.path, kMaxSpecBytes);
+    const bool ours = text.ok() && is_written_by_gantry(*text);
     if (ours && file.priority != *place) {
       (file.priority < *place ? doubled.hidden : doubled.hiding).push_back(file.path);
     } else {
       doubled.files.push_back({file.path, ours});
     }
   }
-  const auto old = host.read(target, kSpecBytes);
-  if (old.ok() && !trim(*old).empty() && !is_ours(*old)) doubled.files.push_back({target});
+  const auto old = host.read(target, kMaxSpecBytes);
+  if (old.ok() && !trim(*old).empty() && !is_written_by_gantry(*old))
+    doubled.files.push_back({target});
   return doubled;
 }
 
-Error refusal(const sys::Host& host, const Other& other, const std::string& target,
+Error refusal(const sys::Host& host, const DuplicateFile& other, const std::string& target,
               const std::string& kind) {
   const auto file = host.outside(other.path);
   const auto rest = fmt::format(
@@ -136,34 +137,34 @@ Spec with_version(Spec spec) {
 
 }  // namespace
 
-std::string marked_text(const Spec& spec, Format format) {
+std::string to_text_with_marker(const Spec& spec, Format format) {
   auto text = to_text(spec, format);
-  if (format == Format::Yaml) text.insert(kStart.size(), kMark);
+  if (format == Format::Yaml) text.insert(kStart.size(), kMarker);
   return text;
 }
 
-bool is_ours(std::string_view text) {
+bool is_written_by_gantry(std::string_view text) {
   if (text.starts_with(kStart) && text.substr(kStart.size()).starts_with("# Written by gantry"))
     return true;
-  if (text.find(kPrepared) != std::string_view::npos) return true;
+  if (text.find(kDriverDirectoryPrefix) != std::string_view::npos) return true;
   const auto spec = load_spec(text, "");
   return spec.ok() && to_text(*spec, Format::Json) == text;
 }
 
-Result<Written> write_spec(const sys::Host& host, const std::string& path, const Spec& spec,
-                           const WriteOptions& options) {
+Result<WriteResult> write_spec(const sys::Host& host, const std::string& path, const Spec& spec,
+                               const WriteOptions& options) {
   const auto problems = validate(with_version(spec));
   if (!problems.empty()) {
     return Error(Errc::Invalid,
                  fmt::format("{} is left as it is, the new specification would be refused: {}",
                              path, fmt::join(problems, "; ")));
   }
-  const auto text = marked_text(spec, options.format.value_or(format_of(path)));
-  Written written;
-  const auto doubled = doubled_by(host, path, spec.kind, options);
+  const auto text = to_text_with_marker(spec, options.format.value_or(format_of(path)));
+  WriteResult written;
+  const auto doubled = find_duplicates(host, path, spec.kind, options);
   for (const auto& file : doubled.files) {
-    const bool may = options.others == Others::TakeOver ||
-                     (options.others == Others::TakeOverTarget && file.path == path);
+    const bool may = options.others == ExistingSpecPolicy::TakeOver ||
+                     (options.others == ExistingSpecPolicy::TakeOverTarget && file.path == path);
     if (!may) return refusal(host, file, path, spec.kind);
     written.moved.push_back(file.path);
   }
@@ -179,7 +180,7 @@ Result<Written> write_spec(const sys::Host& host, const std::string& path, const
                     "date, remove it: sudo rm {}",
                     host.outside(file), host.outside(path), host.outside(file)));
   }
-  const auto old = host.read(path, kSpecBytes);
+  const auto old = host.read(path, kMaxSpecBytes);
   written.changed = !old.ok() || *old != text;
   const bool target_moves =
       std::find(written.moved.begin(), written.moved.end(), path) != written.moved.end();

@@ -29,7 +29,7 @@ TEST(WriteSpec, WritesWhatAnEngineReads) {
   ASSERT_TRUE(written.ok()) << written.error().text();
   EXPECT_TRUE(written->changed);
   const auto text = *tree.host().read(kPath);
-  EXPECT_TRUE(is_ours(text));
+  EXPECT_TRUE(is_written_by_gantry(text));
   EXPECT_TRUE(text.starts_with("---\n"));
   const auto again = load_spec(text, kPath);
   ASSERT_TRUE(again.ok()) << again.error().text();
@@ -86,13 +86,14 @@ TEST(WriteSpec, AnotherToolsFileOfOurNameIsNotOurs) {
 TEST(WriteSpec, TakesOverWhenAsked) {
   test::Tree tree;
   tree.file("etc/cdi/other.yaml", kTheirs).file("var/run/cdi/nvidia.yaml", kTheirs);
-  const auto written = write_spec(tree.host(), kPath, gpu(), {.others = Others::TakeOver});
+  const auto written =
+      write_spec(tree.host(), kPath, gpu(), {.others = ExistingSpecPolicy::TakeOver});
   ASSERT_TRUE(written.ok()) << written.error().text();
   EXPECT_THAT(written->moved, ElementsAre("/etc/cdi/other.yaml", kPath));
   EXPECT_EQ(*tree.host().read("/etc/cdi/other.yaml.before-gantry"), kTheirs);
   EXPECT_EQ(*tree.host().read("/var/run/cdi/nvidia.yaml.before-gantry"), kTheirs);
   EXPECT_FALSE(tree.host().exists("/etc/cdi/other.yaml"));
-  EXPECT_TRUE(is_ours(*tree.host().read(kPath)));
+  EXPECT_TRUE(is_written_by_gantry(*tree.host().read(kPath)));
   EXPECT_THAT(write_spec(tree.host(), kPath, gpu())->moved, IsEmpty()) << "and then it is ours";
 }
 
@@ -132,10 +133,10 @@ TEST(WriteSpec, OurJsonIsOursTheSecondTime) {
 }
 
 TEST(WriteSpec, WhatMountsOurDirectoryIsOursWhateverBecameOfTheComment) {
-  EXPECT_TRUE(
-      is_ours("cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ncontainerEdits:\n  mounts:\n  - "
-              "hostPath: /host/var/lib/gantry/driver/580.1-ab/lib64\n"));
-  EXPECT_FALSE(is_ours(kTheirs));
+  EXPECT_TRUE(is_written_by_gantry(
+      "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ncontainerEdits:\n  mounts:\n  - "
+      "hostPath: /host/var/lib/gantry/driver/580.1-ab/lib64\n"));
+  EXPECT_FALSE(is_written_by_gantry(kTheirs));
 }
 
 TEST(WriteSpec, WhereNoEngineReadsOnlyTheFileItselfCounts) {

@@ -44,7 +44,7 @@ constexpr Key kKeys[] = {
     {"nvidia-container-cli.ldcache", FIELD(std::string, cli.ldcache), "the host's ld.so.cache", "",
      "", "\"/etc/ld.so.cache\""},
     {"nvidia-container-cli.load-kmods", FIELD(bool, cli.load_kmods), "load the kernel's modules"},
-    {"nvidia-container-cli.no-pivot", FIELD(bool, cli.no_pivot), "no pivot_root", "", "", kLeftOut},
+    {"nvidia-container-cli.no-pivot", FIELD(bool, cli.no_pivot), "no pivot_root", "", "", kOmitted},
     {"nvidia-container-cli.no-cgroups", FIELD(bool, cli.no_cgroups),
      "leave device cgroups alone: rootless containers", "", "", "false"},
     {"nvidia-container-cli.user", FIELD(std::string, cli.user),
@@ -65,7 +65,7 @@ constexpr Key kKeys[] = {
      FIELD(std::string, runtime.csv_mount_spec_path), "Tegra: lists of files"},
     {"nvidia-container-runtime.modes.csv.compat-container-root",
      FIELD(std::string, runtime.csv_compat_container_root), "Tegra: the image's compat directory",
-     "", "", kLeftOut},
+     "", "", kOmitted},
     {"nvidia-container-runtime.modes.cdi.spec-dirs", LIST(runtime.cdi_spec_dirs),
      "where CDI specs are, later ones win"},
     {"nvidia-container-runtime.modes.cdi.default-kind",
@@ -73,9 +73,9 @@ constexpr Key kKeys[] = {
     {"nvidia-container-runtime.modes.cdi.annotation-prefixes",
      LIST(runtime.cdi_annotation_prefixes), "annotations that name CDI devices"},
     {"nvidia-container-runtime.modes.jit-cdi.nvcdi-feature-flags",
-     LIST(runtime.jit_cdi_feature_flags), "as --feature-flag of cdi generate", "", "", kLeftOut},
+     LIST(runtime.jit_cdi_feature_flags), "as --feature-flag of cdi generate", "", "", kOmitted},
     {"nvidia-container-runtime.modes.jit-cdi.nvcdi-disable-hooks",
-     LIST(runtime.jit_cdi_disable_hooks), "as --disable-hook of cdi generate", "", "", kLeftOut},
+     LIST(runtime.jit_cdi_disable_hooks), "as --disable-hook of cdi generate", "", "", kOmitted},
     {"nvidia-container-runtime.modes.legacy.cuda-compat-mode",
      FIELD(std::string, runtime.legacy_cuda_compat_mode), "the image's newer libcuda",
      "ldconfig|mount|disabled|hook"},
@@ -87,20 +87,20 @@ constexpr Key kKeys[] = {
 
     {"features.allow-cuda-compat-libs-from-container",
      FIELD(bool, features.allow_cuda_compat_libs_from_container), kHookFromContainer, "", "",
-     kLeftOut},
+     kOmitted},
     {"features.allow-ldconfig-from-container", FIELD(bool, features.allow_ldconfig_from_container),
-     kHookFromContainer, "", "", kLeftOut},
+     kHookFromContainer, "", "", kOmitted},
     {"features.allow-unknown-oci-spec-fields", FIELD(bool, features.allow_unknown_oci_spec_fields),
-     "unknown fields are always kept", "", "", kLeftOut},
+     "unknown fields are always kept", "", "", kOmitted},
     {"features.disable-cuda-compat-lib-hook", FIELD(bool, features.disable_cuda_compat_lib_hook),
-     "the image's newer libcuda is not used", "", "", kLeftOut},
+     "the image's newer libcuda is not used", "", "", kOmitted},
     {"features.disable-imex-channel-creation", FIELD(bool, features.disable_imex_channel_creation),
-     "IMEX channels are not made", "", "", kLeftOut},
+     "IMEX channels are not made", "", "", kOmitted},
     {"features.ignore-imex-channel-requests", FIELD(bool, features.ignore_imex_channel_requests),
-     "NVIDIA_IMEX_CHANNELS is not read", "", "", kLeftOut},
+     "NVIDIA_IMEX_CHANNELS is not read", "", "", kOmitted},
     {"features.no-additional-gids-for-device-nodes",
      FIELD(bool, features.no_additional_gids_for_device_nodes),
-     "containers do not get the groups of the nodes", "", "", kLeftOut},
+     "containers do not get the groups of the nodes", "", "", kOmitted},
 
     {"gantry.root", FIELD(std::string, gantry.root), "the machine below this directory", "",
      "GANTRY_ROOT"},
@@ -192,11 +192,11 @@ std::string_view table_of(std::string_view name) {
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
 }
 
-std::string_view last_of(std::string_view name) {
+std::string_view leaf_name(std::string_view name) {
   return name.substr(name.rfind('.') + 1);
 }
 
-std::string value_text(const Key& key, const Settings& settings) {
+std::string to_toml(const Key& key, const Settings& settings) {
   auto copy = settings;  // the fields are given as mutable references
   if (const auto* flag = std::get_if<Field<bool>>(&key.field)) {
     return (*flag)(copy) ? "true" : "false";
@@ -209,7 +209,7 @@ std::string value_text(const Key& key, const Settings& settings) {
   return toml_edit::quote(std::get<Field<std::vector<std::string>>>(key.field)(copy));
 }
 
-Status check_words(const Key& key, const Settings& settings) {
+Status check_allowed_values(const Key& key, const Settings& settings) {
   if (key.name == "gantry.refresh-deadline") {
     if (settings.gantry.refresh_deadline >= 1 && settings.gantry.refresh_deadline <= 600) return {};
     return Error(Errc::Invalid, fmt::format("{} must be 1 to 600 seconds, not {}", key.name,
@@ -217,7 +217,7 @@ Status check_words(const Key& key, const Settings& settings) {
   }
   if (key.name == "gantry.cdi-kinds") return check_kinds(settings.gantry.cdi_kinds);
   if (key.words.empty()) return {};
-  const auto value = value_text(key, settings);
+  const auto value = to_toml(key, settings);
   for (auto word : split(key.words, '|')) {
     if (value == toml_edit::quote(word)) return {};
   }
@@ -230,7 +230,7 @@ Status check_words(const Key& key, const Settings& settings) {
 Status set_value(const Key& key, std::string_view words, Settings& settings) {
   auto changed = settings;
   GANTRY_CHECK(std::visit(Setter{words, changed}, key.field).in(key.name));
-  GANTRY_CHECK(check_words(key, changed));
+  GANTRY_CHECK(check_allowed_values(key, changed));
   settings = std::move(changed);
   return {};
 }

@@ -21,26 +21,26 @@ struct Key {
   std::string_view meaning;
   std::string_view words{};        // allowed values, split by '|'; "" allows all
   std::string_view environment{};  // the variable that overrides it, "" for none
-  std::string_view sample{};       // TOML shown in a comment while the key is not set, or kLeftOut
+  std::string_view sample{};       // TOML shown in a comment while the key is not set, or kOmitted
 };
 
-constexpr std::string_view kLeftOut = "-";  // not in the default file at all
+constexpr std::string_view kOmitted = "-";  // not in the default file at all
 
 std::span<const Key> keys();
 const Key* find_key(std::string_view name);
 
 // "nvidia-container-cli" of "nvidia-container-cli.root"; the part without a table is "".
 std::string_view table_of(std::string_view name);
-std::string_view last_of(std::string_view name);
+std::string_view leaf_name(std::string_view name);
 
 // The value as TOML: true, "text", ["a", "b"], 20.
-std::string value_text(const Key& key, const Settings& settings);
+std::string to_toml(const Key& key, const Settings& settings);
 
 // From the words of a command line or a variable: true/false, text, a,b or a:b, 20. Invalid when
 // it is none of those or not allowed.
 Status set_value(const Key& key, std::string_view words, Settings& settings);
 
 // Invalid, naming what is allowed, when the key's value is none of its words.
-Status check_words(const Key& key, const Settings& settings);
+Status check_allowed_values(const Key& key, const Settings& settings);
 
 }  // namespace gantry::config

@@ -9,7 +9,7 @@
 namespace gantry::config {
 namespace {
 
-constexpr std::size_t kWarnings = 50;
+constexpr std::size_t kMaxWarnings = 50;
 
 Error at_line(const toml::node& node, std::string_view text) {
   return Error(Errc::Invalid, fmt::format("line {}: {}", node.source().begin.line, text));
@@ -53,25 +53,25 @@ bool is_table_of_ours(std::string_view name) {
   });
 }
 
-Status unknown(const toml::node& node, const std::string& name, Loaded& loaded) {
+Status unknown(const toml::node& node, const std::string& name, LoadedSettings& loaded) {
   const auto line = node.source().begin.line;
   if (name == "gantry" || name.starts_with("gantry.")) {
     return Error(
         Errc::Invalid,
         fmt::format("line {}: there is no key {}; `gantry config show` lists them", line, name));
   }
-  if (loaded.warnings.size() < kWarnings) {
+  if (loaded.warnings.size() < kMaxWarnings) {
     loaded.warnings.push_back(fmt::format("line {}: {} is unknown and has no effect", line, name));
   }
   return {};
 }
 
-Status read_table(const toml::table& table, const std::string& prefix, Loaded& loaded) {
+Status read_table(const toml::table& table, const std::string& prefix, LoadedSettings& loaded) {
   for (const auto& [key, node] : table) {
     const auto name = prefix + std::string(key.str());
     if (const auto* known = find_key(name); known != nullptr) {
       GANTRY_CHECK(std::visit(Reader{node, loaded.settings}, known->field).in(name));
-      auto allowed = check_words(*known, loaded.settings);
+      auto allowed = check_allowed_values(*known, loaded.settings);
       if (!allowed.ok()) return at_line(node, allowed.error().text());
       loaded.named.push_back(name);
     } else if (node.is_table() && is_table_of_ours(name)) {
@@ -85,10 +85,10 @@ Status read_table(const toml::table& table, const std::string& prefix, Loaded& l
 
 }  // namespace
 
-Result<Loaded> parse(std::string_view text) {
-  if (text.size() > kConfigBytes) return Error(Errc::Corrupt, "too large for a configuration");
+Result<LoadedSettings> parse(std::string_view text) {
+  if (text.size() > kMaxConfigBytes) return Error(Errc::Corrupt, "too large for a configuration");
   GANTRY_TRY(const auto table, toml_edit::parse_table(text));
-  Loaded loaded;
+  LoadedSettings loaded;
   GANTRY_CHECK(read_table(table, "", loaded));
   return loaded;
 }

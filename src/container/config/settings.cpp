@@ -16,7 +16,7 @@ std::optional<std::string> process_environment(std::string_view name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-std::string config_path(const Lookup& environment) {
+std::string config_path(const EnvironmentLookup& environment) {
   if (auto path = environment("NVIDIA_CTK_CONFIG_FILE_PATH"); path && !path->empty()) {
     std::error_code error;
     const auto absolute = std::filesystem::absolute(*path, error);
@@ -28,7 +28,7 @@ std::string config_path(const Lookup& environment) {
   return std::string(kConfigPath);
 }
 
-Status apply_environment(Settings& settings, const Lookup& environment) {
+Status apply_environment(Settings& settings, const EnvironmentLookup& environment) {
   for (const auto& key : keys()) {
     if (key.environment.empty()) continue;
     const auto value = environment(key.environment);
@@ -38,9 +38,9 @@ Status apply_environment(Settings& settings, const Lookup& environment) {
   return {};
 }
 
-Result<Loaded> load_with_warnings(const sys::Host& host, std::string_view path) {
-  auto text = host.read(path, kConfigBytes);
-  if (!text.ok() && text.error().code() == Errc::NotFound) return Loaded{};
+Result<LoadedSettings> load_with_warnings(const sys::Host& host, std::string_view path) {
+  auto text = host.read(path, kMaxConfigBytes);
+  if (!text.ok() && text.error().code() == Errc::NotFound) return LoadedSettings{};
   if (!text.ok()) return std::move(text).error().in("reading the configuration");
   return parse(*text).in(path);
 }

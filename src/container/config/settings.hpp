@@ -16,7 +16,7 @@
 namespace gantry::config {
 
 // nvidia-container-cli: the driver's root and how its files get into a container.
-struct Cli {
+struct CliSettings {
   std::string root;  // "" means "/"
   std::string path;
   std::vector<std::string> environment;
@@ -27,11 +27,11 @@ struct Cli {
   bool no_cgroups = false;
   std::string user;  // "root:video"
   std::string ldconfig = "@/sbin/ldconfig";
-  bool operator==(const Cli&) const = default;
+  bool operator==(const CliSettings&) const = default;
 };
 
 // nvidia-container-runtime: the shim.
-struct Runtime {
+struct RuntimeSettings {
   std::string debug = "/dev/null";
   std::string log_level = "info";
   std::vector<std::string> runtimes{"runc", "crun"};
@@ -44,19 +44,19 @@ struct Runtime {
   std::vector<std::string> jit_cdi_feature_flags;
   std::vector<std::string> jit_cdi_disable_hooks;
   std::string legacy_cuda_compat_mode = "ldconfig";  // ldconfig, mount, disabled, hook
-  bool operator==(const Runtime&) const = default;
+  bool operator==(const RuntimeSettings&) const = default;
 };
 
 // nvidia-container-runtime-hook
-struct Hook {
+struct HookSettings {
   std::string path = "nvidia-container-runtime-hook";
   bool skip_mode_detection = false;
-  bool operator==(const Hook&) const = default;
+  bool operator==(const HookSettings&) const = default;
 };
 
 // Switches of NVIDIA's, off unless set. Those which would let the image's files act on the host are
 // read so that we can say why we do not follow them.
-struct Features {
+struct FeatureSettings {
   bool allow_cuda_compat_libs_from_container = false;
   bool allow_ldconfig_from_container = false;
   bool allow_unknown_oci_spec_fields = false;
@@ -64,11 +64,11 @@ struct Features {
   bool disable_imex_channel_creation = false;
   bool ignore_imex_channel_requests = false;
   bool no_additional_gids_for_device_nodes = false;
-  bool operator==(const Features&) const = default;
+  bool operator==(const FeatureSettings&) const = default;
 };
 
 // Ours. An unknown key here is an error.
-struct Gantry {
+struct GantrySettings {
   std::string root;                                // "" means nvidia-container-cli.root
   std::string flavour = "shim";                    // shim, one-hook, no-hooks
   std::string kubernetes_environment = "granted";  // granted, any, never
@@ -76,7 +76,7 @@ struct Gantry {
   std::int64_t refresh_deadline = 20;              // seconds
   std::vector<std::string> cdi_kinds;              // of others, that the environment may name
   std::vector<std::string> pod_cgroups;            // in a cgroup's path: a pod's container
-  bool operator==(const Gantry&) const = default;
+  bool operator==(const GantrySettings&) const = default;
 };
 
 struct Settings {
@@ -85,45 +85,45 @@ struct Settings {
   bool accept_envvar_when_unprivileged = true;
   bool accept_volume_mounts = false;
   std::string supported_driver_capabilities = "compat32,compute,display,graphics,ngx,utility,video";
-  Cli cli;
-  Runtime runtime;
-  Hook hook;
+  CliSettings cli;
+  RuntimeSettings runtime;
+  HookSettings hook;
   std::string ctk_path = "nvidia-ctk";
-  Features features;
-  Gantry gantry;
+  FeatureSettings features;
+  GantrySettings gantry;
   bool operator==(const Settings&) const = default;
 };
 
 // What a file said: the values, which keys it named, and what deserves a word (keys nobody knows,
 // each with its line). Unknown keys stay in the file; they change nothing.
-struct Loaded {
+struct LoadedSettings {
   Settings settings;
   std::vector<std::string> named;
   std::vector<std::string> warnings;
 };
 
 // Looks a variable of the environment up; nullopt when it is not set.
-using Lookup = std::function<std::optional<std::string>(std::string_view)>;
+using EnvironmentLookup = std::function<std::optional<std::string>(std::string_view)>;
 std::optional<std::string> process_environment(std::string_view name);
 
 constexpr std::string_view kConfigPath = "/etc/nvidia-container-runtime/config.toml";
-constexpr std::size_t kConfigBytes = std::size_t{256} << 10;
+constexpr std::size_t kMaxConfigBytes = std::size_t{256} << 10;
 
 // Where the file is: NVIDIA_CTK_CONFIG_FILE_PATH (a relative one is the caller's), else
 // XDG_CONFIG_HOME's, else kConfigPath.
-std::string config_path(const Lookup& environment);
+std::string config_path(const EnvironmentLookup& environment);
 
 // Corrupt for text that is no TOML, Invalid for a value of the wrong kind, a value that is none of
 // those allowed, and an unknown key of [gantry]; each with the line.
-Result<Loaded> parse(std::string_view text);
+Result<LoadedSettings> parse(std::string_view text);
 
 // A file that is not there gives the defaults.
-Result<Loaded> load_with_warnings(const sys::Host& host, std::string_view path);
+Result<LoadedSettings> load_with_warnings(const sys::Host& host, std::string_view path);
 Result<Settings> load(const sys::Host& host, std::string_view path);
 
 // GANTRY_ROOT, GANTRY_FLAVOUR, ... over the file's [gantry]. For programs whose environment is the
 // administrator's or the engine's; never for hooks.
-Status apply_environment(Settings& settings, const Lookup& environment);
+Status apply_environment(Settings& settings, const EnvironmentLookup& environment);
 
 // The root that the file asks for: gantry.root, else nvidia-container-cli.root, else "/".
 std::string machine_root(const Settings& settings);
@@ -143,6 +143,6 @@ Status check_mode(const Settings& settings);
 
 // A sentence for every value that was set and changes nothing for the runtime. For logs and
 // `gantry explain`: not worth an error.
-std::vector<std::string> without_effect(const Settings& settings);
+std::vector<std::string> describe_ignored_values(const Settings& settings);
 
 }  // namespace gantry::config

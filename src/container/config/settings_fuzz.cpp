@@ -6,7 +6,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       gantry::config::parse(std::string_view(reinterpret_cast<const char*>(data), size));
   if (!loaded.ok()) return 0;
   for (const auto& key : gantry::config::keys()) {
-    (void)gantry::config::value_text(key, loaded->settings);
+    (void)gantry::config::to_toml(key, loaded->settings);
   }
   return 0;
 }

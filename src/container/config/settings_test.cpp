@@ -40,7 +40,7 @@ TEST(Settings, EveryKeyIsReadBackFromWhatItPrints) {
     EXPECT_NE(changed, Settings{}) << key.name;
     std::string text(table_of(key.name).empty() ? ""
                                                 : "[" + std::string(table_of(key.name)) + "]\n");
-    text += std::string(last_of(key.name)) + " = " + value_text(key, changed) + "\n";
+    text += std::string(leaf_name(key.name)) + " = " + to_toml(key, changed) + "\n";
     const auto loaded = parse(text);
     ASSERT_TRUE(loaded.ok()) << text << loaded.error().text();
     EXPECT_EQ(loaded->settings, changed) << text;
@@ -123,7 +123,7 @@ TEST(Settings, HostileFilesAreRefusedNotFollowed) {
   for (int i = 0; i < 30'000; ++i) dots += ".a";
   EXPECT_EQ(parse(dots + " = 1").error().code(), Errc::Corrupt);
   EXPECT_EQ(parse("a = " + std::string(10'000, '[')).error().code(), Errc::Corrupt);
-  EXPECT_EQ(parse(std::string(kConfigBytes + 1, ' ')).error().code(), Errc::Corrupt);
+  EXPECT_EQ(parse(std::string(kMaxConfigBytes + 1, ' ')).error().code(), Errc::Corrupt);
 }
 
 TEST(Settings, TheEnvironmentStandsOverTheFile) {

@@ -2,14 +2,14 @@
 #include "container/driver_dir/current.hpp"
 
 #include "container/driver_dir/layout_internal.hpp"
-#include "container/plan/places.hpp"
+#include "container/plan/driver_paths.hpp"
 
 #include <fmt/format.h>
 
 namespace gantry::driver_dir {
 
-Result<Current> current(const sys::Host& host) {
-  const auto link = host.link(plan::kCurrent);
+Result<CurrentDriver> current(const sys::Host& host) {
+  const auto link = host.link(plan::kCurrentDriverLink);
   if (!link.ok()) {
     return Error(Errc::NotFound, fmt::format("the driver's files are not prepared ({}); run "
                                              "`gantry cdi refresh`",
@@ -19,20 +19,20 @@ Result<Current> current(const sys::Host& host) {
   if (version.empty()) {
     return Error(Errc::Corrupt, fmt::format("{} leads to \"{}\", which is no prepared directory; "
                                             "run `gantry cdi refresh`",
-                                            host.outside(plan::kCurrent), *link));
+                                            host.outside(plan::kCurrentDriverLink), *link));
   }
-  Current found{.name = *link,
-                .directory = fmt::format("{}/{}", plan::kPreparedDirectory, *link),
-                .version = std::string(version)};
-  GANTRY_CHECK(check_whole(host, found.name));
+  CurrentDriver found{.name = *link,
+                      .directory = fmt::format("{}/{}", plan::kDriverDirectories, *link),
+                      .version = std::string(version)};
+  GANTRY_CHECK(check_complete(host, found.name));
   return found;
 }
 
-bool is_for(const Current& current, std::string_view driver_version) {
+bool serves_driver(const CurrentDriver& current, std::string_view driver_version) {
   return !driver_version.empty() && current.version == driver_version;
 }
 
-std::string engine_root_of(const sys::Host& host) {
+std::string simulated_engine_root(const sys::Host& host) {
   return !host.is_live() && host.exists("/.gantry-sim") ? host.root() : "";
 }
 

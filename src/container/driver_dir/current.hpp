@@ -10,7 +10,7 @@
 
 namespace gantry::driver_dir {
 
-struct Current {
+struct CurrentDriver {
   std::string name;       // "580.159.04-1f2e3d4c5b6a7988"
   std::string directory;  // "/var/lib/gantry/driver/580.159.04-...", inside the host's root
   std::string version;    // "580.159.04"
@@ -18,13 +18,13 @@ struct Current {
 
 // NotFound when nothing is published, Corrupt when what is there is not whole; both say how to make
 // it.
-Result<Current> current(const sys::Host& host);
+Result<CurrentDriver> current(const sys::Host& host);
 
 // Whether it serves this driver, the one of /proc/driver/nvidia/version.
-bool is_for(const Current& current, std::string_view driver_version);
+bool serves_driver(const CurrentDriver& current, std::string_view driver_version);
 
 // What a container engine must put before this machine's paths: nothing, unless the root is a
 // simulated tree; real engines mount from that by its real place.
-std::string engine_root_of(const sys::Host& host);
+std::string simulated_engine_root(const sys::Host& host);
 
 }  // namespace gantry::driver_dir

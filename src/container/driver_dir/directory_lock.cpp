@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/sys/kernel.hpp"
 #include "container/driver_dir/directory_lock_internal.hpp"
-#include "container/plan/places.hpp"
+#include "container/plan/driver_paths.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -14,21 +14,21 @@
 namespace gantry::driver_dir {
 namespace {
 
-constexpr std::chrono::milliseconds kPause{10};
+constexpr std::chrono::milliseconds kLockPollInterval{10};
 
 }  // namespace
 
 Result<DirectoryLock> DirectoryLock::take(const sys::Host& host,
                                           std::chrono::milliseconds deadline) {
   GANTRY_CHECK(sys::real_kernel()
-                   ->make_directory(host, std::string(plan::kPreparedDirectory))
+                   ->make_directory(host, std::string(plan::kDriverDirectories))
                    .in("preparing the driver's files"));
-  GANTRY_TRY(auto directory, host.open(plan::kPreparedDirectory, O_RDONLY | O_DIRECTORY)
+  GANTRY_TRY(auto directory, host.open(plan::kDriverDirectories, O_RDONLY | O_DIRECTORY)
                                  .in("preparing the driver's files"));
   sys::UniqueFd lock(::openat(directory.get(), ".lock",
                               O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
   if (!lock.valid()) {
-    return Error::sys(errno, fmt::format("open {}/.lock", host.outside(plan::kPreparedDirectory)));
+    return Error::sys(errno, fmt::format("open {}/.lock", host.outside(plan::kDriverDirectories)));
   }
   const auto until = std::chrono::steady_clock::now() + deadline;
   while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -37,10 +37,10 @@ Result<DirectoryLock> DirectoryLock::take(const sys::Host& host,
       return Error(Errc::Busy,
                    fmt::format("another process prepares the driver's files in {} and has not "
                                "finished in {} ms; see who: fuser {}/.lock",
-                               host.outside(plan::kPreparedDirectory), deadline.count(),
-                               host.outside(plan::kPreparedDirectory)));
+                               host.outside(plan::kDriverDirectories), deadline.count(),
+                               host.outside(plan::kDriverDirectories)));
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kLockPollInterval);
   }
   return DirectoryLock(std::move(directory), std::move(lock));
 }

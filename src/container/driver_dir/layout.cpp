@@ -2,7 +2,7 @@
 #include "base/core/text.hpp"
 #include "base/json/document.hpp"
 #include "container/driver_dir/layout_internal.hpp"
-#include "container/plan/places.hpp"
+#include "container/plan/driver_paths.hpp"
 
 #include <fmt/format.h>
 
@@ -31,11 +31,11 @@ std::string_view version_in_name(std::string_view name) {
   return version;
 }
 
-Status check_whole(const sys::Host& host, std::string_view name) {
-  const auto path = fmt::format("{}/{}/{}", plan::kPreparedDirectory, name, plan::kManifestName);
+Status check_complete(const sys::Host& host, std::string_view name) {
+  const auto path = fmt::format("{}/{}/{}", plan::kDriverDirectories, name, plan::kManifestName);
   const auto text = host.read(path, kManifestLimit);
   // It begins with its own name, and it was written last: see publish.cpp.
-  if (text.ok() && text->starts_with(fmt::format("{{\n  \"name\": {},\n", json::quoted(name))) &&
+  if (text.ok() && text->starts_with(fmt::format("{{\n  \"name\": {},\n", json::quote(name))) &&
       text->ends_with("}\n")) {
     return {};
   }

@@ -2,11 +2,11 @@
 #include "container/driver_dir/publish.hpp"
 
 #include "base/json/document.hpp"
-#include "base/sys/remove_below.hpp"
+#include "base/sys/remove_tree.hpp"
 #include "container/driver_dir/current.hpp"
 #include "container/driver_dir/directory_lock_internal.hpp"
 #include "container/driver_dir/layout_internal.hpp"
-#include "container/plan/places.hpp"
+#include "container/plan/driver_paths.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -25,13 +25,13 @@ namespace gantry::driver_dir {
 namespace {
 
 using model::DriverFile;
-using model::FileKind;
+using model::DriverFileKind;
 
 constexpr const char* kTemporary = ".making";  // one is enough: the lock is held
 constexpr const char* kTemporaryLink = ".current";
 
-bool is_library(const Source& source, bool is_32bit) {
-  return source.file->kind == FileKind::Library && source.file->is_32bit == is_32bit;
+bool is_library(const SourceFile& source, bool is_32bit) {
+  return source.file->kind == DriverFileKind::Library && source.file->is_32bit == is_32bit;
 }
 
 std::string_view base_name(std::string_view path) {
@@ -67,9 +67,10 @@ std::string relative_path(std::string_view from, std::string_view to) {
   return up + std::string(rest.substr(rest.starts_with('/') ? 1 : 0));
 }
 
-class Maker {
+class DirectoryBuilder {
  public:
-  Maker(const sys::Host& host, const model::Inventory& machine, const Sources& sources, int parent)
+  DirectoryBuilder(const sys::Host& host, const model::Inventory& machine,
+                   const SourceFiles& sources, int parent)
       : host_(host), machine_(machine), sources_(sources), parent_(parent) {}
 
   // The whole directory, under its temporary name.
@@ -133,7 +134,7 @@ class Maker {
   bool can_link() const {
     for (const auto& source : sources_.files) {
       if (!is_library(source, false)) continue;
-      const bool linked = put_file(source, top_.get(), ".probe", Copies::Refused).ok();
+      const bool linked = put_file(source, top_.get(), ".probe", CopyPolicy::Refused).ok();
       ::unlinkat(top_.get(), ".probe", 0);
       return linked;
     }
@@ -142,19 +143,19 @@ class Maker {
 
   // The relative path from the directory of `place` in the finished directory to `target`.
   Result<std::string> from_here(std::string_view place, std::string_view target) const {
-    GANTRY_TRY(const auto real, host_.resolve(plan::kPreparedDirectory));
+    GANTRY_TRY(const auto real, host_.resolve(plan::kDriverDirectories));
     const auto full = fmt::format("{}/{}/{}", real == "/" ? "" : real, sources_.name, place);
     return relative_path(directory_of(full), target);
   }
 
   bool has_32bit() const {
     return std::any_of(sources_.files.begin(), sources_.files.end(),
-                       [](const Source& source) { return is_library(source, true); });
+                       [](const SourceFile& source) { return is_library(source, true); });
   }
 
   // A copy is made once; the sets are linked to it.
-  Status remember(const Source& source, int directory, const std::string& name) {
-    Source copy{.file = source.file};
+  Status remember(const SourceFile& source, int directory, const std::string& name) {
+    SourceFile copy{.file = source.file};
     copy.fd = sys::UniqueFd(::openat(directory, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!copy.fd.valid()) return Error::sys(errno, fmt::format("open {}", name));
     copy.status = source.status;
@@ -162,13 +163,13 @@ class Maker {
     return {};
   }
 
-  Status put_library(const Source& source, int directory) {
+  Status put_library(const SourceFile& source, int directory) {
     const auto names = plan::names_in_directory(*source.file);
     const auto ours = ours_.find(source.file);
     const auto& from = ours == ours_.end() ? source : ours->second;
-    GANTRY_TRY(const auto way, put_file(from, directory, names.front(), Copies::Allowed));
+    GANTRY_TRY(const auto way, put_file(from, directory, names.front(), CopyPolicy::Allowed));
     worst_ = std::max(worst_, way);
-    if (way != Way::HardLink) GANTRY_CHECK(remember(source, directory, names.front()));
+    if (way != LinkMethod::HardLink) GANTRY_CHECK(remember(source, directory, names.front()));
     for (std::size_t i = 1; i < names.size(); ++i) {
       const auto slash = names[i].find('/');
       if (slash == std::string::npos) {
@@ -204,10 +205,10 @@ class Maker {
     label(directory.get());
     std::set<std::string> taken;
     for (const auto& source : sources_.files) {
-      if (source.file->kind != FileKind::Binary) continue;
+      if (source.file->kind != DriverFileKind::Binary) continue;
       const auto name = plan::program_name(*source.file);
       if (!taken.insert(name).second) continue;
-      GANTRY_TRY(const auto way, put_file(source, directory.get(), name, Copies::Allowed));
+      GANTRY_TRY(const auto way, put_file(source, directory.get(), name, CopyPolicy::Allowed));
       if (!own_) worst_ = std::max(worst_, way);
     }
     return {};
@@ -217,12 +218,13 @@ class Maker {
   Status fill_configuration() {
     std::set<std::string> taken;
     for (const auto& source : sources_.files) {
-      if (source.file->kind != FileKind::Config) continue;
-      const auto place = fmt::format("{}{}", plan::kConfigName, plan::config_place(*source.file));
+      if (source.file->kind != DriverFileKind::Config) continue;
+      const auto place =
+          fmt::format("{}{}", plan::kConfigName, plan::config_path_in_container(*source.file));
       if (!taken.insert(place).second) continue;
       GANTRY_TRY(const auto directory, make_directories(std::string(directory_of(place))));
-      GANTRY_TRY(const auto way,
-                 put_file(source, directory.get(), std::string(base_name(place)), Copies::Allowed));
+      GANTRY_TRY(const auto way, put_file(source, directory.get(), std::string(base_name(place)),
+                                          CopyPolicy::Allowed));
       if (!own_) worst_ = std::max(worst_, way);
     }
     return {};
@@ -242,7 +244,7 @@ class Maker {
 
   Status fill_sets() {
     GANTRY_TRY(const auto sets, make_directory(top_.get(), "sets"));
-    for (const auto& set : plan::all_sets()) {
+    for (const auto& set : plan::library_sets()) {
       GANTRY_TRY(const auto directory, make_directory(sets.get(), set.name));
       if (own_ && !filtered_) {
         GANTRY_TRY(const auto to, from_here(fmt::format("sets/{}/x", set.name), *own_));
@@ -261,11 +263,11 @@ class Maker {
   // Begins with the name and ends with the brace that check_whole looks for.
   Status write_manifest(const std::string& way) const {
     std::string text = fmt::format("{{\n  \"name\": {},\n  \"made_by\": {},\n  \"files\": [",
-                                   json::quoted(sources_.name), json::quoted(way));
+                                   json::quote(sources_.name), json::quote(way));
     bool first = true;
     for (const auto& source : sources_.files) {
       text += fmt::format("{}\n    {{\"path\": {}, \"size\": {}}}", first ? "" : ",",
-                          json::quoted(source.file->path), source.status.st_size);
+                          json::quote(source.file->path), source.status.st_size);
       first = false;
     }
     text += "\n  ]\n}\n";
@@ -284,13 +286,13 @@ class Maker {
 
   const sys::Host& host_;
   const model::Inventory& machine_;
-  const Sources& sources_;
+  const SourceFiles& sources_;
   int parent_;
   sys::UniqueFd top_;
   std::optional<std::string> own_;
   bool filtered_ = true;
-  Way worst_ = Way::HardLink;
-  std::map<const DriverFile*, Source> ours_;  // what could not be hard-linked
+  LinkMethod worst_ = LinkMethod::HardLink;
+  std::map<const DriverFile*, SourceFile> ours_;  // what could not be hard-linked
 };
 
 bool exists(int parent, const std::string& name) {
@@ -298,14 +300,14 @@ bool exists(int parent, const std::string& name) {
 }
 
 Status clear(int parent, const std::string& name) {
-  return exists(parent, name) ? sys::remove_below(parent, name) : Status();
+  return exists(parent, name) ? sys::remove_tree(parent, name) : Status();
 }
 
-Result<std::string> make_and_name(const sys::Host& host, const model::Inventory& machine,
-                                  const Sources& sources, int parent) {
+Result<std::string> build_and_rename(const sys::Host& host, const model::Inventory& machine,
+                                     const SourceFiles& sources, int parent) {
   GANTRY_CHECK(clear(parent, kTemporary));
   GANTRY_CHECK(clear(parent, sources.name));  // not whole, or we would not be here
-  auto made = Maker(host, machine, sources, parent).make();
+  auto made = DirectoryBuilder(host, machine, sources, parent).make();
   if (!made.ok()) {
     const auto removed = clear(parent, kTemporary);
     const auto& why = made.error();
@@ -319,9 +321,9 @@ Result<std::string> make_and_name(const sys::Host& host, const model::Inventory&
 
 // Old directories are kept for a while from the moment at which they are left: a container that is
 // just starting may have read the link before (collect.hpp). Its age says when that was.
-Status touch_former(int parent) {
+Status touch_previous(int parent) {
   std::array<char, 256> former{};
-  const std::string link(base_name(plan::kCurrent));
+  const std::string link(base_name(plan::kCurrentDriverLink));
   const auto length = ::readlinkat(parent, link.c_str(), former.data(), former.size() - 1);
   if (length <= 0) return {};
   const std::string_view name(former.data(), static_cast<std::size_t>(length));
@@ -332,13 +334,13 @@ Status touch_former(int parent) {
 }
 
 Status switch_current(int parent, const std::string& name) {
-  GANTRY_CHECK(touch_former(parent));
+  GANTRY_CHECK(touch_previous(parent));
   if (::unlinkat(parent, kTemporaryLink, 0) != 0 && errno != ENOENT)
     return Error::sys(errno, "remove .current");
   if (::symlinkat(name.c_str(), parent, kTemporaryLink) != 0)
     return Error::sys(errno, "symlink .current");
-  if (::renameat(parent, kTemporaryLink, parent, std::string(base_name(plan::kCurrent)).c_str()) !=
-      0) {
+  if (::renameat(parent, kTemporaryLink, parent,
+                 std::string(base_name(plan::kCurrentDriverLink)).c_str()) != 0) {
     return Error::sys(errno, "rename to current");
   }
   if (::fsync(parent) != 0) return Error::sys(errno, "fsync the directory of the drivers");
@@ -347,10 +349,11 @@ Status switch_current(int parent, const std::string& name) {
 
 }  // namespace
 
-Result<Published> publish(const sys::Host& host, const model::Inventory& machine,
-                          const PublishOptions& options) {
+Result<PublishResult> publish(const sys::Host& host, const model::Inventory& machine,
+                              const PublishOptions& options) {
   GANTRY_TRY(const auto sources, open_sources(host, machine));
-  Published published{.directory = fmt::format("{}/{}", plan::kPreparedDirectory, sources.name)};
+  PublishResult published{.directory =
+                              fmt::format("{}/{}", plan::kDriverDirectories, sources.name)};
   const auto in_force = [&] {
     const auto now = current(host);
     return now.ok() && now->name == sources.name;
@@ -359,10 +362,10 @@ Result<Published> publish(const sys::Host& host, const model::Inventory& machine
 
   GANTRY_TRY(const auto lock, DirectoryLock::take(host, options.deadline));
   if (in_force()) return published;  // another publisher was quicker
-  published.outcome = Outcome::Switched;
-  if (!check_whole(host, sources.name).ok()) {
-    GANTRY_TRY(published.way, make_and_name(host, machine, sources, lock.directory()));
-    published.outcome = Outcome::Made;
+  published.outcome = PublishOutcome::Switched;
+  if (!check_complete(host, sources.name).ok()) {
+    GANTRY_TRY(published.way, build_and_rename(host, machine, sources, lock.directory()));
+    published.outcome = PublishOutcome::Created;
   }
   GANTRY_CHECK(switch_current(lock.directory(), sources.name));
   return published;

@@ -13,15 +13,15 @@
 
 namespace gantry::driver_dir {
 
-enum class Outcome : std::uint8_t {
-  Current,   // it was there
-  Switched,  // it was there, and `current` led elsewhere
-  Made
+enum class PublishOutcome : std::uint8_t {
+  Unchanged,  // it was there
+  Switched,   // it was there, and `current` led elsewhere
+  Created
 };
 
-struct Published {
+struct PublishResult {
   std::string directory;  // inside the host's root
-  Outcome outcome = Outcome::Current;
+  PublishOutcome outcome = PublishOutcome::Unchanged;
   std::string
       way;  // of a new one: "hard links", "reflinks", "copies", "the driver's own directory"
 };
@@ -34,7 +34,7 @@ struct PublishOptions {
 // for a driver without libraries, Denied for a file that others than root may change, Busy when
 // another publisher does not finish, and what the file system says. Nothing half-made stays behind
 // that the next call would not remove.
-Result<Published> publish(const sys::Host& host, const model::Inventory& machine,
-                          const PublishOptions& options = {});
+Result<PublishResult> publish(const sys::Host& host, const model::Inventory& machine,
+                              const PublishOptions& options = {});
 
 }  // namespace gantry::driver_dir

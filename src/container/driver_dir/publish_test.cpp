@@ -2,9 +2,9 @@
 #include "container/driver_dir/publish.hpp"
 
 #include "container/driver_dir/current.hpp"
-#include "container/plan/places.hpp"
+#include "container/plan/driver_paths.hpp"
+#include "support/blocked_syscalls.hpp"
 #include "support/tree.hpp"
-#include "support/without_calls.hpp"
 
 #include <sched.h>
 #include <signal.h>
@@ -37,7 +37,7 @@ class Publish : public ::testing::Test {
     add_library("libnvidia-ml", Utility);
     add_library("libGLX_nvidia", Graphics);
     add({.path = "/usr/bin/nvidia-smi",
-         .kind = model::FileKind::Binary,
+         .kind = model::DriverFileKind::Binary,
          .capabilities = {Utility}});
   }
 
@@ -68,9 +68,9 @@ class Publish : public ::testing::Test {
   }
 
   std::string in_current(const std::string& path) const {
-    return tree_.path(std::string(plan::kCurrent) + "/" + path);
+    return tree_.path(std::string(plan::kCurrentDriverLink) + "/" + path);
   }
-  Result<Published> publish_now() { return publish(tree_.host(), machine_); }
+  Result<PublishResult> publish_now() { return publish(tree_.host(), machine_); }
 
   test::Tree tree_;
   model::Inventory machine_;
@@ -79,11 +79,11 @@ class Publish : public ::testing::Test {
 TEST_F(Publish, TheLibrariesAreThereUnderEveryName) {
   const auto published = publish_now();
   ASSERT_TRUE(published.ok()) << published.error().text();
-  EXPECT_EQ(published->outcome, Outcome::Made);
+  EXPECT_EQ(published->outcome, PublishOutcome::Created);
   EXPECT_THAT(published->directory, StartsWith("/var/lib/gantry/driver/580.159.04-"));
   const auto host = tree_.host();
   for (const auto* name : {"libcuda.so", "libcuda.so.1", "libcuda.so.580.159.04"}) {
-    EXPECT_EQ(host.read(std::string(plan::kCurrent) + "/lib64/" + name).value_or(""),
+    EXPECT_EQ(host.read(std::string(plan::kCurrentDriverLink) + "/lib64/" + name).value_or(""),
               fmt("libcuda.so.580.159.04"));
   }
   EXPECT_EQ(current(host)->version, "580.159.04");
@@ -110,19 +110,20 @@ TEST_F(Publish, ASetHasWhatItsCapabilitiesNeed) {
 
 TEST_F(Publish, ConfigurationHasItsPlaceInAContainerWhereverTheDriverKeepsIt) {
   add({.path = "/opt/driver-580.159.04/etc/OpenCL/vendors/nvidia.icd",
-       .kind = model::FileKind::Config,
+       .kind = model::DriverFileKind::Config,
        .capabilities = {Compute}});
   ASSERT_TRUE(publish_now().ok());
-  EXPECT_TRUE(tree_.host()
-                  .read(std::string(plan::kCurrent) + "/config/etc/OpenCL/vendors/nvidia.icd")
-                  .ok());
+  EXPECT_TRUE(
+      tree_.host()
+          .read(std::string(plan::kCurrentDriverLink) + "/config/etc/OpenCL/vendors/nvidia.icd")
+          .ok());
 }
 
 TEST_F(Publish, ASecondTimeChangesNothing) {
   const auto first = publish_now();
   const auto second = publish_now();
   ASSERT_TRUE(second.ok());
-  EXPECT_EQ(second->outcome, Outcome::Current);
+  EXPECT_EQ(second->outcome, PublishOutcome::Unchanged);
   EXPECT_EQ(first->directory, second->directory);
 }
 
@@ -148,12 +149,12 @@ TEST_F(Publish, AChangedFileMakesANewDirectory) {
   tree_.file(fmt("libcuda.so.580.159.04"), "another one, of the same version");
   const auto second = publish_now();
   ASSERT_TRUE(second.ok());
-  EXPECT_EQ(second->outcome, Outcome::Made);
+  EXPECT_EQ(second->outcome, PublishOutcome::Created);
   EXPECT_NE(first->directory, second->directory);
   EXPECT_TRUE(tree_.host().exists(first->directory));
 }
 
-// collect() keeps it for a while from that moment, not from the one at which it was made.
+// collect_garbage() keeps it for a while from that moment, not from the one at which it was made.
 TEST_F(Publish, TheDirectoryThatIsLeftIsTouched) {
   const auto first = publish_now();
   ASSERT_TRUE(first.ok()) << first.error().text();
@@ -164,19 +165,19 @@ TEST_F(Publish, TheDirectoryThatIsLeftIsTouched) {
   };
   const auto before = changed();
   ::usleep(20'000);  // longer than the kernel's tick
-  ASSERT_EQ(publish_now()->outcome, Outcome::Current);
+  ASSERT_EQ(publish_now()->outcome, PublishOutcome::Unchanged);
   EXPECT_EQ(changed(), before);
   tree_.file(fmt("libcuda.so.580.159.04"), "another one, of the same version");
-  ASSERT_EQ(publish_now()->outcome, Outcome::Made);
+  ASSERT_EQ(publish_now()->outcome, PublishOutcome::Created);
   EXPECT_GT(changed(), before);
 }
 
 TEST_F(Publish, ADirectoryThatIsStillThereIsPutInForceAgain) {
   const auto first = publish_now();
-  std::filesystem::remove(tree_.path(plan::kCurrent));
+  std::filesystem::remove(tree_.path(plan::kCurrentDriverLink));
   const auto again = publish_now();
   ASSERT_TRUE(again.ok());
-  EXPECT_EQ(again->outcome, Outcome::Switched);
+  EXPECT_EQ(again->outcome, PublishOutcome::Switched);
   EXPECT_EQ(again->directory, first->directory);
 }
 
@@ -186,14 +187,14 @@ TEST_F(Publish, ADirectoryThatIsNotWholeIsMadeAnew) {
   EXPECT_EQ(current(tree_.host()).error().code(), Errc::Corrupt);
   const auto again = publish_now();
   ASSERT_TRUE(again.ok()) << again.error().text();
-  EXPECT_EQ(again->outcome, Outcome::Made);
+  EXPECT_EQ(again->outcome, PublishOutcome::Created);
   EXPECT_TRUE(current(tree_.host()).ok());
 }
 
 TEST_F(Publish, LinksInsideAreRelative) {
   ASSERT_TRUE(publish_now().ok());
   for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(tree_.path(plan::kPreparedDirectory))) {
+       std::filesystem::recursive_directory_iterator(tree_.path(plan::kDriverDirectories))) {
     if (entry.is_symlink()) {
       EXPECT_TRUE(std::filesystem::read_symlink(entry).is_relative()) << entry.path();
     }
@@ -205,8 +206,10 @@ TEST_F(Publish, ADriverWithADirectoryOfItsOwnIsUsedFromThere) {
   ASSERT_TRUE(publish_now().ok());
   EXPECT_TRUE(std::filesystem::is_symlink(in_current("lib64")));
   const auto host = tree_.host();
-  EXPECT_EQ(*host.resolve(std::string(plan::kCurrent) + "/lib64"), "/usr/local/nvidia/lib64");
-  EXPECT_EQ(*host.read(std::string(plan::kCurrent) + "/sets/compute/lib64/libcuda.so.1"), file);
+  EXPECT_EQ(*host.resolve(std::string(plan::kCurrentDriverLink) + "/lib64"),
+            "/usr/local/nvidia/lib64");
+  EXPECT_EQ(*host.read(std::string(plan::kCurrentDriverLink) + "/sets/compute/lib64/libcuda.so.1"),
+            file);
 }
 
 TEST_F(Publish, ADirectoryWithTheHostsLibcIsNoDirectoryOfTheDriver) {
@@ -238,7 +241,7 @@ TEST_F(Publish, PublishersAtOnceAgree) {
   }
   EXPECT_TRUE(current(tree_.host()).ok());
   EXPECT_FALSE(
-      std::filesystem::exists(tree_.path(std::string(plan::kPreparedDirectory) + "/.making")));
+      std::filesystem::exists(tree_.path(std::string(plan::kDriverDirectories) + "/.making")));
 }
 
 // Whenever it is killed, there is the old directory or the new one, whole, and the next call works.
@@ -267,7 +270,7 @@ TEST_F(Publish, ADirectoryOfItsOwnOnAnotherFileSystemIsMountedWhole) {
   if (::geteuid() != 0) GTEST_SKIP() << "mounting needs root";
   const auto file = have_own_directory();
   tree_.directory("/var/lib");
-  test::in_child("on two file systems", [&] {
+  test::run_in_child("on two file systems", [&] {
     if (::unshare(CLONE_NEWNS) != 0) return;
     ASSERT_EQ(::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
     ASSERT_EQ(::mount("none", tree_.path("/var/lib").c_str(), "tmpfs", 0, nullptr), 0);
@@ -276,13 +279,13 @@ TEST_F(Publish, ADirectoryOfItsOwnOnAnotherFileSystemIsMountedWhole) {
     EXPECT_EQ(published->way, "the driver's own directory");
     const auto host = tree_.host();
     for (const std::string set : {"compute", "utility", "compute+utility"}) {
-      const auto place = std::string(plan::kCurrent) + "/sets/" + set + "/lib64";
+      const auto place = std::string(plan::kCurrentDriverLink) + "/sets/" + set + "/lib64";
       EXPECT_EQ(host.resolve(place).value_or("nowhere"), "/usr/local/nvidia/lib64") << set;
     }
-    EXPECT_EQ(
-        host.read(std::string(plan::kCurrent) + "/sets/compute/lib64/libcuda.so.1").value_or(""),
-        file);
-    EXPECT_EQ(publish_now()->outcome, Outcome::Current);
+    EXPECT_EQ(host.read(std::string(plan::kCurrentDriverLink) + "/sets/compute/lib64/libcuda.so.1")
+                  .value_or(""),
+              file);
+    EXPECT_EQ(publish_now()->outcome, PublishOutcome::Unchanged);
   });
 }
 

@@ -3,7 +3,7 @@
 #include "base/core/hash.hpp"
 #include "base/sys/trusted.hpp"
 #include "container/driver_dir/layout_internal.hpp"
-#include "container/plan/places.hpp"
+#include "container/plan/driver_paths.hpp"
 
 #include <fmt/format.h>
 
@@ -13,12 +13,12 @@
 namespace gantry::driver_dir {
 namespace {
 
-using model::FileKind;
+using model::DriverFileKind;
 
 // Another number when the layout of the directory changes, so that an old one is made anew.
 constexpr int kLayout = 2;
 
-Status check_owner(const sys::Host& host, const Source& source, uid_t owner) {
+Status check_owner(const sys::Host& host, const SourceFile& source, uid_t owner) {
   const auto& status = source.status;
   const auto path = host.outside(source.file->path);
   if (!S_ISREG(status.st_mode)) {
@@ -27,7 +27,7 @@ Status check_owner(const sys::Host& host, const Source& source, uid_t owner) {
   return sys::check_trusted(status.st_uid, status.st_mode, owner, path);
 }
 
-void add_to(Hash& hash, const Source& source) {
+void add_to(Hash& hash, const SourceFile& source) {
   const auto& file = *source.file;
   hash.add(file.path);
   hash.add(file.soname);
@@ -41,25 +41,26 @@ void add_to(Hash& hash, const Source& source) {
 
 }  // namespace
 
-Result<Sources> open_sources(const sys::Host& host, const model::Inventory& machine) {
+Result<SourceFiles> open_sources(const sys::Host& host, const model::Inventory& machine) {
   // A simulated tree that a user made is that user's; "/" is root's.
   GANTRY_TRY(const auto root, host.info("/"));
-  Sources sources;
+  SourceFiles sources;
   Hash hash;
   hash.add(kLayout);
   bool has_libraries = false;
   for (const auto& file : machine.files) {
-    const bool is_config = file.kind == FileKind::Config;
-    if (file.kind != FileKind::Library && file.kind != FileKind::Binary && !is_config) continue;
+    const bool is_config = file.kind == DriverFileKind::Config;
+    if (file.kind != DriverFileKind::Library && file.kind != DriverFileKind::Binary && !is_config)
+      continue;
     GANTRY_TRY(auto fd, host.open(file.path, O_PATH));
-    Source source{.file = &file, .fd = std::move(fd)};
+    SourceFile source{.file = &file, .fd = std::move(fd)};
     if (::fstatat(source.fd.get(), "", &source.status, AT_EMPTY_PATH) != 0)
       return Error::sys(errno, fmt::format("stat {}", host.outside(file.path)));
     // A text that names a library is not run; a directory in its place is left out.
     if (!is_config) GANTRY_CHECK(check_owner(host, source, root.uid));
     if (is_config && !S_ISREG(source.status.st_mode)) continue;
     add_to(hash, source);
-    has_libraries = has_libraries || file.kind == FileKind::Library;
+    has_libraries = has_libraries || file.kind == DriverFileKind::Library;
     sources.files.push_back(std::move(source));
   }
   const auto& driver = machine.driver;

@@ -9,17 +9,17 @@
 namespace gantry::engines {
 namespace {
 
-using Verdict = Check::Verdict;
+using Verdict = ConfigCheck::Verdict;
 
 bool is_missing(const Error& error) {
   return error.code() == Errc::NotFound;
 }
 
-Check not_installed(const Plan& plan) {
+ConfigCheck not_installed(const ChangePlan& plan) {
   return {Verdict::NotAsked, fmt::format("{} is not installed here", plan.program)};
 }
 
-Check check_docker(const Plan& plan, const RunProgram& run) {
+ConfigCheck check_docker(const ChangePlan& plan, const RunProgram& run) {
   const auto answer = run({plan.program, "--validate", "--config-file", plan.config});
   if (answer.ok()) return {Verdict::Passed, "dockerd --validate accepts it"};
   if (is_missing(answer.error())) return not_installed(plan);
@@ -37,8 +37,8 @@ std::string without_log(std::string_view output) {
   return toml;
 }
 
-Check judge_dump(const toml_edit::Document& dump, const Expectation& wanted,
-                 const toml_edit::Path& containerd) {
+ConfigCheck judge_dump(const toml_edit::Document& dump, const Expectation& wanted,
+                       const toml_edit::Path& containerd) {
   const auto runtime = containerd / "runtimes" / wanted.runtime_name;
   const auto path = dump.string(runtime / "options" / "BinaryName").value_or("");
   const auto chosen = dump.string(containerd / "default_runtime_name").value_or("");
@@ -55,13 +55,13 @@ Check judge_dump(const toml_edit::Document& dump, const Expectation& wanted,
 }
 
 // `dump` is what is in force. 2.0's leaves out files of version 2, and its `migrate` does not.
-Check check_containerd(const Plan& plan, const RunProgram& run) {
+ConfigCheck check_containerd(const ChangePlan& plan, const RunProgram& run) {
   // Their containerd's file is made at their next start.
   if (contains(plan.config, "/rancher/") || contains(plan.config, "/microk8s/") ||
       plan.config.starts_with("/etc/k0s/")) {
     return {Verdict::NotAsked, "the distribution makes containerd's file at its next start"};
   }
-  Check result{Verdict::Failed, "containerd config dump does not show the runtime"};
+  ConfigCheck result{Verdict::Failed, "containerd config dump does not show the runtime"};
   for (const auto* word : {"dump", "migrate"}) {
     const auto answer = run({plan.program, "--config", plan.config, "config", word});
     if (!answer.ok()) {
@@ -81,7 +81,7 @@ Check check_containerd(const Plan& plan, const RunProgram& run) {
   return result;
 }
 
-Check check_crio(const Plan& plan, const RunProgram& run) {
+ConfigCheck check_crio(const ChangePlan& plan, const RunProgram& run) {
   if (plan.expectation.runtime_path.empty()) {
     return {Verdict::NotAsked, "CRI-O reads hooks when it starts"};
   }
@@ -101,7 +101,7 @@ Check check_crio(const Plan& plan, const RunProgram& run) {
 
 }  // namespace
 
-Check check(const Plan& plan, const RunProgram& run) {
+ConfigCheck check(const ChangePlan& plan, const RunProgram& run) {
   if (!run) return {Verdict::NotAsked, "this is not the machine that runs the engine"};
   switch (plan.engine) {
     case Engine::Docker: return check_docker(plan, run);

@@ -2,16 +2,16 @@
 // Asks the engine's own program whether it reads the files as we meant them.
 #pragma once
 
-#include "container/engines/plan.hpp"
+#include "container/engines/change_plan.hpp"
 
 namespace gantry::engines {
 
-struct Check {
+struct ConfigCheck {
   enum class Verdict : std::uint8_t { Passed, NotAsked, Failed };
   Verdict verdict = Verdict::NotAsked;
   std::string text;  // which program said what, or why none was asked
 };
 
-Check check(const Plan& plan, const RunProgram& run);
+ConfigCheck check(const ChangePlan& plan, const RunProgram& run);
 
 }  // namespace gantry::engines

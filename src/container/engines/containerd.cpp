@@ -55,7 +55,8 @@ bool imports_cover(const TomlFile& main, const std::string& drop_in) {
 }
 
 // What containerd says it uses, when it was asked; else what the main file says.
-Result<toml_edit::Document> ask_containerd(const Options& options, const Place& place) {
+Result<toml_edit::Document> ask_containerd(const EngineOptions& options,
+                                           const ContainerdInstall& place) {
   if (!options.run) {
     return Error(Errc::Unsupported, "containerd cannot be run here: --config-source=file");
   }
@@ -83,7 +84,7 @@ Result<TomlFile> owner_of_table(const sys::Host& host, const TomlFile& main,
   return owner;
 }
 
-void say_what_is_odd(const toml_edit::Document& main, Plan& plan) {
+void add_warnings(const toml_edit::Document& main, ChangePlan& plan) {
   for (const auto& name : main.strings({"disabled_plugins"}).value_or(std::vector<std::string>())) {
     if (name == "cri" || name == cri_table(2)[1] || name == cri_table(3)[1]) {
       plan.notes.push_back(fmt::format(
@@ -99,7 +100,7 @@ std::int64_t new_schema(const std::optional<ProgramVersion>& version) {
 
 // A separate file in an engine that replaces whole tables has to carry the whole table.
 Status carry_table(const toml_edit::Document& source, const toml_edit::Path& cri, TomlFile& file,
-                   Plan& plan) {
+                   ChangePlan& plan) {
   GANTRY_CHECK(copy_values(source, cri, file, cri, {}));
   plan.notes.push_back(fmt::format(
       "this containerd does not merge tables: {} holds a copy of the CRI table, and later changes "
@@ -108,17 +109,18 @@ Status carry_table(const toml_edit::Document& source, const toml_edit::Path& cri
   return {};
 }
 
-Result<Plan> plan_files(const sys::Host& host, const Options& options, const Place& place) {
-  Plan plan{.engine = Engine::Containerd,
-            .config = place.main,
-            .program = place.program,
-            .restart = place.restart};
+Result<ChangePlan> plan_files(const sys::Host& host, const EngineOptions& options,
+                              const ContainerdInstall& place) {
+  ChangePlan plan{.engine = Engine::Containerd,
+                  .config = place.main,
+                  .program = place.program,
+                  .restart = place.restart};
   GANTRY_TRY(auto main, TomlFile::open(host, place.main));
   const auto version = program_version(options, place.program);
   GANTRY_TRY(const auto stated, schema_of(main.document()).in(place.main));
   const auto schema = stated.value_or(new_schema(version));
   const auto cri = cri_table(schema);
-  say_what_is_odd(main.document(), plan);
+  add_warnings(main.document(), plan);
   if (schema == 1 && version && version->major >= 2) {
     return Error(Errc::Unsupported,
                  fmt::format("{} has version 1 (or none), which containerd 2 neither reads nor "
@@ -133,15 +135,15 @@ Result<Plan> plan_files(const sys::Host& host, const Options& options, const Pla
     drop_in.clear();
   }
   if (!stated) GANTRY_CHECK(main.set({"version"}, fmt::to_string(schema)));
-  const RuntimeWish wish{.schema = schema, .cri = cri, .needs_runc = !merges};
+  const RuntimeTarget runtime_target{.schema = schema, .cri = cri, .needs_runc = !merges};
 
   std::string path;
   if (drop_in.empty()) {
     GANTRY_TRY(auto file, merges ? Result<TomlFile>(std::move(main))
                                  : owner_of_table(host, main, cri, plan.notes));
     GANTRY_TRY(const auto source,
-               options.ask_engine ? ask_containerd(options, place) : Result(file.document()));
-    GANTRY_TRY(path, write_runtime(file, source, wish, options));
+               options.query_engine ? ask_containerd(options, place) : Result(file.document()));
+    GANTRY_TRY(path, write_runtime(file, source, runtime_target, options));
     plan.files.push_back(std::move(file).change());
   } else {
     if (!imports_cover(main, drop_in)) {
@@ -149,10 +151,10 @@ Result<Plan> plan_files(const sys::Host& host, const Options& options, const Pla
     }
     GANTRY_TRY(auto file, TomlFile::open(host, drop_in));
     GANTRY_TRY(const auto source,
-               options.ask_engine ? ask_containerd(options, place) : Result(main.document()));
+               options.query_engine ? ask_containerd(options, place) : Result(main.document()));
     if (!file.exists()) GANTRY_CHECK(file.set({"version"}, fmt::to_string(schema)));
     if (!merges) GANTRY_CHECK(carry_table(source, cri, file, plan));
-    GANTRY_TRY(path, write_runtime(file, source, wish, options));
+    GANTRY_TRY(path, write_runtime(file, source, runtime_target, options));
     // The drop-in first: a main file that imports it must not be there before it.
     plan.files.push_back(std::move(file).change());
     plan.files.push_back(std::move(main).change());
@@ -163,11 +165,11 @@ Result<Plan> plan_files(const sys::Host& host, const Options& options, const Pla
 
 }  // namespace
 
-Result<Plan> plan_containerd(const sys::Host& host, const Options& options) {
-  if (options.mode == Mode::Hook) {
+Result<ChangePlan> plan_containerd(const sys::Host& host, const EngineOptions& options) {
+  if (options.mode == IntegrationMode::Hook) {
     return Error(Errc::Unsupported, "containerd has no hooks.d; leave --config-mode=oci-hook out");
   }
-  GANTRY_TRY(const auto place, find_place(host, options));
+  GANTRY_TRY(const auto place, find_containerd(host, options));
   switch (place.distribution) {
     case Distribution::K3s:
     case Distribution::Rke2: return plan_rancher(host, options, place);

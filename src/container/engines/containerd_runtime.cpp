@@ -69,11 +69,12 @@ Result<std::optional<std::int64_t>> schema_of(const toml_edit::Document& documen
 }
 
 Result<std::string> write_runtime(TomlFile& file, const toml_edit::Document& source,
-                                  const RuntimeWish& wish, const Options& options) {
-  const auto containerd = wish.cri / "containerd";
+                                  const RuntimeTarget& runtime_target,
+                                  const EngineOptions& options) {
+  const auto containerd = runtime_target.cri / "containerd";
   const auto& name = options.runtime_name;
   const auto runtime = containerd / "runtimes" / name;
-  if (wish.needs_runc) GANTRY_CHECK(keep_runc(file, source, containerd, name));
+  if (runtime_target.needs_runc) GANTRY_CHECK(keep_runc(file, source, containerd, name));
   const auto model = model_runtime(source, containerd, name);
   const auto from = containerd / "runtimes" / model.value_or("");
   const bool is_new = !file.document().has(runtime);
@@ -86,19 +87,21 @@ Result<std::string> write_runtime(TomlFile& file, const toml_edit::Document& sou
         source, from, file, runtime,
         {from / "runtime_type", from / "options" / "BinaryName", from / "options" / "Runtime"}));
   }
-  if (wish.schema != 1) GANTRY_CHECK(pass_annotations(file, runtime / "container_annotations"));
+  if (runtime_target.schema != 1)
+    GANTRY_CHECK(pass_annotations(file, runtime / "container_annotations"));
   const auto there = file.document().string(runtime / "options" / "BinaryName").value_or("");
   const auto path = !options.runtime_path.empty() ? options.runtime_path
                     : !there.empty()              ? there
                                                   : std::string(kRuntimePath);
   if (type == kOldShim) GANTRY_CHECK(file.set_text(runtime / "runtime_engine", path));
   GANTRY_CHECK(file.set_text(runtime / "options" / "BinaryName", path));
-  if (wish.schema == 1) GANTRY_CHECK(file.set_text(runtime / "options" / "Runtime", path));
+  if (runtime_target.schema == 1)
+    GANTRY_CHECK(file.set_text(runtime / "options" / "Runtime", path));
   if (options.set_as_default) {
     GANTRY_CHECK(file.set_text(containerd / "default_runtime_name", name));
     GANTRY_CHECK(set_old_default(file, containerd, path));
   }
-  if (options.enable_cdi) GANTRY_CHECK(file.set(wish.cri / "enable_cdi", "true"));
+  if (options.enable_cdi) GANTRY_CHECK(file.set(runtime_target.cri / "enable_cdi", "true"));
   return path;
 }
 

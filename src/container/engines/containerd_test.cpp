@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "container/engines/plan.hpp"
+#include "container/engines/change_plan.hpp"
 #include "support/tree.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ constexpr const char* kMain = "etc/containerd/config.toml";
 
 struct ContainerdCase {
   const char* name;
-  Options options;
+  EngineOptions options;
   const char* version;  // of the program; "": cannot be asked
   const char* before;   // nullptr: no file
   std::string after;
@@ -200,7 +200,7 @@ BinaryName = "/usr/bin/nvidia-container-runtime"
 INSTANTIATE_TEST_SUITE_P(Engines, ContainerdMain, testing::ValuesIn(main_files),
                          [](const auto& c) { return c.param.name; });
 
-Options containerd(const char* number) {
+EngineOptions containerd(const char* number) {
   return {.engine = Engine::Containerd, .run = version(number)};
 }
 
@@ -337,7 +337,7 @@ TEST(Distributions, K3sGetsADropInOrATemplateForAProgramElsewhere) {
   test::Tree tree;
   const std::string directory = "var/lib/rancher/k3s/agent/etc/containerd/";
   tree.file(directory + "config.toml", "version = 3\n");
-  const Options options{.engine = Engine::Containerd, .runtime_path = "/opt/ncr"};
+  const EngineOptions options{.engine = Engine::Containerd, .runtime_path = "/opt/ncr"};
   const auto modern = make_plan(tree.host(), options);
   ASSERT_TRUE(modern.ok()) << modern.error().text();
   ASSERT_EQ(modern->files.size(), 1U);

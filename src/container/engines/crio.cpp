@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CRI-O: a drop-in with our runtime, or the classic hook.
 #include "base/json/document.hpp"
-#include "container/engines/plan_internal.hpp"
+#include "container/engines/change_plan_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,8 @@ toml_edit::Path runtime_table() {
 }
 
 // CRI-O's files in the order it reads them; later ones win key by key.
-Result<std::vector<toml_edit::Document>> read_all(const sys::Host& host, const Options& options,
+Result<std::vector<toml_edit::Document>> read_all(const sys::Host& host,
+                                                  const EngineOptions& options,
                                                   const std::string& except) {
   std::vector<std::string> paths{options.config.empty() ? std::string(kMain) : options.config};
   if (const auto names = host.list(kDirectory); names.ok()) {
@@ -28,7 +29,7 @@ Result<std::vector<toml_edit::Document>> read_all(const sys::Host& host, const O
   std::vector<toml_edit::Document> documents;
   for (const auto& path : paths) {
     if (path == except || documents.size() >= kFiles) continue;
-    GANTRY_TRY(auto text, read_if_there(host, path));
+    GANTRY_TRY(auto text, read_optional(host, path));
     if (!text) continue;
     GANTRY_TRY(auto document, toml_edit::Document::parse(*std::move(text)).in(path));
     documents.push_back(std::move(document));
@@ -36,7 +37,7 @@ Result<std::vector<toml_edit::Document>> read_all(const sys::Host& host, const O
   return documents;
 }
 
-Result<std::vector<toml_edit::Document>> ask_crio(const Options& options) {
+Result<std::vector<toml_edit::Document>> ask_crio(const EngineOptions& options) {
   const auto program = options.executable.empty() ? std::string("crio") : options.executable;
   if (!options.run)
     return Error(Errc::Unsupported, "crio cannot be run here: --config-source=file");
@@ -51,7 +52,7 @@ Result<std::vector<toml_edit::Document>> ask_crio(const Options& options) {
 
 // The options that the default runtime has, from whichever file says so last.
 Status copy_default_runtime(const std::vector<toml_edit::Document>& documents,
-                            const Options& options, TomlFile& file) {
+                            const EngineOptions& options, TomlFile& file) {
   std::string name;
   for (const auto& document : documents) {
     name = document.string(runtime_table() / "default_runtime").value_or(name);
@@ -74,7 +75,8 @@ Status copy_default_runtime(const std::vector<toml_edit::Document>& documents,
 
 }  // namespace
 
-FileChange hook_file(const Options& options, std::optional<std::string> before, std::string path) {
+FileChange hook_file(const EngineOptions& options, std::optional<std::string> before,
+                     std::string path) {
   const std::string program =
       options.hook_path.empty() ? std::string(kHookPath) : options.hook_path;
   const auto name = program.substr(program.rfind('/') + 1);
@@ -95,24 +97,25 @@ FileChange hook_file(const Options& options, std::optional<std::string> before, 
     "stages": ["prestart"]
 }}
 )",
-      json::quoted(program), json::quoted(name));
+      json::quote(program), json::quote(name));
   return {.path = std::move(path), .before = std::move(before), .after = text};
 }
 
-Result<Plan> plan_crio(const sys::Host& host, const Options& options) {
-  Plan plan{.engine = Engine::Crio, .program = "crio", .restart = {"systemctl", "restart", "crio"}};
+Result<ChangePlan> plan_crio(const sys::Host& host, const EngineOptions& options) {
+  ChangePlan plan{
+      .engine = Engine::Crio, .program = "crio", .restart = {"systemctl", "restart", "crio"}};
   plan.config = options.config.empty() ? std::string(kMain) : options.config;
-  if (options.mode == Mode::Hook) {
+  if (options.mode == IntegrationMode::Hook) {
     const auto path =
         options.drop_in && !options.drop_in->empty() ? *options.drop_in : std::string(kHooks);
-    GANTRY_TRY(auto before, read_if_there(host, path));
+    GANTRY_TRY(auto before, read_optional(host, path));
     plan.files.push_back(hook_file(options, std::move(before), path));
     return plan;
   }
   auto target = options.drop_in.value_or(std::string(kDropIn));
   if (target.empty()) target = plan.config;
   GANTRY_TRY(auto documents,
-             options.ask_engine ? ask_crio(options) : read_all(host, options, target));
+             options.query_engine ? ask_crio(options) : read_all(host, options, target));
   GANTRY_TRY(auto file, TomlFile::open(host, target));
   const auto runtime = runtime_table() / "runtimes" / options.runtime_name;
   if (!file.document().has(runtime)) GANTRY_CHECK(copy_default_runtime(documents, options, file));

@@ -10,7 +10,7 @@
 namespace gantry::engines {
 namespace {
 
-constexpr std::size_t kAround = 3;
+constexpr std::size_t kContextLines = 3;
 constexpr std::size_t kCells = 4'000'000;  // beyond, the middle is shown as replaced whole
 
 struct Line {
@@ -111,12 +111,12 @@ std::string unified_diff(std::string_view name, std::string_view before, std::st
       ++i;
       continue;
     }
-    const auto begin = i - std::min(i, kAround);
+    const auto begin = i - std::min(i, kContextLines);
     auto last = i;
-    for (auto j = i; j < lines.size() && j <= last + 2 * kAround; ++j) {
+    for (auto j = i; j < lines.size() && j <= last + 2 * kContextLines; ++j) {
       if (lines[j].mark != ' ') last = j;
     }
-    const auto end = std::min(last + 1 + kAround, lines.size());
+    const auto end = std::min(last + 1 + kContextLines, lines.size());
     out += hunk(lines, begin, end);
     i = end;
   }

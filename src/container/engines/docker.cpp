@@ -2,7 +2,7 @@
 // /etc/docker/daemon.json. Docker has no drop-ins.
 #include "base/core/text.hpp"
 #include "base/json/patch.hpp"
-#include "container/engines/plan_internal.hpp"
+#include "container/engines/change_plan_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -48,12 +48,12 @@ class JsonFile {
 
 // With no path asked for, a runtime that is already there keeps its own: its administrator may have
 // had a reason, and "nvidia-container-runtime" and its absolute path are the same program.
-bool keep_path(const Options& options, json::Value runtime) {
+bool keep_path(const EngineOptions& options, json::Value runtime) {
   if (!runtime["path"].string()) return false;
   return options.runtime_path.empty() || *runtime["path"].string() == options.runtime_path;
 }
 
-void add_runtime(const Options& options, const json::Document& document, JsonFile& file) {
+void add_runtime(const EngineOptions& options, const json::Document& document, JsonFile& file) {
   const auto runtime = document["runtimes"][options.runtime_name];
   const std::vector<std::string> path{"runtimes", options.runtime_name};
   if (!runtime.is(json::Kind::Object)) {
@@ -65,21 +65,21 @@ void add_runtime(const Options& options, const json::Document& document, JsonFil
     auto program = path;
     program.emplace_back("path");
     file.set(program,
-             json::quoted(options.runtime_path.empty() ? kRuntimeProgram : options.runtime_path));
+             json::quote(options.runtime_path.empty() ? kRuntimeProgram : options.runtime_path));
   }
-  if (options.set_as_default) file.set({"default-runtime"}, json::quoted(options.runtime_name));
+  if (options.set_as_default) file.set({"default-runtime"}, json::quote(options.runtime_name));
   if (options.enable_cdi) file.set({"features", "cdi"}, "true");
 }
 
 }  // namespace
 
-Result<Plan> plan_docker(const sys::Host& host, const Options& options) {
-  if (options.mode == Mode::Hook) {
+Result<ChangePlan> plan_docker(const sys::Host& host, const EngineOptions& options) {
+  if (options.mode == IntegrationMode::Hook) {
     return Error(Errc::Unsupported, "docker has no hooks.d; leave --config-mode=oci-hook out");
   }
   const auto path =
       options.config.empty() ? std::string("/etc/docker/daemon.json") : options.config;
-  GANTRY_TRY(auto before, read_if_there(host, path));
+  GANTRY_TRY(auto before, read_optional(host, path));
   const bool is_new = !before || trim(*before).empty();
   GANTRY_TRY(const auto document,
              json::Document::parse(is_new ? std::string(kNewFile) : *before).in(path));
@@ -92,7 +92,7 @@ Result<Plan> plan_docker(const sys::Host& host, const Options& options) {
   if (is_new) file.drop_placeholder();
   GANTRY_TRY(auto after, file.text().in(path));
 
-  Plan plan{.engine = Engine::Docker, .config = path, .program = "dockerd"};
+  ChangePlan plan{.engine = Engine::Docker, .config = path, .program = "dockerd"};
   const auto kept = document["runtimes"][options.runtime_name]["path"].string();
   plan.expectation = {.runtime_name = options.runtime_name,
                       .runtime_path = !options.runtime_path.empty() ? options.runtime_path

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "container/engines/plan.hpp"
+#include "container/engines/change_plan.hpp"
 #include "support/tree.hpp"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ constexpr const char* kSeed = R"({
 
 struct DockerCase {
   const char* name;
-  Options options;
+  EngineOptions options;
   const char* before;  // nullptr: no file
   std::string after;
 };

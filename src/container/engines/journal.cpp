@@ -2,8 +2,8 @@
 #include "container/engines/journal.hpp"
 
 #include "base/sys/replace_file.hpp"
-#include "container/engines/plan_internal.hpp"
-#include "container/engines/record_internal.hpp"
+#include "container/engines/change_plan_internal.hpp"
+#include "container/engines/journal_file_internal.hpp"
 
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@
 namespace gantry::engines {
 namespace {
 
-class Disk : public Files {
+class DiskFileWriter : public FileWriter {
  public:
   Status replace(const std::string& path, std::string_view content, unsigned mode) override {
     struct stat before {};
@@ -48,8 +48,8 @@ class Disk : public Files {
 };
 
 // One configure or undo at a time, also between processes; the kernel lets go when we die.
-Result<sys::UniqueFd> lock(const sys::Host& host, Files& files) {
-  const auto directory = host.outside(kJournals);
+Result<sys::UniqueFd> lock(const sys::Host& host, FileWriter& files) {
+  const auto directory = host.outside(kJournalsDirectory);
   GANTRY_CHECK(files.make_directories(directory).in(
       "the journal, without which nothing is changed (are you root?)"));
   sys::UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -78,7 +78,7 @@ std::string real_place(const sys::Host& host, const std::string& path) {
   return (above == "/" ? "" : above) + path.substr(path.rfind('/'));
 }
 
-void note_new_directories(const sys::Host& host, const std::string& path, Record& record) {
+void note_new_directories(const sys::Host& host, const std::string& path, EngineJournal& record) {
   std::vector<std::string> missing;
   for (auto parent = parent_of(path); parent != "/" && !host.exists(parent);
        parent = parent_of(parent)) {
@@ -108,7 +108,7 @@ void add_keys(std::vector<KeyChange>& keys, const std::vector<KeyChange>& more) 
 }
 
 // The record as it must be before `change` is written.
-Status take_up(const sys::Host& host, const FileChange& change, Record& record) {
+Status record_change(const sys::Host& host, const FileChange& change, EngineJournal& record) {
   const auto path = real_place(host, change.path);
   note_new_directories(host, path, record);
   auto* known = record.find(path);
@@ -129,7 +129,7 @@ Status take_up(const sys::Host& host, const FileChange& change, Record& record) 
     // Changed by somebody since: what an undo would leave now is what a later undo goes back to.
     std::vector<std::string> ignored;
     if (now) {
-      GANTRY_TRY(known->before, without_keys(*known, *now, ignored));
+      GANTRY_TRY(known->before, remove_keys(*known, *now, ignored));
     } else {
       known->before.reset();
     }
@@ -140,15 +140,16 @@ Status take_up(const sys::Host& host, const FileChange& change, Record& record) 
   return {};
 }
 
-bool says_nothing(const FileRecord& file, const std::string& text) {
+bool says_nothing(const JournalFile& file, const std::string& text) {
   if (file.format != Format::Toml) return text.find_first_not_of("{} \t\r\n") == std::string::npos;
   const auto document = toml_edit::Document::parse(text);
   return document.ok() && (document->members({}).empty() ||
                            document->members({}) == std::vector<std::string>{"version"});
 }
 
-Status restore(const sys::Host& host, const FileRecord& file, Files& files, Outcome& outcome) {
-  GANTRY_TRY(const auto now, read_if_there(host, file.path));
+Status restore(const sys::Host& host, const JournalFile& file, FileWriter& files,
+               JournalResult& outcome) {
+  GANTRY_TRY(const auto now, read_optional(host, file.path));
   const auto outside = host.outside(file.path);
   if (now == file.before) return {};
   if (!now) {
@@ -163,7 +164,7 @@ Status restore(const sys::Host& host, const FileRecord& file, Files& files, Outc
     outcome.files.push_back(fmt::format("{}: restored, byte for byte", file.path));
     return files.replace(outside, *file.before, file.mode);
   }
-  GANTRY_TRY(const auto rest, without_keys(file, *now, outcome.notes));
+  GANTRY_TRY(const auto rest, remove_keys(file, *now, outcome.notes));
   if (rest == *now) return {};
   if (!file.before && says_nothing(file, rest)) {
     outcome.files.push_back(fmt::format("{}: removed, nothing but ours was in it", file.path));
@@ -176,25 +177,25 @@ Status restore(const sys::Host& host, const FileRecord& file, Files& files, Outc
 
 }  // namespace
 
-std::unique_ptr<Files> files_on_disk() {
-  return std::make_unique<Disk>();
+std::unique_ptr<FileWriter> disk_file_writer() {
+  return std::make_unique<DiskFileWriter>();
 }
 
-Result<Outcome> apply(const sys::Host& host, const Plan& plan, Files& files) {
-  Outcome outcome;
+Result<JournalResult> apply(const sys::Host& host, const ChangePlan& plan, FileWriter& files) {
+  JournalResult outcome;
   if (!plan.changes()) return outcome;
   GANTRY_TRY(const auto held, lock(host, files));
-  GANTRY_TRY(auto loaded, load_record(host, plan.engine).in("the journal"));
-  Record record = std::move(loaded).value_or(Record{.engine = plan.engine});
+  GANTRY_TRY(auto loaded, load_journal(host, plan.engine).in("the journal"));
+  EngineJournal record = std::move(loaded).value_or(EngineJournal{.engine = plan.engine});
   for (const auto& change : plan.files) {
     if (!change.changes()) continue;
-    GANTRY_TRY(const auto now, read_if_there(host, change.path));
+    GANTRY_TRY(const auto now, read_optional(host, change.path));
     if (now != change.before) {
       return Error(Errc::Busy, fmt::format("{} was changed meanwhile; try again", change.path));
     }
-    GANTRY_CHECK(take_up(host, change, record));
+    GANTRY_CHECK(record_change(host, change, record));
   }
-  GANTRY_CHECK(save_record(host, record, files).in("the journal"));
+  GANTRY_CHECK(save_journal(host, record, files).in("the journal"));
   for (const auto& change : plan.files) {
     if (!change.changes()) continue;
     const auto* file = record.find(real_place(host, change.path));
@@ -205,15 +206,15 @@ Result<Outcome> apply(const sys::Host& host, const Plan& plan, Files& files) {
   return outcome;
 }
 
-Result<Outcome> undo(const sys::Host& host, Engine engine, Files& files) {
+Result<JournalResult> undo(const sys::Host& host, Engine engine, FileWriter& files) {
   GANTRY_TRY(const auto held, lock(host, files));
-  GANTRY_TRY(auto record, load_record(host, engine).in("the journal"));
+  GANTRY_TRY(auto record, load_journal(host, engine).in("the journal"));
   if (!record) {
     return Error(Errc::NotFound, fmt::format("nothing to undo: {} has no journal, so gantry has "
                                              "changed nothing of {} here",
-                                             journal_of(engine), to_string(engine)));
+                                             journal_directory(engine), to_string(engine)));
   }
-  Outcome outcome;
+  JournalResult outcome;
   // Backwards: an import goes before the file that it names.
   for (auto file = record->files.rbegin(); file != record->files.rend(); ++file) {
     GANTRY_CHECK(restore(host, *file, files, outcome));
@@ -221,7 +222,7 @@ Result<Outcome> undo(const sys::Host& host, Engine engine, Files& files) {
   for (auto path = record->directories.rbegin(); path != record->directories.rend(); ++path) {
     if (host.exists(*path)) GANTRY_CHECK(files.remove(host.outside(*path)));
   }
-  GANTRY_CHECK(remove_record(host, engine, files));
+  GANTRY_CHECK(remove_journal(host, engine, files));
   return outcome;
 }
 

@@ -4,36 +4,36 @@
 // it was, as we left it or changed by somebody since is seen by comparing it, never remembered.
 #pragma once
 
-#include "container/engines/plan.hpp"
+#include "container/engines/change_plan.hpp"
 
 #include <memory>
 
 namespace gantry::engines {
 
 // The steps of which each happens whole or not at all. Paths are outside the root.
-class Files {
+class FileWriter {
  public:
-  virtual ~Files() = default;
+  virtual ~FileWriter() = default;
   virtual Status replace(const std::string& path, std::string_view content, unsigned mode) = 0;
   virtual Status remove(const std::string& path) = 0;            // also an empty directory
   virtual Status make_directories(const std::string& path) = 0;  // with its parents
 };
 
-std::unique_ptr<Files> files_on_disk();
+std::unique_ptr<FileWriter> disk_file_writer();
 
-struct Outcome {
+struct JournalResult {
   std::vector<std::string> files;  // what was done to which, one sentence each
   std::vector<std::string> notes;  // what could not be done, and why
 };
 
 // Busy when another one is at work.
-Result<Outcome> apply(const sys::Host& host, const Plan& plan, Files& files);
+Result<JournalResult> apply(const sys::Host& host, const ChangePlan& plan, FileWriter& files);
 
 // Every file of the journal back to its bytes, or gone when it was not there. A file that somebody
 // changed since keeps those changes: our keys alone are taken out. NotFound when there is no
 // journal.
-Result<Outcome> undo(const sys::Host& host, Engine engine, Files& files);
+Result<JournalResult> undo(const sys::Host& host, Engine engine, FileWriter& files);
 
-constexpr std::string_view kJournals = "/var/lib/gantry/engines";
+constexpr std::string_view kJournalsDirectory = "/var/lib/gantry/engines";
 
 }  // namespace gantry::engines

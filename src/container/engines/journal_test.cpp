@@ -20,9 +20,9 @@ constexpr const char* kDocker = "/etc/docker/daemon.json";
 constexpr const char* kBefore = "{\n  \"bip\": \"10.0.0.1/8\"  ,\n\t\"odd\":   1.50\n}\n\n";
 
 // The power goes after so many steps: the others do not happen, and nobody tidies up.
-class PowerCut : public Files {
+class FailingFileWriter : public FileWriter {
  public:
-  explicit PowerCut(int steps) : left_(steps) {}
+  explicit FailingFileWriter(int steps) : left_(steps) {}
   bool happened() const { return left_ < 0; }
 
   Status replace(const std::string& path, std::string_view content, unsigned mode) override {
@@ -43,25 +43,25 @@ class PowerCut : public Files {
     if (--left_ < 0) return Error(Errc::Internal, "power cut");
     return {};
   }
-  std::unique_ptr<Files> disk_ = files_on_disk();
+  std::unique_ptr<FileWriter> disk_ = disk_file_writer();
   int left_;
 };
 
-Outcome configure(const test::Tree& tree, const Options& options) {
+JournalResult configure(const test::Tree& tree, const EngineOptions& options) {
   const auto plan = make_plan(tree.host(), options);
   EXPECT_TRUE(plan.ok()) << plan.error().text();
-  const auto outcome = apply(tree.host(), *plan, *files_on_disk());
+  const auto outcome = apply(tree.host(), *plan, *disk_file_writer());
   EXPECT_TRUE(outcome.ok()) << outcome.error().text();
   return *outcome;
 }
 
-Outcome take_back(const test::Tree& tree, Engine engine) {
-  const auto outcome = undo(tree.host(), engine, *files_on_disk());
+JournalResult undo_changes(const test::Tree& tree, Engine engine) {
+  const auto outcome = undo(tree.host(), engine, *disk_file_writer());
   EXPECT_TRUE(outcome.ok()) << outcome.error().text();
   return *outcome;
 }
 
-std::string text_of(const test::Tree& tree, std::string_view path) {
+std::string read_text(const test::Tree& tree, std::string_view path) {
   return tree.host().read(path).value_or("(absent)");
 }
 
@@ -71,10 +71,10 @@ TEST(Journal, UndoRestoresTheVeryBytes) {
   ::chmod(tree.path(kDocker).c_str(), 0600);
   EXPECT_THAT(configure(tree, {.set_as_default = true}).files,
               ElementsAre("/etc/docker/daemon.json: changed"));
-  EXPECT_THAT(text_of(tree, kDocker), HasSubstr("\"default-runtime\""));
+  EXPECT_THAT(read_text(tree, kDocker), HasSubstr("\"default-runtime\""));
   EXPECT_EQ(tree.host().info(kDocker)->mode, 0600U);
-  EXPECT_THAT(take_back(tree, Engine::Docker).files, Contains(HasSubstr("byte for byte")));
-  EXPECT_EQ(text_of(tree, kDocker), kBefore);
+  EXPECT_THAT(undo_changes(tree, Engine::Docker).files, Contains(HasSubstr("byte for byte")));
+  EXPECT_EQ(read_text(tree, kDocker), kBefore);
   EXPECT_EQ(tree.host().info(kDocker)->mode, 0600U);
   EXPECT_FALSE(tree.host().exists("/var/lib/gantry/engines/docker"));
 }
@@ -86,15 +86,15 @@ TEST(Journal, UndoOfSeveralRunsGoesBackToTheFirst) {
   configure(tree, {.set_as_default = true});
   configure(tree, {.runtime_path = "/opt/n"});
   configure(tree, {.runtime_path = "/opt/n"});
-  take_back(tree, Engine::Docker);
-  EXPECT_EQ(text_of(tree, kDocker), kBefore);
+  undo_changes(tree, Engine::Docker);
+  EXPECT_EQ(read_text(tree, kDocker), kBefore);
 }
 
 TEST(Journal, WhatWasNotThereIsGoneAgainWithItsDirectories) {
   const test::Tree tree;
   configure(tree, {});
   EXPECT_TRUE(tree.host().exists(kDocker));
-  take_back(tree, Engine::Docker);
+  undo_changes(tree, Engine::Docker);
   EXPECT_FALSE(tree.host().exists("/etc/docker"));
 }
 
@@ -102,12 +102,12 @@ TEST(Journal, AUsersLaterChangesStayAndOursGo) {
   test::Tree tree;
   tree.file(kDocker, "{\n    \"default-runtime\": \"runc\",\n    \"bip\": \"x\"\n}\n");
   configure(tree, {.set_as_default = true});
-  auto text = text_of(tree, kDocker);
+  auto text = read_text(tree, kDocker);
   text.replace(text.find("\"x\""), 3, "\"y\"");
   tree.file(kDocker, text);
-  const auto outcome = take_back(tree, Engine::Docker);
+  const auto outcome = undo_changes(tree, Engine::Docker);
   EXPECT_THAT(outcome.files, Contains(HasSubstr("only our keys")));
-  EXPECT_EQ(text_of(tree, kDocker),
+  EXPECT_EQ(read_text(tree, kDocker),
             "{\n    \"default-runtime\": \"runc\",\n    \"bip\": \"y\"\n}\n");
 }
 
@@ -115,13 +115,13 @@ TEST(Journal, AKeyOfOursThatAUserChangedIsTheUsers) {
   test::Tree tree;
   tree.file(kDocker, "{\n    \"bip\": \"x\"\n}\n");
   configure(tree, {.set_as_default = true});
-  auto text = text_of(tree, kDocker);
+  auto text = read_text(tree, kDocker);
   const std::string ours = "\"default-runtime\": \"nvidia\"";
   text.replace(text.find(ours), ours.size(), "\"default-runtime\": \"kata\"");
   tree.file(kDocker, text);
-  const auto outcome = take_back(tree, Engine::Docker);
+  const auto outcome = undo_changes(tree, Engine::Docker);
   EXPECT_THAT(outcome.notes, ElementsAre(HasSubstr("default-runtime has another value now")));
-  EXPECT_EQ(text_of(tree, kDocker),
+  EXPECT_EQ(read_text(tree, kDocker),
             "{\n    \"bip\": \"x\",\n    \"default-runtime\": \"kata\"\n}\n");
 }
 
@@ -129,12 +129,12 @@ TEST(Journal, AnotherRunAfterAUsersChangeGoesBackToTheUsersText) {
   test::Tree tree;
   tree.file(kDocker, "{\n    \"bip\": \"x\"\n}\n");
   configure(tree, {});
-  auto text = text_of(tree, kDocker);
+  auto text = read_text(tree, kDocker);
   text.replace(text.find("\"x\""), 3, "\"y\"");
   tree.file(kDocker, text);
   configure(tree, {.set_as_default = true});
-  take_back(tree, Engine::Docker);
-  EXPECT_EQ(text_of(tree, kDocker), "{\n    \"bip\": \"y\"\n}\n");
+  undo_changes(tree, Engine::Docker);
+  EXPECT_EQ(read_text(tree, kDocker), "{\n    \"bip\": \"y\"\n}\n");
 }
 
 TEST(Journal, TomlFilesAreTakenBackKeyByKeyToo) {
@@ -145,17 +145,19 @@ TEST(Journal, TomlFilesAreTakenBackKeyByKeyToo) {
   const RunProgram run = [](const auto&) { return Result<std::string>("containerd x v2.1.4 y"); };
   configure(tree, {.engine = Engine::Containerd, .set_as_default = true, .run = run});
   EXPECT_TRUE(tree.host().exists("/etc/containerd/conf.d/99-nvidia.toml"));
-  tree.file("etc/containerd/config.toml", text_of(tree, "/etc/containerd/config.toml") + "x = 1\n");
-  take_back(tree, Engine::Containerd);
-  EXPECT_EQ(text_of(tree, "/etc/containerd/config.toml"), before + "x = 1\n");
+  tree.file("etc/containerd/config.toml",
+            read_text(tree, "/etc/containerd/config.toml") + "x = 1\n");
+  undo_changes(tree, Engine::Containerd);
+  EXPECT_EQ(read_text(tree, "/etc/containerd/config.toml"), before + "x = 1\n");
   EXPECT_FALSE(tree.host().exists("/etc/containerd/conf.d"));
 
   tree.file("etc/containerd/config.toml", before);
   configure(tree,
             {.engine = Engine::Containerd, .drop_in = "", .set_as_default = true, .run = run});
-  tree.file("etc/containerd/config.toml", "# new\n" + text_of(tree, "/etc/containerd/config.toml"));
-  take_back(tree, Engine::Containerd);
-  EXPECT_EQ(text_of(tree, "/etc/containerd/config.toml"), "# new\n" + before);
+  tree.file("etc/containerd/config.toml",
+            "# new\n" + read_text(tree, "/etc/containerd/config.toml"));
+  undo_changes(tree, Engine::Containerd);
+  EXPECT_EQ(read_text(tree, "/etc/containerd/config.toml"), "# new\n" + before);
 }
 
 TEST(Journal, ATemplatesBlockIsFoundAgain) {
@@ -163,9 +165,9 @@ TEST(Journal, ATemplatesBlockIsFoundAgain) {
   const std::string path = "var/lib/rancher/k3s/agent/etc/containerd/config.toml.tmpl";
   tree.file(path, "{{ template \"base\" . }}\n[mine]\n");
   configure(tree, {.engine = Engine::Containerd, .runtime_path = "/opt/ncr"});
-  tree.file(path, text_of(tree, "/" + path) + "# more\n");
-  take_back(tree, Engine::Containerd);
-  EXPECT_EQ(text_of(tree, "/" + path), "{{ template \"base\" . }}\n[mine]\n# more\n");
+  tree.file(path, read_text(tree, "/" + path) + "# more\n");
+  undo_changes(tree, Engine::Containerd);
+  EXPECT_EQ(read_text(tree, "/" + path), "{{ template \"base\" . }}\n[mine]\n# more\n");
 }
 
 TEST(Journal, ALinkStaysALinkAndItsTargetIsChanged) {
@@ -173,14 +175,14 @@ TEST(Journal, ALinkStaysALinkAndItsTargetIsChanged) {
   tree.file("srv/docker.json", "{}\n").link(kDocker, "/srv/docker.json");
   configure(tree, {});
   EXPECT_EQ(*tree.host().link(kDocker), "/srv/docker.json");
-  EXPECT_THAT(text_of(tree, "/srv/docker.json"), HasSubstr("nvidia"));
-  take_back(tree, Engine::Docker);
-  EXPECT_EQ(text_of(tree, "/srv/docker.json"), "{}\n");
+  EXPECT_THAT(read_text(tree, "/srv/docker.json"), HasSubstr("nvidia"));
+  undo_changes(tree, Engine::Docker);
+  EXPECT_EQ(read_text(tree, "/srv/docker.json"), "{}\n");
 }
 
 TEST(Journal, NothingToUndoIsSaid) {
   const test::Tree tree;
-  const auto outcome = undo(tree.host(), Engine::Crio, *files_on_disk());
+  const auto outcome = undo(tree.host(), Engine::Crio, *disk_file_writer());
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code(), Errc::NotFound);
   EXPECT_THAT(outcome.error().text(), HasSubstr("nothing to undo"));
@@ -198,10 +200,10 @@ TEST(Journal, AFileThatChangedBetweenPlanAndApplyIsNotOverwritten) {
   tree.file(kDocker, kBefore);
   const auto plan = make_plan(tree.host(), {});
   tree.file(kDocker, "{}");
-  const auto outcome = apply(tree.host(), *plan, *files_on_disk());
+  const auto outcome = apply(tree.host(), *plan, *disk_file_writer());
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code(), Errc::Busy);
-  EXPECT_EQ(text_of(tree, kDocker), "{}");
+  EXPECT_EQ(read_text(tree, kDocker), "{}");
 }
 
 // Two files and two runs, cut after every single step: each file is whole, and undo gives the
@@ -209,13 +211,13 @@ TEST(Journal, AFileThatChangedBetweenPlanAndApplyIsNotOverwritten) {
 TEST(Journal, ACrashAtAnyStepLeavesWholeFilesThatUndoRestores) {
   const std::string before = "version = 3 # mine\n";
   const RunProgram run = [](const auto&) { return Result<std::string>("containerd x v2.1.4 y"); };
-  const Options first{.engine = Engine::Containerd, .run = run};
-  const Options second{.engine = Engine::Containerd, .set_as_default = true, .run = run};
+  const EngineOptions first{.engine = Engine::Containerd, .run = run};
+  const EngineOptions second{.engine = Engine::Containerd, .set_as_default = true, .run = run};
   int steps = 0;
   for (bool done = false; !done; ++steps) {
     test::Tree tree;
     tree.file("etc/containerd/config.toml", before);
-    PowerCut cut(steps);
+    FailingFileWriter cut(steps);
     for (const auto& options : {first, second}) {
       const auto plan = make_plan(tree.host(), options);
       ASSERT_TRUE(plan.ok());
@@ -223,9 +225,9 @@ TEST(Journal, ACrashAtAnyStepLeavesWholeFilesThatUndoRestores) {
     }
     done = !cut.happened();
     ASSERT_TRUE(make_plan(tree.host(), first).ok()) << "a file is broken after step " << steps;
-    const auto outcome = undo(tree.host(), Engine::Containerd, *files_on_disk());
+    const auto outcome = undo(tree.host(), Engine::Containerd, *disk_file_writer());
     EXPECT_TRUE(outcome.ok() || outcome.error().code() == Errc::NotFound);
-    EXPECT_EQ(text_of(tree, "/etc/containerd/config.toml"), before) << steps;
+    EXPECT_EQ(read_text(tree, "/etc/containerd/config.toml"), before) << steps;
     EXPECT_FALSE(tree.host().exists("/etc/containerd/conf.d/99-nvidia.toml")) << steps;
   }
   EXPECT_GT(steps, 10);
@@ -237,11 +239,11 @@ TEST(Journal, AnUndoThatIsCutCanBeRepeated) {
     test::Tree tree;
     tree.file(kDocker, kBefore);
     configure(tree, {.set_as_default = true});
-    PowerCut cut(steps);
+    FailingFileWriter cut(steps);
     (void)undo(tree.host(), Engine::Docker, cut).ok();
     done = !cut.happened();
-    (void)undo(tree.host(), Engine::Docker, *files_on_disk()).ok();
-    EXPECT_EQ(text_of(tree, kDocker), kBefore) << steps;
+    (void)undo(tree.host(), Engine::Docker, *disk_file_writer()).ok();
+    EXPECT_EQ(read_text(tree, kDocker), kBefore) << steps;
   }
   EXPECT_GT(steps, 3);
 }
@@ -250,13 +252,13 @@ TEST(Journal, ADamagedJournalIsAnErrorAndChangesNothing) {
   test::Tree tree;
   tree.file(kDocker, kBefore);
   configure(tree, {});
-  const auto after = text_of(tree, kDocker);
+  const auto after = read_text(tree, kDocker);
   for (const auto* text :
        {"", "{", "{\"version\": 7}", "{\"version\": 1, \"files\": [{}]}",
         "{\"version\": 1, \"files\": [{\"path\": \"/x\", \"written\": 99999}]}"}) {
     tree.file("var/lib/gantry/engines/docker/journal.json", text);
-    EXPECT_FALSE(undo(tree.host(), Engine::Docker, *files_on_disk()).ok()) << text;
-    EXPECT_EQ(text_of(tree, kDocker), after);
+    EXPECT_FALSE(undo(tree.host(), Engine::Docker, *disk_file_writer()).ok()) << text;
+    EXPECT_EQ(read_text(tree, kDocker), after);
   }
 }
 

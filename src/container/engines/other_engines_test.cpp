@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "container/engines/change_plan.hpp"
 #include "container/engines/diff.hpp"
-#include "container/engines/plan.hpp"
 #include "support/tree.hpp"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ TEST(CrioPlan, AMachineWithoutFilesGetsTheDropInAlone) {
 TEST(CrioPlan, ItsOwnAnswerCanBeTheSource) {
   const test::Tree tree;
   const auto plan = make_plan(
-      tree.host(), {.engine = Engine::Crio, .ask_engine = true, .run = [](const auto& words) {
+      tree.host(), {.engine = Engine::Crio, .query_engine = true, .run = [](const auto& words) {
                       EXPECT_EQ(words[1], "status");
                       return Result<std::string>(
                           "INFO up\n[crio.runtime]\ndefault_runtime = \"runc\"\n"
@@ -58,7 +58,7 @@ TEST(CrioPlan, ItsOwnAnswerCanBeTheSource) {
 TEST(HooksDirectory, GetsTheClassicHook) {
   const test::Tree tree;
   for (const auto engine : {Engine::Crio, Engine::Podman}) {
-    const auto plan = make_plan(tree.host(), {.engine = engine, .mode = Mode::Hook});
+    const auto plan = make_plan(tree.host(), {.engine = engine, .mode = IntegrationMode::Hook});
     ASSERT_TRUE(plan.ok());
     EXPECT_EQ(plan->files[0].path, "/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json");
     for (const auto* part :
@@ -69,8 +69,9 @@ TEST(HooksDirectory, GetsTheClassicHook) {
     }
   }
   for (const auto engine : {Engine::Docker, Engine::Containerd}) {
-    EXPECT_EQ(make_plan(tree.host(), {.engine = engine, .mode = Mode::Hook}).error().code(),
-              Errc::Unsupported);
+    EXPECT_EQ(
+        make_plan(tree.host(), {.engine = engine, .mode = IntegrationMode::Hook}).error().code(),
+        Errc::Unsupported);
   }
 }
 
@@ -101,10 +102,10 @@ TEST(PodmanPlan, TheMainFileKeepsItsComments) {
 
 TEST(Engines, HaveTheNamesOfTheCommandLine) {
   for (const auto* name : {"docker", "containerd", "crio", "podman"}) {
-    EXPECT_EQ(to_string(*engine_named(name)), name);
+    EXPECT_EQ(to_string(*parse_engine(name)), name);
   }
-  EXPECT_EQ(*engine_named("cri-o"), Engine::Crio);
-  EXPECT_THAT(engine_named("lxc").error().text(), HasSubstr("known: docker, containerd, crio"));
+  EXPECT_EQ(*parse_engine("cri-o"), Engine::Crio);
+  EXPECT_THAT(parse_engine("lxc").error().text(), HasSubstr("known: docker, containerd, crio"));
 }
 
 TEST(Diff, ShowsWhatChangesWithThreeLinesAround) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Podman reads CDI specs by itself. What can be told: a named runtime, or the classic hook.
-#include "container/engines/plan_internal.hpp"
+#include "container/engines/change_plan_internal.hpp"
 
 namespace gantry::engines {
 namespace {
@@ -11,13 +11,13 @@ constexpr std::string_view kHooks = "/usr/share/containers/oci/hooks.d/oci-nvidi
 
 }  // namespace
 
-Result<Plan> plan_podman(const sys::Host& host, const Options& options) {
-  Plan plan{.engine = Engine::Podman, .program = "podman"};
+Result<ChangePlan> plan_podman(const sys::Host& host, const EngineOptions& options) {
+  ChangePlan plan{.engine = Engine::Podman, .program = "podman"};
   plan.config = options.config.empty() ? std::string(kMain) : options.config;
-  if (options.mode == Mode::Hook) {
+  if (options.mode == IntegrationMode::Hook) {
     const auto path =
         options.drop_in && !options.drop_in->empty() ? *options.drop_in : std::string(kHooks);
-    GANTRY_TRY(auto before, read_if_there(host, path));
+    GANTRY_TRY(auto before, read_optional(host, path));
     plan.files.push_back(hook_file(options, std::move(before), path));
     plan.notes.emplace_back(
         "rootless containers: set no-cgroups = true in config.toml, or use CDI");

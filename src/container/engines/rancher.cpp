@@ -12,13 +12,13 @@ namespace gantry::engines {
 namespace {
 
 // Where K3s looks, in its order.
-constexpr std::array kSearched{"/usr/local/nvidia/toolkit/nvidia-container-runtime",
-                               "/usr/bin/nvidia-container-runtime"};
+constexpr std::array kSearchedPaths{"/usr/local/nvidia/toolkit/nvidia-container-runtime",
+                                    "/usr/bin/nvidia-container-runtime"};
 
 // What K3s will find by itself under the name nvidia; nullopt when nothing, or not what was asked.
-std::optional<std::string> found_by_itself(const sys::Host& host, const Options& options) {
+std::optional<std::string> path_found_by_k3s(const sys::Host& host, const EngineOptions& options) {
   if (options.runtime_name != "nvidia") return std::nullopt;
-  for (const std::string path : kSearched) {
+  for (const std::string path : kSearchedPaths) {
     if (!host.exists(path)) continue;
     const bool wanted = options.runtime_path.empty() || options.runtime_path == path;
     return wanted ? std::optional(path) : std::nullopt;
@@ -32,10 +32,10 @@ std::string directory_of(const std::string& path) {
 
 // containerd 1.x: the template, which is no TOML. Ours is the distribution's own plus our tables.
 Result<FileChange> template_file(const sys::Host& host, const std::string& path,
-                                 const Options& options, const std::string& program) {
-  GANTRY_TRY(auto before, read_if_there(host, path));
+                                 const EngineOptions& options, const std::string& program) {
+  GANTRY_TRY(auto before, read_optional(host, path));
   const auto table = fmt::format("plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.{}",
-                                 toml_edit::to_text({options.runtime_name}));
+                                 toml_edit::to_string({options.runtime_name}));
   FileChange change{.path = path, .before = before, .after = before.value_or("")};
   if (contains(change.after, "[" + table + "]")) return change;
   const auto block = fmt::format(
@@ -49,11 +49,11 @@ Result<FileChange> template_file(const sys::Host& host, const std::string& path,
 }
 
 // The default runtime is a setting of the distribution's own, in its own drop-in directory.
-Result<FileChange> default_runtime(const sys::Host& host, const Options& options,
-                                   const Place& place) {
+Result<FileChange> default_runtime(const sys::Host& host, const EngineOptions& options,
+                                   const ContainerdInstall& place) {
   const auto path =
       fmt::format("/etc/rancher/{}/config.yaml.d/99-nvidia.yaml", to_string(place.distribution));
-  GANTRY_TRY(auto before, read_if_there(host, path));
+  GANTRY_TRY(auto before, read_optional(host, path));
   return FileChange{.path = path,
                     .before = std::move(before),
                     .after = fmt::format("default-runtime: {}\n", options.runtime_name)};
@@ -61,12 +61,13 @@ Result<FileChange> default_runtime(const sys::Host& host, const Options& options
 
 }  // namespace
 
-Result<Plan> plan_rancher(const sys::Host& host, const Options& options, const Place& place) {
-  Plan plan{.engine = Engine::Containerd,
-            .config = place.main,
-            .program = place.program,
-            .restart = place.restart};
-  const auto itself = found_by_itself(host, options);
+Result<ChangePlan> plan_rancher(const sys::Host& host, const EngineOptions& options,
+                                const ContainerdInstall& place) {
+  ChangePlan plan{.engine = Engine::Containerd,
+                  .config = place.main,
+                  .program = place.program,
+                  .restart = place.restart};
+  const auto itself = path_found_by_k3s(host, options);
   const auto program = itself                         ? *itself
                        : options.runtime_path.empty() ? std::string(kRuntimePath)
                                                       : options.runtime_path;
@@ -104,21 +105,23 @@ Result<Plan> plan_rancher(const sys::Host& host, const Options& options, const P
 }
 
 // k0s merges the files of containerd.d itself, whatever its containerd can do.
-Result<Plan> plan_k0s(const sys::Host& host, const Options& options, const Place& place) {
-  Plan plan{.engine = Engine::Containerd,
-            .config = place.main,
-            .program = place.program,
-            .restart = place.restart};
+Result<ChangePlan> plan_k0s(const sys::Host& host, const EngineOptions& options,
+                            const ContainerdInstall& place) {
+  ChangePlan plan{.engine = Engine::Containerd,
+                  .config = place.main,
+                  .program = place.program,
+                  .restart = place.restart};
   GANTRY_TRY(auto main, TomlFile::open(host, place.main));
   const bool managed = !main.exists() || contains(main.document().text(), "k0s_managed=true");
   const auto version = program_version(options, place.program);
   GANTRY_TRY(const auto stated, schema_of(main.document()).in(place.main));
   const auto schema = stated.value_or(version && version->major >= 2 ? 3 : 2);
-  const RuntimeWish wish{.schema = schema, .cri = cri_table(schema), .needs_runc = !managed};
+  const RuntimeTarget runtime_target{
+      .schema = schema, .cri = cri_table(schema), .needs_runc = !managed};
   const auto target = managed ? options.drop_in.value_or(place.drop_in) : place.main;
   GANTRY_TRY(auto file, TomlFile::open(host, target.empty() ? place.drop_in : target));
   if (!file.exists()) GANTRY_CHECK(file.set({"version"}, fmt::to_string(schema)));
-  GANTRY_TRY(const auto path, write_runtime(file, main.document(), wish, options));
+  GANTRY_TRY(const auto path, write_runtime(file, main.document(), runtime_target, options));
   plan.expectation = {options.runtime_name, path, options.set_as_default};
   plan.files.push_back(std::move(file).change());
   return plan;

@@ -38,15 +38,15 @@ TEST_P(RealContainerd, ReadsWhatWasWrittenAndKeepsTheRest) {
   if (!installed("containerd")) GTEST_SKIP() << "containerd is not installed";
   test::Tree tree;
   if (*GetParam() != '\0') tree.file("etc/containerd/config.toml", GetParam());
-  Options options{.engine = Engine::Containerd,
-                  .runtime_path = "/opt/ncr",
-                  .set_as_default = true,
-                  .run = on(tree)};
+  EngineOptions options{.engine = Engine::Containerd,
+                        .runtime_path = "/opt/ncr",
+                        .set_as_default = true,
+                        .run = on(tree)};
   const auto plan = make_plan(tree.host(), options);
   ASSERT_TRUE(plan.ok()) << plan.error().text();
-  ASSERT_TRUE(apply(tree.host(), *plan, *files_on_disk()).ok());
+  ASSERT_TRUE(apply(tree.host(), *plan, *disk_file_writer()).ok());
   const auto checked = check(*plan, on(tree));
-  EXPECT_EQ(checked.verdict, Check::Verdict::Passed) << checked.text;
+  EXPECT_EQ(checked.verdict, ConfigCheck::Verdict::Passed) << checked.text;
   const auto dump =
       *on(tree)({"containerd", "--config", "/etc/containerd/config.toml", "config", "dump"});
   EXPECT_THAT(dump, HasSubstr("runtimes.runc]"));
@@ -57,7 +57,7 @@ TEST_P(RealContainerd, ReadsWhatWasWrittenAndKeepsTheRest) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Files, RealContainerd,
+    FileWriter, RealContainerd,
     testing::Values("", "version = 2\n",
                     "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\n"
                     "  sandbox_image = \"registry.example/pause\"\n"
@@ -73,12 +73,12 @@ TEST(RealContainerdDefaults, TheWholeDefaultFileGetsOneTableMore) {
   ASSERT_TRUE(whole.ok());
   test::Tree tree;
   tree.file("etc/containerd/config.toml", whole->output);
-  Options options{.engine = Engine::Containerd, .drop_in = "", .run = on(tree)};
+  EngineOptions options{.engine = Engine::Containerd, .drop_in = "", .run = on(tree)};
   const auto plan = make_plan(tree.host(), options);
   ASSERT_TRUE(plan.ok()) << plan.error().text();
-  ASSERT_TRUE(apply(tree.host(), *plan, *files_on_disk()).ok());
-  EXPECT_EQ(check(*plan, on(tree)).verdict, Check::Verdict::Passed);
-  ASSERT_TRUE(undo(tree.host(), Engine::Containerd, *files_on_disk()).ok());
+  ASSERT_TRUE(apply(tree.host(), *plan, *disk_file_writer()).ok());
+  EXPECT_EQ(check(*plan, on(tree)).verdict, ConfigCheck::Verdict::Passed);
+  ASSERT_TRUE(undo(tree.host(), Engine::Containerd, *disk_file_writer()).ok());
   EXPECT_EQ(*tree.host().read("/etc/containerd/config.toml"), whole->output);
 }
 
@@ -88,26 +88,26 @@ TEST(RealDocker, AcceptsWhatWasWritten) {
   tree.file("etc/docker/daemon.json", "{\"log-driver\": \"json-file\"}");
   const auto plan = make_plan(tree.host(), {.set_as_default = true});
   ASSERT_TRUE(plan.ok());
-  ASSERT_TRUE(apply(tree.host(), *plan, *files_on_disk()).ok());
+  ASSERT_TRUE(apply(tree.host(), *plan, *disk_file_writer()).ok());
   const auto checked = check(*plan, on(tree));
-  if (checked.verdict == Check::Verdict::NotAsked) GTEST_SKIP() << checked.text;
-  EXPECT_EQ(checked.verdict, Check::Verdict::Passed) << checked.text;
+  if (checked.verdict == ConfigCheck::Verdict::NotAsked) GTEST_SKIP() << checked.text;
+  EXPECT_EQ(checked.verdict, ConfigCheck::Verdict::Passed) << checked.text;
 }
 
 TEST(EngineCheck, SaysWhatTheEngineSaid) {
-  const Plan plan{.engine = Engine::Containerd,
-                  .expectation = {"nvidia", "/opt/ncr", false},
-                  .config = "/etc/containerd/config.toml",
-                  .program = "containerd"};
+  const ChangePlan plan{.engine = Engine::Containerd,
+                        .expectation = {"nvidia", "/opt/ncr", false},
+                        .config = "/etc/containerd/config.toml",
+                        .program = "containerd"};
   const auto answering = [](const std::string& text) {
     return [text](const auto&) { return Result<std::string>(text); };
   };
-  EXPECT_EQ(check(plan, {}).verdict, Check::Verdict::NotAsked);
-  EXPECT_EQ(check(plan, answering("version = 2\n")).verdict, Check::Verdict::Failed);
+  EXPECT_EQ(check(plan, {}).verdict, ConfigCheck::Verdict::NotAsked);
+  EXPECT_EQ(check(plan, answering("version = 2\n")).verdict, ConfigCheck::Verdict::Failed);
   const std::string table = "[plugins.\"io.containerd.grpc.v1.cri\".containerd";
   const auto wrong =
       check(plan, answering(table + ".runtimes.nvidia.options]\nBinaryName = \"/x\"\n"));
-  EXPECT_EQ(wrong.verdict, Check::Verdict::Failed);
+  EXPECT_EQ(wrong.verdict, ConfigCheck::Verdict::Failed);
   EXPECT_THAT(wrong.text, HasSubstr("containerd sees nvidia as /x"));
   const auto gone =
       check(plan, answering(table + "]\ndefault_runtime_name = \"runc\"\n" + table +

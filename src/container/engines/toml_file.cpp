@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "container/engines/plan_internal.hpp"
+#include "container/engines/change_plan_internal.hpp"
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ toml_edit::Path operator/(toml_edit::Path path, std::string_view part) {
 }
 
 Result<TomlFile> TomlFile::open(const sys::Host& host, std::string path) {
-  GANTRY_TRY(auto text, read_if_there(host, path));
+  GANTRY_TRY(auto text, read_optional(host, path));
   return from(std::move(path), std::move(text));
 }
 
@@ -44,7 +44,7 @@ Status TomlFile::set_text(const toml_edit::Path& path, std::string_view text) {
 Status TomlFile::add_to_list(const toml_edit::Path& path, const std::string& text) {
   auto texts = document_.strings(path);
   if (document_.has(path) && !texts) {
-    return Error(Errc::Exists, toml_edit::to_text(path) + " is no list of texts").in(path_);
+    return Error(Errc::Exists, toml_edit::to_string(path) + " is no list of texts").in(path_);
   }
   if (!texts) texts.emplace();
   if (std::find(texts->begin(), texts->end(), text) != texts->end()) return {};

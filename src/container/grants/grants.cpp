@@ -2,7 +2,7 @@
 #include "container/grants/grants.hpp"
 
 #include "base/json/document.hpp"
-#include "base/sys/remove_below.hpp"
+#include "base/sys/remove_tree.hpp"
 #include "base/sys/replace_file.hpp"
 #include "base/sys/trusted.hpp"
 
@@ -14,14 +14,14 @@
 namespace gantry::grants {
 namespace {
 
-constexpr std::size_t kLongestName = 253;
-constexpr std::size_t kLargest = std::size_t{1} << 20;
-constexpr std::size_t kMostDevices = 1024;  // as many as a request may name
+constexpr std::size_t kMaxNameBytes = 253;
+constexpr std::size_t kMaxGrantBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxDevices = 1024;  // as many as a request may name
 constexpr std::array<std::string_view, 3> kPhases{"main", "init", "sidecar"};
 
 std::string list_text(const std::vector<std::string>& items) {
   std::string text;
-  for (const auto& item : items) text += (text.empty() ? "" : ", ") + json::quoted(item);
+  for (const auto& item : items) text += (text.empty() ? "" : ", ") + json::quote(item);
   return "[" + text + "]";
 }
 
@@ -30,7 +30,7 @@ Error corrupt(std::string_view what) {
 }
 
 bool is_list_of_texts(json::Value value) {
-  if (!value.is(json::Kind::Array) || value.size() > kMostDevices) return false;
+  if (!value.is(json::Kind::Array) || value.size() > kMaxDevices) return false;
   const auto elements = value;
   for (const auto element : elements) {
     if (!element.is(json::Kind::String)) return false;
@@ -39,16 +39,16 @@ bool is_list_of_texts(json::Value value) {
 }
 
 std::string pod_directory(std::string_view pod_uid) {
-  return fmt::format("{}/{}", kGrants, pod_uid);
+  return fmt::format("{}/{}", kGrantsDirectory, pod_uid);
 }
 
 Status remove_pod(const sys::Host& host, const std::string& pod_uid) {
-  const auto directory = host.open(kGrants, O_RDONLY | O_DIRECTORY);
+  const auto directory = host.open(kGrantsDirectory, O_RDONLY | O_DIRECTORY);
   if (!directory.ok()) {
     if (directory.error().code() == Errc::NotFound) return {};
     return Error(directory.error()).in("removing grants");
   }
-  const auto removed = sys::remove_below(directory->get(), pod_uid);
+  const auto removed = sys::remove_tree(directory->get(), pod_uid);
   if (removed.ok() || removed.error().code() == Errc::NotFound) return {};
   return Error(removed.error()).in(fmt::format("removing the grants of pod {}", pod_uid));
 }
@@ -62,20 +62,20 @@ Result<std::vector<std::string>> names_below(const sys::Host& host, std::string_
 
 }  // namespace
 
-bool is_name(std::string_view name) {
+bool is_valid_name(std::string_view name) {
   const auto is_fine = [](char c) {
     return c != '/' && static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
   };
-  return !name.empty() && name.size() <= kLongestName &&
+  return !name.empty() && name.size() <= kMaxNameBytes &&
          name.find_first_not_of('.') != std::string_view::npos &&
          std::all_of(name.begin(), name.end(), is_fine);
 }
 
-Result<std::string> path_of(std::string_view pod_uid, std::string_view container) {
+Result<std::string> grant_path(std::string_view pod_uid, std::string_view container) {
   for (const auto name : {pod_uid, container}) {
-    if (is_name(name)) continue;
+    if (is_valid_name(name)) continue;
     return Error(Errc::Invalid, fmt::format("{} is no name of a pod or container",
-                                            json::quoted(name.substr(0, kLongestName))));
+                                            json::quote(name.substr(0, kMaxNameBytes))));
   }
   return fmt::format("{}/{}/grant.json", pod_directory(pod_uid), container);
 }
@@ -86,12 +86,12 @@ std::string share_text(const model::GrantShare& share) {
   std::string parts;
   for (const auto& part : share.parts) {
     parts += fmt::format(R"({}{{"gpu": {}, "index": {}, "mib": {}, "cores": {}}})",
-                         parts.empty() ? "" : ", ", json::quoted(part.gpu), part.index, part.mib,
+                         parts.empty() ? "" : ", ", json::quote(part.gpu), part.index, part.mib,
                          part.cores);
   }
   return fmt::format(
       R"({{"name": {}, "phase": {}, "position": {}, "parts": [{}], "otherSlots": {}}})",
-      json::quoted(share.name), json::quoted(kPhases.at(static_cast<std::size_t>(share.phase))),
+      json::quote(share.name), json::quote(kPhases.at(static_cast<std::size_t>(share.phase))),
       share.position, parts, list_text(share.other_slots));
 }
 
@@ -99,7 +99,7 @@ Result<model::GrantShare> share_from(json::Value value) {
   const auto phase = std::find(kPhases.begin(), kPhases.end(), value["phase"].string());
   const auto position = value["position"].u64();
   if (!value["name"].string() || phase == kPhases.end() || !position || *position > UINT32_MAX ||
-      !value["parts"].is(json::Kind::Array) || value["parts"].size() > kMostDevices ||
+      !value["parts"].is(json::Kind::Array) || value["parts"].size() > kMaxDevices ||
       !is_list_of_texts(value["otherSlots"]))
     return corrupt("`share` is half a share");
   model::GrantShare share{.name = *value["name"].string(),
@@ -123,17 +123,17 @@ Result<model::GrantShare> share_from(json::Value value) {
 
 }  // namespace
 
-std::string to_text(const model::Grant& grant) {
+std::string to_json(const model::Grant& grant) {
   std::string resources;
   for (const auto& [name, ids] : grant.resources) {
     resources +=
-        fmt::format("{}{}: {}", resources.empty() ? "" : ", ", json::quoted(name), list_text(ids));
+        fmt::format("{}{}: {}", resources.empty() ? "" : ", ", json::quote(name), list_text(ids));
   }
   return fmt::format(
       "{{\"version\": 1, \"devices\": {}, \"namespace\": {}, \"pod\": {}, \"resources\": "
       "{{{}}}{}}}\n",
-      list_text(grant.devices), json::quoted(grant.pod_namespace), json::quoted(grant.pod),
-      resources, grant.share ? ", \"share\": " + share_text(*grant.share) : "");
+      list_text(grant.devices), json::quote(grant.pod_namespace), json::quote(grant.pod), resources,
+      grant.share ? ", \"share\": " + share_text(*grant.share) : "");
 }
 
 Result<model::Grant> parse(std::string_view text) {
@@ -153,22 +153,22 @@ Result<model::Grant> parse(std::string_view text) {
 
 Result<model::Grant> read(const sys::Host& host, std::string_view pod_uid,
                           std::string_view container) {
-  const auto path = path_of(pod_uid, container);
+  const auto path = grant_path(pod_uid, container);
   if (!path.ok()) return Error(Errc::NotFound, "no grant can have such a name");
-  GANTRY_TRY(const auto text, sys::read_trusted(host, *path, kLargest));
+  GANTRY_TRY(const auto text, sys::read_trusted(host, *path, kMaxGrantBytes));
   return parse(text).in(host.outside(*path));
 }
 
 Status write(const sys::Host& host, std::string_view pod_uid, std::string_view container,
              const model::Grant& grant) {
-  GANTRY_TRY(const auto path, path_of(pod_uid, container));
-  return sys::replace_file(host.outside(path), to_text(grant), 0644, sys::Durability::Volatile)
+  GANTRY_TRY(const auto path, grant_path(pod_uid, container));
+  return sys::replace_file(host.outside(path), to_json(grant), 0644, sys::Durability::Volatile)
       .in(fmt::format("writing the grant of container {} of pod {}", container, pod_uid));
 }
 
-Result<std::vector<Written>> list(const sys::Host& host) {
-  std::vector<Written> result;
-  GANTRY_TRY(const auto pods, names_below(host, kGrants));
+Result<std::vector<GrantFile>> list(const sys::Host& host) {
+  std::vector<GrantFile> result;
+  GANTRY_TRY(const auto pods, names_below(host, kGrantsDirectory));
   for (const auto& pod : pods) {
     const auto containers = host.list(pod_directory(pod));
     if (!containers.ok()) continue;
@@ -181,16 +181,16 @@ Result<std::vector<Written>> list(const sys::Host& host) {
 }
 
 Status remove(const sys::Host& host, std::string_view pod_uid) {
-  if (!is_name(pod_uid)) return Error(Errc::Invalid, "that is no name of a pod");
+  if (!is_valid_name(pod_uid)) return Error(Errc::Invalid, "that is no name of a pod");
   return remove_pod(host, std::string(pod_uid));
 }
 
 Status remove(const sys::Host& host, std::string_view pod_uid, std::string_view container) {
-  GANTRY_CHECK(path_of(pod_uid, container));
+  GANTRY_CHECK(grant_path(pod_uid, container));
   const auto directory = host.open(pod_directory(pod_uid), O_RDONLY | O_DIRECTORY);
   if (!directory.ok() && directory.error().code() == Errc::NotFound) return {};
   if (!directory.ok()) return Error(directory.error()).in("removing a grant");
-  const auto removed = sys::remove_below(directory->get(), std::string(container));
+  const auto removed = sys::remove_tree(directory->get(), std::string(container));
   if (!removed.ok() && removed.error().code() != Errc::NotFound)
     return Error(removed.error()).in(fmt::format("removing the grant of container {}", container));
   // The pod's last one.
@@ -198,10 +198,10 @@ Status remove(const sys::Host& host, std::string_view pod_uid, std::string_view 
   return left.ok() && left->empty() ? remove_pod(host, std::string(pod_uid)) : Status();
 }
 
-Result<std::vector<std::string>> remove_all_but(const sys::Host& host,
-                                                const std::set<std::string>& pod_uids) {
+Result<std::vector<std::string>> remove_except(const sys::Host& host,
+                                               const std::set<std::string>& pod_uids) {
   std::vector<std::string> removed;
-  GANTRY_TRY(const auto pods, names_below(host, kGrants));
+  GANTRY_TRY(const auto pods, names_below(host, kGrantsDirectory));
   for (const auto& pod : pods) {
     if (pod_uids.count(pod) > 0) continue;
     GANTRY_CHECK(remove_pod(host, pod));

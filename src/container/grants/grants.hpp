@@ -14,16 +14,16 @@
 
 namespace gantry::grants {
 
-inline constexpr std::string_view kGrants = "/run/gantry/grants";
+inline constexpr std::string_view kGrantsDirectory = "/run/gantry/grants";
 
 // One directory entry and no way out: no slash, no control character, more than dots, at most 253
 // characters.
-bool is_name(std::string_view name);
+bool is_valid_name(std::string_view name);
 
 // Where a container's grant is; Invalid for a name that is none.
-Result<std::string> path_of(std::string_view pod_uid, std::string_view container);
+Result<std::string> grant_path(std::string_view pod_uid, std::string_view container);
 
-std::string to_text(const model::Grant& grant);  // JSON
+std::string to_json(const model::Grant& grant);  // JSON
 // Corrupt unless `devices` is a list of texts; fields nobody knows are passed over.
 Result<model::Grant> parse(std::string_view text);
 
@@ -36,14 +36,14 @@ Result<model::Grant> read(const sys::Host& host, std::string_view pod_uid,
 Status write(const sys::Host& host, std::string_view pod_uid, std::string_view container,
              const model::Grant& grant);
 
-struct Written {
+struct GrantFile {
   std::string pod_uid;
   std::string container;
   model::Grant grant;
-  bool operator==(const Written&) const = default;
+  bool operator==(const GrantFile&) const = default;
 };
 // By pod and container. What cannot be read is left out.
-Result<std::vector<Written>> list(const sys::Host& host);
+Result<std::vector<GrantFile>> list(const sys::Host& host);
 
 // Everything of one pod: grants, sockets, what else is there. A pod without any is fine.
 Status remove(const sys::Host& host, std::string_view pod_uid);
@@ -52,7 +52,7 @@ Status remove(const sys::Host& host, std::string_view pod_uid);
 Status remove(const sys::Host& host, std::string_view pod_uid, std::string_view container);
 
 // Everything of pods that are none of these; gives the removed ones.
-Result<std::vector<std::string>> remove_all_but(const sys::Host& host,
-                                                const std::set<std::string>& pod_uids);
+Result<std::vector<std::string>> remove_except(const sys::Host& host,
+                                               const std::set<std::string>& pod_uids);
 
 }  // namespace gantry::grants

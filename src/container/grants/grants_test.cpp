@@ -115,8 +115,8 @@ TEST(Grants, OfPodsThatAreGoneAreRemovedWithAllThatIsThere) {
   ASSERT_TRUE(write(tree.host(), "here", "main", train_grant).ok());
   tree.file("run/gantry/grants/gone/main/fence.sock").file("precious");
   tree.link("run/gantry/grants/gone/main/link", tree.path("precious"));
-  EXPECT_THAT(*remove_all_but(tree.host(), {"here"}), ElementsAre("gone"));
-  EXPECT_THAT(*list(tree.host()), ElementsAre(Written{"here", "main", train_grant}));
+  EXPECT_THAT(*remove_except(tree.host(), {"here"}), ElementsAre("gone"));
+  EXPECT_THAT(*list(tree.host()), ElementsAre(GrantFile{"here", "main", train_grant}));
   EXPECT_FALSE(tree.host().exists("/run/gantry/grants/gone"));
   EXPECT_TRUE(tree.host().exists("/precious"));
 }
@@ -124,7 +124,7 @@ TEST(Grants, OfPodsThatAreGoneAreRemovedWithAllThatIsThere) {
 TEST(Grants, OfAMachineWithoutAnyAreNone) {
   const test::Tree tree;
   EXPECT_THAT(*list(tree.host()), IsEmpty());
-  EXPECT_THAT(*remove_all_but(tree.host(), {}), IsEmpty());
+  EXPECT_THAT(*remove_except(tree.host(), {}), IsEmpty());
   EXPECT_TRUE(remove(tree.host(), "uid").ok());
 }
 

@@ -12,14 +12,14 @@ namespace gantry::oci {
 namespace {
 
 using json::Path;
-using json::quoted;
+using json::quote;
 using json::Value;
 
 std::string string_array(const std::vector<std::string>& strings) {
   std::string text = "[";
   for (const auto& string : strings) {
     if (text.size() > 1) text += ',';
-    text += quoted(string);
+    text += quote(string);
   }
   return text + "]";
 }
@@ -50,39 +50,39 @@ void apply_env(Value process, const std::vector<std::string>& env, json::Patch& 
         if (replaced) {
           patch.remove(place);
         } else {
-          patch.set(place, quoted(assignment));
+          patch.set(place, quote(assignment));
         }
         replaced = true;
       }
       ++index;
     }
-    if (!replaced) patch.append({"process", "env"}, quoted(assignment));
+    if (!replaced) patch.append({"process", "env"}, quote(assignment));
   }
 }
 
-std::string device_text(const model::NodeEdit& node) {
+std::string device_text(const model::DeviceNodeEdit& node) {
   auto text = fmt::format("{{\"path\":{},\"type\":\"c\",\"major\":{},\"minor\":{}",
-                          quoted(node.path), *node.major, *node.minor);
+                          quote(node.path), *node.major, *node.minor);
   if (node.mode) text += fmt::format(",\"fileMode\":{}", *node.mode);
   return text + fmt::format(",\"uid\":0,\"gid\":{}}}", node.gid.value_or(0));
 }
 
-std::string rule_text(const model::NodeEdit& node) {
+std::string rule_text(const model::DeviceNodeEdit& node) {
   return fmt::format("{{\"allow\":true,\"type\":\"c\",\"major\":{},\"minor\":{},\"access\":{}}}",
-                     *node.major, *node.minor, quoted(node.permissions));
+                     *node.major, *node.minor, quote(node.permissions));
 }
 
 // In a user namespace the runtime cannot make nodes and binds the host's at the same path instead;
 // where ours are elsewhere (a simulated machine), the bind must be said.
-std::string node_bind_text(const model::NodeEdit& node) {
+std::string node_bind_text(const model::DeviceNodeEdit& node) {
   return fmt::format(
       "{{\"destination\":{},\"type\":\"bind\",\"source\":{},\"options\":[\"bind\",\"nosuid\","
       "\"noexec\",\"rprivate\"]}}",
-      quoted(node.path), quoted(node.host_path));
+      quote(node.path), quote(node.host_path));
 }
 
 Status apply_nodes(const json::Document& config, bool user_namespace,
-                   const std::vector<model::NodeEdit>& nodes, json::Patch& patch) {
+                   const std::vector<model::DeviceNodeEdit>& nodes, json::Patch& patch) {
   std::vector<std::string_view> places;
   places.reserve(nodes.size());
   for (const auto& node : nodes) places.push_back(node.path);
@@ -110,8 +110,7 @@ void apply_mounts(Value mounts, const std::vector<model::MountEdit>& edits, json
     patch.append(
         {"mounts"},
         fmt::format("{{\"destination\":{},\"type\":\"bind\",\"source\":{},\"options\":{}}}",
-                    quoted(edit.container_path), quoted(edit.host_path),
-                    string_array(edit.options)));
+                    quote(edit.container_path), quote(edit.host_path), string_array(edit.options)));
   }
 }
 
@@ -125,7 +124,7 @@ void apply_hooks(Value hooks, const std::vector<model::HookEdit>& edits, json::P
   }
   for (const auto& edit : edits) {
     patch.append({"hooks", edit.stage},
-                 fmt::format("{{\"path\":{},\"args\":{},\"env\":{}}}", quoted(edit.path),
+                 fmt::format("{{\"path\":{},\"args\":{},\"env\":{}}}", quote(edit.path),
                              string_array(edit.args), string_array(edit.env)));
   }
 }
@@ -147,7 +146,7 @@ bool is_classic_hook(std::string_view path) {
 }
 
 Result<std::string> apply(const json::Document& config, const model::ContainerEdits& edits) {
-  GANTRY_TRY(const auto container, container_from(config));
+  GANTRY_TRY(const auto container, parse_container(config));
   json::Patch patch;
   apply_env(config["process"], edits.env, patch);
   apply_mounts(config["mounts"], edits.mounts, patch);
@@ -165,7 +164,7 @@ Result<std::string> add_classic_hook(const json::Document& config, const std::st
   json::Patch patch;
   // Without an environment of its own a hook would get the image's.
   patch.append({"hooks", "prestart"},
-               fmt::format("{{\"path\":{},\"args\":{},\"env\":{}}}", quoted(path),
+               fmt::format("{{\"path\":{},\"args\":{},\"env\":{}}}", quote(path),
                            string_array({name, "prestart"}),
                            string_array({"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:"
                                          "/sbin:/bin"})));

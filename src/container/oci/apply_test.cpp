@@ -18,7 +18,7 @@ std::string applied(const std::string& text, const model::ContainerEdits& edits)
   return result.ok() ? *result : "";
 }
 
-model::NodeEdit gpu0() {
+model::DeviceNodeEdit gpu0() {
   return {.path = "/dev/nvidia0",
           .host_path = "/dev/nvidia0",
           .major = 195,

@@ -8,11 +8,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace gantry;
   const auto config = json::Document::parse(std::string(reinterpret_cast<const char*>(data), size));
   if (!config.ok()) return 0;
-  const auto container = oci::container_from(*config);
+  const auto container = oci::parse_container(*config);
   if (!container.ok()) return 0;
   config::Settings settings;
   settings.accept_volume_mounts = true;
-  (void)oci::request_from(*container, settings, {}).ok();
+  (void)oci::decide_request(*container, settings, {}).ok();
 
   const model::ContainerEdits edits{
       .nodes = {{.path = "/dev/nvidia0", .host_path = "/t/dev/nvidia0", .major = 195, .minor = 0}},
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!edited.ok()) return 0;  // "process": [] and the like
   const auto again = json::Document::parse(*edited);
   GANTRY_ASSERT(again.ok());
-  const auto changed = oci::container_from(*again);
+  const auto changed = oci::parse_container(*again);
   GANTRY_ASSERT(changed.ok());
   GANTRY_ASSERT(changed->variable("NVIDIA_VISIBLE_DEVICES") == "void");
   return 0;

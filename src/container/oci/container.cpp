@@ -73,14 +73,15 @@ bool is_crio_key(std::string_view key) {
 
 // An engine that does not name the pod still puts the container below the kubelet's cgroups. Such a
 // container has a pod without a name, to which nothing can be granted.
-std::optional<Pod> pod_of(const Container& container, std::string_view cgroup,
-                          std::span<const std::string> pod_cgroups) {
-  std::optional<Pod> named;
+std::optional<PodContainer> pod_of(const Container& container, std::string_view cgroup,
+                                   std::span<const std::string> pod_cgroups) {
+  std::optional<PodContainer> named;
   for (const auto& [uid, name] : kPodKeys) {
-    Pod pod{std::string(container.annotation(uid)), std::string(container.annotation(name))};
+    PodContainer pod{std::string(container.annotation(uid)),
+                     std::string(container.annotation(name))};
     if (pod.uid.empty() || pod.container.empty()) continue;
     // One engine writes one pair. Two that differ: one is the pod's own, to pass for another pod.
-    if (named && *named != pod) return Pod{};
+    if (named && *named != pod) return PodContainer{};
     named = std::move(pod);
   }
   if (named) return named;
@@ -92,7 +93,7 @@ std::optional<Pod> pod_of(const Container& container, std::string_view cgroup,
   const bool below = std::any_of(pod_cgroups.begin(), pod_cgroups.end(), [&](const auto& name) {
     return !name.empty() && contains(cgroup, name);
   });
-  if (marked || below || contains(cgroup, "kubepods")) return Pod{};
+  if (marked || below || contains(cgroup, "kubepods")) return PodContainer{};
   return std::nullopt;
 }
 
@@ -118,8 +119,8 @@ std::string_view Container::annotation(std::string_view key) const {
   return {};
 }
 
-Result<Container> container_from(const json::Document& config,
-                                 std::span<const std::string> pod_cgroups) {
+Result<Container> parse_container(const json::Document& config,
+                                  std::span<const std::string> pod_cgroups) {
   GANTRY_CHECK(expect_shape(config));
   const auto process = config["process"];
   Container container;

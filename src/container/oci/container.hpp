@@ -23,10 +23,10 @@ struct Mount {
 };
 
 // The pod that a container belongs to. The fields are empty when the engine did not say.
-struct Pod {
+struct PodContainer {
   std::string uid;
   std::string container;
-  bool operator==(const Pod&) const = default;
+  bool operator==(const PodContainer&) const = default;
 };
 
 struct Container {
@@ -38,8 +38,8 @@ struct Container {
   std::uint64_t uid = 0;
   // The bounding set has CAP_SYS_ADMIN, and over the machine, not over a user namespace.
   bool privileged = false;
-  bool user_namespace = false;  // one of its own
-  std::optional<Pod> pod;       // nullopt: no pod's container
+  bool user_namespace = false;      // one of its own
+  std::optional<PodContainer> pod;  // nullopt: no pod's container
 
   // The value of a variable; the last one counts where it is there twice.
   std::optional<std::string_view> variable(std::string_view name) const;
@@ -48,8 +48,8 @@ struct Container {
 
 // Corrupt when what we read has the wrong type: then it is no config.json that runc would take.
 // `pod_cgroups`: names in cgroupsPath, beside kubepods, by which a container is a pod's.
-Result<Container> container_from(const json::Document& config,
-                                 std::span<const std::string> pod_cgroups = {});
+Result<Container> parse_container(const json::Document& config,
+                                  std::span<const std::string> pod_cgroups = {});
 
 // The variable's name in "NAME=value".
 std::string_view variable_name(std::string_view assignment);

@@ -10,7 +10,7 @@ namespace {
 Container read(std::string text) {
   const auto document = json::Document::parse(std::move(text));
   EXPECT_TRUE(document.ok());
-  auto container = container_from(*document);
+  auto container = parse_container(*document);
   EXPECT_TRUE(container.ok()) << container.error().text();
   return *std::move(container);
 }
@@ -62,33 +62,33 @@ TEST(Container, ACapabilityOverAUserNamespaceIsNoPrivilege) {
 TEST(Container, BelongsToAPodBelowACgroupOfTheConfiguration) {
   const auto document =
       json::Document::parse(R"({"linux": {"cgroupsPath": "/machine/my-pods/pod1/c1"}})");
-  EXPECT_EQ(container_from(*document)->pod, std::nullopt);
+  EXPECT_EQ(parse_container(*document)->pod, std::nullopt);
   const std::vector<std::string> names{"", "my-pods"};
-  EXPECT_EQ(container_from(*document, names)->pod, Pod{});
-  EXPECT_EQ(container_from(*document, std::vector<std::string>{"", "kube"})->pod, std::nullopt);
+  EXPECT_EQ(parse_container(*document, names)->pod, PodContainer{});
+  EXPECT_EQ(parse_container(*document, std::vector<std::string>{"", "kube"})->pod, std::nullopt);
 }
 
 TEST(Container, BelongsToAPodWhenTheEngineSaysSo) {
   const auto containerd = read(R"({"annotations": {"io.kubernetes.cri.sandbox-uid": "u-1",
     "io.kubernetes.cri.container-name": "main"}})");
-  EXPECT_EQ(containerd.pod, (Pod{"u-1", "main"}));
+  EXPECT_EQ(containerd.pod, (PodContainer{"u-1", "main"}));
   const auto crio = read(R"({"annotations": {"io.kubernetes.pod.uid": "u-2",
     "io.kubernetes.container.name": "side"}})");
-  EXPECT_EQ(crio.pod, (Pod{"u-2", "side"}));
+  EXPECT_EQ(crio.pod, (PodContainer{"u-2", "side"}));
 }
 
 TEST(Container, TwoNamesOfOnePodAreNone) {
   const auto pretender = read(R"({"annotations": {"io.kubernetes.pod.uid": "attacker",
     "io.kubernetes.container.name": "main", "io.kubernetes.cri.sandbox-uid": "victim",
     "io.kubernetes.cri.container-name": "train"}})");
-  EXPECT_EQ(pretender.pod, Pod{});
+  EXPECT_EQ(pretender.pod, PodContainer{});
 }
 
 TEST(Container, APodThatNobodyNamesIsStillAPod) {
   EXPECT_EQ(read(R"({"annotations": {"io.kubernetes.cri.container-type": "container"}})").pod,
-            Pod{});
+            PodContainer{});
   EXPECT_EQ(read(R"({"linux": {"cgroupsPath": "kubepods-burstable-podX.slice:docker:1"}})").pod,
-            Pod{});
+            PodContainer{});
 }
 
 TEST(Container, PodmansOwnMarksMakeNoPod) {
@@ -97,18 +97,18 @@ TEST(Container, PodmansOwnMarksMakeNoPod) {
                                      "io.kubernetes.cri-o.TTY": "false"}})")
                 .pod,
             std::nullopt);
-  EXPECT_EQ(read(R"({"annotations": {"io.kubernetes.cri-o.TTY": "false"}})").pod, Pod{});
+  EXPECT_EQ(read(R"({"annotations": {"io.kubernetes.cri-o.TTY": "false"}})").pod, PodContainer{});
   EXPECT_EQ(read(R"({"annotations": {"io.container.manager": "libpod",
                                      "io.kubernetes.pod.name": "web"}})")
                 .pod,
-            Pod{});
+            PodContainer{});
 }
 
 TEST(Container, WrongTypesAreCorrupt) {
   for (const char* text : {"[]", R"({"process": []})", R"({"process": {"env": "A=1"}})",
                            R"({"mounts": {}})", R"({"linux": {"devices": 7}})"}) {
     const auto document = json::Document::parse(text);
-    const auto container = container_from(*document);
+    const auto container = parse_container(*document);
     ASSERT_FALSE(container.ok()) << text;
     EXPECT_EQ(container.error().code(), Errc::Corrupt);
   }

@@ -16,18 +16,18 @@ Result<std::vector<std::string>> parse_list(std::span<const std::string_view> li
   std::size_t bytes = 0;
   for (const auto list : lists) {
     bytes += list.size();
-    if (bytes > kMostListBytes) {
+    if (bytes > kMaxListBytes) {
       return Error(Errc::Invalid,
                    fmt::format("the list has more than {} bytes; name fewer devices, or `all`",
-                               kMostListBytes));
+                               kMaxListBytes));
     }
     for (auto entry : split(list, ',')) {
       entry = trim(entry);
       if (entry.empty() || !seen.insert(entry).second) continue;
-      if (entries.size() == kMostEntries) {
+      if (entries.size() == kMaxListEntries) {
         return Error(Errc::Invalid,
                      fmt::format("the list has more than {} entries; name fewer devices, or `all`",
-                                 kMostEntries));
+                                 kMaxListEntries));
       }
       entries.emplace_back(entry);
     }
@@ -52,7 +52,7 @@ bool is_qualified(std::string_view device) {
          equals > slash + 1 && equals + 1 < device.size();
 }
 
-QualifiedName qualified_parts(std::string_view device) {
+QualifiedName split_qualified_name(std::string_view device) {
   const auto equals = device.find('=', device.find('/'));
   return {.kind = device.substr(0, equals), .name = device.substr(equals + 1)};
 }

@@ -12,8 +12,8 @@
 
 namespace gantry::oci {
 
-constexpr std::size_t kMostListBytes = std::size_t{64} << 10;
-constexpr std::size_t kMostEntries = 1024;
+constexpr std::size_t kMaxListBytes = std::size_t{64} << 10;
+constexpr std::size_t kMaxListEntries = 1024;
 
 // Comma-separated lists joined: trimmed, without empties and duplicates, in their order. Invalid
 // when they are longer than any machine could need.
@@ -29,6 +29,6 @@ struct QualifiedName {
   std::string_view name;
 };
 bool is_qualified(std::string_view device);
-QualifiedName qualified_parts(std::string_view device);  // of a qualified one
+QualifiedName split_qualified_name(std::string_view device);  // of a qualified one
 
 }  // namespace gantry::oci

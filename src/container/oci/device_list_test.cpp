@@ -43,13 +43,13 @@ TEST(DeviceList, HasBounds) {
   ASSERT_FALSE(many.ok());
   EXPECT_EQ(many.error().code(), Errc::Invalid);
   EXPECT_THAT(many.error().text(), HasSubstr("more than 1024 entries"));
-  const std::string commas(kMostListBytes, ',');
+  const std::string commas(kMaxListBytes, ',');
   EXPECT_THAT(*parse(commas), IsEmpty());
   EXPECT_THAT(parse(commas + "0").error().text(), HasSubstr("more than 65536 bytes"));
 }
 
 TEST(DeviceList, TheBoundIsForAllListsTogether) {
-  const std::string half(kMostListBytes / 2 + 1, ',');
+  const std::string half(kMaxListBytes / 2 + 1, ',');
   const std::array<std::string_view, 2> lists{half, half};
   EXPECT_FALSE(parse_device_list(lists).ok());
 }
@@ -59,8 +59,8 @@ TEST(DeviceList, KnowsQualifiedNames) {
   for (const auto name : {"0", "GPU-a", "MIG-GPU-a/1/0", "a=b", "/b=c", "a/=c", "a/b=", "a=b/c"}) {
     EXPECT_FALSE(is_qualified(name)) << name;
   }
-  EXPECT_EQ(qualified_parts("acme.org/nic=a=b").kind, "acme.org/nic");
-  EXPECT_EQ(qualified_parts("acme.org/nic=a=b").name, "a=b");
+  EXPECT_EQ(split_qualified_name("acme.org/nic=a=b").kind, "acme.org/nic");
+  EXPECT_EQ(split_qualified_name("acme.org/nic=a=b").name, "a=b");
 }
 
 }  // namespace

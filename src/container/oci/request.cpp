@@ -19,7 +19,7 @@ constexpr std::string_view kGpuKind = "nvidia.com/gpu";
 // Entries by who answers for them: ours, or a CDI spec. In mode "cdi" another default-kind is that
 // of names without one, as with NVIDIA's runtime; GPUs of that kind are what its spec says.
 Status sort_devices(const std::vector<std::string>& entries, const config::Settings& settings,
-                    model::Request& request) {
+                    model::ContainerRequest& request) {
   const auto& runtime = settings.runtime;
   const bool theirs = runtime.mode == "cdi" && runtime.cdi_default_kind != kGpuKind;
   bool forced = false;
@@ -33,7 +33,7 @@ Status sort_devices(const std::vector<std::string>& entries, const config::Setti
       }
       continue;
     }
-    const auto [kind, name] = qualified_parts(entry);
+    const auto [kind, name] = split_qualified_name(entry);
     forced = forced || kind == kForcedKind;
     if (kind == kForcedKind || kind == kGpuKind || (kind == runtime.cdi_default_kind && !theirs)) {
       names.push_back(name);
@@ -51,12 +51,12 @@ Status sort_devices(const std::vector<std::string>& entries, const config::Setti
   return {};
 }
 
-Result<Asked> who_asks(const Container& container, const config::Settings& settings,
-                       Decision& decision) {
+Result<DeviceRequest> find_request(const Container& container, const config::Settings& settings,
+                                   Decision& decision) {
   GANTRY_TRY(auto annotated,
-             asked_by_annotations(container, settings.runtime.cdi_annotation_prefixes));
-  GANTRY_TRY(auto mounted, asked_by_mounts(container));
-  GANTRY_TRY(auto environment, asked_by_environment(container, settings));
+             request_from_annotations(container, settings.runtime.cdi_annotation_prefixes));
+  GANTRY_TRY(auto mounted, request_from_mounts(container));
+  GANTRY_TRY(auto environment, request_from_environment(container, settings));
   for (const auto* asked : {&annotated, &mounted, &environment}) {
     decision.asked.insert(decision.asked.end(), asked->words.begin(), asked->words.end());
   }
@@ -71,12 +71,12 @@ Result<Asked> who_asks(const Container& container, const config::Settings& setti
 
 }  // namespace
 
-Result<Decision> request_from(const Container& container, const config::Settings& settings,
-                              const Knowledge& knowledge) {
+Result<Decision> decide_request(const Container& container, const config::Settings& settings,
+                                const RequestLookups& lookups) {
   Decision decision;
-  GANTRY_TRY(auto asked, who_asks(container, settings, decision));
-  apply_policy(asked, container, settings, knowledge, decision);
-  keep_own_kinds(asked, container, settings, decision);
+  GANTRY_TRY(auto asked, find_request(container, settings, decision));
+  apply_policy(asked, container, settings, lookups, decision);
+  drop_foreign_kinds(asked, container, settings, decision);
   if (asked.devices.empty()) {
     if (decision.reasons.empty()) decision.reasons.emplace_back("no GPU was asked for");
     return decision;

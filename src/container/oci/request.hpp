@@ -5,8 +5,8 @@
 #include "base/core/result.hpp"
 #include "container/config/settings.hpp"
 #include "container/oci/container.hpp"
+#include "gpu/model/container_request.hpp"
 #include "gpu/model/grant.hpp"
-#include "gpu/model/request.hpp"
 
 #include <functional>
 #include <string>
@@ -18,15 +18,15 @@ namespace gantry::oci {
 using model::Grant;  // /run/gantry/grants/POD-UID/CONTAINER
 
 // What the decision may ask while it is made, and only where it must.
-struct Knowledge {
+struct RequestLookups {
   // NotFound: nothing was granted to this container of this pod.
-  std::function<Result<Grant>(const Pod&)> grant;
+  std::function<Result<Grant>(const PodContainer&)> grant;
   // The UUID of a device that was named in another way; "" when this machine has none.
   std::function<std::string(std::string_view)> uuid;
 };
 
 struct Decision {
-  model::Request request;             // what it gets; wants_nothing() when that is nothing
+  model::ContainerRequest request;    // what it gets; wants_nothing() when that is nothing
   std::vector<std::string> asked;     // who asked for what: "environment: NVIDIA_VISIBLE_DEVICES=0"
   std::vector<std::string> reasons;   // what was decided, and by which rule
   std::vector<std::string> warnings;  // what was asked and is not given, for the log
@@ -35,7 +35,7 @@ struct Decision {
 // Precedence: annotations, volume mounts where accepted, environment as the policy says. Invalid
 // for a request that cannot be read: an annotation that names no CDI device, a capability that is
 // none or not supported, an IMEX channel out of range.
-Result<Decision> request_from(const Container& container, const config::Settings& settings,
-                              const Knowledge& knowledge);
+Result<Decision> decide_request(const Container& container, const config::Settings& settings,
+                                const RequestLookups& lookups);
 
 }  // namespace gantry::oci

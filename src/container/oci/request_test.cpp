@@ -16,12 +16,13 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 Decision decided(const Container& container, const config::Settings& settings = {}) {
-  auto decision = request_from(container, settings, {});
+  auto decision = decide_request(container, settings, {});
   EXPECT_TRUE(decision.ok()) << decision.error().text();
   return decision.ok() ? *std::move(decision) : Decision{};
 }
 
-model::Request with_env(std::vector<std::string> env, const config::Settings& settings = {}) {
+model::ContainerRequest with_env(std::vector<std::string> env,
+                                 const config::Settings& settings = {}) {
   return decided(Container{.env = std::move(env)}, settings).request;
 }
 
@@ -34,7 +35,7 @@ TEST(Request, TheEnvironmentNamesDevices) {
 
 TEST(Request, VoidEmptyAndUnsetAskForNothing) {
   for (const auto value : {"NVIDIA_VISIBLE_DEVICES=void", "NVIDIA_VISIBLE_DEVICES=", "X=1"}) {
-    EXPECT_TRUE(with_env({value}).wants_nothing()) << value;
+    EXPECT_TRUE(with_env({value}).is_empty()) << value;
   }
 }
 
@@ -43,8 +44,8 @@ TEST(Request, AnOldImageMeansAllGpusAndCapabilities) {
   EXPECT_THAT(request.devices, ElementsAre("all"));
   EXPECT_EQ(request.capabilities.size(), 7);
   EXPECT_THAT(request.requirements, ElementsAre("cuda>=9.0"));
-  EXPECT_TRUE(with_env({"CUDA_VERSION=9.0", "NVIDIA_REQUIRE_CUDA=cuda>=9.0"}).wants_nothing());
-  EXPECT_TRUE(with_env({"CUDA_VERSION=9.0", "NVIDIA_VISIBLE_DEVICES="}).wants_nothing());
+  EXPECT_TRUE(with_env({"CUDA_VERSION=9.0", "NVIDIA_REQUIRE_CUDA=cuda>=9.0"}).is_empty());
+  EXPECT_TRUE(with_env({"CUDA_VERSION=9.0", "NVIDIA_VISIBLE_DEVICES="}).is_empty());
 }
 
 TEST(Request, SwarmResourcesStandInForTheVariable) {
@@ -69,10 +70,10 @@ TEST(Request, CapabilitiesAreReadAndLimited) {
   EXPECT_THAT(with_env({gpu, "NVIDIA_DRIVER_CAPABILITIES=all"}, settings).capabilities,
               ElementsAre(Capability::Compute, Capability::Utility));
   const auto refused =
-      request_from({.env = {gpu, "NVIDIA_DRIVER_CAPABILITIES=graphics"}}, settings, {});
+      decide_request({.env = {gpu, "NVIDIA_DRIVER_CAPABILITIES=graphics"}}, settings, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().text(), HasSubstr("unsupported capabilities found in 'graphics'"));
-  EXPECT_FALSE(request_from({.env = {gpu, "NVIDIA_DRIVER_CAPABILITIES=cuda"}}, {}, {}).ok());
+  EXPECT_FALSE(decide_request({.env = {gpu, "NVIDIA_DRIVER_CAPABILITIES=cuda"}}, {}, {}).ok());
 }
 
 TEST(Request, RequirementsAreGathered) {
@@ -99,7 +100,7 @@ TEST(Request, AnnotationsComeFirstAndMustBeQualified) {
   EXPECT_EQ(decision.request.source, RequestSource::Annotation);
   EXPECT_THAT(decision.request.devices, ElementsAre("1", "0"));
   EXPECT_THAT(decision.request.cdi_devices, ElementsAre("acme.org/nic=x"));
-  const auto wrong = request_from({.annotations = {{"cdi.k8s.io/a", "0"}}}, {}, {});
+  const auto wrong = decide_request({.annotations = {{"cdi.k8s.io/a", "0"}}}, {}, {});
   ASSERT_FALSE(wrong.ok());
   EXPECT_THAT(wrong.error().text(), HasSubstr("no CDI device name"));
 }
@@ -135,9 +136,9 @@ TEST(Request, QualifiedAndPlainNamesMayBeMixed) {
 TEST(Request, OurOwnKindMayNotBeMixedWithOthers) {
   EXPECT_THAT(with_env({"NVIDIA_VISIBLE_DEVICES=runtime.nvidia.com/gpu=2"}).devices,
               ElementsAre("2"));
-  EXPECT_FALSE(request_from({.env = {"NVIDIA_VISIBLE_DEVICES=runtime.nvidia.com/gpu=2,"
-                                     "nvidia.com/gds=all"}},
-                            {}, {})
+  EXPECT_FALSE(decide_request({.env = {"NVIDIA_VISIBLE_DEVICES=runtime.nvidia.com/gpu=2,"
+                                       "nvidia.com/gds=all"}},
+                              {}, {})
                    .ok());
 }
 
@@ -163,7 +164,7 @@ TEST(Request, MoreRequirementsThanAnImageNeedsAreRefused) {
   env.emplace_back("NVIDIA_REQUIRE_63=cuda>=2.0");  // the last value counts
   EXPECT_EQ(with_env(env).requirements.back(), "cuda>=2.0");
   env.emplace_back("NVIDIA_REQUIRE_64=cuda>=1.0");
-  const auto refused = request_from({.env = env}, {}, {});
+  const auto refused = decide_request({.env = env}, {}, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Errc::Invalid);
   EXPECT_THAT(refused.error().text(), HasSubstr("more than 64 variables NVIDIA_REQUIRE_*"));
@@ -174,7 +175,7 @@ TEST(Request, ListsWithoutEndAreRefusedByTheVariablesName) {
   for (int i = 1; i <= 1024; ++i) many += fmt::format(",{}", i);
   for (const auto& env : {std::vector<std::string>{"NVIDIA_VISIBLE_DEVICES=" + many},
                           {"NVIDIA_VISIBLE_DEVICES=0", "NVIDIA_IMEX_CHANNELS=" + many}}) {
-    const auto refused = request_from({.env = env}, {}, {});
+    const auto refused = decide_request({.env = env}, {}, {});
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code(), Errc::Invalid);
     EXPECT_THAT(refused.error().text(), HasSubstr(env.back().substr(0, env.back().find('='))));
@@ -186,9 +187,9 @@ TEST(Request, GroupsAndChannelsGoWithDevices) {
                                  "NVIDIA_MOFED=disabled", "NVIDIA_IMEX_CHANNELS=0, 1048575,0"});
   EXPECT_THAT(request.groups, ElementsAre(model::DeviceGroup::Gds));
   EXPECT_THAT(request.imex_channels, ElementsAre(0, 1048575));
-  EXPECT_TRUE(with_env({"NVIDIA_GDS=enabled", "NVIDIA_IMEX_CHANNELS=0"}).wants_nothing());
+  EXPECT_TRUE(with_env({"NVIDIA_GDS=enabled", "NVIDIA_IMEX_CHANNELS=0"}).is_empty());
   EXPECT_FALSE(
-      request_from({.env = {"NVIDIA_VISIBLE_DEVICES=0", "NVIDIA_IMEX_CHANNELS=1048576"}}, {}, {})
+      decide_request({.env = {"NVIDIA_VISIBLE_DEVICES=0", "NVIDIA_IMEX_CHANNELS=1048576"}}, {}, {})
           .ok());
   config::Settings ignoring;
   ignoring.features.ignore_imex_channel_requests = true;
@@ -199,7 +200,7 @@ TEST(Request, GroupsAndChannelsGoWithDevices) {
 
 TEST(Request, DividingAGpuNeedsAPrivilegedContainer) {
   const std::vector<std::string> env{"NVIDIA_VISIBLE_DEVICES=0", "NVIDIA_MIG_CONFIG_DEVICES=all"};
-  const auto refused = request_from({.env = env}, {}, {});
+  const auto refused = decide_request({.env = env}, {}, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Errc::Denied);
   EXPECT_TRUE(decided({.env = env, .privileged = true}).request.mig_config);

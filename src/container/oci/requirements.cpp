@@ -12,7 +12,7 @@ namespace gantry::oci {
 namespace {
 
 constexpr std::string_view kPrefix = "NVIDIA_REQUIRE_";
-constexpr std::size_t kMostRequirements = 64;
+constexpr std::size_t kMaxRequirements = 64;
 
 bool is_true(std::string_view text) {
   const auto word = to_lower(trim(text));
@@ -35,11 +35,11 @@ Result<std::vector<std::string_view>> values_of(const std::vector<std::string>& 
     const auto name = variable_name(entry);
     if (!name.starts_with(kPrefix) || name == "NVIDIA_REQUIRE_JETPACK") continue;
     const auto [place, is_new] = places.emplace(name, values.size());
-    if (is_new && values.size() == kMostRequirements) {
+    if (is_new && values.size() == kMaxRequirements) {
       return Error(Errc::Invalid,
                    fmt::format("the environment has more than {} variables {}*; an image needs one "
                                "or two (NVIDIA_DISABLE_REQUIRE=true skips them)",
-                               kMostRequirements, kPrefix));
+                               kMaxRequirements, kPrefix));
     }
     if (is_new) values.emplace_back();
     values[place->second] = trim(entry.substr(std::min(entry.size(), name.size() + 1)));

@@ -7,8 +7,8 @@
 
 namespace gantry::oci {
 
-Result<State> state_from(std::string_view text) {
-  if (text.size() > kStateLimit) {
+Result<State> parse_state(std::string_view text) {
+  if (text.size() > kMaxStateBytes) {
     return Error(Errc::Corrupt, "the container's state is larger than any state is");
   }
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("container state"));

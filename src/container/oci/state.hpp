@@ -10,7 +10,7 @@
 
 namespace gantry::oci {
 
-constexpr std::size_t kStateLimit = std::size_t{1} << 20;
+constexpr std::size_t kMaxStateBytes = std::size_t{1} << 20;
 
 struct State {
   std::string id;
@@ -22,7 +22,7 @@ struct State {
 };
 
 // Corrupt for what is no state; Invalid when it names no bundle.
-Result<State> state_from(std::string_view text);
+Result<State> parse_state(std::string_view text);
 
 // The container's root file system: `root` where given, else root.path of config.json, relative to
 // the bundle.

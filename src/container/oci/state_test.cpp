@@ -7,20 +7,20 @@ namespace gantry::oci {
 namespace {
 
 TEST(State, IsReadAsRuncAndCrunWriteIt) {
-  const auto state = state_from(
+  const auto state = parse_state(
       R"({"ociVersion":"1.0","id":"c1","status":"creating","pid":42,"bundle":"/b","root":"/r"})");
   ASSERT_TRUE(state.ok());
   EXPECT_EQ(*state, (State{"c1", "creating", 42, "/b", "/r"}));
 }
 
 TEST(State, OldRuntimesSayBundlePath) {
-  EXPECT_EQ(state_from(R"({"pid":1,"bundlePath":"/b"})")->bundle, "/b");
+  EXPECT_EQ(parse_state(R"({"pid":1,"bundlePath":"/b"})")->bundle, "/b");
 }
 
 TEST(State, WithoutABundleOrWithoutSenseIsRefused) {
-  EXPECT_EQ(state_from(R"({"pid":1})").error().code(), Errc::Invalid);
-  EXPECT_EQ(state_from("no").error().code(), Errc::Corrupt);
-  EXPECT_EQ(state_from(std::string(kStateLimit + 1, ' ')).error().code(), Errc::Corrupt);
+  EXPECT_EQ(parse_state(R"({"pid":1})").error().code(), Errc::Invalid);
+  EXPECT_EQ(parse_state("no").error().code(), Errc::Corrupt);
+  EXPECT_EQ(parse_state(std::string(kMaxStateBytes + 1, ' ')).error().code(), Errc::Corrupt);
 }
 
 TEST(State, TheRootIsRelativeToTheBundle) {

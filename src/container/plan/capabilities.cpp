@@ -2,7 +2,7 @@
 #include "container/plan/capabilities.hpp"
 
 #include "base/core/text.hpp"
-#include "gpu/model/words.hpp"
+#include "gpu/model/enum_names.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,11 +23,11 @@ Result<std::vector<model::Capability>> parse_capabilities(std::string_view text)
     const auto word = trim(piece);
     if (word.empty()) continue;
     if (word == "all") return all_capabilities();
-    const auto capability = model::from_word<Capability>(word);
+    const auto capability = model::parse_enum<Capability>(word);
     if (!capability) {
       return Error(Errc::Invalid,
                    fmt::format("there is no driver capability \"{}\"; there are {} and all", word,
-                               fmt::join(model::kWords<Capability>, ", ")));
+                               fmt::join(model::kEnumNames<Capability>, ", ")));
     }
     if (std::find(found.begin(), found.end(), *capability) == found.end())
       found.push_back(*capability);

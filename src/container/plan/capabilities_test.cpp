@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/plan/capabilities.hpp"
 
-#include "container/plan/places.hpp"
+#include "container/plan/driver_paths.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,14 +28,15 @@ TEST(Capabilities, AWordThatIsNoneIsRefusedWithThoseThereAre) {
 }
 
 TEST(Sets, AreNamedAfterTheClosedCapabilitiesInOneOrder) {
-  EXPECT_EQ(set_name(model::closed_mask(std::vector{Utility, Compute})), "compute+utility");
-  EXPECT_EQ(set_name(model::closed_mask(std::vector{Video})), "compute+video");
-  EXPECT_EQ(set_name(model::closed_mask(std::vector{Display})), "graphics");
-  EXPECT_EQ(set_name(model::closed_mask(std::vector{Compat32})), "");
+  EXPECT_EQ(library_set_name(model::expand_capabilities(std::vector{Utility, Compute})),
+            "compute+utility");
+  EXPECT_EQ(library_set_name(model::expand_capabilities(std::vector{Video})), "compute+video");
+  EXPECT_EQ(library_set_name(model::expand_capabilities(std::vector{Display})), "graphics");
+  EXPECT_EQ(library_set_name(model::expand_capabilities(std::vector{Compat32})), "");
 }
 
 TEST(Sets, ThereIsOneForEveryRequest) {
-  const auto sets = all_sets();
+  const auto sets = library_sets();
   EXPECT_EQ(sets.size(), 23U);
   const auto every = all_capabilities();
   for (unsigned bits = 1; bits < 1U << every.size(); ++bits) {
@@ -43,8 +44,8 @@ TEST(Sets, ThereIsOneForEveryRequest) {
     for (std::size_t i = 0; i < every.size(); ++i) {
       if ((bits >> i & 1U) != 0) asked.push_back(every[i]);
     }
-    const auto name = set_name(model::closed_mask(asked));
-    const auto same = [&](const FileSet& set) { return set.name == name; };
+    const auto name = library_set_name(model::expand_capabilities(asked));
+    const auto same = [&](const LibrarySet& set) { return set.name == name; };
     EXPECT_TRUE(name.empty() || std::any_of(sets.begin(), sets.end(), same)) << name;
   }
 }

@@ -53,7 +53,7 @@ void note_mismatch(const model::Driver& driver, ContainerEdits& edits) {
 }
 
 // What is asked for by name beside GPUs. A missing group is an error: who asked needs it.
-Status add_named_parts(const Inventory& machine, const model::Request& request,
+Status add_named_parts(const Inventory& machine, const model::ContainerRequest& request,
                        const PlanOptions& options, ContainerEdits& edits) {
   for (const auto group : request.groups) {
     GANTRY_TRY(const auto more, group_edits(machine, group, options));
@@ -64,11 +64,11 @@ Status add_named_parts(const Inventory& machine, const model::Request& request,
     append(edits, more);
   }
   if (request.mig_config) {
-    GANTRY_TRY(const auto more, mig_rights_edits(machine, MigRights::Configure, options));
+    GANTRY_TRY(const auto more, mig_control_edits(machine, MigControl::Configure, options));
     append(edits, more);
   }
   if (request.mig_monitor) {
-    GANTRY_TRY(const auto more, mig_rights_edits(machine, MigRights::Monitor, options));
+    GANTRY_TRY(const auto more, mig_control_edits(machine, MigControl::Monitor, options));
     append(edits, more);
   }
   return {};
@@ -78,7 +78,7 @@ Status add_named_parts(const Inventory& machine, const model::Request& request,
 
 void append(ContainerEdits& edits, const ContainerEdits& more) {
   for (const auto& node : more.nodes) {
-    const auto same = [&](const model::NodeEdit& other) { return other.path == node.path; };
+    const auto same = [&](const model::DeviceNodeEdit& other) { return other.path == node.path; };
     if (std::none_of(edits.nodes.begin(), edits.nodes.end(), same)) edits.nodes.push_back(node);
   }
   add_new(edits.mounts, more.mounts);
@@ -98,14 +98,14 @@ Result<ContainerEdits> common_edits(const Inventory& machine, model::CapabilityM
   note_mismatch(machine.driver, edits);
   // The first keeps another injector that sees this container from adding everything again.
   edits.env = {"NVIDIA_VISIBLE_DEVICES=void",
-               fmt::format("NVIDIA_CTK_LIBCUDA_DIR={}", kContainerLibraries)};
+               fmt::format("NVIDIA_CTK_LIBCUDA_DIR={}", kContainerLibraryDirectory)};
   return edits;
 }
 
-Result<ContainerEdits> edits_for(const Inventory& machine, const model::Request& request,
+Result<ContainerEdits> edits_for(const Inventory& machine, const model::ContainerRequest& request,
                                  const PlanOptions& options) {
   ContainerEdits edits;
-  const auto closed = model::closed_mask(request.capabilities);
+  const auto closed = model::expand_capabilities(request.capabilities);
   if (!request.devices.empty()) {
     GANTRY_TRY(const Selection selection, select(machine, request.devices));
     GANTRY_CHECK(check_requirements(request.requirements, machine, selection.devices));

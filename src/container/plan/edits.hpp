@@ -4,11 +4,11 @@
 #pragma once
 
 #include "base/core/result.hpp"
-#include "container/plan/places.hpp"
-#include "container/plan/select.hpp"
+#include "container/plan/device_selection.hpp"
+#include "container/plan/driver_paths.hpp"
 #include "gpu/model/container_edits.hpp"
+#include "gpu/model/container_request.hpp"
 #include "gpu/model/inventory.hpp"
-#include "gpu/model/request.hpp"
 
 #include <cstdint>
 #include <string>
@@ -24,10 +24,10 @@ enum class Flavour : std::uint8_t {
 
 // Whether nodes carry major, minor, mode and group: only where they are used at once. Majors change
 // from boot to boot, so nothing that is stored may have them.
-enum class Numbers : std::uint8_t { Leave, Fill };
+enum class DeviceNumbers : std::uint8_t { Leave, Fill };
 
-// Groups that a container's user joins to open nodes that are not for everybody.
-enum class Groups : std::uint8_t {
+// AdditionalGroups that a container's user joins to open nodes that are not for everybody.
+enum class AdditionalGroups : std::uint8_t {
   None,
   DriverNodes,  // /dev/nvidia*, without which nothing works; not those of /dev/dri
   AllNodes
@@ -36,11 +36,11 @@ enum class Groups : std::uint8_t {
 struct PlanOptions {
   Flavour flavour = Flavour::NoHooks;
   std::string engine_root;  // put before every path on the host: "" or a simulated tree's place
-  std::string prepared{kCurrent};  // the directory to mount from, inside the host's root
+  std::string prepared{kCurrentDriverLink};  // the directory to mount from, inside the host's root
   std::string hook_path = "/usr/bin/nvidia-cdi-hook";  // OneHook; as the engine sees it
   bool firmware = false;                               // a container needs none
-  Numbers numbers = Numbers::Leave;
-  Groups groups = Groups::AllNodes;
+  DeviceNumbers numbers = DeviceNumbers::Leave;
+  AdditionalGroups groups = AdditionalGroups::AllNodes;
   bool sockets = true;  // of persistenced and the fabric manager, with utility
 };
 
@@ -48,7 +48,8 @@ struct PlanOptions {
 // select(); NotFound for a node that is missing, with the command that makes it; Unsupported for a
 // requirement that does not hold. CDI names of other kinds are left to src/container/cdi.
 Result<model::ContainerEdits> edits_for(const model::Inventory& machine,
-                                        const model::Request& request, const PlanOptions& options);
+                                        const model::ContainerRequest& request,
+                                        const PlanOptions& options);
 
 // The same in the parts that a CDI spec has. What every container with these capabilities gets:
 // control nodes, driver files, environment, hook, groups.
@@ -57,7 +58,8 @@ Result<model::ContainerEdits> common_edits(const model::Inventory& machine,
                                            const PlanOptions& options);
 
 // The nodes of one GPU or MIG instance.
-Result<model::ContainerEdits> device_edits(const model::Inventory& machine, const Selected& device,
+Result<model::ContainerEdits> device_edits(const model::Inventory& machine,
+                                           const SelectedDevice& device,
                                            model::CapabilityMask closed,
                                            const PlanOptions& options);
 
@@ -69,9 +71,9 @@ Result<model::ContainerEdits> imex_edits(const model::Inventory& machine, std::u
                                          const PlanOptions& options);
 std::vector<std::uint32_t> imex_channels(const model::Inventory& machine);  // those with a node
 
-enum class MigRights : std::uint8_t { Configure, Monitor };
-Result<model::ContainerEdits> mig_rights_edits(const model::Inventory& machine, MigRights rights,
-                                               const PlanOptions& options);
+enum class MigControl : std::uint8_t { Configure, Monitor };
+Result<model::ContainerEdits> mig_control_edits(const model::Inventory& machine, MigControl rights,
+                                                const PlanOptions& options);
 
 // The nodes of every GPU, lost ones too, and of every capability and channel: for programs that
 // look after the machine. NotFound where there is no node at all.

@@ -9,14 +9,14 @@
 namespace gantry::plan {
 
 // As the engine sees it.
-std::string on_host(const PlanOptions& options, std::string_view path);
+std::string engine_path(const PlanOptions& options, std::string_view path);
 
 bool has(model::CapabilityMask mask, model::Capability capability);
 
-enum class IfMissing : std::uint8_t { Refuse, Note };
+enum class MissingNodePolicy : std::uint8_t { Refuse, Note };
 
 // The node, with its group where that is needed. `why` instead of the inventory's reason if given.
-Status add_node(const model::Inventory& machine, std::string_view path, IfMissing missing,
+Status add_node(const model::Inventory& machine, std::string_view path, MissingNodePolicy missing,
                 std::string_view why, const PlanOptions& options, model::ContainerEdits& edits);
 
 // nvidiactl; unified memory with compute; mode setting with graphics or display.

@@ -20,8 +20,9 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-model::Request asking_for(std::vector<std::string> devices,
-                          std::vector<model::Capability> capabilities = {Utility, Compute}) {
+model::ContainerRequest asking_for(std::vector<std::string> devices,
+                                   std::vector<model::Capability> capabilities = {Utility,
+                                                                                  Compute}) {
   return {.source = model::RequestSource::Environment,
           .devices = std::move(devices),
           .capabilities = std::move(capabilities)};
@@ -204,7 +205,8 @@ TEST(Edits, TheEnginesRootIsInFrontOfEveryHostPath) {
 }
 
 TEST(Edits, NumbersAreFilledOnlyWhenUsedAtOnce) {
-  const auto edits = edits_for(machine_for_test(), asking_for({"0"}), {.numbers = Numbers::Fill});
+  const auto edits =
+      edits_for(machine_for_test(), asking_for({"0"}), {.numbers = DeviceNumbers::Fill});
   EXPECT_EQ(edits->nodes[1].major, 506U);
   EXPECT_EQ(edits->nodes[1].minor, 0U);
 }
@@ -215,10 +217,11 @@ TEST(Edits, NodesOfAGroupBringTheGroup) {
     if (node.path == "/dev/nvidia0") node.mode = 0660, node.gid = 33;
   }
   EXPECT_THAT(edits_for(machine, asking_for({"0"}), {})->additional_gids, ElementsAre(33U));
-  EXPECT_THAT(edits_for(machine, asking_for({"0"}), {.groups = Groups::None})->additional_gids,
-              IsEmpty());
+  EXPECT_THAT(
+      edits_for(machine, asking_for({"0"}), {.groups = AdditionalGroups::None})->additional_gids,
+      IsEmpty());
   const auto drawing =
-      edits_for(machine, asking_for({"0"}, {Graphics}), {.groups = Groups::DriverNodes});
+      edits_for(machine, asking_for({"0"}, {Graphics}), {.groups = AdditionalGroups::DriverNodes});
   EXPECT_THAT(drawing->additional_gids, ElementsAre(33U));
   EXPECT_THAT(drawing->notes, ElementsAre(HasSubstr("group 44")));
 }

@@ -17,7 +17,7 @@ constexpr std::string_view kNvml = "libnvidia-ml.so.1";
 
 bool has_library(const model::Inventory& machine, std::string_view soname) {
   return std::any_of(machine.files.begin(), machine.files.end(), [&](const auto& file) {
-    return file.kind == model::FileKind::Library && file.soname == soname && !file.is_32bit;
+    return file.kind == model::DriverFileKind::Library && file.soname == soname && !file.is_32bit;
   });
 }
 
@@ -27,7 +27,7 @@ std::vector<model::MountEdit> library_directories(const model::ContainerEdits& e
   std::vector<model::MountEdit> found;
   for (const auto& mount : edits.mounts) {
     const auto& place = mount.container_path;
-    if (place == kContainerLibraries ||
+    if (place == kContainerLibraryDirectory ||
         std::find(places.begin(), places.end(), place) != places.end())
       found.push_back(mount);
   }
@@ -60,7 +60,7 @@ Status add_fence(const model::Inventory& machine, const PlanOptions& options,
     return Error(Errc::Invalid, "a share without the driver's libraries: ask for compute");
   }
   const auto& from = directories.front().host_path;
-  edits.mounts.push_back({.host_path = on_host(options, fence.directory),
+  edits.mounts.push_back({.host_path = engine_path(options, fence.directory),
                           .container_path = FENCE_DIRECTORY,
                           .why = fmt::format("the share {}", fence.share)});
   const auto put = [&](std::string_view soname, const char* place, const std::string& ours) {

@@ -41,7 +41,7 @@ std::string source_of(const model::ContainerEdits& edits, const std::string& pla
 TEST(Fence, IsInFrontOfTheDriversLibrariesInEveryDirectoryOfTheLoader) {
   const auto edits = fenced();
   auto directories = loader_directories();
-  directories.emplace_back(kContainerLibraries);
+  directories.emplace_back(kContainerLibraryDirectory);
   for (const auto& directory : directories) {
     EXPECT_EQ(source_of(edits, directory + "/libcuda.so.1"), kFence.cuda_library);
     EXPECT_EQ(source_of(edits, directory + "/libnvidia-ml.so.1"), kFence.nvml_library);
@@ -78,7 +78,7 @@ TEST(Fence, MountsDirectoriesBeforeWhatLiesInThem) {
 TEST(Fence, OfASimulatedMachineIsNotLookedForBelowItsRoot) {
   const auto edits = fenced({.engine_root = "/tmp/machine"});
   EXPECT_EQ(source_of(edits, FENCE_DIRECTORY), "/tmp/machine/run/gantry/shares/blue/fence");
-  EXPECT_EQ(source_of(edits, std::string(kContainerLibraries) + "/libcuda.so.1"),
+  EXPECT_EQ(source_of(edits, std::string(kContainerLibraryDirectory) + "/libcuda.so.1"),
             kFence.cuda_library);
 }
 

@@ -14,7 +14,7 @@ namespace {
 using model::Capability;
 using model::ContainerEdits;
 using model::DriverFile;
-using model::FileKind;
+using model::DriverFileKind;
 using model::Inventory;
 
 // Without `ro`: clients of a socket on a read-only mount are refused.
@@ -32,11 +32,12 @@ std::string without_root(const Inventory& machine, std::string_view path) {
   return std::string(path);
 }
 
-bool wants(const DriverFile& file, FileKind kind, model::CapabilityMask closed) {
+bool wants(const DriverFile& file, DriverFileKind kind, model::CapabilityMask closed) {
   return file.kind == kind && model::is_needed(file, closed);
 }
 
-bool any(const Inventory& machine, FileKind kind, model::CapabilityMask closed, bool is_32bit) {
+bool any(const Inventory& machine, DriverFileKind kind, model::CapabilityMask closed,
+         bool is_32bit) {
   return std::any_of(machine.files.begin(), machine.files.end(), [&](const DriverFile& file) {
     return file.is_32bit == is_32bit && wants(file, kind, closed);
   });
@@ -56,8 +57,9 @@ model::CapabilityMask of_set(model::CapabilityMask closed) {
 void add_library_names(const Inventory& machine, model::CapabilityMask closed,
                        ContainerEdits& edits) {
   for (const auto& file : machine.files) {
-    if (!wants(file, FileKind::Library, of_set(closed))) continue;
-    const auto directory = file.is_32bit ? kContainerLibraries32 : kContainerLibraries;
+    if (!wants(file, DriverFileKind::Library, of_set(closed))) continue;
+    const auto directory =
+        file.is_32bit ? kContainerLibraryDirectory32 : kContainerLibraryDirectory;
     for (auto& name : names_in_directory(file)) {
       const bool is_for_loader = name == file.soname || name.ends_with(".so");
       if (!is_for_loader || name.find('/') != std::string::npos || !name.starts_with("lib"))
@@ -71,14 +73,14 @@ void add_library_names(const Inventory& machine, model::CapabilityMask closed,
 
 void add_libraries(const Inventory& machine, model::CapabilityMask closed,
                    const PlanOptions& options, ContainerEdits& edits) {
-  const auto set = set_name(closed);
+  const auto set = library_set_name(closed);
   const auto below = [&](std::string_view what) {
-    return on_host(options, fmt::format("{}/sets/{}/{}", options.prepared, set, what));
+    return engine_path(options, fmt::format("{}/sets/{}/{}", options.prepared, set, what));
   };
-  const auto has64 = any(machine, FileKind::Library, of_set(closed), false);
-  const auto has32 = any(machine, FileKind::Library, of_set(closed), true);
+  const auto has64 = any(machine, DriverFileKind::Library, of_set(closed), false);
+  const auto has32 = any(machine, DriverFileKind::Library, of_set(closed), true);
   if (has64) {
-    add_mount(below("lib64"), std::string(kContainerLibraries),
+    add_mount(below("lib64"), std::string(kContainerLibraryDirectory),
               fmt::format("the driver's libraries for {}", set), edits);
     if (options.flavour == Flavour::NoHooks) {
       for (auto& directory : loader_directories()) {
@@ -92,7 +94,7 @@ void add_libraries(const Inventory& machine, model::CapabilityMask closed,
                     set));
   }
   if (has32) {
-    add_mount(below("lib"), std::string(kContainerLibraries32),
+    add_mount(below("lib"), std::string(kContainerLibraryDirectory32),
               fmt::format("the driver's 32-bit libraries for {}", set), edits);
   } else if (has(closed, Capability::Compat32)) {
     edits.notes.push_back(
@@ -105,11 +107,11 @@ void add_gbm(const Inventory& machine, model::CapabilityMask closed, const PlanO
              ContainerEdits& edits) {
   if (!has(closed, Capability::Graphics)) return;
   for (const auto& file : machine.files) {
-    if (!wants(file, FileKind::Library, closed) || file.is_32bit) continue;
+    if (!wants(file, DriverFileKind::Library, closed) || file.is_32bit) continue;
     for (const auto& name : names_in_directory(file)) {
       if (!name.starts_with("gbm/")) continue;
-      add_mount(on_host(options, fmt::format("{}/sets/{}/lib64/{}", options.prepared,
-                                             set_name(closed), name)),
+      add_mount(engine_path(options, fmt::format("{}/sets/{}/lib64/{}", options.prepared,
+                                                 library_set_name(closed), name)),
                 fmt::format("/usr/lib/x86_64-linux-gnu/{}", name), "GBM's back end", edits);
     }
   }
@@ -117,11 +119,11 @@ void add_gbm(const Inventory& machine, model::CapabilityMask closed, const PlanO
 
 void add_programs(const Inventory& machine, model::CapabilityMask closed,
                   const PlanOptions& options, ContainerEdits& edits) {
-  if (!any(machine, FileKind::Binary, closed, false)) return;
-  const auto directory = on_host(options, fmt::format("{}/bin", options.prepared));
-  add_mount(directory, std::string(kContainerPrograms), "the driver's programs", edits);
+  if (!any(machine, DriverFileKind::Binary, closed, false)) return;
+  const auto directory = engine_path(options, fmt::format("{}/bin", options.prepared));
+  add_mount(directory, std::string(kContainerProgramDirectory), "the driver's programs", edits);
   const auto is_smi = [&](const DriverFile& file) {
-    return wants(file, FileKind::Binary, closed) && program_name(file) == "nvidia-smi";
+    return wants(file, DriverFileKind::Binary, closed) && program_name(file) == "nvidia-smi";
   };
   if (std::any_of(machine.files.begin(), machine.files.end(), is_smi)) {
     add_mount(directory + "/nvidia-smi", std::string(kContainerSmi),
@@ -133,28 +135,30 @@ void add_single_files(const Inventory& machine, model::CapabilityMask closed,
                       const PlanOptions& options, ContainerEdits& edits) {
   for (const auto& file : machine.files) {
     if (!model::is_needed(file, closed)) continue;
-    const auto host = on_host(options, file.path);
+    const auto host = engine_path(options, file.path);
     switch (file.kind) {
-      case FileKind::Config: add_mount(host, config_place(file), "configuration", edits); break;
-      case FileKind::XorgModule:
+      case DriverFileKind::Config:
+        add_mount(host, config_path_in_container(file), "configuration", edits);
+        break;
+      case DriverFileKind::XorgModule:
         add_mount(host, without_root(machine, file.path), "X.org module", edits);
         break;
-      case FileKind::Firmware:
+      case DriverFileKind::Firmware:
         if (options.firmware) {
           const auto& place = file.links.empty() ? file.path : file.links.front();
           add_mount(host, without_root(machine, place.starts_with('/') ? place : file.path),
                     "firmware, as asked", edits);
         }
         break;
-      case FileKind::IpcSocket:
+      case DriverFileKind::IpcSocket:
         if (!options.sockets) break;
         edits.mounts.push_back({.host_path = host,
                                 .container_path = without_root(machine, file.path),
                                 .options = socket_options(),
                                 .why = "socket of a driver's daemon"});
         break;
-      case FileKind::Library:
-      case FileKind::Binary: break;
+      case DriverFileKind::Library:
+      case DriverFileKind::Binary: break;
     }
   }
 }
@@ -167,8 +171,8 @@ void add_hook(const PlanOptions& options, ContainerEdits& edits) {
       .env = {"NVIDIA_CTK_DEBUG=false"},
       .why = "merges the libraries into the image's ld.so.cache"};
   for (const auto& mount : edits.mounts) {
-    if (mount.container_path == kContainerLibraries ||
-        mount.container_path == kContainerLibraries32) {
+    if (mount.container_path == kContainerLibraryDirectory ||
+        mount.container_path == kContainerLibraryDirectory32) {
       hook.args.insert(hook.args.end(), {"--folder", mount.container_path});
     }
   }
@@ -185,13 +189,13 @@ void add_hook(const PlanOptions& options, ContainerEdits& edits) {
 void add_loader_config(ContainerEdits& edits) {
   std::string content;
   for (const auto& mount : edits.mounts) {
-    if (mount.container_path == kContainerLibraries ||
-        mount.container_path == kContainerLibraries32) {
+    if (mount.container_path == kContainerLibraryDirectory ||
+        mount.container_path == kContainerLibraryDirectory32) {
       content += mount.container_path + "\n";
     }
   }
   if (content.empty()) return;
-  edits.files.push_back({.path = std::string(kLoaderConfig),
+  edits.files.push_back({.path = std::string(kLoaderConfPath),
                          .content = std::move(content),
                          .why = "an ldconfig in the container keeps the driver's libraries"});
 }
@@ -200,7 +204,7 @@ void add_loader_config(ContainerEdits& edits) {
 
 void add_driver_files(const Inventory& machine, model::CapabilityMask closed,
                       const PlanOptions& options, ContainerEdits& edits) {
-  if (set_name(closed).empty()) return;
+  if (library_set_name(closed).empty()) return;
   add_libraries(machine, closed, options, edits);
   if (options.flavour != Flavour::NoHooks) add_library_names(machine, closed, edits);
   if (options.flavour == Flavour::OneHook) add_hook(options, edits);

@@ -52,7 +52,7 @@ void add_storage_files(const Inventory& machine, const PlanOptions& options,
   for (const auto& file : machine.files) {
     if (std::find(kStorageFiles.begin(), kStorageFiles.end(), file.path) == kStorageFiles.end())
       continue;
-    edits.mounts.push_back({.host_path = on_host(options, file.path),
+    edits.mounts.push_back({.host_path = engine_path(options, file.path),
                             .container_path = file.path,
                             .why = "GPUDirect Storage"});
   }
@@ -68,7 +68,8 @@ Result<ContainerEdits> group_edits(const Inventory& machine, DeviceGroup group,
   ContainerEdits edits;
   for (const auto& node : machine.nodes) {
     if (!belongs(*row, node.path)) continue;
-    GANTRY_CHECK(add_node(machine, node.path, IfMissing::Refuse, row->name, options, edits));
+    GANTRY_CHECK(
+        add_node(machine, node.path, MissingNodePolicy::Refuse, row->name, options, edits));
   }
   if (edits.nodes.empty()) {
     return Error(Errc::NotFound,
@@ -93,8 +94,8 @@ Result<ContainerEdits> imex_edits(const Inventory& machine, std::uint32_t channe
                              "$1}}' /proc/devices) {0}",
                              channel, path));
   }
-  GANTRY_CHECK(add_node(machine, path, IfMissing::Refuse, fmt::format("IMEX channel {}", channel),
-                        options, edits));
+  GANTRY_CHECK(add_node(machine, path, MissingNodePolicy::Refuse,
+                        fmt::format("IMEX channel {}", channel), options, edits));
   return edits;
 }
 
@@ -107,11 +108,11 @@ std::vector<std::uint32_t> imex_channels(const Inventory& machine) {
   return channels;
 }
 
-Result<ContainerEdits> mig_rights_edits(const Inventory& machine, MigRights rights,
-                                        const PlanOptions& options) {
+Result<ContainerEdits> mig_control_edits(const Inventory& machine, MigControl rights,
+                                         const PlanOptions& options) {
   ContainerEdits edits;
-  const bool config = rights == MigRights::Configure;
-  GANTRY_CHECK(add_node(machine, config ? kMigConfig : kMigMonitor, IfMissing::Refuse,
+  const bool config = rights == MigControl::Configure;
+  GANTRY_CHECK(add_node(machine, config ? kMigConfig : kMigMonitor, MissingNodePolicy::Refuse,
                         config ? "making and removing MIG instances" : "watching MIG instances",
                         options, edits));
   return edits;
@@ -124,7 +125,7 @@ Result<ContainerEdits> management_edits(const Inventory& machine, const PlanOpti
     const bool theirs = path.starts_with("/dev/nvidia-fs") || path.starts_with("/dev/nvidia-nvs") ||
                         path.starts_with("/dev/nvidia-nvlink");
     if (!path.starts_with("/dev/nvidia") || theirs) continue;
-    GANTRY_CHECK(add_node(machine, path, IfMissing::Refuse, node.why, options, edits));
+    GANTRY_CHECK(add_node(machine, path, MissingNodePolicy::Refuse, node.why, options, edits));
   }
   if (edits.nodes.empty()) {
     return Error(Errc::NotFound,

@@ -42,7 +42,7 @@ inline model::DriverFile library_for_test(const std::string& stem, model::Capabi
 
 inline model::Inventory machine_for_test() {
   using enum model::Capability;
-  using enum model::FileKind;
+  using enum model::DriverFileKind;
   model::Inventory machine;
   machine.driver = {
       .version = "580.159.04", .library_version = "580.159.04", .cuda_version = "13.0"};

@@ -15,13 +15,14 @@ namespace {
 using model::Gpu;
 using model::Inventory;
 
-constexpr std::size_t kLongest = 16384;  // bytes of one expression; images of today have 2000
-constexpr std::size_t kShown = 120;
+constexpr std::size_t kMaxExpressionBytes =
+    16384;  // bytes of one expression; images of today have 2000
+constexpr std::size_t kMaxQuotedBytes = 120;
 
 enum class Property : std::uint8_t { Cuda, Driver, Arch, Brand };
-enum class Truth : std::uint8_t { No, Unknown, Yes };
+enum class Tristate : std::uint8_t { No, Unknown, Yes };
 
-struct Atom {
+struct Condition {
   Property property = Property::Cuda;
   std::string_view operation;
   std::string_view value;
@@ -75,11 +76,11 @@ std::optional<std::vector<std::uint64_t>> version_of(std::string_view text) {
   return numbers;
 }
 
-Result<Atom> parse_atom(std::string_view text) {
+Result<Condition> parse_condition(std::string_view text) {
   const auto bad = [&](std::string_view why) {
     return Error(Errc::Invalid, fmt::format("NVIDIA_REQUIRE_* has \"{}\", {}; such expressions "
                                             "read cuda>=12.4 or brand=tesla,driver>=470",
-                                            text.substr(0, kShown), why));
+                                            text.substr(0, kMaxQuotedBytes), why));
   };
   const auto at = text.find_first_of("=!<>");
   if (at == std::string_view::npos) return bad("which compares nothing");
@@ -87,7 +88,7 @@ Result<Atom> parse_atom(std::string_view text) {
   if (!property) return bad("and its property is none of cuda, driver, arch, brand");
   const auto rest = text.substr(at);
   const std::size_t length = rest.size() > 1 && rest[1] == '=' ? 2 : 1;
-  Atom atom{*property, rest.substr(0, length), rest.substr(length), text};
+  Condition atom{*property, rest.substr(0, length), rest.substr(length), text};
   constexpr std::array<std::string_view, 6> kOperators{"=", "!=", "<", "<=", ">", ">="};
   if (atom.operation == "==") atom.operation = "=";
   if (std::find(kOperators.begin(), kOperators.end(), atom.operation) == kOperators.end())
@@ -128,7 +129,7 @@ std::string plain_brand(std::string_view brand) {
 
 std::string cuda_of(const Inventory& machine) {
   const auto& driver = machine.driver;
-  return driver.cuda_version.empty() ? cuda_of_driver(driver.version) : driver.cuda_version;
+  return driver.cuda_version.empty() ? newest_cuda_for_driver(driver.version) : driver.cuda_version;
 }
 
 // What the machine says of a property; "" when it does not know.
@@ -147,32 +148,36 @@ bool is_of_gpu(Property property) {
   return property == Property::Arch || property == Property::Brand;
 }
 
-Truth judge_one(const Atom& atom, const Inventory& machine, const Gpu* gpu) {
+Tristate judge_one(const Condition& atom, const Inventory& machine, const Gpu* gpu) {
   const auto known = fact(atom.property, machine, gpu);
-  if (known.empty()) return Truth::Unknown;
+  if (known.empty()) return Tristate::Unknown;
   if (atom.property == Property::Brand) {
-    return holds(known == plain_brand(atom.value) ? 0 : 1, atom.operation) ? Truth::Yes : Truth::No;
+    return holds(known == plain_brand(atom.value) ? 0 : 1, atom.operation) ? Tristate::Yes
+                                                                           : Tristate::No;
   }
   const auto have = version_of(known);
-  if (!have) return Truth::Unknown;
-  return holds(compare(*have, *version_of(atom.value)), atom.operation) ? Truth::Yes : Truth::No;
+  if (!have) return Tristate::Unknown;
+  return holds(compare(*have, *version_of(atom.value)), atom.operation) ? Tristate::Yes
+                                                                        : Tristate::No;
 }
 
-Truth judge(const Atom& atom, const Inventory& machine, std::span<const Selected> devices) {
+Tristate judge(const Condition& atom, const Inventory& machine,
+               std::span<const SelectedDevice> devices) {
   if (!is_of_gpu(atom.property)) return judge_one(atom, machine, nullptr);
-  auto all = Truth::Yes;  // no GPU, nothing to object to
+  auto all = Tristate::Yes;  // no GPU, nothing to object to
   for (const auto& device : devices) all = std::min(all, judge_one(atom, machine, device.gpu));
   return all;
 }
 
-std::string here(const Atom& atom, const Inventory& machine, std::span<const Selected> devices) {
+std::string here(const Condition& atom, const Inventory& machine,
+                 std::span<const SelectedDevice> devices) {
   if (atom.property == Property::Cuda) {
     return fmt::format("this machine's driver {} has {}", machine.driver.version, cuda_of(machine));
   }
   if (atom.property == Property::Driver)
     return fmt::format("this machine's driver is {}", machine.driver.version);
   for (const auto& device : devices) {
-    if (judge_one(atom, machine, device.gpu) != Truth::No) continue;
+    if (judge_one(atom, machine, device.gpu) != Tristate::No) continue;
     return fmt::format("GPU {} ({}) has {} {}", device.gpu->index, device.gpu->name,
                        atom.property == Property::Arch ? "arch" : "brand",
                        fact(atom.property, machine, device.gpu));
@@ -180,18 +185,19 @@ std::string here(const Atom& atom, const Inventory& machine, std::span<const Sel
   return "this machine has another";
 }
 
-Error unmet(const std::vector<std::vector<Atom>>& alternatives, std::string_view text,
-            const Inventory& machine, std::span<const Selected> devices) {
+Error unmet(const std::vector<std::vector<Condition>>& alternatives, std::string_view text,
+            const Inventory& machine, std::span<const SelectedDevice> devices) {
   // The first alternative is the one that the image's author meant; the others are exceptions.
-  const Atom* failing = nullptr;
+  const Condition* failing = nullptr;
   for (const auto& atom : alternatives.front()) {
-    if (failing == nullptr && judge(atom, machine, devices) == Truth::No) failing = &atom;
+    if (failing == nullptr && judge(atom, machine, devices) == Tristate::No) failing = &atom;
   }
   if (failing == nullptr) failing = &alternatives.front().front();
   std::string others;
   if (alternatives.size() > 1) {
-    others = fmt::format(" (none of the {} alternatives in \"{}{}\" holds)", alternatives.size(),
-                         text.substr(0, kShown), text.size() > kShown ? "..." : "");
+    others =
+        fmt::format(" (none of the {} alternatives in \"{}{}\" holds)", alternatives.size(),
+                    text.substr(0, kMaxQuotedBytes), text.size() > kMaxQuotedBytes ? "..." : "");
   }
   return {
       Errc::Unsupported,
@@ -204,40 +210,40 @@ Error unknown(std::string_view text) {
   return {Errc::Unsupported,
           fmt::format("the image needs {}{}, and the inventory lacks what that is compared with; "
                       "run `gantry cdi refresh`, or set NVIDIA_DISABLE_REQUIRE=1",
-                      text.substr(0, kShown), text.size() > kShown ? "..." : "")};
+                      text.substr(0, kMaxQuotedBytes), text.size() > kMaxQuotedBytes ? "..." : "")};
 }
 
 Status check_one(std::string_view text, const Inventory& machine,
-                 std::span<const Selected> devices) {
-  if (text.size() > kLongest) {
-    return Error(Errc::Invalid,
-                 fmt::format("an NVIDIA_REQUIRE_* variable has more than {} bytes", kLongest));
+                 std::span<const SelectedDevice> devices) {
+  if (text.size() > kMaxExpressionBytes) {
+    return Error(Errc::Invalid, fmt::format("an NVIDIA_REQUIRE_* variable has more than {} bytes",
+                                            kMaxExpressionBytes));
   }
-  std::vector<std::vector<Atom>> alternatives;
+  std::vector<std::vector<Condition>> alternatives;
   for (const auto word : words(text)) {
-    std::vector<Atom> atoms;
+    std::vector<Condition> atoms;
     for (const auto piece : split(word, ',')) {
       if (piece.empty()) continue;
-      GANTRY_TRY(const Atom atom, parse_atom(piece));
+      GANTRY_TRY(const Condition atom, parse_condition(piece));
       atoms.push_back(atom);
     }
     if (!atoms.empty()) alternatives.push_back(std::move(atoms));
   }
   if (alternatives.empty()) return {};
-  auto best = Truth::No;
+  auto best = Tristate::No;
   for (const auto& atoms : alternatives) {
-    auto all = Truth::Yes;
+    auto all = Tristate::Yes;
     for (const auto& atom : atoms) all = std::min(all, judge(atom, machine, devices));
     best = std::max(best, all);
   }
-  if (best == Truth::Yes) return {};
-  if (best == Truth::Unknown) return unknown(text);
+  if (best == Tristate::Yes) return {};
+  if (best == Tristate::Unknown) return unknown(text);
   return unmet(alternatives, text, machine, devices);
 }
 
 }  // namespace
 
-std::string cuda_of_driver(std::string_view driver_version) {
+std::string newest_cuda_for_driver(std::string_view driver_version) {
   const auto branch = parse_u64(driver_version.substr(0, driver_version.find('.')));
   if (!branch) return "";
   for (const auto& row : kBranches) {
@@ -247,7 +253,7 @@ std::string cuda_of_driver(std::string_view driver_version) {
 }
 
 Status check_requirements(std::span<const std::string> requirements, const Inventory& machine,
-                          std::span<const Selected> devices) {
+                          std::span<const SelectedDevice> devices) {
   for (const auto& text : requirements) GANTRY_CHECK(check_one(text, machine, devices));
   return {};
 }

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/core/result.hpp"
-#include "container/plan/select.hpp"
+#include "container/plan/device_selection.hpp"
 #include "gpu/model/inventory.hpp"
 
 #include <span>
@@ -17,9 +17,9 @@ namespace gantry::plan {
 // what is here and what helps; also when a fact it needs is not known. Invalid for an expression
 // that cannot be read.
 Status check_requirements(std::span<const std::string> requirements,
-                          const model::Inventory& machine, std::span<const Selected> devices);
+                          const model::Inventory& machine, std::span<const SelectedDevice> devices);
 
 // The newest CUDA that a driver branch serves: "13.0" for 580; "" for one we do not know.
-std::string cuda_of_driver(std::string_view driver_version);
+std::string newest_cuda_for_driver(std::string_view driver_version);
 
 }  // namespace gantry::plan

@@ -61,8 +61,8 @@ TEST(Requirement, WithoutNvmlTheDriversBranchTellsCuda) {
   machine.driver.cuda_version.clear();
   EXPECT_TRUE(check(machine, {"cuda>=13.0"}).ok());
   EXPECT_FALSE(check(machine, {"cuda>=13.1"}).ok());
-  EXPECT_EQ(cuda_of_driver("550.90.07"), "12.4");
-  EXPECT_EQ(cuda_of_driver("999.1"), "");
+  EXPECT_EQ(newest_cuda_for_driver("550.90.07"), "12.4");
+  EXPECT_EQ(newest_cuda_for_driver("999.1"), "");
 }
 
 TEST(Requirement, AFactNobodyKnowsIsNoFactThatFails) {

@@ -2,8 +2,8 @@
 #include "container/publish/refresh.hpp"
 
 #include "container/cdi/write_spec.hpp"
-#include "container/driver_dir/collect.hpp"
 #include "container/driver_dir/current.hpp"
+#include "container/driver_dir/garbage.hpp"
 
 #include <fmt/format.h>
 
@@ -27,31 +27,31 @@ Status check_instances(const model::Inventory& machine) {
 
 }  // namespace
 
-Result<Refreshed> refresh(const sys::Host& host, const RefreshOptions& options) {
+Result<RefreshResult> refresh(const sys::Host& host, const RefreshOptions& options) {
   GANTRY_TRY(const auto machine, probe::snapshot(host, {.deadline = options.deadline,
                                                         .nvml = options.nvml,
                                                         .driver = options.driver}));
-  return refresh_from(host, machine, options);
+  return refresh_with_inventory(host, machine, options);
 }
 
-Result<Refreshed> refresh_from(const sys::Host& host, const model::Inventory& machine,
-                               const RefreshOptions& options) {
+Result<RefreshResult> refresh_with_inventory(const sys::Host& host, const model::Inventory& machine,
+                                             const RefreshOptions& options) {
   GANTRY_CHECK(check_instances(machine));
-  GANTRY_TRY(auto made, make_spec(machine, options.spec));
+  GANTRY_TRY(auto made, generate_spec(machine, options.spec));
 
-  Refreshed done{.devices = made.spec.devices.size(), .notes = std::move(made.notes)};
+  RefreshResult done{.devices = made.spec.devices.size(), .notes = std::move(made.notes)};
   GANTRY_TRY(done.driver, driver_dir::publish(host, machine));
   GANTRY_TRY(done.inventory, probe::write_inventory(host, machine));
-  GANTRY_TRY(
-      const auto written,
-      cdi::write_spec(options.output_host != nullptr ? *options.output_host : host, options.output,
-                      made.spec,
-                      {.others = options.take_over ? cdi::Others::TakeOver : cdi::Others::Refuse}));
+  GANTRY_TRY(const auto written,
+             cdi::write_spec(options.output_host != nullptr ? *options.output_host : host,
+                             options.output, made.spec,
+                             {.others = options.take_over ? cdi::ExistingSpecPolicy::TakeOver
+                                                          : cdi::ExistingSpecPolicy::Refuse}));
   done.spec_changed = written.changed;
   done.moved = written.moved;
   for (const auto& note : written.notes) done.notes.push_back(note);
   // Others' directories are no reason to fail: what this machine needs is there.
-  auto collected = driver_dir::collect(host);
+  auto collected = driver_dir::collect_garbage(host);
   if (collected.ok()) {
     done.collected = collected->removed;
     done.notes.insert(done.notes.end(), collected->failed.begin(), collected->failed.end());

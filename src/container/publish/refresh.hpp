@@ -6,7 +6,7 @@
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
 #include "container/driver_dir/publish.hpp"
-#include "container/publish/spec.hpp"
+#include "container/publish/generate_spec.hpp"
 #include "gpu/probe/snapshot.hpp"
 
 #include <chrono>
@@ -22,15 +22,15 @@ struct RefreshOptions {
   SpecOptions spec;
   std::string output{kSpecPath};           // inside the root of `output_host`
   const sys::Host* output_host = nullptr;  // nullptr: the machine itself
-  driver::Named driver;                    // where its files are, when that was said
+  driver::DriverLocation driver;           // where its files are, when that was said
   bool take_over = false;  // another tool's file of this kind is renamed, not refused
-  probe::UseNvml nvml = probe::UseNvml::Use;
+  probe::NvmlUse nvml = probe::NvmlUse::Use;
   std::chrono::milliseconds deadline{10'000};  // for NVML
 };
 
-struct Refreshed {
-  driver_dir::Published driver;
-  probe::Written inventory = probe::Written::Replaced;
+struct RefreshResult {
+  driver_dir::PublishResult driver;
+  probe::WriteResult inventory = probe::WriteResult::Replaced;
   bool spec_changed = false;
   std::size_t devices = 0;
   std::vector<std::string> moved;      // files of other tools that are out of the way now
@@ -40,10 +40,10 @@ struct Refreshed {
 
 // In this order, each step by rename: a failure leaves the rest as it was. What is good is never
 // replaced by less: without GPUs, or with instances that NVML would not name, it is an error.
-Result<Refreshed> refresh(const sys::Host& host, const RefreshOptions& options);
+Result<RefreshResult> refresh(const sys::Host& host, const RefreshOptions& options);
 
 // The same for a machine that has been read already.
-Result<Refreshed> refresh_from(const sys::Host& host, const model::Inventory& machine,
-                               const RefreshOptions& options);
+Result<RefreshResult> refresh_with_inventory(const sys::Host& host, const model::Inventory& machine,
+                                             const RefreshOptions& options);
 
 }  // namespace gantry::publish

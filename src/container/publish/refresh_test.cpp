@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 RefreshOptions options_now() {
   RefreshOptions options;
   options.spec.capabilities = *plan::parse_capabilities("compute,utility");
-  options.nvml = probe::UseNvml::ForMig;
+  options.nvml = probe::NvmlUse::ForMig;
   return options;
 }
 
@@ -39,7 +39,7 @@ TEST(Refresh, ASecondTimeTheSpecificationIsLeftAlone) {
   ASSERT_TRUE(refresh(machine.host(), options_now())->spec_changed);
   const auto again = refresh(machine.host(), options_now());
   EXPECT_FALSE(again->spec_changed);
-  EXPECT_EQ(again->driver.outcome, driver_dir::Outcome::Current);
+  EXPECT_EQ(again->driver.outcome, driver_dir::PublishOutcome::Unchanged);
 }
 
 TEST(Refresh, AMachineThatLostItsDriverKeepsWhatItHad) {

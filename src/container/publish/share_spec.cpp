@@ -6,8 +6,8 @@
 #include "container/cdi/convert.hpp"
 #include "container/cdi/read.hpp"
 #include "container/cdi/write_spec.hpp"
+#include "container/plan/device_selection.hpp"
 #include "container/plan/fence.hpp"
-#include "container/plan/select.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace gantry::publish {
 namespace {
 
 constexpr std::string_view kSpecDirectory = "/var/run/cdi";
-constexpr std::string_view kOurs = "gantry-";
+constexpr std::string_view kGantryPrefix = "gantry-";
 constexpr std::string_view kJson = ".json";
 
 Result<cdi::Device> device_of(const model::Inventory& machine, const ShareDevice& share,
@@ -24,10 +24,10 @@ Result<cdi::Device> device_of(const model::Inventory& machine, const ShareDevice
   for (const auto& gpu : share.gpus) ids.push_back(gpu.text);
   model::ContainerEdits edits;
   if (!ids.empty()) {
-    model::Request request{.source = model::RequestSource::CommandLine, .devices = ids};
+    model::ContainerRequest request{.source = model::RequestSource::CommandLine, .devices = ids};
     GANTRY_TRY(edits, plan::edits_for(machine, request, options.plan));
   }
-  if (!ids.empty() && share.fenced == Fenced::Yes) {
+  if (!ids.empty() && share.fenced == FenceUse::Yes) {
     GANTRY_CHECK(plan::add_fence(machine, options.plan,
                                  {.share = share.name,
                                   .directory = share.directory,
@@ -36,16 +36,17 @@ Result<cdi::Device> device_of(const model::Inventory& machine, const ShareDevice
                                  edits));
   }
   plan::append(edits, share.more);
-  cdi::Device device{.name = share.name, .annotations = {}, .edits = cdi::from_edits(edits).edits};
-  if (!share.record.empty()) device.annotations.emplace(kShareRecord, share.record);
+  cdi::Device device{
+      .name = share.name, .annotations = {}, .edits = cdi::from_container_edits(edits).edits};
+  if (!share.record.empty()) device.annotations.emplace(kShareRecordAnnotation, share.record);
   return device;
 }
 
 }  // namespace
 
-Result<cdi::Spec> make_share_spec(const model::Inventory& machine,
-                                  std::span<const ShareDevice> shares,
-                                  const ShareSpecOptions& options) {
+Result<cdi::Spec> generate_share_spec(const model::Inventory& machine,
+                                      std::span<const ShareDevice> shares,
+                                      const ShareSpecOptions& options) {
   cdi::Spec spec;
   spec.kind = kShareKind;
   for (const auto& share : shares) {
@@ -53,22 +54,22 @@ Result<cdi::Spec> make_share_spec(const model::Inventory& machine,
                                 .in(fmt::format("the CDI device {}={}", kShareKind, share.name)));
     spec.devices.push_back(std::move(device));
   }
-  cdi::tidy(spec);
+  cdi::remove_duplicates(spec);
   return spec;
 }
 
 std::string slot_spec_path(std::string_view name) {
-  return fmt::format("{}/{}{}{}", kSpecDirectory, kOurs, name, kJson);
+  return fmt::format("{}/{}{}{}", kSpecDirectory, kGantryPrefix, name, kJson);
 }
 
 // Without a look at the other specifications, of which there may be hundreds: nobody else has these
 // names.
 Result<bool> write_slot_spec(const sys::Host& host, const model::Inventory& machine,
                              const ShareDevice& slot, const ShareSpecOptions& options) {
-  GANTRY_TRY(const auto spec, make_share_spec(machine, {&slot, 1}, options));
+  GANTRY_TRY(const auto spec, generate_share_spec(machine, {&slot, 1}, options));
   const auto text = cdi::to_text(spec, cdi::Format::Json);
   const auto path = slot_spec_path(slot.name);
-  if (const auto known = host.read(path, cdi::kSpecBytes); known.ok() && *known == text)
+  if (const auto known = host.read(path, cdi::kMaxSpecBytes); known.ok() && *known == text)
     return false;
   // A node whose GPUs are all in shares may have no other specification. /var/run leads to /run of
   // the node, not to that of the pod we run in.
@@ -85,14 +86,15 @@ Status remove_slot_spec(const sys::Host& host, std::string_view name) {
   return sys::real_kernel()->remove_file(host, path);
 }
 
-std::vector<std::string> slot_specs(const sys::Host& host) {
+std::vector<std::string> slot_spec_names(const sys::Host& host) {
   std::vector<std::string> names;
   const auto files = host.list(kSpecDirectory);
   if (!files.ok()) return names;
-  const auto begin = fmt::format("{}{}", kOurs, kSlotPrefix);
+  const auto begin = fmt::format("{}{}", kGantryPrefix, kSlotPrefix);
   for (const auto& file : *files) {
     if (file.starts_with(begin) && file.ends_with(kJson))
-      names.push_back(file.substr(kOurs.size(), file.size() - kOurs.size() - kJson.size()));
+      names.push_back(
+          file.substr(kGantryPrefix.size(), file.size() - kGantryPrefix.size() - kJson.size()));
   }
   return names;
 }
@@ -105,9 +107,9 @@ Result<bool> write_share_spec(const sys::Host& host, const model::Inventory& mac
     GANTRY_CHECK(sys::real_kernel()->remove_file(host, std::string(kShareSpecPath)));
     return true;
   }
-  GANTRY_TRY(const auto spec, make_share_spec(machine, shares, options));
-  GANTRY_TRY(const auto written,
-             cdi::write_spec(host, std::string(kShareSpecPath), spec, {.apart = kSlotSpecs}));
+  GANTRY_TRY(const auto spec, generate_share_spec(machine, shares, options));
+  GANTRY_TRY(const auto written, cdi::write_spec(host, std::string(kShareSpecPath), spec,
+                                                 {.apart = kSlotSpecPathPrefix}));
   return written.changed;
 }
 

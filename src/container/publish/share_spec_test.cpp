@@ -3,7 +3,7 @@
 
 #include "container/cdi/read.hpp"
 #include "container/cdi/registry.hpp"
-#include "container/cdi/write.hpp"
+#include "container/cdi/spec_text.hpp"
 #include "container/plan/machine_for_test.hpp"
 #include "gpu/abi/fence.h"
 #include "support/tree.hpp"
@@ -32,7 +32,7 @@ TEST(ShareSpec, HasADeviceForEachShareWithItsGpuAndTheFence) {
   const auto machine = plan::machine_for_test();
   const std::vector shares{share("blue", machine.gpus[0].uuid.text),
                            share("red", machine.gpus[1].uuid.text)};
-  const auto spec = make_share_spec(machine, shares, kOptions);
+  const auto spec = generate_share_spec(machine, shares, kOptions);
   ASSERT_TRUE(spec.ok()) << spec.error().text();
   EXPECT_THAT(cdi::load_spec(cdi::to_text(*spec, cdi::Format::Json), "x.json")->devices.size(), 2U);
   const auto* red = spec->find("red");
@@ -48,8 +48,8 @@ TEST(ShareSpec, HasADeviceForEachShareWithItsGpuAndTheFence) {
 TEST(ShareSpec, OfAMigInstanceHasTheInstanceAndNoFence) {
   const auto machine = plan::machine_for_test();
   auto mine = share("slice", machine.gpus[2].mig.instances[0].uuid.text);
-  mine.fenced = Fenced::No;
-  const auto spec = make_share_spec(machine, std::vector{mine}, kOptions);
+  mine.fenced = FenceUse::No;
+  const auto spec = generate_share_spec(machine, std::vector{mine}, kOptions);
   ASSERT_TRUE(spec.ok()) << spec.error().text();
   const auto& edits = spec->devices.front().edits;
   EXPECT_THAT(edits.device_nodes,
@@ -58,8 +58,8 @@ TEST(ShareSpec, OfAMigInstanceHasTheInstanceAndNoFence) {
 }
 
 TEST(ShareSpec, NamesTheShareWhoseGpuIsGone) {
-  const auto spec =
-      make_share_spec(plan::machine_for_test(), std::vector{share("blue", "GPU-gone")}, kOptions);
+  const auto spec = generate_share_spec(plan::machine_for_test(),
+                                        std::vector{share("blue", "GPU-gone")}, kOptions);
   ASSERT_FALSE(spec.ok());
   EXPECT_EQ(spec.error().code(), Errc::NotFound);
   EXPECT_THAT(spec.error().text(), HasSubstr("gantry.dev/share=blue"));
@@ -73,7 +73,7 @@ TEST(ShareSpec, IsWhatEnginesFindAndGoesWithTheLastShare) {
   EXPECT_TRUE(*write_share_spec(host, machine, shares, kOptions));
   EXPECT_FALSE(*write_share_spec(host, machine, shares, kOptions));
   const auto registry = cdi::Registry::load(host);
-  EXPECT_THAT(registry.refused(), IsEmpty());
+  EXPECT_THAT(registry.rejected(), IsEmpty());
   EXPECT_TRUE(registry.devices().contains("gantry.dev/share=blue"));
   EXPECT_TRUE(*write_share_spec(host, machine, {}, kOptions));
   EXPECT_FALSE(host.exists(kShareSpecPath));

@@ -31,13 +31,12 @@ std::string joined(std::string_view directory, std::string_view name) {
 
 Result<sys::UniqueFd> open_regular(const Root& root, const std::string& path, int flags) {
   // First without touching it: opening a device of the image is more than looking.
-  GANTRY_TRY(const auto info,
-             (flags & O_NOFOLLOW) != 0 ? root.info_of_link(path) : root.info(path));
+  GANTRY_TRY(const auto info, (flags & O_NOFOLLOW) != 0 ? root.link_info(path) : root.info(path));
   if (info.kind != sys::FileKind::Regular) {
     return Error(Errc::Invalid, fmt::format("{} is not a regular file", path));
   }
   GANTRY_TRY(sys::UniqueFd fd, root.open(path, kRead | flags));
-  GANTRY_TRY(const auto opened, sys::info_of(fd.get(), path));
+  GANTRY_TRY(const auto opened, sys::file_info(fd.get(), path));
   if (opened.kind != sys::FileKind::Regular) {
     return Error(Errc::Busy, fmt::format("{} was exchanged while it was looked at", path));
   }
@@ -50,7 +49,7 @@ std::vector<std::string> candidates(const Root& root, std::string_view directory
   std::vector<std::string> found;
   for (const auto& name : names) {
     if (!glob_match("libcuda.so.*.*", name)) continue;
-    const auto info = root.info_of_link(joined(directory, name));
+    const auto info = root.link_info(joined(directory, name));
     if (info.ok() && info->kind == sys::FileKind::Regular) found.push_back(name);
   }
   return found;
@@ -59,7 +58,7 @@ std::vector<std::string> candidates(const Root& root, std::string_view directory
 Result<loader::CompatDecision> decide(const Root& root, const std::string& path,
                                       std::string_view version, const loader::HostVersions& host) {
   GANTRY_TRY(const sys::UniqueFd fd, open_regular(root, path, O_NOFOLLOW));
-  GANTRY_TRY(const auto elf, loader::Elf::on(fd.get()));
+  GANTRY_TRY(const auto elf, loader::Elf::open(fd.get()));
   GANTRY_TRY(const auto note, loader::read_compat_note(elf));
   return loader::decide_compat(version, note, host);
 }
@@ -69,7 +68,7 @@ std::optional<model::LibraryEdit> library_at(const Root& root, std::string_view 
                                              const std::string& file) {
   const auto fd = open_regular(root, joined(directory, file), 0);
   if (!fd.ok()) return std::nullopt;
-  const auto elf = loader::Elf::on(fd->get());
+  const auto elf = loader::Elf::open(fd->get());
   if (!elf.ok() || elf->type() != 3) return std::nullopt;
   const bool is_32bit = elf->machine() == kMachine32 && !elf->is_64bit();
   if (!is_32bit && (elf->machine() != kMachine || !elf->is_64bit())) return std::nullopt;
@@ -80,7 +79,8 @@ std::optional<model::LibraryEdit> library_at(const Root& root, std::string_view 
 
 }  // namespace
 
-Result<std::vector<model::LibraryEdit>> libraries_in(const Root& root, std::string_view directory) {
+Result<std::vector<model::LibraryEdit>> list_libraries(const Root& root,
+                                                       std::string_view directory) {
   GANTRY_TRY(const auto names, root.list(directory, 16384));
   std::vector<model::LibraryEdit> found;
   const auto add = [&](model::LibraryEdit library) {
@@ -126,7 +126,7 @@ CompatChoice choose_compat(const Root& root, const loader::HostVersions& host,
   }
   choice.why = decision->why;
   if (!decision->use) return choice;
-  auto libraries = libraries_in(root, directory);
+  auto libraries = list_libraries(root, directory);
   if (!libraries.ok()) {
     choice.why = libraries.error().text();
     return choice;

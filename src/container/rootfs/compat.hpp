@@ -3,7 +3,7 @@
 #pragma once
 
 #include "container/rootfs/root.hpp"
-#include "gpu/loader/compat.hpp"
+#include "gpu/loader/forward_compat.hpp"
 #include "gpu/model/container_edits.hpp"
 
 #include <string>
@@ -29,6 +29,7 @@ CompatChoice choose_compat(const Root& root, const loader::HostVersions& host,
 // The libraries of a directory as ldconfig would list them: by SONAME, and by the plain ".so" link
 // where there is one. Symlinks are followed inside the root. What is no library of this machine is
 // left out.
-Result<std::vector<model::LibraryEdit>> libraries_in(const Root& root, std::string_view directory);
+Result<std::vector<model::LibraryEdit>> list_libraries(const Root& root,
+                                                       std::string_view directory);
 
 }  // namespace gantry::rootfs

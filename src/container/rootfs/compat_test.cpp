@@ -83,7 +83,7 @@ TEST(LibrariesIn, ListsBySonameAsLdconfigDoes) {
       .link("d/libgone.so.1", "/nowhere")
       .file("d/README", "x");
   ASSERT_EQ(::mkfifo(tree.path("d/libfifo.so.1").c_str(), 0644), 0);
-  const auto found = libraries_in(*Root::at(tree.root()), "/d/");
+  const auto found = list_libraries(*Root::at(tree.root()), "/d/");
   ASSERT_TRUE(found.ok());
   EXPECT_THAT(*found,
               UnorderedElementsAre(model::LibraryEdit{"liba.so.1", "/d/liba.so.1", false},

@@ -81,7 +81,7 @@ Status bind_classic(const Root& root, int source, int target, std::string_view p
 
 Status not_on_avoided(int target, std::string_view path, const BindOptions& options) {
   if (options.avoid == nullptr || options.avoid->empty()) return {};
-  GANTRY_TRY(const std::uint64_t mount, sys::mount_of(target));
+  GANTRY_TRY(const std::uint64_t mount, sys::mount_id(target));
   if (std::find(options.avoid->begin(), options.avoid->end(), mount) == options.avoid->end()) {
     return {};
   }
@@ -119,7 +119,7 @@ Status may_lead_to(const Root& root, std::string_view path, const BindOptions& o
 Result<UniqueFd> mount_point(const Root& root, int source, std::string_view path,
                              const BindOptions& options) {
   GANTRY_CHECK(may_lead_to(root, path, options));
-  GANTRY_TRY(const sys::FileInfo what, sys::info_of(source, "the mount's source"));
+  GANTRY_TRY(const sys::FileInfo what, sys::file_info(source, "the mount's source"));
   const bool directory = what.kind == sys::FileKind::Directory;
   if (directory) return root.make_directories(path);
   auto there = root.open(path, O_PATH);
@@ -128,7 +128,7 @@ Result<UniqueFd> mount_point(const Root& root, int source, std::string_view path
     there = root.open(path, O_PATH);
   }
   if (!there.ok()) return there;
-  GANTRY_TRY(const sys::FileInfo found, sys::info_of(there->get(), path));
+  GANTRY_TRY(const sys::FileInfo found, sys::file_info(there->get(), path));
   if (found.kind == sys::FileKind::Directory) {
     return Error(Errc::Exists, fmt::format("{} is a directory, no place to mount a file", path));
   }

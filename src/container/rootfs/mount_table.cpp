@@ -31,7 +31,7 @@ std::string unescaped(std::string_view text) {
   return result;
 }
 
-std::optional<Mount> mount_from(std::string_view line) {
+std::optional<MountEntry> mount_from(std::string_view line) {
   constexpr std::string_view kMiddle = " - ";
   const auto middle = line.find(kMiddle);
   if (middle == std::string_view::npos) return std::nullopt;
@@ -43,25 +43,25 @@ std::optional<Mount> mount_from(std::string_view line) {
   const bool shared = std::any_of(front.begin() + 6, front.end(), [](std::string_view word) {
     return word.starts_with("shared:");
   });
-  return Mount{.id = *id,
-               .device = std::string(front[2]),
-               .place = unescaped(front[4]),
-               .type = std::string(back[0]),
-               .shared = shared,
-               .parent = parse_u64(front[1]).value_or(0),
-               .root = unescaped(front[3])};
+  return MountEntry{.id = *id,
+                    .device = std::string(front[2]),
+                    .place = unescaped(front[4]),
+                    .type = std::string(back[0]),
+                    .shared = shared,
+                    .parent = parse_u64(front[1]).value_or(0),
+                    .root = unescaped(front[3])};
 }
 
-Result<std::vector<Mount>> mounts_here() {
+Result<std::vector<MountEntry>> mounts_here() {
   const sys::UniqueFd file(::open(kPath, O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return Error::sys(errno, kPath);
   GANTRY_TRY(const std::string text, sys::read_regular(file.get(), kLimit, kPath));
-  return mounts_from(text);
+  return parse_mountinfo(text);
 }
 
 }  // namespace
 
-Result<std::string> place_of_descriptor(int fd) {
+Result<std::string> path_of_descriptor(int fd) {
   GANTRY_TRY(const std::string link, sys::descriptor_path(fd));
   std::array<char, PATH_MAX> buffer{};
   const auto length = ::readlink(link.c_str(), buffer.data(), buffer.size());
@@ -69,8 +69,8 @@ Result<std::string> place_of_descriptor(int fd) {
   return std::string(buffer.data(), static_cast<std::size_t>(length));
 }
 
-std::vector<Mount> mounts_from(std::string_view mountinfo) {
-  std::vector<Mount> mounts;
+std::vector<MountEntry> parse_mountinfo(std::string_view mountinfo) {
+  std::vector<MountEntry> mounts;
   for (const auto line : lines(mountinfo)) {
     if (auto mount = mount_from(line)) mounts.push_back(*std::move(mount));
   }
@@ -86,20 +86,21 @@ Result<std::vector<std::uint64_t>> shared_mounts() {
   return shared;
 }
 
-bool is_own_memory(const std::vector<Mount>& mounts, std::uint64_t id, std::string_view root) {
+bool is_container_tmpfs(const std::vector<MountEntry>& mounts, std::uint64_t id,
+                        std::string_view root) {
   const auto found =
-      std::find_if(mounts.begin(), mounts.end(), [&](const Mount& m) { return m.id == id; });
+      std::find_if(mounts.begin(), mounts.end(), [&](const MountEntry& m) { return m.id == id; });
   if (found == mounts.end() || found->type != "tmpfs" || root == "/") return false;
   const std::string below = std::string(root) + "/";
-  return std::all_of(mounts.begin(), mounts.end(), [&](const Mount& mount) {
+  return std::all_of(mounts.begin(), mounts.end(), [&](const MountEntry& mount) {
     return mount.device != found->device || mount.place.starts_with(below);
   });
 }
 
-Result<bool> is_own_memory(std::uint64_t id, int root) {
-  GANTRY_TRY(const std::string place, place_of_descriptor(root));
+Result<bool> is_container_tmpfs(std::uint64_t id, int root) {
+  GANTRY_TRY(const std::string place, path_of_descriptor(root));
   GANTRY_TRY(const auto mounts, mounts_here());
-  return is_own_memory(mounts, id, place);
+  return is_container_tmpfs(mounts, id, place);
 }
 
 }  // namespace gantry::rootfs

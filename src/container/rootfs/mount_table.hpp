@@ -12,7 +12,7 @@
 namespace gantry::rootfs {
 
 // A line of /proc/PID/mountinfo.
-struct Mount {
+struct MountEntry {
   std::uint64_t id = 0;
   std::string device;  // "0:35": one per file system, however often it is mounted
   std::string place;
@@ -20,25 +20,26 @@ struct Mount {
   bool shared = false;
   std::uint64_t parent = 0;  // the mount that it is on
   std::string root;          // what of its file system is mounted: "/", "/var/lib/data"
-  bool operator==(const Mount&) const = default;
+  bool operator==(const MountEntry&) const = default;
 };
 
 // Lines that are none are left out.
-std::vector<Mount> mounts_from(std::string_view mountinfo);
+std::vector<MountEntry> parse_mountinfo(std::string_view mountinfo);
 
 // The mounts of this namespace whose peers, perhaps on the host, would show what is mounted on
 // them. For callers that promise to leave nothing mounted there.
 Result<std::vector<std::uint64_t>> shared_mounts();
 
 // Where an open file or directory is in this namespace, whatever name it was opened by.
-Result<std::string> place_of_descriptor(int fd);
+Result<std::string> path_of_descriptor(int fd);
 
 // Whether a mount is memory that lives and dies with the container, such as the /dev and /run that
 // its runtime makes: a tmpfs that is mounted nowhere but below `root`. A tmpfs of the host that is
 // bound into the container (its /run, an emptyDir of memory) has its other place as well.
-bool is_own_memory(const std::vector<Mount>& mounts, std::uint64_t id, std::string_view root);
+bool is_container_tmpfs(const std::vector<MountEntry>& mounts, std::uint64_t id,
+                        std::string_view root);
 
 // The same, asked of this namespace for the directory that `root` is.
-Result<bool> is_own_memory(std::uint64_t id, int root);
+Result<bool> is_container_tmpfs(std::uint64_t id, int root);
 
 }  // namespace gantry::rootfs

@@ -20,34 +20,34 @@ constexpr std::string_view kMounts =
     "35 30 0:53 / /b/rootfs/with\\040blank rw - tmpfs tmpfs rw\n";
 
 TEST(MountTable, ReadsPlacesAsTheyAre) {
-  const auto mounts = mounts_from(kMounts);
+  const auto mounts = parse_mountinfo(kMounts);
   ASSERT_EQ(mounts.size(), 8U);
-  EXPECT_EQ(mounts[1], (Mount{.id = 21,
-                              .device = "0:20",
-                              .place = "/run",
-                              .type = "tmpfs",
-                              .shared = true,
-                              .parent = 20,
-                              .root = "/"}));
+  EXPECT_EQ(mounts[1], (MountEntry{.id = 21,
+                                   .device = "0:20",
+                                   .place = "/run",
+                                   .type = "tmpfs",
+                                   .shared = true,
+                                   .parent = 20,
+                                   .root = "/"}));
   EXPECT_EQ(mounts[7].place, "/b/rootfs/with blank");
   EXPECT_FALSE(mounts[2].shared);
 }
 
 TEST(MountTable, LinesThatAreNoneAreLeftOut) {
-  EXPECT_THAT(mounts_from("\n1\n - \n1 2 3 - x\nx 1 8:1 / / rw - ext4 a rw\n"), IsEmpty());
-  EXPECT_EQ(mounts_from("1 2 0:1 / /a\\ rw - tmpfs\n").front().place, "/a\\");
+  EXPECT_THAT(parse_mountinfo("\n1\n - \n1 2 3 - x\nx 1 8:1 / / rw - ext4 a rw\n"), IsEmpty());
+  EXPECT_EQ(parse_mountinfo("1 2 0:1 / /a\\ rw - tmpfs\n").front().place, "/a\\");
 }
 
 TEST(MountTable, MemoryThatIsOnlyBelowTheRootIsTheContainers) {
-  const auto mounts = mounts_from(kMounts);
+  const auto mounts = parse_mountinfo(kMounts);
   std::vector<std::uint64_t> own;
   for (const auto& mount : mounts) {
-    if (is_own_memory(mounts, mount.id, "/b/rootfs")) own.push_back(mount.id);
+    if (is_container_tmpfs(mounts, mount.id, "/b/rootfs")) own.push_back(mount.id);
   }
   // Not the host's /run bound into it, nor procfs, nor what has a similar name.
   EXPECT_THAT(own, ElementsAre(31, 35));
-  EXPECT_FALSE(is_own_memory(mounts, 31, "/"));
-  EXPECT_FALSE(is_own_memory(mounts, 999, "/b/rootfs"));
+  EXPECT_FALSE(is_container_tmpfs(mounts, 31, "/"));
+  EXPECT_FALSE(is_container_tmpfs(mounts, 999, "/b/rootfs"));
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/rootfs/mount.hpp"
 
+#include "support/blocked_syscalls.hpp"
 #include "support/tree.hpp"
-#include "support/without_calls.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -45,15 +45,15 @@ class MountTest : public ::testing::Test {
   // Each body in a mount namespace of its own, with the mount calls of today and with those of 2.4.
   template <class Body>
   void everywhere(const Body& body) const {
-    test::with_and_without(
+    test::with_and_without_syscalls(
         {SYS_openat2, SYS_open_tree, SYS_move_mount, SYS_mount_setattr, SYS_statx}, [&] {
           // seccomp is there already: unshare and mount are not among the missing.
           ASSERT_TRUE(own_namespace());
           body();
         });
     // 5.2 to 5.11: open_tree without mount_setattr.
-    test::in_child("without mount_setattr", [&] {
-      test::forget_calls({SYS_mount_setattr}, ENOSYS);
+    test::run_in_child("without mount_setattr", [&] {
+      test::block_syscalls({SYS_mount_setattr}, ENOSYS);
       ASSERT_TRUE(own_namespace());
       body();
     });
@@ -117,7 +117,7 @@ TEST_F(MountTest, MountsContentThatIsOnNoDisk) {
 }
 
 TEST_F(MountTest, ADirectoryIsNoPlaceForAFile) {
-  test::in_child("here", [&] {
+  test::run_in_child("here", [&] {
     ASSERT_TRUE(own_namespace());
     const auto status = bind(root(), source("/driver/libcuda.so.1").get(), "/usr");
     ASSERT_FALSE(status.ok());

@@ -35,25 +35,25 @@ Result<UniqueFd> Root::open(std::string_view path, int flags) const {
 
 Result<FileInfo> Root::info(std::string_view path) const {
   GANTRY_TRY(const UniqueFd fd, open(path, O_PATH));
-  return sys::info_of(fd.get(), shown(path));
+  return sys::file_info(fd.get(), shown(path));
 }
 
-Result<FileInfo> Root::info_of_link(std::string_view path) const {
+Result<FileInfo> Root::link_info(std::string_view path) const {
   GANTRY_TRY(const UniqueFd fd, open(path, O_PATH | O_NOFOLLOW));
-  return sys::info_of(fd.get(), shown(path));
+  return sys::file_info(fd.get(), shown(path));
 }
 
 Result<std::string> Root::link(std::string_view path) const {
   GANTRY_TRY(const UniqueFd fd, open(path, O_PATH | O_NOFOLLOW));
-  return sys::link_of(fd.get(), shown(path));
+  return sys::read_link(fd.get(), shown(path));
 }
 
 Result<std::string> Root::real_path(std::string_view path) const {
-  GANTRY_TRY(const auto top, place_of_descriptor(fd_.get()));
+  GANTRY_TRY(const auto top, path_of_descriptor(fd_.get()));
   for (auto there = path;;) {
     const auto fd = open(there, O_PATH);
     if (fd.ok()) {
-      GANTRY_TRY(auto found, place_of_descriptor(fd->get()));
+      GANTRY_TRY(auto found, path_of_descriptor(fd->get()));
       const std::string_view below = top == "/" ? std::string_view() : top;
       if (!found.starts_with(below)) {
         return Error(Errc::Busy, fmt::format("{} was moved while it was looked at", shown(path)));
@@ -78,10 +78,10 @@ Result<std::string> Root::read(std::string_view path, std::size_t limit) const {
 
 Result<std::vector<std::string>> Root::list(std::string_view path, std::size_t limit) const {
   GANTRY_TRY(UniqueFd fd, open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK));
-  return sys::names_in(std::move(fd), limit, shown(path));
+  return sys::list_directory(std::move(fd), limit, shown(path));
 }
 
-bool is_the_machines_root(const Root& root) {
+bool is_host_root(const Root& root) {
   struct stat inside {};
   struct stat machine {};
   return ::fstat(root.fd(), &inside) != 0 || ::stat("/", &machine) != 0 ||

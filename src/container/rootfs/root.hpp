@@ -29,7 +29,7 @@ class Root {
 
   // What is there; symlinks followed (`info`) or not (`info_of_link`).
   Result<sys::FileInfo> info(std::string_view path) const;
-  Result<sys::FileInfo> info_of_link(std::string_view path) const;
+  Result<sys::FileInfo> link_info(std::string_view path) const;
   Result<std::string> link(std::string_view path) const;
 
   // Where a path leads by now, in the root's own words: "/etc/ld.so.cache" -> "/data/ld.so.cache"
@@ -75,13 +75,13 @@ class Root {
 };
 
 // Whether a configuration led us to "/" itself, whose files are nobody's container's.
-bool is_the_machines_root(const Root& root);
+bool is_host_root(const Root& root);
 
 // "/etc/ld.so.cache" -> "/etc", "ld.so.cache". Invalid when the last part names no entry.
-struct Place {
+struct SplitPath {
   std::string_view parent;
   std::string_view name;
 };
-Result<Place> place_of(std::string_view path);
+Result<SplitPath> split_path(std::string_view path);
 
 }  // namespace gantry::rootfs

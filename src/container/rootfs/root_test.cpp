@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/rootfs/root.hpp"
 
+#include "support/blocked_syscalls.hpp"
 #include "support/tree.hpp"
-#include "support/without_calls.hpp"
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -34,7 +34,7 @@ class RootTest : public ::testing::Test {
   std::string read(std::string_view inside) const { return *tree_.host().read(inside); }
   template <class Body>
   void everywhere(const Body& body) const {
-    test::with_and_without({SYS_openat2}, body);
+    test::with_and_without_syscalls({SYS_openat2}, body);
   }
   Tree tree_;
 };
@@ -107,7 +107,7 @@ TEST_F(RootTest, ALinkInTheFilesPlaceIsReplacedNotFollowed) {
     for (const auto& target : {host("/etc/ld.so.cache"), std::string("/victim")}) {
       tree_.link("image/etc/ld.so.cache", target);
       ASSERT_TRUE(root().put_file("/etc/ld.so.cache", "ours").ok());
-      EXPECT_EQ(root().info_of_link("/etc/ld.so.cache")->kind, sys::FileKind::Regular);
+      EXPECT_EQ(root().link_info("/etc/ld.so.cache")->kind, sys::FileKind::Regular);
     }
     EXPECT_EQ(read("/host/etc/ld.so.cache"), "the host's");
     EXPECT_EQ(read("/image/victim"), "kept");
@@ -151,7 +151,7 @@ TEST_F(RootTest, NewFilesBelongToWhomTheDirectoryBelongs) {
     EXPECT_EQ(root().info(path)->gid, 100001U) << path;
   }
   ASSERT_TRUE(root().put_symlink("/etc/link", "x").ok());
-  EXPECT_EQ(root().info_of_link("/etc/link")->uid, 100000U);
+  EXPECT_EQ(root().link_info("/etc/link")->uid, 100000U);
 }
 
 TEST_F(RootTest, MakesDirectoriesInside) {
@@ -169,7 +169,7 @@ TEST_F(RootTest, MakesDirectoriesInside) {
 TEST_F(RootTest, PutsLinksAndLeavesEqualOnes) {
   everywhere([&] {
     ASSERT_TRUE(root().put_symlink("/usr/lib/libcuda.so", "libcuda.so.1").ok());
-    const auto before = root().info_of_link("/usr/lib/libcuda.so");
+    const auto before = root().link_info("/usr/lib/libcuda.so");
     ASSERT_TRUE(root().put_symlink("/usr/lib/libcuda.so", "libcuda.so.1").ok());
     EXPECT_EQ(*root().link("/usr/lib/libcuda.so"), "libcuda.so.1");
     ASSERT_TRUE(root().put_symlink("/usr/lib/libcuda.so", "other").ok());
@@ -207,7 +207,7 @@ TEST_F(RootTest, RefusesNamesThatNameNothing) {
 TEST_F(RootTest, AnExchangedComponentNeverLeadsOut) {
   tree_.directory("image/good").link("image/evil", host("/etc")).directory("image" + host("/etc"));
   for (const bool without : {false, true}) {
-    test::in_child(without ? "without openat2" : "with openat2", [&] {
+    test::run_in_child(without ? "without openat2" : "with openat2", [&] {
       std::atomic<bool> stop{false};
       std::thread attacker([&] {
         const auto good = tree_.path("image/good");
@@ -216,7 +216,7 @@ TEST_F(RootTest, AnExchangedComponentNeverLeadsOut) {
           ::syscall(SYS_renameat2, AT_FDCWD, good.c_str(), AT_FDCWD, evil.c_str(), RENAME_EXCHANGE);
         }
       });
-      if (without) test::forget_calls({SYS_openat2}, ENOSYS);
+      if (without) test::block_syscalls({SYS_openat2}, ENOSYS);
       for (int i = 0; i < 400; ++i) {
         (void)root().put_file("/good/ld.so.cache", "ours").ok();
         (void)root().put_symlink("/good/libcuda.so", "libcuda.so.1").ok();

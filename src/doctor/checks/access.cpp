@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may open the device nodes.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/checks/expected_nodes.hpp"
 #include "doctor/engine/document.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,14 +19,14 @@ namespace {
 
 constexpr std::string_view kToolkitConfig = "/etc/nvidia-container-runtime/config.toml";
 
-struct Present {
+struct PresentNode {
   ExpectedNode wanted;
   sys::FileInfo is;
 };
 
 // Capability nodes have modes of their own: 0400 on purpose.
-std::vector<Present> present_nodes(const Facts& f) {
-  std::vector<Present> nodes;
+std::vector<PresentNode> present_nodes(const Facts& f) {
+  std::vector<PresentNode> nodes;
   for (const auto& expected : expected_nodes(f)) {
     if (expected.group == NodeGroup::Capability) continue;
     const auto node = f.host().device(expected.path);
@@ -35,13 +35,13 @@ std::vector<Present> present_nodes(const Facts& f) {
   return nodes;
 }
 
-Evidence owner(const Facts& f, const Present& node) {
+Evidence owner(const Facts& f, const PresentNode& node) {
   return {node.wanted.path, fmt::format("mode {:04o} uid {} group {}", node.is.mode, node.is.uid,
                                         f.group_name(node.is.gid))};
 }
 
 std::uint32_t wanted_mode(const ExpectedNode& node) {
-  return sane_mode(node.node.mode) ? node.node.mode : 0666;
+  return is_usable_mode(node.node.mode) ? node.node.mode : 0666;
 }
 
 Finding judge_mode(const Facts& f) {
@@ -52,11 +52,11 @@ Finding judge_mode(const Facts& f) {
   std::string commands;
   for (const auto& node : nodes) {
     const auto wanted = wanted_mode(node.wanted);
-    if (sane_mode(node.is.mode) && (node.is.mode & wanted) == wanted) {
+    if (is_usable_mode(node.is.mode) && (node.is.mode & wanted) == wanted) {
       tally.good(owner(f, node));
       continue;
     }
-    unusable = unusable || !sane_mode(node.is.mode);
+    unusable = unusable || !is_usable_mode(node.is.mode);
     tally.found(fmt::format("{} ({:04o}, not {:04o})", node.wanted.path, node.is.mode, wanted),
                 owner(f, node));
     commands += fmt::format("{}sudo chmod {:04o} {}", commands.empty() ? "" : " && ", wanted,
@@ -77,7 +77,7 @@ Steps fix_mode(const Facts& f) {
   if (!may_modify_nodes(f)) return actions;
   for (const auto& node : present_nodes(f)) {
     const auto wanted = wanted_mode(node.wanted);
-    if (!sane_mode(node.is.mode) || (node.is.mode & wanted) != wanted) {
+    if (!is_usable_mode(node.is.mode) || (node.is.mode & wanted) != wanted) {
       actions.emplace_back(SetMode{node.wanted.path, wanted});
     }
   }
@@ -94,7 +94,7 @@ Finding judge_mode_option(const Facts& f) {
   if (!mode) return skip("the driver's parameters cannot be read");
   const std::vector<Evidence> read{
       {"/proc/driver/nvidia/params", fmt::format("DeviceFileMode: {} = {:04o}", *mode, *mode)}};
-  if (*mode <= 0777 && sane_mode(static_cast<std::uint32_t>(*mode))) {
+  if (*mode <= 0777 && is_usable_mode(static_cast<std::uint32_t>(*mode))) {
     return ok(fmt::format("new nodes get mode {:04o}", *mode), read);
   }
   const auto meant = meant_mode(*mode);
@@ -129,12 +129,13 @@ std::string toolkit_user(const Facts& f) {
 }
 
 // A node that not everybody may open; the GPUs' own are the better example.
-std::optional<Present> closed_node(const Facts& f) {
+std::optional<PresentNode> closed_node(const Facts& f) {
   auto nodes = present_nodes(f);
-  std::stable_partition(nodes.begin(), nodes.end(),
-                        [](const Present& node) { return node.wanted.group == NodeGroup::Gpu; });
-  const auto closed = std::find_if(nodes.begin(), nodes.end(), [](const Present& node) {
-    return sane_mode(node.is.mode) && (node.is.mode & 0006U) != 0006U;
+  std::stable_partition(nodes.begin(), nodes.end(), [](const PresentNode& node) {
+    return node.wanted.group == NodeGroup::Gpu;
+  });
+  const auto closed = std::find_if(nodes.begin(), nodes.end(), [](const PresentNode& node) {
+    return is_usable_mode(node.is.mode) && (node.is.mode & 0006U) != 0006U;
   });
   if (closed == nodes.end()) return std::nullopt;
   return *closed;

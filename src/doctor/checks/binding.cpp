@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernel driver holds each GPU.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 

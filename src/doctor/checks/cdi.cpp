@@ -3,10 +3,10 @@
 #include "base/core/text.hpp"
 #include "container/cdi/read.hpp"
 #include "container/cdi/write_spec.hpp"
-#include "doctor/checks/areas_internal.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/document.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,7 +28,7 @@ struct Spec {
 
 Spec read_spec(const Facts& f, const std::string& directory, const std::string& name) {
   Spec spec{fmt::format("{}/{}", directory, name), directory, {}, "", "", false};
-  const auto text = f.host().read(spec.path, kDocumentBytes);
+  const auto text = f.host().read(spec.path, kMaxDocumentBytes);
   auto parsed = text.ok() ? parse_yaml(*text) : Result<Document>(text.error());
   if (parsed.ok()) {
     spec.document = *std::move(parsed);
@@ -37,7 +37,7 @@ Spec read_spec(const Facts& f, const std::string& directory, const std::string& 
   } else {
     spec.error = parsed.error().text();
   }
-  spec.ours = text.ok() && cdi::is_ours(*text);
+  spec.ours = text.ok() && cdi::is_written_by_gantry(*text);
   return spec;
 }
 

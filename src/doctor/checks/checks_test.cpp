@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every check on a machine where it is broken and on one where it is not.
 #include "doctor/checks/all_checks.hpp"
-#include "doctor/checks/patient_for_test.hpp"
-#include "doctor/engine/examine.hpp"
-#include "doctor/engine/offenders.hpp"
+#include "doctor/checks/machine_for_test.hpp"
 #include "doctor/engine/repair.hpp"
+#include "doctor/engine/run_checks.hpp"
+#include "doctor/engine/tally.hpp"
 #include "support/recording_kernel.hpp"
 
 #include <sys/stat.h>
@@ -57,7 +57,7 @@ TEST_P(OneCheck, JudgesThisMachineRight) {
   const auto& example = GetParam();
   const auto* check = find_check(example.id);
   ASSERT_NE(check, nullptr) << example.id;
-  Patient patient;
+  TestMachine patient;
   example.change(patient);
   const auto finding = patient.look(*check);
   EXPECT_EQ(to_string(finding.verdict), to_string(example.expected))
@@ -70,25 +70,25 @@ TEST_P(OneCheck, JudgesThisMachineRight) {
 TEST_P(OneCheck, PrintsValuesAndOffersOnlyWhatItDoes) {
   const auto& example = GetParam();
   if (!is_bad(example.expected)) return;
-  Patient patient;
+  TestMachine patient;
   example.change(patient);
   const auto host = patient.host();
   const Facts facts(host, patient.inventory, patient.sources);
   const std::vector<const Check*> checks{find_check(example.id)};
-  const auto outcome = examine(facts, checks).front();
+  const auto outcome = run_checks(facts, checks).front();
   EXPECT_FALSE(has_placeholder(outcome.remedy())) << outcome.remedy();
   test::RecordingKernel kernel;
   const auto result = repair(
       host, [&] { return patient.inventory; }, patient.sources, checks,
       {.named = {std::string(example.id)}, .ask = nullptr}, kernel);
   ASSERT_FALSE(result.fixes.empty());
-  const bool offered = outcome.offer == Offer::Automatic || outcome.offer == Offer::OnRequest;
+  const bool offered = outcome.offer == FixOffer::Automatic || outcome.offer == FixOffer::OnRequest;
   EXPECT_EQ(offered, result.fixes.front().state == FixState::Done) << example.id;
   EXPECT_EQ(offered, !kernel.done.empty()) << example.id;
-  EXPECT_TRUE(outcome.offer != Offer::ByHand || !outcome.check->by_hand.empty()) << example.id;
+  EXPECT_TRUE(outcome.offer != FixOffer::ByHand || !outcome.check->by_hand.empty()) << example.id;
 }
 
-std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+std::string gpu_label(const ::testing::TestParamInfo<Case>& info) {
   std::string name(info.param.id);
   for (char& c : name) {
     if (c == '.' || c == '-') c = '_';
@@ -97,11 +97,11 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
          std::to_string(info.index);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, OneCheck, ::testing::ValuesIn(all_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Cases, OneCheck, ::testing::ValuesIn(all_cases()), gpu_label);
 
 // A kernel that enforces signatures without EFI, as small hypervisors start it.
 TEST(SecureBoot, IsNotClaimedWhereOnlyTheKernelEnforcesSignatures) {
-  Patient patient;
+  TestMachine patient;
   patient.tree.file("sys/module/module/parameters/sig_enforce", "Y\n");
   const auto finding = patient.look(*find_check("module.secure-boot"));
   EXPECT_EQ(finding.verdict, Verdict::Ok);
@@ -122,7 +122,7 @@ TEST(Cases, ShowEveryCheckBrokenAndWell) {
 }
 
 TEST(Doctor, FindsNothingWrongWithAHealthyGuest) {
-  Patient patient;
+  TestMachine patient;
   for (const auto* check : all_checks()) {
     const auto finding = patient.look(*check);
     const bool told = check->id == "numa.unknown" || check->id == "module.refcnt";
@@ -133,7 +133,7 @@ TEST(Doctor, FindsNothingWrongWithAHealthyGuest) {
 }
 
 TEST(Numa, QuotesWhatTensorFlowSaysAndNamesTheHypervisorsSetting) {
-  Patient patient;
+  TestMachine patient;
   patient.tree.file("sys/class/dmi/id/sys_vendor", "VMware, Inc.\n");
   auto finding = patient.look(*find_check("numa.unknown"));
   EXPECT_THAT(finding.cause, HasSubstr("successful NUMA node read from SysFS"));
@@ -143,7 +143,7 @@ TEST(Numa, QuotesWhatTensorFlowSaysAndNamesTheHypervisorsSetting) {
 }
 
 TEST(Group, NamesTheHelpersUserAndTheSettingThatHelps) {
-  Patient patient;
+  TestMachine patient;
   patient.node("/dev/nvidia0", "c 195 0 0660 0 33");
   patient.tree.file("usr/bin/nvidia-container-cli");
   const auto* check = find_check("node.group");
@@ -152,7 +152,7 @@ TEST(Group, NamesTheHelpersUserAndTheSettingThatHelps) {
 }
 
 TEST(Offenders, AreAllNamedUpToALimit) {
-  Patient patient;
+  TestMachine patient;
   patient.second_gpu();
   for (auto& gpu : patient.inventory.gpus) {
     gpu.health = {model::HealthState::Lost, {"fell off the bus"}};
@@ -161,12 +161,12 @@ TEST(Offenders, AreAllNamedUpToALimit) {
   EXPECT_EQ(finding.summary, "lost: GPU 0 (0000:00:06.0) and GPU 1 (0000:00:07.0)");
   EXPECT_THAT(finding.remedy,
               HasSubstr("for d in 0 1; do sudo nvidia-smi --gpu-reset -i $d; done"));
-  EXPECT_EQ(listed({"1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}),
+  EXPECT_EQ(join_names({"1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}),
             "1, 2, 3, 4, 5, 6, 7, 8 and 2 more");
 }
 
 TEST(Offenders, ShareOneSentenceWhereTheyHaveOneFault) {
-  Patient patient;
+  TestMachine patient;
   patient.second_gpu();
   for (auto& gpu : patient.inventory.gpus) {
     gpu.health = {model::HealthState::Degraded, {"the fabric is not ready"}};
@@ -183,7 +183,7 @@ TEST(Offenders, ShareOneSentenceWhereTheyHaveOneFault) {
 }
 
 TEST(Links, OfALostGpuAreNotCalledBroken) {
-  Patient patient;
+  TestMachine patient;
   patient.second_gpu().inventory.gpus.push_back(patient.gpu());
   const model::Link whole{.nvlinks = 18, .nvswitch = true};
   patient.inventory.links = {{{}, whole, {}}, {whole, {}, {}}, {{}, {}, {}}};
@@ -195,22 +195,22 @@ TEST(Links, OfALostGpuAreNotCalledBroken) {
 }
 
 TEST(Xid, IsAnsweredWithACommandForItsGpu) {
-  Patient patient;
+  TestMachine patient;
   const auto* check = find_check("log.xid");
   patient.log("NVRM: Xid (PCI:0000:00:06): 62, pid=1, name=a, text");
   EXPECT_THAT(
       patient.look(*check).remedy,
       ::testing::StartsWith("sudo nvidia-smi --gpu-reset -i 0000:00:06.0  # reset the GPU"));
-  Patient lost;
+  TestMachine lost;
   lost.log("NVRM: Xid (PCI:0000:00:06): 79, GPU has fallen off the bus.");
   EXPECT_THAT(lost.look(*check).remedy, ::testing::StartsWith("sudo reboot  # "));
-  Patient strange;
+  TestMachine strange;
   strange.log("NVRM: Xid (PCI:$(reboot)): 62, x");
   EXPECT_THAT(strange.look(*check).remedy, ::testing::StartsWith("sudo dmesg | grep"));
 }
 
 TEST(KernelArguments, AreSetAsTheDistributionDoesIt) {
-  Patient patient;
+  TestMachine patient;
   patient.metal().tree.file("proc/cpuinfo", "vendor_id\t: AuthenticAMD\nflags\t: fpu\n");
   const auto* check = find_check("iommu.off");
   EXPECT_THAT(patient.look(*check).remedy,
@@ -228,7 +228,7 @@ TEST(KernelArguments, AreSetAsTheDistributionDoesIt) {
 }
 
 TEST(Mismatch, NeedsARebootWhereTheKernelCannotUnload) {
-  Patient patient;
+  TestMachine patient;
   patient.inventory.driver.library_version = "580.95.05";
   const auto* check = find_check("module.mismatch");
   EXPECT_EQ(patient.look(*check).remedy, "sudo reboot");  // the guest counts no users
@@ -238,19 +238,19 @@ TEST(Mismatch, NeedsARebootWhereTheKernelCannotUnload) {
 
 TEST(Closed, FilesOfRootAreNamedAndNotJudged) {
   if (::geteuid() == 0) GTEST_SKIP() << "nothing is closed to root";
-  Patient patient;
+  TestMachine patient;
   patient.kubelet();
   ASSERT_EQ(::chmod(patient.tree.path("var/lib/kubelet").c_str(), 0), 0);
   const auto host = patient.host();
   const auto outcomes =
-      examine(Facts(host, patient.inventory, patient.sources), {find_check("kubelet.socket")});
+      run_checks(Facts(host, patient.inventory, patient.sources), {find_check("kubelet.socket")});
   EXPECT_EQ(outcomes.front().finding.verdict, Verdict::Skip);
   EXPECT_TRUE(outcomes.front().finding.needs_root);
   ::chmod(patient.tree.path("var/lib/kubelet").c_str(), 0755);
 }
 
 TEST(ModeOption, TranslatesTheDigitsThatWereMeantAsOctal) {
-  Patient patient;
+  TestMachine patient;
   patient.param("DeviceFileMode", "666");
   EXPECT_THAT(patient.look(*find_check("node.mode-option")).remedy, HasSubstr("=438"));
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the API server has of this node: what it offers, and what keeps pods from it.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/checks/containerd_config.hpp"
 #include "doctor/engine/document.hpp"
-#include "doctor/engine/offenders.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,7 +47,7 @@ Evidence counted(const Node& node, std::string_view where) {
     if (name.starts_with(kPrefix)) found.push_back(fmt::format("{}: {}", name, count.text()));
   }
   return node.evidence(fmt::format("status.{}", where),
-                       found.empty() ? "no nvidia.com/..." : listed(found));
+                       found.empty() ? "no nvidia.com/..." : join_names(found));
 }
 
 std::uint64_t count_of(const Node& node, std::string_view where, std::string_view resource) {
@@ -105,7 +105,7 @@ Finding judge_allocatable(const Facts& f) {
   if (const auto* health = condition(node, "GPUsHealthy"))
     read.push_back(node.evidence("condition GPUsHealthy", health->at("message").text()));
   if (!missing.empty())
-    return warn(fmt::format("not usable now: {}", listed(missing)), std::move(read));
+    return warn(fmt::format("not usable now: {}", join_names(missing)), std::move(read));
   return ok("all that the node offers can be used", std::move(read));
 }
 
@@ -127,7 +127,7 @@ Finding judge_runtime_class(const Facts& f) {
   const auto containerd = read_containerd(f);
   if (!containerd.installed) return skip("no containerd on this machine");
   const std::vector<Evidence> read{
-      {"RuntimeClass with handler nvidia", classes.empty() ? "(none)" : listed(classes)},
+      {"RuntimeClass with handler nvidia", classes.empty() ? "(none)" : join_names(classes)},
       {"containerd's runtimes", containerd.has_nvidia ? "nvidia" : "no nvidia"}};
   if (!classes.empty() && !containerd.has_nvidia)
     return fail(fmt::format("pods of the runtime class {} cannot start here: containerd has no "
@@ -162,9 +162,9 @@ Finding judge_taints(const Facts& f) {
         fmt::format("{}={}:{}", key, taint.at("value").text(), taint.at("effect").text()));
   }
   const std::vector<Evidence> read{
-      node.evidence("spec.taints", taints.empty() ? "none that matters" : listed(taints))};
+      node.evidence("spec.taints", taints.empty() ? "none that matters" : join_names(taints))};
   if (!taints.empty())
-    return info(fmt::format("only pods that tolerate it come here: {}", listed(taints)), read);
+    return info(fmt::format("only pods that tolerate it come here: {}", join_names(taints)), read);
   return ok("pods may come to this node", read);
 }
 
@@ -179,7 +179,8 @@ Finding judge_labels(const Facts& f) {
     read.push_back(node.evidence("label " + key, value.text()));
   }
   if (!paused.empty())
-    return warn(fmt::format("the GPU operator's parts are paused here: {}", listed(paused)), read)
+    return warn(fmt::format("the GPU operator's parts are paused here: {}", join_names(paused)),
+                read)
         .because(
             "An upgrade or a MIG change paused them and did not come back: their pods are not "
             "scheduled.")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/checks/patient_for_test.hpp"
+#include "doctor/checks/machine_for_test.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@ namespace {
 
 using enum Verdict;
 
-void checkpoint(Patient& p, std::string_view id) {
+void checkpoint(TestMachine& p, std::string_view id) {
   p.kubelet().tree.file(
       "var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
       fmt::format(R"({{"Data":{{"PodDeviceEntries":[{{"PodUID":"u1","ContainerName":"c",
@@ -21,7 +21,7 @@ constexpr std::string_view kWell = R"("capacity":{"cpu":"8","nvidia.com/gpu":"1"
   "allocatable":{"nvidia.com/gpu":"1"},"conditions":[{"type":"Ready","status":"True"}])";
 
 // The node as the API server has it.
-void node(Patient& p, std::string_view labels, std::string_view spec = "",
+void node(TestMachine& p, std::string_view labels, std::string_view spec = "",
           std::string_view status = kWell) {
   p.sources.cluster = ClusterView{
       .node = fmt::format(
@@ -31,29 +31,29 @@ void node(Patient& p, std::string_view labels, std::string_view spec = "",
       .error = ""};
 }
 
-void well_node(Patient& p) {
+void well_node(TestMachine& p) {
   node(p, R"("nvidia.com/gpu.count":"1")");
 }
 
-void runtime_class(Patient& p) {
+void runtime_class(TestMachine& p) {
   well_node(p);
   p.sources.cluster->runtime_classes =
       R"({"items":[{"metadata":{"name":"nvidia"},"handler":"nvidia"}]})";
 }
 
-void containerd(Patient& p, std::string_view runtime) {
+void containerd(TestMachine& p, std::string_view runtime) {
   p.tree.file("etc/containerd/config.toml",
               fmt::format("version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes."
                           "{}]\nruntime_type = \"io.containerd.runc.v2\"\n",
                           runtime));
 }
 
-void nvlink5(Patient& p) {
+void nvlink5(TestMachine& p) {
   p.second_gpu().gpu().architecture = "Blackwell";
   p.process("nv-fabricmanager").tree.directory("sys/module/ib_umad");
 }
 
-void imex(Patient& p) {
+void imex(TestMachine& p) {
   p.tree.file("etc/nvidia-imex/nodes_config.cfg", "# nodes\n10.0.0.1\n");
 }
 
@@ -61,157 +61,166 @@ void imex(Patient& p) {
 
 std::vector<Case> cluster_cases() {
   return {
-      {"kubelet.socket", Skip, as_it_is},
-      {"kubelet.socket", Ok, [](Patient& p) { p.kubelet(); }},
+      {"kubelet.socket", Skip, unchanged},
+      {"kubelet.socket", Ok, [](TestMachine& p) { p.kubelet(); }},
       {"kubelet.socket", Fail,
-       [](Patient& p) { p.kubelet().tree.remove("var/lib/kubelet/device-plugins/kubelet.sock"); }},
-      {"kubelet.plugin", Info, [](Patient& p) { p.kubelet(); }},
+       [](TestMachine& p) {
+         p.kubelet().tree.remove("var/lib/kubelet/device-plugins/kubelet.sock");
+       }},
+      {"kubelet.plugin", Info, [](TestMachine& p) { p.kubelet(); }},
       {"kubelet.plugin", Warn,
-       [](Patient& p) { p.kubelet().tree.file("var/lib/kubelet/device-plugins/nvidia-gpu.sock"); }},
+       [](TestMachine& p) {
+         p.kubelet().tree.file("var/lib/kubelet/device-plugins/nvidia-gpu.sock");
+       }},
       {"kubelet.plugin", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          checkpoint(p, p.gpu().uuid.text);
          p.tree.file("var/lib/kubelet/device-plugins/nvidia-gpu.sock");
        }},
-      {"kubelet.checkpoint", Ok, [](Patient& p) { checkpoint(p, p.gpu().uuid.text); }},
-      {"kubelet.checkpoint", Ok, [](Patient& p) { checkpoint(p, p.gpu().uuid.text + "::3"); }},
-      {"kubelet.checkpoint", Fail, [](Patient& p) { checkpoint(p, "GPU-of-another-machine"); }},
-      {"kubelet.checkpoint", Fail, [](Patient& p) { checkpoint(p, "\"}"); }},
-      {"kubelet.registered", Skip, [](Patient& p) { p.kubelet(); }},
-      {"kubelet.registered", Ok, [](Patient& p) { checkpoint(p, p.gpu().uuid.text); }},
-      {"kubelet.registered", Warn, [](Patient& p) { checkpoint(p, "GPU-of-another-machine"); }},
+      {"kubelet.checkpoint", Ok, [](TestMachine& p) { checkpoint(p, p.gpu().uuid.text); }},
+      {"kubelet.checkpoint", Ok, [](TestMachine& p) { checkpoint(p, p.gpu().uuid.text + "::3"); }},
+      {"kubelet.checkpoint", Fail, [](TestMachine& p) { checkpoint(p, "GPU-of-another-machine"); }},
+      {"kubelet.checkpoint", Fail, [](TestMachine& p) { checkpoint(p, "\"}"); }},
+      {"kubelet.registered", Skip, [](TestMachine& p) { p.kubelet(); }},
+      {"kubelet.registered", Ok, [](TestMachine& p) { checkpoint(p, p.gpu().uuid.text); }},
+      {"kubelet.registered", Warn, [](TestMachine& p) { checkpoint(p, "GPU-of-another-machine"); }},
       {"kubelet.registered", Info,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.second_gpu();
          checkpoint(p, p.gpu().uuid.text);
        }},
-      {"cluster.ready", Skip, as_it_is},
+      {"cluster.ready", Skip, unchanged},
       {"cluster.ready", Skip,
-       [](Patient& p) { p.sources.cluster = ClusterView{.error = "connection refused"}; }},
-      {"cluster.ready", Skip, [](Patient& p) { p.sources.cluster = ClusterView{.node = "{"}; }},
+       [](TestMachine& p) { p.sources.cluster = ClusterView{.error = "connection refused"}; }},
+      {"cluster.ready", Skip, [](TestMachine& p) { p.sources.cluster = ClusterView{.node = "{"}; }},
       {"cluster.ready", Ok, well_node},
-      {"cluster.ready", Fail, [](Patient& p) { node(p, "", "", ""); }},
+      {"cluster.ready", Fail, [](TestMachine& p) { node(p, "", "", ""); }},
       {"cluster.capacity", Ok, well_node},
-      {"cluster.capacity", Fail, [](Patient& p) { node(p, "", "", R"("capacity":{"cpu":"8"})"); }},
+      {"cluster.capacity", Fail,
+       [](TestMachine& p) { node(p, "", "", R"("capacity":{"cpu":"8"})"); }},
       {"cluster.capacity", Warn,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.second_gpu();
          well_node(p);
        }},
       {"cluster.capacity", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.second_gpu();
          node(p, "", "", R"("capacity":{"nvidia.com/gpu":"1","nvidia.com/mig-1g.10gb":"7"})");
        }},
       {"cluster.allocatable", Ok, well_node},
       {"cluster.allocatable", Warn,
-       [](Patient& p) {
+       [](TestMachine& p) {
          node(p, "", "",
               R"("capacity":{"nvidia.com/gpu":"8"},"allocatable":{"nvidia.com/gpu":"7"},
               "conditions":[{"type":"GPUsHealthy","status":"False","message":"XID 79"}])");
        }},
       {"cluster.runtime-class", Skip, well_node},
       {"cluster.runtime-class", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          containerd(p, "runc");
          well_node(p);
        }},
       {"cluster.runtime-class", Fail,
-       [](Patient& p) {
+       [](TestMachine& p) {
          containerd(p, "runc");
          runtime_class(p);
        }},
       {"cluster.runtime-class", Warn,
-       [](Patient& p) {
+       [](TestMachine& p) {
          containerd(p, "nvidia");
          well_node(p);
        }},
       {"cluster.runtime-class", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          containerd(p, "nvidia");
          runtime_class(p);
        }},
       {"cluster.taints", Ok, well_node},
       {"cluster.taints", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          node(p, "", R"("taints":[{"key":"nvidia.com/gpu","effect":"NoSchedule"}])");
        }},
       {"cluster.taints", Info,
-       [](Patient& p) {
+       [](TestMachine& p) {
          node(p, "", R"("taints":[{"key":"team","value":"x","effect":"NoSchedule"}])");
        }},
-      {"cluster.taints", Warn, [](Patient& p) { node(p, "", R"("unschedulable":true)"); }},
+      {"cluster.taints", Warn, [](TestMachine& p) { node(p, "", R"("unschedulable":true)"); }},
       {"cluster.labels", Ok, well_node},
-      {"cluster.labels", Info, [](Patient& p) { node(p, ""); }},
-      {"cluster.labels", Warn, [](Patient& p) { node(p, R"("nvidia.com/gpu.count":"8")"); }},
+      {"cluster.labels", Info, [](TestMachine& p) { node(p, ""); }},
+      {"cluster.labels", Warn, [](TestMachine& p) { node(p, R"("nvidia.com/gpu.count":"8")"); }},
       {"cluster.labels", Warn,
-       [](Patient& p) {
+       [](TestMachine& p) {
          node(p, R"("nvidia.com/gpu.deploy.device-plugin":"paused-for-mig-change")");
        }},
       {"cluster.upgrade", Skip, well_node},
       {"cluster.upgrade", Ok,
-       [](Patient& p) { node(p, R"("nvidia.com/gpu-driver-upgrade-state":"upgrade-done")"); }},
+       [](TestMachine& p) { node(p, R"("nvidia.com/gpu-driver-upgrade-state":"upgrade-done")"); }},
       {"cluster.upgrade", Warn,
-       [](Patient& p) { node(p, R"("nvidia.com/gpu-driver-upgrade-state":"drain-required")"); }},
+       [](TestMachine& p) {
+         node(p, R"("nvidia.com/gpu-driver-upgrade-state":"drain-required")");
+       }},
       {"cluster.upgrade", Fail,
-       [](Patient& p) { node(p, R"("nvidia.com/gpu-driver-upgrade-state":"upgrade-failed")"); }},
+       [](TestMachine& p) {
+         node(p, R"("nvidia.com/gpu-driver-upgrade-state":"upgrade-failed")");
+       }},
       {"cluster.mig-state", Skip, well_node},
       {"cluster.mig-state", Ok,
-       [](Patient& p) { node(p, R"("nvidia.com/mig.config.state":"success")"); }},
+       [](TestMachine& p) { node(p, R"("nvidia.com/mig.config.state":"success")"); }},
       {"cluster.mig-state", Info,
-       [](Patient& p) { node(p, R"("nvidia.com/mig.config.state":"pending")"); }},
+       [](TestMachine& p) { node(p, R"("nvidia.com/mig.config.state":"pending")"); }},
       {"cluster.mig-state", Fail,
-       [](Patient& p) { node(p, R"("nvidia.com/vgpu.config.state":"failed")"); }},
-      {"kubelet.topology", Ok, [](Patient& p) { p.kubelet(); }},
+       [](TestMachine& p) { node(p, R"("nvidia.com/vgpu.config.state":"failed")"); }},
+      {"kubelet.topology", Ok, [](TestMachine& p) { p.kubelet(); }},
       {"kubelet.topology", Warn,
-       [](Patient& p) { p.kubelet("topologyManagerPolicy: single-numa-node\n"); }},
+       [](TestMachine& p) { p.kubelet("topologyManagerPolicy: single-numa-node\n"); }},
       {"kubelet.topology", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.kubelet("topologyManagerPolicy: single-numa-node\n").gpu().numa_node = 0;
        }},
-      {"kubelet.podresources", Ok, [](Patient& p) { p.kubelet(); }},
+      {"kubelet.podresources", Ok, [](TestMachine& p) { p.kubelet(); }},
       {"kubelet.podresources", Warn,
-       [](Patient& p) { p.kubelet().tree.remove("var/lib/kubelet/pod-resources"); }},
+       [](TestMachine& p) { p.kubelet().tree.remove("var/lib/kubelet/pod-resources"); }},
       {"kubelet.validations", Warn,
-       [](Patient& p) { p.tree.file("run/nvidia/validations/driver-ready"); }},
+       [](TestMachine& p) { p.tree.file("run/nvidia/validations/driver-ready"); }},
       {"kubelet.validations", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          for (std::string_view name : {"driver", "toolkit", "cuda", "plugin"}) {
            p.tree.file(fmt::format("run/nvidia/validations/{}-ready", name));
          }
        }},
-      {"fabric.manager", Skip, as_it_is},
-      {"fabric.manager", Fail, [](Patient& p) { p.nvswitch(); }},
-      {"fabric.manager", Ok, [](Patient& p) { p.nvswitch().process("nv-fabricmanager"); }},
+      {"fabric.manager", Skip, unchanged},
+      {"fabric.manager", Fail, [](TestMachine& p) { p.nvswitch(); }},
+      {"fabric.manager", Ok, [](TestMachine& p) { p.nvswitch().process("nv-fabricmanager"); }},
       {"fabric.version", Fail,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.nvswitch().tree.file("var/log/fabricmanager.log",
                                 "[x] Fabric Manager version is : 580.95.05\n");
        }},
       {"fabric.version", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.nvswitch().tree.file("var/log/fabricmanager.log",
                                 "Fabric Manager version is : 535.1\n"
                                 "Fabric Manager version is : 580.159.04\nok\n");
        }},
       {"fabric.subnet-manager", Fail, nvlink5},
       {"fabric.subnet-manager", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          nvlink5(p);
          p.process("nvlsm");
        }},
       {"fabric.imex", Warn, imex},
       {"fabric.imex", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          imex(p);
          p.process("nvidia-imex");
        }},
-      {"fabric.nvlink-disable", Ok, as_it_is},
-      {"fabric.nvlink-disable", Info, [](Patient& p) { p.param("NvLinkDisable", "0"); }},
-      {"fabric.nvlink-disable", Warn, [](Patient& p) { p.nvswitch(); }},
-      {"fabric.links", Ok, [](Patient& p) { p.second_gpu(); }},
+      {"fabric.nvlink-disable", Ok, unchanged},
+      {"fabric.nvlink-disable", Info, [](TestMachine& p) { p.param("NvLinkDisable", "0"); }},
+      {"fabric.nvlink-disable", Warn, [](TestMachine& p) { p.nvswitch(); }},
+      {"fabric.links", Ok, [](TestMachine& p) { p.second_gpu(); }},
       {"fabric.links", Warn,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.second_gpu().inventory.gpus.push_back(p.gpu());
          p.inventory.links = {
              {{}, {.nvlinks = 18, .nvswitch = true}, {.nvlinks = 17, .nvswitch = true}},
@@ -219,9 +228,9 @@ std::vector<Case> cluster_cases() {
              {{.nvlinks = 17, .nvswitch = true}, {.nvlinks = 18, .nvswitch = true}, {}}};
        }},
       {"fabric.peer-memory", Ok,
-       [](Patient& p) { p.tree.directory("sys/class/infiniband/mlx5_0"); }},
+       [](TestMachine& p) { p.tree.directory("sys/class/infiniband/mlx5_0"); }},
       {"fabric.peer-memory", Info,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.inventory.driver.flavour = model::ModuleFlavour::Proprietary;
          p.tree.directory("sys/class/infiniband/mlx5_0");
        }},

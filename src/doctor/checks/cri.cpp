@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // containerd and CRI-O, the engines below a kubelet.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/checks/containerd_config.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/engine/fix_steps.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Docker's configuration. Where Docker is not installed nothing is said.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/document.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/engine/fix_steps.hpp"
 
 #include <fmt/format.h>
 

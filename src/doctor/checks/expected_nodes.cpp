@@ -129,7 +129,7 @@ bool may_modify_nodes(const Facts& f) {
   return f.param_number("ModifyDeviceFiles").value_or(1) != 0;
 }
 
-bool sane_mode(std::uint32_t mode) {
+bool is_usable_mode(std::uint32_t mode) {
   return (mode & 0600U) == 0600U && (mode & 07000U) == 0;
 }
 

@@ -27,6 +27,6 @@ bool may_modify_nodes(const Facts& facts);
 
 // Whether owner and group could use a node with this mode at all. 01232 is what comes of writing
 // 666 where the driver wants a decimal number.
-bool sane_mode(std::uint32_t mode);
+bool is_usable_mode(std::uint32_t mode);
 
 }  // namespace gantry::doctor

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // NVLink, NVSwitch and what manages them.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/fix_steps.hpp"
 
 #include <fmt/format.h>
 

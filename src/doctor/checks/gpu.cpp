@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPUs as NVML and the driver's own files describe them.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
-#include "doctor/engine/offenders.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr int kHot = 90;  // degrees: cards slow themselves down a little above
+constexpr int kMaxNormalCelsius = 90;  // degrees: cards slow themselves down a little above
 
 // Bad memory rows and pages as the probe words them.
 bool about_rows(const std::string& reason) {
@@ -33,7 +33,7 @@ Finding judge_lost(const Facts& f) {
   Tally tally;
   for (const auto& gpu : f.inventory().gpus) {
     if (gpu.health.state != model::HealthState::Lost) continue;
-    tally.found(name_of(gpu), {fmt::format("NVML, GPU {}", gpu.index), reasons_of(gpu)},
+    tally.found(gpu_label(gpu), {fmt::format("NVML, GPU {}", gpu.index), reasons_of(gpu)},
                 fmt::to_string(gpu.index));
   }
   if (!tally.any_bad()) {
@@ -58,7 +58,7 @@ void note(std::vector<Condition>& conditions, const model::Gpu& gpu) {
   if (known == conditions.end()) {
     known = conditions.insert(conditions.end(), Condition{reason, {}, {}});
   }
-  known->names.push_back(name_of(gpu));
+  known->names.push_back(gpu_label(gpu));
   known->indexes.push_back(fmt::to_string(gpu.index));
 }
 
@@ -75,8 +75,8 @@ Finding judge_health(const Facts& f) {
   std::vector<Evidence> read;
   std::string summary;
   for (const auto& [reason, names, of] : conditions) {
-    summary += fmt::format("{}{}: {}", summary.empty() ? "" : "; ", listed(names), reason);
-    read.push_back({fmt::format("NVML, GPU {}", listed(of)), reason});
+    summary += fmt::format("{}{}: {}", summary.empty() ? "" : "; ", join_names(names), reason);
+    read.push_back({fmt::format("NVML, GPU {}", join_names(of)), reason});
   }
   return warn(summary, read).advise(command_for(indexes, "nvidia-smi -q -i @"));
 }
@@ -91,7 +91,7 @@ Finding judge_ecc(const Facts& f) {
     if (*count == 0) {
       tally.good(std::move(read));
     } else {
-      tally.found(fmt::format("{}: {}", name_of(gpu), *count), std::move(read),
+      tally.found(fmt::format("{}: {}", gpu_label(gpu), *count), std::move(read),
                   fmt::to_string(gpu.index));
     }
   }
@@ -112,7 +112,7 @@ Finding judge_remap(const Facts& f) {
     for (const auto& reason : gpu.health.reasons) {
       if (!about_rows(reason)) continue;
       auto& tally = contains(reason, "failed") ? failed : waiting;
-      tally.found(name_of(gpu), {fmt::format("NVML, GPU {}", gpu.index), reason},
+      tally.found(gpu_label(gpu), {fmt::format("NVML, GPU {}", gpu.index), reason},
                   fmt::to_string(gpu.index));
     }
   }
@@ -131,14 +131,15 @@ Finding judge_temperature(const Facts& f) {
     const auto degrees = gpu.telemetry.temperature_celsius;
     if (!degrees) continue;
     Evidence read{"NVML", fmt::format("GPU {}: {} C", gpu.index, *degrees)};
-    if (*degrees >= kHot) {
-      tally.found(fmt::format("{} at {} C", name_of(gpu), *degrees), std::move(read));
+    if (*degrees >= kMaxNormalCelsius) {
+      tally.found(fmt::format("{} at {} C", gpu_label(gpu), *degrees), std::move(read));
     } else {
       tally.good(std::move(read));
     }
   }
   if (tally.empty()) return skip("no GPU tells its temperature");
-  if (!tally.any_bad()) return ok(fmt::format("all GPUs are below {} C", kHot), tally.well);
+  if (!tally.any_bad())
+    return ok(fmt::format("all GPUs are below {} C", kMaxNormalCelsius), tally.well);
   return warn(fmt::format("too hot: {}", tally.who()), tally.bad);
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doctor/checks/patient_for_test.hpp"
+#include "doctor/checks/machine_for_test.hpp"
 
 namespace gantry::doctor {
 namespace {
 
 using enum Verdict;
 
-void passthrough(Patient& p) {
+void passthrough(TestMachine& p) {
   p.metal().function().driver = "vfio-pci";
   p.function().driver_override = "vfio-pci";
   p.function().iommu_group = 12;
@@ -23,7 +23,7 @@ std::string bridge_config(char control) {
   return config;
 }
 
-void behind_bridge(Patient& p, char control) {
+void behind_bridge(TestMachine& p, char control) {
   p.metal().second_gpu();
   p.tree.remove("sys/bus/pci/devices/0000:00:06.0")
       .file("sys/devices/pci0000:00/0000:00:01.0/config", bridge_config(control))
@@ -36,88 +36,90 @@ void behind_bridge(Patient& p, char control) {
 
 std::vector<Case> hardware_cases() {
   return {
-      {"guest.kind", Ok, as_it_is},
-      {"guest.kind", Ok, [](Patient& p) { p.metal(); }},
-      {"guest.kind", Info, [](Patient& p) { p.tree.remove("proc/cpuinfo"); }},
-      {"guest.wsl", Fail, [](Patient& p) { p.tree.file("dev/dxg"); }},
+      {"guest.kind", Ok, unchanged},
+      {"guest.kind", Ok, [](TestMachine& p) { p.metal(); }},
+      {"guest.kind", Info, [](TestMachine& p) { p.tree.remove("proc/cpuinfo"); }},
+      {"guest.wsl", Fail, [](TestMachine& p) { p.tree.file("dev/dxg"); }},
       {"guest.wsl", Ok,
-       [](Patient& p) { p.tree.file("dev/dxg").file("usr/lib/wsl/lib/libcuda.so.1"); }},
-      {"guest.licence", Warn, [](Patient& p) { p.gpu().virtualization = "VGPU"; }},
+       [](TestMachine& p) { p.tree.file("dev/dxg").file("usr/lib/wsl/lib/libcuda.so.1"); }},
+      {"guest.licence", Warn, [](TestMachine& p) { p.gpu().virtualization = "VGPU"; }},
       {"guest.licence", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.process("nvidia-gridd").gpu().virtualization = "VGPU";
          p.tree.file("etc/nvidia/ClientConfigToken/client.tok");
        }},
       {"guest.vgpu-host", Fail,
-       [](Patient& p) { p.tree.directory("sys/module/nvidia_vgpu_vfio"); }},
+       [](TestMachine& p) { p.tree.directory("sys/module/nvidia_vgpu_vfio"); }},
       {"guest.vgpu-host", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.process("nvidia-vgpu-mgr").tree.directory("sys/module/nvidia_vgpu_vfio");
        }},
-      {"pci.present", Ok, as_it_is},
-      {"pci.present", Fail, [](Patient& p) { p.inventory.functions.clear(); }},
-      {"pci.alive", Ok, as_it_is},
-      {"pci.alive", Fail, [](Patient& p) { p.pci("config", "\xff\xff\xff\xff\xff"); }},
-      {"pci.bars", Ok, as_it_is},
+      {"pci.present", Ok, unchanged},
+      {"pci.present", Fail, [](TestMachine& p) { p.inventory.functions.clear(); }},
+      {"pci.alive", Ok, unchanged},
+      {"pci.alive", Fail, [](TestMachine& p) { p.pci("config", "\xff\xff\xff\xff\xff"); }},
+      {"pci.bars", Ok, unchanged},
       {"pci.bars", Fail,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.pci("resource",
                "0x0000104002000000 0x0000104002ffffff 0x000000000014220c\n"
                "0x0000000000000000 0x0000000fffffffff 0x000000000014220c\n");
        }},
       {"pci.bars", Fail,
-       [](Patient& p) { p.pci("resource", "0x0 0x0 0x0\n0x1000 0x1fff 0x200\n"); }},
-      {"pci.link-width", Ok, as_it_is},
-      {"pci.link-width", Warn, [](Patient& p) { p.pci("current_link_width", "8\n"); }},
-      {"pci.link-width", Skip, [](Patient& p) { p.pci("current_link_width", "0\n"); }},
-      {"pci.power", Ok, as_it_is},
+       [](TestMachine& p) { p.pci("resource", "0x0 0x0 0x0\n0x1000 0x1fff 0x200\n"); }},
+      {"pci.link-width", Ok, unchanged},
+      {"pci.link-width", Warn, [](TestMachine& p) { p.pci("current_link_width", "8\n"); }},
+      {"pci.link-width", Skip, [](TestMachine& p) { p.pci("current_link_width", "0\n"); }},
+      {"pci.power", Ok, unchanged},
       {"pci.power", Warn,
-       [](Patient& p) { p.pci("power/control", "auto").pci("power/runtime_status", "suspended"); }},
-      {"pci.interrupt", Ok, as_it_is},
-      {"pci.interrupt", Warn, [](Patient& p) { p.pci("irq", "0\n"); }},
-      {"pci.reset", Ok, as_it_is},
-      {"pci.reset", Info, [](Patient& p) { p.pci("reset_method", "pm\n"); }},
-      {"pci.nouveau", Ok, as_it_is},
-      {"pci.nouveau", Fail, [](Patient& p) { p.unloaded().function().driver = "nouveau"; }},
-      {"pci.nouveau", Warn, [](Patient& p) { p.tree.directory("sys/module/nouveau"); }},
-      {"pci.foreign-driver", Ok, as_it_is},
-      {"pci.foreign-driver", Fail, [](Patient& p) { p.function().driver = "nova_core"; }},
-      {"pci.unbound", Ok, as_it_is},
-      {"pci.unbound", Fail, [](Patient& p) { p.function().driver = ""; }},
-      {"pci.override", Ok, as_it_is},
-      {"pci.override", Warn, [](Patient& p) { p.function().driver_override = "vfio-pci"; }},
+       [](TestMachine& p) {
+         p.pci("power/control", "auto").pci("power/runtime_status", "suspended");
+       }},
+      {"pci.interrupt", Ok, unchanged},
+      {"pci.interrupt", Warn, [](TestMachine& p) { p.pci("irq", "0\n"); }},
+      {"pci.reset", Ok, unchanged},
+      {"pci.reset", Info, [](TestMachine& p) { p.pci("reset_method", "pm\n"); }},
+      {"pci.nouveau", Ok, unchanged},
+      {"pci.nouveau", Fail, [](TestMachine& p) { p.unloaded().function().driver = "nouveau"; }},
+      {"pci.nouveau", Warn, [](TestMachine& p) { p.tree.directory("sys/module/nouveau"); }},
+      {"pci.foreign-driver", Ok, unchanged},
+      {"pci.foreign-driver", Fail, [](TestMachine& p) { p.function().driver = "nova_core"; }},
+      {"pci.unbound", Ok, unchanged},
+      {"pci.unbound", Fail, [](TestMachine& p) { p.function().driver = ""; }},
+      {"pci.override", Ok, unchanged},
+      {"pci.override", Warn, [](TestMachine& p) { p.function().driver_override = "vfio-pci"; }},
       {"pci.override", Ok, passthrough},
-      {"pci.passthrough", Ok, as_it_is},
+      {"pci.passthrough", Ok, unchanged},
       {"pci.passthrough", Info, passthrough},
-      {"iommu.off", Skip, as_it_is},
-      {"iommu.off", Info, [](Patient& p) { p.metal(); }},
+      {"iommu.off", Skip, unchanged},
+      {"iommu.off", Info, [](TestMachine& p) { p.metal(); }},
       {"iommu.off", Fail, passthrough},
-      {"iommu.off", Ok, [](Patient& p) { p.metal().tree.directory("sys/class/iommu/dmar0"); }},
+      {"iommu.off", Ok, [](TestMachine& p) { p.metal().tree.directory("sys/class/iommu/dmar0"); }},
       {"iommu.group", Ok, passthrough},
       {"iommu.group", Fail,
-       [](Patient& p) {
+       [](TestMachine& p) {
          passthrough(p);
          p.tree.link("sys/bus/pci/devices/0000:00:06.1/driver", "../../drivers/snd_hda_intel");
        }},
       {"iommu.translating", Info,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.metal().second_gpu().function().iommu_group = 3;
          p.tree.file("sys/kernel/iommu_groups/3/type", "DMA-FQ\n");
        }},
       {"iommu.translating", Ok,
-       [](Patient& p) {
+       [](TestMachine& p) {
          p.metal().second_gpu().function().iommu_group = 3;
          p.tree.file("sys/kernel/iommu_groups/3/type", "identity\n");
        }},
-      {"iommu.acs", Warn, [](Patient& p) { behind_bridge(p, 0x1D); }},
-      {"iommu.acs", Ok, [](Patient& p) { behind_bridge(p, 0); }},
-      {"numa.unknown", Info, as_it_is},
+      {"iommu.acs", Warn, [](TestMachine& p) { behind_bridge(p, 0x1D); }},
+      {"iommu.acs", Ok, [](TestMachine& p) { behind_bridge(p, 0); }},
+      {"numa.unknown", Info, unchanged},
       {"numa.unknown", Warn,
-       [](Patient& p) { p.tree.file("sys/devices/system/node/online", "0-1\n"); }},
-      {"numa.unknown", Ok, [](Patient& p) { p.pci("numa_node", "0\n"); }},
-      {"numa.memory-only", Skip, as_it_is},
-      {"numa.memory-only", Warn, [](Patient& p) { p.pci("numa_node", "8\n"); }},
-      {"numa.memory-only", Ok, [](Patient& p) { p.pci("numa_node", "0\n"); }},
+       [](TestMachine& p) { p.tree.file("sys/devices/system/node/online", "0-1\n"); }},
+      {"numa.unknown", Ok, [](TestMachine& p) { p.pci("numa_node", "0\n"); }},
+      {"numa.memory-only", Skip, unchanged},
+      {"numa.memory-only", Warn, [](TestMachine& p) { p.pci("numa_node", "8\n"); }},
+      {"numa.memory-only", Ok, [](TestMachine& p) { p.pci("numa_node", "0\n"); }},
   };
 }
 

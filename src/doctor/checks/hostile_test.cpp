@@ -2,7 +2,7 @@
 // Every file of a machine in turn is gone, empty, rubbish, endless or something else than a file.
 // Whatever a check then says, it says it: no crash, no hang, and an answer that can be printed.
 #include "doctor/checks/all_checks.hpp"
-#include "doctor/checks/patient_for_test.hpp"
+#include "doctor/checks/machine_for_test.hpp"
 #include "doctor/engine/report.hpp"
 
 #include <sys/stat.h>
@@ -61,7 +61,7 @@ constexpr Damage kDamages[] = {
 };
 
 // As rich as can be: what is not there cannot be damaged.
-void furnish(Patient& p) {
+void write_test_files(TestMachine& p) {
   p.second_gpu().nvswitch().kubelet("cgroupDriver: systemd\ntopologyManagerPolicy: none\n");
   p.process("nvidia-persistenced").log("NVRM: Xid (PCI:0000:00:06): 48, pid=1, name=a, text");
   p.tree.file("etc/docker/daemon.json", R"({"runtimes": {"nvidia": {"path": "/usr/bin/x"}}})")
@@ -86,8 +86,8 @@ std::vector<std::string> files_of(const std::string& root) {
 class Hostile : public ::testing::TestWithParam<Damage> {};
 
 TEST_P(Hostile, FilesAreAnsweredByEveryCheck) {
-  Patient whole;
-  furnish(whole);
+  TestMachine whole;
+  write_test_files(whole);
   const auto host = whole.host();
   const auto checks = all_checks();
   for (const auto& file : files_of(whole.tree.root())) {
@@ -95,7 +95,7 @@ TEST_P(Hostile, FilesAreAnsweredByEveryCheck) {
     const auto aside = whole.tree.root() + ".aside";
     fs::copy_file(path, aside, fs::copy_options::overwrite_existing);
     GetParam().apply(path);
-    const auto outcomes = examine(Facts(host, whole.inventory, whole.sources), checks);
+    const auto outcomes = run_checks(Facts(host, whole.inventory, whole.sources), checks);
     EXPECT_EQ(outcomes.size(), checks.size()) << file;
     EXPECT_FALSE(report_text(outcomes, {}).empty());
     fs::remove_all(path);

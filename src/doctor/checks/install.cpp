@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver as it is installed: would the module load, now and after the next boot?
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/checks/module_file.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 

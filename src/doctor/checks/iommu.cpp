@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What passthrough to VMs needs, and what peer-to-peer copies on metal suffer from.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 
@@ -52,7 +52,7 @@ Finding judge_off(const Facts& f) {
       .advise(switch_on(f));
 }
 
-struct Neighbour {
+struct GroupMember {
   int group = 0;
   std::string address;
   std::string driver;
@@ -60,8 +60,8 @@ struct Neighbour {
 };
 
 // Functions that keep a group with a GPU for VMs from being given away.
-std::vector<Neighbour> in_the_way(const Facts& f) {
-  std::vector<Neighbour> found;
+std::vector<GroupMember> blocking_group_members(const Facts& f) {
+  std::vector<GroupMember> found;
   std::set<std::string> seen;
   for (const auto& function : f.inventory().functions) {
     if (!on_vfio(function) || !function.iommu_group) continue;
@@ -89,7 +89,7 @@ Finding judge_group(const Facts& f) {
   });
   if (!any) return skip("no NVIDIA function is bound to a vfio driver");
   Tally tally;
-  for (const auto& neighbour : in_the_way(f)) {
+  for (const auto& neighbour : blocking_group_members(f)) {
     tally.found(
         fmt::format("{} ({}) in group {}", neighbour.address, neighbour.driver, neighbour.group),
         {"/sys/bus/pci/devices/" + neighbour.address + "/driver", neighbour.driver},
@@ -106,7 +106,7 @@ Finding judge_group(const Facts& f) {
 // The card's own sound and USB functions; a neighbour may be the network or the disk.
 Steps fix_group(const Facts& f) {
   Steps steps;
-  for (const auto& neighbour : in_the_way(f)) {
+  for (const auto& neighbour : blocking_group_members(f)) {
     if (!neighbour.same_card) return {};
     const auto path = "/sys/bus/pci/devices/" + neighbour.address;
     steps.emplace_back(WriteValue{path + "/driver_override", "vfio-pci"});
@@ -186,7 +186,7 @@ Finding judge_acs(const Facts& f) {
   const auto all = bridges(f);
   if (all.empty()) {
     return f.caller().uid == 0 ? skip("no bridge above a GPU shows its configuration space")
-                               : only_root_reads("the bridges' configuration space");
+                               : skip_needs_root("the bridges' configuration space");
   }
   Tally tally;
   for (const auto& bridge : all) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kubelet's side of GPUs, as far as this machine's files tell.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/document.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ Steps fix_socket(const Facts& f) {
 }
 
 Result<Document> checkpoint(const Facts& f) {
-  GANTRY_TRY(const std::string text, f.host().read(kCheckpoint, kDocumentBytes));
+  GANTRY_TRY(const std::string text, f.host().read(kCheckpoint, kMaxDocumentBytes));
   return parse_json(text);
 }
 
@@ -152,12 +152,12 @@ Finding judge_registered(const Facts& f) {
     const bool parts = gpu.mig.current == model::MigMode::Enabled;
     const bool there =
         offered.contains(gpu.uuid.text) || offered.contains(fmt::to_string(gpu.index));
-    if (!parts && !there) left_out.push_back(name_of(gpu));
+    if (!parts && !there) left_out.push_back(gpu_label(gpu));
   }
   const std::vector<Evidence> read{
       {std::string(kCheckpoint), fmt::format("{} devices registered", offered.size())}};
   if (!left_out.empty())
-    return info(fmt::format("not offered to the kubelet, or not healthy: {}", listed(left_out)),
+    return info(fmt::format("not offered to the kubelet, or not healthy: {}", join_names(left_out)),
                 read);
   return ok("the kubelet knows every GPU of this machine", read);
 }
@@ -179,11 +179,12 @@ Finding judge_topology(const Facts& f) {
   for (const auto& gpu : f.inventory().gpus) {
     if (gpu.numa_node) continue;
     read.push_back({pci_path(gpu.pci) + "/numa_node", "-1"});
-    unknown.push_back(name_of(gpu));
+    unknown.push_back(gpu_label(gpu));
   }
   if (!unknown.empty()) {
-    return warn(fmt::format("the kubelet insists on NUMA nodes, not known for {}", listed(unknown)),
-                read);
+    return warn(
+        fmt::format("the kubelet insists on NUMA nodes, not known for {}", join_names(unknown)),
+        read);
   }
   return ok("every GPU has the NUMA node that the kubelet asks for", read);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver's user space: present, found by the loader, of one version.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
-#include "doctor/engine/offenders.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/tally.hpp"
 #include "gpu/loader/ld_cache.hpp"
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ std::string directory_of(std::string_view path) {
 
 const model::DriverFile* library(const Facts& f, std::string_view prefix) {
   for (const auto& file : f.inventory().files) {
-    if (file.kind == model::FileKind::Library && !file.is_32bit &&
+    if (file.kind == model::DriverFileKind::Library && !file.is_32bit &&
         base_name(file.path).starts_with(prefix)) {
       return &file;
     }
@@ -61,7 +61,7 @@ Finding judge_present(const Facts& f) {
 bool in_cache(const Facts& f, const std::string& real) {
   const auto bytes = f.host().read("/etc/ld.so.cache", std::size_t{64} << 20);
   if (!bytes.ok()) return false;
-  const auto cache = loader::parse_cache(*bytes);
+  const auto cache = loader::parse_ld_cache(*bytes);
   if (!cache.ok()) return false;
   return std::any_of(cache->entries.begin(), cache->entries.end(), [&](const auto& entry) {
     if (entry.name != "libcuda.so.1") return false;
@@ -100,7 +100,7 @@ Tally broken_libraries(const Facts& f) {
   for (std::string_view directory : kDefaultDirectories) {
     for (std::string_view name : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
       const auto path = fmt::format("{}/{}", directory, name);
-      if (!f.host().info_of_link(path).ok()) continue;
+      if (!f.host().link_info(path).ok()) continue;
       const auto real = f.host().info(path);
       if (!real.ok()) {
         tally.found(path + " leads nowhere", {path, f.host().link(path).value_or("?")}, path);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Room and limits that GPU programs need.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -62,7 +62,7 @@ Steps fix_overcommit(const Facts&) {
 }
 
 // "size=65536k" of a tmpfs; without it half of the memory, which is plenty.
-std::optional<std::uint64_t> tmpfs_size(const Mount& mount) {
+std::optional<std::uint64_t> tmpfs_size(const MountEntry& mount) {
   for (const auto& option : mount.options) {
     if (!option.starts_with("size=")) continue;
     auto text = std::string_view(option).substr(5);
@@ -116,14 +116,14 @@ Finding judge_disk(const Facts& f) {
   return warn(tally.who(), tally.bad).advise(tally.command("sudo du -xhd1 @ | sort -h | tail"));
 }
 
-// Mount points below which the driver's files cannot be run or mapped.
-std::vector<const Mount*> noexec_mounts(const Facts& f) {
+// MountEntry points below which the driver's files cannot be run or mapped.
+std::vector<const MountEntry*> noexec_mounts(const Facts& f) {
   std::vector<std::string> places{f.inventory().driver.library_directory};
   for (const auto& file : f.inventory().files) {
-    if (file.kind == model::FileKind::Binary) places.push_back(file.path);
+    if (file.kind == model::DriverFileKind::Binary) places.push_back(file.path);
   }
   if (f.host().exists("/run/nvidia/driver")) places.emplace_back("/run/nvidia/driver");
-  std::vector<const Mount*> found;
+  std::vector<const MountEntry*> found;
   for (const auto& place : places) {
     const auto* mount = place.empty() ? nullptr : f.mount_of(place);
     if (mount == nullptr || !mount->has("noexec")) continue;

@@ -2,10 +2,10 @@
 // What the kernel has said about the GPUs since boot.
 #include "base/core/text.hpp"
 #include "doctor/checks/all_checks.hpp"
-#include "doctor/checks/areas_internal.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/fix_steps.hpp"
 #include "doctor/engine/kernel_log.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace gantry::doctor {
 namespace {
 
 Finding unreadable(const Facts& f) {
-  if (f.denied("/dev/kmsg")) return only_root_reads("/dev/kmsg");
+  if (f.denied("/dev/kmsg")) return skip_needs_root("/dev/kmsg");
   return skip("the kernel's log cannot be read here");
 }
 
@@ -27,7 +27,7 @@ std::string shortened(const std::string& line) {
 
 // Xid 154 carries the recovery the driver asks for; "None" takes an earlier request back.
 XidClass class_of(const Xid& xid) {
-  if (xid.number != 154) return meaning_of(xid.number).kind;
+  if (xid.number != 154) return xid_meaning(xid.number).kind;
   return contains(xid.text, "(None)") && xid.text.rfind("(None)") > xid.text.find(" to ")
              ? XidClass::Application
              : XidClass::Critical;
@@ -60,7 +60,7 @@ Finding judge_xid(const Facts& f) {
     ++counts[xid.number];
     if (class_of(xid) >= class_of(*worst)) worst = &xid;
   }
-  const auto meaning = meaning_of(worst->number);
+  const auto meaning = xid_meaning(worst->number);
   std::string all;
   for (const auto& [number, count] : counts) {
     all += fmt::format("{}{} ({}x)", all.empty() ? "" : ", ", number, count);
@@ -75,7 +75,7 @@ Finding judge_xid(const Facts& f) {
     if (xid.number == worst->number && new_one) where.push_back(xid.pci);
   }
   const auto summary =
-      fmt::format("Xid {} on {}: {}", worst->number, listed(where), meaning.meaning);
+      fmt::format("Xid {} on {}: {}", worst->number, join_names(where), meaning.meaning);
   const auto remedy = remedy_for(meaning, where);
   switch (class_of(*worst)) {
     case XidClass::Critical: return fail(summary, read).advise(remedy);

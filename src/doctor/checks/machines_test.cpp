@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole simulated machines, read by the probe as real ones are.
 #include "doctor/checks/all_checks.hpp"
-#include "doctor/engine/examine.hpp"
+#include "doctor/engine/run_checks.hpp"
 #include "gpu/probe/snapshot.hpp"
 #include "support/machine.hpp"
 
@@ -16,17 +16,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class Examined {
+class CheckedMachine {
  public:
-  explicit Examined(const test::Machine& machine) {
+  explicit CheckedMachine(const test::Machine& machine) {
     const auto host = machine.host();
     const auto inventory = probe::snapshot(host);
-    const Sources sources{.caller = {.uid = 0, .groups = {0}, .library_path = ""},
-                          .kernel_log = std::nullopt,
-                          .this_machine = false,
-                          .free_bytes = nullptr};
+    const FactSources sources{.caller = {.uid = 0, .groups = {0}, .library_path = ""},
+                              .kernel_log = std::nullopt,
+                              .this_machine = false,
+                              .free_bytes = nullptr};
     const Facts facts(host, *inventory, sources);
-    for (const auto& outcome : examine(facts, all_checks())) {
+    for (const auto& outcome : run_checks(facts, all_checks())) {
       findings_[std::string(outcome.check->id)] = outcome.finding;
     }
   }
@@ -58,14 +58,14 @@ TEST(Machines, ASpecificationWithTheTreesOwnPathsFits) {
            "/usr/local/nvidia/bin/nvidia-smi\n      containerPath: /usr/bin/nvidia-smi\n";
   };
   machine.file("/var/run/cdi/nvidia.yaml", spec(machine.root()));
-  EXPECT_EQ(Examined(machine)["cdi.stale"], Verdict::Ok);
+  EXPECT_EQ(CheckedMachine(machine)["cdi.stale"], Verdict::Ok);
   machine.file("/var/run/cdi/nvidia.yaml", spec("/elsewhere"));
-  EXPECT_EQ(Examined(machine)["cdi.stale"], Verdict::Fail);
+  EXPECT_EQ(CheckedMachine(machine)["cdi.stale"], Verdict::Fail);
 }
 
 TEST(Machines, AHealthyH200GuestHasNothingWrong) {
   const test::Machine machine("h200");
-  Examined found(machine);
+  CheckedMachine found(machine);
   if (test::Machine::has_libraries()) {
     EXPECT_THAT(found.bad(), ::testing::IsEmpty());
   }
@@ -74,37 +74,38 @@ TEST(Machines, AHealthyH200GuestHasNothingWrong) {
   EXPECT_EQ(found["iommu.off"], Verdict::Skip);
 }
 
-struct IllMachine {
+struct FaultyMachine {
   const char* name;
   std::map<std::string, Verdict> expected;
 };
 
-class IllMachines : public ::testing::TestWithParam<IllMachine> {};
+class FaultyMachines : public ::testing::TestWithParam<FaultyMachine> {};
 
-TEST_P(IllMachines, AreFoundIll) {
+TEST_P(FaultyMachines, AreFoundIll) {
   const test::Machine machine(GetParam().name);
-  Examined found(machine);
+  CheckedMachine found(machine);
   for (const auto& [id, verdict] : GetParam().expected) {
     EXPECT_EQ(to_string(found[id]), to_string(verdict)) << GetParam().name << " " << id;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Machines, IllMachines,
+    Machines, FaultyMachines,
     ::testing::Values(
-        IllMachine{"fabric-down", {{"fabric.manager", Verdict::Fail}}},
-        IllMachine{"fallen-off",
-                   {{"pci.alive", Verdict::Fail},
-                    {"log.xid", Verdict::Fail},
-                    {"gpu.lost", Verdict::Fail}}},
-        IllMachine{"mismatch", {{"module.mismatch", Verdict::Fail}}},
-        IllMachine{"no-nodes", {{"node.missing", Verdict::Fail}, {"node.uvm", Verdict::Fail}}},
-        IllMachine{"no-uvm", {{"module.uvm", Verdict::Fail}}},
-        IllMachine{"nouveau", {{"pci.nouveau", Verdict::Fail}, {"module.loaded", Verdict::Fail}}},
-        IllMachine{"numa", {{"numa.unknown", Verdict::Warn}}},
-        IllMachine{"secure-boot", {{"module.secure-boot", Verdict::Fail}}},
-        IllMachine{"vfio", {{"pci.passthrough", Verdict::Info}, {"iommu.off", Verdict::Ok}}},
-        IllMachine{"wrong-group", {{"node.group", Verdict::Fail}}}),
+        FaultyMachine{"fabric-down", {{"fabric.manager", Verdict::Fail}}},
+        FaultyMachine{"fallen-off",
+                      {{"pci.alive", Verdict::Fail},
+                       {"log.xid", Verdict::Fail},
+                       {"gpu.lost", Verdict::Fail}}},
+        FaultyMachine{"mismatch", {{"module.mismatch", Verdict::Fail}}},
+        FaultyMachine{"no-nodes", {{"node.missing", Verdict::Fail}, {"node.uvm", Verdict::Fail}}},
+        FaultyMachine{"no-uvm", {{"module.uvm", Verdict::Fail}}},
+        FaultyMachine{"nouveau",
+                      {{"pci.nouveau", Verdict::Fail}, {"module.loaded", Verdict::Fail}}},
+        FaultyMachine{"numa", {{"numa.unknown", Verdict::Warn}}},
+        FaultyMachine{"secure-boot", {{"module.secure-boot", Verdict::Fail}}},
+        FaultyMachine{"vfio", {{"pci.passthrough", Verdict::Info}, {"iommu.off", Verdict::Ok}}},
+        FaultyMachine{"wrong-group", {{"node.group", Verdict::Fail}}}),
     [](const auto& machine) {
       std::string name = machine.param.name;
       std::replace(name.begin(), name.end(), '-', '_');
@@ -115,7 +116,7 @@ TEST(Machines, WithoutAFaultHaveNothingThatFails) {
   for (const char* name : {"a100x8", "h200x8", "t4x4", "mixed", "k2000", "k620", "k80"}) {
     const test::Machine machine(name);
     if (!test::Machine::has_libraries()) GTEST_SKIP() << "simulated libraries are not built";
-    for (const auto& bad : Examined(machine).bad()) {
+    for (const auto& bad : CheckedMachine(machine).bad()) {
       EXPECT_THAT(bad, HasSubstr("persistence.off")) << name;
     }
   }

@@ -3,9 +3,9 @@
 #include "base/core/text.hpp"
 #include "doctor/checks/all_checks.hpp"
 #include "doctor/checks/architecture.hpp"
-#include "doctor/checks/areas_internal.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 

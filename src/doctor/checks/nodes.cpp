@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device nodes: there, with the right numbers and mode.
-#include "doctor/checks/areas_internal.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/checks/expected_nodes.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr std::string_view kHandsOff =
+constexpr std::string_view kNodesNotManaged =
     "The driver's parameter ModifyDeviceFiles is 0: whoever set it has to make the nodes.";
 
 constexpr std::string_view kByHand = "ModifyDeviceFiles is 0: whoever set it has to make the nodes";
@@ -48,10 +48,10 @@ Finding judge_missing(const Facts& f, NodeGroup group, std::string_view nothing)
   names.reserve(missing.size());
   for (const auto& node : missing) names.push_back(node.source);
   auto finding =
-      fail(fmt::format("missing: {}", listed(names)), missing)
+      fail(fmt::format("missing: {}", join_names(names)), missing)
           .advise(group == NodeGroup::Capability ? "sudo mkdir -p /dev/nvidia-caps && " + command
                                                  : command);
-  if (!may_modify_nodes(f)) finding.cause = kHandsOff;
+  if (!may_modify_nodes(f)) finding.cause = kNodesNotManaged;
   return finding;
 }
 
@@ -64,7 +64,7 @@ Steps make_missing(const Facts& f, NodeGroup group) {
       actions.emplace_back(MakeDirectory{"/dev/nvidia-caps"});
     }
     auto node = expected.node;
-    if (!sane_mode(node.mode) && group != NodeGroup::Capability) node.mode = 0666;
+    if (!is_usable_mode(node.mode) && group != NodeGroup::Capability) node.mode = 0666;
     actions.emplace_back(MakeNode{expected.path, node});
   }
   return actions;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the GPUs are in the machine's memory layout.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -73,7 +73,7 @@ struct Unknown {
   bool file_missing = false;
 };
 
-Unknown look_for_unknown(const Facts& f) {
+Unknown find_unknown_numa_nodes(const Facts& f) {
   Unknown found;
   for (const auto& gpu : f.gpu_functions()) {
     const auto path = pci_path(gpu.address) + "/numa_node";
@@ -90,7 +90,7 @@ Unknown look_for_unknown(const Facts& f) {
 }
 
 Finding judge_unknown(const Facts& f) {
-  auto [gpus, tally, file_missing] = look_for_unknown(f);
+  auto [gpus, tally, file_missing] = find_unknown_numa_nodes(f);
   if (tally.empty()) return skip("no GPU on the bus");
   if (!tally.any_bad()) return ok("every GPU's NUMA node is known", tally.well);
   const auto nodes = f.online_numa_nodes();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How each card runs: link, power, interrupt, reset.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
-#include "doctor/engine/offenders.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 

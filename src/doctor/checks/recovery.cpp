@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUs that the driver has given up until somebody resets them.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/fix_steps.hpp"
 #include "doctor/engine/kernel_log.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 
@@ -13,58 +13,58 @@
 namespace gantry::doctor {
 namespace {
 
-enum class Recovery : std::uint8_t { None, DrainAndReset, Reset, Reboot };
+enum class RecoveryStep : std::uint8_t { None, DrainAndReset, Reset, Reboot };
 
 // As the probe words NVML's "reset required" and its recovery action.
-Recovery wish_of(const std::string& reason) {
-  if (contains(reason, "asks for a reboot")) return Recovery::Reboot;
+RecoveryStep recovery_from_reason(const std::string& reason) {
+  if (contains(reason, "asks for a reboot")) return RecoveryStep::Reboot;
   if (contains(reason, "must be reset") || contains(reason, "asks for a reset")) {
-    return Recovery::Reset;
+    return RecoveryStep::Reset;
   }
-  if (contains(reason, "stop the work on this GPU")) return Recovery::DrainAndReset;
-  return Recovery::None;
+  if (contains(reason, "stop the work on this GPU")) return RecoveryStep::DrainAndReset;
+  return RecoveryStep::None;
 }
 
 // Xid 154 tells each change: "... changed from 0x0 (None) to 0x1 (GPU Reset Required)".
-Recovery wish_of_xid(std::string_view text) {
+RecoveryStep recovery_from_xid(std::string_view text) {
   const auto now = text.substr(std::min(text.size(), text.rfind(" to ")));
-  if (contains(now, "Reboot")) return Recovery::Reboot;
-  if (contains(now, "Drain")) return Recovery::DrainAndReset;
-  return contains(now, "Reset") ? Recovery::Reset : Recovery::None;
+  if (contains(now, "Reboot")) return RecoveryStep::Reboot;
+  if (contains(now, "Drain")) return RecoveryStep::DrainAndReset;
+  return contains(now, "Reset") ? RecoveryStep::Reset : RecoveryStep::None;
 }
 
-struct Wish {
-  Recovery recovery = Recovery::None;
+struct RequiredRecovery {
+  RecoveryStep recovery = RecoveryStep::None;
   Evidence evidence;
 };
 
 // NVML's word counts; the log's last one where NVML has none.
-Wish wish_for(const Facts& f, const model::Gpu& gpu) {
-  Wish wish;
+RequiredRecovery required_recovery(const Facts& f, const model::Gpu& gpu) {
+  RequiredRecovery required;
   for (const auto& reason : gpu.health.reasons) {
-    const auto recovery = wish_of(reason);
-    if (recovery > wish.recovery) {
-      wish = {recovery, {fmt::format("NVML, GPU {}", gpu.index), reason}};
+    const auto recovery = recovery_from_reason(reason);
+    if (recovery > required.recovery) {
+      required = {recovery, {fmt::format("NVML, GPU {}", gpu.index), reason}};
     }
   }
-  if (wish.recovery != Recovery::None || !f.kernel_log()) return wish;
+  if (required.recovery != RecoveryStep::None || !f.kernel_log()) return required;
   for (const auto& xid : find_xids(*f.kernel_log())) {
     if (xid.number != 154 || !gpu.pci.sysfs().starts_with(to_lower(xid.pci))) continue;
-    wish = {wish_of_xid(xid.text), {"kernel log", fmt::format("Xid 154, {}", xid.text)}};
+    required = {recovery_from_xid(xid.text), {"kernel log", fmt::format("Xid 154, {}", xid.text)}};
   }
-  return wish;
+  return required;
 }
 
 Finding judge_reset(const Facts& f) {
   const auto& gpus = f.inventory().gpus;
   if (gpus.empty()) return skip("the driver shows no GPU");
   Tally tally;
-  auto worst = Recovery::None;
+  auto worst = RecoveryStep::None;
   for (const auto& gpu : gpus) {
-    auto wish = wish_for(f, gpu);
-    if (wish.recovery == Recovery::None) continue;
-    worst = std::max(worst, wish.recovery);
-    tally.found(name_of(gpu), std::move(wish.evidence), fmt::to_string(gpu.index));
+    auto required = required_recovery(f, gpu);
+    if (required.recovery == RecoveryStep::None) continue;
+    worst = std::max(worst, required.recovery);
+    tally.found(gpu_label(gpu), std::move(required.evidence), fmt::to_string(gpu.index));
   }
   if (!tally.any_bad()) {
     return ok("no GPU waits for a reset",
@@ -72,10 +72,10 @@ Finding judge_reset(const Facts& f) {
   }
   const auto reset = tally.command("sudo nvidia-smi --gpu-reset -i @");
   switch (worst) {
-    case Recovery::Reboot:
+    case RecoveryStep::Reboot:
       return fail(fmt::format("only a reboot helps: {}", tally.who()), tally.bad)
           .advise("sudo reboot");
-    case Recovery::Reset:
+    case RecoveryStep::Reset:
       return fail(fmt::format("must be reset before it is used again: {}", tally.who()), tally.bad)
           .advise(reset + "  # its programs ended");
     default:
@@ -89,8 +89,9 @@ Finding judge_reset(const Facts& f) {
 Steps fix_reset(const Facts& f) {
   Steps steps;
   for (const auto& gpu : f.inventory().gpus) {
-    const auto recovery = wish_for(f, gpu).recovery;
-    if (recovery == Recovery::None || recovery == Recovery::Reboot || !gpu.processes.empty()) {
+    const auto recovery = required_recovery(f, gpu).recovery;
+    if (recovery == RecoveryStep::None || recovery == RecoveryStep::Reboot ||
+        !gpu.processes.empty()) {
       continue;
     }
     steps.emplace_back(RunProgram{{"nvidia-smi", "--gpu-reset", "-i", fmt::to_string(gpu.index)}});

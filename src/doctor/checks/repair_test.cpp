@@ -2,7 +2,7 @@
 #include "doctor/engine/repair.hpp"
 
 #include "doctor/checks/all_checks.hpp"
-#include "doctor/checks/patient_for_test.hpp"
+#include "doctor/checks/machine_for_test.hpp"
 #include "support/recording_kernel.hpp"
 
 #include <unistd.h>
@@ -20,30 +20,30 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Repair run(Patient& patient, sys::Kernel& kernel, const FixOptions& options,
-           const Selection& selection = {}) {
+RepairReport run(TestMachine& patient, sys::Kernel& kernel, const FixOptions& options,
+                 const CheckSelection& selection = {}) {
   const auto host = patient.host();
   return repair(
       host, [&] { return patient.inventory; }, patient.sources, *select(all_checks(), selection),
       options, kernel);
 }
 
-const FixReport* report_of(const Repair& result, std::string_view id) {
+const FixReport* report_of(const RepairReport& result, std::string_view id) {
   const auto found = std::find_if(result.fixes.begin(), result.fixes.end(),
                                   [&](const FixReport& fix) { return fix.check->id == id; });
   return found == result.fixes.end() ? nullptr : &*found;
 }
 
-TEST(Repair, TouchesNothingOnAHealthyMachine) {
-  Patient patient;
+TEST(RepairReport, TouchesNothingOnAHealthyMachine) {
+  TestMachine patient;
   test::RecordingKernel kernel;
   const auto result = run(patient, kernel, {});
   EXPECT_THAT(result.fixes, IsEmpty());
   EXPECT_THAT(kernel.done, IsEmpty());
 }
 
-TEST(Repair, MakesMissingNodesAsTheDriversParametersSay) {
-  Patient patient;
+TEST(RepairReport, MakesMissingNodesAsTheDriversParametersSay) {
+  TestMachine patient;
   patient.no_node("/dev/nvidia0").no_node("/dev/nvidia-uvm");
   patient.param("DeviceFileGID", "33").param("DeviceFileMode", "432");
   test::RecordingKernel kernel;
@@ -52,8 +52,8 @@ TEST(Repair, MakesMissingNodesAsTheDriversParametersSay) {
                                        "mknod /dev/nvidia-uvm c 238 0 0660 0 33"));
 }
 
-TEST(Repair, LeavesNodesAloneWhenTheDriverIsToldThatSomebodyElseCares) {
-  Patient patient;
+TEST(RepairReport, LeavesNodesAloneWhenTheDriverIsToldThatSomebodyElseCares) {
+  TestMachine patient;
   patient.no_node("/dev/nvidia0").param("ModifyDeviceFiles", "0");
   test::RecordingKernel kernel;
   const auto result = run(patient, kernel, {});
@@ -61,16 +61,16 @@ TEST(Repair, LeavesNodesAloneWhenTheDriverIsToldThatSomebodyElseCares) {
   EXPECT_EQ(report_of(result, "node.missing")->state, FixState::ByHand);
 }
 
-TEST(Repair, ReplacesANodeWithStaleNumbers) {
-  Patient patient;
+TEST(RepairReport, ReplacesANodeWithStaleNumbers) {
+  TestMachine patient;
   patient.node("/dev/nvidia-uvm", "c 243 0 0666 0 0");
   test::RecordingKernel kernel;
   run(patient, kernel, {});
   EXPECT_THAT(kernel.done, ElementsAre("mknod /dev/nvidia-uvm c 238 0 0666 0 0"));
 }
 
-TEST(Repair, GivesAnUnusableNodeItsModeBack) {
-  Patient patient;
+TEST(RepairReport, GivesAnUnusableNodeItsModeBack) {
+  TestMachine patient;
   patient.node("/dev/nvidia0", "c 195 0 1232 0 0");
   test::RecordingKernel kernel;
   run(patient, kernel, {.named = {"node.mode"}, .ask = nullptr},
@@ -78,8 +78,8 @@ TEST(Repair, GivesAnUnusableNodeItsModeBack) {
   EXPECT_THAT(kernel.done, ElementsAre("chmod 0666 /dev/nvidia0"));
 }
 
-TEST(Repair, MakesTheDirectoryBeforeTheCapabilityNodes) {
-  Patient patient;
+TEST(RepairReport, MakesTheDirectoryBeforeTheCapabilityNodes) {
+  TestMachine patient;
   patient.no_node("/dev/nvidia-caps/nvidia-cap1").gpu().mig.current = model::MigMode::Enabled;
   test::RecordingKernel kernel;
   run(patient, kernel, {}, {.only = {"node.capabilities"}, .skip = {}});
@@ -88,22 +88,22 @@ TEST(Repair, MakesTheDirectoryBeforeTheCapabilityNodes) {
                                        "mknod /dev/nvidia-caps/nvidia-cap2 c 241 2 0444 0 0"));
 }
 
-TEST(Repair, LoadsTheModuleAndWakesASleepingGpu) {
-  Patient unloaded;
+TEST(RepairReport, LoadsTheModuleAndWakesASleepingGpu) {
+  TestMachine unloaded;
   unloaded.unloaded().tree.file("lib/modules/6.18.2/kernel/drivers/video/nvidia.ko");
   test::RecordingKernel kernel;
   run(unloaded, kernel, {}, {.only = {"module.*"}, .skip = {}});
   EXPECT_THAT(kernel.done, ElementsAre("modprobe nvidia"));
 
-  Patient asleep;
+  TestMachine asleep;
   asleep.pci("power/control", "auto").pci("power_state", "D3cold");
   kernel.done.clear();
   run(asleep, kernel, {});
   EXPECT_THAT(kernel.done, ElementsAre("write /sys/bus/pci/devices/0000:00:06.0/power/control on"));
 }
 
-TEST(Repair, DoesNotLoadTheModuleWhileNouveauIsThere) {
-  Patient patient;
+TEST(RepairReport, DoesNotLoadTheModuleWhileNouveauIsThere) {
+  TestMachine patient;
   patient.unloaded().function().driver = "nouveau";
   patient.tree.directory("sys/module/nouveau");
   test::RecordingKernel kernel;
@@ -112,8 +112,8 @@ TEST(Repair, DoesNotLoadTheModuleWhileNouveauIsThere) {
   EXPECT_EQ(report_of(result, "pci.nouveau")->state, FixState::NotNamed);
 }
 
-TEST(Repair, DoesARiskyOneOnlyWhenItIsNamed) {
-  Patient patient;
+TEST(RepairReport, DoesARiskyOneOnlyWhenItIsNamed) {
+  TestMachine patient;
   patient.gpu().compute_mode = "Exclusive_Process";
   test::RecordingKernel kernel;
   auto result = run(patient, kernel, {});
@@ -127,12 +127,12 @@ TEST(Repair, DoesARiskyOneOnlyWhenItIsNamed) {
   EXPECT_EQ(report_of(result, "gpu.compute-mode")->state, FixState::Done);
 }
 
-TEST(Repair, AsksAPersonAboutARiskyOneByItsName) {
-  Patient patient;
+TEST(RepairReport, AsksAPersonAboutARiskyOneByItsName) {
+  TestMachine patient;
   patient.gpu().compute_mode = "Exclusive_Process";
   test::RecordingKernel kernel;
   std::vector<std::string> asked;
-  const auto no = [&](const Outcome& outcome, const std::vector<Action>&) {
+  const auto no = [&](const CheckResult& outcome, const std::vector<Action>&) {
     asked.emplace_back(outcome.check->id);
     return false;
   };
@@ -142,8 +142,8 @@ TEST(Repair, AsksAPersonAboutARiskyOneByItsName) {
   EXPECT_THAT(kernel.done, IsEmpty());
 }
 
-TEST(Repair, NeverDoesWhatOnlyAPersonMay) {
-  Patient patient;
+TEST(RepairReport, NeverDoesWhatOnlyAPersonMay) {
+  TestMachine patient;
   patient.inventory.functions.clear();
   test::RecordingKernel kernel;
   const auto result = run(patient, kernel, {.named = {"pci.present"}, .ask = nullptr});
@@ -151,15 +151,15 @@ TEST(Repair, NeverDoesWhatOnlyAPersonMay) {
   EXPECT_THAT(kernel.done, IsEmpty());
 }
 
-TEST(Repair, ChangesWhatIsOnlyInformationWhenItIsNamed) {
-  Patient patient;
+TEST(RepairReport, ChangesWhatIsOnlyInformationWhenItIsNamed) {
+  TestMachine patient;
   test::RecordingKernel kernel;
   run(patient, kernel, {.named = {"numa.unknown"}, .ask = nullptr});
   EXPECT_THAT(kernel.done, ElementsAre("write /sys/bus/pci/devices/0000:00:06.0/numa_node 0"));
 }
 
-TEST(Repair, ReportsAFailedStepAndStopsThere) {
-  Patient patient;
+TEST(RepairReport, ReportsAFailedStepAndStopsThere) {
+  TestMachine patient;
   patient.no_node("/dev/nvidia0").no_node("/dev/nvidiactl");
   test::RecordingKernel kernel;
   kernel.fail = true;
@@ -171,13 +171,13 @@ TEST(Repair, ReportsAFailedStepAndStopsThere) {
   EXPECT_EQ(fix->after, Verdict::Fail);
 }
 
-TEST(Repair, TellsWhoIsNotRootToBeRoot) {
-  Patient patient;
+TEST(RepairReport, TellsWhoIsNotRootToBeRoot) {
+  TestMachine patient;
   patient.no_node("/dev/nvidia0");
   patient.sources.caller.uid = 1000;
   test::RecordingKernel kernel;
   kernel.fail = true;
-  const Selection only{.only = {"node.missing"}, .skip = {}};
+  const CheckSelection only{.only = {"node.missing"}, .skip = {}};
   EXPECT_THAT(report_of(run(patient, kernel, {}, only), "node.missing")->text,
               HasSubstr("; as root: sudo " + fix_command(patient.host(), "")));
   patient.sources.caller.uid = 0;
@@ -185,8 +185,8 @@ TEST(Repair, TellsWhoIsNotRootToBeRoot) {
               ::testing::Not(HasSubstr("sudo")));
 }
 
-TEST(Repair, RunsNoProgramOfATreeThatIsNotThisMachine) {
-  Patient patient;
+TEST(RepairReport, RunsNoProgramOfATreeThatIsNotThisMachine) {
+  TestMachine patient;
   patient.gpu().persistence = false;
   test::RecordingKernel kernel;
   run(patient, kernel, {.named = {"persistence.off"}, .ask = nullptr});
@@ -200,8 +200,8 @@ TEST(Repair, RunsNoProgramOfATreeThatIsNotThisMachine) {
   EXPECT_THAT(report_of(result, "persistence.off")->text, HasSubstr("is not this machine"));
 }
 
-TEST(Repair, LoadsNoModuleForATreeThatIsNotThisMachine) {
-  Patient patient;
+TEST(RepairReport, LoadsNoModuleForATreeThatIsNotThisMachine) {
+  TestMachine patient;
   patient.unloaded();
   test::RecordingKernel kernel;
   patient.sources.this_machine = false;
@@ -210,9 +210,9 @@ TEST(Repair, LoadsNoModuleForATreeThatIsNotThisMachine) {
 }
 
 // The same node twice: made anew by one remedy, it has its mode too.
-TEST(Repair, DoesNotAskForByHandWhatAnotherRemedyHasDone) {
+TEST(RepairReport, DoesNotAskForByHandWhatAnotherRemedyHasDone) {
   if (::geteuid() != 0) GTEST_SKIP() << "making device nodes needs root";
-  Patient patient;
+  TestMachine patient;
   patient.no_node("/dev/nvidia0").no_node("/dev/nvidiactl");
   const auto kernel = sys::real_kernel();
   const auto host = patient.host();
@@ -228,8 +228,8 @@ TEST(Repair, DoesNotAskForByHandWhatAnotherRemedyHasDone) {
   EXPECT_EQ(report_of(result, "node.mode"), nullptr);
 }
 
-TEST(Repair, WritesTheToolkitsUserWhereAGroupHasTheNodes) {
-  Patient patient;
+TEST(RepairReport, WritesTheToolkitsUserWhereAGroupHasTheNodes) {
+  TestMachine patient;
   patient.node("/dev/nvidia0", "c 195 0 0660 0 33");
   const std::string path = "/etc/nvidia-container-runtime/config.toml";
   patient.tree.file(
@@ -249,8 +249,8 @@ TEST(Repair, WritesTheToolkitsUserWhereAGroupHasTheNodes) {
   EXPECT_EQ(kernel.files[path], "[nvidia-container-cli]\nuser = \"root:video\"\n");
 }
 
-TEST(Repair, WritesTheFilesOfAnotherTreeAndLeavesItsProgramsToIt) {
-  Patient patient;
+TEST(RepairReport, WritesTheFilesOfAnotherTreeAndLeavesItsProgramsToIt) {
+  TestMachine patient;
   patient.unloaded().function().driver = "nouveau";
   patient.tree.directory("sys/module/nouveau").file("usr/sbin/update-initramfs");
   patient.sources.this_machine = false;
@@ -264,8 +264,8 @@ TEST(Repair, WritesTheFilesOfAnotherTreeAndLeavesItsProgramsToIt) {
   EXPECT_THAT(fix->text, HasSubstr("sudo update-initramfs -u && sudo modprobe -r nouveau"));
 }
 
-TEST(Repair, TellsTheKernelWhereTheDriversFirmwareIs) {
-  Patient patient;
+TEST(RepairReport, TellsTheKernelWhereTheDriversFirmwareIs) {
+  TestMachine patient;
   patient.tree.file("sys/module/firmware_class/parameters/path", "\n");
   test::RecordingKernel kernel;
   run(patient, kernel, {}, {.only = {"module.firmware"}, .skip = {}});
@@ -273,8 +273,8 @@ TEST(Repair, TellsTheKernelWhereTheDriversFirmwareIs) {
                                        "/usr/local/nvidia/firmware"));
 }
 
-TEST(Repair, ResetsAGpuOnlyWhileNoProgramIsOnIt) {
-  Patient patient;
+TEST(RepairReport, ResetsAGpuOnlyWhileNoProgramIsOnIt) {
+  TestMachine patient;
   patient.gpu().mig.pending = model::MigMode::Enabled;
   const FixOptions named{.named = {"mig.pending"}, .ask = nullptr};
   test::RecordingKernel kernel;
@@ -287,9 +287,9 @@ TEST(Repair, ResetsAGpuOnlyWhileNoProgramIsOnIt) {
   EXPECT_THAT(report_of(result, "mig.pending")->text, HasSubstr("a reset would end them"));
 }
 
-TEST(Repair, BindsTheCardsOwnFunctionsForAVmButNoNeighbour) {
+TEST(RepairReport, BindsTheCardsOwnFunctionsForAVmButNoNeighbour) {
   for (const char* member : {"0000:00:06.1", "0000:00:09.0"}) {
-    Patient patient;
+    TestMachine patient;
     patient.metal().function().driver = "vfio-pci";
     patient.function().iommu_group = 12;
     patient.tree.directory("sys/kernel/iommu_groups/12/devices/" + std::string(member))
@@ -301,8 +301,8 @@ TEST(Repair, BindsTheCardsOwnFunctionsForAVmButNoNeighbour) {
   }
 }
 
-TEST(Repair, RewritesAModeThatWasMeantAsOctal) {
-  Patient patient;
+TEST(RepairReport, RewritesAModeThatWasMeantAsOctal) {
+  TestMachine patient;
   patient.param("DeviceFileMode", "666");
   patient.tree.file("etc/modprobe.d/nvidia.conf",
                     "# ours\noptions nvidia NVreg_DeviceFileMode=666 NVreg_DeviceFileGID=0\n");
@@ -313,8 +313,8 @@ TEST(Repair, RewritesAModeThatWasMeantAsOctal) {
             "# ours\noptions nvidia NVreg_DeviceFileMode=438 NVreg_DeviceFileGID=0\n");
 }
 
-TEST(Repair, ChoosesTheNumaNodeOfTheBridgeAboveAndGuessesNone) {
-  Patient patient;
+TEST(RepairReport, ChoosesTheNumaNodeOfTheBridgeAboveAndGuessesNone) {
+  TestMachine patient;
   patient.tree.file("sys/devices/system/node/online", "0-1\n");
   test::RecordingKernel kernel;
   const FixOptions named{.named = {"numa.unknown"}, .ask = nullptr};
@@ -330,10 +330,10 @@ TEST(Repair, ChoosesTheNumaNodeOfTheBridgeAboveAndGuessesNone) {
 }
 
 // Shell expansion is a person's: an action holds exact words.
-TEST(Repair, HasNoShellInItsActions) {
+TEST(RepairReport, HasNoShellInItsActions) {
   for (const auto* check : all_checks()) {
     if (check->fix == nullptr) continue;
-    Patient patient;
+    TestMachine patient;
     const auto host = patient.host();
     for (const auto& action : check->fix(Facts(host, patient.inventory, patient.sources))) {
       EXPECT_THAT(describe(action), ::testing::Not(HasSubstr("&&"))) << check->id;
@@ -341,9 +341,9 @@ TEST(Repair, HasNoShellInItsActions) {
   }
 }
 
-TEST(Repair, LooksAgainAndFindsTheNodesThatItMade) {
+TEST(RepairReport, LooksAgainAndFindsTheNodesThatItMade) {
   if (::geteuid() != 0) GTEST_SKIP() << "making device nodes needs root";
-  Patient patient;
+  TestMachine patient;
   patient.no_node("/dev/nvidia0").no_node("/dev/nvidiactl").param("DeviceFileMode", "432");
   const auto kernel = sys::real_kernel();
   const auto result = run(patient, *kernel, {}, {.only = {"node.missing"}, .skip = {}});

@@ -2,7 +2,7 @@
 #include "doctor/engine/report.hpp"
 
 #include "doctor/checks/all_checks.hpp"
-#include "doctor/checks/patient_for_test.hpp"
+#include "doctor/checks/machine_for_test.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,21 +17,21 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::vector<Outcome> look(Patient& patient) {
+std::vector<CheckResult> look(TestMachine& patient) {
   const auto host = patient.host();
-  return examine(Facts(host, patient.inventory, patient.sources), all_checks());
+  return run_checks(Facts(host, patient.inventory, patient.sources), all_checks());
 }
 
 TEST(Report, EndsWithTheSummaryLine) {
   EXPECT_EQ(summary_line({.ok = 44, .info = 1, .warn = 0, .fail = 0, .skip = 2}),
             "47 checks: 44 ok, 1 info, 0 warn, 0 fail, 2 skipped");
-  Patient patient;
+  TestMachine patient;
   const auto outcomes = look(patient);
   EXPECT_THAT(report_text(outcomes, {}), ::testing::EndsWith(summary_line(count(outcomes)) + "\n"));
 }
 
 TEST(Report, ExpandsOnlyWhatIsNotWell) {
-  Patient patient;
+  TestMachine patient;
   patient.no_node("/dev/nvidia0");
   const auto text = report_text(look(patient), {});
   EXPECT_THAT(text, HasSubstr("fail\n  node.missing  missing: /dev/nvidia0 [H22]\n"));
@@ -44,7 +44,7 @@ TEST(Report, ExpandsOnlyWhatIsNotWell) {
 
 // sudo keeps no GANTRY_ROOT: without the flag the fix of a tree would change the machine itself.
 TEST(Report, NamesTheMachineInTheCommandsItOffers) {
-  Patient patient;
+  TestMachine patient;
   const auto tree = patient.host();
   const auto here = sys::Host::at("/");
   ASSERT_TRUE(here.ok());
@@ -71,14 +71,14 @@ TEST(Report, QuotesAPathThatAShellWouldSplit) {
 }
 
 TEST(Report, ColoursOnlyWhenAsked) {
-  Patient patient;
+  TestMachine patient;
   const auto outcomes = look(patient);
   EXPECT_THAT(report_text(outcomes, {}), Not(HasSubstr("\033[")));
   EXPECT_THAT(report_text(outcomes, {.color = true}), HasSubstr("\033["));
 }
 
 TEST(Report, KeepsItsJsonKeys) {
-  Patient patient;
+  TestMachine patient;
   const auto outcomes = look(patient);
   const auto host = patient.host();
   const auto json = nlohmann::json::parse(report_json(outcomes, {}, detect_guest(host)));
@@ -97,7 +97,7 @@ TEST(Report, KeepsItsJsonKeys) {
 }
 
 TEST(Report, LetsNoFileCommandTheTerminal) {
-  Patient patient;
+  TestMachine patient;
   patient.metal().tree.file("proc/cmdline", "quiet \033[2J\n");
   const auto text = report_text(look(patient), {});
   EXPECT_THAT(text, HasSubstr("/proc/cmdline: quiet \\x1b[2J"));
@@ -105,7 +105,7 @@ TEST(Report, LetsNoFileCommandTheTerminal) {
 }
 
 TEST(Report, SurvivesBytesThatAreNoText) {
-  Patient patient;
+  TestMachine patient;
   patient.pci("numa_node", "\xff\xfe\n");
   const auto host = patient.host();
   const auto text = report_json(look(patient), {}, detect_guest(host));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Daemons and policies beside the driver.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 
@@ -31,10 +31,10 @@ Finding judge_persistence(const Facts& f) {
     if (!gpu.persistence) continue;
     read.push_back({fmt::format("NVML, GPU {}", gpu.index),
                     *gpu.persistence ? "persistence on" : "persistence off"});
-    if (!*gpu.persistence && !daemon_runs(f)) off.push_back(name_of(gpu));
+    if (!*gpu.persistence && !daemon_runs(f)) off.push_back(gpu_label(gpu));
   }
   if (off.empty()) return ok("GPUs stay initialised", read);
-  return warn(fmt::format("shut down whenever the last user leaves: {}", listed(off)), read);
+  return warn(fmt::format("shut down whenever the last user leaves: {}", join_names(off)), read);
 }
 
 Steps fix_persistence(const Facts& f) {

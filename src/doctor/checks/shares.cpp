@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares of GPUs: their keeper, what its auditor found, and the libraries that hold their limits.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
-#include "doctor/engine/examine.hpp"
-#include "doctor/engine/offenders.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/run_checks.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 
@@ -22,20 +22,20 @@ constexpr std::int64_t kRecentSeconds = 3600;
 std::optional<Finding> nothing_to_say(const Facts& f) {
   const auto* view = f.shares();
   if (view == nullptr) return skip("nobody was asked for shares");
-  if (view->only_root) return only_root_reads(kShares);
+  if (view->only_root) return skip_needs_root(kShares);
   if (view->names.empty() && view->unreadable.empty()) return skip("there are no shares here");
   return std::nullopt;
 }
 
-Finding judge_keeper(const Facts& f) {
+Finding judge_daemon(const Facts& f) {
   if (auto nothing = nothing_to_say(f)) return *std::move(nothing);
   const auto& view = *f.shares();
-  const auto records = listed(view.names);
+  const auto records = join_names(view.names);
   std::vector<Evidence> read;
   if (!view.names.empty()) read.push_back({std::string(kShares), records});
   for (const auto& problem : view.unreadable) read.push_back({std::string(kShares), problem});
-  if (!view.silence.empty()) {
-    read.push_back({std::string(kSocket), view.silence});
+  if (!view.no_answer_reason.empty()) {
+    read.push_back({std::string(kSocket), view.no_answer_reason});
     return fail(fmt::format("no keeper answers for the shares that there are: {}", records), read)
         .advise(fmt::format("sudo gantry share ls{}  # starts it, with the same shares",
                             root_flag(f.host())));
@@ -51,7 +51,7 @@ Finding judge_keeper(const Facts& f) {
 Finding judge_over(const Facts& f) {
   if (auto nothing = nothing_to_say(f)) return *std::move(nothing);
   const auto& view = *f.shares();
-  if (!view.silence.empty()) return skip("no keeper answers: shares.keeper");
+  if (!view.no_answer_reason.empty()) return skip("no keeper answers: shares.keeper");
   std::vector<Evidence> read;
   std::set<std::string> names;
   for (const auto& found : view.findings) {
@@ -62,16 +62,16 @@ Finding judge_over(const Facts& f) {
   }
   if (names.empty()) return ok("the auditor found nobody past a limit in the last hour");
   const std::vector<std::string> who(names.begin(), names.end());
-  return warn(fmt::format("past its limits, or past the fence: {}", listed(who)), read)
+  return warn(fmt::format("past its limits, or past the fence: {}", join_names(who)), read)
       .advise(fmt::format("gantry share top{0} --once; gantry share set{0} {1} --policy stop  # "
                           "ends such processes from now on",
                           root_flag(f.host()), who.front()));
 }
 
-Finding judge_beside(const Facts& f) {
+Finding judge_foreign_processes(const Facts& f) {
   if (auto nothing = nothing_to_say(f)) return *std::move(nothing);
   const auto& view = *f.shares();
-  if (!view.silence.empty()) return skip("no keeper answers: shares.keeper");
+  if (!view.no_answer_reason.empty()) return skip("no keeper answers: shares.keeper");
   std::vector<Evidence> read;
   std::set<std::string> gpus;
   for (const auto& one : view.beside) {
@@ -81,7 +81,7 @@ Finding judge_beside(const Facts& f) {
   }
   if (gpus.empty()) return ok("nobody is on their GPUs beside shares that have limits of time");
   return warn(fmt::format("used beside its shares, whose limits of time do not hold that back: {}",
-                          listed({gpus.begin(), gpus.end()})),
+                          join_names({gpus.begin(), gpus.end()})),
               read)
       .advise(
           fmt::format("gantry share run{} --help  # gives a command a share of its own; another "
@@ -139,7 +139,7 @@ constexpr Check kSharesChecks[] = {
               "memory go on to hold, those on time do not, and new programs of a share are refused "
               "with 802 (system not ready). /run/gantry/keeper.log has its last words.",
      .remedy = "sudo gantry share ls",
-     .judge = judge_keeper},
+     .judge = judge_daemon},
     {.id = "shares.over",
      .reference = "S2",
      .area = Area::Runtime,
@@ -168,7 +168,7 @@ constexpr Check kSharesChecks[] = {
      .cause = "A program was started on the host, or in a container with the whole GPU: no turn "
               "holds it back, and the shares do not have what it takes.",
      .remedy = "gantry share run, or another GPU for it",
-     .judge = judge_beside},
+     .judge = judge_foreign_processes},
     {.id = "shares.copies",
      .reference = "S5",
      .area = Area::Runtime,

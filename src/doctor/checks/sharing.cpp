@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may use a GPU at the same time: compute mode and MIG.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ Finding judge_compute_mode(const Facts& f) {
       continue;
     }
     prohibited = prohibited || contains(to_lower(gpu.compute_mode), "prohibited");
-    tally.found(name_of(gpu), std::move(read), fmt::to_string(gpu.index));
+    tally.found(gpu_label(gpu), std::move(read), fmt::to_string(gpu.index));
   }
   if (tally.empty()) return skip("no GPU tells its compute mode");
   if (!tally.any_bad()) return ok("several processes may use each GPU", tally.well);
@@ -68,7 +68,7 @@ Finding judge_mig_pending(const Facts& f) {
   for (const auto& gpu : gpus) {
     if (!mig_pending(gpu)) continue;
     const bool on = gpu.mig.pending == model::MigMode::Enabled;
-    tally.found(fmt::format("{} ({})", name_of(gpu), on ? "on" : "off"),
+    tally.found(fmt::format("{} ({})", gpu_label(gpu), on ? "on" : "off"),
                 {fmt::format("NVML, GPU {}", gpu.index),
                  on ? "MIG disabled, pending enabled" : "MIG enabled, pending disabled"},
                 fmt::to_string(gpu.index));
@@ -97,7 +97,7 @@ Finding judge_mig_empty(const Facts& f) {
   Tally tally;
   for (const auto& gpu : gpus) {
     if (!mig_empty(gpu)) continue;
-    tally.found(name_of(gpu), {fmt::format("NVML, GPU {}", gpu.index), "MIG on, 0 instances"},
+    tally.found(gpu_label(gpu), {fmt::format("NVML, GPU {}", gpu.index), "MIG on, 0 instances"},
                 fmt::to_string(gpu.index));
   }
   if (!tally.any_bad()) return ok("every GPU with MIG on has instances");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The NVIDIA container toolkit's own configuration, where it is installed.
 #include "base/core/text.hpp"
-#include "doctor/checks/areas_internal.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/document.hpp"
-#include "doctor/engine/offenders.hpp"
-#include "doctor/engine/steps.hpp"
+#include "doctor/engine/fix_steps.hpp"
+#include "doctor/engine/tally.hpp"
 
 #include <fmt/format.h>
 

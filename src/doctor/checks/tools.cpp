@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What answers questions about the GPUs: nvidia-smi and NVML.
-#include "doctor/checks/areas_internal.hpp"
+#include "doctor/checks/check_tables_internal.hpp"
 
 #include <fmt/format.h>
 

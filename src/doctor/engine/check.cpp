@@ -74,7 +74,7 @@ Finding skip(std::string reason, std::vector<Evidence> evidence) {
   return make(Verdict::Skip, std::move(reason), std::move(evidence));
 }
 
-Finding only_root_reads(std::string_view path) {
+Finding skip_needs_root(std::string_view path) {
   auto finding = skip(fmt::format("only root may read {}", path));
   finding.needs_root = true;
   return finding;

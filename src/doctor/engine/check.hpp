@@ -52,7 +52,7 @@ Finding info(std::string summary, std::vector<Evidence> evidence = {});
 Finding warn(std::string summary, std::vector<Evidence> evidence = {});
 Finding fail(std::string summary, std::vector<Evidence> evidence = {});
 Finding skip(std::string reason, std::vector<Evidence> evidence = {});
-Finding only_root_reads(std::string_view path);  // a skip
+Finding skip_needs_root(std::string_view path);  // a skip
 
 struct Check {
   std::string_view id;         // "numa.unknown": stable, people put it into scripts

@@ -34,9 +34,9 @@ class Document {
   std::vector<Document> items_;
 };
 
-constexpr std::size_t kDocumentBytes = std::size_t{4} << 20;
-constexpr int kDocumentDepth = 48;
-constexpr int kDocumentValues = 200'000;
+constexpr std::size_t kMaxDocumentBytes = std::size_t{4} << 20;
+constexpr int kMaxDocumentDepth = 48;
+constexpr int kMaxDocumentValues = 200'000;
 
 // Errors are Corrupt and name the line where the format has one.
 Result<Document> parse_json(std::string_view text);

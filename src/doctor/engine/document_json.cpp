@@ -50,7 +50,7 @@ class Builder : public nlohmann::json_sax<Json> {
   };
 
   bool put(Document value) {
-    if (++values_ > kDocumentValues) return refuse("too many values");
+    if (++values_ > kMaxDocumentValues) return refuse("too many values");
     if (open_.empty()) {
       root = std::move(value);
     } else if (open_.back().object) {
@@ -61,7 +61,7 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool start(bool object) {
-    if (open_.size() >= kDocumentDepth) return refuse("nested too deeply");
+    if (open_.size() >= kMaxDocumentDepth) return refuse("nested too deeply");
     open_.push_back({{}, object, ""});
     return true;
   }
@@ -82,7 +82,7 @@ class Builder : public nlohmann::json_sax<Json> {
 }  // namespace
 
 Result<Document> parse_json(std::string_view text) {
-  if (text.size() > kDocumentBytes) return Error(Errc::Corrupt, "JSON: too large");
+  if (text.size() > kMaxDocumentBytes) return Error(Errc::Corrupt, "JSON: too large");
   Builder builder;
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) {
     return Error(Errc::Corrupt, "JSON: " + builder.error);

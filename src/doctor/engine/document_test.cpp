@@ -58,7 +58,7 @@ TEST(Document, RefusesAliasesThatGrow) {
 }
 
 TEST(Document, RefusesWhatIsTooLarge) {
-  const std::string large(kDocumentBytes + 1, ' ');
+  const std::string large(kMaxDocumentBytes + 1, ' ');
   EXPECT_FALSE(parse_json(large).ok());
   EXPECT_FALSE(parse_yaml(large).ok());
   EXPECT_FALSE(parse_toml(large).ok());

@@ -8,8 +8,8 @@ namespace gantry::doctor {
 namespace {
 
 Result<Document> convert(const toml::node& node, int depth, int& values) {
-  if (depth > kDocumentDepth) return Error(Errc::Corrupt, "TOML: nested too deeply");
-  if (++values > kDocumentValues) return Error(Errc::Corrupt, "TOML: too many values");
+  if (depth > kMaxDocumentDepth) return Error(Errc::Corrupt, "TOML: nested too deeply");
+  if (++values > kMaxDocumentValues) return Error(Errc::Corrupt, "TOML: too many values");
   Document document;
   if (const auto* table = node.as_table()) {
     for (const auto& [key, value] : *table) {
@@ -35,7 +35,7 @@ Result<Document> convert(const toml::node& node, int depth, int& values) {
 }  // namespace
 
 Result<Document> parse_toml(std::string_view text) {
-  if (text.size() > kDocumentBytes) return Error(Errc::Corrupt, "TOML: too large");
+  if (text.size() > kMaxDocumentBytes) return Error(Errc::Corrupt, "TOML: too large");
   GANTRY_TRY(const auto table, toml_edit::parse_table(text));
   int values = 0;
   return convert(table, 0, values);

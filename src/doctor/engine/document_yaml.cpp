@@ -16,10 +16,10 @@ Document convert(const yaml::Value& value) {
 }  // namespace
 
 Result<Document> parse_yaml(std::string_view text) {
-  const yaml::Limits limits{.bytes = kDocumentBytes,
-                            .values = kDocumentValues,
-                            .depth = kDocumentDepth,
-                            .aliases = yaml::Aliases::Copy};
+  const yaml::Limits limits{.bytes = kMaxDocumentBytes,
+                            .values = kMaxDocumentValues,
+                            .depth = kMaxDocumentDepth,
+                            .aliases = yaml::AliasPolicy::Copy};
   GANTRY_TRY(const auto root, yaml::parse(text, "YAML", limits));
   return convert(root);
 }

@@ -44,12 +44,12 @@ std::string unescape(std::string_view text) {
   return out;
 }
 
-std::vector<Mount> parse_mounts(std::string_view text) {
-  std::vector<Mount> mounts;
+std::vector<MountEntry> parse_mounts(std::string_view text) {
+  std::vector<MountEntry> mounts;
   for (auto line : lines(text)) {
     const auto f = split(line, ' ');
     if (f.size() < 4) continue;
-    Mount mount{unescape(f[0]), unescape(f[1]), std::string(f[2]), {}};
+    MountEntry mount{unescape(f[0]), unescape(f[1]), std::string(f[2]), {}};
     for (auto option : split(f[3], ',')) mount.options.emplace_back(option);
     mounts.push_back(std::move(mount));
   }
@@ -90,7 +90,7 @@ std::vector<Evidence> read_modprobe_lines(const sys::Host& host) {
 
 }  // namespace
 
-bool Mount::has(std::string_view option) const {
+bool MountEntry::has(std::string_view option) const {
   return std::find(options.begin(), options.end(), option) != options.end();
 }
 
@@ -103,14 +103,14 @@ Caller this_process() {
   return caller;
 }
 
-Sources live_sources() {
+FactSources live_sources() {
   return {.caller = this_process(),
           .kernel_log = std::nullopt,
           .this_machine = true,
           .free_bytes = free_bytes_of};
 }
 
-Facts::Facts(const sys::Host& host, const model::Inventory& inventory, const Sources& sources)
+Facts::Facts(const sys::Host& host, const model::Inventory& inventory, const FactSources& sources)
     : host_(host), inventory_(inventory), sources_(sources), guest_(detect_guest(host)) {}
 
 bool Facts::denied(std::string_view path) const {
@@ -157,13 +157,13 @@ bool Facts::running(std::string_view program) const {
                      [&](const Process& process) { return process.name == comm; });
 }
 
-const std::vector<Mount>& Facts::mounts() const {
+const std::vector<MountEntry>& Facts::mounts() const {
   if (!mounts_) mounts_ = parse_mounts(host_.read("/proc/mounts").value_or(""));
   return *mounts_;
 }
 
-const Mount* Facts::mount_of(std::string_view path) const {
-  const Mount* best = nullptr;
+const MountEntry* Facts::mount_of(std::string_view path) const {
+  const MountEntry* best = nullptr;
   for (const auto& mount : mounts()) {
     const bool covers = mount.point == "/" || path == mount.point ||
                         (path.starts_with(mount.point) && path[mount.point.size()] == '/');

@@ -32,7 +32,7 @@ struct Process {
   char state = '?';
 };
 
-struct Mount {
+struct MountEntry {
   std::string device;
   std::string point;
   std::string type;
@@ -49,7 +49,7 @@ struct ClusterView {
 
 // What the keeper of shares says, and what was left for it.
 struct SharesView {
-  struct Found {  // by the auditor
+  struct AuditFinding {  // by the auditor
     std::string share;
     std::string text;
     std::int64_t seconds_ago = 0;
@@ -60,7 +60,7 @@ struct SharesView {
     bool there = false;
     std::string trouble;  // "" when it fits
   };
-  struct Beside {  // a process of no share on a GPU whose shares have limits of time
+  struct ForeignProcess {  // a process of no share on a GPU whose shares have limits of time
     std::string gpu;
     std::uint32_t pid = 0;
     std::string command;
@@ -69,13 +69,13 @@ struct SharesView {
   bool only_root = false;               // may ask
   std::vector<std::string> names;       // of shares with a record
   std::vector<std::string> unreadable;  // records that cannot be read, and why
-  std::string silence;                  // why no keeper answers; "" when one does
-  std::vector<Found> findings;
-  std::vector<Beside> beside;
+  std::string no_answer_reason;         // why no keeper answers; "" when one does
+  std::vector<AuditFinding> findings;
+  std::vector<ForeignProcess> beside;
   std::vector<Library> libraries;  // of the fence
 };
 
-struct Sources {
+struct FactSources {
   Caller caller;
   std::optional<std::string> kernel_log;  // nullopt: read it from the machine
   bool this_machine = true;  // its programs may be run; see sys::Kernel::is_this_machine
@@ -86,11 +86,11 @@ struct Sources {
 };
 
 // The running system's: this process and statvfs.
-Sources live_sources();
+FactSources live_sources();
 
 class Facts {
  public:
-  Facts(const sys::Host& host, const model::Inventory& inventory, const Sources& sources);
+  Facts(const sys::Host& host, const model::Inventory& inventory, const FactSources& sources);
 
   const sys::Host& host() const { return host_; }
   const model::Inventory& inventory() const { return inventory_; }
@@ -112,8 +112,8 @@ class Facts {
 
   const std::vector<Process>& processes() const;
   bool running(std::string_view program) const;
-  const std::vector<Mount>& mounts() const;
-  const Mount* mount_of(std::string_view path) const;  // nullptr: mounts are not known
+  const std::vector<MountEntry>& mounts() const;
+  const MountEntry* mount_of(std::string_view path) const;  // nullptr: mounts are not known
   std::optional<std::uint64_t> free_bytes(const std::string& path) const;
 
   std::string kernel_release() const;  // "" when unknown
@@ -138,11 +138,11 @@ class Facts {
  private:
   const sys::Host& host_;
   const model::Inventory& inventory_;
-  const Sources& sources_;
+  const FactSources& sources_;
   Guest guest_;
   mutable std::optional<std::optional<std::string>> kernel_log_;
   mutable std::optional<std::vector<Process>> processes_;
-  mutable std::optional<std::vector<Mount>> mounts_;
+  mutable std::optional<std::vector<MountEntry>> mounts_;
   mutable std::optional<std::map<std::string, std::string, std::less<>>> params_;
   mutable std::optional<std::vector<Evidence>> modprobe_lines_;
 };

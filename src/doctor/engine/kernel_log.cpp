@@ -14,7 +14,7 @@ namespace gantry::doctor {
 namespace {
 
 constexpr std::size_t kLimit = std::size_t{8} << 20;
-constexpr int kMostReads = 1 << 17;
+constexpr int kMaxReads = 1 << 17;
 
 // One read() gives one record; EPIPE says that records were overwritten while we read.
 std::optional<std::string> read_records(const sys::Host& host) {
@@ -22,7 +22,7 @@ std::optional<std::string> read_records(const sys::Host& host) {
   if (!fd.ok()) return std::nullopt;
   std::string text;
   std::array<char, 8192> buffer{};
-  for (int reads = 0; reads < kMostReads; ++reads) {
+  for (int reads = 0; reads < kMaxReads; ++reads) {
     const auto got = ::read(fd->get(), buffer.data(), buffer.size());
     if (got < 0 && (errno == EPIPE || errno == EINTR)) continue;
     if (got < 0 && errno != EAGAIN) return std::nullopt;
@@ -93,8 +93,8 @@ std::vector<Xid> find_xids(std::string_view log) {
   return found;
 }
 
-XidMeaning meaning_of(unsigned xid) {
-  if (const auto known = health::known_meaning(xid))
+XidMeaning xid_meaning(unsigned xid) {
+  if (const auto known = health::find_xid_meaning(xid))
     return {severity_of(known->kind), known->meaning, known->advice};
   return {XidClass::Notable, "an error of the driver or the GPU", "look at the lines around it"};
 }

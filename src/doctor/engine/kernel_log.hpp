@@ -31,6 +31,6 @@ struct XidMeaning {
   std::string_view meaning;
   std::string_view action;
 };
-XidMeaning meaning_of(unsigned xid);
+XidMeaning xid_meaning(unsigned xid);
 
 }  // namespace gantry::doctor

@@ -43,11 +43,11 @@ TEST(Xids, AreNotMadeOfDamagedLines) {
 
 TEST(Xids, OfProgramsAreNotTheGpusFault) {
   for (const unsigned xid : {13U, 31U, 43U, 45U, 68U, 109U}) {
-    EXPECT_EQ(meaning_of(xid).kind, XidClass::Application) << xid;
+    EXPECT_EQ(xid_meaning(xid).kind, XidClass::Application) << xid;
   }
-  EXPECT_EQ(meaning_of(79).kind, XidClass::Critical);
-  EXPECT_EQ(meaning_of(94).kind, XidClass::Notable);
-  EXPECT_EQ(meaning_of(9998).kind, XidClass::Notable)
+  EXPECT_EQ(xid_meaning(79).kind, XidClass::Critical);
+  EXPECT_EQ(xid_meaning(94).kind, XidClass::Notable);
+  EXPECT_EQ(xid_meaning(9998).kind, XidClass::Notable)
       << "a number that nobody knows proves nothing";
 }
 

@@ -17,13 +17,13 @@ bool named(const Check& check, const FixOptions& options) {
 }
 
 // Warnings and failures; information only when somebody asks for it by name.
-bool wanted(const Outcome& outcome, const FixOptions& options) {
+bool wanted(const CheckResult& outcome, const FixOptions& options) {
   const auto verdict = outcome.finding.verdict;
   if (verdict == Verdict::Warn || verdict == Verdict::Fail) return true;
   return verdict == Verdict::Info && named(*outcome.check, options);
 }
 
-void apply_all(const std::vector<Action>& actions, const Outcome& outcome, const Facts& facts,
+void apply_all(const std::vector<Action>& actions, const CheckResult& outcome, const Facts& facts,
                sys::Kernel& kernel, FixReport& report) {
   report.state = FixState::Done;
   for (const auto& action : actions) {
@@ -47,17 +47,17 @@ std::string commands_of(const std::vector<Action>& actions) {
   return text;
 }
 
-std::string by_hand_text(const Outcome& outcome, const Facts& facts) {
-  if (outcome.offer == Offer::Elsewhere) {
+std::string by_hand_text(const CheckResult& outcome, const Facts& facts) {
+  if (outcome.offer == FixOffer::Elsewhere) {
     return fmt::format("{} is not this machine, and its programs are not run; on it: {}",
                        facts.host().root(), outcome.remedy());
   }
-  if (outcome.offer != Offer::ByHand || outcome.check->by_hand.empty()) return outcome.remedy();
+  if (outcome.offer != FixOffer::ByHand || outcome.check->by_hand.empty()) return outcome.remedy();
   return fmt::format("{}: {}", outcome.check->by_hand, outcome.remedy());
 }
 
-FixReport treat(const Outcome& outcome, const Plan& plan, const Facts& facts,
-                const FixOptions& options, sys::Kernel& kernel) {
+FixReport apply_fix(const CheckResult& outcome, const FixPlan& plan, const Facts& facts,
+                    const FixOptions& options, sys::Kernel& kernel) {
   const Check& check = *outcome.check;
   FixReport report{.check = &check,
                    .state = FixState::ByHand,
@@ -91,18 +91,18 @@ FixReport treat(const Outcome& outcome, const Plan& plan, const Facts& facts,
 }
 
 // Whether an earlier remedy of this round has changed the same file: look again first.
-bool overlaps(const Plan& plan, const std::set<std::string>& touched) {
+bool overlaps(const FixPlan& plan, const std::set<std::string>& touched) {
   return std::any_of(plan.steps.begin(), plan.steps.end(),
                      [&](const Action& action) { return touched.contains(target_of(action)); });
 }
 
 // One look at the machine and what can be done after it.
-class Round {
+class RepairRound {
  public:
-  Round(const Facts& facts, const FixOptions& options, sys::Kernel& kernel)
+  RepairRound(const Facts& facts, const FixOptions& options, sys::Kernel& kernel)
       : facts_(facts), options_(options), kernel_(kernel) {}
 
-  void take(const Outcome& outcome, std::vector<FixReport>& fixes) {
+  void take(const CheckResult& outcome, std::vector<FixReport>& fixes) {
     const auto known = std::find_if(fixes.begin(), fixes.end(), [&](const FixReport& fix) {
       return fix.check == outcome.check;
     });
@@ -111,9 +111,9 @@ class Round {
       return;
     }
     if (!wanted(outcome, options_)) return;
-    const auto plan = plan_of(*outcome.check, facts_);
+    const auto plan = plan_fix(*outcome.check, facts_);
     if (overlaps(plan, touched_)) return;
-    auto report = treat(outcome, plan, facts_, options_, kernel_);
+    auto report = apply_fix(outcome, plan, facts_, options_, kernel_);
     if (report.steps.empty() && report.state != FixState::Declined) {
       waiting_.push_back(std::move(report));
       return;
@@ -161,15 +161,15 @@ std::string_view to_string(FixState state) {
   return "?";
 }
 
-Repair repair(const sys::Host& host, const std::function<model::Inventory()>& look,
-              const Sources& sources, const std::vector<const Check*>& checks,
-              const FixOptions& options, sys::Kernel& kernel) {
-  Repair result;
+RepairReport repair(const sys::Host& host, const std::function<model::Inventory()>& look,
+                    const FactSources& sources, const std::vector<const Check*>& checks,
+                    const FixOptions& options, sys::Kernel& kernel) {
+  RepairReport result;
   for (int round = 0; round <= kRounds; ++round) {
     const auto inventory = look();
     const Facts facts(host, inventory, sources);
-    result.outcomes = examine(facts, checks);
-    Round now(facts, options, kernel);
+    result.outcomes = run_checks(facts, checks);
+    RepairRound now(facts, options, kernel);
     for (const auto& outcome : result.outcomes) now.take(outcome, result.fixes);
     if (now.changed() && round < kRounds) continue;
     for (auto& report : now.waiting()) result.fixes.push_back(std::move(report));

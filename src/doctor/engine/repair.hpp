@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/sys/kernel.hpp"
-#include "doctor/engine/examine.hpp"
+#include "doctor/engine/run_checks.hpp"
 
 #include <functional>
 #include <string>
@@ -37,19 +37,19 @@ struct FixReport {
 struct FixOptions {
   std::vector<std::string> named;  // ids or patterns of risky ones to do without asking
   // Asks a person about a risky one; empty: nobody is there to answer.
-  std::function<bool(const Outcome&, const std::vector<Action>&)> ask;
+  std::function<bool(const CheckResult&, const std::vector<Action>&)> ask;
 };
 
-struct Repair {
-  std::vector<FixReport> fixes;   // one for each check that was not well
-  std::vector<Outcome> outcomes;  // after the last fix
+struct RepairReport {
+  std::vector<FixReport> fixes;       // one for each check that was not well
+  std::vector<CheckResult> outcomes;  // after the last fix
 };
 
 // `look` reads the machine anew after changes. Loading a module can bring new work (nodes), and one
 // remedy can do another's (a node made anew has its mode), so it goes round until nothing more can
 // be done, at most four times; what is left to people is said of the machine as it is then.
-Repair repair(const sys::Host& host, const std::function<model::Inventory()>& look,
-              const Sources& sources, const std::vector<const Check*>& checks,
-              const FixOptions& options, sys::Kernel& kernel);
+RepairReport repair(const sys::Host& host, const std::function<model::Inventory()>& look,
+                    const FactSources& sources, const std::vector<const Check*>& checks,
+                    const FixOptions& options, sys::Kernel& kernel);
 
 }  // namespace gantry::doctor

@@ -60,7 +60,7 @@ std::string command(std::string_view name, std::string_view text) {
 }
 
 // Most skips have few reasons: no Docker, no kubelet, no NVSwitch.
-std::string skipped(const std::vector<Outcome>& outcomes, const Style& style) {
+std::string skipped(const std::vector<CheckResult>& outcomes, const Style& style) {
   std::vector<std::pair<std::string, std::string>> by_reason;  // in order of appearance
   for (const auto& outcome : outcomes) {
     if (outcome.finding.verdict != Verdict::Skip) continue;
@@ -81,19 +81,19 @@ std::string skipped(const std::vector<Outcome>& outcomes, const Style& style) {
 }
 
 // Only what --fix really does is offered.
-std::string fix_line(const Outcome& outcome) {
+std::string fix_line(const CheckResult& outcome) {
   const auto& check = *outcome.check;
   switch (outcome.offer) {
-    case Offer::Automatic:
-    case Offer::OnRequest: return command("fix", "sudo " + outcome.fix);
-    case Offer::ByHand: return check.by_hand.empty() ? "" : command("by hand", check.by_hand);
-    case Offer::Elsewhere: return command("by hand", "on the machine itself, with its programs");
-    case Offer::Nothing: break;
+    case FixOffer::Automatic:
+    case FixOffer::OnRequest: return command("fix", "sudo " + outcome.fix);
+    case FixOffer::ByHand: return check.by_hand.empty() ? "" : command("by hand", check.by_hand);
+    case FixOffer::Elsewhere: return command("by hand", "on the machine itself, with its programs");
+    case FixOffer::Nothing: break;
   }
   return "";
 }
 
-std::string expanded(const Outcome& outcome, const Style& style) {
+std::string expanded(const CheckResult& outcome, const Style& style) {
   constexpr std::size_t kMostEvidence = 12;
   const auto& check = *outcome.check;
   std::string out =
@@ -113,12 +113,12 @@ std::string expanded(const Outcome& outcome, const Style& style) {
 
 }  // namespace
 
-std::string summary_line(const Counts& counts) {
+std::string summary_line(const VerdictCounts& counts) {
   return fmt::format("{} checks: {} ok, {} info, {} warn, {} fail, {} skipped", counts.total(),
                      counts.ok, counts.info, counts.warn, counts.fail, counts.skip);
 }
 
-std::string report_text(const std::vector<Outcome>& outcomes, const Style& style) {
+std::string report_text(const std::vector<CheckResult>& outcomes, const Style& style) {
   constexpr std::array kOrder{Verdict::Fail, Verdict::Warn, Verdict::Info, Verdict::Ok,
                               Verdict::Skip};
   std::size_t widest = 0;
@@ -141,7 +141,7 @@ std::string report_text(const std::vector<Outcome>& outcomes, const Style& style
   return out + summary_line(count(outcomes)) + "\n";
 }
 
-std::string closed_line(const std::vector<Outcome>& outcomes, const sys::Host& host) {
+std::string describe_unreadable(const std::vector<CheckResult>& outcomes, const sys::Host& host) {
   std::string ids;
   for (const auto& outcome : outcomes) {
     if (outcome.finding.needs_root) ids += fmt::format(" {}", outcome.check->id);
@@ -151,10 +151,10 @@ std::string closed_line(const std::vector<Outcome>& outcomes, const sys::Host& h
                      root_flag(host));
 }
 
-bool safe_fix_waits(const std::vector<Outcome>& outcomes) {
-  return std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) {
+bool has_safe_fix(const std::vector<CheckResult>& outcomes) {
+  return std::any_of(outcomes.begin(), outcomes.end(), [](const CheckResult& outcome) {
     const auto verdict = outcome.finding.verdict;
-    return outcome.offer == Offer::Automatic &&
+    return outcome.offer == FixOffer::Automatic &&
            (verdict == Verdict::Warn || verdict == Verdict::Fail);
   });
 }

@@ -15,16 +15,16 @@ struct Style {
 };
 
 // By verdict, worst first; only what is not well is expanded. Ends with the summary line.
-std::string report_text(const std::vector<Outcome>& outcomes, const Style& style);
+std::string report_text(const std::vector<CheckResult>& outcomes, const Style& style);
 std::string fixes_text(const std::vector<FixReport>& fixes, const Style& style);
 // One line for whom root's files were closed: which checks could not be made. "" when all were.
-std::string closed_line(const std::vector<Outcome>& outcomes, const sys::Host& host);
-bool safe_fix_waits(const std::vector<Outcome>& outcomes);  // would plain --fix do something?
-std::string summary_line(const Counts& counts);             // "47 checks: 44 ok, 1 info, ..."
+std::string describe_unreadable(const std::vector<CheckResult>& outcomes, const sys::Host& host);
+bool has_safe_fix(const std::vector<CheckResult>& outcomes);  // would plain --fix do something?
+std::string summary_line(const VerdictCounts& counts);        // "47 checks: 44 ok, 1 info, ..."
 
 constexpr int kReportSchema = 1;
-std::string report_json(const std::vector<Outcome>& outcomes, const std::vector<FixReport>& fixes,
-                        const Guest& guest);
+std::string report_json(const std::vector<CheckResult>& outcomes,
+                        const std::vector<FixReport>& fixes, const Guest& guest);
 
 std::string_view fix_rule(const Check& check);  // "by hand only", "safe: --fix does it", ...
 std::string explain_text(const Check& check, const Style& style);

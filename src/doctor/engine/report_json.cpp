@@ -16,11 +16,11 @@ Json to_json(const std::vector<Evidence>& evidence) {
 }
 
 // The words that would do it; null where none would.
-Json offered(const Outcome& outcome) {
+Json offered(const CheckResult& outcome) {
   return outcome.fix.empty() ? Json(nullptr) : Json(outcome.fix);
 }
 
-Json to_json(const Outcome& outcome) {
+Json to_json(const CheckResult& outcome) {
   const auto& check = *outcome.check;
   Json json{{"id", check.id},
             {"reference", check.reference},
@@ -34,7 +34,7 @@ Json to_json(const Outcome& outcome) {
   if (outcome.finding.verdict != Verdict::Ok && outcome.finding.verdict != Verdict::Skip) {
     json["cause"] = outcome.cause();
     json["remedy"] = outcome.remedy();
-    if (outcome.offer == Offer::ByHand) json["by_hand"] = check.by_hand;
+    if (outcome.offer == FixOffer::ByHand) json["by_hand"] = check.by_hand;
   }
   return json;
 }
@@ -60,8 +60,8 @@ std::string dump(const Json& json) {
 
 }  // namespace
 
-std::string report_json(const std::vector<Outcome>& outcomes, const std::vector<FixReport>& fixes,
-                        const Guest& guest) {
+std::string report_json(const std::vector<CheckResult>& outcomes,
+                        const std::vector<FixReport>& fixes, const Guest& guest) {
   const auto counts = count(outcomes);
   Json json{{"schema", kReportSchema}};
   json["guest"] = {{"known", guest.known},

@@ -71,7 +71,7 @@ typedef struct FenceGpuLimits {
   uint64_t queue_ns;         /* with an open gate: work that may wait in the queue of one process */
   uint32_t share_percent;    /* of GPU time; 0: by weight alone */
   uint32_t reserved0;
-  uint64_t looked_ns; /* CLOCK_MONOTONIC, when NVML was last asked: memory_overhead and the
+  uint64_t reading_ns; /* CLOCK_MONOTONIC, when NVML was last asked: memory_overhead and the
                          contexts seen are no older. 0: never */
   uint8_t reserved1[56];
   /* A cache line of its own: read at every launch, written at every turn. */
@@ -97,8 +97,8 @@ typedef struct FenceLimits {
   uint32_t gpu_count;
   uint32_t slots_in_use; /* no slot from here on holds anything */
   uint32_t reserved0;
-  uint64_t beat_ns; /* CLOCK_MONOTONIC, every 100 ms: older than FENCE_STALE_NS and nobody guards
-                       the gates */
+  uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, every 100 ms: older than FENCE_STALE_NS and nobody
+                       guards the gates */
   char share[64];
   uint8_t reserved1[160];
   FenceGpuLimits gpu[FENCE_MAX_GPUS];

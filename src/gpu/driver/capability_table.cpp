@@ -73,7 +73,7 @@ constexpr std::array kLibraries{
     LibraryRow{"libnvidia-gtk2", kVersioned, kDisplay},
     LibraryRow{"libnvidia-gtk3", kVersioned, kDisplay},
     LibraryRow{"libnvidia-wayland-client", kVersioned, kDisplay},
-    LibraryRow{"libglxserver_nvidia", kVersioned, kDisplay, model::FileKind::XorgModule},
+    LibraryRow{"libglxserver_nvidia", kVersioned, kDisplay, model::DriverFileKind::XorgModule},
 
     LibraryRow{"libnvidia-ngx", kVersioned, kNgx},
 };
@@ -145,7 +145,7 @@ std::vector<model::Capability> capabilities_of(CapabilityMask mask) {
 }
 
 bool is_needed(const model::DriverFile& file, std::span<const model::Capability> asked) {
-  return model::is_needed(file, model::closed_mask(asked));
+  return model::is_needed(file, model::expand_capabilities(asked));
 }
 
 }  // namespace gantry::driver

@@ -26,7 +26,7 @@ struct LibraryRow {
   std::string_view stem;  // "libcuda" of libcuda.so.580.159.04
   NameRule rule;
   CapabilityMask capabilities;
-  model::FileKind kind = model::FileKind::Library;
+  model::DriverFileKind kind = model::DriverFileKind::Library;
 };
 
 struct FileRow {
@@ -44,10 +44,10 @@ const LibraryRow* library_row(std::string_view stem);
 
 // Libraries with the driver's version that are newer than the table: offered to compute and
 // graphics.
-inline constexpr CapabilityMask kUnknownLibrary =
+inline constexpr CapabilityMask kUnknownLibraryCapabilities =
     mask_of(model::Capability::Compute) | mask_of(model::Capability::Graphics);
 // Firmware is needed by whatever uses the GPU.
-inline constexpr CapabilityMask kEverything =
+inline constexpr CapabilityMask kAllCapabilities =
     mask_of(model::Capability::Compute) | mask_of(model::Capability::Utility) |
     mask_of(model::Capability::Video) | mask_of(model::Capability::Graphics) |
     mask_of(model::Capability::Display) | mask_of(model::Capability::Ngx);

@@ -8,26 +8,26 @@
 namespace gantry::driver {
 namespace {
 
-struct Meaning {
+struct ErrorDescription {
   CUresult code;
   std::string_view name;
   std::string_view sentence;
 };
 
-constexpr std::array kMeanings{
-#define CUDA_RESULT(name, value, text) Meaning{name, #name, text},
+constexpr std::array kErrorDescriptions{
+#define CUDA_RESULT(name, value, text) ErrorDescription{name, #name, text},
 #include "gpu/abi/cuda_results.def"
 #undef CUDA_RESULT
 };
 
-const Meaning* meaning_of(CUresult code) {
-  for (const auto& meaning : kMeanings) {
+const ErrorDescription* find_description(CUresult code) {
+  for (const auto& meaning : kErrorDescriptions) {
     if (meaning.code == code) return &meaning;
   }
   return nullptr;
 }
 
-Errc reason_of(CUresult code) {
+Errc errc_from_result(CUresult code) {
   switch (code) {
     case CUDA_ERROR_NO_DEVICE:
     case CUDA_ERROR_NOT_FOUND: return Errc::NotFound;
@@ -69,18 +69,19 @@ Result<Cuda> Cuda::load(const std::string& path) {
 }
 
 std::string cuda_name(CUresult code) {
-  const auto* meaning = meaning_of(code);
+  const auto* meaning = find_description(code);
   return meaning != nullptr ? std::string(meaning->name)
                             : fmt::format("CUDA error {}", static_cast<int>(code));
 }
 
-std::string_view cuda_sentence(CUresult code) {
-  const auto* meaning = meaning_of(code);
+std::string_view cuda_description(CUresult code) {
+  const auto* meaning = find_description(code);
   return meaning != nullptr ? meaning->sentence : "a code that only newer drivers know";
 }
 
 Error cuda_error(CUresult code, std::string_view call) {
-  return {reason_of(code), fmt::format("{}: {}: {}", call, cuda_name(code), cuda_sentence(code))};
+  return {errc_from_result(code),
+          fmt::format("{}: {}: {}", call, cuda_name(code), cuda_description(code))};
 }
 
 }  // namespace gantry::driver

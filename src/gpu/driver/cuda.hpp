@@ -29,7 +29,7 @@ struct Cuda {
 // "CUDA_ERROR_NO_DEVICE", or "CUDA error 1234".
 std::string cuda_name(CUresult code);
 // What cuGetErrorString says for it.
-std::string_view cuda_sentence(CUresult code);
+std::string_view cuda_description(CUresult code);
 // "cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected"
 Error cuda_error(CUresult code, std::string_view call);
 

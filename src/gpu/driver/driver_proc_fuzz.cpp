@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first byte chooses the parser.
-#include "gpu/driver/names.hpp"
+#include "gpu/driver/file_names.hpp"
 #include "gpu/driver/proc.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

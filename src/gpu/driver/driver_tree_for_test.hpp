@@ -48,10 +48,10 @@ inline void put_module(test::Tree& tree, std::string_view version) {
                 version));
 }
 
-inline void put_cache(test::Tree& tree, std::vector<loader::CacheEntry> entries,
+inline void put_cache(test::Tree& tree, std::vector<loader::LdCacheEntry> entries,
                       std::string_view root = "") {
   tree.file(fmt::format("{}/etc/ld.so.cache", root),
-            *loader::write_cache({.entries = std::move(entries)}));
+            *loader::serialize_ld_cache({.entries = std::move(entries)}));
 }
 
 }  // namespace gantry::driver

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/driver/files.hpp"
 
+#include "gpu/driver/file_names.hpp"
 #include "gpu/driver/files_internal.hpp"
-#include "gpu/driver/names.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 namespace gantry::driver {
 namespace {
 
-DriverFiles find_in(const sys::Host& machine, const View& view, const DriverRoot& root) {
+DriverFiles find_in(const sys::Host& machine, const DriverView& view, const DriverRoot& root) {
   DriverFiles out;
   if (root.found()) {
     find_libraries(view, root, out);
@@ -25,7 +25,7 @@ DriverFiles find_in(const sys::Host& machine, const View& view, const DriverRoot
   return out;
 }
 
-bool has_name(const DriverFiles& found, model::FileKind kind, std::string_view name) {
+bool has_name(const DriverFiles& found, model::DriverFileKind kind, std::string_view name) {
   const auto tail = fmt::format("/{}", name);
   const auto ends_so = [&](const std::string& path) { return path.ends_with(tail); };
   return std::any_of(found.files.begin(), found.files.end(), [&](const model::DriverFile& file) {
@@ -43,13 +43,13 @@ bool has_library(const DriverFiles& found, const LibraryRow& row) {
 
 }  // namespace
 
-std::string joined(std::string_view directory, std::string_view name) {
+std::string join_path(std::string_view directory, std::string_view name) {
   return directory == "/" ? fmt::format("/{}", name) : fmt::format("{}/{}", directory, name);
 }
 
 const model::DriverFile* DriverFiles::library(std::string_view name) const {
   for (const auto& file : files) {
-    if (file.kind != model::FileKind::Library || file.is_32bit) continue;
+    if (file.kind != model::DriverFileKind::Library || file.is_32bit) continue;
     const bool linked = std::find(file.links.begin(), file.links.end(), name) != file.links.end();
     if (file.soname == name || linked || base_name(file.path) == name) return &file;
   }
@@ -65,9 +65,9 @@ DriverFiles find_files(const sys::Host& host, const DriverRoot& root) {
   return out;
 }
 
-std::vector<MissingFile> missing(const DriverFiles& found, const DriverRoot& root) {
+std::vector<MissingFile> missing_files(const DriverFiles& found, const DriverRoot& root) {
   std::vector<MissingFile> absent;
-  const auto add = [&](std::string name, model::FileKind kind, CapabilityMask capabilities) {
+  const auto add = [&](std::string name, model::DriverFileKind kind, CapabilityMask capabilities) {
     absent.push_back({std::move(name), kind, capabilities_of(capabilities)});
   };
   for (const auto& row : library_rows()) {
@@ -76,10 +76,10 @@ std::vector<MissingFile> missing(const DriverFiles& found, const DriverRoot& roo
     add(fmt::format("{}.so.{}", row.stem, own ? "*" : root.library_version), row.kind,
         row.capabilities);
   }
-  using model::FileKind;
-  for (const auto& [rows, kind] : {std::pair{binary_rows(), FileKind::Binary},
-                                   {config_rows(), FileKind::Config},
-                                   {socket_rows(), FileKind::IpcSocket}}) {
+  using model::DriverFileKind;
+  for (const auto& [rows, kind] : {std::pair{binary_rows(), DriverFileKind::Binary},
+                                   {config_rows(), DriverFileKind::Config},
+                                   {socket_rows(), DriverFileKind::IpcSocket}}) {
     for (const auto& row : rows) {
       if (!has_name(found, kind, row.name)) add(std::string(row.name), kind, row.capabilities);
     }
@@ -87,7 +87,7 @@ std::vector<MissingFile> missing(const DriverFiles& found, const DriverRoot& roo
   return absent;
 }
 
-void describe(const DriverRoot& root, model::Driver& driver) {
+void copy_to_inventory(const DriverRoot& root, model::Driver& driver) {
   driver.root = root.root;
   driver.library_directory = root.library_directory;
   driver.library_version = root.library_version;

@@ -18,7 +18,7 @@ namespace gantry::driver {
 struct MissingFile {
   std::string
       name;  // "libnvidia-nscq.so.580.159.04", "nvidia-imex", "vulkan/icd.d/nvidia_icd.json"
-  model::FileKind kind = model::FileKind::Library;
+  model::DriverFileKind kind = model::DriverFileKind::Library;
   std::vector<model::Capability> capabilities;
   bool operator==(const MissingFile&) const = default;
 };
@@ -39,9 +39,9 @@ struct DriverFiles {
 DriverFiles find_files(const sys::Host& host, const DriverRoot& root);
 
 // Which rows of the table have no file among these.
-std::vector<MissingFile> missing(const DriverFiles& found, const DriverRoot& root);
+std::vector<MissingFile> missing_files(const DriverFiles& found, const DriverRoot& root);
 
 // What inventory keeps of the root. The kernel module's version and flavour are the caller's.
-void describe(const DriverRoot& root, model::Driver& driver);
+void copy_to_inventory(const DriverRoot& root, model::Driver& driver);
 
 }  // namespace gantry::driver

@@ -13,7 +13,7 @@ namespace gantry::driver {
 
 // The host below which the driver's files are, and what to put in front of its paths to get paths
 // of the machine: "" except for a driver container's root.
-struct View {
+struct DriverView {
   const sys::Host& host;
   std::string prefix;
 
@@ -23,22 +23,22 @@ struct View {
   }
 };
 
-std::string joined(std::string_view directory, std::string_view name);
+std::string join_path(std::string_view directory, std::string_view name);
 
 // Libraries and the X.org modules among them.
-void find_libraries(const View& view, const DriverRoot& root, DriverFiles& out);
-void find_binaries(const View& view, const DriverRoot& root, DriverFiles& out);
-void find_configs(const View& view, const DriverRoot& root, DriverFiles& out);
-void find_xorg_modules(const View& view, const DriverRoot& root, DriverFiles& out);
+void find_libraries(const DriverView& view, const DriverRoot& root, DriverFiles& out);
+void find_binaries(const DriverView& view, const DriverRoot& root, DriverFiles& out);
+void find_configs(const DriverView& view, const DriverRoot& root, DriverFiles& out);
+void find_xorg_modules(const DriverView& view, const DriverRoot& root, DriverFiles& out);
 // `machine`: the machine itself, whose kernel loads the firmware and whose /run has the sockets.
-void find_firmware(const sys::Host& machine, const View& view, const DriverRoot& root,
+void find_firmware(const sys::Host& machine, const DriverView& view, const DriverRoot& root,
                    DriverFiles& out);
-void find_sockets(const sys::Host& machine, const View& view, DriverFiles& out);
+void find_sockets(const sys::Host& machine, const DriverView& view, DriverFiles& out);
 // What GPUDirect Storage needs in a container beside its nodes; only where its module is loaded.
 void find_storage_files(const sys::Host& machine, DriverFiles& out);
 
 // Adds a plain file unless it is there already. False when there is no such file.
-bool add_file(const View& view, std::string_view path, model::FileKind kind,
+bool add_file(const DriverView& view, std::string_view path, model::DriverFileKind kind,
               CapabilityMask capabilities, std::string_view why, DriverFiles& out);
 
 }  // namespace gantry::driver

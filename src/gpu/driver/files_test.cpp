@@ -4,7 +4,7 @@
 #include "base/core/text.hpp"
 #include "gpu/driver/capability_table.hpp"
 #include "gpu/driver/driver_tree_for_test.hpp"
-#include "gpu/driver/names.hpp"
+#include "gpu/driver/file_names.hpp"
 
 #include <gmock/gmock.h>
 
@@ -14,7 +14,7 @@ namespace gantry::driver {
 namespace {
 
 using enum model::Capability;
-using model::FileKind;
+using model::DriverFileKind;
 using test::Tree;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -125,7 +125,7 @@ TEST(FindFiles, OldUbuntuHasProgramsBesideItsLibraries) {
       .link("etc/alternatives/smi", "/usr/lib/nvidia-384/bin/nvidia-smi");
   const auto found = found_in(tree);
   ASSERT_NE(at(found, "/usr/lib/nvidia-384/bin/nvidia-smi"), nullptr);
-  EXPECT_EQ(at(found, "/usr/lib/nvidia-384/bin/nvidia-smi")->kind, FileKind::Binary);
+  EXPECT_EQ(at(found, "/usr/lib/nvidia-384/bin/nvidia-smi")->kind, DriverFileKind::Binary);
   EXPECT_NE(at(found, "/usr/lib/nvidia-384/vdpau/libvdpau_nvidia.so.384.98"), nullptr);
   EXPECT_NE(at(found, "/usr/lib/nvidia-384/tls/libnvidia-tls.so.384.98"), nullptr);
   EXPECT_EQ(at(found, "/usr/lib/nvidia-384/libnvidia-tls.so.384.98"), nullptr);
@@ -155,12 +155,12 @@ TEST(FindFiles, ASelfContainedRootBringsItsProgramsConfigurationAndFirmware) {
   EXPECT_NE(at(found, "/usr/local/nvidia/bin/nvidia-smi"), nullptr);
   EXPECT_EQ(at(found, "/usr/bin/nvidia-smi"), nullptr);
   EXPECT_EQ(at(found, "/usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json")->kind,
-            FileKind::Config);
+            DriverFileKind::Config);
   const auto* firmware = at(found, "/usr/local/nvidia/firmware/nvidia/580.159.04/gsp_ga10x.bin");
   ASSERT_NE(firmware, nullptr);
   EXPECT_EQ(firmware->size, 8U);
   EXPECT_EQ(firmware->why, "the kernel looks for firmware in /usr/local/nvidia/firmware");
-  EXPECT_EQ(at(found, "/run/nvidia-persistenced/socket")->kind, FileKind::IpcSocket);
+  EXPECT_EQ(at(found, "/run/nvidia-persistenced/socket")->kind, DriverFileKind::IpcSocket);
 }
 
 TEST(FindFiles, GkeKeepsVulkanInItsDirectory) {
@@ -217,7 +217,7 @@ TEST(FindFiles, XorgModulesAreForDisplays) {
   const auto found = found_in(tree);
   const auto* module = at(found, "/usr/lib/xorg/modules/drivers/nvidia_drv.so");
   ASSERT_NE(module, nullptr);
-  EXPECT_EQ(module->kind, FileKind::XorgModule);
+  EXPECT_EQ(module->kind, DriverFileKind::XorgModule);
   EXPECT_THAT(module->capabilities, ElementsAre(Display));
   EXPECT_NE(at(found, "/usr/lib/xorg/modules/extensions/libglxserver_nvidia.so.550.54.14"),
             nullptr);
@@ -229,7 +229,8 @@ TEST(FindFiles, TheMpsPipeIsApartBecauseItIsGivenOnRequestOnly) {
   tree.directory("tmp/nvidia-mps");
   const auto found = found_in(tree);
   EXPECT_EQ(found.mps_pipe_directory, "/tmp/nvidia-mps");
-  EXPECT_THAT(found.files, Not(Contains(Field(&model::DriverFile::kind, FileKind::IpcSocket))));
+  EXPECT_THAT(found.files,
+              Not(Contains(Field(&model::DriverFile::kind, DriverFileKind::IpcSocket))));
 }
 
 TEST(FindFiles, ADamagedLibraryIsNotedAndKept) {
@@ -252,10 +253,11 @@ TEST(Missing, NamesWhatTheTableKnowsAndTheMachineLacks) {
   tree.file("usr/bin/nvidia-smi", "#!");
   const auto host = tree.host();
   const auto root = find_root(host);
-  const auto absent = missing(find_files(host, root), root);
+  const auto absent = missing_files(find_files(host, root), root);
+  EXPECT_THAT(absent, Contains(MissingFile{
+                          "libnvidia-cfg.so.550.54.14", DriverFileKind::Library, {Utility}}));
   EXPECT_THAT(absent,
-              Contains(MissingFile{"libnvidia-cfg.so.550.54.14", FileKind::Library, {Utility}}));
-  EXPECT_THAT(absent, Contains(MissingFile{"nvidia-persistenced", FileKind::Binary, {Utility}}));
+              Contains(MissingFile{"nvidia-persistenced", DriverFileKind::Binary, {Utility}}));
   EXPECT_THAT(absent, Not(Contains(Field(&MissingFile::name, "nvidia-smi"))));
   EXPECT_THAT(absent, Not(Contains(Field(&MissingFile::name, "libcuda.so.550.54.14"))));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gpu/driver/file_names.hpp"
 #include "gpu/driver/files_internal.hpp"
-#include "gpu/driver/names.hpp"
 #include "gpu/loader/elf.hpp"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@ namespace {
 // Libraries of one directory, each real file once.
 class DirectoryReader {
  public:
-  DirectoryReader(const View& view, const DriverRoot& root, const LibraryDirectory& directory,
+  DirectoryReader(const DriverView& view, const DriverRoot& root, const LibraryDirectory& directory,
                   DriverFiles& out)
       : view_(view),
         root_(root),
@@ -38,7 +38,7 @@ class DirectoryReader {
 
  private:
   void add(const std::string& name, const LibraryName& parsed, const LibraryRow* row) {
-    auto real = view_.host.resolve(joined(path_, name));
+    auto real = view_.host.resolve(join_path(path_, name));
     if (!real.ok()) return;
     // libnvidia-egl-gbm.so.1 -> libnvidia-egl-gbm.so.1.1.2 is a link of the file that follows.
     const bool is_alias = base_name(*real) != name && parsed.version != root_.library_version;
@@ -48,9 +48,9 @@ class DirectoryReader {
                                    [&](const model::DriverFile& f) { return f.path == path; });
     if (known) return;
     model::DriverFile file{.path = std::move(path),
-                           .kind = row != nullptr ? row->kind : model::FileKind::Library};
+                           .kind = row != nullptr ? row->kind : model::DriverFileKind::Library};
     if (!read_header(*real, file)) return;
-    auto mask = row != nullptr ? row->capabilities : kUnknownLibrary;
+    auto mask = row != nullptr ? row->capabilities : kUnknownLibraryCapabilities;
     if (file.is_32bit) mask |= mask_of(model::Capability::Compat32);
     file.capabilities = capabilities_of(mask);
     file.links = links_to(parsed.stem, name, *real);
@@ -68,7 +68,7 @@ class DirectoryReader {
     struct stat st {};
     if (::fstat(fd->get(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
     file.size = static_cast<std::uint64_t>(st.st_size);
-    const auto elf = loader::Elf::on(fd->get());
+    const auto elf = loader::Elf::open(fd->get());
     auto soname = elf.ok() ? elf->soname() : Result<std::string>(elf.error());
     if (soname.ok()) {
       file.is_32bit = !elf->is_64bit();
@@ -87,14 +87,14 @@ class DirectoryReader {
     for (auto it = std::lower_bound(directory_.names.begin(), directory_.names.end(), prefix);
          it != directory_.names.end() && it->starts_with(prefix); ++it) {
       if (*it == name || parse_library_name(*it)->stem != stem) continue;
-      const auto target = view_.host.resolve(joined(path_, *it));
+      const auto target = view_.host.resolve(join_path(path_, *it));
       if (target.ok() && *target == real) links.push_back(*it);
     }
     // GBM finds its backend by this name, in a directory of its own.
     if (stem == "libnvidia-allocator" &&
         std::binary_search(directory_.names.begin(), directory_.names.end(), "gbm")) {
       const std::string backend = "gbm/nvidia-drm_gbm.so";
-      const auto target = view_.host.resolve(joined(path_, backend));
+      const auto target = view_.host.resolve(join_path(path_, backend));
       if (target.ok() && *target == real) links.push_back(backend);
     }
     return links;
@@ -121,7 +121,7 @@ class DirectoryReader {
     return reason;
   }
 
-  const View& view_;
+  const DriverView& view_;
   const DriverRoot& root_;
   const LibraryDirectory& directory_;
   std::string path_;
@@ -148,14 +148,14 @@ void keep_one_tls_variant(DriverFiles& out) {
 
 }  // namespace
 
-void find_libraries(const View& view, const DriverRoot& root, DriverFiles& out) {
+void find_libraries(const DriverView& view, const DriverRoot& root, DriverFiles& out) {
   for (const auto& directory : root.directories) {
     DirectoryReader(view, root, directory, out).read();
     for (const std::string_view below : {"vdpau", "tls"}) {
       if (!std::binary_search(directory.names.begin(), directory.names.end(), below)) continue;
-      auto names = view.host.list(joined(view.inside(directory.path), below));
+      auto names = view.host.list(join_path(view.inside(directory.path), below));
       if (!names.ok()) continue;
-      const LibraryDirectory nested{.path = joined(directory.path, below),
+      const LibraryDirectory nested{.path = join_path(directory.path, below),
                                     .why = fmt::format("below {}", directory.path),
                                     .names = *std::move(names),
                                     .cached_names = {}};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/text.hpp"
 #include "gpu/driver/capability_table.hpp"
+#include "gpu/driver/directories.hpp"
+#include "gpu/driver/file_names.hpp"
 #include "gpu/driver/files_internal.hpp"
 #include "gpu/driver/library_search_internal.hpp"
-#include "gpu/driver/names.hpp"
-#include "gpu/driver/places.hpp"
 #include "gpu/loader/elf.hpp"
 #include "gpu/loader/ld_cache.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 // A hostile tree may make links lead from directory to directory: this many are enough.
 constexpr std::size_t kMaxDirectories = 128;
-constexpr std::size_t kMaxAnchors = 256;
+constexpr std::size_t kMaxVersionedLibraries = 256;
 
 // Names worth keeping of a directory with thousands: libraries of the table, whatever their
 // version, and any library with a driver's version.
@@ -35,7 +35,7 @@ bool is_subdirectory_of_interest(std::string_view name) {
 bool is_32bit_library(const sys::Host& host, const std::string& path) {
   const auto fd = host.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!fd.ok()) return false;
-  const auto elf = loader::Elf::on(fd->get());
+  const auto elf = loader::Elf::open(fd->get());
   return elf.ok() && !elf->is_64bit();
 }
 
@@ -59,7 +59,7 @@ void LibrarySearch::add(std::string_view path, std::string_view why) {
   asked_[*resolved] = index;
   directories_.push_back(
       {.path = *resolved, .why = std::string(why), .names = *std::move(names), .cached_names = {}});
-  find_anchors(directories_.size() - 1);
+  find_versioned_libraries(directories_.size() - 1);
 }
 
 void LibrarySearch::add_numbered(std::string_view parent) {
@@ -68,12 +68,12 @@ void LibrarySearch::add_numbered(std::string_view parent) {
   for (auto name = names->rbegin(); name != names->rend(); ++name) {
     const std::string_view text(*name);
     if (text.starts_with("nvidia-") && parse_u64(text.substr(7))) {
-      add(joined(parent, text), "directory of one driver branch");
+      add(join_path(parent, text), "directory of one driver branch");
     }
   }
 }
 
-void LibrarySearch::look_in_standard_places() {
+void LibrarySearch::add_standard_directories() {
   for (const auto directory : kStandardLibraryDirectories) add(directory, "standard directory");
   add_numbered("/usr/lib");
   add(fmt::format("{}/lib", kNixDirectory), "NixOS");
@@ -82,14 +82,14 @@ void LibrarySearch::look_in_standard_places() {
   add_numbered("/usr/lib32");
 }
 
-void LibrarySearch::look_in_self_contained_roots() {
+void LibrarySearch::add_self_contained_roots() {
   for (const auto root : kSelfContainedRoots) {
     auto resolved = host_.resolve(root);
     if (!resolved.ok()) continue;
     for (const auto libraries : kSelfContainedLibraries) {
-      add(joined(*resolved, libraries), "directory of the driver's own");
+      add(join_path(*resolved, libraries), "directory of the driver's own");
     }
-    add(joined(*resolved, "lib32"), "directory of 32-bit libraries");
+    add(join_path(*resolved, "lib32"), "directory of 32-bit libraries");
     roots_.push_back(*std::move(resolved));
   }
 }
@@ -105,7 +105,7 @@ void LibrarySearch::read_cache(std::string_view path) {
     if (bytes.error().code() != Errc::NotFound) notes_.push_back(bytes.error().text());
     return;
   }
-  const auto cache = loader::parse_cache(*bytes);
+  const auto cache = loader::parse_ld_cache(*bytes);
   if (!cache.ok()) {
     notes_.push_back(cache.error().text());
     return;
@@ -114,7 +114,7 @@ void LibrarySearch::read_cache(std::string_view path) {
     if (!may_be_drivers(entry.name) || !entry.path.starts_with('/')) continue;
     const auto directory = directory_of(entry.path);
     add(directory, "in ld.so.cache");
-    if (entry.is_64bit()) ask_loader(entry.name, entry.path);
+    if (entry.is_64bit()) record_loader_choice(entry.name, entry.path);
     const auto found = asked_.find(directory);
     if (found == asked_.end() || found->second == kNone) continue;
     directories_[found->second].cached_names.push_back(entry.name);
@@ -123,12 +123,12 @@ void LibrarySearch::read_cache(std::string_view path) {
     std::sort(directory.cached_names.begin(), directory.cached_names.end());
 }
 
-void LibrarySearch::ask_loader(std::string_view name, std::string_view path) {
-  if (!loaders_version_.empty() || (name != "libcuda.so.1" && name != "libnvidia-ml.so.1")) return;
+void LibrarySearch::record_loader_choice(std::string_view name, std::string_view path) {
+  if (!loader_version_.empty() || (name != "libcuda.so.1" && name != "libnvidia-ml.so.1")) return;
   const auto real = host_.resolve(path);
   if (!real.ok()) return;
   const auto parsed = parse_library_name(base_name(*real));
-  if (parsed && is_driver_version(parsed->version)) loaders_version_ = std::string(parsed->version);
+  if (parsed && is_driver_version(parsed->version)) loader_version_ = std::string(parsed->version);
 }
 
 // /usr/lib/libcuda.so.1 -> /usr/local/nvidia/lib64/libcuda.so.580.159.04: look there as well.
@@ -136,7 +136,7 @@ void LibrarySearch::follow_links(std::size_t directory) {
   for (const std::string_view name : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
     const auto& here = directories_[directory];
     if (!std::binary_search(here.names.begin(), here.names.end(), name)) continue;
-    const auto link = joined(here.path, name);
+    const auto link = join_path(here.path, name);
     const auto real = host_.resolve(link);
     if (!real.ok() || directory_of(*real) == here.path) continue;
     const auto parsed = parse_library_name(base_name(*real));
@@ -145,20 +145,20 @@ void LibrarySearch::follow_links(std::size_t directory) {
   }
 }
 
-void LibrarySearch::find_anchors(std::size_t directory) {
+void LibrarySearch::find_versioned_libraries(std::size_t directory) {
   const auto& here = directories_[directory];
   for (const auto& name : here.names) {
     const auto parsed = parse_library_name(name);
     if (!parsed || !is_driver_version(parsed->version)) continue;
     const bool is_libcuda = parsed->stem == "libcuda";
     if (!is_libcuda && parsed->stem != "libnvidia-ml") continue;
-    if (anchors_.size() >= kMaxAnchors) return;
-    auto real = host_.resolve(joined(here.path, name));
+    if (versioned_libraries_.size() >= kMaxVersionedLibraries) return;
+    auto real = host_.resolve(join_path(here.path, name));
     if (!real.ok() || is_32bit_library(host_, *real)) continue;
-    anchors_.push_back({.directory = directory,
-                        .version = std::string(parsed->version),
-                        .real_directory = std::string(directory_of(*real)),
-                        .is_libcuda = is_libcuda});
+    versioned_libraries_.push_back({.directory = directory,
+                                    .version = std::string(parsed->version),
+                                    .real_directory = std::string(directory_of(*real)),
+                                    .is_libcuda = is_libcuda});
   }
 }
 

@@ -14,7 +14,7 @@
 namespace gantry::driver {
 
 // A libcuda or libnvidia-ml that carries a driver's version in its name.
-struct Anchor {
+struct VersionedLibrary {
   std::size_t directory = 0;  // index into directories()
   std::string version;
   std::string real_directory;
@@ -25,17 +25,19 @@ class LibrarySearch {
  public:
   explicit LibrarySearch(const sys::Host& host) : host_(host) {}
 
-  void look_in_standard_places();
-  void look_in_self_contained_roots();
-  void look_in(std::string_view directory) { add(directory, "named by --library-search-path"); }
+  void add_standard_directories();
+  void add_self_contained_roots();
+  void add_named_directory(std::string_view directory) {
+    add(directory, "named by --library-search-path");
+  }
   // After the places: what ld.so.cache names, and where links lead.
   void finish(std::string_view ld_cache = kLoaderCache);
 
   const std::vector<LibraryDirectory>& directories() const { return directories_; }
-  const std::vector<Anchor>& anchors() const { return anchors_; }
+  const std::vector<VersionedLibrary>& versioned_libraries() const { return versioned_libraries_; }
   const std::vector<std::string>& notes() const { return notes_; }
   // The version the loader would take for libcuda.so.1 or libnvidia-ml.so.1; "" when none.
-  const std::string& loaders_version() const { return loaders_version_; }
+  const std::string& loader_version() const { return loader_version_; }
   // "/usr/local/nvidia" for what is below it, "/" for the rest.
   std::string root_of(std::string_view path) const;
 
@@ -44,17 +46,17 @@ class LibrarySearch {
   void add_numbered(std::string_view parent);  // nvidia-384 and the like
   void read_cache(std::string_view path);
   void follow_links(std::size_t directory);
-  void find_anchors(std::size_t directory);
-  void ask_loader(std::string_view name, std::string_view path);
+  void find_versioned_libraries(std::size_t directory);
+  void record_loader_choice(std::string_view name, std::string_view path);
 
   const sys::Host& host_;
   std::vector<LibraryDirectory> directories_;
   std::map<std::string, std::size_t, std::less<>>
       asked_;  // path as asked or resolved -> index, npos: none
-  std::vector<Anchor> anchors_;
+  std::vector<VersionedLibrary> versioned_libraries_;
   std::vector<std::string> roots_;  // self-contained ones that exist, resolved
   std::vector<std::string> notes_;
-  std::string loaders_version_;
+  std::string loader_version_;
 };
 
 }  // namespace gantry::driver

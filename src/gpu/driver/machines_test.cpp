@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole of it on simulated machines, which are laid out as the real ones are.
+#include "gpu/driver/device_nodes.hpp"
+#include "gpu/driver/file_names.hpp"
 #include "gpu/driver/files.hpp"
-#include "gpu/driver/names.hpp"
-#include "gpu/driver/nodes.hpp"
 #include "support/machine.hpp"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 namespace gantry::driver {
 namespace {
 
-using model::FileKind;
+using model::DriverFileKind;
 using test::Machine;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -20,19 +20,19 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 
-struct Seen {
+struct FoundDriver {
   DriverRoot root;
   DriverFiles files;
 };
 
-Seen look(const Machine& machine) {
+FoundDriver look(const Machine& machine) {
   const auto host = machine.host();
   auto root = find_root(host);
   auto files = find_files(host, root);
   return {std::move(root), std::move(files)};
 }
 
-std::vector<std::string> names(const DriverFiles& found, FileKind kind) {
+std::vector<std::string> names(const DriverFiles& found, DriverFileKind kind) {
   std::vector<std::string> result;
   for (const auto& file : found.files) {
     if (file.kind == kind) result.emplace_back(base_name(file.path));
@@ -49,12 +49,13 @@ TEST(OnH200, TheDriverIsInUsrLocalNvidia) {
   EXPECT_EQ(root.library_version, "580.159.04");
   EXPECT_THAT(root.notes, IsEmpty());
   EXPECT_THAT(found.notes, IsEmpty());
-  EXPECT_EQ(names(found, FileKind::Library).size(), 26U);
-  EXPECT_THAT(names(found, FileKind::Binary),
+  EXPECT_EQ(names(found, DriverFileKind::Library).size(), 26U);
+  EXPECT_THAT(names(found, DriverFileKind::Binary),
               ElementsAre("nvidia-smi", "nvidia-debugdump", "nvidia-persistenced",
                           "nvidia-cuda-mps-control", "nvidia-cuda-mps-server"));
-  EXPECT_THAT(names(found, FileKind::Firmware), ElementsAre("gsp_ga10x.bin", "gsp_tu10x.bin"));
-  EXPECT_THAT(names(found, FileKind::Config),
+  EXPECT_THAT(names(found, DriverFileKind::Firmware),
+              ElementsAre("gsp_ga10x.bin", "gsp_tu10x.bin"));
+  EXPECT_THAT(names(found, DriverFileKind::Config),
               IsSupersetOf({"10_nvidia.json", "nvidia_icd.json", "nvidia_layers.json"}));
 }
 
@@ -81,7 +82,7 @@ TEST(OnH200, LibrariesAreFoundByTheNamesThatProgramsUse) {
 
 TEST(OnH200, NodesAgreeWithProcDevices) {
   const Machine machine("h200");
-  const auto found = find_nodes(machine.host(), std::vector<std::uint32_t>{0});
+  const auto found = find_device_nodes(machine.host(), std::vector<std::uint32_t>{0});
   EXPECT_THAT(found.problems, IsEmpty());
   std::vector<std::string> paths;
   for (const auto& node : found.nodes) paths.push_back(node.path);
@@ -93,14 +94,15 @@ TEST(OnH200, NodesAgreeWithProcDevices) {
 TEST(OnH200, ARenumberedModuleMakesItsNodesWrong) {
   Machine machine("h200");
   machine.node("/dev/nvidia-uvm c 500 0 0666 0 0");
-  const auto found = find_nodes(machine.host(), std::vector<std::uint32_t>{0});
+  const auto found = find_device_nodes(machine.host(), std::vector<std::uint32_t>{0});
   ASSERT_EQ(found.problems.size(), 1U);
-  EXPECT_EQ(found.problems[0].fault, NodeFault::WrongNumbers);
+  EXPECT_EQ(found.problems[0].fault, DeviceNodeFault::WrongNumbers);
 }
 
 TEST(OnH200x8, EightGpusHaveEightNodes) {
   const Machine machine("h200x8");
-  const auto found = find_nodes(machine.host(), std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7});
+  const auto found =
+      find_device_nodes(machine.host(), std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7});
   EXPECT_THAT(found.problems, IsEmpty());
   const auto gpus =
       std::count_if(found.nodes.begin(), found.nodes.end(),
@@ -122,7 +124,7 @@ TEST(OnK80, LibcudaIsApartFromTheBranchsDirectory) {
       found.files.begin(), found.files.end(),
       [](const model::DriverFile& f) { return f.path == "/usr/lib/nvidia-384/bin/nvidia-smi"; });
   EXPECT_NE(smi, found.files.end());
-  EXPECT_THAT(find_nodes(machine.host(), std::vector<std::uint32_t>{0}).problems, IsEmpty());
+  EXPECT_THAT(find_device_nodes(machine.host(), std::vector<std::uint32_t>{0}).problems, IsEmpty());
 }
 
 TEST(OnK2000, TheDriverIsInLib64) {
@@ -133,16 +135,16 @@ TEST(OnK2000, TheDriverIsInLib64) {
   EXPECT_EQ(root.library_directory, "/usr/lib64");
   EXPECT_THAT(root.notes, IsEmpty());
   EXPECT_EQ(found.library("libcuda.so.1")->path, "/usr/lib64/libcuda.so.430.26");
-  EXPECT_THAT(names(found, FileKind::Binary), Contains("nvidia-smi"));
-  EXPECT_THAT(find_nodes(machine.host(), std::vector<std::uint32_t>{0}).problems, IsEmpty());
+  EXPECT_THAT(names(found, DriverFileKind::Binary), Contains("nvidia-smi"));
+  EXPECT_THAT(find_device_nodes(machine.host(), std::vector<std::uint32_t>{0}).problems, IsEmpty());
 }
 
 TEST(OnAMachineWithoutNodes, EachIsMissedWithItsCommand) {
   const Machine machine("no-nodes");
-  const auto found = find_nodes(machine.host(), std::vector<std::uint32_t>{0});
+  const auto found = find_device_nodes(machine.host(), std::vector<std::uint32_t>{0});
   EXPECT_FALSE(found.problems.empty());
   for (const auto& problem : found.problems) {
-    EXPECT_EQ(problem.fault, NodeFault::Missing) << problem.text;
+    EXPECT_EQ(problem.fault, DeviceNodeFault::Missing) << problem.text;
     EXPECT_THAT(problem.text, HasSubstr("nvidia-modprobe"));
   }
 }

@@ -8,7 +8,7 @@
 namespace gantry::driver {
 namespace {
 
-struct Meaning {
+struct ErrorDescription {
   nvmlReturn_t code;
   std::string_view name;
   Errc reason;
@@ -16,10 +16,10 @@ struct Meaning {
 };
 
 #define MEANS(code, reason, sentence)   \
-  Meaning {                             \
+  ErrorDescription {                    \
     code, #code, Errc::reason, sentence \
   }
-constexpr std::array kMeanings{
+constexpr std::array kErrorDescriptions{
     MEANS(NVML_SUCCESS, Internal, "it worked"),
     MEANS(NVML_ERROR_UNINITIALIZED, Invalid, "NVML was not initialised before the call"),
     MEANS(NVML_ERROR_INVALID_ARGUMENT, Invalid,
@@ -64,8 +64,8 @@ constexpr std::array kMeanings{
 };
 #undef MEANS
 
-const Meaning* meaning_of(nvmlReturn_t code) {
-  for (const auto& meaning : kMeanings) {
+const ErrorDescription* find_description(nvmlReturn_t code) {
+  for (const auto& meaning : kErrorDescriptions) {
     if (meaning.code == code) return &meaning;
   }
   return nullptr;
@@ -100,20 +100,20 @@ Result<Nvml> Nvml::load(const std::string& path) {
 }
 
 std::string nvml_name(nvmlReturn_t code) {
-  const auto* meaning = meaning_of(code);
+  const auto* meaning = find_description(code);
   return meaning != nullptr ? std::string(meaning->name)
                             : fmt::format("NVML error {}", static_cast<int>(code));
 }
 
-std::string_view nvml_sentence(nvmlReturn_t code) {
-  const auto* meaning = meaning_of(code);
+std::string_view nvml_description(nvmlReturn_t code) {
+  const auto* meaning = find_description(code);
   return meaning != nullptr ? meaning->sentence : "a code that only newer drivers know";
 }
 
 Error nvml_error(nvmlReturn_t code, std::string_view call) {
-  const auto* meaning = meaning_of(code);
+  const auto* meaning = find_description(code);
   return {meaning != nullptr ? meaning->reason : Errc::Internal,
-          fmt::format("{}: {}: {}", call, nvml_name(code), nvml_sentence(code))};
+          fmt::format("{}: {}: {}", call, nvml_name(code), nvml_description(code))};
 }
 
 }  // namespace gantry::driver

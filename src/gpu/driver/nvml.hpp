@@ -15,7 +15,7 @@ namespace gantry::driver {
 
 struct Nvml {
   // `path` as this process sees it (Host::outside). Does not call nvmlInit. Loading runs the
-  // library's code: where it may hang or crash, do it in sys::in_child.
+  // library's code: where it may hang or crash, do it in sys::run_in_child.
   static Result<Nvml> load(const std::string& path);
 
   Library library;  // before the pointers, which must not outlive it
@@ -28,7 +28,7 @@ struct Nvml {
 // "NVML_ERROR_DRIVER_NOT_LOADED", or "NVML error 1234" for codes newer than our list.
 std::string nvml_name(nvmlReturn_t code);
 // What the code means, as a sentence without a full stop: "the NVIDIA kernel module is not loaded".
-std::string_view nvml_sentence(nvmlReturn_t code);
+std::string_view nvml_description(nvmlReturn_t code);
 // "nvmlInit_v2: NVML_ERROR_...: sentence", with the reason a caller may branch on.
 Error nvml_error(nvmlReturn_t code, std::string_view call);
 

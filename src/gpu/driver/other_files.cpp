@@ -2,9 +2,9 @@
 // Programs, configuration, X.org modules, firmware and sockets. A handful of names in a handful of
 // directories: asking for each is quicker than listing /usr/bin.
 #include "base/core/text.hpp"
+#include "gpu/driver/directories.hpp"
+#include "gpu/driver/file_names.hpp"
 #include "gpu/driver/files_internal.hpp"
-#include "gpu/driver/names.hpp"
-#include "gpu/driver/places.hpp"
 
 #include <fmt/format.h>
 
@@ -18,12 +18,12 @@ bool is_nix(const DriverRoot& root) {
 }
 
 // The driver's own directory first, then the machine's.
-std::vector<std::string> binary_directories(const View& view, const DriverRoot& root) {
+std::vector<std::string> binary_directories(const DriverView& view, const DriverRoot& root) {
   std::vector<std::string> found;
-  if (!root.is_chroot && root.root != "/") found.push_back(joined(root.root, "bin"));
+  if (!root.is_chroot && root.root != "/") found.push_back(join_path(root.root, "bin"));
   for (const auto& directory : root.directories) {
     const auto path = view.inside(directory.path);
-    if (base_name(path).starts_with("nvidia-")) found.push_back(joined(path, "bin"));
+    if (base_name(path).starts_with("nvidia-")) found.push_back(join_path(path, "bin"));
   }
   if (is_nix(root)) found.emplace_back(kNixBinaryDirectory);
   found.insert(found.end(), kBinaryDirectories.begin(), kBinaryDirectories.end());
@@ -33,18 +33,19 @@ std::vector<std::string> binary_directories(const View& view, const DriverRoot& 
 std::vector<std::string> config_directories(const DriverRoot& root) {
   std::vector<std::string> found;
   if (!root.is_chroot && root.root != "/") {
-    for (const std::string_view below : {"share", "etc"}) found.push_back(joined(root.root, below));
+    for (const std::string_view below : {"share", "etc"})
+      found.push_back(join_path(root.root, below));
     found.push_back(root.root);  // GKE keeps vulkan/ directly in its directory
   }
   if (is_nix(root)) {
     for (const std::string_view below : {"share", "etc"})
-      found.push_back(joined(kNixDirectory, below));
+      found.push_back(join_path(kNixDirectory, below));
   }
   found.insert(found.end(), kConfigDirectories.begin(), kConfigDirectories.end());
   return found;
 }
 
-void find_rows(const View& view, std::span<const FileRow> rows, model::FileKind kind,
+void find_rows(const DriverView& view, std::span<const FileRow> rows, model::DriverFileKind kind,
                const std::vector<std::string>& directories, DriverFiles& out) {
   std::vector<std::string> present;
   for (const auto& directory : directories) {
@@ -52,7 +53,7 @@ void find_rows(const View& view, std::span<const FileRow> rows, model::FileKind 
   }
   for (const auto& row : rows) {
     for (const auto& directory : present) {
-      if (add_file(view, joined(directory, row.name), kind, row.capabilities,
+      if (add_file(view, join_path(directory, row.name), kind, row.capabilities,
                    fmt::format("in {}", view.outside(directory)), out)) {
         break;
       }
@@ -60,16 +61,16 @@ void find_rows(const View& view, std::span<const FileRow> rows, model::FileKind 
   }
 }
 
-std::vector<std::string> xorg_directories(const View& view, const DriverRoot& root) {
+std::vector<std::string> xorg_directories(const DriverView& view, const DriverRoot& root) {
   std::vector<std::string> found;
   const auto add_modules = [&](const std::string& modules) {
     if (!view.host.exists(modules)) return;
-    for (const auto below : kXorgModuleDirectories) found.push_back(joined(modules, below));
+    for (const auto below : kXorgModuleDirectories) found.push_back(join_path(modules, below));
   };
   for (const auto& directory : root.directories) {
     const auto path = view.inside(directory.path);
-    found.push_back(joined(path, "nvidia/xorg"));
-    add_modules(joined(path, "xorg/modules"));
+    found.push_back(join_path(path, "nvidia/xorg"));
+    add_modules(join_path(path, "xorg/modules"));
   }
   for (const auto modules : kXorgModuleRoots) add_modules(std::string(modules));
   return found;
@@ -83,13 +84,13 @@ std::vector<std::string> firmware_directories(const sys::Host& machine) {
   const auto release = machine.read_value("/proc/sys/kernel/osrelease");
   const bool plain = release && !release->empty() && release->find('/') == std::string::npos;
   for (const std::string_view base : {"/lib/firmware/updates", "/lib/firmware"}) {
-    if (plain) found.push_back(joined(base, *release));
+    if (plain) found.push_back(join_path(base, *release));
     found.emplace_back(base);
   }
   return found;
 }
 
-bool add_firmware(const View& view, const std::string& base, const std::string& version,
+bool add_firmware(const DriverView& view, const std::string& base, const std::string& version,
                   DriverFiles& out) {
   const auto directory = fmt::format("{}/nvidia/{}", base, version);
   const auto names = view.host.list(directory);
@@ -97,7 +98,8 @@ bool add_firmware(const View& view, const std::string& base, const std::string& 
   bool any = false;
   for (const auto& name : *names) {
     if (!name.starts_with("gsp") || !name.ends_with(".bin")) continue;
-    any |= add_file(view, joined(directory, name), model::FileKind::Firmware, kEverything,
+    any |= add_file(view, join_path(directory, name), model::DriverFileKind::Firmware,
+                    kAllCapabilities,
                     fmt::format("the kernel looks for firmware in {}", view.outside(base)), out);
   }
   return any;
@@ -105,7 +107,7 @@ bool add_firmware(const View& view, const std::string& base, const std::string& 
 
 }  // namespace
 
-bool add_file(const View& view, std::string_view path, model::FileKind kind,
+bool add_file(const DriverView& view, std::string_view path, model::DriverFileKind kind,
               CapabilityMask capabilities, std::string_view why, DriverFiles& out) {
   auto real = view.host.resolve(path);
   if (!real.ok()) return false;
@@ -128,45 +130,46 @@ bool add_file(const View& view, std::string_view path, model::FileKind kind,
   return true;
 }
 
-void find_binaries(const View& view, const DriverRoot& root, DriverFiles& out) {
-  find_rows(view, binary_rows(), model::FileKind::Binary, binary_directories(view, root), out);
+void find_binaries(const DriverView& view, const DriverRoot& root, DriverFiles& out) {
+  find_rows(view, binary_rows(), model::DriverFileKind::Binary, binary_directories(view, root),
+            out);
 }
 
-void find_configs(const View& view, const DriverRoot& root, DriverFiles& out) {
-  find_rows(view, config_rows(), model::FileKind::Config, config_directories(root), out);
+void find_configs(const DriverView& view, const DriverRoot& root, DriverFiles& out) {
+  find_rows(view, config_rows(), model::DriverFileKind::Config, config_directories(root), out);
 }
 
-void find_xorg_modules(const View& view, const DriverRoot& root, DriverFiles& out) {
+void find_xorg_modules(const DriverView& view, const DriverRoot& root, DriverFiles& out) {
   const auto display = mask_of(model::Capability::Display);
   const auto server = fmt::format("libglxserver_nvidia.so.{}", root.library_version);
   const std::vector<FileRow> rows{{"nvidia_drv.so", display}, {server, display}};
-  find_rows(view, rows, model::FileKind::XorgModule, xorg_directories(view, root), out);
+  find_rows(view, rows, model::DriverFileKind::XorgModule, xorg_directories(view, root), out);
 }
 
-void find_firmware(const sys::Host& machine, const View& view, const DriverRoot& root,
+void find_firmware(const sys::Host& machine, const DriverView& view, const DriverRoot& root,
                    DriverFiles& out) {
   // The module loads firmware of its own version, whatever the libraries are.
   const auto& version = root.kernel_version.empty() ? root.library_version : root.kernel_version;
   if (!is_driver_version(version)) return;
-  const View of_machine{machine, ""};
+  const DriverView of_machine{machine, ""};
   for (const auto& base : firmware_directories(machine)) {
     if (add_firmware(of_machine, base, version, out)) return;
   }
   if (root.is_chroot) {
     add_firmware(view, "/lib/firmware", version, out);
   } else if (root.root != "/") {
-    add_firmware(view, joined(root.root, "firmware"), version, out);
+    add_firmware(view, join_path(root.root, "firmware"), version, out);
   }
 }
 
-void find_sockets(const sys::Host& machine, const View& view, DriverFiles& out) {
-  const View of_machine{machine, ""};
+void find_sockets(const sys::Host& machine, const DriverView& view, DriverFiles& out) {
+  const DriverView of_machine{machine, ""};
   for (const auto& row : socket_rows()) {
     for (const auto* place : {&view, &of_machine}) {
       const bool added =
-          add_file(*place, joined("/run", row.name), model::FileKind::IpcSocket, row.capabilities,
-                   fmt::format("{} is running", directory_of(row.name)), out) ||
-          add_file(*place, joined("/var/run", row.name), model::FileKind::IpcSocket,
+          add_file(*place, join_path("/run", row.name), model::DriverFileKind::IpcSocket,
+                   row.capabilities, fmt::format("{} is running", directory_of(row.name)), out) ||
+          add_file(*place, join_path("/var/run", row.name), model::DriverFileKind::IpcSocket,
                    row.capabilities, fmt::format("{} is running", directory_of(row.name)), out);
       if (added) break;
     }
@@ -180,7 +183,7 @@ void find_storage_files(const sys::Host& machine, DriverFiles& out) {
   for (const auto* path : {"/etc/cufile.json", "/run/udev"}) {
     if (!machine.exists(path)) continue;
     out.files.push_back({.path = path,
-                         .kind = model::FileKind::Config,
+                         .kind = model::DriverFileKind::Config,
                          .capabilities = {},
                          .soname = {},
                          .links = {},

@@ -35,18 +35,18 @@ std::optional<MigMinor> parse_mig_line(std::string_view line) {
   auto what = line.substr(0, space);
   MigMinor row{.minor = *minor};
   if (what == "config") return row;
-  row.node = MigNode::Monitor;
+  row.node = MigMinorKind::Monitor;
   if (what == "monitor") return row;
   const auto gpu = take_numbered(what, "gpu");
   const auto gpu_instance = gpu ? take_numbered(what, "gi") : std::nullopt;
   if (!gpu_instance) return std::nullopt;
-  row.node = MigNode::GpuInstance;
+  row.node = MigMinorKind::GpuInstance;
   row.gpu = *gpu;
   row.gpu_instance = *gpu_instance;
   if (what == "access") return row;
   const auto compute_instance = take_numbered(what, "ci");
   if (!compute_instance || what != "access") return std::nullopt;
-  row.node = MigNode::ComputeInstance;
+  row.node = MigMinorKind::ComputeInstance;
   row.compute_instance = *compute_instance;
   return row;
 }
@@ -79,15 +79,15 @@ CharMajors parse_proc_devices(std::string_view text) {
 
 std::string MigMinor::name() const {
   switch (node) {
-    case MigNode::Config: return "config";
-    case MigNode::Monitor: return "monitor";
-    case MigNode::GpuInstance: return fmt::format("gpu{}/gi{}", gpu, gpu_instance);
-    case MigNode::ComputeInstance: break;
+    case MigMinorKind::Config: return "config";
+    case MigMinorKind::Monitor: return "monitor";
+    case MigMinorKind::GpuInstance: return fmt::format("gpu{}/gi{}", gpu, gpu_instance);
+    case MigMinorKind::ComputeInstance: break;
   }
   return fmt::format("gpu{}/gi{}/ci{}", gpu, gpu_instance, compute_instance);
 }
 
-const MigMinor* MigMinors::of_minor(std::uint32_t minor) const {
+const MigMinor* MigMinors::find_by_minor(std::uint32_t minor) const {
   for (const auto& row : rows) {
     if (row.minor == minor) return &row;
   }
@@ -96,7 +96,7 @@ const MigMinor* MigMinors::of_minor(std::uint32_t minor) const {
 
 std::optional<std::uint32_t> MigMinors::gpu_instance(std::uint32_t gpu, std::uint32_t gi) const {
   for (const auto& row : rows) {
-    if (row.node == MigNode::GpuInstance && row.gpu == gpu && row.gpu_instance == gi)
+    if (row.node == MigMinorKind::GpuInstance && row.gpu == gpu && row.gpu_instance == gi)
       return row.minor;
   }
   return std::nullopt;
@@ -106,7 +106,7 @@ std::optional<std::uint32_t> MigMinors::compute_instance(std::uint32_t gpu, std:
                                                          std::uint32_t ci) const {
   for (const auto& row : rows) {
     const bool same = row.gpu == gpu && row.gpu_instance == gi && row.compute_instance == ci;
-    if (row.node == MigNode::ComputeInstance && same) return row.minor;
+    if (row.node == MigMinorKind::ComputeInstance && same) return row.minor;
   }
   return std::nullopt;
 }

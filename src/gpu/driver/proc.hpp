@@ -27,9 +27,9 @@ struct CharMajors {
 CharMajors parse_proc_devices(std::string_view text);
 
 // A line of /proc/driver/nvidia-caps/mig-minors. `gpu` is the GPU's minor number, not its index.
-enum class MigNode : std::uint8_t { Config, Monitor, GpuInstance, ComputeInstance };
+enum class MigMinorKind : std::uint8_t { Config, Monitor, GpuInstance, ComputeInstance };
 struct MigMinor {
-  MigNode node = MigNode::Config;
+  MigMinorKind node = MigMinorKind::Config;
   std::uint32_t gpu = 0, gpu_instance = 0, compute_instance = 0;  // where `node` has them
   std::uint32_t minor = 0;
   bool operator==(const MigMinor&) const = default;
@@ -40,7 +40,7 @@ struct MigMinor {
 struct MigMinors {
   std::vector<MigMinor> rows;
 
-  const MigMinor* of_minor(std::uint32_t minor) const;
+  const MigMinor* find_by_minor(std::uint32_t minor) const;
   std::optional<std::uint32_t> gpu_instance(std::uint32_t gpu, std::uint32_t gi) const;
   std::optional<std::uint32_t> compute_instance(std::uint32_t gpu, std::uint32_t gi,
                                                 std::uint32_t ci) const;

@@ -3,9 +3,9 @@
 
 #include "base/core/text.hpp"
 #include "gpu/driver/capability_table.hpp"
+#include "gpu/driver/directories.hpp"
+#include "gpu/driver/file_names.hpp"
 #include "gpu/driver/library_search_internal.hpp"
-#include "gpu/driver/names.hpp"
-#include "gpu/driver/places.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,21 +26,22 @@ std::string loaded_version(const sys::Host& host) {
 }
 
 bool has_version(const LibrarySearch& search, std::string_view version) {
-  return std::any_of(search.anchors().begin(), search.anchors().end(),
-                     [&](const Anchor& a) { return a.version == version; });
+  return std::any_of(search.versioned_libraries().begin(), search.versioned_libraries().end(),
+                     [&](const VersionedLibrary& a) { return a.version == version; });
 }
 
 // The kernel's version where its libraries are there; else what the loader would take; else the
 // first.
 std::string choose_version(const LibrarySearch& search, const std::string& kernel_version) {
   if (!kernel_version.empty() && has_version(search, kernel_version)) return kernel_version;
-  if (has_version(search, search.loaders_version())) return search.loaders_version();
-  return search.anchors().empty() ? "" : search.anchors().front().version;
+  if (has_version(search, search.loader_version())) return search.loader_version();
+  return search.versioned_libraries().empty() ? "" : search.versioned_libraries().front().version;
 }
 
-const Anchor* choose_anchor(const LibrarySearch& search, std::string_view version) {
-  const Anchor* chosen = nullptr;
-  for (const auto& anchor : search.anchors()) {
+const VersionedLibrary* choose_versioned_library(const LibrarySearch& search,
+                                                 std::string_view version) {
+  const VersionedLibrary* chosen = nullptr;
+  for (const auto& anchor : search.versioned_libraries()) {
     if (anchor.version != version) continue;
     if (anchor.is_libcuda) return &anchor;
     if (chosen == nullptr) chosen = &anchor;
@@ -87,7 +88,8 @@ void take_directories(const LibrarySearch& search, DriverRoot& root) {
 DriverRoot chosen_from(const LibrarySearch& search, const std::string& kernel_version) {
   DriverRoot root{.kernel_version = kernel_version, .notes = search.notes()};
   root.library_version = choose_version(search, kernel_version);
-  if (const auto* anchor = choose_anchor(search, root.library_version); anchor != nullptr) {
+  if (const auto* anchor = choose_versioned_library(search, root.library_version);
+      anchor != nullptr) {
     root.library_directory = anchor->real_directory;
     root.root = search.root_of(search.directories()[anchor->directory].path);
     take_directories(search, root);
@@ -104,7 +106,7 @@ DriverRoot chosen_in_chroot(const sys::Host& host, std::string_view place,
   const auto inner = sys::Host::at(host.outside(*resolved));
   if (!inner.ok()) return {};
   LibrarySearch search(*inner);
-  search.look_in_standard_places();
+  search.add_standard_directories();
   search.finish();
   auto root = chosen_from(search, kernel_version);
   root.root = *resolved;
@@ -121,7 +123,7 @@ DriverRoot chosen_in_chroot(const sys::Host& host, std::string_view place,
 DriverRoot chosen_in_directories(const sys::Host& host, const std::string& kernel_version,
                                  const std::vector<std::string>& directories) {
   LibrarySearch search(host);
-  for (const auto& directory : directories) search.look_in(directory);
+  for (const auto& directory : directories) search.add_named_directory(directory);
   return chosen_from(search, kernel_version);
 }
 
@@ -154,8 +156,8 @@ void add_notes(const sys::Host& host, DriverRoot& root) {
   add_version_notes(root);
 }
 
-DriverRoot find_named(const sys::Host& host, const std::string& kernel_version,
-                      const Named& named) {
+DriverRoot find_at_location(const sys::Host& host, const std::string& kernel_version,
+                            const DriverLocation& named) {
   auto root = named.libraries.empty()
                   ? chosen_in_chroot(host, named.root, kernel_version)
                   : chosen_in_directories(host, kernel_version, named.libraries);
@@ -174,12 +176,13 @@ DriverRoot find_named(const sys::Host& host, const std::string& kernel_version,
 }  // namespace
 
 DriverRoot find_root(const sys::Host& host, std::optional<std::string> kernel_version,
-                     std::string_view ld_cache, const Named& named) {
+                     std::string_view ld_cache, const DriverLocation& named) {
   const auto version = kernel_version ? *std::move(kernel_version) : loaded_version(host);
-  if (!named.root.empty() || !named.libraries.empty()) return find_named(host, version, named);
+  if (!named.root.empty() || !named.libraries.empty())
+    return find_at_location(host, version, named);
   LibrarySearch search(host);
-  search.look_in_standard_places();
-  search.look_in_self_contained_roots();
+  search.add_standard_directories();
+  search.add_self_contained_roots();
   search.finish(ld_cache);
   auto root = chosen_from(search, version);
   if (!root.found() || root.library_version != version) {

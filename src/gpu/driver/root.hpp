@@ -46,7 +46,7 @@ struct DriverRoot {
 };
 
 // What a person said about the driver's place. Then nowhere else is looked.
-struct Named {
+struct DriverLocation {
   std::string root;                    // a tree of the driver's files, inside which links stay
   std::vector<std::string> libraries;  // directories of libraries, instead of the known places
 };
@@ -57,6 +57,6 @@ struct Named {
 inline constexpr std::string_view kLoaderCache = "/etc/ld.so.cache";
 DriverRoot find_root(const sys::Host& host,
                      std::optional<std::string> kernel_version = std::nullopt,
-                     std::string_view ld_cache = kLoaderCache, const Named& named = {});
+                     std::string_view ld_cache = kLoaderCache, const DriverLocation& named = {});
 
 }  // namespace gantry::driver

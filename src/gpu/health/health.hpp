@@ -7,7 +7,7 @@
 
 #include "base/core/result.hpp"
 #include "gpu/health/xid.hpp"
-#include "gpu/model/offer.hpp"
+#include "gpu/model/advertised.hpp"
 #include "gpu/model/readings.hpp"
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct HealthOptions {
 };
 
 // Something worth telling: an XID (harmless ones too), or another event of the driver.
-struct Notice {
+struct HealthNotice {
   model::GpuUuid gpu;  // empty text: the driver did not say which
   model::GpuUuid mig;  // the instance it names
   std::optional<unsigned> xid;
@@ -41,16 +41,16 @@ struct Notice {
   std::string remedy;     // "" where there is nothing to do
   bool critical = false;  // it takes a GPU away
   std::int64_t at_unix_s = 0;
-  bool operator==(const Notice&) const = default;
+  bool operator==(const HealthNotice&) const = default;
 };
 
-struct Change {
+struct HealthChange {
   model::DeviceHealth before, after;
-  bool operator==(const Change&) const = default;
+  bool operator==(const HealthChange&) const = default;
 };
 
 // What is wrong with a card or an instance, one of each kind at a time.
-enum class Ailment : std::uint8_t {
+enum class FaultKind : std::uint8_t {
   Event,      // an XID or another event that counts
   Action,     // the driver wants a reset, a reboot, ...
   Lost,       // it does not answer
@@ -60,9 +60,9 @@ enum class Ailment : std::uint8_t {
   Driver  // none is loaded, or NVML does not answer
 };
 
-class Monitor {
+class HealthMonitor {
  public:
-  explicit Monitor(HealthOptions options = {});
+  explicit HealthMonitor(HealthOptions options = {});
   // From the next event and reading on; what is out of use comes back in its own way.
   void set_options(HealthOptions options) { options_ = std::move(options); }
 
@@ -73,7 +73,7 @@ class Monitor {
   void on_event(const model::GpuEvent& event, std::int64_t now_s);
   void on_readings(const model::Readings& readings, std::int64_t now_s);
   // NVML does not answer, with the reason; ended by the next readings.
-  void on_silence(const std::string& why, std::int64_t now_s);
+  void on_nvml_unavailable(const std::string& why, std::int64_t now_s);
   void on_driver_gone(const std::string& why, std::int64_t now_s);
   void on_time(std::int64_t now_s);  // what only time decides
 
@@ -83,8 +83,8 @@ class Monitor {
   bool wants_readings() const;
 
   // Since the last call.
-  std::vector<Change> take_changes() { return std::exchange(changes_, {}); }
-  std::vector<Notice> take_notices() { return std::exchange(notices_, {}); }
+  std::vector<HealthChange> take_changes() { return std::exchange(changes_, {}); }
+  std::vector<HealthNotice> take_notices() { return std::exchange(notices_, {}); }
 
   // A small text that survives a restart of the agent. What a reboot cures is forgotten when
   // `boot_id` is another one. Corrupt text is an error and changes nothing. Restore before the
@@ -93,7 +93,7 @@ class Monitor {
   Status restore(std::string_view text, std::string_view boot_id);
 
  private:
-  struct Trouble {
+  struct Fault {
     XidClass needs = XidClass::Reset;
     std::string cause, remedy;
     std::optional<unsigned> xid;
@@ -101,14 +101,14 @@ class Monitor {
     std::int64_t good_since_s = 0;
     int good_readings = 0;  // in a row
   };
-  using Troubles = std::map<Ailment, Trouble>;
+  using Faults = std::map<FaultKind, Fault>;
   using Name = std::pair<model::GpuUuid, model::GpuUuid>;  // card, instance
 
-  struct Part {  // a card, or an instance of one
+  struct Device {  // a card, or an instance of one
     Name name;
     std::optional<int> gpu_instance, compute_instance;
-    Troubles troubles;
-    model::DeviceHealth shown;
+    Faults faults;
+    model::DeviceHealth published;
     int relapses = 0;
     std::int64_t recovered_at_s = 0;
     // Of the last readings; a card that was reset counts from the start again.
@@ -117,27 +117,27 @@ class Monitor {
     bool is_card() const { return name.second.text.empty(); }
   };
 
-  Part* find(const model::GpuUuid& gpu);
-  void add_trouble(Part& part, Ailment kind, Trouble trouble, std::int64_t now_s);
-  void judge_reading(Part& card, const model::GpuReading& reading, std::int64_t now_s);
-  void judge_condition(Part& card, const model::GpuReading& reading, std::int64_t now_s);
-  void judge_heat(Part& card, const model::GpuReading& reading, std::int64_t now_s);
-  void good(Part& part, Ailment kind, std::int64_t now_s);  // this one seems over
-  void end(Part& part, Ailment kind, std::int64_t now_s);   // this one is over
-  bool hit(const Part& part, const model::GpuEvent& event, Reach reach) const;
-  model::DeviceHealth verdict(const Part& part) const;
+  Device* find(const model::GpuUuid& gpu);
+  void add_fault(Device& device, FaultKind kind, Fault fault, std::int64_t now_s);
+  void judge_reading(Device& card, const model::GpuReading& reading, std::int64_t now_s);
+  void judge_condition(Device& card, const model::GpuReading& reading, std::int64_t now_s);
+  void judge_heat(Device& card, const model::GpuReading& reading, std::int64_t now_s);
+  void good(Device& device, FaultKind kind, std::int64_t now_s);  // this one seems over
+  void end(Device& device, FaultKind kind, std::int64_t now_s);   // this one is over
+  bool hit(const Device& device, const model::GpuEvent& event, XidScope scope) const;
+  model::DeviceHealth assess(const Device& device) const;
   void show(std::int64_t now_s);  // notes what has changed
 
   HealthOptions options_;
-  std::vector<Part> parts_;
-  std::map<Name, Troubles> remembered_;  // restored, for parts that have not been seen yet
+  std::vector<Device> devices_;
+  std::map<Name, Faults> remembered_;  // restored, for parts that have not been seen yet
   std::optional<std::pair<std::string, std::int64_t>> silent_;  // why, since
-  std::vector<Change> changes_;
-  std::vector<Notice> notices_;
+  std::vector<HealthChange> changes_;
+  std::vector<HealthNotice> notices_;
 };
 
 // The health of what is offered: its card's, or else its instance's. Usable when nobody knows it.
 model::DeviceHealth health_of(const std::vector<model::DeviceHealth>& health,
-                              const model::OfferedDevice& device);
+                              const model::AdvertisedDevice& device);
 
 }  // namespace gantry::health

@@ -7,9 +7,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  gantry::health::Monitor monitor;
+  gantry::health::HealthMonitor monitor;
   if (!monitor.restore(text, "boot").ok()) return 0;
-  gantry::health::Monitor again;
+  gantry::health::HealthMonitor again;
   if (!again.restore(monitor.saved("boot"), "boot").ok()) __builtin_trap();
   return 0;
 }

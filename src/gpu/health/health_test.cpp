@@ -56,7 +56,7 @@ GpuEvent xid(unsigned number, const char* gpu = "GPU-0") {
   return {.kind = GpuEventKind::Xid, .gpu = {gpu}, .data = number};
 }
 
-std::vector<bool> usable(const Monitor& monitor) {
+std::vector<bool> usable(const HealthMonitor& monitor) {
   std::vector<bool> list;
   for (const auto& one : monitor.health()) list.push_back(one.usable);
   return list;
@@ -65,7 +65,7 @@ std::vector<bool> usable(const Monitor& monitor) {
 class TwoGpus : public ::testing::Test {
  protected:
   TwoGpus() { monitor_.set_inventory(machine(2), 100); }
-  Monitor monitor_;
+  HealthMonitor monitor_;
 };
 
 TEST_F(TwoGpus, AreUsableUntilSomethingHappens) {
@@ -126,7 +126,7 @@ TEST_F(TwoGpus, EveryActionHasItsRemedy) {
       {RecoveryAction::DrainAndReset, "nvidia-smi --gpu-reset -i GPU-0"},
       {RecoveryAction::RecoverImexDomain, "systemctl restart nvidia-imex"}};
   for (const auto& [action, remedy] : cases) {
-    Monitor monitor;
+    HealthMonitor monitor;
     monitor.set_inventory(machine(1), 1);
     monitor.on_readings(readings(1, action), 2);
     EXPECT_FALSE(monitor.health()[0].usable);
@@ -238,7 +238,7 @@ TEST_F(TwoGpus, HeatCountsWhenItLasts) {
 }
 
 TEST_F(TwoGpus, AShortSilenceChangesNothing) {
-  monitor_.on_silence("it hangs", 100);
+  monitor_.on_nvml_unavailable("it hangs", 100);
   monitor_.on_time(120);
   EXPECT_THAT(usable(monitor_), ElementsAre(true, true));
   monitor_.on_readings(readings(2), 125);
@@ -247,7 +247,7 @@ TEST_F(TwoGpus, AShortSilenceChangesNothing) {
 }
 
 TEST_F(TwoGpus, ALongSilenceTakesEverythingUntilItEnds) {
-  monitor_.on_silence("it hangs", 100);
+  monitor_.on_nvml_unavailable("it hangs", 100);
   monitor_.on_time(130);
   ASSERT_THAT(usable(monitor_), ElementsAre(false, false));
   EXPECT_THAT(monitor_.health()[0].cause, AllOf(HasSubstr("NVML"), HasSubstr("it hangs")));
@@ -290,7 +290,7 @@ TEST(OnlyXids, NothingElseTakesAGpuAwayAndOnlyThoseThatWereNamed) {
   HealthOptions options{.only_xids = true};
   options.xids.none_count = true;
   options.xids.critical = {48};
-  Monitor monitor(options);
+  HealthMonitor monitor(options);
   monitor.set_inventory(machine(2), 1);
   monitor.on_readings(readings(2, RecoveryAction::GpuReset), 2);
   monitor.on_event(xid(79), 3);
@@ -300,7 +300,7 @@ TEST(OnlyXids, NothingElseTakesAGpuAwayAndOnlyThoseThatWereNamed) {
 }
 
 TEST(OnlyXids, AGpuThatDoesNotAnswerIsGone) {
-  Monitor monitor(HealthOptions{.only_xids = true});
+  HealthMonitor monitor(HealthOptions{.only_xids = true});
   monitor.set_inventory(machine(1), 1);
   auto lost = readings(1);
   lost.gpus[0].lost = "GPU is lost";
@@ -309,7 +309,7 @@ TEST(OnlyXids, AGpuThatDoesNotAnswerIsGone) {
 }
 
 TEST(MigHealth, TheCardTakesEveryInstanceWithIt) {
-  Monitor monitor;
+  HealthMonitor monitor;
   monitor.set_inventory(machine(2, 3), 1);
   monitor.on_event(xid(79), 2);
   EXPECT_THAT(usable(monitor), ElementsAre(false, false, false, false, true));
@@ -317,7 +317,7 @@ TEST(MigHealth, TheCardTakesEveryInstanceWithIt) {
 }
 
 TEST(MigHealth, AnInstancesOwnTroubleStaysWithIt) {
-  Monitor monitor({.xids = {.critical = {94}}});
+  HealthMonitor monitor({.xids = {.critical = {94}}});
   monitor.set_inventory(machine(2, 3), 1);
   auto event = xid(94);
   event.gpu_instance = 8;
@@ -332,7 +332,7 @@ TEST(MigHealth, AnInstancesOwnTroubleStaysWithIt) {
 }
 
 TEST(MigHealth, AViewWithoutNvmlDoesNotMakeInstancesVanish) {
-  Monitor monitor;
+  HealthMonitor monitor;
   monitor.set_inventory(machine(2, 3), 1);
   auto kernel_only = machine(2);
   kernel_only.driver.nvml_error = "it hangs";
@@ -343,7 +343,7 @@ TEST(MigHealth, AViewWithoutNvmlDoesNotMakeInstancesVanish) {
 }
 
 TEST(HealthOf, ReplicasAndInstancesFollowTheirCard) {
-  Monitor monitor;
+  HealthMonitor monitor;
   monitor.set_inventory(machine(2, 1), 1);
   monitor.on_event(xid(79), 2);
   const auto health = monitor.health();
@@ -354,10 +354,10 @@ TEST(HealthOf, ReplicasAndInstancesFollowTheirCard) {
 }
 
 TEST(SavedHealth, SurvivesARestart) {
-  Monitor before;
+  HealthMonitor before;
   before.set_inventory(machine(2), 1);
   before.on_event(xid(62), 50);
-  Monitor after;
+  HealthMonitor after;
   ASSERT_TRUE(after.restore(before.saved("boot-1"), "boot-1").ok());
   after.set_inventory(machine(2), 60);
   EXPECT_THAT(usable(after), ElementsAre(false, true));
@@ -367,32 +367,32 @@ TEST(SavedHealth, SurvivesARestart) {
 }
 
 TEST(SavedHealth, ARebootClearsWhatARebootClears) {
-  Monitor before;
+  HealthMonitor before;
   before.set_inventory(machine(2), 1);
   before.on_event(xid(79), 50);
   before.on_event(xid(64, "GPU-1"), 50);
-  Monitor after;
+  HealthMonitor after;
   ASSERT_TRUE(after.restore(before.saved("boot-1"), "boot-2").ok());
   after.set_inventory(machine(2), 60);
   EXPECT_THAT(usable(after), ElementsAre(true, false)) << "a broken card stays broken";
 }
 
 TEST(SavedHealth, IsKeptForAGpuThatIsNotThereYet) {
-  Monitor before;
+  HealthMonitor before;
   before.set_inventory(machine(2), 1);
   before.on_event(xid(62, "GPU-1"), 50);
-  Monitor after;
+  HealthMonitor after;
   ASSERT_TRUE(after.restore(before.saved("b"), "b").ok());
   after.set_inventory(machine(1), 60);
   EXPECT_EQ(after.saved("b"), before.saved("b"));
 }
 
 TEST(SavedHealth, NonsenseIsAnErrorAndChangesNothing) {
-  Monitor before;
+  HealthMonitor before;
   before.set_inventory(machine(1), 1);
   before.on_event(xid(62), 50);
   const auto good = before.saved("b");
-  Monitor monitor;
+  HealthMonitor monitor;
   ASSERT_TRUE(monitor.restore(good, "b").ok());
   for (
       const auto* text :

@@ -20,8 +20,8 @@ constexpr std::string_view kReset = "reset the GPU";
 constexpr std::string_view kDrain = "drain and reset the GPU";
 
 using C = XidClass;
-constexpr auto kCard = Reach::Card;
-constexpr auto kInstance = Reach::Instance;
+constexpr auto kCard = XidScope::Card;
+constexpr auto kInstance = XidScope::Instance;
 
 // One row for each number somebody has met; sorted.
 constexpr std::array kRows{
@@ -72,8 +72,8 @@ bool read_list(const std::optional<std::string>& text, std::set<unsigned>& numbe
                std::vector<std::string>& ignored) {
   if (!text) return false;
   std::set<unsigned> found;
-  for (const auto part : split(*text, ',')) {
-    const auto word = to_lower(trim(part));
+  for (const auto device : split(*text, ',')) {
+    const auto word = to_lower(trim(device));
     if (word.empty()) continue;
     if (word == "all" || word == "xids") return true;
     const auto number = parse_u64(word);
@@ -93,32 +93,32 @@ std::string_view to_string(XidClass kind) {
   return kWords[static_cast<std::size_t>(kind)];
 }
 
-std::optional<XidClass> class_of(std::string_view word) {
+std::optional<XidClass> xid_class_from_string(std::string_view word) {
   for (std::size_t i = 0; i < kWords.size(); ++i) {
     if (kWords[i] == word) return static_cast<XidClass>(i);
   }
   return std::nullopt;
 }
 
-std::optional<XidMeaning> known_meaning(unsigned xid) {
+std::optional<XidMeaning> find_xid_meaning(unsigned xid) {
   for (const auto& row : kRows) {
     if (row.first <= xid && xid <= row.last) return row.meaning;
   }
   return std::nullopt;
 }
 
-XidMeaning meaning_of(unsigned xid) {
-  return known_meaning(xid).value_or(kUnknown);
+XidMeaning xid_meaning(unsigned xid) {
+  return find_xid_meaning(xid).value_or(kUnknown);
 }
 
 bool XidPolicy::counts(unsigned xid) const {
   if (all_count || critical.contains(xid)) return true;
   if (none_count || harmless.contains(xid)) return false;
-  return meaning_of(xid).kind >= XidClass::Reset;
+  return xid_meaning(xid).kind >= XidClass::Reset;
 }
 
-ReadPolicy policy_from(const XidSettings& settings) {
-  ReadPolicy read;
+ParsedXidPolicy parse_xid_policy(const XidSettings& settings) {
+  ParsedXidPolicy read;
   auto& policy = read.policy;
   policy.harmless.insert(settings.harmless.begin(), settings.harmless.end());
   policy.critical.insert(settings.critical.begin(), settings.critical.end());

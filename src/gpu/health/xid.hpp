@@ -22,24 +22,24 @@ enum class XidClass : std::uint8_t {
   Replace       // the card is broken
 };
 std::string_view to_string(XidClass kind);
-std::optional<XidClass> class_of(std::string_view word);
+std::optional<XidClass> xid_class_from_string(std::string_view word);
 
-enum class Reach : std::uint8_t {
+enum class XidScope : std::uint8_t {
   Card,
   Instance
 };  // what an event of a MIG instance takes with it
 
 struct XidMeaning {
   XidClass kind = XidClass::Reset;
-  Reach reach = Reach::Card;
+  XidScope scope = XidScope::Card;
   std::string_view meaning;  // "the GPU fell off the bus"
   std::string_view advice;   // "reboot; check power and riser"
 };
 
 // Numbers that are in no table count as Reset: NVIDIA's own plugin withdraws a GPU for all of them,
 // and here the driver's recovery action brings it back where it was nothing.
-XidMeaning meaning_of(unsigned xid);
-std::optional<XidMeaning> known_meaning(unsigned xid);  // nullopt: in no table
+XidMeaning xid_meaning(unsigned xid);
+std::optional<XidMeaning> find_xid_meaning(unsigned xid);  // nullopt: in no table
 
 // Deviations from the table.
 struct XidPolicy {
@@ -61,12 +61,12 @@ struct XidSettings {
   std::vector<unsigned> harmless;      // configuration
 };
 
-struct ReadPolicy {
+struct ParsedXidPolicy {
   XidPolicy policy;
   // Words that are neither a number nor "all" or "xids". NVIDIA's plugin goes on without them, and
   // so do we, for a typing error must not stop a node; say it to somebody.
   std::vector<std::string> ignored;
 };
-ReadPolicy policy_from(const XidSettings& settings);
+ParsedXidPolicy parse_xid_policy(const XidSettings& settings);
 
 }  // namespace gantry::health

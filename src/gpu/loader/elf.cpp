@@ -79,10 +79,10 @@ Status append_notes(std::string_view bytes, const std::string& section,
 
 }  // namespace
 
-Result<Elf> Elf::on(int fd) {
+Result<Elf> Elf::open(int fd) {
   return opened(Elf(fd, {}));
 }
-Result<Elf> Elf::on(std::string_view bytes) {
+Result<Elf> Elf::open(std::string_view bytes) {
   return opened(Elf(-1, bytes));
 }
 

@@ -3,7 +3,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto elf =
-      gantry::loader::Elf::on(std::string_view(reinterpret_cast<const char*>(data), size));
+      gantry::loader::Elf::open(std::string_view(reinterpret_cast<const char*>(data), size));
   if (!elf.ok()) return 0;
   (void)elf->dynamic().ok();
   (void)elf->soname().ok();

@@ -30,7 +30,7 @@ void put(std::string& bytes, std::size_t at, T value) {
 }
 
 TEST(Elf, TellsClassMachineAndSoname) {
-  const auto elf = *Elf::on(whole_library);
+  const auto elf = *Elf::open(whole_library);
   EXPECT_TRUE(elf.is_64bit());
   EXPECT_EQ(elf.machine(), kMachineAmd64);
   EXPECT_EQ(*elf.soname(), "libcuda.so.1");
@@ -39,19 +39,19 @@ TEST(Elf, TellsClassMachineAndSoname) {
 
 TEST(Elf, Reads32BitLibraries) {
   const auto image = test::elf_image({.soname = "libcuda.so.1", .is_32bit = true});
-  const auto elf = *Elf::on(image);
+  const auto elf = *Elf::open(image);
   EXPECT_FALSE(elf.is_64bit());
   EXPECT_EQ(elf.machine(), kMachineI386);
   EXPECT_EQ(*elf.soname(), "libcuda.so.1");
 }
 
 TEST(Elf, ALibraryWithoutSonameHasNone) {
-  EXPECT_EQ(*Elf::on(test::elf_image({}))->soname(), "");
+  EXPECT_EQ(*Elf::open(test::elf_image({}))->soname(), "");
 }
 
 TEST(Elf, ReadsItsOwnTestProgramThroughADescriptor) {
   const sys::UniqueFd fd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
-  const auto elf = Elf::on(fd.get());
+  const auto elf = Elf::open(fd.get());
   ASSERT_TRUE(elf.ok()) << elf.error().text();
   EXPECT_THAT(elf->dynamic()->needed, Contains("libc.so.6"));
   EXPECT_THAT(*elf->notes(), Contains(Field(&ElfNote::section, ".note.ABI-tag")));
@@ -61,18 +61,18 @@ TEST(Elf, ReadsItsOwnTestProgramThroughADescriptor) {
 
 TEST(Elf, FindsNotesThroughSegmentsWhenSectionsAreStripped) {
   const auto image = test::elf_image({.note_owner = "NVIDIA", .note = "abc"});
-  const auto notes = *Elf::on(image)->notes();
+  const auto notes = *Elf::open(image)->notes();
   EXPECT_THAT(notes, ElementsAre(ElfNote{
                          .section = "", .owner = "NVIDIA", .type = 1, .description = "abc"}));
 }
 
 TEST(Elf, WhatIsNoElfFileIsCorrupt) {
   for (const auto* text : {"", "\x7f", "#!/bin/sh\nexit 0\n", "INPUT(libfoo.so.1)"}) {
-    EXPECT_EQ(Elf::on(std::string_view(text)).error().code(), Errc::Corrupt);
+    EXPECT_EQ(Elf::open(std::string_view(text)).error().code(), Errc::Corrupt);
   }
   auto big_endian = whole_library;
   big_endian[EI_DATA] = ELFDATA2MSB;
-  EXPECT_THAT(Elf::on(big_endian).error().text(), HasSubstr("little endian"));
+  EXPECT_THAT(Elf::open(big_endian).error().text(), HasSubstr("little endian"));
 }
 
 TEST(Elf, EveryTruncationIsAnErrorAndNeverACrash) {
@@ -80,7 +80,7 @@ TEST(Elf, EveryTruncationIsAnErrorAndNeverACrash) {
       {.soname = "libx.so.1", .needed = {"liby.so"}, .note_owner = "A", .note = "b"});
   for (std::size_t size = 0; size < image.size(); ++size) {
     const std::string cut(image.data(), size);  // an allocation of its own: reads past it are seen
-    const auto elf = Elf::on(cut);
+    const auto elf = Elf::open(cut);
     if (!elf.ok()) continue;
     EXPECT_TRUE(!elf->dynamic().ok() || !elf->notes().ok()) << size;
   }
@@ -93,7 +93,7 @@ TEST(Elf, EveryByteMayBeWrong) {
     for (const char value : {'\0', '\x01', '\x7f', '\xff'}) {
       auto damaged = image;
       damaged[at] = value;
-      const auto elf = Elf::on(damaged);
+      const auto elf = Elf::open(damaged);
       if (!elf.ok()) continue;
       (void)elf->dynamic().ok();
       (void)elf->notes().ok();
@@ -105,18 +105,18 @@ TEST(Elf, EveryByteMayBeWrong) {
 TEST(Elf, RefusesTablesItWouldBeAbsurdToRead) {
   auto image = whole_library;
   put<std::uint16_t>(image, offsetof(Elf64_Ehdr, e_phnum), 0xfff0);
-  EXPECT_THAT(Elf::on(image).error().text(), HasSubstr("program headers"));
+  EXPECT_THAT(Elf::open(image).error().text(), HasSubstr("program headers"));
   image = whole_library;
   const auto dynamic = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr);  // second program header
   put<std::uint64_t>(image, dynamic + offsetof(Elf64_Phdr, p_filesz), std::uint64_t{1} << 40U);
-  EXPECT_THAT(Elf::on(image)->soname().error().text(), HasSubstr("too large"));
+  EXPECT_THAT(Elf::open(image)->soname().error().text(), HasSubstr("too large"));
 }
 
 TEST(Elf, AFileCutShortWhileOpenIsAnErrorNotASignal) {
   test::Tree tree;
   tree.file("lib", whole_library);
   const sys::UniqueFd fd(::open(tree.path("lib").c_str(), O_RDONLY | O_CLOEXEC));
-  const auto elf = *Elf::on(fd.get());
+  const auto elf = *Elf::open(fd.get());
   ASSERT_EQ(::truncate(tree.path("lib").c_str(), 100), 0);
   EXPECT_EQ(elf.soname().error().code(), Errc::Corrupt);
 }

@@ -44,10 +44,10 @@ class Strings {
   std::size_t budget_ = kMaxAllStrings;
 };
 
-Result<Cache> parse_old(std::string_view bytes, std::uint32_t count) {
+Result<LdCache> parse_old(std::string_view bytes, std::uint32_t count) {
   const auto end = sizeof(OldHeader) + std::uint64_t{count} * sizeof(OldEntry);
   Strings strings(bytes.substr(end));
-  Cache cache{.format = CacheFormat::Old};
+  LdCache cache{.format = LdCacheFormat::Old};
   cache.entries.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto raw =
@@ -78,7 +78,7 @@ Result<std::vector<std::string>> parse_hwcaps(std::string_view bytes,
 
 // Fills the generator; returns the names of the hwcaps subdirectories.
 Result<std::vector<std::string>> parse_extension(std::string_view bytes, std::uint32_t offset,
-                                                 Strings& strings, Cache& cache) {
+                                                 Strings& strings, LdCache& cache) {
   std::vector<std::string> hwcaps;
   if (offset == 0) return hwcaps;
   const auto header = record_at<ExtensionHeader>(bytes, offset);
@@ -103,7 +103,7 @@ Result<std::vector<std::string>> parse_extension(std::string_view bytes, std::ui
 }
 
 Status parse_entries(std::string_view block, std::uint32_t count,
-                     const std::vector<std::string>& hwcaps, Strings& strings, Cache& cache) {
+                     const std::vector<std::string>& hwcaps, Strings& strings, LdCache& cache) {
   cache.entries.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto raw =
@@ -111,11 +111,11 @@ Status parse_entries(std::string_view block, std::uint32_t count,
     auto name = strings.at(raw.name);
     auto path = strings.at(raw.path);
     if (!name || !path) return corrupt(fmt::format("entry {} points outside the file", i));
-    CacheEntry entry{.name = *std::move(name),
-                     .path = *std::move(path),
-                     .flags = raw.flags,
-                     .os_version = raw.os_version,
-                     .hwcap = raw.hwcap};
+    LdCacheEntry entry{.name = *std::move(name),
+                       .path = *std::move(path),
+                       .flags = raw.flags,
+                       .os_version = raw.os_version,
+                       .hwcap = raw.hwcap};
     const auto upper = raw.hwcap & ~std::uint64_t{0xffffffff} & ~kIsaLevelMask;
     if (upper == kHwcapIsIndex) {
       const auto index = static_cast<std::uint32_t>(raw.hwcap);
@@ -130,7 +130,7 @@ Status parse_entries(std::string_view block, std::uint32_t count,
 }
 
 // `start`: where the new block begins; behind the old block in a combined file.
-Result<Cache> parse_new(std::string_view bytes, std::size_t start, CacheFormat format) {
+Result<LdCache> parse_new(std::string_view bytes, std::size_t start, LdCacheFormat format) {
   const auto block = bytes.substr(start);
   const auto header = record_at<NewHeader>(block, 0);
   if (!header) return corrupt("ends in its header");
@@ -144,7 +144,7 @@ Result<Cache> parse_new(std::string_view bytes, std::size_t start, CacheFormat f
                                header->strings_size, block.size()));
   }
   Strings strings(block);
-  Cache cache{.format = format};
+  LdCache cache{.format = format};
   GANTRY_TRY(const auto hwcaps, parse_extension(bytes, header->extension, strings, cache));
   GANTRY_CHECK(parse_entries(block, header->count, hwcaps, strings, cache));
   return cache;
@@ -166,13 +166,13 @@ std::uint32_t take_number(std::string_view& text) {
 
 }  // namespace
 
-bool CacheEntry::is_64bit() const {
+bool LdCacheEntry::is_64bit() const {
   const auto architecture = flags & 0xff00U;
   return architecture != 0 && architecture != 0x0800U && architecture != 0x0900U;
 }
 
-Result<Cache> parse_cache(std::string_view bytes) {
-  if (bytes.starts_with(kNewMagic)) return parse_new(bytes, 0, CacheFormat::New);
+Result<LdCache> parse_ld_cache(std::string_view bytes) {
+  if (bytes.starts_with(kNewMagic)) return parse_new(bytes, 0, LdCacheFormat::New);
   if (!bytes.starts_with(kOldMagic)) return corrupt("is no loader cache");
   const auto header = record_at<OldHeader>(bytes, 0);
   if (!header) return corrupt("ends in its header");
@@ -182,12 +182,12 @@ Result<Cache> parse_cache(std::string_view bytes) {
   }
   const auto start = (end + 7) & ~std::uint64_t{7};
   if (start < bytes.size() && bytes.substr(start).starts_with(kNewMagic)) {
-    return parse_new(bytes, start, CacheFormat::Combined);
+    return parse_new(bytes, start, LdCacheFormat::Combined);
   }
   return parse_old(bytes, header->count);
 }
 
-int compare_names(std::string_view a, std::string_view b) {
+int compare_library_names(std::string_view a, std::string_view b) {
   while (!a.empty()) {
     const bool digit_a = is_digit(a.front());
     const bool digit_b = !b.empty() && is_digit(b.front());

@@ -26,37 +26,37 @@ inline constexpr std::uint32_t kX32 = 0x0803;
 inline constexpr std::uint32_t kArmHardFloat = 0x0903;
 inline constexpr std::uint32_t kAarch64 = 0x0a03;
 
-struct CacheEntry {
+struct LdCacheEntry {
   std::string name{};  // what programs ask for: "libcuda.so.1"
   std::string path{};  // where it is
   std::uint32_t flags = kAmd64;
   std::uint32_t os_version = 0;  // least kernel, as in the ABI note; 0 since glibc 2.36
   std::uint64_t hwcap = 0;       // legacy capability bits; the index bits of hwcaps are not shown
   std::string hwcaps{};          // "x86-64-v2": found in a glibc-hwcaps subdirectory of that name
-  bool operator==(const CacheEntry&) const = default;
+  bool operator==(const LdCacheEntry&) const = default;
 
   bool is_64bit() const;
 };
 
-enum class CacheFormat : std::uint8_t { Old, New, Combined };
+enum class LdCacheFormat : std::uint8_t { Old, New, Combined };
 
-struct Cache {
-  std::vector<CacheEntry>
+struct LdCache {
+  std::vector<LdCacheEntry>
       entries{};  // in file order; of equal names the loader takes the first it can use
-  CacheFormat format = CacheFormat::New;
+  LdCacheFormat format = LdCacheFormat::New;
   std::string generator{};  // who wrote it, "" when it does not say
-  bool operator==(const Cache&) const = default;
+  bool operator==(const LdCache&) const = default;
 };
 
 // Corrupt for anything but a whole cache of this machine's byte order.
-Result<Cache> parse_cache(std::string_view bytes);
+Result<LdCache> parse_ld_cache(std::string_view bytes);
 
 // Entries in any order; equal names keep the order given, so an entry put in front wins. Invalid
 // when a name or path is empty, holds a NUL byte, or is longer than the reader accepts. `format`
 // Old is Unsupported: no loader since glibc 2.2 needs it alone.
-Result<std::string> write_cache(const Cache& cache);
+Result<std::string> serialize_ld_cache(const LdCache& cache);
 
 // The loader's order of names: runs of digits compare as numbers. <0, 0, >0.
-int compare_names(std::string_view a, std::string_view b);
+int compare_library_names(std::string_view a, std::string_view b);
 
 }  // namespace gantry::loader

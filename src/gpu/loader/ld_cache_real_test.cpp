@@ -38,17 +38,17 @@ std::vector<std::string> printed_by_ldconfig(const std::string& cache) {
   return found;
 }
 
-std::vector<std::string> printed(const Cache& cache) {
+std::vector<std::string> printed(const LdCache& cache) {
   std::vector<std::string> found;
   for (const auto& entry : cache.entries)
     found.push_back(fmt::format("{} => {}", entry.name, entry.path));
   return found;
 }
 
-Result<Cache> machine_cache() {
+Result<LdCache> machine_cache() {
   GANTRY_TRY(const auto host, sys::Host::at("/"));
   GANTRY_TRY(const auto bytes, host.read(kCache));
-  return parse_cache(bytes);
+  return parse_ld_cache(bytes);
 }
 
 class RealCache : public ::testing::Test {
@@ -71,15 +71,16 @@ TEST_F(RealCache, LdconfigReadsWhatWeWriteInTheSameOrder) {
   std::reverse(cache.entries.begin(), cache.entries.end());
   // Names that occur twice keep the order given, which is now reversed: leave one of each.
   std::set<std::string> seen;
-  std::erase_if(cache.entries, [&](const CacheEntry& e) { return !seen.insert(e.name).second; });
+  std::erase_if(cache.entries, [&](const LdCacheEntry& e) { return !seen.insert(e.name).second; });
   test::Tree tree;
-  for (const auto format : {CacheFormat::New, CacheFormat::Combined}) {
+  for (const auto format : {LdCacheFormat::New, LdCacheFormat::Combined}) {
     cache.format = format;
-    tree.file("cache", *write_cache(cache));
-    const auto sorted = *parse_cache(*write_cache(cache));
+    tree.file("cache", *serialize_ld_cache(cache));
+    const auto sorted = *parse_ld_cache(*serialize_ld_cache(cache));
     EXPECT_EQ(printed_by_ldconfig(tree.path("cache")), printed(sorted));
   }
-  EXPECT_TRUE(seen.size() != before.size() || printed(*parse_cache(*write_cache(cache))) == before);
+  EXPECT_TRUE(seen.size() != before.size() ||
+              printed(*parse_ld_cache(*serialize_ld_cache(cache))) == before);
 }
 
 // Binds a cache over the machine's own, in a mount namespace of its own, and asks the real loader.
@@ -115,12 +116,12 @@ class RealLoader : public RealCache {
 TEST_F(RealLoader, FindsALibraryThatOnlyOurCacheNames) {
   auto cache = *machine_cache();
   EXPECT_THAT(ask_loader(kCache, "libgantry-probe.so.1")->output, HasSubstr("cannot be preloaded"));
-  for (const auto format : {CacheFormat::New, CacheFormat::Combined}) {
+  for (const auto format : {LdCacheFormat::New, LdCacheFormat::Combined}) {
     auto ours = cache;
     ours.format = format;
     ours.entries.push_back(
         {.name = "libgantry-probe.so.1", .path = tree_.path("plain/libgantry-probe.so.1")});
-    tree_.file("cache", *write_cache(ours));
+    tree_.file("cache", *serialize_ld_cache(ours));
     const auto answer = ask_loader(tree_.path("cache"), "libgantry-probe.so.1");
     EXPECT_THAT(answer->output, HasSubstr(tree_.path("plain/libgantry-probe.so.1")));
     EXPECT_THAT(answer->output, Not(HasSubstr("cannot")));
@@ -138,7 +139,7 @@ TEST_F(RealLoader, PrefersTheHwcapsEntryOfOurCache) {
   cache.entries.push_back({.name = "libgantry-probe.so.1",
                            .path = tree_.path("hwcaps/libgantry-probe.so.1"),
                            .hwcaps = "x86-64-v2"});
-  tree_.file("cache", *write_cache(cache));
+  tree_.file("cache", *serialize_ld_cache(cache));
   EXPECT_THAT(ask_loader(tree_.path("cache"), "libgantry-probe.so.1")->output,
               HasSubstr(tree_.path("hwcaps/libgantry-probe.so.1")));
 }

@@ -24,8 +24,8 @@ bool writable(std::string_view text) {
   return !text.empty() && text.size() <= kMaxString && text.find('\0') == std::string_view::npos;
 }
 
-Status check(const Cache& cache) {
-  if (cache.format == CacheFormat::Old) {
+Status check(const LdCache& cache) {
+  if (cache.format == LdCacheFormat::Old) {
     return Error(Errc::Unsupported,
                  "ld.so.cache: the format of before glibc 2.2 is only read, not written");
   }
@@ -49,16 +49,16 @@ Status check(const Cache& cache) {
 }
 
 // Descending by name, then by flags; entries for better processors before plain ones.
-bool before(const CacheEntry* a, const CacheEntry* b) {
-  if (const int names = compare_names(a->name, b->name); names != 0) return names > 0;
+bool before(const LdCacheEntry* a, const LdCacheEntry* b) {
+  if (const int names = compare_library_names(a->name, b->name); names != 0) return names > 0;
   if (a->flags != b->flags) return a->flags > b->flags;
   if (a->hwcaps.empty() != b->hwcaps.empty()) return b->hwcaps.empty();
   if (a->hwcaps != b->hwcaps) return a->hwcaps < b->hwcaps;
   return a->hwcap > b->hwcap;
 }
 
-std::vector<const CacheEntry*> sorted(const std::vector<CacheEntry>& entries) {
-  std::vector<const CacheEntry*> order;
+std::vector<const LdCacheEntry*> sorted(const std::vector<LdCacheEntry>& entries) {
+  std::vector<const LdCacheEntry*> order;
   order.reserve(entries.size());
   for (const auto& entry : entries) order.push_back(&entry);
   std::stable_sort(order.begin(), order.end(), before);
@@ -94,7 +94,7 @@ class StringTable {
 };
 
 // Names of glibc-hwcaps subdirectories, sorted as the loader expects them.
-std::map<std::string, std::uint32_t> hwcaps_of(const std::vector<CacheEntry>& entries) {
+std::map<std::string, std::uint32_t> hwcaps_of(const std::vector<LdCacheEntry>& entries) {
   std::map<std::string, std::uint32_t> names;
   for (const auto& entry : entries) {
     if (!entry.hwcaps.empty()) names.emplace(entry.hwcaps, 0);
@@ -123,7 +123,7 @@ std::string extension(std::size_t at, const std::vector<std::uint32_t>& hwcaps_o
 }
 
 // Old loaders stop at a block of their own; the new block behind it serves everyone since.
-std::string old_block(const std::vector<const CacheEntry*>& order, const std::string& entries) {
+std::string old_block(const std::vector<const LdCacheEntry*>& order, const std::string& entries) {
   OldHeader header{};
   std::memcpy(header.magic, kOldMagic.data(), sizeof header.magic);
   header.count = static_cast<std::uint32_t>(order.size());
@@ -143,7 +143,7 @@ std::string old_block(const std::vector<const CacheEntry*>& order, const std::st
 
 }  // namespace
 
-Result<std::string> write_cache(const Cache& cache) {
+Result<std::string> serialize_ld_cache(const LdCache& cache) {
   GANTRY_CHECK(check(cache));
   const auto order = sorted(cache.entries);
   const auto hwcaps = hwcaps_of(cache.entries);
@@ -162,7 +162,7 @@ Result<std::string> write_cache(const Cache& cache) {
     append(entries, NewEntry{entry->flags, name, path, entry->os_version, hwcap});
   }
   std::string file;
-  if (cache.format == CacheFormat::Combined) file = old_block(order, entries);
+  if (cache.format == LdCacheFormat::Combined) file = old_block(order, entries);
   const auto block_at = file.size();
   const auto strings_end = block_at + sizeof(NewHeader) + entries.size() + strings.bytes().size();
   const auto extension_at = (strings_end + 3) & ~std::size_t{3};

@@ -18,7 +18,7 @@ constexpr CapabilityMask mask_of(Capability capability) {
 }
 
 // Video brings what compute needs, display what graphics needs.
-constexpr CapabilityMask closed_mask(std::span<const Capability> asked) {
+constexpr CapabilityMask expand_capabilities(std::span<const Capability> asked) {
   CapabilityMask mask = 0;
   for (const auto capability : asked) mask |= mask_of(capability);
   if ((mask & mask_of(Capability::Video)) != 0) mask |= mask_of(Capability::Compute);

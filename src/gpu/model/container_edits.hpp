@@ -11,7 +11,7 @@
 
 namespace gantry::model {
 
-struct NodeEdit {
+struct DeviceNodeEdit {
   std::string path;       // in the container
   std::string host_path;  // on the host, as the engine sees it
   // Known while a container is being started, left out of everything stored: the majors of
@@ -25,7 +25,7 @@ struct NodeEdit {
   std::string why;
   std::string type;  // "c" or "b"; "" = as the host has it
   std::optional<std::uint32_t> uid;
-  bool operator==(const NodeEdit&) const = default;
+  bool operator==(const DeviceNodeEdit&) const = default;
 };
 
 struct MountEdit {
@@ -67,7 +67,7 @@ struct FileEdit {
 };
 
 struct ContainerEdits {
-  std::vector<NodeEdit> nodes;
+  std::vector<DeviceNodeEdit> nodes;
   std::vector<MountEdit> mounts;
   std::vector<std::string> env;  // "NAME=value"
   std::vector<HookEdit> hooks;

@@ -152,11 +152,18 @@ struct Link {
 };
 
 enum class Capability : std::uint8_t { Compute, Utility, Video, Graphics, Display, Ngx, Compat32 };
-enum class FileKind : std::uint8_t { Library, Binary, Firmware, Config, IpcSocket, XorgModule };
+enum class DriverFileKind : std::uint8_t {
+  Library,
+  Binary,
+  Firmware,
+  Config,
+  IpcSocket,
+  XorgModule
+};
 
 struct DriverFile {
   std::string path;  // real file inside the host's root, symlinks resolved
-  FileKind kind = FileKind::Library;
+  DriverFileKind kind = DriverFileKind::Library;
   // The container capabilities that need it; none for what a device group brings (cufile.json).
   std::vector<Capability> capabilities;
   std::string soname;  // libraries: DT_SONAME, "" when none
@@ -197,11 +204,11 @@ struct PciFunction {
 };
 
 // Where two sources disagree about the same thing. Both are shown; nobody is silently believed.
-struct Difference {
+struct Discrepancy {
   std::string what;    // "GPU-1111…: minor"
   std::string kernel;  // what /proc, /sys or the files say
   std::string nvml;    // what NVML says
-  bool operator==(const Difference&) const = default;
+  bool operator==(const Discrepancy&) const = default;
 };
 
 struct Inventory {
@@ -214,7 +221,7 @@ struct Inventory {
   std::vector<DeviceNode> nodes;
   std::vector<DriverFile> files;
   std::vector<PciFunction> functions;  // all NVIDIA functions, by address
-  std::vector<Difference> differences;
+  std::vector<Discrepancy> differences;
   std::vector<std::string> notes;  // what could not be read, one sentence each
   bool operator==(const Inventory&) const = default;
 };

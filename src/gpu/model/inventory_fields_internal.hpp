@@ -11,7 +11,7 @@
 namespace gantry::model {
 
 template <class T, class M>
-concept Like = std::same_as<std::remove_const_t<T>, M>;  // M or const M
+concept MaybeConst = std::same_as<std::remove_const_t<T>, M>;  // M or const M
 
 template <class T>
 struct Hex {  // "0x10de"
@@ -34,8 +34,8 @@ Octal(T&) -> Octal<T>;
 template <class T>
 Letter(T&) -> Letter<T>;
 
-template <class A, Like<DeviceNode> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<DeviceNode> T>
+void visit_fields(A& a, T& v) {
   a("path", v.path);
   a("major", v.major);
   a("minor", v.minor);
@@ -45,8 +45,8 @@ void describe(A& a, T& v) {
   a("why", v.why);
 }
 
-template <class A, Like<MigEngines> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<MigEngines> T>
+void visit_fields(A& a, T& v) {
   a("copy", v.copy);
   a("decoder", v.decoder);
   a("encoder", v.encoder);
@@ -54,8 +54,8 @@ void describe(A& a, T& v) {
   a("optical_flow", v.optical_flow);
 }
 
-template <class A, Like<MigInstance> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<MigInstance> T>
+void visit_fields(A& a, T& v) {
   a("uuid", v.uuid);
   a("index", v.index);
   a("gpu_instance", v.gpu_instance);
@@ -72,21 +72,21 @@ void describe(A& a, T& v) {
   a("compute_instance_node", v.compute_instance_node);
 }
 
-template <class A, Like<Mig> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<Mig> T>
+void visit_fields(A& a, T& v) {
   a("current", v.current);
   a("pending", v.pending);
   a("instances", v.instances);
 }
 
-template <class A, Like<Health> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<Health> T>
+void visit_fields(A& a, T& v) {
   a("state", v.state);
   a("reasons", v.reasons);
 }
 
-template <class A, Like<Telemetry> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<Telemetry> T>
+void visit_fields(A& a, T& v) {
   a("memory_used_bytes", v.memory_used_bytes);
   a("memory_free_bytes", v.memory_free_bytes);
   a("temperature_celsius", v.temperature_celsius);
@@ -97,16 +97,16 @@ void describe(A& a, T& v) {
   a("ecc_corrected_volatile", v.ecc_corrected_volatile);
 }
 
-template <class A, Like<GpuProcess> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<GpuProcess> T>
+void visit_fields(A& a, T& v) {
   a("pid", v.pid);
   a("memory_bytes", v.memory_bytes);
   a("name", v.name);
   a("type", Letter{v.type});
 }
 
-template <class A, Like<Gpu> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<Gpu> T>
+void visit_fields(A& a, T& v) {
   a("index", v.index);
   a("uuid", v.uuid);
   a("name", v.name);
@@ -134,15 +134,15 @@ void describe(A& a, T& v) {
   a("processes", v.processes);
 }
 
-template <class A, Like<Link> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<Link> T>
+void visit_fields(A& a, T& v) {
   a("pcie", v.pcie);
   a("nvlinks", v.nvlinks);
   a("nvswitch", v.nvswitch);
 }
 
-template <class A, Like<DriverFile> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<DriverFile> T>
+void visit_fields(A& a, T& v) {
   a("path", v.path);
   a("kind", v.kind);
   a("capabilities", v.capabilities);
@@ -153,8 +153,8 @@ void describe(A& a, T& v) {
   a("why", v.why);
 }
 
-template <class A, Like<Driver> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<Driver> T>
+void visit_fields(A& a, T& v) {
   a("version", v.version);
   a("library_version", v.library_version);
   a("cuda_version", v.cuda_version);
@@ -164,8 +164,8 @@ void describe(A& a, T& v) {
   a("nvml_error", v.nvml_error);
 }
 
-template <class A, Like<PciFunction> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<PciFunction> T>
+void visit_fields(A& a, T& v) {
   a("address", v.address);
   a("vendor", Hex{v.vendor, 4});
   a("device", Hex{v.device, 4});
@@ -176,15 +176,15 @@ void describe(A& a, T& v) {
   a("driver_override", v.driver_override);
 }
 
-template <class A, Like<Difference> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<Discrepancy> T>
+void visit_fields(A& a, T& v) {
   a("what", v.what);
   a("kernel", v.kernel);
   a("nvml", v.nvml);
 }
 
-template <class A, Like<Inventory> T>
-void describe(A& a, T& v) {
+template <class A, MaybeConst<Inventory> T>
+void visit_fields(A& a, T& v) {
   a("generation", v.generation);
   a("boot_id", v.boot_id);
   a("driver", v.driver);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/model/inventory_json.hpp"
 
+#include "gpu/model/enum_names.hpp"
 #include "gpu/model/inventory_fields_internal.hpp"
-#include "gpu/model/words.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -41,7 +41,7 @@ Ordered form(const ComputeCapability& value) {
 
 template <class T>
 requires std::is_enum_v<T> Ordered form(const T& value) {
-  return to_word(value);
+  return to_string(value);
 }
 
 template <class T>
@@ -64,12 +64,12 @@ Ordered form(const std::optional<T>& value) {
 
 template <class T>
 requires requires(Writer& w, const T& v) {
-  describe(w, v);
+  visit_fields(w, v);
 }
 Ordered form(const T& value) {
   Ordered object = Ordered::object();
   Writer writer{object};
-  describe(writer, value);
+  visit_fields(writer, value);
   return object;
 }
 
@@ -89,7 +89,7 @@ Ordered document_of(const Inventory& inventory) {
   Ordered document = Ordered::object();
   document["schema"] = Inventory::kSchema;
   Writer writer{document};
-  describe(writer, inventory);
+  visit_fields(writer, inventory);
   return document;
 }
 

@@ -78,9 +78,9 @@ Inventory documented() {
 }
 
 // Draws every member, so that a key that is written but not read (or swapped) shows.
-class Draw {
+class RandomInventory {
  public:
-  explicit Draw(unsigned seed) : random_(seed) {}
+  explicit RandomInventory(unsigned seed) : random_(seed) {}
 
   Inventory inventory() {
     Inventory inv;
@@ -108,7 +108,7 @@ class Draw {
                          maybe<int>(),
                          text()};
     });
-    inv.differences = some<Difference>([&] { return Difference{text(), text(), text()}; });
+    inv.differences = some<Discrepancy>([&] { return Discrepancy{text(), text(), text()}; });
     inv.notes = some<std::string>([&] { return text(); });
     return inv;
   }
@@ -157,7 +157,7 @@ class Draw {
   }
   DriverFile file() {
     return {text(),
-            word<FileKind>(6),
+            word<DriverFileKind>(6),
             some<Capability>([&] { return word<Capability>(7); }),
             text(),
             some<std::string>([&] { return text(); }),
@@ -219,7 +219,7 @@ void expect_refused(const std::string& text, std::string_view why) {
 
 TEST(InventoryJson, ComesBackAsItWas) {
   for (unsigned seed = 0; seed < 300; ++seed) {
-    const auto inventory = Draw(seed).inventory();
+    const auto inventory = RandomInventory(seed).inventory();
     for (const auto layout : {JsonLayout::Pretty, JsonLayout::Compact}) {
       const auto text = to_json(inventory, layout);
       const auto read = inventory_from_json(text);

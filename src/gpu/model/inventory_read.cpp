@@ -2,9 +2,9 @@
 // Reading the inventory: at the start of every container, so it has to be quick.
 #include "base/core/text.hpp"
 #include "base/json/document.hpp"
+#include "gpu/model/enum_names.hpp"
 #include "gpu/model/inventory_fields_internal.hpp"
 #include "gpu/model/inventory_json.hpp"
-#include "gpu/model/words.hpp"
 
 #include <fmt/format.h>
 
@@ -18,8 +18,8 @@ namespace {
 constexpr int kDepthLimit = 16;
 
 // Where we are in the document; spelled out only when something is wrong there.
-struct Place {
-  const Place* up = nullptr;
+struct JsonPath {
+  const JsonPath* up = nullptr;
   std::string_view key;
   std::size_t index = 0;
 
@@ -32,29 +32,29 @@ struct Place {
 };
 
 // The first thing that is wrong; after it, nothing is read any more.
-struct Trouble {
+struct FirstError {
   std::optional<Error> first;
-  void at(const Place& place, std::string_view what) {
+  void at(const JsonPath& place, std::string_view what) {
     if (!first) first = Error(Errc::Corrupt, fmt::format("{}: {}", place.path(), what));
   }
 };
 
 struct Reader {
   json::Value in;
-  const Place& place;
-  Trouble& trouble;
+  const JsonPath& place;
+  FirstError& trouble;
   template <class T>
   void operator()(const char* key, T&& value);
 };
 
-struct At {
+struct Cursor {
   json::Value in;
-  const Place& place;
-  Trouble& trouble;
+  const JsonPath& place;
+  FirstError& trouble;
   void wrong(std::string_view what) const { trouble.at(place, what); }
 };
 
-void take(const At& at, bool& value) {
+void take(const Cursor& at, bool& value) {
   const auto read = at.in.boolean();
   if (!read) return at.wrong("expected true or false");
   value = *read;
@@ -62,7 +62,7 @@ void take(const At& at, bool& value) {
 
 template <class T>
 requires std::integral<T>
-void take(const At& at, T& value) {
+void take(const Cursor& at, T& value) {
   const auto wrong = [&] {
     at.wrong(fmt::format("expected a whole number from {} to {}", std::numeric_limits<T>::min(),
                          std::numeric_limits<T>::max()));
@@ -78,24 +78,24 @@ void take(const At& at, T& value) {
   }
 }
 
-void take(const At& at, std::string& value) {
+void take(const Cursor& at, std::string& value) {
   if (at.in.is(json::Kind::Null)) return value.clear();
   auto text = at.in.string();
   if (!text) return at.wrong("expected a text or null");
   value = *std::move(text);
 }
 
-void take(const At& at, GpuUuid& value) {
+void take(const Cursor& at, GpuUuid& value) {
   take(at, value.text);
 }
 
-std::optional<std::string> text_of(const At& at) {
+std::optional<std::string> text_of(const Cursor& at) {
   auto text = at.in.string();
   if (!text) at.wrong("expected a text");
   return text;
 }
 
-void take(const At& at, PciAddress& value) {
+void take(const Cursor& at, PciAddress& value) {
   if (at.in.is(json::Kind::Null)) {
     value = {};
     return;
@@ -107,7 +107,7 @@ void take(const At& at, PciAddress& value) {
   value = *address;
 }
 
-void take(const At& at, ComputeCapability& value) {
+void take(const Cursor& at, ComputeCapability& value) {
   const auto text = text_of(at);
   if (!text) return;
   const auto parts = split(*text, '.');
@@ -121,17 +121,19 @@ void take(const At& at, ComputeCapability& value) {
 
 template <class T>
 requires std::is_enum_v<T>
-void take(const At& at, T& value) {
+void take(const Cursor& at, T& value) {
   const auto text = text_of(at);
   if (!text) return;
-  const auto known = from_word<T>(*text);
+  const auto known = parse_enum<T>(*text);
   if (!known)
-    return at.wrong(fmt::format("unknown word, expected one of {}", fmt::join(kWords<T>, ", ")));
+    return at.wrong(
+        fmt::format("unknown word, expected one of {}", fmt::join(kEnumNames<T>, ", ")));
   value = *known;
 }
 
 template <class T>
-void take_number(const At& at, T& value, std::string_view prefix, int base, std::string_view form) {
+void take_number(const Cursor& at, T& value, std::string_view prefix, int base,
+                 std::string_view form) {
   const auto text = text_of(at);
   if (!text) return;
   const bool prefixed = text->starts_with(prefix);
@@ -142,15 +144,15 @@ void take_number(const At& at, T& value, std::string_view prefix, int base, std:
 }
 
 template <class T>
-void take(const At& at, Hex<T>& hex) {
+void take(const Cursor& at, Hex<T>& hex) {
   take_number(at, hex.value, "0x", 16, "a number such as 0x10de");
 }
 template <class T>
-void take(const At& at, Octal<T>& octal) {
+void take(const Cursor& at, Octal<T>& octal) {
   take_number(at, octal.value, "", 8, "an octal mode such as 0666");
 }
 template <class T>
-void take(const At& at, Letter<T>& letter) {
+void take(const Cursor& at, Letter<T>& letter) {
   const auto text = text_of(at);
   if (!text) return;
   if (text->size() != 1) return at.wrong("expected one letter");
@@ -158,40 +160,40 @@ void take(const At& at, Letter<T>& letter) {
 }
 
 template <class T>
-void take(const At& at, std::optional<T>& value) {
+void take(const Cursor& at, std::optional<T>& value) {
   if (at.in.is(json::Kind::Null)) return value.reset();
   take(at, value.emplace());
 }
 
 template <class T>
 requires requires(Reader& r, T& v) {
-  describe(r, v);
+  visit_fields(r, v);
 }
-void take(const At& at, T& value) {
+void take(const Cursor& at, T& value) {
   if (!at.in.is(json::Kind::Object)) return at.wrong("expected an object");
   Reader reader{at.in, at.place, at.trouble};
-  describe(reader, value);
+  visit_fields(reader, value);
 }
 
 template <class T>
-void take(const At& at, std::vector<T>& values) {
+void take(const Cursor& at, std::vector<T>& values) {
   if (!at.in.is(json::Kind::Array)) return at.wrong("expected a list");
   values.clear();
   std::size_t index = 0;
   for (const auto item : at.in) {
     if (at.trouble.first) return;
-    const Place place{.up = &at.place, .key = {}, .index = index++};
-    take(At{item, place, at.trouble}, values.emplace_back());
+    const JsonPath place{.up = &at.place, .key = {}, .index = index++};
+    take(Cursor{item, place, at.trouble}, values.emplace_back());
   }
 }
 
 template <class T>
 void Reader::operator()(const char* key, T&& value) {
   if (trouble.first) return;
-  const Place here{.up = &place, .key = key};
+  const JsonPath here{.up = &place, .key = key};
   const auto found = in[key];
   if (!found) return trouble.at(here, "missing");
-  take(At{found, here, trouble}, value);
+  take(Cursor{found, here, trouble}, value);
 }
 
 // Ours has 6 levels; the parser allows more.
@@ -248,9 +250,9 @@ Result<Inventory> inventory_from_json(std::string_view text) {
   GANTRY_CHECK(check_schema(document->root()).in("inventory"));
 
   Inventory inventory;
-  Trouble trouble;
-  const Place top;
-  take(At{document->root(), top, trouble}, inventory);
+  FirstError trouble;
+  const JsonPath top;
+  take(Cursor{document->root(), top, trouble}, inventory);
   if (trouble.first) return std::move(*trouble.first).in("inventory");
   GANTRY_CHECK(check_links(inventory).in("inventory"));
   return inventory;

@@ -40,7 +40,7 @@ std::string container_in(std::string_view name) {
 
 }  // namespace
 
-CgroupOwner owner_of(std::string_view text) {
+CgroupOwner parse_cgroup_owner(std::string_view text) {
   CgroupOwner owner;
   for (const auto line : lines(text)) {
     for (const auto part : split(line, '/')) {

@@ -15,6 +15,6 @@ struct CgroupOwner {
 
 // `text` is /proc/PID/cgroup: any bytes. Knows cgroupfs ("/kubepods/burstable/podUID/ID") and
 // systemd ("kubepods-burstable-podUID_WITH_UNDERSCORES.slice/cri-containerd-ID.scope").
-CgroupOwner owner_of(std::string_view text);
+CgroupOwner parse_cgroup_owner(std::string_view text);
 
 }  // namespace gantry::nvml_child

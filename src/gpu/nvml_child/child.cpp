@@ -2,10 +2,10 @@
 // The process that has NVML loaded. Two threads: one answers questions, one waits for events.
 #include "base/core/text.hpp"
 #include "gpu/model/inventory_json.hpp"
-#include "gpu/nvml_child/child_events_internal.hpp"
+#include "gpu/nvml_child/event_waiter_internal.hpp"
+#include "gpu/nvml_child/message_writer_internal.hpp"
 #include "gpu/nvml_child/profile_internal.hpp"
 #include "gpu/nvml_child/readings_internal.hpp"
-#include "gpu/nvml_child/talk_internal.hpp"
 #include "gpu/nvml_child/wire_internal.hpp"
 #include "gpu/probe/kernel_view.hpp"
 #include "gpu/probe/nvml_library.hpp"
@@ -44,23 +44,23 @@ class Child {
   Child(const sys::Host& host, const driver::Nvml& nvml, std::chrono::milliseconds event_wait)
       : host_(host),
         nvml_(nvml),
-        talk_(kSocket),
-        events_(nvml, talk_, event_wait),
+        writer_(kSocket),
+        events_(nvml, writer_, event_wait),
         profiler_(GpmFunctions::of(nvml)) {}
 
   int run();
 
  private:
   bool look(bool always);  // false: NVML has failed, and the parent has been told
-  bool answer(Depth depth);
+  bool answer(ReadingDepth depth);
   bool has_changed(const model::Readings& readings) const;
   bool take_question();
   int poll_timeout() const;
 
   const sys::Host& host_;
   const driver::Nvml& nvml_;
-  Talk talk_;
-  Events events_;
+  MessageWriter writer_;
+  EventWaiter events_;
   Profiler profiler_;
   Devices devices_;
   std::string generation_;
@@ -84,7 +84,7 @@ bool Child::look(bool always) {
   }
   const bool failed = !view.driver.nvml_error.empty();
   if (always || failed || generation != generation_) {
-    talk_.say(Kind::View, model::to_json(view, model::JsonLayout::Compact));
+    writer_.say(PacketKind::View, model::to_json(view, model::JsonLayout::Compact));
   }
   generation_ = std::move(generation);
   ::malloc_trim(0);  // the text was large, and most readings are small
@@ -99,7 +99,7 @@ bool Child::has_changed(const model::Readings& readings) const {
   return seen != instances_;
 }
 
-bool Child::answer(Depth depth) {
+bool Child::answer(ReadingDepth depth) {
   auto devices = find_devices(nvml_);
   if (!devices.error.empty()) return look(true);  // which says why, in full
   const bool other_count = devices.list.size() != devices_.list.size();
@@ -112,14 +112,15 @@ bool Child::answer(Depth depth) {
   payload.readings.at_unix_ms = unix_ms();
   for (const auto& device : devices_.list) {
     auto reading = read_gpu(nvml_, device, depth, payload.readings.at_unix_ms);
-    if (depth == Depth::Full && device.handle != nullptr)
+    if (depth == ReadingDepth::Full && device.handle != nullptr)
       profiler_.read(device.handle, reading, Clock::now());
     payload.readings.gpus.push_back(std::move(reading));
   }
-  if (depth == Depth::Full) add_owners(host_, payload.readings);
+  if (depth == ReadingDepth::Full) add_owners(host_, payload.readings);
   payload.event_wait_age_ms = events_.wait_age_ms();
-  talk_.say(Kind::Readings, to_bytes(payload));
-  if (other_count || (depth == Depth::Full && has_changed(payload.readings))) return look(false);
+  writer_.say(PacketKind::Readings, to_bytes(payload));
+  if (other_count || (depth == ReadingDepth::Full && has_changed(payload.readings)))
+    return look(false);
   return true;
 }
 
@@ -130,13 +131,13 @@ bool Child::take_question() {
   if (got == 0) return false;  // the parent has gone
   const auto packet = from_datagram({bytes.data(), static_cast<std::size_t>(got)});
   if (!packet.ok()) return false;
-  if (packet->kind == Kind::AskView) return look(true);
-  if (packet->kind != Kind::AskReadings) return false;
+  if (packet->kind == PacketKind::RequestView) return look(true);
+  if (packet->kind != PacketKind::RequestReadings) return false;
   switch (packet->payload.empty() ? 0 : packet->payload[0]) {
-    case static_cast<char>(Depth::Vital): return answer(Depth::Vital);
-    case static_cast<char>(Depth::Processes): return answer(Depth::Processes);
-    case static_cast<char>(Depth::Memory): return answer(Depth::Memory);
-    default: return answer(Depth::Full);
+    case static_cast<char>(ReadingDepth::Vital): return answer(ReadingDepth::Vital);
+    case static_cast<char>(ReadingDepth::Processes): return answer(ReadingDepth::Processes);
+    case static_cast<char>(ReadingDepth::Memory): return answer(ReadingDepth::Memory);
+    default: return answer(ReadingDepth::Full);
   }
 }
 
@@ -166,7 +167,7 @@ int Child::run() {
 int say_why(const Error& error) {
   model::Inventory view;
   view.driver.nvml_error = error.text();
-  Talk(kSocket).say(Kind::View, model::to_json(view, model::JsonLayout::Compact));
+  MessageWriter(kSocket).say(PacketKind::View, model::to_json(view, model::JsonLayout::Compact));
   return kNoNvml;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sensor's child as a program of its own, and children that misbehave: "garbage" says what is
 // none of our messages, "endless" never ends one, "silent" says nothing, "babble" repeats itself.
-#include "gpu/nvml_child/sensor.hpp"
+#include "gpu/nvml_child/nvml_child.hpp"
 #include "gpu/nvml_child/wire_internal.hpp"
 
 #include <sys/socket.h>
@@ -19,13 +19,13 @@ void say(std::string_view bytes) {
 }
 
 int misbehave(std::string_view how) {
-  using gantry::nvml_child::Kind;
+  using gantry::nvml_child::PacketKind;
   if (how == "garbage") say("\x01\x02\x03 this is no message of ours");
   if (how == "babble") {
-    for (;;) say(gantry::nvml_child::to_datagram({Kind::Event, true, "no event"}));
+    for (;;) say(gantry::nvml_child::to_datagram({PacketKind::Event, true, "no event"}));
   }
   const std::string part(gantry::nvml_child::kPayloadLimit, '[');
-  while (how == "endless") say(gantry::nvml_child::to_datagram({Kind::View, false, part}));
+  while (how == "endless") say(gantry::nvml_child::to_datagram({PacketKind::View, false, part}));
   for (;;) ::pause();
 }
 

@@ -54,11 +54,11 @@ class SpawnSettings {
 
 }  // namespace
 
-Result<Started> start_process(const std::vector<std::string>& argv) {
+Result<ChildProcess> start_process(const std::vector<std::string>& argv) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return Error::sys(errno, "socketpair");
-  Started started{.pid = -1, .socket = sys::UniqueFd(ends[0])};
+  ChildProcess started{.pid = -1, .socket = sys::UniqueFd(ends[0])};
   const sys::UniqueFd theirs(ends[1]);
   ::fcntl(started.socket.get(), F_SETFL, O_NONBLOCK);
   std::vector<char*> words;
@@ -79,7 +79,7 @@ void set_oom_score_adj(pid_t pid, int value) {
   if (file.valid()) (void)!::write(file.get(), text.data(), text.size());
 }
 
-std::string how_it_ended(int status) {
+std::string describe_exit(int status) {
   if (WIFSIGNALED(status)) return fmt::format("crashed: {}", ::strsignal(WTERMSIG(status)));
   return fmt::format("ended with status {}", WEXITSTATUS(status));
 }

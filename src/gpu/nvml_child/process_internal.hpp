@@ -14,18 +14,18 @@
 
 namespace gantry::nvml_child {
 
-struct Started {
+struct ChildProcess {
   pid_t pid = -1;
   sys::UniqueFd socket;  // non-blocking, SOCK_SEQPACKET
 };
 
 // posix_spawn: no memory is copied, and it may be called from a process with threads. The child has
 // a process group of its own, default signals and our environment.
-Result<Started> start_process(const std::vector<std::string>& argv);
+Result<ChildProcess> start_process(const std::vector<std::string>& argv);
 void set_oom_score_adj(pid_t pid, int value);  // as far as we may
 
 // How a process ended, as waitpid told it: "crashed: Segmentation fault", "ended with status 1".
-std::string how_it_ended(int status);
+std::string describe_exit(int status);
 
 // nullopt while it runs. A child that somebody else has waited for counts as ended with 0.
 std::optional<int> reap(pid_t pid);

@@ -13,9 +13,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kShortest = 100ms;  // the driver renews its counters no faster
-constexpr std::size_t kKeptLimit = 4096;
+constexpr std::size_t kMaxSamples = 4096;
 
-struct Wanted {
+struct GpmMetric {
   unsigned id;
   std::optional<double> model::ProfileReading::*member;
   double scale;
@@ -25,19 +25,19 @@ constexpr double kPercent = 0.01;
 constexpr double kMib = 1024.0 * 1024.0;
 constexpr double kFast = 1e13;  // bytes per second that no bus has
 
-constexpr std::array kWanted{
-    Wanted{NVML_GPM_METRIC_GRAPHICS_UTIL, &model::ProfileReading::graphics_active, kPercent, 1},
-    Wanted{NVML_GPM_METRIC_SM_UTIL, &model::ProfileReading::sm_active, kPercent, 1},
-    Wanted{NVML_GPM_METRIC_SM_OCCUPANCY, &model::ProfileReading::sm_occupancy, kPercent, 1},
-    Wanted{NVML_GPM_METRIC_ANY_TENSOR_UTIL, &model::ProfileReading::tensor_active, kPercent, 1},
-    Wanted{NVML_GPM_METRIC_DRAM_BW_UTIL, &model::ProfileReading::dram_active, kPercent, 1},
-    Wanted{NVML_GPM_METRIC_FP64_UTIL, &model::ProfileReading::fp64_active, kPercent, 1},
-    Wanted{NVML_GPM_METRIC_FP32_UTIL, &model::ProfileReading::fp32_active, kPercent, 1},
-    Wanted{NVML_GPM_METRIC_FP16_UTIL, &model::ProfileReading::fp16_active, kPercent, 1},
-    Wanted{NVML_GPM_METRIC_PCIE_TX_PER_SEC, &model::ProfileReading::pcie_sent_bytes_per_second,
-           kMib, kFast},
-    Wanted{NVML_GPM_METRIC_PCIE_RX_PER_SEC, &model::ProfileReading::pcie_received_bytes_per_second,
-           kMib, kFast},
+constexpr std::array kGpmMetrics{
+    GpmMetric{NVML_GPM_METRIC_GRAPHICS_UTIL, &model::ProfileReading::graphics_active, kPercent, 1},
+    GpmMetric{NVML_GPM_METRIC_SM_UTIL, &model::ProfileReading::sm_active, kPercent, 1},
+    GpmMetric{NVML_GPM_METRIC_SM_OCCUPANCY, &model::ProfileReading::sm_occupancy, kPercent, 1},
+    GpmMetric{NVML_GPM_METRIC_ANY_TENSOR_UTIL, &model::ProfileReading::tensor_active, kPercent, 1},
+    GpmMetric{NVML_GPM_METRIC_DRAM_BW_UTIL, &model::ProfileReading::dram_active, kPercent, 1},
+    GpmMetric{NVML_GPM_METRIC_FP64_UTIL, &model::ProfileReading::fp64_active, kPercent, 1},
+    GpmMetric{NVML_GPM_METRIC_FP32_UTIL, &model::ProfileReading::fp32_active, kPercent, 1},
+    GpmMetric{NVML_GPM_METRIC_FP16_UTIL, &model::ProfileReading::fp16_active, kPercent, 1},
+    GpmMetric{NVML_GPM_METRIC_PCIE_TX_PER_SEC, &model::ProfileReading::pcie_sent_bytes_per_second,
+              kMib, kFast},
+    GpmMetric{NVML_GPM_METRIC_PCIE_RX_PER_SEC,
+              &model::ProfileReading::pcie_received_bytes_per_second, kMib, kFast},
 };
 
 template <class Function>
@@ -61,11 +61,11 @@ Profiler::~Profiler() {
 }
 
 void Profiler::forget() {
-  for (auto& [key, kept] : kept_) {
+  for (auto& [key, kept] : samples_) {
     if (kept.older != nullptr) gpm_.free(kept.older);
     if (kept.newer != nullptr) gpm_.free(kept.newer);
   }
-  kept_.clear();
+  samples_.clear();
   supported_.clear();
 }
 
@@ -78,30 +78,31 @@ bool Profiler::is_supported(nvmlDevice_t device, const std::string& uuid) {
   return supported_[uuid] = yes;
 }
 
-model::ProfileReading Profiler::between(const Kept& kept) const {
+model::ProfileReading Profiler::between(const GpmSamples& kept) const {
   model::ProfileReading reading;
   const auto question = std::make_unique<nvmlGpmMetricsGet_t>();  // 15 KB
   question->version = NVML_GPM_METRICS_GET_VERSION;
-  question->numMetrics = kWanted.size();
+  question->numMetrics = kGpmMetrics.size();
   question->sample1 = kept.older;
   question->sample2 = kept.newer;
-  for (std::size_t i = 0; i < kWanted.size(); ++i) question->metrics[i].metricId = kWanted[i].id;
+  for (std::size_t i = 0; i < kGpmMetrics.size(); ++i)
+    question->metrics[i].metricId = kGpmMetrics[i].id;
   if (gpm_.metrics(question.get()) != NVML_SUCCESS) return reading;
-  for (std::size_t i = 0; i < kWanted.size(); ++i) {
+  for (std::size_t i = 0; i < kGpmMetrics.size(); ++i) {
     const auto& metric = question->metrics[i];
-    const auto value = metric.value * kWanted[i].scale;
+    const auto value = metric.value * kGpmMetrics[i].scale;
     if (metric.nvmlReturn != NVML_SUCCESS || !std::isfinite(value) || value < 0 ||
-        value > kWanted[i].most * 1.01)
+        value > kGpmMetrics[i].most * 1.01)
       continue;
-    reading.*kWanted[i].member = std::min(value, kWanted[i].most);
+    reading.*kGpmMetrics[i].member = std::min(value, kGpmMetrics[i].most);
   }
   return reading;
 }
 
 model::ProfileReading Profiler::sample(nvmlDevice_t device, const std::string& key,
                                        std::optional<unsigned> instance, Clock::time_point now) {
-  if (kept_.size() >= kKeptLimit) forget();
-  auto& kept = kept_[key];
+  if (samples_.size() >= kMaxSamples) forget();
+  auto& kept = samples_[key];
   if (kept.primed && now - kept.at < kShortest) return kept.last;
   for (auto* buffer : {&kept.older, &kept.newer}) {
     if (*buffer == nullptr && gpm_.alloc(buffer) != NVML_SUCCESS) return {};

@@ -42,7 +42,7 @@ class Profiler {
   void forget();  // when GPUs or instances have changed
 
  private:
-  struct Kept {
+  struct GpmSamples {
     nvmlGpmSample_t older = nullptr, newer = nullptr;
     Clock::time_point at;
     bool primed = false;
@@ -51,11 +51,11 @@ class Profiler {
   bool is_supported(nvmlDevice_t device, const std::string& uuid);
   model::ProfileReading sample(nvmlDevice_t device, const std::string& key,
                                std::optional<unsigned> instance, Clock::time_point now);
-  model::ProfileReading between(const Kept& kept) const;
+  model::ProfileReading between(const GpmSamples& kept) const;
 
   GpmFunctions gpm_;
   std::map<std::string, bool> supported_;
-  std::map<std::string, Kept> kept_;
+  std::map<std::string, GpmSamples> samples_;
 };
 
 }  // namespace gantry::nvml_child

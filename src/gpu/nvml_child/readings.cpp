@@ -25,14 +25,14 @@ std::optional<int> percent_of(bool answered, unsigned value) {
   return value <= 100 ? reading_of(answered, value) : std::nullopt;
 }
 
-void read_memory(probe::Asking& asking, model::GpuReading& reading) {
+void read_memory(probe::DeviceQuery& query, model::GpuReading& reading) {
   nvmlMemory_v2_t memory{};
   memory.version = nvmlMemory_v2;
-  if (GANTRY_ASK(asking, nvmlDeviceGetMemoryInfo_v2, asking.device(), &memory)) {
+  if (GANTRY_ASK(query, nvmlDeviceGetMemoryInfo_v2, query.device(), &memory)) {
     reading.memory_reserved_bytes = memory.reserved;
   } else {
     nvmlMemory_t old{};
-    if (!GANTRY_ASK(asking, nvmlDeviceGetMemoryInfo, asking.device(), &old)) return;
+    if (!GANTRY_ASK(query, nvmlDeviceGetMemoryInfo, query.device(), &old)) return;
     memory.total = old.total;
     memory.used = old.used;
     memory.free = old.free;
@@ -43,14 +43,14 @@ void read_memory(probe::Asking& asking, model::GpuReading& reading) {
 }
 
 // 1 licensed, 0 not; only in a vGPU guest.
-void read_license(probe::Asking& asking, model::GpuReading& reading) {
+void read_license(probe::DeviceQuery& query, model::GpuReading& reading) {
   nvmlGpuVirtualizationMode_t mode = NVML_GPU_VIRTUALIZATION_MODE_NONE;
-  if (!GANTRY_ASK(asking, nvmlDeviceGetVirtualizationMode, asking.device(), &mode) ||
+  if (!GANTRY_ASK(query, nvmlDeviceGetVirtualizationMode, query.device(), &mode) ||
       mode != NVML_GPU_VIRTUALIZATION_MODE_VGPU) {
     return;
   }
   nvmlGridLicensableFeatures_t features{};
-  if (!GANTRY_ASK(asking, nvmlDeviceGetGridLicensableFeatures_v4, asking.device(), &features) ||
+  if (!GANTRY_ASK(query, nvmlDeviceGetGridLicensableFeatures_v4, query.device(), &features) ||
       features.isGridLicenseSupported == 0) {
     return;
   }
@@ -62,44 +62,44 @@ void read_license(probe::Asking& asking, model::GpuReading& reading) {
   }
 }
 
-void read_body(probe::Asking& asking, Depth depth, model::GpuReading& reading) {
+void read_body(probe::DeviceQuery& query, ReadingDepth depth, model::GpuReading& reading) {
   unsigned value = 0;
   bool answered =
-      GANTRY_ASK(asking, nvmlDeviceGetTemperature, asking.device(), NVML_TEMPERATURE_GPU, &value);
+      GANTRY_ASK(query, nvmlDeviceGetTemperature, query.device(), NVML_TEMPERATURE_GPU, &value);
   reading.temperature_celsius = reading_of(answered, value);
   unsigned long long reasons = 0;
-  if (GANTRY_ASK(asking, nvmlDeviceGetCurrentClocksEventReasons, asking.device(), &reasons) ||
-      GANTRY_ASK(asking, nvmlDeviceGetCurrentClocksThrottleReasons, asking.device(), &reasons)) {
+  if (GANTRY_ASK(query, nvmlDeviceGetCurrentClocksEventReasons, query.device(), &reasons) ||
+      GANTRY_ASK(query, nvmlDeviceGetCurrentClocksThrottleReasons, query.device(), &reasons)) {
     reading.clock_reasons = reasons;
   }
-  if (depth == Depth::Vital) return;
-  answered = GANTRY_ASK(asking, nvmlDeviceGetPowerUsage, asking.device(), &value);
+  if (depth == ReadingDepth::Vital) return;
+  answered = GANTRY_ASK(query, nvmlDeviceGetPowerUsage, query.device(), &value);
   reading.power_milliwatts = reading_of(answered, value);
-  answered = GANTRY_ASK(asking, nvmlDeviceGetEnforcedPowerLimit, asking.device(), &value);
+  answered = GANTRY_ASK(query, nvmlDeviceGetEnforcedPowerLimit, query.device(), &value);
   reading.power_limit_milliwatts = reading_of(answered, value);
-  answered = GANTRY_ASK(asking, nvmlDeviceGetClockInfo, asking.device(), NVML_CLOCK_SM, &value);
+  answered = GANTRY_ASK(query, nvmlDeviceGetClockInfo, query.device(), NVML_CLOCK_SM, &value);
   reading.sm_clock_mhz = reading_of(answered, value);
-  answered = GANTRY_ASK(asking, nvmlDeviceGetClockInfo, asking.device(), NVML_CLOCK_MEM, &value);
+  answered = GANTRY_ASK(query, nvmlDeviceGetClockInfo, query.device(), NVML_CLOCK_MEM, &value);
   reading.memory_clock_mhz = reading_of(answered, value);
   if (!reading.pcie_replays &&
-      GANTRY_ASK(asking, nvmlDeviceGetPcieReplayCounter, asking.device(), &value)) {
+      GANTRY_ASK(query, nvmlDeviceGetPcieReplayCounter, query.device(), &value)) {
     reading.pcie_replays = value;
   }
   if (unsigned long long energy = 0;
       !reading.energy_millijoules &&
-      GANTRY_ASK(asking, nvmlDeviceGetTotalEnergyConsumption, asking.device(), &energy)) {
+      GANTRY_ASK(query, nvmlDeviceGetTotalEnergyConsumption, query.device(), &energy)) {
     reading.energy_millijoules = energy;
   }
 }
 
 // The mean of what the driver sampled in the last ten seconds, a hundred values at most.
-std::optional<int> duty_cycle(probe::Asking& asking, std::int64_t now_unix_ms) {
+std::optional<int> duty_cycle(probe::DeviceQuery& query, std::int64_t now_unix_ms) {
   constexpr std::int64_t kWindowMs = 10'000;
   std::array<nvmlSample_t, 256> samples{};
   auto count = static_cast<unsigned>(samples.size());
   nvmlValueType_t type = NVML_VALUE_TYPE_UNSIGNED_INT;
   const auto from = static_cast<unsigned long long>(now_unix_ms - kWindowMs) * 1000;
-  if (!GANTRY_ASK(asking, nvmlDeviceGetSamples, asking.device(), NVML_GPU_UTILIZATION_SAMPLES, from,
+  if (!GANTRY_ASK(query, nvmlDeviceGetSamples, query.device(), NVML_GPU_UTILIZATION_SAMPLES, from,
                   &type, &count, samples.data())) {
     return std::nullopt;
   }
@@ -114,12 +114,13 @@ std::optional<int> duty_cycle(probe::Asking& asking, std::int64_t now_unix_ms) {
   return static_cast<int>(sum / taken);
 }
 
-void check_identity(probe::Asking& asking, const std::string& known, model::GpuReading& reading) {
+void check_identity(probe::DeviceQuery& query, const std::string& known,
+                    model::GpuReading& reading) {
   std::array<char, NVML_DEVICE_UUID_V2_BUFFER_SIZE> uuid{};
-  if (GANTRY_ASK(asking, nvmlDeviceGetUUID, asking.device(), uuid.data(),
+  if (GANTRY_ASK(query, nvmlDeviceGetUUID, query.device(), uuid.data(),
                  static_cast<unsigned>(uuid.size())) &&
-      probe::text_of(uuid) != known) {
-    reading.lost = fmt::format("NVML now names it {}", probe::text_of(uuid));
+      probe::to_string(uuid) != known) {
+    reading.lost = fmt::format("NVML now names it {}", probe::to_string(uuid));
   }
 }
 
@@ -142,7 +143,7 @@ Devices find_devices(const driver::Nvml& nvml) {
           nvml.nvmlDeviceGetUUID(device.handle, uuid.data(), static_cast<unsigned>(uuid.size()));
     }
     if (result == NVML_SUCCESS) {
-      device.uuid = probe::text_of(uuid);
+      device.uuid = probe::to_string(uuid);
     } else {
       device.handle = nullptr;
       device.refused = driver::nvml_error(result, "taking a handle").text();
@@ -151,22 +152,23 @@ Devices find_devices(const driver::Nvml& nvml) {
   return devices;
 }
 
-void read_activity(probe::Asking& asking, std::int64_t now_unix_ms, model::GpuReading& reading) {
+void read_activity(probe::DeviceQuery& query, std::int64_t now_unix_ms,
+                   model::GpuReading& reading) {
   nvmlUtilization_t utilization{};
-  bool answered = GANTRY_ASK(asking, nvmlDeviceGetUtilizationRates, asking.device(), &utilization);
+  bool answered = GANTRY_ASK(query, nvmlDeviceGetUtilizationRates, query.device(), &utilization);
   reading.utilization_percent = percent_of(answered, utilization.gpu);
   reading.memory_utilization_percent = percent_of(answered, utilization.memory);
   unsigned value = 0;
   unsigned period = 0;
-  answered = GANTRY_ASK(asking, nvmlDeviceGetEncoderUtilization, asking.device(), &value, &period);
+  answered = GANTRY_ASK(query, nvmlDeviceGetEncoderUtilization, query.device(), &value, &period);
   reading.encoder_percent = percent_of(answered, value);
-  answered = GANTRY_ASK(asking, nvmlDeviceGetDecoderUtilization, asking.device(), &value, &period);
+  answered = GANTRY_ASK(query, nvmlDeviceGetDecoderUtilization, query.device(), &value, &period);
   reading.decoder_percent = percent_of(answered, value);
-  reading.duty_cycle_percent = duty_cycle(asking, now_unix_ms);
+  reading.duty_cycle_percent = duty_cycle(query, now_unix_ms);
   if (!reading.duty_cycle_percent) reading.duty_cycle_percent = reading.utilization_percent;
 }
 
-model::GpuReading read_gpu(const driver::Nvml& nvml, const Device& device, Depth depth,
+model::GpuReading read_gpu(const driver::Nvml& nvml, const Device& device, ReadingDepth depth,
                            std::int64_t now_unix_ms) {
   model::GpuReading reading;
   reading.uuid.text = device.uuid;
@@ -174,27 +176,27 @@ model::GpuReading read_gpu(const driver::Nvml& nvml, const Device& device, Depth
     reading.lost = device.refused;
     return reading;
   }
-  probe::Asking asking(nvml, device.handle);
-  check_identity(asking, device.uuid, reading);
-  if (depth == Depth::Processes || depth == Depth::Memory) {
-    read_processes(asking, reading);
-    if (depth == Depth::Processes)
-      read_process_utilization(asking, now_unix_ms - kBusyNowMs, reading);
+  probe::DeviceQuery query(nvml, device.handle);
+  check_identity(query, device.uuid, reading);
+  if (depth == ReadingDepth::Processes || depth == ReadingDepth::Memory) {
+    read_processes(query, reading);
+    if (depth == ReadingDepth::Processes)
+      read_process_utilization(query, now_unix_ms - kBusyNowMs, reading);
   } else {
-    read_fields(asking, depth, reading);
-    read_body(asking, depth, reading);
+    read_fields(query, depth, reading);
+    read_body(query, depth, reading);
   }
-  if (depth == Depth::Full) {
-    read_memory(asking, reading);
-    read_activity(asking, now_unix_ms, reading);
-    read_instances(asking, reading);
-    read_processes(asking, reading);
-    read_process_utilization(asking, now_unix_ms - kBusyLatelyMs, reading);
-    read_license(asking, reading);
+  if (depth == ReadingDepth::Full) {
+    read_memory(query, reading);
+    read_activity(query, now_unix_ms, reading);
+    read_instances(query, reading);
+    read_processes(query, reading);
+    read_process_utilization(query, now_unix_ms - kBusyLatelyMs, reading);
+    read_license(query, reading);
   }
   probe::HealthFacts facts;
   facts.lost = reading.lost;
-  asking.add_to(facts);
+  query.add_to(facts);
   reading.lost = facts.lost;
   reading.reset_required = reading.reset_required || facts.reset_required;
   return reading;
@@ -205,7 +207,7 @@ void add_owners(const sys::Host& host, model::Readings& readings) {
     for (auto& process : gpu.processes) {
       const auto text = host.read(fmt::format("/proc/{}/cgroup", process.pid), kCgroupLimit);
       if (!text.ok()) continue;  // it has ended, or lies in another pid namespace
-      auto owner = owner_of(*text);
+      auto owner = parse_cgroup_owner(*text);
       process.pod_uid = std::move(owner.pod_uid);
       process.container_id = std::move(owner.container_id);
     }

@@ -93,7 +93,7 @@ void take_special(std::span<const nvmlFieldValue_t> fields, model::GpuReading& r
 
 }  // namespace
 
-void read_fields(probe::Asking& asking, Depth depth, model::GpuReading& reading) {
+void read_fields(probe::DeviceQuery& query, ReadingDepth depth, model::GpuReading& reading) {
   constexpr unsigned kAllLinks = std::numeric_limits<unsigned>::max();
   std::array<nvmlFieldValue_t, kVital.size() + kFurther.size() + Special::Count> fields{};
   std::array<Counter, kVital.size() + kFurther.size()> members{};
@@ -105,18 +105,18 @@ void read_fields(probe::Asking& asking, Depth depth, model::GpuReading& reading)
     }
   };
   add(kVital);
-  if (depth == Depth::Full) add(kFurther);
+  if (depth == ReadingDepth::Full) add(kFurther);
   const auto counters = count;
   fields[count++].fieldId = NVML_FI_DEV_GET_GPU_RECOVERY_ACTION;
   fields[count++].fieldId = NVML_FI_DEV_RESET_STATUS;
-  if (depth == Depth::Full) {
+  if (depth == ReadingDepth::Full) {
     fields[count++].fieldId = NVML_FI_DEV_MEMORY_TEMP;
     fields[count].scopeId = kAllLinks;
     fields[count++].fieldId = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX;
     fields[count].scopeId = kAllLinks;
     fields[count++].fieldId = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX;
   }
-  if (!GANTRY_ASK(asking, nvmlDeviceGetFieldValues, asking.device(), static_cast<int>(count),
+  if (!GANTRY_ASK(query, nvmlDeviceGetFieldValues, query.device(), static_cast<int>(count),
                   fields.data())) {
     return;
   }

@@ -5,8 +5,8 @@
 #include "base/sys/host.hpp"
 #include "gpu/driver/nvml.hpp"
 #include "gpu/model/readings.hpp"
-#include "gpu/nvml_child/sensor.hpp"
-#include "gpu/probe/nvml_asking.hpp"
+#include "gpu/nvml_child/nvml_child.hpp"
+#include "gpu/probe/device_query.hpp"
 
 #include <cstdint>
 #include <string>
@@ -26,16 +26,16 @@ struct Devices {
 };
 Devices find_devices(const driver::Nvml& nvml);
 
-model::GpuReading read_gpu(const driver::Nvml& nvml, const Device& device, Depth depth,
+model::GpuReading read_gpu(const driver::Nvml& nvml, const Device& device, ReadingDepth depth,
                            std::int64_t now_unix_ms);
 
 // Parts of it.
-void read_fields(probe::Asking& asking, Depth depth, model::GpuReading& reading);
-void read_activity(probe::Asking& asking, std::int64_t now_unix_ms, model::GpuReading& reading);
-void read_instances(probe::Asking& asking, model::GpuReading& reading);
-void read_processes(probe::Asking& asking, model::GpuReading& reading);
+void read_fields(probe::DeviceQuery& query, ReadingDepth depth, model::GpuReading& reading);
+void read_activity(probe::DeviceQuery& query, std::int64_t now_unix_ms, model::GpuReading& reading);
+void read_instances(probe::DeviceQuery& query, model::GpuReading& reading);
+void read_processes(probe::DeviceQuery& query, model::GpuReading& reading);
 // How busy each of them is: by its newest sample after that moment.
-void read_process_utilization(probe::Asking& asking, std::int64_t since_unix_ms,
+void read_process_utilization(probe::DeviceQuery& query, std::int64_t since_unix_ms,
                               model::GpuReading& reading);
 
 // Pod and container of every process.

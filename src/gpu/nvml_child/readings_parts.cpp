@@ -19,25 +19,25 @@ std::optional<int> instance_of(unsigned id) {
   return static_cast<int>(id);
 }
 
-bool read_instance(probe::Asking& asking, unsigned index, model::InstanceReading& found) {
+bool read_instance(probe::DeviceQuery& query, unsigned index, model::InstanceReading& found) {
   nvmlDevice_t handle = nullptr;
-  if (!GANTRY_ASK(asking, nvmlDeviceGetMigDeviceHandleByIndex, asking.device(), index, &handle))
+  if (!GANTRY_ASK(query, nvmlDeviceGetMigDeviceHandleByIndex, query.device(), index, &handle))
     return false;
   std::array<char, NVML_DEVICE_UUID_V2_BUFFER_SIZE> uuid{};
   unsigned gpu_instance = 0;
   unsigned compute_instance = 0;
-  if (!GANTRY_ASK(asking, nvmlDeviceGetUUID, handle, uuid.data(),
+  if (!GANTRY_ASK(query, nvmlDeviceGetUUID, handle, uuid.data(),
                   static_cast<unsigned>(uuid.size())) ||
-      !GANTRY_ASK(asking, nvmlDeviceGetGpuInstanceId, handle, &gpu_instance) ||
-      !GANTRY_ASK(asking, nvmlDeviceGetComputeInstanceId, handle, &compute_instance)) {
+      !GANTRY_ASK(query, nvmlDeviceGetGpuInstanceId, handle, &gpu_instance) ||
+      !GANTRY_ASK(query, nvmlDeviceGetComputeInstanceId, handle, &compute_instance)) {
     return false;  // it was destroyed between two calls
   }
-  found.uuid.text = probe::text_of(uuid);
+  found.uuid.text = probe::to_string(uuid);
   found.gpu_instance = instance_of(gpu_instance).value_or(0);
   found.compute_instance = instance_of(compute_instance).value_or(0);
   nvmlMemory_v2_t memory{};
   memory.version = nvmlMemory_v2;
-  if (GANTRY_ASK(asking, nvmlDeviceGetMemoryInfo_v2, handle, &memory)) {
+  if (GANTRY_ASK(query, nvmlDeviceGetMemoryInfo_v2, handle, &memory)) {
     found.memory_total_bytes = memory.total;
     found.memory_used_bytes = memory.used;
     found.memory_free_bytes = memory.free;
@@ -69,17 +69,17 @@ void add_without_instance(std::vector<model::ProcessReading>& processes,
 using Samples = std::vector<nvmlProcessUtilizationSample_t>;
 
 // Each question takes the driver a millisecond or more: to ask how many there are would be one.
-Samples samples_since(probe::Asking& asking, std::int64_t since_unix_ms) {
+Samples samples_since(probe::DeviceQuery& query, std::int64_t since_unix_ms) {
   const auto from = static_cast<unsigned long long>(since_unix_ms) * 1000;
   auto count = kFirstGuess;
   for (int attempt = 0; attempt < 2; ++attempt) {
     Samples samples(count);
-    if (GANTRY_ASK(asking, nvmlDeviceGetProcessUtilization, asking.device(), samples.data(), &count,
+    if (GANTRY_ASK(query, nvmlDeviceGetProcessUtilization, query.device(), samples.data(), &count,
                    from)) {
       samples.resize(std::min<std::size_t>(count, samples.size()));
       return samples;
     }
-    if (asking.last() != NVML_ERROR_INSUFFICIENT_SIZE || count == 0 || count > kMaxProcesses)
+    if (query.last() != NVML_ERROR_INSUFFICIENT_SIZE || count == 0 || count > kMaxProcesses)
       return {};
   }
   return {};
@@ -87,42 +87,42 @@ Samples samples_since(probe::Asking& asking, std::int64_t since_unix_ms) {
 
 }  // namespace
 
-void read_instances(probe::Asking& asking, model::GpuReading& reading) {
+void read_instances(probe::DeviceQuery& query, model::GpuReading& reading) {
   unsigned current = 0;
   unsigned pending = 0;
   unsigned count = 0;
-  if (!GANTRY_ASK(asking, nvmlDeviceGetMigMode, asking.device(), &current, &pending) ||
+  if (!GANTRY_ASK(query, nvmlDeviceGetMigMode, query.device(), &current, &pending) ||
       current != NVML_DEVICE_MIG_ENABLE ||
-      !GANTRY_ASK(asking, nvmlDeviceGetMaxMigDeviceCount, asking.device(), &count)) {
+      !GANTRY_ASK(query, nvmlDeviceGetMaxMigDeviceCount, query.device(), &count)) {
     return;
   }
   for (unsigned i = 0; i < std::min(count, kMaxInstances); ++i) {
     model::InstanceReading found;
-    if (read_instance(asking, i, found)) reading.instances.push_back(std::move(found));
+    if (read_instance(query, i, found)) reading.instances.push_back(std::move(found));
   }
 }
 
-void read_processes(probe::Asking& asking, model::GpuReading& reading) {
+void read_processes(probe::DeviceQuery& query, model::GpuReading& reading) {
   std::vector<nvmlProcessInfo_t> list;
   std::vector<nvmlProcessInfo_v1_t> old;
-  if (GANTRY_ASK_LIST(asking, nvmlDeviceGetComputeRunningProcesses_v3, list) ||
-      GANTRY_ASK_LIST(asking, nvmlDeviceGetComputeRunningProcesses_v2, list)) {
+  if (GANTRY_ASK_LIST(query, nvmlDeviceGetComputeRunningProcesses_v3, list) ||
+      GANTRY_ASK_LIST(query, nvmlDeviceGetComputeRunningProcesses_v2, list)) {
     for (const auto& info : list) add(reading.processes, info);
-  } else if (GANTRY_ASK_LIST(asking, nvmlDeviceGetComputeRunningProcesses, old)) {
+  } else if (GANTRY_ASK_LIST(query, nvmlDeviceGetComputeRunningProcesses, old)) {
     add_without_instance(reading.processes, old);
   }
-  if (GANTRY_ASK_LIST(asking, nvmlDeviceGetGraphicsRunningProcesses_v3, list) ||
-      GANTRY_ASK_LIST(asking, nvmlDeviceGetGraphicsRunningProcesses_v2, list)) {
+  if (GANTRY_ASK_LIST(query, nvmlDeviceGetGraphicsRunningProcesses_v3, list) ||
+      GANTRY_ASK_LIST(query, nvmlDeviceGetGraphicsRunningProcesses_v2, list)) {
     for (const auto& info : list) add(reading.processes, info);
-  } else if (GANTRY_ASK_LIST(asking, nvmlDeviceGetGraphicsRunningProcesses, old)) {
+  } else if (GANTRY_ASK_LIST(query, nvmlDeviceGetGraphicsRunningProcesses, old)) {
     add_without_instance(reading.processes, old);
   }
 }
 
-void read_process_utilization(probe::Asking& asking, std::int64_t since_unix_ms,
+void read_process_utilization(probe::DeviceQuery& query, std::int64_t since_unix_ms,
                               model::GpuReading& reading) {
   if (reading.processes.empty()) return;
-  const auto samples = samples_since(asking, since_unix_ms);
+  const auto samples = samples_since(query, since_unix_ms);
   std::map<unsigned, const nvmlProcessUtilizationSample_t*> newest;
   for (const auto& sample : samples) {
     auto& best = newest[sample.pid];

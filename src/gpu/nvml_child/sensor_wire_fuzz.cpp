@@ -13,6 +13,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto readings = gantry::nvml_child::readings_from(payload);
   if (readings.ok() && gantry::nvml_child::to_bytes(*readings) != payload) __builtin_trap();
   (void)gantry::nvml_child::event_from(payload).ok();
-  (void)gantry::nvml_child::owner_of(bytes);
+  (void)gantry::nvml_child::parse_cgroup_owner(bytes);
   return 0;
 }

@@ -42,7 +42,7 @@ class Writer {
     std::size_t left = kListLimit;
     for (const auto& item : list) {
       if (left-- == 0) break;
-      each_field(*this, item);
+      visit_fields(*this, item);
     }
   }
   std::string take() { return std::move(bytes_); }
@@ -98,7 +98,7 @@ class Reader {
     (*this)(count);
     const auto limit = std::is_same_v<T, model::GpuReading> ? kGpuLimit : kListLimit;
     if (count > limit) return fail("a list too long");
-    for (std::uint32_t i = 0; i < count && ok(); ++i) each_field(*this, list.emplace_back());
+    for (std::uint32_t i = 0; i < count && ok(); ++i) visit_fields(*this, list.emplace_back());
   }
 
   bool ok() const { return wrong_ == nullptr; }
@@ -132,23 +132,23 @@ concept Like = std::same_as<std::remove_const_t<T>, M>;
 
 // The members in their order on the wire, once for both directions.
 template <class Visit, Like<model::ProcessReading> T>
-void each_field(Visit& visit, T& v) {
+void visit_fields(Visit& visit, T& v) {
   visit(v.pid), visit(v.memory_bytes), visit(v.utilization_percent);
   visit(v.gpu_instance), visit(v.compute_instance), visit(v.pod_uid), visit(v.container_id);
 }
 
 template <class Visit, Like<model::ProfileReading> T>
-void each_field(Visit& visit, T& v) {
+void visit_fields(Visit& visit, T& v) {
   visit(v.graphics_active), visit(v.sm_active), visit(v.sm_occupancy), visit(v.tensor_active);
   visit(v.dram_active), visit(v.fp64_active), visit(v.fp32_active), visit(v.fp16_active);
   visit(v.pcie_sent_bytes_per_second), visit(v.pcie_received_bytes_per_second);
 }
 
 template <class Visit, Like<model::InstanceReading> T>
-void each_field(Visit& visit, T& v) {
+void visit_fields(Visit& visit, T& v) {
   visit(v.uuid.text), visit(v.gpu_instance), visit(v.compute_instance);
   visit(v.memory_total_bytes), visit(v.memory_used_bytes), visit(v.memory_free_bytes);
-  visit(v.memory_reserved_bytes), each_field(visit, v.profile);
+  visit(v.memory_reserved_bytes), visit_fields(visit, v.profile);
 }
 
 template <class Visit, class T>
@@ -165,7 +165,7 @@ void each_counter(Visit& visit, T& v) {
 }
 
 template <class Visit, Like<model::GpuReading> T>
-void each_field(Visit& visit, T& v) {
+void visit_fields(Visit& visit, T& v) {
   visit(v.uuid.text), visit(v.lost), visit(v.reset_required), visit(v.recovery_action);
   visit(v.clock_reasons), visit(v.memory_total_bytes), visit(v.memory_used_bytes);
   visit(v.memory_free_bytes), visit(v.memory_reserved_bytes), visit(v.temperature_celsius);
@@ -173,16 +173,16 @@ void each_field(Visit& visit, T& v) {
   visit(v.energy_millijoules), visit(v.utilization_percent), visit(v.memory_utilization_percent);
   visit(v.encoder_percent), visit(v.decoder_percent), visit(v.duty_cycle_percent);
   visit(v.sm_clock_mhz), visit(v.memory_clock_mhz), each_counter(visit, v);
-  visit(v.vgpu_license), each_field(visit, v.profile), visit(v.instances), visit(v.processes);
+  visit(v.vgpu_license), visit_fields(visit, v.profile), visit(v.instances), visit(v.processes);
 }
 
 template <class Visit, Like<ReadingsPayload> T>
-void each_field(Visit& visit, T& v) {
+void visit_fields(Visit& visit, T& v) {
   visit(v.event_wait_age_ms), visit(v.readings.at_unix_ms), visit(v.readings.gpus);
 }
 
 template <class Visit, Like<model::GpuEvent> T>
-void each_field(Visit& visit, T& v) {
+void visit_fields(Visit& visit, T& v) {
   visit(v.kind), visit(v.gpu.text), visit(v.gpu_instance), visit(v.compute_instance);
   visit(v.data), visit(v.at_unix_ms);
 }
@@ -190,7 +190,7 @@ void each_field(Visit& visit, T& v) {
 template <class T>
 std::string written(const T& value) {
   Writer writer;
-  each_field(writer, value);
+  visit_fields(writer, value);
   return writer.take();
 }
 
@@ -198,7 +198,7 @@ template <class T>
 Result<T> read(std::string_view bytes) {
   T value;
   Reader reader(bytes);
-  each_field(reader, value);
+  visit_fields(reader, value);
   GANTRY_CHECK(reader.end());
   return value;
 }
@@ -223,9 +223,9 @@ Result<Packet> from_datagram(std::string_view bytes) {
   std::memcpy(&magic, bytes.data(), sizeof magic);
   const auto kind = static_cast<unsigned char>(bytes[4]);
   const auto last = static_cast<unsigned char>(bytes[5]);
-  if (magic != kMagic || kind > static_cast<unsigned char>(Kind::AskView) || last > 1)
+  if (magic != kMagic || kind > static_cast<unsigned char>(PacketKind::RequestView) || last > 1)
     return Error(Errc::Corrupt, "the sensor's message is none of ours");
-  return Packet{static_cast<Kind>(kind), last == 1, bytes.substr(kHeaderSize)};
+  return Packet{static_cast<PacketKind>(kind), last == 1, bytes.substr(kHeaderSize)};
 }
 
 std::string to_bytes(const ReadingsPayload& readings) {

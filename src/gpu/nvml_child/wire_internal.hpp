@@ -14,16 +14,16 @@
 
 namespace gantry::nvml_child {
 
-enum class Kind : std::uint8_t {
-  View,         // child: an inventory as JSON
-  Readings,     // child
-  Event,        // child
-  AskReadings,  // parent: one byte, the depth
-  AskView       // parent
+enum class PacketKind : std::uint8_t {
+  View,             // child: an inventory as JSON
+  Readings,         // child
+  Event,            // child
+  RequestReadings,  // parent: one byte, the depth
+  RequestView       // parent
 };
 
 struct Packet {  // one datagram; a message is one or more, the last one marked
-  Kind kind = Kind::View;
+  PacketKind kind = PacketKind::View;
   bool last = true;
   std::string_view payload;
 };

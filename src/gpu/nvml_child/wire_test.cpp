@@ -70,7 +70,7 @@ TEST(Wire, DatagramsOfOthersAreRefused) {
   EXPECT_FALSE(from_datagram("").ok());
   EXPECT_FALSE(from_datagram("GNTS").ok());
   EXPECT_FALSE(from_datagram(std::string(100'000, 'x')).ok());
-  auto bytes = to_datagram({Kind::View, true, "{}"});
+  auto bytes = to_datagram({PacketKind::View, true, "{}"});
   ASSERT_TRUE(from_datagram(bytes).ok());
   bytes[4] = 99;
   EXPECT_THAT(from_datagram(bytes).error().text(), HasSubstr("none of ours"));

@@ -2,7 +2,7 @@
 #include "gpu/probe/kernel_view.hpp"
 
 #include "base/core/text.hpp"
-#include "gpu/driver/names.hpp"
+#include "gpu/driver/file_names.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every simulated machine, read back: what its YAML says is what the probe must find.
 #include "gpu/model/inventory_json.hpp"
-#include "gpu/probe/nvml_words.hpp"
+#include "gpu/probe/nvml_names.hpp"
 #include "gpu/probe/snapshot.hpp"
 #include "sim/machine/machine.hpp"
 #include "sim/machine/topology.hpp"
@@ -66,7 +66,8 @@ void expect_paths(const model::Inventory& inventory, const sim::Machine& describ
           expected[i].pci.numa_node < 0) {
         continue;
       }
-      EXPECT_EQ(inventory.links[i][j].pcie, path_of(static_cast<nvmlGpuTopologyLevel_t>(level)))
+      EXPECT_EQ(inventory.links[i][j].pcie,
+                to_pcie_path(static_cast<nvmlGpuTopologyLevel_t>(level)))
           << "GPU " << i << " and GPU " << j;
     }
   }
@@ -74,7 +75,7 @@ void expect_paths(const model::Inventory& inventory, const sim::Machine& describ
 
 void expect_functions(const model::Inventory& inventory, const sim::Machine& described) {
   std::map<model::PciAddress, std::string> expected;
-  for (const auto* function : sim::functions_of(described)) {
+  for (const auto* function : sim::pci_functions(described)) {
     if (function->vendor == 0x10de) expected[function->address] = function->driver;
   }
   std::map<model::PciAddress, std::string> found;
@@ -88,7 +89,7 @@ TEST_P(EveryMachine, IsReadFromTheKernelAsItWasDescribed) {
   const auto described = sim::load_machine(GetParam());
   ASSERT_TRUE(described.ok());
   const test::Machine machine(GetParam());
-  const auto inventory = snapshot(machine.host(), {.nvml = UseNvml::Skip, .files = FindFiles::No});
+  const auto inventory = snapshot(machine.host(), {.nvml = NvmlUse::Skip, .files = FindFiles::No});
   ASSERT_TRUE(inventory.ok()) << inventory.error().text();
   EXPECT_EQ(inventory->driver.version, described->driver.module_version);
   const auto expected = driven(*described);
@@ -189,8 +190,8 @@ TEST_F(NamedMachine, MismatchNamesBothVersions) {
   EXPECT_THAT(inventory.driver.nvml_error, HasSubstr("NVML_ERROR_LIB_RM_VERSION_MISMATCH"));
   EXPECT_THAT(inventory.gpus, SizeIs(1)) << "the kernel still knows it";
   EXPECT_THAT(inventory.differences,
-              Contains(model::Difference{"driver version: kernel module and libraries",
-                                         "580.159.04", "580.95.05"}));
+              Contains(model::Discrepancy{"driver version: kernel module and libraries",
+                                          "580.159.04", "580.95.05"}));
 }
 
 TEST_F(NamedMachine, FallenOffMarksOneGpuLost) {

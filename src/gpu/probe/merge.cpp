@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/probe/merge.hpp"
 
-#include "gpu/model/words.hpp"
+#include "gpu/model/enum_names.hpp"
 
 #include <fmt/format.h>
 
@@ -27,9 +27,9 @@ std::string name_of(const Gpu& gpu) {
 }
 
 // For each of NVML's GPUs, the kernel's GPU that is the same.
-class Pairs {
+class GpuPairs {
  public:
-  Pairs(const std::vector<Gpu>& nvml, const std::vector<Gpu>& kernel)
+  GpuPairs(const std::vector<Gpu>& nvml, const std::vector<Gpu>& kernel)
       : of_(nvml.size()), taken_(kernel.size(), false) {
     match(nvml, kernel,
           [](const Gpu& n, const Gpu& k) { return has_address(n) && n.pci == k.pci; });
@@ -83,7 +83,7 @@ class Merger {
   }
 
  private:
-  void differ(std::string what, std::string_view kernel, std::string_view nvml) {
+  void add_discrepancy(std::string what, std::string_view kernel, std::string_view nvml) {
     out_.differences.push_back({std::move(what), std::string(kernel), std::string(nvml)});
   }
 
@@ -92,15 +92,16 @@ class Merger {
     const auto& module = kernel_.module;
     if (module.loaded && !module.version.empty() && !driver.version.empty() &&
         module.version != driver.version) {
-      differ("driver version", module.version, driver.version);
+      add_discrepancy("driver version", module.version, driver.version);
     }
-    if (!module.loaded && !out_.gpus.empty()) differ("kernel module", "not loaded", "answers");
+    if (!module.loaded && !out_.gpus.empty())
+      add_discrepancy("kernel module", "not loaded", "answers");
     driver.version = module.version;
     driver.flavour = module.flavour;
   }
 
   void merge_gpus() {
-    const Pairs pairs(out_.gpus, kernel_.gpus);
+    const GpuPairs pairs(out_.gpus, kernel_.gpus);
     for (std::size_t i = 0; i < out_.gpus.size(); ++i) {
       if (const auto same = pairs.kernel_of(i)) {
         merge_gpu(out_.gpus[i], kernel_.gpus[*same]);
@@ -114,59 +115,60 @@ class Merger {
   }
 
   // NVML's `mine` stays where both know, after it was compared.
-  void settle(const std::string& what, std::string& mine, const std::string& kernel) {
+  void reconcile(const std::string& what, std::string& mine, const std::string& kernel) {
     if (mine.empty()) {
       mine = kernel;
     } else if (!kernel.empty() && kernel != mine) {
-      differ(what, kernel, mine);
+      add_discrepancy(what, kernel, mine);
     }
   }
 
   // The kernel's spelling is the one that /proc and /sys have: on Hyper-V, NVML shows 32 bits of a
   // domain of which Linux keeps 16.
-  void settle_address(Gpu& gpu, const Gpu& kernel) {
+  void reconcile_address(Gpu& gpu, const Gpu& kernel) {
     auto short_form = gpu.pci;
     short_form.domain &= 0xffffU;
     if (has_address(gpu) && gpu.pci != kernel.pci && short_form != kernel.pci) {
-      differ(fmt::format("{}: PCI address", gpu.uuid.text), kernel.pci.sysfs(), gpu.pci.sysfs());
+      add_discrepancy(fmt::format("{}: PCI address", gpu.uuid.text), kernel.pci.sysfs(),
+                      gpu.pci.sysfs());
     }
     gpu.pci = kernel.pci;
   }
 
   // What both always know. A damaged file, or an NVML that does not say, is a difference; question
   // marks of a driver that has not read the card yet are none, and a lost GPU has said why.
-  void settle_known(const std::string& what, std::string& mine, const std::string& kernel,
-                    const Gpu& gpu) {
+  void reconcile_known(const std::string& what, std::string& mine, const std::string& kernel,
+                       const Gpu& gpu) {
     const bool damaged =
         std::count(kernel_.incomplete.begin(), kernel_.incomplete.end(), gpu.pci) != 0;
     if (mine.empty() && !kernel.empty() && gpu.health.state != HealthState::Lost) {
-      differ(what, kernel, kNothing);
+      add_discrepancy(what, kernel, kNothing);
     } else if (kernel.empty() && !mine.empty() && damaged) {
-      differ(what, kNothing, mine);
+      add_discrepancy(what, kNothing, mine);
     }
-    settle(what, mine, kernel);
+    reconcile(what, mine, kernel);
   }
 
-  void settle_minor(const std::string& what, Gpu& gpu, const Gpu& kernel) {
+  void reconcile_minor(const std::string& what, Gpu& gpu, const Gpu& kernel) {
     const auto text = [](const auto& minor) { return minor ? fmt::to_string(*minor) : ""; };
     auto mine = text(gpu.minor);
-    settle_known(what, mine, text(kernel.minor), gpu);
+    reconcile_known(what, mine, text(kernel.minor), gpu);
     if (!gpu.minor) gpu.minor = kernel.minor;
   }
 
   void missing_function(const Gpu& gpu) {
     if (!pci_.listed || !has_address(gpu) || pci_.find(gpu.pci) != nullptr) return;
-    differ(name_of(gpu) + ": PCI function in /sys", "absent", "present");
+    add_discrepancy(name_of(gpu) + ": PCI function in /sys", "absent", "present");
   }
 
   void merge_gpu(Gpu& gpu, const Gpu& kernel) {
-    settle_address(gpu, kernel);
+    reconcile_address(gpu, kernel);
     const auto name = name_of(gpu);
-    settle_known(name + ": UUID", gpu.uuid.text, kernel.uuid.text, gpu);
-    settle_known(name + ": name", gpu.name, kernel.name, gpu);
-    settle_minor(name + ": minor", gpu, kernel);
-    settle(name + ": VBIOS", gpu.vbios, kernel.vbios);
-    settle(name + ": GSP firmware", gpu.gsp_firmware, kernel.gsp_firmware);
+    reconcile_known(name + ": UUID", gpu.uuid.text, kernel.uuid.text, gpu);
+    reconcile_known(name + ": name", gpu.name, kernel.name, gpu);
+    reconcile_minor(name + ": minor", gpu, kernel);
+    reconcile(name + ": VBIOS", gpu.vbios, kernel.vbios);
+    reconcile(name + ": GSP firmware", gpu.gsp_firmware, kernel.gsp_firmware);
     missing_function(gpu);
     gpu.numa_node = kernel.numa_node;
     gpu.cpu_list = kernel.cpu_list;
@@ -178,7 +180,8 @@ class Merger {
 
   void only_in_nvml(Gpu& gpu) {
     if (!kernel_.module.loaded) return;  // said once, about the module
-    differ(has_address(gpu) ? name_of(gpu) : fmt::format("GPU {}", gpu.index), "absent", "present");
+    add_discrepancy(has_address(gpu) ? name_of(gpu) : fmt::format("GPU {}", gpu.index), "absent",
+                    "present");
     const auto* device = pci_.find(gpu.pci);
     if (device == nullptr) return;
     gpu.numa_node = device->function.numa_node;
@@ -186,7 +189,7 @@ class Merger {
   }
 
   void only_in_kernel(const Gpu& kernel) {
-    differ(name_of(kernel), "present", "absent");
+    add_discrepancy(name_of(kernel), "present", "absent");
     auto gpu = kernel;
     if (gpu.health.state != HealthState::Lost) {
       const auto node = gpu.minor ? fmt::format("/dev/nvidia{}", *gpu.minor) : "its device node";
@@ -228,8 +231,8 @@ class Merger {
     if (kernel == PciePath::Unknown || nvml == PciePath::Unknown || kernel == nvml) return;
     // Two GPUs on one board sit behind its switch: both are right.
     if (nvml == PciePath::SameBoard && kernel >= PciePath::MultiSwitch) return;
-    differ(fmt::format("path between GPU {} and GPU {}", i, j), model::to_word(kernel),
-           model::to_word(nvml));
+    add_discrepancy(fmt::format("path between GPU {} and GPU {}", i, j), model::to_string(kernel),
+                    model::to_string(nvml));
   }
 
   const PciScan& pci_;

@@ -7,7 +7,7 @@
 namespace gantry::probe {
 namespace {
 
-using model::Difference;
+using model::Discrepancy;
 using model::Gpu;
 using model::HealthState;
 using model::PciePath;
@@ -90,9 +90,9 @@ TEST(Merge, SaysWhatADamagedInformationFileDoesNot) {
   kernel.incomplete = {damaged.pci};
   const auto all = merge({}, kernel, nvml_with({from_nvml(1, "GPU-a")}));
   EXPECT_THAT(all.differences,
-              ElementsAre(Difference{"GPU 0000:01:00.0: UUID", "nothing", "GPU-a"},
-                          Difference{"GPU 0000:01:00.0: name", "nothing", "NVIDIA H200"},
-                          Difference{"GPU 0000:01:00.0: minor", "nothing", "1"}));
+              ElementsAre(Discrepancy{"GPU 0000:01:00.0: UUID", "nothing", "GPU-a"},
+                          Discrepancy{"GPU 0000:01:00.0: name", "nothing", "NVIDIA H200"},
+                          Discrepancy{"GPU 0000:01:00.0: minor", "nothing", "1"}));
   EXPECT_EQ(all.gpus[0].minor, 1U);
 }
 
@@ -106,7 +106,7 @@ TEST(Merge, SaysWhatNvmlDoesNot) {
   mute.name.clear();
   const auto all = merge({}, kernel_with({gpu_at(1, "GPU-a")}), nvml_with({mute}));
   EXPECT_THAT(all.differences,
-              ElementsAre(Difference{"GPU 0000:01:00.0: name", "NVIDIA H200", "nothing"}));
+              ElementsAre(Discrepancy{"GPU 0000:01:00.0: name", "NVIDIA H200", "nothing"}));
   EXPECT_EQ(all.gpus[0].name, "NVIDIA H200");
 }
 
@@ -115,8 +115,8 @@ TEST(Merge, SaysThatAGpuOfNvmlIsGoneFromSysfs) {
   scan.listed = true;
   const auto all = merge(scan, kernel_with({gpu_at(1, "GPU-a"), gpu_at(2, "GPU-b")}),
                          nvml_with({from_nvml(1, "GPU-a"), from_nvml(2, "GPU-b")}));
-  EXPECT_THAT(all.differences, ElementsAre(Difference{"GPU 0000:01:00.0: PCI function in /sys",
-                                                      "absent", "present"}));
+  EXPECT_THAT(all.differences, ElementsAre(Discrepancy{"GPU 0000:01:00.0: PCI function in /sys",
+                                                       "absent", "present"}));
 }
 
 TEST(Merge, KeepsNvmlsOrder) {
@@ -129,9 +129,9 @@ TEST(Merge, KeepsNvmlsOrder) {
 }
 
 TEST(Merge, BelievesTheKernelAloneWhenNvmlDoesNotAnswer) {
-  model::Inventory silent;
-  silent.driver.nvml_error = "no answer in time";
-  const auto all = merge({}, kernel_with({gpu_at(1, "GPU-a"), gpu_at(2, "GPU-b")}), silent);
+  model::Inventory nvml_failed;
+  nvml_failed.driver.nvml_error = "no answer in time";
+  const auto all = merge({}, kernel_with({gpu_at(1, "GPU-a"), gpu_at(2, "GPU-b")}), nvml_failed);
   ASSERT_THAT(all.gpus, SizeIs(2));
   EXPECT_EQ(all.gpus[1].index, 1);
   EXPECT_EQ(all.gpus[0].health.state, HealthState::Unknown);
@@ -148,10 +148,10 @@ TEST(Merge, ReportsEveryDisagreement) {
   view.driver.version = "580.2";
   const auto all = merge({}, kernel_with({gpu_at(1, "GPU-a")}), view);
   EXPECT_THAT(all.differences,
-              ElementsAre(Difference{"driver version", "580.1", "580.2"},
-                          Difference{"GPU 0000:01:00.0: UUID", "GPU-a", "GPU-other"},
-                          Difference{"GPU 0000:01:00.0: name", "NVIDIA H200", "NVIDIA B200"},
-                          Difference{"GPU 0000:01:00.0: minor", "1", "9"}));
+              ElementsAre(Discrepancy{"driver version", "580.1", "580.2"},
+                          Discrepancy{"GPU 0000:01:00.0: UUID", "GPU-a", "GPU-other"},
+                          Discrepancy{"GPU 0000:01:00.0: name", "NVIDIA H200", "NVIDIA B200"},
+                          Discrepancy{"GPU 0000:01:00.0: minor", "1", "9"}));
 }
 
 TEST(Merge, FillsALostHandleWithTheGpuThatIsLeftOver) {
@@ -189,8 +189,8 @@ TEST(Merge, ReportsAnAddressThatDiffers) {
   const auto all = merge({}, kernel_with({gpu_at(1, "GPU-a")}), nvml_with({from_nvml(7, "GPU-a")}));
   EXPECT_THAT(all.gpus, SizeIs(1));
   EXPECT_THAT(all.differences,
-              ElementsAre(Difference{"GPU-a: PCI address", "0000:01:00.0", "0000:07:00.0"},
-                          Difference{"GPU 0000:01:00.0: minor", "1", "7"}));
+              ElementsAre(Discrepancy{"GPU-a: PCI address", "0000:01:00.0", "0000:07:00.0"},
+                          Discrepancy{"GPU 0000:01:00.0: minor", "1", "7"}));
 }
 
 TEST(Merge, KeepsAGpuThatNvmlDoesNotShow) {
@@ -201,20 +201,20 @@ TEST(Merge, KeepsAGpuThatNvmlDoesNotShow) {
   EXPECT_EQ(all.gpus[1].index, 1);
   EXPECT_EQ(all.gpus[1].health.state, HealthState::Degraded);
   EXPECT_THAT(all.gpus[1].health.reasons, ElementsAre(HasSubstr("/dev/nvidia1")));
-  EXPECT_THAT(all.differences, ElementsAre(Difference{"GPU 0000:01:00.0", "present", "absent"}));
+  EXPECT_THAT(all.differences, ElementsAre(Discrepancy{"GPU 0000:01:00.0", "present", "absent"}));
   EXPECT_THAT(all.links, SizeIs(2));
 }
 
 TEST(Merge, KeepsAGpuThatTheKernelDoesNotShow) {
   const auto all = merge({}, kernel_with({}), nvml_with({from_nvml(1, "GPU-a")}));
   EXPECT_THAT(all.gpus, SizeIs(1));
-  EXPECT_THAT(all.differences, ElementsAre(Difference{"GPU 0000:01:00.0", "absent", "present"}));
+  EXPECT_THAT(all.differences, ElementsAre(Discrepancy{"GPU 0000:01:00.0", "absent", "present"}));
 }
 
 TEST(Merge, SaysOnceThatTheModuleIsMissing) {
   const auto all =
       merge({}, KernelView{}, nvml_with({from_nvml(1, "GPU-a"), from_nvml(2, "GPU-b")}));
-  EXPECT_THAT(all.differences, ElementsAre(Difference{"kernel module", "not loaded", "answers"}));
+  EXPECT_THAT(all.differences, ElementsAre(Discrepancy{"kernel module", "not loaded", "answers"}));
 }
 
 TEST(Merge, MarksLostWhatTheKernelKnowsToBeLost) {
@@ -245,7 +245,7 @@ TEST(Merge, ReportsAPathThatDiffersButNotASharedBoard) {
   EXPECT_EQ(merge(scan, kernel, nvml).links[0][1].pcie, PciePath::SameBoard);
   nvml.links[0][1].pcie = nvml.links[1][0].pcie = PciePath::System;
   EXPECT_THAT(merge(scan, kernel, nvml).differences,
-              ElementsAre(Difference{"path between GPU 0 and GPU 1", "PIX", "SYS"}));
+              ElementsAre(Discrepancy{"path between GPU 0 and GPU 1", "PIX", "SYS"}));
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ TEST_F(Misbehaving, AHandleRefusedInTheMiddleIsALostGpu) {
   for (std::size_t i = 0; i < 8; ++i) {
     EXPECT_EQ(inventory->gpus[i].health.state, i == 5 ? HealthState::Lost : HealthState::Ok) << i;
     EXPECT_EQ(inventory->gpus[i].pci,
-              snapshot(machine_.host(), {.nvml = UseNvml::Skip})->gpus[i].pci);
+              snapshot(machine_.host(), {.nvml = NvmlUse::Skip})->gpus[i].pci);
   }
 }
 

@@ -3,26 +3,26 @@
 #pragma once
 
 #include "gpu/model/inventory.hpp"
-#include "gpu/probe/health.hpp"
-#include "gpu/probe/nvml_asking.hpp"
+#include "gpu/probe/device_query.hpp"
+#include "gpu/probe/gpu_health.hpp"
 
 #include <vector>
 
 namespace gantry::probe {
 
-void read_identity(Asking& asking, model::Gpu& gpu);
-void read_memory(Asking& asking, model::Gpu& gpu);
-void read_condition(Asking& asking, model::Telemetry& telemetry);  // temperature, memory errors
-void read_load(Asking& asking, model::Telemetry& telemetry);       // power, utilisation
-HealthFacts read_health_facts(Asking& asking);
-void read_mig(Asking& asking, model::Gpu& gpu);  // after read_memory
-void read_processes(Asking& asking, model::Gpu& gpu);
+void read_identity(DeviceQuery& query, model::Gpu& gpu);
+void read_memory(DeviceQuery& query, model::Gpu& gpu);
+void read_condition(DeviceQuery& query, model::Telemetry& telemetry);  // temperature, memory errors
+void read_load(DeviceQuery& query, model::Telemetry& telemetry);       // power, utilisation
+HealthFacts read_health_facts(DeviceQuery& query);
+void read_mig(DeviceQuery& query, model::Gpu& gpu);  // after read_memory
+void read_processes(DeviceQuery& query, model::Gpu& gpu);
 
 // What one GPU's NVLinks lead to.
 struct NvLinks {
   int to_switch = 0;
   std::vector<model::PciAddress> to_devices;  // one entry per active link
 };
-NvLinks read_nvlinks(Asking& asking);
+NvLinks read_nvlinks(DeviceQuery& query);
 
 }  // namespace gantry::probe

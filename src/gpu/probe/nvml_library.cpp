@@ -41,7 +41,7 @@ std::optional<std::string> nvml_library(const sys::Host& host, const driver::Dri
 std::optional<std::string> cached_nvml_library(const sys::Host& host, const std::string& ld_cache) {
   const auto bytes = host.read(ld_cache);
   if (!bytes.ok()) return std::nullopt;
-  const auto cache = loader::parse_cache(*bytes);
+  const auto cache = loader::parse_ld_cache(*bytes);
   if (!cache.ok()) return std::nullopt;
   for (const auto& entry : cache->entries) {
     if (entry.name != kNvmlName || !entry.is_64bit()) continue;
@@ -54,7 +54,7 @@ std::optional<std::string> cached_nvml_library(const sys::Host& host, const std:
 }  // namespace
 
 Result<driver::Nvml> load_nvml(const sys::Host& host, const std::string& module_version,
-                               const std::string& ld_cache, const driver::Named& named) {
+                               const std::string& ld_cache, const driver::DriverLocation& named) {
   const bool is_named = !named.root.empty() || !named.libraries.empty();
   auto library = is_named ? std::nullopt : cached_nvml_library(host, ld_cache);
   if (!library)

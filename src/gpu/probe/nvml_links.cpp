@@ -4,26 +4,26 @@
 
 namespace gantry::probe {
 
-NvLinks read_nvlinks(Asking& asking) {
+NvLinks read_nvlinks(DeviceQuery& query) {
   NvLinks found;
   for (unsigned link = 0; link < NVML_NVLINK_MAX_LINKS; ++link) {
     nvmlEnableState_t active = NVML_FEATURE_DISABLED;
-    if (!GANTRY_ASK(asking, nvmlDeviceGetNvLinkState, asking.device(), link, &active)) {
+    if (!GANTRY_QUERY(query, nvmlDeviceGetNvLinkState, query.device(), link, &active)) {
       // Not supported for one link only: it is not wired. Anything else: there are no more.
-      if (asking.last() == NVML_ERROR_NOT_SUPPORTED && link > 0) continue;
+      if (query.last() == NVML_ERROR_NOT_SUPPORTED && link > 0) continue;
       break;
     }
     if (active != NVML_FEATURE_ENABLED) continue;
     nvmlIntNvLinkDeviceType_t type = NVML_NVLINK_DEVICE_TYPE_UNKNOWN;
-    if (GANTRY_ASK(asking, nvmlDeviceGetNvLinkRemoteDeviceType, asking.device(), link, &type) &&
+    if (GANTRY_QUERY(query, nvmlDeviceGetNvLinkRemoteDeviceType, query.device(), link, &type) &&
         type == NVML_NVLINK_DEVICE_TYPE_SWITCH) {
       ++found.to_switch;
       continue;
     }
     nvmlPciInfo_t remote{};
-    if (!GANTRY_ASK(asking, nvmlDeviceGetNvLinkRemotePciInfo_v2, asking.device(), link, &remote))
+    if (!GANTRY_QUERY(query, nvmlDeviceGetNvLinkRemotePciInfo_v2, query.device(), link, &remote))
       continue;
-    const auto address = model::PciAddress::parse(text_of(remote.busId));
+    const auto address = model::PciAddress::parse(to_string(remote.busId));
     if (address) found.to_devices.push_back(*address);
   }
   return found;

@@ -24,26 +24,26 @@ void add(model::Gpu& gpu, unsigned pid, unsigned long long memory, char type) {
 
 }  // namespace
 
-void read_processes(Asking& asking, model::Gpu& gpu) {
+void read_processes(DeviceQuery& query, model::Gpu& gpu) {
   std::vector<nvmlProcessInfo_t> processes;
   std::vector<nvmlProcessInfo_v1_t> old;
-  if (GANTRY_ASK_LIST(asking, nvmlDeviceGetComputeRunningProcesses_v3, processes) ||
-      GANTRY_ASK_LIST(asking, nvmlDeviceGetComputeRunningProcesses_v2, processes)) {
+  if (GANTRY_QUERY_LIST(query, nvmlDeviceGetComputeRunningProcesses_v3, processes) ||
+      GANTRY_QUERY_LIST(query, nvmlDeviceGetComputeRunningProcesses_v2, processes)) {
     for (const auto& p : processes) add(gpu, p.pid, p.usedGpuMemory, 'C');
-  } else if (GANTRY_ASK_LIST(asking, nvmlDeviceGetComputeRunningProcesses, old)) {
+  } else if (GANTRY_QUERY_LIST(query, nvmlDeviceGetComputeRunningProcesses, old)) {
     for (const auto& p : old) add(gpu, p.pid, p.usedGpuMemory, 'C');
   }
-  if (GANTRY_ASK_LIST(asking, nvmlDeviceGetGraphicsRunningProcesses_v3, processes) ||
-      GANTRY_ASK_LIST(asking, nvmlDeviceGetGraphicsRunningProcesses_v2, processes)) {
+  if (GANTRY_QUERY_LIST(query, nvmlDeviceGetGraphicsRunningProcesses_v3, processes) ||
+      GANTRY_QUERY_LIST(query, nvmlDeviceGetGraphicsRunningProcesses_v2, processes)) {
     for (const auto& p : processes) add(gpu, p.pid, p.usedGpuMemory, 'G');
-  } else if (GANTRY_ASK_LIST(asking, nvmlDeviceGetGraphicsRunningProcesses, old)) {
+  } else if (GANTRY_QUERY_LIST(query, nvmlDeviceGetGraphicsRunningProcesses, old)) {
     for (const auto& p : old) add(gpu, p.pid, p.usedGpuMemory, 'G');
   }
   for (auto& process : gpu.processes) {
     std::array<char, kNameSize> name{};
-    if (GANTRY_ASK(asking, nvmlSystemGetProcessName, process.pid, name.data(),
-                   static_cast<unsigned>(name.size()))) {
-      process.name = text_of(name);
+    if (GANTRY_QUERY(query, nvmlSystemGetProcessName, process.pid, name.data(),
+                     static_cast<unsigned>(name.size()))) {
+      process.name = to_string(name);
     }
   }
 }

@@ -2,7 +2,7 @@
 #include "gpu/probe/nvml_view.hpp"
 
 #include "gpu/probe/nvml_gpu_internal.hpp"
-#include "gpu/probe/nvml_words.hpp"
+#include "gpu/probe/nvml_names.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ using model::PciePath;
 
 constexpr unsigned kMaxGpus = 256;
 
-struct Asked {
+struct QueriedGpu {
   nvmlDevice_t device = nullptr;  // null: no handle
   NvLinks nvlinks;
 };
@@ -27,56 +27,57 @@ void read_versions(const driver::Nvml& nvml, model::Driver& driver) {
   const auto size = static_cast<unsigned>(text.size());
   if (nvml.nvmlSystemGetDriverVersion != nullptr &&
       nvml.nvmlSystemGetDriverVersion(text.data(), size) == NVML_SUCCESS) {
-    driver.version = text_of(text);
+    driver.version = to_string(text);
   }
   text = {};
   if (nvml.nvmlSystemGetNVMLVersion != nullptr &&
       nvml.nvmlSystemGetNVMLVersion(text.data(), size) == NVML_SUCCESS) {
-    driver.library_version = driver_part_of_nvml_version(text_of(text));
+    driver.library_version = driver_part_of_nvml_version(to_string(text));
   }
   int cuda = 0;
   const bool newer = nvml.nvmlSystemGetCudaDriverVersion_v2 != nullptr &&
                      nvml.nvmlSystemGetCudaDriverVersion_v2(&cuda) == NVML_SUCCESS;
   if (newer || (nvml.nvmlSystemGetCudaDriverVersion != nullptr &&
                 nvml.nvmlSystemGetCudaDriverVersion(&cuda) == NVML_SUCCESS)) {
-    driver.cuda_version = cuda_version_text(cuda);
+    driver.cuda_version = format_cuda_version(cuda);
   }
 }
 
-Gpu read_gpu(Asking& asking, const NvmlParts& parts, NvLinks& nvlinks) {
+Gpu read_gpu(DeviceQuery& query, const NvmlParts& parts, NvLinks& nvlinks) {
   Gpu gpu;
-  read_identity(asking, gpu);
-  read_memory(asking, gpu);
-  read_mig(asking, gpu);
-  read_condition(asking, gpu.telemetry);
-  if (parts.load) read_load(asking, gpu.telemetry);
-  if (parts.processes) read_processes(asking, gpu);
-  if (parts.links) nvlinks = read_nvlinks(asking);
-  auto facts = read_health_facts(asking);
+  read_identity(query, gpu);
+  read_memory(query, gpu);
+  read_mig(query, gpu);
+  read_condition(query, gpu.telemetry);
+  if (parts.load) read_load(query, gpu.telemetry);
+  if (parts.processes) read_processes(query, gpu);
+  if (parts.links) nvlinks = read_nvlinks(query);
+  auto facts = read_health_facts(query);
   facts.ecc_uncorrected_volatile = gpu.telemetry.ecc_uncorrected_volatile;
-  asking.add_to(facts);
+  query.add_to(facts);
   gpu.fabric_clique = facts.fabric_clique;
-  gpu.health = judge(facts);
+  gpu.health = assess_health(facts);
   return gpu;
 }
 
-void note_refusals(const Asking& asking, unsigned index, std::vector<std::string>& notes) {
-  if (asking.refused().empty()) return;
+void note_refusals(const DeviceQuery& query, unsigned index, std::vector<std::string>& notes) {
+  if (query.denied_calls().empty()) return;
   notes.push_back(fmt::format("GPU {}: NVML refuses {} to this user: run as root to see it", index,
-                              fmt::join(asking.refused(), ", ")));
+                              fmt::join(query.denied_calls(), ", ")));
 }
 
-PciePath ask_path(const driver::Nvml& nvml, nvmlDevice_t a, nvmlDevice_t b) {
+PciePath query_path(const driver::Nvml& nvml, nvmlDevice_t a, nvmlDevice_t b) {
   nvmlGpuTopologyLevel_t level = NVML_TOPOLOGY_SYSTEM;
   if (nvml.nvmlDeviceGetTopologyCommonAncestor == nullptr || a == nullptr || b == nullptr ||
       nvml.nvmlDeviceGetTopologyCommonAncestor(a, b, &level) != NVML_SUCCESS) {
     return PciePath::Unknown;
   }
-  return path_of(level);
+  return to_pcie_path(level);
 }
 
-Link link_between(const driver::Nvml& nvml, const Asked& a, const Asked& b, const Gpu& gpu_b) {
-  Link link{.pcie = ask_path(nvml, a.device, b.device)};
+Link link_between(const driver::Nvml& nvml, const QueriedGpu& a, const QueriedGpu& b,
+                  const Gpu& gpu_b) {
+  Link link{.pcie = query_path(nvml, a.device, b.device)};
   const auto direct =
       std::count(a.nvlinks.to_devices.begin(), a.nvlinks.to_devices.end(), gpu_b.pci);
   const auto switched = std::min(a.nvlinks.to_switch, b.nvlinks.to_switch);
@@ -85,7 +86,8 @@ Link link_between(const driver::Nvml& nvml, const Asked& a, const Asked& b, cons
   return link;
 }
 
-std::vector<std::vector<Link>> read_links(const driver::Nvml& nvml, const std::vector<Asked>& asked,
+std::vector<std::vector<Link>> read_links(const driver::Nvml& nvml,
+                                          const std::vector<QueriedGpu>& asked,
                                           const std::vector<Gpu>& gpus, bool ask) {
   const auto count = gpus.size();
   std::vector<std::vector<Link>> links(count, std::vector<Link>(count));
@@ -99,8 +101,8 @@ std::vector<std::vector<Link>> read_links(const driver::Nvml& nvml, const std::v
 }
 
 // NVML has been seen to change its mind while a GPU falls off the bus.
-void ask_again(const driver::Nvml& nvml, const std::vector<Asked>& asked, unsigned first_count,
-               model::Inventory& view) {
+void recheck_gpus(const driver::Nvml& nvml, const std::vector<QueriedGpu>& asked,
+                  unsigned first_count, model::Inventory& view) {
   unsigned count = 0;
   const auto result = nvml.nvmlDeviceGetCount_v2(&count);
   if (result != NVML_SUCCESS) {
@@ -119,27 +121,27 @@ void ask_again(const driver::Nvml& nvml, const std::vector<Asked>& asked, unsign
     auto& health = view.gpus[i].health;
     if (again == NVML_ERROR_GPU_IS_LOST || again == NVML_ERROR_GPU_NOT_FOUND) {
       health = {model::HealthState::Lost, {driver::nvml_error(again, "nvmlDeviceGetUUID").text()}};
-    } else if (again == NVML_SUCCESS && text_of(uuid) != view.gpus[i].uuid.text &&
+    } else if (again == NVML_SUCCESS && to_string(uuid) != view.gpus[i].uuid.text &&
                !view.gpus[i].uuid.text.empty()) {
       health.state = model::HealthState::Degraded;
       health.reasons.push_back(fmt::format("NVML gave the UUID {} first and {} a moment later",
-                                           view.gpus[i].uuid.text, text_of(uuid)));
+                                           view.gpus[i].uuid.text, to_string(uuid)));
     }
   }
 }
 
 void read_gpus(const driver::Nvml& nvml, const NvmlParts& parts, unsigned count,
                model::Inventory& view) {
-  std::vector<Asked> asked(std::min(count, kMaxGpus));
+  std::vector<QueriedGpu> asked(std::min(count, kMaxGpus));
   if (count > kMaxGpus)
     view.notes.push_back(fmt::format("NVML counts {} GPUs: not believed", count));
   for (unsigned i = 0; i < asked.size(); ++i) {
     Gpu gpu;
     const auto result = nvml.nvmlDeviceGetHandleByIndex_v2(i, &asked[i].device);
     if (result == NVML_SUCCESS && asked[i].device != nullptr) {
-      Asking asking(nvml, asked[i].device);
-      gpu = read_gpu(asking, parts, asked[i].nvlinks);
-      note_refusals(asking, i, view.notes);
+      DeviceQuery query(nvml, asked[i].device);
+      gpu = read_gpu(query, parts, asked[i].nvlinks);
+      note_refusals(query, i, view.notes);
     } else {
       asked[i].device = nullptr;
       gpu.health = {model::HealthState::Lost,
@@ -149,7 +151,7 @@ void read_gpus(const driver::Nvml& nvml, const NvmlParts& parts, unsigned count,
     view.gpus.push_back(std::move(gpu));
   }
   view.links = read_links(nvml, asked, view.gpus, parts.links);
-  ask_again(nvml, asked, count, view);
+  recheck_gpus(nvml, asked, count, view);
 }
 
 }  // namespace

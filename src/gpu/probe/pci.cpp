@@ -91,13 +91,13 @@ std::optional<PciDevice> read_device(const sys::Host& host, const PciAddress& ad
 }
 
 // The part of a resolved sysfs path that is the host bridge, and the addresses below it.
-struct Branch {
+struct BridgePath {
   std::string_view root;                    // ".../pci0000:40"
   std::vector<std::string_view> addresses;  // bridges from the top, then the function itself
 };
 
-Branch branch_of(std::string_view path) {
-  Branch branch{.root = path, .addresses = {}};
+BridgePath bridge_path_of(std::string_view path) {
+  BridgePath branch{.root = path, .addresses = {}};
   for (;;) {
     const auto slash = branch.root.rfind('/');
     if (slash == std::string_view::npos) break;
@@ -150,8 +150,8 @@ Result<PciScan> scan_pci(const sys::Host& host) {
 
 PciePath pcie_path(const PciScan& scan, const PciDevice& a, const PciDevice& b) {
   if (a.function.address == b.function.address) return PciePath::Self;
-  const auto left = branch_of(a.path);
-  const auto right = branch_of(b.path);
+  const auto left = bridge_path_of(a.path);
+  const auto right = bridge_path_of(b.path);
   if (left.addresses.empty() || right.addresses.empty()) return PciePath::Unknown;
   if (left.root != right.root) return between_host_bridges(scan, a, b);
   const auto [l, r] = std::mismatch(left.addresses.begin(), left.addresses.end(),

@@ -2,12 +2,12 @@
 #include "gpu/probe/snapshot.hpp"
 
 #include "base/core/text.hpp"
+#include "gpu/driver/device_nodes.hpp"
 #include "gpu/driver/files.hpp"
-#include "gpu/driver/nodes.hpp"
 #include "gpu/probe/kernel_view.hpp"
 #include "gpu/probe/merge.hpp"
-#include "gpu/probe/nvml_child.hpp"
 #include "gpu/probe/nvml_library.hpp"
+#include "gpu/probe/nvml_probe.hpp"
 #include "gpu/probe/pci.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ driver::DeviceNodes find_nodes(const sys::Host& host, const std::vector<model::G
   for (const auto& gpu : gpus) {
     if (gpu.minor) minors.push_back(*gpu.minor);
   }
-  return driver::find_nodes(host, minors);
+  return driver::find_device_nodes(host, minors);
 }
 
 // A MIG instance is reached through the nodes of two capabilities. NVML does not know them; the
@@ -59,7 +59,7 @@ void add_capability_nodes(const sys::Host& host, model::Inventory& inventory) {
 }
 
 // Where NVML did not answer, the kernel still knows that these are not whole.
-void mark_divided(const std::vector<std::uint32_t>& minors, model::Inventory& inventory) {
+void mark_mig_enabled(const std::vector<std::uint32_t>& minors, model::Inventory& inventory) {
   for (auto& gpu : inventory.gpus) {
     const bool divided =
         gpu.minor && std::find(minors.begin(), minors.end(), *gpu.minor) != minors.end();
@@ -123,7 +123,7 @@ std::vector<std::uint32_t> gpus_with_instances(const sys::Host& host) {
 
 namespace {
 
-Status has_machine(const sys::Host& host) {
+Status check_is_machine(const sys::Host& host) {
   if (host.exists("/proc") || host.exists("/sys")) return {};
   return Error(
       Errc::NotFound,
@@ -131,7 +131,7 @@ Status has_machine(const sys::Host& host) {
 }
 
 // Everything but NVML's part.
-struct Rest {
+struct HostFacts {
   driver::DriverRoot root;
   PciScan scan;
   KernelView kernel;
@@ -140,8 +140,9 @@ struct Rest {
   std::string boot_id;
 };
 
-Rest read_rest(const sys::Host& host, DriverModule module, const SnapshotOptions& options) {
-  Rest rest;
+HostFacts read_host_facts(const sys::Host& host, DriverModule module,
+                          const SnapshotOptions& options) {
+  HostFacts rest;
   rest.root = driver::find_root(host, module.version, options.ld_cache, options.driver);
   auto pci = scan_pci(host);
   if (pci.ok()) {
@@ -158,17 +159,17 @@ Rest read_rest(const sys::Host& host, DriverModule module, const SnapshotOptions
   return rest;
 }
 
-model::Inventory put_together(const sys::Host& host, Rest rest, model::Inventory nvml,
-                              const std::vector<std::uint32_t>& divided) {
+model::Inventory assemble_inventory(const sys::Host& host, HostFacts rest, model::Inventory nvml,
+                                    const std::vector<std::uint32_t>& divided) {
   auto inventory = merge(rest.scan, rest.kernel, std::move(nvml));
   inventory.boot_id = std::move(rest.boot_id);
   auto nvml_version = std::move(inventory.driver.library_version);
-  driver::describe(rest.root, inventory.driver);
+  driver::copy_to_inventory(rest.root, inventory.driver);
   if (inventory.driver.library_version.empty())
     inventory.driver.library_version = std::move(nvml_version);
   explain_unreachable_driver(inventory, rest.nodes);
   compare_versions(inventory);
-  mark_divided(divided, inventory);
+  mark_mig_enabled(divided, inventory);
   add_capability_nodes(host, inventory);
   add_drm_nodes(rest.nodes, inventory.gpus);
   inventory.files = std::move(rest.files.files);
@@ -184,46 +185,46 @@ model::Inventory put_together(const sys::Host& host, Rest rest, model::Inventory
 }  // namespace
 
 Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options) {
-  GANTRY_CHECK(has_machine(host));
+  GANTRY_CHECK(check_is_machine(host));
   // First NVML, which takes longest, then everything else while it works.
   auto module = read_driver_module(host);
-  std::optional<NvmlChild> child;
+  std::optional<NvmlProbe> child;
   std::vector<std::uint32_t> divided;
-  if (options.nvml != UseNvml::Skip) divided = gpus_with_instances(host);
-  if (options.nvml == UseNvml::Use || !divided.empty()) {
+  if (options.nvml != NvmlUse::Skip) divided = gpus_with_instances(host);
+  if (options.nvml == NvmlUse::Use || !divided.empty()) {
     child.emplace([&] { return load_nvml(host, module.version, options.ld_cache, options.driver); },
                   options.parts, options.deadline);
   }
-  auto rest = read_rest(host, module, options);
-  return put_together(host, std::move(rest), child ? child->join() : without_nvml(), divided);
+  auto rest = read_host_facts(host, module, options);
+  return assemble_inventory(host, std::move(rest), child ? child->join() : without_nvml(), divided);
 }
 
-Result<model::Inventory> complete(const sys::Host& host, model::Inventory nvml,
-                                  const SnapshotOptions& options) {
-  GANTRY_CHECK(has_machine(host));
-  auto rest = read_rest(host, read_driver_module(host), options);
-  return put_together(host, std::move(rest), std::move(nvml), gpus_with_instances(host));
+Result<model::Inventory> complete_inventory(const sys::Host& host, model::Inventory nvml,
+                                            const SnapshotOptions& options) {
+  GANTRY_CHECK(check_is_machine(host));
+  auto rest = read_host_facts(host, read_driver_module(host), options);
+  return assemble_inventory(host, std::move(rest), std::move(nvml), gpus_with_instances(host));
 }
 
-struct ReadAhead {
+struct PrefetchedFacts {
   std::string version;
-  Rest rest;
+  HostFacts rest;
 };
 
-std::shared_ptr<const ReadAhead> read_ahead(const sys::Host& host) {
+std::shared_ptr<const PrefetchedFacts> prefetch(const sys::Host& host) {
   auto module = read_driver_module(host);
   auto version = module.version;
-  return std::make_shared<const ReadAhead>(
-      ReadAhead{std::move(version), read_rest(host, std::move(module), {})});
+  return std::make_shared<const PrefetchedFacts>(
+      PrefetchedFacts{std::move(version), read_host_facts(host, std::move(module), {})});
 }
 
-Result<model::Inventory> complete(const sys::Host& host, model::Inventory nvml,
-                                  const ReadAhead& ahead) {
+Result<model::Inventory> complete_inventory(const sys::Host& host, model::Inventory nvml,
+                                            const PrefetchedFacts& ahead) {
   const bool still_true = ahead.version == read_driver_module(host).version &&
                           ahead.rest.kernel.gpus.size() == nvml.gpus.size();
-  if (!still_true) return complete(host, std::move(nvml));
-  GANTRY_CHECK(has_machine(host));
-  return put_together(host, ahead.rest, std::move(nvml), gpus_with_instances(host));
+  if (!still_true) return complete_inventory(host, std::move(nvml));
+  GANTRY_CHECK(check_is_machine(host));
+  return assemble_inventory(host, ahead.rest, std::move(nvml), gpus_with_instances(host));
 }
 
 }  // namespace gantry::probe

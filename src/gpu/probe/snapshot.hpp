@@ -17,7 +17,7 @@
 
 namespace gantry::probe {
 
-enum class UseNvml : std::uint8_t {
+enum class NvmlUse : std::uint8_t {
   Use,
   Skip,
   ForMig  // only where a GPU has MIG instances, which NVML alone can name
@@ -26,11 +26,11 @@ enum class FindFiles : std::uint8_t { Yes, No };
 
 struct SnapshotOptions {
   std::chrono::milliseconds deadline{10'000};  // for everything NVML does
-  UseNvml nvml = UseNvml::Use;
+  NvmlUse nvml = NvmlUse::Use;
   NvmlParts parts;
   FindFiles files = FindFiles::Yes;  // No: neither driver files nor device nodes
   std::string ld_cache = std::string(driver::kLoaderCache);
-  driver::Named driver;  // where the driver's files are, when that was said
+  driver::DriverLocation driver;  // where the driver's files are, when that was said
 };
 
 // Fails with NotFound where the root has neither /proc nor /sys. Everything less is in the
@@ -39,15 +39,15 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
 
 // An inventory from a view that somebody else had from NVML (read_nvml_view's value): /proc, /sys
 // and the driver's files are read now. Fails as snapshot does.
-Result<model::Inventory> complete(const sys::Host& host, model::Inventory nvml,
-                                  const SnapshotOptions& options = {});
+Result<model::Inventory> complete_inventory(const sys::Host& host, model::Inventory nvml,
+                                            const SnapshotOptions& options = {});
 
 // The same in two steps, for who has time to read while NVML starts. What was read ahead is read
 // anew if the driver or the number of GPUs is another by then.
-struct ReadAhead;
-std::shared_ptr<const ReadAhead> read_ahead(const sys::Host& host);
-Result<model::Inventory> complete(const sys::Host& host, model::Inventory nvml,
-                                  const ReadAhead& ahead);
+struct PrefetchedFacts;
+std::shared_ptr<const PrefetchedFacts> prefetch(const sys::Host& host);
+Result<model::Inventory> complete_inventory(const sys::Host& host, model::Inventory nvml,
+                                            const PrefetchedFacts& ahead);
 
 // Minors of the GPUs that have MIG instances, as /proc/driver/nvidia/capabilities shows them.
 std::vector<std::uint32_t> gpus_with_instances(const sys::Host& host);
@@ -55,11 +55,11 @@ std::vector<std::uint32_t> gpus_with_instances(const sys::Host& host);
 // Changes with boot id, driver version, GPUs and MIG layout; nothing else.
 std::string generation_of(const model::Inventory& inventory);
 
-enum class Written : std::uint8_t { Replaced, Kept };
+enum class WriteResult : std::uint8_t { Replaced, Kept };
 
 // Replaces /run/gantry/inventory.json. An inventory without GPUs does not replace one with GPUs
 // (Kept), unless another driver demonstrably holds every GPU.
-Result<Written> write_inventory(const sys::Host& host, const model::Inventory& inventory);
+Result<WriteResult> write_inventory(const sys::Host& host, const model::Inventory& inventory);
 
 inline constexpr std::string_view kInventoryPath = "/run/gantry/inventory.json";
 

@@ -30,7 +30,7 @@ model::Inventory with_gpu() {
 
 TEST(Snapshot, ReadsTheRecordedH200WithoutNvml) {
   const auto host = sys::Host::at(GANTRY_SOURCE_DIR "/tests/golden/h200");
-  const auto inventory = snapshot(*host, {.nvml = UseNvml::Skip});
+  const auto inventory = snapshot(*host, {.nvml = NvmlUse::Skip});
   ASSERT_TRUE(inventory.ok()) << inventory.error().text();
   ASSERT_THAT(inventory->gpus, SizeIs(1));
   EXPECT_EQ(inventory->gpus[0].uuid.text, "GPU-11111111-2222-3333-4444-555555555555");
@@ -105,7 +105,7 @@ TEST(WriteInventory, WritesWhatCanBeReadBack) {
   const Tree tree;
   const auto written = write_inventory(tree.host(), with_gpu());
   ASSERT_TRUE(written.ok()) << written.error().text();
-  EXPECT_EQ(*written, Written::Replaced);
+  EXPECT_EQ(*written, WriteResult::Replaced);
   const auto text = tree.host().read(kInventoryPath);
   EXPECT_EQ(*model::inventory_from_json(*text), with_gpu());
 }
@@ -113,7 +113,7 @@ TEST(WriteInventory, WritesWhatCanBeReadBack) {
 TEST(WriteInventory, KeepsAGoodOneFromAnEmptyOne) {
   const Tree tree;
   ASSERT_TRUE(write_inventory(tree.host(), with_gpu()).ok());
-  EXPECT_EQ(*write_inventory(tree.host(), {}), Written::Kept);
+  EXPECT_EQ(*write_inventory(tree.host(), {}), WriteResult::Kept);
   EXPECT_EQ(*tree.host().read(kInventoryPath), model::to_json(with_gpu()));
 }
 
@@ -122,13 +122,13 @@ TEST(WriteInventory, ReplacesItWhenEveryGpuDemonstrablyBelongsToAnother) {
   ASSERT_TRUE(write_inventory(tree.host(), with_gpu()).ok());
   model::Inventory passed;
   passed.functions.push_back({.address = {.bus = 1}, .class_code = 0x030200, .driver = "vfio-pci"});
-  EXPECT_EQ(*write_inventory(tree.host(), passed), Written::Replaced);
+  EXPECT_EQ(*write_inventory(tree.host(), passed), WriteResult::Replaced);
 }
 
 TEST(WriteInventory, ReplacesADamagedOne) {
   Tree tree;
   tree.file("run/gantry/inventory.json", "{");
-  EXPECT_EQ(*write_inventory(tree.host(), {}), Written::Replaced);
+  EXPECT_EQ(*write_inventory(tree.host(), {}), WriteResult::Replaced);
 }
 
 TEST(WriteInventory, LeavesNothingBehindWhenItCannotWrite) {

@@ -29,12 +29,13 @@ bool has_gpus(const sys::Host& host) {
 
 }  // namespace
 
-Result<Written> write_inventory(const sys::Host& host, const model::Inventory& inventory) {
-  if (inventory.gpus.empty() && !held_by_others(inventory) && has_gpus(host)) return Written::Kept;
+Result<WriteResult> write_inventory(const sys::Host& host, const model::Inventory& inventory) {
+  if (inventory.gpus.empty() && !held_by_others(inventory) && has_gpus(host))
+    return WriteResult::Kept;
   GANTRY_CHECK(sys::replace_file(host.outside(kInventoryPath), model::to_json(inventory), 0644,
                                  sys::Durability::Volatile)
                    .in("writing the inventory"));
-  return Written::Replaced;
+  return WriteResult::Replaced;
 }
 
 }  // namespace gantry::probe

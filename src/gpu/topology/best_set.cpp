@@ -11,15 +11,15 @@ namespace {
 // inside, the least sum of degrees leaves the best rest.
 class Search {
  public:
-  Search(const Scores& scores, std::vector<int> free, std::vector<int> start, int size)
+  Search(const LinkScores& scores, std::vector<int> free, std::vector<int> start, int size)
       : scores_(scores), free_(std::move(free)), chosen_(std::move(start)), size_(size) {
     std::vector<int> all = free_;
     all.insert(all.end(), chosen_.begin(), chosen_.end());
     for (const int i : free_) {
-      Score degree = 0;
+      LinkScore degree = 0;
       for (const int j : all) degree += i == j ? 0 : at(i, j);
       degrees_.push_back(degree);
-      Score gain = 0;
+      LinkScore gain = 0;
       for (const int j : chosen_) gain += at(i, j);
       gains_.push_back(gain);
     }
@@ -27,7 +27,7 @@ class Search {
 
   BestSet exact() {
     step(0, 0, 0, gains_);
-    return {.chosen = best_, .looked_at = looked_at_};
+    return {.chosen = best_, .sets_examined = sets_examined_};
   }
 
   // One after the other what adds most, then single exchanges while they help.
@@ -52,26 +52,27 @@ class Search {
     for (std::size_t i = 0; i < free_.size(); ++i)
       if (in[i]) result.push_back(free_[i]);
     std::sort(result.begin(), result.end());
-    return {.chosen = result, .looked_at = looked_at_};
+    return {.chosen = result, .sets_examined = sets_examined_};
   }
 
  private:
-  Score at(int i, int j) const {
+  LinkScore at(int i, int j) const {
     return scores_[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)];
   }
 
-  bool better(const std::vector<Score>& gains, std::size_t i, std::size_t than) const {
+  bool better(const std::vector<LinkScore>& gains, std::size_t i, std::size_t than) const {
     if (gains[i] != gains[than]) return gains[i] > gains[than];
     return degrees_[i] < degrees_[than];
   }
 
   template <class Flip>
-  bool exchange(const std::vector<bool>& in, const std::vector<Score>& gains, const Flip& flip) {
+  bool exchange(const std::vector<bool>& in, const std::vector<LinkScore>& gains,
+                const Flip& flip) {
     for (std::size_t out = 0; out < free_.size(); ++out) {
       if (!in[out]) continue;
       for (std::size_t other = 0; other < free_.size(); ++other) {
         if (in[other]) continue;
-        ++looked_at_;
+        ++sets_examined_;
         const auto with = gains[other] - at(free_[out], free_[other]);
         if (with <= gains[out]) continue;
         flip(out);
@@ -83,18 +84,19 @@ class Search {
   }
 
   // `gains[i]`: what free_[i] would add to the pairs inside.
-  void step(std::size_t from, Score inside, Score degree, const std::vector<Score>& gains) {
-    ++looked_at_;
+  void step(std::size_t from, LinkScore inside, LinkScore degree,
+            const std::vector<LinkScore>& gains) {
+    ++sets_examined_;
     if (chosen_.size() == static_cast<std::size_t>(size_)) {
       consider(inside, degree);
       return;
     }
     const auto missing = static_cast<std::size_t>(size_) - chosen_.size();
     const bool last = missing == 1;
-    std::vector<Score> next(last ? 0 : gains.size());
+    std::vector<LinkScore> next(last ? 0 : gains.size());
     for (std::size_t i = from; i + missing <= free_.size(); ++i) {
       if (last) {
-        ++looked_at_;
+        ++sets_examined_;
         if (!is_better(inside + gains[i], degree + degrees_[i])) continue;
         chosen_.push_back(free_[i]);
         consider(inside + gains[i], degree + degrees_[i]);
@@ -110,12 +112,12 @@ class Search {
     }
   }
 
-  bool is_better(Score inside, Score degree) const {
+  bool is_better(LinkScore inside, LinkScore degree) const {
     if (best_.empty()) return true;
     return inside != best_inside_ ? inside > best_inside_ : degree < best_degree_;
   }
 
-  void consider(Score inside, Score degree) {
+  void consider(LinkScore inside, LinkScore degree) {
     if (!is_better(inside, degree)) return;
     best_inside_ = inside;
     best_degree_ = degree;
@@ -123,32 +125,32 @@ class Search {
     std::sort(best_.begin(), best_.end());
   }
 
-  const Scores& scores_;
+  const LinkScores& scores_;
   std::vector<int> free_;  // ascending, without the required ones
   std::vector<int> chosen_;
   int size_;
-  std::vector<Score> degrees_;
-  std::vector<Score> gains_;
+  std::vector<LinkScore> degrees_;
+  std::vector<LinkScore> gains_;
   std::vector<int> best_;
-  Score best_inside_ = 0;
-  Score best_degree_ = 0;
-  std::uint64_t looked_at_ = 0;
+  LinkScore best_inside_ = 0;
+  LinkScore best_degree_ = 0;
+  std::uint64_t sets_examined_ = 0;
 };
 
-// n over k, or more than kMostSets.
+// n over k, or more than kMaxExactSets.
 std::uint64_t sets_of(std::uint64_t n, std::uint64_t k) {
   k = std::min(k, n - k);
   std::uint64_t sets = 1;
   for (std::uint64_t i = 1; i <= k; ++i) {
     sets = sets * (n - k + i) / i;
-    if (sets > kMostSets) return sets;
+    if (sets > kMaxExactSets) return sets;
   }
   return sets;
 }
 
 }  // namespace
 
-BestSet best_set(const Scores& scores, std::span<const int> available,
+BestSet best_set(const LinkScores& scores, std::span<const int> available,
                  std::span<const int> required, int size) {
   std::vector<int> start(required.begin(), required.end());
   std::sort(start.begin(), start.end());
@@ -161,7 +163,7 @@ BestSet best_set(const Scores& scores, std::span<const int> available,
                                  static_cast<int>(start.size() + free.size()));
   if (wanted == 0) return {};
   const auto more = static_cast<std::uint64_t>(wanted) - start.size();
-  const bool few = sets_of(free.size(), more) <= kMostSets;
+  const bool few = sets_of(free.size(), more) <= kMaxExactSets;
   Search search(scores, std::move(free), std::move(start), wanted);
   return few ? search.exact() : search.good();
 }

@@ -10,21 +10,21 @@
 namespace gantry::topology {
 
 // How well two GPUs reach each other; greater is nearer.
-using Score = std::int64_t;
-using Scores = std::vector<std::vector<Score>>;
+using LinkScore = std::int64_t;
+using LinkScores = std::vector<std::vector<LinkScore>>;
 
 // More sets than this are not looked at one by one: all requests on 16 GPUs have fewer.
-inline constexpr std::uint64_t kMostSets = 13'000;
+inline constexpr std::uint64_t kMaxExactSets = 13'000;
 
 struct BestSet {
-  std::vector<int> chosen;      // ascending
-  std::uint64_t looked_at = 0;  // partial sets, a measure of the work
+  std::vector<int> chosen;          // ascending
+  std::uint64_t sets_examined = 0;  // partial sets, a measure of the work
 };
 
 // The best `size` of `available` (places in `scores`), with all of `required` among them: greatest
-// sum of pairs inside, then greatest sum inside what is left, then lowest places. Beyond kMostSets
-// a good set rather than the best.
-BestSet best_set(const Scores& scores, std::span<const int> available,
+// sum of pairs inside, then greatest sum inside what is left, then lowest places. Beyond
+// kMaxExactSets a good set rather than the best.
+BestSet best_set(const LinkScores& scores, std::span<const int> available,
                  std::span<const int> required, int size);
 
 }  // namespace gantry::topology

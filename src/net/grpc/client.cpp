@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kPrefix = 5;
+constexpr std::size_t kMessagePrefixSize = 5;
 constexpr milliseconds kBacklogPause{5};  // the listener's queue is full: soon it is not
 constexpr std::size_t kHeaderLimit = std::size_t{16} << 10;
 
@@ -39,13 +39,14 @@ std::vector<Header> headers_for(const std::string& method, std::optional<millise
   return headers;
 }
 
-Outcome outcome_of_http2(std::uint32_t error) {
+CallStatus outcome_of_http2(std::uint32_t error) {
   switch (error) {
-    case NGHTTP2_REFUSED_STREAM: return {Code::Unavailable, "the server refused the call"};
-    case NGHTTP2_CANCEL: return {Code::Cancelled, "the server cancelled the call"};
+    case NGHTTP2_REFUSED_STREAM: return {StatusCode::Unavailable, "the server refused the call"};
+    case NGHTTP2_CANCEL: return {StatusCode::Cancelled, "the server cancelled the call"};
     case NGHTTP2_ENHANCE_YOUR_CALM:
-      return {Code::ResourceExhausted, "the server wants fewer calls"};
-    default: return {Code::Internal, fmt::format("HTTP/2: {}", nghttp2_http2_strerror(error))};
+      return {StatusCode::ResourceExhausted, "the server wants fewer calls"};
+    default:
+      return {StatusCode::Internal, fmt::format("HTTP/2: {}", nghttp2_http2_strerror(error))};
   }
 }
 
@@ -63,9 +64,9 @@ struct Client::Call {
   std::string http_status;
   std::optional<std::uint64_t> grpc_status;
   std::string grpc_message;
-  std::optional<Outcome> own_outcome;  // decided here, whatever the server says
+  std::optional<CallStatus> own_outcome;  // decided here, whatever the server says
   sys::Loop::Timer timer;
-  Link* link = nullptr;
+  ClientConnection* link = nullptr;
   std::int32_t stream = 0;
   bool done = false;
 
@@ -73,51 +74,55 @@ struct Client::Call {
     if (value.size() > kHeaderLimit) return;
     if (name == ":status") http_status = value;
     if (name == "grpc-status") grpc_status = parse_u64(value).value_or(2);
-    if (name == "grpc-message") grpc_message = percent_decoded(value);
+    if (name == "grpc-message") grpc_message = percent_decode(value);
   }
 
   // Takes the first whole message off the body.
   std::optional<std::string> next_message() {
-    if (body.size() < kPrefix || body.size() - kPrefix < length()) return std::nullopt;
+    if (body.size() < kMessagePrefixSize || body.size() - kMessagePrefixSize < length())
+      return std::nullopt;
     const auto size = length();
-    std::string message = body.substr(kPrefix, size);
-    body.erase(0, kPrefix + size);
+    std::string message = body.substr(kMessagePrefixSize, size);
+    body.erase(0, kMessagePrefixSize + size);
     return message;
   }
 
-  bool over_limit(std::size_t limit) const { return body.size() >= kPrefix && length() > limit; }
+  bool over_limit(std::size_t limit) const {
+    return body.size() >= kMessagePrefixSize && length() > limit;
+  }
   bool compressed() const { return !body.empty() && body[0] != 0; }
 
   std::size_t length() const {
     std::size_t length = 0;
-    for (std::size_t i = 1; i < kPrefix; ++i) {
+    for (std::size_t i = 1; i < kMessagePrefixSize; ++i) {
       length = length << 8 | static_cast<unsigned char>(body[i]);
     }
     return length;
   }
 
-  Outcome outcome(std::uint32_t http2_error) const {
+  CallStatus outcome(std::uint32_t http2_error) const {
     if (own_outcome) return *own_outcome;
     if (grpc_status) {
-      const auto code = *grpc_status <= 16 ? static_cast<Code>(*grpc_status) : Code::Unknown;
+      const auto code =
+          *grpc_status <= 16 ? static_cast<StatusCode>(*grpc_status) : StatusCode::Unknown;
       return {code, grpc_message};
     }
     if (http2_error != NGHTTP2_NO_ERROR) return outcome_of_http2(http2_error);
     if (!http_status.empty() && http_status != "200") {
-      return {Code::Unknown, fmt::format("HTTP status {}", http_status)};
+      return {StatusCode::Unknown, fmt::format("HTTP status {}", http_status)};
     }
-    return {Code::Internal, "the answer ended without a grpc-status"};
+    return {StatusCode::Internal, "the answer ended without a grpc-status"};
   }
 
   // Last of all: the callback may end the client.
-  void finish(Outcome outcome) {
+  void finish(CallStatus outcome) {
     if (std::exchange(done, true)) return;
     timer.cancel();
     if (!on_answer) return on_end(outcome);
     std::optional<std::string> message;
     if (outcome.ok()) message = next_message();
     if (outcome.ok() && (!message || !body.empty())) {
-      outcome = {Code::Internal, "the answer is not one whole message"};
+      outcome = {StatusCode::Internal, "the answer is not one whole message"};
     }
     on_answer(outcome, outcome.ok() ? *std::move(message) : std::string());
   }
@@ -127,33 +132,33 @@ struct Client::Shared : public std::enable_shared_from_this<Shared> {
   sys::Loop& loop;
   std::string path;
   Options options;
-  std::vector<std::unique_ptr<Link>> links;  // the last one is for new calls
+  std::vector<std::unique_ptr<ClientConnection>> links;  // the last one is for new calls
   std::vector<std::shared_ptr<Call>> waiting;
   sys::Loop::Timer retry;
 
   Shared(sys::Loop& its_loop, std::string its_path, const Options& its_options)
       : loop(its_loop), path(std::move(its_path)), options(its_options) {}
   void start(const std::shared_ptr<Call>& call);
-  Result<Link*> link();
-  void forget(Link* gone);
+  Result<ClientConnection*> link();
+  void forget(ClientConnection* gone);
   void abandon(Call& call);
 };
 
 // One connection and the calls on it.
-class Client::Link : public Streams {
+class Client::ClientConnection : public StreamHandler {
  public:
-  static Result<std::unique_ptr<Link>> start(Shared& client, sys::UniqueFd fd) {
-    std::unique_ptr<Link> made(new Link(client));
+  static Result<std::unique_ptr<ClientConnection>> start(Shared& client, sys::UniqueFd fd) {
+    std::unique_ptr<ClientConnection> made(new ClientConnection(client));
     GANTRY_TRY(made->connection_,
                Connection::start(client.loop, std::move(fd), Connection::Role::Client, *made));
     return made;
   }
-  ~Link() override {
+  ~ClientConnection() override {
     for (const auto& [stream, call] : calls_) call->link = nullptr;
     if (connection_) connection_->close();
   }
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
+  ClientConnection(const ClientConnection&) = delete;
+  ClientConnection& operator=(const ClientConnection&) = delete;
 
   bool takes_calls() const { return connection_->may_open(); }
 
@@ -186,13 +191,13 @@ class Client::Link : public Streams {
     if (call->over_limit(client_.options.message_limit)) {
       const auto limit = client_.options.message_limit;
       return stop(*call,
-                  {Code::ResourceExhausted,
+                  {StatusCode::ResourceExhausted,
                    fmt::format("an answer of {} bytes, {} are allowed", call->length(), limit)});
     }
-    if (call->compressed()) return stop(*call, {Code::Internal, "the answer is compressed"});
+    if (call->compressed()) return stop(*call, {StatusCode::Internal, "the answer is compressed"});
     if (!call->on_message) {
-      if (call->body.size() > 2 * kPrefix + client_.options.message_limit) {
-        stop(*call, {Code::Internal, "more than one message in the answer"});
+      if (call->body.size() > 2 * kMessagePrefixSize + client_.options.message_limit) {
+        stop(*call, {StatusCode::Internal, "more than one message in the answer"});
       }
       return;
     }
@@ -225,14 +230,15 @@ class Client::Link : public Streams {
     for (const auto& [stream, call] : calls) {
       // An answer that came whole counts even when the connection went with it.
       const bool answered = call->grpc_status.has_value();
-      call->finish(answered ? call->outcome(NGHTTP2_NO_ERROR) : Outcome{Code::Unavailable, why});
+      call->finish(answered ? call->outcome(NGHTTP2_NO_ERROR)
+                            : CallStatus{StatusCode::Unavailable, why});
     }
   }
 
  private:
-  explicit Link(Shared& client) : client_(client) {}
+  explicit ClientConnection(Shared& client) : client_(client) {}
 
-  void stop(Call& call, Outcome outcome) {
+  void stop(Call& call, CallStatus outcome) {
     call.own_outcome = std::move(outcome);
     call.body = {};
     connection_->reset(call.stream, NGHTTP2_CANCEL);
@@ -243,10 +249,10 @@ class Client::Link : public Streams {
   std::map<std::int32_t, std::shared_ptr<Call>> calls_;  // in the order in which they began
 };
 
-Result<Client::Link*> Client::Shared::link() {
+Result<Client::ClientConnection*> Client::Shared::link() {
   if (!links.empty() && links.back()->takes_calls()) return links.back().get();
-  GANTRY_TRY(sys::UniqueFd fd, connect_to(path));
-  GANTRY_TRY(auto made, Link::start(*this, std::move(fd)));
+  GANTRY_TRY(sys::UniqueFd fd, connect_unix(path));
+  GANTRY_TRY(auto made, ClientConnection::start(*this, std::move(fd)));
   links.push_back(std::move(made));
   return links.back().get();
 }
@@ -266,11 +272,11 @@ void Client::Shared::start(const std::shared_ptr<Call>& call) {
   Status begun = ready.ok() ? (*ready)->begin(call) : Status(std::move(ready).error());
   if (begun.ok()) return;
   call->timer = loop.after({}, [call, client = weak_from_this(), text = begun.error().text()] {
-    if (!client.expired()) call->finish({Code::Unavailable, text});
+    if (!client.expired()) call->finish({StatusCode::Unavailable, text});
   });
 }
 
-void Client::Shared::forget(Link* gone) {
+void Client::Shared::forget(ClientConnection* gone) {
   std::erase_if(links, [gone](const auto& one) { return one.get() == gone; });
 }
 
@@ -305,7 +311,8 @@ void Client::call(std::string_view method, std::string request, milliseconds dea
         if (!late || !client || late->done) return;
         client->abandon(*late);
         late->done = false;
-        late->finish({Code::DeadlineExceeded, fmt::format("no answer in {} ms", deadline.count())});
+        late->finish(
+            {StatusCode::DeadlineExceeded, fmt::format("no answer in {} ms", deadline.count())});
       });
   shared_->start(call);
 }
@@ -342,8 +349,8 @@ Result<std::string> call_once(const std::string& path, std::string_view method,
   GANTRY_TRY(const auto loop, sys::Loop::make());
   Client client(*loop, path, options);
   std::optional<Result<std::string>> answer;
-  client.call(method, request, deadline, [&](const Outcome& outcome, std::string reply) {
-    answer = outcome.ok() ? Result<std::string>(std::move(reply)) : error_of(outcome);
+  client.call(method, request, deadline, [&](const CallStatus& outcome, std::string reply) {
+    answer = outcome.ok() ? Result<std::string>(std::move(reply)) : to_error(outcome);
   });
   while (!answer) {
     GANTRY_CHECK(loop->turn(deadline));

@@ -5,7 +5,7 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/loop.hpp"
-#include "net/grpc/outcome.hpp"
+#include "net/grpc/call_status.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -19,9 +19,9 @@ namespace gantry::grpc {
 class Client {
  public:
   // Once for every call, from the loop, never out of call() itself. The reply is empty unless OK.
-  using OnAnswer = std::function<void(const Outcome& outcome, std::string reply)>;
+  using OnAnswer = std::function<void(const CallStatus& outcome, std::string reply)>;
   using OnMessage = std::function<void(std::string message)>;
-  using OnEnd = std::function<void(const Outcome& outcome)>;
+  using OnEnd = std::function<void(const CallStatus& outcome)>;
   struct Options {
     std::size_t message_limit = std::size_t{4} << 20;
   };
@@ -56,7 +56,7 @@ class Client {
 
  private:
   struct Call;
-  class Link;
+  class ClientConnection;
   struct Shared;
   std::shared_ptr<Shared> shared_;
 };

@@ -19,12 +19,12 @@ constexpr std::size_t kOutputAtOnce = std::size_t{64} << 10;
 constexpr std::size_t kReadsPerTurn = 16;  // then others have their turn
 // Not less than the 100 that a client assumes before it has our settings: those would be refused.
 constexpr std::uint32_t kConcurrentStreams = 128;
-constexpr std::size_t kPrefix = 5;  // a flag, four bytes of length
+constexpr std::size_t kMessagePrefixSize = 5;  // a flag, four bytes of length
 
 std::string framed(std::string_view bytes) {
   const auto length = static_cast<std::uint32_t>(bytes.size());
   std::string frame;
-  frame.reserve(kPrefix + bytes.size());
+  frame.reserve(kMessagePrefixSize + bytes.size());
   frame.push_back(0);  // not compressed
   for (const unsigned shift : {24U, 16U, 8U, 0U}) {
     frame.push_back(static_cast<char>(length >> shift & 0xFFU));
@@ -52,7 +52,7 @@ struct OptionDeleter {
 }  // namespace
 
 Result<std::shared_ptr<Connection>> Connection::start(sys::Loop& loop, sys::UniqueFd fd, Role role,
-                                                      Streams& streams) {
+                                                      StreamHandler& streams) {
   std::shared_ptr<Connection> made(new Connection(std::move(fd), streams));
   GANTRY_CHECK(made->begin(loop, role).in("starting HTTP/2"));
   return made;
@@ -167,7 +167,7 @@ void Connection::message(std::int32_t stream, std::string_view bytes) {
   const auto found = outgoing_.find(stream);
   if (closed() || found == outgoing_.end() || found->second.finishing) return;
   found->second.messages.push_back(framed(bytes));
-  found->second.bytes += kPrefix + bytes.size();
+  found->second.bytes += kMessagePrefixSize + bytes.size();
   nghttp2_session_resume_data(session_, stream);
   flush_soon();
 }
@@ -210,7 +210,7 @@ void Connection::close() {
   if (closed()) return;
   ended_ = std::exchange(session_, nullptr);
   watch_.cancel();
-  later_.cancel();
+  flush_timer_.cancel();
   fd_.reset();
 }
 
@@ -314,7 +314,7 @@ bool Connection::feed(std::string_view bytes) {
 void Connection::flush_soon() {
   if (closed() || busy_ || flush_is_due_) return;
   flush_is_due_ = true;
-  later_ = loop_->after({}, [weak = weak_from_this()] {
+  flush_timer_ = loop_->after({}, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->flush();
   });
 }
@@ -327,8 +327,8 @@ void Connection::flush() {
   }
   if (closed()) return;
   const bool room_wanted = out_sent_ < out_.size();
-  if (room_wanted != waits_for_room_) {
-    waits_for_room_ = room_wanted;
+  if (room_wanted != waiting_for_write_) {
+    waiting_for_write_ = room_wanted;
     watch_.wait_for(EPOLLIN | (room_wanted ? EPOLLOUT : 0U));
   }
   if (nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0 &&

@@ -26,9 +26,9 @@ struct Header {
 
 // What one side does with what comes in. Called from the loop alone, never out of a call of its
 // own; may send, reset and close, and end the connection's owner, at once.
-class Streams {
+class StreamHandler {
  public:
-  virtual ~Streams() = default;
+  virtual ~StreamHandler() = default;
   virtual void on_header(std::int32_t stream, std::string_view name, std::string_view value) = 0;
   virtual void on_data(std::int32_t stream, std::string_view bytes) = 0;
   virtual void on_end(std::int32_t stream) = 0;  // the peer sends no more on it
@@ -43,7 +43,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // `streams` is told everything until close() or the end.
   static Result<std::shared_ptr<Connection>> start(sys::Loop& loop, sys::UniqueFd fd, Role role,
-                                                   Streams& streams);
+                                                   StreamHandler& streams);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -81,7 +81,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::vector<Header> trailers;
   };
 
-  Connection(sys::UniqueFd fd, Streams& streams) : fd_(std::move(fd)), streams_(&streams) {}
+  Connection(sys::UniqueFd fd, StreamHandler& streams) : fd_(std::move(fd)), streams_(&streams) {}
   Status begin(sys::Loop& loop, Role role);
   void on_ready(std::uint32_t events);
   bool receive();
@@ -97,18 +97,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static nghttp2_session_callbacks* callbacks();
 
   sys::UniqueFd fd_;
-  Streams* streams_;
+  StreamHandler* streams_;
   nghttp2_session* session_ = nullptr;
   nghttp2_session* ended_ = nullptr;  // deleted with us: nghttp2 may still be on the stack
   sys::Loop::Watch watch_;
-  sys::Loop::Timer later_;
+  sys::Loop::Timer flush_timer_;
   sys::Loop* loop_ = nullptr;
   std::unordered_map<std::int32_t, Outgoing> outgoing_;
   std::string out_;  // of nghttp2, for the socket
   std::size_t out_sent_ = 0;
   bool busy_ = false;  // on_ready is on the stack; it flushes at its end
   bool flush_is_due_ = false;
-  bool waits_for_room_ = false;
+  bool waiting_for_write_ = false;
 };
 
 }  // namespace gantry::grpc

@@ -13,13 +13,13 @@
 namespace {
 
 using gantry::grpc::Connection;
-using gantry::grpc::Reply;
+using gantry::grpc::Responder;
 using gantry::sys::Loop;
 using gantry::sys::UniqueFd;
 
 constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-class Nothing : public gantry::grpc::Streams {
+class Nothing : public gantry::grpc::StreamHandler {
   void on_header(std::int32_t, std::string_view, std::string_view) override {}
   void on_data(std::int32_t, std::string_view) override {}
   void on_end(std::int32_t) override {}
@@ -49,8 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (data[0] % 2 == 0) {
     gantry::grpc::Server server(*loop);
     server.on("/a/b",
-              [](const std::string& request, const Reply& reply) { reply.answer(request); });
-    server.on("/a/s", [](const std::string& request, const Reply& reply) {
+              [](const std::string& request, const Responder& reply) { reply.answer(request); });
+    server.on("/a/s", [](const std::string& request, const Responder& reply) {
       for (int i = 0; i < 3; ++i) reply.send(request);
       reply.finish({});
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/grpc/server.hpp"
 
-#include "net/grpc/reply_internal.hpp"
+#include "net/grpc/responder_internal.hpp"
 #include "net/grpc/socket.hpp"
 
 #include <sys/epoll.h>
@@ -17,10 +17,10 @@
 namespace gantry::grpc {
 namespace {
 
-constexpr std::size_t kPrefix = 5;
+constexpr std::size_t kMessagePrefixSize = 5;
 constexpr std::size_t kMessagesPerConnection = 4;  // unfinished requests, in messages' limits
 constexpr std::size_t kPathLimit = 1024;
-constexpr std::chrono::milliseconds kNoDescriptorsPause{100};
+constexpr std::chrono::milliseconds kAcceptRetryDelay{100};
 
 struct FileId {
   dev_t device = 0;
@@ -42,11 +42,11 @@ std::size_t length_in(std::string_view prefix) {
 
 // A request is one message, no more and no less.
 Result<std::string> message_in(std::string_view body) {
-  if (body.size() < kPrefix || body.size() - kPrefix != length_in(body)) {
+  if (body.size() < kMessagePrefixSize || body.size() - kMessagePrefixSize != length_in(body)) {
     return Error(Errc::Invalid, "the request is not one whole message");
   }
   if (body[0] != 0) return Error(Errc::Unsupported, "compressed messages are not understood");
-  return std::string(body.substr(kPrefix));
+  return std::string(body.substr(kMessagePrefixSize));
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ struct Server::Shared {
 };
 
 // One connection's calls.
-class Server::Session : public Streams {
+class Server::Session : public StreamHandler {
  public:
   static Result<std::unique_ptr<Session>> start(Shared& server, sys::UniqueFd fd) {
     std::unique_ptr<Session> made(new Session(server));
@@ -105,11 +105,11 @@ class Server::Session : public Streams {
     call.body.append(bytes);
     waiting_ += bytes.size();
     const auto limit = server_.options.message_limit;
-    if (call.body.size() > kPrefix + limit) {
-      refuse(stream, {Code::ResourceExhausted,
+    if (call.body.size() > kMessagePrefixSize + limit) {
+      refuse(stream, {StatusCode::ResourceExhausted,
                       fmt::format("a request may have {} bytes, this has more", limit)});
-    } else if (waiting_ > kMessagesPerConnection * (kPrefix + limit)) {
-      refuse(stream, {Code::ResourceExhausted, "too much unfinished on this connection"});
+    } else if (waiting_ > kMessagesPerConnection * (kMessagePrefixSize + limit)) {
+      refuse(stream, {StatusCode::ResourceExhausted, "too much unfinished on this connection"});
     }
   }
 
@@ -150,22 +150,22 @@ class Server::Session : public Streams {
     bool is_grpc = false;
     bool ended = false;
     bool refused = false;
-    std::weak_ptr<Reply::State> reply;
+    std::weak_ptr<Responder::State> reply;
   };
 
   explicit Session(Shared& server) : server_(server) {}
 
-  static void hang_up(Reply::State& reply) {
+  static void hang_up(Responder::State& reply) {
     if (std::exchange(reply.over, true)) return;
-    if (const auto callback = std::exchange(reply.on_gone, nullptr)) callback();
+    if (const auto callback = std::exchange(reply.on_cancelled, nullptr)) callback();
   }
 
-  std::shared_ptr<Reply::State> reply_to(std::int32_t stream) {
-    return std::make_shared<Reply::State>(connection_, stream,
-                                          kMessagesPerConnection * server_.options.message_limit);
+  std::shared_ptr<Responder::State> reply_to(std::int32_t stream) {
+    return std::make_shared<Responder::State>(
+        connection_, stream, kMessagesPerConnection * server_.options.message_limit);
   }
 
-  void refuse(std::int32_t stream, const Outcome& outcome) {
+  void refuse(std::int32_t stream, const CallStatus& outcome) {
     auto& call = calls_[stream];
     call.refused = true;
     call.ended = true;
@@ -177,16 +177,17 @@ class Server::Session : public Streams {
   void dispatch(std::int32_t stream, Call& call) {
     const auto found = server_.handlers.find(call.path);
     if (found == server_.handlers.end()) {
-      return refuse(stream, {Code::Unimplemented, fmt::format("unknown method {}", call.path)});
+      return refuse(stream,
+                    {StatusCode::Unimplemented, fmt::format("unknown method {}", call.path)});
     }
     const auto request = message_in(call.body);
-    if (!request.ok()) return refuse(stream, outcome_of(request.error()));
+    if (!request.ok()) return refuse(stream, to_call_status(request.error()));
     waiting_ -= call.body.size();
     call.body = {};
     auto reply = reply_to(stream);
     call.reply = reply;
     const auto handler = found->second;
-    (*handler)(*request, Reply(std::move(reply)));
+    (*handler)(*request, Responder(std::move(reply)));
   }
 
   Shared& server_;
@@ -207,7 +208,7 @@ void Server::Shared::accept_all() {
     if (errno == EAGAIN) return;
     // Out of descriptors: the listener stays readable, so waiting for it would spin.
     watch.wait_for(0);
-    pause = loop.after(kNoDescriptorsPause, [this] { watch.wait_for(EPOLLIN); });
+    pause = loop.after(kAcceptRetryDelay, [this] { watch.wait_for(EPOLLIN); });
     return;
   }
 }
@@ -239,7 +240,7 @@ void Server::on(std::string method, Handler handler) {
 }
 
 Status Server::listen(const std::string& path) {
-  GANTRY_TRY(shared_->listener, listen_at(path));
+  GANTRY_TRY(shared_->listener, listen_unix(path));
   shared_->path = path;
   shared_->file = file_at(path);
   GANTRY_TRY(shared_->watch, shared_->loop.watch(shared_->listener.get(), EPOLLIN,

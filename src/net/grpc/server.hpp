@@ -6,7 +6,7 @@
 #include "base/core/result.hpp"
 #include "base/sys/loop.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "net/grpc/outcome.hpp"
+#include "net/grpc/call_status.hpp"
 
 #include <cstddef>
 #include <functional>
@@ -20,27 +20,27 @@ namespace gantry::grpc {
 
 // One call's way back to its caller. May be kept and answered later, and copied: copies are the
 // same call. When the last one goes without an answer, the caller is told INTERNAL.
-class Reply {
+class Responder {
  public:
   struct State;
-  explicit Reply(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  explicit Responder(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   // A unary call's only message, and OK.
   void answer(std::string_view message) const;
   // The end without a message.
-  void fail(const Outcome& outcome) const;
+  void fail(const CallStatus& outcome) const;
 
   // A stream's next message. A caller that does not read loses its stream (RESOURCE_EXHAUSTED) when
   // more than four messages' limit waits for it.
   void send(std::string_view message) const;
   // The same where a message makes all earlier ones pointless: those that wait are left out.
   void send_latest(std::string_view message) const;
-  void finish(const Outcome& outcome) const { fail(outcome); }
+  void finish(const CallStatus& outcome) const { fail(outcome); }
 
   // The caller has hung up, or has its answer: nobody reads any more.
   bool over() const;
   // Called once, from the loop, when the caller hangs up before the end.
-  void on_gone(std::function<void()> callback) const;
+  void on_cancelled(std::function<void()> callback) const;
 
  private:
   std::shared_ptr<State> state_;
@@ -48,7 +48,7 @@ class Reply {
 
 class Server {
  public:
-  using Handler = std::function<void(const std::string& request, Reply reply)>;
+  using Handler = std::function<void(const std::string& request, Responder reply)>;
   struct Options {
     std::size_t message_limit = std::size_t{4} << 20;
     std::size_t connection_limit = 64;

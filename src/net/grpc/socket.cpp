@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBacklog = 64;
 
-Result<sys::UniqueFd> a_socket() {
+Result<sys::UniqueFd> make_socket() {
   sys::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Error::sys(errno, "socket");
   return fd;
@@ -38,9 +38,9 @@ Result<sockaddr_un> unix_address(const std::string& path) {
   return address;
 }
 
-Result<sys::UniqueFd> listen_at(const std::string& path) {
+Result<sys::UniqueFd> listen_unix(const std::string& path) {
   GANTRY_TRY(const sockaddr_un address, unix_address(path));
-  GANTRY_TRY(sys::UniqueFd fd, a_socket());
+  GANTRY_TRY(sys::UniqueFd fd, make_socket());
   ::fchmod(fd.get(), 0600);  // before bind: the file gets this mode, there is no moment without
   if (::bind(fd.get(), general(address), sizeof address) != 0) {
     const int err = errno;
@@ -52,9 +52,9 @@ Result<sys::UniqueFd> listen_at(const std::string& path) {
   return fd;
 }
 
-Result<sys::UniqueFd> connect_to(const std::string& path) {
+Result<sys::UniqueFd> connect_unix(const std::string& path) {
   GANTRY_TRY(const sockaddr_un address, unix_address(path));
-  GANTRY_TRY(sys::UniqueFd fd, a_socket());
+  GANTRY_TRY(sys::UniqueFd fd, make_socket());
   if (::connect(fd.get(), general(address), sizeof address) == 0) return fd;
   return Error::sys(errno, fmt::format("connect {}", path));
 }

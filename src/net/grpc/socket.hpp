@@ -16,10 +16,10 @@ Result<sockaddr_un> unix_address(const std::string& path);
 
 // Readable and writable by its owner alone. Exists when the path is taken, Invalid when it is
 // longer than the kernel's 107 bytes.
-Result<sys::UniqueFd> listen_at(const std::string& path);
+Result<sys::UniqueFd> listen_unix(const std::string& path);
 
 // NotFound: no such socket. Busy: nobody listens there (ECONNREFUSED), or too many wait (EAGAIN,
 // worth another try).
-Result<sys::UniqueFd> connect_to(const std::string& path);
+Result<sys::UniqueFd> connect_unix(const std::string& path);
 
 }  // namespace gantry::grpc

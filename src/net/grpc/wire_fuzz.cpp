@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whatever is read can be written again and reads the same; nothing reads beyond its bytes.
-#include "net/grpc/wire.hpp"
+#include "net/grpc/protobuf.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -9,11 +9,11 @@ namespace {
 
 using gantry::Status;
 using gantry::grpc::each_field;
-using gantry::grpc::Field;
+using gantry::grpc::ProtoField;
 
 void walk(std::string_view bytes, int depth) {
-  static_cast<void>(gantry::grpc::decode_entry(bytes).ok());
-  static_cast<void>(each_field(bytes, [&](const Field& field) -> Status {
+  static_cast<void>(gantry::grpc::decode_map_entry(bytes).ok());
+  static_cast<void>(each_field(bytes, [&](const ProtoField& field) -> Status {
                       static_cast<void>(field.text().ok());
                       const auto inner = field.message();
                       if (inner.ok() && depth < 8) walk(*inner, depth + 1);
@@ -27,9 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (size < 4096) walk(bytes, 0);
 
-  gantry::grpc::Writer again;
+  gantry::grpc::ProtoWriter again;
   std::size_t count = 0;
-  const auto read = each_field(bytes, [&](const Field& field) -> Status {
+  const auto read = each_field(bytes, [&](const ProtoField& field) -> Status {
     if (const auto number = field.integer(); number.ok() && *number != 0) {
       again.number(field.number(), *number);
       ++count;
@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   });
   if (!read.ok()) return 0;
   std::size_t count_again = 0;
-  GANTRY_ASSERT(each_field(again.bytes(), [&](const Field&) -> Status {
+  GANTRY_ASSERT(each_field(again.bytes(), [&](const ProtoField&) -> Status {
                   ++count_again;
                   return {};
                 }).ok());

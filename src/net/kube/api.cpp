@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLineLimit = std::size_t{8} << 20;
 
-Errc code_of(int status) {
+Errc errc_from_status(int status) {
   switch (status) {
     case 401:
     case 403: return Errc::Denied;
@@ -25,12 +25,12 @@ Errc code_of(int status) {
 }
 
 // A failed call's body is a Status object; its message is made for people.
-Error refusal(const http::Request& request, const http::Response& response) {
+Error api_error(const http::Request& request, const http::Response& response) {
   std::string message{http::reason_of(response.status)};
   if (const auto status = json::Document::parse(response.body); status.ok()) {
     if (const auto said = (*status)["message"].string()) message = *said;
   }
-  return {code_of(response.status),
+  return {errc_from_status(response.status),
           fmt::format("{} {}: {} {}", request.method, request.target, response.status, message)};
 }
 
@@ -45,7 +45,7 @@ std::string_view content_type(Patch kind) {
 
 }  // namespace
 
-Api::Api(Access access, std::chrono::milliseconds timeout, int cancel)
+Api::Api(ClientConfig access, std::chrono::milliseconds timeout, int cancel)
     : access_(std::move(access)), timeout_(timeout), client_(access_.server.endpoint, cancel) {}
 
 http::Request Api::request_for(std::string method, const std::string& path) {
@@ -65,7 +65,7 @@ Result<json::Document> Api::ask(const http::Request& request) {
   auto sent = client_.send(request, timeout_);
   if (!sent.ok())
     return std::move(sent).error().in(fmt::format("the API server of {}", access_.from));
-  if (sent->status / 100 != 2) return refusal(request, *sent);
+  if (sent->status / 100 != 2) return api_error(request, *sent);
   return json::Document::parse(std::move(sent->body));
 }
 
@@ -122,11 +122,11 @@ Status Api::watch(const std::string& path, const Event& event, std::chrono::mill
   if (!bad.ok()) return bad;
   if (!done.ok())
     return std::move(done).error().in(fmt::format("the API server of {}", access_.from));
-  if (done->status / 100 != 2) return refusal(request, *done);
+  if (done->status / 100 != 2) return api_error(request, *done);
   return {};
 }
 
-std::string escaped(std::string_view part) {
+std::string percent_encode(std::string_view part) {
   std::string text;
   for (const char letter : part) {
     const auto byte = static_cast<unsigned char>(letter);
@@ -142,11 +142,12 @@ std::string escaped(std::string_view part) {
 }
 
 std::string pod_path(std::string_view name_space, std::string_view name) {
-  return fmt::format("/api/v1/namespaces/{}/pods/{}", escaped(name_space), escaped(name));
+  return fmt::format("/api/v1/namespaces/{}/pods/{}", percent_encode(name_space),
+                     percent_encode(name));
 }
 
 std::string node_path(std::string_view name) {
-  return "/api/v1/nodes/" + escaped(name);
+  return "/api/v1/nodes/" + percent_encode(name);
 }
 
 }  // namespace gantry::kube

@@ -6,7 +6,7 @@
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
 #include "net/http/client.hpp"
-#include "net/kube/access.hpp"
+#include "net/kube/client_config.hpp"
 
 #include <chrono>
 #include <functional>
@@ -24,7 +24,7 @@ enum class Patch : std::uint8_t {
 class Api {
  public:
   // `cancel`: as http::Client's.
-  explicit Api(Access access, std::chrono::milliseconds timeout = std::chrono::seconds(10),
+  explicit Api(ClientConfig access, std::chrono::milliseconds timeout = std::chrono::seconds(10),
                int cancel = -1);
 
   // Errors: NotFound (404), Denied (401, 403), Exists (409), Busy (429, 5xx), Invalid (others),
@@ -41,14 +41,14 @@ class Api {
   using Event = std::function<bool(const json::Document&)>;
   Status watch(const std::string& path, const Event& event, std::chrono::milliseconds timeout);
 
-  const Access& access() const { return access_; }
+  const ClientConfig& access() const { return access_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
 
  private:
   http::Request request_for(std::string method, const std::string& path);
   Result<json::Document> ask(const http::Request& request);
 
-  Access access_;
+  ClientConfig access_;
   std::chrono::milliseconds timeout_;
   http::Client client_;
 };
@@ -56,6 +56,6 @@ class Api {
 // "/api/v1/namespaces/NS/pods/NAME"; parts are percent-encoded.
 std::string pod_path(std::string_view name_space, std::string_view name);
 std::string node_path(std::string_view name);
-std::string escaped(std::string_view part);
+std::string percent_encode(std::string_view part);
 
 }  // namespace gantry::kube

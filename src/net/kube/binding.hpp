@@ -21,7 +21,7 @@ struct Binding {
   std::map<std::string, std::string> annotations;
 };
 
-enum class Bound : std::uint8_t {
+enum class BindOutcome : std::uint8_t {
   Done,       // it is there with these annotations; also when only the answer was lost
   Elsewhere,  // on another node, or on this one with other annotations: somebody else bound it
   Gone,       // no such pod
@@ -30,20 +30,20 @@ enum class Bound : std::uint8_t {
   Refused,  // the server says no: rights, a webhook, a gate that is not open yet
   Unknown   // no answer, and the pod has no node: the request may still come through
 };
-std::string_view to_string(Bound bound);
+std::string_view to_string(BindOutcome bound);
 
-struct BindAnswer {
-  Bound bound = Bound::Unknown;
+struct BindResult {
+  BindOutcome bound = BindOutcome::Unknown;
   std::string text;  // for people; "" when done
 };
 
 // The server is asked to give up after the API's own timeout too: what is Unknown by then can still
 // come through for as long again. Where the answer is not clear the pod is read. An Api is for one
 // thread at a time.
-BindAnswer bind(Api& api, const Binding& binding);
+BindResult bind(Api& api, const Binding& binding);
 
 // What a pod says of a binding; bind() uses it after an unclear answer, the scheduler when it sees
 // a pod again whose binding was Unknown.
-BindAnswer bound_as(const json::Document& pod, const Binding& binding);
+BindResult check_binding(const json::Document& pod, const Binding& binding);
 
 }  // namespace gantry::kube

@@ -4,7 +4,7 @@
 #include "base/core/text.hpp"
 #include "base/json/document.hpp"
 #include "base/sys/stop_signal.hpp"
-#include "net/kube/pause_internal.hpp"
+#include "net/kube/backoff_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -21,10 +21,10 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMessageLimit = 1000;
-constexpr std::size_t kWaiting = 1000;
-constexpr std::size_t kRemembered = 10'000;
-constexpr auto kNotAgain = 10min;
-constexpr auto kLastWords = 2s;
+constexpr std::size_t kMaxQueued = 1000;
+constexpr std::size_t kMaxRemembered = 10'000;
+constexpr auto kRepeatInterval = 10min;
+constexpr auto kShutdownGrace = 2s;
 
 std::int64_t unix_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(
@@ -32,53 +32,53 @@ std::int64_t unix_now() {
       .count();
 }
 
-std::string space_of(const Event& event) {
+std::string namespace_of(const Event& event) {
   return event.name_space.empty() ? "default" : event.name_space;
 }
 
 }  // namespace
 
-std::string short_message(std::string text) {
+std::string truncate_message(std::string text) {
   if (text.size() > kMessageLimit) text.resize(kMessageLimit);
   while (!is_utf8(text)) text.pop_back();
   return text;
 }
 
 std::string to_json(const Event& event, std::uint64_t number) {
-  const auto time = utc(event.at_unix_s);
-  const auto host = event.host.empty() ? "" : ",\"host\":" + json::quoted(event.host);
+  const auto time = format_utc(event.at_unix_s);
+  const auto host = event.host.empty() ? "" : ",\"host\":" + json::quote(event.host);
   const auto about_space =
-      event.name_space.empty() ? "" : ",\"namespace\":" + json::quoted(event.name_space);
+      event.name_space.empty() ? "" : ",\"namespace\":" + json::quote(event.name_space);
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Event","metadata":{{"name":{},"namespace":{}}},)"
       R"("involvedObject":{{"apiVersion":"v1","kind":{}{},"name":{},"uid":{}}},"reason":{},)"
       R"("type":"{}","message":{},"source":{{"component":{}{}}},"count":1,)"
       R"("firstTimestamp":"{}","lastTimestamp":"{}"}})",
-      json::quoted(fmt::format("{}.{:x}.{:x}", event.name, event.at_unix_s, number)),
-      json::quoted(space_of(event)), json::quoted(event.kind), about_space,
-      json::quoted(event.name), json::quoted(event.uid), json::quoted(event.reason),
+      json::quote(fmt::format("{}.{:x}.{:x}", event.name, event.at_unix_s, number)),
+      json::quote(namespace_of(event)), json::quote(event.kind), about_space,
+      json::quote(event.name), json::quote(event.uid), json::quote(event.reason),
       event.type == EventType::Warning ? "Warning" : "Normal",
-      json::quoted(short_message(event.message)), json::quoted(event.component), host, time, time);
+      json::quote(truncate_message(event.message)), json::quote(event.component), host, time, time);
 }
 
 std::string events_path(const Event& event) {
-  return fmt::format("/api/v1/namespaces/{}/events", escaped(space_of(event)));
+  return fmt::format("/api/v1/namespaces/{}/events", percent_encode(namespace_of(event)));
 }
 
-class EventWriter::Work {
+class EventRecorder::Impl {
  public:
-  Work(Access access, Trouble trouble)
-      : trouble_(std::move(trouble)),
+  Impl(ClientConfig access, OnError on_error)
+      : on_error_(std::move(on_error)),
         api_(std::move(access), 5s, stop_.fd()),
         number_(std::random_device{}()),
         thread_([this] { run(); }) {}
 
-  ~Work() {
+  ~Impl() {
     {
       std::unique_lock lock(mutex_);
       ending_ = true;
       wake_.notify_all();
-      wake_.wait_for(lock, kLastWords, [this] { return done_; });
+      wake_.wait_for(lock, kShutdownGrace, [this] { return done_; });
     }
     stop_.raise();
     thread_.join();
@@ -90,22 +90,22 @@ class EventWriter::Work {
     const auto now = Clock::now();
     const std::lock_guard lock(mutex_);
     const auto said = said_.find(key);
-    if (said != said_.end() && now - said->second < kNotAgain) return;
-    if (said_.size() >= kRemembered) forget(now);
+    if (said != said_.end() && now - said->second < kRepeatInterval) return;
+    if (said_.size() >= kMaxRemembered) forget(now);
     said_[key] = now;
-    if (waiting_.size() == kWaiting) waiting_.pop_front();
+    if (waiting_.size() == kMaxQueued) waiting_.pop_front();
     waiting_.push_back(std::move(event));
     wake_.notify_all();
   }
 
  private:
   void forget(Clock::time_point now) {
-    std::erase_if(said_, [&](const auto& entry) { return now - entry.second >= kNotAgain; });
-    if (said_.size() >= kRemembered) said_.clear();
+    std::erase_if(said_, [&](const auto& entry) { return now - entry.second >= kRepeatInterval; });
+    if (said_.size() >= kMaxRemembered) said_.clear();
   }
 
   void run() {
-    Pause pause(1s, 30s, 0);
+    Backoff pause(1s, 30s, 0);
     std::unique_lock lock(mutex_);
     while (true) {
       wake_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
@@ -114,7 +114,7 @@ class EventWriter::Work {
       waiting_.pop_front();
       lock.unlock();
       const auto told = tell(event);
-      if (!told.ok() && trouble_ && !stop_.raised()) trouble_(told.error());
+      if (!told.ok() && on_error_ && !stop_.raised()) on_error_(told.error());
       const bool again = !told.ok() && is_worth_another_try(told.error());
       if (again) {
         stop_.sleep(pause.next());
@@ -122,7 +122,7 @@ class EventWriter::Work {
         pause.reset();
       }
       lock.lock();
-      if (again && waiting_.size() < kWaiting) waiting_.push_front(std::move(event));
+      if (again && waiting_.size() < kMaxQueued) waiting_.push_front(std::move(event));
     }
     done_ = true;
     wake_.notify_all();
@@ -138,7 +138,7 @@ class EventWriter::Work {
     return std::move(made).error();
   }
 
-  const Trouble trouble_;
+  const OnError on_error_;
   sys::StopSignal stop_;
   Api api_;
   std::uint64_t number_;  // random at first: two replicas and two starts make different names
@@ -151,12 +151,12 @@ class EventWriter::Work {
   std::thread thread_;  // last: it uses all of the above
 };
 
-EventWriter::EventWriter(Access access, Trouble trouble)
-    : work_(std::make_unique<Work>(std::move(access), std::move(trouble))) {}
-EventWriter::~EventWriter() = default;
+EventRecorder::EventRecorder(ClientConfig access, OnError on_error)
+    : impl_(std::make_unique<Impl>(std::move(access), std::move(on_error))) {}
+EventRecorder::~EventRecorder() = default;
 
-void EventWriter::write(Event event) {
-  work_->write(std::move(event));
+void EventRecorder::write(Event event) {
+  impl_->write(std::move(event));
 }
 
 }  // namespace gantry::kube

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/core/result.hpp"
-#include "net/kube/access.hpp"
 #include "net/kube/api.hpp"
+#include "net/kube/client_config.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace gantry::kube {
 
-std::string utc(std::int64_t unix_seconds);  // "2021-03-11T05:51:00Z"
+std::string format_utc(std::int64_t unix_seconds);  // "2021-03-11T05:51:00Z"
 
 // Cut where an event's or a condition's message must end: servers take 1024 bytes.
-std::string short_message(std::string text);
+std::string truncate_message(std::string text);
 
 enum class EventType : std::uint8_t { Normal, Warning };
 
@@ -28,7 +28,7 @@ struct Event {
   std::string uid;
   EventType type = EventType::Normal;
   std::string reason;   // "FailedScheduling": one word
-  std::string message;  // cut as short_message() does
+  std::string message;  // cut as truncate_message() does
   std::string component = "gantry";
   std::string host;  // "" = left out
   std::int64_t at_unix_s = 0;
@@ -41,19 +41,19 @@ std::string events_path(const Event& event);
 // Writes them in a thread of its own, so that nobody waits for the server: a bounded queue (the
 // oldest are dropped), and what was said of the same object in the last ten minutes is not said
 // again.
-class EventWriter {
+class EventRecorder {
  public:
-  using Trouble = std::function<void(const Error&)>;
-  explicit EventWriter(Access access, Trouble trouble = {});
-  ~EventWriter();  // what waits has two more seconds
-  EventWriter(const EventWriter&) = delete;
-  EventWriter& operator=(const EventWriter&) = delete;
+  using OnError = std::function<void(const Error&)>;
+  explicit EventRecorder(ClientConfig access, OnError on_error = {});
+  ~EventRecorder();  // what waits has two more seconds
+  EventRecorder(const EventRecorder&) = delete;
+  EventRecorder& operator=(const EventRecorder&) = delete;
 
   void write(Event event);  // at_unix_s 0: now
 
  private:
-  class Work;
-  std::unique_ptr<Work> work_;
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace gantry::kube

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/kube/event.hpp"
 
-#include "support/fake_kube.hpp"
+#include "support/fake_api_server.hpp"
 #include "support/parsed_json.hpp"
 
 #include <gmock/gmock.h>
@@ -45,17 +45,17 @@ TEST(KubeEvent, ALongMessageIsCutBetweenLetters) {
 
 class EventWriterTest : public testing::Test {
  protected:
-  Access access() const {
-    Access found;
+  ClientConfig access() const {
+    ClientConfig found;
     found.server = *http::parse_url(server.url());
     return found;
   }
-  test::FakeKube server;
+  test::FakeApiServer server;
 };
 
 TEST_F(EventWriterTest, WritesWhatWaitsBeforeItEndsAndNothingTwice) {
   {
-    EventWriter writer(access());
+    EventRecorder writer(access());
     for (int i = 0; i < 20; ++i) writer.write(about("p"));
     writer.write(about("q"));
   }
@@ -64,16 +64,16 @@ TEST_F(EventWriterTest, WritesWhatWaitsBeforeItEndsAndNothingTwice) {
 
 TEST_F(EventWriterTest, TriesAgainWhenTheServerIsBackAndNotWhenItRefuses) {
   std::atomic<int> asked = 0;
-  server.instead([&](const http::Request&) -> std::unique_ptr<http::Response> {
+  server.override_answers([&](const http::Request&) -> std::unique_ptr<http::Response> {
     const int number = ++asked;
     if (number > 2) return nullptr;
     return std::make_unique<http::Response>(http::Response{.status = number == 1 ? 403 : 503});
   });
   std::atomic<int> troubles = 0;
-  EventWriter writer(access(), [&](const Error&) { ++troubles; });
+  EventRecorder writer(access(), [&](const Error&) { ++troubles; });
   writer.write(about("refused"));
   writer.write(about("late"));
-  EXPECT_TRUE(test::comes_true([&] { return asked == 3; }));
+  EXPECT_TRUE(test::eventually([&] { return asked == 3; }));
   EXPECT_EQ(troubles, 2);
 }
 

@@ -7,7 +7,7 @@
 
 namespace gantry::kube {
 
-EvictAnswer evict(Api& api, const Eviction& eviction) {
+EvictionResult evict(Api& api, const Eviction& eviction) {
   const bool dry = eviction.mode == Eviction::Mode::Ask;
   const auto path =
       fmt::format("{}/eviction?timeout={}ms{}", pod_path(eviction.name_space, eviction.pod),
@@ -15,20 +15,20 @@ EvictAnswer evict(Api& api, const Eviction& eviction) {
   const auto body = fmt::format(
       R"({{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":{},"namespace":{}}},)"
       R"("deleteOptions":{{"preconditions":{{"uid":{}}}{}}}}})",
-      json::quoted(eviction.pod), json::quoted(eviction.name_space), json::quoted(eviction.uid),
+      json::quote(eviction.pod), json::quote(eviction.name_space), json::quote(eviction.uid),
       dry ? R"(,"dryRun":["All"])" : "");
   const auto done = api.create(path, body);
-  if (done.ok()) return {Evicted::Done, ""};
+  if (done.ok()) return {EvictionOutcome::Done, ""};
   const auto& error = done.error();
-  if (error.sys_errno() != 0) return {Evicted::Unknown, error.text()};
+  if (error.sys_errno() != 0) return {EvictionOutcome::Unknown, error.text()};
   switch (error.code()) {
     case Errc::NotFound:
-    case Errc::Exists: return {Evicted::Gone, error.text()};
-    case Errc::Busy: return {Evicted::Protected, error.text()};
+    case Errc::Exists: return {EvictionOutcome::Gone, error.text()};
+    case Errc::Busy: return {EvictionOutcome::Protected, error.text()};
     case Errc::Timeout:
     case Errc::Corrupt:
-    case Errc::Internal: return {Evicted::Unknown, error.text()};
-    default: return {Evicted::Refused, error.text()};
+    case Errc::Internal: return {EvictionOutcome::Unknown, error.text()};
+    default: return {EvictionOutcome::Refused, error.text()};
   }
 }
 
@@ -37,7 +37,7 @@ Status nominate(Api& api, const std::string& name_space, const std::string& pod,
   GANTRY_CHECK(
       api.patch(pod_path(name_space, pod) + "/status", Patch::Merge,
                 fmt::format(R"({{"metadata":{{"uid":{}}},"status":{{"nominatedNodeName":{}}}}})",
-                            json::quoted(uid), json::quoted(node))));
+                            json::quote(uid), json::quote(node))));
   return {};
 }
 

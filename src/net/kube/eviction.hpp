@@ -20,7 +20,7 @@ struct Eviction {
   Mode mode = Mode::Do;
 };
 
-enum class Evicted : std::uint8_t {
+enum class EvictionOutcome : std::uint8_t {
   Done,       // it is going, or would
   Gone,       // it was gone already, or its name belongs to another pod
   Protected,  // a budget says not now, or the server does: later
@@ -28,12 +28,12 @@ enum class Evicted : std::uint8_t {
   Unknown     // no answer: the watch will tell
 };
 
-struct EvictAnswer {
-  Evicted evicted = Evicted::Unknown;
+struct EvictionResult {
+  EvictionOutcome evicted = EvictionOutcome::Unknown;
   std::string text;  // for people; "" when done
 };
 
-EvictAnswer evict(Api& api, const Eviction& eviction);
+EvictionResult evict(Api& api, const Eviction& eviction);
 
 // status.nominatedNodeName: where a pod that waits is going to be.
 Status nominate(Api& api, const std::string& name_space, const std::string& pod,

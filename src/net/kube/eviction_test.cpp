@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/kube/eviction.hpp"
 
-#include "support/fake_kube.hpp"
+#include "support/fake_api_server.hpp"
 #include "support/parsed_json.hpp"
 
 #include <gmock/gmock.h>
@@ -19,29 +19,29 @@ using testing::HasSubstr;
 class EvictionTest : public testing::Test {
  protected:
   EvictionTest() {
-    server.instead([this](const http::Request& request) {
+    server.override_answers([this](const http::Request& request) {
       const std::lock_guard hold(mutex);
       body = request.body;
       return std::make_unique<http::Response>(http::Response{
           .status = status, .body = R"({"kind":"Status","message":"the server's words"})"});
     });
-    Access access;
+    ClientConfig access;
     access.server = *http::parse_url(server.url());
     api = std::make_unique<Api>(access, 20s);
   }
-  Evicted with(int answer) {
+  EvictionOutcome with(int answer) {
     {
       const std::lock_guard hold(mutex);
       status = answer;
     }
     const auto said = evict(*api, eviction);
-    if (said.evicted != Evicted::Done) {
+    if (said.evicted != EvictionOutcome::Done) {
       EXPECT_THAT(said.text, HasSubstr("the server's words"));
     }
     return said.evicted;
   }
 
-  test::FakeKube server;
+  test::FakeApiServer server;
   std::mutex mutex;
   int status = 201;
   std::string body;
@@ -50,7 +50,7 @@ class EvictionTest : public testing::Test {
 };
 
 TEST_F(EvictionTest, NamesThePodAndItsUidSoThatNobodyElseGoes) {
-  EXPECT_EQ(with(201), Evicted::Done);
+  EXPECT_EQ(with(201), EvictionOutcome::Done);
   EXPECT_THAT(server.requests(),
               ElementsAre("POST /api/v1/namespaces/ns/pods/p/eviction?timeout=20000ms"));
   const auto sent = test::parsed(body);
@@ -61,17 +61,17 @@ TEST_F(EvictionTest, NamesThePodAndItsUidSoThatNobodyElseGoes) {
 
 TEST_F(EvictionTest, AskedOnlyItIsADryRun) {
   eviction.mode = Eviction::Mode::Ask;
-  EXPECT_EQ(with(201), Evicted::Done);
+  EXPECT_EQ(with(201), EvictionOutcome::Done);
   EXPECT_THAT(server.requests()[0], HasSubstr("dryRun=All"));
   EXPECT_THAT(test::parsed(body)["deleteOptions"]["dryRun"].strings(), ElementsAre("All"));
 }
 
 TEST_F(EvictionTest, ABudgetOrABusyServerMeansLaterAndMissingRightsMeanNo) {
-  EXPECT_EQ(with(429), Evicted::Protected);
-  EXPECT_EQ(with(500), Evicted::Protected);
-  EXPECT_EQ(with(403), Evicted::Refused);
-  EXPECT_EQ(with(404), Evicted::Gone);
-  EXPECT_EQ(with(409), Evicted::Gone);
+  EXPECT_EQ(with(429), EvictionOutcome::Protected);
+  EXPECT_EQ(with(500), EvictionOutcome::Protected);
+  EXPECT_EQ(with(403), EvictionOutcome::Refused);
+  EXPECT_EQ(with(404), EvictionOutcome::Gone);
+  EXPECT_EQ(with(409), EvictionOutcome::Gone);
 }
 
 TEST_F(EvictionTest, ANominationIsOfOnePodAndNoOtherOfItsName) {
@@ -82,9 +82,9 @@ TEST_F(EvictionTest, ANominationIsOfOnePodAndNoOtherOfItsName) {
 }
 
 TEST_F(EvictionTest, AnAnswerThatIsLostIsNotKnown) {
-  server.instead([](const http::Request&) { return std::unique_ptr<http::Response>(); });
-  server.lose_answers([](const http::Request&) { return true; });
-  EXPECT_EQ(evict(*api, eviction).evicted, Evicted::Unknown);
+  server.override_answers([](const http::Request&) { return std::unique_ptr<http::Response>(); });
+  server.drop_answers([](const http::Request&) { return true; });
+  EXPECT_EQ(evict(*api, eviction).evicted, EvictionOutcome::Unknown);
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include "base/sys/stop_signal.hpp"
 #include "net/kube/api.hpp"
+#include "net/kube/backoff_internal.hpp"
 #include "net/kube/pages.hpp"
-#include "net/kube/pause_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -21,16 +21,16 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr auto kGrace = 10s;         // a server ends a watch itself; we, when it does not
-constexpr auto kShortWatch = 1s;     // one that ends sooner, without a word, is a failure
-constexpr unsigned kCutWatches = 3;  // that many in a row without progress: list anew
+constexpr auto kGrace = 10s;              // a server ends a watch itself; we, when it does not
+constexpr auto kShortWatch = 1s;          // one that ends sooner, without a word, is a failure
+constexpr unsigned kMaxShortWatches = 3;  // that many in a row without progress: list anew
 
-std::string text_of(json::Value value) {
+std::string string_or_empty(json::Value value) {
   return value.string().value_or("");
 }
 
 // The server is away, slow or restarting: it knows where we were once it is back.
-bool is_passing(const Error& error) {
+bool is_transient(const Error& error) {
   return error.code() == Errc::Busy || error.code() == Errc::Timeout || error.sys_errno() != 0;
 }
 
@@ -44,22 +44,22 @@ Error error_in(const json::Document& event) {
 
 ObjectRef ref_of(const json::Document& object) {
   const auto metadata = object["metadata"];
-  return {.name_space = text_of(metadata["namespace"]),
-          .name = text_of(metadata["name"]),
-          .uid = text_of(metadata["uid"])};
+  return {.name_space = string_or_empty(metadata["namespace"]),
+          .name = string_or_empty(metadata["name"]),
+          .uid = string_or_empty(metadata["uid"])};
 }
 
-class Informer::Work {
+class Informer::Impl {
  public:
-  Work(Access access, InformerOptions options, Follower& follower)
+  Impl(ClientConfig access, InformerOptions options, ResourceEventHandler& follower)
       : options_(std::move(options)),
         follower_(follower),
         api_(std::move(access), options_.request, stop_.fd()),
-        pause_(options_.first_pause, options_.last_pause, options_.seed),
+        backoff_(options_.initial_backoff, options_.max_backoff, options_.seed),
         heard_(Clock::now()),
         thread_([this] { run(); }) {}
 
-  ~Work() { stop(); }
+  ~Impl() { stop(); }
 
   void stop() {
     stop_.raise();
@@ -100,9 +100,9 @@ class Informer::Work {
       auto done = version_.empty() || Clock::now() >= next_list_ ? list() : watch();
       if (stop_.raised()) return;
       if (done.ok()) continue;
-      const auto pause = pause_.next();
+      const auto pause = backoff_.next();
       count([](Counts& counts) { ++counts.failures; });
-      follower_.trouble(done.error(), pause);
+      follower_.on_error(done.error(), pause);
       stop_.sleep(pause);
     }
   }
@@ -119,7 +119,7 @@ class Informer::Work {
       return api_.get(path);
     };
     GANTRY_CHECK(each_page(get, options_.path + selectors('?'), [&](json::Value page) {
-      if (version.empty()) version = text_of(page["metadata"]["resourceVersion"]);
+      if (version.empty()) version = string_or_empty(page["metadata"]["resourceVersion"]);
       bad = take_page(page);
     }));
     GANTRY_CHECK(std::move(bad));
@@ -153,8 +153,8 @@ class Informer::Work {
     }
     version_ = std::move(version);
     cut_watches_ = 0;
-    pause_.reset();
-    next_list_ = Clock::now() + pause_.jittered(options_.resync);
+    backoff_.reset();
+    next_list_ = Clock::now() + backoff_.jittered(options_.resync);
     follower_.listed();
     count([](Counts& counts) { ++counts.lists; });
     synced_changed_.notify_all();
@@ -165,7 +165,7 @@ class Informer::Work {
   Status watch() {
     const auto start = Clock::now();
     const auto time =
-        std::max(std::chrono::ceil<std::chrono::seconds>(pause_.jittered(options_.watch)),
+        std::max(std::chrono::ceil<std::chrono::seconds>(backoff_.jittered(options_.watch)),
                  std::chrono::seconds(1));
     const auto left = std::chrono::ceil<milliseconds>(next_list_ - start);
     count([](Counts& counts) { ++counts.watches; });
@@ -173,7 +173,7 @@ class Informer::Work {
     bool any = false;
     auto done = api_.watch(
         fmt::format("{}?watch=true&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}{}",
-                    options_.path, escaped(version_), time.count(), selectors('&')),
+                    options_.path, percent_encode(version_), time.count(), selectors('&')),
         [&](const json::Document& event) {
           bad = take_event(event);
           any = any || bad.ok();
@@ -187,7 +187,7 @@ class Informer::Work {
   // What a watch's end means: go on from where we were, or list anew.
   Status judge(Status bad, Status done, bool progress) {
     if (progress) {
-      pause_.reset();
+      backoff_.reset();
       cut_watches_ = 0;
     }
     if (!bad.ok()) {
@@ -199,16 +199,16 @@ class Informer::Work {
                      ? Error(Errc::Busy, fmt::format("{}: the watch ended at once", options_.path))
                      : std::move(done).error();
     const bool again =
-        is_passing(error) || (error.code() == Errc::Corrupt && ++cut_watches_ < kCutWatches);
+        is_transient(error) || (error.code() == Errc::Corrupt && ++cut_watches_ < kMaxShortWatches);
     if (!again) version_.clear();
     return error;
   }
 
   Status take_event(const json::Document& event) {
-    const auto type = text_of(event["type"]);
+    const auto type = string_or_empty(event["type"]);
     if (type == "ERROR") return error_in(event);
     GANTRY_TRY(const auto object, json::Document::parse(std::string(event["object"].raw())));
-    auto version = text_of(object["metadata"]["resourceVersion"]);
+    auto version = string_or_empty(object["metadata"]["resourceVersion"]);
     if (version.empty())
       return Error(Errc::Corrupt, fmt::format("{}: an event without a version", options_.path));
     if (type == "ADDED" || type == "MODIFIED") {
@@ -255,7 +255,7 @@ class Informer::Work {
     std::string text;
     const auto add = [&](std::string_view name, const std::string& value) {
       if (value.empty()) return;
-      text += fmt::format("{}{}={}", text.empty() ? first : '&', name, escaped(value));
+      text += fmt::format("{}{}={}", text.empty() ? first : '&', name, percent_encode(value));
     };
     add("fieldSelector", options_.field_selector);
     add("labelSelector", options_.label_selector);
@@ -272,10 +272,10 @@ class Informer::Work {
   }
 
   const InformerOptions options_;
-  Follower& follower_;
+  ResourceEventHandler& follower_;
   sys::StopSignal stop_;
   Api api_;
-  Pause pause_;
+  Backoff backoff_;
   std::string version_;  // where a watch goes on; "" = a list is needed
   std::uint64_t list_ = 0;
   unsigned cut_watches_ = 0;
@@ -289,24 +289,24 @@ class Informer::Work {
   std::thread thread_;  // last: it uses all of the above
 };
 
-Informer::Informer(Access access, InformerOptions options, Follower& follower)
-    : work_(std::make_unique<Work>(std::move(access), std::move(options), follower)) {}
+Informer::Informer(ClientConfig access, InformerOptions options, ResourceEventHandler& follower)
+    : impl_(std::make_unique<Impl>(std::move(access), std::move(options), follower)) {}
 Informer::~Informer() = default;
 
 void Informer::stop() {
-  work_->stop();
+  impl_->stop();
 }
 bool Informer::synced() const {
-  return work_->synced();
+  return impl_->synced();
 }
 bool Informer::wait_synced(milliseconds at_most) {
-  return work_->wait_synced(at_most);
+  return impl_->wait_synced(at_most);
 }
 milliseconds Informer::silence() const {
-  return work_->silence();
+  return impl_->silence();
 }
 Informer::Counts Informer::counts() const {
-  return work_->counts();
+  return impl_->counts();
 }
 
 }  // namespace gantry::kube

@@ -6,7 +6,7 @@
 
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
-#include "net/kube/access.hpp"
+#include "net/kube/client_config.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -25,9 +25,9 @@ struct ObjectRef {
 ObjectRef ref_of(const json::Document& object);  // from its metadata
 
 // Called in the informer's thread, one call at a time.
-class Follower {
+class ResourceEventHandler {
  public:
-  virtual ~Follower() = default;
+  virtual ~ResourceEventHandler() = default;
   // New, changed, or told again by a list: the same state may come any number of times. An object
   // that was made anew under its old name is a remove() of the old uid and then a set().
   virtual void set(const json::Document& object) = 0;
@@ -37,8 +37,8 @@ class Follower {
   // After each whole list: what was set and not removed is what there was at that moment.
   virtual void listed() {}
   // Once for each time that something fails, with when it is tried again; for the log.
-  virtual void trouble(const Error& error, std::chrono::milliseconds again_in) {
-    (void)error, (void)again_in;
+  virtual void on_error(const Error& error, std::chrono::milliseconds retry_in) {
+    (void)error, (void)retry_in;
   }
 };
 
@@ -51,15 +51,16 @@ struct InformerOptions {
   std::chrono::milliseconds resync = std::chrono::minutes(30);  // a new list, whatever was watched
   std::chrono::milliseconds watch = std::chrono::minutes(5);    // then the server ends it
   std::chrono::milliseconds request = std::chrono::seconds(30);
-  std::chrono::milliseconds first_pause{500};  // after a failure; doubled each time, with jitter
-  std::chrono::milliseconds last_pause = std::chrono::seconds(30);
+  std::chrono::milliseconds initial_backoff{
+      500};  // after a failure; doubled each time, with jitter
+  std::chrono::milliseconds max_backoff = std::chrono::seconds(30);
   std::uint64_t seed = 0;  // of the jitter; 0: a random one
 };
 
 class Informer {
  public:
   // `follower` lives longer than this.
-  Informer(Access access, InformerOptions options, Follower& follower);
+  Informer(ClientConfig access, InformerOptions options, ResourceEventHandler& follower);
   ~Informer();  // stop()
   Informer(const Informer&) = delete;
   Informer& operator=(const Informer&) = delete;
@@ -83,8 +84,8 @@ class Informer {
   Counts counts() const;
 
  private:
-  class Work;
-  std::unique_ptr<Work> work_;
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace gantry::kube

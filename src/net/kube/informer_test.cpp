@@ -2,7 +2,7 @@
 #include "net/kube/informer.hpp"
 
 #include "base/core/text.hpp"
-#include "support/fake_kube.hpp"
+#include "support/fake_api_server.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -18,15 +18,15 @@ namespace gantry::kube {
 namespace {
 
 using namespace std::chrono_literals;
-using test::comes_true;
-using test::FakeKube;
+using test::eventually;
+using test::FakeApiServer;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 // What somebody who follows believes, and everything that was said.
-class Believer : public Follower {
+class RecordingHandler : public ResourceEventHandler {
  public:
   void set(const json::Document& object) override {
     const std::lock_guard lock(mutex_);
@@ -43,9 +43,9 @@ class Believer : public Follower {
     const std::lock_guard lock(mutex_);
     said_.push_back("listed");
   }
-  void trouble(const Error& error, std::chrono::milliseconds) override {
+  void on_error(const Error& error, std::chrono::milliseconds) override {
     const std::lock_guard lock(mutex_);
-    trouble_ += error.text() + "\n";
+    on_error_ += error.text() + "\n";
   }
 
   std::vector<std::string> objects() const {
@@ -59,9 +59,9 @@ class Believer : public Follower {
     const std::lock_guard lock(mutex_);
     return said_;
   }
-  std::string trouble() const {
+  std::string on_error() const {
     const std::lock_guard lock(mutex_);
-    return trouble_;
+    return on_error_;
   }
   int unknown() const {
     const std::lock_guard lock(mutex_);
@@ -72,7 +72,7 @@ class Believer : public Follower {
   mutable std::mutex mutex_;
   std::map<std::string, std::string> objects_;  // by uid
   std::vector<std::string> said_;
-  std::string trouble_;
+  std::string on_error_;
   int unknown_ = 0;  // removed and never set
 };
 
@@ -86,10 +86,10 @@ class InformerTest : public testing::Test {
 
   Informer follow(InformerOptions options = {}) {
     if (options.path.empty()) options.path = "/api/v1/nodes";
-    options.first_pause = 5ms;
-    options.last_pause = 50ms;
+    options.initial_backoff = 5ms;
+    options.max_backoff = 50ms;
     options.seed = 1;
-    Access access;
+    ClientConfig access;
     access.server = *http::parse_url(server.url());
     return {access, options, believer};
   }
@@ -108,7 +108,7 @@ class InformerTest : public testing::Test {
   }
 
   FakeKube server;
-  Believer believer;
+  RecordingHandler believer;
 };
 
 TEST_F(InformerTest, ListsThenFollowsEveryChange) {
@@ -120,9 +120,9 @@ TEST_F(InformerTest, ListsThenFollowsEveryChange) {
   put("a", 2);
   put("c", 1);
   server.remove(path("b"));
-  EXPECT_TRUE(believes({"a=2", "c=1"})) << believer.trouble();
+  EXPECT_TRUE(believes({"a=2", "c=1"})) << believer.on_error();
   EXPECT_EQ(informer.counts().lists, 1U);
-  EXPECT_THAT(believer.trouble(), IsEmpty());
+  EXPECT_THAT(believer.on_error(), IsEmpty());
 }
 
 TEST_F(InformerTest, OfOtherNamesNothingIsHandedOn) {
@@ -135,7 +135,7 @@ TEST_F(InformerTest, OfOtherNamesNothingIsHandedOn) {
   put("b-1", 2);
   server.remove(path("b-1"));
   put("a-2", 1);
-  EXPECT_TRUE(believes({"a-1=1", "a-2=1"})) << believer.trouble();
+  EXPECT_TRUE(believes({"a-1=1", "a-2=1"})) << believer.on_error();
   EXPECT_EQ(believer.unknown(), 0);
 }
 
@@ -150,8 +150,8 @@ TEST_F(InformerTest, ReadsAllPagesOfALongList) {
 
 TEST_F(InformerTest, APageThatIsTooLargeForADocumentIsReadInSmallerOnes) {
   for (const auto* name : {"a", "b", "c", "d", "e", "f", "g"}) put(name, 1);
-  server.instead([large = std::string((std::size_t{8} << 20) + 1, ' ')](
-                     const http::Request& request) -> std::unique_ptr<http::Response> {
+  server.override_answers([large = std::string((std::size_t{8} << 20) + 1, ' ')](
+                              const http::Request& request) -> std::unique_ptr<http::Response> {
     const auto limit = std::string_view(request.target).substr(request.target.find("limit=") + 6);
     const auto objects = parse_u64(limit.substr(0, limit.find('&')));
     if (contains(request.target, "watch=") || objects < 4) return nullptr;
@@ -159,7 +159,7 @@ TEST_F(InformerTest, APageThatIsTooLargeForADocumentIsReadInSmallerOnes) {
         http::Response{.status = 200, .headers = {}, .body = large});
   });
   auto informer = follow();
-  ASSERT_TRUE(informer.wait_synced(60s)) << believer.trouble();
+  ASSERT_TRUE(informer.wait_synced(60s)) << believer.on_error();
   EXPECT_EQ(believer.objects().size(), 7U);
 }
 
@@ -181,29 +181,29 @@ TEST_F(InformerTest, WhatWentAwayWhileTheServerForgotIsRemoved) {
   auto informer = follow();
   ASSERT_TRUE(informer.wait_synced(60s));
   ASSERT_TRUE(comes_true([&] { return server.watches() == 1; }));
-  server.instead([](const http::Request&) {
+  server.override_answers([](const http::Request&) {
     return std::make_unique<http::Response>(http::Response{.status = 503});
   });
   server.end_watches();
   server.remove(path("a"));
   put("c", 1);
   server.forget_history();
-  server.instead({});
-  EXPECT_TRUE(believes({"b=1", "c=1"})) << believer.trouble();
-  EXPECT_THAT(believer.trouble(), HasSubstr("410 too old"));
+  server.override_answers({});
+  EXPECT_TRUE(believes({"b=1", "c=1"})) << believer.on_error();
+  EXPECT_THAT(believer.on_error(), HasSubstr("410 too old"));
   EXPECT_TRUE(comes_true([&] { return informer.counts().lists == 2; }));
 }
 
 TEST_F(InformerTest, AWatchRefusedWithGoneMeansAList) {
   put("a", 1);
-  server.instead(
+  server.override_answers(
       [refused = count()](const http::Request& request) -> std::unique_ptr<http::Response> {
         if (!contains(request.target, "watch=true") || ++*refused > 1) return nullptr;
         return std::make_unique<http::Response>(
             http::Response{.status = 410, .headers = {}, .body = R"({"message":"too old"})"});
       });
   auto informer = follow();
-  EXPECT_TRUE(comes_true([&] { return informer.counts().lists == 2; })) << believer.trouble();
+  EXPECT_TRUE(comes_true([&] { return informer.counts().lists == 2; })) << believer.on_error();
 }
 
 TEST_F(InformerTest, AnObjectMadeAnewUnderItsNameIsARemoveAndASet) {
@@ -212,14 +212,14 @@ TEST_F(InformerTest, AnObjectMadeAnewUnderItsNameIsARemoveAndASet) {
   ASSERT_TRUE(informer.wait_synced(60s));
   ASSERT_TRUE(comes_true([&] { return server.watches() == 1; }));
   // While nobody looks: the list has another uid under the same name.
-  server.instead([](const http::Request&) {
+  server.override_answers([](const http::Request&) {
     return std::make_unique<http::Response>(http::Response{.status = 500});
   });
   server.end_watches();
   server.remove(path("a"));
   put("a", 2);
   server.forget_history();
-  server.instead({});
+  server.override_answers({});
   EXPECT_TRUE(believes({"a=2"}));
   ASSERT_TRUE(comes_true([&] { return informer.counts().lists == 2; }));
   EXPECT_THAT(believer.said(), ElementsAre("set a", "listed", "remove a", "set a", "listed"));
@@ -236,7 +236,7 @@ TEST_F(InformerTest, BookmarksMoveTheVersionFromWhichAWatchGoesOn) {
   server.end_watches();
   put("b", 1);
   EXPECT_TRUE(believes({"a=1", "b=1"}));
-  EXPECT_EQ(informer.counts().lists, 1U) << believer.trouble();
+  EXPECT_EQ(informer.counts().lists, 1U) << believer.on_error();
 }
 
 TEST_F(InformerTest, HalfALineIsNoEventAndNothingIsLost) {
@@ -247,7 +247,7 @@ TEST_F(InformerTest, HalfALineIsNoEventAndNothingIsLost) {
   server.send(R"({"type":"DELETED","object":{"metadata":{"name":"a","uid":"uid-1)");
   server.end_watches();
   put("b", 1);
-  EXPECT_TRUE(believes({"a=1", "b=1"})) << believer.trouble();
+  EXPECT_TRUE(believes({"a=1", "b=1"})) << believer.on_error();
 }
 
 TEST_F(InformerTest, LinesThatAreNoEventsLeadToANewListAndNotToALoop) {
@@ -266,12 +266,12 @@ TEST_F(InformerTest, LinesThatAreNoEventsLeadToANewListAndNotToALoop) {
     server.end_watches();
   }
   put("b", 1);
-  EXPECT_TRUE(believes({"a=1", "b=1"})) << believer.trouble();
+  EXPECT_TRUE(believes({"a=1", "b=1"})) << believer.on_error();
 }
 
 TEST_F(InformerTest, AServerThatIsAwayIsAskedLessAndLessOften) {
   const auto asked = count();
-  server.instead([asked](const http::Request&) {
+  server.override_answers([asked](const http::Request&) {
     ++*asked;
     return std::make_unique<http::Response>(http::Response{.status = 503});
   });
@@ -280,7 +280,7 @@ TEST_F(InformerTest, AServerThatIsAwayIsAskedLessAndLessOften) {
   EXPECT_FALSE(informer.wait_synced(300ms));
   EXPECT_FALSE(informer.synced());
   EXPECT_LT(asked->load(), 30);  // 5, 10, 20, 40, 50, 50, ... ms
-  server.instead({});
+  server.override_answers({});
   EXPECT_TRUE(informer.wait_synced(60s));
   EXPECT_THAT(believer.objects(), ElementsAre("a=1"));
 }
@@ -288,7 +288,7 @@ TEST_F(InformerTest, AServerThatIsAwayIsAskedLessAndLessOften) {
 TEST_F(InformerTest, AListThatFailsInItsMiddleRemovesNothing) {
   for (int i = 0; i < 6; ++i) put(fmt::format("n{}", i), 1);
   server.page_limit(2);
-  server.instead(
+  server.override_answers(
       [pages = count()](const http::Request& request) -> std::unique_ptr<http::Response> {
         if (!contains(request.target, "continue=") || ++*pages != 2) return nullptr;
         return std::make_unique<http::Response>(
@@ -297,7 +297,7 @@ TEST_F(InformerTest, AListThatFailsInItsMiddleRemovesNothing) {
   auto informer = follow();
   ASSERT_TRUE(informer.wait_synced(60s));
   EXPECT_EQ(believer.objects().size(), 6U);
-  EXPECT_THAT(believer.trouble(), HasSubstr("token expired"));
+  EXPECT_THAT(believer.on_error(), HasSubstr("token expired"));
   EXPECT_THAT(believer.said(), testing::Not(Contains(HasSubstr("remove"))));
 }
 
@@ -311,7 +311,7 @@ TEST_F(InformerTest, AWatchWhoseTimeIsOverIsFollowedByAnother) {
   auto informer = follow({.watch = 1ms});
   ASSERT_TRUE(comes_true([&] { return informer.counts().watches >= 2; }));
   EXPECT_EQ(informer.counts().lists, 1U);
-  EXPECT_EQ(informer.counts().failures, 0U) << believer.trouble();
+  EXPECT_EQ(informer.counts().failures, 0U) << believer.on_error();
 }
 
 TEST_F(InformerTest, SelectorsGoWithListAndWatch) {
@@ -333,7 +333,7 @@ TEST_F(InformerTest, StopsAtOnceInTheMiddleOfAWatchAndOfAnAnswerThatNeverComes) 
 
   const auto asked = count();
   const auto enough = count();
-  server.instead([=](const http::Request&) -> std::unique_ptr<http::Response> {
+  server.override_answers([=](const http::Request&) -> std::unique_ptr<http::Response> {
     ++*asked;
     comes_true([&] { return *enough > 0; });
     return nullptr;
@@ -374,7 +374,7 @@ TEST_F(InformerTest, ManyChangesWithBrokenWatchesEndInTheSameState) {
   }
   expected.emplace_back("last=1");
   std::sort(expected.begin(), expected.end());
-  EXPECT_TRUE(believes(expected)) << believer.trouble();
+  EXPECT_TRUE(believes(expected)) << believer.on_error();
   EXPECT_EQ(believer.unknown(), 0);
 }
 

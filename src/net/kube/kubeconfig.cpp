@@ -39,7 +39,7 @@ struct Reader {
   const ReadFile& read;
 
   // KEY-data holds it in base64, KEY names a file.
-  Result<std::string> material(const Value* map, std::string_view key) const {
+  Result<std::string> read_credential(const Value* map, std::string_view key) const {
     if (const auto data = scalar(map, fmt::format("{}-data", key)); !data.empty())
       return from_base64(data).in(fmt::format("{}-data", key));
     const auto file = scalar(map, key);
@@ -48,23 +48,23 @@ struct Reader {
   }
 };
 
-Status read_cluster(const Value& cluster, const Reader& reader, Access& access) {
+Status read_cluster(const Value& cluster, const Reader& reader, ClientConfig& access) {
   GANTRY_TRY(access.server, http::parse_url(scalar(&cluster, "server")));
   auto& tls = access.server.endpoint.tls;
-  GANTRY_TRY(tls.authorities, reader.material(&cluster, "certificate-authority"));
+  GANTRY_TRY(tls.authorities, reader.read_credential(&cluster, "certificate-authority"));
   tls.server_name = scalar(&cluster, "tls-server-name");
   tls.verify = scalar(&cluster, "insecure-skip-tls-verify") != "true";
   return {};
 }
 
-Status read_user(const Value& user, const Reader& reader, Access& access) {
+Status read_user(const Value& user, const Reader& reader, ClientConfig& access) {
   if (user.find("exec") != nullptr || user.find("auth-provider") != nullptr)
     return Error(Errc::Unsupported,
                  "it gets its credentials from a program, which is not run here; make a token with "
                  "`kubectl create token NAME` and put it into a kubeconfig of its own");
   auto& tls = access.server.endpoint.tls;
-  GANTRY_TRY(tls.certificate, reader.material(&user, "client-certificate"));
-  GANTRY_TRY(tls.key, reader.material(&user, "client-key"));
+  GANTRY_TRY(tls.certificate, reader.read_credential(&user, "client-certificate"));
+  GANTRY_TRY(tls.key, reader.read_credential(&user, "client-key"));
   access.token = scalar(&user, "token");
   const auto file = scalar(&user, "tokenFile");
   if (file.empty()) return {};
@@ -76,11 +76,11 @@ Status read_user(const Value& user, const Reader& reader, Access& access) {
 
 }  // namespace
 
-Result<Access> parse_kubeconfig(std::string_view text, std::string_view path,
-                                std::string_view context, const ReadFile& read) {
+Result<ClientConfig> parse_kubeconfig(std::string_view text, std::string_view path,
+                                      std::string_view context, const ReadFile& read) {
   GANTRY_TRY(const auto root, yaml::parse(text, path, {.bytes = std::size_t{4} << 20}));
   const auto name = context.empty() ? scalar(&root, "current-context") : std::string(context);
-  Access access;
+  ClientConfig access;
   const Reader reader{std::string(path.substr(0, path.rfind('/'))), read};
   const auto fill = [&]() -> Status {
     GANTRY_TRY(const auto* chosen, named(root, "contexts", "context", name));
@@ -96,7 +96,7 @@ Result<Access> parse_kubeconfig(std::string_view text, std::string_view path,
   return access;
 }
 
-Result<Access> from_kubeconfig(const std::string& path, std::string_view context) {
+Result<ClientConfig> load_kubeconfig(const std::string& path, std::string_view context) {
   // As it is meant where the program was started; read_file begins at the root.
   std::error_code failed;
   const auto place = std::filesystem::absolute(path, failed).lexically_normal().string();

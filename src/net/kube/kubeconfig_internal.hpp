@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/core/result.hpp"
-#include "net/kube/access.hpp"
+#include "net/kube/client_config.hpp"
 
 #include <functional>
 #include <string>
@@ -14,7 +14,7 @@ Result<std::string> read_file(const std::string& path);
 
 // The parser alone, for tests and fuzzing: `read` gives the files that it names.
 using ReadFile = std::function<Result<std::string>(const std::string&)>;
-Result<Access> parse_kubeconfig(std::string_view text, std::string_view path,
-                                std::string_view context, const ReadFile& read);
+Result<ClientConfig> parse_kubeconfig(std::string_view text, std::string_view path,
+                                      std::string_view context, const ReadFile& read);
 
 }  // namespace gantry::kube

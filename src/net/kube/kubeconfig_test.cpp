@@ -29,7 +29,7 @@ contexts:
   context: {cluster: lab-cluster, user: cloud}
 )";
 
-Result<Access> parse(std::string_view text, std::string_view context = "") {
+Result<ClientConfig> parse(std::string_view text, std::string_view context = "") {
   return parse_kubeconfig(text, "/etc/kube/config", context, [](const std::string& path) {
     return Result<std::string>("file " + path);
   });

@@ -33,7 +33,7 @@ std::string first_lease(const LeaseOptions& options) {
       R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":{},)"
       R"("namespace":{}}},"spec":{{"holderIdentity":{},"leaseDurationSeconds":{},)"
       R"("acquireTime":"{}","renewTime":"{}","leaseTransitions":0}}}})",
-      json::quoted(options.name), json::quoted(options.name_space), json::quoted(options.identity),
+      json::quote(options.name), json::quote(options.name_space), json::quote(options.identity),
       options.duration.count(), now, now);
 }
 
@@ -43,17 +43,17 @@ Result<std::string> taken(const json::Document& lease, const LeaseOptions& optio
   json::Patch patch;
   if (holder_of(lease) != options.identity) {
     const auto before = lease["spec"]["leaseTransitions"].u64().value_or(0);
-    patch.set({"spec", "holderIdentity"}, json::quoted(options.identity));
-    patch.set({"spec", "acquireTime"}, json::quoted(now));
+    patch.set({"spec", "holderIdentity"}, json::quote(options.identity));
+    patch.set({"spec", "acquireTime"}, json::quote(now));
     patch.set({"spec", "leaseTransitions"}, fmt::to_string(before + 1));
   }
   patch.set({"spec", "leaseDurationSeconds"}, fmt::to_string(options.duration.count()));
-  patch.set({"spec", "renewTime"}, json::quoted(now));
+  patch.set({"spec", "renewTime"}, json::quote(now));
   return patch.apply(lease);
 }
 
 Result<std::string> given_up(const json::Document& lease) {
-  const auto now = json::quoted(micro_time());
+  const auto now = json::quote(micro_time());
   json::Patch patch;
   patch.set({"spec", "holderIdentity"}, R"("")");
   patch.set({"spec", "leaseDurationSeconds"}, "1");
@@ -70,7 +70,7 @@ LeaseTime lease_now() {
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
-struct Candidate::State {
+struct LeaseCandidate::State {
   State(LeaseOptions chosen, LeaseStore& where, Clock time)
       : options(std::move(chosen)), store(where), clock(std::move(time)) {}
 
@@ -138,11 +138,11 @@ struct Candidate::State {
   }
 };
 
-Candidate::Candidate(LeaseOptions options, LeaseStore& store, Clock clock)
+LeaseCandidate::LeaseCandidate(LeaseOptions options, LeaseStore& store, Clock clock)
     : state_(std::make_unique<State>(std::move(options), store, std::move(clock))) {}
-Candidate::~Candidate() = default;
+LeaseCandidate::~LeaseCandidate() = default;
 
-Status Candidate::step() {
+Status LeaseCandidate::step() {
   auto& state = *state_;
   // Nobody can have had it in between where what we know is still the newest.
   if (state.is_held()) {
@@ -169,7 +169,7 @@ Status Candidate::step() {
   return !took.ok() && took.error().code() == Errc::Exists ? Status{} : std::move(took);
 }
 
-Status Candidate::release() {
+Status LeaseCandidate::release() {
   auto& state = *state_;
   state.lose();
   if (!state.lease || holder_of(*state.lease) != state.options.identity) return {};
@@ -186,19 +186,19 @@ Status Candidate::release() {
   return {};
 }
 
-milliseconds Candidate::valid_for() const {
+milliseconds LeaseCandidate::valid_for() const {
   const auto now = state_->clock();
   const std::lock_guard lock(state_->mutex);
   if (!state_->held || now >= state_->renewed + state_->options.renew) return milliseconds(0);
   return std::chrono::duration_cast<milliseconds>(state_->renewed + state_->options.duration - now);
 }
 
-std::string Candidate::holder() const {
+std::string LeaseCandidate::holder() const {
   const std::lock_guard lock(state_->mutex);
   return state_->holder;
 }
 
-std::uint64_t Candidate::term() const {
+std::uint64_t LeaseCandidate::term() const {
   const std::lock_guard lock(state_->mutex);
   return state_->term;
 }

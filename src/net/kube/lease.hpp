@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who of several replicas leads: a coordination.k8s.io/v1 Lease, with the fields and the manner of
-// client-go, so that kubectl and other tools read it. Others' time stamps are never compared with
-// our clock: a lease has ended when we have seen no change of it for its whole duration.
+// Caller of several replicas leads: a coordination.k8s.io/v1 Lease, with the fields and the manner
+// of client-go, so that kubectl and other tools read it. Others' time stamps are never compared
+// with our clock: a lease has ended when we have seen no change of it for its whole duration.
 #pragma once
 
 #include "base/core/result.hpp"
 #include "base/json/document.hpp"
-#include "net/kube/access.hpp"
+#include "net/kube/client_config.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -42,11 +42,11 @@ class LeaseStore {
 
 // The protocol, without a thread: step() every `retry`. One thread steps; valid_for() and holder()
 // may be asked by any.
-class Candidate {
+class LeaseCandidate {
  public:
   using Clock = std::function<LeaseTime()>;
-  Candidate(LeaseOptions options, LeaseStore& store, Clock clock = lease_now);
-  ~Candidate();
+  LeaseCandidate(LeaseOptions options, LeaseStore& store, Clock clock = lease_now);
+  ~LeaseCandidate();
 
   // Takes, renews or looks. An error is one of the API; who leads is said by valid_for().
   Status step();
@@ -68,15 +68,16 @@ class Candidate {
 };
 
 // A candidate with a thread, on the API server.
-class Elector {
+class LeaderElector {
  public:
   // Called in the elector's thread when it changes. `holder`: who leads now, "" = nobody known.
   using Changed = std::function<void(bool leading, const std::string& holder)>;
-  using Trouble = std::function<void(const Error&)>;
-  Elector(Access access, LeaseOptions options, Changed changed = {}, Trouble trouble = {});
-  ~Elector();  // stop()
-  Elector(const Elector&) = delete;
-  Elector& operator=(const Elector&) = delete;
+  using OnError = std::function<void(const Error&)>;
+  LeaderElector(ClientConfig access, LeaseOptions options, Changed changed = {},
+                OnError on_error = {});
+  ~LeaderElector();  // stop()
+  LeaderElector(const LeaderElector&) = delete;
+  LeaderElector& operator=(const LeaderElector&) = delete;
 
   // Leads no more from here on, gives the lease up where it has it, waits for the thread. The
   // caller has ended what needs it.
@@ -85,12 +86,12 @@ class Elector {
   bool leading() const { return valid_for().count() > 0; }
   std::chrono::milliseconds valid_for() const;
   std::string holder() const;
-  std::uint64_t term() const;  // as Candidate's
+  std::uint64_t term() const;  // as LeaseCandidate's
   const std::string& identity() const;
 
  private:
-  class Work;
-  std::unique_ptr<Work> work_;
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace gantry::kube

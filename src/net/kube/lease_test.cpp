@@ -2,7 +2,7 @@
 #include "net/kube/lease.hpp"
 
 #include "base/json/patch.hpp"
-#include "support/fake_kube.hpp"
+#include "support/fake_api_server.hpp"
 #include "support/parsed_json.hpp"
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ class World {
 
     World& world_;
     LeaseTime offset_;
-    Candidate candidate;
+    LeaseCandidate candidate;
     LeaseTime next{};   // when it steps again
     bool busy = false;  // in the middle of a step
     bool alive = true;
@@ -70,7 +70,7 @@ class World {
     }
   };
 
-  explicit World(unsigned seed, int trouble = 0) : trouble_(trouble), random_(seed) {}
+  explicit World(unsigned seed, int on_error = 0) : on_error_(on_error), random_(seed) {}
 
   Replica& add(const std::string& identity) {
     // Clocks that have nothing to do with each other.
@@ -87,11 +87,11 @@ class World {
   }
 
   void travel() {
-    if (trouble_ == 0) return;
+    if (on_error_ == 0) return;
     const auto slow = random_() % 20 == 0;
     pass(std::chrono::milliseconds(random_() % (slow ? 6000 : 50)));
   }
-  bool loses() { return trouble_ != 0 && random_() % 100 < static_cast<unsigned>(trouble_); }
+  bool loses() { return on_error_ != 0 && random_() % 100 < static_cast<unsigned>(on_error_); }
 
   void pass(LeaseTime time) {
     const auto end = now + time;
@@ -108,7 +108,7 @@ class World {
     (void)replica.candidate.step().ok();
     replica.busy = false;
     replica.next = now + 2s;
-    if (trouble_ != 0 && random_() % 40 == 0) replica.next = now + 20s;  // stopped for a while
+    if (on_error_ != 0 && random_() % 40 == 0) replica.next = now + 20s;  // stopped for a while
   }
 
   // Never two, and what a leader was told to have it has.
@@ -134,7 +134,7 @@ class World {
   std::map<const Replica*, int> led;
 
  private:
-  int trouble_;  // per cent of messages that are lost
+  int on_error_;  // per cent of messages that are lost
   std::mt19937 random_;
   int version_ = 0;
   std::map<const Replica*, LeaseTime> promised_;
@@ -269,29 +269,29 @@ INSTANTIATE_TEST_SUITE_P(Seeds, LeaseWorld, testing::Range(1U, 6U));
 
 // ---- with threads, on a server
 
-Access access_of(const test::FakeKube& server) {
-  Access access;
+ClientConfig access_of(const test::FakeApiServer& server) {
+  ClientConfig access;
   access.server = *http::parse_url(server.url());
   return access;
 }
 
-TEST(Elector, OneOfTwoLeadsAndTheOtherFollowsWhenItStops) {
-  const test::FakeKube server;
+TEST(LeaderElector, OneOfTwoLeadsAndTheOtherFollowsWhenItStops) {
+  const test::FakeApiServer server;
   std::mutex mutex;
   std::vector<std::string> told;
   const auto tell = [&](bool leading, const std::string& holder) {
     const std::lock_guard lock(mutex);
     told.push_back(fmt::format("{} {}", leading, holder));
   };
-  Elector first(access_of(server), {.identity = "one"}, tell);
-  ASSERT_TRUE(test::comes_true([&] { return first.leading(); }));
+  LeaderElector first(access_of(server), {.identity = "one"}, tell);
+  ASSERT_TRUE(test::eventually([&] { return first.leading(); }));
   EXPECT_GT(first.valid_for(), 5s);
-  Elector second(access_of(server), {.identity = "two"});
-  ASSERT_TRUE(test::comes_true([&] { return second.holder() == "one"; }));
+  LeaderElector second(access_of(server), {.identity = "two"});
+  ASSERT_TRUE(test::eventually([&] { return second.holder() == "one"; }));
   EXPECT_FALSE(second.leading());
   first.stop();
   EXPECT_FALSE(first.leading());
-  EXPECT_TRUE(test::comes_true([&] { return second.leading(); }));
+  EXPECT_TRUE(test::eventually([&] { return second.leading(); }));
   EXPECT_THAT(
       server.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/gantry-scheduler"),
       HasSubstr(R"("holderIdentity":"two")"));
@@ -299,24 +299,24 @@ TEST(Elector, OneOfTwoLeadsAndTheOtherFollowsWhenItStops) {
   EXPECT_THAT(told, testing::ElementsAre("true one", "false "));
 }
 
-TEST(Elector, WithoutANameItMakesOneThatNobodyElseHas) {
-  const test::FakeKube server;
-  const Elector first(access_of(server), {});
-  const Elector second(access_of(server), {});
+TEST(LeaderElector, WithoutANameItMakesOneThatNobodyElseHas) {
+  const test::FakeApiServer server;
+  const LeaderElector first(access_of(server), {});
+  const LeaderElector second(access_of(server), {});
   EXPECT_NE(first.identity(), second.identity());
 }
 
-TEST(Elector, StopsAtOnceWhileTheServerDoesNotAnswer) {
+TEST(LeaderElector, StopsAtOnceWhileTheServerDoesNotAnswer) {
   std::atomic<bool> enough = false;  // both outlive the server's threads
   std::atomic<bool> asked = false;
-  test::FakeKube server;
-  server.instead([&](const http::Request&) -> std::unique_ptr<http::Response> {
+  test::FakeApiServer server;
+  server.override_answers([&](const http::Request&) -> std::unique_ptr<http::Response> {
     asked = true;
-    test::comes_true([&] { return enough.load(); });
+    test::eventually([&] { return enough.load(); });
     return nullptr;
   });
-  Elector elector(access_of(server), {.identity = "one"});
-  ASSERT_TRUE(test::comes_true([&] { return asked.load(); }));
+  LeaderElector elector(access_of(server), {.identity = "one"});
+  ASSERT_TRUE(test::eventually([&] { return asked.load(); }));
   const auto begin = std::chrono::steady_clock::now();
   elector.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s);  // a call has five seconds

@@ -18,12 +18,12 @@ bool too_large(const Error& error) {
 
 }  // namespace
 
-Status each_page(const Get& get, const std::string& path, const Take& take) {
+Status each_page(const GetPage& get, const std::string& path, const OnPage& take) {
   std::string next;
   int objects = kObjects;
   for (int page = 0; page < kPages; ++page) {
     auto question = fmt::format("{}{}limit={}", path, contains(path, "?") ? "&" : "?", objects);
-    if (!next.empty()) question += "&continue=" + escaped(next);
+    if (!next.empty()) question += "&continue=" + percent_encode(next);
     const auto list = get(question);
     if (!list.ok() && too_large(list.error()) && objects > 1) {
       objects /= 2;
@@ -39,7 +39,7 @@ Status each_page(const Get& get, const std::string& path, const Take& take) {
   return Error(Errc::Corrupt, fmt::format("{} has no end", path));
 }
 
-Status each_page(Api& api, const std::string& path, const Take& take) {
+Status each_page(Api& api, const std::string& path, const OnPage& take) {
   return each_page([&api](const std::string& question) { return api.get(question); }, path, take);
 }
 

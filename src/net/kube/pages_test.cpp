@@ -20,7 +20,7 @@ TEST(Pages, AreReadUntilNoneIsLeft) {
   };
   ASSERT_TRUE(each_page(get, "/api/v1/nodes", [&](json::Value) { ++taken; }).ok());
   EXPECT_THAT(asked, ElementsAre("/api/v1/nodes?limit=250",
-                                 "/api/v1/nodes?limit=250&continue=" + escaped("a/b")));
+                                 "/api/v1/nodes?limit=250&continue=" + percent_encode("a/b")));
   EXPECT_EQ(taken, 2);
 }
 

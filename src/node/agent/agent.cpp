@@ -4,16 +4,16 @@
 #include "container/driver_dir/current.hpp"
 #include "container/grants/grants.hpp"
 #include "net/kube/node_name.hpp"
-#include "node/agent/derived.hpp"
-#include "node/agent/engine.hpp"
+#include "node/agent/derived_options.hpp"
+#include "node/agent/engine_info.hpp"
 #include "node/agent/node_labels.hpp"
-#include "node/agent/objects.hpp"
+#include "node/agent/node_objects.hpp"
 #include "node/agent/prepare.hpp"
 #include "node/agent/retired.hpp"
-#include "node/agent/shared_facts.hpp"
+#include "node/agent/shared_node_info.hpp"
 #include "node/kubelet/checkpoint.hpp"
 #include "node/labels/features_file.hpp"
-#include "node/metrics/text.hpp"
+#include "node/metrics/pages.hpp"
 
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -51,8 +51,8 @@ Agent::Agent(sys::Host host, options::Options options, Log log, Reload reload,
       node_(kube::node_name(options_.kube.node_name)),
       ownership_(host_, log_) {
   if (!is_gke(options_)) return;
-  voice_.emplace(log_, options_.gke.plugin_directory);
-  log_ = log_.hushed();
+  gke_log_.emplace(log_, options_.gke.plugin_directory);
+  log_ = log_.quiet_copy();
 }
 
 Result<std::unique_ptr<Agent>> Agent::make(sys::Host host, options::Options options, Log log,
@@ -66,49 +66,52 @@ Result<std::unique_ptr<Agent>> Agent::make(sys::Host host, options::Options opti
 Status Agent::open() {
   counters_.started_unix_s = std::time(nullptr);
   GANTRY_TRY(loop_, sys::Loop::make());
-  GANTRY_CHECK(listen_to_signals());
+  GANTRY_CHECK(watch_signals());
   // First of all: NVML's start takes longer than everything else together.
-  GANTRY_TRY(
-      eyes_,
-      Eyes::open(*loop_, host_,
+  GANTRY_TRY(machine_watcher_,
+             MachineWatcher::open(
+                 *loop_, host_,
                  {.program = {"/proc/self/exe", std::string(nvml_child::kChildCommand)},
-                  .look_every = kLook},
+                  .poll_interval = kLook},
                  health_options(options_), log_, counters_,
                  {.machine = [this](model::Inventory found) { on_machine(std::move(found)); },
                   .health = [this] { on_health(); },
-                  .notice = [this](const health::Notice& said) { on_notice(said); }}));
+                  .notice = [this](const health::HealthNotice& said) { on_notice(said); }}));
   decide_strategies();
   pod_resources_ = std::make_unique<kubelet::PodResources>(
       *loop_, kubelet::PodResources::Options{.path = host_.outside(options_.pod_resources_socket)});
   const auto directory = plugin_directory(options_);
-  starts_ = std::make_unique<Starts>(*loop_, host_, directory, log_);
+  pre_start_handler_ = std::make_unique<PreStartHandler>(*loop_, host_, directory, log_);
   plugins_ = std::make_unique<Plugins>(
       *loop_,
       kubelet::RegistrarOptions{
           .directory = host_.outside(directory),
-          .names = voice_ ? kubelet::SocketNames::Gke : kubelet::SocketNames::Ours},
+          .names = gke_log_ ? kubelet::SocketNaming::Gke : kubelet::SocketNaming::Ours},
       pod_resources_.get(), log_, counters_,
-      [this](const std::string& resource, kubelet::PreStart question) {
-        starts_->prepare(resource, std::move(question), offering_);
+      [this](const std::string& resource, kubelet::PreStartRequest question) {
+        pre_start_handler_->prepare(resource, std::move(question), offering_);
       });
-  if (voice_) plugins_->speak_as(&*voice_);
+  if (gke_log_) plugins_->set_gke_log(&*gke_log_);
   if (!options_.kubelet_socket.empty()) GANTRY_CHECK(plugins_->start());
-  pages_ = std::make_unique<Pages>(*loop_, log_, counters_,
-                                   Pages::Source{.snapshot = [this] { return snapshot(); },
-                                                 .ready = [this] { return ready(); }});
-  if (!voice_) serve_pages();
-  holder_timer_ = loop_->every(
-      kAskHolders, [this] { ask_holders([this] { starts_->forget_gone_pods(*holders_); }); });
-  shares_ = std::make_unique<ShareKeeper>(
-      *loop_, host_, log_, ShareKeeper::Options{.program = {"/proc/self/exe", "share", "serve"}});
+  pages_ = std::make_unique<MetricsServer>(
+      *loop_, log_, counters_,
+      MetricsServer::Source{.snapshot = [this] { return snapshot(); },
+                            .ready = [this] { return ready(); }});
+  if (!gke_log_) serve_pages();
+  holder_timer_ = loop_->every(kAskHolders, [this] {
+    ask_holders([this] { pre_start_handler_->remove_grants_of_gone_pods(*holders_); });
+  });
+  shares_ = std::make_unique<ShareDaemonSupervisor>(
+      *loop_, host_, log_,
+      ShareDaemonSupervisor::Options{.program = {"/proc/self/exe", "share", "serve"}});
   find_cluster();
   open_ledger();
-  succession_ =
-      std::make_unique<Succession>(*loop_, host_.outside(kAgentSocket), log_, succession_side());
+  handover_ = std::make_unique<AgentHandover>(*loop_, host_.outside(kAgentSocket), log_,
+                                              handover_callbacks());
   return {};
 }
 
-Status Agent::listen_to_signals() {
+Status Agent::watch_signals() {
   sigset_t mask;
   ::sigemptyset(&mask);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&mask, signal);
@@ -135,7 +138,7 @@ void Agent::on_signal() {
     }
     log_.info(kAgentComponent, "the configuration was read anew");
     options_ = *std::move(options);
-    eyes_->judge_by(health_options(options_));
+    machine_watcher_->set_health_options(health_options(options_));
     decide_strategies();
     if (!offering_) continue;
     prepare_machine();
@@ -145,15 +148,15 @@ void Agent::on_signal() {
 
 void Agent::serve_pages() {
   if (options_.gke.metrics_port > 0) pages_->serve_gke(options_.gke.metrics_port);
-  if (options_.exporter_port > 0 && !voice_) pages_->serve_dcgm(options_.exporter_port);
+  if (options_.exporter_port > 0 && !gke_log_) pages_->serve_dcgm(options_.exporter_port);
 }
 
 // How devices reach a container: as configured, or by what the engine can do.
 void Agent::decide_strategies() {
-  setting_.engine_root = driver_dir::engine_root_of(host_);
+  setting_.engine_root = driver_dir::simulated_engine_root(host_);
   setting_.strategies = options_.list_strategies;
-  if (!setting_.strategies.empty() || voice_) return;
-  const auto engine = ask_engine(host_, options_.cri_socket);
+  if (!setting_.strategies.empty() || gke_log_) return;
+  const auto engine = detect_engine(host_, options_.cri_socket);
   setting_.strategies = {engine.has_cdi ? options::ListStrategy::CdiCri
                                         : options::ListStrategy::Direct};
   log_.info(kAgentComponent,
@@ -168,47 +171,48 @@ void Agent::on_machine(model::Inventory inventory) {
     log_.warning(kAgentComponent, "no GPUs; waiting for some");
     if (!offering_) return;
   }
-  if (!std::exchange(machine_seen_, true) && voice_) first_machine();
+  if (!std::exchange(machine_seen_, true) && gke_log_) first_machine();
   prepare_machine();
   offer_machine();
 }
 
 // GKE's containers mount the driver's directory as it is.
 void Agent::prepare_machine() {
-  if (!voice_) prepare(inventory_, {host_, options_, setting_, log_, counters_});
+  if (!gke_log_) prepare(inventory_, {host_, options_, setting_, log_, counters_});
 }
 
 // In GKE's order: metrics only when they were asked for and when there is something to show.
 void Agent::first_machine() {
   if (options_.gke.container_gpu_metrics) {
-    voice_->metrics(options_.gke, inventory_);
+    gke_log_->metrics(options_.gke, inventory_);
     serve_pages();
   }
   if (options_.gke.health_monitoring) {
     if (const auto offer = resources::resources(inventory_, options_); offer.ok())
-      voice_->health_checks(offer->resources);
+      gke_log_->health_checks(offer->resources);
   }
-  voice_->begins_to_serve();
+  gke_log_->serving();
 }
 
 Result<resources::Offer> Agent::settled_offer(Certainty certainty) {
   GANTRY_TRY(auto offer, resources::resources(inventory_, options_));
   if (const auto pause = ownership_.settle(offer, in_use(certainty)))
-    offer_timer_ = loop_->after(*pause, [this] { look_at_held_back(); });
-  GANTRY_CHECK(keep_mps(offer));
+    offer_timer_ = loop_->after(*pause, [this] { recheck_held_back(); });
+  GANTRY_CHECK(update_mps_daemons(offer));
   return offer;
 }
 
 // Daemons for what is shared by MPS; without one its resource is not offered. GKE's nodes have a
 // daemon of their own.
-Status Agent::keep_mps(resources::Offer& offer) {
-  if (voice_) return {};
-  GANTRY_TRY(auto plans, mps::plans_for(inventory_, offer.resources));
+Status Agent::update_mps_daemons(resources::Offer& offer) {
+  if (gke_log_) return {};
+  GANTRY_TRY(auto plans, mps::plan_daemons(inventory_, offer.resources));
   if (plans.empty() && !mps_) return {};
   if (mps_) add_used_daemons(plans);
-  if (!mps_) mps_ = std::make_unique<MpsKeeper>(*loop_, host_, log_, [this] { offer_machine(); });
+  if (!mps_)
+    mps_ = std::make_unique<MpsSupervisor>(*loop_, host_, log_, [this] { offer_machine(); });
   mps_->want(std::move(plans), options_.mps_root);
-  mps_->hold_back(offer);
+  mps_->withdraw_unready(offer);
   return {};
 }
 
@@ -217,7 +221,7 @@ void Agent::add_used_daemons(std::vector<mps::DaemonPlan>& plans) const {
   const auto holders = known_holders();
   for (const auto& kept : mps_->plans()) {
     const auto same = [&](const auto& other) { return other.resource == kept.resource; };
-    const auto is_client = [&](const model::Holder& holder) {
+    const auto is_client = [&](const model::DeviceAllocation& holder) {
       return holder.resource == kept.resource &&
              std::any_of(holder.ids.begin(), holder.ids.end(),
                          [](const auto& id) { return id.find("::") != id.npos; });
@@ -232,27 +236,27 @@ bool Agent::ready() const {
 }
 
 // By GPU: pods that the kubelet gave it to, and processes that NVML sees on it.
-Ownership::InUse Agent::in_use(Certainty certainty) const {
-  Ownership::InUse found{.certain = certainty == Certainty::JustAsked};
-  const metrics::Snapshot known{
-      .inventory = inventory_,
-      .holders = known_holders(),
-      .offered = offering_ ? offering_->offer.resources : std::vector<model::OfferedResource>{}};
-  for (const auto& entry : metrics::attribute(known))
+OwnershipFilter::InUse Agent::in_use(Certainty certainty) const {
+  OwnershipFilter::InUse found{.certain = certainty == Certainty::JustAsked};
+  const metrics::Snapshot known{.inventory = inventory_,
+                                .holders = known_holders(),
+                                .offer_of = offering_ ? offering_->offer.resources
+                                                      : std::vector<model::AdvertisedResource>{}};
+  for (const auto& entry : metrics::attribute_devices(known))
     found.pods[entry.gpu.text].push_back(
         {.pod = fmt::format("{}/{}", entry.holder.pod_namespace, entry.holder.pod),
          .resource = entry.holder.resource,
          .device = entry.mig.text.empty() ? entry.gpu.text : entry.mig.text});
   const auto granted = grants::list(host_);
-  for (const auto& written : granted.ok() ? *granted : std::vector<grants::Written>{}) {
+  for (const auto& written : granted.ok() ? *granted : std::vector<grants::GrantFile>{}) {
     if (!written.grant.share) continue;
     for (const auto& part : written.grant.share->parts)
       found.pods[part.gpu].push_back(
           {.pod = fmt::format("{}/{}", written.grant.pod_namespace, written.grant.pod),
-           .resource = std::string(resources::kSlotTokens),
+           .resource = std::string(resources::kShareResource),
            .device = part.gpu});
   }
-  for (const auto& gpu : eyes_->readings().gpus) {
+  for (const auto& gpu : machine_watcher_->readings().gpus) {
     for (const auto& process : gpu.processes) found.pids[gpu.uuid.text].push_back(process.pid);
   }
   return found;
@@ -260,7 +264,7 @@ Ownership::InUse Agent::in_use(Certainty certainty) const {
 
 // Until podresources has answered, what the kubelet wrote down. Pods have no name there, and some
 // may have ended.
-std::vector<model::Holder> Agent::known_holders() const {
+std::vector<model::DeviceAllocation> Agent::known_holders() const {
   if (holders_) return *holders_;
   auto checkpoint = kubelet::read_checkpoint(host_.outside(plugin_directory(options_)));
   if (!checkpoint.ok()) return {};
@@ -269,16 +273,16 @@ std::vector<model::Holder> Agent::known_holders() const {
 }
 
 // Who has what is asked anew: somebody may have been given the GPU just before it was withdrawn.
-void Agent::look_at_held_back() {
+void Agent::recheck_held_back() {
   if (options_.kubelet_socket.empty()) return offer_held_back();
   pod_resources_->forget();
-  pod_resources_->holders([this](const Result<std::vector<model::Holder>>& holders) {
+  pod_resources_->holders([this](const Result<std::vector<model::DeviceAllocation>>& holders) {
     if (holders.ok()) {
       holders_ = *holders;
       return offer_held_back();
     }
     log_.detail(1, kAgentComponent, holders.error().text());
-    offer_timer_ = loop_->after(kOfferAgain, [this] { look_at_held_back(); });
+    offer_timer_ = loop_->after(kOfferAgain, [this] { recheck_held_back(); });
   });
 }
 
@@ -297,11 +301,11 @@ void Agent::open_ledger() {
   if (offering_) offer_machine();
 }
 
-Succession::Side Agent::succession_side() {
+AgentHandover::HandoverCallbacks Agent::handover_callbacks() {
   return {.registered = [this] { return offering_ && plugins_->all_registered(); },
           .connections =
               [this] {
-                std::vector<kubelet::Handed> all;
+                std::vector<kubelet::LentConnection> all;
                 for (const auto* plugin : plugins_->plugins()) {
                   for (const int fd : plugin->connections())
                     all.push_back({plugin->resource(), fd});
@@ -332,61 +336,61 @@ Succession::Side Agent::succession_side() {
 void Agent::offer_machine() {
   // Reading the PCI configuration space for them takes longer than registering. A layout that
   // cannot be offered has labels that say so.
-  label_timer_ = loop_->after(kLabelsLater, [this] { tell_labels(); });
+  label_timer_ = loop_->after(kLabelsLater, [this] { report_labels(); });
   auto offer = settled_offer(Certainty::Remembered);
   if (!offer.ok()) return log_.error(kAgentComponent, offer.error().text());
   publish(*std::move(offer));
 }
 
 void Agent::publish(resources::Offer offer) {
-  auto offering = make_offering(inventory_, std::move(offer), options_, setting_);
+  auto offering = make_current_offer(inventory_, std::move(offer), options_, setting_);
   if (!offering.ok()) return log_.error(kAgentComponent, offering.error().text());
   offering_ = *std::move(offering);
   for (const auto& note : offering_->offer.notes) log_.warning(kAgentComponent, note);
   for (const auto& note : offering_->answers.notes()) log_.warning(kAgentComponent, note);
-  keep_slots();
-  tell_shared();
-  plugins_->offer(offering_, eyes_->health());
-  if (reporter_) reporter_->health(eyes_->health(), std::time(nullptr));
+  update_pod_shares();
+  report_shared();
+  plugins_->offer(offering_, machine_watcher_->health());
+  if (reporter_) reporter_->health(machine_watcher_->health(), std::time(nullptr));
 }
 
 // Also for what an agent left that had some.
-void Agent::keep_slots() {
-  if (slots_ || voice_) return;
+void Agent::update_pod_shares() {
+  if (pod_shares_ || gke_log_) return;
   const auto granted = grants::list(host_);
-  const auto in_slots = [](const grants::Written& written) {
+  const auto in_slots = [](const grants::GrantFile& written) {
     return written.grant.share.has_value();
   };
   const bool some = granted.ok() && std::any_of(granted->begin(), granted->end(), in_slots);
   if (offering_->offer.shared.cards.empty() && !some) return;
-  auto access = kube::find_access(options_.kube.kubeconfig, kube::Who::Node);
-  Slots::Options options{
+  auto access = kube::find_client_config(options_.kube.kubeconfig, kube::Caller::Node);
+  PodShares::Options options{
       .node = node_, .keeper = {"/proc/self/exe", "share", "serve"}, .spec = spec_options_};
   if (access.ok()) {
     options.access = *access;
-    shares_reporter_ = std::make_unique<SharesReporter>(
-        *std::move(access), SharesReporter::Options{.node = node_}, log_);
+    shares_reporter_ = std::make_unique<SharedGpuReporter>(
+        *std::move(access), SharedGpuReporter::Options{.node = node_}, log_);
   } else {
     log_.error(kAgentComponent,
                fmt::format("GPUs are in shares, and which pod has which is in the pods: {}",
                            access.error().text()));
   }
-  slots_ = std::make_unique<Slots>(*loop_, host_, std::move(options), log_);
-  starts_->fill_slots_by(slots_.get());
+  pod_shares_ = std::make_unique<PodShares>(*loop_, host_, std::move(options), log_);
+  pre_start_handler_->set_pod_shares(pod_shares_.get());
 }
 
-void Agent::tell_shared() {
-  if (!slots_ || !offering_) return;
-  auto facts = shared_facts(node_, inventory_, offering_->offer, eyes_->health());
-  if (shares_reporter_) shares_reporter_->say(shared_report(facts));
-  slots_->set_machine({.facts = std::move(facts), .inventory = inventory_});
+void Agent::report_shared() {
+  if (!pod_shares_ || !offering_) return;
+  auto facts = shared_node_info(node_, inventory_, offering_->offer, machine_watcher_->health());
+  if (shares_reporter_) shares_reporter_->set_report(shared_node_report(facts));
+  pod_shares_->set_machine({.facts = std::move(facts), .inventory = inventory_});
 }
 
 // Labels, events and conditions need the API server; GPUs in pods do not.
 void Agent::find_cluster() {
   const auto& gke = options_.gke;
-  if (voice_ && !gke.health_monitoring && !gke.publish_driver_version) return;
-  auto access = kube::find_access(options_.kube.kubeconfig, kube::Who::Node);
+  if (gke_log_ && !gke.health_monitoring && !gke.publish_driver_version) return;
+  auto access = kube::find_client_config(options_.kube.kubeconfig, kube::Caller::Node);
   if (!access.ok()) {
     log_.info(kAgentComponent,
               fmt::format("no labels, events or conditions: {}", access.error().text()));
@@ -394,21 +398,23 @@ void Agent::find_cluster() {
   }
   log_.info(kAgentComponent,
             fmt::format("node {} is told to the API server of {}", node_, access->from));
-  reporter_ = std::make_unique<Reporter>(
+  reporter_ = std::make_unique<NodeReporter>(
       *std::move(access),
-      Reporter::Options{.node = node_,
-                        .name_space = options_.kube.name_space,
-                        .pod = options_.kube.pod_name,
-                        .prefer_node_feature = options_.features.use_node_feature_api,
-                        .manner = voice_ ? Reporter::Manner::Gke : Reporter::Manner::Ours,
-                        .boot_id = eyes_->boot_id()},
+      NodeReporter::Options{
+          .node = node_,
+          .name_space = options_.kube.name_space,
+          .pod = options_.kube.pod_name,
+          .prefer_node_feature = options_.features.use_node_feature_api,
+          .style = gke_log_ ? NodeReporter::ReportStyle::Gke : NodeReporter::ReportStyle::Ours,
+          .boot_id = machine_watcher_->boot_id()},
       log_);
-  if (voice_) beat_timer_ = loop_->every(kGkeBeat, [this] { reporter_->beat(std::time(nullptr)); });
+  if (gke_log_)
+    beat_timer_ = loop_->every(kGkeBeat, [this] { reporter_->beat(std::time(nullptr)); });
 }
 
 // To node feature discovery where its directory is, and to the API server.
-void Agent::tell_labels() {
-  if (voice_) {
+void Agent::report_labels() {
+  if (gke_log_) {
     if (reporter_ && options_.gke.publish_driver_version)
       reporter_->driver_version(inventory_.driver.version);
     return;
@@ -416,7 +422,7 @@ void Agent::tell_labels() {
   if (!options_.features.labels) return;
   const auto labels = node_labels(host_, inventory_, options_, counters_.started_unix_s);
   const auto& file = options_.features.output_file;
-  if (!file.empty() && host_.info(directory_of(file)).ok()) {
+  if (!file.empty() && host_.info(parent_directory(file)).ok()) {
     const auto written = labels::write_features_file(host_.outside(file), labels);
     if (!written.ok()) log_.warning(kAgentComponent, written.error().text());
   }
@@ -424,9 +430,9 @@ void Agent::tell_labels() {
 }
 
 void Agent::on_health() {
-  tell_shared();
-  plugins_->set_health(eyes_->health());
-  if (reporter_) reporter_->health(eyes_->health(), std::time(nullptr));
+  report_shared();
+  plugins_->set_health(machine_watcher_->health());
+  if (reporter_) reporter_->health(machine_watcher_->health(), std::time(nullptr));
 }
 
 // "nvidia0"; "" where it is not known.
@@ -437,19 +443,19 @@ std::string Agent::device_name(const model::GpuUuid& gpu) const {
   return "";
 }
 
-void Agent::on_notice(const health::Notice& notice) {
+void Agent::on_notice(const health::HealthNotice& notice) {
   if (reporter_) reporter_->event(notice);
-  if (voice_ && notice.xid) return voice_->xid(notice, device_name(notice.gpu));
+  if (gke_log_ && notice.xid) return gke_log_->xid(notice, device_name(notice.gpu));
   if (notice.critical) {
-    log_.error("health", sentence(notice));
+    log_.error("health", describe(notice));
   } else {
-    log_.info("health", sentence(notice));
+    log_.info("health", describe(notice));
   }
 }
 
 void Agent::ask_holders(std::function<void()> then) {
   pod_resources_->holders(
-      [this, then = std::move(then)](const Result<std::vector<model::Holder>>& holders) {
+      [this, then = std::move(then)](const Result<std::vector<model::DeviceAllocation>>& holders) {
         if (!holders.ok()) return log_.detail(2, kAgentComponent, holders.error().text());
         holders_ = *holders;
         if (then) then();
@@ -457,27 +463,29 @@ void Agent::ask_holders(std::function<void()> then) {
 }
 
 metrics::Snapshot Agent::snapshot() {
-  eyes_->somebody_looks();
+  machine_watcher_->request_full_readings();
   ask_holders();
   const auto granted = grants::list(host_);
-  return {.node = node_,
-          .version = GANTRY_VERSION,
-          .inventory = inventory_,
-          .readings = eyes_->readings(),
-          .holders = on_gpus(holders_.value_or(std::vector<model::Holder>{}),
-                             granted.ok() ? *granted : std::vector<grants::Written>{}),
-          .offered = offering_ ? offering_->offer.resources : std::vector<model::OfferedResource>{},
-          .health = eyes_->health(),
-          .counters = counters_,
-          .driver_answers = eyes_->driver_answers()};
+  return {
+      .node = node_,
+      .version = GANTRY_VERSION,
+      .inventory = inventory_,
+      .readings = machine_watcher_->readings(),
+      .holders = holders_by_gpu(holders_.value_or(std::vector<model::DeviceAllocation>{}),
+                                granted.ok() ? *granted : std::vector<grants::GrantFile>{}),
+      .offer_of = offering_ ? offering_->offer.resources : std::vector<model::AdvertisedResource>{},
+      .health = machine_watcher_->health(),
+      .counters = counters_,
+      .driver_answers = machine_watcher_->driver_answers()};
 }
 
 Status Agent::run() {
   auto ended = loop_->run();
   // Destructors would hang up on the kubelet; the next agent keeps these connections open.
   if (handed_over_ && !options_.kube.pod_name.empty())
-    log_.error(kAgentComponent,
-               retire(voice_ ? options_.gke.metrics_port : options_.exporter_port).error().text());
+    log_.error(
+        kAgentComponent,
+        retire(gke_log_ ? options_.gke.metrics_port : options_.exporter_port).error().text());
   if (handed_over_) std::_Exit(0);
   return ended;
 }

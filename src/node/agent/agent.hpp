@@ -7,20 +7,20 @@
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
 #include "base/sys/loop.hpp"
-#include "node/agent/eyes.hpp"
-#include "node/agent/gke_voice.hpp"
+#include "node/agent/agent_handover.hpp"
+#include "node/agent/current_offer.hpp"
+#include "node/agent/gke_log.hpp"
 #include "node/agent/log.hpp"
-#include "node/agent/mps_keeper.hpp"
-#include "node/agent/offering.hpp"
-#include "node/agent/ownership.hpp"
-#include "node/agent/pages.hpp"
+#include "node/agent/machine_watcher.hpp"
+#include "node/agent/metrics_server.hpp"
+#include "node/agent/mps_supervisor.hpp"
+#include "node/agent/node_reporter.hpp"
+#include "node/agent/ownership_filter.hpp"
 #include "node/agent/plugins.hpp"
-#include "node/agent/reporter.hpp"
-#include "node/agent/share_keeper.hpp"
-#include "node/agent/shares_reporter.hpp"
-#include "node/agent/slots.hpp"
-#include "node/agent/starts.hpp"
-#include "node/agent/succession.hpp"
+#include "node/agent/pod_shares.hpp"
+#include "node/agent/pre_start_handler.hpp"
+#include "node/agent/share_daemon_supervisor.hpp"
+#include "node/agent/shared_gpu_reporter.hpp"
 #include "node/kubelet/pod_resources.hpp"
 #include "node/options/options.hpp"
 
@@ -46,7 +46,7 @@ class Agent {
  private:
   Agent(sys::Host host, options::Options options, Log log, Reload reload, SpecOptions spec_options);
   Status open();
-  Status listen_to_signals();
+  Status watch_signals();
   void on_signal();
   void decide_strategies();
   void on_machine(model::Inventory inventory);
@@ -55,42 +55,43 @@ class Agent {
   void prepare_machine();
   enum class Certainty : std::uint8_t { Remembered, JustAsked };  // about who holds what
   Result<resources::Offer> settled_offer(Certainty certainty);
-  Ownership::InUse in_use(Certainty certainty) const;
-  std::vector<model::Holder> known_holders() const;
-  Status keep_mps(resources::Offer& offer);
+  OwnershipFilter::InUse in_use(Certainty certainty) const;
+  std::vector<model::DeviceAllocation> known_holders() const;
+  Status update_mps_daemons(resources::Offer& offer);
   void add_used_daemons(std::vector<mps::DaemonPlan>& plans) const;
   bool ready() const;
   void offer_machine();
   void publish(resources::Offer offer);
-  void keep_slots();
-  void tell_shared();
-  void look_at_held_back();
+  void update_pod_shares();
+  void report_shared();
+  void recheck_held_back();
   void offer_held_back();
   void open_ledger();
-  Succession::Side succession_side();
+  AgentHandover::HandoverCallbacks handover_callbacks();
   void on_health();
-  void on_notice(const health::Notice& notice);
+  void on_notice(const health::HealthNotice& notice);
   std::string device_name(const model::GpuUuid& gpu) const;
   void find_cluster();
-  void tell_labels();
+  void report_labels();
   void ask_holders(std::function<void()> then = nullptr);  // `then`: when they are known
   metrics::Snapshot snapshot();
 
   sys::Host host_;
   options::Options options_;
   Log log_;
-  std::optional<GkeVoice> voice_;  // when called by the name of GKE's plugin
+  std::optional<GkeLog> gke_log_;  // when called by the name of GKE's plugin
   Reload reload_;
   SpecOptions spec_options_;
   std::string node_;
-  resources::AnswerSetting setting_;
-  Ownership ownership_;
+  resources::AllocatorOptions setting_;
+  OwnershipFilter ownership_;
   bool machine_seen_ = false;
   bool handed_over_ = false;  // to the next agent
-  metrics::Counters counters_;
+  metrics::AgentCounters counters_;
   model::Inventory inventory_;
-  std::optional<std::vector<model::Holder>> holders_;  // none: podresources has not answered yet
-  std::shared_ptr<const Offering> offering_;
+  std::optional<std::vector<model::DeviceAllocation>>
+      holders_;  // none: podresources has not answered yet
+  std::shared_ptr<const CurrentOffer> offering_;
 
   std::unique_ptr<sys::Loop> loop_;
   sys::UniqueFd signals_;
@@ -101,16 +102,16 @@ class Agent {
   sys::Loop::Timer label_timer_;
   sys::Loop::Timer beat_timer_;
   std::unique_ptr<kubelet::PodResources> pod_resources_;
-  std::unique_ptr<Starts> starts_;
-  std::unique_ptr<Slots> slots_;  // nullptr: nothing is in shares
-  std::unique_ptr<SharesReporter> shares_reporter_;
+  std::unique_ptr<PreStartHandler> pre_start_handler_;
+  std::unique_ptr<PodShares> pod_shares_;  // nullptr: nothing is in shares
+  std::unique_ptr<SharedGpuReporter> shares_reporter_;
   std::unique_ptr<Plugins> plugins_;
-  std::unique_ptr<ShareKeeper> shares_;
-  std::unique_ptr<MpsKeeper> mps_;  // nullptr: nothing is shared by MPS
-  std::unique_ptr<Eyes> eyes_;
-  std::unique_ptr<Pages> pages_;
-  std::unique_ptr<Succession> succession_;
-  std::unique_ptr<Reporter> reporter_;  // nullptr: no API server
+  std::unique_ptr<ShareDaemonSupervisor> shares_;
+  std::unique_ptr<MpsSupervisor> mps_;  // nullptr: nothing is shared by MPS
+  std::unique_ptr<MachineWatcher> machine_watcher_;
+  std::unique_ptr<MetricsServer> pages_;
+  std::unique_ptr<AgentHandover> handover_;
+  std::unique_ptr<NodeReporter> reporter_;  // nullptr: no API server
 };
 
 }  // namespace gantry::agent

@@ -2,7 +2,7 @@
 #include "node/agent/gke_objects.hpp"
 
 #include "base/core/text.hpp"
-#include "node/agent/objects.hpp"
+#include "node/agent/node_objects.hpp"
 
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ std::string gke_condition(const std::set<unsigned>& xids, const std::string& boo
   return fmt::format(
       R"({{"status":{{"conditions":[{{"type":"{}","status":"True","reason":{},"message":{},)"
       R"("lastHeartbeatTime":"{}","lastTransitionTime":"{}"}}]}}}})",
-      kGkeCondition, json::quoted("{" + reason + "}"), json::quoted(boot_id), utc(now_s),
+      kGkeCondition, json::quote("{" + reason + "}"), json::quote(boot_id), utc(now_s),
       utc(since_s));
 }
 
@@ -49,7 +49,7 @@ std::string without_gke_condition() {
                      kGkeCondition);
 }
 
-GkeCondition gke_condition_of(const json::Document& node) {
+GkeCondition parse_gke_condition(const json::Document& node) {
   GkeCondition found;
   for (const auto condition : node["status"]["conditions"]) {
     if (condition["type"].string() != kGkeCondition) continue;
@@ -70,14 +70,14 @@ std::string driver_annotations(const std::string& node, std::string_view version
   constexpr std::string_view kPrefix = "cloud.google.com/cuda.driver-version.";
   constexpr std::array<std::string_view, 3> kParts{"major", "minor", "revision"};
   const auto parts = split(version, '.');
-  std::string members = fmt::format(R"("{}full":{})", kPrefix, json::quoted(version));
+  std::string members = fmt::format(R"("{}full":{})", kPrefix, json::quote(version));
   for (std::size_t i = 0; i < kParts.size(); ++i) {
     members += fmt::format(R"(,"{}{}":{})", kPrefix, kParts[i],
-                           json::quoted(i < parts.size() ? parts[i] : ""));
+                           json::quote(i < parts.size() ? parts[i] : ""));
   }
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":{},"annotations":{{{}}}}}}})",
-      json::quoted(node), members);
+      json::quote(node), members);
 }
 
 }  // namespace gantry::agent

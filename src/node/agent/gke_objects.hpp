@@ -29,7 +29,7 @@ struct GkeCondition {
   std::set<unsigned> xids;
   std::string boot_id;
 };
-GkeCondition gke_condition_of(const json::Document& node);
+GkeCondition parse_gke_condition(const json::Document& node);
 
 // For server-side apply: cloud.google.com/cuda.driver-version.major and so on.
 std::string driver_annotations(const std::string& node, std::string_view version);

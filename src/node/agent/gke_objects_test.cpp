@@ -23,18 +23,18 @@ TEST(GkeObjects, AnEventSaysWhichXid) {
 
 TEST(GkeObjects, AConditionIsReadAsItWasWritten) {
   const auto node = parsed(gke_condition({48, 79}, "boot-1", 1'600'000'000, 1'600'000'000));
-  const auto read = gke_condition_of(node);
+  const auto read = parse_gke_condition(node);
   EXPECT_EQ(read.boot_id, "boot-1");
   EXPECT_EQ(read.xids, (std::set<unsigned>{48, 79}));
   EXPECT_EQ(node["status"]["conditions"].element(0)["reason"].string(), R"({"48":true,"79":true})");
 }
 
 TEST(GkeObjects, AForeignConditionSaysNothing) {
-  EXPECT_TRUE(gke_condition_of(parsed(R"({"status":{"conditions":[
+  EXPECT_TRUE(parse_gke_condition(parsed(R"({"status":{"conditions":[
       {"type":"Ready","status":"True","reason":"x"},
       {"type":"XidCriticalError","status":"True","reason":"no object","message":"b"}]}})"))
                   .xids.empty());
-  EXPECT_TRUE(gke_condition_of(parsed("{}")).boot_id.empty());
+  EXPECT_TRUE(parse_gke_condition(parsed("{}")).boot_id.empty());
 }
 
 TEST(GkeObjects, ADriversVersionIsTakenApart) {

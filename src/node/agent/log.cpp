@@ -36,7 +36,7 @@ std::string log_line(options::LogFormat format, Severity severity, std::string_v
     return fmt::format(
         R"({{"time":"{:%Y-%m-%dT%H:%M:%S}.{:06}Z","level":"{}","where":{},"msg":{}}})"
         "\n",
-        fmt::gmtime(seconds), micros % 1'000'000, word, json::quoted(where), json::quoted(text));
+        fmt::gmtime(seconds), micros % 1'000'000, word, json::quote(where), json::quote(text));
   return fmt::format("{}{:%m%d %H:%M:%S}.{:06} {:7} {}] {}\n",
                      static_cast<char>(word[0] - 'a' + 'A'), fmt::localtime(seconds),
                      micros % 1'000'000, pid, where, printable(text));
@@ -51,7 +51,7 @@ void Log::write(Severity severity, std::string_view where, std::string_view text
   sink_(log_line(format_, severity, where, text, std::chrono::system_clock::now(), ::getpid()));
 }
 
-Log Log::hushed() const {
+Log Log::quiet_copy() const {
   Log log(*this);
   log.info_from_ = 1;
   return log;

@@ -26,7 +26,7 @@ class Log {
 
   // The same log for somebody who speaks beside others' lines: what is only information is said
   // with -v=1 or more.
-  Log hushed() const;
+  Log quiet_copy() const;
 
   // `where`: the part of the agent that speaks.
   void info(std::string_view where, std::string_view text) const;

@@ -41,10 +41,10 @@ TEST(AgentLog, JsonLinesAreJson) {
 TEST(AgentLog, BesideOthersLinesItsOwnAreSaidWhenAskedFor) {
   std::string said;
   const auto sink = [&](std::string_view line) { said += line; };
-  Log(options::LogFormat::Text, 0, sink).hushed().info("a", "mine");
+  Log(options::LogFormat::Text, 0, sink).quiet_copy().info("a", "mine");
   EXPECT_EQ(said, "");
-  Log(options::LogFormat::Text, 0, sink).hushed().warning("a", "trouble");
-  Log(options::LogFormat::Text, 1, sink).hushed().info("a", "mine");
+  Log(options::LogFormat::Text, 0, sink).quiet_copy().warning("a", "trouble");
+  Log(options::LogFormat::Text, 1, sink).quiet_copy().info("a", "mine");
   EXPECT_THAT(said, testing::AllOf(testing::HasSubstr("trouble"), EndsWith("mine\n")));
 }
 

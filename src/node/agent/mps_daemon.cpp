@@ -6,7 +6,7 @@
 #include "gpu/probe/snapshot.hpp"
 #include "node/agent/signal_wait.hpp"
 #include "node/resources/resources.hpp"
-#include "sharing/mps/control.hpp"
+#include "sharing/mps/control_daemon.hpp"
 
 #include <linux/magic.h>
 #include <sys/mount.h>
@@ -27,27 +27,27 @@ constexpr auto kAgain = 5s;
 
 class Daemons {
  public:
-  Daemons(MpsDaemons with, SignalWait signals) : with_(std::move(with)), signals_(signals) {}
+  Daemons(MpsDaemonOptions with, SignalWait signals) : with_(std::move(with)), signals_(signals) {}
 
   Status run() {
     while (true) {
-      if (with_.options.mps_root.empty()) with_.options.mps_root = kMpsPlace;
+      if (with_.options.mps_root.empty()) with_.options.mps_root = kMpsMountPath;
       const auto woken = one_configuration();
       stop();
-      if (woken == Woken::End) return {};
+      if (woken == WakeReason::End) return {};
       with_.log.info(kMpsDaemonComponent, "the configuration is read anew");
       GANTRY_TRY(with_.options, with_.reload());
     }
   }
 
  private:
-  Woken one_configuration() {
+  WakeReason one_configuration() {
     while (true) {
       const auto started = start();
       if (!started.ok()) with_.log.error(kMpsDaemonComponent, started.error().text());
       const auto woken =
           signals_.wait(started.ok() && running_.empty() ? options::kInfinite : kAgain);
-      if (woken != Woken::Time) return woken;
+      if (woken != WakeReason::Time) return woken;
     }
   }
 
@@ -57,7 +57,7 @@ class Daemons {
       GANTRY_TRY(machine_, probe::snapshot(with_.host));
     }
     GANTRY_TRY(const auto offer, resources::resources(machine_, with_.options));
-    GANTRY_TRY(auto plans, mps::plans_for(machine_, offer.resources));
+    GANTRY_TRY(auto plans, mps::plan_daemons(machine_, offer.resources));
     if (plans.empty()) {
       if (!std::exchange(idle_, true))
         with_.log.info(kMpsDaemonComponent,
@@ -65,9 +65,10 @@ class Daemons {
       return {};
     }
     idle_ = false;
-    const bool simulated = !driver_dir::engine_root_of(with_.host).empty();
-    GANTRY_TRY(auto control, mps::Control::find(with_.host, with_.options.mps_root,
-                                                simulated ? mps::Enter::Place : mps::Enter::Root));
+    const bool simulated = !driver_dir::simulated_engine_root(with_.host).empty();
+    GANTRY_TRY(auto control,
+               mps::ControlDaemon::find(with_.host, with_.options.mps_root,
+                                        simulated ? mps::RunMode::Direct : mps::RunMode::Chroot));
     control_.emplace(std::move(control));
     const bool first = running_.empty();
     for (const auto& plan : plans) {
@@ -76,7 +77,7 @@ class Daemons {
       with_.log.info(kMpsDaemonComponent, fmt::format("{}: its MPS daemon answers", plan.resource));
     }
     running_ = std::move(plans);
-    return control_->show_ready(true);
+    return control_->set_ready(true);
   }
 
   void stop() {
@@ -86,14 +87,14 @@ class Daemons {
       if (!stopped.ok()) with_.log.warning(kMpsDaemonComponent, stopped.error().text());
     }
     running_.clear();
-    const auto hidden = control_->show_ready(false);
+    const auto hidden = control_->set_ready(false);
     if (!hidden.ok()) with_.log.warning(kMpsDaemonComponent, hidden.error().text());
   }
 
-  MpsDaemons with_;
+  MpsDaemonOptions with_;
   SignalWait signals_;
   model::Inventory machine_;
-  std::optional<mps::Control> control_;
+  std::optional<mps::ControlDaemon> control_;
   std::vector<mps::DaemonPlan> running_;
   bool idle_ = false;
 };
@@ -113,7 +114,7 @@ std::uint64_t half_the_memory_kib(const sys::Host& host) {
 
 }  // namespace
 
-Status run_mps_daemons(MpsDaemons daemons) {
+Status run_mps_daemons(MpsDaemonOptions daemons) {
   GANTRY_TRY(const auto signals, SignalWait::make());
   return Daemons(std::move(daemons), signals).run();
 }

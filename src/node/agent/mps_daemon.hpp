@@ -12,9 +12,10 @@
 
 namespace gantry::agent {
 
-inline constexpr std::string_view kMpsPlace = "/mps";  // the host's directory, in that container
+inline constexpr std::string_view kMpsMountPath =
+    "/mps";  // the host's directory, in that container
 
-struct MpsDaemons {
+struct MpsDaemonOptions {
   sys::Host host;
   options::Options options;
   Log log;
@@ -22,7 +23,7 @@ struct MpsDaemons {
 };
 
 // Until a signal ends it; the daemons end with it. From a process with one thread.
-Status run_mps_daemons(MpsDaemons daemons);
+Status run_mps_daemons(MpsDaemonOptions daemons);
 
 // A tmpfs of half the memory at ROOT/shm, unless there is one: what MPS and its clients share.
 Status mount_shm(const sys::Host& host, const std::string& mps_root);

@@ -18,8 +18,8 @@ labels::MigStrategy mig_of(options::MigStrategy strategy) {
 std::map<std::string, labels::SharedResource> shared(const options::Sharing& sharing) {
   std::map<std::string, labels::SharedResource> found;
   if (sharing.kind == options::SharingKind::None) return found;
-  const auto kind = sharing.kind == options::SharingKind::Mps ? labels::Sharing::Mps
-                                                              : labels::Sharing::TimeSlicing;
+  const auto kind = sharing.kind == options::SharingKind::Mps ? labels::SharingKind::Mps
+                                                              : labels::SharingKind::TimeSlicing;
   for (const auto& resource : sharing.resources)
     found[resource.name] = {.sharing = kind,
                             .replicas = static_cast<int>(resource.replicas),
@@ -33,10 +33,10 @@ labels::Labels node_labels(const sys::Host& host, const model::Inventory& invent
                            const options::Options& options, std::int64_t started_unix_s) {
   labels::LabelOptions wanted{.mig = mig_of(options.mig_strategy),
                               .shared = shared(options.sharing)};
-  wanted.machine = labels::read_machine(host, options.features.machine_type_file);
+  wanted.machine = labels::read_machine_type(host, options.features.machine_type_file);
   if (!options.features.no_timestamp) wanted.timestamp = started_unix_s;
   wanted.vgpu = labels::read_vgpu(host);
-  return labels::labels_of(inventory, wanted);
+  return labels::make_labels(inventory, wanted);
 }
 
 }  // namespace gantry::agent

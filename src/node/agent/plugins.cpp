@@ -14,15 +14,15 @@ namespace {
 constexpr std::string_view kPluginsComponent = "kubelet";
 
 // Tokens are on no GPU: which one is ill is the scheduler's matter, as long as one is not.
-bool any_usable(const resources::SharedCards& shared,
+bool any_usable(const resources::SharedGpus& shared,
                 const std::vector<model::DeviceHealth>& health) {
   return std::any_of(shared.cards.begin(), shared.cards.end(), [&](const auto& card) {
     return health::health_of(health, {.gpu = card.gpu}).usable;
   });
 }
 
-std::vector<kubelet::ListedDevice> listed(const model::OfferedResource& resource,
-                                          const resources::SharedCards& shared,
+std::vector<kubelet::ListedDevice> listed(const model::AdvertisedResource& resource,
+                                          const resources::SharedGpus& shared,
                                           const std::vector<model::DeviceHealth>& health) {
   std::vector<kubelet::ListedDevice> devices;
   devices.reserve(resource.devices.size());
@@ -38,13 +38,14 @@ std::vector<kubelet::ListedDevice> listed(const model::OfferedResource& resource
 
 }  // namespace
 
-Plugins::Plugins(sys::Loop& loop, kubelet::RegistrarOptions options, kubelet::PodResources* beliefs,
-                 const Log& log, metrics::Counters& counters, OnPreStart on_pre_start)
+Plugins::Plugins(sys::Loop& loop, kubelet::RegistrarOptions options,
+                 kubelet::PodResources* kubelet_view, const Log& log,
+                 metrics::AgentCounters& counters, OnPreStart on_pre_start)
     : loop_(loop),
       log_(log),
       counters_(counters),
       on_pre_start_(std::move(on_pre_start)),
-      registrar_(loop, std::move(options), beliefs,
+      registrar_(loop, std::move(options), kubelet_view,
                  [this](const kubelet::RegistrarEvent& event) { on_registrar(event); }) {}
 
 Status Plugins::start() {
@@ -60,7 +61,7 @@ std::vector<kubelet::Plugin*> Plugins::plugins() const {
 void Plugins::list(kubelet::Plugin& plugin, std::vector<kubelet::ListedDevice> devices) const {
   const auto before = plugin.devices();
   plugin.offer(std::move(devices));
-  if (voice_ != nullptr && plugin.watched()) voice_->devices(before, plugin.devices());
+  if (gke_log_ != nullptr && plugin.watched()) gke_log_->devices(before, plugin.devices());
 }
 
 kubelet::Plugin& Plugins::plugin_of(const std::string& resource) {
@@ -69,7 +70,7 @@ kubelet::Plugin& Plugins::plugin_of(const std::string& resource) {
   return *plugin;
 }
 
-void Plugins::offer(std::shared_ptr<const Offering> offering,
+void Plugins::offer(std::shared_ptr<const CurrentOffer> offering,
                     const std::vector<model::DeviceHealth>& health) {
   offering_ = std::move(offering);
   for (const auto& resource : offering_->offer.resources) {
@@ -93,26 +94,27 @@ void Plugins::set_health(const std::vector<model::DeviceHealth>& health) {
     list(plugin_of(resource.name), listed(resource, offering_->offer.shared, health));
 }
 
-kubelet::Decisions Plugins::decisions_for(const std::string& resource) {
+kubelet::PluginCallbacks Plugins::decisions_for(const std::string& resource) {
   return {
-      .allocate = [this, resource](const kubelet::Ids& ids) { return allocate(resource, ids); },
+      .allocate = [this,
+                   resource](const kubelet::DeviceIds& ids) { return allocate(resource, ids); },
       .prefer = [this, resource](
                     const kubelet::PreferredRequest& request) { return prefer(resource, request); },
       .pre_start =
-          [this, resource](kubelet::PreStart question) {
+          [this, resource](kubelet::PreStartRequest question) {
             on_pre_start_(resource, std::move(question));
           },
       .report = [this](const kubelet::CallReport& report) { count(report); }};
 }
 
-Result<model::AllocateAnswer> Plugins::allocate(const std::string& resource,
-                                                const kubelet::Ids& ids) {
+Result<model::ContainerAllocateResponse> Plugins::allocate(const std::string& resource,
+                                                           const kubelet::DeviceIds& ids) {
   log_.info(kPluginsComponent, fmt::format("Allocate {}: {}", resource, fmt::join(ids, ", ")));
   return offering_->answers.answer(resource, ids);
 }
 
-Result<kubelet::Ids> Plugins::prefer(const std::string& resource,
-                                     const kubelet::PreferredRequest& request) {
+Result<kubelet::DeviceIds> Plugins::prefer(const std::string& resource,
+                                           const kubelet::PreferredRequest& request) {
   const auto found = offering_->preferences.find(resource);
   if (found == offering_->preferences.end())
     return Error(Errc::NotFound, fmt::format("{} is not offered any more", resource));
@@ -139,10 +141,10 @@ void Plugins::count(const kubelet::CallReport& report) {
 }
 
 void Plugins::on_registrar(const kubelet::RegistrarEvent& event) {
-  using enum kubelet::RegistrarEvent::What;
-  if (voice_ != nullptr)
-    voice_->registrar(event, event.resource.empty() ? std::vector<kubelet::ListedDevice>{}
-                                                    : plugin_of(event.resource).devices());
+  using enum kubelet::RegistrarEvent::Kind;
+  if (gke_log_ != nullptr)
+    gke_log_->registrar(event, event.resource.empty() ? std::vector<kubelet::ListedDevice>{}
+                                                      : plugin_of(event.resource).devices());
   auto text = std::string(to_string(event.what));
   for (const auto* part : {&event.resource, &event.endpoint, &event.text}) {
     if (!part->empty()) text += " " + *part;
@@ -155,9 +157,9 @@ void Plugins::on_registrar(const kubelet::RegistrarEvent& event) {
       ++counters_.registrations[{event.resource, metrics::Outcome::Error}];
       return log_.warning(kPluginsComponent, text);
     case Disconnected:
-    case Disbelieved:
+    case OutOfSync:
     case SocketRemoved: return log_.warning(kPluginsComponent, text);
-    case Waiting:
+    case WaitingRequest:
     case Found: return log_.info(kPluginsComponent, text);
     case Serving:
     case Watched: return log_.detail(1, kPluginsComponent, text);

@@ -4,9 +4,9 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/loop.hpp"
-#include "node/agent/gke_voice.hpp"
+#include "node/agent/current_offer.hpp"
+#include "node/agent/gke_log.hpp"
 #include "node/agent/log.hpp"
-#include "node/agent/offering.hpp"
 #include "node/kubelet/plugin.hpp"
 #include "node/kubelet/pod_resources.hpp"
 #include "node/kubelet/registrar.hpp"
@@ -23,16 +23,17 @@ namespace gantry::agent {
 class Plugins {
  public:
   // Before a container is created: which resource, which devices. Answered by the question itself.
-  using OnPreStart = std::function<void(const std::string& resource, kubelet::PreStart question)>;
+  using OnPreStart =
+      std::function<void(const std::string& resource, kubelet::PreStartRequest question)>;
 
-  Plugins(sys::Loop& loop, kubelet::RegistrarOptions options, kubelet::PodResources* beliefs,
-          const Log& log, metrics::Counters& counters, OnPreStart on_pre_start);
-  void speak_as(const GkeVoice* voice) { voice_ = voice; }  // beside the log; must outlive this
+  Plugins(sys::Loop& loop, kubelet::RegistrarOptions options, kubelet::PodResources* kubelet_view,
+          const Log& log, metrics::AgentCounters& counters, OnPreStart on_pre_start);
+  void set_gke_log(const GkeLog* voice) { gke_log_ = voice; }  // beside the log; must outlive this
   Status start();
 
   // What the node offers from now on. A resource that is no longer there is shown as an empty list:
   // the kubelet would otherwise keep its devices for minutes and count them as capacity.
-  void offer(std::shared_ptr<const Offering> offering,
+  void offer(std::shared_ptr<const CurrentOffer> offering,
              const std::vector<model::DeviceHealth>& health);
   void set_health(const std::vector<model::DeviceHealth>& health);
 
@@ -42,19 +43,20 @@ class Plugins {
  private:
   void list(kubelet::Plugin& plugin, std::vector<kubelet::ListedDevice> devices) const;
   kubelet::Plugin& plugin_of(const std::string& resource);
-  kubelet::Decisions decisions_for(const std::string& resource);
-  Result<model::AllocateAnswer> allocate(const std::string& resource, const kubelet::Ids& ids);
-  Result<kubelet::Ids> prefer(const std::string& resource,
-                              const kubelet::PreferredRequest& request);
+  kubelet::PluginCallbacks decisions_for(const std::string& resource);
+  Result<model::ContainerAllocateResponse> allocate(const std::string& resource,
+                                                    const kubelet::DeviceIds& ids);
+  Result<kubelet::DeviceIds> prefer(const std::string& resource,
+                                    const kubelet::PreferredRequest& request);
   void count(const kubelet::CallReport& report);
   void on_registrar(const kubelet::RegistrarEvent& event);
 
   sys::Loop& loop_;
   const Log& log_;
-  metrics::Counters& counters_;
+  metrics::AgentCounters& counters_;
   OnPreStart on_pre_start_;
-  const GkeVoice* voice_ = nullptr;
-  std::shared_ptr<const Offering> offering_;
+  const GkeLog* gke_log_ = nullptr;
+  std::shared_ptr<const CurrentOffer> offering_;
   std::map<std::string, std::unique_ptr<kubelet::Plugin>> plugins_;  // outlive the registrar
   kubelet::Registrar registrar_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/agent/prepare.hpp"
 
-#include "container/publish/kinds.hpp"
+#include "container/publish/other_kinds.hpp"
 #include "container/publish/refresh.hpp"
 
 #include <fmt/format.h>
@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::string_view kPrepareComponent = "agent";
 
-void prepare_gpus(const model::Inventory& inventory, const Preparation& with) {
+void prepare_gpus(const model::Inventory& inventory, const PrepareContext& with) {
   publish::RefreshOptions refresh;
   // As `gantry cdi refresh` has them: without any, no file of the driver is mounted.
   using enum model::Capability;
   refresh.spec.capabilities = {Compute, Utility, Video, Graphics, Display, Ngx};
   refresh.spec.plan.engine_root = with.setting.engine_root;
-  const auto done = publish::refresh_from(with.host, inventory, refresh);
+  const auto done = publish::refresh_with_inventory(with.host, inventory, refresh);
   if (!done.ok()) return with.log.error(kPrepareComponent, done.error().text());
   if (done->spec_changed) ++with.counters.spec_writes;
   with.log.info(kPrepareComponent, fmt::format("{} devices in {}{}", done->devices, refresh.output,
@@ -27,7 +27,7 @@ void prepare_gpus(const model::Inventory& inventory, const Preparation& with) {
   for (const auto& note : done->notes) with.log.detail(1, kPrepareComponent, note);
 }
 
-bool names_cdi(const resources::AnswerSetting& setting) {
+bool names_cdi(const resources::AllocatorOptions& setting) {
   const auto by_name = [](options::ListStrategy strategy) {
     return strategy == options::ListStrategy::CdiCri ||
            strategy == options::ListStrategy::CdiAnnotations;
@@ -36,9 +36,9 @@ bool names_cdi(const resources::AnswerSetting& setting) {
 }
 
 void prepare_kind(const model::Inventory& inventory, publish::SpecOptions spec,
-                  const Preparation& with) {
+                  const PrepareContext& with) {
   spec.plan.engine_root = with.setting.engine_root;
-  const auto path = publish::kind_path(spec.kind);
+  const auto path = publish::spec_path(spec.kind);
   const auto changed = publish::refresh_kind(with.host, inventory, spec);
   // Answers leave out what is not there, and that is said where they are made.
   if (!changed.ok() && changed.error().code() == Errc::NotFound) return;
@@ -50,7 +50,7 @@ void prepare_kind(const model::Inventory& inventory, publish::SpecOptions spec,
 
 }  // namespace
 
-void prepare(const model::Inventory& inventory, const Preparation& with) {
+void prepare(const model::Inventory& inventory, const PrepareContext& with) {
   if (inventory.gpus.empty()) return;
   prepare_gpus(inventory, with);
   if (!names_cdi(with.setting)) return;

@@ -8,20 +8,20 @@
 #include "node/agent/log.hpp"
 #include "node/metrics/snapshot.hpp"
 #include "node/options/options.hpp"
-#include "node/resources/answer.hpp"
+#include "node/resources/allocator.hpp"
 
 namespace gantry::agent {
 
-struct Preparation {
+struct PrepareContext {
   const sys::Host& host;
   const options::Options& options;
-  const resources::AnswerSetting& setting;
+  const resources::AllocatorOptions& setting;
   const Log& log;
-  metrics::Counters& counters;
+  metrics::AgentCounters& counters;
 };
 
 // What fails here is said, and does not keep the GPUs from being offered: they may be in use
 // already.
-void prepare(const model::Inventory& inventory, const Preparation& with);
+void prepare(const model::Inventory& inventory, const PrepareContext& with);
 
 }  // namespace gantry::agent

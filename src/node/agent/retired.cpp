@@ -5,7 +5,7 @@
 #include "base/sys/loop.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "node/agent/log.hpp"
-#include "node/agent/pages.hpp"
+#include "node/agent/metrics_server.hpp"
 
 #include <signal.h>
 #include <sys/epoll.h>
@@ -36,8 +36,8 @@ Status wait_for_the_end(std::int64_t port) {
     }
   }));
   const Log log(options::LogFormat::Text);
-  metrics::Counters counters;
-  Pages pages(*loop, log, counters, {});
+  metrics::AgentCounters counters;
+  MetricsServer pages(*loop, log, counters, {});
   if (port > 0) pages.serve_probes(port);
   return loop->run();
 }

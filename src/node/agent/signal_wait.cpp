@@ -17,7 +17,7 @@ Result<SignalWait> SignalWait::make() {
   return made;
 }
 
-Woken SignalWait::wait(std::chrono::milliseconds time) const {
+WakeReason SignalWait::wait(std::chrono::milliseconds time) const {
   siginfo_t info{};
   int got = -1;
   do {
@@ -29,8 +29,8 @@ Woken SignalWait::wait(std::chrono::milliseconds time) const {
       got = ::sigtimedwait(&signals_, &info, &rest);
     }
   } while (got < 0 && errno == EINTR);
-  if (got < 0) return Woken::Time;
-  return got == SIGHUP ? Woken::Hangup : Woken::End;
+  if (got < 0) return WakeReason::Time;
+  return got == SIGHUP ? WakeReason::Hangup : WakeReason::End;
 }
 
 }  // namespace gantry::agent

@@ -11,14 +11,14 @@
 
 namespace gantry::agent {
 
-enum class Woken : std::uint8_t { Time, Hangup, End };  // SIGHUP; SIGINT, SIGTERM, SIGQUIT
+enum class WakeReason : std::uint8_t { Time, Hangup, End };  // SIGHUP; SIGINT, SIGTERM, SIGQUIT
 
 class SignalWait {
  public:
   // The signals are blocked from now on, in this thread and those it makes.
   static Result<SignalWait> make();
   // options::kInfinite: until a signal.
-  Woken wait(std::chrono::milliseconds time) const;
+  WakeReason wait(std::chrono::milliseconds time) const;
 
  private:
   sigset_t signals_{};

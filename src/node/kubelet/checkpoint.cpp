@@ -19,7 +19,7 @@ namespace {
 
 using json::Kind;
 using json::Value;
-using model::Holder;
+using model::DeviceAllocation;
 
 Error other_shape(std::string_view what) {
   return {Errc::Corrupt, fmt::format("the kubelet's checkpoint: {}", what)};
@@ -44,7 +44,7 @@ Result<std::vector<std::string>> ids_in(const Value& value) {
   return sorted_once(std::move(ids));
 }
 
-Result<Holder> holder_in(const Value& entry) {
+Result<DeviceAllocation> holder_in(const Value& entry) {
   const auto uid = entry["PodUID"].string();
   const auto container = entry["ContainerName"].string();
   const auto resource = entry["ResourceName"].string();
@@ -52,7 +52,7 @@ Result<Holder> holder_in(const Value& entry) {
     return other_shape("an entry without PodUID, ContainerName or ResourceName");
   }
   GANTRY_TRY(auto ids, ids_in(entry["DeviceIDs"]));
-  return Holder{
+  return DeviceAllocation{
       .pod_uid = *uid, .container = *container, .resource = *resource, .ids = std::move(ids)};
 }
 
@@ -94,17 +94,18 @@ Result<Checkpoint> read_checkpoint(const std::string& directory) {
   return parse_checkpoint(std::move(text));
 }
 
-Result<model::AllocateAnswer> stored_answer(const Checkpoint& checkpoint, const Holder& holder) {
+Result<model::ContainerAllocateResponse> stored_answer(const Checkpoint& checkpoint,
+                                                       const DeviceAllocation& holder) {
   const auto found = checkpoint.answers.find(holder);
   if (found == checkpoint.answers.end()) return Error(Errc::NotFound, "no stored answer");
   GANTRY_TRY(const auto bytes, from_base64(found->second).in("a stored answer"));
   return decode_container_answer(bytes).in("a stored answer");
 }
 
-std::vector<Holder> holders_of(const Checkpoint& checkpoint, std::string_view resource,
-                               const std::vector<std::string>& ids) {
+std::vector<DeviceAllocation> holders_of(const Checkpoint& checkpoint, std::string_view resource,
+                                         const std::vector<std::string>& ids) {
   const auto wanted = sorted_once(ids);
-  std::vector<Holder> found;
+  std::vector<DeviceAllocation> found;
   for (const auto& holder : checkpoint.holders) {
     if (holder.resource == resource && holder.ids == wanted) found.push_back(holder);
   }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/core/result.hpp"
-#include "gpu/model/offer.hpp"
+#include "gpu/model/advertised.hpp"
 
 #include <map>
 #include <string>
@@ -16,9 +16,10 @@ namespace gantry::kubelet {
 inline constexpr std::string_view kCheckpointFile = "kubelet_internal_checkpoint";
 
 struct Checkpoint {
-  std::vector<model::Holder> holders;                       // uid, container, resource, ids; sorted
+  std::vector<model::DeviceAllocation> holders;             // uid, container, resource, ids; sorted
   std::map<std::string, std::vector<std::string>> devices;  // healthy ones by resource; sorted
-  std::map<model::Holder, std::string> answers;  // to Allocate, in base64; stored_answer() reads it
+  std::map<model::DeviceAllocation, std::string>
+      answers;  // to Allocate, in base64; stored_answer() reads it
   bool operator==(const Checkpoint&) const = default;
 };
 
@@ -32,12 +33,13 @@ Result<Checkpoint> read_checkpoint(const std::string& directory);
 // Who has exactly these devices of this resource. All of one pod: the kubelet forgets an ended pod
 // before it gives its devices to another. More than one container when an init container handed its
 // devices on; the file has no order that would tell them apart.
-std::vector<model::Holder> holders_of(const Checkpoint& checkpoint, std::string_view resource,
-                                      const std::vector<std::string>& ids);
+std::vector<model::DeviceAllocation> holders_of(const Checkpoint& checkpoint,
+                                                std::string_view resource,
+                                                const std::vector<std::string>& ids);
 
-// What the container is started with: the kubelet asked Allocate once and replays this for the life
+// Kind the container is started with: the kubelet asked Allocate once and replays this for the life
 // of the pod. NotFound where it has none.
-Result<model::AllocateAnswer> stored_answer(const Checkpoint& checkpoint,
-                                            const model::Holder& holder);
+Result<model::ContainerAllocateResponse> stored_answer(const Checkpoint& checkpoint,
+                                                       const model::DeviceAllocation& holder);
 
 }  // namespace gantry::kubelet

@@ -45,7 +45,7 @@ TEST(Checkpoint, FindsEveryContainerThatHasExactlyTheseDevices) {
 }
 
 TEST(Checkpoint, KeepsTheAnswerThatTheContainerIsStartedWith) {
-  const model::AllocateAnswer answer{
+  const model::ContainerAllocateResponse answer{
       .nodes = {{.path = "/dev/nvidia0", .host_path = "/dev/nvidia3"}}};
   const auto checkpoint = *parse_checkpoint(fmt::format(
       R"({{"Data":{{"PodDeviceEntries":[{{"PodUID":"u","ContainerName":"c","ResourceName":"r",

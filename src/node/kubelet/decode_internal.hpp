@@ -2,7 +2,7 @@
 // How a field becomes a member: read(field, where) for each kind of member.
 #pragma once
 
-#include "net/grpc/wire.hpp"
+#include "net/grpc/protobuf.hpp"
 
 #include <string>
 #include <string_view>
@@ -11,24 +11,24 @@
 
 namespace gantry::kubelet {
 
-using grpc::Field;
+using grpc::ProtoField;
 
-inline Status read(const Field& field, std::string& into) {
+inline Status read(const ProtoField& field, std::string& into) {
   GANTRY_TRY(into, field.text());
   return {};
 }
 
-inline Status read(const Field& field, bool& into) {
+inline Status read(const ProtoField& field, bool& into) {
   GANTRY_TRY(into, field.boolean());
   return {};
 }
 
-inline Status read(const Field& field, std::int64_t& into) {
+inline Status read(const ProtoField& field, std::int64_t& into) {
   GANTRY_TRY(into, field.integer());
   return {};
 }
 
-inline Status read(const Field& field, std::vector<std::string>& into) {
+inline Status read(const ProtoField& field, std::vector<std::string>& into) {
   GANTRY_TRY(auto element, field.text());
   into.push_back(std::move(element));
   return {};
@@ -36,7 +36,7 @@ inline Status read(const Field& field, std::vector<std::string>& into) {
 
 // A repeated message.
 template <class Decode, class T>
-Status read(const Field& field, Decode decode, std::vector<T>& into) {
+Status read(const ProtoField& field, Decode decode, std::vector<T>& into) {
   GANTRY_TRY(const std::string_view bytes, field.message());
   GANTRY_TRY(auto element, decode(bytes));
   into.push_back(std::move(element));
@@ -48,7 +48,7 @@ template <class Decode>
 auto decode_each(std::string_view bytes, Decode decode)
     -> Result<std::vector<std::decay_t<decltype(*decode(bytes))>>> {
   std::vector<std::decay_t<decltype(*decode(bytes))>> all;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     if (field.number() == 1) return read(field, decode, all);
     return {};
   }));

@@ -23,7 +23,7 @@ constexpr std::size_t kNameLimit = 32;  // a socket's path has 107 bytes, with t
 constexpr std::size_t kEntries = 10'000;
 
 bool is_ours(std::string_view name) {
-  const bool prefixed = name.starts_with(kOurPrefix) || name.starts_with(kGkePrefix);
+  const bool prefixed = name.starts_with(kGantryPrefix) || name.starts_with(kGkePrefix);
   return prefixed && name.ends_with(".sock");
 }
 
@@ -36,13 +36,13 @@ bool is_news(const inotify_event& event) {
 
 }  // namespace
 
-std::optional<FileId> file_at(const std::string& path) {
+std::optional<FileId> file_id(const std::string& path) {
   struct stat st {};
   if (::lstat(path.c_str(), &st) != 0) return std::nullopt;
   return FileId{st.st_dev, st.st_ino, st.st_ctim.tv_sec * 1'000'000'000 + st.st_ctim.tv_nsec};
 }
 
-bool DirectoryWatch::renew() {
+bool DirectoryWatch::rewatch() {
   struct stat st {};
   if (::stat(path_.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
     watched_.reset();
@@ -82,17 +82,17 @@ void DirectoryWatch::drain() {
   if (news) on_change_();
 }
 
-void remove_leftovers(const std::string& directory) {
+void remove_stale_sockets(const std::string& directory) {
   sys::UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return;
-  const auto names = sys::names_in(std::move(fd), kEntries, directory);
+  const auto names = sys::list_directory(std::move(fd), kEntries, directory);
   if (!names.ok()) return;
   for (const auto& name : *names) {
     const auto path = fmt::format("{}/{}", directory, name);
     struct stat st {};
     if (!is_ours(name) || ::lstat(path.c_str(), &st) != 0 || !S_ISSOCK(st.st_mode)) continue;
     // Not by its pid: in a pod every agent has the same one.
-    const auto answer = grpc::connect_to(path);
+    const auto answer = grpc::connect_unix(path);
     if (!answer.ok() && answer.error().sys_errno() == ECONNREFUSED) ::unlink(path.c_str());
   }
 }
@@ -104,7 +104,7 @@ std::string socket_name(std::string_view resource, std::uint64_t number) {
                        c == '.' || c == '-' || c == '_';
     name.push_back(plain ? c : '_');
   }
-  return fmt::format("{}{}-{}-{:x}.sock", kOurPrefix, name, ::getpid(), number);
+  return fmt::format("{}{}-{}-{:x}.sock", kGantryPrefix, name, ::getpid(), number);
 }
 
 std::string gke_socket_name(std::int64_t unix_seconds) {

@@ -16,7 +16,7 @@
 namespace gantry::kubelet {
 
 inline constexpr std::string_view kKubeletSocket = "kubelet.sock";
-inline constexpr std::string_view kOurPrefix = "gantry-";
+inline constexpr std::string_view kGantryPrefix = "gantry-";
 inline constexpr std::string_view kGkePrefix = "nvidiaGPU-";
 
 // A file that is still the same file. With its time of change: inode numbers come back at once.
@@ -27,7 +27,7 @@ struct FileId {
   bool operator==(const FileId&) const = default;
 };
 
-std::optional<FileId> file_at(const std::string& path);
+std::optional<FileId> file_id(const std::string& path);
 
 class DirectoryWatch {
  public:
@@ -37,7 +37,7 @@ class DirectoryWatch {
   // Watches whatever directory is at the path now. False when there is none. Cheap when nothing
   // changed, so it may be called often: where inotify says nothing (another directory was put in
   // this place, a queue overflowed), only looking helps.
-  bool renew();
+  bool rewatch();
 
  private:
   void drain();
@@ -50,7 +50,7 @@ class DirectoryWatch {
 };
 
 // Sockets of ours at which nobody listens any more.
-void remove_leftovers(const std::string& directory);
+void remove_stale_sockets(const std::string& directory);
 
 // "gantry-gpu-4711-18c2f3a0.sock"; `number` makes it unique within this process.
 std::string socket_name(std::string_view resource, std::uint64_t number);

@@ -13,7 +13,7 @@ namespace gantry::kubelet {
 namespace {
 
 using std::chrono::seconds;
-using test::gpu_resource;
+using test::kGpuResource;
 using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -24,7 +24,7 @@ class FakeKubeletProgram : public test::PluginFixture {
   // The program's answers to these commands, while a plugin is there.
   std::vector<std::string> answers(const std::string& commands) {
     tree_.file("commands", commands);
-    const auto plugin = a_plugin();
+    const auto plugin = make_plugin();
     Registrar registrar(*loop_, {.directory = tree_.path("dp")}, nullptr, nullptr);
     registrar.add(*plugin);
     EXPECT_TRUE(registrar.start().ok());
@@ -62,7 +62,7 @@ TEST_F(FakeKubeletProgram, AdmitsPodsRestartsAndTellsWhatItKnows) {
   ASSERT_THAT(all, SizeIs(10)) << testing::PrintToString(all);
   EXPECT_THAT(all[0], HasSubstr(R"("ok":true,"capacity":2,"allocatable":2)"));
   const auto admitted = *json::Document::parse(all[1]);
-  EXPECT_THAT(admitted["ids"][gpu_resource].strings(), ElementsAre("GPU-a", "GPU-b"));
+  EXPECT_THAT(admitted["ids"][kGpuResource].strings(), ElementsAre("GPU-a", "GPU-b"));
   EXPECT_THAT(admitted["answer"]["cdiDevices"].strings(),
               ElementsAre("nvidia.com/gpu=GPU-a", "nvidia.com/gpu=GPU-b"));
   EXPECT_THAT(all[2], HasSubstr("requested number of devices unavailable"));
@@ -70,7 +70,7 @@ TEST_F(FakeKubeletProgram, AdmitsPodsRestartsAndTellsWhatItKnows) {
   EXPECT_THAT(all[7], HasSubstr(R"("ok":true)"));
   const auto known = *json::Document::parse(all[8]);
   EXPECT_EQ(known["holders"].element(0)["pod"].string(), "default/late");
-  EXPECT_EQ(known["resources"][gpu_resource]["capacity"].u64(), 2U);
+  EXPECT_EQ(known["resources"][kGpuResource]["capacity"].u64(), 2U);
   // One before the restart and one after. A third one is right where the going kubelet has closed
   // the stream and still listens: it cannot be told apart from one that wants the plugin back.
   EXPECT_THAT(known["registrations"].size(), AnyOf(2U, 3U));

@@ -111,9 +111,9 @@ bool is_ours(int socket) {
 
 }  // namespace
 
-struct KeptConnections::State {
+struct IdleConnections::State {
   struct One {
-    Taken taken;
+    TakenConnection taken;
     sys::Loop::Watch watch;
   };
   sys::Loop& loop;
@@ -126,10 +126,10 @@ struct KeptConnections::State {
   }
 };
 
-KeptConnections::KeptConnections(sys::Loop& loop) : state_(new State{.loop = loop}) {}
-KeptConnections::~KeptConnections() = default;
+IdleConnections::IdleConnections(sys::Loop& loop) : state_(new State{.loop = loop}) {}
+IdleConnections::~IdleConnections() = default;
 
-void KeptConnections::keep(std::vector<Taken> connections) {
+void IdleConnections::keep(std::vector<TakenConnection> connections) {
   for (auto& taken : connections) {
     const int number = taken.fd.get();
     auto watch = state_->loop.watch(
@@ -139,19 +139,19 @@ void KeptConnections::keep(std::vector<Taken> connections) {
   }
 }
 
-std::size_t KeptConnections::count() const {
+std::size_t IdleConnections::count() const {
   return state_->all.size();
 }
 
-std::vector<Handed> KeptConnections::connections() const {
-  std::vector<Handed> found;
+std::vector<LentConnection> IdleConnections::connections() const {
+  std::vector<LentConnection> found;
   for (const auto& [fd, one] : state_->all) found.push_back({one.taken.resource, fd});
   return found;
 }
 
 struct HandoverServer::State {
   sys::Loop& loop;
-  Side side;
+  Callbacks callbacks;
   Options options;
   std::string path;
   UniqueFd listener;
@@ -185,11 +185,11 @@ struct HandoverServer::State {
     const auto heard = receive(peer.get());
     if (heard.ok() && !heard->has_value()) return;
     if (heard.ok() && (*heard)->text == kAsk) {
-      until = std::chrono::steady_clock::now() + options.patience;
+      until = std::chrono::steady_clock::now() + options.max_wait;
       return wait_for_quiet();
     }
     if (heard.ok() && (*heard)->text == kKept) {
-      const auto given = side.given;
+      const auto given = callbacks.given;
       let_go();
       return given();  // last: it may end us
     }
@@ -197,12 +197,12 @@ struct HandoverServer::State {
   }
 
   void wait_for_quiet() {
-    if (side.quiet() || std::chrono::steady_clock::now() >= until) return give();
+    if (callbacks.quiet() || std::chrono::steady_clock::now() >= until) return give();
     timer = loop.after(kLookEvery, [this] { wait_for_quiet(); });
   }
 
   void give() {
-    auto all = side.connections();
+    auto all = callbacks.connections();
     all.resize(std::min(all.size(), kAtMost));
     std::map<std::string, std::vector<int>> by_resource;
     for (const auto& one : all) by_resource[one.resource].push_back(one.fd);
@@ -219,11 +219,11 @@ struct HandoverServer::State {
   }
 };
 
-HandoverServer::HandoverServer(sys::Loop& loop, Side side)
-    : HandoverServer(loop, std::move(side), Options{}) {}
+HandoverServer::HandoverServer(sys::Loop& loop, Callbacks callbacks)
+    : HandoverServer(loop, std::move(callbacks), Options{}) {}
 
-HandoverServer::HandoverServer(sys::Loop& loop, Side side, const Options& options)
-    : state_(new State{.loop = loop, .side = std::move(side), .options = options}) {}
+HandoverServer::HandoverServer(sys::Loop& loop, Callbacks callbacks, const Options& options)
+    : state_(new State{.loop = loop, .callbacks = std::move(callbacks), .options = options}) {}
 
 HandoverServer::~HandoverServer() = default;  // the path stays: it may be the next agent's by now
 
@@ -252,9 +252,9 @@ struct Takeover::State {
   UniqueFd socket;
   sys::Loop::Watch watch;
   sys::Loop::Timer timer;
-  std::vector<Taken> taken;
+  std::vector<TakenConnection> taken;
 
-  void finish(Result<std::vector<Taken>> result) {
+  void finish(Result<std::vector<TakenConnection>> result) {
     watch.cancel();
     timer.cancel();
     socket.reset();

@@ -18,27 +18,28 @@
 namespace gantry::kubelet {
 
 // A kubelet's connection to the plugin of one resource: as lent by its owner, as taken over.
-struct Handed {
+struct LentConnection {
   std::string resource;
   int fd = -1;
 };
-struct Taken {
+struct TakenConnection {
   std::string resource;
   sys::UniqueFd fd;
 };
 
-// Connections that only have to stay open. What comes through them is read and dropped, so they
+// Connections that only have to stay open. Kind comes through them is read and dropped, so they
 // must be of resources that are registered anew: calls of the kubelet go there by now.
-class KeptConnections {
+class IdleConnections {
  public:
-  explicit KeptConnections(sys::Loop& loop);
-  ~KeptConnections();
-  KeptConnections(const KeptConnections&) = delete;
-  KeptConnections& operator=(const KeptConnections&) = delete;
+  explicit IdleConnections(sys::Loop& loop);
+  ~IdleConnections();
+  IdleConnections(const IdleConnections&) = delete;
+  IdleConnections& operator=(const IdleConnections&) = delete;
 
-  void keep(std::vector<Taken> connections);
+  void keep(std::vector<TakenConnection> connections);
   std::size_t count() const;
-  std::vector<Handed> connections() const;  // still owned here; the next agent wants them, too
+  std::vector<LentConnection> connections()
+      const;  // still owned here; the next agent wants them, too
 
  private:
   struct State;
@@ -48,18 +49,18 @@ class KeptConnections {
 // The old agent's side. Answers one at a time, of our own user or root.
 class HandoverServer {
  public:
-  struct Side {
-    std::function<std::vector<Handed>()> connections;  // what to hand on
-    std::function<bool()> quiet;                       // now is a good moment
+  struct Callbacks {
+    std::function<std::vector<LentConnection>()> connections;  // what to hand on
+    std::function<bool()> quiet;                               // now is a good moment
     // The other one has them. This process should end, without another word to the kubelet.
     std::function<void()> given;
   };
   struct Options {
-    std::chrono::milliseconds patience{3'000};  // for a good moment; then it is done all the same
+    std::chrono::milliseconds max_wait{3'000};  // for a good moment; then it is done all the same
   };
 
-  HandoverServer(sys::Loop& loop, Side side);
-  HandoverServer(sys::Loop& loop, Side side, const Options& options);
+  HandoverServer(sys::Loop& loop, Callbacks callbacks);
+  HandoverServer(sys::Loop& loop, Callbacks callbacks, const Options& options);
   ~HandoverServer();
   HandoverServer(const HandoverServer&) = delete;
   HandoverServer& operator=(const HandoverServer&) = delete;
@@ -76,7 +77,7 @@ class HandoverServer {
 // there is no old agent (none listens), or why it did not work. Ends, unanswered, with its owner.
 class Takeover {
  public:
-  using OnTaken = std::function<void(Result<std::vector<Taken>> connections)>;
+  using OnTaken = std::function<void(Result<std::vector<TakenConnection>> connections)>;
   Takeover(sys::Loop& loop, const std::string& path, std::chrono::milliseconds deadline,
            OnTaken callback);
   ~Takeover();

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using sys::UniqueFd;
 using test::FakeKubelet;
-using test::gpu_resource;
+using test::kGpuResource;
 
 struct Pair {
   Pair() {
@@ -32,7 +32,7 @@ struct Pair {
 
 class HandoverTest : public test::PluginFixture {
  protected:
-  HandoverServer::Side side() {
+  HandoverServer::Callbacks callbacks() {
     return {.connections = [this] { return give_; },
             .quiet = [this] { return quiet_; },
             .given = [this] { given_ = true; }};
@@ -40,33 +40,33 @@ class HandoverTest : public test::PluginFixture {
   std::unique_ptr<Takeover> take_over(milliseconds deadline = milliseconds{30'000}) {
     return std::make_unique<Takeover>(
         *loop_, tree_.path("h.sock"), deadline,
-        [this](Result<std::vector<Taken>> taken) { result_.emplace(std::move(taken)); });
+        [this](Result<std::vector<TakenConnection>> taken) { result_.emplace(std::move(taken)); });
   }
-  static std::vector<Handed> handed(const Plugin& plugin) {
-    std::vector<Handed> all;
+  static std::vector<LentConnection> handed(const Plugin& plugin) {
+    std::vector<LentConnection> all;
     for (const int fd : plugin.connections()) all.push_back({plugin.resource(), fd});
     return all;
   }
-  std::vector<Handed> give_;
+  std::vector<LentConnection> give_;
   bool quiet_ = true;
   bool given_ = false;
-  std::optional<Result<std::vector<Taken>>> result_;
+  std::optional<Result<std::vector<TakenConnection>>> result_;
 };
 
 TEST_F(HandoverTest, TheNewOneHasTheConnectionsBeforeTheOldOneLetsGo) {
   std::vector<Pair> pairs(300);  // more than one message takes
-  for (const auto& pair : pairs) give_.push_back({gpu_resource, pair.theirs.get()});
-  HandoverServer old(*loop_, side());
+  for (const auto& pair : pairs) give_.push_back({kGpuResource, pair.theirs.get()});
+  HandoverServer old(*loop_, callbacks());
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
   const auto taking = take_over();
   ASSERT_TRUE(until([&] { return given_ && result_; }));
   ASSERT_TRUE(result_->ok());
   EXPECT_EQ((*result_)->size(), 300U);
 
-  KeptConnections kept(*loop_);
+  IdleConnections kept(*loop_);
   kept.keep(**std::move(result_));
   for (auto& pair : pairs) pair.theirs.reset();  // the old process ends
-  turn_for(milliseconds{20});
+  run_loop_for(milliseconds{20});
   EXPECT_EQ(kept.count(), 300U);
   EXPECT_TRUE(pairs[0].open());
   EXPECT_EQ(::send(pairs[0].ours.get(), "ping", 4, MSG_NOSIGNAL), 4);  // is read and dropped
@@ -78,7 +78,7 @@ TEST_F(HandoverTest, EachConnectionComesWithItsResource) {
   const Pair gpu;
   const Pair mig;
   give_ = {{"nvidia.com/gpu", gpu.theirs.get()}, {"nvidia.com/mig-1g.18gb", mig.theirs.get()}};
-  HandoverServer old(*loop_, side());
+  HandoverServer old(*loop_, callbacks());
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
   const auto taking = take_over();
   ASSERT_TRUE(until([&] { return given_ && result_; }));
@@ -89,10 +89,10 @@ TEST_F(HandoverTest, EachConnectionComesWithItsResource) {
 
 TEST_F(HandoverTest, TheOldOneWaitsForAGoodMoment) {
   quiet_ = false;
-  HandoverServer old(*loop_, side());
+  HandoverServer old(*loop_, callbacks());
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
   const auto taking = take_over();
-  turn_for(milliseconds{100});
+  run_loop_for(milliseconds{100});
   EXPECT_FALSE(result_);
   quiet_ = true;
   EXPECT_TRUE(until([&] { return given_ && result_; }));
@@ -100,7 +100,7 @@ TEST_F(HandoverTest, TheOldOneWaitsForAGoodMoment) {
 
 TEST_F(HandoverTest, ButNotForEver) {
   quiet_ = false;
-  HandoverServer old(*loop_, side(), {.patience = milliseconds{50}});
+  HandoverServer old(*loop_, callbacks(), {.max_wait = milliseconds{50}});
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
   const auto taking = take_over();
   EXPECT_TRUE(until([&] { return given_ && result_; }));
@@ -111,26 +111,26 @@ TEST_F(HandoverTest, NoOldAgentIsNotFound) {
   EXPECT_FALSE(result_);  // never before the constructor is done
   ASSERT_TRUE(until([&] { return result_.has_value(); }));
   EXPECT_EQ(result_->error().code(), Errc::NotFound);
-  { const auto dead = *grpc::listen_at(tree_.path("dead.sock")); }
+  { const auto dead = *grpc::listen_unix(tree_.path("dead.sock")); }
   result_.reset();
   const Takeover other(
       *loop_, tree_.path("dead.sock"), milliseconds{30'000},
-      [this](Result<std::vector<Taken>> taken) { result_.emplace(std::move(taken)); });
+      [this](Result<std::vector<TakenConnection>> taken) { result_.emplace(std::move(taken)); });
   ASSERT_TRUE(until([&] { return result_.has_value(); }));
   EXPECT_FALSE(result_->ok());
 }
 
 TEST_F(HandoverTest, ANewOneThatDiesMidwayLeavesTheOldOneInCharge) {
   const Pair pair;
-  give_ = {{gpu_resource, pair.theirs.get()}};
-  HandoverServer old(*loop_, side());
+  give_ = {{kGpuResource, pair.theirs.get()}};
+  HandoverServer old(*loop_, callbacks());
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
   quiet_ = false;
   auto taking = take_over();
-  turn_for(milliseconds{30});
+  run_loop_for(milliseconds{30});
   taking.reset();
   quiet_ = true;
-  turn_for(milliseconds{50});
+  run_loop_for(milliseconds{50});
   EXPECT_FALSE(given_);
   const auto again = take_over();  // and the next one is served
   EXPECT_TRUE(until([&] { return given_ && result_; }));
@@ -138,7 +138,7 @@ TEST_F(HandoverTest, ANewOneThatDiesMidwayLeavesTheOldOneInCharge) {
 
 TEST_F(HandoverTest, AnOldOneThatDoesNotAnswerIsATimeout) {
   quiet_ = false;
-  HandoverServer old(*loop_, side());
+  HandoverServer old(*loop_, callbacks());
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
   const auto taking = take_over(milliseconds{50});
   ASSERT_TRUE(until([&] { return result_.has_value(); }));
@@ -146,10 +146,10 @@ TEST_F(HandoverTest, AnOldOneThatDoesNotAnswerIsATimeout) {
 }
 
 TEST_F(HandoverTest, TheNextAgentTakesThePathsPlace) {
-  HandoverServer old(*loop_, side());
+  HandoverServer old(*loop_, callbacks());
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
   bool second_given = false;
-  auto second_side = side();
+  auto second_side = callbacks();
   second_side.given = [&] { second_given = true; };
   HandoverServer second(*loop_, second_side);
   ASSERT_TRUE(second.listen(tree_.path("h.sock")).ok());
@@ -163,22 +163,22 @@ TEST_F(HandoverTest, AnUpgradeIsNotNoticedByAKubeletUpTo136) {
   FakeKubelet kubelet(*loop_, kubelet_options(tree_, FakeKubelet::Streams::ByResource));
   ASSERT_TRUE(kubelet.start().ok());
   const RegistrarOptions options{.directory = tree_.path("dp")};
-  auto plugin = a_plugin();
+  auto plugin = make_plugin();
   auto registrar = std::make_unique<Registrar>(*loop_, options, nullptr, nullptr);
   registrar->add(*plugin);
   ASSERT_TRUE(registrar->start().ok());
   ASSERT_TRUE(until(
-      [&] { return registrar->all_registered() && kubelet.healthy(gpu_resource).size() == 2; }));
+      [&] { return registrar->all_registered() && kubelet.healthy(kGpuResource).size() == 2; }));
   HandoverServer old(*loop_, {.connections = [&] { return handed(*plugin); },
                               .quiet = [&] { return plugin->quiet(); },
                               .given = [&] { given_ = true; }});
   ASSERT_TRUE(old.listen(tree_.path("h.sock")).ok());
 
   const auto never_dropped = [&] {
-    EXPECT_EQ(kubelet.healthy(gpu_resource).size(), 2U);
-    EXPECT_EQ(kubelet.allocatable().count(gpu_resource), 1U);
+    EXPECT_EQ(kubelet.healthy(kGpuResource).size(), 2U);
+    EXPECT_EQ(kubelet.allocatable().count(kGpuResource), 1U);
   };
-  auto new_plugin = a_plugin();
+  auto new_plugin = make_plugin();
   Registrar next(*loop_, options, nullptr, nullptr);
   next.add(*new_plugin);
   ASSERT_TRUE(next.start().ok());
@@ -186,7 +186,7 @@ TEST_F(HandoverTest, AnUpgradeIsNotNoticedByAKubeletUpTo136) {
     never_dropped();
     return next.all_registered();
   }));
-  KeptConnections kept(*loop_);
+  IdleConnections kept(*loop_);
   const auto taking = take_over();
   ASSERT_TRUE(until([&] {
     never_dropped();

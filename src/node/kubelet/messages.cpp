@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/kubelet/messages.hpp"
 
-#include "net/grpc/wire.hpp"
+#include "net/grpc/protobuf.hpp"
 #include "node/kubelet/decode_internal.hpp"
 
 #include <algorithm>
@@ -10,33 +10,33 @@
 namespace gantry::kubelet {
 namespace {
 
-using grpc::Writer;
-using model::AllocateAnswer;
+using grpc::ProtoWriter;
+using model::ContainerAllocateResponse;
+using model::DeviceNodeEdit;
 using model::MountEdit;
-using model::NodeEdit;
 
 constexpr std::string_view kHealthy = "Healthy";  // whatever else is said counts as not
 
-std::string encode_strings(std::uint32_t field, const Ids& strings) {
-  Writer writer;
+std::string encode_strings(std::uint32_t field, const DeviceIds& strings) {
+  ProtoWriter writer;
   for (const auto& one : strings) writer.add(field, one);
   return writer.take();
 }
 
 std::string encode_device(const ListedDevice& device) {
-  Writer writer;
+  ProtoWriter writer;
   writer.text(1, device.id).text(2, device.healthy ? kHealthy : "Unhealthy");
   if (device.numa_node) {
     // Topology{nodes: [NUMANode{ID}]}: present even for node 0, whose number is not written.
-    const auto node = Writer().number(1, *device.numa_node).take();
-    writer.message(3, Writer().message(1, node).bytes());
+    const auto node = ProtoWriter().number(1, *device.numa_node).take();
+    writer.message(3, ProtoWriter().message(1, node).bytes());
   }
   return writer.take();
 }
 
 Result<std::int64_t> decode_numa_node(std::string_view bytes) {
   std::int64_t id = 0;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     if (field.number() == 1) return read(field, id);
     return {};
   }));
@@ -54,7 +54,7 @@ Result<std::optional<int>> decode_topology(std::string_view bytes) {
 Result<ListedDevice> decode_device(std::string_view bytes) {
   ListedDevice device;
   device.healthy = false;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     switch (field.number()) {
       case 1: return read(field, device.id);
       case 2: {
@@ -76,15 +76,15 @@ Result<ListedDevice> decode_device(std::string_view bytes) {
 std::string encode_mount(const MountEdit& mount) {
   const bool read_only =
       std::find(mount.options.begin(), mount.options.end(), "ro") != mount.options.end();
-  return Writer()
+  return ProtoWriter()
       .text(1, mount.container_path)
       .text(2, mount.host_path)
       .boolean(3, read_only)
       .take();
 }
 
-std::string encode_node(const NodeEdit& node) {
-  return Writer()
+std::string encode_node(const DeviceNodeEdit& node) {
+  return ProtoWriter()
       .text(1, node.path)
       .text(2, node.host_path.empty() ? node.path : node.host_path)
       .text(3, node.permissions)
@@ -95,7 +95,7 @@ Result<MountEdit> decode_mount(std::string_view bytes) {
   MountEdit mount;
   mount.options.clear();
   bool read_only = false;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     switch (field.number()) {
       case 1: return read(field, mount.container_path);
       case 2: return read(field, mount.host_path);
@@ -107,10 +107,10 @@ Result<MountEdit> decode_mount(std::string_view bytes) {
   return mount;
 }
 
-Result<NodeEdit> decode_node(std::string_view bytes) {
-  NodeEdit node;
+Result<DeviceNodeEdit> decode_node(std::string_view bytes) {
+  DeviceNodeEdit node;
   node.permissions.clear();
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     switch (field.number()) {
       case 1: return read(field, node.path);
       case 2: return read(field, node.host_path);
@@ -123,23 +123,23 @@ Result<NodeEdit> decode_node(std::string_view bytes) {
 
 Result<std::string> decode_cdi(std::string_view bytes) {
   std::string name;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     if (field.number() == 1) return read(field, name);
     return {};
   }));
   return name;
 }
 
-Status read_entry(const Field& field, std::map<std::string, std::string>& into) {
+Status read_entry(const ProtoField& field, std::map<std::string, std::string>& into) {
   GANTRY_TRY(const std::string_view bytes, field.message());
-  GANTRY_TRY(auto entry, grpc::decode_entry(bytes));
+  GANTRY_TRY(auto entry, grpc::decode_map_entry(bytes));
   into[std::move(entry.key)] = std::move(entry.value);
   return {};
 }
 
-Result<Ids> decode_strings(std::string_view bytes) {
-  Ids strings;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+Result<DeviceIds> decode_strings(std::string_view bytes) {
+  DeviceIds strings;
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     if (field.number() == 1) return read(field, strings);
     return {};
   }));
@@ -148,7 +148,7 @@ Result<Ids> decode_strings(std::string_view bytes) {
 
 Result<PreferredRequest> decode_one_preferred(std::string_view bytes) {
   PreferredRequest request;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     switch (field.number()) {
       case 1: return read(field, request.available);
       case 2: return read(field, request.must_include);
@@ -167,14 +167,14 @@ Result<PreferredRequest> decode_one_preferred(std::string_view bytes) {
 }  // namespace
 
 std::string encode(const PluginOptions& options) {
-  return Writer()
+  return ProtoWriter()
       .boolean(1, options.pre_start_required)
       .boolean(2, options.preferred_allocation_available)
       .take();
 }
 
 std::string encode(const RegisterRequest& request) {
-  return Writer()
+  return ProtoWriter()
       .text(1, request.version)
       .text(2, request.endpoint)
       .text(3, request.resource)
@@ -183,54 +183,55 @@ std::string encode(const RegisterRequest& request) {
 }
 
 std::string encode_list(const std::vector<ListedDevice>& devices) {
-  Writer writer;
+  ProtoWriter writer;
   for (const auto& device : devices) writer.message(1, encode_device(device));
   return writer.take();
 }
 
 std::string encode_preferred_request(const std::vector<PreferredRequest>& containers) {
-  Writer writer;
+  ProtoWriter writer;
   for (const auto& container : containers) {
     writer.message(1, encode_strings(1, container.available) +
                           encode_strings(2, container.must_include) +
-                          Writer().number(3, container.size).bytes());
+                          ProtoWriter().number(3, container.size).bytes());
   }
   return writer.take();
 }
 
-std::string encode_preferred_answer(const std::vector<Ids>& containers) {
+std::string encode_preferred_answer(const std::vector<DeviceIds>& containers) {
   return encode_allocate_request(containers);  // the same shape
 }
 
-std::string encode_allocate_request(const std::vector<Ids>& containers) {
-  Writer writer;
+std::string encode_allocate_request(const std::vector<DeviceIds>& containers) {
+  ProtoWriter writer;
   for (const auto& ids : containers) writer.message(1, encode_strings(1, ids));
   return writer.take();
 }
 
-std::string encode(const AllocateAnswer& answer) {
-  Writer writer;
+std::string encode(const ContainerAllocateResponse& answer) {
+  ProtoWriter writer;
   for (const auto& [name, value] : answer.env) writer.entry(1, name, value);
   for (const auto& mount : answer.mounts) writer.message(2, encode_mount(mount));
   for (const auto& node : answer.nodes) writer.message(3, encode_node(node));
   for (const auto& [name, value] : answer.annotations) writer.entry(4, name, value);
-  for (const auto& name : answer.cdi_devices) writer.message(5, Writer().text(1, name).bytes());
+  for (const auto& name : answer.cdi_devices)
+    writer.message(5, ProtoWriter().text(1, name).bytes());
   return writer.take();
 }
 
-std::string encode_allocate_answer(const std::vector<AllocateAnswer>& containers) {
-  Writer writer;
+std::string encode_allocate_answer(const std::vector<ContainerAllocateResponse>& containers) {
+  ProtoWriter writer;
   for (const auto& answer : containers) writer.message(1, encode(answer));
   return writer.take();
 }
 
-std::string encode_pre_start(const Ids& ids) {
+std::string encode_pre_start(const DeviceIds& ids) {
   return encode_strings(1, ids);
 }
 
 Result<PluginOptions> decode_options(std::string_view bytes) {
   PluginOptions options;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     switch (field.number()) {
       case 1: return read(field, options.pre_start_required);
       case 2: return read(field, options.preferred_allocation_available);
@@ -243,7 +244,7 @@ Result<PluginOptions> decode_options(std::string_view bytes) {
 Result<RegisterRequest> decode_register(std::string_view bytes) {
   RegisterRequest request;
   request.version.clear();
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     switch (field.number()) {
       case 1: return read(field, request.version);
       case 2: return read(field, request.endpoint);
@@ -267,17 +268,17 @@ Result<std::vector<PreferredRequest>> decode_preferred_request(std::string_view 
   return decode_each(bytes, decode_one_preferred);
 }
 
-Result<std::vector<Ids>> decode_preferred_answer(std::string_view bytes) {
+Result<std::vector<DeviceIds>> decode_preferred_answer(std::string_view bytes) {
   return decode_each(bytes, decode_strings);
 }
 
-Result<std::vector<Ids>> decode_allocate_request(std::string_view bytes) {
+Result<std::vector<DeviceIds>> decode_allocate_request(std::string_view bytes) {
   return decode_each(bytes, decode_strings);
 }
 
-Result<AllocateAnswer> decode_container_answer(std::string_view bytes) {
-  AllocateAnswer answer;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+Result<ContainerAllocateResponse> decode_container_answer(std::string_view bytes) {
+  ContainerAllocateResponse answer;
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     switch (field.number()) {
       case 1: return read_entry(field, answer.env);
       case 2: return read(field, decode_mount, answer.mounts);
@@ -290,11 +291,11 @@ Result<AllocateAnswer> decode_container_answer(std::string_view bytes) {
   return answer;
 }
 
-Result<std::vector<AllocateAnswer>> decode_allocate_answer(std::string_view bytes) {
+Result<std::vector<ContainerAllocateResponse>> decode_allocate_answer(std::string_view bytes) {
   return decode_each(bytes, decode_container_answer);
 }
 
-Result<Ids> decode_pre_start(std::string_view bytes) {
+Result<DeviceIds> decode_pre_start(std::string_view bytes) {
   return decode_strings(bytes);
 }
 

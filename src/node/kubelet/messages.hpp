@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/core/result.hpp"
-#include "gpu/model/offer.hpp"
+#include "gpu/model/advertised.hpp"
 
 #include <optional>
 #include <string>
@@ -13,15 +13,16 @@
 
 namespace gantry::kubelet {
 
-using Ids = std::vector<std::string>;
+using DeviceIds = std::vector<std::string>;
 
 inline constexpr std::string_view kVersion = "v1beta1";
 inline constexpr std::string_view kRegister = "/v1beta1.Registration/Register";
 inline constexpr std::string_view kOptions = "/v1beta1.DevicePlugin/GetDevicePluginOptions";
 inline constexpr std::string_view kListAndWatch = "/v1beta1.DevicePlugin/ListAndWatch";
-inline constexpr std::string_view kPrefer = "/v1beta1.DevicePlugin/GetPreferredAllocation";
+inline constexpr std::string_view kGetPreferredAllocation =
+    "/v1beta1.DevicePlugin/GetPreferredAllocation";
 inline constexpr std::string_view kAllocate = "/v1beta1.DevicePlugin/Allocate";
-inline constexpr std::string_view kPreStart = "/v1beta1.DevicePlugin/PreStartContainer";
+inline constexpr std::string_view kPreStartContainer = "/v1beta1.DevicePlugin/PreStartContainer";
 
 struct PluginOptions {
   bool pre_start_required = false;
@@ -46,8 +47,8 @@ struct ListedDevice {
 };
 
 struct PreferredRequest {  // of one container
-  Ids available;
-  Ids must_include;
+  DeviceIds available;
+  DeviceIds must_include;
   int size = 0;
   bool operator==(const PreferredRequest&) const = default;
 };
@@ -56,21 +57,22 @@ std::string encode(const PluginOptions& options);
 std::string encode(const RegisterRequest& request);
 std::string encode_list(const std::vector<ListedDevice>& devices);
 std::string encode_preferred_request(const std::vector<PreferredRequest>& containers);
-std::string encode_preferred_answer(const std::vector<Ids>& containers);
-std::string encode_allocate_request(const std::vector<Ids>& containers);
-std::string encode_allocate_answer(const std::vector<model::AllocateAnswer>& containers);
-std::string encode_pre_start(const Ids& ids);
+std::string encode_preferred_answer(const std::vector<DeviceIds>& containers);
+std::string encode_allocate_request(const std::vector<DeviceIds>& containers);
+std::string encode_allocate_answer(const std::vector<model::ContainerAllocateResponse>& containers);
+std::string encode_pre_start(const DeviceIds& ids);
 // One ContainerAllocateResponse, as the kubelet's checkpoint keeps it.
-std::string encode(const model::AllocateAnswer& answer);
+std::string encode(const model::ContainerAllocateResponse& answer);
 
 Result<PluginOptions> decode_options(std::string_view bytes);
 Result<RegisterRequest> decode_register(std::string_view bytes);
 Result<std::vector<ListedDevice>> decode_list(std::string_view bytes);
 Result<std::vector<PreferredRequest>> decode_preferred_request(std::string_view bytes);
-Result<std::vector<Ids>> decode_preferred_answer(std::string_view bytes);
-Result<std::vector<Ids>> decode_allocate_request(std::string_view bytes);
-Result<std::vector<model::AllocateAnswer>> decode_allocate_answer(std::string_view bytes);
-Result<Ids> decode_pre_start(std::string_view bytes);
-Result<model::AllocateAnswer> decode_container_answer(std::string_view bytes);
+Result<std::vector<DeviceIds>> decode_preferred_answer(std::string_view bytes);
+Result<std::vector<DeviceIds>> decode_allocate_request(std::string_view bytes);
+Result<std::vector<model::ContainerAllocateResponse>> decode_allocate_answer(
+    std::string_view bytes);
+Result<DeviceIds> decode_pre_start(std::string_view bytes);
+Result<model::ContainerAllocateResponse> decode_container_answer(std::string_view bytes);
 
 }  // namespace gantry::kubelet

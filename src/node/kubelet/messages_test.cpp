@@ -35,7 +35,7 @@ TEST(Messages, OnlyTheWordHealthyIsHealthy) {
 }
 
 TEST(Messages, AnAllocateAnswerSaysEveryThingThatAContainerGets) {
-  model::AllocateAnswer answer;
+  model::ContainerAllocateResponse answer;
   answer.env["NVIDIA_VISIBLE_DEVICES"] = "GPU-1";
   answer.env["EMPTY"] = "";
   answer.annotations["cdi.k8s.io/g"] = "nvidia.com/gpu=GPU-1";
@@ -46,11 +46,11 @@ TEST(Messages, AnAllocateAnswerSaysEveryThingThatAContainerGets) {
       {.path = "/dev/nvidia0", .host_path = "/dev/nvidia3", .permissions = "rw"});
   const auto decoded = decode_allocate_answer(encode_allocate_answer({answer, {}}));
   ASSERT_TRUE(decoded.ok());
-  EXPECT_THAT(*decoded, ElementsAre(answer, model::AllocateAnswer{}));
+  EXPECT_THAT(*decoded, ElementsAre(answer, model::ContainerAllocateResponse{}));
 }
 
 TEST(Messages, ANodeWithoutAHostPathIsTheSameOnTheHost) {
-  model::AllocateAnswer answer;
+  model::ContainerAllocateResponse answer;
   answer.nodes.push_back({.path = "/dev/nvidiactl"});
   EXPECT_EQ(decode_container_answer(encode(answer))->nodes[0].host_path, "/dev/nvidiactl");
 }
@@ -59,19 +59,19 @@ TEST(Messages, RequestsComeBackAsTheyWere) {
   const std::vector<PreferredRequest> preferred{
       {.available = {"a", "b"}, .must_include = {"a"}, .size = 2}, {}};
   EXPECT_EQ(*decode_preferred_request(encode_preferred_request(preferred)), preferred);
-  const std::vector<Ids> containers{{"a", "b"}, {}, {"c"}};
+  const std::vector<DeviceIds> containers{{"a", "b"}, {}, {"c"}};
   EXPECT_EQ(*decode_allocate_request(encode_allocate_request(containers)), containers);
   EXPECT_EQ(*decode_preferred_answer(encode_preferred_answer(containers)), containers);
-  EXPECT_EQ(*decode_pre_start(encode_pre_start({"x", "y"})), (Ids{"x", "y"}));
+  EXPECT_EQ(*decode_pre_start(encode_pre_start({"x", "y"})), (DeviceIds{"x", "y"}));
   EXPECT_EQ(*decode_options(encode(PluginOptions{true, false})), (PluginOptions{true, false}));
 }
 
 TEST(Messages, FieldsOfLaterVersionsAreSkipped) {
-  EXPECT_EQ(*decode_pre_start("\x0a\x01x\xfa\x07\x03new\xf8\x07\x01"sv), (Ids{"x"}));
+  EXPECT_EQ(*decode_pre_start("\x0a\x01x\xfa\x07\x03new\xf8\x07\x01"sv), (DeviceIds{"x"}));
 }
 
 TEST(PodResourcesMessages, OneHolderForAContainerAndResourceWhateverTheNumaNodes) {
-  const std::vector<model::Holder> holders{
+  const std::vector<model::DeviceAllocation> holders{
       {.pod_namespace = "a", .pod = "p", .container = "c", .resource = "r", .ids = {"1", "2"}},
       {.pod_namespace = "a", .pod = "p", .container = "d", .resource = "r", .ids = {"3"}},
       {.pod_namespace = "b", .pod = "p", .container = "c", .resource = "s", .ids = {"4"}}};

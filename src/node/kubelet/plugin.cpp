@@ -11,9 +11,9 @@ namespace gantry::kubelet {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using grpc::Code;
-using grpc::Outcome;
-using grpc::Reply;
+using grpc::CallStatus;
+using grpc::Responder;
+using grpc::StatusCode;
 
 constexpr std::size_t kListeners = 32;  // streams at once; a kubelet has one, two while it restarts
 constexpr std::size_t kContainersPerCall = 64;  // a kubelet asks for one
@@ -23,11 +23,12 @@ std::string_view short_name(std::string_view method) {
   return method.substr(method.rfind('/') + 1);
 }
 
-Outcome unknown_devices(const std::string& resource, const Ids& unknown) {
-  const Ids shown(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(
-                                                         std::min(unknown.size(), kDevicesShown)));
-  return {Code::NotFound, fmt::format("invalid allocation request for '{}': unknown device: {}",
-                                      resource, fmt::join(shown, ", "))};
+CallStatus unknown_devices(const std::string& resource, const DeviceIds& unknown) {
+  const DeviceIds shown(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                               unknown.size(), kDevicesShown)));
+  return {StatusCode::NotFound,
+          fmt::format("invalid allocation request for '{}': unknown device: {}", resource,
+                      fmt::join(shown, ", "))};
 }
 
 Status valid(const PreferredRequest& request) {
@@ -52,12 +53,12 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
   };
   struct Listener {
     std::uint64_t socket = 0;  // its number, see `sockets_made`
-    Reply reply;
+    Responder reply;
   };
 
   sys::Loop& loop;
   std::string resource;
-  Decisions decisions;
+  PluginCallbacks decisions;
   std::vector<ListedDevice> devices;
   std::set<std::string, std::less<>> ids;
   std::vector<Socket> sockets;  // the newest last
@@ -68,19 +69,19 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
   std::string no_path;
   sys::Loop::Timer later;
 
-  State(sys::Loop& its_loop, std::string its_resource, Decisions its_decisions)
+  State(sys::Loop& its_loop, std::string its_resource, PluginCallbacks its_decisions)
       : loop(its_loop), resource(std::move(its_resource)), decisions(std::move(its_decisions)) {}
 
-  void report(std::string_view method, const Outcome& outcome, Clock::time_point since) const {
+  void report(std::string_view method, const CallStatus& outcome, Clock::time_point since) const {
     if (decisions.report) {
       decisions.report({resource, short_name(method), outcome, Clock::now() - since});
     }
   }
 
   // Answers now, and reports.
-  void settle(std::string_view method, const Reply& reply, const Result<std::string>& answer,
+  void settle(std::string_view method, const Responder& reply, const Result<std::string>& answer,
               Clock::time_point since) const {
-    const Outcome outcome = answer.ok() ? Outcome{} : grpc::outcome_of(answer.error());
+    const CallStatus outcome = answer.ok() ? CallStatus{} : grpc::to_call_status(answer.error());
     if (answer.ok()) {
       reply.answer(*answer);
     } else {
@@ -117,16 +118,16 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
     });
   }
 
-  void listen_to(std::uint64_t socket, const Reply& reply) {
+  void listen_to(std::uint64_t socket, const Responder& reply) {
     const auto since = Clock::now();
     std::erase_if(listeners, [](const Listener& one) { return one.reply.over(); });
     if (listeners.size() >= kListeners) {
-      const Outcome full{Code::ResourceExhausted,
-                         fmt::format("{} streams are open already", listeners.size())};
+      const CallStatus full{StatusCode::ResourceExhausted,
+                            fmt::format("{} streams are open already", listeners.size())};
       reply.fail(full);
       return report(kListAndWatch, full, since);
     }
-    reply.on_gone([weak = weak_from_this()] {
+    reply.on_cancelled([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->tidy_soon();
     });
     reply.send(encode_list(devices));
@@ -140,12 +141,12 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
     for (const auto& one : listeners) one.reply.send_latest(list);
   }
 
-  Result<model::AllocateAnswer> allocate_one(const Ids& wanted) const {
+  Result<model::ContainerAllocateResponse> allocate_one(const DeviceIds& wanted) const {
     if (wanted.empty()) return Error(Errc::Invalid, "a container asks for no devices");
     return decisions.allocate(wanted);
   }
 
-  void allocate(const std::string& request, const Reply& reply) const {
+  void allocate(const std::string& request, const Responder& reply) const {
     const auto since = Clock::now();
     const auto containers = decode_allocate_request(request);
     if (!containers.ok()) return settle(kAllocate, reply, containers.error(), since);
@@ -154,9 +155,9 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
                       fmt::format("{} containers in one request", containers->size()));
       return settle(kAllocate, reply, odd, since);
     }
-    std::vector<model::AllocateAnswer> answers;
+    std::vector<model::ContainerAllocateResponse> answers;
     for (const auto& wanted : *containers) {
-      Ids unknown;
+      DeviceIds unknown;
       for (const auto& id : wanted) {
         if (ids.count(id) == 0) unknown.push_back(id);
       }
@@ -172,66 +173,70 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
     settle(kAllocate, reply, encode_allocate_answer(answers), since);
   }
 
-  void prefer(const std::string& request, const Reply& reply) const {
+  void prefer(const std::string& request, const Responder& reply) const {
     const auto since = Clock::now();
     const auto containers = decode_preferred_request(request);
-    if (!containers.ok()) return settle(kPrefer, reply, containers.error(), since);
+    if (!containers.ok()) return settle(kGetPreferredAllocation, reply, containers.error(), since);
     if (containers->size() > kContainersPerCall) {
-      return settle(kPrefer, reply, Error(Errc::Invalid, "too many containers in one request"),
-                    since);
+      return settle(kGetPreferredAllocation, reply,
+                    Error(Errc::Invalid, "too many containers in one request"), since);
     }
-    std::vector<Ids> answers;
+    std::vector<DeviceIds> answers;
     for (const auto& container : *containers) {
       if (const auto status = valid(container); !status.ok()) {
-        return settle(kPrefer, reply, status.error(), since);
+        return settle(kGetPreferredAllocation, reply, status.error(), since);
       }
       // No opinion is better than an error, which would fail the pod: the kubelet fills up what a
       // short answer leaves open.
-      auto chosen = decisions.prefer ? decisions.prefer(container) : Result<Ids>(Ids{});
+      auto chosen = decisions.prefer ? decisions.prefer(container) : Result<DeviceIds>(DeviceIds{});
       answers.push_back(chosen.ok() ? *std::move(chosen) : container.must_include);
     }
-    settle(kPrefer, reply, encode_preferred_answer(answers), since);
+    settle(kGetPreferredAllocation, reply, encode_preferred_answer(answers), since);
   }
 
-  void pre_start(const std::string& request, const Reply& reply) const {
+  void pre_start(const std::string& request, const Responder& reply) const {
     const auto since = Clock::now();
     auto wanted = decode_pre_start(request);
-    if (!wanted.ok()) return settle(kPreStart, reply, wanted.error(), since);
+    if (!wanted.ok()) return settle(kPreStartContainer, reply, wanted.error(), since);
     if (wanted->empty()) {
-      return settle(kPreStart, reply, Error(Errc::Invalid, "no devices in the request"), since);
+      return settle(kPreStartContainer, reply, Error(Errc::Invalid, "no devices in the request"),
+                    since);
     }
-    if (!decisions.pre_start) return settle(kPreStart, reply, std::string(), since);
+    if (!decisions.pre_start) return settle(kPreStartContainer, reply, std::string(), since);
     auto answer = [weak = weak_from_this(), reply, since](const Status& status) {
       if (reply.over()) return;
       const auto self = weak.lock();
       if (!self) return;
-      self->settle(kPreStart, reply,
+      self->settle(kPreStartContainer, reply,
                    status.ok() ? Result<std::string>(std::string()) : status.error(), since);
     };
     decisions.pre_start(
-        PreStart(*std::move(wanted), std::move(answer), [reply] { return reply.over(); }));
+        PreStartRequest(*std::move(wanted), std::move(answer), [reply] { return reply.over(); }));
   }
 
   void serve(grpc::Server& server, std::uint64_t socket) {
     // The server is ours: it does not call when we are gone.
-    server.on(std::string(kOptions), [this](const std::string&, const Reply& reply) {
+    server.on(std::string(kOptions), [this](const std::string&, const Responder& reply) {
       const PluginOptions options{.pre_start_required = true,
                                   .preferred_allocation_available = true};
       settle(kOptions, reply, encode(options), Clock::now());
     });
-    server.on(std::string(kListAndWatch),
-              [this, socket](const std::string&, const Reply& reply) { listen_to(socket, reply); });
-    server.on(std::string(kAllocate),
-              [this](const std::string& request, const Reply& reply) { allocate(request, reply); });
-    server.on(std::string(kPrefer),
-              [this](const std::string& request, const Reply& reply) { prefer(request, reply); });
-    server.on(std::string(kPreStart), [this](const std::string& request, const Reply& reply) {
-      pre_start(request, reply);
+    server.on(
+        std::string(kListAndWatch),
+        [this, socket](const std::string&, const Responder& reply) { listen_to(socket, reply); });
+    server.on(std::string(kAllocate), [this](const std::string& request, const Responder& reply) {
+      allocate(request, reply);
     });
+    server.on(
+        std::string(kGetPreferredAllocation),
+        [this](const std::string& request, const Responder& reply) { prefer(request, reply); });
+    server.on(
+        std::string(kPreStartContainer),
+        [this](const std::string& request, const Responder& reply) { pre_start(request, reply); });
   }
 };
 
-Plugin::Plugin(sys::Loop& loop, std::string resource, Decisions decisions)
+Plugin::Plugin(sys::Loop& loop, std::string resource, PluginCallbacks decisions)
     : state_(std::make_shared<State>(loop, std::move(resource), std::move(decisions))) {}
 
 Plugin::~Plugin() {
@@ -303,7 +308,7 @@ bool Plugin::quiet() const {
                      [](const State::Socket& socket) { return socket.server->quiet(); });
 }
 
-ListedDevice listed(const model::OfferedDevice& device, bool healthy) {
+ListedDevice listed(const model::AdvertisedDevice& device, bool healthy) {
   return {.id = device.id, .healthy = healthy, .numa_node = device.numa_node};
 }
 

@@ -5,8 +5,8 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/loop.hpp"
-#include "gpu/model/offer.hpp"
-#include "net/grpc/outcome.hpp"
+#include "gpu/model/advertised.hpp"
+#include "net/grpc/call_status.hpp"
 #include "net/grpc/server.hpp"
 #include "node/kubelet/messages.hpp"
 
@@ -22,18 +22,19 @@ namespace gantry::kubelet {
 // A container is about to be created with these devices; its pod is in the checkpoint by now. The
 // kubelet waits 30 s and tries again after an error. Copies are the same question; dropping the
 // last one without an answer is an error to the kubelet.
-class PreStart {
+class PreStartRequest {
  public:
-  PreStart(Ids ids, std::function<void(const Status&)> answer, std::function<bool()> over)
+  PreStartRequest(DeviceIds ids, std::function<void(const Status&)> answer,
+                  std::function<bool()> over)
       : ids_(std::move(ids)), answer_(std::move(answer)), over_(std::move(over)) {}
 
-  const Ids& ids() const { return ids_; }
+  const DeviceIds& ids() const { return ids_; }
   void ready() const { answer_({}); }
   void fail(const Error& error) const { answer_(error); }
   bool over() const { return over_(); }  // nobody waits any more
 
  private:
-  Ids ids_;
+  DeviceIds ids_;
   std::function<void(const Status&)> answer_;
   std::function<bool()> over_;
 };
@@ -42,24 +43,24 @@ class PreStart {
 struct CallReport {
   std::string_view resource;
   std::string_view method;  // "Allocate"
-  grpc::Outcome outcome;
+  grpc::CallStatus outcome;
   std::chrono::nanoseconds took{0};
 };
 
 // The agent's side. Called in the loop; must neither block nor end the plugin.
-struct Decisions {
+struct PluginCallbacks {
   // Of one container. An error fails the pod for good (UnexpectedAdmissionError): never for what
   // could be well a second later. Every id is one of the list.
-  std::function<Result<model::AllocateAnswer>(const Ids& ids)> allocate;
+  std::function<Result<model::ContainerAllocateResponse>(const DeviceIds& ids)> allocate;
   // An error is not passed on, because it would fail the pod: the kubelet then chooses by itself.
-  std::function<Result<Ids>(const PreferredRequest& request)> prefer;
-  std::function<void(PreStart question)> pre_start;
+  std::function<Result<DeviceIds>(const PreferredRequest& request)> prefer;
+  std::function<void(PreStartRequest question)> pre_start;
   std::function<void(const CallReport& report)> report;  // may be empty
 };
 
 class Plugin {
  public:
-  Plugin(sys::Loop& loop, std::string resource, Decisions decisions);
+  Plugin(sys::Loop& loop, std::string resource, PluginCallbacks decisions);
   ~Plugin();
   Plugin(const Plugin&) = delete;
   Plugin& operator=(const Plugin&) = delete;
@@ -92,6 +93,6 @@ class Plugin {
 };
 
 // How the kubelet hears of an offered device. Healthy unless the agent knows otherwise.
-ListedDevice listed(const model::OfferedDevice& device, bool healthy);
+ListedDevice listed(const model::AdvertisedDevice& device, bool healthy);
 
 }  // namespace gantry::kubelet

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::FakeKubelet;
-using test::gpu_resource;
+using test::kGpuResource;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -22,30 +22,31 @@ class PluginTest : public test::PluginFixture {
  protected:
   void SetUp() override {
     ASSERT_TRUE(kubelet_.start().ok());
-    plugin_ = a_plugin();
+    plugin_ = make_plugin();
     register_at("p.sock");
-    ASSERT_TRUE(until([&] { return kubelet_.healthy(gpu_resource).size() == 2; }));
+    ASSERT_TRUE(until([&] { return kubelet_.healthy(kGpuResource).size() == 2; }));
   }
 
   void register_at(const std::string& name) {
     ASSERT_TRUE(plugin_->serve(tree_.path("dp/" + name)).ok());
-    client_.call(kRegister, encode(RegisterRequest{.endpoint = name, .resource = gpu_resource}),
-                 milliseconds{20'000}, [](const grpc::Outcome& outcome, const std::string&) {
-                   EXPECT_EQ(outcome, grpc::Outcome{});
+    client_.call(kRegister, encode(RegisterRequest{.endpoint = name, .resource = kGpuResource}),
+                 milliseconds{20'000}, [](const grpc::CallStatus& outcome, const std::string&) {
+                   EXPECT_EQ(outcome, grpc::CallStatus{});
                  });
   }
 
   // A call to the plugin itself, past the kubelet.
-  grpc::Outcome call(std::string_view method, std::string request, std::string* reply = nullptr) {
+  grpc::CallStatus call(std::string_view method, std::string request,
+                        std::string* reply = nullptr) {
     grpc::Client client(*loop_, plugin_->socket_path());
-    std::optional<grpc::Outcome> outcome;
+    std::optional<grpc::CallStatus> outcome;
     client.call(method, std::move(request), milliseconds{20'000},
-                [&](const grpc::Outcome& how, std::string what) {
+                [&](const grpc::CallStatus& how, std::string what) {
                   outcome = how;
                   if (reply != nullptr) *reply = std::move(what);
                 });
     EXPECT_TRUE(until([&] { return outcome.has_value(); }));
-    return outcome.value_or(grpc::Outcome{});
+    return outcome.value_or(grpc::CallStatus{});
   }
 
   // Once a question is held, whenever that is.
@@ -57,16 +58,16 @@ class PluginTest : public test::PluginFixture {
     });
   }
 
-  Result<model::AllocateAnswer> allocate(const Ids& ids) override {
+  Result<model::ContainerAllocateResponse> allocate(const DeviceIds& ids) override {
     if (refuses_) return *refuses_;
     return PluginFixture::allocate(ids);
   }
-  Result<Ids> prefer(const PreferredRequest& request) override {
+  Result<DeviceIds> prefer(const PreferredRequest& request) override {
     asked_.push_back(request);
     if (preferred_.empty()) return Error(Errc::Internal, "no opinion");
     return preferred_;
   }
-  void pre_start(const PreStart& question) override {
+  void pre_start(const PreStartRequest& question) override {
     if (!holds_) return PluginFixture::pre_start(question);
     held_.push_back(question);
   }
@@ -76,30 +77,30 @@ class PluginTest : public test::PluginFixture {
   std::unique_ptr<Plugin> plugin_;
   std::optional<Error> refuses_;
   std::vector<PreferredRequest> asked_;
-  Ids preferred_;
+  DeviceIds preferred_;
   bool holds_ = false;
-  std::vector<PreStart> held_;
+  std::vector<PreStartRequest> held_;
 };
 
 TEST_F(PluginTest, PreStartIsAlwaysRequiredAndPreferenceAlwaysOffered) {
   std::string reply;
-  EXPECT_EQ(call(kOptions, "", &reply), grpc::Outcome{});
+  EXPECT_EQ(call(kOptions, "", &reply), grpc::CallStatus{});
   EXPECT_EQ(*decode_options(reply), (PluginOptions{true, true}));
 }
 
 TEST_F(PluginTest, TheWholeListComesAtOnceAndAgainAfterEachChange) {
-  EXPECT_EQ(kubelet_.capacity(gpu_resource), 2U);
+  EXPECT_EQ(kubelet_.capacity(kGpuResource), 2U);
   plugin_->offer({{.id = "GPU-a"}, {.id = "GPU-b", .healthy = false}, {.id = "GPU-c"}});
-  ASSERT_TRUE(until([&] { return kubelet_.capacity(gpu_resource) == 3; }));
-  EXPECT_THAT(kubelet_.healthy(gpu_resource), ElementsAre("GPU-a", "GPU-c"));
+  ASSERT_TRUE(until([&] { return kubelet_.capacity(kGpuResource) == 3; }));
+  EXPECT_THAT(kubelet_.healthy(kGpuResource), ElementsAre("GPU-a", "GPU-c"));
   plugin_->offer({{.id = "GPU-c"}});
-  ASSERT_TRUE(until([&] { return kubelet_.capacity(gpu_resource) == 1; }));
+  ASSERT_TRUE(until([&] { return kubelet_.capacity(kGpuResource) == 1; }));
 }
 
 TEST_F(PluginTest, AnEmptyListIsSaid) {
   plugin_->offer({});
-  ASSERT_TRUE(until([&] { return kubelet_.capacity(gpu_resource) == 0; }));
-  EXPECT_TRUE(kubelet_.connected(gpu_resource));
+  ASSERT_TRUE(until([&] { return kubelet_.capacity(kGpuResource) == 0; }));
+  EXPECT_TRUE(kubelet_.connected(kGpuResource));
 }
 
 TEST_F(PluginTest, APodGetsWhatTheAgentAnswersAndItsStartIsAskedFor) {
@@ -107,10 +108,10 @@ TEST_F(PluginTest, APodGetsWhatTheAgentAnswersAndItsStartIsAskedFor) {
   const auto answer = kubelet_.start_container("u1", "main");
   ASSERT_TRUE(answer.ok()) << answer.error().text();
   EXPECT_THAT(answer->cdi_devices, ElementsAre("nvidia.com/gpu=GPU-a", "nvidia.com/gpu=GPU-b"));
-  EXPECT_THAT(started_, ElementsAre(Ids{"GPU-a", "GPU-b"}));
+  EXPECT_THAT(started_, ElementsAre(DeviceIds{"GPU-a", "GPU-b"}));
   // By then the checkpoint says for whom.
   const auto holders =
-      holders_of(*read_checkpoint(tree_.path("dp")), gpu_resource, {"GPU-a", "GPU-b"});
+      holders_of(*read_checkpoint(tree_.path("dp")), kGpuResource, {"GPU-a", "GPU-b"});
   ASSERT_THAT(holders, SizeIs(1));
   EXPECT_EQ(holders[0].pod_uid, "u1");
 }
@@ -118,7 +119,7 @@ TEST_F(PluginTest, APodGetsWhatTheAgentAnswersAndItsStartIsAskedFor) {
 TEST_F(PluginTest, TheAgentsPreferenceDecides) {
   preferred_ = {"GPU-b"};
   ASSERT_TRUE(kubelet_.admit(pod("u1", 1)).ok());
-  EXPECT_THAT(kubelet_.ids_of("u1", "main", gpu_resource), ElementsAre("GPU-b"));
+  EXPECT_THAT(kubelet_.ids_of("u1", "main", kGpuResource), ElementsAre("GPU-b"));
   ASSERT_THAT(asked_, SizeIs(1));
   EXPECT_EQ(asked_[0],
             (PreferredRequest{.available = {"GPU-a", "GPU-b"}, .must_include = {}, .size = 1}));
@@ -126,18 +127,18 @@ TEST_F(PluginTest, TheAgentsPreferenceDecides) {
 
 TEST_F(PluginTest, NoOpinionDoesNotFailAPod) {
   EXPECT_TRUE(kubelet_.admit(pod("u1", 1)).ok());
-  EXPECT_THAT(kubelet_.ids_of("u1", "main", gpu_resource), SizeIs(1));
+  EXPECT_THAT(kubelet_.ids_of("u1", "main", kGpuResource), SizeIs(1));
 }
 
 TEST_F(PluginTest, AnInitContainersDevicesAreHandedOn) {
   FakeKubelet::Pod two = pod("u1", 2);
   two.containers.insert(
       two.containers.begin(),
-      {.name = "init", .limits = {{gpu_resource, 2}}, .kind = FakeKubelet::Kind::Init});
+      {.name = "init", .limits = {{kGpuResource, 2}}, .kind = FakeKubelet::Kind::Init});
   ASSERT_TRUE(kubelet_.admit(two).ok());
-  EXPECT_EQ(kubelet_.ids_of("u1", "init", gpu_resource),
-            kubelet_.ids_of("u1", "main", gpu_resource));
-  EXPECT_THAT(holders_of(*read_checkpoint(tree_.path("dp")), gpu_resource, {"GPU-a", "GPU-b"}),
+  EXPECT_EQ(kubelet_.ids_of("u1", "init", kGpuResource),
+            kubelet_.ids_of("u1", "main", kGpuResource));
+  EXPECT_THAT(holders_of(*read_checkpoint(tree_.path("dp")), kGpuResource, {"GPU-a", "GPU-b"}),
               SizeIs(2));
 }
 
@@ -146,7 +147,7 @@ TEST_F(PluginTest, AnEndedPodsDevicesAreGivenAgainWithoutAWord) {
   EXPECT_THAT(kubelet_.admit(pod("u2", 1)).error().text(), HasSubstr("Requested: 1, Available: 0"));
   kubelet_.remove("u1");
   EXPECT_TRUE(kubelet_.admit(pod("u2", 2)).ok());
-  EXPECT_THAT(holders_of(*read_checkpoint(tree_.path("dp")), gpu_resource, {"GPU-a", "GPU-b"}),
+  EXPECT_THAT(holders_of(*read_checkpoint(tree_.path("dp")), kGpuResource, {"GPU-a", "GPU-b"}),
               SizeIs(1));
 }
 
@@ -155,11 +156,11 @@ TEST_F(PluginTest, TheNumaHintIsFollowed) {
                   {.id = "a1", .numa_node = 0},
                   {.id = "b0", .numa_node = 1},
                   {.id = "n"}});
-  ASSERT_TRUE(until([&] { return kubelet_.capacity(gpu_resource) == 4; }));
+  ASSERT_TRUE(until([&] { return kubelet_.capacity(kGpuResource) == 4; }));
   FakeKubelet::Pod one = pod("u1", 1);
   one.containers[0].numa_nodes = {{1}};
   ASSERT_TRUE(kubelet_.admit(one).ok());
-  EXPECT_THAT(kubelet_.ids_of("u1", "main", gpu_resource), ElementsAre("b0"));
+  EXPECT_THAT(kubelet_.ids_of("u1", "main", kGpuResource), ElementsAre("b0"));
   EXPECT_THAT(asked_, IsEmpty());  // one aligned device, nothing to choose
   FakeKubelet::Pod other = pod("u2", 1);
   other.containers[0].numa_nodes = {{0}};
@@ -180,32 +181,33 @@ TEST_F(PluginTest, ADeviceThatIsNotOfferedIsNotAllocated) {
   const auto outcome = call(kAllocate, encode_allocate_request({{"GPU-a", "GPU-z"}}));
   EXPECT_EQ(
       outcome,
-      (grpc::Outcome{grpc::Code::NotFound,
-                     "invalid allocation request for 'nvidia.com/gpu': unknown device: GPU-z"}));
+      (grpc::CallStatus{grpc::StatusCode::NotFound,
+                        "invalid allocation request for 'nvidia.com/gpu': unknown device: GPU-z"}));
 }
 
 TEST_F(PluginTest, RequestsThatMakeNoSenseAreRefused) {
-  EXPECT_EQ(call(kAllocate, "").code, grpc::Code::InvalidArgument);
-  EXPECT_EQ(call(kAllocate, encode_allocate_request({{}})).code, grpc::Code::InvalidArgument);
-  EXPECT_EQ(call(kAllocate, "\xff\xff").code, grpc::Code::InvalidArgument);
-  EXPECT_EQ(call(kPreStart, "").code, grpc::Code::InvalidArgument);
-  EXPECT_EQ(call(kPreStart, "\x0a").code, grpc::Code::InvalidArgument);
-  EXPECT_EQ(call(kPrefer, encode_preferred_request(
-                              {{.available = {"GPU-a"}, .must_include = {}, .size = 2}}))
-                .code,
-            grpc::Code::InvalidArgument);
-  EXPECT_EQ(call(kPrefer,
+  EXPECT_EQ(call(kAllocate, "").code, grpc::StatusCode::InvalidArgument);
+  EXPECT_EQ(call(kAllocate, encode_allocate_request({{}})).code, grpc::StatusCode::InvalidArgument);
+  EXPECT_EQ(call(kAllocate, "\xff\xff").code, grpc::StatusCode::InvalidArgument);
+  EXPECT_EQ(call(kPreStartContainer, "").code, grpc::StatusCode::InvalidArgument);
+  EXPECT_EQ(call(kPreStartContainer, "\x0a").code, grpc::StatusCode::InvalidArgument);
+  EXPECT_EQ(
+      call(kGetPreferredAllocation,
+           encode_preferred_request({{.available = {"GPU-a"}, .must_include = {}, .size = 2}}))
+          .code,
+      grpc::StatusCode::InvalidArgument);
+  EXPECT_EQ(call(kGetPreferredAllocation,
                  encode_preferred_request({{.available = {"a"}, .must_include = {"b"}, .size = 1}}))
                 .code,
-            grpc::Code::InvalidArgument);
-  EXPECT_EQ(call("/v1beta1.DevicePlugin/Sing", "").code, grpc::Code::Unimplemented);
-  EXPECT_EQ(kubelet_.healthy(gpu_resource).size(), 2U);
+            grpc::StatusCode::InvalidArgument);
+  EXPECT_EQ(call("/v1beta1.DevicePlugin/Sing", "").code, grpc::StatusCode::Unimplemented);
+  EXPECT_EQ(kubelet_.healthy(kGpuResource).size(), 2U);
 }
 
 TEST_F(PluginTest, SeveralContainersInOneRequestAreAnsweredInOrder) {
   std::string reply;
   EXPECT_EQ(call(kAllocate, encode_allocate_request({{"GPU-b"}, {"GPU-a"}}), &reply),
-            grpc::Outcome{});
+            grpc::CallStatus{});
   const auto answers = *decode_allocate_answer(reply);
   ASSERT_THAT(answers, SizeIs(2));
   EXPECT_THAT(answers[0].cdi_devices, ElementsAre("nvidia.com/gpu=GPU-b"));
@@ -242,8 +244,8 @@ TEST_F(PluginTest, AQuestionThatIsDroppedIsAnErrorAndOneAnsweredLateGoesNowhere)
   EXPECT_THAT(kubelet_.start_container("u1", "main").error().text(), HasSubstr("INTERNAL"));
   grpc::Client hasty(*loop_, plugin_->socket_path());
   bool answered = false;
-  hasty.call(kPreStart, encode_pre_start({"GPU-a"}), milliseconds{500},
-             [&](const grpc::Outcome&, const std::string&) { answered = true; });
+  hasty.call(kPreStartContainer, encode_pre_start({"GPU-a"}), milliseconds{500},
+             [&](const grpc::CallStatus&, const std::string&) { answered = true; });
   ASSERT_TRUE(until([&] { return answered && held_.size() == 1 && held_[0].over(); }));
   held_[0].ready();
 }
@@ -256,20 +258,20 @@ TEST_F(PluginTest, AKubeletKilledInTheStreamIsSeenAndTheNextOneServed) {
   ASSERT_TRUE(until([&] { return !plugin_->watched(); }));
   ASSERT_TRUE(kubelet_.start().ok());
   register_at("q.sock");
-  ASSERT_TRUE(until([&] { return kubelet_.healthy(gpu_resource).size() == 2; }));
+  ASSERT_TRUE(until([&] { return kubelet_.healthy(kGpuResource).size() == 2; }));
   EXPECT_THAT(seen, ElementsAre(false, true));
 }
 
 TEST_F(PluginTest, AnOldSocketsStreamGoesOnBesideANewOne) {
   register_at("q.sock");
   ASSERT_TRUE(until([&] { return kubelet_.registrations().size() == 2 && plugin_->watched(); }));
-  turn_for(milliseconds{30});
+  run_loop_for(milliseconds{30});
   // Up to 1.36 the end of the first stream would have taken the second one along.
-  EXPECT_TRUE(kubelet_.connected(gpu_resource));
+  EXPECT_TRUE(kubelet_.connected(kGpuResource));
   EXPECT_THAT(plugin_->connections(), SizeIs(2));
   EXPECT_FALSE(tree_.host().exists("/dp/p.sock"));
   plugin_->offer({{.id = "GPU-new"}});
-  EXPECT_TRUE(until([&] { return kubelet_.capacity(gpu_resource) == 1; }));
+  EXPECT_TRUE(until([&] { return kubelet_.capacity(kGpuResource) == 1; }));
 }
 
 TEST_F(PluginTest, EveryCallIsReported) {
@@ -278,8 +280,8 @@ TEST_F(PluginTest, EveryCallIsReported) {
   ASSERT_THAT(reports_, SizeIs(2));
   EXPECT_EQ(reports_[0].method, "GetPreferredAllocation");
   EXPECT_EQ(reports_[1].method, "Allocate");
-  EXPECT_EQ(reports_[1].resource, gpu_resource);
-  EXPECT_EQ(reports_[1].outcome, grpc::Outcome{});
+  EXPECT_EQ(reports_[1].resource, kGpuResource);
+  EXPECT_EQ(reports_[1].outcome, grpc::CallStatus{});
 }
 
 TEST_F(PluginTest, AHugeListStaysBelowWhatAKubeletReads) {
@@ -291,7 +293,7 @@ TEST_F(PluginTest, AHugeListStaysBelowWhatAKubeletReads) {
   }
   EXPECT_LT(encode_list(devices).size(), std::size_t{4} << 20);
   plugin_->offer(devices);
-  EXPECT_TRUE(until([&] { return kubelet_.capacity(gpu_resource) == devices.size(); }));
+  EXPECT_TRUE(until([&] { return kubelet_.capacity(kGpuResource) == devices.size(); }));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include "node/kubelet/pod_resources.hpp"
 
 #include "net/grpc/client.hpp"
-#include "net/grpc/wire.hpp"
+#include "net/grpc/protobuf.hpp"
 #include "node/kubelet/decode_internal.hpp"
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace gantry::kubelet {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using grpc::Writer;
-using model::Holder;
+using grpc::ProtoWriter;
+using model::DeviceAllocation;
 
 constexpr std::size_t kAnswerLimit = std::size_t{16} << 20;
 constexpr std::chrono::seconds kLeftAlone{1};  // after RESOURCE_EXHAUSTED
@@ -26,7 +26,7 @@ struct Devices {  // ContainerDevices: of one resource and NUMA node
 
 Result<Devices> decode_devices(std::string_view bytes) {
   Devices devices;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     switch (field.number()) {
       case 1: return read(field, devices.resource);
       case 2: return read(field, devices.ids);
@@ -43,7 +43,7 @@ struct Container {
 
 Result<Container> decode_container(std::string_view bytes) {
   Container container;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     if (field.number() == 1) return read(field, container.name);
     if (field.number() != 2) return {};
     GANTRY_TRY(const std::string_view inner, field.message());
@@ -55,10 +55,10 @@ Result<Container> decode_container(std::string_view bytes) {
   return container;
 }
 
-Result<std::vector<Holder>> decode_pod(std::string_view bytes) {
-  Holder pod;
+Result<std::vector<DeviceAllocation>> decode_pod(std::string_view bytes) {
+  DeviceAllocation pod;
   std::vector<Container> containers;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     switch (field.number()) {
       case 1: return read(field, pod.pod);
       case 2: return read(field, pod.pod_namespace);
@@ -66,10 +66,10 @@ Result<std::vector<Holder>> decode_pod(std::string_view bytes) {
       default: return {};
     }
   }));
-  std::vector<Holder> holders;
+  std::vector<DeviceAllocation> holders;
   for (auto& container : containers) {
     for (auto& [resource, ids] : container.ids) {
-      Holder holder = pod;
+      DeviceAllocation holder = pod;
       holder.container = container.name;
       holder.resource = resource;
       holder.ids = std::move(ids);
@@ -83,7 +83,7 @@ Result<std::vector<Holder>> decode_pod(std::string_view bytes) {
 
 template <class Range>
 std::string encode_devices(const std::string& resource, const Range& ids) {
-  Writer writer;
+  ProtoWriter writer;
   writer.text(1, resource);
   for (const auto& id : ids) writer.add(2, id);
   return writer.take();
@@ -91,27 +91,27 @@ std::string encode_devices(const std::string& resource, const Range& ids) {
 
 }  // namespace
 
-Result<std::vector<Holder>> decode_pod_resources(std::string_view bytes) {
+Result<std::vector<DeviceAllocation>> decode_pod_resources(std::string_view bytes) {
   GANTRY_TRY(auto pods, decode_each(bytes, decode_pod));
-  std::vector<Holder> all;
+  std::vector<DeviceAllocation> all;
   for (auto& pod : pods) std::move(pod.begin(), pod.end(), std::back_inserter(all));
   return all;
 }
 
-std::string encode_pod_resources(const std::vector<Holder>& holders) {
+std::string encode_pod_resources(const std::vector<DeviceAllocation>& holders) {
   // pod, then container, then what it holds
   using Pod = std::pair<std::string, std::string>;
   std::map<Pod, std::map<std::string, std::string>> pods;
   for (const auto& holder : holders) {
     pods[{holder.pod_namespace, holder.pod}][holder.container] +=
-        Writer().message(2, encode_devices(holder.resource, holder.ids)).bytes();
+        ProtoWriter().message(2, encode_devices(holder.resource, holder.ids)).bytes();
   }
-  Writer writer;
+  ProtoWriter writer;
   for (const auto& [pod, containers] : pods) {
-    Writer one;
+    ProtoWriter one;
     one.text(1, pod.second).text(2, pod.first);
     for (const auto& [name, devices] : containers) {
-      one.message(3, Writer().text(1, name).bytes() + devices);
+      one.message(3, ProtoWriter().text(1, name).bytes() + devices);
     }
     writer.message(1, one.bytes());
   }
@@ -128,7 +128,7 @@ Result<Allocatable> decode_allocatable(std::string_view bytes) {
 }
 
 std::string encode_allocatable(const Allocatable& allocatable) {
-  Writer writer;
+  ProtoWriter writer;
   for (const auto& [resource, ids] : allocatable) writer.message(1, encode_devices(resource, ids));
   return writer.take();
 }
@@ -172,22 +172,22 @@ struct PodResources::State {
       return;
     }
     client.call(question.method, "", options.deadline,
-                [this, &question](const grpc::Outcome& outcome, const std::string& reply) {
+                [this, &question](const grpc::CallStatus& outcome, const std::string& reply) {
                   settle(question, outcome, reply);
                 });
   }
 
   template <class T>
-  void settle(Question<T>& question, const grpc::Outcome& outcome, const std::string& reply) {
+  void settle(Question<T>& question, const grpc::CallStatus& outcome, const std::string& reply) {
     question.asked = false;
-    if (outcome.code == grpc::Code::ResourceExhausted) {
+    if (outcome.code == grpc::StatusCode::ResourceExhausted) {
       left_alone_until = Clock::now() + kLeftAlone;
       if (question.kept) {
         const Result<T> answer = *question.kept;
         return question.tell(answer);
       }
     }
-    Result<T> answer = outcome.ok() ? question.decode(reply) : grpc::error_of(outcome);
+    Result<T> answer = outcome.ok() ? question.decode(reply) : grpc::to_error(outcome);
     if (answer.ok()) {
       question.kept = *answer;
       question.kept_at = Clock::now();
@@ -199,8 +199,8 @@ struct PodResources::State {
   Options options;
   grpc::Client client;
   Clock::time_point left_alone_until;
-  Question<std::vector<Holder>> holders{kListPods, decode_pod_resources};
-  Question<Allocatable> allocatable{kAllocatable, decode_allocatable};
+  Question<std::vector<DeviceAllocation>> holders{kListPods, decode_pod_resources};
+  Question<Allocatable> allocatable{kGetAllocatable, decode_allocatable};
 };
 
 PodResources::PodResources(sys::Loop& loop) : PodResources(loop, Options{}) {}

@@ -5,7 +5,7 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/loop.hpp"
-#include "gpu/model/offer.hpp"
+#include "gpu/model/advertised.hpp"
 
 #include <chrono>
 #include <functional>
@@ -19,14 +19,15 @@
 namespace gantry::kubelet {
 
 inline constexpr std::string_view kListPods = "/v1.PodResourcesLister/List";
-inline constexpr std::string_view kAllocatable = "/v1.PodResourcesLister/GetAllocatableResources";
+inline constexpr std::string_view kGetAllocatable =
+    "/v1.PodResourcesLister/GetAllocatableResources";
 
 // Resource to the ids of its healthy devices, free or not.
 using Allocatable = std::map<std::string, std::set<std::string>>;
 
 // Of ListPodResourcesResponse; one holder for each container and resource, pod_uid is unknown here.
-Result<std::vector<model::Holder>> decode_pod_resources(std::string_view bytes);
-std::string encode_pod_resources(const std::vector<model::Holder>& holders);
+Result<std::vector<model::DeviceAllocation>> decode_pod_resources(std::string_view bytes);
+std::string encode_pod_resources(const std::vector<model::DeviceAllocation>& holders);
 Result<Allocatable> decode_allocatable(std::string_view bytes);
 std::string encode_allocatable(const Allocatable& allocatable);
 
@@ -37,7 +38,8 @@ class PodResources {
     std::chrono::milliseconds deadline{2'000};
     std::chrono::milliseconds keep{500};  // an answer younger than this is given again
   };
-  using OnHolders = std::function<void(const Result<std::vector<model::Holder>>& holders)>;
+  using OnHolders =
+      std::function<void(const Result<std::vector<model::DeviceAllocation>>& holders)>;
   using OnAllocatable = std::function<void(const Result<Allocatable>& allocatable)>;
 
   explicit PodResources(sys::Loop& loop);

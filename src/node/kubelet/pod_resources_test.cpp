@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::FakeKubelet;
-using test::gpu_resource;
+using test::kGpuResource;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -19,17 +19,17 @@ class PodResourcesTest : public test::PluginFixture {
     ASSERT_TRUE(kubelet_.start().ok());
     registrar_.add(*plugin_);
     ASSERT_TRUE(registrar_.start().ok());
-    ASSERT_TRUE(until([&] { return kubelet_.healthy(gpu_resource).size() == 2; }));
+    ASSERT_TRUE(until([&] { return kubelet_.healthy(kGpuResource).size() == 2; }));
   }
-  Result<std::vector<model::Holder>> holders(PodResources& of) {
-    std::optional<Result<std::vector<model::Holder>>> answer;
+  Result<std::vector<model::DeviceAllocation>> holders(PodResources& of) {
+    std::optional<Result<std::vector<model::DeviceAllocation>>> answer;
     of.holders([&](const auto& got) { answer.emplace(got); });
     EXPECT_FALSE(answer);
     EXPECT_TRUE(until([&] { return answer.has_value(); }));
     return *answer;
   }
   FakeKubelet kubelet_{*loop_, kubelet_options(tree_, FakeKubelet::Streams::BySocket)};
-  std::unique_ptr<Plugin> plugin_ = a_plugin();
+  std::unique_ptr<Plugin> plugin_ = make_plugin();
   Registrar registrar_{*loop_, {.directory = tree_.path("dp")}, nullptr, nullptr};
   PodResources resources_{*loop_, {.path = tree_.path("pr.sock"), .keep = milliseconds{100}}};
 };
@@ -60,7 +60,7 @@ TEST_F(PodResourcesTest, ATiredKubeletIsLeftAloneAndTheLastAnswerServes) {
   ASSERT_TRUE(kubelet_.admit(pod("u1", 1)).ok());
   ASSERT_THAT(*holders(resources_), SizeIs(1));
   kubelet_.answer_pod_resources_with(
-      grpc::Outcome{grpc::Code::ResourceExhausted, "rejected by rate limit"});
+      grpc::CallStatus{grpc::StatusCode::ResourceExhausted, "rejected by rate limit"});
   for (int i = 0; i < 5; ++i) {
     resources_.forget();
     EXPECT_THAT(*holders(resources_), SizeIs(1));
@@ -78,11 +78,11 @@ TEST_F(PodResourcesTest, NoKubeletIsAnErrorThatNamesTheSocket) {
 
 TEST_F(PodResourcesTest, AllocatableIsWhatIsHealthy) {
   plugin_->offer({{.id = "GPU-a"}, {.id = "GPU-b", .healthy = false}});
-  ASSERT_TRUE(until([&] { return kubelet_.healthy(gpu_resource).size() == 1; }));
+  ASSERT_TRUE(until([&] { return kubelet_.healthy(kGpuResource).size() == 1; }));
   std::optional<Allocatable> got;
   resources_.allocatable([&](const Result<Allocatable>& answer) { got = *answer; });
   ASSERT_TRUE(until([&] { return got.has_value(); }));
-  EXPECT_THAT(got->at(gpu_resource), ElementsAre("GPU-a"));
+  EXPECT_THAT(got->at(kGpuResource), ElementsAre("GPU-a"));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-using What = RegistrarEvent::What;
+using Kind = RegistrarEvent::Kind;
 
 constexpr milliseconds kSettling{50};       // our socket is gone: often the kubelet's goes next
 constexpr milliseconds kSettled{5'000};     // a registration that lived so long was a good one
@@ -36,17 +36,17 @@ Allocatable::mapped_type healthy_ids(const Plugin& plugin) {
 
 }  // namespace
 
-std::string_view to_string(RegistrarEvent::What what) {
+std::string_view to_string(RegistrarEvent::Kind what) {
   switch (what) {
-    case What::Waiting: return "waiting for the kubelet";
-    case What::Found: return "kubelet found";
-    case What::Serving: return "serving";
-    case What::Registered: return "registered";
-    case What::Watched: return "kubelet reads the list of";
-    case What::NotRegistered: return "not registered";
-    case What::Disconnected: return "kubelet disconnected";
-    case What::Disbelieved: return "kubelet has another list";
-    case What::SocketRemoved: return "socket removed";
+    case Kind::Waiting: return "waiting for the kubelet";
+    case Kind::Found: return "kubelet found";
+    case Kind::Serving: return "serving";
+    case Kind::Registered: return "registered";
+    case Kind::Watched: return "kubelet reads the list of";
+    case Kind::NotRegistered: return "not registered";
+    case Kind::Disconnected: return "kubelet disconnected";
+    case Kind::OutOfSync: return "kubelet has another list";
+    case Kind::SocketRemoved: return "socket removed";
   }
   return "unknown";
 }
@@ -69,7 +69,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
 
   sys::Loop& loop;
   RegistrarOptions options;
-  PodResources* beliefs;
+  PodResources* kubelet_view;
   OnEvent on_event;
   std::vector<std::unique_ptr<Entry>> entries;
   std::unique_ptr<DirectoryWatch> directory;
@@ -85,7 +85,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
   State(sys::Loop& its_loop, RegistrarOptions its_options, PodResources* its_beliefs, OnEvent tell)
       : loop(its_loop),
         options(std::move(its_options)),
-        beliefs(its_beliefs),
+        kubelet_view(its_beliefs),
         on_event(std::move(tell)),
         // From the clock: in a pod the pid is always the same, and no two processes may share a
         // name.
@@ -95,7 +95,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
                                            .count()) &
             0xFFFFFFFFU) {}
 
-  void tell(What what, const Entry* entry, std::string text = "") const {
+  void tell(Kind what, const Entry* entry, std::string text = "") const {
     if (!on_event) return;
     RegistrarEvent event{.what = what, .text = std::move(text)};
     if (entry != nullptr) {
@@ -124,17 +124,17 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
       entry->phase = Phase::Waiting;
       entry->timer.cancel();
     }
-    if (std::exchange(waiting_for, missing) != missing) tell(What::Waiting, nullptr, missing);
+    if (std::exchange(waiting_for, missing) != missing) tell(Kind::Waiting, nullptr, missing);
   }
 
   void look() {
-    if (!directory->renew()) return wait_for(options.directory);
-    const auto socket = file_at(kubelet_path());
+    if (!directory->rewatch()) return wait_for(options.directory);
+    const auto socket = file_id(kubelet_path());
     if (!socket) return wait_for(kubelet_path());
     if (socket != kubelet) return meet(*socket);
     for (const auto& entry : entries) {
-      if (entry->phase != Phase::Registered || file_at(entry->plugin->socket_path())) continue;
-      tell(What::SocketRemoved, entry.get());
+      if (entry->phase != Phase::Registered || file_id(entry->plugin->socket_path())) continue;
+      tell(Kind::SocketRemoved, entry.get());
       entry->new_socket = true;
       entry->delay = kSettling;
       again(*entry);
@@ -145,7 +145,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
     kubelet = socket;
     waiting_for.clear();
     client = std::make_unique<grpc::Client>(loop, kubelet_path());
-    tell(What::Found, nullptr, kubelet_path());
+    tell(Kind::Found, nullptr, kubelet_path());
     for (const auto& entry : entries) start(*entry);
   }
 
@@ -157,7 +157,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
   }
 
   std::string next_name(const Entry& entry) {
-    if (options.names == SocketNames::Ours)
+    if (options.names == SocketNaming::Ours)
       return socket_name(entry.plugin->resource(), next_number++);
     last_time = std::max<std::int64_t>(last_time + 1, std::time(nullptr));
     return gke_socket_name(last_time);
@@ -180,12 +180,12 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
       return;
     }
     entry.phase = Phase::Registering;
-    if (entry.new_socket || !file_at(entry.plugin->socket_path())) {
+    if (entry.new_socket || !file_id(entry.plugin->socket_path())) {
       if (const auto served = new_socket_for(entry); !served.ok()) {
-        tell(What::NotRegistered, &entry, served.error().text());
+        tell(Kind::NotRegistered, &entry, served.error().text());
         return again(entry);
       }
-      tell(What::Serving, &entry);
+      tell(Kind::Serving, &entry);
     }
     entry.new_socket = false;
     const auto& path = entry.plugin->socket_path();
@@ -195,25 +195,25 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
         .options = {.pre_start_required = true, .preferred_allocation_available = true}};
     client->call(kRegister, encode(request), options.register_deadline,
                  [weak = weak_from_this(), plugin = entry.plugin, number = entry.attempt](
-                     const grpc::Outcome& outcome, const std::string&) {
+                     const grpc::CallStatus& outcome, const std::string&) {
                    const auto self = weak.lock();
                    if (self) self->answered(plugin, number, outcome);
                  });
   }
 
-  void answered(const Plugin* plugin, std::uint64_t number, const grpc::Outcome& outcome) {
+  void answered(const Plugin* plugin, std::uint64_t number, const grpc::CallStatus& outcome) {
     Entry* entry = find(plugin);
     if (entry == nullptr || entry->attempt != number) return;
     if (outcome.ok()) {
       entry->phase = Phase::Registered;
       entry->since = Clock::now();
-      tell(What::Registered, entry);
-      if (plugin->watched()) tell(What::Watched, entry);  // it was faster than its own answer
+      tell(Kind::Registered, entry);
+      if (plugin->watched()) tell(Kind::Watched, entry);  // it was faster than its own answer
       return check_in(options.first_check);
     }
     // UNAVAILABLE: no kubelet has this socket. Otherwise it may have, and a name is used once.
-    entry->new_socket = outcome.code != grpc::Code::Unavailable;
-    tell(What::NotRegistered, entry, grpc::error_of(outcome).text());
+    entry->new_socket = outcome.code != grpc::StatusCode::Unavailable;
+    tell(Kind::NotRegistered, entry, grpc::to_error(outcome).text());
     again(*entry);
   }
 
@@ -228,8 +228,8 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
   void watched(const Plugin* plugin, bool is_watched) {
     Entry* entry = find(plugin);
     if (entry == nullptr || entry->phase != Phase::Registered) return;
-    if (is_watched) return tell(What::Watched, entry);
-    tell(What::Disconnected, entry);
+    if (is_watched) return tell(Kind::Watched, entry);
+    tell(Kind::Disconnected, entry);
     if (Clock::now() - entry->since > kSettled) entry->delay = options.first_retry;
     entry->new_socket = true;
     again(*entry);
@@ -237,14 +237,14 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
   }
 
   void check_in(milliseconds delay) {
-    if (beliefs == nullptr || asked) return;
+    if (kubelet_view == nullptr || asked) return;
     check_timer = loop.after(delay, [this] { check(); });
   }
 
   void check() {
     asked = true;
-    beliefs->forget();
-    beliefs->allocatable([weak = weak_from_this()](const Result<Allocatable>& answer) {
+    kubelet_view->forget();
+    kubelet_view->allocatable([weak = weak_from_this()](const Result<Allocatable>& answer) {
       const auto self = weak.lock();
       if (!self) return;
       self->asked = false;
@@ -289,16 +289,17 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
     if (Clock::now() < entry.no_doubt_before) return;
     entry.no_doubt_before = Clock::now() + entry.doubt_pause;
     entry.doubt_pause = std::min(entry.doubt_pause * 2, kLastDoubt);
-    tell(What::Disbelieved, &entry, std::move(why));
+    tell(Kind::OutOfSync, &entry, std::move(why));
     entry.doubts = 0;
     entry.new_socket = true;
     attempt(entry);
   }
 };
 
-Registrar::Registrar(sys::Loop& loop, RegistrarOptions options, PodResources* beliefs,
+Registrar::Registrar(sys::Loop& loop, RegistrarOptions options, PodResources* kubelet_view,
                      OnEvent on_event)
-    : state_(std::make_shared<State>(loop, std::move(options), beliefs, std::move(on_event))) {}
+    : state_(std::make_shared<State>(loop, std::move(options), kubelet_view, std::move(on_event))) {
+}
 
 Registrar::~Registrar() {
   for (const auto& entry : state_->entries) entry->plugin->on_watched(nullptr);
@@ -306,7 +307,7 @@ Registrar::~Registrar() {
 
 Status Registrar::start() {
   auto* state = state_.get();
-  remove_leftovers(state->options.directory);
+  remove_stale_sockets(state->options.directory);
   state->directory = std::make_unique<DirectoryWatch>(state->loop, state->options.directory,
                                                       [state] { state->look(); });
   state->look_timer = state->loop.every(state->options.look_every, [state] { state->look(); });

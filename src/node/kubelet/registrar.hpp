@@ -17,13 +17,13 @@
 
 namespace gantry::kubelet {
 
-// What our sockets are called: gantry-RESOURCE-PID-NUMBER.sock, or nvidiaGPU-UNIXTIME.sock as GKE's
+// Kind our sockets are called: gantry-RESOURCE-PID-NUMBER.sock, or nvidiaGPU-UNIXTIME.sock as GKE's
 // plugin has it.
-enum class SocketNames : std::uint8_t { Ours, Gke };
+enum class SocketNaming : std::uint8_t { Ours, Gke };
 
 struct RegistrarOptions {
   std::string directory = "/var/lib/kubelet/device-plugins";
-  SocketNames names = SocketNames::Ours;
+  SocketNaming names = SocketNaming::Ours;
   std::chrono::milliseconds register_deadline{10'000};
   std::chrono::milliseconds first_retry{20};  // doubled each time, up to:
   std::chrono::milliseconds last_retry{5'000};
@@ -33,7 +33,7 @@ struct RegistrarOptions {
 };
 
 struct RegistrarEvent {
-  enum class What : std::uint8_t {
+  enum class Kind : std::uint8_t {
     Waiting,        // no kubelet: text says what is missing
     Found,          // a kubelet's socket, a new one or for the first time
     Serving,        // resource, endpoint: a new socket, before the kubelet is told
@@ -41,16 +41,16 @@ struct RegistrarEvent {
     Watched,        // resource: registered, and the kubelet reads our list
     NotRegistered,  // resource, text: why; it is tried again
     Disconnected,   // resource: the kubelet let go of us; we register again
-    Disbelieved,    // resource, text: the kubelet's list is another one
+    OutOfSync,      // resource, text: the kubelet's list is another one
     SocketRemoved   // resource: somebody removed our socket
   };
-  What what = What::Waiting;
+  Kind what = Kind::Waiting;
   std::string resource;
   std::string endpoint;
   std::string text;
 };
 
-std::string_view to_string(RegistrarEvent::What what);
+std::string_view to_string(RegistrarEvent::Kind what);
 
 class Registrar {
  public:
@@ -58,7 +58,8 @@ class Registrar {
 
   // `beliefs` answers what the kubelet believes; nullptr: it is not asked. `on_event` is for logs
   // and counters: it must not add or remove plugins.
-  Registrar(sys::Loop& loop, RegistrarOptions options, PodResources* beliefs, OnEvent on_event);
+  Registrar(sys::Loop& loop, RegistrarOptions options, PodResources* kubelet_view,
+            OnEvent on_event);
   ~Registrar();  // plugins stay as they are
   Registrar(const Registrar&) = delete;
   Registrar& operator=(const Registrar&) = delete;

@@ -2,7 +2,7 @@
 #include "node/kubelet/runtime_version.hpp"
 
 #include "base/core/text.hpp"
-#include "net/grpc/wire.hpp"
+#include "net/grpc/protobuf.hpp"
 #include "node/kubelet/decode_internal.hpp"
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace gantry::kubelet {
 namespace {
 
 std::string request() {
-  return grpc::Writer().text(1, "v1").take();
+  return grpc::ProtoWriter().text(1, "v1").take();
 }
 
 // The number at the front, which goes.
@@ -38,7 +38,7 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> major_minor(std::string_v
 }  // namespace
 
 std::string encode(const RuntimeVersion& version) {
-  return grpc::Writer()
+  return grpc::ProtoWriter()
       .text(1, "0.1.0")
       .text(2, version.name)
       .text(3, version.version)
@@ -48,7 +48,7 @@ std::string encode(const RuntimeVersion& version) {
 
 Result<RuntimeVersion> decode_runtime_version(std::string_view bytes) {
   RuntimeVersion version;
-  GANTRY_CHECK(grpc::each_field(bytes, [&](const Field& field) -> Status {
+  GANTRY_CHECK(grpc::each_field(bytes, [&](const ProtoField& field) -> Status {
     switch (field.number()) {
       case 2: return read(field, version.name);
       case 3: return read(field, version.version);
@@ -58,7 +58,7 @@ Result<RuntimeVersion> decode_runtime_version(std::string_view bytes) {
   return version;
 }
 
-bool takes_cdi_names(const RuntimeVersion& runtime) {
+bool supports_cdi_names(const RuntimeVersion& runtime) {
   const auto version = major_minor(runtime.version);
   if (!version) return false;
   if (runtime.name == "containerd")
@@ -67,18 +67,19 @@ bool takes_cdi_names(const RuntimeVersion& runtime) {
   return false;
 }
 
-Result<RuntimeVersion> ask_runtime(const std::string& socket, std::chrono::milliseconds deadline) {
+Result<RuntimeVersion> query_runtime_version(const std::string& socket,
+                                             std::chrono::milliseconds deadline) {
   GANTRY_TRY(const std::string reply,
              grpc::call_once(socket, kRuntimeVersion, request(), deadline));
   return decode_runtime_version(reply);
 }
 
-void ask_runtime(grpc::Client& client, std::chrono::milliseconds deadline,
-                 std::function<void(const Result<RuntimeVersion>& version)> callback) {
+void query_runtime_version(grpc::Client& client, std::chrono::milliseconds deadline,
+                           std::function<void(const Result<RuntimeVersion>& version)> callback) {
   client.call(
       kRuntimeVersion, request(), deadline,
-      [callback = std::move(callback)](const grpc::Outcome& outcome, const std::string& reply) {
-        callback(outcome.ok() ? decode_runtime_version(reply) : grpc::error_of(outcome));
+      [callback = std::move(callback)](const grpc::CallStatus& outcome, const std::string& reply) {
+        callback(outcome.ok() ? decode_runtime_version(reply) : grpc::to_error(outcome));
       });
 }
 

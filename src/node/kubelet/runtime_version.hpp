@@ -25,12 +25,13 @@ std::string encode(const RuntimeVersion& version);
 Result<RuntimeVersion> decode_runtime_version(std::string_view bytes);
 
 // containerd from 2.0 (1.7 has it switched off), CRI-O from 1.24. Of engines nobody knows: no.
-bool takes_cdi_names(const RuntimeVersion& runtime);
+bool supports_cdi_names(const RuntimeVersion& runtime);
 
 // Blocks for at most `deadline`.
-Result<RuntimeVersion> ask_runtime(const std::string& socket, std::chrono::milliseconds deadline);
+Result<RuntimeVersion> query_runtime_version(const std::string& socket,
+                                             std::chrono::milliseconds deadline);
 // In a loop.
-void ask_runtime(grpc::Client& client, std::chrono::milliseconds deadline,
-                 std::function<void(const Result<RuntimeVersion>& version)> callback);
+void query_runtime_version(grpc::Client& client, std::chrono::milliseconds deadline,
+                           std::function<void(const Result<RuntimeVersion>& version)> callback);
 
 }  // namespace gantry::kubelet

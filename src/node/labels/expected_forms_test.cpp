@@ -105,7 +105,7 @@ model::Inventory machine(int divided_gpus, std::initializer_list<const char*> pr
 constexpr std::int64_t kTime = 1'724'632'719;
 
 TEST(ExpectedForms, MigNone) {
-  expect_form(labels_of(machine(0, {}), {.machine = "x", .timestamp = kTime}), common());
+  expect_form(make_labels(machine(0, {}), {.machine = "x", .timestamp = kTime}), common());
 }
 
 TEST(ExpectedForms, MigSingle) {
@@ -114,8 +114,8 @@ TEST(ExpectedForms, MigSingle) {
     if (std::string_view(form.key) != "gpu.memory") forms.push_back(form);
   }
   forms.push_back({"mig.strategy", "single"});
-  expect_form(labels_of(machine(2, {"1g.18gb", "1g.18gb"}),
-                        {.mig = MigStrategy::Single, .machine = "x", .timestamp = kTime}),
+  expect_form(make_labels(machine(2, {"1g.18gb", "1g.18gb"}),
+                          {.mig = MigStrategy::Single, .machine = "x", .timestamp = kTime}),
               forms);
 }
 
@@ -136,8 +136,8 @@ TEST(ExpectedForms, MigMixed) {
                                    {"mig-3g.71gb.sharing-strategy", kSharing}}) {
     forms.push_back({key, value});
   }
-  expect_form(labels_of(machine(1, {"1g.18gb", "3g.71gb"}),
-                        {.mig = MigStrategy::Mixed, .machine = "x", .timestamp = kTime}),
+  expect_form(make_labels(machine(1, {"1g.18gb", "3g.71gb"}),
+                          {.mig = MigStrategy::Mixed, .machine = "x", .timestamp = kTime}),
               forms);
 }
 
@@ -146,8 +146,8 @@ TEST(ExpectedForms, Vgpu) {
   forms.push_back({"vgpu.host-driver-version", "[0-9]+\\.[0-9]+(\\.[0-9]+)?"});
   forms.push_back({"vgpu.host-driver-branch", "r[0-9]+_[0-9]+"});
   expect_form(
-      labels_of(machine(0, {}),
-                {.machine = "x", .timestamp = kTime, .vgpu = VgpuFacts{"550.54.16", "r550_40"}}),
+      make_labels(machine(0, {}),
+                  {.machine = "x", .timestamp = kTime, .vgpu = VgpuHost{"550.54.16", "r550_40"}}),
       forms);
 }
 

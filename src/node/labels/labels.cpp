@@ -2,7 +2,7 @@
 #include "node/labels/labels.hpp"
 
 #include "base/core/text.hpp"
-#include "node/labels/models_internal.hpp"
+#include "node/labels/model_labels_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ void add_driver(const model::Driver& driver, Labels& labels) {
     labels["nvidia.com/cuda.driver-version.major"] = parts[0];
     labels["nvidia.com/cuda.driver-version.minor"] = parts[1];
     labels["nvidia.com/cuda.driver-version.revision"] = revision;
-    labels["nvidia.com/cuda.driver-version.full"] = sanitised(driver.version);
+    labels["nvidia.com/cuda.driver-version.full"] = sanitize(driver.version);
   }
   const auto cuda = split(driver.cuda_version, '.');
   if (cuda.size() != 2) return;
@@ -66,11 +66,11 @@ std::string clique_of(const model::Inventory& inventory) {
 }
 
 void add_machine(const model::Inventory& inventory, const LabelOptions& options, Labels& labels) {
-  const auto machine = sanitised(options.machine);
+  const auto machine = sanitize(options.machine);
   labels["nvidia.com/gpu.machine"] = machine.empty() ? "unknown" : machine;
   labels["nvidia.com/gpu.mode"] = mode_of(inventory);
   if (auto clique = clique_of(inventory); !clique.empty())
-    labels["nvidia.com/gpu.clique"] = sanitised(clique);
+    labels["nvidia.com/gpu.clique"] = sanitize(clique);
   const auto capable = [](const model::Gpu& gpu) {
     return gpu.mig.current == model::MigMode::Enabled ||
            gpu.mig.current == model::MigMode::Disabled;
@@ -83,7 +83,7 @@ void add_machine(const model::Inventory& inventory, const LabelOptions& options,
       std::any_of(gpus.begin(), gpus.end(), capable) ? "true" : "false";
   if (options.mig != MigStrategy::None)
     labels["nvidia.com/mig.strategy"] = options.mig == MigStrategy::Single ? "single" : "mixed";
-  const auto uses_mps = [](const auto& entry) { return entry.second.sharing == Sharing::Mps; };
+  const auto uses_mps = [](const auto& entry) { return entry.second.sharing == SharingKind::Mps; };
   const bool mps = std::any_of(options.shared.begin(), options.shared.end(), uses_mps);
   labels["nvidia.com/mps.capable"] =
       mps && std::none_of(gpus.begin(), gpus.end(), divided) ? "true" : "false";
@@ -92,13 +92,13 @@ void add_machine(const model::Inventory& inventory, const LabelOptions& options,
 void add_vgpu(const LabelOptions& options, Labels& labels) {
   labels["nvidia.com/vgpu.present"] = options.vgpu ? "true" : "false";
   if (!options.vgpu) return;
-  labels["nvidia.com/vgpu.host-driver-version"] = sanitised(options.vgpu->host_driver_version);
-  labels["nvidia.com/vgpu.host-driver-branch"] = sanitised(options.vgpu->host_driver_branch);
+  labels["nvidia.com/vgpu.host-driver-version"] = sanitize(options.vgpu->host_driver_version);
+  labels["nvidia.com/vgpu.host-driver-branch"] = sanitize(options.vgpu->host_driver_branch);
 }
 
 }  // namespace
 
-std::string sanitised(std::string_view text) {
+std::string sanitize(std::string_view text) {
   std::string out;
   for (const auto word : split(text, ' ')) {
     std::string kept;
@@ -116,17 +116,17 @@ std::string sanitised(std::string_view text) {
   return out;
 }
 
-Labels labels_of(const model::Inventory& inventory, const LabelOptions& options) {
+Labels make_labels(const model::Inventory& inventory, const LabelOptions& options) {
   Labels labels;
   if (options.timestamp) labels["nvidia.com/gfd.timestamp"] = fmt::to_string(*options.timestamp);
   add_vgpu(options, labels);
   if (inventory.gpus.empty()) return labels;
   add_driver(inventory.driver, labels);
   add_machine(inventory, options, labels);
-  const auto models = models_of(inventory);
-  add_models(models, options, labels);
-  if (options.mig == MigStrategy::Single) add_single(inventory, models, options, labels);
-  if (options.mig == MigStrategy::Mixed) add_mixed(inventory, options, labels);
+  const auto models = gpu_models(inventory);
+  add_model_labels(models, options, labels);
+  if (options.mig == MigStrategy::Single) add_single_mig(inventory, models, options, labels);
+  if (options.mig == MigStrategy::Mixed) add_mixed_mig(inventory, options, labels);
   return labels;
 }
 

@@ -20,16 +20,16 @@ namespace gantry::labels {
 using Labels = std::map<std::string, std::string>;
 
 enum class MigStrategy : std::uint8_t { None, Single, Mixed };
-enum class Sharing : std::uint8_t { None, TimeSlicing, Mps };
+enum class SharingKind : std::uint8_t { None, TimeSlicing, Mps };
 
 // How one resource is shared: "nvidia.com/gpu", "nvidia.com/mig-1g.18gb".
 struct SharedResource {
-  Sharing sharing = Sharing::None;
+  SharingKind sharing = SharingKind::None;
   int replicas = 1;
   bool renamed = false;  // offered as NAME.shared: the product then keeps its name
 };
 
-struct VgpuFacts {  // of a guest; see vgpu.hpp
+struct VgpuHost {  // of a guest; see vgpu.hpp
   std::string host_driver_version;
   std::string host_driver_branch;
 };
@@ -39,15 +39,15 @@ struct LabelOptions {
   std::map<std::string, SharedResource> shared;  // by resource name
   std::string machine;                           // DMI product name, as it is; "" when unknown
   std::optional<std::int64_t> timestamp;         // nullopt: no such label
-  std::optional<VgpuFacts> vgpu;                 // nullopt: not a vGPU guest
+  std::optional<VgpuHost> vgpu;                  // nullopt: not a vGPU guest
 };
 
 // A node without GPUs has the timestamp and vGPU labels only.
-Labels labels_of(const model::Inventory& inventory, const LabelOptions& options);
+Labels make_labels(const model::Inventory& inventory, const LabelOptions& options);
 
 // What a label's value may be: blanks joined by '-', other characters dropped, at most 63, ending
 // in a letter or digit.
-std::string sanitised(std::string_view text);
+std::string sanitize(std::string_view text);
 
 // "key=value" lines, sorted.
 std::string to_lines(const Labels& labels);

@@ -56,7 +56,7 @@ model::Inventory eight_h200() {
 
 TEST(Labels, OfEightEqualGpus) {
   const auto labels =
-      labels_of(eight_h200(), {.machine = "NVIDIA DGX H200 (rev 2)", .timestamp = 1'724'632'719});
+      make_labels(eight_h200(), {.machine = "NVIDIA DGX H200 (rev 2)", .timestamp = 1'724'632'719});
   const Labels expected{{"nvidia.com/cuda.driver-version.full", "580.159.04"},
                         {"nvidia.com/cuda.driver-version.major", "580"},
                         {"nvidia.com/cuda.driver-version.minor", "159"},
@@ -87,7 +87,7 @@ TEST(Labels, OfEightEqualGpus) {
 }
 
 TEST(Labels, WithoutGpusOnlyTimestampAndVgpu) {
-  const auto labels = labels_of({}, {.timestamp = 1});
+  const auto labels = make_labels({}, {.timestamp = 1});
   EXPECT_EQ(labels,
             (Labels{{"nvidia.com/gfd.timestamp", "1"}, {"nvidia.com/vgpu.present", "false"}}));
 }
@@ -95,18 +95,18 @@ TEST(Labels, WithoutGpusOnlyTimestampAndVgpu) {
 TEST(Labels, ADriverVersionOfTwoParts) {
   auto inventory = eight_h200();
   inventory.driver.version = "580.105";
-  const auto labels = labels_of(inventory, {});
+  const auto labels = make_labels(inventory, {});
   EXPECT_THAT(labels, Contains(Pair("nvidia.com/cuda.driver.rev", "")));
   EXPECT_THAT(labels, Contains(Pair("nvidia.com/cuda.driver-version.full", "580.105")));
   inventory.driver.version = "unknown";
-  EXPECT_THAT(labels_of(inventory, {}), Not(Contains(Key("nvidia.com/cuda.driver.major"))));
+  EXPECT_THAT(make_labels(inventory, {}), Not(Contains(Key("nvidia.com/cuda.driver.major"))));
 }
 
 TEST(Labels, OnMixedModelsTheMajoritySpeaksAndEachHasItsOwn) {
   const auto t4 = gpu("Tesla T4", 15360, 7, 5);
   const auto h200 = gpu("NVIDIA H200", 143771);
   std::vector<model::Gpu> list{h200, t4, t4, h200, t4};
-  const auto labels = labels_of(machine(list), {});
+  const auto labels = make_labels(machine(list), {});
   EXPECT_EQ(labels.at("nvidia.com/gpu.product"), "Tesla-T4");
   EXPECT_EQ(labels.at("nvidia.com/gpu.count"), "3");
   EXPECT_EQ(labels.at("nvidia.com/gpu.memory"), "15360");
@@ -115,36 +115,36 @@ TEST(Labels, OnMixedModelsTheMajoritySpeaksAndEachHasItsOwn) {
   EXPECT_EQ(labels.at("nvidia.com/gpu-model.NVIDIA-H200.count"), "2");
   EXPECT_EQ(labels.at("nvidia.com/gpu-model.NVIDIA-H200.memory"), "143771");
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  EXPECT_EQ(labels_of(machine(list), {}), labels) << "whatever the order of the GPUs";
+  EXPECT_EQ(make_labels(machine(list), {}), labels) << "whatever the order of the GPUs";
 }
 
 TEST(Labels, AmongEqualNumbersTheLargerGpuSpeaks) {
   const auto labels =
-      labels_of(machine({gpu("Tesla T4", 15360, 7, 5), gpu("NVIDIA H200", 143771)}), {});
+      make_labels(machine({gpu("Tesla T4", 15360, 7, 5), gpu("NVIDIA H200", 143771)}), {});
   EXPECT_EQ(labels.at("nvidia.com/gpu.product"), "NVIDIA-H200");
   EXPECT_EQ(labels.at("nvidia.com/gpu.count"), "1");
 }
 
 TEST(Labels, SharingShowsInReplicasStrategyAndProduct) {
-  LabelOptions options{.shared = {{"nvidia.com/gpu", {Sharing::TimeSlicing, 4, false}}}};
-  auto labels = labels_of(eight_h200(), options);
+  LabelOptions options{.shared = {{"nvidia.com/gpu", {SharingKind::TimeSlicing, 4, false}}}};
+  auto labels = make_labels(eight_h200(), options);
   EXPECT_EQ(labels.at("nvidia.com/gpu.product"), "NVIDIA-H200-SHARED");
   EXPECT_EQ(labels.at("nvidia.com/gpu.replicas"), "4");
   EXPECT_EQ(labels.at("nvidia.com/gpu.sharing-strategy"), "time-slicing");
   EXPECT_EQ(labels.at("nvidia.com/mps.capable"), "false");
-  options.shared["nvidia.com/gpu"] = {Sharing::Mps, 4, true};
-  labels = labels_of(eight_h200(), options);
+  options.shared["nvidia.com/gpu"] = {SharingKind::Mps, 4, true};
+  labels = make_labels(eight_h200(), options);
   EXPECT_EQ(labels.at("nvidia.com/gpu.product"), "NVIDIA-H200") << "a renamed resource says it";
   EXPECT_EQ(labels.at("nvidia.com/gpu.sharing-strategy"), "mps");
   EXPECT_EQ(labels.at("nvidia.com/mps.capable"), "true");
-  options.shared["nvidia.com/gpu"] = {Sharing::TimeSlicing, 1, false};
-  EXPECT_EQ(labels_of(eight_h200(), options).at("nvidia.com/gpu.sharing-strategy"), "none");
+  options.shared["nvidia.com/gpu"] = {SharingKind::TimeSlicing, 1, false};
+  EXPECT_EQ(make_labels(eight_h200(), options).at("nvidia.com/gpu.sharing-strategy"), "none");
 }
 
 TEST(Labels, MigSingle) {
   auto inventory = eight_h200();
   for (auto& one : inventory.gpus) add_instances(one, 7, "1g.18gb");
-  const auto labels = labels_of(inventory, {.mig = MigStrategy::Single});
+  const auto labels = make_labels(inventory, {.mig = MigStrategy::Single});
   EXPECT_EQ(labels.at("nvidia.com/mig.strategy"), "single");
   EXPECT_EQ(labels.at("nvidia.com/gpu.product"), "NVIDIA-H200-MIG-1g.18gb");
   EXPECT_EQ(labels.at("nvidia.com/gpu.count"), "56");
@@ -158,7 +158,7 @@ TEST(Labels, MigSingle) {
 
 TEST(Labels, MigSingleThatIsNotSingle) {
   const auto invalid = [](const model::Inventory& inventory) {
-    const auto labels = labels_of(inventory, {.mig = MigStrategy::Single});
+    const auto labels = make_labels(inventory, {.mig = MigStrategy::Single});
     return labels.at("nvidia.com/gpu.product") == "NVIDIA-H200-MIG-INVALID" &&
            labels.at("nvidia.com/gpu.count") == "0" && labels.at("nvidia.com/gpu.memory") == "0" &&
            labels.at("nvidia.com/gpu.replicas") == "0" &&
@@ -182,9 +182,9 @@ TEST(Labels, MigMixed) {
   add_instances(inventory.gpus[0], 2, "1g.18gb");
   add_instances(inventory.gpus[0], 1, "1g.18gb+me");
   add_instances(inventory.gpus[1], 1, "1g.18gb");
-  const auto labels = labels_of(
+  const auto labels = make_labels(
       inventory, {.mig = MigStrategy::Mixed,
-                  .shared = {{"nvidia.com/mig-1g.18gb", {Sharing::TimeSlicing, 2, false}}}});
+                  .shared = {{"nvidia.com/mig-1g.18gb", {SharingKind::TimeSlicing, 2, false}}}});
   EXPECT_EQ(labels.at("nvidia.com/gpu.product"), "NVIDIA-H200");
   EXPECT_EQ(labels.at("nvidia.com/gpu.count"), "8");
   EXPECT_EQ(labels.at("nvidia.com/mig-1g.18gb.count"), "3");
@@ -199,8 +199,8 @@ TEST(Labels, MigMixed) {
 TEST(Labels, AGpuThatIsDividedIsNotReplicated) {
   auto inventory = eight_h200();
   for (auto& one : inventory.gpus) add_instances(one, 7, "1g.18gb");
-  const auto labels =
-      labels_of(inventory, {.shared = {{"nvidia.com/gpu", {Sharing::TimeSlicing, 4, false}}}});
+  const auto labels = make_labels(
+      inventory, {.shared = {{"nvidia.com/gpu", {SharingKind::TimeSlicing, 4, false}}}});
   EXPECT_EQ(labels.at("nvidia.com/gpu.replicas"), "0");
   EXPECT_EQ(labels.at("nvidia.com/gpu.product"), "NVIDIA-H200");
 }
@@ -208,27 +208,27 @@ TEST(Labels, AGpuThatIsDividedIsNotReplicated) {
 TEST(Labels, TheFabricOnlyWhereAllAgree) {
   auto inventory = eight_h200();
   for (auto& one : inventory.gpus) one.fabric_clique = "7b968a6d-c8aa-45e1-9e07-e1e51be99c31.1";
-  EXPECT_EQ(labels_of(inventory, {}).at("nvidia.com/gpu.clique"),
+  EXPECT_EQ(make_labels(inventory, {}).at("nvidia.com/gpu.clique"),
             "7b968a6d-c8aa-45e1-9e07-e1e51be99c31.1");
   inventory.gpus[3].fabric_clique = "7b968a6d-c8aa-45e1-9e07-e1e51be99c31.2";
-  EXPECT_THAT(labels_of(inventory, {}), Not(Contains(Key("nvidia.com/gpu.clique"))));
+  EXPECT_THAT(make_labels(inventory, {}), Not(Contains(Key("nvidia.com/gpu.clique"))));
 }
 
 TEST(Labels, OfAVgpuGuest) {
-  const auto labels = labels_of(eight_h200(), {.vgpu = VgpuFacts{"550.54.16", "r550_40"}});
+  const auto labels = make_labels(eight_h200(), {.vgpu = VgpuHost{"550.54.16", "r550_40"}});
   EXPECT_EQ(labels.at("nvidia.com/vgpu.present"), "true");
   EXPECT_EQ(labels.at("nvidia.com/vgpu.host-driver-version"), "550.54.16");
   EXPECT_EQ(labels.at("nvidia.com/vgpu.host-driver-branch"), "r550_40");
 }
 
 TEST(Sanitised, KeepsWhatALabelMayHave) {
-  EXPECT_EQ(sanitised("NVIDIA A100-SXM4-80GB"), "NVIDIA-A100-SXM4-80GB");
-  EXPECT_EQ(sanitised("  NVIDIA   GeForce (TM)  "), "NVIDIA-GeForce-TM");
-  EXPECT_EQ(sanitised("Quadro K2000 @ ½"), "Quadro-K2000");
-  EXPECT_EQ(sanitised("-_.x._-"), "x");
-  EXPECT_EQ(sanitised("(((("), "");
-  EXPECT_EQ(sanitised(std::string(100, 'x')), std::string(63, 'x'));
-  EXPECT_EQ(sanitised(std::string(62, 'x') + "--y"), std::string(62, 'x'));
+  EXPECT_EQ(sanitize("NVIDIA A100-SXM4-80GB"), "NVIDIA-A100-SXM4-80GB");
+  EXPECT_EQ(sanitize("  NVIDIA   GeForce (TM)  "), "NVIDIA-GeForce-TM");
+  EXPECT_EQ(sanitize("Quadro K2000 @ ½"), "Quadro-K2000");
+  EXPECT_EQ(sanitize("-_.x._-"), "x");
+  EXPECT_EQ(sanitize("(((("), "");
+  EXPECT_EQ(sanitize(std::string(100, 'x')), std::string(63, 'x'));
+  EXPECT_EQ(sanitize(std::string(62, 'x') + "--y"), std::string(62, 'x'));
 }
 
 TEST(NodeFeature, IsTheObjectThatNfdReads) {

@@ -9,8 +9,8 @@ namespace {
 
 std::string owner_json(const NodeFeatureOwner& owner) {
   return fmt::format(R"({{"apiVersion":{},"kind":{},"name":{},"uid":{}{}}})",
-                     json::quoted(owner.api_version), json::quoted(owner.kind),
-                     json::quoted(owner.name), json::quoted(owner.uid),
+                     json::quote(owner.api_version), json::quote(owner.kind),
+                     json::quote(owner.name), json::quote(owner.uid),
                      owner.controller ? R"(,"controller":true)" : "");
 }
 
@@ -23,7 +23,7 @@ std::string node_feature_name(std::string_view node) {
 std::string to_node_feature(const Labels& labels, const NodeFeatureOptions& options) {
   std::string map;
   for (const auto& [key, value] : labels) {
-    map += fmt::format("{}{}:{}", map.empty() ? "" : ",", json::quoted(key), json::quoted(value));
+    map += fmt::format("{}{}:{}", map.empty() ? "" : ",", json::quote(key), json::quote(value));
   }
   std::string owners;
   for (const auto& owner : options.owners) {
@@ -35,8 +35,8 @@ std::string to_node_feature(const Labels& labels, const NodeFeatureOptions& opti
       R"({{"apiVersion":"nfd.k8s-sigs.io/v1alpha1","kind":"NodeFeature","metadata":{{"name":{},)"
       R"("namespace":{},"labels":{{"nfd.node.kubernetes.io/node-name":{}}}{}}},)"
       R"("spec":{{"features":{{"flags":{{}},"attributes":{{}},"instances":{{}}}},"labels":{{{}}}}}}})",
-      json::quoted(node_feature_name(options.node)), json::quoted(options.name_space),
-      json::quoted(options.node), owners, map);
+      json::quote(node_feature_name(options.node)), json::quote(options.name_space),
+      json::quote(options.node), owners, map);
 }
 
 }  // namespace gantry::labels

@@ -29,7 +29,7 @@ std::string text_at(std::string_view bytes, std::size_t place) {
 }
 
 // Records: id, length (with both of these bytes), content. Record 0 is the host's driver.
-VgpuFacts facts_in(std::string_view capability) {
+VgpuHost facts_in(std::string_view capability) {
   for (std::size_t place = kRecordsAt; place + 2 <= capability.size();) {
     const auto length = at(capability, place + 1);
     if (length < 2) break;
@@ -43,7 +43,7 @@ VgpuFacts facts_in(std::string_view capability) {
 
 }  // namespace
 
-std::optional<VgpuFacts> vgpu_of(std::string_view config_space) {
+std::optional<VgpuHost> parse_vgpu(std::string_view config_space) {
   if ((at(config_space, kStatusAt) & kHasCapabilities) == 0) return std::nullopt;
   std::size_t place = at(config_space, kFirstCapability) & 0xfcU;
   for (int steps = 0; steps < 48 && place >= 0x40 && place + 3 <= config_space.size(); ++steps) {
@@ -56,7 +56,7 @@ std::optional<VgpuFacts> vgpu_of(std::string_view config_space) {
   return std::nullopt;
 }
 
-std::optional<VgpuFacts> read_vgpu(const sys::Host& host) {
+std::optional<VgpuHost> read_vgpu(const sys::Host& host) {
   constexpr std::string_view kDevices = "/sys/bus/pci/devices";
   const auto names = host.list(kDevices);
   if (!names.ok()) return std::nullopt;
@@ -65,12 +65,12 @@ std::optional<VgpuFacts> read_vgpu(const sys::Host& host) {
     if (host.read_value(directory + "/vendor") != "0x10de") continue;
     const auto bytes = host.read(directory + "/config", kConfigLimit);
     if (!bytes.ok()) continue;
-    if (auto facts = vgpu_of(*bytes)) return facts;
+    if (auto facts = parse_vgpu(*bytes)) return facts;
   }
   return std::nullopt;
 }
 
-std::string read_machine(const sys::Host& host, std::string_view path) {
+std::string read_machine_type(const sys::Host& host, std::string_view path) {
   return host.read_value(path).value_or("");
 }
 

@@ -8,13 +8,13 @@
 
 namespace gantry::labels {
 
-std::optional<VgpuFacts> read_vgpu(const sys::Host& host);
+std::optional<VgpuHost> read_vgpu(const sys::Host& host);
 
 // From the bytes of a function's configuration space; any bytes.
-std::optional<VgpuFacts> vgpu_of(std::string_view config_space);
+std::optional<VgpuHost> parse_vgpu(std::string_view config_space);
 
 // /sys/class/dmi/id/product_name or another file with one line; "" when it cannot be read.
-std::string read_machine(const sys::Host& host,
-                         std::string_view path = "/sys/class/dmi/id/product_name");
+std::string read_machine_type(const sys::Host& host,
+                              std::string_view path = "/sys/class/dmi/id/product_name");
 
 }  // namespace gantry::labels

@@ -32,19 +32,19 @@ std::string guest() {
 }
 
 TEST(Vgpu, TheHostsDriverIsInTheCapability) {
-  const auto facts = vgpu_of(guest());
+  const auto facts = parse_vgpu(guest());
   ASSERT_TRUE(facts);
   EXPECT_EQ(facts->host_driver_version, "550.54.16");
   EXPECT_EQ(facts->host_driver_branch, "r550_40");
 }
 
 TEST(Vgpu, NoCapabilityNoGuest) {
-  EXPECT_FALSE(vgpu_of(""));
-  EXPECT_FALSE(vgpu_of(std::string(256, '\0')));
-  EXPECT_FALSE(vgpu_of(std::string(256, '\xff')));
+  EXPECT_FALSE(parse_vgpu(""));
+  EXPECT_FALSE(parse_vgpu(std::string(256, '\0')));
+  EXPECT_FALSE(parse_vgpu(std::string(256, '\xff')));
   auto other = guest();
   other[0x6b] = 'X';
-  EXPECT_FALSE(vgpu_of(other));
+  EXPECT_FALSE(parse_vgpu(other));
 }
 
 TEST(Vgpu, AnyBytesAreSafe) {
@@ -53,7 +53,7 @@ TEST(Vgpu, AnyBytesAreSafe) {
     auto bytes = guest().substr(0, random() % 257);
     for (int n = 0; n < 4 && !bytes.empty(); ++n)
       bytes[random() % bytes.size()] = static_cast<char>(random());
-    (void)vgpu_of(bytes);
+    (void)parse_vgpu(bytes);
   }
 }
 
@@ -69,9 +69,9 @@ TEST(Vgpu, IsFoundAmongNvidiasDevices) {
 
 TEST(Vgpu, TheMachinesNameIsOneLine) {
   test::Tree tree;
-  EXPECT_EQ(read_machine(tree.host()), "");
+  EXPECT_EQ(read_machine_type(tree.host()), "");
   tree.file("sys/class/dmi/id/product_name", "DGX H200\n");
-  EXPECT_EQ(read_machine(tree.host()), "DGX H200");
+  EXPECT_EQ(read_machine_type(tree.host()), "DGX H200");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose devices are whose.
 #include "base/core/text.hpp"
-#include "node/metrics/page_internal.hpp"
+#include "node/metrics/metrics_writer_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -24,8 +24,8 @@ class Finder {
     for (const auto& resource : snapshot.offered) {
       if (resource.tokens) continue;  // they are on no GPU
       for (const auto& device : resource.devices) {
-        const bool shared = device.replica >= 0 || resource.use == model::Use::Shares ||
-                            resource.use == model::Use::Replicas;
+        const bool shared = device.replica >= 0 || resource.use == model::AllocationMode::Shares ||
+                            resource.use == model::AllocationMode::Replicas;
         offered_.try_emplace(device.id, Device{device.gpu, device.mig, shared});
       }
     }
@@ -79,7 +79,7 @@ class Finder {
 
 }  // namespace
 
-std::vector<Attribution> attribute(const Snapshot& snapshot) {
+std::vector<Attribution> attribute_devices(const Snapshot& snapshot) {
   const Finder finder(snapshot);
   std::vector<Attribution> list;
   std::unordered_set<std::string> seen;
@@ -104,10 +104,10 @@ std::vector<Attribution> attribute(const Snapshot& snapshot) {
   return list;
 }
 
-PodUse use_of(const model::GpuReading& reading, const Attribution& holder) {
-  PodUse use;
+PodUsage pod_usage(const model::GpuReading& reading, const Attribution& holder) {
+  PodUsage use;
   if (holder.holder.pod_uid.empty()) return use;
-  const auto* instance = instance_of(reading, holder.mig);
+  const auto* instance = find_instance(reading, holder.mig);
   use.memory_bytes = 0;
   use.percent = 0;
   for (const auto& process : reading.processes) {
@@ -123,15 +123,15 @@ PodUse use_of(const model::GpuReading& reading, const Attribution& holder) {
   return use;
 }
 
-const model::GpuReading* reading_of(const Snapshot& snapshot, const model::GpuUuid& gpu) {
+const model::GpuReading* find_reading(const Snapshot& snapshot, const model::GpuUuid& gpu) {
   for (const auto& reading : snapshot.readings.gpus) {
     if (reading.uuid == gpu) return &reading;
   }
   return nullptr;
 }
 
-const model::InstanceReading* instance_of(const model::GpuReading& reading,
-                                          const model::GpuUuid& mig) {
+const model::InstanceReading* find_instance(const model::GpuReading& reading,
+                                            const model::GpuUuid& mig) {
   for (const auto& instance : reading.instances) {
     if (!mig.text.empty() && instance.uuid == mig) return &instance;
   }

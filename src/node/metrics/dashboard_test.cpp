@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dashboard asks only for what we export.
 #include "base/json/document.hpp"
-#include "node/metrics/text.hpp"
+#include "node/metrics/pages.hpp"
 #include "support/source_dir.hpp"
 
 #include <gmock/gmock.h>

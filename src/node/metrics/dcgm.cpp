@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names and labels of dcgm-exporter, from NVML alone. As there, a card that is divided shows as
 // its instances, each with what the whole card says where the instance says nothing of its own.
-#include "node/metrics/page_internal.hpp"
+#include "node/metrics/metrics_writer_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -14,8 +14,8 @@ struct Source {
   std::string labels;
   const model::GpuReading* card = nullptr;
   const model::InstanceReading* instance = nullptr;
-  bool divided = false;       // the card has instances; this may be one without readings
-  std::optional<PodUse> pod;  // shared with others: only its own
+  bool divided = false;         // the card has instances; this may be one without readings
+  std::optional<PodUsage> pod;  // shared with others: only its own
   unsigned last_xid = 0;
 
   const model::ProfileReading& profile() const {
@@ -27,7 +27,7 @@ using Value = std::optional<double>;
 using Get = Value (*)(const Source&);
 
 struct Row {
-  Metric metric;
+  MetricInfo metric;
   Get get = nullptr;
 };
 
@@ -62,8 +62,8 @@ Value memory_used(const Source& s) {
   return s.divided ? std::nullopt : mib(s.card->memory_used_bytes);
 }
 
-constexpr auto kGauge = Type::Gauge;
-constexpr auto kCounter = Type::Counter;
+constexpr auto kGauge = MetricType::Gauge;
+constexpr auto kCounter = MetricType::Counter;
 
 constexpr std::array kRows{
     Row{{"DCGM_FI_DEV_SM_CLOCK", kGauge, "SM clock frequency (in MHz)."}, OF_CARD(sm_clock_mhz)},
@@ -165,8 +165,8 @@ constexpr std::array kRows{
         OF_PROFILE(pcie_received_bytes_per_second)},
 };
 
-constexpr Metric kXidCount{"DCGM_EXP_XID_ERRORS_COUNT", kGauge,
-                           "XID errors by number since the agent started."};
+constexpr MetricInfo kXidCount{"DCGM_EXP_XID_ERRORS_COUNT", kGauge,
+                               "XID errors by number since the agent started."};
 
 std::string card_labels(const model::Gpu& gpu) {
   std::string labels;
@@ -181,7 +181,7 @@ std::string card_labels(const model::Gpu& gpu) {
   return labels;
 }
 
-void add_pod(std::string& labels, const model::Holder& holder) {
+void add_pod(std::string& labels, const model::DeviceAllocation& holder) {
   add_label(labels, "container", holder.container);
   add_label(labels, "namespace", holder.pod_namespace);
   add_label(labels, "pod", holder.pod);
@@ -199,7 +199,7 @@ class Sources {
  private:
   void add(const model::Gpu& gpu) {
     Source source;
-    source.card = reading_of(snapshot_, gpu.uuid);
+    source.card = find_reading(snapshot_, gpu.uuid);
     if (source.card == nullptr || !source.card->lost.empty()) return;
     const auto xid = snapshot_.counters.last_xid.find(gpu.uuid.text);
     if (xid != snapshot_.counters.last_xid.end()) source.last_xid = xid->second;
@@ -208,7 +208,7 @@ class Sources {
     if (!source.divided) return add_held(std::move(source), gpu.uuid, {});
     for (const auto& mig : gpu.mig.instances) {
       Source one = source;
-      one.instance = instance_of(*source.card, mig.uuid);
+      one.instance = find_instance(*source.card, mig.uuid);
       add_label(one.labels, "GPU_I_PROFILE", mig.profile);
       add_label(one.labels, "GPU_I_ID", fmt::format_int(mig.gpu_instance).c_str());
       add_held(std::move(one), gpu.uuid, mig.uuid);
@@ -226,7 +226,7 @@ class Sources {
       held = true;
       Source one = source;
       add_pod(one.labels, holder.holder);
-      if (holder.shared) one.pod = use_of(*source.card, holder);
+      if (holder.shared) one.pod = pod_usage(*source.card, holder);
       list_.push_back(std::move(one));
     }
     if (!held) list_.push_back(std::move(source));
@@ -237,7 +237,7 @@ class Sources {
   std::vector<Source> list_;
 };
 
-void add_xid_counts(const Snapshot& snapshot, Page& page) {
+void add_xid_counts(const Snapshot& snapshot, MetricsWriter& page) {
   page.begin(kXidCount);
   for (const auto& [key, count] : snapshot.counters.xids) {
     for (const auto& gpu : snapshot.inventory.gpus) {
@@ -252,7 +252,8 @@ void add_xid_counts(const Snapshot& snapshot, Page& page) {
 
 }  // namespace
 
-void add_dcgm(const Snapshot& snapshot, const std::vector<Attribution>& holders, Page& page) {
+void add_dcgm(const Snapshot& snapshot, const std::vector<Attribution>& holders,
+              MetricsWriter& page) {
   const auto sources = Sources(snapshot, holders).take();
   for (const auto& row : kRows) {
     page.begin(row.metric);

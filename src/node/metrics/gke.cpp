@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gauges of GKE's device plugin, under its names.
-#include "node/metrics/page_internal.hpp"
+#include "node/metrics/metrics_writer_internal.hpp"
 
 #include <array>
 
 namespace gantry::metrics {
 namespace {
 
-constexpr Metric kDuty{"duty_cycle", Type::Gauge,
-                       "Percent of time when the GPU was actively processing"};
-constexpr Metric kTotal{"memory_total", Type::Gauge, "Total memory available on the GPU in bytes"};
-constexpr Metric kUsed{"memory_used", Type::Gauge, "Allocated GPU memory in bytes"};
-constexpr Metric kRequest{"request", Type::Gauge,
-                          "Number of accelerator devices requested by the container"};
-constexpr Metric kDutyNode{"duty_cycle_gpu_node", Type::Gauge,
+constexpr MetricInfo kDuty{"duty_cycle", MetricType::Gauge,
                            "Percent of time when the GPU was actively processing"};
-constexpr Metric kTotalNode{"memory_total_gpu_node", Type::Gauge,
+constexpr MetricInfo kTotal{"memory_total", MetricType::Gauge,
                             "Total memory available on the GPU in bytes"};
-constexpr Metric kUsedNode{"memory_used_gpu_node", Type::Gauge, "Allocated GPU memory in bytes"};
+constexpr MetricInfo kUsed{"memory_used", MetricType::Gauge, "Allocated GPU memory in bytes"};
+constexpr MetricInfo kRequest{"request", MetricType::Gauge,
+                              "Number of accelerator devices requested by the container"};
+constexpr MetricInfo kDutyNode{"duty_cycle_gpu_node", MetricType::Gauge,
+                               "Percent of time when the GPU was actively processing"};
+constexpr MetricInfo kTotalNode{"memory_total_gpu_node", MetricType::Gauge,
+                                "Total memory available on the GPU in bytes"};
+constexpr MetricInfo kUsedNode{"memory_used_gpu_node", MetricType::Gauge,
+                               "Allocated GPU memory in bytes"};
 
 struct Row {
   std::string labels;
@@ -25,7 +27,7 @@ struct Row {
   std::optional<std::uint64_t> total, used;
 };
 
-void add_pod(std::string& labels, const model::Holder& holder) {
+void add_pod(std::string& labels, const model::DeviceAllocation& holder) {
   add_label(labels, "namespace", holder.pod_namespace);
   add_label(labels, "pod", holder.pod);
   add_label(labels, "container", holder.container);
@@ -45,14 +47,14 @@ const std::string& name_of(const Snapshot& snapshot, const model::GpuUuid& uuid)
   return none;
 }
 
-Row row_of(const Snapshot& snapshot, const Attribution& holder) {
+Row make_row(const Snapshot& snapshot, const Attribution& holder) {
   Row row;
   add_pod(row.labels, holder.holder);
   add_card(row.labels, holder.mig.text.empty() ? holder.gpu.text : holder.mig.text,
            name_of(snapshot, holder.gpu));
-  const auto* reading = reading_of(snapshot, holder.gpu);
+  const auto* reading = find_reading(snapshot, holder.gpu);
   if (reading == nullptr) return row;
-  if (const auto* instance = instance_of(*reading, holder.mig)) {
+  if (const auto* instance = find_instance(*reading, holder.mig)) {
     row.total = instance->memory_total_bytes;
     row.used = instance->memory_used_bytes;
   } else if (holder.mig.text.empty()) {
@@ -61,17 +63,17 @@ Row row_of(const Snapshot& snapshot, const Attribution& holder) {
     row.duty = reading->duty_cycle_percent;
   }
   if (!holder.shared) return row;
-  const auto use = use_of(*reading, holder);
+  const auto use = pod_usage(*reading, holder);
   row.used = use.memory_bytes;
   row.duty = use.percent;
   return row;
 }
 
-Row row_of(const Snapshot& snapshot, const model::Gpu& gpu) {
+Row make_row(const Snapshot& snapshot, const model::Gpu& gpu) {
   Row row;
   add_card(row.labels, gpu.uuid.text, gpu.name);
   row.total = gpu.memory_bytes;
-  const auto* reading = reading_of(snapshot, gpu.uuid);
+  const auto* reading = find_reading(snapshot, gpu.uuid);
   if (reading == nullptr) return row;
   row.duty = reading->duty_cycle_percent;
   row.used = reading->memory_used_bytes;
@@ -79,8 +81,8 @@ Row row_of(const Snapshot& snapshot, const model::Gpu& gpu) {
   return row;
 }
 
-void write(Page& page, const std::vector<Row>& rows, const Metric& duty, const Metric& total,
-           const Metric& used) {
+void write(MetricsWriter& page, const std::vector<Row>& rows, const MetricInfo& duty,
+           const MetricInfo& total, const MetricInfo& used) {
   page.begin(duty);
   for (const auto& row : rows) {
     if (row.duty) page.series(row.labels, static_cast<double>(*row.duty));
@@ -97,10 +99,11 @@ void write(Page& page, const std::vector<Row>& rows, const Metric& duty, const M
 
 }  // namespace
 
-void add_gke(const Snapshot& snapshot, const std::vector<Attribution>& holders, Page& page) {
+void add_gke(const Snapshot& snapshot, const std::vector<Attribution>& holders,
+             MetricsWriter& page) {
   std::vector<Row> rows;
   rows.reserve(holders.size());
-  for (const auto& holder : holders) rows.push_back(row_of(snapshot, holder));
+  for (const auto& holder : holders) rows.push_back(make_row(snapshot, holder));
   write(page, rows, kDuty, kTotal, kUsed);
   page.begin(kRequest);
   for (const auto& holder : snapshot.holders) {
@@ -110,7 +113,7 @@ void add_gke(const Snapshot& snapshot, const std::vector<Attribution>& holders, 
     page.series(labels, static_cast<std::uint64_t>(holder.ids.size()));
   }
   rows.clear();
-  for (const auto& gpu : snapshot.inventory.gpus) rows.push_back(row_of(snapshot, gpu));
+  for (const auto& gpu : snapshot.inventory.gpus) rows.push_back(make_row(snapshot, gpu));
   write(page, rows, kDutyNode, kTotalNode, kUsedNode);
 }
 

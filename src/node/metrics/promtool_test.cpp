@@ -2,8 +2,8 @@
 // Prometheus' own reader on our pages. It also has opinions about names; those are for our own
 // names, not for those that others chose.
 #include "base/core/text.hpp"
+#include "node/metrics/pages.hpp"
 #include "node/metrics/snapshot_for_test.hpp"
-#include "node/metrics/text.hpp"
 #include "support/tree.hpp"
 
 #include <sys/wait.h>

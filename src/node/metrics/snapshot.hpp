@@ -2,7 +2,7 @@
 // Everything that the metrics pages show, as one value: made in the loop, rendered anywhere.
 #pragma once
 
-#include "gpu/model/offer.hpp"
+#include "gpu/model/advertised.hpp"
 #include "gpu/model/readings.hpp"
 
 #include <array>
@@ -46,7 +46,7 @@ struct GpuXid {
 };
 
 // Our own counts, since the agent started.
-struct Counters {
+struct AgentCounters {
   std::int64_t started_unix_s = 0;
   std::map<ResourceOutcome, std::uint64_t> allocations;  // containers
   std::map<ResourceOutcome, std::uint64_t> pre_starts;
@@ -64,7 +64,7 @@ struct Counters {
   std::uint64_t inventory_changes = 0;
   std::uint64_t spec_writes = 0;                             // CDI
   std::map<std::string, std::uint64_t> kubelet_connections;  // by resource
-  bool operator==(const Counters&) const = default;
+  bool operator==(const AgentCounters&) const = default;
 };
 
 struct Snapshot {
@@ -72,10 +72,10 @@ struct Snapshot {
   std::string version;  // ours
   model::Inventory inventory;
   model::Readings readings;
-  std::vector<model::Holder> holders;
-  std::vector<model::OfferedResource> offered;
+  std::vector<model::DeviceAllocation> holders;
+  std::vector<model::AdvertisedResource> offered;
   std::vector<model::DeviceHealth> health;
-  Counters counters;
+  AgentCounters counters;
   bool driver_answers = false;  // NVML answered lately
 };
 

@@ -8,9 +8,9 @@
 
 namespace gantry::metrics {
 
-inline model::Holder hold(std::string name_space, std::string pod, std::string container,
-                          std::vector<std::string> ids, std::string resource = "nvidia.com/gpu",
-                          std::string uid = "") {
+inline model::DeviceAllocation hold(std::string name_space, std::string pod, std::string container,
+                                    std::vector<std::string> ids,
+                                    std::string resource = "nvidia.com/gpu", std::string uid = "") {
   return {.pod_uid = std::move(uid),
           .pod_namespace = std::move(name_space),
           .pod = std::move(pod),
@@ -84,7 +84,7 @@ inline void divide(Snapshot& snapshot, std::size_t gpu, int instances) {
 inline void share(Snapshot& snapshot, int replicas) {
   auto& resource = snapshot.offered.emplace_back();
   resource.name = "nvidia.com/gpu.shared";
-  resource.use = model::Use::Replicas;
+  resource.use = model::AllocationMode::Replicas;
   for (const auto& gpu : snapshot.inventory.gpus) {
     for (int i = 0; i < replicas; ++i) {
       resource.devices.push_back(

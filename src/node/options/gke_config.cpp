@@ -19,7 +19,7 @@ Value member(Value object, std::string_view lower) {
   return {};
 }
 
-Result<std::string> text_of(Value object, std::string_view lower) {
+Result<std::string> string_member(Value object, std::string_view lower) {
   const auto value = member(object, lower);
   if (!value) return std::string();
   auto text = value.string();
@@ -38,7 +38,7 @@ Result<std::int64_t> number_of(Value object, std::string_view lower) {
 }
 
 Status read_sharing(Value sharing, GkeConfig& config) {
-  GANTRY_TRY(const auto strategy, text_of(sharing, "gpusharingstrategy"));
+  GANTRY_TRY(const auto strategy, string_member(sharing, "gpusharingstrategy"));
   GANTRY_TRY(config.clients_per_gpu, number_of(sharing, "maxsharedclientspergpu"));
   if (strategy == "time-sharing") {
     config.sharing = SharingKind::TimeSlicing;
@@ -76,7 +76,7 @@ Result<GkeConfig> parse_gke_config(std::string_view text) {
   const auto root = document.root();
   if (!root.is(json::Kind::Object)) return Error(Errc::Invalid, "not an object");
   GkeConfig config;
-  GANTRY_TRY(config.partition_size, text_of(root, "gpupartitionsize"));
+  GANTRY_TRY(config.partition_size, string_member(root, "gpupartitionsize"));
   GANTRY_CHECK(read_sharing(member(root, "gpusharingconfig"), config));
   // The older name, which counts where it is set.
   GANTRY_TRY(const auto clients, number_of(root, "maxtimesharedclientspergpu"));

@@ -16,8 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t kLongestValue = 4096;
-constexpr std::size_t kLongestList = 256;
+constexpr std::size_t kMaxValueBytes = 4096;
+constexpr std::size_t kMaxListItems = 256;
 
 template <class T>
 struct ItemOf {
@@ -34,9 +34,9 @@ constexpr bool kIsList = !std::is_same_v<T, typename ItemOf<T>::Type>;
 template <class E>
 std::string listed() {
   std::string text;
-  for (std::size_t i = 0; i < model::kWords<E>.size(); ++i) {
-    const bool last = i + 1 == model::kWords<E>.size();
-    text += fmt::format("{}{}", i == 0 ? "" : (last ? " or " : ", "), model::kWords<E>[i]);
+  for (std::size_t i = 0; i < model::kEnumNames<E>.size(); ++i) {
+    const bool last = i + 1 == model::kEnumNames<E>.size();
+    text += fmt::format("{}{}", i == 0 ? "" : (last ? " or " : ", "), model::kEnumNames<E>[i]);
   }
   return text;
 }
@@ -123,7 +123,7 @@ Status parse(std::string_view text, milliseconds& value) {
 
 template <class E>
 requires std::is_enum_v<E> Status parse(std::string_view text, E& value) {
-  const auto word = model::from_word<E>(text);
+  const auto word = model::parse_enum<E>(text);
   if (!word) return wrong(text, listed<E>());
   value = *word;
   return {};
@@ -131,7 +131,7 @@ requires std::is_enum_v<E> Status parse(std::string_view text, E& value) {
 
 template <class T>
 Status add_item(std::string_view text, std::vector<T>& list) {
-  if (list.size() >= kLongestList) return wrong(text, "in a list of at most 256");
+  if (list.size() >= kMaxListItems) return wrong(text, "in a list of at most 256");
   T item{};
   GANTRY_CHECK(parse(trim(text), item));
   if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(std::move(item));
@@ -162,7 +162,7 @@ std::string show(double value) {
 }
 template <class E>
 requires std::is_enum_v<E> std::string show(E value) {
-  return std::string(model::to_word(value));
+  return std::string(model::to_string(value));
 }
 
 std::string show(milliseconds value) {
@@ -191,7 +191,7 @@ auto with_type(const Option& option, Then then) {
 }  // namespace
 
 Status set_value(const Option& option, std::string_view text, Options& options) {
-  if (text.size() > kLongestValue) return Error(Errc::Invalid, "the value is too long");
+  if (text.size() > kMaxValueBytes) return Error(Errc::Invalid, "the value is too long");
   return std::visit([&](auto field) { return parse(text, field(options)); }, option.field);
 }
 
@@ -224,7 +224,7 @@ bool is_list(const Option& option) {
   return with_type(option, []<class T>(std::type_identity<T>) { return kIsList<T>; });
 }
 
-std::string words_of(const Option& option) {
+std::string allowed_values(const Option& option) {
   return with_type(option, []<class T>(std::type_identity<T>) -> std::string {
     using Item = typename ItemOf<T>::Type;
     if constexpr (std::is_enum_v<Item>) {

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "base/core/result.hpp"
-#include "gpu/model/offer.hpp"
-#include "gpu/model/words.hpp"
+#include "gpu/model/advertised.hpp"
+#include "gpu/model/enum_names.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -27,7 +27,7 @@ enum class MigStrategy : std::uint8_t { None, Single, Mixed };
 enum class ListStrategy : std::uint8_t { EnvVar, VolumeMounts, CdiAnnotations, CdiCri, Direct };
 enum class IdStrategy : std::uint8_t { Uuid, Index };
 enum class SharedPolicy : std::uint8_t { Distributed, Packed };
-enum class Discovery : std::uint8_t { Auto, Nvml, Tegra, Vfio };
+enum class DiscoveryStrategy : std::uint8_t { Auto, Nvml, Tegra, Vfio };
 enum class LogFormat : std::uint8_t { Text, Json };
 enum class SharingKind : std::uint8_t { None, TimeSlicing, Mps };
 enum class MemoryUnit : std::uint8_t { GiB, MiB };  // of aliyun.com/gpu-mem
@@ -72,7 +72,7 @@ struct NameRule {
 // gantry.gpus[]: ours. What some GPUs are used for.
 struct GpuRule {
   DeviceChoice devices;
-  model::Use use = model::Use::Whole;
+  model::AllocationMode use = model::AllocationMode::Whole;
   std::int64_t replicas = 0;  // with use: replicas
   std::string name;           // "" = by resources.gpus
   std::string where;
@@ -189,7 +189,7 @@ struct Options {
   std::string driver_root_in_container = "/driver-root";
   std::string mps_root;
   SharedPolicy shared_policy = SharedPolicy::Distributed;
-  Discovery discovery = Discovery::Auto;
+  DiscoveryStrategy discovery = DiscoveryStrategy::Auto;
   std::vector<std::int64_t> imex_channels;  // none, or 0
   bool imex_required = false;
   std::string kubelet_socket = "/var/lib/kubelet/device-plugins/kubelet.sock";  // "": no kubelet
@@ -231,7 +231,7 @@ using AnyField =
     std::variant<Field<bool>, Field<std::string>, Field<std::int64_t>, Field<double>,
                  Field<std::vector<std::string>>, Field<std::vector<std::int64_t>>,
                  Field<std::chrono::milliseconds>, Field<MigStrategy>, Field<IdStrategy>,
-                 Field<SharedPolicy>, Field<Discovery>, Field<LogFormat>, Field<MemoryUnit>,
+                 Field<SharedPolicy>, Field<DiscoveryStrategy>, Field<LogFormat>, Field<MemoryUnit>,
                  Field<std::vector<ListStrategy>>>;
 
 using Programs = std::uint8_t;  // one bit for each Program
@@ -258,10 +258,10 @@ std::string documentation();  // Markdown: every option in one table
 
 // ---- reading
 
-using Lookup = std::function<std::optional<std::string>(std::string_view)>;
+using EnvironmentLookup = std::function<std::optional<std::string>(std::string_view)>;
 using FileReader = std::function<Result<std::string>(const std::string& path)>;
 
-struct Read {
+struct ParsedOptions {
   Options options;
   std::vector<std::string> notes;  // what deserves a word in the log
   bool help = false;
@@ -270,8 +270,9 @@ struct Read {
 
 // Invalid for a flag or key nobody knows, with the nearest known one (and the line), and for a
 // value that is none of those allowed. `arguments` without the program's name.
-Result<Read> read_options(Program program, std::span<const std::string> arguments,
-                          const Lookup& environment, const FileReader& read_file);
+Result<ParsedOptions> read_options(Program program, std::span<const std::string> arguments,
+                                   const EnvironmentLookup& environment,
+                                   const FileReader& read_file);
 
 // The configuration file of NVIDIA's plugin, YAML or JSON, `version: v1`. `name` is what messages
 // call it.
@@ -290,21 +291,21 @@ Result<std::string> resource_name(std::string_view name);
 
 namespace gantry::model {
 template <>
-inline constexpr std::array<std::string_view, 3> kWords<options::MigStrategy>{"none", "single",
-                                                                              "mixed"};
+inline constexpr std::array<std::string_view, 3> kEnumNames<options::MigStrategy>{"none", "single",
+                                                                                  "mixed"};
 template <>
-inline constexpr std::array<std::string_view, 5> kWords<options::ListStrategy>{
+inline constexpr std::array<std::string_view, 5> kEnumNames<options::ListStrategy>{
     "envvar", "volume-mounts", "cdi-annotations", "cdi-cri", "direct"};
 template <>
-inline constexpr std::array<std::string_view, 2> kWords<options::IdStrategy>{"uuid", "index"};
+inline constexpr std::array<std::string_view, 2> kEnumNames<options::IdStrategy>{"uuid", "index"};
 template <>
-inline constexpr std::array<std::string_view, 2> kWords<options::SharedPolicy>{"distributed",
-                                                                               "packed"};
+inline constexpr std::array<std::string_view, 2> kEnumNames<options::SharedPolicy>{"distributed",
+                                                                                   "packed"};
 template <>
-inline constexpr std::array<std::string_view, 4> kWords<options::Discovery>{"auto", "nvml", "tegra",
-                                                                            "vfio"};
+inline constexpr std::array<std::string_view, 4> kEnumNames<options::DiscoveryStrategy>{
+    "auto", "nvml", "tegra", "vfio"};
 template <>
-inline constexpr std::array<std::string_view, 2> kWords<options::MemoryUnit>{"GiB", "MiB"};
+inline constexpr std::array<std::string_view, 2> kEnumNames<options::MemoryUnit>{"GiB", "MiB"};
 template <>
-inline constexpr std::array<std::string_view, 2> kWords<options::LogFormat>{"text", "json"};
+inline constexpr std::array<std::string_view, 2> kEnumNames<options::LogFormat>{"text", "json"};
 }  // namespace gantry::model

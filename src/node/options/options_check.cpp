@@ -52,13 +52,13 @@ Status check_mps(const Options& options) {
   return {};
 }
 
-constexpr std::int64_t kMostSlots = 1024;  // the kubelet's list of devices must stay below 4 MiB
+constexpr std::int64_t kMaxSlots = 1024;  // the kubelet's list of devices must stay below 4 MiB
 
 Status check_shares(const Options& options) {
   const auto& shares = options.shares;
-  if (shares.slots < 1 || shares.slots > kMostSlots) {
+  if (shares.slots < 1 || shares.slots > kMaxSlots) {
     return Error(Errc::Invalid,
-                 fmt::format("--share-slots: {} is not 1 to {}", shares.slots, kMostSlots));
+                 fmt::format("--share-slots: {} is not 1 to {}", shares.slots, kMaxSlots));
   }
   if (shares.all && options.sharing.kind != SharingKind::None) {
     return Error(Errc::Invalid,

@@ -55,7 +55,7 @@ Status set_from(const Option& option, const Value& value, Options& options) {
 
 Status read_map(const Value& map, const std::string& place, Options& options);
 
-Status read_entry(const yaml::Entry& entry, const std::string& place, Options& options) {
+Status read_entry(const yaml::MapEntry& entry, const std::string& place, Options& options) {
   const auto key = place.empty() ? entry.key : fmt::format("{}.{}", place, entry.key);
   const auto& value = entry.value;
   if (key == "version") return {};  // was looked at

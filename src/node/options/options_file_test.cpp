@@ -143,8 +143,8 @@ gantry:
   EXPECT_EQ(got->gpu_names[0].name, "nvidia.com/a100");
   EXPECT_EQ(got->mig_names[0].pattern, "1g*");
   ASSERT_EQ(got->gpus.size(), 2U);
-  EXPECT_EQ(got->gpus[0].use, model::Use::Replicas);
-  EXPECT_EQ(got->gpus[1].use, model::Use::Vm);
+  EXPECT_EQ(got->gpus[0].use, model::AllocationMode::Replicas);
+  EXPECT_EQ(got->gpus[1].use, model::AllocationMode::Vm);
   EXPECT_THAT(refused("version: v1\ngantry: {gpus: [{use: all}]}"), HasSubstr("whole, replicas"));
   EXPECT_THAT(refused("version: v1\ngantry: {gpus: [{use: vm, replicas: 2}]}"),
               HasSubstr("belong to use: replicas"));

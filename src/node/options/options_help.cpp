@@ -23,7 +23,7 @@ std::string joined(std::string_view names, std::string_view by) {
 }
 
 std::string meaning_of(const Option& option) {
-  const auto words = words_of(option);
+  const auto words = allowed_values(option);
   return words.empty() ? std::string(option.meaning) : fmt::format("{}: {}", option.meaning, words);
 }
 

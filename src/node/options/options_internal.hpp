@@ -16,10 +16,11 @@ Status set_value(const Option& option, std::string_view text, Options& options);
 // From a list of the file.
 Status set_list(const Option& option, const std::vector<std::string>& items, Options& options);
 
-bool is_switch(const Option& option);        // a flag that may stand alone
-bool is_text(const Option& option);          // an empty variable means the empty text
-bool is_list(const Option& option);          // several flags add up
-std::string words_of(const Option& option);  // "none, single or mixed"; "" where anything goes
+bool is_switch(const Option& option);  // a flag that may stand alone
+bool is_text(const Option& option);    // an empty variable means the empty text
+bool is_list(const Option& option);    // several flags add up
+std::string allowed_values(
+    const Option& option);  // "none, single or mixed"; "" where anything goes
 
 std::vector<std::string_view> names_in(std::string_view joined);  // "a|b"
 

@@ -129,7 +129,7 @@ bool counts_for(std::string_view variable, Program program) {
   return program == Program::FeatureDiscovery || program == Program::Agent;
 }
 
-Status apply_environment(Program program, const Lookup& environment, Options& options) {
+Status apply_environment(Program program, const EnvironmentLookup& environment, Options& options) {
   for (const auto& option : option_table()) {
     if (!understands(option, program)) continue;
     for (const auto name : names_in(option.environment)) {
@@ -167,7 +167,7 @@ std::string shown(const GkeConfig& config) {
 
 // GKE's plugin goes on without a file that it cannot read. The words are those it logs, which
 // people look for.
-void apply_gke_file(const FileReader& read_file, Read& read) {
+void apply_gke_file(const FileReader& read_file, ParsedOptions& read) {
   const auto& path = read.options.gke.gpu_config;
   auto& notes = read.notes;
   if (!path.empty()) {
@@ -192,10 +192,11 @@ void begin_as(Program program, Options& options) {
 
 }  // namespace
 
-Result<Read> read_options(Program program, std::span<const std::string> arguments,
-                          const Lookup& environment, const FileReader& read_file) {
+Result<ParsedOptions> read_options(Program program, std::span<const std::string> arguments,
+                                   const EnvironmentLookup& environment,
+                                   const FileReader& read_file) {
   GANTRY_TRY(const auto flags, FlagReader(arguments, program).read());
-  Read read;
+  ParsedOptions read;
   read.help = flags.help;
   read.version = flags.version;
   auto& options = read.options;

@@ -25,8 +25,8 @@ struct Around {
   std::map<std::string, std::string, std::less<>> files;
 };
 
-Result<Read> read(Program program, const std::vector<std::string>& arguments,
-                  const Around& around = {}) {
+Result<ParsedOptions> read(Program program, const std::vector<std::string>& arguments,
+                           const Around& around = {}) {
   return read_options(
       program, arguments,
       [&](std::string_view name) -> std::optional<std::string> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The book of pods under the thread sanitizer: one thread tells, as the informer does, others read.
-#include "node/pod_shares/book.hpp"
+#include "node/pod_shares/pod_cache.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ json::Document pod(int number, std::string_view phase) {
 }
 
 // What is read is a pod, whole, or none.
-void read(const Book& book, const std::atomic<bool>& done) {
+void read(const PodCache& book, const std::atomic<bool>& done) {
   while (!done) {
     for (const auto& text : book.all()) EXPECT_TRUE(json::Document::parse(text).ok());
     for (int i = 0; i < kPods; ++i) {
@@ -39,7 +39,7 @@ void read(const Book& book, const std::atomic<bool>& done) {
 }
 
 TEST(BookThreads, ReadWholePodsWhileTheInformerTells) {
-  Book book;
+  PodCache book;
   std::atomic<bool> done{false};
   std::jthread one([&] { read(book, done); });
   std::jthread other([&] { read(book, done); });

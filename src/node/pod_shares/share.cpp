@@ -9,13 +9,15 @@
 namespace gantry::pod_shares {
 namespace {
 
-std::uint64_t units(std::uint64_t mib, const podspec::NodeFacts& node) {
+std::uint64_t units(std::uint64_t mib, const podspec::NodeInfo& node) {
   return mib / std::max<std::uint64_t>(node.unit_mib, 1);
 }
 
-Result<std::string> memory_text(const podspec::ContainerAsk& container,
-                                const std::vector<podspec::Part>& parts) {
-  const auto differs = [&](const podspec::Part& part) { return part.mib != parts.front().mib; };
+Result<std::string> memory_text(const podspec::ContainerRequest& container,
+                                const std::vector<podspec::GpuAllocation>& parts) {
+  const auto differs = [&](const podspec::GpuAllocation& part) {
+    return part.mib != parts.front().mib;
+  };
   if (std::none_of(parts.begin(), parts.end(), differs))
     return fmt::format("{}MiB", parts.front().mib);
   if (container.memory.kind == podspec::Amount::Kind::Percent)
@@ -23,8 +25,8 @@ Result<std::string> memory_text(const podspec::ContainerAsk& container,
   return Error(Errc::Unsupported, "a container has as much memory on each of its GPUs");
 }
 
-void add_gpushare(const podspec::PodAsk& ask, const podspec::Placement& placement,
-                  const std::vector<podspec::Part>& parts, const podspec::NodeFacts& node,
+void add_gpushare(const podspec::PodRequest& ask, const podspec::Placement& placement,
+                  const std::vector<podspec::GpuAllocation>& parts, const podspec::NodeInfo& node,
                   std::vector<std::string>& env) {
   std::vector<std::uint32_t> indices;
   std::uint64_t own = 0;
@@ -43,7 +45,7 @@ void add_gpushare(const podspec::PodAsk& ask, const podspec::Placement& placemen
   }
 }
 
-void add_hami(const std::vector<podspec::Part>& parts, std::vector<std::string>& env) {
+void add_hami(const std::vector<podspec::GpuAllocation>& parts, std::vector<std::string>& env) {
   for (std::size_t i = 0; i < parts.size(); ++i)
     env.push_back(fmt::format("CUDA_DEVICE_MEMORY_LIMIT_{}={}m", i, parts[i].mib));
   env.push_back(fmt::format("CUDA_DEVICE_SM_LIMIT={}", parts.front().cores));
@@ -63,9 +65,9 @@ bool can_become(const policy::Share& known, const policy::Share& wanted) {
 
 }  // namespace
 
-Result<policy::ShareText> share_text(const std::string& name, const podspec::PodAsk& ask,
-                                     const podspec::ContainerAsk& container,
-                                     const std::vector<podspec::Part>& parts) {
+Result<policy::ShareText> share_text(const std::string& name, const podspec::PodRequest& ask,
+                                     const podspec::ContainerRequest& container,
+                                     const std::vector<podspec::GpuAllocation>& parts) {
   if (parts.empty()) return Error(Errc::Invalid, "a share of no GPU");
   policy::ShareText text{.name = name, .backend = "fence"};
   for (const auto& part : parts) text.gpus += (text.gpus.empty() ? "" : ",") + part.uuid;
@@ -78,7 +80,7 @@ Result<policy::ShareText> share_text(const std::string& name, const podspec::Pod
 }
 
 Status ensure_share(daemon::Client& keeper, const policy::ShareText& wanted) {
-  GANTRY_TRY(const auto share, policy::share_from(wanted));
+  GANTRY_TRY(const auto share, policy::parse_share(wanted));
   const auto known = keeper.show(wanted.name);
   if (!known.ok() && known.error().code() != Errc::NotFound) return known.error();
   if (known.ok()) {
@@ -108,9 +110,10 @@ Status end_share(daemon::Client& keeper, const std::string& name) {
   return removed;
 }
 
-std::vector<std::string> variables(const podspec::PodAsk& ask, const podspec::Placement& placement,
-                                   const std::vector<podspec::Part>& parts,
-                                   const podspec::NodeFacts& node) {
+std::vector<std::string> environment_of(const podspec::PodRequest& ask,
+                                        const podspec::Placement& placement,
+                                        const std::vector<podspec::GpuAllocation>& parts,
+                                        const podspec::NodeInfo& node) {
   std::vector<std::string> env;
   if (parts.empty()) return env;
   if (ask.contract == podspec::Contract::Gpushare) {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/core/result.hpp"
-#include "cluster/podspec/ask.hpp"
 #include "cluster/podspec/node.hpp"
 #include "cluster/podspec/placement.hpp"
+#include "cluster/podspec/request.hpp"
 #include "sharing/daemon/client.hpp"
 #include "sharing/policy/share.hpp"
 
@@ -16,9 +16,9 @@ namespace gantry::pod_shares {
 
 // Unsupported where the keeper has no words for it: different amounts on its cards that are no per
 // cent of each.
-Result<policy::ShareText> share_text(const std::string& name, const podspec::PodAsk& ask,
-                                     const podspec::ContainerAsk& container,
-                                     const std::vector<podspec::Part>& parts);
+Result<policy::ShareText> share_text(const std::string& name, const podspec::PodRequest& ask,
+                                     const podspec::ContainerRequest& container,
+                                     const std::vector<podspec::GpuAllocation>& parts);
 
 // Makes the share, or gives the one of that name what it shall have: a container that starts again
 // keeps its own. Busy where processes of an earlier container still have the name, or where other
@@ -29,8 +29,9 @@ Status ensure_share(daemon::Client& keeper, const policy::ShareText& wanted);
 Status end_share(daemon::Client& keeper, const std::string& name);
 
 // Variables that programs of gpushare's and HAMi's users read. They inform; the fence holds.
-std::vector<std::string> variables(const podspec::PodAsk& ask, const podspec::Placement& placement,
-                                   const std::vector<podspec::Part>& parts,
-                                   const podspec::NodeFacts& node);
+std::vector<std::string> environment_of(const podspec::PodRequest& ask,
+                                        const podspec::Placement& placement,
+                                        const std::vector<podspec::GpuAllocation>& parts,
+                                        const podspec::NodeInfo& node);
 
 }  // namespace gantry::pod_shares

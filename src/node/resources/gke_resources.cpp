@@ -10,8 +10,8 @@
 namespace gantry::resources {
 namespace {
 
-using model::OfferedDevice;
-using model::Use;
+using model::AdvertisedDevice;
+using model::AllocationMode;
 
 struct Partition {
   std::string_view size;
@@ -56,8 +56,8 @@ Status check_divided(const model::Gpu& gpu, const std::string& size, std::size_t
                   gpu.index, count, size, instances.size(), alike ? "" : " of other sizes"));
 }
 
-void add_clients(OfferedDevice device, const options::GkeConfig& config,
-                 model::OfferedResource& resource) {
+void add_clients(AdvertisedDevice device, const options::GkeConfig& config,
+                 model::AdvertisedResource& resource) {
   if (config.sharing == options::SharingKind::None) {
     resource.devices.push_back(std::move(device));
     return;
@@ -70,14 +70,14 @@ void add_clients(OfferedDevice device, const options::GkeConfig& config,
   }
 }
 
-Use use_of(const options::GkeConfig& config) {
-  if (!config.partition_size.empty()) return Use::Mig;
+AllocationMode use_of(const options::GkeConfig& config) {
+  if (!config.partition_size.empty()) return AllocationMode::Mig;
   switch (config.sharing) {
-    case options::SharingKind::None: return Use::Whole;
-    case options::SharingKind::TimeSlicing: return Use::Replicas;
-    case options::SharingKind::Mps: return Use::Shares;
+    case options::SharingKind::None: return AllocationMode::Whole;
+    case options::SharingKind::TimeSlicing: return AllocationMode::Replicas;
+    case options::SharingKind::Mps: return AllocationMode::Shares;
   }
-  return Use::Whole;
+  return AllocationMode::Whole;
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ Result<Offer> gke_resources(const model::Inventory& machine, const options::Opti
   if (!config.partition_size.empty()) {
     GANTRY_TRY(count, wanted_count(config.partition_size));
   }
-  model::OfferedResource resource{.name = "nvidia.com/gpu", .use = use_of(config)};
+  model::AdvertisedResource resource{.name = "nvidia.com/gpu", .use = use_of(config)};
   resource.only_one = config.sharing == options::SharingKind::TimeSlicing ||
                       (config.sharing == options::SharingKind::Mps && gpus.size() > 1);
   for (const auto* gpu : gpus) {
@@ -104,7 +104,7 @@ Result<Offer> gke_resources(const model::Inventory& machine, const options::Opti
                           .index = gpu->index,
                           .use = resource.use,
                           .why = options.gke.gpu_config});
-    OfferedDevice device{.id = node, .gpu = gpu->uuid, .numa_node = gpu->numa_node};
+    AdvertisedDevice device{.id = node, .gpu = gpu->uuid, .numa_node = gpu->numa_node};
     if (count == 0) {
       add_clients(std::move(device), config, resource);
       continue;

@@ -12,9 +12,9 @@
 namespace gantry::resources {
 namespace {
 
-using model::OfferedDevice;
-using model::OfferedResource;
-using model::Use;
+using model::AdvertisedDevice;
+using model::AdvertisedResource;
+using model::AllocationMode;
 
 constexpr std::string_view kGpu = "nvidia.com/gpu";
 
@@ -55,34 +55,35 @@ class Offering {
     auto& shared = offer_.shared;
     shared.unit_mib = options_.shares.unit == options::MemoryUnit::MiB ? 1 : 1024;
     shared.slots = static_cast<std::uint32_t>(options_.shares.slots);
-    shared.everything = std::all_of(offer_.uses.begin(), offer_.uses.end(),
-                                    [](const GpuUse& use) { return use.use == Use::Shares; });
-    renew_tokens(offer_);
+    shared.everything = std::all_of(offer_.uses.begin(), offer_.uses.end(), [](const GpuUse& use) {
+      return use.use == AllocationMode::Shares;
+    });
+    rebuild_tokens(offer_);
     return std::move(offer_);
   }
 
  private:
   struct Entry {
-    OfferedResource resource;
-    const Part* first = nullptr;
+    AdvertisedResource resource;
+    const DeviceCandidate* first = nullptr;
   };
 
-  Status add_parts(const Claim& claim) {
+  Status add_parts(const GpuAssignment& claim) {
     const auto& gpu = *claim.gpu;
     switch (claim.use) {
-      case Use::Whole:
-      case Use::Replicas: add_whole(claim); return {};
-      case Use::Mig: return add_instances(claim);
-      case Use::Shares: add_shared(claim); return {};
-      case Use::Vm:
+      case AllocationMode::Whole:
+      case AllocationMode::Replicas: add_whole(claim); return {};
+      case AllocationMode::Mig: return add_instances(claim);
+      case AllocationMode::Shares: add_shared(claim); return {};
+      case AllocationMode::Vm:
         offer_.notes.push_back(fmt::format("GPU {} is set aside for {} ({})", gpu.index,
-                                           model::to_word(claim.use), claim.why));
+                                           model::to_string(claim.use), claim.why));
         return {};
     }
     return {};
   }
 
-  void add_shared(const Claim& claim) {
+  void add_shared(const GpuAssignment& claim) {
     const auto& gpu = *claim.gpu;
     const auto mib = gpu.memory_bytes.value_or(0) >> 20U;
     if (mib == 0) {
@@ -94,10 +95,10 @@ class Offering {
     offer_.shared.cards.push_back({.gpu = gpu.uuid, .index = gpu.index, .mib = mib});
   }
 
-  void add_whole(const Claim& claim) {
-    Part part{.claim = &claim,
-              .name = name_by(options_.gpu_names, claim.gpu->name, std::string(kGpu)),
-              .why = claim.why};
+  void add_whole(const GpuAssignment& claim) {
+    DeviceCandidate part{.claim = &claim,
+                         .name = name_by(options_.gpu_names, claim.gpu->name, std::string(kGpu)),
+                         .why = claim.why};
     if (claim.rule != nullptr) {
       if (!claim.rule->name.empty()) part.name = claim.rule->name;
       part.replicas = claim.rule->replicas;
@@ -105,7 +106,7 @@ class Offering {
     parts_.push_back(std::move(part));
   }
 
-  Status add_instances(const Claim& claim) {
+  Status add_instances(const GpuAssignment& claim) {
     const auto& gpu = *claim.gpu;
     if (gpu.mig.instances.empty()) {
       offer_.notes.push_back(
@@ -114,7 +115,7 @@ class Offering {
                       gpu.index, gpu.index));
     }
     for (const auto& mig : gpu.mig.instances) {
-      Part part{.claim = &claim, .mig = &mig, .why = claim.why};
+      DeviceCandidate part{.claim = &claim, .mig = &mig, .why = claim.why};
       if (options_.mig_strategy == options::MigStrategy::Single) {
         part.name = name_by(options_.mig_names, mig.profile, std::string(kGpu));
       } else if (!is_whole_instance(mig.profile)) {
@@ -131,14 +132,15 @@ class Offering {
     return {};
   }
 
-  Use use_of(const Part& part) const {
-    if (part.mig != nullptr) return Use::Mig;
-    if (part.replicas == 0) return Use::Whole;
-    return part.by != nullptr && options_.sharing.kind == options::SharingKind::Mps ? Use::Shares
-                                                                                    : Use::Replicas;
+  AllocationMode use_of(const DeviceCandidate& part) const {
+    if (part.mig != nullptr) return AllocationMode::Mig;
+    if (part.replicas == 0) return AllocationMode::Whole;
+    return part.by != nullptr && options_.sharing.kind == options::SharingKind::Mps
+               ? AllocationMode::Shares
+               : AllocationMode::Replicas;
   }
 
-  Status add_devices(const Part& part) {
+  Status add_devices(const DeviceCandidate& part) {
     GANTRY_TRY(const auto name, resource_name(part.name));
     auto [at, is_new] = entries_.try_emplace(name);
     auto& [resource, first] = at->second;
@@ -151,9 +153,9 @@ class Offering {
       return mixture(name, *first, part);
     }
     const auto& gpu = *part.claim->gpu;
-    OfferedDevice device{.id = part.mig != nullptr ? part.mig->uuid.text : gpu.uuid.text,
-                         .gpu = gpu.uuid,
-                         .numa_node = gpu.numa_node};
+    AdvertisedDevice device{.id = part.mig != nullptr ? part.mig->uuid.text : gpu.uuid.text,
+                            .gpu = gpu.uuid,
+                            .numa_node = gpu.numa_node};
     if (part.mig != nullptr) device.mig = part.mig->uuid;
     if (part.replicas == 0) {
       resource.devices.push_back(std::move(device));
@@ -169,11 +171,12 @@ class Offering {
   }
 
   // A pod that asks for one of these could not know what it gets.
-  Error mixture(const std::string& name, const Part& first, const Part& second) const {
-    const auto what = [&](const Part& part) {
-      return fmt::format("{} as {}{} ({})", label_of(part),
+  Error mixture(const std::string& name, const DeviceCandidate& first,
+                const DeviceCandidate& second) const {
+    const auto what = [&](const DeviceCandidate& part) {
+      return fmt::format("{} as {}{} ({})", describe(part),
                          part.mig != nullptr && part.replicas > 0 ? "shared " : "",
-                         model::to_word(use_of(part)), part.why);
+                         model::to_string(use_of(part)), part.why);
     };
     return {Errc::Invalid,
             fmt::format("{} would be both {} and {}; give one of them another name, by "
@@ -196,8 +199,8 @@ class Offering {
 
   const options::Options& options_;
   Offer offer_;
-  std::vector<Claim> claims_;
-  std::vector<Part> parts_;
+  std::vector<GpuAssignment> claims_;
+  std::vector<DeviceCandidate> parts_;
   std::map<std::string, Entry> entries_;
 };
 

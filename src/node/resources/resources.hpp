@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/core/result.hpp"
+#include "gpu/model/advertised.hpp"
 #include "gpu/model/inventory.hpp"
-#include "gpu/model/offer.hpp"
 #include "node/options/options.hpp"
 
 #include <cstdint>
@@ -20,36 +20,36 @@ namespace gantry::resources {
 struct GpuUse {
   model::GpuUuid gpu;
   int index = 0;
-  model::Use use = model::Use::Whole;
+  model::AllocationMode use = model::AllocationMode::Whole;
   std::string why;  // "config.yaml:12", "--mig-strategy=mixed", "the default"
   bool operator==(const GpuUse&) const = default;
 };
 
 // A GPU in shares, and how much of it may be promised.
-struct SharedCard {
+struct SharedGpu {
   model::GpuUuid gpu;
   int index = 0;
   std::uint64_t mib = 0;
-  bool operator==(const SharedCard&) const = default;
+  bool operator==(const SharedGpu&) const = default;
 };
 
 // The GPUs in shares. The kubelet gets tokens for them, which name none: aliyun.com/gpu-mem, one
 // for each GiB (in MiB they would be too many: that amount is the node's capacity alone), slots of
 // gantry.dev/share, and slots of nvidia.com/gpu where every GPU is in shares.
-struct SharedCards {
-  std::vector<SharedCard> cards;  // by index
+struct SharedGpus {
+  std::vector<SharedGpu> cards;  // by index
   std::uint64_t unit_mib = 1024;
   std::uint32_t slots = 32;  // of each
   bool everything = false;   // no GPU is offered otherwise
-  bool operator==(const SharedCards&) const = default;
+  bool operator==(const SharedGpus&) const = default;
 };
-inline constexpr std::string_view kMemoryTokens = "aliyun.com/gpu-mem";
-inline constexpr std::string_view kSlotTokens = "gantry.dev/share";
+inline constexpr std::string_view kMemoryResource = "aliyun.com/gpu-mem";
+inline constexpr std::string_view kShareResource = "gantry.dev/share";
 
 struct Offer {
-  std::vector<model::OfferedResource> resources;  // by name
-  std::vector<GpuUse> uses;                       // of every GPU, also of those not offered
-  SharedCards shared;
+  std::vector<model::AdvertisedResource> resources;  // by name
+  std::vector<GpuUse> uses;                          // of every GPU, also of those not offered
+  SharedGpus shared;
   std::vector<std::string> notes;  // what is not offered and why, one sentence each
   bool operator==(const Offer&) const = default;
 };
@@ -60,7 +60,7 @@ struct Offer {
 Result<Offer> resources(const model::Inventory& machine, const options::Options& options);
 
 // The tokens anew, after some of offer.shared.cards were taken out.
-void renew_tokens(Offer& offer);
+void rebuild_tokens(Offer& offer);
 
 // How the share of a container with these ids is called: by them alone, whoever it is for.
 std::string slot_name(std::string_view resource, std::span<const std::string> ids);

@@ -10,15 +10,15 @@
 namespace gantry::resources {
 
 // How closely a setting names what it means: who names it closer is believed.
-enum class Aim : std::uint8_t { Default, All, Count, ByName };
+enum class RuleSpecificity : std::uint8_t { Default, All, Count, ByName };
 
-Aim aim_of(const options::DeviceChoice& choice);
+RuleSpecificity specificity_of(const options::DeviceChoice& choice);
 
 // What one GPU is for, before sharing is looked at.
-struct Claim {
+struct GpuAssignment {
   const model::Gpu* gpu = nullptr;
-  model::Use use = model::Use::Whole;
-  Aim aim = Aim::Default;
+  model::AllocationMode use = model::AllocationMode::Whole;
+  RuleSpecificity aim = RuleSpecificity::Default;
   const options::GpuRule* rule = nullptr;  // nullptr: the default
   std::string why;
 };
@@ -28,15 +28,15 @@ std::vector<const model::Gpu*> usable_gpus(const model::Inventory& machine, Offe
 
 // gantry.gpus and the MIG strategy. Invalid where two rules claim one GPU, or a rule and its MIG
 // mode contradict each other.
-Result<std::vector<Claim>> claims(const std::vector<const model::Gpu*>& gpus,
-                                  const options::Options& options, Offer& offer);
+Result<std::vector<GpuAssignment>> claims(const std::vector<const model::Gpu*>& gpus,
+                                          const options::Options& options, Offer& offer);
 
 // Unsupported unless all instances of the machine are alike.
-Status check_single(const std::vector<Claim>& claims);
+Status check_single(const std::vector<GpuAssignment>& claims);
 
 // A GPU or an instance on its way to be offered.
-struct Part {
-  const Claim* claim = nullptr;
+struct DeviceCandidate {
+  const GpuAssignment* claim = nullptr;
   const model::MigInstance* mig = nullptr;
   std::string name;                             // of the resource
   std::int64_t replicas = 0;                    // 0: not shared
@@ -45,10 +45,10 @@ struct Part {
 };
 
 // sharing.*.resources[] over the parts: replicas and names.
-Status share(const options::Options& options, std::vector<Part>& parts, Offer& offer);
+Status share(const options::Options& options, std::vector<DeviceCandidate>& parts, Offer& offer);
 
-std::string label_of(const Part& part);  // "GPU 0", "MIG instance 0:1"
-bool is_named(const model::Gpu& gpu, std::string_view id);
+std::string describe(const DeviceCandidate& part);  // "GPU 0", "MIG instance 0:1"
+bool matches_id(const model::Gpu& gpu, std::string_view id);
 
 Result<Offer> gke_resources(const model::Inventory& machine, const options::Options& options);
 

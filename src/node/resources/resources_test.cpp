@@ -2,7 +2,7 @@
 #include "node/resources/resources.hpp"
 
 #include "container/plan/machine_for_test.hpp"
-#include "node/resources/offered_for_test.hpp"
+#include "node/resources/offer_for_test.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 namespace gantry::resources {
 namespace {
 
+using model::AllocationMode;
 using model::MigMode;
-using model::Use;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -38,35 +38,35 @@ std::vector<std::string> names(const Offer& offer) {
   return result;
 }
 
-std::vector<std::string> ids(const model::OfferedResource& resource) {
+std::vector<std::string> ids(const model::AdvertisedResource& resource) {
   std::vector<std::string> result;
   for (const auto& device : resource.devices) result.push_back(device.id);
   return result;
 }
 
 TEST(Resources, WithoutMigStrategyAreWholeGpusAlsoThoseInMigMode) {
-  const auto offer = offered(test_machine, {});
+  const auto offer = offer_of(test_machine, {});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x3"));
   EXPECT_EQ(offer.resources[0].devices[0].id, test_machine.gpus[0].uuid.text);
-  EXPECT_EQ(offer.uses[2].use, Use::Whole);
+  EXPECT_EQ(offer.uses[2].use, AllocationMode::Whole);
 }
 
 TEST(Resources, MixedHaveInstancesByProfile) {
   auto machine = test_machine;
   machine.gpus[2].mig.instances[1].profile = "1g.18gb+me";
-  const auto offer = offered(machine, {.mig_strategy = options::MigStrategy::Mixed});
+  const auto offer = offer_of(machine, {.mig_strategy = options::MigStrategy::Mixed});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2", "nvidia.com/mig-1g.18gb x1",
                                         "nvidia.com/mig-1g.18gb.me x1"));
-  EXPECT_EQ(offer.resources[1].use, Use::Mig);
+  EXPECT_EQ(offer.resources[1].use, AllocationMode::Mig);
   EXPECT_EQ(offer.resources[1].devices[0].gpu, machine.gpus[2].uuid);
   EXPECT_EQ(offer.resources[1].devices[0].id, machine.gpus[2].mig.instances[0].uuid.text);
-  EXPECT_EQ(offer.uses[2].use, Use::Mig);
+  EXPECT_EQ(offer.uses[2].use, AllocationMode::Mig);
 }
 
 TEST(Resources, MixedLeaveOutInstancesWithPartOfTheirCompute) {
   auto machine = test_machine;
   machine.gpus[2].mig.instances[1].profile = "1c.3g.71gb";
-  const auto offer = offered(machine, {.mig_strategy = options::MigStrategy::Mixed});
+  const auto offer = offer_of(machine, {.mig_strategy = options::MigStrategy::Mixed});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2", "nvidia.com/mig-1g.18gb x1"));
   EXPECT_THAT(offer.notes, Contains(HasSubstr("1c.3g.71gb")));
 }
@@ -74,22 +74,22 @@ TEST(Resources, MixedLeaveOutInstancesWithPartOfTheirCompute) {
 TEST(Resources, MixedWithAnEmptyMigGpuSaySo) {
   auto machine = test_machine;
   machine.gpus[2].mig.instances.clear();
-  const auto offer = offered(machine, {.mig_strategy = options::MigStrategy::Mixed});
+  const auto offer = offer_of(machine, {.mig_strategy = options::MigStrategy::Mixed});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2"));
   EXPECT_THAT(offer.notes, Contains(HasSubstr("GPU 2 is in MIG mode and has no instance")));
 }
 
 TEST(Resources, SingleAreWholeGpusWhereNoneIsInMigMode) {
-  const auto offer = offered(without_mig(), {.mig_strategy = options::MigStrategy::Single});
+  const auto offer = offer_of(without_mig(), {.mig_strategy = options::MigStrategy::Single});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x3"));
 }
 
 TEST(Resources, SingleAreInstancesWhereAllAreAlike) {
   auto machine = test_machine;
   machine.gpus.erase(machine.gpus.begin(), machine.gpus.begin() + 2);
-  const auto offer = offered(machine, {.mig_strategy = options::MigStrategy::Single});
+  const auto offer = offer_of(machine, {.mig_strategy = options::MigStrategy::Single});
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x2"));
-  EXPECT_EQ(offer.resources[0].use, Use::Mig);
+  EXPECT_EQ(offer.resources[0].use, AllocationMode::Mig);
 }
 
 TEST(Resources, SingleRefuseEveryOtherLayoutAndSayWhy) {
@@ -105,11 +105,11 @@ TEST(Resources, SingleRefuseEveryOtherLayoutAndSayWhy) {
 }
 
 TEST(Resources, SharedAreReplicasOfEachGpu) {
-  const auto offer = offered(without_mig(), options_from(R"(
+  const auto offer = offer_of(without_mig(), options_from(R"(
 sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: gpu, replicas: 2}]}})"));
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x6"));
   const auto& shared = offer.resources[0];
-  EXPECT_EQ(shared.use, Use::Replicas);
+  EXPECT_EQ(shared.use, AllocationMode::Replicas);
   EXPECT_TRUE(shared.only_one);
   const auto uuid = test_machine.gpus[0].uuid.text;
   EXPECT_EQ(shared.devices[1].id, uuid + "::1");
@@ -119,34 +119,34 @@ sharing: {timeSlicing: {failRequestsGreaterThanOne: true, resources: [{name: gpu
 }
 
 TEST(Resources, SharedAreRenamedByDefaultOrByName) {
-  EXPECT_THAT(names(offered(without_mig(), options_from(R"(
+  EXPECT_THAT(names(offer_of(without_mig(), options_from(R"(
 sharing: {timeSlicing: {renameByDefault: true, resources: [{name: gpu, replicas: 2}]}})"))),
               ElementsAre("nvidia.com/gpu.shared x6"));
-  EXPECT_THAT(names(offered(without_mig(), options_from(R"(
+  EXPECT_THAT(names(offer_of(without_mig(), options_from(R"(
 sharing: {timeSlicing: {resources: [{name: gpu, rename: small, devices: [1, GPU-none], replicas: 3}]}})"))),
               ElementsAre("nvidia.com/gpu x2", "nvidia.com/small x3"));
 }
 
 TEST(Resources, OfEachGpuCanDiffer) {
-  const auto offer = offered(without_mig(), options_from(R"(
+  const auto offer = offer_of(without_mig(), options_from(R"(
 sharing: {timeSlicing: {renameByDefault: true, resources: [
   {name: gpu, devices: [0], replicas: 2}, {name: gpu, devices: 1, replicas: 4}]}})"));
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/gpu x1", "nvidia.com/gpu.shared x6"));
-  EXPECT_EQ(offer.uses[0].use, Use::Replicas);
-  EXPECT_EQ(offer.uses[1].use, Use::Replicas);
-  EXPECT_EQ(offer.uses[2].use, Use::Whole);
+  EXPECT_EQ(offer.uses[0].use, AllocationMode::Replicas);
+  EXPECT_EQ(offer.uses[1].use, AllocationMode::Replicas);
+  EXPECT_EQ(offer.uses[2].use, AllocationMode::Whole);
 }
 
 TEST(Resources, InstancesCanBeSharedToo) {
   auto options = options_from(R"(
 sharing: {timeSlicing: {resources: [{name: mig-1g.18gb, rename: tiny, devices: ["2:1"], replicas: 2}]}})");
   options.mig_strategy = options::MigStrategy::Mixed;
-  const auto offer = offered(test_machine, options);
+  const auto offer = offer_of(test_machine, options);
   EXPECT_THAT(names(offer),
               ElementsAre("nvidia.com/gpu x2", "nvidia.com/mig-1g.18gb x1", "nvidia.com/tiny x2"));
   EXPECT_EQ(offer.resources[2].devices[0].id,
             test_machine.gpus[2].mig.instances[1].uuid.text + "::0");
-  EXPECT_EQ(offer.uses[2].use, Use::Mig);
+  EXPECT_EQ(offer.uses[2].use, AllocationMode::Mig);
 }
 
 TEST(Resources, OneNameForWholeAndSharedIsRefused) {
@@ -186,15 +186,15 @@ sharing: {timeSlicing: {resources: [{name: gpu, devices: [0], replicas: 2}]}}
 }
 
 TEST(Resources, WhoNamesAGpuCloserIsBelieved) {
-  const auto offer = offered(without_mig(), options_from(R"(
+  const auto offer = offer_of(without_mig(), options_from(R"(
 gantry: {gpus: [{devices: [0], use: vm}, {devices: 1, use: whole, name: big}]}
 sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}}
 )"));
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/big x1", "nvidia.com/gpu x2"));
-  EXPECT_EQ(offer.uses[0].use, Use::Vm);
+  EXPECT_EQ(offer.uses[0].use, AllocationMode::Vm);
   EXPECT_THAT(offer.notes, Contains(HasSubstr("GPU 0 is set aside for vm")));
-  EXPECT_EQ(offer.uses[1].use, Use::Whole);
-  EXPECT_EQ(offer.uses[2].use, Use::Replicas);
+  EXPECT_EQ(offer.uses[1].use, AllocationMode::Whole);
+  EXPECT_EQ(offer.uses[2].use, AllocationMode::Replicas);
 }
 
 TEST(Resources, ARuleAndTheMigModeMustAgree) {
@@ -213,14 +213,14 @@ TEST(Resources, AreNamedByModel) {
   auto machine = without_mig();
   machine.gpus[1].name = "NVIDIA A100-SXM4-40GB";
   const auto offer =
-      offered(machine, options_from("resources: {gpus: [{pattern: \"*A100*\", name: a100}]}"));
+      offer_of(machine, options_from("resources: {gpus: [{pattern: \"*A100*\", name: a100}]}"));
   EXPECT_THAT(names(offer), ElementsAre("nvidia.com/a100 x1", "nvidia.com/gpu x2"));
 }
 
 TEST(Resources, KnowNoNumaNodeWhereTheMachineKnowsNone) {
   auto machine = without_mig();
   machine.gpus[0].numa_node = 0;
-  const auto offer = offered(machine, {});
+  const auto offer = offer_of(machine, {});
   EXPECT_EQ(offer.resources[0].devices[0].numa_node, 0);
   EXPECT_EQ(offer.resources[0].devices[1].numa_node, std::nullopt);
 }
@@ -229,19 +229,19 @@ TEST(Resources, LeaveOutTheDisplayAndWhatHasNoName) {
   auto machine = without_mig();
   machine.gpus[0].name = "NVIDIA DGX Display";
   machine.gpus[1].uuid = {};
-  const auto offer = offered(machine, {});
+  const auto offer = offer_of(machine, {});
   EXPECT_THAT(ids(offer.resources[0]), ElementsAre(machine.gpus[2].uuid.text));
   EXPECT_EQ(offer.notes.size(), 2U);
 }
 
 TEST(Resources, OfAMachineWithoutGpusAreNone) {
-  EXPECT_THAT(offered({}, {}).resources, IsEmpty());
+  EXPECT_THAT(offer_of({}, {}).resources, IsEmpty());
 }
 
 TEST(Resources, WithMpsAreSharesAndNotForInstances) {
   auto options = options_from("sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}");
   options.mps_root = "/run/nvidia/mps";
-  EXPECT_EQ(offered(without_mig(), options).resources[0].use, Use::Shares);
+  EXPECT_EQ(offer_of(without_mig(), options).resources[0].use, AllocationMode::Shares);
   auto machine = test_machine;
   machine.gpus.erase(machine.gpus.begin(), machine.gpus.begin() + 2);
   options.mig_strategy = options::MigStrategy::Single;
@@ -255,13 +255,13 @@ options::Options gke(options::GkeConfig config = {}) {
 TEST(GkeResources, AreNamedByTheirNodes) {
   auto machine = without_mig();
   machine.gpus[1].minor = 5;
-  const auto offer = offered(machine, gke());
+  const auto offer = offer_of(machine, gke());
   ASSERT_EQ(offer.resources.size(), 1U);
   EXPECT_THAT(ids(offer.resources[0]), ElementsAre("nvidia0", "nvidia5", "nvidia2"));
 }
 
 TEST(GkeResources, AreSharedByClients) {
-  const auto offer = offered(
+  const auto offer = offer_of(
       without_mig(), gke({.sharing = options::SharingKind::TimeSlicing, .clients_per_gpu = 2}));
   EXPECT_THAT(ids(offer.resources[0]),
               ElementsAre("nvidia0/vgpu0", "nvidia0/vgpu1", "nvidia1/vgpu0", "nvidia1/vgpu1",
@@ -276,9 +276,9 @@ TEST(GkeResources, WithAPartitionSizeNeedEveryGpuDividedInFull) {
               HasSubstr("must be divided into 7 of 1g.18gb"));
   EXPECT_THAT(refused(machine, gke({.partition_size = "9g.1gb"})), HasSubstr("no size"));
   for (auto& mig : machine.gpus[0].mig.instances) mig.profile = "3g.71gb";
-  EXPECT_THAT(ids(offered(machine, gke({.partition_size = "3g.71gb",
-                                        .sharing = options::SharingKind::TimeSlicing,
-                                        .clients_per_gpu = 1}))
+  EXPECT_THAT(ids(offer_of(machine, gke({.partition_size = "3g.71gb",
+                                         .sharing = options::SharingKind::TimeSlicing,
+                                         .clients_per_gpu = 1}))
                       .resources[0]),
               ElementsAre("nvidia2/gi7/vgpu0", "nvidia2/gi8/vgpu0"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/sys/replace_file.hpp"
-#include "node/setup/node_internal.hpp"
+#include "node/setup/node_setup_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -17,13 +17,13 @@ bool has_unit(const sys::Host& host) {
   return false;
 }
 
-Status write_unit(const NodeWork& work) {
-  GANTRY_CHECK(work.journal.add({Deed::UnitFile, std::string(kAgentUnitPath)}));
+Status write_unit(const SetupContext& work) {
+  GANTRY_CHECK(work.journal.add({SetupAction::UnitFile, std::string(kAgentUnitPath)}));
   return sys::replace_file(work.host.outside(kAgentUnitPath), agent_unit(work.options.program));
 }
 
 // One that was enabled before is not ours to disable.
-Result<std::string> start_unit(const NodeWork& work) {
+Result<std::string> start_unit(const SetupContext& work) {
   const std::string name(kAgentUnitName);
   if (!work.options.run) {
     return fmt::format("to start it: sudo systemctl enable --now {}", name);
@@ -33,12 +33,12 @@ Result<std::string> start_unit(const NodeWork& work) {
     GANTRY_CHECK(work.options.run({"systemctl", "start", name}));
     return std::string("was enabled already, runs");
   }
-  GANTRY_CHECK(work.journal.add({Deed::UnitEnabled, name}));
+  GANTRY_CHECK(work.journal.add({SetupAction::UnitEnabled, name}));
   GANTRY_CHECK(work.options.run({"systemctl", "enable", "--now", name}));
   return std::string("enabled, runs");
 }
 
-Result<std::string> with_systemd(const NodeWork& work) {
+Result<std::string> add_systemd(const SetupContext& work) {
   if (work.options.dry_run) return std::string("would be enabled and started");
   if (!has_unit(work.host)) GANTRY_CHECK(write_unit(work));
   return start_unit(work);
@@ -61,14 +61,14 @@ bool has_systemd(const sys::Host& host) {
   return host.exists("/run/systemd/system");
 }
 
-void agent_step(const NodeWork& work) {
+void agent_step(const SetupContext& work) {
   if (!work.options.agent) return;
   if (!has_systemd(work.host)) {
     work.say("agent", "",
              fmt::format("no systemd here; to start it: sudo {} agent{}", work.options.program,
                          work.host.is_live() ? "" : " --root " + work.host.root()));
   } else {
-    auto done = with_systemd(work);
+    auto done = add_systemd(work);
     work.say("agent", std::string(kAgentUnitName), done.ok() ? *done : done.error().text(),
              !done.ok());
   }

@@ -3,7 +3,7 @@
 // runtime.
 #include "container/engines/check.hpp"
 #include "container/engines/journal.hpp"
-#include "node/setup/node_internal.hpp"
+#include "node/setup/node_setup_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -20,16 +20,16 @@ struct Version {
   auto operator<=>(const Version&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-struct Known {
+struct KnownEngine {
   engines::Engine engine;
   std::string_view program;
-  Version takes_cdi;  // as it is, with nothing configured
+  Version cdi_by_default_since;  // as it is, with nothing configured
 };
 // docker has CDI since 25, switched on since 28.3; podman for its --device; containerd in its CRI.
-constexpr std::array kKnown{Known{engines::Engine::Docker, "dockerd", {28, 3}},
-                            Known{engines::Engine::Podman, "podman", {4, 1}},
-                            Known{engines::Engine::Crio, "crio", {1, 23}},
-                            Known{engines::Engine::Containerd, "containerd", {2, 0}}};
+constexpr std::array kKnownEngines{KnownEngine{engines::Engine::Docker, "dockerd", {28, 3}},
+                                   KnownEngine{engines::Engine::Podman, "podman", {4, 1}},
+                                   KnownEngine{engines::Engine::Crio, "crio", {1, 23}},
+                                   KnownEngine{engines::Engine::Containerd, "containerd", {2, 0}}};
 constexpr Version kDockerWithCdi{25, 0};
 
 bool installed(const sys::Host& host, std::string_view program) {
@@ -53,16 +53,16 @@ std::optional<Version> version_in(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<Version> version_of(const Known& known, const NodeOptions& options) {
+std::optional<Version> version_of(const KnownEngine& known, const NodeOptions& options) {
   if (!options.run) return std::nullopt;
   const auto said = options.run({std::string(known.program), "--version"});
   return said.ok() ? version_in(*said) : std::nullopt;
 }
 
 // Why an engine is left as it is; "" when it must be told.
-std::string reason_to_leave(const NodeWork& work, const Known& known,
-                            const std::optional<Version>& version) {
-  if (version && *version >= known.takes_cdi) {
+std::string skip_reason(const SetupContext& work, const KnownEngine& known,
+                        const std::optional<Version>& version) {
+  if (version && *version >= known.cdi_by_default_since) {
     return fmt::format("{}.{} takes CDI: nothing to do", version->major, version->minor);
   }
   const bool of_the_cluster =
@@ -76,7 +76,7 @@ std::string reason_to_leave(const NodeWork& work, const Known& known,
   return "";
 }
 
-std::string restart_words(const NodeWork& work, const engines::Plan& plan) {
+std::string restart_words(const SetupContext& work, const engines::ChangePlan& plan) {
   if (plan.restart.empty()) return "";
   const auto command = fmt::format("{}", fmt::join(plan.restart, " "));
   if (!work.options.restart || !work.options.run) return "; to make it count: sudo " + command;
@@ -85,15 +85,15 @@ std::string restart_words(const NodeWork& work, const engines::Plan& plan) {
 }
 
 // What the engine's own program does not accept is taken back at once.
-Result<std::string> apply(const NodeWork& work, const engines::Plan& plan,
-                          const engines::Options& wanted) {
-  const auto files = engines::files_on_disk();
-  const Record record{Deed::Engine, std::string(to_string(plan.engine))};
+Result<std::string> apply(const SetupContext& work, const engines::ChangePlan& plan,
+                          const engines::EngineOptions& wanted) {
+  const auto files = engines::disk_file_writer();
+  const JournalEntry record{SetupAction::Engine, std::string(to_string(plan.engine))};
   GANTRY_CHECK(work.journal.add(record));
   GANTRY_TRY(const auto outcome, engines::apply(work.host, plan, *files));
   for (const auto& note : outcome.notes) work.report.notes.push_back(note);
   const auto result = engines::check(plan, wanted.run);
-  if (result.verdict == engines::Check::Verdict::Failed) {
+  if (result.verdict == engines::ConfigCheck::Verdict::Failed) {
     GANTRY_TRY([[maybe_unused]] const auto back, engines::undo(work.host, plan.engine, *files));
     GANTRY_CHECK(work.journal.drop(record));
     return Error(Errc::Invalid, "does not accept it, so all is as it was before: " + result.text);
@@ -101,9 +101,9 @@ Result<std::string> apply(const NodeWork& work, const engines::Plan& plan,
   return "has the runtime nvidia" + restart_words(work, plan);
 }
 
-Result<std::string> configure(const NodeWork& work, const Known& known,
+Result<std::string> configure(const SetupContext& work, const KnownEngine& known,
                               const std::optional<Version>& version, std::string& where) {
-  engines::Options wanted{.engine = known.engine, .run = work.options.run};
+  engines::EngineOptions wanted{.engine = known.engine, .run = work.options.run};
   wanted.enable_cdi =
       known.engine == engines::Engine::Docker && version && *version >= kDockerWithCdi;
   GANTRY_TRY(const auto plan, engines::make_plan(work.host, wanted));
@@ -117,14 +117,14 @@ Result<std::string> configure(const NodeWork& work, const Known& known,
 
 }  // namespace
 
-void engine_steps(const NodeWork& work) {
+void engine_steps(const SetupContext& work) {
   bool any = false;
-  for (const auto& known : kKnown) {
+  for (const auto& known : kKnownEngines) {
     if (!installed(work.host, known.program)) continue;
     any = true;
     const std::string name(to_string(known.engine));
     const auto version = version_of(known, work.options);
-    if (auto leave = reason_to_leave(work, known, version); !leave.empty()) {
+    if (auto leave = skip_reason(work, known, version); !leave.empty()) {
       work.say(name, "", std::move(leave));
       continue;
     }

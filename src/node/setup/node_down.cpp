@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "container/driver_dir/collect.hpp"
+#include "container/driver_dir/garbage.hpp"
 #include "container/engines/journal.hpp"
-#include "node/setup/node_internal.hpp"
+#include "node/setup/node_setup_internal.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,20 +14,20 @@
 namespace gantry::setup {
 namespace {
 
-struct Place {
+struct DirectoryEntry {
   sys::UniqueFd directory;
   std::string name;
 };
 
 // In the root, whatever links lead there: /var/run is one.
-Result<Place> place_of(const sys::Host& host, const std::string& path) {
+Result<DirectoryEntry> open_parent(const sys::Host& host, const std::string& path) {
   const auto slash = path.rfind('/');
   GANTRY_TRY(auto directory, host.open(path.substr(0, slash + 1), O_RDONLY | O_DIRECTORY));
-  return Place{std::move(directory), path.substr(slash + 1)};
+  return DirectoryEntry{std::move(directory), path.substr(slash + 1)};
 }
 
 Result<std::string> remove_file(const sys::Host& host, const std::string& path) {
-  const auto place = place_of(host, path);
+  const auto place = open_parent(host, path);
   if (!place.ok()) {
     if (place.error().code() == Errc::NotFound) return std::string("gone already");
     return place.error();
@@ -40,12 +40,12 @@ Result<std::string> remove_file(const sys::Host& host, const std::string& path) 
 }
 
 Result<std::string> move_back(const sys::Host& host, const std::string& path) {
-  if (host.info_of_link(path).ok()) {
+  if (host.link_info(path).ok()) {
     return Error(
         Errc::Exists,
         fmt::format("somebody has written it again; the old one is {}.before-gantry", path));
   }
-  GANTRY_TRY(const auto place, place_of(host, path));
+  GANTRY_TRY(const auto place, open_parent(host, path));
   const auto aside = place.name + ".before-gantry";
   const int in = place.directory.get();
   if (::renameat(in, aside.c_str(), in, place.name.c_str()) == 0) return std::string("back again");
@@ -55,7 +55,7 @@ Result<std::string> move_back(const sys::Host& host, const std::string& path) {
 
 // Running containers have these directories mounted: their files go when nobody has them any more.
 Result<std::string> remove_drivers(const sys::Host& host, const std::string& path) {
-  GANTRY_TRY(const auto done, driver_dir::collect_all(host));
+  GANTRY_TRY(const auto done, driver_dir::unpublish(host));
   if (!done.failed.empty()) return Error(Errc::Internal, done.failed.front());
   if (!done.in_use.empty()) {
     return Error(Errc::Busy, fmt::format("{} of them are mounted in containers; once those have "
@@ -66,7 +66,7 @@ Result<std::string> remove_drivers(const sys::Host& host, const std::string& pat
   for (const auto& name : rest.ok() ? *rest : std::vector<std::string>{}) {  // the writers' lock
     GANTRY_CHECK(remove_file(host, fmt::format("{}/{}", path, name)));
   }
-  GANTRY_TRY(const auto place, place_of(host, path));
+  GANTRY_TRY(const auto place, open_parent(host, path));
   if (::unlinkat(place.directory.get(), place.name.c_str(), AT_REMOVEDIR) == 0) {
     return std::string("removed");
   }
@@ -74,7 +74,7 @@ Result<std::string> remove_drivers(const sys::Host& host, const std::string& pat
 }
 
 // A file that somebody edited is theirs.
-Result<std::string> remove_unit(const NodeWork& work, const std::string& path) {
+Result<std::string> remove_unit(const SetupContext& work, const std::string& path) {
   const auto text = work.host.read(path);
   if (text.ok() && *text != agent_unit(work.options.program)) {
     return std::string("kept: it was changed since");
@@ -84,7 +84,7 @@ Result<std::string> remove_unit(const NodeWork& work, const std::string& path) {
   return done;
 }
 
-Result<std::string> disable(const NodeWork& work, const std::string& unit) {
+Result<std::string> disable(const SetupContext& work, const std::string& unit) {
   if (!work.options.run) {
     return Error(Errc::Unsupported,
                  fmt::format("on that machine: sudo systemctl disable --now {}", unit));
@@ -93,9 +93,9 @@ Result<std::string> disable(const NodeWork& work, const std::string& unit) {
   return std::string("stopped, disabled");
 }
 
-Result<std::string> restore_engine(const NodeWork& work, const std::string& name) {
-  GANTRY_TRY(const auto engine, engines::engine_named(name));
-  const auto files = engines::files_on_disk();
+Result<std::string> restore_engine(const SetupContext& work, const std::string& name) {
+  GANTRY_TRY(const auto engine, engines::parse_engine(name));
+  const auto files = engines::disk_file_writer();
   const auto done = engines::undo(work.host, engine, *files);
   if (!done.ok() && done.error().code() == Errc::NotFound) return std::string("as it was already");
   if (!done.ok()) return done.error();
@@ -110,41 +110,41 @@ Result<std::string> restore_engine(const NodeWork& work, const std::string& name
   return std::string("configured as before; restarted");
 }
 
-Result<std::string> undo(const NodeWork& work, const Record& record) {
-  switch (record.deed) {
-    case Deed::Driver: return remove_drivers(work.host, record.subject);
-    case Deed::Inventory:
-    case Deed::Spec: return remove_file(work.host, record.subject);
-    case Deed::Moved: return move_back(work.host, record.subject);
-    case Deed::Engine: return restore_engine(work, record.subject);
-    case Deed::UnitFile: return remove_unit(work, record.subject);
-    case Deed::UnitEnabled: break;
+Result<std::string> undo(const SetupContext& work, const JournalEntry& record) {
+  switch (record.action) {
+    case SetupAction::Driver: return remove_drivers(work.host, record.subject);
+    case SetupAction::Inventory:
+    case SetupAction::Spec: return remove_file(work.host, record.subject);
+    case SetupAction::Moved: return move_back(work.host, record.subject);
+    case SetupAction::Engine: return restore_engine(work, record.subject);
+    case SetupAction::UnitFile: return remove_unit(work, record.subject);
+    case SetupAction::UnitEnabled: break;
   }
   return disable(work, record.subject);
 }
 
-std::string_view step_of(Deed deed) {
-  switch (deed) {
-    case Deed::Driver: return "driver files";
-    case Deed::Inventory: return "inventory";
-    case Deed::Spec:
-    case Deed::Moved: return "CDI";
-    case Deed::Engine: return "engine";
-    case Deed::UnitFile:
-    case Deed::UnitEnabled: break;
+std::string_view step_of(SetupAction action) {
+  switch (action) {
+    case SetupAction::Driver: return "driver files";
+    case SetupAction::Inventory: return "inventory";
+    case SetupAction::Spec:
+    case SetupAction::Moved: return "CDI";
+    case SetupAction::Engine: return "engine";
+    case SetupAction::UnitFile:
+    case SetupAction::UnitEnabled: break;
   }
   return "agent";
 }
 
-Status take_back(const NodeWork& work, const Record& record) {
+Status take_back(const SetupContext& work, const JournalEntry& record) {
   const auto where =
       record.subject.starts_with("/") ? work.host.outside(record.subject) : record.subject;
   if (work.options.dry_run) {
-    work.say(std::string(step_of(record.deed)), where, "would be taken back");
+    work.say(std::string(step_of(record.action)), where, "would be taken back");
     return {};
   }
   auto done = undo(work, record);
-  work.say(std::string(step_of(record.deed)), where, done.ok() ? *done : done.error().text(),
+  work.say(std::string(step_of(record.action)), where, done.ok() ? *done : done.error().text(),
            !done.ok());
   return done.ok() ? work.journal.drop(record) : Status{};
 }
@@ -158,13 +158,13 @@ Result<NodeReport> node_down(const sys::Host& host, const NodeOptions& options) 
     return Error(Errc::NotFound, "`gantry node up` has changed nothing on this machine");
   }
   NodeReport report;
-  const NodeWork work{host, options, journal, report};
+  const SetupContext work{host, options, journal, report};
   const auto records = journal.records();
   for (auto at = records.rbegin(); at != records.rend(); ++at) {
-    if (at->deed != Deed::Moved) GANTRY_CHECK(take_back(work, *at));
+    if (at->action != SetupAction::Moved) GANTRY_CHECK(take_back(work, *at));
   }
   for (const auto& record : records) {
-    if (record.deed == Deed::Moved) GANTRY_CHECK(take_back(work, record));
+    if (record.action == SetupAction::Moved) GANTRY_CHECK(take_back(work, record));
   }
   return report;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json/document.hpp"
 #include "base/sys/replace_file.hpp"
-#include "node/setup/node_internal.hpp"
+#include "node/setup/node_setup_internal.hpp"
 
 #include <unistd.h>
 
@@ -15,26 +15,26 @@ namespace gantry::setup {
 namespace {
 
 constexpr std::size_t kLimit = std::size_t{1} << 20;
-constexpr std::array kDeeds{std::pair{Deed::Driver, "driver"},
-                            std::pair{Deed::Inventory, "inventory"},
-                            std::pair{Deed::Spec, "spec"},
-                            std::pair{Deed::Moved, "moved"},
-                            std::pair{Deed::Engine, "engine"},
-                            std::pair{Deed::UnitFile, "unit-file"},
-                            std::pair{Deed::UnitEnabled, "unit-enabled"}};
+constexpr std::array kSetupActions{std::pair{SetupAction::Driver, "driver"},
+                                   std::pair{SetupAction::Inventory, "inventory"},
+                                   std::pair{SetupAction::Spec, "spec"},
+                                   std::pair{SetupAction::Moved, "moved"},
+                                   std::pair{SetupAction::Engine, "engine"},
+                                   std::pair{SetupAction::UnitFile, "unit-file"},
+                                   std::pair{SetupAction::UnitEnabled, "unit-enabled"}};
 
-std::string_view word_of(Deed deed) {
-  for (const auto& [other, word] : kDeeds) {
-    if (other == deed) return word;
+std::string_view to_string(SetupAction action) {
+  for (const auto& [other, word] : kSetupActions) {
+    if (other == action) return word;
   }
   return "";
 }
 
-Result<Record> record_of(const json::Value& value) {
-  const auto deed = value["deed"].string();
+Result<JournalEntry> record_of(const json::Value& value) {
+  const auto action = value["deed"].string();
   auto subject = value["subject"].string();
-  for (const auto& [other, word] : kDeeds) {
-    if (deed == word && subject) return Record{other, *std::move(subject)};
+  for (const auto& [other, word] : kSetupActions) {
+    if (action == word && subject) return JournalEntry{other, *std::move(subject)};
   }
   return Error(Errc::Corrupt, fmt::format("{} is not one of our steps", value.raw().substr(0, 80)));
 }
@@ -63,18 +63,18 @@ Status NodeJournal::write() const {
   std::string steps;
   for (const auto& record : records_) {
     steps += fmt::format("{}\n    {{\"deed\": \"{}\", \"subject\": {}}}", steps.empty() ? "" : ",",
-                         word_of(record.deed), json::quoted(record.subject));
+                         to_string(record.action), json::quote(record.subject));
   }
   return sys::replace_file(path_, fmt::format("{{\n  \"steps\": [{}\n  ]\n}}\n", steps), 0600);
 }
 
-Status NodeJournal::add(const Record& record) {
+Status NodeJournal::add(const JournalEntry& record) {
   if (std::find(records_.begin(), records_.end(), record) != records_.end()) return {};
   records_.push_back(record);
   return write();
 }
 
-Status NodeJournal::drop(const Record& record) {
+Status NodeJournal::drop(const JournalEntry& record) {
   std::erase(records_, record);
   return write();
 }

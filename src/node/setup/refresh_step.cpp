@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/publish/refresh.hpp"
 #include "gpu/probe/snapshot.hpp"
-#include "node/setup/node_internal.hpp"
+#include "node/setup/node_setup_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -10,25 +10,25 @@ namespace {
 
 constexpr std::string_view kDrivers = "/var/lib/gantry/driver";
 
-struct Product {
-  Deed deed;
+struct SetupFile {
+  SetupAction action;
   std::string_view path;
 };
-constexpr Product kProducts[] = {{Deed::Driver, kDrivers},
-                                 {Deed::Inventory, probe::kInventoryPath},
-                                 {Deed::Spec, publish::kSpecPath}};
+constexpr SetupFile kSetupFiles[] = {{SetupAction::Driver, kDrivers},
+                                     {SetupAction::Inventory, probe::kInventoryPath},
+                                     {SetupAction::Spec, publish::kSpecPath}};
 
 // What is there already is somebody's, be it ours of an earlier day: it is not taken back.
-Status write_down_what_is_new(const NodeWork& work) {
-  for (const auto& [deed, path] : kProducts) {
-    if (work.host.info_of_link(path).ok()) continue;
-    GANTRY_CHECK(work.journal.add({deed, std::string(path)}));
+Status record_new_files(const SetupContext& work) {
+  for (const auto& [action, path] : kSetupFiles) {
+    if (work.host.link_info(path).ok()) continue;
+    GANTRY_CHECK(work.journal.add({action, std::string(path)}));
   }
   return {};
 }
 
-void say(const NodeWork& work, const publish::Refreshed& done) {
-  const bool made = done.driver.outcome == driver_dir::Outcome::Made;
+void say(const SetupContext& work, const publish::RefreshResult& done) {
+  const bool made = done.driver.outcome == driver_dir::PublishOutcome::Created;
   work.say("driver files", work.host.outside(done.driver.directory),
            made ? fmt::format("prepared ({})", done.driver.way) : "as they were");
   work.say(
@@ -41,19 +41,19 @@ void say(const NodeWork& work, const publish::Refreshed& done) {
 
 }  // namespace
 
-Status refresh_step(const NodeWork& work) {
+Status refresh_step(const SetupContext& work) {
   if (work.options.dry_run) {
     work.say("driver files", work.host.outside(kDrivers), "would be prepared");
     work.say("CDI", work.host.outside(publish::kSpecPath), "would be written");
     return {};
   }
-  GANTRY_CHECK(write_down_what_is_new(work));
+  GANTRY_CHECK(record_new_files(work));
   const publish::RefreshOptions options{.take_over = work.options.take_over,
                                         .deadline = work.options.deadline};
   GANTRY_TRY(const auto done, publish::refresh(work.host, options));
   for (const auto& name : done.moved) {
-    GANTRY_CHECK(work.journal.add({Deed::Moved, name}));
-    if (name == publish::kSpecPath) GANTRY_CHECK(work.journal.add({Deed::Spec, name}));
+    GANTRY_CHECK(work.journal.add({SetupAction::Moved, name}));
+    if (name == publish::kSpecPath) GANTRY_CHECK(work.journal.add({SetupAction::Spec, name}));
   }
   say(work, done);
   for (const auto& note : done.notes) work.report.notes.push_back(note);

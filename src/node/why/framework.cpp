@@ -2,7 +2,7 @@
 // What in the image would use a GPU: CUDA's runtime library, and frameworks built with or without.
 #include "base/core/text.hpp"
 #include "gpu/loader/ld_cache.hpp"
-#include "node/why/inside_internal.hpp"
+#include "node/why/container_steps_internal.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -94,7 +94,7 @@ void add_pythons(const rootfs::Root& root, const std::string& base,
 }
 
 // A directory that holds libcudart; "" when none does.
-std::string runtime_place(const rootfs::Root& root, const Inside& inside,
+std::string runtime_place(const rootfs::Root& root, const ContainerView& inside,
                           const std::vector<std::string>& places) {
   auto directories = library_path(inside);
   for (const auto* usual :
@@ -109,7 +109,7 @@ std::string runtime_place(const rootfs::Root& root, const Inside& inside,
     if (any_name(root, directory, "libcudart*.so*")) return directory;
   }
   const auto bytes = root.read("/etc/ld.so.cache", kCacheLimit);
-  const auto cache = bytes.ok() ? loader::parse_cache(*bytes) : bytes.error();
+  const auto cache = bytes.ok() ? loader::parse_ld_cache(*bytes) : bytes.error();
   if (!cache.ok()) return "";
   for (const auto& entry : cache->entries) {
     if (entry.name.starts_with("libcudart.so") && has(root, entry.path)) return entry.path;
@@ -119,7 +119,7 @@ std::string runtime_place(const rootfs::Root& root, const Inside& inside,
 
 }  // namespace
 
-std::vector<std::string> python_places(const rootfs::Root& root, const Inside& inside) {
+std::vector<std::string> python_directories(const rootfs::Root& root, const ContainerView& inside) {
   std::vector<std::string> bases{"/usr/lib", "/usr/local/lib", "/opt/conda/lib", "/opt/venv/lib"};
   for (const auto* name : {"VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME"}) {
     const auto value = variable(inside, name);
@@ -134,7 +134,7 @@ std::vector<std::string> python_places(const rootfs::Root& root, const Inside& i
   return places;
 }
 
-std::optional<Link> framework_link(const rootfs::Root& root,
+std::optional<Step> framework_step(const rootfs::Root& root,
                                    const std::vector<std::string>& places) {
   const auto found = frameworks(root, places);
   if (found.empty()) return std::nullopt;
@@ -142,39 +142,39 @@ std::optional<Link> framework_link(const rootfs::Root& root,
   read.reserve(found.size());
   for (const auto& framework : found)
     read.push_back(fmt::format("{} ({})", framework.place, framework.cuda ? "CUDA" : "no CUDA"));
-  Link link{.id = "container.framework",
+  Step step{.id = "container.framework",
             .what = "Its framework knows GPUs",
             .read = fmt::format("{}", fmt::join(read, ", "))};
   const auto without = std::find_if(found.begin(), found.end(),
                                     [](const Framework& framework) { return !framework.cuda; });
-  if (without == found.end()) return link;
+  if (without == found.end()) return step;
   const bool any = std::any_of(found.begin(), found.end(),
                                [](const Framework& framework) { return framework.cuda; });
-  link.verdict = any ? Verdict::Doubtful : Verdict::Broken;
-  link.cause = fmt::format("the image's {} was built without CUDA: it finds no GPU on any machine",
+  step.verdict = any ? StepStatus::Warning : StepStatus::Failed;
+  step.cause = fmt::format("the image's {} was built without CUDA: it finds no GPU on any machine",
                            without->name);
-  link.remedy = "in the image: " + without->remedy;
-  return link;
+  step.remedy = "in the image: " + without->remedy;
+  return step;
 }
 
-Link cuda_link(const rootfs::Root& root, const Inside& inside,
+Step cuda_step(const rootfs::Root& root, const ContainerView& inside,
                const std::vector<std::string>& places) {
-  Link link{.id = "container.cuda", .what = "The image has CUDA"};
+  Step step{.id = "container.cuda", .what = "The image has CUDA"};
   const auto all = frameworks(root, places);
-  link.read = runtime_place(root, inside, places);
-  if (!link.read.empty()) return link;
-  link.read = "its program brings it";
-  if (inside.program_names_cuda.value_or(false)) return link;
-  link.read = all.empty() ? "no libcudart, no framework" : all.front().place;
-  if (!all.empty()) return link;
-  link.verdict = Verdict::Doubtful;
-  link.cause =
+  step.read = runtime_place(root, inside, places);
+  if (!step.read.empty()) return step;
+  step.read = "its program brings it";
+  if (inside.program_names_cuda.value_or(false)) return step;
+  step.read = all.empty() ? "no libcudart, no framework" : all.front().place;
+  if (!all.empty()) return step;
+  step.verdict = StepStatus::Warning;
+  step.cause =
       "the image has neither CUDA's runtime library nor a framework that brings it: programs "
       "with CUDA linked into them work, others do not";
-  link.remedy =
+  step.remedy =
       "build the image from nvidia/cuda:...-runtime, or install the framework's CUDA "
       "build in it";
-  return link;
+  return step;
 }
 
 }  // namespace gantry::why

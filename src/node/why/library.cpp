@@ -2,7 +2,7 @@
 // The loader's way to libcuda, and what stands in it.
 #include "base/core/text.hpp"
 #include "gpu/loader/ld_cache.hpp"
-#include "node/why/inside_internal.hpp"
+#include "node/why/container_steps_internal.hpp"
 
 #include <fmt/format.h>
 
@@ -33,11 +33,11 @@ void add_with_subdirectories(std::vector<std::string>& path, const std::string& 
     path.push_back(fmt::format("{}{}/{}", directory, below, kLibrary));
 }
 
-std::vector<std::string> candidates(const rootfs::Root& root, const Inside& inside) {
+std::vector<std::string> candidates(const rootfs::Root& root, const ContainerView& inside) {
   std::vector<std::string> path;
   for (const auto& directory : library_path(inside)) add_with_subdirectories(path, directory);
   if (const auto bytes = root.read("/etc/ld.so.cache", kCacheLimit); bytes.ok()) {
-    const auto cache = loader::parse_cache(*bytes);
+    const auto cache = loader::parse_ld_cache(*bytes);
     if (cache.ok()) {
       for (const auto& entry : cache->entries) {
         if (entry.name == kLibrary && entry.is_64bit()) path.push_back(entry.path);
@@ -70,7 +70,7 @@ bool is_prepared(std::string_view path) {
 }
 
 // Volumes of a pod, by the kubelet's own directories; elsewhere whatever is no driver by its name.
-bool is_volume(const rootfs::Mount& mount) {
+bool is_volume(const rootfs::MountEntry& mount) {
   if (contains(mount.root, "/volumes/kubernetes.io~") || contains(mount.root, "/volume-subpaths/"))
     return true;
   return !is_prepared(mount.root) && !contains(mount.root, "nvidia") &&
@@ -83,12 +83,12 @@ bool is_driver_place(std::string_view place) {
 }
 
 // A mount made later on a directory above another one hides it: both are on the same mount then.
-bool hides(const rootfs::Mount& over, const rootfs::Mount& under) {
+bool hides(const rootfs::MountEntry& over, const rootfs::MountEntry& under) {
   return over.id != under.id && over.parent == under.parent && over.place != under.place &&
          at_or_below(under.place, over.place);
 }
 
-const rootfs::Mount* volume_in_the_way(const std::vector<rootfs::Mount>& mounts) {
+const rootfs::MountEntry* volume_in_the_way(const std::vector<rootfs::MountEntry>& mounts) {
   for (const auto& mount : mounts) {
     if (is_driver_place(mount.place) && is_volume(mount)) return &mount;
     if (is_driver_place(mount.place)) {
@@ -101,10 +101,11 @@ const rootfs::Mount* volume_in_the_way(const std::vector<rootfs::Mount>& mounts)
   return nullptr;
 }
 
-void foreign(Link& link, const Library& found, const Inside& inside, Giver giver) {
-  const auto* whose = giver == Giver::Volume ? "a volume" : "the image";
-  link.verdict = Verdict::Broken;
-  link.cause =
+void foreign(Step& step, const FoundLibrary& found, const ContainerView& inside,
+             MountSource giver) {
+  const auto* whose = giver == MountSource::Volume ? "a volume" : "the image";
+  step.verdict = StepStatus::Failed;
+  step.cause =
       found.version.empty()
           ? fmt::format("{} comes first and is a driver library of {}, not the node's", found.path,
                         whose)
@@ -116,73 +117,73 @@ void foreign(Link& link, const Library& found, const Inside& inside, Giver giver
   const bool named =
       std::any_of(directories.begin(), directories.end(),
                   [&](const std::string& directory) { return at_or_below(found.path, directory); });
-  link.remedy = named ? "take that directory out of LD_LIBRARY_PATH, or libcuda out of it"
+  step.remedy = named ? "take that directory out of LD_LIBRARY_PATH, or libcuda out of it"
                       : "take libcuda out of the image: the node brings the right one";
 }
 
 }  // namespace
 
-Giver giver_of(const std::vector<rootfs::Mount>& mounts, std::string_view path) {
-  const rootfs::Mount* on = nullptr;
+MountSource mount_source(const std::vector<rootfs::MountEntry>& mounts, std::string_view path) {
+  const rootfs::MountEntry* on = nullptr;
   for (const auto& mount : mounts) {
     if (at_or_below(path, mount.place) && (on == nullptr || mount.place.size() >= on->place.size()))
       on = &mount;
   }
-  if (on == nullptr || on->place == "/") return Giver::Image;
-  return is_volume(*on) ? Giver::Volume : Giver::Driver;
+  if (on == nullptr || on->place == "/") return MountSource::Image;
+  return is_volume(*on) ? MountSource::Volume : MountSource::Driver;
 }
 
-std::optional<Library> find_libcuda(const rootfs::Root& root, const Inside& inside) {
+std::optional<FoundLibrary> find_libcuda(const rootfs::Root& root, const ContainerView& inside) {
   for (const auto& path : candidates(root, inside)) {
     const auto info = root.info(path);
     if (!info.ok() || info->kind != sys::FileKind::Regular) continue;
     const auto real = root.real_path(path).value_or(path);
-    return Library{path, real, version_in(real)};
+    return FoundLibrary{path, real, version_in(real)};
   }
   return std::nullopt;
 }
 
-Link library_link(const std::optional<Library>& found, const Inside& inside,
-                  const std::vector<rootfs::Mount>& mounts) {
-  Link link{.id = "container.libcuda", .what = "Its loader finds libcuda"};
+Step library_step(const std::optional<FoundLibrary>& found, const ContainerView& inside,
+                  const std::vector<rootfs::MountEntry>& mounts) {
+  Step step{.id = "container.libcuda", .what = "Its loader finds libcuda"};
   if (!found) {
-    link.verdict = Verdict::Broken;
-    link.read = "no libcuda.so.1 where the loader looks";
-    link.cause = "the driver's libraries are not in the container, or not where its loader looks";
-    link.remedy = "gantry explain CONTAINER on the node says how they should get there";
+    step.verdict = StepStatus::Failed;
+    step.read = "no libcuda.so.1 where the loader looks";
+    step.cause = "the driver's libraries are not in the container, or not where its loader looks";
+    step.remedy = "gantry explain CONTAINER on the node says how they should get there";
     const auto capabilities = variable(inside, "NVIDIA_DRIVER_CAPABILITIES").value_or("all");
     if (!contains(capabilities, "all") && !contains(capabilities, "compute")) {
-      link.cause = fmt::format("NVIDIA_DRIVER_CAPABILITIES={} leaves libcuda out", capabilities);
-      link.remedy = "set NVIDIA_DRIVER_CAPABILITIES=compute,utility";
+      step.cause = fmt::format("NVIDIA_DRIVER_CAPABILITIES={} leaves libcuda out", capabilities);
+      step.remedy = "set NVIDIA_DRIVER_CAPABILITIES=compute,utility";
     }
-    return link;
+    return step;
   }
-  link.read =
+  step.read =
       found->version.empty() ? found->path : fmt::format("{} ({})", found->path, found->version);
   if (contains(found->path, "/stubs/")) {
-    link.verdict = Verdict::Broken;
-    link.cause = fmt::format("{} is CUDA's stub, made for linking: it knows no GPU", found->path);
-    link.remedy = "take the stubs directory out of LD_LIBRARY_PATH";
-    return link;
+    step.verdict = StepStatus::Failed;
+    step.cause = fmt::format("{} is CUDA's stub, made for linking: it knows no GPU", found->path);
+    step.remedy = "take the stubs directory out of LD_LIBRARY_PATH";
+    return step;
   }
-  if (contains(found->path, "/compat/") || contains(found->real, "/compat/")) return link;
-  const auto giver = giver_of(mounts, found->real);
+  if (contains(found->path, "/compat/") || contains(found->real, "/compat/")) return step;
+  const auto giver = mount_source(mounts, found->real);
   const bool fits = found->version.empty()
-                        ? giver == Giver::Driver
+                        ? giver == MountSource::Driver
                         : inside.driver_version.empty() || found->version == inside.driver_version;
-  if (!fits) foreign(link, *found, inside, giver);
-  return link;
+  if (!fits) foreign(step, *found, inside, giver);
+  return step;
 }
 
-std::optional<Link> mounts_link(const std::optional<Library>& found,
-                                const std::vector<rootfs::Mount>& mounts) {
+std::optional<Step> mounts_step(const std::optional<FoundLibrary>& found,
+                                const std::vector<rootfs::MountEntry>& mounts) {
   const auto* volume = volume_in_the_way(mounts);
   if (volume == nullptr) return std::nullopt;
   // The driver is mounted at several places: one that is hidden need not be the one that is used.
-  const bool reached = found && giver_of(mounts, found->real) == Giver::Driver;
-  return Link{.id = "container.mounts",
+  const bool reached = found && mount_source(mounts, found->real) == MountSource::Driver;
+  return Step{.id = "container.mounts",
               .what = "Nothing is mounted over the driver",
-              .verdict = reached ? Verdict::Doubtful : Verdict::Broken,
+              .verdict = reached ? StepStatus::Warning : StepStatus::Failed,
               .read = fmt::format("{} from {}", volume->place, volume->root),
               .cause = fmt::format("a volume of the pod is mounted at {}, where the driver's files "
                                    "belong, and hides them",

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/core/result.hpp"
-#include "node/why/chain.hpp"
+#include "node/why/explanation.hpp"
 
 #include <string>
 #include <string_view>
@@ -14,6 +14,6 @@ namespace gantry::why {
 
 // The links of the spec for every pod in the text: Pods, and the templates of Deployments, Jobs,
 // CronJobs and their kin. YAML, several documents, or JSON. NotFound when there is no pod in it.
-Result<std::vector<Chain>> why_manifest(std::string_view text, const std::string& file);
+Result<std::vector<Explanation>> why_manifest(std::string_view text, const std::string& file);
 
 }  // namespace gantry::why

@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST(WhyManifest, FindsThePodsOfEveryKindOfObject) {
-  const auto chains = why_manifest(R"(# notes
+  const auto explanations = why_manifest(R"(# notes
 apiVersion: v1
 kind: Service
 metadata: {name: page}
@@ -34,68 +34,71 @@ kind: Pod
 metadata: {name: right}
 spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}
 )",
-                                   "notes.yaml");
-  ASSERT_TRUE(chains.ok()) << chains.error().text();
-  ASSERT_EQ(chains->size(), 3U);
-  EXPECT_EQ((*chains)[0].subject, "Deployment half of notes.yaml");
-  EXPECT_EQ((*chains)[0].first_broken()->id, "spec.fraction");
-  EXPECT_THAT((*chains)[1].first_broken()->remedy, HasSubstr("nvidia.com/gpu: 1"));
-  EXPECT_EQ((*chains)[2].first_broken(), nullptr);
+                                         "notes.yaml");
+  ASSERT_TRUE(explanations.ok()) << explanations.error().text();
+  ASSERT_EQ(explanations->size(), 3U);
+  EXPECT_EQ((*explanations)[0].subject, "Deployment half of notes.yaml");
+  EXPECT_EQ((*explanations)[0].first_failed()->id, "spec.fraction");
+  EXPECT_THAT((*explanations)[1].first_failed()->remedy, HasSubstr("nvidia.com/gpu: 1"));
+  EXPECT_EQ((*explanations)[2].first_failed(), nullptr);
 }
 
-Chain chain_of(std::string_view metadata, std::string_view spec, std::string_view limits) {
+Explanation explanation_of(std::string_view metadata, std::string_view spec,
+                           std::string_view limits) {
   const auto text =
       fmt::format("kind: Pod\nmetadata: {{name: p{}}}\nspec: {{{}containers: [{{name: c{}}}]}}\n",
                   metadata, spec, limits);
-  const auto chains = why_manifest(text, "f");
-  return chains.ok() ? chains->front() : Chain{.subject = chains.error().text()};
+  const auto explanations = why_manifest(text, "f");
+  return explanations.ok() ? explanations->front()
+                           : Explanation{.subject = explanations.error().text()};
 }
 constexpr std::string_view kShare = ", resources: {limits: {aliyun.com/gpu-mem: 10}}";
 
 TEST(WhyManifest, SaysWhatTheWebhookWouldRefuse) {
-  EXPECT_EQ(chain_of("", "", kShare).first_broken(), nullptr);
-  const auto placed = chain_of(", annotations: {gantry.dev/placement: x}", "", kShare);
-  ASSERT_NE(placed.first_broken(), nullptr) << placed.subject;
-  EXPECT_THAT(placed.first_broken()->cause, HasSubstr("written by the scheduler"));
-  EXPECT_EQ(placed.first_broken()->remedy, "leave it out");
-  const auto named = chain_of("", "nodeName: n1, ", kShare);
-  ASSERT_NE(named.first_broken(), nullptr);
-  EXPECT_THAT(named.first_broken()->remedy, HasSubstr("nodeSelector"));
+  EXPECT_EQ(explanation_of("", "", kShare).first_failed(), nullptr);
+  const auto placed = explanation_of(", annotations: {gantry.dev/placement: x}", "", kShare);
+  ASSERT_NE(placed.first_failed(), nullptr) << placed.subject;
+  EXPECT_THAT(placed.first_failed()->cause, HasSubstr("written by the scheduler"));
+  EXPECT_EQ(placed.first_failed()->remedy, "leave it out");
+  const auto named = explanation_of("", "nodeName: n1, ", kShare);
+  ASSERT_NE(named.first_failed(), nullptr);
+  EXPECT_THAT(named.first_failed()->remedy, HasSubstr("nodeSelector"));
   const auto privileged =
-      chain_of("", "", std::string(kShare) + ", securityContext: {privileged: true}");
-  ASSERT_NE(privileged.first_broken(), nullptr);
-  EXPECT_THAT(privileged.first_broken()->cause, HasSubstr("privileged"));
+      explanation_of("", "", std::string(kShare) + ", securityContext: {privileged: true}");
+  ASSERT_NE(privileged.first_failed(), nullptr);
+  EXPECT_THAT(privileged.first_failed()->cause, HasSubstr("privileged"));
 }
 
 TEST(WhyManifest, WholeGpusPassWithoutAWebhook) {
-  const auto named = chain_of("", "nodeName: n1, ", ", resources: {limits: {nvidia.com/gpu: 1}}");
-  EXPECT_EQ(named.first_broken(), nullptr);
-  EXPECT_EQ(named.links.back().verdict, Verdict::Doubtful);
+  const auto named =
+      explanation_of("", "nodeName: n1, ", ", resources: {limits: {nvidia.com/gpu: 1}}");
+  EXPECT_EQ(named.first_failed(), nullptr);
+  EXPECT_EQ(named.steps.back().verdict, StepStatus::Warning);
 }
 
 TEST(WhyManifest, SaysWhichAnnotationMayHaveBeenMeant) {
-  const auto typo = chain_of(", annotations: {gantry.dev/computer: \"30\"}", "", kShare);
-  EXPECT_EQ(typo.first_broken(), nullptr);
-  EXPECT_THAT(typo.links.back().read, HasSubstr("gantry.dev/compute?"));
+  const auto typo = explanation_of(", annotations: {gantry.dev/computer: \"30\"}", "", kShare);
+  EXPECT_EQ(typo.first_failed(), nullptr);
+  EXPECT_THAT(typo.steps.back().read, HasSubstr("gantry.dev/compute?"));
 }
 
 TEST(WhyManifest, NothingIsCountedThatNobodyWrote) {
   for (const auto* amount : {"10Gi", "-1", "lots"}) {
-    const auto chain = chain_of(
+    const auto explanation = explanation_of(
         "", "", fmt::format(", resources: {{limits: {{aliyun.com/gpu-mem: {}}}}}", amount));
-    ASSERT_EQ(chain.links.size(), 1U) << amount;
-    EXPECT_EQ(chain.first_broken()->id, "spec.share") << amount;
+    ASSERT_EQ(explanation.steps.size(), 1U) << amount;
+    EXPECT_EQ(explanation.first_failed()->id, "spec.share") << amount;
   }
-  const auto none = chain_of("", "", ", resources: {limits: {aliyun.com/gpu-mem: 0}}");
-  ASSERT_NE(none.first_broken(), nullptr);
-  EXPECT_THAT(none.first_broken()->cause, HasSubstr("gets no GPU"));
+  const auto none = explanation_of("", "", ", resources: {limits: {aliyun.com/gpu-mem: 0}}");
+  ASSERT_NE(none.first_failed(), nullptr);
+  EXPECT_THAT(none.first_failed()->cause, HasSubstr("gets no GPU"));
 }
 
 TEST(WhyManifest, ReadsJsonAndRefusesWhatHasNoPod) {
-  const auto chains = why_manifest(
+  const auto explanations = why_manifest(
       R"({"kind":"List","items":[{"kind":"Pod","spec":{"containers":[{"name":"c"}]}}]})", "f");
-  ASSERT_TRUE(chains.ok());
-  EXPECT_EQ(chains->front().first_broken()->id, "spec.limits");
+  ASSERT_TRUE(explanations.ok());
+  EXPECT_EQ(explanations->front().first_failed()->id, "spec.limits");
   EXPECT_EQ(why_manifest("kind: Service\n", "f").error().code(), Errc::NotFound);
   EXPECT_FALSE(why_manifest("a: [", "f").ok());
 }

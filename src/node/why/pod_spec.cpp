@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cluster/podspec/ask.hpp"
 #include "cluster/podspec/quantity.hpp"
-#include "node/why/pod.hpp"
-#include "node/why/shares.hpp"
+#include "cluster/podspec/request.hpp"
+#include "node/why/pod_steps.hpp"
+#include "node/why/share_steps.hpp"
 
 #include <fmt/format.h>
 
@@ -25,16 +25,16 @@ constexpr std::array<std::string_view, 6> kDriverPlaces{"/usr/lib/nvidia",
 
 // Of a GPU, beside the resource that counts them: no kubelet offers these.
 bool says_how_much(std::string_view name) {
-  return name == podspec::kGpuMemory || name == podspec::kGpuMemoryPercent ||
-         name == podspec::kGpuCores || name == podspec::kGpuPriority;
+  return name == podspec::kHamiGpuMem || name == podspec::kHamiGpuMemPercentage ||
+         name == podspec::kHamiGpuCores || name == podspec::kHamiPriority;
 }
 
 bool is_counted(std::string_view name) {
-  if (name == podspec::kGpuMem || name == podspec::kSlot) return true;
+  if (name == podspec::kAliyunGpuMem || name == podspec::kShareSlot) return true;
   return name.starts_with(kPrefix) && !says_how_much(name);
 }
 
-std::string shown(const Wanted& wanted) {
+std::string shown(const RequestedDevices& wanted) {
   std::string text;
   for (const auto& [name, count] : wanted)
     text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", name, count);
@@ -57,45 +57,45 @@ std::string quantity(json::Value pod, std::string_view where, std::string_view r
   return "";
 }
 
-Link limits_link(json::Value pod, const Wanted& wanted) {
-  Link link{.id = "spec.limits", .what = "The pod asks for GPUs", .read = shown(wanted)};
+Step limits_step(json::Value pod, const RequestedDevices& wanted) {
+  Step step{.id = "spec.limits", .what = "The pod asks for GPUs", .read = shown(wanted)};
   const bool some = std::any_of(wanted.begin(), wanted.end(),
                                 [](const auto& resource) { return resource.second != 0; });
-  if (some) return link;
-  link.verdict = Verdict::Broken;
+  if (some) return step;
+  step.verdict = StepStatus::Failed;
   if (!wanted.empty()) {
-    link.cause = "0 of a resource is none of it: the pod gets no GPU";
-    link.remedy = "write how many, or how much, it shall have";
-    return link;
+    step.cause = "0 of a resource is none of it: the pod gets no GPU";
+    step.remedy = "write how many, or how much, it shall have";
+    return step;
   }
-  link.read = "no nvidia.com/... or aliyun.com/gpu-mem in resources.limits";
-  link.remedy = "add to the container: resources: {limits: {nvidia.com/gpu: 1}}";
+  step.read = "no nvidia.com/... or aliyun.com/gpu-mem in resources.limits";
+  step.remedy = "add to the container: resources: {limits: {nvidia.com/gpu: 1}}";
   if (const auto legacy = quantity(pod, "limits", kLegacy); !legacy.empty()) {
-    link.read = fmt::format("{}: {}", kLegacy, legacy);
-    link.cause =
+    step.read = fmt::format("{}: {}", kLegacy, legacy);
+    step.cause =
         fmt::format("{} is the resource's name of 2017; no kubelet offers it any more", kLegacy);
-    link.remedy = fmt::format(
+    step.remedy = fmt::format(
         "write nvidia.com/gpu: {} instead; the webhook of `gantry scheduler` does it by itself",
         legacy);
   } else if (!quantity(pod, "requests", kPrefix).empty()) {
-    link.read = "nvidia.com/... in requests only";
-    link.cause = "GPUs count in limits only; a request alone gives none";
+    step.read = "nvidia.com/... in requests only";
+    step.cause = "GPUs count in limits only; a request alone gives none";
   } else {
-    link.cause =
+    step.cause =
         "no container of the pod has an nvidia.com/... resource among its limits, so it gets "
         "no GPU, whatever NVIDIA_VISIBLE_DEVICES its image sets";
   }
-  return link;
+  return step;
 }
 
-std::optional<Link> fraction_link(json::Value pod) {
+std::optional<Step> fraction_link(json::Value pod) {
   const auto text = quantity(pod, "limits", kPrefix);
-  const auto read = podspec::quantity_from(text);
+  const auto read = podspec::parse_quantity(text);
   if (text.empty() || (read.ok() && read->whole())) return std::nullopt;
-  return Link{
+  return Step{
       .id = "spec.fraction",
       .what = "Whole numbers of GPUs",
-      .verdict = Verdict::Broken,
+      .verdict = StepStatus::Failed,
       .read = text,
       .cause =
           "Kubernetes counts extended resources in whole numbers: half a GPU cannot be "
@@ -107,17 +107,17 @@ std::optional<Link> fraction_link(json::Value pod) {
           "(nvidia.com/mig-1g.10gb)"};
 }
 
-std::optional<Link> mounts_link(json::Value pod) {
+std::optional<Step> mounts_step(json::Value pod) {
   for (const auto volume : pod["spec"]["volumes"]) {
     const auto path = volume["hostPath"]["path"].string().value_or("");
     const bool driver =
         std::any_of(kDriverPlaces.begin(), kDriverPlaces.end(),
                     [&](std::string_view place) { return path.starts_with(place); });
     if (!driver) continue;
-    return Link{
+    return Step{
         .id = "spec.driver-mounts",
         .what = "No driver of the host by hand",
-        .verdict = Verdict::Doubtful,
+        .verdict = StepStatus::Warning,
         .read = fmt::format("volume {}: hostPath {}", volume["name"].string().value_or("?"), path),
         .cause =
             "the pod mounts the host's driver itself: after a driver upgrade these files "
@@ -128,13 +128,13 @@ std::optional<Link> mounts_link(json::Value pod) {
 }
 
 // The environment of a container is stronger than what a plugin sets.
-std::optional<Link> visible_link(json::Value pod) {
+std::optional<Step> visible_link(json::Value pod) {
   for (const auto container : pod["spec"]["containers"]) {
     for (const auto entry : container["env"]) {
       if (entry["name"].string() != "NVIDIA_VISIBLE_DEVICES") continue;
-      return Link{.id = "spec.visible-devices",
+      return Step{.id = "spec.visible-devices",
                   .what = "The GPUs are the kubelet's choice",
-                  .verdict = Verdict::Doubtful,
+                  .verdict = StepStatus::Warning,
                   .read = fmt::format("container {}: NVIDIA_VISIBLE_DEVICES={}",
                                       container["name"].string().value_or("?"),
                                       entry["value"].string().value_or("")),
@@ -149,33 +149,34 @@ std::optional<Link> visible_link(json::Value pod) {
 
 }  // namespace
 
-std::int64_t count_in(json::Value quantity) {
+std::int64_t device_count(json::Value quantity) {
   constexpr std::uint64_t kMost = 1'000'000'000;  // so that sums of a hostile pod's stay numbers
-  const auto read = podspec::quantity_of(quantity);
+  const auto read = podspec::read_quantity(quantity);
   if (!read.ok() || !read->whole()) return 0;
   return static_cast<std::int64_t>(std::min(read->value, kMost));
 }
 
-Wanted limits_of(json::Value container) {
-  Wanted wanted;
+RequestedDevices gpu_limits(json::Value container) {
+  RequestedDevices wanted;
   bool part = false;
   for (const auto limit : container["resources"]["limits"]) {
     const auto name = limit.key();
     part = part || says_how_much(name);
-    if (is_counted(name)) wanted[name] += count_in(limit);
+    if (is_counted(name)) wanted[name] += device_count(limit);
   }
   // How much of a GPU, and not of how many: of one.
-  if (part && !wanted.contains(std::string(podspec::kGpu))) wanted[std::string(podspec::kGpu)] = 1;
+  if (part && !wanted.contains(std::string(podspec::kNvidiaGpu)))
+    wanted[std::string(podspec::kNvidiaGpu)] = 1;
   return wanted;
 }
 
-Wanted wanted_by(json::Value pod) {
-  Wanted sum;
+RequestedDevices requested_devices(json::Value pod) {
+  RequestedDevices sum;
   for (const auto container : pod["spec"]["containers"]) {
-    for (const auto& [name, count] : limits_of(container)) sum[name] += count;
+    for (const auto& [name, count] : gpu_limits(container)) sum[name] += count;
   }
   for (const auto container : pod["spec"]["initContainers"]) {
-    for (const auto& [name, count] : limits_of(container)) {
+    for (const auto& [name, count] : gpu_limits(container)) {
       // A sidecar stays: its devices are beside the others'. An init container's are handed on.
       const bool sidecar = container["restartPolicy"].string() == "Always";
       sum[name] = sidecar ? sum[name] + count : std::max(sum[name], count);
@@ -184,22 +185,22 @@ Wanted wanted_by(json::Value pod) {
   return sum;
 }
 
-std::vector<Link> spec_links(json::Value pod) {
-  std::vector<Link> links;
+std::vector<Step> spec_steps(json::Value pod) {
+  std::vector<Step> steps;
   auto fraction = fraction_link(pod);
-  const auto ask = podspec::ask_of(pod);
+  const auto ask = podspec::parse_request(pod);
   // What cannot be read is not counted either: a number of it would be one that nobody wrote.
   if (fraction) {
-    links.push_back(*std::move(fraction));
+    steps.push_back(*std::move(fraction));
   } else if (!ask.ok()) {
-    links.push_back(ask_link(ask));
+    steps.push_back(request_step(ask));
   } else {
-    links.push_back(limits_link(pod, wanted_by(pod)));
+    steps.push_back(limits_step(pod, requested_devices(pod)));
   }
-  if (ask.ok() && *ask && (*ask)->shared()) links.push_back(ask_link(ask));
-  if (auto mounts = mounts_link(pod)) links.push_back(*std::move(mounts));
-  if (auto visible = visible_link(pod)) links.push_back(*std::move(visible));
-  return links;
+  if (ask.ok() && *ask && (*ask)->shared()) steps.push_back(request_step(ask));
+  if (auto mounts = mounts_step(pod)) steps.push_back(*std::move(mounts));
+  if (auto visible = visible_link(pod)) steps.push_back(*std::move(visible));
+  return steps;
 }
 
 }  // namespace gantry::why

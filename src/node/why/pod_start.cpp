@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kubelet and the engine made of a pod that has a node.
 #include "base/core/text.hpp"
-#include "node/why/pod.hpp"
+#include "node/why/pod_steps.hpp"
 
 #include <fmt/format.h>
 
@@ -17,13 +17,13 @@ struct Complaint {
   std::string message;
 };
 
-struct Known {
+struct KnownEngineError {
   std::string_view part;  // of the engine's words
   std::string_view cause;
   std::string_view remedy;
 };
 
-constexpr std::array<Known, 9> kKnown{{
+constexpr std::array<KnownEngineError, 9> kKnownEngineErrors{{
     {"unresolvable CDI",
      "the engine does not find the CDI device that it was told to inject: its specification is "
      "missing, or two files have the same device",
@@ -97,51 +97,51 @@ std::optional<Complaint> event_in(json::Value pod, json::Value events) {
 
 }  // namespace
 
-Link admission_link(json::Value pod) {
-  Link link{.id = "kubelet.admission", .what = "The kubelet admitted it"};
+Step admission_step(json::Value pod) {
+  Step step{.id = "kubelet.admission", .what = "The kubelet admitted it"};
   const auto reason = pod["status"]["reason"].string().value_or("");
   const auto message = pod["status"]["message"].string().value_or("");
-  link.read = pod["status"]["phase"].string().value_or("");
+  step.read = pod["status"]["phase"].string().value_or("");
   if (reason != "UnexpectedAdmissionError" && reason != "TopologyAffinityError" &&
       !reason.starts_with("OutOfnvidia.com/"))
-    return link;
-  link.verdict = Verdict::Broken;
-  link.read = fmt::format("{}: {}", reason, message);
-  link.cause = "the kubelet could not give it the devices: " + message;
-  link.remedy = "delete the pod and create it anew: a pod refused once is never tried again";
+    return step;
+  step.verdict = StepStatus::Failed;
+  step.read = fmt::format("{}: {}", reason, message);
+  step.cause = "the kubelet could not give it the devices: " + message;
+  step.remedy = "delete the pod and create it anew: a pod refused once is never tried again";
   if (contains(message, "unhealthy") || contains(message, "no healthy"))
-    link.remedy = "gantry doctor on the node; delete the pod when the GPUs are well again";
+    step.remedy = "gantry doctor on the node; delete the pod when the GPUs are well again";
   if (reason == "TopologyAffinityError")
-    link.remedy =
+    step.remedy =
         "ask for GPUs and processors of one NUMA node, or set topologyManagerPolicy: best-effort "
         "in the kubelet's configuration; gantry doctor --only kubelet.topology";
-  return link;
+  return step;
 }
 
-Link engine_link(json::Value pod, json::Value events) {
-  Link link{.id = "engine", .what = "The engine started its containers", .read = "no complaint"};
+Step engine_step(json::Value pod, json::Value events) {
+  Step step{.id = "engine", .what = "The engine started its containers", .read = "no complaint"};
   auto complaint = waiting_in(pod);
   if (!complaint) complaint = failed_in(pod);
   if (!complaint) complaint = event_in(pod, events);
-  if (!complaint) return link;
-  link.verdict = Verdict::Broken;
-  link.read = fmt::format("{}: {}: {}", complaint->who, complaint->reason, complaint->message);
-  link.cause = fmt::format("{}: {}", complaint->who, complaint->reason);
-  link.remedy = "kubectl describe pod shows the engine's words; gantry doctor on the node";
+  if (!complaint) return step;
+  step.verdict = StepStatus::Failed;
+  step.read = fmt::format("{}: {}: {}", complaint->who, complaint->reason, complaint->message);
+  step.cause = fmt::format("{}: {}", complaint->who, complaint->reason);
+  step.remedy = "kubectl describe pod shows the engine's words; gantry doctor on the node";
   if (complaint->reason == "CrashLoopBackOff") {
-    link.id = "container.exit";
-    link.what = "Its program runs";
-    link.cause = fmt::format("{}: {}, again and again", complaint->who, complaint->message);
-    link.remedy = "kubectl logs --previous shows its last words";
-    return link;
+    step.id = "container.exit";
+    step.what = "Its program runs";
+    step.cause = fmt::format("{}: {}, again and again", complaint->who, complaint->message);
+    step.remedy = "kubectl logs --previous shows its last words";
+    return step;
   }
-  for (const auto& known : kKnown) {
+  for (const auto& known : kKnownEngineErrors) {
     if (!contains(complaint->message, known.part)) continue;
-    link.cause = known.cause;
-    link.remedy = known.remedy;
-    return link;
+    step.cause = known.cause;
+    step.remedy = known.remedy;
+    return step;
   }
-  return link;
+  return step;
 }
 
 }  // namespace gantry::why

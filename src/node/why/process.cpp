@@ -104,11 +104,11 @@ std::vector<std::string> nodes_in(const rootfs::Root& root) {
   return nodes;
 }
 
-Result<Container> open_process(const sys::Host& machine, int pid) {
+Result<OpenContainer> open_process(const sys::Host& machine, int pid) {
   GANTRY_TRY(const auto process,
              machine.open(fmt::format("/proc/{}", pid), O_RDONLY | O_DIRECTORY));
   wait_until_started(process.get());
-  Inside inside;
+  ContainerView inside;
   GANTRY_TRY(const auto environment, read_at(process.get(), "environ", kFileLimit));
   for (const auto entry : split(environment, '\0')) inside.environment.emplace_back(entry);
   GANTRY_TRY(inside.mountinfo, read_at(process.get(), "mountinfo", kMountLimit));
@@ -117,12 +117,12 @@ Result<Container> open_process(const sys::Host& machine, int pid) {
   GANTRY_TRY(const auto path, sys::descriptor_path(process.get()));
   GANTRY_TRY(auto root, rootfs::Root::at(path + "/root"));
   inside.nodes = nodes_in(root);
-  return Container{std::move(root), std::move(inside)};
+  return OpenContainer{std::move(root), std::move(inside)};
 }
 
 }  // namespace
 
-Result<int> process_of(const sys::Host& machine, std::string_view container_id) {
+Result<int> container_process(const sys::Host& machine, std::string_view container_id) {
   if (!is_id(container_id))
     return Error(Errc::Invalid,
                  "a container's id has at least 12 letters and digits: crictl ps shows it");
@@ -149,9 +149,9 @@ Result<int> process_of(const sys::Host& machine, std::string_view container_id) 
   return static_cast<int>(std::get<2>(*oldest));
 }
 
-Result<Container> open_container(const sys::Host& machine, std::string_view container_id) {
-  const auto open_on = [&](const sys::Host& processes) -> Result<Container> {
-    GANTRY_TRY(const int pid, process_of(processes, container_id));
+Result<OpenContainer> open_container(const sys::Host& machine, std::string_view container_id) {
+  const auto open_on = [&](const sys::Host& processes) -> Result<OpenContainer> {
+    GANTRY_TRY(const int pid, container_process(processes, container_id));
     GANTRY_TRY(auto container, open_process(processes, pid));
     container.inside.driver_version = probe::read_driver_module(machine).version;
     return container;

@@ -6,7 +6,7 @@
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
 #include "container/rootfs/root.hpp"
-#include "node/why/inside.hpp"
+#include "node/why/container_steps.hpp"
 
 #include <string_view>
 
@@ -14,15 +14,15 @@ namespace gantry::why {
 
 // The oldest process whose cgroup is the container's. NotFound: it does not run on this node.
 // Invalid: no id, or one that several containers begin with.
-Result<int> process_of(const sys::Host& machine, std::string_view container_id);
+Result<int> container_process(const sys::Host& machine, std::string_view container_id);
 
-struct Container {
+struct OpenContainer {
   rootfs::Root root;
-  Inside inside;
+  ContainerView inside;
 };
 
 // Looked for among the machine's processes, and where the machine is a tree without any (a
 // simulated one, a /host without its /proc) among those that this process sees.
-Result<Container> open_container(const sys::Host& machine, std::string_view container_id);
+Result<OpenContainer> open_container(const sys::Host& machine, std::string_view container_id);
 
 }  // namespace gantry::why

@@ -6,7 +6,7 @@
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
 #include "net/kube/api.hpp"
-#include "node/why/chain.hpp"
+#include "node/why/explanation.hpp"
 
 #include <string>
 
@@ -17,10 +17,10 @@ struct WhyOptions {
   std::string device_plugins = "/var/lib/kubelet/device-plugins";
 };
 
-Result<Chain> why_pod(kube::Api& api, const sys::Host& machine, const std::string& name_space,
-                      const std::string& name, const WhyOptions& options);
+Result<Explanation> why_pod(kube::Api& api, const sys::Host& machine, const std::string& name_space,
+                            const std::string& name, const WhyOptions& options);
 
 // Only what this node shows; no API server is asked.
-Result<Chain> why_container(const sys::Host& machine, const std::string& id);
+Result<Explanation> why_container(const sys::Host& machine, const std::string& id);
 
 }  // namespace gantry::why

@@ -2,7 +2,7 @@
 #include "sharing/backend/backends.hpp"
 
 #include "base/core/text.hpp"
-#include "sharing/mps/control.hpp"
+#include "sharing/mps/control_daemon.hpp"
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ const model::MigInstance* instance_of(const model::Inventory& machine, const mod
   return nullptr;
 }
 
-BackendFacts fence_facts(const model::Inventory& machine) {
+BackendInfo fence_facts(const model::Inventory& machine) {
   const bool here = std::any_of(machine.files.begin(), machine.files.end(), [](const auto& file) {
     return file.soname == "libcuda.so.1" && !file.is_32bit;
   });
@@ -35,7 +35,7 @@ BackendFacts fence_facts(const model::Inventory& machine) {
       .here = here,
       .why = here ? "needs nothing but the driver's libcuda"
                   : "the driver has no libcuda.so.1; run `gantry doctor`",
-      .promises = {
+      .guarantees = {
           {"memory", kAccident, "yes", "exact; CUDA_ERROR_OUT_OF_MEMORY at the limit"},
           {"memory", kOrdinary, "yes", "exact; totals and free memory show the share"},
           {"memory", kHostile, "in part",
@@ -46,9 +46,9 @@ BackendFacts fence_facts(const model::Inventory& machine) {
           {"faults", kOrdinary, "yes", "a context of its own: a fault ends its own process"}}};
 }
 
-BackendFacts mps_facts(const sys::Host& host) {
-  const auto control = mps::Control::find(host, "/run/gantry/mps", mps::Enter::Place);
-  const bool hollow = control.ok() && control->is_hollow();
+BackendInfo mps_facts(const sys::Host& host) {
+  const auto control = mps::ControlDaemon::find(host, "/run/gantry/mps", mps::RunMode::Direct);
+  const bool hollow = control.ok() && control->is_stub();
   std::string why = control.ok() ? "nvidia-cuda-mps-control is there" : control.error().text();
   if (hollow)
     why =
@@ -60,7 +60,7 @@ BackendFacts mps_facts(const sys::Host& host) {
       .sentence = "NVIDIA's Multi-Process Service: its server holds the limits",
       .here = control.ok() && !hollow,
       .why = std::move(why),
-      .promises = {
+      .guarantees = {
           {"memory", kAccident, "yes", "the server refuses; of each process, not of all together"},
           {"memory", kOrdinary, "in part",
            "context memory is outside of it, and cuMemGetInfo shows the whole card"},
@@ -72,7 +72,7 @@ BackendFacts mps_facts(const sys::Host& host) {
           {"faults", kOrdinary, "no", "a fault of one client ends all clients of the GPU"}}};
 }
 
-BackendFacts mig_facts(const model::Inventory& machine) {
+BackendInfo mig_facts(const model::Inventory& machine) {
   std::size_t instances = 0;
   bool capable = false;
   for (const auto& gpu : machine.gpus) {
@@ -91,22 +91,24 @@ BackendFacts mig_facts(const model::Inventory& machine) {
       .sentence = "an instance of the GPU's own: memory, caches and multiprocessors in hardware",
       .here = instances > 0,
       .why = std::move(why),
-      .promises = {{"memory", kHostile, "yes", "hardware; in sizes of the profiles only"},
-                   {"time", kHostile, "yes", "hardware; nothing of what others leave can be used"},
-                   {"faults", kHostile, "yes", "instances do not see each other"}}};
+      .guarantees = {
+          {"memory", kHostile, "yes", "hardware; in sizes of the profiles only"},
+          {"time", kHostile, "yes", "hardware; nothing of what others leave can be used"},
+          {"faults", kHostile, "yes", "instances do not see each other"}}};
 }
 
-BackendFacts slicing_facts() {
-  return {.name = "time-slicing",
-          .sentence = "the driver's own switching between processes, and no limits at all",
-          .here = true,
-          .why = "every NVIDIA GPU does it",
-          .promises = {{"memory", kAccident, "no", "first come, first served"},
-                       {"time", kOrdinary, "no", "equal turns for busy processes, not for tenants"},
-                       {"faults", kOrdinary, "yes", "contexts of their own"}}};
+BackendInfo slicing_facts() {
+  return {
+      .name = "time-slicing",
+      .sentence = "the driver's own switching between processes, and no limits at all",
+      .here = true,
+      .why = "every NVIDIA GPU does it",
+      .guarantees = {{"memory", kAccident, "no", "first come, first served"},
+                     {"time", kOrdinary, "no", "equal turns for busy processes, not for tenants"},
+                     {"faults", kOrdinary, "yes", "contexts of their own"}}};
 }
 
-BackendFacts dmem_facts(const sys::Host& host) {
+BackendInfo dmem_facts(const sys::Host& host) {
   const auto capacity = host.read_value(kDmemCapacity);
   const bool here = capacity && contains(*capacity, "nvidia/");
   std::string why = "the kernel has no dmem controller (Linux 6.14 with cgroup v2)";
@@ -116,13 +118,13 @@ BackendFacts dmem_facts(const sys::Host& host) {
           .sentence = "the kernel's own limit on device memory for a control group",
           .here = here,
           .why = std::move(why),
-          .promises = {{"memory", kHostile, "yes", "in the driver, contexts included"},
-                       {"time", kOrdinary, "no", "memory only"}}};
+          .guarantees = {{"memory", kHostile, "yes", "in the driver, contexts included"},
+                         {"time", kOrdinary, "no", "memory only"}}};
 }
 
 }  // namespace
 
-std::vector<BackendFacts> backends_here(const model::Inventory& machine, const sys::Host& host) {
+std::vector<BackendInfo> list_backends(const model::Inventory& machine, const sys::Host& host) {
   return {fence_facts(machine), mig_facts(machine), mps_facts(host), slicing_facts(),
           dmem_facts(host)};
 }
@@ -176,12 +178,12 @@ Status check_whole(const policy::Share& share, const model::Inventory& machine) 
 
 }  // namespace
 
-Result<policy::Share> with_backend(policy::Share share, const model::Inventory& machine,
-                                   const sys::Host& host) {
+Result<policy::Share> choose_and_check_backend(policy::Share share, const model::Inventory& machine,
+                                               const sys::Host& host) {
   using policy::Backend;
   share.backend = choose_backend(share, machine).backend;
   const auto name = to_string(share.backend);
-  for (const auto& facts : backends_here(machine, host)) {
+  for (const auto& facts : list_backends(machine, host)) {
     if (facts.name != name || facts.here) continue;
     return Error(Errc::Unsupported, fmt::format("the backend {} is not here: {}; see `gantry share "
                                                 "explain`",

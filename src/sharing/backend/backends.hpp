@@ -13,23 +13,23 @@
 
 namespace gantry::backend {
 
-struct Promise {
+struct Guarantee {
   std::string what;     // "memory", "time", "faults"
   std::string against;  // "accident", "ordinary program", "hostile process"
   std::string holds;    // "yes", "no", "in part"
   std::string how;
 };
 
-struct BackendFacts {
+struct BackendInfo {
   std::string name;
   std::string sentence;  // what it is
   bool here = false;
   std::string why;  // it is or is not here
-  std::vector<Promise> promises;
+  std::vector<Guarantee> guarantees;
 };
 
 // All of them, in the order in which they are preferred where nothing was asked for.
-std::vector<BackendFacts> backends_here(const model::Inventory& machine, const sys::Host& host);
+std::vector<BackendInfo> list_backends(const model::Inventory& machine, const sys::Host& host);
 
 struct BackendChoice {
   policy::Backend backend = policy::Backend::Fence;
@@ -39,7 +39,7 @@ BackendChoice choose_backend(const policy::Share& share, const model::Inventory&
 
 // The share with its backend chosen. Unsupported, with the reason and what would help, for one that
 // is not here or cannot hold what was asked for.
-Result<policy::Share> with_backend(policy::Share share, const model::Inventory& machine,
-                                   const sys::Host& host);
+Result<policy::Share> choose_and_check_backend(policy::Share share, const model::Inventory& machine,
+                                               const sys::Host& host);
 
 }  // namespace gantry::backend

@@ -2,8 +2,8 @@
 #include "sharing/backend/mps_share.hpp"
 
 #include "container/driver_dir/current.hpp"
-#include "container/plan/select.hpp"
-#include "sharing/mps/control.hpp"
+#include "container/plan/device_selection.hpp"
+#include "sharing/mps/control_daemon.hpp"
 
 #include <fmt/format.h>
 
@@ -22,9 +22,10 @@ bool shares_a_gpu(const policy::Share& a, const policy::Share& b) {
   });
 }
 
-Result<mps::Control> control_of(const sys::Host& host) {
-  const bool simulated = !driver_dir::engine_root_of(host).empty();
-  return mps::Control::find(host, kRoot, simulated ? mps::Enter::Place : mps::Enter::Root);
+Result<mps::ControlDaemon> control_of(const sys::Host& host) {
+  const bool simulated = !driver_dir::simulated_engine_root(host).empty();
+  return mps::ControlDaemon::find(host, kRoot,
+                                  simulated ? mps::RunMode::Direct : mps::RunMode::Chroot);
 }
 
 }  // namespace
@@ -46,7 +47,8 @@ Result<mps::DaemonPlan> mps_plan(const policy::Share& share, const model::Invent
     plan.gpus.push_back(
         {.uuid = uuid.text, .index = device.gpu->index, .memory_mib = bytes >> 20U});
   }
-  if (share.rights.percent != 0) plan.thread_percentage = static_cast<int>(share.rights.percent);
+  if (share.time_policy.percent != 0)
+    plan.thread_percentage = static_cast<int>(share.time_policy.percent);
   return plan;
 }
 
@@ -62,14 +64,15 @@ Status stop_mps(const sys::Host& host, const mps::DaemonPlan& plan) {
   return control.stop(plan);
 }
 
-std::vector<fence_mount::Bound> mps_places(const sys::Host& host, const std::string& share) {
+std::vector<fence_mount::BindMount> mps_bind_mounts(const sys::Host& host,
+                                                    const std::string& share) {
   return {{host.outside(fmt::format("{}/{}/pipe", kRoot, share)), kClientPipe},
           {host.outside(fmt::format("{}/shm", kRoot)), kClientMemory}};
 }
 
 model::ContainerEdits mps_edits(const sys::Host& host, const std::string& share) {
   model::ContainerEdits edits;
-  for (const auto& [source, place] : mps_places(host, share)) {
+  for (const auto& [source, place] : mps_bind_mounts(host, share)) {
     edits.mounts.push_back({.host_path = source,
                             .container_path = place,
                             .options = {"nosuid", "nodev", "rbind", "rprivate"},

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "base/sys/host.hpp"
-#include "container/fence_mount/enclosure.hpp"
+#include "container/fence_mount/fence_mounts.hpp"
 #include "gpu/model/container_edits.hpp"
 #include "gpu/model/inventory.hpp"
-#include "sharing/mps/plan.hpp"
+#include "sharing/mps/daemon_plan.hpp"
 #include "sharing/policy/share.hpp"
 
 #include <span>
@@ -25,7 +25,8 @@ Status start_mps(const sys::Host& host, const mps::DaemonPlan& plan);
 Status stop_mps(const sys::Host& host, const mps::DaemonPlan& plan);
 
 // Where clients look without being told: no variable has to be set, and none can be unset.
-std::vector<fence_mount::Bound> mps_places(const sys::Host& host, const std::string& share);
+std::vector<fence_mount::BindMount> mps_bind_mounts(const sys::Host& host,
+                                                    const std::string& share);
 model::ContainerEdits mps_edits(const sys::Host& host, const std::string& share);
 
 }  // namespace gantry::backend

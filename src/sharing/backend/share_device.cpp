@@ -7,9 +7,9 @@
 #include "container/driver_dir/current.hpp"
 #include "container/driver_dir/publish.hpp"
 #include "container/publish/share_spec.hpp"
-#include "container/runtime/injection/low_level.hpp"
+#include "container/runtime/injection/low_level_runtime.hpp"
 #include "sharing/backend/fence_libraries.hpp"
-#include "sharing/backend/fence_on_host.hpp"
+#include "sharing/backend/host_copy.hpp"
 #include "sharing/backend/mps_share.hpp"
 #include "sharing/backend/shares.hpp"
 #include "sharing/daemon/client.hpp"
@@ -21,10 +21,11 @@ namespace {
 
 publish::ShareDevice device_of(const policy::Share& share, const sys::Host& host) {
   const bool fenced = share.backend == policy::Backend::Fence;
-  publish::ShareDevice device{.name = share.name,
-                              .gpus = share.gpus,
-                              .directory = fmt::format("{}/{}/fence", daemon::kShares, share.name),
-                              .fenced = fenced ? publish::Fenced::Yes : publish::Fenced::No};
+  publish::ShareDevice device{
+      .name = share.name,
+      .gpus = share.gpus,
+      .directory = fmt::format("{}/{}/fence", daemon::kSharesDirectory, share.name),
+      .fenced = fenced ? publish::FenceUse::Yes : publish::FenceUse::No};
   if (!fenced) device.record = policy::to_json(share);
   if (share.backend == policy::Backend::Mps) device.more = mps_edits(host, share.name);
   return device;
@@ -33,13 +34,13 @@ publish::ShareDevice device_of(const policy::Share& share, const sys::Host& host
 Result<cdi::Spec> present_spec(const sys::Host& host) {
   const std::string path(publish::kShareSpecPath);
   if (!host.exists(path)) return cdi::Spec{};
-  GANTRY_TRY(const auto text, host.read(path, cdi::kSpecBytes));
+  GANTRY_TRY(const auto text, host.read(path, cdi::kMaxSpecBytes));
   return cdi::parse_spec(text, path);
 }
 
 Result<std::vector<policy::Share>> kept_shares(const sys::Host& host) {
   std::vector<policy::Share> kept;
-  auto keeper = running_keeper(host);
+  auto keeper = connect_to_daemon(host);
   if (!keeper.ok() && keeper.error().code() == Errc::NotFound) return kept;
   if (!keeper.ok()) return std::move(keeper).error();
   GANTRY_TRY(const auto states, keeper->list());
@@ -55,11 +56,11 @@ Result<std::vector<policy::Share>> kept_shares(const sys::Host& host) {
 Result<publish::ShareSpecOptions> share_spec_options(const sys::Host& host) {
   GANTRY_TRY(const auto fence, find_fence());
   publish::ShareSpecOptions options;
-  GANTRY_TRY(options.cuda_library, for_engines(host, fence.cuda));
-  GANTRY_TRY(options.nvml_library, for_engines(host, fence.nvml));
-  options.plan.engine_root = driver_dir::engine_root_of(host);
-  if (const auto hook = runtime::persona_path("nvidia-cdi-hook"); !hook.empty()) {
-    GANTRY_TRY(options.plan.hook_path, for_engines(host, hook));
+  GANTRY_TRY(options.cuda_library, path_for_engines(host, fence.cuda));
+  GANTRY_TRY(options.nvml_library, path_for_engines(host, fence.nvml));
+  options.plan.engine_root = driver_dir::simulated_engine_root(host);
+  if (const auto hook = runtime::own_program_path("nvidia-cdi-hook"); !hook.empty()) {
+    GANTRY_TRY(options.plan.hook_path, path_for_engines(host, hook));
   }
   return options;
 }
@@ -73,7 +74,7 @@ std::vector<policy::Share> declared_shares(const sys::Host& host) {
   const auto spec = present_spec(host);
   if (!spec.ok()) return shares;
   for (const auto& device : spec->devices) {
-    const auto record = device.annotations.find(std::string(publish::kShareRecord));
+    const auto record = device.annotations.find(std::string(publish::kShareRecordAnnotation));
     if (record == device.annotations.end()) continue;
     if (auto share = policy::share_from_json(record->second); share.ok())
       shares.push_back(*std::move(share));
@@ -81,8 +82,8 @@ std::vector<policy::Share> declared_shares(const sys::Host& host) {
   return shares;
 }
 
-Status check_name_is_free(const sys::Host& host, const std::string& name) {
-  GANTRY_TRY(const auto shares, shares_of(host));
+Status check_name_unused(const sys::Host& host, const std::string& name) {
+  GANTRY_TRY(const auto shares, list_all_shares(host));
   for (const auto& state : shares) {
     if (state.share.name != name) continue;
     return Error(Errc::Exists,
@@ -93,8 +94,8 @@ Status check_name_is_free(const sys::Host& host, const std::string& name) {
   return {};
 }
 
-Status write_devices(const sys::Host& host, const model::Inventory& machine,
-                     const policy::Share* added) {
+Status write_share_devices(const sys::Host& host, const model::Inventory& machine,
+                           const policy::Share* added) {
   GANTRY_TRY(const auto options, share_spec_options(host));
   GANTRY_TRY(auto shares, kept_shares(host));
   for (auto& share : declared_shares(host)) shares.push_back(std::move(share));
@@ -106,13 +107,13 @@ Status write_devices(const sys::Host& host, const model::Inventory& machine,
   return {};
 }
 
-Status withdraw_device(const sys::Host& host, const std::string& share) {
+Status remove_share_device(const sys::Host& host, const std::string& share) {
   const std::string path(publish::kShareSpecPath);
   if (!host.exists(path)) return {};
   GANTRY_TRY(auto spec, present_spec(host));
   std::erase_if(spec.devices, [&](const cdi::Device& device) { return device.name == share; });
   if (spec.devices.empty()) return sys::real_kernel()->remove_file(host, path);
-  GANTRY_CHECK(cdi::write_spec(host, path, spec, {.apart = publish::kSlotSpecs}));
+  GANTRY_CHECK(cdi::write_spec(host, path, spec, {.apart = publish::kSlotSpecPathPrefix}));
   return {};
 }
 

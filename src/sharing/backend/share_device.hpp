@@ -22,14 +22,14 @@ std::string device_name(const std::string& share);  // "gantry.dev/share=blue"
 std::vector<policy::Share> declared_shares(const sys::Host& host);
 
 // Exists where the keeper or a specification has a share of that name.
-Status check_name_is_free(const sys::Host& host, const std::string& name);
+Status check_name_unused(const sys::Host& host, const std::string& name);
 
 // The specification anew: what the keeper has, what is declared, and `added`. The driver's
 // directory is prepared if need be.
-Status write_devices(const sys::Host& host, const model::Inventory& machine,
-                     const policy::Share* added = nullptr);
+Status write_share_devices(const sys::Host& host, const model::Inventory& machine,
+                           const policy::Share* added = nullptr);
 
 // One device less, and nothing else: also where the GPUs are gone.
-Status withdraw_device(const sys::Host& host, const std::string& share);
+Status remove_share_device(const sys::Host& host, const std::string& share);
 
 }  // namespace gantry::backend

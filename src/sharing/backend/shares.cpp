@@ -2,7 +2,7 @@
 #include "sharing/backend/shares.hpp"
 
 #include "sharing/backend/share_device.hpp"
-#include "sharing/daemon/record.hpp"
+#include "sharing/daemon/share_record.hpp"
 
 #include <fmt/format.h>
 
@@ -12,25 +12,25 @@ namespace gantry::backend {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> keeper_program() {
+std::vector<std::string> daemon_command() {
   std::error_code failed;
   const auto self = fs::read_symlink("/proc/self/exe", failed);
   return {failed ? "gantry" : self.string(), "share", "serve"};
 }
 
-Result<daemon::Client> running_keeper(const sys::Host& host) {
+Result<daemon::Client> connect_to_daemon(const sys::Host& host) {
   auto client = daemon::Client::connect_to_answering(host);
   if (client.ok() || client.error().code() != Errc::NotFound) return client;
   if (!daemon::read_records(host).records.empty())
-    return daemon::Client::connect_or_start(host, keeper_program());
+    return daemon::Client::connect_or_start(host, daemon_command());
   return Error(Errc::NotFound,
                "there are no shares here: no keeper runs; `gantry share run` and `gantry share "
                "create` start it");
 }
 
-Result<std::vector<daemon::ShareState>> shares_of(const sys::Host& host) {
+Result<std::vector<daemon::ShareState>> list_all_shares(const sys::Host& host) {
   std::vector<daemon::ShareState> shares;
-  auto client = running_keeper(host);
+  auto client = connect_to_daemon(host);
   if (client.ok()) {
     GANTRY_TRY(shares, client->list());
   } else if (client.error().code() != Errc::NotFound) {
@@ -48,8 +48,8 @@ Result<std::vector<daemon::ShareState>> shares_of(const sys::Host& host) {
   return shares;
 }
 
-Result<daemon::ShareState> share_named(const sys::Host& host, const std::string& name) {
-  GANTRY_TRY(auto shares, shares_of(host));
+Result<daemon::ShareState> find_share(const sys::Host& host, const std::string& name) {
+  GANTRY_TRY(auto shares, list_all_shares(host));
   for (auto& state : shares) {
     if (state.share.name == name) return std::move(state);
   }

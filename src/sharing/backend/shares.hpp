@@ -13,14 +13,14 @@
 namespace gantry::backend {
 
 // The command that starts the share daemon.
-std::vector<std::string> keeper_program();
+std::vector<std::string> daemon_command();
 // Connects to the share daemon. Starts it if a daemon that was killed left shares behind. NotFound
 // if there are no shares.
-Result<daemon::Client> running_keeper(const sys::Host& host);
+Result<daemon::Client> connect_to_daemon(const sys::Host& host);
 
 // All shares. If the daemon is not running, only those that a CDI specification records.
-Result<std::vector<daemon::ShareState>> shares_of(const sys::Host& host);
+Result<std::vector<daemon::ShareState>> list_all_shares(const sys::Host& host);
 // NotFound, with the command that lists the shares.
-Result<daemon::ShareState> share_named(const sys::Host& host, const std::string& name);
+Result<daemon::ShareState> find_share(const sys::Host& host, const std::string& name);
 
 }  // namespace gantry::backend

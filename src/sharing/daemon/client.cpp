@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/client.hpp"
 
-#include "sharing/daemon/address.hpp"
 #include "sharing/daemon/control_socket.hpp"
-#include "sharing/daemon/detach.hpp"
 #include "sharing/daemon/log_file.hpp"
-#include "sharing/daemon/questions.hpp"
+#include "sharing/daemon/protocol.hpp"
+#include "sharing/daemon/start_detached.hpp"
+#include "sharing/daemon/unix_address.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -31,7 +31,7 @@ constexpr auto kLookEvery = 5ms;
 
 Result<Client> Client::connect(const sys::Host& host) {
   const auto path = host.outside(kControlSocket);
-  GANTRY_TRY(const auto place, place_of(path));
+  GANTRY_TRY(const auto place, unix_address(path));
   sys::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return Error::sys(errno, "socket");
   if (::connect(socket.get(), place.get(), sizeof place.address) == 0)
@@ -50,26 +50,26 @@ Result<Client> Client::connect(const sys::Host& host) {
 
 Result<Client> Client::connect_or_start(const sys::Host& host,
                                         const std::vector<std::string>& program) {
-  auto client = connect_to_answering(host);
+  auto client = connect_to_ready(host);
   if (client.ok() || client.error().code() != Errc::NotFound) return client;
   auto argv = program;
   argv.insert(argv.end(), {"--root", host.root(), std::string(kUntilIdle)});
-  const auto log = host.outside(kLog);
+  const auto log = host.outside(kLogPath);
   GANTRY_TRY(const auto begin, start_detached(argv, log).in("starting the keeper of shares"));
   // A second keeper ends at once; then the first one answers, perhaps a little later.
   const auto until = Clock::now() + kStartWithin;
   while (Clock::now() < until) {
-    client = connect_to_answering(host);
+    client = connect_to_ready(host);
     if (client.ok() || client.error().code() != Errc::NotFound) return client;
     std::this_thread::sleep_for(kLookEvery);
   }
   return Error(Errc::Timeout, fmt::format("the keeper does not start within {} s: {}",
-                                          kStartWithin.count(), last_words(log, begin)));
+                                          kStartWithin.count(), log_tail(log, begin)));
 }
 
 // One that is just ending takes connections and says nothing: NotFound. One that has answered goes
 // on as long as we are connected.
-Result<Client> Client::connect_to_answering(const sys::Host& host) {
+Result<Client> Client::connect_to_ready(const sys::Host& host) {
   GANTRY_TRY(auto client, connect(host));
   if (client.list().ok()) return client;
   return Error(Errc::NotFound, "the keeper of shares does not answer");
@@ -86,19 +86,18 @@ Status Client::send(std::string_view line) {
 }
 
 Result<std::string> Client::read_line() {
-  const auto until = Clock::now() + patience_;
+  const auto until = Clock::now() + timeout_;
   for (;;) {
-    if (const auto end = heard_.find('\n'); end != std::string::npos) {
-      auto line = heard_.substr(0, end);
-      heard_.erase(0, end + 1);
+    if (const auto end = received_.find('\n'); end != std::string::npos) {
+      auto line = received_.substr(0, end);
+      received_.erase(0, end + 1);
       return line;
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
     if (left.count() <= 0)
-      return Error(
-          Errc::Timeout,
-          fmt::format("the keeper does not answer within {} s",
-                      std::chrono::duration_cast<std::chrono::seconds>(patience_).count()));
+      return Error(Errc::Timeout,
+                   fmt::format("the keeper does not answer within {} s",
+                               std::chrono::duration_cast<std::chrono::seconds>(timeout_).count()));
     pollfd wait{socket_.get(), POLLIN, 0};
     if (::poll(&wait, 1, static_cast<int>(left.count())) <= 0) continue;
     std::array<char, 16'384> piece{};
@@ -106,8 +105,9 @@ Result<std::string> Client::read_line() {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error::sys(errno, "recv").in("asking the keeper");
     if (got == 0) return Error(Errc::Internal, "the keeper has ended before it answered");
-    heard_.append(piece.data(), static_cast<std::size_t>(got));
-    if (heard_.size() > kLongestAnswer) return Error(Errc::Corrupt, "the keeper does not stop");
+    received_.append(piece.data(), static_cast<std::size_t>(got));
+    if (received_.size() > kMaxResponseBytes)
+      return Error(Errc::Corrupt, "the keeper does not stop");
   }
 }
 
@@ -116,47 +116,52 @@ Result<std::string> Client::ask(std::string_view question) {
   return read_line();
 }
 
-Result<ShareState> Client::ask_state(std::string_view question) {
+Result<ShareState> Client::request_state(std::string_view question) {
   GANTRY_TRY(const auto line, ask(question));
-  GANTRY_TRY(auto shares, answer_from(line));
+  GANTRY_TRY(auto shares, parse_response(line));
   if (shares.size() != 1) return Error(Errc::Corrupt, "the keeper answers with no share");
   return std::move(shares.front());
 }
 
 Result<ShareState> Client::create(const policy::Share& share, policy::Overcommit overcommit) {
-  return ask_state(to_line({.ask = Ask::Create, .share = share, .overcommit = overcommit}));
+  return request_state(
+      to_line({.ask = RequestKind::Create, .share = share, .overcommit = overcommit}));
 }
 
 Result<ShareState> Client::hold(const policy::Share& share, policy::Overcommit overcommit) {
-  return ask_state(to_line({.ask = Ask::Hold, .share = share, .overcommit = overcommit}));
+  return request_state(
+      to_line({.ask = RequestKind::Hold, .share = share, .overcommit = overcommit}));
 }
 
 Status Client::adopt(std::string_view name, pid_t pid) {
   GANTRY_TRY(const auto line,
-             ask(to_line({.ask = Ask::Adopt, .name = std::string(name), .pid = pid})));
-  GANTRY_CHECK(answer_from(line));
+             ask(to_line({.ask = RequestKind::Adopt, .name = std::string(name), .pid = pid})));
+  GANTRY_CHECK(parse_response(line));
   return {};
 }
 
 Status Client::remove(std::string_view name) {
-  GANTRY_TRY(const auto line, ask(to_line({.ask = Ask::Remove, .name = std::string(name)})));
-  GANTRY_CHECK(answer_from(line));
+  GANTRY_TRY(const auto line,
+             ask(to_line({.ask = RequestKind::Remove, .name = std::string(name)})));
+  GANTRY_CHECK(parse_response(line));
   return {};
 }
 
 Result<ShareState> Client::set(std::string_view name, const policy::ShareText& changes,
                                policy::Overcommit overcommit) {
-  return ask_state(to_line(
-      {.ask = Ask::Set, .name = std::string(name), .changes = changes, .overcommit = overcommit}));
+  return request_state(to_line({.ask = RequestKind::Set,
+                                .name = std::string(name),
+                                .changes = changes,
+                                .overcommit = overcommit}));
 }
 
 Result<ShareState> Client::show(std::string_view name) {
-  return ask_state(to_line({.ask = Ask::Show, .name = std::string(name)}));
+  return request_state(to_line({.ask = RequestKind::Show, .name = std::string(name)}));
 }
 
 Result<std::vector<ShareState>> Client::list() {
-  GANTRY_TRY(const auto line, ask(to_line({.ask = Ask::List})));
-  return answer_from(line);
+  GANTRY_TRY(const auto line, ask(to_line({.ask = RequestKind::List})));
+  return parse_response(line);
 }
 
 }  // namespace gantry::daemon

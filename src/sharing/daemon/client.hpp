@@ -10,7 +10,7 @@
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "sharing/daemon/state.hpp"
+#include "sharing/daemon/share_state.hpp"
 #include "sharing/policy/share.hpp"
 
 #include <sys/types.h>
@@ -24,8 +24,10 @@ namespace gantry::daemon {
 
 inline constexpr std::string_view kControlSocket = "/run/gantry/keeper.sock";
 inline constexpr std::string_view kLockFile = "/run/gantry/keeper.lock";
-inline constexpr std::string_view kShares = "/run/gantry/shares";   // NAME/share.json, NAME/fence/
-inline constexpr std::string_view kLog = "/run/gantry/keeper.log";  // of one that a client started
+inline constexpr std::string_view kSharesDirectory =
+    "/run/gantry/shares";  // NAME/share.json, NAME/fence/
+inline constexpr std::string_view kLogPath =
+    "/run/gantry/keeper.log";  // of one that a client started
 inline constexpr std::string_view kUntilIdle = "--until-idle";
 
 class Client {
@@ -33,7 +35,7 @@ class Client {
   // NotFound: no keeper runs there.
   static Result<Client> connect(const sys::Host& host);
   // NotFound also for one that is just ending, which takes connections and says nothing.
-  static Result<Client> connect_to_answering(const sys::Host& host);
+  static Result<Client> connect_to_ready(const sys::Host& host);
   // Starts one where none answers: `program` (argv) with --root and --until-idle, detached from
   // terminal and session. Two that start at once end up with one keeper.
   static Result<Client> connect_or_start(const sys::Host& host,
@@ -60,18 +62,18 @@ class Client {
 
   // Readable when the keeper has ended: it says nothing unasked.
   int fd() const { return socket_.get(); }
-  void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
+  void set_timeout(std::chrono::milliseconds timeout) { timeout_ = timeout; }
 
  private:
   explicit Client(sys::UniqueFd socket) : socket_(std::move(socket)) {}
   Result<std::string> ask(std::string_view question);  // the answer's line
-  Result<ShareState> ask_state(std::string_view question);
+  Result<ShareState> request_state(std::string_view question);
   Status send(std::string_view line);
   Result<std::string> read_line();
 
   sys::UniqueFd socket_;
-  std::string heard_;
-  std::chrono::milliseconds patience_{60'000};  // the driver may have to start first
+  std::string received_;
+  std::chrono::milliseconds timeout_{60'000};  // the driver may have to start first
 };
 
 }  // namespace gantry::daemon

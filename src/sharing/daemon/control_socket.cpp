@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/control_socket.hpp"
 
-#include "sharing/daemon/address.hpp"
+#include "sharing/daemon/unix_address.hpp"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -58,7 +58,7 @@ Result<std::unique_ptr<ControlSocket>> ControlSocket::open(sys::Loop& loop, cons
 // Bound and made private under another name, so that nobody can connect before it is.
 Status ControlSocket::listen() {
   const auto beside = path_ + ".new";
-  GANTRY_TRY(const auto place, place_of(beside));
+  GANTRY_TRY(const auto place, unix_address(beside));
   sys::UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.valid()) return Error::sys(errno, "socket");
   ::unlink(beside.c_str());
@@ -77,7 +77,7 @@ void ControlSocket::accept_one() {
   sys::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.valid() && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
     accepting_.wait_for(0);  // no descriptors left: not asked again at once
-    again_ = loop_.after(kLater, [this] { accepting_.wait_for(EPOLLIN); });
+    retry_ = loop_.after(kLater, [this] { accepting_.wait_for(EPOLLIN); });
   }
   if (!socket.valid() || clients_.size() >= kClients) return;
   const auto pid = asker(socket.get());
@@ -106,20 +106,20 @@ void ControlSocket::on_ready(Id id, std::uint32_t events) {
   const auto found = clients_.find(id);
   if (found == clients_.end()) return;
   auto& client = *found->second;
-  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !hear(client)) return forget(id);
-  if (!answer_lines(id, client) || !say(client)) return forget(id);
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !read_input(client)) return forget(id);
+  if (!answer_lines(id, client) || !write_output(client)) return forget(id);
   if (client.ended && client.to_say.empty()) return forget(id);  // also one that waits
   client.watch.wait_for(client.to_say.empty() ? EPOLLIN : EPOLLOUT);
 }
 
 // False: it has broken off, or asks something endless.
-bool ControlSocket::hear(Client& client) {
+bool ControlSocket::read_input(Client& client) {
   std::array<char, 16'384> piece{};
   const auto got = ::recv(client.socket.get(), piece.data(), piece.size(), MSG_DONTWAIT);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   if (got == 0) client.ended = true;
   client.heard.append(piece.data(), static_cast<std::size_t>(got));
-  return client.heard.size() <= kLongestQuestion;
+  return client.heard.size() <= kMaxRequestBytes;
 }
 
 // One question at a time: the next is looked at when the answer has been taken.
@@ -133,7 +133,7 @@ bool ControlSocket::answer_lines(Id id, Client& client) {
     client.waits = !answer;
     if (client.waits) return true;
     client.to_say = *std::move(answer) + '\n';
-    if (client.to_say.size() > kLongestAnswer || !say(client)) return false;
+    if (client.to_say.size() > kMaxResponseBytes || !write_output(client)) return false;
   }
   return true;
 }
@@ -145,7 +145,7 @@ void ControlSocket::answer(Id id, std::string text) {
   on_ready(id, 0);
 }
 
-bool ControlSocket::say(Client& client) {
+bool ControlSocket::write_output(Client& client) {
   while (!client.to_say.empty()) {
     const auto sent = ::send(client.socket.get(), client.to_say.data(), client.to_say.size(),
                              MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -19,8 +19,8 @@
 
 namespace gantry::daemon {
 
-inline constexpr std::size_t kLongestQuestion = std::size_t{64} << 10;
-inline constexpr std::size_t kLongestAnswer = std::size_t{16} << 20;
+inline constexpr std::size_t kMaxRequestBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kMaxResponseBytes = std::size_t{16} << 20;
 
 class ControlSocket {
  public:
@@ -48,9 +48,9 @@ class ControlSocket {
   Status listen();
   void accept_one();
   void on_ready(Id id, std::uint32_t events);
-  bool hear(Client& client);
+  bool read_input(Client& client);
   bool answer_lines(Id id, Client& client);
-  static bool say(Client& client);
+  static bool write_output(Client& client);
   void forget(Id id);
 
   sys::Loop& loop_;
@@ -58,7 +58,7 @@ class ControlSocket {
   Callbacks callbacks_;
   sys::UniqueFd listener_;
   sys::Loop::Watch accepting_;
-  sys::Loop::Timer again_;
+  sys::Loop::Timer retry_;
   Id last_ = 0;
   std::map<Id, std::unique_ptr<Client>> clients_;
 };

@@ -33,7 +33,7 @@ void Log::write(Level level, std::string_view share, std::string_view text) cons
       fmt::format("{{\"time\":\"{:%Y-%m-%dT%H:%M:%S}.{:03}Z\",\"level\":\"{}\"{}{},\"msg\":{}}}\n",
                   fmt::gmtime(static_cast<std::time_t>(ms / 1000)), ms % 1000,
                   kWords[static_cast<std::size_t>(level)], share.empty() ? "" : ",\"share\":",
-                  share.empty() ? "" : json::quoted(share), json::quoted(text)));
+                  share.empty() ? "" : json::quote(share), json::quote(text)));
 }
 
 }  // namespace gantry::daemon

@@ -44,7 +44,7 @@ Result<sys::UniqueFd> open_log(const std::string& path, std::uint64_t most) {
   return file;
 }
 
-void keep_small(int fd, const std::string& path, std::uint64_t most) {
+void rotate_if_large(int fd, const std::string& path, std::uint64_t most) {
   struct stat ours {};
   struct stat named {};
   if (::fstat(fd, &ours) != 0 || !S_ISREG(ours.st_mode) || size_of(ours) < most) return;
@@ -56,7 +56,7 @@ void keep_small(int fd, const std::string& path, std::uint64_t most) {
   if (file.valid()) ::dup2(file.get(), fd);
 }
 
-std::string last_words(const std::string& path, std::uint64_t begin) {
+std::string log_tail(const std::string& path, std::uint64_t begin) {
   const sys::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat about {};
   if (!file.valid() || ::fstat(file.get(), &about) != 0) return "";

@@ -11,16 +11,16 @@
 
 namespace gantry::daemon {
 
-inline constexpr std::uint64_t kLogBytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kMaxLogBytes = std::uint64_t{1} << 20;
 
 // For adding to; made where it is not there, with its directory.
-Result<sys::UniqueFd> open_log(const std::string& path, std::uint64_t most = kLogBytes);
+Result<sys::UniqueFd> open_log(const std::string& path, std::uint64_t most = kMaxLogBytes);
 
 // `fd` goes on in a new file where it is the one of that path and has become too large. Nothing
 // else is touched: a terminal, a pipe, somebody's own file.
-void keep_small(int fd, const std::string& path, std::uint64_t most = kLogBytes);
+void rotate_if_large(int fd, const std::string& path, std::uint64_t most = kMaxLogBytes);
 
 // The end of that file, of what came after the first `begin` bytes; for an error message.
-std::string last_words(const std::string& path, std::uint64_t begin);
+std::string log_tail(const std::string& path, std::uint64_t begin);
 
 }  // namespace gantry::daemon

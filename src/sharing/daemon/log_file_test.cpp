@@ -43,7 +43,7 @@ TEST_F(LogFile, StaysSmallWhileItIsWritten) {
   auto file = *open_log(path_, kMost);
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(::write(file.get(), "line\n", 5), 5);
-    keep_small(file.get(), path_, kMost);
+    rotate_if_large(file.get(), path_, kMost);
   }
   EXPECT_LT(text().size() + text("run/keeper.log.1").size(), 3 * kMost);
 }
@@ -52,7 +52,7 @@ TEST_F(LogFile, OfSomebodyElseIsLeftAlone) {
   add("x");
   const auto other = *open_log(tree_.path("run/other"), kMost);
   ASSERT_EQ(::write(other.get(), "0123456789", 10), 10);
-  keep_small(other.get(), path_, kMost);
+  rotate_if_large(other.get(), path_, kMost);
   EXPECT_EQ(text("run/other"), "0123456789");
   EXPECT_EQ(text("run/other.1"), "(absent)");
 }
@@ -61,8 +61,8 @@ TEST_F(LogFile, WordsOfAFormerKeeperAreNotTheReasonOfThisOne) {
   add("old\n");
   const auto begin = text().size();
   add("why\n");
-  EXPECT_EQ(last_words(path_, begin), "why");
-  EXPECT_EQ(last_words(path_, 1000), "old\\x0awhy") << "another file by now";
+  EXPECT_EQ(log_tail(path_, begin), "why");
+  EXPECT_EQ(log_tail(path_, 1000), "old\\x0awhy") << "another file by now";
 }
 
 TEST_F(LogFile, IsNotWrittenThroughALink) {

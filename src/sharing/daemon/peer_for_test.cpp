@@ -63,7 +63,7 @@ bool TestPeer::report(FenceEvent event, std::uint32_t gpu, std::uint32_t turn,
   return send(&report, sizeof report);
 }
 
-bool TestPeer::receive(Attached& attached) const {
+bool TestPeer::receive(AttachReply& attached) const {
   pollfd wait{socket_.get(), POLLIN, 0};
   if (::poll(&wait, 1, kPatienceMs) != 1) return false;
   std::array<int, 2> descriptors{-1, -1};
@@ -93,7 +93,7 @@ bool TestPeer::is_cut() const {
   }
 }
 
-JoinedPeer::JoinedPeer(const std::string& path) {
+AttachedPeer::AttachedPeer(const std::string& path) {
   const auto until = monotonic_ns() + std::uint64_t{kPatienceMs} * 1'000'000;
   do {
     peer_.emplace(path);
@@ -106,7 +106,7 @@ JoinedPeer::JoinedPeer(const std::string& path) {
   usage_ = mapped(attached_.usage.get(), usage_size(), PROT_READ | PROT_WRITE);
 }
 
-FenceUsageRow& JoinedPeer::row(std::uint32_t gpu) const {
+FenceUsageRow& AttachedPeer::row(std::uint32_t gpu) const {
   auto* rows = reinterpret_cast<FenceUsageRow*>(static_cast<FenceUsage*>(usage()) + 1);
   return rows[std::size_t{gpu} * FENCE_MAX_PROCESSES + slot()];
 }

@@ -4,14 +4,14 @@
 
 #include "base/sys/unique_fd.hpp"
 #include "gpu/abi/fence.h"
-#include "sharing/daemon/pages.hpp"
+#include "sharing/daemon/shared_pages.hpp"
 
 #include <optional>
 #include <string>
 
 namespace gantry::daemon {
 
-struct Attached {
+struct AttachReply {
   FenceWelcome welcome{};
   sys::UniqueFd limits;
   sys::UniqueFd usage;
@@ -29,7 +29,7 @@ class TestPeer {
   bool report(FenceEvent event, std::uint32_t gpu = 0, std::uint32_t turn = 0,
               std::uint64_t value = 0) const;
   // Waits at most 10 s. False when the keeper has closed the connection.
-  bool receive(Attached& attached) const;
+  bool receive(AttachReply& attached) const;
   bool is_cut() const;  // the keeper closes it within 10 s
 
  private:
@@ -37,9 +37,9 @@ class TestPeer {
 };
 
 // One that is attached, with both pages before it. Asks again while the keeper says not yet; 10 s.
-class JoinedPeer {
+class AttachedPeer {
  public:
-  explicit JoinedPeer(const std::string& path);
+  explicit AttachedPeer(const std::string& path);
 
   bool valid() const { return limits_.get() != nullptr && usage_.get() != nullptr; }
   const TestPeer& peer() const { return *peer_; }
@@ -51,7 +51,7 @@ class JoinedPeer {
 
  private:
   std::optional<TestPeer> peer_;
-  Attached attached_;
+  AttachReply attached_;
   Mapping limits_;
   Mapping usage_;
 };

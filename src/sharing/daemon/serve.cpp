@@ -2,8 +2,8 @@
 #include "sharing/daemon/serve.hpp"
 
 #include "sharing/daemon/client.hpp"
-#include "sharing/daemon/keeper.hpp"
 #include "sharing/daemon/log_file.hpp"
+#include "sharing/daemon/share_daemon.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -98,9 +98,9 @@ Result<sys::UniqueFd> catch_signals() {
 
 // Standard error; where that is the log that a client started us with, it does not grow for ever.
 Log::Sink to_own_file(const sys::Host& host) {
-  return [path = host.outside(kLog)](std::string_view line) {
+  return [path = host.outside(kLogPath)](std::string_view line) {
     write_to_stderr(line);
-    keep_small(STDERR_FILENO, path);
+    rotate_if_large(STDERR_FILENO, path);
   };
 }
 
@@ -114,7 +114,8 @@ bool machine_is_gone(const sys::Host& host, const sys::UniqueFd& lock) {
 // Ends the loop when nobody has needed us for a while, or can any more.
 class IdleEnd {
  public:
-  IdleEnd(sys::Loop& loop, const Keeper& keeper, const sys::Host& host, const sys::UniqueFd& lock)
+  IdleEnd(sys::Loop& loop, const ShareDaemon& keeper, const sys::Host& host,
+          const sys::UniqueFd& lock)
       : since_(Clock::now()), timer_(loop.every(50ms, [this, &loop, &keeper, &host, &lock] {
           const auto now = Clock::now();
           if (machine_is_gone(host, lock)) loop.stop();
@@ -139,10 +140,10 @@ Status serve(ServeOptions options) {
   GANTRY_TRY(const auto on_signal,
              loop->watch(signals.get(), EPOLLIN, [&](std::uint32_t) { loop->stop(); }));
   GANTRY_TRY(const auto keeper,
-             Keeper::open(*loop, options.host, std::move(options.sensor), Log(options.log)));
-  keeper->take_precedence();
+             ShareDaemon::open(*loop, options.host, std::move(options.sensor), Log(options.log)));
+  keeper->raise_priority();
   std::optional<IdleEnd> end;
-  if (options.life == Life::UntilIdle) end.emplace(*loop, *keeper, options.host, lock);
+  if (options.life == Lifetime::UntilIdle) end.emplace(*loop, *keeper, options.host, lock);
   return loop->run();
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
-#include "gpu/nvml_child/sensor.hpp"
+#include "gpu/nvml_child/nvml_child.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -13,12 +13,12 @@
 
 namespace gantry::daemon {
 
-enum class Life : std::uint8_t { UntilSignal, UntilIdle };  // idle: no share is left
+enum class Lifetime : std::uint8_t { UntilSignal, UntilIdle };  // idle: no share is left
 
 struct ServeOptions {
   sys::Host host;
-  Life life = Life::UntilSignal;
-  nvml_child::SensorOptions sensor;  // its program: what becomes the child that has NVML
+  Lifetime life = Lifetime::UntilSignal;
+  nvml_child::NvmlChildOptions sensor;  // its program: what becomes the child that has NVML
   std::function<void(std::string_view line)> log{};  // JSON lines; none: standard error
 };
 

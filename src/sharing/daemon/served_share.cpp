@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/served_share.hpp"
 
-#include "sharing/policy/controller.hpp"
+#include "sharing/policy/turn_scheduler.hpp"
 
 #include <fmt/format.h>
 
@@ -42,45 +42,46 @@ std::optional<std::array<std::uint8_t, 16>> uuid_bytes(std::string_view text) {
   return bytes;
 }
 
-ServedShare::ServedShare(sys::Loop& loop, const sys::Host& host, Record record, policy::TenantId id,
-                         Pages pages, Callbacks callbacks)
+ServedShare::ServedShare(sys::Loop& loop, const sys::Host& host, ShareRecord record,
+                         policy::TenantId id, SharedPages pages, Callbacks callbacks)
     : host_(host),
       record_(std::move(record)),
       id_(id),
       pages_(std::move(pages)),
       callbacks_(std::move(callbacks)),
-      members_(loop, pages_,
-               {.joined = [this](const Member& member) { joined(member); },
-                .left = [this](const Member& member) { left(member); }}),
+      attached_processes_(loop, pages_,
+                          {.joined = [this](const AttachedProcess& member) { joined(member); },
+                           .left = [this](const AttachedProcess& member) { left(member); }}),
       context_estimates_(record_.cards.size(), kContextBytes) {}
 
 Result<std::unique_ptr<ServedShare>> ServedShare::open(sys::Loop& loop, const sys::Host& host,
-                                                       Record record, policy::TenantId id,
+                                                       ShareRecord record, policy::TenantId id,
                                                        Origin origin, Callbacks callbacks) {
-  std::erase_if(record.attached, [](const auto& known) { return !is_there(known); });
+  std::erase_if(record.attached, [](const auto& known) { return !is_running(known); });
   GANTRY_CHECK(write_record(host, record));
-  GANTRY_TRY(auto pages, Pages::make(record.share.name, std::vector<PageGpu>(record.cards.size())));
+  GANTRY_TRY(auto pages,
+             SharedPages::make(record.share.name, std::vector<GpuPageValues>(record.cards.size())));
   std::unique_ptr<ServedShare> made(
       new ServedShare(loop, host, std::move(record), id, std::move(pages), std::move(callbacks)));
   made->show_limits();
-  if (origin == Origin::TakenUp) made->taken_up_ns_ = monotonic_ns();
+  if (origin == Origin::FromDisk) made->recovered_ns_ = monotonic_ns();
   for (const auto& process : made->record_.adopted) {
-    if (is_there(process)) made->family_.adopt(process, made->name());
+    if (is_running(process)) made->share_processes_.adopt(process, made->name());
   }
   for (const auto& process : made->record_.contained) {
-    if (is_there(process)) made->family_.contain(process);
+    if (is_running(process)) made->share_processes_.contain(process);
   }
   const auto path = host.outside(fence_directory(made->name())) + "/socket";
   auto* share = made.get();
   GANTRY_TRY(made->socket_,
-             ShareSocket::open(loop, path, made->pages_, made->members_,
+             ShareSocket::open(loop, path, made->pages_, made->attached_processes_,
                                {.report =
                                     [share](std::uint32_t slot, const FenceReport& report) {
                                       if (report.event == FENCE_REFUSED) ++share->refused_;
                                       share->callbacks_.report(*share, slot, report);
                                     },
                                 .admits = {},
-                                .ready = [share] { return share->taken_up_ns_ == 0; }}));
+                                .ready = [share] { return share->recovered_ns_ == 0; }}));
   return made;
 }
 
@@ -91,15 +92,15 @@ std::optional<std::uint32_t> ServedShare::index_of(const model::GpuUuid& uuid) c
   return std::nullopt;
 }
 
-PageGpu ServedShare::page_gpu(std::uint32_t gpu) const {
+GpuPageValues ServedShare::page_gpu(std::uint32_t gpu) const {
   const auto total = card(gpu).memory_bytes;
   const auto& memory = share().memory;
   return {.uuid = uuid_bytes(card(gpu).uuid.text).value_or(std::array<std::uint8_t, 16>{}),
           .memory_limit = memory ? memory->on(total) : UINT64_MAX,
           .memory_total = total,
           .context_estimate = context_estimates_[gpu],
-          .queue_ns = static_cast<std::uint64_t>(policy::Pace{}.queue.count()),
-          .share_percent = share().rights.percent};
+          .queue_ns = static_cast<std::uint64_t>(policy::SchedulerTuning{}.queue.count()),
+          .share_percent = share().time_policy.percent};
 }
 
 void ServedShare::show_limits() {
@@ -121,28 +122,28 @@ Status ServedShare::change(const policy::Share& share) {
 }
 
 Status ServedShare::adopt(pid_t pid) {
-  const auto process = known_process(pid);
+  const auto process = process_ref(pid);
   if (process.started == 0)
     return Error(Errc::NotFound, fmt::format("there is no process {}", pid));
-  std::erase_if(record_.adopted, [](const auto& known) { return !is_there(known); });
+  std::erase_if(record_.adopted, [](const auto& known) { return !is_running(known); });
   record_.adopted.push_back(process);
-  family_.adopt(process, name());
+  share_processes_.adopt(process, name());
   return write_record(host_, record_);
 }
 
 Status ServedShare::contain(pid_t pid) {
-  const auto process = known_process(pid);
+  const auto process = process_ref(pid);
   if (pid <= 1 || process.started == 0)
     return Error(Errc::NotFound, "the container's first process cannot be told");
-  std::erase_if(record_.contained, [](const auto& known) { return !is_there(known); });
+  std::erase_if(record_.contained, [](const auto& known) { return !is_running(known); });
   record_.contained.push_back(process);
-  family_.contain(process);
+  share_processes_.contain(process);
   return write_record(host_, record_);
 }
 
-void ServedShare::joined(const Member& member) {
-  family_.joined(member);
-  const auto process = known_process(member.pid);
+void ServedShare::joined(const AttachedProcess& member) {
+  share_processes_.joined(member);
+  const auto process = process_ref(member.pid);
   auto& attached = record_.attached;
   if (std::find(attached.begin(), attached.end(), process) != attached.end()) return;
   attached.push_back(process);
@@ -154,7 +155,7 @@ void ServedShare::save() {
   unsaved_ = !write_processes(host_, record_).ok();
 }
 
-void ServedShare::left(const Member& member) {
+void ServedShare::left(const AttachedProcess& member) {
   callbacks_.left(*this, member.slot);
   std::erase_if(record_.attached, [&](const auto& known) { return known.pid == member.pid; });
   unsaved_ = true;
@@ -162,12 +163,12 @@ void ServedShare::left(const Member& member) {
 
 bool ServedShare::is_fenced(pid_t pid) const {
   const auto& attached = record_.attached;
-  return members_.of_pid(pid) != nullptr ||
+  return attached_processes_.of_pid(pid) != nullptr ||
          std::any_of(attached.begin(), attached.end(),
-                     [&](const auto& known) { return known.pid == pid && is_there(known); });
+                     [&](const auto& known) { return known.pid == pid && is_running(known); });
 }
 
-void ServedShare::set_holder(const KnownProcess& holder) {
+void ServedShare::set_holder(const ProcessRef& holder) {
   record_.holder = holder;
 }
 
@@ -183,23 +184,23 @@ void ServedShare::set_context_estimate(std::uint32_t gpu, std::uint64_t bytes) {
   show_limits();
 }
 
-void ServedShare::on_beat(std::uint64_t now_ns) {
-  pages_.beat(now_ns);
+void ServedShare::on_heartbeat(std::uint64_t now_ns) {
+  pages_.heartbeat(now_ns);
   pages_.free_orphaned_lock();
-  socket_->on_beat();
+  socket_->on_heartbeat();
   if (unsaved_) save();
-  if (now_ns > taken_up_ns_ + kLongestUnknown) taken_up_ns_ = 0;
+  if (now_ns > recovered_ns_ + kLongestUnknown) recovered_ns_ = 0;
 }
 
 // Processes of a share that was taken up go by the old keeper's pages until its beat is too old for
 // all of them. Whoever joined before that, or before NVML was asked, would not see what they hold.
-void ServedShare::looked(std::uint64_t asked_ns) {
-  if (asked_ns > taken_up_ns_ + FENCE_STALE_NS) taken_up_ns_ = 0;
+void ServedShare::on_gpus_read(std::uint64_t asked_ns) {
+  if (asked_ns > recovered_ns_ + FENCE_STALE_NS) recovered_ns_ = 0;
 }
 
 void ServedShare::add_finding(FindingState finding) {
   findings_.push_back(std::move(finding));
-  if (findings_.size() > kFindings) findings_.pop_front();
+  if (findings_.size() > kMaxFindings) findings_.pop_front();
 }
 
 }  // namespace gantry::daemon

@@ -5,13 +5,13 @@
 #include "base/core/result.hpp"
 #include "base/sys/host.hpp"
 #include "base/sys/loop.hpp"
-#include "sharing/daemon/family.hpp"
-#include "sharing/daemon/members.hpp"
-#include "sharing/daemon/pages.hpp"
-#include "sharing/daemon/record.hpp"
+#include "sharing/daemon/attached_processes.hpp"
+#include "sharing/daemon/share_processes.hpp"
+#include "sharing/daemon/share_record.hpp"
 #include "sharing/daemon/share_socket.hpp"
-#include "sharing/daemon/state.hpp"
-#include "sharing/policy/controller.hpp"
+#include "sharing/daemon/share_state.hpp"
+#include "sharing/daemon/shared_pages.hpp"
+#include "sharing/policy/turn_scheduler.hpp"
 
 #include <deque>
 #include <functional>
@@ -23,7 +23,7 @@
 namespace gantry::daemon {
 
 // Where a share comes from: made now, or left by a keeper that is no more.
-enum class Origin : std::uint8_t { Made, TakenUp };
+enum class Origin : std::uint8_t { Created, FromDisk };
 
 // "GPU-" and 32 hexadecimal digits with dashes; nullopt for others.
 std::optional<std::array<std::uint8_t, 16>> uuid_bytes(std::string_view text);
@@ -37,66 +37,66 @@ class ServedShare {
 
   // Writes the record, makes the pages and listens.
   static Result<std::unique_ptr<ServedShare>> open(sys::Loop& loop, const sys::Host& host,
-                                                   Record record, policy::TenantId id,
+                                                   ShareRecord record, policy::TenantId id,
                                                    Origin origin, Callbacks callbacks);
   ServedShare(const ServedShare&) = delete;
   ServedShare& operator=(const ServedShare&) = delete;
 
   policy::TenantId id() const { return id_; }
-  const Record& record() const { return record_; }
+  const ShareRecord& record() const { return record_; }
   const policy::Share& share() const { return record_.share; }
   const std::string& name() const { return record_.share.name; }
-  Pages& pages() { return pages_; }
-  const Pages& pages() const { return pages_; }
-  const Members& members() const { return members_; }
+  SharedPages& pages() { return pages_; }
+  const SharedPages& pages() const { return pages_; }
+  const AttachedProcesses& attached_processes() const { return attached_processes_; }
   std::uint32_t gpu_count() const { return pages_.gpu_count(); }
-  const policy::Card& card(std::uint32_t gpu) const { return record_.cards[gpu]; }
+  const policy::GpuCapacity& card(std::uint32_t gpu) const { return record_.cards[gpu]; }
   std::optional<std::uint32_t> index_of(const model::GpuUuid& uuid) const;
 
   // Whether the process belongs to it, attached or not.
-  bool has_process(pid_t pid) { return family_.has(pid, record_, members_); }
+  bool has_process(pid_t pid) { return share_processes_.has(pid, record_, attached_processes_); }
 
   // Whether it is behind the fence: attached, or it was to a keeper before us and lives.
   bool is_fenced(pid_t pid) const;
 
-  std::vector<ProcessGroup> take_groups() { return family_.take_groups(); }
+  std::vector<ShareCgroup> take_groups() { return share_processes_.take_groups(); }
 
   // New limits for a running share, on disk and in the page. Its GPUs stay.
   Status change(const policy::Share& share);
   Status adopt(pid_t pid);
   Status contain(pid_t pid);  // a container with this first process
-  void set_holder(const KnownProcess& holder);
+  void set_holder(const ProcessRef& holder);
   void set_gated(bool gated);  // whether time is limited on one of its GPUs
   void set_context_estimate(std::uint32_t gpu, std::uint64_t bytes);
-  void on_beat(std::uint64_t now_ns);
+  void on_heartbeat(std::uint64_t now_ns);
   // NVML has been asked, at that time, what its processes hold on all of its GPUs.
-  void looked(std::uint64_t asked_ns);
+  void on_gpus_read(std::uint64_t asked_ns);
 
   void add_finding(FindingState finding);
   const std::deque<FindingState>& findings() const { return findings_; }
   std::uint64_t refused() const { return refused_; }
 
  private:
-  ServedShare(sys::Loop& loop, const sys::Host& host, Record record, policy::TenantId id,
-              Pages pages, Callbacks callbacks);
-  PageGpu page_gpu(std::uint32_t gpu) const;
+  ServedShare(sys::Loop& loop, const sys::Host& host, ShareRecord record, policy::TenantId id,
+              SharedPages pages, Callbacks callbacks);
+  GpuPageValues page_gpu(std::uint32_t gpu) const;
   void show_limits();
-  void joined(const Member& member);
-  void left(const Member& member);
+  void joined(const AttachedProcess& member);
+  void left(const AttachedProcess& member);
   void save();
 
   const sys::Host& host_;
-  Record record_;
+  ShareRecord record_;
   policy::TenantId id_;
-  Pages pages_;
+  SharedPages pages_;
   Callbacks callbacks_;
-  Family family_;
-  Members members_;
+  ShareProcesses share_processes_;
+  AttachedProcesses attached_processes_;
   std::unique_ptr<ShareSocket> socket_;
   std::vector<std::uint64_t> context_estimates_;
   bool gated_ = false;
-  bool unsaved_ = false;           // who is attached
-  std::uint64_t taken_up_ns_ = 0;  // since when processes wait for what `looked` says; 0: not
+  bool unsaved_ = false;            // who is attached
+  std::uint64_t recovered_ns_ = 0;  // since when processes wait for what `looked` says; 0: not
   std::uint64_t refused_ = 0;
   std::deque<FindingState> findings_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/daemon/share_socket.hpp"
 
-#include "sharing/daemon/address.hpp"
+#include "sharing/daemon/unix_address.hpp"
 
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ constexpr int kBacklog = 512;
 constexpr int kAcceptAtOnce = 16;
 
 // False: the peer does not read, or has gone.
-bool send_welcome(int socket, const FenceWelcome& welcome, const Pages* pages) {
+bool send_welcome(int socket, const FenceWelcome& welcome, const SharedPages* pages) {
   FenceWelcome copy = welcome;
   iovec part{&copy, sizeof copy};
   std::array<int, 2> descriptors{};
@@ -67,7 +67,7 @@ FenceWelcome refusal(FenceRefusal why) {
 
 struct ShareSocket::Peer {
   sys::UniqueFd socket;
-  Identity identity;  // its pidfd goes to the member
+  PeerIdentity identity;  // its pidfd goes to the member
   Clock::time_point since;
   bool greeted = false;
   bool held_back = false;
@@ -76,12 +76,13 @@ struct ShareSocket::Peer {
   sys::Loop::Watch watch;             // ends before the socket does
 };
 
-ShareSocket::ShareSocket(sys::Loop& loop, std::string path, Pages& pages, Members& members,
-                         Callbacks callbacks, SocketBounds bounds)
+ShareSocket::ShareSocket(sys::Loop& loop, std::string path, SharedPages& pages,
+                         AttachedProcesses& attached_processes, Callbacks callbacks,
+                         SocketLimits bounds)
     : loop_(loop),
       path_(std::move(path)),
       pages_(pages),
-      members_(members),
+      attached_processes_(attached_processes),
       callbacks_(std::move(callbacks)),
       bounds_(bounds) {}
 
@@ -96,16 +97,17 @@ ShareSocket::~ShareSocket() {
 }
 
 Result<std::unique_ptr<ShareSocket>> ShareSocket::open(sys::Loop& loop, const std::string& path,
-                                                       Pages& pages, Members& members,
-                                                       Callbacks callbacks, SocketBounds bounds) {
+                                                       SharedPages& pages,
+                                                       AttachedProcesses& attached_processes,
+                                                       Callbacks callbacks, SocketLimits bounds) {
   std::unique_ptr<ShareSocket> made(
-      new ShareSocket(loop, path, pages, members, std::move(callbacks), bounds));
+      new ShareSocket(loop, path, pages, attached_processes, std::move(callbacks), bounds));
   GANTRY_CHECK(made->listen().in(path));
   return made;
 }
 
 Status ShareSocket::listen() {
-  GANTRY_TRY(const auto place, place_of(path_));
+  GANTRY_TRY(const auto place, unix_address(path_));
   listener_ = sys::UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener_.valid()) return Error::sys(errno, "socket");
   ::unlink(path_.c_str());
@@ -125,7 +127,7 @@ void ShareSocket::pause() {
 
 void ShareSocket::accept_some() {
   for (int i = 0; i < kAcceptAtOnce; ++i) {
-    if (accepted_ >= bounds_.accepted_each_beat) return pause();
+    if (accepted_ >= bounds_.accepts_per_heartbeat) return pause();
     const auto before = boottime_ns();
     sys::UniqueFd socket(
         ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -145,11 +147,11 @@ bool ShareSocket::has_room(int fd, pid_t pid) const {
   rlimit files{};
   const bool known = ::getrlimit(RLIMIT_NOFILE, &files) == 0;
   if (known &&
-      static_cast<rlim_t>(fd) + static_cast<rlim_t>(bounds_.descriptors_kept) > files.rlim_cur)
+      static_cast<rlim_t>(fd) + static_cast<rlim_t>(bounds_.reserved_descriptors) > files.rlim_cur)
     return false;
   const auto of_process = of_process_.find(pid);
   return peers_.size() + closer_.open() < bounds_.connections &&
-         (of_process == of_process_.end() || of_process->second < bounds_.of_one_process);
+         (of_process == of_process_.end() || of_process->second < bounds_.connections_per_process);
 }
 
 void ShareSocket::refuse(sys::UniqueFd socket, FenceRefusal why) {
@@ -159,7 +161,7 @@ void ShareSocket::refuse(sys::UniqueFd socket, FenceRefusal why) {
 
 void ShareSocket::accept_one(sys::UniqueFd socket, std::uint64_t before_ns) {
   const int fd = socket.get();
-  auto identity = identity_of(fd, before_ns);
+  auto identity = peer_identity(fd, before_ns);
   if (!identity.ok() || (callbacks_.admits && !callbacks_.admits(identity->pid)))
     return refuse(std::move(socket), FENCE_NO_SHARE);
   if (!has_room(fd, identity->pid)) return refuse(std::move(socket), FENCE_NO_SLOT);
@@ -184,14 +186,14 @@ void ShareSocket::forget(int fd) {
   found->second->watch.cancel();
   closer_.close(std::move(found->second->socket));
   peers_.erase(found);
-  if (slot) members_.disconnected(pid, *slot);
+  if (slot) attached_processes_.disconnected(pid, *slot);
 }
 
 void ShareSocket::on_readable(int fd) {
   const auto found = peers_.find(fd);
   if (found == peers_.end()) return;
   Peer& peer = *found->second;
-  if (!peer.greeted && greeted_ >= bounds_.greeted_each_beat) return hold_back(peer);
+  if (!peer.greeted && greeted_ >= bounds_.hellos_per_heartbeat) return throttle(peer);
   for (int i = 0; i < bounds_.reports_at_once; ++i) {
     if (!is_plain(fd)) return forget(fd);
     // One byte more than the largest message: a longer one shows by its size.
@@ -199,13 +201,15 @@ void ShareSocket::on_readable(int fd) {
     const auto got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_TRUNC);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0 || !take(peer, bytes.data(), static_cast<std::size_t>(got))) return forget(fd);
-    if (++peer.reports < bounds_.reports_each_beat && ++reports_ < bounds_.reports_of_all) continue;
-    return hold_back(peer);
+    if (++peer.reports < bounds_.reports_per_heartbeat &&
+        ++reports_ < bounds_.reports_per_heartbeat_total)
+      continue;
+    return throttle(peer);
   }
 }
 
 // It waits for the next beat.
-void ShareSocket::hold_back(Peer& peer) {
+void ShareSocket::throttle(Peer& peer) {
   peer.held_back = true;
   peer.watch.wait_for(0);
 }
@@ -216,12 +220,12 @@ bool ShareSocket::take(Peer& peer, const char* bytes, std::size_t size) {
     FenceHello hello{};
     if (size != sizeof hello) return false;
     std::memcpy(&hello, bytes, sizeof hello);
-    return greet(peer, hello);
+    return handle_hello(peer, hello);
   }
   FenceReport report{};
   if (size != sizeof report || !peer.slot) return false;
   // A child may go on to speak for a parent that has ended.
-  const auto* member = members_.of_pid(peer.identity.pid);
+  const auto* member = attached_processes_.of_pid(peer.identity.pid);
   if (member == nullptr || member->slot != *peer.slot) return false;
   std::memcpy(&report, bytes, sizeof report);
   if (report.event < FENCE_ACTIVE || report.event > FENCE_REFUSED ||
@@ -231,7 +235,7 @@ bool ShareSocket::take(Peer& peer, const char* bytes, std::size_t size) {
   return true;
 }
 
-bool ShareSocket::greet(Peer& peer, const FenceHello& hello) {
+bool ShareSocket::handle_hello(Peer& peer, const FenceHello& hello) {
   const int fd = peer.socket.get();
   if (hello.magic != FENCE_MAGIC || (hello.role != FENCE_WORKER && hello.role != FENCE_OBSERVER))
     return false;
@@ -248,13 +252,13 @@ bool ShareSocket::greet(Peer& peer, const FenceHello& hello) {
       return false;
     }
     ++greeted_;
-    auto slot = members_.join(std::move(peer.identity));
+    auto slot = attached_processes_.join(std::move(peer.identity));
     if (!slot.ok()) {
       send_welcome(fd, refusal(FENCE_NO_SLOT), nullptr);
       return false;
     }
     peer.slot = *slot;
-    members_.connected(*slot);
+    attached_processes_.connected(*slot);
     welcome.slot = *slot;
   }
   peer.identity.pidfd.reset();
@@ -262,12 +266,12 @@ bool ShareSocket::greet(Peer& peer, const FenceHello& hello) {
   return send_welcome(fd, welcome, &pages_);
 }
 
-void ShareSocket::on_beat() {
+void ShareSocket::on_heartbeat() {
   accepted_ = 0;
   greeted_ = 0;
   reports_ = 0;
   if (std::exchange(paused_, false)) accepting_.wait_for(EPOLLIN);
-  const auto too_late = Clock::now() - bounds_.hello_within;
+  const auto too_late = Clock::now() - bounds_.hello_timeout;
   std::vector<int> silent;
   for (const auto& [fd, peer] : peers_) {
     peer->reports = 0;

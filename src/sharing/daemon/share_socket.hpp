@@ -6,9 +6,9 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/loop.hpp"
-#include "sharing/daemon/closer.hpp"
-#include "sharing/daemon/members.hpp"
-#include "sharing/daemon/pages.hpp"
+#include "sharing/daemon/attached_processes.hpp"
+#include "sharing/daemon/background_closer.hpp"
+#include "sharing/daemon/shared_pages.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -19,17 +19,17 @@
 
 namespace gantry::daemon {
 
-struct SocketBounds {
+struct SocketLimits {
   std::size_t connections = 2 * FENCE_MAX_PROCESSES + 256;  // of a share
-  std::size_t of_one_process = 8;
-  int reports_at_once = 32;       // of one peer, before the others have their turn
-  int reports_each_beat = 8'192;  // then that peer waits for the next beat
-  int reports_of_all = 32'768;    // the same for all peers of the share together
-  int accepted_each_beat = 512;
-  int greeted_each_beat = 32;  // each new process is written down, which takes a while
-  int descriptors_kept = 128;  // for others: a share that floods must not take the last ones
-  std::chrono::milliseconds beat{100};
-  std::chrono::milliseconds hello_within{5'000};
+  std::size_t connections_per_process = 8;
+  int reports_at_once = 32;                  // of one peer, before the others have their turn
+  int reports_per_heartbeat = 8'192;         // then that peer waits for the next beat
+  int reports_per_heartbeat_total = 32'768;  // the same for all peers of the share together
+  int accepts_per_heartbeat = 512;
+  int hellos_per_heartbeat = 32;   // each new process is written down, which takes a while
+  int reserved_descriptors = 128;  // for others: a share that floods must not take the last ones
+  std::chrono::milliseconds heartbeat{100};
+  std::chrono::milliseconds hello_timeout{5'000};
 };
 
 class ShareSocket {
@@ -46,20 +46,21 @@ class ShareSocket {
   // Makes the socket, in place of one that a former keeper left there. Everybody may connect: the
   // directory decides who sees it.
   static Result<std::unique_ptr<ShareSocket>> open(sys::Loop& loop, const std::string& path,
-                                                   Pages& pages, Members& members,
-                                                   Callbacks callbacks, SocketBounds bounds = {});
+                                                   SharedPages& pages,
+                                                   AttachedProcesses& attached_processes,
+                                                   Callbacks callbacks, SocketLimits bounds = {});
   ~ShareSocket();
   ShareSocket(const ShareSocket&) = delete;
   ShareSocket& operator=(const ShareSocket&) = delete;
 
   std::size_t connections() const { return peers_.size(); }
   // Every `bounds.beat`: ends what never said hello, lets those speak again who spoke too much.
-  void on_beat();
+  void on_heartbeat();
 
  private:
   struct Peer;
-  ShareSocket(sys::Loop& loop, std::string path, Pages& pages, Members& members,
-              Callbacks callbacks, SocketBounds bounds);
+  ShareSocket(sys::Loop& loop, std::string path, SharedPages& pages,
+              AttachedProcesses& attached_processes, Callbacks callbacks, SocketLimits bounds);
   Status listen();
   void accept_some();
   void pause();
@@ -68,16 +69,16 @@ class ShareSocket {
   void refuse(sys::UniqueFd socket, FenceRefusal why);
   void on_readable(int fd);
   bool take(Peer& peer, const char* bytes, std::size_t size);
-  bool greet(Peer& peer, const FenceHello& hello);
-  static void hold_back(Peer& peer);
+  bool handle_hello(Peer& peer, const FenceHello& hello);
+  static void throttle(Peer& peer);
   void forget(int fd);
 
   sys::Loop& loop_;
   std::string path_;
-  Pages& pages_;
-  Members& members_;
+  SharedPages& pages_;
+  AttachedProcesses& attached_processes_;
   Callbacks callbacks_;
-  SocketBounds bounds_;
+  SocketLimits bounds_;
   sys::UniqueFd listener_;
   sys::Loop::Watch accepting_;
   bool paused_ = false;                                   // nobody is accepted before the next beat
@@ -86,7 +87,7 @@ class ShareSocket {
   int reports_ = 0;                                       // since the last beat, of all
   std::unordered_map<int, std::unique_ptr<Peer>> peers_;  // by descriptor
   std::unordered_map<pid_t, std::size_t> of_process_;     // connections
-  Closer closer_;
+  BackgroundCloser closer_;
 };
 
 }  // namespace gantry::daemon

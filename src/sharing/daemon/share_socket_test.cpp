@@ -34,9 +34,9 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 class Share : public ::testing::Test {
  protected:
-  void open(SocketBounds bounds = {}) {
+  void open(SocketLimits bounds = {}) {
     socket_ = *ShareSocket::open(
-        *loop_, path_, pages_, members_,
+        *loop_, path_, pages_, attached_processes_,
         {.report = [this](std::uint32_t slot,
                           const FenceReport& report) { reports_.emplace_back(slot, report); }},
         bounds);
@@ -65,7 +65,7 @@ class Share : public ::testing::Test {
     peer.join();
     return result;
   }
-  bool attach(const TestPeer& peer, Attached& attached, FenceRole role = FENCE_WORKER) {
+  bool attach(const TestPeer& peer, AttachReply& attached, FenceRole role = FENCE_WORKER) {
     return peer.hello(role) && meanwhile([&] { return peer.receive(attached); });
   }
   // A process that attaches, says so with a byte, and does what `then` says.
@@ -76,7 +76,7 @@ class Share : public ::testing::Test {
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       const TestPeer peer(path_);
-      Attached attached;
+      AttachReply attached;
       const bool well = peer.hello() && peer.receive(attached);
       (void)!::write(ends[1], well ? "y" : "n", 1);
       then(peer);
@@ -97,18 +97,20 @@ class Share : public ::testing::Test {
   test::Tree tree_;
   std::string path_ = tree_.path("socket");
   std::unique_ptr<sys::Loop> loop_ = *sys::Loop::make();
-  Pages pages_ = *Pages::make(
-      "share", std::vector<PageGpu>{{.memory_limit = 10 * kGiB, .memory_total = 140 * kGiB}});
+  SharedPages pages_ = *SharedPages::make(
+      "share", std::vector<GpuPageValues>{{.memory_limit = 10 * kGiB, .memory_total = 140 * kGiB}});
   std::vector<pid_t> left_;
-  Members members_{
-      *loop_, pages_, {.joined = {}, .left = [this](const Member& m) { left_.push_back(m.pid); }}};
+  AttachedProcesses attached_processes_{
+      *loop_, pages_, {.joined = {}, .left = [this](const AttachedProcess& m) {
+                         left_.push_back(m.pid);
+                       }}};
   std::vector<std::pair<std::uint32_t, FenceReport>> reports_;
   std::unique_ptr<ShareSocket> socket_;
 };
 
 TEST_F(Share, AProcessGetsASlotAndBothPages) {
   const TestPeer peer(path_);
-  Attached attached;
+  AttachReply attached;
   ASSERT_TRUE(attach(peer, attached));
   EXPECT_EQ(attached.welcome.refusal, static_cast<std::uint32_t>(FENCE_ACCEPTED));
   EXPECT_EQ(attached.welcome.limits_size, sizeof(FenceLimits));
@@ -124,20 +126,20 @@ TEST_F(Share, OneProcessHasOneSlotHoweverOftenItAttaches) {
   const TestPeer first(path_);
   const TestPeer second(path_);
   const TestPeer watching(path_);
-  Attached one;
-  Attached two;
-  Attached three;
+  AttachReply one;
+  AttachReply two;
+  AttachReply three;
   ASSERT_TRUE(attach(first, one));
   ASSERT_TRUE(attach(second, two));
   ASSERT_TRUE(attach(watching, three, FENCE_OBSERVER));
   EXPECT_EQ(one.welcome.slot, two.welcome.slot);
-  EXPECT_EQ(members_.by_slot().size(), 1U);
+  EXPECT_EQ(attached_processes_.by_slot().size(), 1U);
   EXPECT_TRUE(three.limits.valid());
 }
 
 TEST_F(Share, ReportsComeWithTheSlotOfTheirProcess) {
   const TestPeer peer(path_);
-  Attached attached;
+  AttachReply attached;
   ASSERT_TRUE(attach(peer, attached));
   ASSERT_TRUE(peer.report(FENCE_DRAINED, 0, 17));
   ASSERT_TRUE(until([&] { return !reports_.empty(); }));
@@ -146,24 +148,24 @@ TEST_F(Share, ReportsComeWithTheSlotOfTheirProcess) {
 }
 
 TEST_F(Share, AClosedSocketIsNoDeath) {
-  Attached attached;
+  AttachReply attached;
   {
     const TestPeer peer(path_);
     ASSERT_TRUE(attach(peer, attached));
   }
   ASSERT_TRUE(until([&] { return socket_->connections() == 0; }));
-  EXPECT_EQ(members_.by_slot().size(), 1U);
+  EXPECT_EQ(attached_processes_.by_slot().size(), 1U);
   const TestPeer again(path_);
-  Attached second;
+  AttachReply second;
   ASSERT_TRUE(attach(again, second));
   EXPECT_EQ(second.welcome.slot, attached.welcome.slot);
 }
 
 TEST_F(Share, AKilledProcessGivesBackItsSlot) {
   const auto child = process([](const TestPeer&) {});
-  ASSERT_EQ(members_.by_slot().size(), 1U);
+  ASSERT_EQ(attached_processes_.by_slot().size(), 1U);
   kill(child);
-  ASSERT_TRUE(until([&] { return members_.by_slot().empty(); }));
+  ASSERT_TRUE(until([&] { return attached_processes_.by_slot().empty(); }));
   EXPECT_EQ(left_, std::vector<pid_t>{child});
   EXPECT_EQ(pages_.slots_in_use(), 0U);
 }
@@ -181,7 +183,7 @@ TEST_F(Share, AChildThatKeepsTheSocketDoesNotKeepItsParentAlive) {
   pid_t grandchild = 0;
   ASSERT_EQ(::read(ends[0], &grandchild, sizeof grandchild),
             static_cast<ssize_t>(sizeof grandchild));
-  EXPECT_TRUE(until([&] { return members_.by_slot().empty(); }));
+  EXPECT_TRUE(until([&] { return attached_processes_.by_slot().empty(); }));
   ::waitpid(parent, nullptr, 0);
   ::kill(grandchild, SIGKILL);
   ::close(ends[0]);
@@ -198,14 +200,14 @@ TEST_F(Share, WhoSpeaksAnotherLanguageIsCut) {
     ASSERT_TRUE(peer.send(bytes, size));
     EXPECT_TRUE(meanwhile([&] { return peer.is_cut(); })) << size;
   }
-  EXPECT_TRUE(members_.by_slot().empty());
+  EXPECT_TRUE(attached_processes_.by_slot().empty());
 }
 
 TEST_F(Share, ReportsThatNameNoGpuOrEventAreTheLastOfThatPeer) {
   for (const auto& [event, gpu] :
        std::vector<std::pair<std::uint32_t, std::uint32_t>>{{FENCE_ACTIVE, 1}, {77, 0}, {0, 0}}) {
     const TestPeer peer(path_);
-    Attached attached;
+    AttachReply attached;
     ASSERT_TRUE(attach(peer, attached));
     const FenceReport report{event, gpu, 0, 0, 0};
     ASSERT_TRUE(peer.send(&report, sizeof report));
@@ -216,7 +218,7 @@ TEST_F(Share, ReportsThatNameNoGpuOrEventAreTheLastOfThatPeer) {
 
 TEST_F(Share, AnObserverHasNothingToReport) {
   const TestPeer peer(path_);
-  Attached attached;
+  AttachReply attached;
   ASSERT_TRUE(attach(peer, attached, FENCE_OBSERVER));
   ASSERT_TRUE(peer.report(FENCE_ACTIVE));
   EXPECT_TRUE(meanwhile([&] { return peer.is_cut(); }));
@@ -226,45 +228,45 @@ TEST_F(Share, AnotherVersionIsToldSo) {
   const TestPeer peer(path_);
   const FenceHello newer{FENCE_MAGIC, FENCE_VERSION + 1, FENCE_WORKER, 0};
   ASSERT_TRUE(peer.send(&newer, sizeof newer));
-  Attached attached;
+  AttachReply attached;
   ASSERT_TRUE(meanwhile([&] { return peer.receive(attached); }));
   EXPECT_EQ(attached.welcome.refusal, static_cast<std::uint32_t>(FENCE_BAD_VERSION));
   EXPECT_FALSE(attached.limits.valid());
 }
 
 TEST_F(Share, WhoNeverSaysHelloIsForgotten) {
-  open({.hello_within = 50ms});
+  open({.hello_timeout = 50ms});
   const TestPeer peer(path_);
   ASSERT_TRUE(until([&] { return socket_->connections() == 1; }));
   ASSERT_TRUE(until([&] {
-    socket_->on_beat();
+    socket_->on_heartbeat();
     return socket_->connections() == 0;
   }));
   EXPECT_TRUE(peer.is_cut());
 }
 
 TEST_F(Share, AFloodOfConnectionsIsBounded) {
-  open({.connections = 100, .of_one_process = 8});
+  open({.connections = 100, .connections_per_process = 8});
   std::vector<std::unique_ptr<TestPeer>> peers;
   for (int i = 0; i < 300; ++i) {
     peers.push_back(std::make_unique<TestPeer>(path_));
     (void)loop_->turn(0ms).ok();
     EXPECT_LE(socket_->connections(), 8U) << "all are this one process";
   }
-  Attached attached;
+  AttachReply attached;
   ASSERT_TRUE(meanwhile([&] { return peers.back()->receive(attached); }));
   EXPECT_EQ(attached.welcome.refusal, static_cast<std::uint32_t>(FENCE_NO_SLOT));
 }
 
 TEST_F(Share, AFloodOfReportsIsHeldBackAndOthersAreHeard) {
-  open({.reports_at_once = 4, .reports_each_beat = 100});
+  open({.reports_at_once = 4, .reports_per_heartbeat = 100});
   const auto enemy = process([](const TestPeer& peer) {
     while (peer.report(FENCE_ACTIVE)) {
     }
   });
   ASSERT_TRUE(until([&] { return reports_.size() >= 50; }));
   const TestPeer peer(path_);
-  Attached attached;
+  AttachReply attached;
   ASSERT_TRUE(attach(peer, attached));
   ASSERT_TRUE(peer.report(FENCE_IDLE));
   const auto heard = [&] {
@@ -275,18 +277,18 @@ TEST_F(Share, AFloodOfReportsIsHeldBackAndOthersAreHeard) {
   EXPECT_LE(reports_.size(), 101U) << "no more of the enemy before the next beat";
   const auto before = reports_.size();
   ASSERT_TRUE(until([&] {
-    socket_->on_beat();
+    socket_->on_heartbeat();
     return reports_.size() > before;
   })) << "after it, it is heard again";
   kill(enemy);
 }
 
 TEST_F(Share, AFloodFromManyPeersIsBoundedForAllOfThem) {
-  open({.reports_at_once = 4, .reports_of_all = 100});
+  open({.reports_at_once = 4, .reports_per_heartbeat_total = 100});
   std::vector<std::unique_ptr<TestPeer>> peers;
   for (int i = 0; i < 4; ++i) {
     peers.push_back(std::make_unique<TestPeer>(path_));
-    Attached attached;
+    AttachReply attached;
     ASSERT_TRUE(attach(*peers.back(), attached));
   }
   for (int i = 0; i < 50; ++i) {
@@ -295,25 +297,25 @@ TEST_F(Share, AFloodFromManyPeersIsBoundedForAllOfThem) {
   for (int i = 0; i < 200; ++i) (void)loop_->turn(0ms).ok();
   EXPECT_LE(reports_.size(), 104U);
   EXPECT_TRUE(until([&] {
-    socket_->on_beat();
+    socket_->on_heartbeat();
     return reports_.size() == 200;
   })) << "later, all are heard";
 }
 
 TEST_F(Share, AFloodOfNewConnectionsWaitsForTheNextBeat) {
-  open({.accepted_each_beat = 4});
+  open({.accepts_per_heartbeat = 4});
   std::vector<std::unique_ptr<TestPeer>> peers;
   for (int i = 0; i < 8; ++i) peers.push_back(std::make_unique<TestPeer>(path_));
   for (int i = 0; i < 50; ++i) (void)loop_->turn(0ms).ok();
   EXPECT_EQ(socket_->connections(), 4U);
   EXPECT_TRUE(until([&] {
-    socket_->on_beat();
+    socket_->on_heartbeat();
     return socket_->connections() == 8;
   }));
 }
 
 TEST_F(Share, ACrowdOfNewProcessesIsWelcomeOneAfterTheOther) {
-  open({.of_one_process = 16, .greeted_each_beat = 4});
+  open({.connections_per_process = 16, .hellos_per_heartbeat = 4});
   std::vector<std::unique_ptr<TestPeer>> peers;
   for (int i = 0; i < 9; ++i) {
     peers.push_back(std::make_unique<TestPeer>(path_));
@@ -330,7 +332,7 @@ TEST_F(Share, ACrowdOfNewProcessesIsWelcomeOneAfterTheOther) {
   for (int i = 0; i < 100; ++i) (void)loop_->turn(0ms).ok();
   EXPECT_EQ(welcome(), 4U);
   EXPECT_TRUE(until([&] {
-    socket_->on_beat();
+    socket_->on_heartbeat();
     return welcome() == 9;
   })) << "in the end all are";
 }
@@ -338,16 +340,16 @@ TEST_F(Share, ACrowdOfNewProcessesIsWelcomeOneAfterTheOther) {
 TEST_F(Share, TheLastDescriptorsAreForOthers) {
   rlimit files{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
-  open({.descriptors_kept = static_cast<int>(files.rlim_cur)});
+  open({.reserved_descriptors = static_cast<int>(files.rlim_cur)});
   const TestPeer peer(path_);
-  Attached attached;
+  AttachReply attached;
   ASSERT_TRUE(meanwhile([&] { return peer.receive(attached); }));
   EXPECT_EQ(attached.welcome.refusal, static_cast<std::uint32_t>(FENCE_NO_SLOT));
 }
 
-TEST(Identity, ANumberThatIsAnotherProcesssByNowIsRefused) {
-  EXPECT_TRUE(pidfd_since(::getpid(), boottime_ns()).ok());
-  const auto later = pidfd_since(::getpid(), 0);
+TEST(PeerIdentity, ANumberThatIsAnotherProcesssByNowIsRefused) {
+  EXPECT_TRUE(pidfd_if_started_before(::getpid(), boottime_ns()).ok());
+  const auto later = pidfd_if_started_before(::getpid(), 0);
   ASSERT_FALSE(later.ok());
   EXPECT_EQ(later.error().code(), Errc::NotFound);
 }
@@ -356,11 +358,11 @@ TEST_F(Share, RandomMessagesHarmNobody) {
   std::mt19937 random(11);
   std::vector<char> bytes(256);
   for (int round = 0; round < 500; ++round) {
-    if (round % 32 == 0) socket_->on_beat();
+    if (round % 32 == 0) socket_->on_heartbeat();
     const TestPeer peer(path_);
     ASSERT_TRUE(peer.valid());
     if (round % 2 == 0) {
-      Attached attached;
+      AttachReply attached;
       ASSERT_TRUE(attach(peer, attached));
     }
     for (auto& byte : bytes) byte = static_cast<char>(random());
@@ -369,7 +371,7 @@ TEST_F(Share, RandomMessagesHarmNobody) {
     (void)loop_->turn(0ms).ok();
   }
   ASSERT_TRUE(until([&] { return socket_->connections() == 0; }));
-  EXPECT_EQ(members_.by_slot().size(), 1U);
+  EXPECT_EQ(attached_processes_.by_slot().size(), 1U);
 }
 
 TEST_F(Share, DescriptorsThatAPeerSendsAreNotKept) {

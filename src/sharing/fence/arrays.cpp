@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hooks of arrays. Their layout is the card's own: tiles of 64 bytes and 8 rows. As they have no
 // address that tells which granule a small one lies in, those are charged what they take of it.
+#include "sharing/fence/allocations.hpp"
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gpus.hpp"
-#include "sharing/fence/host.hpp"
 #include "sharing/fence/ledger.hpp"
-#include "sharing/fence/memory.hpp"
-#include "sharing/fence/small.hpp"
+#include "sharing/fence/small_allocations.hpp"
 
 namespace gantry::fence {
 namespace {
@@ -72,18 +72,18 @@ uint64_t charge_of(const Shape& shape, unsigned int levels) {
   for (unsigned int level = 0; level < levels && level < kMost; ++level) {
     if (__builtin_add_overflow(total, bytes_of(shape, level), &total)) return UINT64_MAX;
   }
-  return round_up(total, total <= kSmall ? kTileBytes * kTileRows : kGranule);
+  return round_up(total, total <= kMaxSmallBytes ? kTileBytes * kTileRows : kGranule);
 }
 
 template <class Handle, class Call, class Destroy>
 CUresult create(Handle* handle, uint64_t charge, Call call, Destroy destroy) {
   const uint32_t gpu = current_gpu();
   Handle made = nullptr;
-  Underway underway;
+  MemoryCall underway;
   if (!reserve(gpu, charge, underway))
     return current_context() == nullptr ? call(&made) : refused(gpu, charge);
   CUresult result = call(&made);
-  if (result == CUDA_SUCCESS && remember(reinterpret_cast<uint64_t>(made), gpu, charge)) {
+  if (result == CUDA_SUCCESS && add_allocation(reinterpret_cast<uint64_t>(made), gpu, charge)) {
     *handle = made;
     return result;
   }
@@ -91,14 +91,14 @@ CUresult create(Handle* handle, uint64_t charge, Call call, Destroy destroy) {
     destroy(made);
     result = refused(gpu, charge);
   }
-  give_back(gpu, charge);
+  release_reserved(gpu, charge);
   return result;
 }
 
 template <class Handle, class Call>
 CUresult destroy_known(Handle handle, Call call) {
   if (!attached()) return call(handle);
-  Leaving leaving(reinterpret_cast<uint64_t>(handle));
+  PendingFree leaving(reinterpret_cast<uint64_t>(handle));
   return leaving.done(call(handle));
 }
 

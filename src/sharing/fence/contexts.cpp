@@ -3,23 +3,23 @@
 // and is told to look. With a context goes everything that was allocated in it.
 #include "sharing/fence/contexts.hpp"
 
+#include "sharing/fence/allocations.hpp"
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gate.hpp"
 #include "sharing/fence/gpus.hpp"
 #include "sharing/fence/graphs.hpp"
-#include "sharing/fence/host.hpp"
+#include "sharing/fence/handle_table.hpp"
 #include "sharing/fence/ledger.hpp"
-#include "sharing/fence/memory.hpp"
 #include "sharing/fence/overhead.hpp"
 #include "sharing/fence/pools.hpp"
-#include "sharing/fence/table.hpp"
 
 namespace gantry::fence {
 namespace {
 
 struct Contexts {
   Lock primary;                  // retain and release of primary contexts, one at a time
-  Table made;                    // by handle: Entry.count uses
+  HandleTable made;              // by handle: Entry.count uses
   CUcontext of[FENCE_MAX_GPUS];  // primary, by device
 };
 constinit Contexts contexts{};
@@ -30,10 +30,10 @@ bool foreign(CUdevice device) {
 }
 
 void after_end(CUcontext context, uint32_t gpu) {
-  forget_memory_of(context);
+  drop_allocations_of(context);
   pools_changed();
   settle_graphs(gpu);
-  give_back_context(gpu);
+  release_context(gpu);
   overhead_changed(gpu);
 }
 
@@ -45,10 +45,10 @@ CUresult create(CUcontext* context, CUdevice device, Call call) {
   if (!reserve_context(gpu)) return refused(gpu, 0);
   CUcontext made = nullptr;
   const CUresult result = call(&made);
-  context_is_made(gpu);
+  context_created(gpu);
   gate_context_changed();
   if (result != CUDA_SUCCESS) {
-    give_back_context(gpu);
+    release_context(gpu);
     return result;
   }
   contexts.made.put({.key = reinterpret_cast<uint64_t>(made),
@@ -67,7 +67,7 @@ CUresult destroy(CUcontext context, Call call) {
   if (!attached()) return call();
   Entry entry{};
   const bool known = contexts.made.take(reinterpret_cast<uint64_t>(context), entry);
-  if (known) gate_context_ends(context);
+  if (known) gate_before_context_destroy(context);
   const CUresult result = call();
   gate_context_changed();
   if (!known) return result;
@@ -92,7 +92,7 @@ CUresult leave_primary(CUdevice device, Call call) {
   if (!attached() || gpu == kNoGpu) return call();
   const Guard guard(contexts.primary);
   const bool before = is_active(device);
-  if (before) gate_primary_ends(device);
+  if (before) gate_before_primary_release(device);
   const CUresult result = call();
   gate_context_changed();
   if (!before || is_active(device)) return result;
@@ -104,7 +104,7 @@ CUresult leave_primary(CUdevice device, Call call) {
 
 }  // namespace
 
-void forget_contexts() {
+void reset_contexts_after_fork() {
   contexts.primary.reset();
   contexts.made.forget();
   for (CUcontext& each : contexts.of) each = nullptr;
@@ -166,8 +166,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* ctx, CUdevice dev) {
   const bool first = !is_active(dev);
   if (first && !reserve_context(gpu)) return refused(gpu, 0);
   const CUresult result = real().cuDevicePrimaryCtxRetain(ctx, dev);
-  if (first) context_is_made(gpu);
-  if (first && result != CUDA_SUCCESS) give_back_context(gpu);
+  if (first) context_created(gpu);
+  if (first && result != CUDA_SUCCESS) release_context(gpu);
   if (result != CUDA_SUCCESS) return result;
   contexts.of[dev] = *ctx;
   if (first) overhead_changed(gpu);
@@ -191,7 +191,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   ShareMemory share{};
   const uint32_t gpu = current_gpu();
-  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) look_if_due(gpu);
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) refresh_if_due(gpu);
   if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && share_memory(gpu, share) && value > share.free &&
       current_context() != nullptr)
     return refused(gpu, value);

@@ -4,6 +4,6 @@
 namespace gantry::fence {
 
 // In the child of a fork.
-void forget_contexts();
+void reset_contexts_after_fork();
 
 }  // namespace gantry::fence

@@ -15,7 +15,7 @@ inline constexpr uint64_t kUnknownGraphNs = kMillisecond;
 // A mark (an event that says how far the GPU is) about this often, and after that many launches at
 // the latest. It takes about a microsecond of both the processor and the GPU.
 inline constexpr uint64_t kMarkEveryNs = 400 * kMicrosecond;
-inline constexpr uint64_t kMostBetweenMarks = 32;
+inline constexpr uint64_t kMaxLaunchesBetweenMarks = 32;
 
 struct Cost {
   uint64_t ns = 0;  // of one launch; 0: not known
@@ -61,7 +61,7 @@ inline void learn(Cost& cost, uint64_t believed, const Sample& sample) {
 
 inline uint64_t launches_between_marks(uint64_t cost_ns) {
   const uint64_t count = kMarkEveryNs / (cost_ns == 0 ? 1 : cost_ns);
-  return count == 0 ? 1 : count > kMostBetweenMarks ? kMostBetweenMarks : count;
+  return count == 0 ? 1 : count > kMaxLaunchesBetweenMarks ? kMaxLaunchesBetweenMarks : count;
 }
 
 }  // namespace gantry::fence

@@ -5,7 +5,7 @@
 // Copies between host and GPU pass. They use engines of their own, which work for one tenant while
 // the multiprocessors work for another: held back they would only cost the tenant twice. Where the
 // arguments do not tell which kind a copy is, it counts.
-#include "sharing/fence/launched.hpp"
+#include "sharing/fence/gated_launch.hpp"
 
 using namespace gantry::fence;
 

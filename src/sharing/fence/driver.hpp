@@ -25,7 +25,7 @@ extern "C" {
 namespace gantry::fence {
 
 // The real library's functions. One that it does not have says CUDA_ERROR_NOT_SUPPORTED.
-struct Real {
+struct RealDriver {
 #define CUDA_ENTRY(symbol, name, since, parameters, arguments) decltype(&::symbol) symbol;
 #define CUDA_ENTRY_PTSZ(symbol, name, since, parameters, arguments) \
   decltype(&::symbol) symbol;                                       \
@@ -41,13 +41,13 @@ struct Real {
 namespace detail {
 struct RealState {
   int ready;  // 0, 1: being filled, 2
-  Real entry;
+  RealDriver entry;
 };
 extern RealState real_state;
 void resolve_real();
 }  // namespace detail
 
-inline const Real& real() {
+inline const RealDriver& real() {
   if (__builtin_expect(__atomic_load_n(&detail::real_state.ready, __ATOMIC_ACQUIRE) != 2, 0))
     detail::resolve_real();
   return detail::real_state.entry;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/fence/driver_for_test.hpp"
 
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
-#include "sharing/fence/host.hpp"
 
 #include <limits.h>
 
@@ -13,7 +13,7 @@
 namespace gantry::fence {
 
 constinit Host host{};
-void attach_again() {}
+void reattach() {}
 
 namespace detail {
 constinit RealState real_state{};
@@ -143,7 +143,7 @@ CUresult event_destroy(CUevent event) {
 }  // namespace
 
 void start_small_driver() {
-  Real& real = detail::real_state.entry;
+  RealDriver& real = detail::real_state.entry;
   real.cuCtxGetCurrent = get_current;
   real.cuCtxPushCurrent_v2 = push_current;
   real.cuCtxPopCurrent_v2 = pop_current;
@@ -169,7 +169,7 @@ void start_small_driver() {
   host.usage = &usage_page.header;
   host.gpu_count = 1;
   __atomic_store_n(&host.attached, 1, __ATOMIC_RELEASE);
-  limits_page.beat_ns = UINT64_MAX;  // never too old, on however busy a machine
+  limits_page.heartbeat_ns = UINT64_MAX;  // never too old, on however busy a machine
 }
 
 FenceLimits& page() {

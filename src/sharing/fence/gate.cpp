@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/fence/gate.hpp"
 
+#include "sharing/fence/completion_thread.hpp"
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
-#include "sharing/fence/follower.hpp"
+#include "sharing/fence/gpu_turn.hpp"
 #include "sharing/fence/gpus.hpp"
 #include "sharing/fence/graph_costs.hpp"
-#include "sharing/fence/host.hpp"
-#include "sharing/fence/outstanding.hpp"
+#include "sharing/fence/outstanding_work.hpp"
 #include "sharing/fence/streams.hpp"
-#include "sharing/fence/turn.hpp"
 
 namespace gantry::fence {
 namespace {
@@ -31,8 +31,8 @@ constexpr uint64_t kMostUnmarked = 2;
 uint32_t opening(uint32_t gate) {
   const uint32_t state = gate & FENCE_GATE_MASK;
   if (state == FENCE_OPEN || !time_limited()) return FENCE_OPEN;
-  if (!host_silent()) return state;
-  attach_again();
+  if (!is_daemon_stale()) return state;
+  reattach();
   return FENCE_OPEN;
 }
 
@@ -41,10 +41,10 @@ uint32_t opening(uint32_t gate) {
 // so one thread looks for a while before it sleeps.
 void look_at_gate(uint32_t gpu, uint32_t gate) {
   constexpr uint64_t kShortAbsenceNs = 2 * kMillisecond;
-  Turn& turn = turn_of(gpu);
+  GpuTurn& turn = turn_of(gpu);
   if (turn.alone.exchange(0, std::memory_order_relaxed) == 0) return;
   const uint64_t until = monotonic_ns() + kShortAbsenceNs;
-  while (gate_of(gpu) == gate && monotonic_ns() < until) relax();
+  while (gate_of(gpu) == gate && monotonic_ns() < until) cpu_relax();
 }
 
 void wait_while_shut(uint32_t gpu, uint32_t gate) {
@@ -61,25 +61,25 @@ uint64_t patience(uint64_t expected_ns) {
 
 // Whether another launch of that cost may join what is on the GPU: nothing, next to nothing, or one
 // launch that is about to end.
-bool may_join(const Outstanding& left, uint64_t cost_ns) {
+bool may_join(const OutstandingWork& left, uint64_t cost_ns) {
   if (left.launches == 0 || left.expected_ns + cost_ns <= kShortWorkNs) return true;
   return left.launches == 1 && left.expected_ns <= kAboutToEndNs;
 }
 
-uint64_t cost_now(Work& work) {
+uint64_t cost_now(StreamWork& work) {
   const Guard guard(work.lock);
   return cost_of(work);
 }
 
-void wait_for_ours(Work& work, uint32_t gate) {
+void wait_for_ours(StreamWork& work, uint32_t gate) {
   const uint64_t cost = cost_now(work);
-  Lookout lookout(Haste::Urgent);
-  Outstanding left = outstanding(work.gpu(), Tails::Mark);
+  CompletionPoller lookout(PollUrgency::Urgent);
+  OutstandingWork left = outstanding(work.gpu(), UnmarkedLaunches::Mark);
   const uint64_t until = patience(left.expected_ns);
   while (!may_join(left, cost)) {
     if (gate_of(work.gpu()) != gate || monotonic_ns() > until) return;
     lookout.wait(left.expected_ns);
-    left = outstanding(work.gpu(), Tails::Mark);
+    left = outstanding(work.gpu(), UnmarkedLaunches::Mark);
   }
 }
 
@@ -89,7 +89,7 @@ void tell_now(Launch& launch) {
 }
 
 bool wait_at_gate(Launch& launch) {
-  Work& work = *launch.work;
+  StreamWork& work = *launch.work;
   const uint32_t gpu = work.gpu();
   if (stream_is_capturing(launch.stream)) return false;
   for (;;) {
@@ -115,17 +115,17 @@ bool wait_at_gate(Launch& launch) {
 }
 
 // What is in the queue, over all streams.
-uint64_t in_queue(const Work& work, uint64_t now_ns) {
+uint64_t in_queue(const StreamWork& work, uint64_t now_ns) {
   const uint64_t marked = turn_of(work.gpu()).queued_ns.load(std::memory_order_relaxed);
   return marked - work.queued_ns + expected_ns(work, now_ns);
 }
 
-uint64_t most_in_queue(const Work& work) {
+uint64_t most_in_queue(const StreamWork& work) {
   return __atomic_load_n(&limits().gpu[work.gpu()].queue_ns, __ATOMIC_RELAXED);
 }
 
 // Whether there is more than another tenant should have to wait for.
-bool too_much(const Work& work, uint64_t most, uint64_t now_ns) {
+bool too_much(const StreamWork& work, uint64_t most, uint64_t now_ns) {
   if (most == 0 || work.count < kLeastMarks) return false;
   return launches_outstanding(work) > work.window || in_queue(work, now_ns) > most;
 }
@@ -136,7 +136,7 @@ struct Room {
 };
 
 // A wait ends when a quarter of the queue is free: fewer and longer sleeps.
-Room look_for_room(Work& work) {
+Room look_for_room(StreamWork& work) {
   const Guard guard(work.lock);
   const uint64_t now_ns = monotonic_ns();
   const uint64_t most = most_in_queue(work) / 4 * 3;
@@ -145,11 +145,11 @@ Room look_for_room(Work& work) {
   return {!too_much(work, most, now_ns), queued > most ? queued - most : 0};
 }
 
-void wait_for_room(Work& work) {
+void wait_for_room(StreamWork& work) {
   const uint32_t gate = gate_of(work.gpu());
-  Turn& turn = turn_of(work.gpu());
+  GpuTurn& turn = turn_of(work.gpu());
   turn.pacing.fetch_add(1, std::memory_order_relaxed);
-  Lookout lookout(Haste::None);
+  CompletionPoller lookout(PollUrgency::None);
   Room room = look_for_room(work);
   const uint64_t until = patience(room.expected_ns);
   while (!room.enough && gate_of(work.gpu()) == gate && time_limited() && monotonic_ns() < until) {
@@ -161,15 +161,15 @@ void wait_for_room(Work& work) {
 
 // A default stream is the current context's: where that changed unseen, the count went astray, and
 // the mark would.
-bool still_ours(const Work& work, const InContext& in) {
+bool still_ours(const StreamWork& work, const ContextScope& in) {
   if (!in.ok()) return false;
-  if (work.reach() == Reach::Anyone || in.was_current()) return true;
+  if (work.reach() == EventAccess::Anyone || in.was_current()) return true;
   context_changed();
   return false;
 }
 
 void count_graph(const Launch& launch) {
-  Work& work = *launch.work;
+  StreamWork& work = *launch.work;
   const uint64_t cost = graph_cost(launch.what);
   const Guard guard(work.lock);
   work.graph = launch.what;
@@ -179,12 +179,12 @@ void count_graph(const Launch& launch) {
 
 // True: the queue is full.
 bool mark_now(const Launch& launch) {
-  Work& work = *launch.work;
-  const InContext in(work.context);
+  StreamWork& work = *launch.work;
+  const ContextScope in(work.context);
   if (!still_ours(work, in)) return false;
   const uint64_t now_ns = monotonic_ns();
   if (captures_open() && stream_is_capturing(work.stream)) {
-    ended_upto(work, work.done.load(std::memory_order_relaxed), now_ns);
+    complete_through(work, work.done.load(std::memory_order_relaxed), now_ns);
     return false;
   }
   show_launches(work.gpu(), work.done.load(std::memory_order_relaxed) - work.marked);
@@ -195,7 +195,7 @@ bool mark_now(const Launch& launch) {
 
 void settle(uint32_t gpu) {
   if (turn_of(gpu).demand.load(std::memory_order_relaxed) == Demand::Idle) return;
-  if (outstanding(gpu, Tails::Mark).none()) seems_quiet(gpu, Hint::Waited);
+  if (outstanding(gpu, UnmarkedLaunches::Mark).none()) report_if_idle(gpu, IdleHint::Waited);
 }
 
 void settle_all() {
@@ -207,7 +207,7 @@ void settle_all() {
 // The count goes up before the gate is looked at: whoever shuts it and then finds as many launches
 // ended as begun knows that no other is under way.
 bool gate_enter(Launch& launch) {
-  Work* work = work_of(launch.stream);
+  StreamWork* work = stream_work(launch.stream);
   if (work == nullptr) return false;
   launch.work = work;
   work->begun.fetch_add(1, std::memory_order_seq_cst);
@@ -219,8 +219,8 @@ bool gate_enter(Launch& launch) {
   return wait_at_gate(launch);
 }
 
-void gate_left(const Launch& launch) {
-  Work& work = *launch.work;
+void gate_exit(const Launch& launch) {
+  StreamWork& work = *launch.work;
   if (__builtin_expect(launch.tell, 0)) report_active(work.gpu());
   const bool graph = launch.kind == LaunchKind::Graph;
   if (__builtin_expect(graph, 0)) count_graph(launch);
@@ -238,7 +238,7 @@ void gate_left(const Launch& launch) {
 }
 
 void gate_before_wait(CUstream stream, Waited& waited) {
-  Work* work = known_work(stream);
+  StreamWork* work = find_stream_work(stream);
   if (work != nullptr)
     waited.on[waited.count++] = {work, work->done.load(std::memory_order_seq_cst)};
 }
@@ -246,7 +246,7 @@ void gate_before_wait(CUstream stream, Waited& waited) {
 void gate_before_wait(CUcontext context, Waited& waited) {
   if (context == nullptr && real().cuCtxGetCurrent(&context) != CUDA_SUCCESS) return;
   waited.everywhere = true;
-  each_work([&](Work& work) {
+  for_each_stream_work([&](StreamWork& work) {
     const uint64_t done = work.done.load(std::memory_order_seq_cst);
     if (work.completed.load(std::memory_order_relaxed) == done) return;
     if (waited.count < Waited::kMost && context_of(work) == context)
@@ -254,13 +254,13 @@ void gate_before_wait(CUcontext context, Waited& waited) {
   });
 }
 
-void gate_waited(const Waited& waited) {
+void gate_after_wait(const Waited& waited) {
   bool done[FENCE_MAX_GPUS] = {};
   for (uint32_t i = 0; i < waited.count; ++i) {
-    Work& work = *waited.on[i].work;
+    StreamWork& work = *waited.on[i].work;
     const Guard guard(work.lock);
-    if (work.life.load(std::memory_order_relaxed) == Life::Free) continue;
-    ended_upto(work, waited.on[i].done, monotonic_ns());
+    if (work.life.load(std::memory_order_relaxed) == StreamState::Free) continue;
+    complete_through(work, waited.on[i].done, monotonic_ns());
     done[work.gpu()] = true;
   }
   for (uint32_t gpu = 0; gpu < host.gpu_count && gpu < FENCE_MAX_GPUS; ++gpu) {
@@ -268,27 +268,27 @@ void gate_waited(const Waited& waited) {
   }
 }
 
-void gate_event_synced() {
+void gate_after_event_sync() {
   settle_all();
 }
 
-void gate_stream_ends(CUstream stream) {
-  stream_ends(stream);
+void gate_before_stream_destroy(CUstream stream) {
+  before_stream_destroy(stream);
 }
 
-void gate_context_ends(CUcontext context) {
+void gate_before_context_destroy(CUcontext context) {
   if (context == nullptr && real().cuCtxGetCurrent(&context) != CUDA_SUCCESS) return;
-  context_ends(context);
+  before_context_destroy(context);
 }
 
-void gate_primary_ends(CUdevice device) {
+void gate_before_primary_release(CUdevice device) {
   unsigned int flags = 0;
   int active = 0;
   CUcontext context = nullptr;
   if (real().cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active == 0)
     return;
   if (real().cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return;
-  context_ends(context);
+  before_context_destroy(context);
   real().cuDevicePrimaryCtxRelease_v2(device);
 }
 
@@ -296,22 +296,22 @@ void gate_context_changed() {
   context_changed();
 }
 
-void gate_capture_begins() {
-  capture_begins();
+void gate_before_capture() {
+  begin_capture();
 }
-void gate_capture_begun(bool really) {
-  capture_begun();
-  if (!really) capture_over();
+void gate_after_capture_begin(bool really) {
+  capture_started();
+  if (!really) end_capture();
 }
-void gate_capture_ended() {
-  capture_over();
+void gate_after_capture_end() {
+  end_capture();
 }
 
-void forget_gate() {
-  forget_streams();
-  forget_graph_costs();
-  forget_turns();
-  forget_followers();
+void reset_gate_after_fork() {
+  reset_streams_after_fork();
+  reset_graph_costs_after_fork();
+  reset_turns_after_fork();
+  reset_completion_threads_after_fork();
 }
 
 }  // namespace gantry::fence

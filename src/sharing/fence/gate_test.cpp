@@ -12,7 +12,7 @@ namespace {
 
 struct Form {
   const char* name;
-  std::function<CUresult(const Fenced&, CUdeviceptr)> launch;
+  std::function<CUresult(const FencedCuda&, CUdeviceptr)> launch;
 };
 
 // Everything that gives the GPU work, on the default stream.
@@ -21,54 +21,55 @@ const std::vector<Form>& forms() {
   static void* arguments[] = {&nothing};
   static const std::vector<Form> all = {
       {"cuLaunchKernel",
-       [](const Fenced& cuda, CUdeviceptr) {
+       [](const FencedCuda& cuda, CUdeviceptr) {
          return cuda.cuLaunchKernel(cuda.function(), 1, 1, 1, 1, 1, 1, 0, nullptr, arguments,
                                     nullptr);
        }},
       {"cuLaunchKernel_ptsz",
-       [](const Fenced& cuda, CUdeviceptr) {
+       [](const FencedCuda& cuda, CUdeviceptr) {
          auto* launch =
              reinterpret_cast<decltype(&::cuLaunchKernel)>(cuda.symbol("cuLaunchKernel_ptsz"));
          return launch(cuda.function(), 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr);
        }},
       {"cuLaunchKernelEx",
-       [](const Fenced& cuda, CUdeviceptr) {
+       [](const FencedCuda& cuda, CUdeviceptr) {
          CUlaunchConfig config{};
          config.gridDimX = config.gridDimY = config.gridDimZ = 1;
          config.blockDimX = config.blockDimY = config.blockDimZ = 1;
          return cuda.cuLaunchKernelEx(&config, cuda.function(), arguments, nullptr);
        }},
       {"cuLaunchCooperativeKernel",
-       [](const Fenced& cuda, CUdeviceptr) {
+       [](const FencedCuda& cuda, CUdeviceptr) {
          return cuda.cuLaunchCooperativeKernel(cuda.function(), 1, 1, 1, 1, 1, 1, 0, nullptr,
                                                arguments);
        }},
       {"cuLaunchGrid",
-       [](const Fenced& cuda, CUdeviceptr) {
+       [](const FencedCuda& cuda, CUdeviceptr) {
          EXPECT_EQ(cuda.cuFuncSetBlockShape(cuda.function(), 1, 1, 1), CUDA_SUCCESS);
          EXPECT_EQ(cuda.cuParamSetv(cuda.function(), 0, &nothing, sizeof nothing), CUDA_SUCCESS);
          EXPECT_EQ(cuda.cuParamSetSize(cuda.function(), sizeof nothing), CUDA_SUCCESS);
          return cuda.cuLaunchGrid(cuda.function(), 1, 1);
        }},
       {"cuLaunchGridAsync",
-       [](const Fenced& cuda, CUdeviceptr) {
+       [](const FencedCuda& cuda, CUdeviceptr) {
          return cuda.cuLaunchGridAsync(cuda.function(), 1, 1, nullptr);
        }},
-      {"cuLaunch", [](const Fenced& cuda, CUdeviceptr) { return cuda.cuLaunch(cuda.function()); }},
-      {"cuMemsetD8Async",
-       [](const Fenced& cuda, CUdeviceptr at) { return cuda.cuMemsetD8Async(at, 1, 64, nullptr); }},
+      {"cuLaunch",
+       [](const FencedCuda& cuda, CUdeviceptr) { return cuda.cuLaunch(cuda.function()); }},
+      {"cuMemsetD8Async", [](const FencedCuda& cuda,
+                             CUdeviceptr at) { return cuda.cuMemsetD8Async(at, 1, 64, nullptr); }},
       {"cuMemsetD32_v2",
-       [](const Fenced& cuda, CUdeviceptr at) { return cuda.cuMemsetD32_v2(at, 1, 16); }},
+       [](const FencedCuda& cuda, CUdeviceptr at) { return cuda.cuMemsetD32_v2(at, 1, 16); }},
       {"cuMemcpyDtoDAsync_v2",
-       [](const Fenced& cuda, CUdeviceptr at) {
+       [](const FencedCuda& cuda, CUdeviceptr at) {
          return cuda.cuMemcpyDtoDAsync_v2(at, at + 1024, 64, nullptr);
        }},
       {"cuMemcpyAsync",
-       [](const Fenced& cuda, CUdeviceptr at) {
+       [](const FencedCuda& cuda, CUdeviceptr at) {
          return cuda.cuMemcpyAsync(at, at + 1024, 64, nullptr);
        }},
       {"cuMemcpy2DAsync_v2",
-       [](const Fenced& cuda, CUdeviceptr at) {
+       [](const FencedCuda& cuda, CUdeviceptr at) {
          CUDA_MEMCPY2D copy{};
          copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
          copy.srcDevice = at;
@@ -85,7 +86,7 @@ const std::vector<Form>& forms() {
 // Runs it in a thread that has the program's context.
 class Elsewhere {
  public:
-  Elsewhere(const Fenced& cuda, const std::function<CUresult()>& call) {
+  Elsewhere(const FencedCuda& cuda, const std::function<CUresult()>& call) {
     const CUcontext context = cuda.context();
     thread_ = std::thread([this, &cuda, context, call] {
       EXPECT_EQ(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
@@ -108,14 +109,14 @@ class Elsewhere {
   std::atomic<bool> done_ = false;
 };
 
-CUdeviceptr memory(const Fenced& cuda) {
+CUdeviceptr memory(const FencedCuda& cuda) {
   CUdeviceptr at = 0;
   EXPECT_EQ(cuda.cuMemAlloc_v2(&at, 4096), CUDA_SUCCESS);
   return at;
 }
 
 TEST(Gate, HoldsEveryKindOfLaunchWhileShut) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.ready();
   const CUdeviceptr at = memory(cuda);
   std::uint32_t turn = 1;
@@ -132,7 +133,7 @@ TEST(Gate, HoldsEveryKindOfLaunchWhileShut) {
 }
 
 TEST(Gate, HoldsGraphsWhileShut) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.ready();
   CUgraph graph = nullptr;
   CUgraphExec exec = nullptr;
@@ -150,7 +151,7 @@ TEST(Gate, HoldsGraphsWhileShut) {
 }
 
 TEST(Gate, LetsCopiesFromAndToTheHostPass) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.ready();
   const CUdeviceptr at = memory(cuda);
   char bytes[64] = {};
@@ -169,7 +170,7 @@ TEST(Gate, LetsCopiesFromAndToTheHostPass) {
 }
 
 TEST(Gate, NeverHoldsALaunchThatIsOnlyRecorded) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.ready();
   const CUstream first = cuda.stream();
   const CUstream second = cuda.stream();
@@ -194,7 +195,7 @@ TEST(Gate, NeverHoldsALaunchThatIsOnlyRecorded) {
 }
 
 TEST(Gate, ACaptureWithAnOpenGateIsLeftAlone) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.ready();
   const CUstream stream = cuda.stream();
   CUgraph graph = nullptr;
@@ -211,7 +212,7 @@ TEST(Gate, ACaptureWithAnOpenGateIsLeftAlone) {
 
 // On an H200 an event that is recorded where a capture is just beginning ends it, or the program.
 TEST(Gate, ACaptureBeginsWhileOthersLookAfterTheStream) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.ready();
   const CUcontext context = cuda.context();
   const CUstream stream = cuda.stream();
@@ -254,7 +255,7 @@ TEST(Gate, ACaptureBeginsWhileOthersLookAfterTheStream) {
 }
 
 TEST(Gate, OpensWhereNobodyGuardsIt) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.ready();
   cuda.host().set_gate(0, FENCE_SHUT, 2);
   Elsewhere launch(cuda, [&] { return cuda.spin(0); });
@@ -265,7 +266,7 @@ TEST(Gate, OpensWhereNobodyGuardsIt) {
 }
 
 TEST(Gate, EachGpuHasItsOwn) {
-  Fenced cuda("h200x8", 2);
+  FencedCuda cuda("h200x8", 2);
   cuda.ready();
   cuda.host().set_gate(1, FENCE_SHUT, 2);
   EXPECT_EQ(cuda.spin(0), CUDA_SUCCESS);
@@ -290,7 +291,7 @@ TEST(Gate, EachGpuHasItsOwn) {
 }
 
 TEST(Gate, WithoutALimitInTimeNothingIsReported) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.host().limits().flags = 0;
   cuda.ready();
   cuda.host().set_gate(0, FENCE_SHUT, 2);
@@ -307,7 +308,7 @@ double ahead(std::uint64_t launched_ns, std::uint64_t since_ns) {
 }
 
 TEST(Gate, BoundsWhatWaitsInTheQueueByTime) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.ready();
   cuda.host().limits().gpu[0].queue_ns = 20 * kMs;
   const std::uint64_t start = now_ns();
@@ -322,7 +323,7 @@ TEST(Gate, BoundsWhatWaitsInTheQueueByTime) {
 }
 
 TEST(Gate, LeavesSomethingToDoWhateverTheBound) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.ready();
   cuda.host().limits().gpu[0].queue_ns = 1;
   const std::uint64_t start = now_ns();
@@ -335,7 +336,7 @@ TEST(Gate, LeavesSomethingToDoWhateverTheBound) {
 }
 
 TEST(Gate, GraphsCountByWhatTheyCost) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.ready();
   cuda.host().limits().gpu[0].queue_ns = 40 * kMs;
   const CUstream stream = cuda.stream();
@@ -357,7 +358,7 @@ TEST(Gate, GraphsCountByWhatTheyCost) {
 }
 
 TEST(Gate, InOneOnlyOneLaunchIsInFlight) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.ready();
   const CUstream streams[] = {cuda.stream(), cuda.stream()};
   ASSERT_EQ(cuda.spin(5 * kMs), CUDA_SUCCESS);
@@ -376,7 +377,7 @@ TEST(Gate, InOneOnlyOneLaunchIsInFlight) {
 // What is believed of the others must not change: they are launched by it just before the last one
 // ends.
 TEST(Gate, AKernelCostsWhatItTakesNotWhatSomebodyElseTookMeanwhile) {
-  Fenced cuda;
+  FencedCuda cuda;
   cuda.ready();
   std::uint32_t turn = 1;
   cuda.host().set_gate(0, FENCE_ONE, turn);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gate with many threads, built with the thread sanitizer whatever the preset.
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/driver_for_test.hpp"
 #include "sharing/fence/gate.hpp"
 #include "sharing/fence/gpus.hpp"
-#include "sharing/fence/host.hpp"
 
 #include <gtest/gtest.h>
 
@@ -23,13 +23,13 @@ void launch(CUstream stream, std::uint64_t nanoseconds, const void* graph = null
                  .what = graph};
   const bool counted = gate_enter(made);
   EXPECT_EQ(enqueue(stream, nanoseconds), CUDA_SUCCESS);
-  if (counted) gate_left(made);
+  if (counted) gate_exit(made);
 }
 
 void synchronize(CUstream stream) {
   Waited before;
   gate_before_wait(stream, before);
-  if (real().cuStreamSynchronize(stream) == CUDA_SUCCESS) gate_waited(before);
+  if (real().cuStreamSynchronize(stream) == CUDA_SUCCESS) gate_after_wait(before);
 }
 
 CUstream new_stream() {
@@ -44,15 +44,15 @@ void program(int number) {
   for (int i = 0; i < kLaunches; ++i) {
     launch(stream, 3000, i % 40 == 39 ? &kThreads : nullptr);
     if (i % 97 == 96) synchronize(stream);
-    if (i % 151 == 150) gate_event_synced();
+    if (i % 151 == 150) gate_after_event_sync();
     if (i % 211 == 210 && stream != CU_STREAM_LEGACY) {
-      gate_stream_ends(stream);
+      gate_before_stream_destroy(stream);
       EXPECT_EQ(real().cuStreamDestroy_v2(stream), CUDA_SUCCESS);
       stream = new_stream();
     }
     if (i % 307 == 306) {
-      gate_capture_begins();
-      gate_capture_ended();
+      gate_before_capture();
+      gate_after_capture_end();
     }
   }
 }

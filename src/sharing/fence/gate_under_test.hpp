@@ -3,7 +3,7 @@
 // Every test has a fence and a driver that nobody has used.
 #pragma once
 
-#include "sharing/fence/host_for_test.hpp"
+#include "sharing/fence/daemon_link_for_test.hpp"
 #include "sim/libcuda/cuda_under_test.hpp"
 
 #include <dlfcn.h>
@@ -25,9 +25,9 @@ inline constexpr const char* kSpin =
     ".visible .entry spin(.param .u64 nanoseconds)\n{ ret; }\n";
 
 // The share: GPUs of the machine in their order, time-limited, all gates open in turn 1.
-class TimeLimited {
+class TimeLimitedShare {
  public:
-  explicit TimeLimited(const std::string& machine = "h200", std::uint32_t gpus = 1)
+  explicit TimeLimitedShare(const std::string& machine = "h200", std::uint32_t gpus = 1)
       : driver_(machine), host_(gpus) {
     const sim::cuda::Api plain([this](const char* name) { return driver_.symbol(name); });
     EXPECT_EQ(plain.cuInit(0), CUDA_SUCCESS);
@@ -61,11 +61,11 @@ class TimeLimited {
   void* fence_ = nullptr;
 };
 
-class Fenced : public TimeLimited, public sim::cuda::Api {
+class FencedCuda : public TimeLimitedShare, public sim::cuda::Api {
  public:
-  explicit Fenced(const std::string& machine = "h200", std::uint32_t gpus = 1)
-      : TimeLimited(machine, gpus),
-        Api([this](const char* name) { return TimeLimited::symbol(name); }) {}
+  explicit FencedCuda(const std::string& machine = "h200", std::uint32_t gpus = 1)
+      : TimeLimitedShare(machine, gpus),
+        Api([this](const char* name) { return TimeLimitedShare::symbol(name); }) {}
 
   // A context on device 0 and the kernel that takes its time.
   void ready() { spin_ = sim::cuda::ready(*this, "spin", kSpin); }

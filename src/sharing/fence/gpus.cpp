@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/fence/gpus.hpp"
 
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
-#include "sharing/fence/host.hpp"
 
 #include <string.h>
 
@@ -48,7 +48,7 @@ void find_gpus() {
   __atomic_store_n(&gpus.ready, 1, __ATOMIC_RELEASE);
 }
 
-void forget_gpus() {
+void reset_gpus_after_fork() {
   gpus = {};
 }
 

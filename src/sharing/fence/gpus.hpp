@@ -13,7 +13,7 @@ inline constexpr uint32_t kNoGpu = UINT32_MAX;  // not of this share, or no curr
 
 // After a successful cuInit.
 void find_gpus();
-void forget_gpus();
+void reset_gpus_after_fork();
 
 // The index in FenceLimits.gpu.
 uint32_t gpu_of(CUdevice device);

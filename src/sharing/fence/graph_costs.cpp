@@ -13,11 +13,11 @@ struct Known {
 constexpr uintptr_t kRows = 256;
 constexpr uintptr_t kTries = 4;
 
-struct Table {
+struct HandleTable {
   Lock lock;
   Known rows[kRows];
 };
-constinit Table table{};
+constinit HandleTable table{};
 
 Known& row_of(const void* graph) {
   const uintptr_t start = (reinterpret_cast<uintptr_t>(graph) >> 5U) * 0x9e3779b97f4a7c15ULL >> 40U;
@@ -43,7 +43,7 @@ void learn_graph_cost(const void* graph, uint64_t believed, const Sample& sample
   learn(known.cost, believed, sample);
 }
 
-void forget_graph_costs() {
+void reset_graph_costs_after_fork() {
   table.lock.reset();
   for (Known& known : table.rows) known = {};
 }

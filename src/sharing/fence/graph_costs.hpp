@@ -9,6 +9,6 @@ namespace gantry::fence {
 
 uint64_t graph_cost(const void* graph);
 void learn_graph_cost(const void* graph, uint64_t believed, const Sample& sample);
-void forget_graph_costs();
+void reset_graph_costs_after_fork();
 
 }  // namespace gantry::fence

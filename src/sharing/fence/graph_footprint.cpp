@@ -73,8 +73,8 @@ bool range_of(CUgraphNode node, Range& range, uint32_t& gpu) {
 
 }  // namespace
 
-Footprint footprint_of(CUgraph graph) {
-  Footprint found{.bytes = 0, .gpu = kNoGpu};
+GraphFootprint footprint_of(CUgraph graph) {
+  GraphFootprint found{.bytes = 0, .gpu = kNoGpu};
   size_t count = 0;
   if (real().cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS || count == 0) return found;
   const Pieces<CUgraphNode> nodes(count);
@@ -91,7 +91,7 @@ Footprint footprint_of(CUgraph graph) {
       if (range_of(node, ranges.get()[allocations], found.gpu)) ++allocations;
     } else if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
                real().cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS) {
-      const Footprint inner = footprint_of(child);
+      const GraphFootprint inner = footprint_of(child);
       found.bytes += inner.bytes;
       if (found.gpu == kNoGpu) found.gpu = inner.gpu;
     }

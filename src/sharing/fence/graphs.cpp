@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/fence/graphs.hpp"
 
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gpus.hpp"
-#include "sharing/fence/host.hpp"
+#include "sharing/fence/handle_table.hpp"
 #include "sharing/fence/ledger.hpp"
 #include "sharing/fence/reclaim.hpp"
-#include "sharing/fence/table.hpp"
 
 namespace gantry::fence {
 namespace {
@@ -17,7 +17,8 @@ constexpr uint64_t kStep = 32ULL << 20U;
 
 struct Graphs {
   uint32_t any;  // some graph of this process allocates
-  Table execs;   // by handle: Entry.bytes needed, Entry.other 1: frees by itself, Entry.count runs
+  HandleTable
+      execs;  // by handle: Entry.bytes needed, Entry.other 1: frees by itself, Entry.count runs
   uint64_t charged[FENCE_MAX_GPUS];
 };
 constinit Graphs graphs{};
@@ -39,8 +40,8 @@ bool settle(uint32_t gpu) {
     return false;
   const uint64_t before = graphs.charged[gpu];
   graphs.charged[gpu] = reserved;
-  if (reserved > before) add_taken(gpu, reserved - before);
-  if (reserved < before) give_back(gpu, before - reserved);
+  if (reserved > before) charge_unconditionally(gpu, reserved - before);
+  if (reserved < before) release_reserved(gpu, before - reserved);
   return reserved < before;
 }
 
@@ -57,7 +58,7 @@ uint64_t growth_of(const Entry& exec) {
 
 CUresult note(CUresult result, const CUgraphExec* exec, CUgraph graph, uint64_t flags) {
   if (result != CUDA_SUCCESS || !attached() || exec == nullptr) return result;
-  const Footprint needed = footprint_of(graph);
+  const GraphFootprint needed = footprint_of(graph);
   if (needed.bytes == 0 || needed.gpu == kNoGpu) return result;
   __atomic_store_n(&graphs.any, 1, __ATOMIC_RELEASE);
   graphs.execs.put(
@@ -78,9 +79,9 @@ CUresult launch_graph(CUgraphExec exec, CUstream stream, GraphCall call) {
   if (__builtin_expect(__atomic_load_n(&graphs.any, __ATOMIC_ACQUIRE) == 0, 1) ||
       !graphs.execs.find(key_of(exec), known))
     return call(exec, stream);
-  const Settling guard;
+  const SettleLock guard;
   const uint64_t growth = growth_of(known);
-  Underway underway;
+  MemoryCall underway;
   if (!reserve(known.gpu, growth, underway)) return refused(known.gpu, growth);
   graphs.charged[known.gpu] += growth;
   const CUresult result = call(exec, stream);
@@ -91,22 +92,22 @@ CUresult launch_graph(CUgraphExec exec, CUstream stream, GraphCall call) {
 
 void settle_graphs(uint32_t gpu) {
   if (__atomic_load_n(&graphs.any, __ATOMIC_ACQUIRE) == 0) return;
-  const Settling guard;
+  const SettleLock guard;
   settle(gpu);
 }
 
 bool reclaim_graphs(uint32_t gpu) {
   if (__atomic_load_n(&graphs.any, __ATOMIC_ACQUIRE) == 0) return false;
-  const Settling guard;
+  const SettleLock guard;
   const CUdevice device = device_of(gpu);
   if (device == CU_DEVICE_INVALID) return false;
-  Underway underway;
+  MemoryCall underway;
   underway.begin(gpu);
   real().cuDeviceGraphMemTrim(device);
   return settle(gpu);
 }
 
-void forget_graphs() {
+void reset_graphs_after_fork() {
   graphs.any = 0;
   graphs.execs.forget();
   for (uint64_t& each : graphs.charged) each = 0;

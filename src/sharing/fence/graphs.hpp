@@ -19,13 +19,13 @@ CUresult launch_graph(CUgraphExec exec, CUstream stream, GraphCall call);
 void settle_graphs(uint32_t gpu);
 bool reclaim_graphs(uint32_t gpu);
 // In the child of a fork.
-void forget_graphs();
+void reset_graphs_after_fork();
 
 // What the graph's nodes allocate, where they lie on top of each other once; 0 for most graphs.
-struct Footprint {
+struct GraphFootprint {
   uint64_t bytes;
   uint32_t gpu;
 };
-Footprint footprint_of(CUgraph graph);
+GraphFootprint footprint_of(CUgraph graph);
 
 }  // namespace gantry::fence

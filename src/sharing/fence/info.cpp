@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hooks of what tells a program how large the GPU is: as large as its share.
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gpus.hpp"
-#include "sharing/fence/host.hpp"
 #include "sharing/fence/ledger.hpp"
 #include "sharing/fence/overhead.hpp"
 
@@ -28,13 +28,13 @@ void show_share(uint32_t gpu, Size* free, Size* total) {
 using namespace gantry::fence;
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
-  look_if_due(current_gpu());
+  refresh_if_due(current_gpu());
   const CUresult result = real().cuMemGetInfo_v2(free, total);
   if (result == CUDA_SUCCESS) show_share(current_gpu(), free, total);
   return result;
 }
 CUresult cuMemGetInfo(unsigned int* free, unsigned int* total) {
-  look_if_due(current_gpu());
+  refresh_if_due(current_gpu());
   const CUresult result = real().cuMemGetInfo(free, total);
   if (result == CUDA_SUCCESS) show_share(current_gpu(), free, total);
   return result;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hooks of everything that launches kernels.
+#include "sharing/fence/gated_launch.hpp"
 #include "sharing/fence/graphs.hpp"
-#include "sharing/fence/launched.hpp"
 
 using namespace gantry::fence;
 
@@ -11,7 +11,7 @@ using namespace gantry::fence;
   Launch launch = {.stream = on, .kind = of_kind, .what = of}; \
   const bool counted = gate_enter(launch);                     \
   const CUresult result = call;                                \
-  if (counted) gate_left(launch);                              \
+  if (counted) gate_exit(launch);                              \
   return result
 
 #define FENCE_LAUNCH_KERNEL(symbol, default_stream)                                            \
@@ -69,7 +69,7 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsi
   }
   const CUresult result = call();
   for (unsigned int i = 0; i < devices; ++i) {
-    if (counted[i]) gate_left(entered[i]);
+    if (counted[i]) gate_exit(entered[i]);
   }
   return result;
 }

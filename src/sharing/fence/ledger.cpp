@@ -2,8 +2,8 @@
 #include "sharing/fence/ledger.hpp"
 
 #include "gpu/abi/fence.h"
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/gpus.hpp"
-#include "sharing/fence/host.hpp"
 #include "sharing/fence/overhead.hpp"
 #include "sharing/fence/reclaim.hpp"
 
@@ -68,15 +68,15 @@ uint64_t in_ledgers(uint32_t gpu, Count what) {
     const FenceUsageRow& each = row(gpu, slot);
     // Pending first: what moves to `held` in between is then seen there.
     if (what == Count::HeldAndPending)
-      total = plus(total, __atomic_load_n(&each.pending, __ATOMIC_SEQ_CST));
-    total = plus(total, __atomic_load_n(&each.held, __ATOMIC_SEQ_CST));
+      total = saturating_add(total, __atomic_load_n(&each.pending, __ATOMIC_SEQ_CST));
+    total = saturating_add(total, __atomic_load_n(&each.held, __ATOMIC_SEQ_CST));
   }
   return total;
 }
 
 uint64_t sum(uint32_t gpu, Count what) {
   const uint64_t beside = overhead(gpu);
-  return plus(beside, in_ledgers(gpu, what));
+  return saturating_add(beside, in_ledgers(gpu, what));
 }
 
 // What is asked for: memory, or room for one more context; for a call that is about to begin.
@@ -114,7 +114,7 @@ Fit try_reserve(uint32_t gpu, const Wish& wish, Care care) {
   const uint64_t limit = limit_of(gpu);
   const uint64_t used = limit == UINT64_MAX ? 0 : sum(gpu, Count::HeldAndPending);
   Fit fit = used <= limit ? Fit::Yes : Fit::No;
-  if (fit == Fit::Yes && care == Care::WhenClose && is_close(used, limit) && look_is_due(gpu))
+  if (fit == Fit::Yes && care == Care::WhenClose && is_close(used, limit) && is_reading_due(gpu))
     fit = Fit::Close;
   book.pending[gpu] -= wish.bytes;
   if (fit == Fit::Yes) {
@@ -161,7 +161,8 @@ uint64_t worth(uint32_t gpu, const Wish& wish) {
   const FenceLimits& share = limits();
   const bool free = (__atomic_load_n(&share.flags, __ATOMIC_RELAXED) & FENCE_CONTEXT_FREE) != 0;
   if (wish.contexts == 0 || free) return wish.bytes;
-  return plus(wish.bytes, __atomic_load_n(&share.gpu[gpu].context_estimate, __ATOMIC_RELAXED));
+  return saturating_add(wish.bytes,
+                        __atomic_load_n(&share.gpu[gpu].context_estimate, __ATOMIC_RELAXED));
 }
 
 // No when there is no room even if everybody who tries now is refused; then nobody is in the way.
@@ -169,7 +170,7 @@ uint64_t worth(uint32_t gpu, const Wish& wish) {
 bool reserve_in_turn(uint32_t gpu, const Wish& wish, uint64_t until) {
   const SlowPath alone(until);
   while (try_reserve(gpu, wish, Care::Never) != Fit::Yes) {
-    if (plus(sum(gpu, Count::Held), worth(gpu, wish)) > limit_of(gpu)) return false;
+    if (saturating_add(sum(gpu, Count::Held), worth(gpu, wish)) > limit_of(gpu)) return false;
     if (monotonic_ns() > until) return false;
     sched_yield();
   }
@@ -179,21 +180,21 @@ bool reserve_in_turn(uint32_t gpu, const Wish& wish, uint64_t until) {
 // No by what the host saw before we asked. It may have become less since, or see a new context.
 bool reserve_after_look(uint32_t gpu, const Wish& wish, uint64_t begin, uint64_t until) {
   if (overhead(gpu) == 0) return false;
-  if (plus(in_ledgers(gpu, Count::Held), wish.bytes) > limit_of(gpu)) return false;
-  wait_for_look(gpu, begin);
+  if (saturating_add(in_ledgers(gpu, Count::Held), wish.bytes) > limit_of(gpu)) return false;
+  wait_for_reading(gpu, begin);
   if (reserve_in_turn(gpu, wish, until)) return true;
   return wait_for_contexts(gpu) && reserve_in_turn(gpu, wish, until);
 }
 
 bool reserve_wish(uint32_t gpu, const Wish& wish) {
   if (!counts(gpu)) return true;
-  if (host_silent()) attach_again();
+  if (is_daemon_stale()) reattach();
   if (wish.bytes > limit_of(gpu)) return false;
   const Fit fit = try_reserve(gpu, wish, Care::WhenClose);
   if (fit == Fit::Yes) return true;
   const uint64_t begin = monotonic_ns();
   const uint64_t until = begin + kPatienceNs;
-  if (fit == Fit::Close) wait_for_look(gpu, begin);
+  if (fit == Fit::Close) wait_for_reading(gpu, begin);
   if (reserve_in_turn(gpu, wish, until)) return true;
   if (reclaim(gpu) && reserve_in_turn(gpu, wish, until)) return true;
   return reserve_after_look(gpu, wish, begin, until);
@@ -201,14 +202,14 @@ bool reserve_wish(uint32_t gpu, const Wish& wish) {
 
 }  // namespace
 
-void Underway::begin(uint32_t gpu) {
+void MemoryCall::begin(uint32_t gpu) {
   if (gpu_ != kNone || !counts(gpu)) return;
   const Guard guard(book.lock);
   begin_call(gpu, own_row(gpu));
   gpu_ = gpu;
 }
 
-void Underway::end() {
+void MemoryCall::end() {
   const uint32_t gpu = gpu_;
   gpu_ = kNone;
   if (gpu == kNone) return;
@@ -220,7 +221,7 @@ bool reserve(uint32_t gpu, uint64_t bytes) {
   return bytes == 0 || reserve_wish(gpu, {bytes, 0, Begins::Nothing});
 }
 
-bool reserve(uint32_t gpu, uint64_t bytes, Underway& call) {
+bool reserve(uint32_t gpu, uint64_t bytes, MemoryCall& call) {
   if (!counts(gpu)) return true;
   if (!reserve_wish(gpu, {bytes, 0, Begins::Call})) return false;
   call.gpu_ = gpu;
@@ -236,24 +237,24 @@ bool reserve_context(uint32_t gpu) {
   return true;
 }
 
-void context_is_made(uint32_t gpu) {
+void context_created(uint32_t gpu) {
   if (!counts(gpu)) return;
   const Guard guard(book.lock);
   if (book.pending[gpu] >= kBeingMade) book.pending[gpu] -= kBeingMade;
   show(gpu, own_row(gpu));
 }
 
-void give_back(uint32_t gpu, uint64_t bytes) {
+void release_reserved(uint32_t gpu, uint64_t bytes) {
   if (!counts(gpu) || bytes == 0) return;
   const Guard guard(book.lock);
   book.held[gpu] -= bytes < book.held[gpu] ? bytes : book.held[gpu];
   show_change(gpu);
 }
 
-void add_taken(uint32_t gpu, uint64_t bytes) {
+void charge_unconditionally(uint32_t gpu, uint64_t bytes) {
   if (!counts(gpu) || bytes == 0) return;
   const Guard guard(book.lock);
-  book.held[gpu] = plus(book.held[gpu], bytes);
+  book.held[gpu] = saturating_add(book.held[gpu], bytes);
   show_change(gpu);
 }
 
@@ -264,7 +265,7 @@ void note_managed(uint32_t gpu, uint64_t bytes) {
   __atomic_store_n(&own_row(gpu).managed, book.managed[gpu], __ATOMIC_RELAXED);
 }
 
-void give_back_managed(uint32_t gpu, uint64_t bytes) {
+void release_managed(uint32_t gpu, uint64_t bytes) {
   if (!counts(gpu)) return;
   const Guard guard(book.lock);
   book.managed[gpu] -= bytes < book.managed[gpu] ? bytes : book.managed[gpu];
@@ -273,7 +274,7 @@ void give_back_managed(uint32_t gpu, uint64_t bytes) {
   show_change(gpu);
 }
 
-void give_back_context(uint32_t gpu) {
+void release_context(uint32_t gpu) {
   if (!counts(gpu)) return;
   const Guard guard(book.lock);
   if (book.contexts[gpu] > 0) --book.contexts[gpu];
@@ -309,7 +310,7 @@ void rewrite_rows() {
   }
 }
 
-void forget_ledger() {
+void reset_ledger_after_fork() {
   book = {};
 }
 

@@ -20,17 +20,17 @@ constexpr uint64_t round_up(uint64_t bytes, uint64_t unit) {
 
 // A call that takes memory from the driver or gives it back is under way. Until it ends, what is
 // written here and what the host sees do not fit, and the host believes neither.
-class Underway {
+class MemoryCall {
  public:
-  Underway() = default;
-  ~Underway() { end(); }
-  Underway(const Underway&) = delete;
-  Underway& operator=(const Underway&) = delete;
+  MemoryCall() = default;
+  ~MemoryCall() { end(); }
+  MemoryCall(const MemoryCall&) = delete;
+  MemoryCall& operator=(const MemoryCall&) = delete;
   void begin(uint32_t gpu);
   void end();
 
  private:
-  friend bool reserve(uint32_t gpu, uint64_t bytes, Underway& call);
+  friend bool reserve(uint32_t gpu, uint64_t bytes, MemoryCall& call);
   static constexpr uint32_t kNone = UINT32_MAX;
   uint32_t gpu_ = kNone;
 };
@@ -38,20 +38,20 @@ class Underway {
 // Always true without a share, and for kNoGpu: then the driver itself has something to say.
 bool reserve(uint32_t gpu, uint64_t bytes);
 // The same for a call that begins in that moment.
-bool reserve(uint32_t gpu, uint64_t bytes, Underway& call);
-void give_back(uint32_t gpu, uint64_t bytes);
+bool reserve(uint32_t gpu, uint64_t bytes, MemoryCall& call);
+void release_reserved(uint32_t gpu, uint64_t bytes);
 // What the driver has taken already, unasked: counted, whether it fits or not.
-void add_taken(uint32_t gpu, uint64_t bytes);
+void charge_unconditionally(uint32_t gpu, uint64_t bytes);
 
 // Of what is held: managed memory, which the host does not see as this process's.
 void note_managed(uint32_t gpu, uint64_t bytes);
-void give_back_managed(uint32_t gpu, uint64_t bytes);
+void release_managed(uint32_t gpu, uint64_t bytes);
 
 // A context counts as an estimate until the host has seen it. Making one takes a while, in which
 // the host sees a part of it: until it is made something is pending, and the host does not look.
 bool reserve_context(uint32_t gpu);
-void context_is_made(uint32_t gpu);
-void give_back_context(uint32_t gpu);
+void context_created(uint32_t gpu);
+void release_context(uint32_t gpu);
 
 // The share of the GPU, and what of it nobody holds. False without a limit.
 struct ShareMemory {
@@ -67,6 +67,6 @@ CUresult refused(uint32_t gpu, uint64_t bytes);
 Lock& ledger_lock();
 void rewrite_rows();
 // In the child of a fork: it holds nothing.
-void forget_ledger();
+void reset_ledger_after_fork();
 
 }  // namespace gantry::fence

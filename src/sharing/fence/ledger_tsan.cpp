@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory with many threads, built with the thread sanitizer whatever the preset; the driver's
 // memory is a few lines here.
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/driver_for_test.hpp"
 #include "sharing/fence/gpus.hpp"
-#include "sharing/fence/host.hpp"
 #include "sharing/fence/ledger.hpp"
 #include "sharing/fence/pools.hpp"
 
@@ -100,8 +100,8 @@ void start() {
   page().flags = FENCE_CONTEXT_FREE;
   page().slots_in_use = 1;
   page().gpu[0].memory_limit = kLimit;
-  page().beat_ns = UINT64_MAX;
-  Real& real = detail::real_state.entry;
+  page().heartbeat_ns = UINT64_MAX;
+  RealDriver& real = detail::real_state.entry;
   real.cuMemAlloc_v2 = allocate;
   real.cuMemFree_v2 = release;
   real.cuMemCreate = create;

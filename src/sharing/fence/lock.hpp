@@ -67,7 +67,7 @@ inline uint64_t monotonic_ns() {
 }
 
 // In a loop that looks at memory.
-inline void relax() {
+inline void cpu_relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #else

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hooks of plain, pitched and managed memory.
+#include "sharing/fence/allocations.hpp"
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gpus.hpp"
-#include "sharing/fence/host.hpp"
 #include "sharing/fence/ledger.hpp"
-#include "sharing/fence/memory.hpp"
 #include "sharing/fence/pools.hpp"
-#include "sharing/fence/small.hpp"
+#include "sharing/fence/small_allocations.hpp"
 
 namespace gantry::fence {
 namespace {
@@ -29,14 +29,14 @@ CUresult undo(CUdeviceptr pointer, uint32_t gpu, uint64_t bytes) {
 // A whole number of granules.
 template <class Call>
 CUresult allocate_large(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call call,
-                        bool (*keep)(uint64_t, uint32_t, uint64_t) = remember) {
+                        bool (*keep)(uint64_t, uint32_t, uint64_t) = add_allocation) {
   const uint64_t charge = round_up(bytes, kGranule);
-  Underway underway;
+  MemoryCall underway;
   if (!reserve(gpu, charge, underway)) return no_room(gpu, charge, call);
   CUresult result = call(made);
   if (result == CUDA_SUCCESS && keep(made, gpu, charge)) return result;
   if (result == CUDA_SUCCESS) result = undo(made, gpu, charge);
-  give_back(gpu, charge);
+  release_reserved(gpu, charge);
   return result;
 }
 
@@ -44,10 +44,10 @@ CUresult allocate_large(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call ca
 bool keep_small(uint32_t gpu, uint64_t bytes, CUdeviceptr made, bool reserved) {
   uint64_t granule = 0;
   const Granule where = enter_granule(made, gpu, bytes, granule);
-  if (where != Granule::New && reserved) give_back(gpu, kGranule);
+  if (where != Granule::New && reserved) release_reserved(gpu, kGranule);
   const bool paid =
       where == Granule::Known || (where == Granule::New && (reserved || reserve(gpu, kGranule)));
-  if (paid && remember_small(made, gpu, granule, static_cast<uint32_t>(bytes))) return true;
+  if (paid && add_small_allocation(made, gpu, granule, static_cast<uint32_t>(bytes))) return true;
   real().cuMemFree_v2(made);
   if (paid) leave_granule(granule, bytes);
   if (!paid && where == Granule::New) drop_granule(granule);
@@ -59,26 +59,26 @@ bool keep_small(uint32_t gpu, uint64_t bytes, CUdeviceptr made, bool reserved) {
 // One at a time, so that nobody enters a granule that turns out not to be paid for.
 template <class Call>
 CUresult allocate_small(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call call) {
-  const Guard alone(small_ones());
-  Underway underway;
+  const Guard alone(small_allocation_lock());
+  MemoryCall underway;
   bool reserved = false;
-  if (!room_expected(gpu, bytes)) {
+  if (!fits_last_granule(gpu, bytes)) {
     reserved = reserve(gpu, kGranule, underway);
-    if (!reserved && !room_possible(gpu, bytes)) return no_room(gpu, kGranule, call);
+    if (!reserved && !fits_any_granule(gpu, bytes)) return no_room(gpu, kGranule, call);
   }
   underway.begin(gpu);
   const CUresult result = call(made);
   if (result == CUDA_SUCCESS)
     return keep_small(gpu, bytes, made, reserved) ? result : refused(gpu, kGranule);
-  if (reserved) give_back(gpu, kGranule);
+  if (reserved) release_reserved(gpu, kGranule);
   return result;
 }
 
 template <class Call>
 CUresult allocate(uint64_t bytes, CUdeviceptr& made, Call call) {
   const uint32_t gpu = current_gpu();
-  return bytes <= kSmall ? allocate_small(gpu, bytes, made, call)
-                         : allocate_large(gpu, bytes, made, call);
+  return bytes <= kMaxSmallBytes ? allocate_small(gpu, bytes, made, call)
+                                 : allocate_large(gpu, bytes, made, call);
 }
 
 // How long a row becomes is known afterwards only; the guess is what all cards do today.
@@ -89,14 +89,14 @@ CUresult allocate_pitched(uint64_t width, uint64_t height, CUdeviceptr& made, co
   uint64_t bytes = 0;
   if (__builtin_mul_overflow(row_bytes, height, &bytes)) bytes = UINT64_MAX;
   const CUresult result = allocate(bytes, made, call);
-  if (result != CUDA_SUCCESS || pitch <= row_bytes || bytes <= kSmall) return result;
+  if (result != CUDA_SUCCESS || pitch <= row_bytes || bytes <= kMaxSmallBytes) return result;
   const uint32_t gpu = current_gpu();
   const uint64_t more = round_up(pitch * height, kGranule) - round_up(bytes, kGranule);
   if (reserve(gpu, more)) {
-    remember_more(made, more);
+    grow_allocation(made, more);
     return result;
   }
-  Leaving leaving(made);
+  PendingFree leaving(made);
   leaving.done(real().cuMemFree_v2(made));
   return refused(gpu, more);
 }
@@ -104,7 +104,7 @@ CUresult allocate_pitched(uint64_t width, uint64_t height, CUdeviceptr& made, co
 template <class Call>
 CUresult free_memory(CUdeviceptr pointer, Call call) {
   if (!attached()) return call();
-  Leaving leaving(pointer);
+  PendingFree leaving(pointer);
   const CUresult result = leaving.done(call());
   if (result == CUDA_SUCCESS) pools_synced();  // it waits for the device, as a synchronisation does
   return result;
@@ -182,7 +182,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned int flag
   const CUresult result = allocate_large(
       current_gpu(), bytes, made,
       [bytes, flags](CUdeviceptr& to) { return real().cuMemAllocManaged(&to, bytes, flags); },
-      remember_managed);
+      add_managed_allocation);
   if (result == CUDA_SUCCESS) *pointer = made;
   return result;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hooks of code that is loaded: it takes memory of the card that only the host can see.
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gpus.hpp"
-#include "sharing/fence/host.hpp"
 #include "sharing/fence/overhead.hpp"
 
 namespace gantry::fence {

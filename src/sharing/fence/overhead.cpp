@@ -2,7 +2,7 @@
 #include "sharing/fence/overhead.hpp"
 
 #include "gpu/abi/fence.h"
-#include "sharing/fence/host.hpp"
+#include "sharing/fence/daemon_link.hpp"
 
 namespace gantry::fence {
 namespace {
@@ -23,8 +23,8 @@ bool is_free() {
   return (__atomic_load_n(&limits().flags, __ATOMIC_RELAXED) & FENCE_CONTEXT_FREE) != 0;
 }
 
-uint64_t looked_ns(uint32_t gpu) {
-  return __atomic_load_n(&limits().gpu[gpu].looked_ns, __ATOMIC_ACQUIRE);
+uint64_t reading_ns(uint32_t gpu) {
+  return __atomic_load_n(&limits().gpu[gpu].reading_ns, __ATOMIC_ACQUIRE);
 }
 
 uint32_t unseen_contexts(uint32_t gpu, uint32_t slot) {
@@ -44,7 +44,7 @@ bool estimating(uint32_t gpu) {
 }
 
 bool is_old(uint32_t gpu, uint64_t now) {
-  const uint64_t looked = looked_ns(gpu);
+  const uint64_t looked = reading_ns(gpu);
   return looked + kFreshNs < now ||
          looked < __atomic_load_n(&looks.changed_ns[gpu], __ATOMIC_RELAXED);
 }
@@ -63,7 +63,7 @@ uint64_t overhead(uint32_t gpu) {
   const uint64_t estimate = __atomic_load_n(&values.context_estimate, __ATOMIC_RELAXED);
   uint64_t total = __atomic_load_n(&values.memory_overhead, __ATOMIC_ACQUIRE);
   for (uint32_t slot = 0, end = slots(); slot < end; ++slot)
-    total = plus(total, estimate * unseen_contexts(gpu, slot));
+    total = saturating_add(total, estimate * unseen_contexts(gpu, slot));
   return total;
 }
 
@@ -73,8 +73,8 @@ void overhead_changed(uint32_t gpu) {
   report(FENCE_CONTEXT, gpu, 0, 0);
 }
 
-bool look_is_due(uint32_t gpu) {
-  if (is_free() || host_silent()) return false;
+bool is_reading_due(uint32_t gpu) {
+  if (is_free() || is_daemon_stale()) return false;
   const uint64_t now = monotonic_ns();
   if (!is_old(gpu, now)) return false;
   uint64_t last = __atomic_load_n(&looks.waited_ns, __ATOMIC_RELAXED);
@@ -83,11 +83,11 @@ bool look_is_due(uint32_t gpu) {
                                      __ATOMIC_RELAXED);
 }
 
-void wait_for_look(uint32_t gpu, uint64_t since) {
-  if (is_free() || looked_ns(gpu) >= since || host_silent()) return;
+void wait_for_reading(uint32_t gpu, uint64_t since) {
+  if (is_free() || reading_ns(gpu) >= since || is_daemon_stale()) return;
   report(FENCE_CONTEXT, gpu, 0, 0);
   const uint64_t until = monotonic_ns() + kWaitNs;
-  while (looked_ns(gpu) < since && monotonic_ns() < until) sleep_for_ns(kStepNs);
+  while (reading_ns(gpu) < since && monotonic_ns() < until) sleep_for_ns(kStepNs);
 }
 
 bool wait_for_contexts(uint32_t gpu) {
@@ -98,11 +98,12 @@ bool wait_for_contexts(uint32_t gpu) {
   return true;
 }
 
-void look_if_due(uint32_t gpu) {
-  if (attached() && gpu < host.gpu_count && look_is_due(gpu)) wait_for_look(gpu, monotonic_ns());
+void refresh_if_due(uint32_t gpu) {
+  if (attached() && gpu < host.gpu_count && is_reading_due(gpu))
+    wait_for_reading(gpu, monotonic_ns());
 }
 
-void forget_overhead() {
+void reset_overhead_after_fork() {
   looks = {};
 }
 

@@ -8,7 +8,7 @@
 namespace gantry::fence {
 
 // UINT64_MAX where that is not representable.
-inline uint64_t plus(uint64_t a, uint64_t b) {
+inline uint64_t saturating_add(uint64_t a, uint64_t b) {
   uint64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
@@ -24,16 +24,16 @@ void overhead_changed(uint32_t gpu);
 
 // Whether what the host saw is old, and it is this thread's turn to wait for a new look. A process
 // waits once in a while only, however often it is told that its share is nearly full.
-bool look_is_due(uint32_t gpu);
+bool is_reading_due(uint32_t gpu);
 
 // Until the host has looked, at a time after `since`; asks it to. Soon goes on without an answer.
-void wait_for_look(uint32_t gpu, uint64_t since);
+void wait_for_reading(uint32_t gpu, uint64_t since);
 // Until it has seen every context. False: it had.
 bool wait_for_contexts(uint32_t gpu);
 // For those who want to know what is left.
-void look_if_due(uint32_t gpu);
+void refresh_if_due(uint32_t gpu);
 
 // In the child of a fork.
-void forget_overhead();
+void reset_overhead_after_fork();
 
 }  // namespace gantry::fence

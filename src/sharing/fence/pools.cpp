@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/fence/pools.hpp"
 
+#include "sharing/fence/allocations.hpp"
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gpus.hpp"
-#include "sharing/fence/host.hpp"
+#include "sharing/fence/handle_table.hpp"
 #include "sharing/fence/ledger.hpp"
-#include "sharing/fence/memory.hpp"
 #include "sharing/fence/reclaim.hpp"
-#include "sharing/fence/table.hpp"
 
 namespace gantry::fence {
 namespace {
@@ -16,8 +16,8 @@ namespace {
 constexpr uint64_t kStep = 32ULL << 20U;
 
 struct Pools {
-  Table known;      // by handle: Entry.bytes charged
-  uint32_t in_use;  // some pool holds memory
+  HandleTable known;  // by handle: Entry.bytes charged
+  uint32_t in_use;    // some pool holds memory
 };
 constinit Pools pools{};
 
@@ -48,8 +48,8 @@ bool settle(Entry& entry) {
   if (!ask(pool_of(entry.key), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved)) return false;
   const uint64_t before = entry.bytes;
   entry.bytes = reserved;
-  if (reserved > before) add_taken(entry.gpu, reserved - before);
-  if (reserved < before) give_back(entry.gpu, before - reserved);
+  if (reserved > before) charge_unconditionally(entry.gpu, reserved - before);
+  if (reserved < before) release_reserved(entry.gpu, before - reserved);
   return reserved < before;
 }
 
@@ -74,7 +74,7 @@ uint64_t charged(CUmemoryPool pool) {
 // By how much the pool will grow; reserved. Making room may shrink this pool itself: then once
 // more.
 bool reserve_growth(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, uint64_t& growth,
-                    Underway& underway) {
+                    MemoryCall& underway) {
   constexpr int kTries = 3;
   for (int i = 0; i < kTries; ++i) {
     uint64_t used = 0;
@@ -85,7 +85,7 @@ bool reserve_growth(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, uint64_t& g
     if (growth == 0) return true;
     const bool fits = reserve(gpu, growth, underway);
     if (charged(pool) == now) return fits;
-    if (fits) give_back(gpu, growth);
+    if (fits) release_reserved(gpu, growth);
     underway.end();
   }
   return false;
@@ -115,10 +115,10 @@ template <class Call>
 CUresult allocate(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, CUstream stream,
                   CUdeviceptr* pointer, Call call) {
   if (gpu == kNoGpu) return call(pointer);
-  const Settling guard;
+  const SettleLock guard;
   if (!know(pool, gpu)) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t growth = 0;
-  Underway underway;
+  MemoryCall underway;
   if (!reserve_growth(pool, gpu, bytes, growth, underway))
     return is_capturing(stream) ? call(pointer) : refused(gpu, bytes);
   CUdeviceptr made = 0;
@@ -188,18 +188,18 @@ CUresult allocate_from(CUmemoryPool pool, uint64_t bytes, CUstream stream, CUdev
 
 void pools_synced() {
   if (__atomic_load_n(&pools.in_use, __ATOMIC_RELAXED) == 0) return;
-  const Settling guard;
+  const SettleLock guard;
   settle_all();
 }
 
 void pools_changed() {
-  const Settling guard;
+  const SettleLock guard;
   settle_all();
 }
 
 bool reclaim_pools(uint32_t gpu) {
-  const Settling guard;
-  Underway underway;
+  const SettleLock guard;
+  MemoryCall underway;
   underway.begin(gpu);
   bool less = false;
   pools.known.each([&](Entry& entry) {
@@ -210,7 +210,7 @@ bool reclaim_pools(uint32_t gpu) {
   return less;
 }
 
-void forget_pools() {
+void reset_pools_after_fork() {
   pools.known.forget();
   pools.in_use = 0;
 }
@@ -245,12 +245,12 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* pointer, size_t bytes, CUmemo
 // May also be given what cuMemAlloc made.
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   if (!attached()) return real().cuMemFreeAsync(pointer, stream);
-  Leaving leaving(pointer);
+  PendingFree leaving(pointer);
   return leaving.done(real().cuMemFreeAsync(pointer, stream));
 }
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
   if (!attached()) return real().cuMemFreeAsync_ptsz(pointer, stream);
-  Leaving leaving(pointer);
+  PendingFree leaving(pointer);
   return leaving.done(real().cuMemFreeAsync_ptsz(pointer, stream));
 }
 
@@ -268,17 +268,17 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* pool_props) {
 // What is still allocated from it stays until it is freed; the host sees that.
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   if (!attached()) return real().cuMemPoolDestroy(pool);
-  const Settling guard;
+  const SettleLock guard;
   const CUresult result = real().cuMemPoolDestroy(pool);
   Entry entry{};
   if (result == CUDA_SUCCESS && pools.known.take(key_of(pool), entry))
-    give_back(entry.gpu, entry.bytes);
+    release_reserved(entry.gpu, entry.bytes);
   return result;
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t min_bytes_to_keep) {
   if (!attached()) return real().cuMemPoolTrimTo(pool, min_bytes_to_keep);
-  const Settling guard;
+  const SettleLock guard;
   const CUresult result = real().cuMemPoolTrimTo(pool, min_bytes_to_keep);
   settle_one(pool);
   return result;

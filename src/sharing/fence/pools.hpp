@@ -16,6 +16,6 @@ void pools_changed();
 // Gives back what they keep and nobody uses.
 bool reclaim_pools(uint32_t gpu);
 // In the child of a fork.
-void forget_pools();
+void reset_pools_after_fork();
 
 }  // namespace gantry::fence

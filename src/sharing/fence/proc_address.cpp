@@ -10,11 +10,11 @@ namespace gantry::fence {
 namespace {
 
 struct Hook {
-  size_t real;  // offset in Real
+  size_t real;  // offset in RealDriver
   void* ours;
 };
 
-#define FENCE_ROW(symbol) {offsetof(Real, symbol), reinterpret_cast<void*>(&::symbol)},
+#define FENCE_ROW(symbol) {offsetof(RealDriver, symbol), reinterpret_cast<void*>(&::symbol)},
 const Hook hooks[] = {
 #define FENCE_HOOK(symbol) FENCE_ROW(symbol)
 #define FENCE_HOOK_PTSZ(symbol) FENCE_ROW(symbol) FENCE_ROW(symbol##_ptsz)

@@ -20,8 +20,8 @@ constexpr char kNames[] =
     ;
 
 using Function = CUresult (*)();
-static_assert(sizeof(Real) % sizeof(Function) == 0);
-constexpr size_t kCount = sizeof(Real) / sizeof(Function);
+static_assert(sizeof(RealDriver) % sizeof(Function) == 0);
+constexpr size_t kCount = sizeof(RealDriver) / sizeof(Function);
 
 CUresult missing() {
   return CUDA_ERROR_NOT_SUPPORTED;

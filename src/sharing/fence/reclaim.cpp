@@ -14,17 +14,17 @@ thread_local bool inside = false;
 
 }  // namespace
 
-Settling::Settling() : entered_(!inside) {
+SettleLock::SettleLock() : entered_(!inside) {
   if (entered_) settling.lock();
   inside = true;
 }
-Settling::~Settling() {
+SettleLock::~SettleLock() {
   if (!entered_) return;
   inside = false;
   settling.unlock();
 }
 
-void forget_settling() {
+void reset_settle_lock_after_fork() {
   settling.reset();
   inside = false;
 }

@@ -9,18 +9,18 @@ namespace gantry::fence {
 
 // Held while a pool or a graph takes memory: what the driver keeps before and after belong
 // together. A thread that has it may come again, because what it reserves may ask to reclaim.
-class Settling {
+class SettleLock {
  public:
-  Settling();
-  ~Settling();
-  Settling(const Settling&) = delete;
-  Settling& operator=(const Settling&) = delete;
+  SettleLock();
+  ~SettleLock();
+  SettleLock(const SettleLock&) = delete;
+  SettleLock& operator=(const SettleLock&) = delete;
 
  private:
   bool entered_;
 };
 // In the child of a fork.
-void forget_settling();
+void reset_settle_lock_after_fork();
 
 // True when there may be more room now.
 bool reclaim(uint32_t gpu);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuInit: here a process attaches to its share; nothing happens earlier. And fork: the child is a
 // process of its own, which attaches when it starts CUDA itself.
+#include "sharing/fence/allocations.hpp"
 #include "sharing/fence/contexts.hpp"
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gate.hpp"
 #include "sharing/fence/gpus.hpp"
 #include "sharing/fence/graphs.hpp"
-#include "sharing/fence/host.hpp"
 #include "sharing/fence/ledger.hpp"
 #include "sharing/fence/libc.hpp"
-#include "sharing/fence/memory.hpp"
 #include "sharing/fence/overhead.hpp"
 #include "sharing/fence/pools.hpp"
 #include "sharing/fence/reclaim.hpp"
@@ -19,17 +19,17 @@ namespace gantry::fence {
 namespace {
 
 void in_child() {
-  forget_gate();
-  forget_contexts();
-  forget_graphs();
-  forget_memory();
-  forget_pools();
-  forget_settling();
-  forget_vmm();
-  forget_ledger();
-  forget_overhead();
-  forget_gpus();
-  forget_host();
+  reset_gate_after_fork();
+  reset_contexts_after_fork();
+  reset_graphs_after_fork();
+  reset_allocations_after_fork();
+  reset_pools_after_fork();
+  reset_settle_lock_after_fork();
+  reset_vmm_after_fork();
+  reset_ledger_after_fork();
+  reset_overhead_after_fork();
+  reset_gpus_after_fork();
+  reset_daemon_link_after_fork();
 }
 
 constinit uint32_t fork_watched = 0;
@@ -47,7 +47,7 @@ CUresult cuInit(unsigned int flags) {
   using namespace gantry::fence;
   if (!attached()) {
     watch_for_fork();
-    if (attach() == Attached::Refused) return CUDA_ERROR_SYSTEM_NOT_READY;
+    if (attach() == AttachResult::Refused) return CUDA_ERROR_SYSTEM_NOT_READY;
   }
   const CUresult result = real().cuInit(flags);
   if (result == CUDA_SUCCESS) find_gpus();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharing/fence/streams.hpp"
 
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
+#include "sharing/fence/gpu_turn.hpp"
 #include "sharing/fence/gpus.hpp"
-#include "sharing/fence/host.hpp"
-#include "sharing/fence/turn.hpp"
 
 #include <sys/mman.h>
 
@@ -20,11 +20,11 @@ namespace {
 // What this thread has looked up. Valid for one generation of streams.
 struct Remembered {
   uint64_t generation;
-  Work* legacy;
-  Work* per_thread;
+  StreamWork* legacy;
+  StreamWork* per_thread;
   struct {
     CUstream stream;
-    Work* work;
+    StreamWork* work;
   } way[8];
 };
 thread_local constinit Remembered remembered{};
@@ -48,7 +48,7 @@ struct Key {
   CUcontext context;   // of a default stream
   const void* thread;  // of a per-thread one
 
-  bool matches(const Work& work) const {
+  bool matches(const StreamWork& work) const {
     return work.stream == stream && (context == nullptr || work.context == context) &&
            work.thread == thread;
   }
@@ -68,26 +68,26 @@ bool key_of(CUstream stream, Key& key) {
 }
 
 // With the table's lock.
-Work* find(const Key& key) {
-  Work* work = streams.bucket[key.bucket()];
+StreamWork* find(const Key& key) {
+  StreamWork* work = streams.bucket[key.bucket()];
   while (work != nullptr && !key.matches(*work)) work = work->next;
   return work;
 }
 
 // With the table's lock. Memory of the system: the program's allocator is not ours to call here.
-Work* unused() {
-  if (Work* work = streams.free) {
+StreamWork* unused() {
+  if (StreamWork* work = streams.free) {
     streams.free = work->next;
     return work;
   }
   const uint32_t index = streams.used.load(std::memory_order_relaxed);
   if (index == detail::kChunks * detail::kPerChunk) return nullptr;
-  Work*& chunk = streams.chunk[index / detail::kPerChunk];
+  StreamWork*& chunk = streams.chunk[index / detail::kPerChunk];
   if (chunk == nullptr) {
-    void* made = mmap(nullptr, detail::kPerChunk * sizeof(Work), PROT_READ | PROT_WRITE,
+    void* made = mmap(nullptr, detail::kPerChunk * sizeof(StreamWork), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED) return nullptr;
-    chunk = static_cast<Work*>(made);
+    chunk = static_cast<StreamWork*>(made);
   }
   streams.used.store(index + 1, std::memory_order_release);
   return &chunk[index % detail::kPerChunk];
@@ -102,21 +102,21 @@ CUcontext context_for(const Key& key) {
 }
 
 uint32_t gpu_in(CUcontext context) {
-  const InContext in(context);
+  const ContextScope in(context);
   CUdevice device = 0;
   if (!in.ok() || real().cuCtxGetDevice(&device) != CUDA_SUCCESS) return kNoGpu;
   const uint32_t gpu = gpu_of(device);
   return gpu < FENCE_MAX_GPUS ? gpu : kNoGpu;
 }
 
-void begin(Work& work, const Key& key, CUcontext context, uint32_t gpu) {
+void begin(StreamWork& work, const Key& key, CUcontext context, uint32_t gpu) {
   const Guard guard(work.lock);
   work.stream = key.stream;
   work.context = context;
   work.thread = key.thread;
-  const Reach reach = key.thread != nullptr            ? Reach::OwnThread
-                      : key.stream == CU_STREAM_LEGACY ? Reach::NotInCapture
-                                                       : Reach::Anyone;
+  const EventAccess reach = key.thread != nullptr            ? EventAccess::OwnThread
+                            : key.stream == CU_STREAM_LEGACY ? EventAccess::NotInCapture
+                                                             : EventAccess::Anyone;
   work.on_gpu.store(gpu, std::memory_order_relaxed);
   work.reached_by.store(reach, std::memory_order_relaxed);
   const uint64_t done = work.done.load(std::memory_order_relaxed);
@@ -131,46 +131,46 @@ void begin(Work& work, const Key& key, CUcontext context, uint32_t gpu) {
   work.graph_ns = work.graphs = 0;
   work.cost = {};
   const bool known = turn_of(gpu).cost_ns.load(std::memory_order_relaxed) != 0;
-  work.window = known ? kLaterWindow : kFirstWindow;
-  work.life.store(Life::Alive, std::memory_order_release);
+  work.window = known ? kKnownCostWindow : kFirstWindow;
+  work.life.store(StreamState::Alive, std::memory_order_release);
 }
 
 // Too many streams is no way around the gate: the last ones share the count of another.
-Work* anyone_on(uint32_t gpu) {
-  Work* found = nullptr;
-  each_work(gpu, [&found](Work& work) { found = &work; });
+StreamWork* anyone_on(uint32_t gpu) {
+  StreamWork* found = nullptr;
+  for_each_stream_work(gpu, [&found](StreamWork& work) { found = &work; });
   return found;
 }
 
 // The driver is asked before the table's lock is taken.
-Work* look_up(CUstream stream) {
+StreamWork* look_up(CUstream stream) {
   Key key{};
   if (!key_of(stream, key)) return nullptr;
   {
     const Guard guard(streams.lock);
-    if (Work* work = find(key)) return work;
+    if (StreamWork* work = find(key)) return work;
   }
   if (stream_is_capturing(stream)) return nullptr;
   const CUcontext context = context_for(key);
   const uint32_t gpu = gpu_in(context);
   if (gpu == kNoGpu) return nullptr;
   const Guard guard(streams.lock);
-  if (Work* work = find(key)) return work;
-  Work* work = unused();
+  if (StreamWork* work = find(key)) return work;
+  StreamWork* work = unused();
   if (work == nullptr) return anyone_on(gpu);
   begin(*work, key, context, gpu);
-  Work*& bucket = streams.bucket[key.bucket()];
+  StreamWork*& bucket = streams.bucket[key.bucket()];
   work->next = bucket;
   bucket = work;
   return work;
 }
 
 // With the table's lock.
-void unlink(Work& work) {
+void unlink(StreamWork& work) {
   const Key key{.stream = work.stream,
                 .context = is_default(work.stream) ? work.context : nullptr,
                 .thread = work.thread};
-  Work** link = &streams.bucket[key.bucket()];
+  StreamWork** link = &streams.bucket[key.bucket()];
   while (*link != nullptr && *link != &work) link = &(*link)->next;
   if (*link != nullptr) *link = work.next;
 }
@@ -178,17 +178,17 @@ void unlink(Work& work) {
 // The events are given back while the context is there: it may stay, when it is a primary one that
 // others hold.
 void end_all(CUcontext context) {
-  const InContext in(context);
+  const ContextScope in(context);
   const uint32_t used = streams.used.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < used; ++i) {
-    Work& work = streams.chunk[i / detail::kPerChunk][i % detail::kPerChunk];
-    const Life life = work.life.load(std::memory_order_relaxed);
-    if (life == Life::Free || work.context != context) continue;
-    if (life == Life::Alive) unlink(work);
+    StreamWork& work = streams.chunk[i / detail::kPerChunk][i % detail::kPerChunk];
+    const StreamState life = work.life.load(std::memory_order_relaxed);
+    if (life == StreamState::Free || work.context != context) continue;
+    if (life == StreamState::Alive) unlink(work);
     const Guard guard(work.lock);
     recycle(work);
     abandon(work);
-    work.life.store(Life::Free, std::memory_order_release);
+    work.life.store(StreamState::Free, std::memory_order_release);
     work.next = streams.free;
     streams.free = &work;
   }
@@ -196,7 +196,7 @@ void end_all(CUcontext context) {
 
 }  // namespace
 
-InContext::InContext(CUcontext context) {
+ContextScope::ContextScope(CUcontext context) {
   CUcontext current = nullptr;
   if (context == nullptr) return;
   if (real().cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context) {
@@ -206,31 +206,31 @@ InContext::InContext(CUcontext context) {
   ok_ = pushed_ = real().cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
 }
 
-InContext::~InContext() {
+ContextScope::~ContextScope() {
   CUcontext popped = nullptr;
   if (pushed_) real().cuCtxPopCurrent_v2(&popped);
 }
 
-Work* work_of(CUstream stream) {
+StreamWork* stream_work(CUstream stream) {
   Remembered& mine = up_to_date();
   if (__builtin_expect(is_default(stream), 0)) {
-    Work*& known = stream == CU_STREAM_LEGACY ? mine.legacy : mine.per_thread;
+    StreamWork*& known = stream == CU_STREAM_LEGACY ? mine.legacy : mine.per_thread;
     if (known == nullptr) known = look_up(stream);
     return known;
   }
   auto& way = mine.way[(reinterpret_cast<uintptr_t>(stream) >> 4U) % 8];
   if (__builtin_expect(way.stream == stream, 1)) return way.work;
-  Work* work = look_up(stream);
+  StreamWork* work = look_up(stream);
   if (work != nullptr) way = {stream, work};
   return work;
 }
 
-CUcontext context_of(Work& work) {
+CUcontext context_of(StreamWork& work) {
   const Guard guard(work.lock);
   return work.context;
 }
 
-Work* known_work(CUstream stream) {
+StreamWork* find_stream_work(CUstream stream) {
   Key key{};
   if (!key_of(stream, key)) return nullptr;
   const Guard guard(streams.lock);
@@ -242,33 +242,33 @@ void context_changed() {
 }
 
 // Its last work is marked while it can be; what goes on is watched to its end.
-void stream_ends(CUstream stream) {
-  Work* work = known_work(stream);
+void before_stream_destroy(CUstream stream) {
+  StreamWork* work = find_stream_work(stream);
   if (work == nullptr || is_default(stream)) return;
   const bool captures = stream_is_capturing(stream);
-  const InContext in(work->context);
+  const ContextScope in(work->context);
   const Guard table(streams.lock);
   unlink(*work);
   streams.generation.fetch_add(1, std::memory_order_release);
   const Guard guard(work->lock);
   if (!captures && in.ok()) mark(*work, monotonic_ns());
-  work->life.store(Life::Ended, std::memory_order_release);
+  work->life.store(StreamState::Ended, std::memory_order_release);
 }
 
-void release_ended(Work& work) {
+void release_ended(StreamWork& work) {
   const Guard table(streams.lock);
   {
     const Guard guard(work.lock);
-    if (work.life.load(std::memory_order_relaxed) != Life::Ended || work.count != 0) return;
-    const InContext in(work.context);
+    if (work.life.load(std::memory_order_relaxed) != StreamState::Ended || work.count != 0) return;
+    const ContextScope in(work.context);
     recycle(work);
-    work.life.store(Life::Free, std::memory_order_release);
+    work.life.store(StreamState::Free, std::memory_order_release);
   }
   work.next = streams.free;
   streams.free = &work;
 }
 
-void context_ends(CUcontext context) {
+void before_context_destroy(CUcontext context) {
   if (context == nullptr) return;
   const Guard guard(streams.lock);
   end_all(context);
@@ -278,13 +278,13 @@ void context_ends(CUcontext context) {
 
 // Whoever asks the driver about a stream does so with that stream's lock, and has done so when this
 // returns, or sees the count.
-void capture_begins() {
+void begin_capture() {
   streams.captures.fetch_add(1, std::memory_order_seq_cst);
   streams.beginning.fetch_add(1, std::memory_order_seq_cst);
-  each_work([](Work& work) { const Guard guard(work.lock); });
+  for_each_stream_work([](StreamWork& work) { const Guard guard(work.lock); });
 }
 
-void capture_begun() {
+void capture_started() {
   streams.beginning.fetch_sub(1, std::memory_order_seq_cst);
 }
 
@@ -292,7 +292,7 @@ bool capture_is_beginning() {
   return streams.beginning.load(std::memory_order_seq_cst) != 0;
 }
 
-void capture_over() {
+void end_capture() {
   uint32_t open = streams.captures.load(std::memory_order_relaxed);
   while (open != 0 && !streams.captures.compare_exchange_weak(open, open - 1)) {
   }
@@ -302,26 +302,26 @@ bool captures_open() {
   return streams.captures.load(std::memory_order_seq_cst) != 0;
 }
 
-JoinsCapture::JoinsCapture(CUstream stream) : work_(known_work(stream)) {
+CaptureJoinGuard::CaptureJoinGuard(CUstream stream) : work_(find_stream_work(stream)) {
   if (work_ != nullptr) work_->lock.lock();
 }
 
-JoinsCapture::~JoinsCapture() {
+CaptureJoinGuard::~CaptureJoinGuard() {
   if (work_ != nullptr) work_->lock.unlock();
 }
 
 // The events are of a driver that the child does not have.
-void forget_streams() {
+void reset_streams_after_fork() {
   streams.lock.reset();
   const uint32_t used = streams.used.load(std::memory_order_relaxed);
   streams.free = nullptr;
-  for (Work*& bucket : streams.bucket) bucket = nullptr;
+  for (StreamWork*& bucket : streams.bucket) bucket = nullptr;
   for (uint32_t i = 0; i < used; ++i) {
-    Work& work = streams.chunk[i / detail::kPerChunk][i % detail::kPerChunk];
+    StreamWork& work = streams.chunk[i / detail::kPerChunk][i % detail::kPerChunk];
     work.lock.reset();
     work.count = 0;
     for (Mark& mark : work.marks) mark.event = nullptr;
-    work.life.store(Life::Free, std::memory_order_relaxed);
+    work.life.store(StreamState::Free, std::memory_order_relaxed);
     work.next = streams.free;
     streams.free = &work;
   }

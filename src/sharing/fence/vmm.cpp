@@ -4,19 +4,19 @@
 // that process; what lies on the host, to nobody.
 #include "sharing/fence/vmm.hpp"
 
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gpus.hpp"
-#include "sharing/fence/host.hpp"
+#include "sharing/fence/handle_table.hpp"
 #include "sharing/fence/ledger.hpp"
-#include "sharing/fence/table.hpp"
 
 namespace gantry::fence {
 namespace {
 
 struct Memory {
-  Lock lock;       // both tables change together
-  Table made;      // by handle: Entry.count handles, Entry.other mappings
-  Table mappings;  // by address: Entry.bytes long, Entry.other the handle
+  Lock lock;             // both tables change together
+  HandleTable made;      // by handle: Entry.count handles, Entry.other mappings
+  HandleTable mappings;  // by address: Entry.bytes long, Entry.other the handle
 };
 constinit Memory memory{};
 
@@ -30,18 +30,18 @@ void change(uint64_t handle, int handles, int mapped) {
   });
   if (!known || now.count != 0 || now.other != 0) return;
   memory.made.take(handle, now);
-  give_back(now.gpu, now.bytes);
+  release_reserved(now.gpu, now.bytes);
 }
 
 // Called with the lock.
-void begin_giving(uint64_t handle, Underway& underway) {
+void begin_giving(uint64_t handle, MemoryCall& underway) {
   Entry known{};
   if (memory.made.find(handle, known)) underway.begin(known.gpu);
 }
 
 }  // namespace
 
-void forget_vmm() {
+void reset_vmm_after_fork() {
   memory.lock.reset();
   memory.made.forget();
   memory.mappings.forget();
@@ -62,7 +62,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
   const uint32_t gpu = gpu_of(prop->location.id);
   const uint64_t charge = round_up(size, kGranule);
   if (gpu == kNoGpu && is_device(prop->location.id)) return CUDA_ERROR_OUT_OF_MEMORY;
-  Underway underway;
+  MemoryCall underway;
   if (!reserve(gpu, charge, underway)) return refused(gpu, charge);
   CUmemGenericAllocationHandle made = 0;
   CUresult result = call(&made);
@@ -77,7 +77,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
     real().cuMemRelease(made);
     result = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  give_back(gpu, charge);
+  release_reserved(gpu, charge);
   return result;
 }
 
@@ -85,7 +85,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   if (!attached()) return real().cuMemRelease(handle);
   const Guard guard(memory.lock);
-  Underway underway;
+  MemoryCall underway;
   begin_giving(handle, underway);
   const CUresult result = real().cuMemRelease(handle);
   if (result == CUDA_SUCCESS) change(handle, -1, 0);
@@ -125,7 +125,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   if (!attached()) return real().cuMemUnmap(ptr, size);
   const Guard guard(memory.lock);
   Entry one{};
-  Underway underway;
+  MemoryCall underway;
   if (memory.mappings.find(ptr, one)) underway.begin(one.gpu);
   const CUresult result = real().cuMemUnmap(ptr, size);
   if (result != CUDA_SUCCESS) return result;

@@ -4,6 +4,6 @@
 namespace gantry::fence {
 
 // In the child of a fork.
-void forget_vmm();
+void reset_vmm_after_fork();
 
 }  // namespace gantry::fence

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hooks of what waits for work: when it returns the GPU may be free, and the keeper learns it at
 // once. And of what ends the place where work runs.
+#include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gate.hpp"
-#include "sharing/fence/host.hpp"
-#include "sharing/fence/launched.hpp"
+#include "sharing/fence/gated_launch.hpp"
 #include "sharing/fence/pools.hpp"
 
 using namespace gantry::fence;
@@ -25,7 +25,7 @@ CUresult waited(On on, Call call) {
   Waited before;
   gate_before_wait(on, before);
   const CUresult result = call();
-  if (result == CUDA_SUCCESS) gate_waited(before);
+  if (result == CUDA_SUCCESS) gate_after_wait(before);
   return result;
 }
 
@@ -58,7 +58,7 @@ CUresult cuMemcpyDtoH_v2_ptds(void* dst_host, CUdeviceptr src_device, size_t byt
 
 CUresult cuEventSynchronize(CUevent event) {
   const CUresult result = synced(real().cuEventSynchronize(event));
-  if (result == CUDA_SUCCESS && time_limited()) gate_event_synced();
+  if (result == CUDA_SUCCESS && time_limited()) gate_after_event_sync();
   return result;
 }
 
@@ -70,10 +70,10 @@ CUresult cuCtxSynchronize_v2(CUcontext context) {
 }
 
 CUresult cuStreamDestroy(CUstream stream) {
-  gate_stream_ends(stream);
+  gate_before_stream_destroy(stream);
   return real().cuStreamDestroy(stream);
 }
 CUresult cuStreamDestroy_v2(CUstream stream) {
-  gate_stream_ends(stream);
+  gate_before_stream_destroy(stream);
   return real().cuStreamDestroy_v2(stream);
 }

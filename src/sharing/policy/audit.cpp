@@ -10,19 +10,19 @@
 namespace gantry::policy {
 namespace {
 
-constexpr std::array<std::string_view, kOffences> kNames{"memory", "past-fence", "hidden-time",
-                                                         "over-cap", "overstay"};
+constexpr std::array<std::string_view, kViolationKinds> kNames{
+    "memory", "past-fence", "hidden-time", "over-cap", "overstay"};
 
 // What one look shows, before anybody asks how long it has been so.
-struct Evidence {
-  Offence offence;
+struct Observation {
+  ViolationKind offence;
   Severity severity = Severity::Violation;
   Time grace{0};
   std::vector<std::uint32_t> pids;
   std::string text;
 };
 
-std::vector<std::uint32_t> unattached(const Seen& seen) {
+std::vector<std::uint32_t> unattached(const AuditInput& seen) {
   std::vector<std::uint32_t> pids;
   for (const auto& process : seen.processes) {
     if (!process.attached && process.memory_bytes > 0) pids.push_back(process.pid);
@@ -30,7 +30,7 @@ std::vector<std::uint32_t> unattached(const Seen& seen) {
   return pids;
 }
 
-std::vector<std::uint32_t> all_pids(const Seen& seen) {
+std::vector<std::uint32_t> all_pids(const AuditInput& seen) {
   std::vector<std::uint32_t> pids;
   for (const auto& process : seen.processes) pids.push_back(process.pid);
   return pids;
@@ -38,10 +38,10 @@ std::vector<std::uint32_t> all_pids(const Seen& seen) {
 
 // Who holds what nobody wrote down: a process past the fence, or the one with most beside its
 // ledger.
-std::vector<std::uint32_t> holders_of_excess(const Seen& seen) {
+std::vector<std::uint32_t> pids_over_limit(const AuditInput& seen) {
   auto pids = unattached(seen);
   if (!pids.empty() || seen.processes.empty()) return pids;
-  const auto beside = [](const ProcessSeen& process) {
+  const auto beside = [](const ProcessMemory& process) {
     return process.memory_bytes - std::min(process.memory_bytes, process.ledger_bytes);
   };
   const auto worst = std::max_element(
@@ -54,7 +54,8 @@ std::string names(const std::vector<std::uint32_t>& pids) {
   return fmt::format("process{} {}", pids.size() == 1 ? "" : "es", fmt::join(pids, ", "));
 }
 
-std::optional<Evidence> memory(const Share& share, const Seen& seen, const AuditPace& pace) {
+std::optional<Observation> memory(const Share& share, const AuditInput& seen,
+                                  const AuditThresholds& pace) {
   std::uint64_t held = 0;
   std::uint64_t allowed = pace.memory_slack;
   for (const auto& process : seen.processes) {
@@ -62,74 +63,80 @@ std::optional<Evidence> memory(const Share& share, const Seen& seen, const Audit
     if (share.context_memory == ContextMemory::Free) allowed += pace.context_slack;
   }
   if (held <= allowed || held - allowed <= seen.memory_limit) return std::nullopt;
-  auto pids = holders_of_excess(seen);
+  auto pids = pids_over_limit(seen);
   auto text =
       fmt::format("share {} holds {} on {}, its limit is {}; by {}", share.name, human_bytes(held),
                   seen.gpu.text, human_bytes(seen.memory_limit), names(pids));
-  return Evidence{.offence = Offence::Memory,
-                  .grace = pace.memory_grace,
-                  .pids = std::move(pids),
-                  .text = std::move(text)};
+  return Observation{.offence = ViolationKind::MemoryLimit,
+                     .grace = pace.memory_grace,
+                     .pids = std::move(pids),
+                     .text = std::move(text)};
 }
 
-std::optional<Evidence> past_fence(const Share& share, const Seen& seen, const AuditPace& pace) {
+std::optional<Observation> past_fence(const Share& share, const AuditInput& seen,
+                                      const AuditThresholds& pace) {
   auto pids = unattached(seen);
   if (pids.empty()) return std::nullopt;
   const bool expected = share.unattached == Unattached::Pass;
   auto text = fmt::format(
       "share {}: {} on {} not behind the fence, {}", share.name, names(pids), seen.gpu.text,
       expected ? "as its policy lets it: no limit but the audit's" : "with a libcuda of its own?");
-  return Evidence{.offence = Offence::PastFence,
-                  .severity = expected ? Severity::Warning : Severity::Violation,
-                  .grace = pace.past_fence_grace,
-                  .pids = std::move(pids),
-                  .text = std::move(text)};
+  return Observation{.offence = ViolationKind::PastFence,
+                     .severity = expected ? Severity::Warning : Severity::Violation,
+                     .grace = pace.past_fence_grace,
+                     .pids = std::move(pids),
+                     .text = std::move(text)};
 }
 
-std::optional<Evidence> hidden_time(const Share& share, const Seen& seen, const AuditPace& pace) {
+std::optional<Observation> hidden_time(const Share& share, const AuditInput& seen,
+                                       const AuditThresholds& pace) {
   if (!share.time_limited || !seen.driver_percent) return std::nullopt;
-  if (*seen.driver_percent <= seen.charged_percent + pace.time_points) return std::nullopt;
+  if (*seen.driver_percent <= seen.charged_percent + pace.time_tolerance_points)
+    return std::nullopt;
   auto pids = unattached(seen);
   if (pids.empty()) pids = all_pids(seen);
   auto text =
       fmt::format("share {} uses {:.0f} % of the time of {} and says {:.0f} %; by {}", share.name,
                   *seen.driver_percent, seen.gpu.text, seen.charged_percent, names(pids));
-  return Evidence{.offence = Offence::HiddenTime,
-                  .grace = pace.time_grace,
-                  .pids = std::move(pids),
-                  .text = std::move(text)};
+  return Observation{.offence = ViolationKind::HiddenTime,
+                     .grace = pace.time_grace,
+                     .pids = std::move(pids),
+                     .text = std::move(text)};
 }
 
 // One long kernel is over every cap while it runs, and is paid for afterwards.
-std::optional<Evidence> over_cap(const Share& share, const Seen& seen, const AuditPace& pace) {
-  if (share.rights.excess != Excess::Refused || !seen.driver_percent) return std::nullopt;
-  if (*seen.driver_percent <= share.rights.percent + pace.time_points) return std::nullopt;
+std::optional<Observation> over_cap(const Share& share, const AuditInput& seen,
+                                    const AuditThresholds& pace) {
+  if (share.time_policy.excess != Excess::Refused || !seen.driver_percent) return std::nullopt;
+  if (*seen.driver_percent <= share.time_policy.percent + pace.time_tolerance_points)
+    return std::nullopt;
   auto text = fmt::format("share {} has {:.0f} % of the time of {}, its cap is {} %", share.name,
-                          *seen.driver_percent, seen.gpu.text, share.rights.percent);
+                          *seen.driver_percent, seen.gpu.text, share.time_policy.percent);
   const bool one_kernel = seen.overstayed > Time::zero() && seen.overstayed < pace.longest_kernel;
-  return Evidence{.offence = Offence::OverCap,
-                  .severity = one_kernel ? Severity::Warning : Severity::Violation,
-                  .grace = pace.time_grace,
-                  .pids = all_pids(seen),
-                  .text = std::move(text)};
+  return Observation{.offence = ViolationKind::OverCap,
+                     .severity = one_kernel ? Severity::Warning : Severity::Violation,
+                     .grace = pace.time_grace,
+                     .pids = all_pids(seen),
+                     .text = std::move(text)};
 }
 
 // A kernel may take as long as it likes: told, never stopped for it.
-std::optional<Evidence> overstay(const Share& share, const Seen& seen, const AuditPace& pace) {
+std::optional<Observation> overstay(const Share& share, const AuditInput& seen,
+                                    const AuditThresholds& pace) {
   if (seen.overstayed < pace.overstay_grace) return std::nullopt;
   auto text = fmt::format(
       "share {} was told {} s ago to leave {} and has not: a kernel that takes as long, or hangs",
       share.name, std::chrono::duration_cast<std::chrono::seconds>(seen.overstayed).count(),
       seen.gpu.text);
-  return Evidence{.offence = Offence::Overstay,
-                  .severity = Severity::Warning,
-                  .pids = all_pids(seen),
-                  .text = std::move(text)};
+  return Observation{.offence = ViolationKind::Overstay,
+                     .severity = Severity::Warning,
+                     .pids = all_pids(seen),
+                     .text = std::move(text)};
 }
 
 }  // namespace
 
-std::string_view to_string(Offence offence) {
+std::string_view to_string(ViolationKind offence) {
   return kNames[static_cast<std::size_t>(offence)];
 }
 
@@ -137,19 +144,19 @@ std::string_view to_string(Severity severity) {
   return severity == Severity::Warning ? "warning" : "violation";
 }
 
-Look audit(const Share& share, const Seen& seen, AuditState& state, Time now,
-           const AuditPace& pace) {
-  Look look;
+AuditResult audit(const Share& share, const AuditInput& seen, AuditState& state, Time now,
+                  const AuditThresholds& pace) {
+  AuditResult look;
   for (auto find : {memory, past_fence, hidden_time, over_cap, overstay}) {
     auto evidence = find(share, seen, pace);
     if (!evidence) continue;
-    auto& suspicion = state.suspicions[static_cast<std::size_t>(evidence->offence)];
+    auto& suspicion = state.pending[static_cast<std::size_t>(evidence->offence)];
     if (!suspicion.first) suspicion.first = now;
     suspicion.last = now;
     if (now - *suspicion.first < evidence->grace) continue;
     const bool stop =
         evidence->severity == Severity::Violation && share.violation == Violation::Stop;
-    look.standing.push_back({.offence = evidence->offence,
+    look.findings.push_back({.offence = evidence->offence,
                              .severity = evidence->severity,
                              .fresh = !suspicion.told,
                              .action = stop ? Violation::Stop : Violation::Report,
@@ -158,13 +165,13 @@ Look audit(const Share& share, const Seen& seen, AuditState& state, Time now,
                              .text = std::move(evidence->text)});
     suspicion.told = true;
   }
-  for (std::size_t i = 0; i < kOffences; ++i) {
-    auto& suspicion = state.suspicions[i];
+  for (std::size_t i = 0; i < kViolationKinds; ++i) {
+    auto& suspicion = state.pending[i];
     // One good look acquits whoever was only suspected; what was told must be gone for a while, or
     // something near its limit would be told again and again.
-    const auto needed = suspicion.told ? pace.over_after : Time{1};
+    const auto needed = suspicion.told ? pace.resolved_after : Time{1};
     if (!suspicion.first || now - suspicion.last < needed) continue;
-    if (suspicion.told) look.over.push_back(static_cast<Offence>(i));
+    if (suspicion.told) look.over.push_back(static_cast<ViolationKind>(i));
     suspicion = {};
   }
   return look;

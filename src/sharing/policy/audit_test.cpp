@@ -15,9 +15,10 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 class Audit : public testing::Test {
  protected:
-  Share share{
-      .name = "team-a", .rights = {.percent = 30, .excess = Excess::Refused}, .time_limited = true};
-  Seen seen{.gpu = {"GPU-1"}, .memory_limit = 10 * kGiB};
+  Share share{.name = "team-a",
+              .time_policy = {.percent = 30, .excess = Excess::Refused},
+              .time_limited = true};
+  AuditInput seen{.gpu = {"GPU-1"}, .memory_limit = 10 * kGiB};
   AuditState state;
   Time now = 100s;
 
@@ -29,7 +30,7 @@ class Audit : public testing::Test {
   std::optional<Finding> first_within(Time limit) {
     for (const auto end = now + limit; now <= end; now += 250ms) {
       auto look = audit(share, seen, state, now);
-      if (!look.standing.empty()) return look.standing.front();
+      if (!look.findings.empty()) return look.findings.front();
     }
     return std::nullopt;
   }
@@ -48,7 +49,7 @@ TEST_F(Audit, MemoryOverTheLimitIsSeenWithinASecond) {
   process(2, 5 * kGiB, true, 1 * kGiB);
   const auto found = first_within(1s);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->offence, Offence::Memory);
+  EXPECT_EQ(found->offence, ViolationKind::MemoryLimit);
   EXPECT_EQ(found->severity, Severity::Violation);
   EXPECT_THAT(found->pids, ElementsAre(2));  // whose ledger does not know of it
   EXPECT_THAT(found->text, HasSubstr("team-a holds 11.0 GiB on GPU-1, its limit is 10.0 GiB"));
@@ -56,11 +57,11 @@ TEST_F(Audit, MemoryOverTheLimitIsSeenWithinASecond) {
 
 TEST_F(Audit, ASpikeOfOneLookIsNoFinding) {
   process(1, 11 * kGiB);
-  EXPECT_THAT(audit(share, seen, state, now).standing, IsEmpty());
+  EXPECT_THAT(audit(share, seen, state, now).findings, IsEmpty());
   seen.processes.front().memory_bytes = 1 * kGiB;
   audit(share, seen, state, now + 250ms);
   seen.processes.front().memory_bytes = 11 * kGiB;
-  EXPECT_THAT(audit(share, seen, state, now + 500ms).standing, IsEmpty());
+  EXPECT_THAT(audit(share, seen, state, now + 500ms).findings, IsEmpty());
 }
 
 TEST_F(Audit, ContextsCountOnlyWhereTheyAreCounted) {
@@ -76,7 +77,7 @@ TEST_F(Audit, AProcessPastTheFenceIsSeenWithinASecond) {
   process(2, 300 << 20, false);
   const auto found = first_within(1s);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->offence, Offence::PastFence);
+  EXPECT_EQ(found->offence, ViolationKind::PastFence);
   EXPECT_THAT(found->pids, ElementsAre(2));
 }
 
@@ -92,13 +93,13 @@ TEST_F(Audit, WherePolicyLetsItPassItIsOnlyTold) {
 
 TEST_F(Audit, TimeThatIsNotToldIsSeenWithinThreeSeconds) {
   process(1, 1 * kGiB);
-  share.rights = {};
+  share.time_policy = {};
   seen.driver_percent = 60;
   seen.charged_percent = 20;
   const auto begin = now;
   const auto found = first_within(3s);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->offence, Offence::HiddenTime);
+  EXPECT_EQ(found->offence, ViolationKind::HiddenTime);
   EXPECT_GE(now - begin, 1s);  // NVML's samples are of the last second
   EXPECT_THAT(found->text, HasSubstr("60 % of the time of GPU-1 and says 20 %"));
 }
@@ -109,7 +110,7 @@ TEST_F(Audit, MoreThanTheCapIsSeenEvenIfTold) {
   seen.charged_percent = 70;
   const auto found = first_within(3s);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->offence, Offence::OverCap);
+  EXPECT_EQ(found->offence, ViolationKind::OverCap);
 }
 
 TEST_F(Audit, OneLongKernelIsOverTheCapAndNotStopped) {
@@ -120,15 +121,15 @@ TEST_F(Audit, OneLongKernelIsOverTheCapAndNotStopped) {
   seen.overstayed = 2s;
   const auto found = first_within(3s);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->offence, Offence::OverCap);
+  EXPECT_EQ(found->offence, ViolationKind::OverCap);
   EXPECT_EQ(found->action, Violation::Report);
   seen.overstayed = 40s;
-  EXPECT_EQ(audit(share, seen, state, now).standing.front().action, Violation::Stop);
+  EXPECT_EQ(audit(share, seen, state, now).findings.front().action, Violation::Stop);
 }
 
 TEST_F(Audit, WithoutALimitOfTimeThereIsNoneToBreak) {
   process(1, 1 * kGiB);
-  share.rights = {};
+  share.time_policy = {};
   share.time_limited = false;
   seen.driver_percent = 100;
   EXPECT_FALSE(first_within(10s));
@@ -140,7 +141,7 @@ TEST_F(Audit, AVeryLongKernelIsToldAndNeverStopped) {
   seen.overstayed = 5s;
   const auto found = first_within(1s);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->offence, Offence::Overstay);
+  EXPECT_EQ(found->offence, ViolationKind::Overstay);
   EXPECT_EQ(found->action, Violation::Report);
 }
 
@@ -148,19 +149,19 @@ TEST_F(Audit, PolicyDecidesWhetherItIsStopped) {
   process(1, 11 * kGiB);
   EXPECT_EQ(first_within(1s)->action, Violation::Report);
   share.violation = Violation::Stop;
-  EXPECT_EQ(audit(share, seen, state, now).standing.front().action, Violation::Stop);
+  EXPECT_EQ(audit(share, seen, state, now).findings.front().action, Violation::Stop);
 }
 
 TEST_F(Audit, IsToldOnceAndOverOnlyWhenGoneForAWhile) {
   process(1, 11 * kGiB);
   EXPECT_TRUE(first_within(1s)->fresh);
-  EXPECT_FALSE(audit(share, seen, state, now).standing.front().fresh);
+  EXPECT_FALSE(audit(share, seen, state, now).findings.front().fresh);
   seen.processes.front().memory_bytes = 9 * kGiB;
   EXPECT_THAT(audit(share, seen, state, now + 1s).over, IsEmpty());
   seen.processes.front().memory_bytes = 11 * kGiB;
-  EXPECT_FALSE(audit(share, seen, state, now + 2s).standing.front().fresh);
+  EXPECT_FALSE(audit(share, seen, state, now + 2s).findings.front().fresh);
   seen.processes.clear();
-  EXPECT_THAT(audit(share, seen, state, now + 4s).over, ElementsAre(Offence::Memory));
+  EXPECT_THAT(audit(share, seen, state, now + 4s).over, ElementsAre(ViolationKind::MemoryLimit));
   EXPECT_THAT(audit(share, seen, state, now + 5s).over, IsEmpty());
 }
 

@@ -6,32 +6,33 @@
 
 namespace gantry::policy {
 
-std::map<TenantId, double> Witness::proven(const std::map<TenantId, Said>& said, Time now) {
+std::map<TenantId, double> UsageVerifier::verified(const std::map<TenantId, UsageClaim>& said,
+                                                   Time now) {
   double lacking = 0;
   for (const auto& [id, one] : said) lacking += std::max(one.reported - one.driver, 0.0);
   std::erase_if(excused_since_, [&](const auto& entry) { return !said.contains(entry.first); });
-  std::map<TenantId, double> proven;
+  std::map<TenantId, double> verified;
   for (const auto& [id, one] : said) {
-    proven[id] = one.driver;
+    verified[id] = one.driver;
     const double excess = one.driver - one.reported;
-    if (excess <= Meter::kTolerance || one.reported < kNothing) {
+    if (excess <= Meter::kTolerance || one.reported < kIdlePercent) {
       excused_since_.erase(id);
       continue;
     }
     const auto since = excused_since_.try_emplace(id, now).first->second;
-    if (now - since < kExcused) proven[id] = one.driver - std::min(excess, lacking);
+    if (now - since < kMaxExcused) verified[id] = one.driver - std::min(excess, lacking);
   }
-  return proven;
+  return verified;
 }
 
 void Meter::note(TenantId id, const TenantView& view, Time now) {
   auto& notes = tenants_[id].notes;
   const Note note{now, view.used, view.used - view.corrected};
   // The first of close ones stays where it is and the last one moves on with the time.
-  const bool close = notes.size() >= 2 && now - notes[notes.size() - 2].when < kFinest;
+  const bool close = notes.size() >= 2 && now - notes[notes.size() - 2].when < kResolution;
   if (close) notes.pop_back();
   if (notes.empty() || now > notes.back().when) notes.push_back(note);
-  while (notes.size() > 2 && notes[1].when < now - kKept) notes.pop_front();
+  while (notes.size() > 2 && notes[1].when < now - kHistory) notes.pop_front();
 }
 
 void Meter::forget(TenantId id) {
@@ -76,7 +77,7 @@ Time Meter::unreported(TenantId id, double percent, Time from, Time to) {
   tenant.settled = to;
   if (tenant.judged == Time::min()) tenant.judged = from;
   const auto window = to - tenant.judged;
-  if (window < kJudged) return Time::zero();
+  if (window < kComparisonWindow) return Time::zero();
   const double reported =
       at(tenant, to, &Note::reported) - at(tenant, tenant.judged, &Note::reported);
   const double missing = tenant.seen - reported;

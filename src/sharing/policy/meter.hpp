@@ -3,7 +3,7 @@
 // so, by comparison with what the driver itself counted.
 #pragma once
 
-#include "sharing/policy/controller.hpp"
+#include "sharing/policy/turn_scheduler.hpp"
 
 #include <deque>
 
@@ -14,17 +14,17 @@ namespace gantry::policy {
 // what one has too much of others have too little of. (On an H200: 77 % seen of 29 % used, for
 // seconds.) So what others lack excuses an excess; not that of a tenant who says that it uses
 // nothing, and not for ever.
-class Witness {
+class UsageVerifier {
  public:
-  static constexpr double kNothing = 2;                       // per cent
-  static constexpr Time kExcused = std::chrono::seconds(60);  // at a stretch
-  struct Said {
+  static constexpr double kIdlePercent = 2;                      // per cent
+  static constexpr Time kMaxExcused = std::chrono::seconds(60);  // at a stretch
+  struct UsageClaim {
     double driver = 0;
     double reported = 0;
   };
   // All tenants of a GPU of whom the driver said something, in the same window: how much of it is
   // proven.
-  std::map<TenantId, double> proven(const std::map<TenantId, Said>& said, Time now);
+  std::map<TenantId, double> verified(const std::map<TenantId, UsageClaim>& said, Time now);
 
  private:
   std::map<TenantId, Time> excused_since_;
@@ -32,11 +32,12 @@ class Witness {
 
 class Meter {
  public:
-  static constexpr Time kKept = std::chrono::seconds(15);         // how far back it can tell
-  static constexpr Time kFinest = std::chrono::milliseconds(20);  // notes closer than this are one
+  static constexpr Time kHistory = std::chrono::seconds(15);  // how far back it can tell
+  static constexpr Time kResolution =
+      std::chrono::milliseconds(20);  // notes closer than this are one
   // The driver counts in samples of a sixth to a whole second, and tells them late. Turns are
   // shorter than that: only long windows say whether somebody used more than it told.
-  static constexpr Time kJudged = std::chrono::seconds(5);
+  static constexpr Time kComparisonWindow = std::chrono::seconds(5);
   static constexpr double kTolerance = 7;  // points
 
   // Note what the controller has charged; every 100 ms is enough.
@@ -50,8 +51,8 @@ class Meter {
   double reported_percent(TenantId id, Time window, Time now) const;
 
   // The driver saw `percent` of the GPU's time between `from` and `to`, all processes of the tenant
-  // together: what it was not charged for, for Controller::charge; told once for every kJudged. No
-  // time is counted twice, so windows may overlap.
+  // together: what it was not charged for, for TurnScheduler::charge; told once for every
+  // kComparisonWindow. No time is counted twice, so windows may overlap.
   Time unreported(TenantId id, double percent, Time from, Time to);
 
  private:

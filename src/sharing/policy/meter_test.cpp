@@ -78,34 +78,37 @@ TEST_F(Metered, NoTimeIsChargedTwice) {
   EXPECT_NEAR(static_cast<double>(meter.unreported(1, 60, now - 6s, now).count()), 2e9, 1e7);
 }
 
-using Said = Witness::Said;
+using UsageClaim = UsageVerifier::UsageClaim;
 
-TEST(Witness, WhatOneHasTooMuchOfAndAnotherTooLittleProvesNothing) {
-  Witness witness;
-  const auto proven = witness.proven({{1, Said{77, 29}}, {2, Said{20, 71}}}, 1s);
-  EXPECT_DOUBLE_EQ(proven.at(1), 29);
-  EXPECT_DOUBLE_EQ(proven.at(2), 20);
+TEST(UsageVerifier, WhatOneHasTooMuchOfAndAnotherTooLittleProvesNothing) {
+  UsageVerifier witness;
+  const auto verified = witness.verified({{1, UsageClaim{77, 29}}, {2, UsageClaim{20, 71}}}, 1s);
+  EXPECT_DOUBLE_EQ(verified.at(1), 29);
+  EXPECT_DOUBLE_EQ(verified.at(2), 20);
 }
 
-TEST(Witness, OnlyWhatTheOthersLackIsExcused) {
-  Witness witness;
-  EXPECT_DOUBLE_EQ(witness.proven({{1, Said{77, 29}}, {2, Said{50, 60}}}, 1s).at(1), 67);
-  EXPECT_DOUBLE_EQ(witness.proven({{3, Said{60, 20}}}, 1s).at(3), 60);
+TEST(UsageVerifier, OnlyWhatTheOthersLackIsExcused) {
+  UsageVerifier witness;
+  EXPECT_DOUBLE_EQ(witness.verified({{1, UsageClaim{77, 29}}, {2, UsageClaim{50, 60}}}, 1s).at(1),
+                   67);
+  EXPECT_DOUBLE_EQ(witness.verified({{3, UsageClaim{60, 20}}}, 1s).at(3), 60);
 }
 
-TEST(Witness, WhoSaysThatItUsesNothingIsNotExcused) {
-  Witness witness;
-  EXPECT_DOUBLE_EQ(witness.proven({{1, Said{50, 1}}, {2, Said{50, 100}}}, 1s).at(1), 50);
+TEST(UsageVerifier, WhoSaysThatItUsesNothingIsNotExcused) {
+  UsageVerifier witness;
+  EXPECT_DOUBLE_EQ(witness.verified({{1, UsageClaim{50, 1}}, {2, UsageClaim{50, 100}}}, 1s).at(1),
+                   50);
 }
 
-TEST(Witness, NobodyIsExcusedForEver) {
-  Witness witness;
-  const std::map<TenantId, Said> said{{1, Said{60, 20}}, {2, Said{40, 80}}};
-  for (auto at = 0s; at < 60s; at += 1s) EXPECT_DOUBLE_EQ(witness.proven(said, at).at(1), 20);
-  EXPECT_DOUBLE_EQ(witness.proven(said, 60s).at(1), 60);
+TEST(UsageVerifier, NobodyIsExcusedForEver) {
+  UsageVerifier witness;
+  const std::map<TenantId, UsageClaim> said{{1, UsageClaim{60, 20}}, {2, UsageClaim{40, 80}}};
+  for (auto at = 0s; at < 60s; at += 1s) EXPECT_DOUBLE_EQ(witness.verified(said, at).at(1), 20);
+  EXPECT_DOUBLE_EQ(witness.verified(said, 60s).at(1), 60);
   // One look without it, and it counts anew.
-  EXPECT_DOUBLE_EQ(witness.proven({{1, Said{20, 20}}, {2, Said{80, 80}}}, 61s).at(1), 20);
-  EXPECT_DOUBLE_EQ(witness.proven(said, 62s).at(1), 20);
+  EXPECT_DOUBLE_EQ(witness.verified({{1, UsageClaim{20, 20}}, {2, UsageClaim{80, 80}}}, 61s).at(1),
+                   20);
+  EXPECT_DOUBLE_EQ(witness.verified(said, 62s).at(1), 20);
 }
 
 }  // namespace

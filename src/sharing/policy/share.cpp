@@ -2,7 +2,7 @@
 #include "sharing/policy/share.hpp"
 
 #include "base/core/text.hpp"
-#include "sharing/policy/words_internal.hpp"
+#include "sharing/policy/enum_names_internal.hpp"
 
 #include <cctype>
 
@@ -21,13 +21,13 @@ bool is_plain(char letter) {
 }
 
 Status check_name(std::string_view name) {
-  const bool fine = !name.empty() && name.size() <= kLongestName && name.front() != '.' &&
+  const bool fine = !name.empty() && name.size() <= kMaxNameLength && name.front() != '.' &&
                     name.front() != '-' && std::all_of(name.begin(), name.end(), is_plain);
   if (fine) return {};
   return invalid(fmt::format(
       "name `{}`: a share's name is also a directory and a device, so it has at most {} "
       "letters, digits, `-`, `_` and `.`, and begins with a letter or digit: team-a",
-      name.substr(0, 2 * kLongestName), kLongestName));
+      name.substr(0, 2 * kMaxNameLength), kMaxNameLength));
 }
 
 Result<std::vector<model::GpuUuid>> gpus_from(std::string_view text) {
@@ -49,8 +49,8 @@ Result<std::vector<model::GpuUuid>> gpus_from(std::string_view text) {
     }
     gpus.push_back(uuid);
   }
-  if (gpus.empty() || gpus.size() > kMostGpus) {
-    return invalid(fmt::format("gpus: must name 1 to {} of them, or `any`", kMostGpus));
+  if (gpus.empty() || gpus.size() > kMaxGpusPerShare) {
+    return invalid(fmt::format("gpus: must name 1 to {} of them, or `any`", kMaxGpusPerShare));
   }
   return gpus;
 }
@@ -82,23 +82,23 @@ Status read_compute(const ShareText& text, Share& share) {
   }
   if (percent) {
     // Who asks for per cents and says no more gets what the number says, no more.
-    if (share.rights.percent == 0) share.rights.excess = Excess::Refused;
-    GANTRY_TRY(share.rights.percent, percent_from(text.compute));
-    share.rights.weight = Rights{}.weight;
+    if (share.time_policy.percent == 0) share.time_policy.excess = Excess::Refused;
+    GANTRY_TRY(share.time_policy.percent, percent_from(text.compute));
+    share.time_policy.weight = TimePolicy{}.weight;
     share.time_limited = true;
   } else if (!text.weight.empty() || text.compute == "none") {
-    share.rights.percent = 0;
-    share.rights.excess = Excess::Allowed;
-    share.rights.weight = Rights{}.weight;
+    share.time_policy.percent = 0;
+    share.time_policy.excess = Excess::Allowed;
+    share.time_policy.weight = TimePolicy{}.weight;
     share.time_limited = !text.weight.empty();
     if (share.time_limited) {
-      GANTRY_TRY(share.rights.weight, weight_from(text.weight));
+      GANTRY_TRY(share.time_policy.weight, weight_from(text.weight));
     }
   }
   if (!text.excess.empty()) {
-    GANTRY_TRY(share.rights.excess, choice_from<Excess>("excess", text.excess));
+    GANTRY_TRY(share.time_policy.excess, parse_enum<Excess>("excess", text.excess));
   }
-  if (share.rights.excess == Excess::Refused && share.rights.percent == 0) {
+  if (share.time_policy.excess == Excess::Refused && share.time_policy.percent == 0) {
     return invalid("a hard cap needs a per cent to hold it to; add it: `--compute 30% --hard`");
   }
   return {};
@@ -107,42 +107,42 @@ Status read_compute(const ShareText& text, Share& share) {
 template <class E>
 Status read_choice(std::string_view what, std::string_view word, E& into) {
   if (word.empty()) return {};
-  GANTRY_TRY(into, choice_from<E>(what, word));
+  GANTRY_TRY(into, parse_enum<E>(what, word));
   return {};
 }
 
 }  // namespace
 
 std::string_view to_string(Violation value) {
-  return word_of(value);
+  return enum_name(value);
 }
 std::string_view to_string(Unattached value) {
-  return word_of(value);
+  return enum_name(value);
 }
 std::string_view to_string(ContextMemory value) {
-  return word_of(value);
+  return enum_name(value);
 }
 std::string_view to_string(Backend value) {
-  return word_of(value);
+  return enum_name(value);
 }
 std::string_view to_string(Excess value) {
-  return word_of(value);
+  return enum_name(value);
 }
 std::string_view to_string(Priority value) {
-  return word_of(value);
+  return enum_name(value);
 }
 
-Result<Share> changed(Share share, const ShareText& text) {
+Result<Share> apply_changes(Share share, const ShareText& text) {
   if (!text.gpus.empty()) {
     GANTRY_TRY(share.gpus, gpus_from(text.gpus));
   }
   if (text.memory == "none") {
     share.memory.reset();
   } else if (!text.memory.empty()) {
-    GANTRY_TRY(share.memory, memory_from(text.memory));
+    GANTRY_TRY(share.memory, parse_memory_limit(text.memory));
   }
   GANTRY_CHECK(read_compute(text, share));
-  GANTRY_CHECK(read_choice("priority", text.priority, share.rights.priority));
+  GANTRY_CHECK(read_choice("priority", text.priority, share.time_policy.priority));
   GANTRY_CHECK(read_choice("policy", text.on_violation, share.violation));
   GANTRY_CHECK(read_choice("unattached", text.unattached, share.unattached));
   GANTRY_CHECK(read_choice("context-memory", text.context_memory, share.context_memory));
@@ -150,24 +150,25 @@ Result<Share> changed(Share share, const ShareText& text) {
   return share;
 }
 
-Result<Share> share_from(const ShareText& text) {
+Result<Share> parse_share(const ShareText& text) {
   GANTRY_CHECK(check_name(text.name));
   Share share;
   share.name = text.name;
-  return changed(std::move(share), text);
+  return apply_changes(std::move(share), text);
 }
 
-ShareText text_of(const Share& share) {
+ShareText to_share_text(const Share& share) {
   ShareText text;
   text.name = share.name;
   for (const auto& gpu : share.gpus) text.gpus += (text.gpus.empty() ? "" : ",") + gpu.text;
   if (share.gpus.empty()) text.gpus = "any";
   text.memory = share.memory ? to_string(*share.memory) : "none";
-  const bool by_weight = share.time_limited && share.rights.percent == 0;
-  text.compute = share.rights.percent != 0 ? fmt::format("{}%", share.rights.percent) : "none";
-  if (by_weight) text.weight = fmt::format("{}", share.rights.weight);
-  text.excess = to_string(share.rights.excess);
-  text.priority = to_string(share.rights.priority);
+  const bool by_weight = share.time_limited && share.time_policy.percent == 0;
+  text.compute =
+      share.time_policy.percent != 0 ? fmt::format("{}%", share.time_policy.percent) : "none";
+  if (by_weight) text.weight = fmt::format("{}", share.time_policy.weight);
+  text.excess = to_string(share.time_policy.excess);
+  text.priority = to_string(share.time_policy.priority);
   text.on_violation = to_string(share.violation);
   text.unattached = to_string(share.unattached);
   text.context_memory = to_string(share.context_memory);

@@ -5,7 +5,7 @@
 
 #include "base/core/result.hpp"
 #include "gpu/model/inventory.hpp"
-#include "sharing/policy/rights.hpp"
+#include "sharing/policy/time_policy.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -31,25 +31,25 @@ std::string_view to_string(Excess value);
 std::string_view to_string(Priority value);
 
 // Bytes, or per cent of the card's memory.
-struct Memory {
+struct MemoryLimit {
   std::uint64_t bytes = 0;
   std::uint32_t percent = 0;  // not 0: instead of bytes
-  bool operator==(const Memory&) const = default;
+  bool operator==(const MemoryLimit&) const = default;
 
   // Whole MiB for a per cent.
   std::uint64_t on(std::uint64_t card_bytes) const;
 };
 
 // "10GiB", "10Gi", "10G" (all 2^30, as docker has it), "10GB" (10^9), "1.5GiB", "50%", "1048576".
-Result<Memory> memory_from(std::string_view text);
-std::string to_string(const Memory& memory);  // the shortest exact form: "10GiB", "50%"
+Result<MemoryLimit> parse_memory_limit(std::string_view text);
+std::string to_string(const MemoryLimit& memory);  // the shortest exact form: "10GiB", "50%"
 
 struct Share {
-  std::string name;                  // a directory entry: letters, digits, '-', '_', '.'
-  std::vector<model::GpuUuid> gpus;  // empty: any one
-  std::optional<Memory> memory;      // none: no limit
-  Rights rights;                     // per cent or weight, cap, priority
-  bool time_limited = false;         // a compute per cent or a weight was asked for
+  std::string name;                   // a directory entry: letters, digits, '-', '_', '.'
+  std::vector<model::GpuUuid> gpus;   // empty: any one
+  std::optional<MemoryLimit> memory;  // none: no limit
+  TimePolicy time_policy;             // per cent or weight, cap, priority
+  bool time_limited = false;          // a compute per cent or a weight was asked for
   Violation violation = Violation::Report;
   Unattached unattached = Unattached::Refuse;
   ContextMemory context_memory = ContextMemory::Counted;
@@ -74,10 +74,10 @@ struct ShareText {
 };
 
 // Invalid, with what is wrong, why, and an example.
-Result<Share> share_from(const ShareText& text);
+Result<Share> parse_share(const ShareText& text);
 // What `text` says in place of what the share has: for `share set`. The name stays.
-Result<Share> changed(Share share, const ShareText& text);
-ShareText text_of(const Share& share);
+Result<Share> apply_changes(Share share, const ShareText& text);
+ShareText to_share_text(const Share& share);
 
 std::string to_json(const Share& share);  // one line
 // Corrupt for what is no JSON object of the words above, Invalid as share_from; an unknown key is
@@ -86,17 +86,17 @@ Result<Share> share_from_json(std::string_view text);
 
 // More promised than there is: an error unless somebody said that it is wanted.
 enum class Overcommit : std::uint8_t { Refused, Allowed };
-struct Card {
+struct GpuCapacity {
   model::GpuUuid uuid;
   std::uint64_t memory_bytes = 0;
 };
 // Whether `added` fits beside the shares that the card has already. One of the same name is
 // replaced; what it takes no more of than that one did is not refused.
-Status fits(const Share& added, std::span<const Share> present, const Card& card,
-            Overcommit overcommit);
+Status check_fits(const Share& added, std::span<const Share> present, const GpuCapacity& card,
+                  Overcommit overcommit);
 
-inline constexpr std::size_t kLongestName = 63;     // FenceLimits.share with its end
-inline constexpr std::size_t kMostGpus = 64;        // FENCE_MAX_GPUS
-inline constexpr std::size_t kLongestText = 16384;  // of a share as JSON
+inline constexpr std::size_t kMaxNameLength = 63;     // FenceLimits.share with its end
+inline constexpr std::size_t kMaxGpusPerShare = 64;   // FENCE_MAX_GPUS
+inline constexpr std::size_t kMaxJsonLength = 16384;  // of a share as JSON
 
 }  // namespace gantry::policy

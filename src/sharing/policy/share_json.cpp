@@ -54,23 +54,23 @@ Status read_field(json::Value value, ShareText& text) {
 }  // namespace
 
 std::string to_json(const Share& share) {
-  const auto text = text_of(share);
+  const auto text = to_share_text(share);
   std::string json;
   for (const auto& field : kFields) {
     if ((text.*field.text).empty()) continue;
-    json += fmt::format("{}{}:{}", json.empty() ? "{" : ",", json::quoted(field.key),
-                        json::quoted(text.*field.text));
+    json += fmt::format("{}{}:{}", json.empty() ? "{" : ",", json::quote(field.key),
+                        json::quote(text.*field.text));
   }
   return json + "}";
 }
 
 Result<Share> share_from_json(std::string_view text) {
-  if (text.size() > kLongestText) return corrupt("longer than any share");
+  if (text.size() > kMaxJsonLength) return corrupt("longer than any share");
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("share"));
   if (!document.root().is(json::Kind::Object)) return corrupt("is no object");
   ShareText words;
   for (const auto member : document.root()) GANTRY_CHECK(read_field(member, words));
-  return share_from(words);
+  return parse_share(words);
 }
 
 }  // namespace gantry::policy

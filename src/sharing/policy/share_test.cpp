@@ -11,54 +11,54 @@ using testing::HasSubstr;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
 Share made(const ShareText& text) {
-  auto share = share_from(text);
+  auto share = parse_share(text);
   EXPECT_TRUE(share.ok()) << share.error().text();
   return *std::move(share);
 }
 
 std::string refused(const ShareText& text) {
-  const auto share = share_from(text);
+  const auto share = parse_share(text);
   if (share.ok()) return "accepted";
   EXPECT_EQ(share.error().code(), Errc::Invalid);
   return share.error().text();
 }
 
-TEST(Memory, IsBytesOrUnitsOrPerCent) {
-  EXPECT_EQ(memory_from("1048576")->bytes, 1048576);
-  EXPECT_EQ(memory_from("10GiB")->bytes, 10 * kGiB);
-  EXPECT_EQ(memory_from("10Gi")->bytes, 10 * kGiB);
-  EXPECT_EQ(memory_from("10G")->bytes, 10 * kGiB);
-  EXPECT_EQ(memory_from("10g")->bytes, 10 * kGiB);
-  EXPECT_EQ(memory_from("10GB")->bytes, 10'000'000'000);
-  EXPECT_EQ(memory_from("1.5 GiB")->bytes, 3 * kGiB / 2);
-  EXPECT_EQ(memory_from("512m")->bytes, kGiB / 2);
-  EXPECT_EQ(memory_from("50%")->on(80 * kGiB), 40 * kGiB);
+TEST(MemoryLimit, IsBytesOrUnitsOrPerCent) {
+  EXPECT_EQ(parse_memory_limit("1048576")->bytes, 1048576);
+  EXPECT_EQ(parse_memory_limit("10GiB")->bytes, 10 * kGiB);
+  EXPECT_EQ(parse_memory_limit("10Gi")->bytes, 10 * kGiB);
+  EXPECT_EQ(parse_memory_limit("10G")->bytes, 10 * kGiB);
+  EXPECT_EQ(parse_memory_limit("10g")->bytes, 10 * kGiB);
+  EXPECT_EQ(parse_memory_limit("10GB")->bytes, 10'000'000'000);
+  EXPECT_EQ(parse_memory_limit("1.5 GiB")->bytes, 3 * kGiB / 2);
+  EXPECT_EQ(parse_memory_limit("512m")->bytes, kGiB / 2);
+  EXPECT_EQ(parse_memory_limit("50%")->on(80 * kGiB), 40 * kGiB);
 }
 
-TEST(Memory, PerCentOfACardIsWholeMebibytes) {
-  EXPECT_EQ(memory_from("33%")->on(10 * kGiB), 3379ull << 20);
+TEST(MemoryLimit, PerCentOfACardIsWholeMebibytes) {
+  EXPECT_EQ(parse_memory_limit("33%")->on(10 * kGiB), 3379ull << 20);
 }
 
-TEST(Memory, WhatIsNoAmountIsAnErrorWithAnExample) {
+TEST(MemoryLimit, WhatIsNoAmountIsAnErrorWithAnExample) {
   for (const auto* text : {"", "GiB", "-1", "1e9", "10 apples", "0", "0%", "101%", "1.5.5G", "1.G",
                            ".5G", "99999999999999999999", "9999999TiB", "1.0000000001G", "12.5%"}) {
-    const auto memory = memory_from(text);
+    const auto memory = parse_memory_limit(text);
     ASSERT_FALSE(memory.ok()) << text;
     EXPECT_EQ(memory.error().code(), Errc::Invalid);
     EXPECT_THAT(memory.error().text(), HasSubstr("10GiB")) << text;
   }
 }
 
-TEST(Memory, AnErrorNamesThePartThatIsWrong) {
-  EXPECT_THAT(memory_from("10QB").error().text(), HasSubstr("no such unit"));
-  EXPECT_THAT(memory_from("lots").error().text(), HasSubstr("begins with no number"));
-  EXPECT_THAT(memory_from("-5GiB").error().text(), HasSubstr("begins with no number"));
+TEST(MemoryLimit, AnErrorNamesThePartThatIsWrong) {
+  EXPECT_THAT(parse_memory_limit("10QB").error().text(), HasSubstr("no such unit"));
+  EXPECT_THAT(parse_memory_limit("lots").error().text(), HasSubstr("begins with no number"));
+  EXPECT_THAT(parse_memory_limit("-5GiB").error().text(), HasSubstr("begins with no number"));
 }
 
-TEST(Memory, TextIsTheShortestThatSaysTheSame) {
+TEST(MemoryLimit, TextIsTheShortestThatSaysTheSame) {
   for (const auto* text :
        {"10GiB", "1536MiB", "50%", "1000000001", "2TiB", "3KiB", "10GB", "1500MB"}) {
-    EXPECT_EQ(to_string(*memory_from(text)), text);
+    EXPECT_EQ(to_string(*parse_memory_limit(text)), text);
   }
 }
 
@@ -73,17 +73,17 @@ TEST(Share, WithoutWordsHasNoLimits) {
 
 TEST(Share, APerCentIsACapUnlessSaidOtherwise) {
   const auto capped = made({.name = "a", .compute = "30%"});
-  EXPECT_EQ(capped.rights.percent, 30);
-  EXPECT_EQ(capped.rights.excess, Excess::Refused);
+  EXPECT_EQ(capped.time_policy.percent, 30);
+  EXPECT_EQ(capped.time_policy.excess, Excess::Refused);
   const auto free = made({.name = "a", .compute = "30", .excess = "work-conserving"});
-  EXPECT_EQ(free.rights.excess, Excess::Allowed);
+  EXPECT_EQ(free.time_policy.excess, Excess::Allowed);
 }
 
 TEST(Share, AWeightIsWorkConserving) {
   const auto share = made({.name = "a", .weight = "200", .priority = "high"});
   EXPECT_TRUE(share.time_limited);
-  EXPECT_EQ(share.rights,
-            (Rights{.weight = 200, .excess = Excess::Allowed, .priority = Priority::High}));
+  EXPECT_EQ(share.time_policy,
+            (TimePolicy{.weight = 200, .excess = Excess::Allowed, .priority = Priority::High}));
 }
 
 TEST(Share, ErrorsSayWhatWhyAndHowElse) {
@@ -106,19 +106,19 @@ TEST(Share, ErrorsSayWhatWhyAndHowElse) {
 TEST(Share, ChangesOnlyWhatIsSaid) {
   const auto before =
       made({.name = "a", .memory = "10GiB", .compute = "30%", .excess = "work-conserving"});
-  const auto more = changed(before, {.memory = "20GiB"});
+  const auto more = apply_changes(before, {.memory = "20GiB"});
   ASSERT_TRUE(more.ok());
   EXPECT_EQ(more->memory->bytes, 20 * kGiB);
-  EXPECT_EQ(more->rights, before.rights);
+  EXPECT_EQ(more->time_policy, before.time_policy);
 
-  const auto faster = changed(before, {.compute = "60%"});
-  EXPECT_EQ(faster->rights.percent, 60);
-  EXPECT_EQ(faster->rights.excess, Excess::Allowed);
+  const auto faster = apply_changes(before, {.compute = "60%"});
+  EXPECT_EQ(faster->time_policy.percent, 60);
+  EXPECT_EQ(faster->time_policy.excess, Excess::Allowed);
 
-  const auto by_weight = changed(before, {.weight = "300"});
-  EXPECT_EQ(by_weight->rights, (Rights{.weight = 300}));
+  const auto by_weight = apply_changes(before, {.weight = "300"});
+  EXPECT_EQ(by_weight->time_policy, (TimePolicy{.weight = 300}));
 
-  const auto without = changed(before, {.memory = "none", .compute = "none"});
+  const auto without = apply_changes(before, {.memory = "none", .compute = "none"});
   EXPECT_FALSE(without->memory);
   EXPECT_FALSE(without->time_limited);
 }
@@ -145,7 +145,7 @@ TEST(Share, IsTheSameAfterJson) {
 TEST(Share, JsonMayHaveNumbersAndMustHaveNothingUnknown) {
   const auto share = share_from_json(R"({"name":"a","memory":1048576,"weight":200})");
   ASSERT_TRUE(share.ok()) << share.error().text();
-  EXPECT_EQ(share->rights.weight, 200);
+  EXPECT_EQ(share->time_policy.weight, 200);
 
   EXPECT_THAT(share_from_json(R"({"name":"a","memorry":"1G"})").error().text(),
               HasSubstr("known are: name gpus memory"));
@@ -158,11 +158,11 @@ TEST(Share, JsonMayHaveNumbersAndMustHaveNothingUnknown) {
 
 class Fits : public testing::Test {
  protected:
-  Card card{{"GPU-1"}, 80 * kGiB};
+  GpuCapacity card{{"GPU-1"}, 80 * kGiB};
   std::vector<Share> present{made({.name = "a", .memory = "40GiB", .compute = "60%"})};
 
   Status add(const ShareText& text, Overcommit overcommit = Overcommit::Refused) {
-    return fits(made(text), present, card, overcommit);
+    return check_fits(made(text), present, card, overcommit);
   }
 };
 

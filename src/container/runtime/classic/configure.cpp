@@ -3,8 +3,8 @@
 
 #include "base/core/printable.hpp"
 #include "base/sys/kernel.hpp"
+#include "container/runtime/classic/classic_injection.hpp"
 #include "container/runtime/classic/container_process.hpp"
-#include "container/runtime/classic/container_work.hpp"
 #include "container/runtime/classic/device_cgroup.hpp"
 
 #include <fcntl.h>
@@ -54,11 +54,11 @@ Result<std::optional<DeviceCgroup>> cgroup_of(const ContainerProcess& process,
   return std::optional(std::move(opened));
 }
 
-Result<ContainerWork> work_for(const sys::Host& host, const ConfigureOptions& options,
-                               const ConfigurePlan& planned) {
+Result<ClassicInjection> work_for(const sys::Host& host, const ConfigureOptions& options,
+                                  const ConfigurePlan& planned) {
   const auto nodes = options.no_device_binds ? NodeBinds::Leave : NodeBinds::Make;
-  GANTRY_TRY(auto work, look_at(planned.edits, nodes));
-  GANTRY_TRY(work.loader_binds, look_at_mounts(planned.loader_mounts));
+  GANTRY_TRY(auto work, check_sources(planned.edits, nodes));
+  GANTRY_TRY(work.loader_binds, check_mount_sources(planned.loader_mounts));
   work.rootfs = options.rootfs;
   if (options.cuda_compat != CudaCompat::Disabled) {
     work.versions = {.driver = planned.driver.version, .cuda = planned.driver.cuda_version};
@@ -89,7 +89,7 @@ Status allow(const DeviceCgroup& cgroup, const std::vector<DeviceRule>& rules,
       fmt::format("editing the device rules of {}: {} nodes, read and write; systemd and the "
                   "runtime do not know of this and may undo it; CDI needs no such edit",
                   cgroup.place().directory, rules.size()));
-  for (const auto& rule : rules) log.write("allow " + to_line(rule));
+  for (const auto& rule : rules) log.write("allow " + to_devices_allow(rule));
   return cgroup.allow(rules);
 }
 
@@ -112,15 +112,15 @@ Status configure(const ConfigureOptions& options, const DebugLog& log) {
              sys::Host::at(options.root.empty() ? "/" : options.root).in("initialization error"));
   if (options.load_kernel_modules) load_modules(host, log);
   if (options.user) log.write("--user: no driver process is started, so nobody has to be its user");
-  const Refresh refresh = [&] { return refresh_by_gantry(host.root(), kRefreshSeconds); };
-  GANTRY_TRY(const auto planned, plan_for(host, options, refresh, log));
+  const RefreshFunction refresh = [&] { return refresh_by_gantry(host.root(), kRefreshSeconds); };
+  GANTRY_TRY(const auto planned, plan_configure(host, options, refresh, log));
   tell(planned, log);
   GANTRY_TRY(const auto work, work_for(host, options, planned).in("mount error"));
   std::optional<DeviceCgroup> cgroup;
   if (!options.no_cgroups) {
     GANTRY_TRY(cgroup, cgroup_of(process, log).in("container error"));
   }
-  GANTRY_TRY(const auto notes, work_in(process, work));
+  GANTRY_TRY(const auto notes, inject_into(process, work));
   for (const auto& note : notes) log.write(note);
   if (!cgroup) return {};
   return allow(*cgroup, work.rules, log).in("container error");

@@ -32,8 +32,8 @@ struct ConfigurePlan {
 };
 
 // Errors begin with upstream's stage: initialization, device, requirement, detection.
-Result<ConfigurePlan> plan_for(const sys::Host& host, const ConfigureOptions& options,
-                               const Refresh& refresh, const DebugLog& log);
+Result<ConfigurePlan> plan_configure(const sys::Host& host, const ConfigureOptions& options,
+                                     const RefreshFunction& refresh, const DebugLog& log);
 
 Status configure(const ConfigureOptions& options, const DebugLog& log);
 

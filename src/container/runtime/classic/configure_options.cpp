@@ -17,7 +17,7 @@ using model::Capability;
 constexpr std::size_t kMaxArguments = 4096;
 constexpr std::uint64_t kMaxImexChannel = 1048575;
 
-enum class Takes : std::uint8_t { Nothing, Value, PerhapsValue };
+enum class ValueKind : std::uint8_t { Nothing, Value, PerhapsValue };
 
 Error input_error(std::string text) {
   return {Errc::Invalid, "input error: " + std::move(text)};
@@ -26,7 +26,7 @@ Error input_error(std::string text) {
 struct Flag {
   std::string_view name;
   char letter;
-  Takes takes;
+  ValueKind takes;
   Status (*set)(ConfigureOptions& options, std::string_view value);
   std::string_view value;    // its name in the help
   std::string_view meaning;  // in the help
@@ -91,7 +91,7 @@ Status add_imex_channel(ConfigureOptions& options, std::string_view value) {
   return {};
 }
 
-template <bool model::Request::*Member>
+template <bool model::ContainerRequest::*Member>
 Status all_instances(ConfigureOptions& options, std::string_view value) {
   if (value != "all") return input_error(fmt::format("{}: only \"all\" can be given here", value));
   options.request.*Member = true;
@@ -117,54 +117,57 @@ Status no_compat(ConfigureOptions& options, std::string_view /*value*/) {
 }
 
 constexpr std::array kGlobal{
-    Flag{"debug", 'd', Takes::Value, keep<&ConfigureOptions::debug_file>, "FILE",
+    Flag{"debug", 'd', ValueKind::Value, keep<&ConfigureOptions::debug_file>, "FILE",
          "Add what was done to this file"},
-    Flag{"load-kmods", 'k', Takes::Nothing, turn_on<&ConfigureOptions::load_kernel_modules>, "",
+    Flag{"load-kmods", 'k', ValueKind::Nothing, turn_on<&ConfigureOptions::load_kernel_modules>, "",
          "Load the kernel modules first"},
-    Flag{"no-pivot", 'n', Takes::Nothing, accept, "", "Accepted; nothing here pivots"},
-    Flag{"user", 'u', Takes::PerhapsValue, keep<&ConfigureOptions::user>, "UID[:GID]",
+    Flag{"no-pivot", 'n', ValueKind::Nothing, accept, "", "Accepted; nothing here pivots"},
+    Flag{"user", 'u', ValueKind::PerhapsValue, keep<&ConfigureOptions::user>, "UID[:GID]",
          "Accepted; no driver process is started"},
-    Flag{"root", 'r', Takes::Value, keep<&ConfigureOptions::root>, "DIR",
+    Flag{"root", 'r', ValueKind::Value, keep<&ConfigureOptions::root>, "DIR",
          "The machine below this directory"},
-    Flag{"ldcache", 'l', Takes::Value, keep<&ConfigureOptions::ldcache>, "FILE",
+    Flag{"ldcache", 'l', ValueKind::Value, keep<&ConfigureOptions::ldcache>, "FILE",
          "Accepted; libraries are known from the inventory"},
-    Flag{"no-create-imex-channels", 0, Takes::Nothing,
+    Flag{"no-create-imex-channels", 0, ValueKind::Nothing,
          turn_on<&ConfigureOptions::no_create_imex_channels>, "",
          "Make no IMEX channel on the machine"},
 };
 
 constexpr std::array kConfigure{
-    Flag{"pid", 'p', Takes::Value, set_pid, "PID", "A process of the container (needed)"},
-    Flag{"device", 'd', Takes::Value, add_devices, "ID", "GPUs by index, UUID or PCI address; all"},
-    Flag{"require", 'r', Takes::Value, add_requirement, "EXPR",
+    Flag{"pid", 'p', ValueKind::Value, set_pid, "PID", "A process of the container (needed)"},
+    Flag{"device", 'd', ValueKind::Value, add_devices, "ID",
+         "GPUs by index, UUID or PCI address; all"},
+    Flag{"require", 'r', ValueKind::Value, add_requirement, "EXPR",
          "A condition as of NVIDIA_REQUIRE_*"},
-    Flag{"ldconfig", 'l', Takes::Value, keep<&ConfigureOptions::ldconfig>, "@FILE",
+    Flag{"ldconfig", 'l', ValueKind::Value, keep<&ConfigureOptions::ldconfig>, "@FILE",
          "Accepted with @; no ldconfig is run"},
-    Flag{"compute", 'c', Takes::Nothing, want<Capability::Compute>, "",
+    Flag{"compute", 'c', ValueKind::Nothing, want<Capability::Compute>, "",
          "The driver's files for CUDA and OpenCL"},
-    Flag{"utility", 'u', Takes::Nothing, want<Capability::Utility>, "", "nvidia-smi and NVML"},
-    Flag{"video", 'v', Takes::Nothing, want<Capability::Video>, "", "The video codecs"},
-    Flag{"graphics", 'g', Takes::Nothing, want<Capability::Graphics>, "", "OpenGL and Vulkan"},
-    Flag{"display", 'D', Takes::Nothing, want<Capability::Display>, "", "X11 and Wayland"},
-    Flag{"ngx", 'n', Takes::Nothing, want<Capability::Ngx>, "", "NGX"},
-    Flag{"compat32", 0, Takes::Nothing, want<Capability::Compat32>, "", "32-bit libraries, too"},
-    Flag{"mig-config", 0, Takes::Value, all_instances<&model::Request::mig_config>, "all",
-         "May configure MIG"},
-    Flag{"mig-monitor", 0, Takes::Value, all_instances<&model::Request::mig_monitor>, "all",
-         "May watch all MIG instances"},
-    Flag{"imex-channel", 0, Takes::Value, add_imex_channel, "N", "IMEX channels by number"},
-    Flag{"no-cgroups", 0, Takes::Nothing, turn_on<&ConfigureOptions::no_cgroups>, "",
+    Flag{"utility", 'u', ValueKind::Nothing, want<Capability::Utility>, "", "nvidia-smi and NVML"},
+    Flag{"video", 'v', ValueKind::Nothing, want<Capability::Video>, "", "The video codecs"},
+    Flag{"graphics", 'g', ValueKind::Nothing, want<Capability::Graphics>, "", "OpenGL and Vulkan"},
+    Flag{"display", 'D', ValueKind::Nothing, want<Capability::Display>, "", "X11 and Wayland"},
+    Flag{"ngx", 'n', ValueKind::Nothing, want<Capability::Ngx>, "", "NGX"},
+    Flag{"compat32", 0, ValueKind::Nothing, want<Capability::Compat32>, "",
+         "32-bit libraries, too"},
+    Flag{"mig-config", 0, ValueKind::Value, all_instances<&model::ContainerRequest::mig_config>,
+         "all", "May configure MIG"},
+    Flag{"mig-monitor", 0, ValueKind::Value, all_instances<&model::ContainerRequest::mig_monitor>,
+         "all", "May watch all MIG instances"},
+    Flag{"imex-channel", 0, ValueKind::Value, add_imex_channel, "N", "IMEX channels by number"},
+    Flag{"no-cgroups", 0, ValueKind::Nothing, turn_on<&ConfigureOptions::no_cgroups>, "",
          "Change no device rules of the container"},
-    Flag{"no-devbind", 0, Takes::Nothing, turn_on<&ConfigureOptions::no_device_binds>, "",
+    Flag{"no-devbind", 0, ValueKind::Nothing, turn_on<&ConfigureOptions::no_device_binds>, "",
          "Mount no device nodes"},
-    Flag{"no-persistenced", 0, Takes::Nothing, turn_on<&ConfigureOptions::no_persistenced>, "",
+    Flag{"no-persistenced", 0, ValueKind::Nothing, turn_on<&ConfigureOptions::no_persistenced>, "",
          "Leave the persistence daemon's socket out"},
-    Flag{"no-fabricmanager", 0, Takes::Nothing, turn_on<&ConfigureOptions::no_fabricmanager>, "",
-         "Leave the fabric manager's socket out"},
-    Flag{"no-gsp-firmware", 0, Takes::Nothing, accept, "", "Accepted; a container needs none"},
-    Flag{"cuda-compat-mode", 0, Takes::Value, set_compat, "MODE",
+    Flag{"no-fabricmanager", 0, ValueKind::Nothing, turn_on<&ConfigureOptions::no_fabricmanager>,
+         "", "Leave the fabric manager's socket out"},
+    Flag{"no-gsp-firmware", 0, ValueKind::Nothing, accept, "", "Accepted; a container needs none"},
+    Flag{"cuda-compat-mode", 0, ValueKind::Value, set_compat, "MODE",
          "ldconfig, mount, hook, or disabled"},
-    Flag{"no-cntlibs", 0, Takes::Nothing, no_compat, "", "The same as --cuda-compat-mode=disabled"},
+    Flag{"no-cntlibs", 0, ValueKind::Nothing, no_compat, "",
+         "The same as --cuda-compat-mode=disabled"},
 };
 
 class Reader {
@@ -199,7 +202,7 @@ class Reader {
                                    [&](const Flag& each) { return each.name == name; });
     if (flag == flags.end()) return input_error(fmt::format("unrecognized option '{}'", argument));
     const bool has_value = equals != std::string_view::npos;
-    if (flag->takes == Takes::Nothing && has_value) {
+    if (flag->takes == ValueKind::Nothing && has_value) {
       return input_error(fmt::format("option '--{}' takes no value", name));
     }
     if (has_value) return flag->set(options_, argument.substr(equals + 1));
@@ -214,7 +217,7 @@ class Reader {
       if (flag == flags.end()) {
         return input_error(fmt::format("unrecognized option '-{}'", argument[i]));
       }
-      if (flag->takes == Takes::Nothing) {
+      if (flag->takes == ValueKind::Nothing) {
         GANTRY_CHECK(flag->set(options_, {}));
         continue;
       }
@@ -225,7 +228,7 @@ class Reader {
   }
 
   Status with_next_value(const Flag& flag) {
-    if (flag.takes != Takes::Value) return flag.set(options_, {});
+    if (flag.takes != ValueKind::Value) return flag.set(options_, {});
     if (rest_.empty()) {
       return input_error(fmt::format("option '--{}' needs a value", flag.name));
     }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/core/result.hpp"
-#include "gpu/model/request.hpp"
+#include "gpu/model/container_request.hpp"
 
 #include <sys/types.h>
 
@@ -32,7 +32,7 @@ struct ConfigureOptions {
 
   // After it.
   std::optional<pid_t> pid;
-  model::Request request{.source = model::RequestSource::CommandLine, .capabilities = {}};
+  model::ContainerRequest request{.source = model::RequestSource::CommandLine, .capabilities = {}};
   std::string ldconfig;
   CudaCompat cuda_compat = CudaCompat::Ldconfig;
   bool no_cgroups = false;

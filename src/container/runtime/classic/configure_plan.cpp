@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/text.hpp"
+#include "container/plan/device_selection.hpp"
 #include "container/plan/edits.hpp"
 #include "container/plan/requirement.hpp"
-#include "container/plan/select.hpp"
 #include "container/runtime/classic/configure.hpp"
 #include "container/runtime/injection/injection.hpp"
 
@@ -25,10 +25,10 @@ void leave_out_sockets(const ConfigureOptions& options, std::vector<model::Mount
 }
 
 // A device that came after the inventory was written: look once more before saying no.
-Result<Machine> machine_with(const sys::Host& host, const model::Request& request,
-                             const Refresh& refresh) {
+Result<Machine> machine_with(const sys::Host& host, const model::ContainerRequest& request,
+                             const RefreshFunction& refresh) {
   bool refreshed = false;
-  const Refresh once = [&] {
+  const RefreshFunction once = [&] {
     refreshed = true;
     return refresh();
   };
@@ -40,8 +40,8 @@ Result<Machine> machine_with(const sys::Host& host, const model::Request& reques
 
 }  // namespace
 
-Result<ConfigurePlan> plan_for(const sys::Host& host, const ConfigureOptions& options,
-                               const Refresh& refresh, const DebugLog& log) {
+Result<ConfigurePlan> plan_configure(const sys::Host& host, const ConfigureOptions& options,
+                                     const RefreshFunction& refresh, const DebugLog& log) {
   const auto& request = options.request;
   GANTRY_TRY(const Machine machine, machine_with(host, request, refresh));
   for (const auto& note : machine.notes) log.write(note);
@@ -52,7 +52,7 @@ Result<ConfigurePlan> plan_for(const sys::Host& host, const ConfigureOptions& op
   plan::PlanOptions how{.flavour = plan::Flavour::Shim,
                         .engine_root = engine_root(host),
                         .prepared = machine.prepared.directory,
-                        .groups = plan::Groups::AllNodes};
+                        .groups = plan::AdditionalGroups::AllNodes};
   GANTRY_TRY(auto edits, plan::edits_for(machine.inventory, request, how).in("detection error"));
   how.flavour = plan::Flavour::NoHooks;
   GANTRY_TRY(auto plain, plan::edits_for(machine.inventory, request, how).in("detection error"));

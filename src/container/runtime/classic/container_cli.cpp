@@ -2,9 +2,9 @@
 #include "base/core/printable.hpp"
 #include "base/core/text.hpp"
 #include "container/runtime/classic/configure.hpp"
-#include "container/runtime/persona/hand_on.hpp"
+#include "container/runtime/persona/entry_points.hpp"
+#include "container/runtime/persona/exec_gantry.hpp"
 #include "container/runtime/persona/harden.hpp"
-#include "container/runtime/persona/personas.hpp"
 
 #include <fmt/format.h>
 
@@ -42,7 +42,7 @@ int configure_main(std::span<const std::string> arguments) {
 
 int container_cli_main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  return is_configure(arguments) ? configure_main(arguments) : hand_on_to_gantry(argv);
+  return is_configure(arguments) ? configure_main(arguments) : exec_gantry(argv);
 }
 
 }  // namespace gantry::runtime

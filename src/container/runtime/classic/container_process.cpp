@@ -61,8 +61,7 @@ Result<std::string> ContainerProcess::cgroup() const {
   return read_all(fd.get(), kCgroupLimit).in(name);
 }
 
-Result<std::optional<sys::UniqueFd>> ContainerProcess::namespace_of_its_own(
-    const char* which) const {
+Result<std::optional<sys::UniqueFd>> ContainerProcess::own_namespace(const char* which) const {
   sys::UniqueFd theirs(::openat(directory_.get(), which, O_RDONLY | O_CLOEXEC));
   if (!theirs.valid()) return Error::sys(errno, fmt::format("open /proc/{}/{}", pid_, which));
   const auto here = fmt::format("/proc/self/{}", which);
@@ -78,7 +77,7 @@ Result<std::optional<sys::UniqueFd>> ContainerProcess::namespace_of_its_own(
 }
 
 Status ContainerProcess::enter_mounts() const {
-  GANTRY_TRY(const std::optional<sys::UniqueFd> mounts, namespace_of_its_own("ns/mnt"));
+  GANTRY_TRY(const std::optional<sys::UniqueFd> mounts, own_namespace("ns/mnt"));
   if (!mounts) {
     return Error(Errc::Denied,
                  fmt::format("process {} has no mounts of its own: it is not in a container, and "
@@ -92,7 +91,7 @@ Status ContainerProcess::enter_mounts() const {
 }
 
 Status ContainerProcess::enter_user() const {
-  GANTRY_TRY(const std::optional<sys::UniqueFd> user, namespace_of_its_own("ns/user"));
+  GANTRY_TRY(const std::optional<sys::UniqueFd> user, own_namespace("ns/user"));
   if (!user) return {};
   const auto doing = fmt::format("entering the user namespace of process {}", pid_);
   if (::setns(user->get(), CLONE_NEWUSER) != 0) return Error::sys(errno, doing);

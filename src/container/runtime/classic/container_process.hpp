@@ -36,7 +36,7 @@ class ContainerProcess {
   Status enter_user() const;
 
  private:
-  Result<std::optional<sys::UniqueFd>> namespace_of_its_own(const char* which) const;
+  Result<std::optional<sys::UniqueFd>> own_namespace(const char* which) const;
   ContainerProcess(pid_t pid, sys::UniqueFd directory)
       : pid_(pid), directory_(std::move(directory)) {}
   pid_t pid_;

@@ -18,9 +18,9 @@ namespace {
 using testing::HasSubstr;
 
 // A child that waits, in mounts of its own or ours.
-class Waiting {
+class WaitingChild {
  public:
-  explicit Waiting(int unshared) {
+  explicit WaitingChild(int unshared) {
     std::array<int, 2> ready{};
     if (::pipe2(ready.data(), O_CLOEXEC) != 0) return;
     pid_ = ::fork();
@@ -34,7 +34,7 @@ class Waiting {
     ::close(ready[0]);
     ::close(ready[1]);
   }
-  ~Waiting() { end(); }
+  ~WaitingChild() { end(); }
   void end() {
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
@@ -50,7 +50,7 @@ class Waiting {
 };
 
 TEST(ContainerProcess, IsGoneWithItsProcess) {
-  Waiting child(0);
+  WaitingChild child(0);
   const auto process = ContainerProcess::open(child.pid());
   ASSERT_TRUE(process.ok());
   EXPECT_TRUE(process->alive());
@@ -76,7 +76,7 @@ TEST(ContainerProcess, KnowsItsCgroup) {
 }
 
 TEST(ContainerProcess, OneThatSharesOurMountsIsNoContainer) {
-  const Waiting child(0);
+  const WaitingChild child(0);
   const auto process = ContainerProcess::open(child.pid());
   ASSERT_TRUE(process.ok());
   const auto entered = process->enter_mounts();
@@ -86,7 +86,7 @@ TEST(ContainerProcess, OneThatSharesOurMountsIsNoContainer) {
 }
 
 TEST(ContainerProcess, MountsOfItsOwnAreEntered) {
-  const Waiting child(CLONE_NEWNS);
+  const WaitingChild child(CLONE_NEWNS);
   if (!child.ok()) GTEST_SKIP() << "needs root for a mount namespace";
   const pid_t visitor = ::fork();
   if (visitor == 0) {

@@ -88,12 +88,12 @@ std::vector<Membership> memberships(std::string_view proc_cgroup) {
   return found;
 }
 
-std::optional<CgroupPlace> seen_in(std::string_view mountinfo, const Membership& member) {
+std::optional<CgroupLocation> seen_in(std::string_view mountinfo, const Membership& member) {
   for (auto line : lines(mountinfo)) {
     const auto mount = mount_of(line, member.version);
     if (!mount) continue;
     if (auto directory = seen_at(*mount, member.path)) {
-      return CgroupPlace{.version = member.version, .directory = *directory};
+      return CgroupLocation{.version = member.version, .directory = *directory};
     }
   }
   return std::nullopt;
@@ -103,7 +103,7 @@ Status allow_v1(int directory, std::span<const DeviceRule> rules, const std::str
   const sys::UniqueFd file(::openat(directory, "devices.allow", O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file.valid()) return Error::sys(errno, fmt::format("open {}/devices.allow", where));
   for (const auto& rule : rules) {
-    const auto line = to_line(rule);
+    const auto line = to_devices_allow(rule);
     if (::write(file.get(), line.data(), line.size()) < 0) {
       return Error::sys(errno, fmt::format("writing \"{}\" to {}/devices.allow", line, where));
     }
@@ -126,12 +126,12 @@ Status allow_v2(int directory, std::span<const DeviceRule> rules) {
 
 }  // namespace
 
-std::string to_line(const DeviceRule& rule) {
+std::string to_devices_allow(const DeviceRule& rule) {
   return fmt::format("c {}:{} rw", rule.major, rule.minor);
 }
 
-Result<std::optional<CgroupPlace>> device_cgroup(std::string_view proc_cgroup,
-                                                 std::string_view mountinfo) {
+Result<std::optional<CgroupLocation>> device_cgroup(std::string_view proc_cgroup,
+                                                    std::string_view mountinfo) {
   const auto members = memberships(proc_cgroup);
   if (members.empty()) {
     return Error(Errc::NotFound, "the process is in no cgroup that decides on devices");
@@ -153,10 +153,10 @@ Result<std::optional<CgroupPlace>> device_cgroup(std::string_view proc_cgroup,
     }
   }
   if (hidden) return *std::move(hidden);
-  return std::optional<CgroupPlace>();
+  return std::optional<CgroupLocation>();
 }
 
-Result<DeviceCgroup> DeviceCgroup::open(const CgroupPlace& place) {
+Result<DeviceCgroup> DeviceCgroup::open(const CgroupLocation& place) {
   sys::UniqueFd fd(::open(place.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", place.directory));
   return DeviceCgroup(place, std::move(fd));

@@ -27,7 +27,7 @@ constexpr const char* kHybrid =
     "33 25 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
 constexpr const char* kPure = "25 20 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
 
-std::optional<CgroupPlace> found(std::string_view cgroup, std::string_view mounts) {
+std::optional<CgroupLocation> found(std::string_view cgroup, std::string_view mounts) {
   auto place = device_cgroup(cgroup, mounts);
   EXPECT_TRUE(place.ok()) << (place.ok() ? "" : place.error().text());
   return place.ok() ? *place : std::nullopt;
@@ -35,21 +35,21 @@ std::optional<CgroupPlace> found(std::string_view cgroup, std::string_view mount
 
 TEST(DeviceCgroup, V1WinsWhereItHasTheDevices) {
   EXPECT_EQ(found("8:devices:/docker/71ab\n1:name=systemd:/x\n0::/docker/71ab\n", kHybrid),
-            (CgroupPlace{CgroupVersion::V1, "/sys/fs/cgroup/devices/docker/71ab"}));
+            (CgroupLocation{CgroupVersion::V1, "/sys/fs/cgroup/devices/docker/71ab"}));
 }
 
 TEST(DeviceCgroup, V2WhereThereIsNoOther) {
   EXPECT_EQ(found("0::/system.slice/docker-71ab.scope\n", kPure),
-            (CgroupPlace{CgroupVersion::V2, "/sys/fs/cgroup/system.slice/docker-71ab.scope"}));
+            (CgroupLocation{CgroupVersion::V2, "/sys/fs/cgroup/system.slice/docker-71ab.scope"}));
 }
 
 TEST(DeviceCgroup, V2BesideV1HierarchiesWithoutDevices) {
   EXPECT_EQ(found("4:cpu,cpuacct:/a\n0::/b\n", kHybrid),
-            (CgroupPlace{CgroupVersion::V2, "/sys/fs/cgroup/unified/b"}));
+            (CgroupLocation{CgroupVersion::V2, "/sys/fs/cgroup/unified/b"}));
 }
 
 TEST(DeviceCgroup, V2WhereNobodyMountedTheControllerOfV1) {
-  const CgroupPlace v2{CgroupVersion::V2, "/sys/fs/cgroup/docker/71ab"};
+  const CgroupLocation v2{CgroupVersion::V2, "/sys/fs/cgroup/docker/71ab"};
   EXPECT_EQ(found("8:devices:/\n0::/docker/71ab\n", kPure), v2);
   EXPECT_EQ(found("8:devices:/user.slice\n0::/docker/71ab\n", kPure), v2);
 }

@@ -5,7 +5,7 @@
 #include "container/oci/device_list.hpp"
 #include "container/oci/request.hpp"
 #include "container/runtime/injection/injection.hpp"
-#include "gpu/model/words.hpp"
+#include "gpu/model/enum_names.hpp"
 
 #include <fmt/format.h>
 
@@ -39,10 +39,10 @@ bool is_switch(std::string_view name, std::string_view argument) {
 }
 
 // GPUs may be named the CDI way; what others have named so is not ours to mount.
-Result<std::vector<std::string>> device_ids(const model::Request& request) {
+Result<std::vector<std::string>> device_ids(const model::ContainerRequest& request) {
   auto ids = request.devices;
   for (const auto& name : request.cdi_devices) {
-    const auto parts = oci::qualified_parts(name);
+    const auto parts = oci::split_qualified_name(name);
     if (parts.kind != kOurKind) {
       return Error(Errc::Unsupported,
                    fmt::format("{} cannot be given by a prestart hook; start the container with "
@@ -65,7 +65,7 @@ Status mode_allows(const config::Settings& settings) {
                            mode));
 }
 
-Result<config::Settings> load_settings(const HookOptions& options) {
+Result<config::Settings> load_settings(const PrestartOptions& options) {
   GANTRY_TRY(const auto here, sys::Host::at("/"));
   const auto path = options.config.empty() ? std::string(config::kConfigPath) : options.config;
   return config::load(here, path);
@@ -76,7 +76,7 @@ Result<oci::Container> container_of(const oci::State& state, const config::Setti
   const auto path = state.bundle + "/config.json";
   GANTRY_TRY(auto text, here.read(path, json::kSizeLimit));
   GANTRY_TRY(const auto document, json::Document::parse(std::move(text)).in(path));
-  return oci::container_from(document, settings.gantry.pod_cgroups).in(path);
+  return oci::parse_container(document, settings.gantry.pod_cgroups).in(path);
 }
 
 // nvidia-container-cli is this very program under another name.
@@ -86,8 +86,8 @@ std::string cli_program(const config::Settings& settings) {
 
 }  // namespace
 
-Result<HookOptions> parse_hook(std::span<const std::string> arguments) {
-  HookOptions options;
+Result<PrestartOptions> parse_prestart(std::span<const std::string> arguments) {
+  PrestartOptions options;
   while (!arguments.empty()) {
     const std::string& argument = arguments.front();
     arguments = arguments.subspan(1);
@@ -113,7 +113,7 @@ Result<HookOptions> parse_hook(std::span<const std::string> arguments) {
   return options;
 }
 
-Result<std::vector<std::string>> configure_arguments(const model::Request& request,
+Result<std::vector<std::string>> configure_arguments(const model::ContainerRequest& request,
                                                      const config::Settings& settings,
                                                      const std::string& machine_root,
                                                      std::uint64_t pid, const std::string& rootfs) {
@@ -141,7 +141,7 @@ Result<std::vector<std::string>> configure_arguments(const model::Request& reque
     words.push_back(fmt::format("--imex-channel={}", channel));
   }
   for (const auto capability : request.capabilities) {
-    words.push_back(fmt::format("--{}", model::to_word(capability)));
+    words.push_back(fmt::format("--{}", model::to_string(capability)));
   }
   for (const auto& requirement : request.requirements) words.push_back("--require=" + requirement);
   words.push_back(fmt::format("--pid={}", pid));
@@ -149,10 +149,11 @@ Result<std::vector<std::string>> configure_arguments(const model::Request& reque
   return words;
 }
 
-Result<std::optional<ConfigureCall>> prestart(const HookOptions& options, std::string_view state,
+Result<std::optional<ConfigureCall>> prestart(const PrestartOptions& options,
+                                              std::string_view state,
                                               std::vector<std::string>& warnings) {
   GANTRY_TRY(const auto settings, load_settings(options));
-  GANTRY_TRY(const auto started, oci::state_from(state).in("reading the container's state"));
+  GANTRY_TRY(const auto started, oci::parse_state(state).in("reading the container's state"));
   if (started.pid == 0) return Error(Errc::Invalid, "the container's state names no process");
   GANTRY_TRY(const auto container, container_of(started, settings));
   const auto root = options.root.empty() ? config::machine_root(settings) : options.root;
@@ -169,7 +170,7 @@ Result<std::optional<ConfigureCall>> prestart(const HookOptions& options, std::s
         "nvidia-container-runtime gives them");
     decision.request.groups.clear();
   }
-  if (decision.request.wants_nothing()) return std::optional<ConfigureCall>();
+  if (decision.request.is_empty()) return std::optional<ConfigureCall>();
   GANTRY_CHECK(mode_allows(settings));
   const auto rootfs = started.root.empty() ? oci::root_path(started.bundle, container.root)
                                            : oci::root_path(started.bundle, started.root);

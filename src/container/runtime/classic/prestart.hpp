@@ -7,7 +7,7 @@
 #include "base/core/result.hpp"
 #include "container/config/settings.hpp"
 #include "container/oci/state.hpp"
-#include "gpu/model/request.hpp"
+#include "gpu/model/container_request.hpp"
 
 #include <span>
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace gantry::runtime {
 
-struct HookOptions {
+struct PrestartOptions {
   bool debug = false;
   bool version = false;
   bool help = false;
@@ -26,10 +26,10 @@ struct HookOptions {
 };
 
 // Flags in Go's manner: -config FILE, --config=FILE. Invalid for anything else.
-Result<HookOptions> parse_hook(std::span<const std::string> arguments);
+Result<PrestartOptions> parse_prestart(std::span<const std::string> arguments);
 
 // The word for word command line, without the program's name.
-Result<std::vector<std::string>> configure_arguments(const model::Request& request,
+Result<std::vector<std::string>> configure_arguments(const model::ContainerRequest& request,
                                                      const config::Settings& settings,
                                                      const std::string& machine_root,
                                                      std::uint64_t pid, const std::string& rootfs);
@@ -42,7 +42,8 @@ struct ConfigureCall {
 
 // nullopt: the container asks for nothing. `state` is what the runtime wrote to our stdin.
 // `warnings`: what was asked and is not given.
-Result<std::optional<ConfigureCall>> prestart(const HookOptions& options, std::string_view state,
+Result<std::optional<ConfigureCall>> prestart(const PrestartOptions& options,
+                                              std::string_view state,
                                               std::vector<std::string>& warnings);
 
 }  // namespace gantry::runtime

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/core/printable.hpp"
 #include "container/runtime/classic/prestart.hpp"
+#include "container/runtime/persona/entry_points.hpp"
 #include "container/runtime/persona/harden.hpp"
-#include "container/runtime/persona/personas.hpp"
 
 #include <unistd.h>
 
@@ -56,8 +56,8 @@ int become(ConfigureCall call) {
   return fail(Error::sys(errno, fmt::format("exec {}", call.program)).text());
 }
 
-int run_prestart(const HookOptions& options) {
-  const auto state = read_stdin(oci::kStateLimit);
+int run_prestart(const PrestartOptions& options) {
+  const auto state = read_stdin(oci::kMaxStateBytes);
   if (!state.ok()) return fail(state.error().text());
   std::vector<std::string> warnings;
   auto call = prestart(options, *state, warnings);
@@ -84,7 +84,7 @@ void print_usage(std::FILE* out) {
 int runtime_hook_main(int argc, char** argv) {
   harden();
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const auto options = parse_hook(arguments);
+  const auto options = parse_prestart(arguments);
   if (!options.ok()) return fail(options.error().text());
   if (options->version) {
     fmt::print("NVIDIA Container Runtime Hook version {} (gantry)\n", GANTRY_VERSION);

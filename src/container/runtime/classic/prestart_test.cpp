@@ -20,21 +20,21 @@ using Words = std::vector<std::string>;
 
 TEST(Prestart, FlagsAreTakenInGosManner) {
   const auto options =
-      parse_hook(Words{"-config", "/a.toml", "--root=/tree", "-debug", "prestart"});
+      parse_prestart(Words{"-config", "/a.toml", "--root=/tree", "-debug", "prestart"});
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->config, "/a.toml");
   EXPECT_EQ(options->root, "/tree");
   EXPECT_TRUE(options->debug);
   EXPECT_EQ(options->command, "prestart");
-  EXPECT_EQ(parse_hook(Words{"-config=/b.toml"})->config, "/b.toml");
-  EXPECT_TRUE(parse_hook(Words{"--version"})->version);
-  EXPECT_TRUE(parse_hook(Words{"--help"})->help);
+  EXPECT_EQ(parse_prestart(Words{"-config=/b.toml"})->config, "/b.toml");
+  EXPECT_TRUE(parse_prestart(Words{"--version"})->version);
+  EXPECT_TRUE(parse_prestart(Words{"--help"})->help);
 }
 
 TEST(Prestart, OtherFlagsAreRefused) {
-  EXPECT_FALSE(parse_hook(Words{"-configure", "x"}).ok());
-  EXPECT_FALSE(parse_hook(Words{"-config"}).ok());
-  EXPECT_FALSE(parse_hook(Words{"prestart", "poststop"}).ok());
+  EXPECT_FALSE(parse_prestart(Words{"-configure", "x"}).ok());
+  EXPECT_FALSE(parse_prestart(Words{"-config"}).ok());
+  EXPECT_FALSE(parse_prestart(Words{"prestart", "poststop"}).ok());
 }
 
 TEST(Prestart, TheLineHasUpstreamsWordsInUpstreamsOrder) {
@@ -45,13 +45,13 @@ TEST(Prestart, TheLineHasUpstreamsWordsInUpstreamsOrder) {
   settings.cli.debug = "/var/log/x.log";
   settings.cli.ldcache = "/etc/ld.so.cache";
   settings.features.disable_imex_channel_creation = true;
-  const model::Request request{.devices = {"0", "GPU-1"},
-                               .cdi_devices = {"nvidia.com/gpu=2"},
-                               .capabilities = {Capability::Compute, Capability::Utility},
-                               .requirements = {"cuda>=12.0"},
-                               .imex_channels = {0, 7},
-                               .mig_config = true,
-                               .mig_monitor = true};
+  const model::ContainerRequest request{.devices = {"0", "GPU-1"},
+                                        .cdi_devices = {"nvidia.com/gpu=2"},
+                                        .capabilities = {Capability::Compute, Capability::Utility},
+                                        .requirements = {"cuda>=12.0"},
+                                        .imex_channels = {0, 7},
+                                        .mig_config = true,
+                                        .mig_monitor = true};
   const auto words = configure_arguments(request, settings, "/run/nvidia/driver", 71, "/c/rootfs");
   ASSERT_TRUE(words.ok());
   EXPECT_THAT(
@@ -88,7 +88,7 @@ class PrestartBundle : public testing::Test {
     tree_.file("bundle/config.json",
                fmt::format(R"({{"process": {{"env": [{}]}}, "root": {{"path": "rootfs"}}}})",
                            environment));
-    const HookOptions options{.config = tree_.path("config.toml"), .command = "prestart"};
+    const PrestartOptions options{.config = tree_.path("config.toml"), .command = "prestart"};
     return prestart(options, fmt::format(R"({{"pid": 71, "bundle": "{}"}})", tree_.path("bundle")),
                     warnings_);
   }
@@ -142,7 +142,7 @@ TEST_F(PrestartBundle, AModeThatIsNotLegacyIsRefused) {
 
 TEST_F(PrestartBundle, HostileStatesAreErrors) {
   std::vector<std::string> warnings;
-  const HookOptions options{.config = tree_.path("none.toml")};
+  const PrestartOptions options{.config = tree_.path("none.toml")};
   for (const auto* state : {"", "{}", "[]", R"({"pid": 71})", R"({"bundle": "/nowhere"})",
                             R"({"pid": -1, "bundle": "/b"})", R"({"pid": 0, "bundle": "/b"})"}) {
     EXPECT_FALSE(prestart(options, state, warnings).ok()) << state;

@@ -4,8 +4,8 @@
 #include "base/sys/descriptor.hpp"
 #include "container/oci/container.hpp"
 #include "container/oci/state.hpp"
+#include "container/runtime/persona/entry_points.hpp"
 #include "container/runtime/persona/harden.hpp"
-#include "container/runtime/persona/personas.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ struct Call {
   std::string unknown;  // a flag the hook does not have
 };
 
-Status noop(const HookArguments&, HookPlace&) {
+Status noop(const HookArguments&, HookContext&) {
   return {};
 }
 
@@ -136,7 +136,7 @@ Result<std::string> read_state(const std::string& file) {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return Error::sys(errno, "read the container's state from stdin");
       if (got == 0) return text;
-      if (text.size() + static_cast<std::size_t>(got) > oci::kStateLimit) {
+      if (text.size() + static_cast<std::size_t>(got) > oci::kMaxStateBytes) {
         return Error(Errc::Corrupt, "the container's state is larger than any state is");
       }
       text.append(buffer.data(), static_cast<std::size_t>(got));
@@ -148,7 +148,7 @@ Result<std::string> read_state(const std::string& file) {
   }
   const sys::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", file));
-  return sys::read_regular(fd.get(), oci::kStateLimit, file);
+  return sys::read_regular(fd.get(), oci::kMaxStateBytes, file);
 }
 
 Result<json::Document> read_config(const std::string& bundle) {
@@ -168,15 +168,15 @@ Result<std::string> container_root(const oci::State& state) {
 
 Status run_on(const CdiHook& hook, const Call& call) {
   GANTRY_TRY(const auto text, read_state(call.arguments.last(kSpec)));
-  GANTRY_TRY(const auto state, oci::state_from(text));
+  GANTRY_TRY(const auto state, oci::parse_state(text));
   GANTRY_TRY(const auto path, container_root(state));
   GANTRY_TRY(const auto container, rootfs::Root::at(path));
   GANTRY_TRY(const auto host, sys::Host::at(call.root));
-  if (rootfs::is_the_machines_root(container)) {
+  if (rootfs::is_host_root(container)) {
     return Error(Errc::Denied,
                  fmt::format("{} is the machine's own root, not a container's", path));
   }
-  HookPlace place{container, host, state.bundle, state.pid, {}};
+  HookContext place{container, host, state.bundle, state.pid, {}};
   auto status = hook.run(call.arguments, place);
   if (!call.quiet) {
     for (const auto& warning : place.warnings)
@@ -187,9 +187,9 @@ Status run_on(const CdiHook& hook, const Call& call) {
 
 }  // namespace
 
-Result<oci::Container> HookPlace::config() const {
+Result<oci::Container> HookContext::config() const {
   GANTRY_TRY(const auto document, read_config(bundle));
-  return oci::container_from(document);
+  return oci::parse_container(document);
 }
 
 std::vector<std::string> HookArguments::all(std::string_view name) const {

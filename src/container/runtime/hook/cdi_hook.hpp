@@ -24,7 +24,7 @@ struct HookArguments {
 };
 
 // What a hook works on. Words for the user are collected; the caller says them.
-struct HookPlace {
+struct HookContext {
   const rootfs::Root& container;
   const sys::Host& host;
   std::string bundle;
@@ -37,19 +37,19 @@ struct HookPlace {
 struct CdiHook {
   std::string_view name;
   std::vector<std::string_view> flags;  // each takes a value
-  Status (*run)(const HookArguments& arguments, HookPlace& place);
+  Status (*run)(const HookArguments& arguments, HookContext& place);
 };
 
 const std::vector<CdiHook>& cdi_hooks();
 
 // The hooks, by the file they are in.
-Status create_symlinks(const HookArguments& arguments, HookPlace& place);
-Status change_mode(const HookArguments& arguments, HookPlace& place);
-Status update_ldcache(const HookArguments& arguments, HookPlace& place);
-Status enable_cuda_compat(const HookArguments& arguments, HookPlace& place);
-Status disable_device_node_modification(const HookArguments& arguments, HookPlace& place);
-Status update_application_profile(const HookArguments& arguments, HookPlace& place);
-Status put_fence(const HookArguments& arguments, HookPlace& place);
+Status create_symlinks(const HookArguments& arguments, HookContext& place);
+Status change_mode(const HookArguments& arguments, HookContext& place);
+Status update_ldcache(const HookArguments& arguments, HookContext& place);
+Status enable_cuda_compat(const HookArguments& arguments, HookContext& place);
+Status disable_device_node_modification(const HookArguments& arguments, HookContext& place);
+Status update_application_profile(const HookArguments& arguments, HookContext& place);
+Status put_fence(const HookArguments& arguments, HookContext& place);
 
 // The words behind the program's name. 0: done, or a hook that we do not know, so that newer specs
 // start on older installations; 1: not done, with the reason on stderr. The state is read from

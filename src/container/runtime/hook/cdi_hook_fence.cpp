@@ -2,10 +2,10 @@
 // fence: in a container of a share, every libcuda and libnvidia-ml that the image brings leads to
 // the fence. Its forward-compatibility libraries, its own driver, what its search path names.
 #include "base/sys/open_in_root.hpp"
-#include "container/fence_mount/places.hpp"
+#include "container/fence_mount/driver_libraries.hpp"
 #include "container/rootfs/mount.hpp"
 #include "container/runtime/hook/cdi_hook.hpp"
-#include "container/runtime/hook/tell_keeper.hpp"
+#include "container/runtime/hook/register_with_share_daemon.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -51,20 +51,21 @@ Status cover(const rootfs::Root& root, const std::vector<std::string>& places, i
 
 }  // namespace
 
-Status put_fence(const HookArguments& arguments, HookPlace& place) {
+Status put_fence(const HookArguments& arguments, HookContext& place) {
   GANTRY_TRY(const auto cuda, open_ours(arguments, "cuda"));
   GANTRY_TRY(const auto nvml, open_ours(arguments, "nvml"));
   GANTRY_TRY(const auto avoid, rootfs::shared_mounts());
   GANTRY_TRY(const auto inside, sys::descriptor_path(place.container.fd()));
   GANTRY_TRY(const auto tree, sys::Host::at(inside));
   GANTRY_TRY(const auto config, place.config());
-  const auto searched = fence_mount::search_path(config.variable(kSearchPath).value_or(""), "/");
-  GANTRY_TRY(const auto places, fence_mount::find_places(tree, searched));
+  const auto searched =
+      fence_mount::split_search_path(config.variable(kSearchPath).value_or(""), "/");
+  GANTRY_TRY(const auto places, fence_mount::find_driver_libraries(tree, searched));
   GANTRY_CHECK(cover(place.container, places.cuda, cuda.get(), avoid));
   GANTRY_CHECK(cover(place.container, places.nvml, nvml.get(), avoid));
   const auto share = arguments.last("share");
   if (share.empty()) return {};
-  auto told = tell_keeper(place.host, share, place.pid);
+  auto told = register_with_share_daemon(place.host, share, place.pid);
   if (told.ok() || told.error().code() != Errc::Denied) return told;
   // A user's engine may not ask the keeper; its processes attach all the same.
   place.warnings.push_back(told.error().text());

@@ -39,13 +39,13 @@ bool is_gpu_node(std::string_view name) {
   return name.starts_with(kPrefix) && parse_u64(name.substr(kPrefix.size())).has_value();
 }
 
-std::uint64_t gpu_mask(HookPlace& place) {
+std::uint64_t gpu_mask(HookContext& place) {
   const auto names = place.container.list("/dev", 65536);
   if (!names.ok()) return 0;
   std::uint64_t mask = 0;
   for (const auto& name : *names) {
     if (!is_gpu_node(name)) continue;
-    const auto node = place.container.info_of_link(fmt::format("/dev/{}", name));
+    const auto node = place.container.link_info(fmt::format("/dev/{}", name));
     if (!node.ok() || node->kind != sys::FileKind::CharDevice) continue;
     if (node->minor >= kMaskBits) {
       place.warnings.push_back(fmt::format("the driver's profile cannot name GPU {}", node->minor));
@@ -58,7 +58,7 @@ std::uint64_t gpu_mask(HookPlace& place) {
 
 }  // namespace
 
-Status create_symlinks(const HookArguments& arguments, HookPlace& place) {
+Status create_symlinks(const HookArguments& arguments, HookContext& place) {
   for (const auto& wish : arguments.all("link")) {
     const auto middle = wish.find("::");
     if (middle == std::string::npos || middle == 0 || middle + 2 >= wish.size()) {
@@ -69,7 +69,7 @@ Status create_symlinks(const HookArguments& arguments, HookPlace& place) {
   return {};
 }
 
-Status change_mode(const HookArguments& arguments, HookPlace& place) {
+Status change_mode(const HookArguments& arguments, HookContext& place) {
   const auto mode = parse_u64(arguments.last("mode"), 8);
   if (!mode || *mode > 0777) {
     return Error(Errc::Invalid,
@@ -87,7 +87,7 @@ Status change_mode(const HookArguments& arguments, HookPlace& place) {
   return {};
 }
 
-Status disable_device_node_modification(const HookArguments&, HookPlace& place) {
+Status disable_device_node_modification(const HookArguments&, HookContext& place) {
   const auto params = place.host.read(kParams, kParamsLimit);
   if (!params.ok()) return {};  // no driver, nothing that could make nodes
   const auto text = without_device_files(*params);
@@ -101,7 +101,7 @@ Status disable_device_node_modification(const HookArguments&, HookPlace& place) 
   return {};
 }
 
-Status update_application_profile(const HookArguments&, HookPlace& place) {
+Status update_application_profile(const HookArguments&, HookContext& place) {
   const auto mask = gpu_mask(place);
   if (mask == 0) return {};
   const auto text = fmt::format(

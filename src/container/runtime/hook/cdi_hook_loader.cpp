@@ -2,7 +2,7 @@
 // update-ldcache and enable-cuda-compat. No ldconfig is run: neither the host's, which may differ
 // from the image's loader, nor the image's, which is the image's.
 #include "base/core/text.hpp"
-#include "container/rootfs/loader_find.hpp"
+#include "container/rootfs/loader_config.hpp"
 #include "container/runtime/hook/cdi_hook.hpp"
 #include "gpu/model/driver_version.hpp"
 
@@ -51,23 +51,24 @@ std::vector<std::string> compat_directories(const rootfs::Root& root) {
 
 }  // namespace
 
-Status update_ldcache(const HookArguments& arguments, HookPlace& place) {
+Status update_ldcache(const HookArguments& arguments, HookContext& place) {
   std::vector<model::LibraryEdit> libraries;
   for (const auto& folder : arguments.all("folder")) {
-    const auto found = rootfs::libraries_in(place.container, folder);
+    const auto found = rootfs::list_libraries(place.container, folder);
     if (found.ok()) {
       libraries.insert(libraries.end(), found->begin(), found->end());
     } else {
       place.warnings.push_back(found.error().text());
     }
   }
-  const auto outcome = rootfs::make_loader_find(place.container, libraries,
-                                                {.host = versions_of(arguments, place.host),
-                                                 .compat_directory = compat_root(arguments),
-                                                 .preferred = compat_directories(place.container),
-                                                 .directories = rootfs::Directories::Shared,
-                                                 .if_read_only = rootfs::IfReadOnly::Mount,
-                                                 .if_damaged = rootfs::IfDamaged::Replace});
+  const auto outcome =
+      rootfs::configure_loader(place.container, libraries,
+                               {.host = versions_of(arguments, place.host),
+                                .compat_directory = compat_root(arguments),
+                                .preferred = compat_directories(place.container),
+                                .directories = rootfs::DirectoryOwner::Shared,
+                                .if_read_only = rootfs::ReadOnlyPolicy::MountOver,
+                                .if_damaged = rootfs::DamagedCachePolicy::Replace});
   if (!outcome.ok()) {
     return Error(outcome.error()).in("the container's loader would not find the GPU driver");
   }
@@ -75,7 +76,7 @@ Status update_ldcache(const HookArguments& arguments, HookPlace& place) {
   return {};
 }
 
-Status enable_cuda_compat(const HookArguments& arguments, HookPlace& place) {
+Status enable_cuda_compat(const HookArguments& arguments, HookContext& place) {
   const auto host = versions_of(arguments, place.host);
   if (host.driver.empty() && host.cuda.empty()) return {};
   const auto choice = rootfs::choose_compat(place.container, host, compat_root(arguments));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/runtime/hook/cdi_hook.hpp"
 
-#include "container/rootfs/loader_find.hpp"
+#include "container/rootfs/loader_config.hpp"
 #include "gpu/loader/ld_cache.hpp"
+#include "support/blocked_syscalls.hpp"
 #include "support/elf_image.hpp"
 #include "support/tree.hpp"
-#include "support/without_calls.hpp"
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -57,7 +57,7 @@ class CdiHookTest : public ::testing::Test {
   }
   std::vector<std::string> found(std::string_view name) const {
     std::vector<std::string> paths;
-    const auto cache = loader::parse_cache(content(rootfs::kLoaderCache));
+    const auto cache = loader::parse_ld_cache(content(rootfs::kLoaderCache));
     if (!cache.ok()) return paths;
     for (const auto& entry : cache->entries) {
       if (entry.name == name) paths.push_back(entry.path);
@@ -134,7 +134,7 @@ TEST_F(CdiHookTest, UpdateLdcacheFindsWhatIsInTheFolders) {
             0)
       << said_;
   EXPECT_THAT(found("libcuda.so.1"), ElementsAre("/usr/local/nvidia/lib64/libcuda.so.1"));
-  EXPECT_THAT(content(rootfs::kOurConf), HasSubstr("/usr/local/nvidia/lib64\n"));
+  EXPECT_THAT(content(rootfs::kGantryConf), HasSubstr("/usr/local/nvidia/lib64\n"));
   EXPECT_THAT(said_, HasSubstr("/none"));
 }
 
@@ -203,7 +203,7 @@ TEST_F(CdiHookTest, ChmodChangesWhatIsInsideAndForgivesWhatIsNot) {
 TEST_F(CdiHookTest, DeviceFilesAreNotModifiedInTheContainer) {
   tree_.file("bundle/rootfs/proc/driver/nvidia/params", "EnableMSI: 1\nModifyDeviceFiles: 1\n")
       .directory("bundle/rootfs/run");
-  test::in_child("in a mount namespace", [&] {
+  test::run_in_child("in a mount namespace", [&] {
     if (::unshare(CLONE_NEWNS) != 0) return;
     ASSERT_EQ(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
     ASSERT_EQ(run({"disable-device-node-modification"}), 0) << said_;
@@ -230,7 +230,7 @@ TEST_F(CdiHookTest, TheFenceCoversEveryLibcudaOfTheImage) {
       .file("ours/nvml", "fence of nvml");
   const std::vector<std::string> words{"fence", "--cuda", tree_.path("ours/cuda"), "--nvml",
                                        tree_.path("ours/nvml")};
-  test::in_child("in a mount namespace", [&] {
+  test::run_in_child("in a mount namespace", [&] {
     if (::unshare(CLONE_NEWNS) != 0) return;
     ASSERT_EQ(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
     for (int twice = 0; twice < 2; ++twice) {
@@ -275,7 +275,7 @@ TEST_F(CdiHookTest, AReadOnlyEtcIsAWordAndNoFailure) {
       0) {
     GTEST_SKIP() << "needs root for mknod";
   }
-  test::in_child("with a read-only /etc", [&] {
+  test::run_in_child("with a read-only /etc", [&] {
     if (::unshare(CLONE_NEWNS) != 0) return;
     const auto etc = tree_.path("bundle/rootfs/etc");
     ASSERT_EQ(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/runtime/hook/cdi_hook.hpp"
-#include "container/runtime/persona/hand_on.hpp"
+#include "container/runtime/persona/entry_points.hpp"
+#include "container/runtime/persona/exec_gantry.hpp"
 #include "container/runtime/persona/harden.hpp"
-#include "container/runtime/persona/personas.hpp"
 
 #include <string_view>
 
@@ -22,7 +22,7 @@ int ctk_main(int argc, char** argv) {
       break;
     }
   }
-  return hand_on_to_gantry(argv);
+  return exec_gantry(argv);
 }
 
 }  // namespace gantry::runtime

@@ -19,32 +19,32 @@ constexpr std::size_t kMostEntries = 4096;
 constexpr std::size_t kFileLimit = std::size_t{4} << 20;
 
 // Where bundles are directly: DIRECTORY/ID/REST/config.json. A star is one directory level.
-struct BundlePlace {
+struct BundleLocation {
   std::string_view directory;
   std::string_view rest;
 };
-constexpr std::array kBundlePlaces{
-    BundlePlace{"/run/containerd/io.containerd.runtime.v2.task/*", ""},
-    BundlePlace{"/run/docker/containerd/daemon/io.containerd.runtime.v2.task/*", ""},
-    BundlePlace{"/run/k3s/containerd/io.containerd.runtime.v2.task/*", ""},
-    BundlePlace{"/var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/*", ""},
-    BundlePlace{"/run/containers/storage/overlay-containers", "/userdata"},
-    BundlePlace{"/var/lib/containers/storage/overlay-containers", "/userdata"},
-    BundlePlace{"/run/containers/storage/vfs-containers", "/userdata"},
-    BundlePlace{"/var/lib/containers/storage/vfs-containers", "/userdata"},
+constexpr std::array kBundleLocations{
+    BundleLocation{"/run/containerd/io.containerd.runtime.v2.task/*", ""},
+    BundleLocation{"/run/docker/containerd/daemon/io.containerd.runtime.v2.task/*", ""},
+    BundleLocation{"/run/k3s/containerd/io.containerd.runtime.v2.task/*", ""},
+    BundleLocation{"/var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/*", ""},
+    BundleLocation{"/run/containers/storage/overlay-containers", "/userdata"},
+    BundleLocation{"/var/lib/containers/storage/overlay-containers", "/userdata"},
+    BundleLocation{"/run/containers/storage/vfs-containers", "/userdata"},
+    BundleLocation{"/var/lib/containers/storage/vfs-containers", "/userdata"},
 };
 
 // Where low-level runtimes write down which bundle a container has.
-struct StatePlace {
+struct StateLocation {
   std::string_view directory;
   std::string_view file;
 };
-constexpr std::array kStatePlaces{
-    StatePlace{"/run/runc", "state.json"},
-    StatePlace{"/run/containerd/runc/*", "state.json"},
-    StatePlace{"/run/docker/runtime-runc/*", "state.json"},
-    StatePlace{"/run/docker/runtime-nvidia/*", "state.json"},
-    StatePlace{"/run/crun", "status"},
+constexpr std::array kStateLocations{
+    StateLocation{"/run/runc", "state.json"},
+    StateLocation{"/run/containerd/runc/*", "state.json"},
+    StateLocation{"/run/docker/runtime-runc/*", "state.json"},
+    StateLocation{"/run/docker/runtime-nvidia/*", "state.json"},
+    StateLocation{"/run/crun", "status"},
 };
 
 std::vector<std::string> entries(const sys::Host& host, const std::string& directory) {
@@ -80,12 +80,12 @@ class Search {
   Search(const sys::Host& host, std::string_view name) : host_(host), name_(name) {}
 
   void by_id(const std::string& wanted) {
-    for (const auto& place : kStatePlaces) {
+    for (const auto& place : kStateLocations) {
       for (const auto& directory : directories(host_, place.directory)) {
         look_at_states(directory, place.file, wanted);
       }
     }
-    for (const auto& place : kBundlePlaces) {
+    for (const auto& place : kBundleLocations) {
       for (const auto& directory : directories(host_, place.directory)) {
         look_at_bundles(directory, place.rest, wanted);
       }
@@ -121,9 +121,9 @@ class Search {
     }
     if (!found_.empty()) return found_.front();
     std::vector<std::string_view> places;
-    places.reserve(kStatePlaces.size() + kBundlePlaces.size());
-    for (const auto& place : kStatePlaces) places.push_back(place.directory);
-    for (const auto& place : kBundlePlaces) places.push_back(place.directory);
+    places.reserve(kStateLocations.size() + kBundleLocations.size());
+    for (const auto& place : kStateLocations) places.push_back(place.directory);
+    for (const auto& place : kBundleLocations) places.push_back(place.directory);
     return Error(Errc::NotFound,
                  fmt::format("`{}` is neither a bundle (a directory with config.json) nor a "
                              "container in {}",

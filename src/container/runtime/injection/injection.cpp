@@ -3,8 +3,8 @@
 
 #include "container/cdi/registry.hpp"
 #include "container/grants/grants.hpp"
-#include "container/plan/select.hpp"
-#include "container/runtime/injection/low_level.hpp"
+#include "container/plan/device_selection.hpp"
+#include "container/runtime/injection/low_level_runtime.hpp"
 
 #include <unistd.h>
 
@@ -33,11 +33,11 @@ std::string cdi_hook(const config::Settings& settings) {
     auto hook = ctk.substr(0, ctk.rfind('/')) + "/nvidia-cdi-hook";
     if (::access(hook.c_str(), X_OK) == 0) return hook;
   }
-  return persona_path("nvidia-cdi-hook");
+  return own_program_path("nvidia-cdi-hook");
 }
 
 // As plan has it, from the nodes as they are now: somebody may have changed their mode since.
-std::vector<std::uint32_t> groups_of(const std::vector<model::NodeEdit>& nodes) {
+std::vector<std::uint32_t> groups_of(const std::vector<model::DeviceNodeEdit>& nodes) {
   std::vector<std::uint32_t> groups;
   for (const auto& node : nodes) {
     const bool for_everybody = (node.mode.value_or(0) & 06U) == 06U;
@@ -63,8 +63,8 @@ std::string engine_root(const sys::Host& host) {
   return host.is_live() ? std::string() : host.root();
 }
 
-Status fill_numbers(const sys::Host& host, std::string_view engine_root,
-                    model::ContainerEdits& edits) {
+Status fill_device_numbers(const sys::Host& host, std::string_view engine_root,
+                           model::ContainerEdits& edits) {
   for (auto& node : edits.nodes) {
     std::string_view inside = node.host_path;
     if (inside.starts_with(engine_root)) inside.remove_prefix(engine_root.size());
@@ -85,17 +85,17 @@ Result<const Machine*> Injector::machine() {
   if (!machine_) {
     const auto once = [this] {
       refreshed_ = true;
-      return around_.refresh();
+      return context_.refresh();
     };
-    GANTRY_TRY(machine_, open_machine(around_.host, once));
+    GANTRY_TRY(machine_, open_machine(context_.host, once));
   }
   return &*machine_;
 }
 
-oci::Knowledge Injector::knowledge() {
+oci::RequestLookups Injector::lookups() {
   return {.grant =
-              [this](const oci::Pod& pod) {
-                return grants::read(around_.host, pod.uid, pod.container);
+              [this](const oci::PodContainer& pod) {
+                return grants::read(context_.host, pod.uid, pod.container);
               },
           .uuid = [this](std::string_view id) -> std::string {
             const auto known = machine();
@@ -107,7 +107,7 @@ oci::Knowledge Injector::knowledge() {
 }
 
 // Without an inventory some questions have no answer; a wrong one would be worse than none.
-Status Injector::check_known(const model::Request& request, const Machine& machine) const {
+Status Injector::check_known(const model::ContainerRequest& request, const Machine& machine) const {
   if (!machine.from_procfs) return {};
   if (!request.requirements.empty()) {
     return Error(Errc::NotFound,
@@ -125,32 +125,35 @@ Status Injector::check_known(const model::Request& request, const Machine& machi
   return {};
 }
 
-Result<model::ContainerEdits> Injector::gpu_edits(const model::Request& request, Flavour flavour) {
+Result<model::ContainerEdits> Injector::gpu_edits(const model::ContainerRequest& request,
+                                                  Flavour flavour) {
   GANTRY_TRY(const auto* known, machine());
   GANTRY_CHECK(check_known(request, *known));
   // procfs tells no library names to merge.
   if (known->from_procfs && flavour == Flavour::Shim) flavour = Flavour::NoHooks;
-  const auto& settings = around_.settings;
+  const auto& settings = context_.settings;
   const bool no_groups = settings.features.no_additional_gids_for_device_nodes ||
                          config::has_feature_flag(settings, "no-additional-gids-for-device-nodes");
   plan::PlanOptions options{
       .flavour = flavour,
-      .engine_root = engine_root(around_.host),
+      .engine_root = engine_root(context_.host),
       .prepared = known->prepared.directory,
-      .groups = no_groups ? plan::Groups::None : plan::Groups::AllNodes,
+      .groups = no_groups ? plan::AdditionalGroups::None : plan::AdditionalGroups::AllNodes,
       .sockets = !config::has_feature_flag(settings, "disable-ipc-discoverer")};
   if (auto hook = cdi_hook(settings); !hook.empty()) options.hook_path = std::move(hook);
   GANTRY_TRY(auto edits, plan::edits_for(known->inventory, request, options));
-  GANTRY_CHECK(fill_numbers(around_.host, options.engine_root, edits));
-  if (options.groups != plan::Groups::None) edits.additional_gids = groups_of(edits.nodes);
+  GANTRY_CHECK(fill_device_numbers(context_.host, options.engine_root, edits));
+  if (options.groups != plan::AdditionalGroups::None)
+    edits.additional_gids = groups_of(edits.nodes);
   return edits;
 }
 
 // Another tool's specification may have names of our kind that no GPU has: what `gantry cdi list`
 // shows can be asked for.
-std::optional<model::Request> Injector::by_specification(const model::Request& request) const {
-  const auto& runtime = around_.settings.runtime;
-  const auto registry = cdi::Registry::load(around_.host, runtime.cdi_spec_dirs);
+std::optional<model::ContainerRequest> Injector::with_cdi_names(
+    const model::ContainerRequest& request) const {
+  const auto& runtime = context_.settings.runtime;
+  const auto registry = cdi::Registry::load(context_.host, runtime.cdi_spec_dirs);
   auto changed = request;
   std::erase_if(changed.devices, [&](const std::string& id) {
     auto name = fmt::format("{}={}", runtime.cdi_default_kind, id);
@@ -163,17 +166,19 @@ std::optional<model::Request> Injector::by_specification(const model::Request& r
   return changed;
 }
 
-Status Injector::add_foreign(const model::Request& request, model::ContainerEdits& edits) const {
+Status Injector::add_cdi_edits(const model::ContainerRequest& request,
+                               model::ContainerEdits& edits) const {
   if (request.cdi_devices.empty()) return {};
-  const auto registry = cdi::Registry::load(around_.host, around_.settings.runtime.cdi_spec_dirs);
+  const auto registry = cdi::Registry::load(context_.host, context_.settings.runtime.cdi_spec_dirs);
   GANTRY_TRY(auto foreign, registry.edits_for(request.cdi_devices));
   // A simulated machine's own specifications have its place before their paths.
-  GANTRY_CHECK(fill_numbers(around_.host, engine_root(around_.host), foreign));
+  GANTRY_CHECK(fill_device_numbers(context_.host, engine_root(context_.host), foreign));
   plan::append(edits, foreign);
   return {};
 }
 
-Result<model::ContainerEdits> Injector::edits_with(const model::Request& request, Flavour flavour) {
+Result<model::ContainerEdits> Injector::edits_with(const model::ContainerRequest& request,
+                                                   Flavour flavour) {
   model::ContainerEdits edits;
   const bool wants_gpus = !request.devices.empty() || !request.imex_channels.empty() ||
                           !request.groups.empty() || request.mig_config || request.mig_monitor;
@@ -182,29 +187,29 @@ Result<model::ContainerEdits> Injector::edits_with(const model::Request& request
     if (!planned.ok() && planned.error().code() == Errc::NotFound && !refreshed_) {
       // A GPU or instance that came after the inventory: look once more before saying no.
       refreshed_ = true;
-      if (around_.refresh().ok()) {
+      if (context_.refresh().ok()) {
         machine_.reset();
         planned = gpu_edits(request, flavour);
       }
     }
     if (!planned.ok() && planned.error().code() == Errc::NotFound) {
-      if (const auto other = by_specification(request)) return edits_with(*other, flavour);
+      if (const auto other = with_cdi_names(request)) return edits_with(*other, flavour);
     }
     GANTRY_TRY(edits, std::move(planned));
   }
-  GANTRY_CHECK(add_foreign(request, edits));
+  GANTRY_CHECK(add_cdi_edits(request, edits));
   return edits;
 }
 
 Result<oci::Decision> Injector::decide(const oci::Container& container) {
-  return oci::request_from(container, around_.settings, knowledge());
+  return oci::decide_request(container, context_.settings, lookups());
 }
 
 Result<Injection> Injector::plan(oci::Decision decision) {
   Injection injection{.decision = std::move(decision)};
   const auto& request = injection.decision.request;
-  if (request.wants_nothing()) return injection;
-  injection.flavour = wanted_flavour(around_.settings);
+  if (request.is_empty()) return injection;
+  injection.flavour = wanted_flavour(context_.settings);
   GANTRY_TRY(injection.edits, edits_with(request, injection.flavour));
   if (machine_) {
     injection.driver_version = machine_->inventory.driver.version;

@@ -19,10 +19,10 @@
 namespace gantry::runtime {
 
 // Where GPUs come from: the host that the settings name, and how to learn it anew.
-struct Surroundings {
+struct InjectionContext {
   const sys::Host& host;
   const config::Settings& settings;
-  Refresh refresh;
+  RefreshFunction refresh;
 };
 
 struct Injection {
@@ -36,7 +36,7 @@ struct Injection {
 
 class Injector {
  public:
-  explicit Injector(Surroundings surroundings) : around_(std::move(surroundings)) {}
+  explicit Injector(InjectionContext surroundings) : context_(std::move(surroundings)) {}
 
   // The policy's word alone: what it may have of what it asks for.
   Result<oci::Decision> decide(const oci::Container& container);
@@ -45,26 +45,29 @@ class Injector {
   Result<Injection> plan(oci::Decision decision);
 
   // The same container with another flavour: where the image's loader cache cannot be changed.
-  Result<model::ContainerEdits> edits_with(const model::Request& request, plan::Flavour flavour);
+  Result<model::ContainerEdits> edits_with(const model::ContainerRequest& request,
+                                           plan::Flavour flavour);
 
  private:
   Result<const Machine*> machine();
-  Result<model::ContainerEdits> gpu_edits(const model::Request& request, plan::Flavour flavour);
+  Result<model::ContainerEdits> gpu_edits(const model::ContainerRequest& request,
+                                          plan::Flavour flavour);
   // The request with what only a specification knows among the CDI devices; nullopt: there is none.
-  std::optional<model::Request> by_specification(const model::Request& request) const;
-  Status add_foreign(const model::Request& request, model::ContainerEdits& edits) const;
-  Status check_known(const model::Request& request, const Machine& machine) const;
-  oci::Knowledge knowledge();
+  std::optional<model::ContainerRequest> with_cdi_names(
+      const model::ContainerRequest& request) const;
+  Status add_cdi_edits(const model::ContainerRequest& request, model::ContainerEdits& edits) const;
+  Status check_known(const model::ContainerRequest& request, const Machine& machine) const;
+  oci::RequestLookups lookups();
 
-  Surroundings around_;
+  InjectionContext context_;
   std::optional<Machine> machine_;
   bool refreshed_ = false;
 };
 
 // Numbers, mode and group of every node, from the nodes themselves: majors may have changed since
 // the inventory was made. NotFound for one that is gone.
-Status fill_numbers(const sys::Host& host, std::string_view engine_root,
-                    model::ContainerEdits& edits);
+Status fill_device_numbers(const sys::Host& host, std::string_view engine_root,
+                           model::ContainerEdits& edits);
 
 // What the engine puts before our paths: nothing on the machine itself.
 std::string engine_root(const sys::Host& host);

@@ -3,7 +3,7 @@
 
 namespace gantry::runtime {
 
-Result<config::Settings> load_settings(const config::Lookup& environment) {
+Result<config::Settings> load_settings(const config::EnvironmentLookup& environment) {
   const auto path = config::config_path(environment);
   const bool named = !environment("NVIDIA_CTK_CONFIG_FILE_PATH").value_or("").empty();
   GANTRY_TRY(const auto host,

@@ -10,7 +10,7 @@ namespace gantry::runtime {
 
 // The file that the environment names is the caller's, the usual one is the machine's (below
 // GANTRY_ROOT); then the environment's own word.
-Result<config::Settings> load_settings(const config::Lookup& environment);
+Result<config::Settings> load_settings(const config::EnvironmentLookup& environment);
 
 // The machine whose GPUs are given: [gantry] root, else "/". Not nvidia-container-cli.root: that is
 // where the driver's files are, which the inventory knows.

@@ -4,7 +4,7 @@
 #include "base/core/text.hpp"
 #include "base/sys/child.hpp"
 #include "base/sys/trusted.hpp"
-#include "container/runtime/injection/low_level.hpp"
+#include "container/runtime/injection/low_level_runtime.hpp"
 #include "container/runtime/injection/procfs_inventory.hpp"
 #include "gpu/model/inventory_json.hpp"
 
@@ -48,11 +48,11 @@ Result<model::Inventory> read_inventory(const sys::Host& host) {
 // Inventory and prepared directory as they are now, if they are good.
 Result<Machine> read_machine(const sys::Host& host) {
   GANTRY_TRY(auto inventory, read_inventory(host));
-  if (auto stale = why_stale(host, inventory); !stale.empty()) {
+  if (auto stale = stale_reason(host, inventory); !stale.empty()) {
     return Error(Errc::Corrupt, std::move(stale));
   }
   GANTRY_TRY(auto prepared, driver_dir::current(host));
-  if (!driver_dir::is_for(prepared, inventory.driver.version)) {
+  if (!driver_dir::serves_driver(prepared, inventory.driver.version)) {
     return Error(Errc::Corrupt, fmt::format("the prepared driver directory is of {}, {} is running",
                                             prepared.version, inventory.driver.version));
   }
@@ -84,7 +84,7 @@ bool runs_driver(const sys::Host& host, std::string_view known) {
   return false;
 }
 
-std::string why_stale(const sys::Host& host, const model::Inventory& inventory) {
+std::string stale_reason(const sys::Host& host, const model::Inventory& inventory) {
   const auto boot = host.read_value(kBootId);
   if (boot && *boot != inventory.boot_id) return "the inventory is of another boot";
   if (!runs_driver(host, inventory.driver.version)) {
@@ -102,7 +102,7 @@ std::string why_stale(const sys::Host& host, const model::Inventory& inventory) 
   return {};
 }
 
-Result<Machine> open_machine(const sys::Host& host, const Refresh& refresh) {
+Result<Machine> open_machine(const sys::Host& host, const RefreshFunction& refresh) {
   auto machine = read_machine(host);
   if (machine.ok()) return machine;
   const auto reason = machine.error();
@@ -134,7 +134,7 @@ Result<Machine> open_machine(const sys::Host& host, const Refresh& refresh) {
 }
 
 Status refresh_by_gantry(const std::string& root, std::int64_t deadline_seconds) {
-  const auto beside = sibling("gantry");
+  const auto beside = sibling_program_path("gantry");
   const std::vector<std::string> argv{beside.empty() ? "gantry" : beside, "cdi", "refresh",
                                       "--root", root};
   GANTRY_TRY(

@@ -16,22 +16,22 @@ namespace gantry::runtime {
 
 struct Machine {
   model::Inventory inventory;
-  driver_dir::Current prepared;
+  driver_dir::CurrentDriver prepared;
   bool from_procfs = false;        // no inventory could be had
   std::vector<std::string> notes;  // what was done otherwise than usual
 };
 
 // Makes inventory and prepared directory anew: `gantry cdi refresh`. Slow; may be refused.
-using Refresh = std::function<Status()>;
+using RefreshFunction = std::function<Status()>;
 
 // Why what was written down is not what runs, "" when it is: another boot, another driver, other
 // MIG instances.
-std::string why_stale(const sys::Host& host, const model::Inventory& inventory);
+std::string stale_reason(const sys::Host& host, const model::Inventory& inventory);
 
 // Reads, checks, refreshes once where that is needed. Where no inventory can be had and the
 // prepared directory fits the running driver: whole GPUs from procfs. Otherwise an error with the
 // command that helps.
-Result<Machine> open_machine(const sys::Host& host, const Refresh& refresh);
+Result<Machine> open_machine(const sys::Host& host, const RefreshFunction& refresh);
 
 // The version of the running driver, as far as `known` can be recognised in it.
 bool runs_driver(const sys::Host& host, std::string_view known);

@@ -39,17 +39,17 @@ TEST_F(MachineAtStart, WhatWasWrittenDownIsUsedWithoutAskingAnybody) {
 
 TEST_F(MachineAtStart, AnotherBootDriverOrMigLayoutIsStale) {
   auto inventory = ready_.inventory();
-  EXPECT_EQ(why_stale(ready_.host(), inventory), "");
+  EXPECT_EQ(stale_reason(ready_.host(), inventory), "");
   inventory.boot_id = "boot-0";
-  EXPECT_THAT(why_stale(ready_.host(), inventory), HasSubstr("another boot"));
+  EXPECT_THAT(stale_reason(ready_.host(), inventory), HasSubstr("another boot"));
   inventory = ready_.inventory();
   inventory.driver.version = "580.159.0";
-  EXPECT_THAT(why_stale(ready_.host(), inventory), HasSubstr("580.159.0,"));
+  EXPECT_THAT(stale_reason(ready_.host(), inventory), HasSubstr("580.159.0,"));
   inventory = ready_.inventory();
   inventory.gpus[1].mig.instances.clear();
-  EXPECT_THAT(why_stale(ready_.host(), inventory), HasSubstr("MIG instances of GPU 1"));
+  EXPECT_THAT(stale_reason(ready_.host(), inventory), HasSubstr("MIG instances of GPU 1"));
   ready_.tree().directory("proc/driver/nvidia/capabilities/gpu0/mig/gi1");
-  EXPECT_THAT(why_stale(ready_.host(), ready_.inventory()), HasSubstr("of GPU 0"));
+  EXPECT_THAT(stale_reason(ready_.host(), ready_.inventory()), HasSubstr("of GPU 0"));
 }
 
 TEST_F(MachineAtStart, StaleIsRefreshedOnce) {

@@ -76,7 +76,7 @@ bool has_files(const sys::Host& host, const std::string& directory) {
 
 // Which files are whose is in the prepared directory's sets; here they only need to exist.
 std::vector<model::DriverFile> prepared_files(const sys::Host& host,
-                                              const driver_dir::Current& prepared) {
+                                              const driver_dir::CurrentDriver& prepared) {
   std::vector<model::DriverFile> files;
   if (has_files(host, prepared.directory + "/lib64")) {
     files.push_back({.path = prepared.directory + "/lib64",
@@ -89,7 +89,7 @@ std::vector<model::DriverFile> prepared_files(const sys::Host& host,
   }
   if (host.exists(prepared.directory + "/bin/nvidia-smi")) {
     files.push_back({.path = prepared.directory + "/bin/nvidia-smi",
-                     .kind = model::FileKind::Binary,
+                     .kind = model::DriverFileKind::Binary,
                      .capabilities = {model::Capability::Utility}});
   }
   return files;
@@ -98,7 +98,7 @@ std::vector<model::DriverFile> prepared_files(const sys::Host& host,
 }  // namespace
 
 Result<model::Inventory> procfs_inventory(const sys::Host& host,
-                                          const driver_dir::Current& prepared) {
+                                          const driver_dir::CurrentDriver& prepared) {
   GANTRY_TRY(const auto addresses, host.list(kGpus).in("the driver is not loaded"));
   if (addresses.size() > kMostGpus) {
     return Error(Errc::Corrupt, fmt::format("{} has {} entries", kGpus, addresses.size()));

@@ -13,6 +13,6 @@ namespace gantry::runtime {
 // NotFound when the driver is not loaded. GPUs are in PCI order; MIG is Unknown, and a GPU with
 // instances is refused by whoever asks for it (Mig::current Enabled, no instances known).
 Result<model::Inventory> procfs_inventory(const sys::Host& host,
-                                          const driver_dir::Current& prepared);
+                                          const driver_dir::CurrentDriver& prepared);
 
 }  // namespace gantry::runtime

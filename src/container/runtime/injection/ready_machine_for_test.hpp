@@ -46,7 +46,7 @@ class ReadyMachine {
               .soname = "libcuda.so.1",
               .links = {"libcuda.so.1"}});
     add_file({.path = "/usr/bin/nvidia-smi",
-              .kind = model::FileKind::Binary,
+              .kind = model::DriverFileKind::Binary,
               .capabilities = {model::Capability::Utility}});
     const auto published = driver_dir::publish(host(), machine_);
     EXPECT_TRUE(published.ok()) << published.error().text();

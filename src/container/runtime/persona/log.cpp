@@ -41,7 +41,7 @@ bool is_logged(std::string_view log_level, std::string_view level) {
 
 std::string log_line(std::string_view format, std::string_view level, std::string_view message,
                      std::time_t now) {
-  const auto text = json::quoted(message);
+  const auto text = json::quote(message);
   if (format == "json") {
     return fmt::format("{{\"level\":\"{}\",\"msg\":{},\"time\":\"{}\"}}\n", level, text, utc(now));
   }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/config/settings.hpp"
-#include "container/runtime/injection/account.hpp"
+#include "container/runtime/injection/container_record.hpp"
 #include "container/runtime/injection/load_settings.hpp"
-#include "container/runtime/injection/low_level.hpp"
+#include "container/runtime/injection/low_level_runtime.hpp"
 #include "container/runtime/persona/command_line.hpp"
+#include "container/runtime/persona/entry_points.hpp"
 #include "container/runtime/persona/log.hpp"
-#include "container/runtime/persona/personas.hpp"
-#include "container/runtime/shim/create.hpp"
+#include "container/runtime/shim/shim_create.hpp"
 
 #include <unistd.h>
 
@@ -43,12 +43,12 @@ void write_debug(const Settings& settings, const CommandLine& line, std::string_
   write_log({.log = log}, level, fmt::format("{}: {}", line.id, message));
 }
 
-void write_debug(const Settings& settings, const CommandLine& line, const Created& created) {
+void write_debug(const Settings& settings, const CommandLine& line, const CreateResult& created) {
   for (const auto& warning : created.warnings) write_debug(settings, line, "warning", warning);
   write_debug(settings, line, "info", created.changed ? "config.json was edited" : "nothing to do");
   for (const auto& detail : created.details) write_debug(settings, line, "debug", detail);
   if (!is_logged(settings.runtime.log_level, "debug")) return;
-  for (const auto& word : config::without_effect(settings)) {
+  for (const auto& word : config::describe_ignored_values(settings)) {
     write_debug(settings, line, "debug", word);
   }
 }
@@ -57,7 +57,7 @@ Status create(const CommandLine& line, const Settings& settings, const std::stri
   const auto root = shim_root(settings);
   GANTRY_TRY(const auto host, sys::Host::at(root));
   GANTRY_CHECK(config::check_mode(settings));
-  const auto mode = settings.runtime.mode == "legacy" ? Mode::Classic : Mode::Inject;
+  const auto mode = settings.runtime.mode == "legacy" ? ShimMode::Classic : ShimMode::Inject;
   const auto refresh = [&] { return refresh_by_gantry(root, settings.gantry.refresh_deadline); };
   GANTRY_TRY(const auto created, prepare_create({.line = line,
                                                  .surroundings = {host, settings, refresh},
@@ -70,7 +70,7 @@ Status create(const CommandLine& line, const Settings& settings, const std::stri
 
 void forget(const CommandLine& line, const Settings& settings) {
   const auto host = sys::Host::at(shim_root(settings));
-  if (host.ok()) remove_account(*host, line.id);
+  if (host.ok()) remove_container_record(*host, line.id);
 }
 
 Status run(const CommandLine& line, char** argv) {

@@ -41,8 +41,8 @@ std::string Volumes::over(std::string_view path) const {
   return found == volumes_.end() ? std::string() : found->named;
 }
 
-Status Volumes::keep_out(std::vector<model::MountEdit>& mounts,
-                         std::vector<std::string>& notes) const {
+Status Volumes::remove_mounts_in_volumes(std::vector<model::MountEdit>& mounts,
+                                         std::vector<std::string>& notes) const {
   std::vector<model::MountEdit> kept;
   for (auto& mount : mounts) {
     const auto volume = over(mount.container_path);

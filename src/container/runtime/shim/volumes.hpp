@@ -21,10 +21,11 @@ class Volumes {
   // Where the volume is mounted that a path leads into; "" when it leads into none.
   std::string over(std::string_view path) const;
 
-  // Takes out the single files whose mount points would be made in a volume because of the image's
-  // symlinks, with a note each. Denied when that is true of a directory of the driver's: there is
-  // no container with a GPU without it.
-  Status keep_out(std::vector<model::MountEdit>& mounts, std::vector<std::string>& notes) const;
+  // ValueKind out the single files whose mount points would be made in a volume because of the
+  // image's symlinks, with a note each. Denied when that is true of a directory of the driver's:
+  // there is no container with a GPU without it.
+  Status remove_mounts_in_volumes(std::vector<model::MountEdit>& mounts,
+                                  std::vector<std::string>& notes) const;
 
  private:
   struct Volume {

@@ -54,7 +54,7 @@ TEST_F(VolumesTest, FilesThatWouldBeMadeInAVolumeAreLeftOut) {
                                           bind("driver/lib64", "/usr/local/nvidia/lib64"),
                                           bind("driver/nvidia.icd", "/data/asked-for")};
   std::vector<std::string> notes;
-  ASSERT_TRUE(Volumes(image, of_the_container).keep_out(mounts, notes).ok());
+  ASSERT_TRUE(Volumes(image, of_the_container).remove_mounts_in_volumes(mounts, notes).ok());
   EXPECT_THAT(mounts, ElementsAre(bind("driver/lib64", "/usr/local/nvidia/lib64"),
                                   bind("driver/nvidia.icd", "/data/asked-for")));
   EXPECT_THAT(notes, ElementsAre(HasSubstr("into the volume at /data")));
@@ -64,7 +64,7 @@ TEST_F(VolumesTest, ADirectoryOfTheDriversThereIsAnError) {
   const auto image = root();
   std::vector<model::MountEdit> mounts = {bind("driver/lib64", "/etc/lib64")};
   std::vector<std::string> notes;
-  const auto status = Volumes(image, of_the_container).keep_out(mounts, notes);
+  const auto status = Volumes(image, of_the_container).remove_mounts_in_volumes(mounts, notes);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), Errc::Denied);
   EXPECT_THAT(status.error().text(), HasSubstr("lead /etc/lib64 into the volume at /data"));

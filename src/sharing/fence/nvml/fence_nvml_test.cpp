@@ -131,7 +131,7 @@ TEST_F(FenceNvml, WhateverIsInThePagesTheAnswersStayWithinBounds) {
   std::uint8_t uuid[16];
   std::memcpy(uuid, host_.limits().gpu[0].uuid, sizeof uuid);
   for (int round = 0; round < 100; ++round) {
-    scribble(&host_.limits().slots_in_use, &host_.limits().beat_ns, random);
+    scribble(&host_.limits().slots_in_use, &host_.limits().heartbeat_ns, random);
     scribble(&host_.limits().gpu[0], &host_.limits().gpu[1], random);
     scribble(&host_.limits().process[0], &host_.limits().process[FENCE_MAX_PROCESSES], random);
     scribble(&host_.row(0, 0), &host_.row(0, FENCE_MAX_PROCESSES), random);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/abi/nvml.h"
-#include "sharing/fence/host_for_test.hpp"
+#include "sharing/fence/daemon_link_for_test.hpp"
 
 #include <dlfcn.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sharing/fence/conversation.hpp"
+#include "sharing/fence/handshake.hpp"
 #include "sharing/fence/lock.hpp"
 #include "sharing/fence/nvml/pages_internal.hpp"
 
@@ -22,9 +22,9 @@ constinit State state{};
 
 // Named after the process: a child of fork() that inherits it locked, by a thread it does not have,
 // takes it over.
-class Turn {
+class GpuTurn {
  public:
-  Turn() {
+  GpuTurn() {
     const int32_t self = getpid();
     for (;;) {
       int32_t owner = 0;
@@ -33,9 +33,9 @@ class Turn {
       nanosleep(&moment, nullptr);
     }
   }
-  ~Turn() { __atomic_store_n(&state.owner, 0, __ATOMIC_RELEASE); }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  ~GpuTurn() { __atomic_store_n(&state.owner, 0, __ATOMIC_RELEASE); }
+  GpuTurn(const GpuTurn&) = delete;
+  GpuTurn& operator=(const GpuTurn&) = delete;
 
  private:
   static bool take(int32_t& expected, int32_t self) {
@@ -44,7 +44,7 @@ class Turn {
   }
 };
 
-bool map(const Conversation& said, Pages& out) {
+bool map(const Handshake& said, Pages& out) {
   void* limits = mmap(nullptr, sizeof(FenceLimits), PROT_READ, MAP_SHARED, said.limits, 0);
   void* usage =
       mmap(nullptr, fence_usage_size(said.gpu_count), PROT_READ, MAP_SHARED, said.usage, 0);
@@ -61,8 +61,8 @@ bool map(const Conversation& said, Pages& out) {
 // An observer has nothing more to say: no descriptor of ours stays in the program.
 void attach() {
   const int saved = errno;
-  Conversation said{};
-  if (converse(FENCE_OBSERVER, kWaitMs, said) == Answer::Welcome) {
+  Handshake said{};
+  if (perform_handshake(FENCE_OBSERVER, kWaitMs, said) == HandshakeResult::Welcome) {
     if (!map(said, state.pages)) state.pages.fenced = true;
     close(said.socket);
     close(said.limits);
@@ -76,14 +76,14 @@ void attach() {
 
 bool is_current(const Pages& pages, uint64_t now) {
   if (pages.limits == nullptr) return false;
-  const uint64_t beat = __atomic_load_n(&pages.limits->beat_ns, __ATOMIC_RELAXED);
+  const uint64_t beat = __atomic_load_n(&pages.limits->heartbeat_ns, __ATOMIC_RELAXED);
   return now <= beat || now - beat <= FENCE_STALE_NS;
 }
 
 }  // namespace
 
 Pages share_pages() {
-  const Turn turn;
+  const GpuTurn turn;
   const uint64_t now = monotonic_ns();
   if (!is_current(state.pages, now) && now >= state.next_attempt_ns) {
     attach();

@@ -27,7 +27,7 @@ void put(const Member& member, nvmlProcessDetail_v1_t& out) {
 }
 
 template <typename Info>
-void add_members(const Share& share, Shown<Info>& shown) {
+void add_members(const Share& share, OutputList<Info>& shown) {
   for (uint32_t slot = 0; slot < share.slots(); ++slot) {
     Member member{};
     Info info{};
@@ -46,15 +46,15 @@ bool is_member(const Share& share, unsigned int pid) {
 }
 
 template <typename Info>
-void add_own(const Share& share, const WholeList<Info>& all, Shown<Info>& shown) {
+void add_own(const Share& share, const DriverList<Info>& all, OutputList<Info>& shown) {
   for (Info info : all) {
     if (share.own(info.pid, info.pid)) shown.add(info);
   }
 }
 
 // Of those that only the driver knows.
-void add_rest(const Share& share, const WholeList<nvmlProcessDetail_v1_t>& all,
-              Shown<nvmlProcessDetail_v1_t>& shown) {
+void add_rest(const Share& share, const DriverList<nvmlProcessDetail_v1_t>& all,
+              OutputList<nvmlProcessDetail_v1_t>& shown) {
   for (auto info : all) {
     if (share.own(info.pid, info.pid) && !is_member(share, info.pid)) shown.add(info);
   }
@@ -85,10 +85,10 @@ nvmlReturn_t list(ListFunction<Info> real, nvmlDevice_t device, unsigned int* co
                   Fill fill) {
   if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
   const Share share(device);
-  if (share.standing() == Standing::Apart) return real(device, count, infos);
+  if (share.standing() == Membership::NotInShare) return real(device, count, infos);
   if (const nvmlReturn_t bad = checked(real, device, count, infos); bad != NVML_SUCCESS) return bad;
-  if (share.standing() == Standing::Unknown) return Share::kUnknown;
-  Shown<Info> shown(infos, *count);
+  if (share.standing() == Membership::Unknown) return Share::kUnknown;
+  OutputList<Info> shown(infos, *count);
   if (const nvmlReturn_t bad = fill(share, shown); bad != NVML_SUCCESS) return bad;
   return shown.end(count);
 }
@@ -96,7 +96,7 @@ nvmlReturn_t list(ListFunction<Info> real, nvmlDevice_t device, unsigned int* co
 template <typename Info>
 nvmlReturn_t list_compute(ListFunction<Info> real, nvmlDevice_t device, unsigned int* count,
                           Info* infos) {
-  return list(real, device, count, infos, [](const Share& share, Shown<Info>& shown) {
+  return list(real, device, count, infos, [](const Share& share, OutputList<Info>& shown) {
     add_members(share, shown);
     return NVML_SUCCESS;
   });
@@ -105,8 +105,8 @@ nvmlReturn_t list_compute(ListFunction<Info> real, nvmlDevice_t device, unsigned
 template <typename Info>
 nvmlReturn_t list_narrowed(ListFunction<Info> real, nvmlDevice_t device, unsigned int* count,
                            Info* infos) {
-  return list(real, device, count, infos, [&](const Share& share, Shown<Info>& shown) {
-    WholeList<Info> all;
+  return list(real, device, count, infos, [&](const Share& share, OutputList<Info>& shown) {
+    DriverList<Info> all;
     const nvmlReturn_t result =
         all.fill([&](unsigned int* size, Info* items) { return real(device, size, items); });
     if (result == NVML_SUCCESS) add_own(share, all, shown);
@@ -137,7 +137,8 @@ FENCE_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t dev
   const auto real = FENCE_REAL(nvmlDeviceGetRunningProcessDetailList);
   if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
   const Share share(device);
-  if (share.standing() == Standing::Apart || details == nullptr) return real(device, details);
+  if (share.standing() == Membership::NotInShare || details == nullptr)
+    return real(device, details);
   auto ask = [&](unsigned int* size, nvmlProcessDetail_v1_t* items) {
     nvmlProcessDetailList_t list{details->version, details->mode, *size, items};
     const nvmlReturn_t result = real(device, &list);
@@ -146,13 +147,13 @@ FENCE_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t dev
   };
   unsigned int none = 0;
   if (const nvmlReturn_t result = ask(&none, nullptr); refused(result)) return result;
-  if (share.standing() == Standing::Unknown) return Share::kUnknown;
+  if (share.standing() == Membership::Unknown) return Share::kUnknown;
   if (details->procArray == nullptr && details->numProcArrayEntries > 0) {
     return NVML_ERROR_INVALID_ARGUMENT;
   }
-  WholeList<nvmlProcessDetail_v1_t> all;
+  DriverList<nvmlProcessDetail_v1_t> all;
   if (const nvmlReturn_t result = all.fill(ask); result != NVML_SUCCESS) return result;
-  Shown<nvmlProcessDetail_v1_t> shown(details->procArray, details->numProcArrayEntries);
+  OutputList<nvmlProcessDetail_v1_t> shown(details->procArray, details->numProcArrayEntries);
   switch (details->mode) {
     case NVML_PROCESS_MODE_COMPUTE: add_members(share, shown); break;
     case NVML_PROCESS_MODE_ALL:

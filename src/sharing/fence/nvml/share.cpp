@@ -17,7 +17,7 @@ uint64_t load(const uint64_t& word) {
 }
 
 // The tenant writes the rows; a number that makes no sense must not wrap around into one that does.
-uint64_t plus(uint64_t one, uint64_t other) {
+uint64_t saturating_add(uint64_t one, uint64_t other) {
   uint64_t sum = 0;
   return __builtin_add_overflow(one, other, &sum) ? UINT64_MAX : sum;
 }
@@ -61,7 +61,7 @@ Share::Share(nvmlDevice_t device) {
   uint8_t uuid[16];
   if (!uuid_of(device, uuid)) return;
   if (pages.limits == nullptr) {
-    standing_ = Standing::Unknown;
+    standing_ = Membership::Unknown;
     return;
   }
   for (uint32_t i = 0; i < pages.gpu_count; ++i) {
@@ -69,7 +69,7 @@ Share::Share(nvmlDevice_t device) {
     limits_ = pages.limits;
     usage_ = pages.usage;
     gpu_ = i;
-    standing_ = Standing::Member;
+    standing_ = Membership::Member;
     return;
   }
 }
@@ -108,8 +108,8 @@ uint64_t Share::used() const {
   const bool contexts = (load(limits_->flags) & FENCE_CONTEXT_FREE) == 0;
   uint64_t sum = contexts ? load(gpu().memory_overhead) : 0;
   for (uint32_t slot = 0; slot < slots(); ++slot) {
-    sum = plus(sum, load(row(slot).held));
-    if (contexts) sum = plus(sum, uncounted_contexts(slot));
+    sum = saturating_add(sum, load(row(slot).held));
+    if (contexts) sum = saturating_add(sum, uncounted_contexts(slot));
   }
   return sum < limit() ? sum : limit();
 }
@@ -125,8 +125,8 @@ bool Share::member(uint32_t slot, Member& out) const {
   const uint64_t held = load(row(slot).held);
   const uint64_t managed = load(row(slot).managed) < held ? load(row(slot).managed) : held;
   const uint64_t seen = load(process.used[gpu_]);
-  const uint64_t own = plus(held - managed, uncounted_contexts(slot));
-  out.bytes = plus(seen > own ? seen : own, managed);
+  const uint64_t own = saturating_add(held - managed, uncounted_contexts(slot));
+  out.bytes = saturating_add(seen > own ? seen : own, managed);
   if (out.bytes > limit()) out.bytes = limit();
   return out.bytes > 0 || load(row(slot).contexts) > 0;
 }

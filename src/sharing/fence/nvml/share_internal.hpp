@@ -9,9 +9,9 @@
 
 namespace gantry::fence::nvml {
 
-enum class Standing {
-  Apart,    // no share here, or a device that is not in it: the driver's answer stands
-  Member,   // a GPU of the share
+enum class Membership {
+  NotInShare,  // no share here, or a device that is not in it: the driver's answer stands
+  Member,      // a GPU of the share
   Unknown,  // there is a share, and nobody says how large: the driver's answer must not pass for it
 };
 
@@ -26,7 +26,7 @@ class Share {
  public:
   // Finds the GPU behind a handle among those of the share, by UUID.
   explicit Share(nvmlDevice_t device);
-  Standing standing() const { return standing_; }
+  Membership standing() const { return standing_; }
   // What the hooks return where the standing is Unknown.
   static constexpr nvmlReturn_t kUnknown = NVML_ERROR_NOT_READY;
 
@@ -49,7 +49,7 @@ class Share {
   const FenceUsageRow& row(uint32_t slot) const;
   uint64_t uncounted_contexts(uint32_t slot) const;
 
-  Standing standing_ = Standing::Apart;
+  Membership standing_ = Membership::NotInShare;
   const FenceLimits* limits_ = nullptr;
   const FenceUsage* usage_ = nullptr;
   uint32_t gpu_ = 0;

@@ -135,7 +135,7 @@ class TestShare {
   nvmlDevice_t device = nullptr;
 
  private:
-  static sim::Marker marker(const gantry::test::Machine& machine) {
+  static sim::TreeMarker marker(const gantry::test::Machine& machine) {
     return *sim::read_marker(machine.root());
   }
   static std::string real(const gantry::test::Machine& machine) {

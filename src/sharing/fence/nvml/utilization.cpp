@@ -11,9 +11,9 @@ namespace {
 
 // As the driver: nothing new is NVML_ERROR_NOT_FOUND, too little room says how much is needed.
 template <typename Sample>
-nvmlReturn_t narrow(const Share& share, const WholeList<Sample>& all, Sample* samples,
+nvmlReturn_t narrow(const Share& share, const DriverList<Sample>& all, Sample* samples,
                     unsigned int* count) {
-  Shown<Sample> shown(samples, *count);
+  OutputList<Sample> shown(samples, *count);
   for (Sample sample : all) {
     if (share.own(sample.pid, sample.pid)) shown.add(sample);
   }
@@ -30,11 +30,11 @@ FENCE_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
   const auto real = FENCE_REAL(nvmlDeviceGetProcessUtilization);
   if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
   const Share share(device);
-  if (share.standing() == Standing::Apart || count == nullptr) {
+  if (share.standing() == Membership::NotInShare || count == nullptr) {
     return real(device, samples, count, last_seen);
   }
-  if (share.standing() == Standing::Unknown) return Share::kUnknown;
-  WholeList<nvmlProcessUtilizationSample_t> all;
+  if (share.standing() == Membership::Unknown) return Share::kUnknown;
+  DriverList<nvmlProcessUtilizationSample_t> all;
   const nvmlReturn_t result =
       all.fill([&](unsigned int* size, nvmlProcessUtilizationSample_t* items) {
         return real(device, items, size, last_seen);
@@ -51,9 +51,9 @@ nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProcessesUtilizat
   const auto real = FENCE_REAL(nvmlDeviceGetProcessesUtilizationInfo);
   if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
   const Share share(device);
-  if (share.standing() == Standing::Apart || info == nullptr) return real(device, info);
-  if (share.standing() == Standing::Unknown) return Share::kUnknown;
-  WholeList<nvmlProcessUtilizationInfo_v1_t> all;
+  if (share.standing() == Membership::NotInShare || info == nullptr) return real(device, info);
+  if (share.standing() == Membership::Unknown) return Share::kUnknown;
+  DriverList<nvmlProcessUtilizationInfo_v1_t> all;
   const nvmlReturn_t result =
       all.fill([&](unsigned int* size, nvmlProcessUtilizationInfo_v1_t* items) {
         nvmlProcessesUtilizationInfo_t whole{info->version, *size, info->lastSeenTimeStamp, items};
@@ -73,14 +73,15 @@ FENCE_EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsig
   const auto real = FENCE_REAL(nvmlDeviceGetAccountingPids);
   if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
   const Share share(device);
-  if (share.standing() == Standing::Apart || count == nullptr) return real(device, count, pids);
-  if (share.standing() == Standing::Unknown) return Share::kUnknown;
-  WholeList<unsigned int> all;
+  if (share.standing() == Membership::NotInShare || count == nullptr)
+    return real(device, count, pids);
+  if (share.standing() == Membership::Unknown) return Share::kUnknown;
+  DriverList<unsigned int> all;
   const nvmlReturn_t result =
       all.fill([&](unsigned int* size, unsigned int* items) { return real(device, size, items); });
   if (result != NVML_SUCCESS) return result;
   if (pids == nullptr && *count > 0) return NVML_ERROR_INVALID_ARGUMENT;
-  Shown<unsigned int> shown(pids, *count);
+  OutputList<unsigned int> shown(pids, *count);
   for (unsigned int pid : all) {
     if (share.own(pid, pid)) shown.add(pid);
   }
@@ -94,8 +95,9 @@ FENCE_EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsi
   const auto real = FENCE_REAL(nvmlDeviceGetAccountingStats);
   if (real == nullptr) return NVML_ERROR_FUNCTION_NOT_FOUND;
   const Share share(device);
-  if (share.standing() == Standing::Apart || stats == nullptr) return real(device, pid, stats);
-  if (share.standing() == Standing::Unknown) return Share::kUnknown;
+  if (share.standing() == Membership::NotInShare || stats == nullptr)
+    return real(device, pid, stats);
+  if (share.standing() == Membership::Unknown) return Share::kUnknown;
   const unsigned int host = share.host_pid(pid);
   if (host == 0) return NVML_ERROR_NOT_FOUND;
   const nvmlReturn_t result = real(device, host, stats);

@@ -11,12 +11,12 @@
 namespace gantry::fence::nvml {
 
 template <typename Item>
-class WholeList {
+class DriverList {
  public:
-  WholeList() = default;
-  ~WholeList() { drop(); }
-  WholeList(const WholeList&) = delete;
-  WholeList& operator=(const WholeList&) = delete;
+  DriverList() = default;
+  ~DriverList() { drop(); }
+  DriverList(const DriverList&) = delete;
+  DriverList& operator=(const DriverList&) = delete;
 
   // `ask(count, items)` is the driver's function; it says NVML_ERROR_INSUFFICIENT_SIZE and how many
   // there are until the room suffices. Processes come and go meanwhile.
@@ -69,9 +69,9 @@ class WholeList {
 
 // Where a hook puts what it lets through: as much as fits into the caller's room, counting all.
 template <typename Item>
-class Shown {
+class OutputList {
  public:
-  Shown(Item* items, unsigned int room) : items_(items), room_(items == nullptr ? 0 : room) {}
+  OutputList(Item* items, unsigned int room) : items_(items), room_(items == nullptr ? 0 : room) {}
   void add(const Item& item) {
     if (found_ < room_) items_[found_] = item;
     ++found_;
