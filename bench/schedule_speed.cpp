@@ -175,7 +175,7 @@ int world(int steps, const simulate::SimulationOptions& options) {
   }
   const auto seconds = (now_us() - start) / 1e6;
   const auto placed = world.counts().placed;
-  auto end = world.add_charges();
+  auto end = world.settle();
   if (end) end = world.empty();
   if (!end) fmt::print(stderr, "at the end: {}\n", end.error().text());
   const auto& counts = world.counts();

@@ -20,7 +20,7 @@ podspec::Placement placement_of(const NodeState& node_state, const PodDemand& de
       container.parts.push_back({.uuid = facts.uuid,
                                  .index = facts.index,
                                  .mib = demand.mib_of(c, facts.mib, node_state.node->unit_mib),
-                                 .cores = demand.parse_cores(c)});
+                                 .cores = demand.cores_of(c)});
     }
   }
   return made;

@@ -44,8 +44,8 @@ struct ElfVersionNeed {
 // needs and no more: class, machine and SONAME of a library of any size are three small reads.
 class Elf {
  public:
-  static Result<Elf> on(int fd);
-  static Result<Elf> on(std::string_view bytes);
+  static Result<Elf> open(int fd);
+  static Result<Elf> open(std::string_view bytes);
 
   bool is_64bit() const { return is_64bit_; }
   std::uint16_t machine() const { return machine_; }

@@ -28,11 +28,11 @@ std::optional<int> percent_of(bool answered, unsigned value) {
 void read_memory(probe::DeviceQuery& query, model::GpuReading& reading) {
   nvmlMemory_v2_t memory{};
   memory.version = nvmlMemory_v2;
-  if (GANTRY_ASK(query, nvmlDeviceGetMemoryInfo_v2, query.device(), &memory)) {
+  if (GANTRY_QUERY(query, nvmlDeviceGetMemoryInfo_v2, query.device(), &memory)) {
     reading.memory_reserved_bytes = memory.reserved;
   } else {
     nvmlMemory_t old{};
-    if (!GANTRY_ASK(query, nvmlDeviceGetMemoryInfo, query.device(), &old)) return;
+    if (!GANTRY_QUERY(query, nvmlDeviceGetMemoryInfo, query.device(), &old)) return;
     memory.total = old.total;
     memory.used = old.used;
     memory.free = old.free;
@@ -45,12 +45,12 @@ void read_memory(probe::DeviceQuery& query, model::GpuReading& reading) {
 // 1 licensed, 0 not; only in a vGPU guest.
 void read_license(probe::DeviceQuery& query, model::GpuReading& reading) {
   nvmlGpuVirtualizationMode_t mode = NVML_GPU_VIRTUALIZATION_MODE_NONE;
-  if (!GANTRY_ASK(query, nvmlDeviceGetVirtualizationMode, query.device(), &mode) ||
+  if (!GANTRY_QUERY(query, nvmlDeviceGetVirtualizationMode, query.device(), &mode) ||
       mode != NVML_GPU_VIRTUALIZATION_MODE_VGPU) {
     return;
   }
   nvmlGridLicensableFeatures_t features{};
-  if (!GANTRY_ASK(query, nvmlDeviceGetGridLicensableFeatures_v4, query.device(), &features) ||
+  if (!GANTRY_QUERY(query, nvmlDeviceGetGridLicensableFeatures_v4, query.device(), &features) ||
       features.isGridLicenseSupported == 0) {
     return;
   }
@@ -65,29 +65,29 @@ void read_license(probe::DeviceQuery& query, model::GpuReading& reading) {
 void read_body(probe::DeviceQuery& query, ReadingDepth depth, model::GpuReading& reading) {
   unsigned value = 0;
   bool answered =
-      GANTRY_ASK(query, nvmlDeviceGetTemperature, query.device(), NVML_TEMPERATURE_GPU, &value);
+      GANTRY_QUERY(query, nvmlDeviceGetTemperature, query.device(), NVML_TEMPERATURE_GPU, &value);
   reading.temperature_celsius = reading_of(answered, value);
   unsigned long long reasons = 0;
-  if (GANTRY_ASK(query, nvmlDeviceGetCurrentClocksEventReasons, query.device(), &reasons) ||
-      GANTRY_ASK(query, nvmlDeviceGetCurrentClocksThrottleReasons, query.device(), &reasons)) {
+  if (GANTRY_QUERY(query, nvmlDeviceGetCurrentClocksEventReasons, query.device(), &reasons) ||
+      GANTRY_QUERY(query, nvmlDeviceGetCurrentClocksThrottleReasons, query.device(), &reasons)) {
     reading.clock_reasons = reasons;
   }
   if (depth == ReadingDepth::Vital) return;
-  answered = GANTRY_ASK(query, nvmlDeviceGetPowerUsage, query.device(), &value);
+  answered = GANTRY_QUERY(query, nvmlDeviceGetPowerUsage, query.device(), &value);
   reading.power_milliwatts = reading_of(answered, value);
-  answered = GANTRY_ASK(query, nvmlDeviceGetEnforcedPowerLimit, query.device(), &value);
+  answered = GANTRY_QUERY(query, nvmlDeviceGetEnforcedPowerLimit, query.device(), &value);
   reading.power_limit_milliwatts = reading_of(answered, value);
-  answered = GANTRY_ASK(query, nvmlDeviceGetClockInfo, query.device(), NVML_CLOCK_SM, &value);
+  answered = GANTRY_QUERY(query, nvmlDeviceGetClockInfo, query.device(), NVML_CLOCK_SM, &value);
   reading.sm_clock_mhz = reading_of(answered, value);
-  answered = GANTRY_ASK(query, nvmlDeviceGetClockInfo, query.device(), NVML_CLOCK_MEM, &value);
+  answered = GANTRY_QUERY(query, nvmlDeviceGetClockInfo, query.device(), NVML_CLOCK_MEM, &value);
   reading.memory_clock_mhz = reading_of(answered, value);
   if (!reading.pcie_replays &&
-      GANTRY_ASK(query, nvmlDeviceGetPcieReplayCounter, query.device(), &value)) {
+      GANTRY_QUERY(query, nvmlDeviceGetPcieReplayCounter, query.device(), &value)) {
     reading.pcie_replays = value;
   }
   if (unsigned long long energy = 0;
       !reading.energy_millijoules &&
-      GANTRY_ASK(query, nvmlDeviceGetTotalEnergyConsumption, query.device(), &energy)) {
+      GANTRY_QUERY(query, nvmlDeviceGetTotalEnergyConsumption, query.device(), &energy)) {
     reading.energy_millijoules = energy;
   }
 }
@@ -99,7 +99,7 @@ std::optional<int> duty_cycle(probe::DeviceQuery& query, std::int64_t now_unix_m
   auto count = static_cast<unsigned>(samples.size());
   nvmlValueType_t type = NVML_VALUE_TYPE_UNSIGNED_INT;
   const auto from = static_cast<unsigned long long>(now_unix_ms - kWindowMs) * 1000;
-  if (!GANTRY_ASK(query, nvmlDeviceGetSamples, query.device(), NVML_GPU_UTILIZATION_SAMPLES, from,
+  if (!GANTRY_QUERY(query, nvmlDeviceGetSamples, query.device(), NVML_GPU_UTILIZATION_SAMPLES, from,
                   &type, &count, samples.data())) {
     return std::nullopt;
   }
@@ -117,7 +117,7 @@ std::optional<int> duty_cycle(probe::DeviceQuery& query, std::int64_t now_unix_m
 void check_identity(probe::DeviceQuery& query, const std::string& known,
                     model::GpuReading& reading) {
   std::array<char, NVML_DEVICE_UUID_V2_BUFFER_SIZE> uuid{};
-  if (GANTRY_ASK(query, nvmlDeviceGetUUID, query.device(), uuid.data(),
+  if (GANTRY_QUERY(query, nvmlDeviceGetUUID, query.device(), uuid.data(),
                  static_cast<unsigned>(uuid.size())) &&
       probe::to_string(uuid) != known) {
     reading.lost = fmt::format("NVML now names it {}", probe::to_string(uuid));
@@ -155,14 +155,14 @@ Devices find_devices(const driver::Nvml& nvml) {
 void read_activity(probe::DeviceQuery& query, std::int64_t now_unix_ms,
                    model::GpuReading& reading) {
   nvmlUtilization_t utilization{};
-  bool answered = GANTRY_ASK(query, nvmlDeviceGetUtilizationRates, query.device(), &utilization);
+  bool answered = GANTRY_QUERY(query, nvmlDeviceGetUtilizationRates, query.device(), &utilization);
   reading.utilization_percent = percent_of(answered, utilization.gpu);
   reading.memory_utilization_percent = percent_of(answered, utilization.memory);
   unsigned value = 0;
   unsigned period = 0;
-  answered = GANTRY_ASK(query, nvmlDeviceGetEncoderUtilization, query.device(), &value, &period);
+  answered = GANTRY_QUERY(query, nvmlDeviceGetEncoderUtilization, query.device(), &value, &period);
   reading.encoder_percent = percent_of(answered, value);
-  answered = GANTRY_ASK(query, nvmlDeviceGetDecoderUtilization, query.device(), &value, &period);
+  answered = GANTRY_QUERY(query, nvmlDeviceGetDecoderUtilization, query.device(), &value, &period);
   reading.decoder_percent = percent_of(answered, value);
   reading.duty_cycle_percent = duty_cycle(query, now_unix_ms);
   if (!reading.duty_cycle_percent) reading.duty_cycle_percent = reading.utilization_percent;

@@ -116,7 +116,7 @@ void read_fields(probe::DeviceQuery& query, ReadingDepth depth, model::GpuReadin
     fields[count].scopeId = kAllLinks;
     fields[count++].fieldId = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX;
   }
-  if (!GANTRY_ASK(query, nvmlDeviceGetFieldValues, query.device(), static_cast<int>(count),
+  if (!GANTRY_QUERY(query, nvmlDeviceGetFieldValues, query.device(), static_cast<int>(count),
                   fields.data())) {
     return;
   }

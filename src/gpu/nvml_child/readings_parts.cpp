@@ -21,15 +21,15 @@ std::optional<int> instance_of(unsigned id) {
 
 bool read_instance(probe::DeviceQuery& query, unsigned index, model::InstanceReading& found) {
   nvmlDevice_t handle = nullptr;
-  if (!GANTRY_ASK(query, nvmlDeviceGetMigDeviceHandleByIndex, query.device(), index, &handle))
+  if (!GANTRY_QUERY(query, nvmlDeviceGetMigDeviceHandleByIndex, query.device(), index, &handle))
     return false;
   std::array<char, NVML_DEVICE_UUID_V2_BUFFER_SIZE> uuid{};
   unsigned gpu_instance = 0;
   unsigned compute_instance = 0;
-  if (!GANTRY_ASK(query, nvmlDeviceGetUUID, handle, uuid.data(),
+  if (!GANTRY_QUERY(query, nvmlDeviceGetUUID, handle, uuid.data(),
                   static_cast<unsigned>(uuid.size())) ||
-      !GANTRY_ASK(query, nvmlDeviceGetGpuInstanceId, handle, &gpu_instance) ||
-      !GANTRY_ASK(query, nvmlDeviceGetComputeInstanceId, handle, &compute_instance)) {
+      !GANTRY_QUERY(query, nvmlDeviceGetGpuInstanceId, handle, &gpu_instance) ||
+      !GANTRY_QUERY(query, nvmlDeviceGetComputeInstanceId, handle, &compute_instance)) {
     return false;  // it was destroyed between two calls
   }
   found.uuid.text = probe::to_string(uuid);
@@ -37,7 +37,7 @@ bool read_instance(probe::DeviceQuery& query, unsigned index, model::InstanceRea
   found.compute_instance = instance_of(compute_instance).value_or(0);
   nvmlMemory_v2_t memory{};
   memory.version = nvmlMemory_v2;
-  if (GANTRY_ASK(query, nvmlDeviceGetMemoryInfo_v2, handle, &memory)) {
+  if (GANTRY_QUERY(query, nvmlDeviceGetMemoryInfo_v2, handle, &memory)) {
     found.memory_total_bytes = memory.total;
     found.memory_used_bytes = memory.used;
     found.memory_free_bytes = memory.free;
@@ -74,7 +74,7 @@ Samples samples_since(probe::DeviceQuery& query, std::int64_t since_unix_ms) {
   auto count = kFirstGuess;
   for (int attempt = 0; attempt < 2; ++attempt) {
     Samples samples(count);
-    if (GANTRY_ASK(query, nvmlDeviceGetProcessUtilization, query.device(), samples.data(), &count,
+    if (GANTRY_QUERY(query, nvmlDeviceGetProcessUtilization, query.device(), samples.data(), &count,
                    from)) {
       samples.resize(std::min<std::size_t>(count, samples.size()));
       return samples;
@@ -91,9 +91,9 @@ void read_instances(probe::DeviceQuery& query, model::GpuReading& reading) {
   unsigned current = 0;
   unsigned pending = 0;
   unsigned count = 0;
-  if (!GANTRY_ASK(query, nvmlDeviceGetMigMode, query.device(), &current, &pending) ||
+  if (!GANTRY_QUERY(query, nvmlDeviceGetMigMode, query.device(), &current, &pending) ||
       current != NVML_DEVICE_MIG_ENABLE ||
-      !GANTRY_ASK(query, nvmlDeviceGetMaxMigDeviceCount, query.device(), &count)) {
+      !GANTRY_QUERY(query, nvmlDeviceGetMaxMigDeviceCount, query.device(), &count)) {
     return;
   }
   for (unsigned i = 0; i < std::min(count, kMaxInstances); ++i) {
@@ -105,16 +105,16 @@ void read_instances(probe::DeviceQuery& query, model::GpuReading& reading) {
 void read_processes(probe::DeviceQuery& query, model::GpuReading& reading) {
   std::vector<nvmlProcessInfo_t> list;
   std::vector<nvmlProcessInfo_v1_t> old;
-  if (GANTRY_ASK_LIST(query, nvmlDeviceGetComputeRunningProcesses_v3, list) ||
-      GANTRY_ASK_LIST(query, nvmlDeviceGetComputeRunningProcesses_v2, list)) {
+  if (GANTRY_QUERY_LIST(query, nvmlDeviceGetComputeRunningProcesses_v3, list) ||
+      GANTRY_QUERY_LIST(query, nvmlDeviceGetComputeRunningProcesses_v2, list)) {
     for (const auto& info : list) add(reading.processes, info);
-  } else if (GANTRY_ASK_LIST(query, nvmlDeviceGetComputeRunningProcesses, old)) {
+  } else if (GANTRY_QUERY_LIST(query, nvmlDeviceGetComputeRunningProcesses, old)) {
     add_without_instance(reading.processes, old);
   }
-  if (GANTRY_ASK_LIST(query, nvmlDeviceGetGraphicsRunningProcesses_v3, list) ||
-      GANTRY_ASK_LIST(query, nvmlDeviceGetGraphicsRunningProcesses_v2, list)) {
+  if (GANTRY_QUERY_LIST(query, nvmlDeviceGetGraphicsRunningProcesses_v3, list) ||
+      GANTRY_QUERY_LIST(query, nvmlDeviceGetGraphicsRunningProcesses_v2, list)) {
     for (const auto& info : list) add(reading.processes, info);
-  } else if (GANTRY_ASK_LIST(query, nvmlDeviceGetGraphicsRunningProcesses, old)) {
+  } else if (GANTRY_QUERY_LIST(query, nvmlDeviceGetGraphicsRunningProcesses, old)) {
     add_without_instance(reading.processes, old);
   }
 }

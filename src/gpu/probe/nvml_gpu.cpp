@@ -25,7 +25,7 @@ std::string query_text(DeviceQuery& query, std::string_view name, Function funct
     return "";
   return to_string(buffer);
 }
-#define GANTRY_ASK_TEXT(query, size, function) \
+#define GANTRY_QUERY_TEXT(query, size, function) \
   query_text<size>(query, #function, (query).nvml().function)
 
 void read_pci(DeviceQuery& query, model::Gpu& gpu) {
@@ -151,14 +151,14 @@ void read_fabric(DeviceQuery& query, HealthFacts& facts) {
 }  // namespace
 
 void read_identity(DeviceQuery& query, model::Gpu& gpu) {
-  gpu.uuid.text = GANTRY_ASK_TEXT(query, NVML_DEVICE_UUID_V2_BUFFER_SIZE, nvmlDeviceGetUUID);
-  gpu.name = GANTRY_ASK_TEXT(query, NVML_DEVICE_NAME_V2_BUFFER_SIZE, nvmlDeviceGetName);
+  gpu.uuid.text = GANTRY_QUERY_TEXT(query, NVML_DEVICE_UUID_V2_BUFFER_SIZE, nvmlDeviceGetUUID);
+  gpu.name = GANTRY_QUERY_TEXT(query, NVML_DEVICE_NAME_V2_BUFFER_SIZE, nvmlDeviceGetName);
   read_pci(query, gpu);
   unsigned minor = 0;
   if (GANTRY_QUERY(query, nvmlDeviceGetMinorNumber, query.device(), &minor)) gpu.minor = minor;
-  gpu.serial = GANTRY_ASK_TEXT(query, NVML_DEVICE_SERIAL_BUFFER_SIZE, nvmlDeviceGetSerial);
+  gpu.serial = GANTRY_QUERY_TEXT(query, NVML_DEVICE_SERIAL_BUFFER_SIZE, nvmlDeviceGetSerial);
   gpu.vbios =
-      GANTRY_ASK_TEXT(query, NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE, nvmlDeviceGetVbiosVersion);
+      GANTRY_QUERY_TEXT(query, NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE, nvmlDeviceGetVbiosVersion);
   std::array<char, NVML_GSP_FIRMWARE_VERSION_BUF_SIZE> gsp{};
   if (GANTRY_QUERY(query, nvmlDeviceGetGspFirmwareVersion, query.device(), gsp.data())) {
     gpu.gsp_firmware = to_string(gsp);

@@ -109,7 +109,7 @@ std::map<policy::TenantId, double> ShareDaemon::verified(const model::GpuUuid& g
   const auto turns = turns_.find(gpu);
   if (turns == turns_.end()) return {};
   auto& meter = meters_[gpu];
-  std::map<policy::TenantId, policy::UsageVerifier::Said> said;
+  std::map<policy::TenantId, policy::UsageVerifier::UsageClaim> said;
   for (const auto& [share, processes] : of_share) {
     const auto view = share == nullptr ? std::nullopt : turns->second->view(share->id());
     const auto percent = percent_of(settled(gpu, processes, at));

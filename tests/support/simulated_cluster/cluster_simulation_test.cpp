@@ -32,9 +32,9 @@ TEST(ClusterSimulation, NeverOversubscribesAndNeverLeaks) {
                            .log = false});
   for (int i = 0; i < 5000; ++i) {
     EXPECT_DONE(world.step());
-    if (i % 1000 == 0) EXPECT_DONE(world.add_charges());
+    if (i % 1000 == 0) EXPECT_DONE(world.settle());
   }
-  EXPECT_DONE(world.add_charges());
+  EXPECT_DONE(world.settle());
   const auto& counts = world.counts();
   EXPECT_GT(counts.placed, 1000U);
   EXPECT_GT(counts.crashes, 1U);
@@ -64,7 +64,7 @@ TEST(ClusterSimulation, DiesAtEveryPointOfABindAndLosesNothing) {
                            .log = false});
   for (int i = 0; i < 800; ++i) EXPECT_DONE(world.step());
   EXPECT_GT(world.counts().crashes, 50U);
-  EXPECT_DONE(world.add_charges());
+  EXPECT_DONE(world.settle());
   EXPECT_DONE(world.empty());
 }
 
