@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods that hold GPUs while something happens, and what must be true of them afterwards."""
-from lane import Lane
+from lane_support import Lane
 from observer import Observer
 from scenario import HOLD, gpu_pod
 

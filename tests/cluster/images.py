@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 from archive import docker_archive  # noqa: E402
 from bundle import WORKLOADS, fill  # noqa: E402
-from lane import Lane  # noqa: E402
+from lane_support import Lane  # noqa: E402
 
 PAUSE = "localhost/pause:1"
 BUSYBOX = "docker.io/library/busybox:1.35"

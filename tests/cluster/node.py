@@ -11,7 +11,7 @@ import uuid
 import world
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
-from lane import mounts_below  # noqa: E402
+from lane_support import mounts_below  # noqa: E402
 
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
 

@@ -4,7 +4,7 @@ import json
 import time
 
 from holding import holding, processes, release, still_held
-from lane import Lane
+from lane_support import Lane
 from observer import Observer
 from scenario import HOLD, gpu_pod
 from scenarios.smoke import scheduling_message

@@ -4,7 +4,7 @@ import os
 import random
 import time
 
-from lane import Lane
+from lane_support import Lane
 from observer import Observer
 from outages import Outage, denials, ends, explained
 from scenario import gpu_pod

@@ -4,7 +4,7 @@ The two programs of its pod run on the host; only where things are differs."""
 import pathlib
 
 from cluster import LOGS
-from lane import Lane
+from lane_support import Lane
 from part import Part, wait_for
 from sharing import hami_pod, placement, seen
 

@@ -4,7 +4,7 @@ import re
 import time
 
 from holding import holding, processes, release
-from lane import Lane
+from lane_support import Lane
 from scenario import HOLD, gpu_pod
 
 XID_LOST = "79"  # fallen off the bus

@@ -2,7 +2,7 @@
 """What deploy/ has, as a real API server reads it: every field known, every object taken. Nothing is kept."""
 import pathlib
 
-from lane import Lane
+from lane_support import Lane
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy"
 CHART = DEPLOY / "helm/nvidia-device-plugin"

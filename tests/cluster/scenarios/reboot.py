@@ -3,7 +3,7 @@
 import time
 
 from holding import PODS, hold, holding, release
-from lane import Lane
+from lane_support import Lane
 from observer import Observer
 
 DEPLOYMENT = """apiVersion: apps/v1

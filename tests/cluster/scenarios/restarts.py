@@ -6,7 +6,7 @@ import pathlib
 import time
 
 from holding import hold, processes, release, still_held, takes_the_rest
-from lane import Lane
+from lane_support import Lane
 from observer import Observer
 
 KUBELET = pathlib.Path("/var/lib/kubelet/device-plugins/kubelet.sock")

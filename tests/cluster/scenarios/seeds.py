@@ -7,7 +7,7 @@ import re
 import urllib.request
 
 from holding import holding
-from lane import Lane
+from lane_support import Lane
 from scenarios.offer import SIX_LINES
 from scenarios.smoke import fetch, scheduling_message
 

@@ -2,7 +2,7 @@
 """Parts of GPUs by gpushare's contract and by HAMi's, placed by the real kube-scheduler with our extender, limited in the container."""
 import re
 
-from lane import Lane
+from lane_support import Lane
 from scenarios.smoke import scheduling_message
 from sharing import GIB, MEM, ask, hami_pod, placement, seen, share_pod, shared_gpus
 

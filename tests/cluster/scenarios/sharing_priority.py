@@ -3,7 +3,7 @@
 has room and only its cards have none. Two replicas of the extender: one binds, and the other goes on when it is gone. Quotas of a namespace."""
 import json
 
-from lane import Lane
+from lane_support import Lane
 from part import wait_for
 from sharing import PROBE, ask, extender_part, placement, share_pod, shared_gpus
 

@@ -6,7 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from lane import Lane
+from lane_support import Lane
 from sharing import GIB, placement, seen, share_pod, shared_gpus
 
 AMOUNT = 5  # 28 of these fill a card: 200 leave 24 places free

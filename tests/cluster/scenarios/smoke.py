@@ -4,7 +4,7 @@ import time
 import urllib.request
 
 import images
-from lane import Lane
+from lane_support import Lane
 from scenario import gpu_pod, plain_pod
 
 SERVICE = """apiVersion: v1

@@ -3,7 +3,7 @@
 import time
 
 from holding import hold, processes, release, still_held, takes_the_rest
-from lane import Lane
+from lane_support import Lane
 from scenario import gpu_pod
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import world
-from lane import Lane
+from lane_support import Lane
 from node import Node, copy
 
 TOP = pathlib.Path(__file__).resolve().parents[3]

@@ -4,7 +4,7 @@ what to write instead, and while nobody answers no pod that asks for GPUs is mad
 import pathlib
 
 from api import ApiError
-from lane import Lane
+from lane_support import Lane
 from part import wait_for
 from scenario import gpu_pod, plain_pod
 from scenarios.seeds import completed, remove

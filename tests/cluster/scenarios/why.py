@@ -5,7 +5,7 @@ import time
 
 import images
 import why_images
-from lane import Lane
+from lane_support import Lane
 from scenario import CUDA, HOLD, gpu_pod, plain_pod
 
 FRACTION = """apiVersion: v1

@@ -12,7 +12,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from archive import docker_archive  # noqa: E402
 from bundle import fill  # noqa: E402
-from lane import Lane, needs_program, needs_root, own_mounts, skip_lane  # noqa: E402, F401
+from lane_support import Lane, needs_program, needs_root, own_mounts, skip_lane  # noqa: E402, F401
 
 IMAGE = "docker.io/library/gantry-test:1"
 

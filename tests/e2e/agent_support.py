@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.request
 
-from lane import Lane
+from lane_support import Lane
 
 PLUGINS = "var/lib/kubelet/device-plugins"
 POD_RESOURCES = "var/lib/kubelet/pod-resources"

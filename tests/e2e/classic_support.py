@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 
 from bundle import Bundles
-from lane import Lane
+from lane_support import Lane
 
 HERE = pathlib.Path(__file__).resolve().parent
 UNIFIED = "/sys/fs/cgroup/unified"  # where v1 and v2 stand side by side
