@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every link between a pod and its GPU is broken in turn, and `gantry why` names it and what mends it."""
+"""Breaks every link between a pod and its GPU in turn. `gantry why` names the link and the remedy."""
 import json
 import time
 
@@ -42,7 +42,7 @@ class Why:
     # Asking
 
     def ask(self, *words: str) -> tuple[dict, str, int]:
-        """Its answer as JSON, as text, and its status, which is the same for both."""
+        """The answer as JSON and as text, and the exit status, which is the same for both."""
         argv = [str(self.lane.bin / "gantry"), "why", *words, "--root", str(self.cluster.node.root)]
         if words[0] == "pod":
             argv += ["--node-name", "gpu-node"]
@@ -55,7 +55,7 @@ class Why:
         raise RuntimeError(f"two statuses: {data} {text}")
 
     def broken(self, what: str, link: str, cause: str, remedy: str, *words: str) -> None:
-        """Waits until the answer settles: what it reads comes from the API server, a moment later than from us."""
+        """Waits until the answer settles: the API server shows a change a moment after we made it."""
         answer, text, status = self.settled(lambda said: said["broken"] == link and cause in json.dumps(said), *words)
         found = next((entry for entry in answer["links"] if entry["id"] == answer["broken"]), {})
         self.lane.equal(f"{what}: the broken link is {link}", answer["broken"], link)
@@ -160,14 +160,14 @@ class Why:
         self.hostile(gpu("hostile", why_images.HOSTILE))
 
     def hostile(self, pod: dict) -> None:
-        """Files that are none, links that lead out, and a name that would clear the screen: an answer all the same, and soon."""
+        """A FIFO in place of a file, links that lead out, and a name that would clear the screen: there is an answer, and soon."""
         self.cluster.api.create_pod(pod)
         self.cluster.wait_phase("hostile", "Running")
         start = time.monotonic()
         answer, text, status = self.ask("pod", "default/hostile")
         took = time.monotonic() - start
         self.lane.equal("a hostile image: its nodes are looked at, and its variable is named", (answer["broken"], status), ("container.cuda-visible", 1))
-        self.lane.check(f"a hostile image makes nobody wait ({took:.1f} s)", took < 10, f"{took:.1f} s")
+        self.lane.check(f"a hostile image does not delay the answer ({took:.1f} s)", took < 10, f"{took:.1f} s")
         self.lane.check("a hostile image steers no terminal", "\x1b" not in text and "\\x1b[2J" in text, repr(text))
 
         self.remove("hostile")
@@ -181,7 +181,7 @@ class Why:
         self.remove("plain")
 
     def volume_over_ours(self, pod: dict) -> None:
-        """At every place of the driver a file that is none: what is there is the volume's, deeper than our directories."""
+        """A volume covers libcuda at every place of the driver, deeper than our directories, with a file that is not a library."""
         places = ("/usr/local/nvidia/lib64", *(f"{base}/{below}" for base in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64") for below in ("glibc-hwcaps/x86-64-v2", "tls")))
         pod["spec"]["volumes"] = [{"name": "nvidia", "emptyDir": {}}]
         mounts = [{"name": "nvidia", "mountPath": f"{place}/libcuda.so.1", "subPath": "libcuda.so.1"} for place in places]
@@ -191,7 +191,7 @@ class Why:
         self.pod_broken("a volume over the driver", pod, "container.mounts", "a volume of the pod is mounted at", "mount that volume elsewhere", "Running")
 
     def not_asked(self) -> None:
-        """Containers that nobody gave a GPU, asked by their ids."""
+        """Containers without a GPU, asked about by their ids."""
         for name, image, cause in (("unset", why_images.CUDA, "NVIDIA_VISIBLE_DEVICES, by which a runtime"), ("all", CUDA, "NVIDIA_VISIBLE_DEVICES=all asks for GPUs")):
             self.cluster.api.create_pod(plain_pod(name, image, HOLD))
             self.cluster.wait_phase(name, "Running")
@@ -200,7 +200,7 @@ class Why:
         self.remove("unset", "all")
 
     def doctor(self, check: str, verdict: str) -> None:
-        """What `gantry doctor` says of this node from the API server, once the node's status has come there."""
+        """Waits until `gantry doctor` has this verdict; the API server must have the node's status first."""
         argv = [self.lane.bin / "gantry", "doctor", "--only", f"cluster.{check}", "--json", "--root", self.cluster.node.root, "--node-name", "gpu-node",
                 "--kubeconfig", self.cluster.place / "certs/admin.kubeconfig"]
         def said() -> str:
@@ -212,7 +212,7 @@ class Why:
         self.lane.equal(f"doctor: cluster.{check}", said(), verdict)
 
     def started_by_hand(self) -> None:
-        """A pod that names its node passes the scheduler by; the kubelet refuses it. And one whose program ends."""
+        """A pod that names its node bypasses the scheduler, and the kubelet rejects it. And a pod whose program ends."""
         self.pod_broken("more than the kubelet has", gpu_pod("pushy", 9, HOLD, nodeName="gpu-node"), "kubelet.admission", "could not give it the devices",
                         "delete the pod", "Failed")
         self.pod_broken("a program that ends", gpu_pod("brief", 1, ["false"], restartPolicy="Always"), "container.exit", "ended with status 1", "kubectl logs --previous")
@@ -237,7 +237,7 @@ class Why:
         self.cluster.api.create_pod(gpu_pod("orphan", 1, HOLD))
         self.broken("the agent was killed", "scheduling", "the device plugin that offered them is gone", "gantry-agent", "pod", "default/orphan")
         verdicts = {entry["id"]: entry["verdict"] for entry in self.ask("pod", "default/orphan")[0]["links"]}
-        self.lane.equal("the agent was killed: nobody answers on its socket", verdicts.get("plugin.registration"), "BROKEN")
+        self.lane.equal("the agent was killed: no answer on its socket", verdicts.get("plugin.registration"), "BROKEN")
         self.remove("orphan")
         answer, _, status = self.ask("pod", "default/keeps")
         self.lane.equal("the agent was killed: a pod that runs keeps its GPU", (answer["broken"], answer["look"], status), (None, "node.capacity", 0))
