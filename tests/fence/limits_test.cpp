@@ -10,7 +10,7 @@
 namespace gantry::fence::test {
 namespace {
 
-using sim::cuda::Environment;
+using sim::cuda::ScopedEnvironment;
 using sim::cuda::free_bytes;
 using sim::cuda::ready;
 
@@ -216,7 +216,7 @@ TEST(ContextLimits, ResettingThePrimaryContextFreesWhatItHad) {
 TEST(SeveralGpus, EachHasItsOwnLimitWhateverTheOrder) {
   ShareUnderTest share({.machine = "h200x8", .memory_limit = kLimit, .gpus = {5, 2}});
   share.set_limit(2 * kLimit, 1);
-  const Environment order("CUDA_VISIBLE_DEVICES", "2,0,5");
+  const ScopedEnvironment order("CUDA_VISIBLE_DEVICES", "2,0,5");
   const CudaLibrary cuda(share.fence());
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   std::size_t total = 0;

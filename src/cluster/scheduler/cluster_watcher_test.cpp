@@ -45,7 +45,7 @@ class FeedTest : public ::testing::Test {
         said.begin(), said.end(), [&](const auto& text) { return contains(text, part); }));
   }
   bool marked_unhealthy(bool first, bool second) {
-    return comes_true([&] {
+    return eventually([&] {
       const auto cards = cache.view("n1").cards;
       return cards.size() == 2 && cards[0].facts.marked_unhealthy == first &&
              cards[1].facts.marked_unhealthy == second;
@@ -77,13 +77,13 @@ TEST_F(FeedTest, AConfigMapBarsCardsWhileItNamesThem) {
   put_map("coredns", "0");
   put_map("unhealthy-gpu-n1", "1");
   auto feed = follow();
-  ASSERT_TRUE(comes_true([&] { return feed.missing().empty(); }));
+  ASSERT_TRUE(eventually([&] { return feed.missing().empty(); }));
   EXPECT_TRUE(marked_unhealthy(false, true));
   put_map("unhealthy-gpu-n1", "0,1");
   EXPECT_TRUE(marked_unhealthy(true, true));
   put_map("unhealthy-gpu-n1", "0,one");
   EXPECT_TRUE(marked_unhealthy(true, false));
-  EXPECT_TRUE(comes_true([&] { return times("\"one\"") == 1; }));
+  EXPECT_TRUE(eventually([&] { return times("\"one\"") == 1; }));
   server.remove(std::string(kMaps) + "/unhealthy-gpu-n1");
   EXPECT_TRUE(marked_unhealthy(false, false));
 }
@@ -92,7 +92,7 @@ TEST_F(FeedTest, OnlyConfigMapsThatBarSomethingAreKept) {
   put_map("coredns", "0");
   put_map("unhealthy-gpu-n1", "1");
   auto feed = follow();
-  ASSERT_TRUE(comes_true([&] { return feed.missing().empty(); }));
+  ASSERT_TRUE(eventually([&] { return feed.missing().empty(); }));
   const auto kinds = feed.kinds();
   const auto maps = std::find_if(kinds.begin(), kinds.end(),
                                  [](const auto& kind) { return kind.name == "configmaps"; });
@@ -103,8 +103,8 @@ TEST_F(FeedTest, OnlyConfigMapsThatBarSomethingAreKept) {
 TEST_F(FeedTest, WithoutTheRightToReadConfigMapsItGoesOnAndSaysSoOnce) {
   refuse_maps();
   auto feed = follow();
-  ASSERT_TRUE(comes_true([&] { return feed.missing().empty(); }));
-  ASSERT_TRUE(comes_true([&] { return asked_for_maps() > 1; }));
+  ASSERT_TRUE(eventually([&] { return feed.missing().empty(); }));
+  ASSERT_TRUE(eventually([&] { return asked_for_maps() > 1; }));
   EXPECT_EQ(times("forbidden"), 1U);
   {
     const std::lock_guard hold(mutex);
@@ -122,7 +122,7 @@ TEST_F(FeedTest, WithoutTheRightToReadAnythingElseItIsNotReady) {
     return std::make_unique<http::Response>(http::Response{.status = 403});
   });
   auto feed = follow();
-  ASSERT_TRUE(comes_true([&] { return feed.missing() == "resourcequotas"; }));
+  ASSERT_TRUE(eventually([&] { return feed.missing() == "resourcequotas"; }));
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ class InformerTest : public testing::Test {
   static std::shared_ptr<std::atomic<int>> count() { return std::make_shared<std::atomic<int>>(0); }
 
   bool believes(const std::vector<std::string>& objects) {
-    return comes_true([&] { return believer.objects() == objects; });
+    return eventually([&] { return believer.objects() == objects; });
   }
 
   std::size_t asked(std::string_view part) const {
@@ -107,7 +107,7 @@ class InformerTest : public testing::Test {
         all.begin(), all.end(), [&](const auto& request) { return contains(request, part); }));
   }
 
-  FakeKube server;
+  FakeApiServer server;
   RecordingHandler believer;
 };
 
@@ -167,7 +167,7 @@ TEST_F(InformerTest, AWatchThatBreaksGoesOnFromWhereItWas) {
   put("a", 1);
   auto informer = follow();
   ASSERT_TRUE(informer.wait_synced(60s));
-  ASSERT_TRUE(comes_true([&] { return server.watches() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server.watches() == 1; }));
   server.end_watches();
   put("b", 1);
   server.remove(path("a"));
@@ -180,7 +180,7 @@ TEST_F(InformerTest, WhatWentAwayWhileTheServerForgotIsRemoved) {
   put("b", 1);
   auto informer = follow();
   ASSERT_TRUE(informer.wait_synced(60s));
-  ASSERT_TRUE(comes_true([&] { return server.watches() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server.watches() == 1; }));
   server.override_answers([](const http::Request&) {
     return std::make_unique<http::Response>(http::Response{.status = 503});
   });
@@ -191,7 +191,7 @@ TEST_F(InformerTest, WhatWentAwayWhileTheServerForgotIsRemoved) {
   server.override_answers({});
   EXPECT_TRUE(believes({"b=1", "c=1"})) << believer.on_error();
   EXPECT_THAT(believer.on_error(), HasSubstr("410 too old"));
-  EXPECT_TRUE(comes_true([&] { return informer.counts().lists == 2; }));
+  EXPECT_TRUE(eventually([&] { return informer.counts().lists == 2; }));
 }
 
 TEST_F(InformerTest, AWatchRefusedWithGoneMeansAList) {
@@ -203,14 +203,14 @@ TEST_F(InformerTest, AWatchRefusedWithGoneMeansAList) {
             http::Response{.status = 410, .headers = {}, .body = R"({"message":"too old"})"});
       });
   auto informer = follow();
-  EXPECT_TRUE(comes_true([&] { return informer.counts().lists == 2; })) << believer.on_error();
+  EXPECT_TRUE(eventually([&] { return informer.counts().lists == 2; })) << believer.on_error();
 }
 
 TEST_F(InformerTest, AnObjectMadeAnewUnderItsNameIsARemoveAndASet) {
   put("a", 1);
   auto informer = follow();
   ASSERT_TRUE(informer.wait_synced(60s));
-  ASSERT_TRUE(comes_true([&] { return server.watches() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server.watches() == 1; }));
   // While nobody looks: the list has another uid under the same name.
   server.override_answers([](const http::Request&) {
     return std::make_unique<http::Response>(http::Response{.status = 500});
@@ -221,7 +221,7 @@ TEST_F(InformerTest, AnObjectMadeAnewUnderItsNameIsARemoveAndASet) {
   server.forget_history();
   server.override_answers({});
   EXPECT_TRUE(believes({"a=2"}));
-  ASSERT_TRUE(comes_true([&] { return informer.counts().lists == 2; }));
+  ASSERT_TRUE(eventually([&] { return informer.counts().lists == 2; }));
   EXPECT_THAT(believer.said(), ElementsAre("set a", "listed", "remove a", "set a", "listed"));
 }
 
@@ -229,10 +229,10 @@ TEST_F(InformerTest, BookmarksMoveTheVersionFromWhichAWatchGoesOn) {
   put("a", 1);
   auto informer = follow();
   ASSERT_TRUE(informer.wait_synced(60s));
-  ASSERT_TRUE(comes_true([&] { return server.watches() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server.watches() == 1; }));
   server.forget_history();  // what we know is too old now, and the bookmark makes us newer
   server.bookmark();
-  ASSERT_TRUE(comes_true([&] { return informer.counts().events == 1; }));
+  ASSERT_TRUE(eventually([&] { return informer.counts().events == 1; }));
   server.end_watches();
   put("b", 1);
   EXPECT_TRUE(believes({"a=1", "b=1"}));
@@ -243,7 +243,7 @@ TEST_F(InformerTest, HalfALineIsNoEventAndNothingIsLost) {
   put("a", 1);
   auto informer = follow();
   ASSERT_TRUE(informer.wait_synced(60s));
-  ASSERT_TRUE(comes_true([&] { return server.watches() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server.watches() == 1; }));
   server.send(R"({"type":"DELETED","object":{"metadata":{"name":"a","uid":"uid-1)");
   server.end_watches();
   put("b", 1);
@@ -257,9 +257,9 @@ TEST_F(InformerTest, LinesThatAreNoEventsLeadToANewListAndNotToALoop) {
   for (const auto* line : {"{}\n", "no json\n", "[]\n",
                            R"({"type":"ADDED","object":7})"
                            "\n"}) {
-    ASSERT_TRUE(comes_true([&] { return server.watches() > 0; }));
+    ASSERT_TRUE(eventually([&] { return server.watches() > 0; }));
     const auto failures = informer.counts().failures;
-    ASSERT_TRUE(comes_true([&] {  // the newest watch may not have begun yet
+    ASSERT_TRUE(eventually([&] {  // the newest watch may not have begun yet
       server.send(line);
       return informer.counts().failures > failures;
     })) << line;
@@ -304,12 +304,12 @@ TEST_F(InformerTest, AListThatFailsInItsMiddleRemovesNothing) {
 TEST_F(InformerTest, ListsAnewFromTimeToTime) {
   put("a", 1);
   auto informer = follow({.resync = 30ms});
-  EXPECT_TRUE(comes_true([&] { return informer.counts().lists >= 3; }));
+  EXPECT_TRUE(eventually([&] { return informer.counts().lists >= 3; }));
 }
 
 TEST_F(InformerTest, AWatchWhoseTimeIsOverIsFollowedByAnother) {
   auto informer = follow({.watch = 1ms});
-  ASSERT_TRUE(comes_true([&] { return informer.counts().watches >= 2; }));
+  ASSERT_TRUE(eventually([&] { return informer.counts().watches >= 2; }));
   EXPECT_EQ(informer.counts().lists, 1U);
   EXPECT_EQ(informer.counts().failures, 0U) << believer.on_error();
 }
@@ -318,7 +318,7 @@ TEST_F(InformerTest, SelectorsGoWithListAndWatch) {
   auto informer = follow(
       {.path = "/api/v1/pods", .field_selector = "spec.nodeName=n1", .label_selector = "a=b"});
   ASSERT_TRUE(informer.wait_synced(60s));
-  ASSERT_TRUE(comes_true([&] { return server.watches() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server.watches() == 1; }));
   EXPECT_EQ(asked("fieldSelector=spec.nodeName%3Dn1&labelSelector=a%3Db"), 2U);
 }
 
@@ -326,7 +326,7 @@ TEST_F(InformerTest, StopsAtOnceInTheMiddleOfAWatchAndOfAnAnswerThatNeverComes) 
   put("a", 1);
   auto informer = follow();
   ASSERT_TRUE(informer.wait_synced(60s));
-  ASSERT_TRUE(comes_true([&] { return server.watches() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server.watches() == 1; }));
   const auto begin = std::chrono::steady_clock::now();
   informer.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);  // the watch has five minutes
@@ -335,11 +335,11 @@ TEST_F(InformerTest, StopsAtOnceInTheMiddleOfAWatchAndOfAnAnswerThatNeverComes) 
   const auto enough = count();
   server.override_answers([=](const http::Request&) -> std::unique_ptr<http::Response> {
     ++*asked;
-    comes_true([&] { return *enough > 0; });
+    eventually([&] { return *enough > 0; });
     return nullptr;
   });
   auto second = follow();
-  ASSERT_TRUE(comes_true([&] { return *asked > 0; }));
+  ASSERT_TRUE(eventually([&] { return *asked > 0; }));
   second.stop();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);  // the request has thirty seconds
   EXPECT_FALSE(second.wait_synced(60s));

@@ -240,7 +240,7 @@ OwnershipFilter::InUse Agent::in_use(Certainty certainty) const {
   OwnershipFilter::InUse found{.certain = certainty == Certainty::JustAsked};
   const metrics::Snapshot known{.inventory = inventory_,
                                 .holders = known_holders(),
-                                .offer_of = offering_ ? offering_->offer.resources
+                                .offered = offering_ ? offering_->offer.resources
                                                       : std::vector<model::AdvertisedResource>{}};
   for (const auto& entry : metrics::attribute_devices(known))
     found.pods[entry.gpu.text].push_back(
@@ -473,7 +473,7 @@ metrics::Snapshot Agent::snapshot() {
       .readings = machine_watcher_->readings(),
       .holders = holders_by_gpu(holders_.value_or(std::vector<model::DeviceAllocation>{}),
                                 granted.ok() ? *granted : std::vector<grants::GrantFile>{}),
-      .offer_of = offering_ ? offering_->offer.resources : std::vector<model::AdvertisedResource>{},
+      .offered = offering_ ? offering_->offer.resources : std::vector<model::AdvertisedResource>{},
       .health = machine_watcher_->health(),
       .counters = counters_,
       .driver_answers = machine_watcher_->driver_answers()};

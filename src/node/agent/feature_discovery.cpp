@@ -39,8 +39,8 @@ class Rounds {
 
  private:
   static Status check(const options::Options& options) {
-    if (options.discovery == options::FeatureDiscovery::Auto ||
-        options.discovery == options::FeatureDiscovery::Nvml)
+    if (options.discovery == options::DiscoveryStrategy::Auto ||
+        options.discovery == options::DiscoveryStrategy::Nvml)
       return {};
     return Error(Errc::Unsupported,
                  fmt::format("--device-discovery-strategy={}: GPUs are found by the driver alone "

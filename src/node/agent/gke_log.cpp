@@ -101,7 +101,7 @@ void GkeLog::registrar(const kubelet::RegistrarEvent& event,
       log_.info(kBeta, "falling back to v1beta1 API");
       return log_.info(kRegistered, "device-plugin registered with the kubelet");
     case Watched: log_.info(kWatched, "device-plugin: ListAndWatch start"); return send(devices);
-    case WaitingRequest:
+    case Waiting:
     case Found:
     case NotRegistered:
     case Disconnected:

@@ -40,8 +40,8 @@ std::string gke_condition(const std::set<unsigned>& xids, const std::string& boo
   return fmt::format(
       R"({{"status":{{"conditions":[{{"type":"{}","status":"True","reason":{},"message":{},)"
       R"("lastHeartbeatTime":"{}","lastTransitionTime":"{}"}}]}}}})",
-      kGkeCondition, json::quote("{" + reason + "}"), json::quote(boot_id), utc(now_s),
-      utc(since_s));
+      kGkeCondition, json::quote("{" + reason + "}"), json::quote(boot_id), kube::format_utc(now_s),
+      kube::format_utc(since_s));
 }
 
 std::string without_gke_condition() {

@@ -76,7 +76,7 @@ std::string health_condition(const std::vector<model::DeviceHealth>& health, std
       R"("lastHeartbeatTime":"{}","lastTransitionTime":"{}"}}]}}}})",
       kCondition, bad.empty() ? "True" : "False", bad.empty() ? "AllGPUsUsable" : "GPUsUnusable",
       json::quote(bad.empty() ? "every GPU of this node can be used" : kube::truncate_message(bad)),
-      utc(now_s), utc(changed_s));
+      kube::format_utc(now_s), kube::format_utc(changed_s));
 }
 
 }  // namespace gantry::agent

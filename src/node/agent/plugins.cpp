@@ -159,7 +159,7 @@ void Plugins::on_registrar(const kubelet::RegistrarEvent& event) {
     case Disconnected:
     case OutOfSync:
     case SocketRemoved: return log_.warning(kPluginsComponent, text);
-    case WaitingRequest:
+    case Waiting:
     case Found: return log_.info(kPluginsComponent, text);
     case Serving:
     case Watched: return log_.detail(1, kPluginsComponent, text);

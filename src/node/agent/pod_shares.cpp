@@ -112,7 +112,7 @@ Result<std::string> PodShares::pod(const std::string& uid) {
                                        uid, options_.node));
 }
 
-void PodShares::provision(pod_shares::ContainerStart start, kubelet::PreStartRequest question) {
+void PodShares::fill(pod_shares::ContainerStart start, kubelet::PreStartRequest question) {
   const auto number = ++questions_;
   waiting_.emplace(number, std::move(question));
   worker_.give([this, number, start = std::move(start)] { fill_now(start, number); });

@@ -21,7 +21,7 @@ bool has_slot_shares(const sys::Host& host) {
          });
 }
 
-std::set<std::string> slots_of(const std::vector<Written>& granted) {
+std::set<std::string> slots_of(const std::vector<GrantFile>& granted) {
   std::set<std::string> names;
   for (const auto& written : granted) {
     if (!written.grant.share) continue;
@@ -34,10 +34,10 @@ std::set<std::string> slots_of(const std::vector<Written>& granted) {
 }  // namespace
 
 // The grant last: while it is there, somebody looks after the rest.
-Status ShareProvisioner::end_container(const Written& written,
-                                       const std::vector<Written>& others) const {
-  std::vector<Written> rest;
-  std::copy_if(others.begin(), others.end(), std::back_inserter(rest), [&](const Written& other) {
+Status ShareProvisioner::end_container(const GrantFile& written,
+                                       const std::vector<GrantFile>& others) const {
+  std::vector<GrantFile> rest;
+  std::copy_if(others.begin(), others.end(), std::back_inserter(rest), [&](const GrantFile& other) {
     return other.pod_uid != written.pod_uid || other.container != written.container;
   });
   const auto used = slots_of(rest);
@@ -53,7 +53,7 @@ Status ShareProvisioner::end_container(const Written& written,
   return grants::remove(context_.host, written.pod_uid, written.container);
 }
 
-bool ShareProvisioner::remove_all_except(const std::function<bool(const Written&)>& alive) {
+bool ShareProvisioner::remove_all_except(const std::function<bool(const GrantFile&)>& alive) {
   auto granted = grants::list(context_.host);
   if (!granted.ok()) return false;
   bool clean = true;

@@ -32,7 +32,7 @@ podspec::Placement on(const std::string& gpu, std::uint64_t gib, std::uint32_t c
   return {{.container = "c", .parts = {{gpu, gpu == "GPU-a" ? 0U : 1U, gib * 1024, cores}}}};
 }
 
-Written given(const std::string& uid, const std::string& gpu, std::uint64_t gib,
+GrantFile given(const std::string& uid, const std::string& gpu, std::uint64_t gib,
               GrantPhase phase = GrantPhase::Main, const std::string& container = "c",
               std::uint32_t cores = 0) {
   model::Grant grant{.pod_namespace = "d", .pod = "pod-" + uid};
@@ -76,7 +76,7 @@ TEST(CheckPlacement, RefusesOneCardTwiceForOneContainer) {
 }
 
 TEST(CheckRoom, CountsWhatThisNodeHasGivenWhateverTheApiServerSays) {
-  const std::vector<Written> granted{given("v", "GPU-a", 10)};
+  const std::vector<GrantFile> granted{given("v", "GPU-a", 10)};
   EXPECT_TRUE(check_room(asks("u", 6), on("GPU-a", 6), node(), granted).ok());
   const auto refused = check_room(asks("u", 7), on("GPU-a", 7), node(), granted);
   ASSERT_FALSE(refused.ok());
@@ -86,33 +86,33 @@ TEST(CheckRoom, CountsWhatThisNodeHasGivenWhateverTheApiServerSays) {
 }
 
 TEST(CheckRoom, DoesNotCountThePodItselfTwice) {
-  const std::vector<Written> granted{given("u", "GPU-a", 10)};
+  const std::vector<GrantFile> granted{given("u", "GPU-a", 10)};
   EXPECT_TRUE(check_room(asks("u", 10), on("GPU-a", 10), node(), granted).ok());
 }
 
 TEST(CheckRoom, LeavesAloneWhoAskedToBeAlone) {
-  const std::vector<Written> granted{given("v", "GPU-a", 4, GrantPhase::Main, "c", 100)};
+  const std::vector<GrantFile> granted{given("v", "GPU-a", 4, GrantPhase::Main, "c", 100)};
   EXPECT_FALSE(check_room(asks("u", 4), on("GPU-a", 4), node(), granted).ok());
   EXPECT_FALSE(check_room(asks("u", 4, 100), on("GPU-b", 4, 100), node(),
-                          std::vector<Written>{given("v", "GPU-b", 4)})
+                          std::vector<GrantFile>{given("v", "GPU-b", 4)})
                    .ok());
 }
 
 TEST(CheckRoom, CountsTimeToo) {
-  const std::vector<Written> granted{given("v", "GPU-a", 1, GrantPhase::Main, "c", 60)};
+  const std::vector<GrantFile> granted{given("v", "GPU-a", 1, GrantPhase::Main, "c", 60)};
   EXPECT_TRUE(check_room(asks("u", 1, 40), on("GPU-a", 1, 40), node(), granted).ok());
   EXPECT_FALSE(check_room(asks("u", 1, 41), on("GPU-a", 1, 41), node(), granted).ok());
 }
 
 TEST(CheckRoom, CountsContainersThatRunInTurnOnce) {
-  const std::vector<Written> granted{given("v", "GPU-a", 10, GrantPhase::Init, "i"),
+  const std::vector<GrantFile> granted{given("v", "GPU-a", 10, GrantPhase::Init, "i"),
                                      given("v", "GPU-a", 8, GrantPhase::Main, "c")};
   EXPECT_TRUE(check_room(asks("u", 6), on("GPU-a", 6), node(), granted).ok());
   EXPECT_FALSE(check_room(asks("u", 7), on("GPU-a", 7), node(), granted).ok());
 }
 
 TEST(PlaceHere, FindsRoomBesideWhatWasGivenAndPromised) {
-  const std::vector<Written> granted{given("v", "GPU-a", 10)};
+  const std::vector<GrantFile> granted{given("v", "GPU-a", 10)};
   const std::vector<PlacedPod> placed_pods{{asks("w", 12), on("GPU-b", 12)}};
   const auto six = place_on_this_node(asks("u", 6), node(), placed_pods, granted);
   ASSERT_TRUE(six.ok()) << six.error().text();
@@ -129,7 +129,7 @@ TEST(PlaceHere, LeavesRoomForWhatAPodHasNotStartedYet) {
   podspec::Placement placement = on("GPU-a", 8);
   placement.push_back({.container = "d", .parts = {{"GPU-a", 0, 8192, 0}}});
   const std::vector<PlacedPod> placed_pods{{both, placement}};
-  const std::vector<Written> granted{given("w", "GPU-a", 8), given("v", "GPU-b", 12)};
+  const std::vector<GrantFile> granted{given("w", "GPU-a", 8), given("v", "GPU-b", 12)};
   EXPECT_FALSE(place_on_this_node(asks("u", 6), node(), placed_pods, granted).ok());
   EXPECT_TRUE(place_on_this_node(asks("u", 4), node(), placed_pods, granted).ok());
 }
@@ -140,7 +140,7 @@ TEST(PlaceHere, LeavesAContainerWhereItIs) {
   ask.containers[1].container = "d";
   ask.containers[1].position = 1;
   ask.main_containers = 2;
-  const std::vector<Written> granted{given("u", "GPU-b", 4)};
+  const std::vector<GrantFile> granted{given("u", "GPU-b", 4)};
   const auto placed = place_on_this_node(ask, node(), {}, granted);
   ASSERT_TRUE(placed.ok()) << placed.error().text();
   EXPECT_EQ(find(*placed, "c")->parts[0].uuid, "GPU-b");

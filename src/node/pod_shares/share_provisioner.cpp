@@ -24,7 +24,7 @@ model::GrantPhase phase_of(podspec::Phase phase) {
   return model::GrantPhase::Main;
 }
 
-const Written* grant_of(const std::vector<Written>& granted, const std::string& uid,
+const GrantFile* grant_of(const std::vector<GrantFile>& granted, const std::string& uid,
                         const std::string& container) {
   for (const auto& written : granted) {
     if (written.pod_uid == uid && written.container == container && written.grant.share)
@@ -122,7 +122,7 @@ std::vector<PlacedPod> ShareProvisioner::placed_pods(const NodeSnapshot& machine
 Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& machine,
                                                            const json::Document& pod,
                                                            const podspec::PodRequest& ask,
-                                                           const std::vector<Written>& granted,
+                                                           const std::vector<GrantFile>& granted,
                                                            Plan& plan) {
   GANTRY_TRY(auto placed, podspec::read_placement(pod.root(), ask, names_of(machine.facts),
                                                   machine.facts.unit_mib));
@@ -164,7 +164,7 @@ Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& m
 
 Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& machine,
                                                           const ContainerStart& start,
-                                                          const std::vector<Written>& granted) {
+                                                          const std::vector<GrantFile>& granted) {
   GANTRY_TRY(const auto text, context_.pod(start.pod_uid));
   GANTRY_TRY(const auto pod, json::Document::parse(text).in("the pod"));
   GANTRY_TRY(auto ask, podspec::parse_request(pod.root()));
@@ -224,7 +224,7 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
 
 // A container that starts again while the API server is away.
 bool ShareProvisioner::is_up_to_date(const ContainerStart& start,
-                                     const std::vector<Written>& granted) const {
+                                     const std::vector<GrantFile>& granted) const {
   auto keeper = daemon::Client::connect_or_start(context_.host, context_.keeper);
   if (!keeper.ok()) return false;
   for (const auto& container : start.containers) {
@@ -240,17 +240,17 @@ bool ShareProvisioner::is_up_to_date(const ContainerStart& start,
 // Of the pod's other containers those that are over. One that has handed its slot on leaves it with
 // what its successor asks for: room that it needed alone is needed by those that start now.
 Status ShareProvisioner::end_others(daemon::Client& keeper, const Plan& plan,
-                                    const std::vector<Written>& granted) {
+                                    const std::vector<GrantFile>& granted) {
   std::vector<model::GrantShare> starting;
   for (const auto& [container, grant] : plan.grants) starting.push_back(*grant.share);
-  const auto goes = [&](const Written& written) {
+  const auto goes = [&](const GrantFile& written) {
     return written.pod_uid == plan.ask.uid && written.grant.share &&
            written.grant.share->name != plan.slot && has_ended(*written.grant.share, starting);
   };
   for (const auto& written : granted) {
     if (!goes(written)) continue;
     GANTRY_CHECK(end_container(written, granted));
-    const auto heir = std::find_if(granted.begin(), granted.end(), [&](const Written& other) {
+    const auto heir = std::find_if(granted.begin(), granted.end(), [&](const GrantFile& other) {
       return other.pod_uid == plan.ask.uid && other.grant.share && !goes(other) &&
              other.grant.share->name == written.grant.share->name;
     });
@@ -265,7 +265,7 @@ Status ShareProvisioner::end_others(daemon::Client& keeper, const Plan& plan,
 }
 
 Status ShareProvisioner::apply_plan(const NodeSnapshot& machine, const Plan& plan,
-                                    const std::vector<Written>& granted) {
+                                    const std::vector<GrantFile>& granted) {
   GANTRY_TRY(const auto options, context_.spec());
   GANTRY_TRY(auto keeper, daemon::Client::connect_or_start(context_.host, context_.keeper));
   GANTRY_CHECK(end_others(keeper, plan, granted));
@@ -286,7 +286,7 @@ Status ShareProvisioner::apply_plan(const NodeSnapshot& machine, const Plan& pla
 
 // The grant first: whatever is made after it has an owner.
 Status ShareProvisioner::give(const NodeSnapshot& machine, const Plan& plan,
-                              const std::vector<Written>& granted) {
+                              const std::vector<GrantFile>& granted) {
   std::vector<std::string> added;
   for (const auto& [container, grant] : plan.grants) {
     if (grant_of(granted, plan.ask.uid, container) == nullptr) added.push_back(container);
@@ -304,14 +304,14 @@ Status ShareProvisioner::give(const NodeSnapshot& machine, const Plan& plan,
 }
 
 // The kubelet gives ids to somebody else when the pod that had them is over.
-Result<std::vector<Written>> ShareProvisioner::end_previous(const ContainerStart& start) const {
+Result<std::vector<GrantFile>> ShareProvisioner::end_previous(const ContainerStart& start) const {
   std::set<std::pair<std::string, std::string>> ids;
   for (const auto& container : start.containers) {
     for (const auto& [resource, some] : container.ids) {
       for (const auto& id : some) ids.emplace(resource, id);
     }
   }
-  const auto had_them = [&](const Written& written) {
+  const auto had_them = [&](const GrantFile& written) {
     for (const auto& [resource, some] : written.grant.resources) {
       for (const auto& id : some) {
         if (ids.contains({resource, id})) return true;
@@ -320,7 +320,7 @@ Result<std::vector<Written>> ShareProvisioner::end_previous(const ContainerStart
     return false;
   };
   GANTRY_TRY(const auto granted, grants::list(context_.host));
-  std::vector<Written> rest;
+  std::vector<GrantFile> rest;
   for (const auto& written : granted) {
     if (!written.grant.share || written.pod_uid == start.pod_uid || !had_them(written)) {
       rest.push_back(written);

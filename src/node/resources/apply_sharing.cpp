@@ -93,7 +93,7 @@ class SharingRules {
     if (!entry.rename.empty()) {
       part.name = entry.rename;
     } else if (options_.sharing.rename_by_default) {
-      GANTRY_TRY(part.name, resource_name(part.name + ".shared").in(entry.where));
+      GANTRY_TRY(part.name, options::resource_name(part.name + ".shared").in(entry.where));
     }
     return {};
   }

@@ -35,7 +35,7 @@ bool is_whole_instance(std::string_view profile) {
 Result<std::string> profile_name(const model::MigInstance& mig, const options::Options& options) {
   auto profile = mig.profile;
   std::replace(profile.begin(), profile.end(), '+', '.');
-  return resource_name(name_by(options.mig_names, mig.profile,
+  return options::resource_name(name_by(options.mig_names, mig.profile,
                                fmt::format("{}mig-{}", options::kResourcePrefix, profile)));
 }
 
@@ -141,7 +141,7 @@ class Offering {
   }
 
   Status add_devices(const DeviceCandidate& part) {
-    GANTRY_TRY(const auto name, resource_name(part.name));
+    GANTRY_TRY(const auto name, options::resource_name(part.name));
     auto [at, is_new] = entries_.try_emplace(name);
     auto& [resource, first] = at->second;
     if (is_new) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kNodes = 8, kCards = 8, kTenants = 4;  // that are named
 
-using placement::NodeRejection;
+using placement::Refusal;
 using NodeFits = std::vector<NodeFit>;
 
 std::string amount(std::uint64_t mib) {
@@ -76,7 +76,7 @@ Step node_step(const NodeFit& node_fit, const podspec::PodRequest& ask) {
     step.verdict = StepStatus::Failed;
     step.cause = fmt::format("{}: {}", node_fit.view.facts.name, node_fit.refuses);
     step.remedy = node_fit.remedy;
-  } else if (node_fit.fit.refusal != NodeRejection::None) {
+  } else if (node_fit.fit.refusal != Refusal::None) {
     step.verdict = StepStatus::Failed;
     step.cause = placement::describe(node_fit.fit, ask, node_fit.view.facts.name);
   }
@@ -93,30 +93,30 @@ std::uint64_t largest(const NodeFits& node_fits, std::uint64_t (*of)(const place
   return most;
 }
 
-std::string remedy_for(NodeRejection refusal, const NodeFits& node_fits) {
+std::string remedy_for(Refusal refusal, const NodeFits& node_fits) {
   switch (refusal) {
-    case NodeRejection::None:
-    case NodeRejection::NoSharedGpus: break;
-    case NodeRejection::TooBig:
+    case Refusal::None:
+    case Refusal::NoSharedGpus: break;
+    case Refusal::TooBig:
       return fmt::format(
           "ask for less of each GPU, the largest has {}; or for several (gantry.dev/gpus: \"2\")",
           amount(
               largest(node_fits, [](const placement::CardView& card) { return card.facts.mib; })));
-    case NodeRejection::NoMatch:
+    case Refusal::NoMatch:
       return "change the pod's annotations for type, UUID or NUMA node; `gantry inspect -o wide` "
              "shows what there is";
-    case NodeRejection::Unhealthy:
+    case Refusal::Unhealthy:
       return "on the node: gantry doctor; a cordon is the node's annotation hami.io/device-cordon, "
              "or ConfigMap kube-system/unhealthy-gpu-NODE";
-    case NodeRejection::Memory:
-    case NodeRejection::Cores:
-    case NodeRejection::Slots:
-    case NodeRejection::Exclusive:
+    case Refusal::Memory:
+    case Refusal::Cores:
+    case Refusal::Slots:
+    case Refusal::Exclusive:
       return fmt::format(
           "wait for one of the pods that hold it, delete one, or ask for at most {} (`gantry "
           "inspect` shows all)",
           amount(largest(node_fits, free_of)));
-    case NodeRejection::Quota:
+    case Refusal::Quota:
       return "ask for less, end another pod of the namespace, or raise the namespace's "
              "gantry.dev/gpu-memory-quota or its ResourceQuota";
   }
@@ -126,7 +126,7 @@ std::string remedy_for(NodeRejection refusal, const NodeFits& node_fits) {
 std::string refusal_words(const NodeFit& node_fit, const podspec::PodRequest& ask,
                           std::size_t nodes) {
   auto sentence = placement::describe(node_fit.fit, ask, node_fit.view.facts.name);
-  if (node_fit.fit.refusal == NodeRejection::Quota) return sentence;
+  if (node_fit.fit.refusal == Refusal::Quota) return sentence;
   const auto text = fmt::format("{}: {}", node_fit.view.facts.name, sentence);
   return nodes == 1 ? text
                     : fmt::format("none of the {} nodes that share GPUs has room; {}", nodes, text);
@@ -137,8 +137,8 @@ const NodeFit* nearest(const NodeFits& node_fits) {
   const NodeFit* best = nullptr;
   const auto rank = [](const NodeFit& node_fit) {
     if (placement::resolvable(node_fit.fit.refusal)) return 0;
-    if (node_fit.fit.refusal == NodeRejection::Quota) return 1;
-    return node_fit.fit.refusal == NodeRejection::Unhealthy ? 2 : 3;
+    if (node_fit.fit.refusal == Refusal::Quota) return 1;
+    return node_fit.fit.refusal == Refusal::Unhealthy ? 2 : 3;
   };
   for (const auto& node_fit : node_fits) {
     if (node_fit.refuses.empty() && (best == nullptr || rank(node_fit) < rank(*best)))
@@ -150,7 +150,7 @@ const NodeFit* nearest(const NodeFits& node_fits) {
 void explain(Step& step, const podspec::PodRequest& ask, const NodeFits& node_fits,
              const std::string& said) {
   const auto fits = [](const NodeFit& node_fit) {
-    return node_fit.fit.refusal == NodeRejection::None;
+    return node_fit.fit.refusal == Refusal::None;
   };
   const auto kept = std::find_if(node_fits.begin(), node_fits.end(), [&](const NodeFit& node_fit) {
     return fits(node_fit) && !node_fit.refuses.empty();
@@ -161,7 +161,7 @@ void explain(Step& step, const podspec::PodRequest& ask, const NodeFits& node_fi
   const auto* refused = nearest(node_fits);
   if (node_fits.empty()) {
     step.cause = "no node of the cluster shares its GPUs";
-    step.remedy = remedy_for(NodeRejection::NoSharedGpus, node_fits);
+    step.remedy = remedy_for(Refusal::NoSharedGpus, node_fits);
   } else if (open != node_fits.end()) {
     step.cause = fmt::format("{} has room; the scheduler says: {}", open->view.facts.name, said);
     step.remedy =

@@ -36,7 +36,7 @@ podspec::PodRequest ask_in(const json::Document& pod) {
   return ask.ok() && *ask ? **ask : podspec::PodRequest{};
 }
 
-NodeFit node_fit(placement::NodeRejection refusal, std::uint64_t used = 12 * kGiB) {
+NodeFit node_fit(placement::Refusal refusal, std::uint64_t used = 12 * kGiB) {
   NodeFit made{.fit = {.refusal = refusal}};
   made.view.facts.name = "a";
   placement::CardView card{.facts = {.uuid = "GPU-0", .index = 0, .mib = 15 * kGiB},
@@ -69,12 +69,12 @@ TEST(WhyShare, ABadAskIsACauseAndWhatToWriteInstead) {
 TEST(WhyShare, AFullCardIsShownWithWhoHoldsIt) {
   const auto pod = gib(5);
   const auto steps =
-      share_scheduling_steps(pod.root(), ask_in(pod), {node_fit(placement::NodeRejection::Memory)});
+      share_scheduling_steps(pod.root(), ask_in(pod), {node_fit(placement::Refusal::Memory)});
   ASSERT_EQ(steps.size(), 2U);
   EXPECT_EQ(steps[0].id, "scheduling");
   EXPECT_THAT(
       steps[0].cause,
-      HasSubstr("a: " + placement::describe(placement::NodeRejection::Memory, ask_in(pod))));
+      HasSubstr("a: " + placement::describe(placement::Refusal::Memory, ask_in(pod))));
   EXPECT_THAT(steps[0].remedy, HasSubstr("ask for at most 3 GiB"));
   EXPECT_THAT(steps[1].read, HasSubstr("GPU0: 3 GiB of 15 GiB free, 70 % of its time (ml/train has "
                                        "12 GiB and 30 %)"));
@@ -82,7 +82,7 @@ TEST(WhyShare, AFullCardIsShownWithWhoHoldsIt) {
 
 TEST(WhyShare, ABarredCardIsShownWithTheConfigMapThatBarsIt) {
   const auto pod = gib(5);
-  auto marked_unhealthy = node_fit(placement::NodeRejection::Unhealthy, 0);
+  auto marked_unhealthy = node_fit(placement::Refusal::Unhealthy, 0);
   marked_unhealthy.fit.marked_unhealthy = true;
   marked_unhealthy.view.cards[0].facts.marked_unhealthy = true;
   const auto steps = share_scheduling_steps(pod.root(), ask_in(pod), {marked_unhealthy});
@@ -100,14 +100,14 @@ TEST(WhyShare, APodThatOthersGoForHasToWait) {
   text.insert(text.find(status) + status.size(), R"("nominatedNodeName":"a",)");
   const auto pod = test::parsed(text);
   const auto steps =
-      share_scheduling_steps(pod.root(), ask_in(pod), {node_fit(placement::NodeRejection::Memory)});
+      share_scheduling_steps(pod.root(), ask_in(pod), {node_fit(placement::Refusal::Memory)});
   EXPECT_THAT(steps[0].cause, HasSubstr("room is being made for it on node a"));
   EXPECT_THAT(steps[0].remedy, HasSubstr("wait"));
 }
 
 TEST(WhyShare, WhoHoldsMostIsNamedFirstAndEqualOnesByName) {
   const auto pod = gib(5);
-  auto full = node_fit(placement::NodeRejection::Memory);
+  auto full = node_fit(placement::Refusal::Memory);
   full.view.cards[0].tenants = {{.uid = "1", .name_space = "ml", .name = "b", .mib = 4 * kGiB},
                                 {.uid = "2", .name_space = "ml", .name = "a", .mib = 4 * kGiB},
                                 {.uid = "3", .name_space = "ml", .name = "c", .mib = 5 * kGiB}};
@@ -118,17 +118,17 @@ TEST(WhyShare, WhoHoldsMostIsNamedFirstAndEqualOnesByName) {
 TEST(WhyShare, WhatNoCardIsLargeEnoughForNeedsASmallerAsk) {
   const auto pod = gib(50);
   const auto steps =
-      share_scheduling_steps(pod.root(), ask_in(pod), {node_fit(placement::NodeRejection::TooBig)});
+      share_scheduling_steps(pod.root(), ask_in(pod), {node_fit(placement::Refusal::TooBig)});
   EXPECT_THAT(steps[0].remedy, HasSubstr("the largest has 15 GiB"));
 }
 
 TEST(WhyShare, ATaintOnTheNodeThatHasRoomIsTheCause) {
   const auto pod = gib(1);
-  auto kept = node_fit(placement::NodeRejection::None);
+  auto kept = node_fit(placement::Refusal::None);
   kept.refuses = "taint x=y:NoSchedule";
   kept.remedy = "add to the pod: tolerations";
   const auto steps = share_scheduling_steps(pod.root(), ask_in(pod),
-                                            {node_fit(placement::NodeRejection::Memory), kept});
+                                            {node_fit(placement::Refusal::Memory), kept});
   EXPECT_THAT(steps[0].cause, HasSubstr("a has room and keeps this pod away: taint x=y"));
   EXPECT_EQ(steps[0].remedy, kept.remedy);
 }
@@ -136,7 +136,7 @@ TEST(WhyShare, ATaintOnTheNodeThatHasRoomIsTheCause) {
 TEST(WhyShare, RoomThatTheSchedulerDoesNotTakeIsAQuestionToTheScheduler) {
   const auto pod = gib(1);
   const auto steps =
-      share_scheduling_steps(pod.root(), ask_in(pod), {node_fit(placement::NodeRejection::None)});
+      share_scheduling_steps(pod.root(), ask_in(pod), {node_fit(placement::Refusal::None)});
   EXPECT_THAT(steps[0].cause, HasSubstr("a has room; the scheduler says: 0/1 nodes"));
   EXPECT_EQ(steps[1].verdict, StepStatus::Ok);
 }
@@ -152,22 +152,22 @@ TEST(WhyShare, WhatOthersLeavingWouldMendIsSaidBeforeWhatNothingMends) {
   const auto pod = gib(5);
   const auto steps = share_scheduling_steps(
       pod.root(), ask_in(pod),
-      {node_fit(placement::NodeRejection::TooBig), node_fit(placement::NodeRejection::Memory)});
+      {node_fit(placement::Refusal::TooBig), node_fit(placement::Refusal::Memory)});
   EXPECT_THAT(
       steps[0].cause,
-      HasSubstr("a: " + placement::describe(placement::NodeRejection::Memory, ask_in(pod))));
+      HasSubstr("a: " + placement::describe(placement::Refusal::Memory, ask_in(pod))));
 }
 
 TEST(WhyShare, OfManyNodesAFewAreShown) {
   const auto pod = gib(5);
-  const std::vector<NodeFit> many(20, node_fit(placement::NodeRejection::Memory));
+  const std::vector<NodeFit> many(20, node_fit(placement::Refusal::Memory));
   const auto steps = share_scheduling_steps(pod.root(), ask_in(pod), many);
   EXPECT_EQ(steps.size(), 10U);
   EXPECT_EQ(steps.back().what, "And 12 nodes more");
 }
 
 TEST(WhyShare, APlacementNamesItsGpu) {
-  const auto view = node_fit(placement::NodeRejection::None).view;
+  const auto view = node_fit(placement::Refusal::None).view;
   const auto placed = pod_with(R"("aliyun.com/gpu-mem":"5")",
                                R"("ALIYUN_COM_GPU_MEM_IDX":"0","ALIYUN_COM_GPU_MEM_POD":"5",
                                "ALIYUN_COM_GPU_MEM_DEV":"15","ALIYUN_COM_GPU_MEM_ASSIGNED":"true",

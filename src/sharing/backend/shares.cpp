@@ -19,7 +19,7 @@ std::vector<std::string> daemon_command() {
 }
 
 Result<daemon::Client> connect_to_daemon(const sys::Host& host) {
-  auto client = daemon::Client::connect_to_answering(host);
+  auto client = daemon::Client::connect_to_ready(host);
   if (client.ok() || client.error().code() != Errc::NotFound) return client;
   if (!daemon::read_records(host).records.empty())
     return daemon::Client::connect_or_start(host, daemon_command());
