@@ -32,18 +32,23 @@ struct GpuList {
 
 class Notebook {
  public:
-  // Pages /, /run, /status and /healthz of the server. Looks at once.
-  Notebook(sys::Loop& loop, http::Server& server, NotebookOptions options);
+  // Looks at the GPUs at once.
+  Notebook(sys::Loop& loop, NotebookOptions options);
+
+  // The pages /, /run, /status and /healthz, for a server that ends before this object. They are
+  // made in the loop.
+  std::vector<http::Route> routes();
 
  private:
   void look();
   void looked(const JobResult& result);
-  void run(http::Server::Answer answer);
+  void run(http::Reply reply);
   void ran(const JobResult& result);
   // When the GPUs are known.
-  void show(http::Server::Answer answer, bool page);
+  void show(http::Reply reply, bool page);
   http::Response shown(bool page) const;
 
+  sys::Loop& loop_;
   NotebookOptions options_;
   GpuList gpus_;
   std::chrono::steady_clock::time_point looked_at_;
@@ -53,11 +58,11 @@ class Notebook {
   bool looking_ = false;
   bool running_ = false;
   struct Viewer {
-    http::Server::Answer answer;
+    http::Reply reply;
     bool page;
   };
-  std::vector<Viewer> viewers_;                  // until the GPUs are known
-  std::vector<http::Server::Answer> listeners_;  // of the run
+  std::vector<Viewer> viewers_;         // until the GPUs are known
+  std::vector<http::Reply> listeners_;  // of the run
 };
 
 }  // namespace gantry::workload

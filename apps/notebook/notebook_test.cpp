@@ -29,8 +29,9 @@ class Running {
  public:
   explicit Running(const NotebookOptions& options)
       : loop_(*sys::Loop::make()),
-        server_(*http::Server::listen(*loop_, {"127.0.0.1", 0})),
-        notebook_(*loop_, *server_, options),
+        notebook_(*loop_, options),
+        server_(*http::Server::start(
+            {.address = {"127.0.0.1", 0}, .workers = 0, .drain_time = 200ms}, notebook_.routes())),
         thread_([this] { EXPECT_TRUE(loop_->run().ok()); }) {}
   ~Running() {
     loop_->stop();
@@ -73,8 +74,8 @@ class Running {
 
  private:
   std::unique_ptr<sys::Loop> loop_;
-  std::unique_ptr<http::Server> server_;
   Notebook notebook_;
+  std::unique_ptr<http::Server> server_;
   std::thread thread_;
 };
 

@@ -2,7 +2,7 @@
 #include "support/fake_api_server.hpp"
 
 #include "base/core/text.hpp"
-#include "net/http/server.hpp"
+#include "net/http/request_reader.hpp"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

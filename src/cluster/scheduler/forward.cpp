@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/scheduler/forward.hpp"
 
-#include "net/http/server.hpp"
+#include "net/http/address.hpp"
 
 #include <fmt/format.h>
 

@@ -83,7 +83,7 @@ http::Response Scheduler::Impl::why(const http::Request& request) {
   return wants_text(request) ? text_response(to_text(*found)) : json_response(to_json(*found));
 }
 
-std::vector<http::Service::Route> Scheduler::Impl::routes() {
+std::vector<http::Route> Scheduler::Impl::routes() {
   const auto filter = [this](const http::Request& request) { return this->filter(request); };
   const auto prioritize = [this](const http::Request& request) {
     return extender_.prioritize(request.body);

@@ -51,11 +51,12 @@ Status Scheduler::Impl::listen() {
         [this](bool leading, const std::string& holder) { lead_changed(leading, holder); },
         [this](const Error& error) { log_.warning("lease", error.text()); });
   }
-  GANTRY_TRY(service_, http::Service::start({.address = options_.address,
-                                             .threads = options_.threads,
-                                             .body_limit = kBodyLimit,
-                                             .memory_limit = kMemoryLimit},
-                                            routes()));
+  GANTRY_TRY(server_, http::Server::start({.address = options_.address,
+                                           .workers = options_.threads,
+                                           .body_limit = kBodyLimit,
+                                           .memory_limit = kMemoryLimit,
+                                           .memory_per_address = kMemoryPerAddress},
+                                          routes()));
   start_certificate_rotation();
   reconciler_ = std::jthread([this](const std::stop_token& stop) { reconcile_loop(stop); });
   preemptor_ = std::jthread([this](const std::stop_token& stop) { preempt_lower_priority(stop); });
@@ -77,9 +78,9 @@ void Scheduler::Impl::stop() {
     log_.warning("scheduler", "Bindings under way take too long; the lease runs out by itself");
   else if (elector_)
     elector_->stop();
-  service_.reset();
+  server_.reset();
   certificate_.reset();
-  tls_service_.reset();
+  tls_server_.reset();
   if (reconciler_.joinable()) {
     reconciler_.request_stop();
     reconciler_.join();

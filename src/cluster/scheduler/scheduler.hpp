@@ -8,7 +8,6 @@
 #include "cluster/webhook/admission.hpp"
 #include "cluster/webhook/rotator.hpp"
 #include "net/http/server.hpp"
-#include "net/http/service.hpp"
 #include "net/kube/client_config.hpp"
 #include "net/kube/lease.hpp"
 

@@ -12,7 +12,7 @@
 #include "cluster/scheduler/scheduler.hpp"
 #include "cluster/webhook/admission.hpp"
 #include "cluster/webhook/rotator.hpp"
-#include "net/http/service.hpp"
+#include "net/http/server.hpp"
 #include "net/kube/event.hpp"
 
 #include <atomic>
@@ -25,6 +25,7 @@ namespace gantry::scheduler {
 
 inline constexpr std::size_t kBodyLimit = std::size_t{64} << 20;  // Node objects, without names
 inline constexpr std::size_t kMemoryLimit = 2 * kBodyLimit;       // of each port; a pod has 512 MiB
+inline constexpr std::size_t kMemoryPerAddress = kMemoryLimit / 4 * 3;
 
 class Scheduler::Impl {
  public:
@@ -32,7 +33,7 @@ class Scheduler::Impl {
   ~Impl() { stop(); }
   Status listen();
   void stop();
-  std::uint16_t port() const { return service_->port(); }
+  std::uint16_t port() const { return server_->port(); }
 
  private:
   // ---- leading (lead.cpp)
@@ -48,7 +49,7 @@ class Scheduler::Impl {
   std::uint64_t term() const;
 
   // ---- pages (routes.cpp)
-  std::vector<http::Service::Route> routes();
+  std::vector<http::Route> routes();
   std::string not_ready() const;
   http::Response ready() const;
   std::string metrics() const;
@@ -82,9 +83,9 @@ class Scheduler::Impl {
 
   std::unique_ptr<ClusterWatcher> feed_;
   std::unique_ptr<kube::LeaderElector> elector_;
-  std::unique_ptr<http::Service> service_;
+  std::unique_ptr<http::Server> server_;
   std::mutex tls_mutex_;
-  std::unique_ptr<http::Service> tls_service_;
+  std::unique_ptr<http::Server> tls_server_;
   std::unique_ptr<webhook::CertificateRotator> certificate_;
   std::jthread reconciler_;
   std::jthread preemptor_;

@@ -33,8 +33,8 @@ void Scheduler::Impl::start_certificate_rotation() {
 // At first, and with every new certificate.
 void Scheduler::Impl::serve_tls(const http::ServerIdentity& identity) {
   const std::lock_guard hold(tls_mutex_);
-  if (tls_service_) {
-    if (const auto replaced = tls_service_->replace(identity); !replaced.ok())
+  if (tls_server_) {
+    if (const auto replaced = tls_server_->replace(identity); !replaced.ok())
       log_.warning("webhook", replaced.error().text());
     return;
   }
@@ -42,18 +42,19 @@ void Scheduler::Impl::serve_tls(const http::ServerIdentity& identity) {
   const auto admit_here = [this](const http::Request& request) { return admit_pod(request); };
   pages.push_back({"POST", "/mutate", admit_here});
   pages.push_back({"POST", "/webhook", admit_here});  // HAMi's
-  auto started = http::Service::start({.address = options_.webhook->address,
-                                       .identity = &identity,
-                                       .threads = options_.threads,
-                                       .body_limit = kBodyLimit,
-                                       .memory_limit = kMemoryLimit},
-                                      std::move(pages));
+  auto started = http::Server::start({.address = options_.webhook->address,
+                                      .identity = &identity,
+                                      .workers = options_.threads,
+                                      .body_limit = kBodyLimit,
+                                      .memory_limit = kMemoryLimit,
+                                      .memory_per_address = kMemoryPerAddress},
+                                     std::move(pages));
   if (!started.ok()) {
     log_.warning("webhook", started.error().text());
     return;
   }
-  tls_service_ = *std::move(started);
-  log_.info("webhook", fmt::format("listening on port {}", tls_service_->port()));
+  tls_server_ = *std::move(started);
+  log_.info("webhook", fmt::format("listening on port {}", tls_server_->port()));
 }
 
 }  // namespace gantry::scheduler

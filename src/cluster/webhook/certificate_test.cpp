@@ -2,7 +2,7 @@
 #include "cluster/webhook/certificate.hpp"
 
 #include "net/http/client.hpp"
-#include "net/http/service.hpp"
+#include "net/http/server.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ class ServedCertificate : public testing::Test {
  protected:
   ServedCertificate() {
     const auto identity = first.identity();
-    auto started = http::Service::start(
+    auto started = http::Server::start(
         {.address = {.host = "127.0.0.1", .port = 0}, .identity = &identity},
         {{"POST", "/echo", [](const http::Request& request) {
             return http::Response{.status = 200, .headers = {}, .body = request.body};
@@ -117,7 +117,7 @@ class ServedCertificate : public testing::Test {
   }
 
   Identity first;
-  std::unique_ptr<http::Service> service;
+  std::unique_ptr<http::Server> service;
 };
 
 TEST_F(ServedCertificate, IsTrustedByWhoKnowsTheAuthorityAndUnderItsNamesOnly) {

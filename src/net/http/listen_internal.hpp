@@ -3,7 +3,7 @@
 
 #include "base/core/result.hpp"
 #include "base/sys/unique_fd.hpp"
-#include "net/http/server.hpp"
+#include "net/http/address.hpp"
 
 #include <cstdint>
 

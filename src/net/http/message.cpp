@@ -6,6 +6,16 @@
 #include <fmt/format.h>
 
 namespace gantry::http {
+namespace {
+
+std::string begin(const Response& response) {
+  auto text = fmt::format("HTTP/1.1 {} {}\r\n", response.status, reason_of(response.status));
+  for (const auto& header : response.headers)
+    text += fmt::format("{}: {}\r\n", header.name, header.value);
+  return text;
+}
+
+}  // namespace
 
 const std::string* find(const Headers& headers, std::string_view name) {
   for (const auto& header : headers) {
@@ -16,13 +26,18 @@ const std::string* find(const Headers& headers, std::string_view name) {
 }
 
 std::string to_text(const Response& response, Part part, bool keep_alive) {
-  auto text = fmt::format("HTTP/1.1 {} {}\r\n", response.status, reason_of(response.status));
-  for (const auto& header : response.headers)
-    text += fmt::format("{}: {}\r\n", header.name, header.value);
+  auto text = begin(response);
   text += fmt::format("Content-Length: {}\r\nConnection: {}\r\n\r\n", response.body.size(),
                       keep_alive ? "keep-alive" : "close");
-  if (part == Part::Whole) text += response.body;
-  return text;
+  if (part == Part::Head) return text;
+  text.reserve(text.size() + response.body.size());
+  return text += response.body;
+}
+
+std::string stream_head(const Response& response, Framing framing, bool keep_alive) {
+  auto text = begin(response);
+  if (framing == Framing::Chunked) text += "Transfer-Encoding: chunked\r\n";
+  return text += keep_alive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
 }
 
 Response plain_text(int status, std::string_view text) {

@@ -36,6 +36,10 @@ enum class Part : std::uint8_t { Whole, Head };  // Head: the answer to HEAD
 // As it is sent, with Content-Length and Connection.
 std::string to_text(const Response& response, Part part, bool keep_alive);
 
+// The head of a response whose length is not known. UntilClose: for clients of HTTP/1.0.
+enum class Framing : std::uint8_t { Chunked, UntilClose };
+std::string stream_head(const Response& response, Framing framing, bool keep_alive);
+
 Response plain_text(int status, std::string_view text);  // and a line's end
 
 std::string_view reason_of(int status);  // "Not Found"; "Status" for numbers nobody has named

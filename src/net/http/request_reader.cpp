@@ -2,7 +2,7 @@
 #include "net/http/request_reader.hpp"
 
 #include "base/core/text.hpp"
-#include "net/http/server.hpp"
+#include "net/http/reader.hpp"
 
 #include <fmt/format.h>
 
@@ -37,6 +37,18 @@ bool is_digits(std::string_view text) {
 
 }  // namespace
 
+Result<Request> parse_request_head(std::string_view head) {
+  const auto end = head.find('\n');
+  const auto words = split(trim(head.substr(0, end)), ' ');
+  if (words.size() != 3 || !words[2].starts_with("HTTP/1.") || !words[1].starts_with('/'))
+    return Error(Errc::Invalid, "not an HTTP/1 request");
+  Request request{.method = std::string(words[0]), .target = std::string(words[1])};
+  if (end != std::string_view::npos) {
+    GANTRY_TRY(request.headers, parse_headers(head.substr(end + 1)));
+  }
+  return request;
+}
+
 RequestReader::State RequestReader::refuse(int status, std::string_view text) {
   refusal_ = plain_text(status, text);
   return state_ = State::Bad;
@@ -48,7 +60,8 @@ RequestReader::State RequestReader::take_head(std::string_view head) {
   request_ = *std::move(request);
   const auto version = head.substr(0, head.find('\r'));
   const auto connection = to_lower(only(request_.headers, "Connection").value);
-  keeps_alive_ = version.ends_with("HTTP/1.1") && connection != "close";
+  is_http_1_1_ = version.ends_with("HTTP/1.1");
+  keeps_alive_ = is_http_1_1_ && connection != "close";
   if (only(request_.headers, "Transfer-Encoding").times > 0)
     return refuse(411, "bodies are read by Content-Length here, not in chunks");
   const auto length = only(request_.headers, "Content-Length");
@@ -66,6 +79,7 @@ RequestReader::State RequestReader::take_head(std::string_view head) {
     return refuse(417, "nothing but 100-continue can be expected");
   wants_continue_ = expect.times > 0 && body_size_ > 0;
   request_.body.clear();
+  request_.body.reserve(body_size_);  // appending alone would take twice as much
   return state_ = State::Body;
 }
 

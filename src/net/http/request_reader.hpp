@@ -3,13 +3,17 @@
 // strict where two readers could understand two things: a body has one Content-Length or none.
 #pragma once
 
+#include "base/core/result.hpp"
 #include "net/http/message.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <string>
+#include <string_view>
 
 namespace gantry::http {
+
+// Reads a request's head, up to and including its empty line. Invalid if it is not HTTP/1.
+Result<Request> parse_request_head(std::string_view head);
 
 class RequestReader {
  public:
@@ -34,6 +38,7 @@ class RequestReader {
   std::size_t body_size() const { return body_size_; }     // as announced; from Body on
   bool wants_continue() const { return wants_continue_; }  // the body comes when it is told to
   bool keeps_alive() const { return keeps_alive_; }
+  bool is_http_1_1() const { return is_http_1_1_; }
   const Response& refusal() const { return refusal_; }
 
   Request take();  // and waits for the next
@@ -48,6 +53,7 @@ class RequestReader {
   std::size_t body_size_ = 0;
   bool wants_continue_ = false;
   bool keeps_alive_ = true;
+  bool is_http_1_1_ = true;
   Request request_;
   Response refusal_;
 };

@@ -5,7 +5,7 @@
 
 #include "base/core/result.hpp"
 #include "net/http/openssl.hpp"
-#include "net/http/service.hpp"
+#include "net/http/server.hpp"
 
 #include <memory>
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent's pages: GKE's gauges on one port, dcgm-exporter's names on another, both with our own
-// counters; /healthz and /readyz on each.
+// counters; /healthz and /readyz on each. The pages are made in the agent's loop, where its state
+// is, so a loop that hangs answers no probe.
 #pragma once
 
 #include "base/sys/loop.hpp"
@@ -15,6 +16,13 @@
 #include <vector>
 
 namespace gantry::agent {
+
+// Bounds for one port: small, because the manifests give the agent 128 MiB and every pod of the
+// cluster can reach its ports. By http::memory_bound() a port takes 26 MiB at most:
+//    64 connections of 208 KiB: 48 KiB input, 28 KiB request, 2 KiB objects, 130 KiB sockets
+//  + 64 unanswered requests of clients that have gone, of 30 KiB
+//  + twice 5 MiB of unread pages; a page of a node with eight GPUs has about 100 KiB
+http::ServerOptions page_server_options(std::uint16_t port);
 
 class MetricsServer {
  public:
@@ -32,6 +40,7 @@ class MetricsServer {
  private:
   enum class Kind : std::uint8_t { Gke, Dcgm, Probes };
   void serve(std::int64_t port, Kind kind);
+  std::vector<http::Route> routes(Kind kind);
   http::Response metrics(Kind kind);
 
   sys::Loop& loop_;
