@@ -44,9 +44,10 @@ std::string changed_placement_annotation(const json::Value& object, const json::
 }
 
 AdmissionResult deny_placement_annotation(const std::string& key, std::string_view what) {
-  return refused(Admission::Denied, fmt::format("annotation {} says where a pod's GPUs are and is "
-                                                "written by the scheduler; {}",
-                                                printable(key.substr(0, 64)), what));
+  return refused(
+      Admission::Denied,
+      fmt::format("annotation {} is written by the scheduler and says which GPUs a pod has; {}",
+                  printable(key.substr(0, 64)), what));
 }
 
 void set_scheduler_name(const json::Value& pod, const Policy& policy, PodDraft& draft) {
@@ -58,8 +59,8 @@ void set_scheduler_name(const json::Value& pod, const Policy& policy, PodDraft& 
     return;
   }
   draft.warnings.push_back(
-      fmt::format("schedulerName {} stays; GPUs are shared by {}, and another one may choose nodes "
-                  "without room",
+      fmt::format("schedulerName {} is kept, but {} schedules shared GPUs: another scheduler may "
+                  "choose a node without room",
                   printable(named.substr(0, 64)), policy.scheduler_name));
 }
 
@@ -76,8 +77,8 @@ Status check_privileged(const json::Value& pod, const podspec::PodRequest& ask) 
     if (!privileged || !asks) continue;
     return Error(
         Errc::Denied,
-        fmt::format("container \"{}\" is privileged, so no limit would hold in it; leave out "
-                    "securityContext.privileged, or ask for whole GPUs: {}: 1 alone",
+        fmt::format("container \"{}\" is privileged, so GPU limits cannot be enforced in it; "
+                    "remove securityContext.privileged, or ask for whole GPUs with {}: 1 alone",
                     place.name(), podspec::kNvidiaGpu));
   }
   return {};
@@ -86,10 +87,9 @@ Status check_privileged(const json::Value& pod, const podspec::PodRequest& ask) 
 Status check_create(const json::Value& pod) {
   const auto node = pod["spec"]["nodeName"].string().value_or("");
   if (node.empty()) return {};
-  return Error(Errc::Denied,
-               fmt::format("spec.nodeName goes past the scheduler, which counts GPUs; write "
-                           "nodeSelector: {{kubernetes.io/hostname: {}}}",
-                           printable(node.substr(0, 253))));
+  return Error(Errc::Denied, fmt::format("spec.nodeName bypasses the scheduler, which assigns the "
+                                         "GPUs; write nodeSelector: {{kubernetes.io/hostname: {}}}",
+                                         printable(node.substr(0, 253))));
 }
 
 Status fill_in(const json::Value& pod, const Policy& policy, PodDraft& draft) {
@@ -106,7 +106,7 @@ Status examine(const json::Document& pod, PodDraft& draft) {
   GANTRY_TRY(const auto filled, json::Document::parse(text));
   GANTRY_TRY(const auto ask, podspec::parse_request(filled.root()));
   if (!ask) {
-    draft.warnings.emplace_back("the pod names GPU resources and asks for no GPU");
+    draft.warnings.emplace_back("the pod names GPU resources but asks for no GPU");
     return {};
   }
   GANTRY_CHECK(check_privileged(filled.root(), *ask));
@@ -151,8 +151,8 @@ AdmissionResult judge_asks(const json::Value& object, const json::Value& old) {
   const bool same = *before && *now ? same_ask(**before, **now) : !*before && !*now;
   if (same) return {};
   return refused(Admission::Invalid,
-                 "what a pod asks of GPUs cannot change while it has them; delete it and create it "
-                 "with the new numbers");
+                 "the GPU request of a pod cannot change while the pod has GPUs; delete the pod "
+                 "and create it with the new numbers");
 }
 
 void warn_of_debuggers(const json::Value& object, std::vector<std::string>& warnings) {
@@ -170,7 +170,7 @@ AdmissionResult judge_update(const json::Value& request, const Policy& policy) {
   if (!has_gpu_resources(object) && !has_gpu_resources(old)) return {};
   const auto key = changed_placement_annotation(object, old);
   if (!key.empty() && !is_trusted(request, policy))
-    return deny_placement_annotation(key, "leave it as it is");
+    return deny_placement_annotation(key, "do not change it");
   auto verdict = judge_asks(object, old);
   if (verdict.answer == Admission::Allowed &&
       request["subResource"].string() == "ephemeralcontainers")

@@ -45,7 +45,7 @@ Result<std::string> to_pem(EVP_PKEY* key) {
 Result<SslCertificate> certificate_of(std::string_view pem) {
   const auto memory = http::memory_of(pem);
   auto certificate = http::read_certificate(memory.get());
-  if (!certificate) return Error(Errc::Invalid, "no PEM certificate");
+  if (!certificate) return Error(Errc::Invalid, "not a PEM certificate");
   return certificate;
 }
 
@@ -54,7 +54,7 @@ Status set_serial(X509* certificate) {
   // 20 bytes at most, and positive.
   if (BN_rand(number.get(), 127, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) != 1 ||
       BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) == nullptr)
-    return http::ssl_failure("a serial number");
+    return http::ssl_failure("making a serial number");
   return {};
 }
 
@@ -92,7 +92,7 @@ Status check_names(const std::vector<std::string>& names) {
     const bool plain =
         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string::npos;
     if (name.empty() || name.size() > 253 || !plain)
-      return Error(Errc::Invalid, fmt::format("\"{}\" is no DNS name", name));
+      return Error(Errc::Invalid, fmt::format("\"{}\" is not a DNS name", name));
   }
   return {};
 }
@@ -207,7 +207,7 @@ Status check_serving(const KeyPair& serving, std::string_view bundle,
   GANTRY_TRY(const auto key, http::read_key(serving.key));
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     ERR_clear_error();
-    return Error(Errc::Invalid, "the key is not the certificate's");
+    return Error(Errc::Invalid, "the key does not belong to the certificate");
   }
   for (const auto& name : names) {
     if (X509_check_host(certificate.get(), name.data(), name.size(), 0, nullptr) != 1)

@@ -84,7 +84,7 @@ void remove_driver_volumes(const json::Value& pod, PodDraft& draft) {
     if (!path || !name || !is_driver_path(*path) || !dropped.insert(*name).second) continue;
     draft.edits.remove({"spec", "volumes", at});
     draft.warnings.push_back(
-        fmt::format("volume \"{}\" ({}) is left out: the node brings its own driver",
+        fmt::format("volume \"{}\" ({}) is removed: the node provides its own driver",
                     printable(name->substr(0, 64)), printable(path->substr(0, 100))));
   }
   if (dropped.empty()) return;

@@ -44,8 +44,8 @@ Status rename_legacy(Entries& entries) {
   const auto current = entries.find(podspec::kNvidiaGpu);
   if (current != entries.end() && current->second.quantity != legacy->second.quantity)
     return Error(Errc::Invalid,
-                 fmt::format("{} and {} are the old and the new name of one thing and "
-                             "differ; keep {}",
+                 fmt::format("{} and {} are the old and the new name of one resource but have "
+                             "different values; keep {}",
                              podspec::kAlphaNvidiaGpu, podspec::kNvidiaGpu, podspec::kNvidiaGpu));
   entries.emplace(podspec::kNvidiaGpu, legacy->second);
   entries.erase(legacy);
@@ -66,7 +66,7 @@ void fill_slot(const Policy& policy, Entries& limits, Entries& requests, const C
   if (limits.erase(std::string(podspec::kShareSlot)) +
           requests.erase(std::string(podspec::kShareSlot)) !=
       0)
-    draft.warnings.push_back(fmt::format("container \"{}\": {} is left out: {} counts GiB here",
+    draft.warnings.push_back(fmt::format("container \"{}\": {} is removed: {} counts GiB here",
                                          place.name(), podspec::kShareSlot,
                                          podspec::kAliyunGpuMem));
 }
@@ -74,7 +74,7 @@ void fill_slot(const Policy& policy, Entries& limits, Entries& requests, const C
 Status fill(const Policy& policy, const ContainerRef& place, Entries& limits, Entries& requests,
             PodDraft& draft) {
   if (limits.count(podspec::kAlphaNvidiaGpu) + requests.count(podspec::kAlphaNvidiaGpu) != 0)
-    draft.warnings.push_back(fmt::format("container \"{}\": {} is now {}", place.name(),
+    draft.warnings.push_back(fmt::format("container \"{}\": {} is replaced by {}", place.name(),
                                          podspec::kAlphaNvidiaGpu, podspec::kNvidiaGpu));
   GANTRY_CHECK(rename_legacy(limits));
   GANTRY_CHECK(rename_legacy(requests));

@@ -66,7 +66,7 @@ Result<SecretContents> next_contents(const std::optional<SecretContents>& before
   auto contents = *before;
   if (contents.authority.key.empty() && !contents.serving.certificate.empty()) {
     GANTRY_CHECK(check_serving(contents.serving, contents.bundle, options.names, now)
-                     .in(fmt::format("Secret {}/{} has no ca.key, so somebody else renews it",
+                     .in(fmt::format("Secret {}/{} has no ca.key, so Gantry cannot renew it",
                                      options.name_space, options.secret)));
     return contents;
   }

@@ -139,7 +139,7 @@ Result<ServingBundle> rotate_once(kube::Api& api, const RotationOptions& options
                            .configured = configure(api, configured, contents->bundle)};
     const bool faster = contents.error().code() == Errc::Exists;
     if (!faster || attempt == kAttempts)
-      return std::move(contents).error().in("the webhook's certificate");
+      return std::move(contents).error().in("reading the webhook's certificate");
   }
 }
 

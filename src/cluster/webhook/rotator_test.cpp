@@ -183,7 +183,7 @@ TEST_F(KeeperTest, SomebodyElsesSecretIsServedAndNeverWritten) {
   kube::Api api(access(), 60s);
   const auto over = rotate_once(api, options, start + 95 * kDay);
   ASSERT_FALSE(over.ok());
-  EXPECT_THAT(over.error().text(), HasSubstr("somebody else renews it"));
+  EXPECT_THAT(over.error().text(), HasSubstr("Gantry cannot renew it"));
   EXPECT_EQ(server.get(kSecret), before);
 }
 

@@ -34,7 +34,7 @@ TEST(OldManifest, OfATrainingRunsOnWhatTheNodeBrings) {
   EXPECT_THAT(admitted.verdict.warnings,
               Contains(HasSubstr("alpha.kubernetes.io/nvidia-gpu is now nvidia.com/gpu")));
   EXPECT_THAT(admitted.verdict.warnings,
-              Contains(HasSubstr("volume \"lib\" (/usr/lib/nvidia-384) is left out")));
+              Contains(HasSubstr("volume \"lib\" (/usr/lib/nvidia-384) is removed")));
 }
 
 TEST(OldManifest, OfNvidiaSmiRunsOnWhatTheNodeBrings) {

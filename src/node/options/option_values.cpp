@@ -96,7 +96,7 @@ Status parse(std::string_view text, milliseconds& value) {
     value = kInfinite;
     return {};
   }
-  const auto bad = wrong(text, "a duration such as 60s or 1m30s, nor `infinite`");
+  const auto bad = wrong(text, "a duration such as 60s or 1m30s, or `infinite`");
   if (text == "0") {
     value = milliseconds(0);
     return {};
@@ -131,7 +131,7 @@ requires std::is_enum_v<E> Status parse(std::string_view text, E& value) {
 
 template <class T>
 Status add_item(std::string_view text, std::vector<T>& list) {
-  if (list.size() >= kMaxListItems) return wrong(text, "in a list of at most 256");
+  if (list.size() >= kMaxListItems) return wrong(text, "accepted: the list already has 256 items");
   T item{};
   GANTRY_CHECK(parse(trim(text), item));
   if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(std::move(item));
@@ -205,7 +205,7 @@ Status set_list(const Option& option, const std::vector<std::string>& items, Opt
           field(options) = std::move(list);
           return {};
         } else {
-          return Error(Errc::Invalid, "a list, where one value belongs");
+          return Error(Errc::Invalid, "expected one value, found a list");
         }
       },
       option.field);

@@ -52,7 +52,7 @@ Error unknown_flag(std::string_view shown, std::string_view name, Program progra
     for (const auto flag : names_in(option.flags)) known.emplace_back(flag);
   }
   return {Errc::Invalid,
-          fmt::format("there is no option `{}`{}", shown, did_you_mean(name, known, "--"))};
+          fmt::format("unknown option `{}`{}", shown, did_you_mean(name, known, "--"))};
 }
 
 class FlagReader {
@@ -70,7 +70,7 @@ class FlagReader {
     const std::string& argument = arguments_[at_++];
     if (argument.size() < 2 || argument[0] != '-') {
       return Error(Errc::Invalid,
-                   fmt::format("`{}` is no option; options begin with --", argument));
+                   fmt::format("`{}` is not an option; options begin with --", argument));
     }
     const std::string_view text = argument;
     const auto name_at = text.starts_with("--") ? 2U : 1U;
@@ -96,7 +96,7 @@ class FlagReader {
       return {};
     }
     if (at_ == arguments_.size()) {
-      return Error(Errc::Invalid, fmt::format("{} wants a value", shown));
+      return Error(Errc::Invalid, fmt::format("{} needs a value", shown));
     }
     flags_.given.push_back({option, shown, arguments_[at_++]});
     return {};
