@@ -65,7 +65,7 @@ std::string to_string(const Explanation& explanation, bool color) {
   }
   const auto* broken = explanation.first_failed();
   const auto* look = explanation.first(StepStatus::Warning);
-  if (broken == nullptr) text += "\nNothing found that keeps GPUs from it.\n";
+  if (broken == nullptr) text += "\nGantry found nothing that keeps GPUs from it.\n";
   if (broken != nullptr) text += fmt::format("\nWhy: {}\n", shown(broken->cause));
   const auto* mend = broken != nullptr ? broken : look;
   if (mend != nullptr && !mend->remedy.empty())

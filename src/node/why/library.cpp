@@ -107,18 +107,19 @@ void foreign(Step& step, const FoundLibrary& found, const ContainerView& inside,
   step.verdict = StepStatus::Failed;
   step.cause =
       found.version.empty()
-          ? fmt::format("{} comes first and is a driver library of {}, not the node's", found.path,
-                        whose)
+          ? fmt::format("the loader finds {} first: it is a driver library from {}, not the node's",
+                        found.path, whose)
           : fmt::format(
-                "{} comes first and is of driver {}, the kernel has {}: {} brings a driver "
-                "of its own",
+                "the loader finds {} first: it is of driver {}, but the kernel has {}: it comes "
+                "from {}",
                 found.path, found.version, inside.driver_version, whose);
   const auto directories = library_path(inside);
   const bool named =
       std::any_of(directories.begin(), directories.end(),
                   [&](const std::string& directory) { return at_or_below(found.path, directory); });
-  step.remedy = named ? "take that directory out of LD_LIBRARY_PATH, or libcuda out of it"
-                      : "take libcuda out of the image: the node brings the right one";
+  step.remedy =
+      named ? "remove that directory from LD_LIBRARY_PATH, or remove libcuda from the directory"
+            : "remove libcuda from the image: the node provides the right one";
 }
 
 }  // namespace
@@ -150,7 +151,7 @@ Step library_step(const std::optional<FoundLibrary>& found, const ContainerView&
     step.verdict = StepStatus::Failed;
     step.read = "no libcuda.so.1 where the loader looks";
     step.cause = "the driver's libraries are not in the container, or not where its loader looks";
-    step.remedy = "gantry explain CONTAINER on the node says how they should get there";
+    step.remedy = "on the node: gantry explain CONTAINER shows how they should get there";
     const auto capabilities = variable(inside, "NVIDIA_DRIVER_CAPABILITIES").value_or("all");
     if (!contains(capabilities, "all") && !contains(capabilities, "compute")) {
       step.cause = fmt::format("NVIDIA_DRIVER_CAPABILITIES={} leaves libcuda out", capabilities);
@@ -162,8 +163,8 @@ Step library_step(const std::optional<FoundLibrary>& found, const ContainerView&
       found->version.empty() ? found->path : fmt::format("{} ({})", found->path, found->version);
   if (contains(found->path, "/stubs/")) {
     step.verdict = StepStatus::Failed;
-    step.cause = fmt::format("{} is CUDA's stub, made for linking: it knows no GPU", found->path);
-    step.remedy = "take the stubs directory out of LD_LIBRARY_PATH";
+    step.cause = fmt::format("{} is CUDA's stub for linking: it cannot use a GPU", found->path);
+    step.remedy = "remove the stubs directory from LD_LIBRARY_PATH";
     return step;
   }
   if (contains(found->path, "/compat/") || contains(found->real, "/compat/")) return step;
@@ -188,7 +189,7 @@ std::optional<Step> mounts_step(const std::optional<FoundLibrary>& found,
               .cause = fmt::format("a volume of the pod is mounted at {}, where the driver's files "
                                    "belong, and hides them",
                                    volume->place),
-              .remedy = fmt::format("mount that volume elsewhere than at {}", volume->place)};
+              .remedy = fmt::format("mount that volume elsewhere, not at {}", volume->place)};
 }
 
 }  // namespace gantry::why

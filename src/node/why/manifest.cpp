@@ -82,11 +82,11 @@ std::vector<Step> webhook_steps(json::Value pod) {
   }
   for (const auto& warning : webhook::annotation_warnings(pod)) {
     steps.push_back({.id = "spec.annotation",
-                     .what = "Its annotations mean something",
+                     .what = "Gantry knows its annotations",
                      .verdict = StepStatus::Warning,
                      .read = warning,
                      .cause = "",
-                     .remedy = "gantry's docs/scheduling.md has those there are"});
+                     .remedy = "Gantry's docs/scheduling.md lists the annotations"});
   }
   return steps;
 }
@@ -118,7 +118,8 @@ Result<std::vector<Explanation>> why_manifest(std::string_view text, const std::
     add_chain(explanations, object.root(), file);
   }
   if (explanations.empty())
-    return Error(Errc::NotFound, fmt::format("{} has no pod: nothing with spec.containers", file));
+    return Error(Errc::NotFound,
+                 fmt::format("{} has no pod: it has no object with spec.containers", file));
   return explanations;
 }
 

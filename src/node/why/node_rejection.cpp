@@ -46,7 +46,7 @@ std::optional<NodeRejection> taint_of(json::Value node, json::Value pod) {
       refusal.remedy = fmt::format(
           "add to the pod: tolerations: [{{key: {}, operator: Exists, effect: {}}}]", key, effect);
     if (key == "node.kubernetes.io/not-ready" || key == "node.kubernetes.io/unreachable")
-      refusal.remedy = "the node's kubelet does not answer: systemctl status kubelet there";
+      refusal.remedy = "the node's kubelet does not answer; on the node: systemctl status kubelet";
     return refusal;
   }
   return std::nullopt;

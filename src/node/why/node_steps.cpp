@@ -83,11 +83,11 @@ Step registration_step(const sys::Host& machine, const std::string& directory,
   if (!machine.exists(fmt::format("{}/{}", directory, kKubeletSocket))) {
     step.verdict = StepStatus::Failed;
     step.cause =
-        fmt::format("{}/{} is missing: the kubelet takes no plugins", directory, kKubeletSocket);
+        fmt::format("{}/{} is missing: the kubelet accepts no plugins", directory, kKubeletSocket);
     step.remedy = "sudo systemctl restart kubelet";
   } else if (plugins.empty()) {
     step.verdict = StepStatus::Failed;
-    step.cause = "no device plugin runs on this node: nobody listens in " + directory;
+    step.cause = "no device plugin runs on this node: no process listens in " + directory;
     step.remedy = "systemctl status gantry-agent, or kubectl get pods -A -o wide for its pod here";
   } else if (checkpoint.ok() && known == 0) {
     step.verdict = StepStatus::Failed;
@@ -119,13 +119,13 @@ Step allocation_step(const sys::Host& machine, const std::string& directory, jso
   step.verdict = StepStatus::Failed;
   step.read = "nothing in the kubelet's checkpoint";
   step.cause = "the kubelet admitted the pod before any plugin had offered the resource";
-  step.remedy = "delete the pod and create it anew";
+  step.remedy = "delete the pod and create it again";
   return step;
 }
 
 Step gpu_health_step(const sys::Host& machine, const std::string& directory, json::Value pod,
                      json::Value node) {
-  Step step{.id = "device.health", .what = "Its GPUs are healthy", .read = "nothing against them"};
+  Step step{.id = "device.health", .what = "Its GPUs are healthy", .read = "no problem is known"};
   const auto health = condition(node, "GPUsHealthy");
   const auto checkpoint = kubelet::read_checkpoint(machine.outside(directory));
   if (health["status"].string() != "False" || !checkpoint.ok()) return step;

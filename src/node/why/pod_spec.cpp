@@ -64,22 +64,22 @@ Step limits_step(json::Value pod, const RequestedDevices& wanted) {
   if (some) return step;
   step.verdict = StepStatus::Failed;
   if (!wanted.empty()) {
-    step.cause = "0 of a resource is none of it: the pod gets no GPU";
-    step.remedy = "write how many, or how much, it shall have";
+    step.cause = "the limit is 0: the pod gets no GPU";
+    step.remedy = "write how many GPUs, or how much of a GPU, the pod needs";
     return step;
   }
   step.read = "no nvidia.com/... or aliyun.com/gpu-mem in resources.limits";
   step.remedy = "add to the container: resources: {limits: {nvidia.com/gpu: 1}}";
   if (const auto legacy = quantity(pod, "limits", kLegacy); !legacy.empty()) {
     step.read = fmt::format("{}: {}", kLegacy, legacy);
-    step.cause =
-        fmt::format("{} is the resource's name of 2017; no kubelet offers it any more", kLegacy);
+    step.cause = fmt::format(
+        "{} is the old name of the resource, from 2017; no kubelet offers it any more", kLegacy);
     step.remedy = fmt::format(
-        "write nvidia.com/gpu: {} instead; the webhook of `gantry scheduler` does it by itself",
+        "write nvidia.com/gpu: {} instead; the webhook of `gantry scheduler` does so automatically",
         legacy);
   } else if (!quantity(pod, "requests", kPrefix).empty()) {
     step.read = "nvidia.com/... in requests only";
-    step.cause = "GPUs count in limits only; a request alone gives none";
+    step.cause = "only limits count for GPUs; a request alone gives no GPU";
   } else {
     step.cause =
         "no container of the pod has an nvidia.com/... resource among its limits, so it gets "
@@ -98,11 +98,11 @@ std::optional<Step> fraction_link(json::Value pod) {
       .verdict = StepStatus::Failed,
       .read = text,
       .cause =
-          "Kubernetes counts extended resources in whole numbers: half a GPU cannot be "
-          "asked for this way",
+          "Kubernetes counts extended resources in whole numbers: you cannot ask for half a GPU "
+          "this way",
       .remedy =
-          "where GPUs are shared write nvidia.com/gpu: 1 with nvidia.com/gpumem-percentage: "
-          "50 and nvidia.com/gpucores: 50, or aliyun.com/gpu-mem: and how many GiB; else ask "
+          "where GPUs are shared, write nvidia.com/gpu: 1 with nvidia.com/gpumem-percentage: 50 "
+          "and nvidia.com/gpucores: 50, or aliyun.com/gpu-mem with a number of GiB; otherwise ask "
           "for 1 of a shared resource (nvidia.com/gpu.shared), or for a MIG profile "
           "(nvidia.com/mig-1g.10gb)"};
 }
@@ -116,12 +116,12 @@ std::optional<Step> mounts_step(json::Value pod) {
     if (!driver) continue;
     return Step{
         .id = "spec.driver-mounts",
-        .what = "No driver of the host by hand",
+        .what = "No host driver mounted by hand",
         .verdict = StepStatus::Warning,
         .read = fmt::format("volume {}: hostPath {}", volume["name"].string().value_or("?"), path),
         .cause =
-            "the pod mounts the host's driver itself: after a driver upgrade these files "
-            "do not fit the kernel module; the mount is not needed any more",
+            "the pod mounts the host's driver itself: after a driver upgrade these files no longer "
+            "match the kernel module; the mount is not needed",
         .remedy = "remove the volume and its mounts from the manifest"};
   }
   return std::nullopt;
@@ -133,15 +133,15 @@ std::optional<Step> visible_link(json::Value pod) {
     for (const auto entry : container["env"]) {
       if (entry["name"].string() != "NVIDIA_VISIBLE_DEVICES") continue;
       return Step{.id = "spec.visible-devices",
-                  .what = "The GPUs are the kubelet's choice",
+                  .what = "The kubelet chooses the GPUs",
                   .verdict = StepStatus::Warning,
                   .read = fmt::format("container {}: NVIDIA_VISIBLE_DEVICES={}",
                                       container["name"].string().value_or("?"),
                                       entry["value"].string().value_or("")),
                   .cause =
-                      "the pod sets NVIDIA_VISIBLE_DEVICES itself: where a runtime goes by "
-                      "it, it gets other GPUs than those that the kubelet gave it, or none",
-                  .remedy = "take NVIDIA_VISIBLE_DEVICES out of the pod's env"};
+                      "the pod sets NVIDIA_VISIBLE_DEVICES itself: if a runtime reads it, the pod "
+                      "gets other GPUs than the kubelet allocated, or none",
+                  .remedy = "remove NVIDIA_VISIBLE_DEVICES from the pod's env"};
     }
   }
   return std::nullopt;

@@ -125,7 +125,7 @@ Result<OpenContainer> open_process(const sys::Host& machine, int pid) {
 Result<int> container_process(const sys::Host& machine, std::string_view container_id) {
   if (!is_id(container_id))
     return Error(Errc::Invalid,
-                 "a container's id has at least 12 letters and digits: crictl ps shows it");
+                 "a container id has at least 12 letters and digits; crictl ps shows it");
   GANTRY_TRY(const auto entries, machine.list("/proc"));
   std::optional<std::tuple<std::size_t, std::uint64_t, std::uint64_t>> oldest;
   std::string id;
@@ -138,7 +138,8 @@ Result<int> container_process(const sys::Host& machine, std::string_view contain
     const auto found = std::tuple(place->depth, start_of(machine, *pid), *pid);
     if (oldest && id != place->id && std::get<0>(*oldest) == place->depth)
       return Error(Errc::Invalid,
-                   fmt::format("two containers begin with {}: write more of the id", container_id));
+                   fmt::format("the ids of two containers begin with {}; write more of the id",
+                               container_id));
     if (oldest && *oldest <= found) continue;
     oldest = found;
     id = place->id;

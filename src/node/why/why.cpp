@@ -132,7 +132,7 @@ std::vector<Step> steps_in_container(const sys::Host& machine, const GpuContaine
   const auto what = fmt::format("What is in container {}", container.name);
   if (!container.ended.empty())
     return {unknown("container", what,
-                    fmt::format("it has ended {}: kubectl logs shows its words", container.ended))};
+                    fmt::format("it ended {}: kubectl logs shows its output", container.ended))};
   const auto opened = open_container(machine, container.id);
   if (!opened.ok()) return {unknown("container", what, opened.error().text())};
   return container_steps(opened->root, opened->inside);
@@ -176,8 +176,8 @@ void add_node(Explanation& explanation, kube::Api& api, const sys::Host& machine
   explanation.steps.push_back(engine_step(pod, events.ok() ? events->root() : json::Value()));
   if (explanation.first_failed() != nullptr) return;
   if (!here) {
-    explanation.steps.push_back(
-        unknown("container", "What is in the container", fmt::format("run the same on {}", name)));
+    explanation.steps.push_back(unknown("container", "What is in the container",
+                                        fmt::format("run the same command on {}", name)));
     return;
   }
   if (pod["status"]["phase"].string() == "Running") {
