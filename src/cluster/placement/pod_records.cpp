@@ -243,7 +243,7 @@ Status Cluster::State::may_reserve(std::optional<PodId> before, NodeId node) con
   const auto& pod = pods[*before];
   if (pod.unplaced != nullptr && pod.node == node) return {};
   return Error(Errc::Exists,
-               fmt::format("pod {}/{} has its place on node {}", namespaces[pod.space].name,
+               fmt::format("pod {}/{} is already placed on node {}", namespaces[pod.space].name,
                            pod.name, node_names[pod.node]));
 }
 

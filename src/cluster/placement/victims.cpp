@@ -118,8 +118,9 @@ Result<std::vector<std::string>> Cluster::victims(const podspec::PodRequest& ask
                                                   std::span<const std::string> chosen,
                                                   const IsProtected& spared) const {
   const auto nothing = [&] {
-    return Error(Errc::NotFound,
-                 fmt::format("no pods of less priority make room on node {}", node));
+    return Error(
+        Errc::NotFound,
+        fmt::format("evicting pods of lower priority does not make enough room on node {}", node));
   };
   const auto id = state_->find_node(node);
   if (!id) return nothing();

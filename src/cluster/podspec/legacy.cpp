@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kTextLimit = std::size_t{256} << 10;
 
 Error corrupt(std::string_view key, std::string_view value) {
-  return {Errc::Corrupt, fmt::format("annotation {}: \"{}\" names no GPUs of this node", key,
+  return {Errc::Corrupt, fmt::format("annotation {}: \"{}\" does not name GPUs of this node", key,
                                      printable(value.substr(0, 64)))};
 }
 

@@ -29,7 +29,7 @@ struct Decimal {
 
 Error no_quantity(std::string_view text) {
   return {Errc::Invalid,
-          fmt::format("\"{}\" is no quantity", printable(text.substr(0, kLengthLimit)))};
+          fmt::format("\"{}\" is not a quantity", printable(text.substr(0, kLengthLimit)))};
 }
 
 // "e3", "E-2": nullopt where it is none.
@@ -157,7 +157,8 @@ Result<Quantity> parse_quantity(std::string_view text) {
   if (minus && !number->digits.empty())
     return Error(Errc::Invalid, fmt::format("-{} is below zero", printable(text)));
   const auto quantity = exact(*number);
-  if (!quantity) return Error(Errc::Invalid, fmt::format("{} is beyond 2^63 - 1", printable(text)));
+  if (!quantity)
+    return Error(Errc::Invalid, fmt::format("{} is larger than 2^63 - 1", printable(text)));
   return *quantity;
 }
 
@@ -165,7 +166,7 @@ Result<Quantity> read_quantity(const json::Value& value) {
   if (value.is(json::Kind::Number)) return parse_quantity(value.raw());
   const auto text = value.string();
   if (!text)
-    return Error(Errc::Invalid, fmt::format("{} is no quantity", json::to_string(value.kind())));
+    return Error(Errc::Invalid, fmt::format("{} is not a quantity", json::to_string(value.kind())));
   return parse_quantity(*text);
 }
 

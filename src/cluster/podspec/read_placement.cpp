@@ -51,8 +51,8 @@ Status check_placement_shape(const PodRequest& ask, const Placement& placement) 
                                printable(asked.container.substr(0, 64)), asked.gpus));
   }
   if (placement.size() != ask.containers.size())
-    return Error(Errc::Corrupt,
-                 fmt::format("{} names containers that ask for no GPU", kPlacementAnnotation));
+    return Error(Errc::Corrupt, fmt::format("{} names containers that do not ask for a GPU",
+                                            kPlacementAnnotation));
   return {};
 }
 

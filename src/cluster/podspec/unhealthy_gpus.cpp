@@ -33,11 +33,11 @@ class Ignored {
   std::string sentence(bool cut) const {
     std::string text;
     if (count_ > 0)
-      text = fmt::format("ignored are {}{}, which {} no index of a GPU; write 0,3", shown_,
+      text = fmt::format("{}{} {} ignored: not a GPU index; write 0,3", shown_,
                          count_ > kShown ? fmt::format(" and {} more", count_ - kShown) : "",
                          count_ == 1 ? "is" : "are");
     if (cut)
-      text += fmt::format("{}what comes after {} KiB is not read", text.empty() ? "" : "; ",
+      text += fmt::format("{}the text after {} KiB is ignored", text.empty() ? "" : "; ",
                           kTextLimit >> 10);
     return text;
   }

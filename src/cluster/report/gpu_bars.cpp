@@ -105,7 +105,7 @@ std::string bars(Views views, ColorMode paint) {
     add(all, sum_usage(node, unit.mib));
   }
   return text +
-         fmt::format("In all: {} of {} {} ({}%)\n", all.used, all.total, unit.label, all.percent());
+         fmt::format("Total: {} of {} {} ({}%)\n", all.used, all.total, unit.label, all.percent());
 }
 
 }  // namespace gantry::report

@@ -32,7 +32,8 @@ Status Binder::bind(const ExtenderBindingArgs& args) {
   const Stopwatch watch(counters_.bind);
   if (!enter()) {
     counters_.bind.failed();
-    return Error(Errc::Denied, "this scheduler is ending: try again, another one takes over");
+    return Error(Errc::Denied,
+                 "this scheduler is shutting down; try again, another replica takes over");
   }
   auto done = bind_one(args);
   leave();
@@ -69,8 +70,8 @@ Status Binder::check_lead() const {
   GANTRY_TRY(const auto left, api_.lead());
   if (left > 2 * options_.request) return {};
   return Error(Errc::Denied,
-               "the lease of this scheduler ends too soon for a Binding: it could not be renewed; "
-               "try again in a few seconds");
+               "the lease of this scheduler could not be renewed and expires too soon for a "
+               "Binding; try again in a few seconds");
 }
 
 // From the watch; from the API server where that has not told of the pod yet.
@@ -83,14 +84,14 @@ Result<std::optional<podspec::PodRequest>> Binder::asked(ExtenderBindingArgs& ar
   const auto uid = pod["metadata"]["uid"].string().value_or("");
   if (!args.uid.empty() && uid != args.uid) {
     return Error(Errc::NotFound,
-                 fmt::format("the pod {}/{} with uid {} is gone; another one has its name now",
+                 fmt::format("the pod {}/{} with uid {} is gone; another pod has its name now",
                              args.name_space, args.pod, args.uid));
   }
   args.uid = uid;
   const auto node = pod["spec"]["nodeName"].string().value_or("");
   already = node == args.node;
   if (!already && !node.empty()) {
-    return Error(Errc::Exists, fmt::format("the pod {}/{} is on node {} already", args.name_space,
+    return Error(Errc::Exists, fmt::format("the pod {}/{} is already on node {}", args.name_space,
                                            args.pod, node));
   }
   return podspec::parse_request(pod.root());

@@ -84,12 +84,12 @@ Result<BindDecision> ClusterCache::assumed(const podspec::PodRequest& ask, std::
     auto& [promise, decision] = found->second;
     if (promise.node != node) {
       return Error(Errc::Busy,
-                   fmt::format("a Binding of this pod to node {} was sent before, and whether it "
-                               "was taken is not known yet; try again in a few seconds",
+                   fmt::format("a Binding of this pod to node {} was sent before, and its result "
+                               "is not known yet; try again in a few seconds",
                                promise.node));
     }
     if (promise.state == AssumedPod::State::Sending)
-      return Error(Errc::Busy, "a Binding of this pod to this node is under way");
+      return Error(Errc::Busy, "a Binding of this pod to this node is in progress");
     promise.state = AssumedPod::State::Sending;
     promise.since = now;
     decision.again = true;  // word for word, so that whichever comes through is this one

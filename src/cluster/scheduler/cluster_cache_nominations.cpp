@@ -88,13 +88,13 @@ Result<PreemptionPlan> ClusterCache::plan_preemption(const podspec::PodRequest& 
     if (best->victims.empty() || ++helped == kEnoughNodes) break;
   }
   if (best) return *std::move(best);
-  return Error(Errc::NotFound, "no pods of lower priority can be moved out of its way");
+  return Error(Errc::NotFound, "evicting pods of lower priority does not make room for it");
 }
 
 Result<podspec::Placement> ClusterCache::add_nomination(const podspec::PodRequest& ask,
                                                         const PreemptionPlan& room, TimePoint now) {
   const std::lock_guard hold(mutex_);
-  if (assumed_.contains(ask.uid)) return Error(Errc::Busy, "its Binding is under way");
+  if (assumed_.contains(ask.uid)) return Error(Errc::Busy, "its Binding is in progress");
   Nomination nomination{.node = room.node, .awaited = room.terminating, .since = now};
   for (const auto& victim : room.victims) nomination.awaited.push_back(victim.uid);
   GANTRY_TRY(auto placement, cluster_.add_nomination(ask, room.node, nomination.awaited));

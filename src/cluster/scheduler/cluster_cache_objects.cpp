@@ -69,7 +69,7 @@ bool is_static(const json::Value& pod) {
 
 Status ClusterCache::set_node(const json::Value& node) {
   const auto name = string_or_empty(node["metadata"]["name"]);
-  if (name.empty()) return Error(Errc::Corrupt, "a node without a name");
+  if (name.empty()) return Error(Errc::Corrupt, "the node has no name");
   auto facts = podspec::parse_node(node);
   const std::lock_guard hold(mutex_);
   if (!facts.ok()) {

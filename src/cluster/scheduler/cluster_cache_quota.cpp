@@ -19,10 +19,9 @@ std::uint64_t tighter(std::uint64_t a, std::uint64_t b) {
 }
 
 Error no_quantity(std::string_view where, std::string_view key, std::string_view text) {
-  return {Errc::Invalid,
-          fmt::format("{}: {}: \"{}\" is no amount and limits nothing; write 80Gi for memory, a "
-                      "whole number for compute (100 is one GPU)",
-                      where, key, text)};
+  return {Errc::Invalid, fmt::format("{}: {}: \"{}\" is not an amount and is ignored; write 80Gi "
+                                     "for memory, a whole number for compute (100 is one GPU)",
+                                     where, key, text)};
 }
 
 // A limit of 0 would be none: nobody may have anything is said by 1, which no ask is within.

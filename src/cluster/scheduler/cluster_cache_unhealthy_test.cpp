@@ -103,8 +103,8 @@ TEST_F(BarredTest, NobodyGoesForRoomOnABarredCard) {
 TEST_F(BarredTest, TheReasonNamesTheConfigMapWhereItMayBeTheReason) {
   EXPECT_THAT(why("81"), Not(HasSubstr("ConfigMap")));
   mark_unhealthy("0,1");
-  EXPECT_THAT(why("80"), HasSubstr("no GPU here with 80 GiB of memory is healthy (some are barred "
-                                   "by ConfigMap kube-system/unhealthy-gpu-n1)"));
+  EXPECT_THAT(why("80"), HasSubstr("no GPU here with 80 GiB of memory is healthy (some are marked "
+                                   "unhealthy by ConfigMap kube-system/unhealthy-gpu-n1)"));
   EXPECT_THAT(why("81"), Not(HasSubstr("ConfigMap"))) << "no card is that large";
   unbar();
   put("a", 0, 50);

@@ -34,9 +34,8 @@ Status with_rights(Status read) {
   if (read.ok() || read.error().code() != Errc::Denied) return read;
   return Error(
       Errc::Denied,
-      fmt::format("{}; it takes the right to list nodes and pods: `kubectl auth can-i list "
-                  "pods -A` tells whether you have it, the ClusterRole `view` with nodes "
-                  "gives it",
+      fmt::format("{}; you need permission to list nodes and pods: `kubectl auth can-i list pods "
+                  "-A` shows whether you have it, the ClusterRole `view` plus nodes grants it",
                   read.error().text()));
 }
 

@@ -16,9 +16,9 @@ TimePoint now_steady() {
 }
 
 constexpr const char* kWithoutConfigMaps =
-    "going on without: GPUs that a ConfigMap unhealthy-gpu-NODE names are used all the same. Give "
-    "the scheduler's account get, list and watch of configmaps in kube-system by a Role there, as "
-    "deploy/gpushare/extender-rbac.yaml has it";
+    "continuing without ConfigMaps: GPUs that a ConfigMap unhealthy-gpu-NODE names are still used. "
+    "Give the scheduler's account get, list and watch on configmaps in kube-system, with a Role as "
+    "in deploy/gpushare/extender-rbac.yaml";
 
 }  // namespace
 
@@ -74,7 +74,7 @@ class ClusterWatcher::ResourceWatch : public kube::ResourceEventHandler {
         log_.warning(name(), fmt::format("{}; {}", error.text(), kinds_.without));
       return;
     }
-    log_.warning(name(), fmt::format("{}; again in {:.1f} s", error.text(),
+    log_.warning(name(), fmt::format("{}; trying again in {:.1f} s", error.text(),
                                      static_cast<double>(retry_in.count()) / 1000));
   }
 

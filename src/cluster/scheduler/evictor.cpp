@@ -156,7 +156,8 @@ std::optional<Evictor::Outcome> Evictor::first_look(WaitingPod& waiting, TimePoi
     return fit.refusal == placement::Refusal::None;
   });
   if (!fits_now) return std::nullopt;
-  return Outcome{options_.grace, "there is room for it by now; kube-scheduler is to ask again"};
+  return Outcome{options_.grace,
+                 "there is room for it now; waiting for kube-scheduler to ask again"};
 }
 
 // It has taken it in hand: deletes pods itself, or has. Or it was us, before the process died. When
@@ -170,7 +171,7 @@ std::optional<Evictor::Outcome> Evictor::defer_to_kube_scheduler(WaitingPod& wai
   }
   if (!waiting.nominated_since) waiting.nominated_since = now;
   if (now - *waiting.nominated_since > options_.nominated) return std::nullopt;
-  return Outcome{kSoon, fmt::format("room is being made for it on node {}", node)};
+  return Outcome{kSoon, fmt::format("the scheduler is making room for it on node {}", node)};
 }
 
 Evictor::NextStep Evictor::process(WaitingPod& waiting, TimePoint now, std::int64_t unix_s) {
@@ -196,7 +197,7 @@ Evictor::NextStep Evictor::process(WaitingPod& waiting, TimePoint now, std::int6
   if (!seen.ok() || !*seen) return std::nullopt;
   waiting.full.ask = **std::move(seen);
   if (string_or_empty(spec["preemptionPolicy"]) == "Never")
-    return Outcome{kNever, "nobody is evicted for it: its preemptionPolicy is Never"};
+    return Outcome{kNever, "no pod is evicted for it: its preemptionPolicy is Never"};
   if (auto left = defer_to_kube_scheduler(
           waiting, string_or_empty((*pod)["status"]["nominatedNodeName"]), now))
     return left;
@@ -240,7 +241,7 @@ bool Evictor::check_evictable(const PreemptionPlan& room, TimePoint now, std::st
     if (answer.evicted == kube::EvictionOutcome::Done ||
         answer.evicted == kube::EvictionOutcome::Gone)
       continue;
-    why = fmt::format("{}/{} would have to make room, and cannot be evicted now: {}",
+    why = fmt::format("{}/{} would have to make room, but cannot be evicted now: {}",
                       victim.name_space, victim.name, answer.text);
     if (answer.evicted == kube::EvictionOutcome::Refused && api_.warn) api_.warn(why);
     spared_[victim.uid] = {.until = now + options_.spared, .why = why};
@@ -268,7 +269,7 @@ Evictor::Outcome Evictor::evict_all(WaitingPod& waiting, const PreemptionPlan& r
 bool Evictor::evict(const WaitingPod& waiting, const PreemptionPlan& room, const Victim& victim,
                     TimePoint now, std::string& why) {
   if (stopped() || !may_send()) {
-    why = "this replica of the scheduler leads no more";
+    why = "this replica of the scheduler is no longer the leader";
     return false;
   }
   const auto answer =

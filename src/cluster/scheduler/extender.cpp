@@ -149,8 +149,8 @@ std::string Extender::answer_of(CachedFilter& asked) const {
   }
   std::string unsettled;
   if (const auto node = cache_.node_of_unknown_binding(asked.ask->uid)) {
-    unsettled = json::quote(fmt::format(
-        "a Binding to node {} has been sent, and whether it was taken is not known yet", *node));
+    unsettled = json::quote(
+        fmt::format("a Binding to node {} was sent, and its result is not known yet", *node));
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (names[i] != *node) {
         answer.verdicts[i] = {.reason = &unsettled, .resolvable = true};
@@ -260,8 +260,8 @@ http::Response Extender::inspect(std::string_view node) const {
   if (const auto why = not_ready(); !why.empty()) return not_inspected(why, 503);
   const auto view = cache_.view(node);
   if (!view.cards.empty()) return json_response(report::to_json({&view, 1}));
-  return not_inspected(fmt::format("node {} has no shared GPUs, or there is none of that name: "
-                                   "kubectl get nodes -l gpushare=true",
+  return not_inspected(fmt::format("node {} has no shared GPUs or does not exist; kubectl get "
+                                   "nodes -l gpushare=true lists the nodes that share GPUs",
                                    node),
                        404);
 }

@@ -17,11 +17,11 @@ bool same_word(std::string_view a, std::string_view b) {
 }
 
 Error no_request(std::string_view what) {
-  return {
-      Errc::Invalid,
-      fmt::format("this is no {} request of the scheduler: it is not the JSON that version 1 of "
-                  "the extender's interface has; look at the `extenders` of its configuration",
-                  what)};
+  return {Errc::Invalid,
+          fmt::format(
+              "this is not a {} request of kube-scheduler: it is not the JSON of version 1 of the "
+              "extender interface; check `extenders` in the configuration of kube-scheduler",
+              what)};
 }
 
 // Escapes are rare in names: the parser does them.

@@ -16,9 +16,10 @@ constexpr std::chrono::seconds kAskLeader{2};
 
 void Scheduler::Impl::lead_changed(bool leading, const std::string& holder) {
   if (leading) {
-    log_.info("lease", "this replica leads");
+    log_.info("lease", "this replica is the leader");
   } else {
-    log_.info("lease", holder.empty() ? "nobody leads" : fmt::format("{} leads", holder));
+    log_.info("lease",
+              holder.empty() ? "there is no leader" : fmt::format("{} is the leader", holder));
   }
   const std::lock_guard hold(reconcile_mutex_);
   reconcile_wake_.notify_all();
@@ -30,14 +31,15 @@ Result<std::chrono::milliseconds> Scheduler::Impl::lead() const {
   const auto left = elector_->valid_for();
   if (left.count() <= 0) {
     const auto holder = elector_->holder();
-    return Error(Errc::Busy, fmt::format("this replica of the scheduler does not lead{}; try again",
-                                         holder.empty() ? std::string() : ", " + holder + " does"));
+    return Error(Errc::Busy,
+                 fmt::format("this replica of the scheduler is not the leader{}; try again",
+                             holder.empty() ? std::string() : ", " + holder + " is"));
   }
   // Not before `left`: a lease that was lost and taken again since then is another term.
   if (const auto now = term(); now == 0 || read_.load() != now) {
     return Error(Errc::Denied,
-                 "this replica has just become the leader and reads what its predecessor bound; "
-                 "try again in a second");
+                 "this replica has just become the leader and is reading the Bindings of its "
+                 "predecessor; try again in a second");
   }
   return left;
 }
@@ -82,7 +84,7 @@ bool Scheduler::Impl::resync() {
     return read_bound_pods(api, cache_, std::chrono::steady_clock::now());
   });
   if (!read.ok()) {
-    log_.warning("lease", fmt::format("reading the pods anew: {}", read.error().text()));
+    log_.warning("lease", fmt::format("reading the pods again: {}", read.error().text()));
     return false;
   }
   read_.store(begun);

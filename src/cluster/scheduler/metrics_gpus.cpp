@@ -32,21 +32,23 @@ struct Family {
 };
 
 struct Families {
-  Family memory_limit{"hami_gpu_memory_limit_bytes", "Memory of the GPU that may be promised", {}};
+  Family memory_limit{"hami_gpu_memory_limit_bytes", "Memory of the GPU that can be allocated", {}};
   Family core_limit{
-      "hami_gpu_core_limit_ratio", "Time of the GPU that may be promised, per cent", {}};
-  Family memory{"hami_gpu_memory_allocated_bytes", "Memory of the GPU that is promised", {}};
+      "hami_gpu_core_limit_ratio", "Compute time of the GPU that can be allocated, in percent", {}};
+  Family memory{"hami_gpu_memory_allocated_bytes", "Memory of the GPU that is allocated", {}};
   Family shared{"hami_gpu_shared_count", "Containers that share the GPU", {}};
-  Family cores{"hami_gpu_core_allocated_ratio", "Time of the GPU that is promised, per cent", {}};
-  Family overview{"hami_node_gpu_overview", "Memory of the GPU that is promised, in bytes", {}};
-  Family ratio{
-      "hami_node_gpu_memory_allocated_ratio", "Promised part of the GPU's memory, 0 to 1", {}};
-  Family pod_memory{"hami_vgpu_memory_allocated_bytes", "Memory that a pod was promised", {}};
-  Family pod_cores{"hami_vgpu_core_allocated_ratio", "Time that a pod was promised, per cent", {}};
+  Family cores{
+      "hami_gpu_core_allocated_ratio", "Compute time of the GPU that is allocated, in percent", {}};
+  Family overview{"hami_node_gpu_overview", "Memory of the GPU that is allocated, in bytes", {}};
+  Family ratio{"hami_node_gpu_memory_allocated_ratio",
+               "Allocated part of the GPU's memory, from 0 to 1",
+               {}};
+  Family pod_memory{"hami_vgpu_memory_allocated_bytes", "Memory that is allocated to a pod", {}};
+  Family pod_cores{
+      "hami_vgpu_core_allocated_ratio", "Compute time that is allocated to a pod, in percent", {}};
   Family quota_used{
-      "hami_resource_quota_used", "What a namespace was promised, in MiB or per cent", {}};
-  Family quota_limit{
-      "hami_resource_quota_limit", "What a namespace may have, in MiB or per cent", {}};
+      "hami_resource_quota_used", "Amount that is allocated to a namespace, in MiB or percent", {}};
+  Family quota_limit{"hami_resource_quota_limit", "Quota of a namespace, in MiB or percent", {}};
 
   void append_to(std::string& page) const {
     for (const auto* family : {&memory_limit, &core_limit, &memory, &shared, &cores, &overview,

@@ -28,8 +28,8 @@ std::string Scheduler::Impl::not_ready() const {
   const auto missing = feed_ ? feed_->missing() : std::string("everything");
   if (missing.empty()) return {};
   return fmt::format(
-      "the scheduler has just started and reads the cluster's state (missing: {}); "
-      "try again in a few seconds",
+      "the scheduler has just started and is reading the state of the cluster (missing: {}); try "
+      "again in a few seconds",
       missing);
 }
 
@@ -58,7 +58,7 @@ Result<PodReasons> Scheduler::Impl::reasons(const std::string& name_space, const
     return reasons;
   }
   if (!*ask) {
-    reasons.problem = "asks for no GPU, so that any node will do";
+    reasons.problem = "asks for no GPU, so any node fits";
     return reasons;
   }
   if (reasons.on_node.empty()) {

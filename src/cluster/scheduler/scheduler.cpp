@@ -74,7 +74,8 @@ void Scheduler::Impl::stop() {
     preemptor_.join();
   }
   if (!binder_.stop(kLastBindings))
-    log_.warning("scheduler", "Bindings under way take too long; the lease runs out by itself");
+    log_.warning("scheduler",
+                 "Bindings in progress take too long; not waiting for them, the lease will expire");
   else if (elector_)
     elector_->stop();
   service_.reset();

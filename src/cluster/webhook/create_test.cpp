@@ -89,7 +89,7 @@ TEST(Create, RefusesBadAsksWithWhatToWrite) {
   EXPECT_THAT(
       refusal(create(pod_text({R"("nvidia.com/gpu":"0.5")"})), Admission::Invalid),
       HasSubstr(
-          "container \"a\": nvidia.com/gpu: 0.5 is no whole number; a part of a GPU is written"));
+          "container \"a\": nvidia.com/gpu: 0.5 is not a whole number; for a part of a GPU write"));
   EXPECT_THAT(refusal(create(pod_text({R"("nvidia.com/gpu":1,"aliyun.com/gpu-mem":4)"})),
                       Admission::Invalid),
               HasSubstr("or aliyun.com/gpu-mem alone"));
@@ -183,7 +183,8 @@ TEST(Create, WarnsOfWhatWorksAndIsOdd) {
   EXPECT_THAT(
       warnings({.limits = R"("nvidia.com/gpu":1)",
                 .metadata = R"(,"annotations":{"gantry.dev/computes":"30"})"}),
-      Contains(HasSubstr("does not know annotation gantry.dev/computes; did you mean gantry.dev/compute?")));
+      Contains(HasSubstr(
+          "does not know annotation gantry.dev/computes; did you mean gantry.dev/compute?")));
   EXPECT_THAT(warnings({R"("aliyun.com/gpu-count":2)"}), Contains(HasSubstr("asks for no GPU")));
 }
 

@@ -90,7 +90,8 @@ TEST(WhyShare, ABarredCardIsShownWithTheConfigMapThatBarsIt) {
   EXPECT_THAT(steps[0].cause, HasSubstr("(some are marked unhealthy by ConfigMap "
                                         "kube-system/unhealthy-gpu-a)"));
   EXPECT_THAT(steps[0].remedy, HasSubstr("unhealthy-gpu-NODE"));
-  EXPECT_THAT(steps[1].read, HasSubstr("marked unhealthy by ConfigMap kube-system/unhealthy-gpu-a"));
+  EXPECT_THAT(steps[1].read,
+              HasSubstr("marked unhealthy by ConfigMap kube-system/unhealthy-gpu-a"));
 }
 
 TEST(WhyShare, APodThatOthersGoForHasToWait) {
