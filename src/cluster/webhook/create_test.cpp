@@ -128,7 +128,7 @@ TEST(Create, RefusesAPrivilegedContainerThatAsksForAShare) {
   const std::string privileged = R"(,"securityContext":{"privileged":true})";
   EXPECT_THAT(
       refusal(create(pod_text({R"("aliyun.com/gpu-mem":1)", privileged})), Admission::Denied),
-      HasSubstr("container \"a\" is privileged, so no limit would hold"));
+      HasSubstr("container \"a\" is privileged, so GPU limits cannot be enforced"));
   const auto whole = create(pod_text({R"("nvidia.com/gpu":1)", privileged}));
   EXPECT_EQ(whole.verdict.answer, Admission::Allowed);
   EXPECT_THAT(whole.verdict.warnings, Contains(HasSubstr("sees every GPU")));

@@ -60,7 +60,8 @@ TEST(OldManifest, WithTheNewNameBesideKeepsTheNewOne) {
       test::refusal(
           create(test::pod_text({R"("alpha.kubernetes.io/nvidia-gpu":2,"nvidia.com/gpu":1)"})),
           Admission::Invalid),
-      HasSubstr("old and the new name of one thing and differ; keep nvidia.com/gpu"));
+      HasSubstr(
+          "old and the new name of one resource but have different values; keep nvidia.com/gpu"));
 }
 
 TEST(OldManifest, WithAFractionIsRefusedUnderTheNewName) {

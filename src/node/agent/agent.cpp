@@ -127,16 +127,16 @@ void Agent::on_signal() {
   signalfd_siginfo info{};
   while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (info.ssi_signo != SIGHUP) {
-      log_.info(kAgentComponent, fmt::format("signal {}: ending", info.ssi_signo));
+      log_.info(kAgentComponent, fmt::format("signal {}: exiting", info.ssi_signo));
       return loop_->stop();
     }
     auto options = reload_();
     if (!options.ok()) {
       log_.error(kAgentComponent,
-                 fmt::format("the configuration stays as it was: {}", options.error().text()));
+                 fmt::format("the configuration was not changed: {}", options.error().text()));
       continue;
     }
-    log_.info(kAgentComponent, "the configuration was read anew");
+    log_.info(kAgentComponent, "the configuration was read again");
     options_ = *std::move(options);
     machine_watcher_->set_health_options(health_options(options_));
     decide_strategies();
@@ -161,14 +161,14 @@ void Agent::decide_strategies() {
                                         : options::ListStrategy::Direct};
   log_.info(kAgentComponent,
             engine.has_cdi
-                ? fmt::format("{} injects CDI devices: they are named to it", engine.name)
-                : fmt::format("{}: nodes and mounts are in the answer itself", engine.name));
+                ? fmt::format("{} injects CDI devices: the answers name CDI devices", engine.name)
+                : fmt::format("{}: the answers contain device nodes and mounts", engine.name));
 }
 
 void Agent::on_machine(model::Inventory inventory) {
   inventory_ = std::move(inventory);
   if (inventory_.gpus.empty()) {
-    log_.warning(kAgentComponent, "no GPUs; waiting for some");
+    log_.warning(kAgentComponent, "no GPUs found; waiting for GPUs");
     if (!offering_) return;
   }
   if (!std::exchange(machine_seen_, true) && gke_log_) first_machine();
@@ -327,7 +327,7 @@ AgentHandover::HandoverCallbacks Agent::handover_callbacks() {
               },
           .given =
               [this] {
-                log_.info(kAgentComponent, "the next agent has taken over: ending");
+                log_.info(kAgentComponent, "the next agent has taken over: exiting");
                 handed_over_ = true;
                 loop_->stop();
               }};
@@ -371,9 +371,9 @@ void Agent::update_pod_shares() {
     shares_reporter_ = std::make_unique<SharedGpuReporter>(
         *std::move(access), SharedGpuReporter::Options{.node = node_}, log_);
   } else {
-    log_.error(kAgentComponent,
-               fmt::format("GPUs are in shares, and which pod has which is in the pods: {}",
-                           access.error().text()));
+    log_.error(kAgentComponent, fmt::format("GPUs are offered in shares, but the agent cannot read "
+                                            "the pods that say which GPU each pod has: {}",
+                                            access.error().text()));
   }
   pod_shares_ = std::make_unique<PodShares>(*loop_, host_, std::move(options), log_);
   pre_start_handler_->set_pod_shares(pod_shares_.get());
@@ -392,12 +392,12 @@ void Agent::find_cluster() {
   if (gke_log_ && !gke.health_monitoring && !gke.publish_driver_version) return;
   auto access = kube::find_client_config(options_.kube.kubeconfig, kube::Caller::Node);
   if (!access.ok()) {
-    log_.info(kAgentComponent,
-              fmt::format("no labels, events or conditions: {}", access.error().text()));
+    log_.info(kAgentComponent, fmt::format("no labels, events or conditions are written: {}",
+                                           access.error().text()));
     return;
   }
   log_.info(kAgentComponent,
-            fmt::format("node {} is told to the API server of {}", node_, access->from));
+            fmt::format("node {} is reported to the API server from {}", node_, access->from));
   reporter_ = std::make_unique<NodeReporter>(
       *std::move(access),
       NodeReporter::Options{

@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kEyesComponent = "health";
+constexpr std::string_view kMachineWatcherComponent = "health";
 constexpr std::string_view kSavedHealth = "/run/gantry/health.json";
 constexpr auto kBeat = 2s;                // what only time decides
 constexpr int kBeatsBetweenReadings = 5;  // while every GPU is well; each beat when one is not
@@ -59,8 +59,8 @@ Status MachineWatcher::start() {
     boot_id_ = std::string(trim(*boot));
   if (auto text = host_.read(kSavedHealth); text.ok()) {
     if (auto restored = monitor_.restore(*text, boot_id_); !restored.ok())
-      log_.warning(kEyesComponent,
-                   fmt::format("{} is not believed: {}", kSavedHealth, restored.error().text()));
+      log_.warning(kMachineWatcherComponent,
+                   fmt::format("{} is ignored: {}", kSavedHealth, restored.error().text()));
     saved_ = *std::move(text);
   }
   GANTRY_TRY(watch_, loop_.watch(sensor_.fd(), EPOLLIN, [this](std::uint32_t) { on_sensor(); }));
@@ -79,7 +79,7 @@ void MachineWatcher::take(nvml_child::ViewMessage& message) {
   const auto ahead = std::exchange(ahead_, nullptr);
   auto inventory = ahead ? probe::complete_inventory(host_, std::move(message.nvml), *ahead)
                          : probe::complete_inventory(host_, std::move(message.nvml));
-  if (!inventory.ok()) return log_.error(kEyesComponent, inventory.error().text());
+  if (!inventory.ok()) return log_.error(kMachineWatcherComponent, inventory.error().text());
   machine_known_ = true;
   ++counters_.inventory_changes;
   monitor_.set_inventory(*inventory, now_s());
@@ -115,22 +115,22 @@ void MachineWatcher::take(nvml_child::StateMessage& message) {
     case nvml_child::ChildState::Running:
     case nvml_child::ChildState::Released: break;
     case nvml_child::ChildState::NoDriver:
-      log_.warning(kEyesComponent, text);
+      log_.warning(kMachineWatcherComponent, text);
       monitor_.on_driver_gone(message.why, now_s());
       if (!machine_known_) machine_without_nvml(message.why);
       return;
     case nvml_child::ChildState::BackingOff:
       ++counters_.sensor_failures;
-      log_.warning(kEyesComponent, text);
+      log_.warning(kMachineWatcherComponent, text);
       monitor_.on_nvml_unavailable(message.why, now_s());
       if (!machine_known_) machine_without_nvml(message.why);
       return;
   }
-  log_.detail(1, kEyesComponent, text);
+  log_.detail(1, kMachineWatcherComponent, text);
 }
 
 void MachineWatcher::take(nvml_child::KernelChangedMessage& /*message*/) {
-  log_.info(kEyesComponent, "the kernel's list of GPUs is another one");
+  log_.info(kMachineWatcherComponent, "the kernel's list of GPUs changed");
   sensor_.request_view();
 }
 
@@ -140,7 +140,7 @@ void MachineWatcher::machine_without_nvml(const std::string& why) {
   model::Inventory none;
   none.driver.nvml_error = why.empty() ? "NVML does not answer" : why;
   auto inventory = probe::complete_inventory(host_, std::move(none));
-  if (!inventory.ok()) return log_.error(kEyesComponent, inventory.error().text());
+  if (!inventory.ok()) return log_.error(kMachineWatcherComponent, inventory.error().text());
   monitor_.set_inventory(*inventory, now_s());
   callbacks_.machine(*std::move(inventory));
 }
@@ -173,7 +173,7 @@ void MachineWatcher::settle() {
   if (text == saved_) return;
   auto written =
       sys::replace_file(host_.outside(kSavedHealth), text, 0644, sys::Durability::Volatile);
-  if (!written.ok()) return log_.warning(kEyesComponent, written.error().text());
+  if (!written.ok()) return log_.warning(kMachineWatcherComponent, written.error().text());
   saved_ = std::move(text);
 }
 

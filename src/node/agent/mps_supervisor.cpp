@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kMpsKeeperComponent = "mps";
+constexpr std::string_view kMpsSupervisorComponent = "mps";
 constexpr auto kLook = 5s;  // at daemons that should be there, and again at those that are not
 
 mps::RunMode enter_of(const sys::Host& host) {
@@ -101,7 +101,7 @@ MpsSupervisor::States MpsSupervisor::serve(const DesiredDaemons& desired,
   for (const auto& plan : before.plans) {
     if (!control.ok() || has(desired.plans, plan.resource)) continue;
     const auto stopped = control->stop(plan);
-    if (!stopped.ok()) log_.warning(kMpsKeeperComponent, stopped.error().text());
+    if (!stopped.ok()) log_.warning(kMpsSupervisorComponent, stopped.error().text());
   }
   for (const auto& plan : desired.plans) {
     auto& state = states[plan.resource];
@@ -118,7 +118,7 @@ MpsSupervisor::States MpsSupervisor::serve(const DesiredDaemons& desired,
   }
   if (control.ok()) {
     const auto shown = control->set_ready(!states.empty() && all_ready(states));
-    if (!shown.ok()) log_.warning(kMpsKeeperComponent, shown.error().text());
+    if (!shown.ok()) log_.warning(kMpsSupervisorComponent, shown.error().text());
   }
   return states;
 }
@@ -131,9 +131,9 @@ void MpsSupervisor::tell(States states) {
       const auto known = states_.find(resource);
       if (known == states_.end() || known->second.why == state.why) continue;
       if (state.why.empty()) {
-        log_.info(kMpsKeeperComponent, fmt::format("{}: its MPS daemon answers", resource));
+        log_.info(kMpsSupervisorComponent, fmt::format("{}: its MPS daemon answers", resource));
       } else {
-        log_.error(kMpsKeeperComponent, fmt::format("{}: {}", resource, state.why));
+        log_.error(kMpsSupervisorComponent, fmt::format("{}: {}", resource, state.why));
       }
       known->second = state;
       changed = true;

@@ -75,7 +75,7 @@ std::string health_condition(const std::vector<model::DeviceHealth>& health, std
       R"({{"status":{{"conditions":[{{"type":"{}","status":"{}","reason":"{}","message":{},)"
       R"("lastHeartbeatTime":"{}","lastTransitionTime":"{}"}}]}}}})",
       kCondition, bad.empty() ? "True" : "False", bad.empty() ? "AllGPUsUsable" : "GPUsUnusable",
-      json::quote(bad.empty() ? "every GPU of this node can be used" : kube::truncate_message(bad)),
+      json::quote(bad.empty() ? "all GPUs of this node are healthy" : kube::truncate_message(bad)),
       utc(now_s), utc(changed_s));
 }
 

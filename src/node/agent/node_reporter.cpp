@@ -111,7 +111,7 @@ void NodeReporter::work() {
       continue;
     }
     log_.warning(kReporterComponent,
-                 fmt::format("{}; again in {} s", told.error().text(), pause.count()));
+                 fmt::format("{}; trying again in {} s", told.error().text(), pause.count()));
     // What is newer wins; what was not told is told later.
     if (!pending_.labels) pending_.labels = std::move(todo.labels);
     if (pending_.condition.empty()) pending_.condition = std::move(todo.condition);
@@ -166,7 +166,8 @@ Status NodeReporter::report_labels(const labels::Labels& labels) {
                                          node_with_labels(options_.node, labels)));
   label_target_known_ =
       true;  // not before: a server that was away has said nothing about its kinds
-  log_.info(kReporterComponent, fmt::format("{} labels on node {}", labels.size(), options_.node));
+  log_.info(kReporterComponent,
+            fmt::format("wrote {} labels to node {}", labels.size(), options_.node));
   return {};
 }
 
@@ -184,7 +185,7 @@ Status NodeReporter::report_node_feature(const labels::Labels& labels) {
     object_ = std::move(object);
   }
   GANTRY_CHECK(apply_features(api_, *object_, labels));
-  log_.info(kReporterComponent, fmt::format("{} labels in NodeFeature {}", labels.size(),
+  log_.info(kReporterComponent, fmt::format("wrote {} labels to NodeFeature {}", labels.size(),
                                             labels::node_feature_name(options_.node)));
   return {};
 }

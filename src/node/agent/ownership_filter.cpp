@@ -44,7 +44,7 @@ std::string reason_by_name(const std::vector<OwnershipFilter::Holding>& holdings
   for (const auto& holding : holdings) {
     const auto found = names.find(holding.device);
     if (found == names.end() || found->second.contains(holding.resource)) continue;
-    return fmt::format("pod {} has {} as {}; it becomes {} when that pod has ended", holding.pod,
+    return fmt::format("pod {} has {} as {}; it is offered as {} after that pod ends", holding.pod,
                        holding.device, holding.resource, *found->second.begin());
   }
   return "";
@@ -90,7 +90,8 @@ std::string OwnershipFilter::reason_by_former(
   const auto* known = former->find(gpu.gpu);
   if (known == nullptr || (known->owner == ownership::Owner::Plugin && known->use == gpu.use))
     return "";
-  return fmt::format("the ledger has it for another use, and cannot be changed now: {}", reported_);
+  return fmt::format("the ownership ledger records another use, and it cannot be changed now: {}",
+                     reported_);
 }
 
 // As soon as the kubelet has taken note: who reshapes a GPU waits for it. Later only pods' ends are

@@ -83,7 +83,7 @@ void Plugins::offer(std::shared_ptr<const CurrentOffer> offering,
   }
   for (const auto& [name, plugin] : plugins_) {
     if (offering_->preferences.contains(name)) continue;
-    log_.info(kPluginsComponent, fmt::format("{}: no devices any more", name));
+    log_.info(kPluginsComponent, fmt::format("{}: has no more devices", name));
     list(*plugin, {});
   }
 }

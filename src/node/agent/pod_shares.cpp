@@ -48,7 +48,7 @@ PodShares::PodShares(sys::Loop& loop, const sys::Host& host, Options options, co
       log_(log),
       pods_([this](const Error& error, std::chrono::milliseconds retry_in) {
         log_.warning(kSlotsComponent,
-                     fmt::format("the pods of this node are not known: {}; again in {} s",
+                     fmt::format("cannot read the pods of this node: {}; trying again in {} s",
                                  error.text(), retry_in.count() / 1000));
       }),
       provisioner_({.host = host_,
@@ -92,8 +92,8 @@ Result<std::string> PodShares::pod(const std::string& uid) {
   if (auto known = pods_.find(uid)) return *std::move(known);
   if (!api_) {
     return Error(Errc::Busy,
-                 "where the pod is to run is in the pod, and there is no API server to read it "
-                 "from: give the agent a --kubeconfig, or run it as a pod of the cluster");
+                 "the pod says which GPU it has, and the agent has no API server to read the pod "
+                 "from; give the agent a --kubeconfig, or run it as a pod of the cluster");
   }
   std::string found;
   const auto read = kube::each_page(*api_, pods_of(options_.node), [&](json::Value list) {
@@ -102,13 +102,13 @@ Result<std::string> PodShares::pod(const std::string& uid) {
     }
   });
   if (!read.ok()) {
-    return Error(Errc::Busy, fmt::format("where the pod is to run is in the pod, which cannot be "
-                                         "read now: {}",
-                                         read.error().text()));
+    return Error(Errc::Busy,
+                 fmt::format("the pod says which GPU it has, and the pod cannot be read now: {}",
+                             read.error().text()));
   }
   if (!found.empty()) return found;
-  return Error(Errc::Busy, fmt::format("the API server knows no pod {} on node {}: it was deleted, "
-                                       "or --node-name is not this node's name",
+  return Error(Errc::Busy, fmt::format("the API server has no pod {} on node {}: the pod was "
+                                       "deleted, or --node-name is not the name of this node",
                                        uid, options_.node));
 }
 
@@ -125,7 +125,7 @@ void PodShares::fill_now(const pod_shares::ContainerStart& start, std::uint64_t 
     for (const auto& container : start.containers)
       names += fmt::format("{}{}", names.empty() ? "" : ", ", container.name);
     log_.info(kSlotsComponent,
-              fmt::format("pod {} container {}: its slot is filled", start.pod_uid, names));
+              fmt::format("pod {} container {}: its share is ready", start.pod_uid, names));
     for (auto& patch : *filled) {
       if (patcher_) patcher_->tell(std::move(patch));
     }

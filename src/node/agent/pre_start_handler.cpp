@@ -113,11 +113,11 @@ void PreStartHandler::look_again(std::list<WaitingRequest>::iterator waiting) {
 
 // What is in a slot is decided for somebody; devices of their own are in the answer to Allocate.
 void PreStartHandler::give_up(const WaitingRequest& waiting) const {
-  const auto what = fmt::format("the kubelet's checkpoint names no container with {} of {}",
+  const auto what = fmt::format("the kubelet's checkpoint has no container with {} of {}",
                                 fmt::join(waiting.question.ids(), ", "), waiting.resource);
   if (is_slots(*waiting.offering, waiting.resource))
     return waiting.question.fail(Error(Errc::Busy, what));
-  log_.warning(kStartsComponent, what + ": it starts without a grant");
+  log_.warning(kStartsComponent, what + ": the container starts without a grant");
   waiting.question.ready();
 }
 
@@ -132,7 +132,7 @@ Status PreStartHandler::check_answer(const WaitingRequest& waiting,
 
 Status PreStartHandler::fill(const WaitingRequest& waiting, const kubelet::Checkpoint& checkpoint,
                              const std::vector<model::DeviceAllocation>& holders) {
-  if (pod_shares_ == nullptr) return Error(Errc::Busy, "GPUs in shares are not ready yet");
+  if (pod_shares_ == nullptr) return Error(Errc::Busy, "shared GPUs are not ready yet");
   look_at_grants_ = true;
   pod_shares_->fill(container_start(checkpoint, holders,
                                     [&](const std::string& resource) {

@@ -23,7 +23,7 @@ void prepare_gpus(const model::Inventory& inventory, const PrepareContext& with)
   if (!done.ok()) return with.log.error(kPrepareComponent, done.error().text());
   if (done->spec_changed) ++with.counters.spec_writes;
   with.log.info(kPrepareComponent, fmt::format("{} devices in {}{}", done->devices, refresh.output,
-                                               done->spec_changed ? "" : ", as it was"));
+                                               done->spec_changed ? "" : ", unchanged"));
   for (const auto& note : done->notes) with.log.detail(1, kPrepareComponent, note);
 }
 
@@ -45,7 +45,7 @@ void prepare_kind(const model::Inventory& inventory, publish::SpecOptions spec,
   if (!changed.ok()) return with.log.error(kPrepareComponent, changed.error().text());
   if (!*changed) return;
   ++with.counters.spec_writes;
-  with.log.info(kPrepareComponent, fmt::format("{} is written", path));
+  with.log.info(kPrepareComponent, fmt::format("wrote {}", path));
 }
 
 }  // namespace

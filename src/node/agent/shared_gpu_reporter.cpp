@@ -77,11 +77,12 @@ Status SharedGpuReporter::look(const NodeReport& wanted) {
   if (!patches.metadata.empty()) {
     GANTRY_TRY(const auto done, api_.patch(path, kube::Patch::Merge, patches.metadata));
     log_.info(kSharesReporterComponent,
-              fmt::format("node {} says which GPUs are in shares", options_.node));
+              fmt::format("node {}: wrote which GPUs are shared", options_.node));
   }
   if (!patches.status.empty()) {
     GANTRY_TRY(const auto done, api_.patch(path + "/status", kube::Patch::Merge, patches.status));
-    log_.info(kSharesReporterComponent, fmt::format("node {} counts them", options_.node));
+    log_.info(kSharesReporterComponent,
+              fmt::format("node {}: wrote the number of shared GPUs", options_.node));
   }
   return {};
 }

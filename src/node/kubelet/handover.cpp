@@ -275,7 +275,7 @@ struct Takeover::State {
         if (taken.size() <= kAtMost) continue;
         return finish(Error(Errc::Corrupt, "taking over: too many connections"));
       }
-      return finish(Error(Errc::Busy, "taking over: the old agent hung up"));
+      return finish(Error(Errc::Busy, "taking over: the old agent closed the connection"));
     }
     const auto told = send_text(socket.get(), kKept);
     if (!told.ok()) return finish(told.error());
@@ -294,10 +294,10 @@ Takeover::Takeover(sys::Loop& loop, const std::string& path, milliseconds deadli
                   sizeof address) != 0) {
       const int err = errno;
       if (err == ECONNREFUSED)
-        return Error(Errc::NotFound, fmt::format("nobody listens at {}", path));
+        return Error(Errc::NotFound, fmt::format("no process listens at {}", path));
       return Error::sys(err, fmt::format("connect {}", path));
     }
-    if (!is_ours(state_->socket.get())) return Error(Errc::Denied, "somebody else listens there");
+    if (!is_ours(state_->socket.get())) return Error(Errc::Denied, "another program listens there");
     GANTRY_CHECK(send_text(state_->socket.get(), kAsk));
     GANTRY_TRY(state_->watch, loop.watch(state_->socket.get(), EPOLLIN,
                                          [weak = std::weak_ptr(state_)](std::uint32_t) {

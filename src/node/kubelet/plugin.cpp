@@ -37,9 +37,10 @@ Status valid(const PreferredRequest& request) {
   const auto size = static_cast<std::size_t>(request.size);
   if (size > available.size() || request.must_include.size() > size ||
       std::any_of(request.must_include.begin(), request.must_include.end(), missing)) {
-    return Error(Errc::Invalid,
-                 fmt::format("{} devices cannot be chosen: {} are available, {} must be among them",
-                             size, available.size(), request.must_include.size()));
+    return Error(
+        Errc::Invalid,
+        fmt::format("cannot choose {} devices: {} are available, and {} must be among them", size,
+                    available.size(), request.must_include.size()));
   }
   return {};
 }
@@ -123,7 +124,7 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
     std::erase_if(listeners, [](const Listener& one) { return one.reply.over(); });
     if (listeners.size() >= kListeners) {
       const CallStatus full{StatusCode::ResourceExhausted,
-                            fmt::format("{} streams are open already", listeners.size())};
+                            fmt::format("{} streams are already open", listeners.size())};
       reply.fail(full);
       return report(kListAndWatch, full, since);
     }
@@ -142,7 +143,7 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
   }
 
   Result<model::ContainerAllocateResponse> allocate_one(const DeviceIds& wanted) const {
-    if (wanted.empty()) return Error(Errc::Invalid, "a container asks for no devices");
+    if (wanted.empty()) return Error(Errc::Invalid, "a container does not ask for any device");
     return decisions.allocate(wanted);
   }
 

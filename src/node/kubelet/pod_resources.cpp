@@ -192,7 +192,7 @@ struct PodResources::State {
       question.kept = *answer;
       question.kept_at = Clock::now();
     }
-    question.tell(std::move(answer).in("asking the kubelet's podresources"));
+    question.tell(std::move(answer).in("reading the kubelet's podresources"));
   }
 
   sys::Loop& loop;

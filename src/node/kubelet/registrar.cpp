@@ -45,7 +45,7 @@ std::string_view to_string(RegistrarEvent::Kind what) {
     case Kind::Watched: return "kubelet reads the list of";
     case Kind::NotRegistered: return "not registered";
     case Kind::Disconnected: return "kubelet disconnected";
-    case Kind::OutOfSync: return "kubelet has another list";
+    case Kind::OutOfSync: return "kubelet has a different list";
     case Kind::SocketRemoved: return "socket removed";
   }
   return "unknown";
@@ -259,7 +259,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
       if (!entry->plugin->watched()) {
         doubtful = true;
         if (Clock::now() - entry->since > kNotWatched)
-          disbelieved(*entry, "it did not ask for our list");
+          disbelieved(*entry, "it did not ask for our list of devices");
         continue;
       }
       // An old kubelet does not answer this, a busy one not now: no reason for doubt.
@@ -276,7 +276,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
       if (++entry->doubts == 1) {  // perhaps it has not read the last list yet
         entry->plugin->send_again();
       } else {
-        disbelieved(*entry, fmt::format("it would hand out {} devices, we have {}", theirs.size(),
+        disbelieved(*entry, fmt::format("it has {} devices to allocate, we have {}", theirs.size(),
                                         ours.size()));
       }
     }

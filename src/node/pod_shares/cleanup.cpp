@@ -66,12 +66,12 @@ bool ShareProvisioner::remove_all_except(const std::function<bool(const Written&
     const auto ended = end_container(written, *granted);
     if (!ended.ok()) {
       clean = false;
-      context_.note(fmt::format("the share of {}/{} stays: {}", written.pod_uid, written.container,
-                                ended.error().text()));
+      context_.note(fmt::format("the share of pod {} container {} cannot be removed: {}",
+                                written.pod_uid, written.container, ended.error().text()));
       ++i;
       continue;
     }
-    context_.note(fmt::format("the share of pod {} container {} has ended", written.pod_uid,
+    context_.note(fmt::format("removed the share of pod {} container {}", written.pod_uid,
                               written.container));
     granted->erase(granted->begin() + static_cast<std::ptrdiff_t>(i));
   }

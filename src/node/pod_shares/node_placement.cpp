@@ -50,25 +50,25 @@ Status check_part(const podspec::ContainerRequest& asked, const podspec::GpuAllo
   const auto* card = card_of(node, part.uuid);
   if (card == nullptr) {
     return Error(Errc::Denied,
-                 fmt::format("it was placed on GPU {} ({}), which is not in shares on this node: "
-                             "delete the pod, and the scheduler places its successor",
+                 fmt::format("the pod was placed on GPU {} ({}), which is not shared on this node; "
+                             "delete the pod, and the scheduler places its replacement",
                              part.index, printable(part.uuid.substr(0, 64))));
   }
   const auto wanted = asked.memory.on(card->mib, node.unit_mib);
   if (part.mib != wanted || part.cores != asked.cores) {
     return Error(
         Errc::Denied,
-        fmt::format("its placement says {} MiB and {} % of GPU {}, its limits {} MiB and "
-                    "{} %: somebody changed one of them. Delete the pod, and the scheduler "
-                    "places its successor",
-                    part.mib, part.cores, card->index, wanted, asked.cores));
+        fmt::format(
+            "its placement says {} MiB and {} % of GPU {}, but its limits say {} MiB and {} %: one "
+            "of them was changed. Delete the pod, and the scheduler places its replacement",
+            part.mib, part.cores, card->index, wanted, asked.cores));
   }
   if (card->healthy) return {};
   return Error(
       Errc::Busy,
-      fmt::format("GPU {} ({}), on which it was placed, is not healthy now; `gantry doctor` "
-                  "says why. It starts when the GPU is back; delete the pod to have its "
-                  "successor placed elsewhere",
+      fmt::format("the pod was placed on GPU {} ({}), which is unhealthy now; `gantry doctor` says "
+                  "why. The container starts when the GPU is healthy again; to use another GPU, "
+                  "delete the pod, and the scheduler places its replacement",
                   card->index, card->uuid));
 }
 
@@ -120,16 +120,15 @@ void give(PlacedPod& pod, const PlacedPod& given) {
 
 Status check_card(const placement::CardView& card, const podspec::PodRequest& ask) {
   const auto refuse = [&](std::string_view what) {
-    return Error(Errc::Busy,
-                 fmt::format("GPU {} has no room for it yet: {}, with {} still there. It starts "
-                             "when they have ended",
-                             card.facts.index, what, names_of(card, ask.uid)));
+    return Error(Errc::Busy, fmt::format("GPU {} has no room for it yet: {}, because {} still run "
+                                         "on it. The container starts when they have ended",
+                                         card.facts.index, what, names_of(card, ask.uid)));
   };
   if (card.used_mib > card.facts.mib)
-    return refuse(fmt::format("{} of {} MiB would be given away", card.used_mib, card.facts.mib));
-  if (one_is_alone(card)) return refuse("one of them is to be alone on it");
+    return refuse(fmt::format("{} of {} MiB would be allocated", card.used_mib, card.facts.mib));
+  if (one_is_alone(card)) return refuse("one of the pods needs the GPU alone");
   if (card.used_cores > kAlone)
-    return refuse(fmt::format("{} % of its time would be given away", card.used_cores));
+    return refuse(fmt::format("{} % of its time would be allocated", card.used_cores));
   return {};
 }
 

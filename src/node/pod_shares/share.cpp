@@ -22,7 +22,8 @@ Result<std::string> memory_text(const podspec::ContainerRequest& container,
     return fmt::format("{}MiB", parts.front().mib);
   if (container.memory.kind == podspec::Amount::Kind::Percent)
     return fmt::format("{}%", container.memory.value);
-  return Error(Errc::Unsupported, "a container has as much memory on each of its GPUs");
+  return Error(Errc::Unsupported,
+               "a container must have the same amount of memory on each of its GPUs");
 }
 
 void add_gpushare(const podspec::PodRequest& ask, const podspec::Placement& placement,
@@ -53,8 +54,8 @@ void add_hami(const std::vector<podspec::GpuAllocation>& parts, std::vector<std:
 
 Error still_used(const daemon::ShareState& state) {
   return {Errc::Busy,
-          fmt::format("pid {} ({}) of a container that had this slot before still runs; it starts "
-                      "when that has ended",
+          fmt::format("process {} ({}) of the container that used this slot before is still "
+                      "running; the new container starts when that process has ended",
                       state.processes.front().pid, state.processes.front().command)};
 }
 
@@ -68,7 +69,7 @@ bool can_become(const policy::Share& known, const policy::Share& wanted) {
 Result<policy::ShareText> share_text(const std::string& name, const podspec::PodRequest& ask,
                                      const podspec::ContainerRequest& container,
                                      const std::vector<podspec::GpuAllocation>& parts) {
-  if (parts.empty()) return Error(Errc::Invalid, "a share of no GPU");
+  if (parts.empty()) return Error(Errc::Invalid, "the share has no GPU");
   policy::ShareText text{.name = name, .backend = "fence"};
   for (const auto& part : parts) text.gpus += (text.gpus.empty() ? "" : ",") + part.uuid;
   GANTRY_TRY(text.memory, memory_text(container, parts));

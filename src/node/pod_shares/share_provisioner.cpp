@@ -37,11 +37,9 @@ Result<std::string> slot_of(const StartingContainer& container,
                             const podspec::ContainerRequest& asked) {
   const auto found = container.ids.find(asked.resource);
   if (found == container.ids.end()) {
-    return Error(
-        Errc::Denied,
-        fmt::format("container {} asks by {}, of which the kubelet gave it nothing: delete "
-                    "the pod and create it anew",
-                    printable(container.name), asked.resource));
+    return Error(Errc::Denied, fmt::format("container {} asks for {}, but the kubelet allocated "
+                                           "none of it; delete the pod and create it again",
+                                           printable(container.name), asked.resource));
   }
   return resources::slot_name(found->first, found->second);
 }
@@ -148,8 +146,9 @@ Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& m
     }
     return *std::move(placed);
   }
-  GANTRY_TRY(auto chosen, place_on_this_node(ask, machine.facts, placed_pods(machine), granted)
-                              .in("nobody placed the pod, and this node has no place for it now"));
+  GANTRY_TRY(auto chosen,
+             place_on_this_node(ask, machine.facts, placed_pods(machine), granted)
+                 .in("no scheduler placed the pod, and this node has no room for it now"));
   auto annotations =
       podspec::annotations(ask, chosen, annotation_facts(machine.facts, context_.unix_ns()));
   if (ask.contract == podspec::Contract::Gpushare)
@@ -158,7 +157,8 @@ Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& m
                           .name = ask.name,
                           .body = patch_body(ask, annotations),
                           .why = "this node placed it"});
-  context_.note(fmt::format("{}/{} had no placement: it is placed here", ask.name_space, ask.name));
+  context_.note(
+      fmt::format("{}/{} had no placement: this agent chose its GPU", ask.name_space, ask.name));
   return chosen;
 }
 
@@ -168,7 +168,9 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
   GANTRY_TRY(const auto text, context_.pod(start.pod_uid));
   GANTRY_TRY(const auto pod, json::Document::parse(text).in("the pod"));
   GANTRY_TRY(auto ask, podspec::parse_request(pod.root()));
-  if (!ask) return Error(Errc::Denied, "its pod asks for no shared GPU: delete and create it anew");
+  if (!ask)
+    return Error(Errc::Denied,
+                 "its pod asks for no shared GPU; delete the pod and create it again");
   Plan plan{.ask = *std::move(ask)};
   GANTRY_TRY(plan.placement, placement_for(machine, pod, plan.ask, granted, plan));
   // What a container has been given stays its own, whatever somebody writes into the pod.
@@ -327,7 +329,8 @@ Result<std::vector<Written>> ShareProvisioner::end_previous(const ContainerStart
       continue;
     }
     GANTRY_CHECK(end_container(written, granted)
-                     .in(fmt::format("pod {} had its place before", written.pod_uid)));
+                     .in(fmt::format("ending the share of pod {}, which had the slot before",
+                                     written.pod_uid)));
   }
   return rest;
 }

@@ -131,8 +131,8 @@ class AllocatorBuilder {
         kept.push_back(std::move(mount));
       } else {
         made_.notes_.push_back(
-            fmt::format("direct leaves {} out: it is not below {}, and an answer must outlive the "
-                        "driver's version; CDI gives it",
+            fmt::format("direct leaves {} out: it is not below {}, and the answer must stay valid "
+                        "when the driver version changes; CDI includes it",
                         mount.container_path, plan_.prepared));
       }
     }
@@ -224,8 +224,8 @@ class AllocatorBuilder {
       resource.units.emplace(device.id, offer_of.tokens ? token_unit() : unit_of(device));
     if (offer_of.tokens && direct_)
       made_.notes_.push_back(fmt::format(
-          "{}: this engine is told slots by NVIDIA_VISIBLE_DEVICES, which its runtime must read; "
-          "`gantry runtime configure --set-as-default`, or an engine with CDI",
+          "{}: this engine gets slots through NVIDIA_VISIBLE_DEVICES, which its runtime must read; "
+          "run `gantry runtime configure --set-as-default`, or use an engine with CDI",
           offer_of.name));
     if (offer_of.tokens) return;
     if (offer_of.use == model::AllocationMode::Shares && !gke_) add_mps(offer_of.name, resource);

@@ -63,7 +63,7 @@ class SharingRules {
       }
       if (!found) {
         offer_.notes.push_back(
-            fmt::format("{}: `{}` is no device of {} now", entry.where, id, entry.name));
+            fmt::format("{}: `{}` is not a device of {} now", entry.where, id, entry.name));
       }
     }
     return {};
@@ -81,10 +81,11 @@ class SharingRules {
       if (claim.use != AllocationMode::Whole) return twice(part, claim.why, entry);
     }
     if (part.mig != nullptr && options_.sharing.kind == options::SharingKind::Mps) {
-      return Error(Errc::Invalid,
-                   fmt::format("{} wants MPS on {}: MPS does not run on MIG instances; use "
-                               "sharing.timeSlicing",
-                               said(entry), describe(part)));
+      return Error(
+          Errc::Invalid,
+          fmt::format(
+              "{} asks for MPS on {}: MPS does not run on MIG instances; use sharing.timeSlicing",
+              said(entry), describe(part)));
     }
     part.by = &entry;
     aims_[i] = aim;
@@ -101,9 +102,9 @@ class SharingRules {
   static Error twice(const DeviceCandidate& part, std::string_view first,
                      const options::SharedResource& second) {
     return {Errc::Invalid,
-            fmt::format("{} is claimed twice: by {} and by {}; it is used in one way "
-                        "at a time",
-                        describe(part), first, said(second))};
+            fmt::format(
+                "{} is claimed twice: by {} and by {}; it can be used in only one way at a time",
+                describe(part), first, said(second))};
   }
 
   static std::vector<std::string> names_of(const std::vector<DeviceCandidate>& parts) {
