@@ -53,10 +53,8 @@ class Agent {
   void first_machine();
   void serve_pages();
   void prepare_machine();
-  enum class Certainty : std::uint8_t {
-    Remembered,
-    JustAsked
-  };  // whether the list of holders was read just now
+  // Whether the list of holders was read just now.
+  enum class Certainty : std::uint8_t { Remembered, JustAsked };
   Result<resources::Offer> settled_offer(Certainty certainty);
   OwnershipFilter::InUse in_use(Certainty certainty) const;
   std::vector<model::DeviceAllocation> known_holders() const;
@@ -76,8 +74,8 @@ class Agent {
   std::string device_name(const model::GpuUuid& gpu) const;
   void find_cluster();
   void report_labels();
-  void ask_holders(std::function<void()> then =
-                       nullptr);  // `then` is called when the list of holders has been read
+  // `then` is called when the list of holders has been read.
+  void ask_holders(std::function<void()> then = nullptr);
   metrics::Snapshot snapshot();
 
   sys::Host host_;

@@ -19,13 +19,13 @@ class AgentHandover {
  public:
   struct HandoverCallbacks {
     std::function<bool()> registered;  // the kubelet has registered all our resources
-    std::function<std::vector<kubelet::LentConnection>()>
-        connections;  // connections of the kubelet to hand over
-    std::function<bool(const std::string& resource)>
-        offers;  // whether we have registered this resource
+    // Connections of the kubelet to hand over.
+    std::function<std::vector<kubelet::LentConnection>()> connections;
+    // Whether we have registered this resource.
+    std::function<bool(const std::string& resource)> offers;
     std::function<bool()> quiet;
-    std::function<void()>
-        given;  // the new agent has everything: exit without sending anything more
+    // The new agent has everything: exit without sending anything more.
+    std::function<void()> given;
   };
 
   AgentHandover(sys::Loop& loop, std::string socket, const Log& log, HandoverCallbacks side);

@@ -54,8 +54,8 @@ class OwnershipFilter {
   const Log& log_;
   std::optional<ownership::OwnershipStore> ledger_;
   std::string reported_;  // why the ledger is not open
-  std::map<std::string, Clock::time_point>
-      withdrawn_;  // devices that are not in the last offer, and since when
+  // Devices that are not in the last offer, and since when.
+  std::map<std::string, Clock::time_point> withdrawn_;
 };
 
 }  // namespace gantry::agent

@@ -63,8 +63,8 @@ class PodShares {
   Log log_;
   mutable std::mutex mutex_;
   pod_shares::NodeSnapshot machine_;
-  std::shared_ptr<bool> here_ = std::make_shared<bool>(
-      true);  // keeps callbacks that were posted to the loop from using a deleted object
+  // Keeps callbacks that were posted to the loop from using a deleted object.
+  std::shared_ptr<bool> here_ = std::make_shared<bool>(true);
   std::map<std::uint64_t, kubelet::PreStartRequest> waiting_;  // used only in the loop
   std::uint64_t questions_ = 0;
   bool sweeping_ = false;           // used only in the loop
