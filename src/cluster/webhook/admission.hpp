@@ -18,8 +18,10 @@
 // On UPDATE, also of pods/status, pods/resize and pods/ephemeralcontainers: only `trusted` users
 // may change a pod's placement, and the GPU request cannot change once the pod has a node. So a
 // share cannot be resized in place; cpu and memory can. Debug containers pass, with a warning if
-// they are privileged: they ask for no GPU, and the cluster decides who may add one. On CREATE of
-// pods/binding, and of its older name bindings: only `trusted` users may set the annotations.
+// they are privileged: they ask for no GPU, and the cluster decides who may add one.
+//
+// On CREATE of pods/binding, and of its older name bindings: only `trusted` users may set the
+// annotations.
 #pragma once
 
 #include "base/core/result.hpp"
