@@ -58,7 +58,7 @@ class Rounds {
     }
   }
 
-  // For the NodeFeature object alone.
+  // Only needed for the NodeFeature object.
   Status find_cluster() {
     api_.reset();
     const auto& options = d_.options;
@@ -112,7 +112,7 @@ class Rounds {
     return {};
   }
 
-  // A file that nobody keeps up to date any more says what may not be true.
+  // Removes the file: nothing keeps it up to date any more, so it may become wrong.
   void leave() const {
     const auto& features = d_.options.features;
     const bool stays = api_ || features.oneshot || features.sleep_interval == options::kInfinite ||

@@ -16,9 +16,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kMachineWatcherComponent = "health";
 constexpr std::string_view kSavedHealth = "/run/gantry/health.json";
-constexpr auto kBeat = 2s;                // what only time decides
-constexpr int kBeatsBetweenReadings = 5;  // while every GPU is well; each beat when one is not
-constexpr auto kLookedAtFor = 5min;       // full readings go on for so long after a scrape
+constexpr auto kBeat = 2s;                // for states that change only with time
+constexpr int kBeatsBetweenReadings = 5;  // while every GPU is healthy; every beat if one is not
+constexpr auto kLookedAtFor = 5min;       // full readings continue for this time after a scrape
 constexpr auto kFreshEnough = 1s;
 
 std::int64_t now_s() {
@@ -84,7 +84,7 @@ void MachineWatcher::take(nvml_child::ViewMessage& message) {
   ++counters_.inventory_changes;
   monitor_.set_inventory(*inventory, now_s());
   callbacks_.machine(*std::move(inventory));
-  ask(nvml_child::ReadingDepth::Full);  // the first scrape has everything
+  ask(nvml_child::ReadingDepth::Full);  // so that the first scrape has everything
 }
 
 void MachineWatcher::take(nvml_child::ReadingsMessage& message) {
@@ -103,7 +103,7 @@ void MachineWatcher::take(nvml_child::EventMessage& message) {
   }
   monitor_.on_event(event, now_s());
   if (event.kind == model::GpuEventKind::MigChanged) sensor_.request_view();
-  ask(nvml_child::ReadingDepth::Vital);  // what the driver wants done about it
+  ask(nvml_child::ReadingDepth::Vital);  // which action the driver asks for
 }
 
 void MachineWatcher::take(nvml_child::StateMessage& message) {
@@ -134,8 +134,7 @@ void MachineWatcher::take(nvml_child::KernelChangedMessage& /*message*/) {
   sensor_.request_view();
 }
 
-// The kernel alone knows the GPUs: they are offered, and health says that nobody can vouch for
-// them.
+// Without NVML, only the kernel knows the GPUs: they are offered, but are reported as unhealthy.
 void MachineWatcher::machine_without_nvml(const std::string& why) {
   model::Inventory none;
   none.driver.nvml_error = why.empty() ? "NVML does not answer" : why;

@@ -51,7 +51,7 @@ class Daemons {
     }
   }
 
-  // Also looks after those that are there already.
+  // Also supervises daemons that already run.
   Status start() {
     if (running_.empty()) {
       GANTRY_TRY(machine_, probe::snapshot(with_.host));

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::string_view kMpsSupervisorComponent = "mps";
-constexpr auto kLook = 5s;  // at daemons that should be there, and again at those that are not
+constexpr auto kLook = 5s;  // between two checks of the daemons, and two attempts to start one
 
 mps::RunMode enter_of(const sys::Host& host) {
   return driver_dir::simulated_engine_root(host).empty() ? mps::RunMode::Chroot
@@ -91,7 +91,7 @@ void MpsSupervisor::work() {
   }
 }
 
-// What each daemon is like after this round.
+// The state of each daemon after this round.
 MpsSupervisor::States MpsSupervisor::serve(const DesiredDaemons& desired,
                                            const DesiredDaemons& before) {
   States states;

@@ -10,15 +10,15 @@
 namespace gantry::agent {
 namespace {
 
-// A DeviceHealth's or a Notice's.
+// Of a DeviceHealth or a HealthNotice.
 template <class About>
 const std::string& name_of(const About& about) {
   return about.mig.text.empty() ? about.gpu.text : about.mig.text;
 }
 
-// What happened to several at once (the driver was unloaded) is said once.
+// An event that affects several GPUs at once (the driver was unloaded) is described once.
 std::string describe_health(const std::vector<model::DeviceHealth>& health) {
-  std::map<std::string, std::vector<std::string>> names;  // by what is wrong
+  std::map<std::string, std::vector<std::string>> names;  // by problem
   for (const auto& device : health) {
     if (device.usable) continue;
     const auto remedy =

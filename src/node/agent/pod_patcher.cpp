@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::string_view kPodPatcherComponent = "slots";
-constexpr std::size_t kMaxWaitingPatches = 4096;  // pods; older ones are dropped
+constexpr std::size_t kMaxWaitingPatches = 4096;  // older ones are dropped
 
 }  // namespace
 
@@ -42,8 +42,8 @@ bool PodPatcher::told(const pod_shares::PodPatch& patch) {
   if (done.ok()) return true;
   const auto& error = done.error();
   switch (error.code()) {
-    case Errc::NotFound:             // it is gone
-    case Errc::Exists: return true;  // another pod has its name by now
+    case Errc::NotFound:             // the pod is gone
+    case Errc::Exists: return true;  // another pod has its name now
     case Errc::Denied:
       if (!std::exchange(forbidden_, true))
         log_.warning(

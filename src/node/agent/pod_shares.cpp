@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::string_view kSlotsComponent = "slots";
-constexpr auto kApiPatience = 5s;  // the kubelet waits thirty
+constexpr auto kApiPatience = 5s;  // the kubelet waits thirty seconds
 
 std::string pods_of(const std::string& node) {
   return fmt::format("/api/v1/pods?fieldSelector={}",
@@ -87,7 +87,7 @@ pod_shares::NodeSnapshot PodShares::machine() const {
   return machine_;
 }
 
-// The watch may be a moment behind the kubelet's own.
+// The watch may be slightly behind the kubelet's own.
 Result<std::string> PodShares::pod(const std::string& uid) {
   if (auto known = pods_.find(uid)) return *std::move(known);
   if (!api_) {
@@ -148,11 +148,11 @@ void PodShares::answer(std::uint64_t number, const Status& outcome) {
 }
 
 void PodShares::end(std::set<std::string> gone, std::set<std::string> remembered) {
-  if (std::exchange(sweeping_, true)) return;  // the last one has not come to its end
+  if (std::exchange(sweeping_, true)) return;  // the last run has not finished
   worker_.give([this, gone = std::move(gone), remembered = std::move(remembered)] {
     const bool complete = pods_.complete();
     provisioner_.remove_all_except([&](const grants::GrantFile& written) {
-      // One whose init container alone has a GPU is not on the kubelet's list.
+      // A pod in which only an init container has a GPU is not in the kubelet's list.
       const auto& uid = written.pod_uid;
       return !gone.contains(uid) || pods_.find(uid).has_value() ||
              (!complete && remembered.contains(uid));

@@ -15,7 +15,7 @@ constexpr std::string_view kPrepareComponent = "agent";
 
 void prepare_gpus(const model::Inventory& inventory, const PrepareContext& with) {
   publish::RefreshOptions refresh;
-  // As `gantry cdi refresh` has them: without any, no file of the driver is mounted.
+  // The same as in `gantry cdi refresh`: without capabilities, no file of the driver is mounted.
   using enum model::Capability;
   refresh.spec.capabilities = {Compute, Utility, Video, Graphics, Display, Ngx};
   refresh.spec.plan.engine_root = with.setting.engine_root;
@@ -40,7 +40,7 @@ void prepare_kind(const model::Inventory& inventory, publish::SpecOptions spec,
   spec.plan.engine_root = with.setting.engine_root;
   const auto path = publish::spec_path(spec.kind);
   const auto changed = publish::refresh_kind(with.host, inventory, spec);
-  // Answers leave out what is not there, and that is said where they are made.
+  // Answers leave out what does not exist, and log it there.
   if (!changed.ok() && changed.error().code() == Errc::NotFound) return;
   if (!changed.ok()) return with.log.error(kPrepareComponent, changed.error().text());
   if (!*changed) return;

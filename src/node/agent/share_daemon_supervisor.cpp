@@ -38,7 +38,7 @@ bool ShareDaemonSupervisor::has_shares() const {
 void ShareDaemonSupervisor::look() {
   if (!has_shares()) {
     gone_.cancel();
-    client_.reset();  // a keeper without shares may go
+    client_.reset();  // a share daemon without shares may exit
     return;
   }
   if (client_) return;

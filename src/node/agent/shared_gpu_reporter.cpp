@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kSharesReporterComponent = "shares";
 
-// Members of a JSON object for what differs.
+// The members of a JSON object that differ.
 std::string differences(const OptionalEntries& wanted, const json::Value& now) {
   std::string list;
   for (const auto& [key, value] : wanted) {

@@ -64,7 +64,7 @@ Result<Checkpoint> parse_checkpoint(std::string text) {
   const Value data = document["Data"];
   if (!data.is(Kind::Object)) return other_shape("Data is missing");
   Checkpoint checkpoint;
-  const Value entries = data["PodDeviceEntries"];  // null when nothing is given away
+  const Value entries = data["PodDeviceEntries"];  // null if nothing is allocated
   if (entries && !entries.is(Kind::Array) && !entries.is(Kind::Null)) {
     return other_shape("PodDeviceEntries is not a list");
   }
