@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent counts about itself and about what it offers.
+// The agent's metrics about itself and about the resources that it offers.
 #include "node/metrics/metrics_writer_internal.hpp"
 
 #include <fmt/format.h>

@@ -10,7 +10,7 @@ namespace {
 
 using json::Value;
 
-// Go's reader takes keys in any case.
+// Go's JSON reader accepts keys in any case.
 Value member(Value object, std::string_view lower) {
   if (!object.is(json::Kind::Object)) return {};
   for (const auto value : object) {
@@ -78,7 +78,7 @@ Result<GkeConfig> parse_gke_config(std::string_view text) {
   GkeConfig config;
   GANTRY_TRY(config.partition_size, string_member(root, "gpupartitionsize"));
   GANTRY_CHECK(read_sharing(member(root, "gpusharingconfig"), config));
-  // The older name, which counts where it is set.
+  // The older name, used if it is set.
   GANTRY_TRY(const auto clients, number_of(root, "maxtimesharedclientspergpu"));
   if (clients > 0) {
     config.sharing = SharingKind::TimeSlicing;

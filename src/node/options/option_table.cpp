@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one table of options. Help, documentation, flags, environment and file are read from here.
+// The one table of options. Help, documentation, flags, environment and file are generated from it.
 #include "node/options/options.hpp"
 
 #include <array>
 
-// The place of a value inside Options.
+// The location of a value in Options.
 #define GANTRY_FIELD(member) [](Options& o) -> decltype(Options::member)& { return o.member; }
 #define GANTRY_IN(group, member) \
   [](Options& o) -> decltype(o.group.member)& { return o.group.member; }

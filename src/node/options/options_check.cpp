@@ -38,7 +38,7 @@ Status check_port(std::string_view flag, std::int64_t port) {
 
 Status check_mps(const Options& options) {
   if (options.sharing.kind != SharingKind::Mps) return {};
-  // In the daemon's own container the place is fixed.
+  // In the daemon's own container the directory is fixed.
   if (options.mps_root.empty() && options.program != Program::MpsDaemon) {
     return Error(Errc::Invalid,
                  "sharing.mps needs --mps-root: the directory of the MPS daemons on the host, "

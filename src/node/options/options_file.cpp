@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration file: single options by the table, the rest by sharing_file.cpp. A key that
-// nobody knows is an error with its line: a misspelt one must not be silently without effect.
+// The configuration file: single options from the table, the rest in options_sharing.cpp. An
+// unknown key is an error with its line, because a misspelled key must not be silently ignored.
 #include "node/options/options_internal.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ Error at(const Value& value, std::string_view what) {
   return {Errc::Invalid, fmt::format("{}: {}", value.where(), what)};
 }
 
-// Keys that come next below a place of the file.
+// The keys that may follow a path in the file.
 std::vector<std::string> known_below(std::string_view place) {
   std::vector<std::string> known;
   if (place.empty()) known = {"version", "resources", "sharing"};
@@ -40,7 +40,7 @@ const Option* find_key(std::string_view key) {
 
 Status set_from(const Option& option, const Value& value, Options& options) {
   switch (value.kind) {
-    case Value::Kind::Null: return {};  // written and left empty: the default
+    case Value::Kind::Null: return {};  // an empty value means the default
     case Value::Kind::Scalar: return set_value(option, value.text, options);
     case Value::Kind::Map: return Error(Errc::Invalid, "expected a value, found a map");
     case Value::Kind::List: break;
@@ -59,7 +59,7 @@ Status read_map(const Value& map, const std::string& place, Options& options);
 Status read_entry(const yaml::MapEntry& entry, const std::string& place, Options& options) {
   const auto key = place.empty() ? entry.key : fmt::format("{}.{}", place, entry.key);
   const auto& value = entry.value;
-  if (key == "version") return {};  // was looked at
+  if (key == "version") return {};  // already checked
   if (key == "resources") return read_name_rules(value, options);
   if (key == "sharing") return read_sharing(value, options);
   if (key == "gantry.gpus") return read_gpu_rules(value, options);

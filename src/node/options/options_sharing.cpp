@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sharing, resources and gantry.gpus of the configuration file.
+// Reads sharing, resources and gantry.gpus of the configuration file.
 #include "base/core/text.hpp"
 #include "node/options/options_internal.hpp"
 
@@ -123,7 +123,7 @@ Result<Sharing> sharing_from(const Value& map, SharingKind kind, std::string_vie
       check_keys(map, place, {"renameByDefault", "failRequestsGreaterThanOne", "resources"}));
   Sharing sharing{.kind = kind};
   GANTRY_TRY(sharing.rename_by_default, flag_of(map, "renameByDefault", false));
-  // A second replica brings no more memory or time; under MPS NVIDIA refuses unless told otherwise.
+  // A second replica adds no memory or time; with MPS, NVIDIA's plugin refuses it by default.
   GANTRY_TRY(sharing.only_one,
              flag_of(map, "failRequestsGreaterThanOne", kind == SharingKind::Mps));
   GANTRY_TRY(const auto* list, list_at(map, "resources"));

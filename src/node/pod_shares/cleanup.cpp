@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pods had that are gone.
+// Ends the shares of pods that are gone.
 #include "node/pod_shares/share.hpp"
 #include "node/pod_shares/share_provisioner.hpp"
 #include "sharing/daemon/client.hpp"
@@ -33,7 +33,7 @@ std::set<std::string> slots_of(const std::vector<Written>& granted) {
 
 }  // namespace
 
-// The grant last: while it is there, somebody looks after the rest.
+// Removes the grant last: while it exists, the rest is cleaned up again.
 Status ShareProvisioner::end_container(const Written& written,
                                        const std::vector<Written>& others) const {
   std::vector<Written> rest;
@@ -78,8 +78,8 @@ bool ShareProvisioner::remove_all_except(const std::function<bool(const Written&
   return remove_orphans() && clean;
 }
 
-// What there is, and then whose it is: a grant is written before what belongs to it, perhaps at
-// this moment by the agent that takes over from us.
+// Lists the objects first and the grants second: a grant is written before its objects, perhaps
+// just now by the agent that takes over from us.
 bool ShareProvisioner::remove_orphans() const {
   const auto specs = publish::slot_spec_names(context_.host);
   std::vector<std::string> shares;

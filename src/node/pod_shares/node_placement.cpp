@@ -14,7 +14,7 @@
 namespace gantry::pod_shares {
 namespace {
 
-constexpr std::uint32_t kAlone = 100;  // cores: nobody else on the card
+constexpr std::uint32_t kAlone = 100;  // cores: no other pod on the card
 
 podspec::Phase phase_of(model::GrantPhase phase) {
   switch (phase) {
@@ -92,7 +92,7 @@ std::uint64_t less(std::uint64_t from, std::uint64_t what) {
   return from - std::min(from, what);
 }
 
-// What is left of a card's charge beside these.
+// What is left of a card's charge after these grants.
 podspec::Charge left_beside(podspec::Charge charge, std::span<const model::GrantShare> others) {
   for (const auto& other : others) {
     for (const auto& part : other.parts) {
@@ -104,7 +104,7 @@ podspec::Charge left_beside(podspec::Charge charge, std::span<const model::Grant
   return charge;
 }
 
-// What was promised of a pod, with what its containers have been given since.
+// Replaces the pod's placement with the grants that its containers have.
 void give(PlacedPod& pod, const PlacedPod& given) {
   for (const auto& placed : given.placement) {
     const auto known =
@@ -175,7 +175,7 @@ std::vector<PlacedPod> granted_pods(std::span<const grants::GrantFile> granted) 
   }
   std::vector<PlacedPod> all;
   for (auto& [uid, pod] : pods) {
-    // Sidecars count by what was started before them.
+    // The order matters for sidecars: they count from their start on.
     std::stable_sort(
         pod.ask.containers.begin(), pod.ask.containers.end(), [](const auto& a, const auto& b) {
           const auto rank = [](const podspec::ContainerRequest& container) {
@@ -233,12 +233,12 @@ Result<podspec::Placement> place_on_this_node(const podspec::PodRequest& ask,
   podspec::Placement fixed;
   for (const auto& pod : granted_pods(granted)) {
     const auto [known, is_new] = pods.emplace(pod.ask.uid, pod);
-    if (!is_new) give(known->second, pod);  // which is truer than a promise
+    if (!is_new) give(known->second, pod);  // a grant is more reliable than a placement
     if (pod.ask.uid == ask.uid) fixed = pod.placement;
   }
   for (const auto& [uid, pod] : pods) cluster.set_pod(pod.ask, node.name, &pod.placement);
   auto rest = ask;
-  if (!fixed.empty()) rest.uid += "/rest";  // beside what the pod has
+  if (!fixed.empty()) rest.uid += "/rest";  // in addition to what the pod has
   std::erase_if(rest.containers, [&](const podspec::ContainerRequest& container) {
     return find(fixed, container.container) != nullptr;
   });
@@ -277,7 +277,8 @@ std::vector<podspec::GpuAllocation> limit_to_charge(std::vector<podspec::GpuAllo
                                                     std::span<const podspec::Charge> charged,
                                                     std::span<const model::GrantShare> others) {
   if (parts.empty() || parts.size() != stays.parts.size()) return parts;
-  // A share has as much on each card; where that is a per cent of different ones, it is the last's.
+  // A share has the same amount on each card. If the amounts are a percentage of different cards,
+  // keep those of the last container.
   const auto& first = parts.front();
   if (std::any_of(parts.begin(), parts.end(), [&](const auto& p) { return p.mib != first.mib; }))
     return parts;

@@ -59,7 +59,7 @@ Error still_used(const daemon::ShareState& state) {
                       state.processes.front().pid, state.processes.front().command)};
 }
 
-// Over what cannot be changed: another card, another backend.
+// False if the difference cannot be changed in place: another card or another backend.
 bool can_become(const policy::Share& known, const policy::Share& wanted) {
   return known.gpus == wanted.gpus && known.backend == wanted.backend;
 }
@@ -73,7 +73,7 @@ Result<policy::ShareText> share_text(const std::string& name, const podspec::Pod
   policy::ShareText text{.name = name, .backend = "fence"};
   for (const auto& part : parts) text.gpus += (text.gpus.empty() ? "" : ",") + part.uuid;
   GANTRY_TRY(text.memory, memory_text(container, parts));
-  // Who is alone on its card needs no turns.
+  // A share that has its card alone needs no turns.
   const auto cores = parts.front().cores;
   text.compute = cores == 0 || cores >= 100 ? "none" : fmt::format("{}%", cores);
   text.priority = ask.share_priority.empty() ? "normal" : ask.share_priority;
@@ -98,7 +98,7 @@ Status ensure_share(daemon::Client& keeper, const policy::ShareText& wanted) {
   }
   auto made = keeper.create(share);
   if (made.ok()) return {};
-  // Somebody made a share beside us, or one has not ended yet.
+  // Another program created a share at the same time, or an old share has not ended yet.
   return Error(Errc::Busy, made.error().text());
 }
 

@@ -71,9 +71,9 @@ std::vector<podspec::CardId> names_of(const podspec::NodeInfo& node) {
   return names;
 }
 
-// Of a pod whose container starts: what of its other containers has ended by the kubelet's order.
-// Init containers run one after the other and are over before the others start; when one of them
-// starts again, the sandbox is new and nothing of the others runs.
+// When a container of a pod starts: whether another container of the pod has ended, by the
+// kubelet's order. Init containers run one after the other and end before the others start. If an
+// init container starts again, the sandbox is new and no other container runs.
 bool has_ended(const model::GrantShare& other, const std::vector<model::GrantShare>& starting) {
   using enum model::GrantPhase;
   const auto any = [&](model::GrantPhase phase) {
@@ -101,8 +101,8 @@ struct ShareProvisioner::Plan {
   std::vector<PodPatch> patches;
 };
 
-// What the API server says of the other pods, without those that nobody has placed: they get what
-// is left.
+// The other pods from the API server, without those that no scheduler placed: they get what is
+// left.
 std::vector<PlacedPod> ShareProvisioner::placed_pods(const NodeSnapshot& machine) const {
   std::vector<PlacedPod> all;
   for (const auto& text : context_.pods()) {
@@ -125,7 +125,7 @@ Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& m
   GANTRY_TRY(auto placed, podspec::read_placement(pod.root(), ask, names_of(machine.facts),
                                                   machine.facts.unit_mib));
   if (placed) {
-    // A container that starts again has what it was given, however the node counts by now.
+    // A container that restarts keeps its grant, even if the node now counts differently.
     auto fresh = ask;
     auto rest = *placed;
     std::erase_if(fresh.containers, [&](const podspec::ContainerRequest& one) {
@@ -173,7 +173,7 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
                  "its pod asks for no shared GPU; delete the pod and create it again");
   Plan plan{.ask = *std::move(ask)};
   GANTRY_TRY(plan.placement, placement_for(machine, pod, plan.ask, granted, plan));
-  // What a container has been given stays its own, whatever somebody writes into the pod.
+  // A container keeps its grant, whatever is written into the pod.
   for (auto& placed : plan.placement) {
     const auto* known = grant_of(granted, start.pod_uid, placed.container);
     if (known == nullptr) continue;
@@ -224,7 +224,7 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
   return plan;
 }
 
-// A container that starts again while the API server is away.
+// True for a container that restarts with its grant; needed while the API server is unreachable.
 bool ShareProvisioner::is_up_to_date(const ContainerStart& start,
                                      const std::vector<Written>& granted) const {
   auto keeper = daemon::Client::connect_or_start(context_.host, context_.keeper);
@@ -239,8 +239,9 @@ bool ShareProvisioner::is_up_to_date(const ContainerStart& start,
   return true;
 }
 
-// Of the pod's other containers those that are over. One that has handed its slot on leaves it with
-// what its successor asks for: room that it needed alone is needed by those that start now.
+// Ends the pod's other containers that have ended. A container that passed on its slot leaves it
+// with the amount that the next container asks for, because the containers that start now need the
+// rest.
 Status ShareProvisioner::end_others(daemon::Client& keeper, const Plan& plan,
                                     const std::vector<Written>& granted) {
   std::vector<model::GrantShare> starting;
@@ -286,13 +287,13 @@ Status ShareProvisioner::apply_plan(const NodeSnapshot& machine, const Plan& pla
   return {};
 }
 
-// The grant first: whatever is made after it has an owner.
+// Writes the grant first, so that everything created later has an owner.
 Status ShareProvisioner::give(const NodeSnapshot& machine, const Plan& plan,
                               const std::vector<Written>& granted) {
   std::vector<std::string> added;
   for (const auto& [container, grant] : plan.grants) {
     if (grant_of(granted, plan.ask.uid, container) == nullptr) added.push_back(container);
-    auto whole = grant;  // with what it has beside the slot
+    auto whole = grant;  // with its other devices
     if (auto known = grants::read(context_.host, plan.ask.uid, container); known.ok()) {
       whole.devices = std::move(known->devices);
       whole.resources.merge(known->resources);
@@ -305,7 +306,7 @@ Status ShareProvisioner::give(const NodeSnapshot& machine, const Plan& plan,
   return made;
 }
 
-// The kubelet gives ids to somebody else when the pod that had them is over.
+// The kubelet reuses ids only when the pod that had them has ended.
 Result<std::vector<Written>> ShareProvisioner::end_previous(const ContainerStart& start) const {
   std::set<std::pair<std::string, std::string>> ids;
   for (const auto& container : start.containers) {

@@ -77,7 +77,7 @@ void Allocator::add_visible_devices(std::span<const std::size_t> chosen,
   }
 }
 
-// The key differs between the resources of one container: the kubelet keeps the first of each key.
+// Each resource of a container needs its own key: the kubelet keeps only the first value of a key.
 void Allocator::add_cdi(std::string_view resource, std::vector<std::string> names,
                         model::ContainerAllocateResponse& answer) const {
   if (!methods_.cri && !methods_.annotations) return;
@@ -121,7 +121,7 @@ Result<model::ContainerAllocateResponse> Allocator::answer(std::string_view name
   for (const auto unit : chosen) {
     const auto& nodes = units_[unit].nodes;
     for (const auto& node : nodes) {
-      // Instances of one GPU have its node in common.
+      // Instances of one GPU share its node.
       const auto same = [&](const model::DeviceNodeEdit& other) { return other.path == node.path; };
       if (std::none_of(answer.nodes.begin(), answer.nodes.end(), same))
         answer.nodes.push_back(node);
@@ -138,8 +138,8 @@ Result<model::ContainerAllocateResponse> Allocator::answer(std::string_view name
   return answer;
 }
 
-// Nothing of what all answers have: the driver's files come with the slot, behind the fence. An
-// engine without CDI is told by the variable that its NVIDIA runtime reads.
+// Without the common part of the answers: the driver's files come with the slot, behind the fence.
+// An engine without CDI gets the slot through the variable that its NVIDIA runtime reads.
 model::ContainerAllocateResponse Allocator::slot_answer(std::string_view resource,
                                                         std::span<const std::string> ids) const {
   model::ContainerAllocateResponse answer;
@@ -168,8 +168,8 @@ Status Allocator::check_stored_slot(std::string_view resource, std::span<const s
                            resource));
 }
 
-// Which node of the earlier answer is not these units' own: one of another unit, or, where none of
-// a unit's is in it, whatever it has instead.
+// A node of the earlier answer that does not belong to these units: the node of another unit, or,
+// if the answer has no node of a unit, what it has instead.
 std::string Allocator::unexpected_node(std::span<const std::size_t> chosen,
                                        const model::ContainerAllocateResponse& earlier) const {
   std::set<std::string_view> right;

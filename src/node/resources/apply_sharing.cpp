@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sharing.timeSlicing and sharing.mps: which parts are offered several times, and as what.
+// sharing.timeSlicing and sharing.mps: which devices are offered several times, and under which
+// name.
 #include "node/resources/resources_internal.hpp"
 
 #include <fmt/format.h>
@@ -69,7 +70,7 @@ class SharingRules {
     return {};
   }
 
-  // A rule of gantry.gpus that names the GPU closer is believed; as close, and it is a conflict.
+  // A more specific rule of gantry.gpus wins; an equally specific one is a conflict.
   Status take(std::size_t i, const options::SharedResource& entry, RuleSpecificity aim) {
     auto& part = parts_[i];
     if (part.by == &entry) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// As GKE's plugin offers GPUs: one resource, devices by the names of their nodes.
+// Offers GPUs as GKE's plugin does: one resource, devices with the names of their nodes.
 #include "node/resources/resources_internal.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ using model::AllocationMode;
 
 struct Partition {
   std::string_view size;
-  std::size_t count;  // as many as a GPU can have
+  std::size_t count;  // the maximum for a GPU
 };
 constexpr std::array kPartitions{
     Partition{"1g.5gb", 7},      Partition{"2g.10gb", 3},        Partition{"3g.20gb", 2},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each GPU is for: one thing, and who said so.
+// Decides the one use of each GPU, and records which setting says so.
 #include "base/core/text.hpp"
 #include "node/resources/resources_internal.hpp"
 
@@ -25,7 +25,7 @@ Status take(GpuAssignment& claim, const options::GpuRule& rule, RuleSpecificity 
             "GPU {} is claimed twice: by {} and by {}; a GPU can be used in only one way at a time",
             claim.gpu->index, said(*claim.rule), said(rule)));
   }
-  if (claim.rule != nullptr) return {};  // named closer by another
+  if (claim.rule != nullptr) return {};  // another rule names it more specifically
   claim.rule = &rule;
   claim.aim = aim;
   claim.use = rule.use;

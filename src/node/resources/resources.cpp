@@ -26,7 +26,7 @@ std::string name_by(const std::vector<options::NameRule>& rules, std::string_vie
   return otherwise;
 }
 
-// "1c.3g.71gb" has part of its GPU instance's compute; "3g.71gb" all of it.
+// "1c.3g.71gb" has a part of the compute of its GPU instance; "3g.71gb" has all of it.
 bool is_whole_instance(std::string_view profile) {
   const auto letters = profile.find_first_not_of("0123456789");
   return letters == 0 || !profile.substr(std::min(letters, profile.size())).starts_with("c.");
@@ -168,7 +168,7 @@ class Offering {
     return {};
   }
 
-  // A pod that asks for one of these could not know what it gets.
+  // A pod that asks for such a resource could not know what it gets.
   Error mixture(const std::string& name, const DeviceCandidate& first,
                 const DeviceCandidate& second) const {
     const auto what = [&](const DeviceCandidate& part) {

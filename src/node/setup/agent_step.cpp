@@ -22,7 +22,7 @@ Status write_unit(const SetupContext& work) {
   return sys::replace_file(work.host.outside(kAgentUnitPath), agent_unit(work.options.program));
 }
 
-// One that was enabled before is not ours to disable.
+// A unit that was already enabled must not be disabled by us later.
 Result<std::string> start_unit(const SetupContext& work) {
   const std::string name(kAgentUnitName);
   if (!work.options.run) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which engines are here, which of them take CDI as they are, and which must be told of the nvidia
-// runtime.
+// Finds the engines of the machine, those that support CDI without configuration, and those that
+// need the nvidia runtime.
 #include "container/engines/check.hpp"
 #include "container/engines/journal.hpp"
 #include "node/setup/node_setup_internal.hpp"
@@ -23,9 +23,10 @@ struct Version {
 struct KnownEngine {
   engines::Engine engine;
   std::string_view program;
-  Version cdi_by_default_since;  // as it is, with nothing configured
+  Version cdi_by_default_since;  // without any configuration
 };
-// docker has CDI since 25, switched on since 28.3; podman for its --device; containerd in its CRI.
+// docker has CDI since 25, enabled by default since 28.3; podman has it for --device; containerd in
+// its CRI.
 constexpr std::array kKnownEngines{KnownEngine{engines::Engine::Docker, "dockerd", {28, 3}},
                                    KnownEngine{engines::Engine::Podman, "podman", {4, 1}},
                                    KnownEngine{engines::Engine::Crio, "crio", {1, 23}},
@@ -59,7 +60,7 @@ std::optional<Version> version_of(const KnownEngine& known, const NodeOptions& o
   return said.ok() ? version_in(*said) : std::nullopt;
 }
 
-// Why an engine is left as it is; "" when it must be told.
+// Why an engine is not changed; "" if it must be configured.
 std::string skip_reason(const SetupContext& work, const KnownEngine& known,
                         const std::optional<Version>& version) {
   if (version && *version >= known.cdi_by_default_since) {
@@ -84,7 +85,7 @@ std::string restart_words(const SetupContext& work, const engines::ChangePlan& p
   return done.ok() ? "; restarted" : fmt::format("; {}", done.error().text());
 }
 
-// What the engine's own program does not accept is taken back at once.
+// A configuration that the engine's own program rejects is undone at once.
 Result<std::string> apply(const SetupContext& work, const engines::ChangePlan& plan,
                           const engines::EngineOptions& wanted) {
   const auto files = engines::disk_file_writer();

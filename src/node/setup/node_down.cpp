@@ -19,7 +19,7 @@ struct DirectoryEntry {
   std::string name;
 };
 
-// In the root, whatever links lead there: /var/run is one.
+// Resolves links inside the root: /var/run is one.
 Result<DirectoryEntry> open_parent(const sys::Host& host, const std::string& path) {
   const auto slash = path.rfind('/');
   GANTRY_TRY(auto directory, host.open(path.substr(0, slash + 1), O_RDONLY | O_DIRECTORY));
@@ -53,7 +53,8 @@ Result<std::string> move_back(const sys::Host& host, const std::string& path) {
   return Error::sys(errno, fmt::format("restoring {}.before-gantry", path));
 }
 
-// Running containers have these directories mounted: their files go when nobody has them any more.
+// Running containers have these directories mounted: the files are removed when no container uses
+// them.
 Result<std::string> remove_drivers(const sys::Host& host, const std::string& path) {
   GANTRY_TRY(const auto done, driver_dir::unpublish(host));
   if (!done.failed.empty()) return Error(Errc::Internal, done.failed.front());
@@ -63,7 +64,8 @@ Result<std::string> remove_drivers(const sys::Host& host, const std::string& pat
                                          done.in_use.size()));
   }
   const auto rest = host.list(path);
-  for (const auto& name : rest.ok() ? *rest : std::vector<std::string>{}) {  // the writers' lock
+  // The lock of the writers.
+  for (const auto& name : rest.ok() ? *rest : std::vector<std::string>{}) {
     GANTRY_CHECK(remove_file(host, fmt::format("{}/{}", path, name)));
   }
   GANTRY_TRY(const auto place, open_parent(host, path));
@@ -73,7 +75,7 @@ Result<std::string> remove_drivers(const sys::Host& host, const std::string& pat
   return Error::sys(errno, "removing " + path);
 }
 
-// A file that somebody edited is theirs.
+// A unit that was edited belongs to the user.
 Result<std::string> remove_unit(const SetupContext& work, const std::string& path) {
   const auto text = work.host.read(path);
   if (text.ok() && *text != agent_unit(work.options.program)) {
@@ -151,7 +153,8 @@ Status take_back(const SetupContext& work, const JournalEntry& record) {
 
 }  // namespace
 
-// Last done, first undone; what was moved out of the way comes back after the place is free.
+// Undoes the last action first. Files that were moved aside come back at the end, when their place
+// is free.
 Result<NodeReport> node_down(const sys::Host& host, const NodeOptions& options) {
   GANTRY_TRY(auto journal, NodeJournal::open(host));
   if (journal.records().empty()) {

@@ -18,7 +18,8 @@ constexpr SetupFile kSetupFiles[] = {{SetupAction::Driver, kDrivers},
                                      {SetupAction::Inventory, probe::kInventoryPath},
                                      {SetupAction::Spec, publish::kSpecPath}};
 
-// What is there already is somebody's, be it ours of an earlier day: it is not taken back.
+// Files that already exist are not recorded, so `down` keeps them, even if an earlier run wrote
+// them.
 Status record_new_files(const SetupContext& work) {
   for (const auto& [action, path] : kSetupFiles) {
     if (work.host.link_info(path).ok()) continue;

@@ -13,7 +13,7 @@
 namespace gantry::why {
 namespace {
 
-constexpr std::size_t kPathLimit = 64;  // directories of LD_LIBRARY_PATH that are looked at
+constexpr std::size_t kPathLimit = 64;  // directories of LD_LIBRARY_PATH that are checked
 constexpr std::string_view kHowToAsk =
     "Kubernetes: resources: {limits: {nvidia.com/gpu: 1}}; docker and podman: --device "
     "nvidia.com/gpu=all";
@@ -73,7 +73,7 @@ Step nodes_link(const ContainerView& inside) {
   return step;
 }
 
-// CUDA counts the GPUs that it may use until the first name that makes no sense.
+// CUDA counts the GPUs of the list up to the first invalid entry.
 std::optional<Step> visible_link(const ContainerView& inside) {
   const auto value = variable(inside, "CUDA_VISIBLE_DEVICES");
   if (!value) return std::nullopt;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What in the image would use a GPU: CUDA's runtime library, and frameworks built with or without.
+// Looks for software in the image that would use a GPU: CUDA's runtime library, and frameworks
+// built with or without CUDA.
 #include "base/core/text.hpp"
 #include "gpu/loader/ld_cache.hpp"
 #include "node/why/container_steps_internal.hpp"
@@ -93,7 +94,7 @@ void add_pythons(const rootfs::Root& root, const std::string& base,
   }
 }
 
-// A directory that holds libcudart; "" when none does.
+// A directory that contains libcudart; "" if there is none.
 std::string runtime_place(const rootfs::Root& root, const ContainerView& inside,
                           const std::vector<std::string>& places) {
   auto directories = library_path(inside);

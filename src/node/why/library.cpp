@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader's way to libcuda, and what stands in it.
+// Follows the loader's search for libcuda, and finds what is in its way.
 #include "base/core/text.hpp"
 #include "gpu/loader/ld_cache.hpp"
 #include "node/why/container_steps_internal.hpp"
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kCacheLimit = std::size_t{8} << 20;
 constexpr std::string_view kLibrary = "libcuda.so.1";
 
-// Where the driver's files are put, whoever puts them.
+// The directories in which any tool puts the driver's files.
 constexpr std::array<std::string_view, 5> kDriverPlaces{
     "/usr/local/nvidia", "/usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v2",
     "/usr/lib64/glibc-hwcaps/x86-64-v2", "/usr/lib/x86_64-linux-gnu/tls", "/usr/lib64/tls"};
@@ -25,8 +25,8 @@ bool at_or_below(std::string_view path, std::string_view place) {
          (path.starts_with(place) && (place == "/" || path.substr(place.size()).starts_with('/')));
 }
 
-// In each directory the loader looks into the subdirectories for newer processors (from glibc 2.33)
-// or "tls" (before 2.37) first.
+// In each directory, the loader first searches the subdirectories for newer processors (from glibc
+// 2.33) or "tls" (before 2.37).
 void add_with_subdirectories(std::vector<std::string>& path, const std::string& directory) {
   for (const auto* below : {"/glibc-hwcaps/x86-64-v4", "/glibc-hwcaps/x86-64-v3",
                             "/glibc-hwcaps/x86-64-v2", "/tls", ""})
@@ -57,7 +57,7 @@ std::string version_in(std::string_view real) {
   return version == "1" ? "" : std::string(version);
 }
 
-// "580.159.04-1f2e3d4c5b6a7988" among the parts of a path: a driver directory that was prepared.
+// "580.159.04-1f2e3d4c5b6a7988" as a part of the path: a prepared driver directory.
 bool is_prepared(std::string_view path) {
   constexpr std::size_t kDigest = 16;
   const auto parts = split(path, '/');
@@ -69,7 +69,8 @@ bool is_prepared(std::string_view path) {
   });
 }
 
-// Volumes of a pod, by the kubelet's own directories; elsewhere whatever is no driver by its name.
+// A volume of a pod is recognized by the kubelet's directories; otherwise, every mount that is not
+// a driver by its name.
 bool is_volume(const rootfs::MountEntry& mount) {
   if (contains(mount.root, "/volumes/kubernetes.io~") || contains(mount.root, "/volume-subpaths/"))
     return true;
@@ -82,7 +83,7 @@ bool is_driver_place(std::string_view place) {
                      [&](std::string_view known) { return at_or_below(place, known); });
 }
 
-// A mount made later on a directory above another one hides it: both are on the same mount then.
+// A later mount on a parent directory hides a mount; both are then on the same mount.
 bool hides(const rootfs::MountEntry& over, const rootfs::MountEntry& under) {
   return over.id != under.id && over.parent == under.parent && over.place != under.place &&
          at_or_below(under.place, over.place);
@@ -180,7 +181,7 @@ std::optional<Step> mounts_step(const std::optional<FoundLibrary>& found,
                                 const std::vector<rootfs::MountEntry>& mounts) {
   const auto* volume = volume_in_the_way(mounts);
   if (volume == nullptr) return std::nullopt;
-  // The driver is mounted at several places: one that is hidden need not be the one that is used.
+  // The driver is mounted in several places: a hidden one is not necessarily the one that is used.
   const bool reached = found && mount_source(mounts, found->real) == MountSource::Driver;
   return Step{.id = "container.mounts",
               .what = "Nothing is mounted over the driver",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scheduling: how much there is, who has it, and what keeps a pod from the rest.
+// Scheduling: how much there is, which pods have it, and why nodes reject the pod.
 #include "base/core/text.hpp"
 #include "node/why/node_rejection_internal.hpp"
 #include "node/why/pod_steps.hpp"
@@ -29,7 +29,7 @@ std::string listed(const std::vector<std::string>& all, std::string_view separat
   return text;
 }
 
-// Those with GPUs first: of a thousand nodes they are the ones that matter.
+// Nodes with GPUs come first, because in a large cluster only they matter.
 std::string table(NodeCapacities capacities) {
   std::stable_sort(capacities.begin(), capacities.end(),
                    [](const NodeCapacity& a, const NodeCapacity& b) {
@@ -73,7 +73,8 @@ void explain_unusable(Step& step, const std::string& resource, const NodeCapacit
       capacities.front().name);
 }
 
-// From the node that has nothing to the one that has all of it in use; false: there is room.
+// Checks from nodes that offer nothing to nodes on which everything is in use; false: there is
+// room.
 bool explain_full(Step& step, const std::string& resource, std::int64_t count,
                   const NodeCapacities& capacities) {
   const auto offering =

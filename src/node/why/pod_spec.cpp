@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kPrefix = "nvidia.com/";
 constexpr std::string_view kLegacy = "alpha.kubernetes.io/nvidia-gpu";
 
-// Directories of a host's driver that manifests of former times mounted.
+// Directories of the host's driver that old manifests mount.
 constexpr std::array<std::string_view, 6> kDriverPlaces{"/usr/lib/nvidia",
                                                         "/usr/local/nvidia",
                                                         "/var/lib/nvidia",
@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 6> kDriverPlaces{"/usr/lib/nvidia",
                                                         "/usr/lib/x86_64-linux-gnu/libcuda",
                                                         "/dev/nvidia"};
 
-// Of a GPU, beside the resource that counts them: no kubelet offers these.
+// Resources that say how much of a GPU is needed, not how many: no kubelet offers them.
 bool says_how_much(std::string_view name) {
   return name == podspec::kHamiGpuMem || name == podspec::kHamiGpuMemPercentage ||
          name == podspec::kHamiGpuCores || name == podspec::kHamiPriority;
@@ -41,7 +41,8 @@ std::string shown(const RequestedDevices& wanted) {
   return text;
 }
 
-// The text of a quantity of `resource` in limits or requests of any container; "" when none has it.
+// The text of the quantity of `resource` in limits or requests of any container; "" if there is
+// none.
 std::string quantity(json::Value pod, std::string_view where, std::string_view resource) {
   for (const auto* list : {"containers", "initContainers"}) {
     for (const auto container : pod["spec"][list]) {
@@ -127,7 +128,7 @@ std::optional<Step> mounts_step(json::Value pod) {
   return std::nullopt;
 }
 
-// The environment of a container is stronger than what a plugin sets.
+// The environment of a container overrides what a plugin sets.
 std::optional<Step> visible_link(json::Value pod) {
   for (const auto container : pod["spec"]["containers"]) {
     for (const auto entry : container["env"]) {
@@ -150,7 +151,7 @@ std::optional<Step> visible_link(json::Value pod) {
 }  // namespace
 
 std::int64_t device_count(json::Value quantity) {
-  constexpr std::uint64_t kMost = 1'000'000'000;  // so that sums of a hostile pod's stay numbers
+  constexpr std::uint64_t kMost = 1'000'000'000;  // so that sums of a hostile pod do not overflow
   const auto read = podspec::read_quantity(quantity);
   if (!read.ok() || !read->whole()) return 0;
   return static_cast<std::int64_t>(std::min(read->value, kMost));
@@ -164,7 +165,7 @@ RequestedDevices gpu_limits(json::Value container) {
     part = part || says_how_much(name);
     if (is_counted(name)) wanted[name] += device_count(limit);
   }
-  // How much of a GPU, and not of how many: of one.
+  // An amount of a GPU without a number of GPUs means one GPU.
   if (part && !wanted.contains(std::string(podspec::kNvidiaGpu)))
     wanted[std::string(podspec::kNvidiaGpu)] = 1;
   return wanted;
@@ -177,7 +178,8 @@ RequestedDevices requested_devices(json::Value pod) {
   }
   for (const auto container : pod["spec"]["initContainers"]) {
     for (const auto& [name, count] : gpu_limits(container)) {
-      // A sidecar stays: its devices are beside the others'. An init container's are handed on.
+      // A sidecar keeps its devices in addition to the others. An init container passes its devices
+      // on.
       const bool sidecar = container["restartPolicy"].string() == "Always";
       sum[name] = sidecar ? sum[name] + count : std::max(sum[name], count);
     }
@@ -189,7 +191,7 @@ std::vector<Step> spec_steps(json::Value pod) {
   std::vector<Step> steps;
   auto fraction = fraction_link(pod);
   const auto ask = podspec::parse_request(pod);
-  // What cannot be read is not counted either: a number of it would be one that nobody wrote.
+  // A quantity that cannot be read is not counted: any number would be invented.
   if (fraction) {
     steps.push_back(*std::move(fraction));
   } else if (!ask.ok()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kubelet and the engine made of a pod that has a node.
+// What the kubelet and the engine reported about a pod that has a node.
 #include "base/core/text.hpp"
 #include "node/why/pod_steps.hpp"
 
@@ -18,7 +18,7 @@ struct Complaint {
 };
 
 struct KnownEngineError {
-  std::string_view part;  // of the engine's words
+  std::string_view part;  // of the engine's message
   std::string_view cause;
   std::string_view remedy;
 };
@@ -68,8 +68,8 @@ std::optional<Complaint> waiting_in(json::Value pod) {
   return std::nullopt;
 }
 
-// A container that could not be started at all stays "Error" or "StartError", with the runtime's
-// words, when it is not to be tried again.
+// A container that could not be started and is not tried again stays "Error" or "StartError", with
+// the runtime's message.
 std::optional<Complaint> failed_in(json::Value pod) {
   for (const auto* list : {"initContainerStatuses", "containerStatuses"}) {
     for (const auto status : pod["status"][list]) {
@@ -83,7 +83,7 @@ std::optional<Complaint> failed_in(json::Value pod) {
   return std::nullopt;
 }
 
-// Before its sandbox is there a pod's status says ContainerCreating for ever; events tell why.
+// Until its sandbox exists, a pod's status is ContainerCreating; only events say why.
 std::optional<Complaint> event_in(json::Value pod, json::Value events) {
   if (pod["status"]["phase"].string() != "Pending") return std::nullopt;
   std::optional<Complaint> last;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why no node has room for a share: card by card, with who holds the rest.
+// Why no node has room for a share: for each card, with the pods that hold the rest.
 #include "cluster/podspec/unhealthy_gpus.hpp"
 #include "node/why/pod_steps.hpp"
 #include "node/why/share_steps.hpp"
@@ -13,7 +13,7 @@
 namespace gantry::why {
 namespace {
 
-constexpr std::size_t kNodes = 8, kCards = 8, kTenants = 4;  // that are named
+constexpr std::size_t kNodes = 8, kCards = 8, kTenants = 4;  // maximum numbers that are named
 
 using placement::NodeRejection;
 using NodeFits = std::vector<NodeFit>;
@@ -133,7 +133,7 @@ std::string refusal_words(const NodeFit& node_fit, const podspec::PodRequest& as
                     : fmt::format("none of the {} nodes that share GPUs has room; {}", nodes, text);
 }
 
-// The refusal that is nearest to a yes: what others leaving would mend before what nothing mends.
+// The rejection that is easiest to resolve: those that end when other pods leave come first.
 const NodeFit* nearest(const NodeFits& node_fits) {
   const NodeFit* best = nullptr;
   const auto rank = [](const NodeFit& node_fit) {
@@ -196,7 +196,7 @@ std::vector<Step> share_scheduling_steps(json::Value pod, const podspec::PodRequ
                            .verdict = StepStatus::Failed,
                            .read = said}};
   explain(steps.front(), ask, node_fits, said);
-  // The scheduler's word that others go for its sake.
+  // The scheduler is evicting other pods for it.
   if (const auto node = pod["status"]["nominatedNodeName"].string().value_or(""); !node.empty()) {
     steps.front().cause += fmt::format("; the scheduler is making room for it on node {}", node);
     steps.front().remedy =

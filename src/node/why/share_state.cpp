@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shares themselves, on the node where the pod is.
+// The state of the shares, on the pod's node.
 #include "container/grants/grants.hpp"
 #include "node/why/share_steps.hpp"
 #include "sharing/daemon/client.hpp"
@@ -30,10 +30,10 @@ std::string describe(const daemon::ShareState& state) {
 }
 
 Result<States> shares_on(const sys::Host& machine) {
-  auto keeper = daemon::Client::connect_to_ready(machine);
-  if (!keeper.ok() && keeper.error().code() == Errc::NotFound) return States{};
-  if (!keeper.ok()) return keeper.error();
-  return keeper->list();
+  auto client = daemon::Client::connect_to_ready(machine);
+  if (!client.ok() && client.error().code() == Errc::NotFound) return States{};
+  if (!client.ok()) return client.error();
+  return client->list();
 }
 
 const daemon::ShareState* find(const States& states, const std::string& share) {

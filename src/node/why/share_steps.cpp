@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod asks of shared GPUs, and what it was given.
+// What a pod asks of shared GPUs, and what it got.
 #include "node/why/share_steps.hpp"
 
 #include <fmt/format.h>
