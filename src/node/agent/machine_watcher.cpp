@@ -134,7 +134,8 @@ void MachineWatcher::take(nvml_child::KernelChangedMessage& /*message*/) {
   sensor_.request_view();
 }
 
-// Without NVML, only the kernel knows the GPUs: they are offered, but are reported as unhealthy.
+// Without NVML, only the kernel knows the GPUs: they are offered, and the health monitor decides
+// that they cannot be checked.
 void MachineWatcher::machine_without_nvml(const std::string& why) {
   model::Inventory none;
   none.driver.nvml_error = why.empty() ? "NVML does not answer" : why;

@@ -54,7 +54,7 @@ std::string mode_of(const model::Inventory& inventory) {
   return mode.empty() ? "unknown" : mode;
 }
 
-// Only if all GPUs that are in a fabric have the same cluster and clique.
+// "" unless all GPUs that are in a fabric are in the same clique.
 std::string clique_of(const model::Inventory& inventory) {
   std::string clique;
   for (const auto& gpu : inventory.gpus) {
