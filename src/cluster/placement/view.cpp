@@ -17,7 +17,7 @@ void sort(std::vector<Tenant>& tenants) {
             [](const Tenant& a, const Tenant& b) { return a.uid < b.uid; });
 }
 
-// Room that is kept is not in use.
+// Room that is kept for a nominated pod is not in use.
 void leave_out(std::vector<CardView>& cards, const std::vector<Charge>& charges) {
   for (const auto& charge : charges) {
     if (charge.card >= cards.size()) continue;

@@ -119,7 +119,7 @@ Status read_mode(const json::Value& pod) {
   return wrong(kKey, mode, "hami-core, or leave it out");
 }
 
-// Every name wanted is also refused: no GPU can be right.
+// If every wanted name is also excluded, no GPU can match.
 Status check_lists(const std::vector<std::string>& wanted, const std::vector<std::string>& refused,
                    std::string_view key, std::string_view other) {
   const auto is_refused = [&](const std::string& name) {

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t kTextLimit = std::size_t{256} << 10;
 constexpr std::uint64_t kMaxSlotsPerCard = 65536;
-constexpr std::uint32_t kSlotsOfOthers = 1024;  // gpushare knows no such limit
-constexpr std::uint64_t kMaxGibPerCard = 1000;  // a card has less GiB and more MiB than that
+constexpr std::uint32_t kSlotsOfOthers = 1024;  // gpushare has no such limit
+constexpr std::uint64_t kMaxGibPerCard = 1000;  // a card has fewer GiB and more MiB than this
 
 Error corrupt(std::string_view what) {
   return {Errc::Corrupt, fmt::format("{}: {}", kSharedGpusAnnotation, what)};
@@ -61,7 +61,7 @@ Result<CardInfo> card_from(const json::Value& value, std::size_t cards) {
   return card;
 }
 
-// Sorted by index, the links with them.
+// Sorts by index; the links are reordered too.
 void sort_cards(std::vector<CardInfo>& cards) {
   std::vector<std::size_t> order(cards.size());
   for (std::size_t at = 0; at < order.size(); ++at) order[at] = at;
@@ -107,7 +107,7 @@ std::uint64_t resource(const json::Value& list, std::string_view name) {
   return quantity.ok() ? quantity->value : 0;
 }
 
-// A node of gpushare's own device plugin, which says the sum alone.
+// A node with gpushare's own device plugin, which reports only the sum.
 Status read_gpushare(const json::Value& status, NodeInfo& facts) {
   const auto units = resource(status["capacity"], kAliyunGpuMem);
   const auto count = resource(status["capacity"], kAliyunGpuCount);

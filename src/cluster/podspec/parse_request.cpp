@@ -77,7 +77,7 @@ Status one_contract(const Containers& containers) {
                            kNvidiaGpu, kHamiGpuMem, kAliyunGpuMem));
 }
 
-// How many cards a gpushare container's memory is spread over.
+// The number of cards over which the memory of a gpushare container is spread.
 Result<std::uint64_t> gpushare_gpus(const json::Value& pod, const Asking& asking) {
   GANTRY_TRY(const auto own, number_annotation(pod, kGpus, asking.name, kMaxGpusPerContainer));
   GANTRY_TRY(auto theirs,
@@ -138,7 +138,7 @@ Status fill_hami(const json::Value& pod, const Asking& asking, ContainerRequest&
   return {};
 }
 
-// All of the memory and not a word about time is a card for one alone.
+// All of the memory without a compute limit means a card without other pods.
 Result<std::uint32_t> parse_cores(const json::Value& pod, const Asking& asking,
                                   const Amount& memory) {
   GANTRY_TRY(const auto own, number_annotation(pod, kCompute, asking.name, 100));
@@ -162,7 +162,7 @@ Result<ContainerRequest> container_ask(const json::Value& pod, const Asking& ask
   return ask;
 }
 
-// gantry.dev/compute.CONTAINER and its kind must name a container that asks.
+// Annotations such as gantry.dev/compute.CONTAINER must name a container that asks for GPUs.
 Status check_names(const json::Value& pod, const Containers& containers) {
   for (const auto member : pod["metadata"]["annotations"]) {
     const auto key = member.key();
@@ -179,7 +179,7 @@ Status check_names(const json::Value& pod, const Containers& containers) {
   return {};
 }
 
-// HAMi's number of each container and ours of the pod: all that are given say the same.
+// HAMi's number for each container and our value for the pod must agree.
 Result<std::string> share_priority(const json::Value& pod, const Containers& containers) {
   GANTRY_TRY(auto priority, parse_share_priority(pod));
   for (const auto& asking : containers.asking) {

@@ -14,7 +14,8 @@
 namespace gantry::podspec {
 namespace {
 
-constexpr std::size_t kTextLimit = std::size_t{256} << 10;  // of all annotations of an object
+// The limit for all annotations of an object.
+constexpr std::size_t kTextLimit = std::size_t{256} << 10;
 constexpr std::size_t kPartLimit = 4096;
 
 Error corrupt(std::string_view what) {

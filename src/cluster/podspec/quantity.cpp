@@ -20,7 +20,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// The digits without their point, and by which power the number they make is multiplied.
+// The digits without the decimal point, and the powers by which they are multiplied.
 struct Decimal {
   std::string digits;
   int tens = 0;
@@ -32,7 +32,7 @@ Error no_quantity(std::string_view text) {
           fmt::format("\"{}\" is not a quantity", printable(text.substr(0, kLengthLimit)))};
 }
 
-// "e3", "E-2": nullopt where it is none.
+// "e3", "E-2"; nullopt if it is not an exponent.
 std::optional<int> exponent(std::string_view suffix) {
   if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E')) return std::nullopt;
   suffix.remove_prefix(1);
@@ -107,7 +107,7 @@ std::optional<std::uint64_t> number_from(std::string_view digits) {
   return value;
 }
 
-// Of a number with tens < 0: what is before the point, and the thousandths after it.
+// For a number with tens < 0: the part before the point, and the thousandths after it.
 std::optional<Quantity> split_at_point(const Decimal& number) {
   const std::size_t after = static_cast<std::size_t>(-number.tens);
   const std::size_t size = number.digits.size();
@@ -120,7 +120,7 @@ std::optional<Quantity> split_at_point(const Decimal& number) {
   return Quantity{.value = *value, .milli = std::max(1U, static_cast<std::uint32_t>(milli))};
 }
 
-// Ki and its kind, perhaps behind a fraction: 1.5Ki is 1536.
+// Ki and similar suffixes, also after a fraction: 1.5Ki is 1536.
 std::optional<Quantity> binary_quantity(const Decimal& number) {
   __extension__ using Wide = unsigned __int128;  // 2^63 times 2^60 at most
   const auto digits = number_from(number.digits);

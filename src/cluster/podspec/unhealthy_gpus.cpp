@@ -12,11 +12,11 @@
 namespace gantry::podspec {
 namespace {
 
-constexpr std::size_t kTextLimit = std::size_t{16} << 10;  // every index twice over
+constexpr std::size_t kTextLimit = std::size_t{16} << 10;  // enough for every index twice
 constexpr std::size_t kShown = 3;                          // entries that are quoted
-constexpr std::size_t kShownBytes = 40;                    // of each
+constexpr std::size_t kShownBytes = 40;                    // of each entry
 
-// Whoever writes this is a script: what it says beyond reason is not read, what it says before is.
+// The writer is a script: the text up to the limit is used, the rest is ignored.
 std::string_view bounded(std::string_view text) {
   if (text.size() <= kTextLimit) return text;
   text = text.substr(0, kTextLimit);

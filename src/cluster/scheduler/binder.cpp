@@ -65,7 +65,8 @@ Status Binder::bind_one(ExtenderBindingArgs args) {
   return send(args, decision);
 }
 
-// A request may take its whole time to reach the server, which then works on it for as long again.
+// A request may need its full timeout to reach the server, which may then work on it for as long
+// again.
 Status Binder::check_lead() const {
   GANTRY_TRY(const auto left, api_.lead());
   if (left > 2 * options_.request) return {};
@@ -74,7 +75,7 @@ Status Binder::check_lead() const {
                "Binding; try again in a few seconds");
 }
 
-// From the watch; from the API server where that has not told of the pod yet.
+// From the watch, or from the API server if the watch has not shown the pod yet.
 Result<std::optional<podspec::PodRequest>> Binder::asked(ExtenderBindingArgs& args,
                                                          bool& already) const {
   if (!args.uid.empty()) {
@@ -98,7 +99,8 @@ Result<std::optional<podspec::PodRequest>> Binder::asked(ExtenderBindingArgs& ar
 }
 
 Status Binder::send(const ExtenderBindingArgs& args, const BindDecision& decision) {
-  // Deciding takes no time, but waiting for a thread may: nothing is sent with a lease that ends.
+  // Deciding is fast, but waiting for a thread may take long: nothing is sent with a lease that
+  // expires.
   if (auto lead = check_lead(); !lead.ok()) {
     undo_assume(args, decision);
     return lead;
@@ -128,7 +130,8 @@ Status Binder::send(const ExtenderBindingArgs& args, const BindDecision& decisio
 
 void Binder::undo_assume(const ExtenderBindingArgs& args, const BindDecision& decision) {
   if (decision.again) {
-    cache_.mark(args.uid, AssumedPod::State::Unknown, now_steady());  // of the one before
+    // The state of the earlier Binding.
+    cache_.mark(args.uid, AssumedPod::State::Unknown, now_steady());
   } else {
     cache_.release(args.uid);
   }
@@ -148,14 +151,14 @@ void Binder::settle(const AssumedPod& promise, TimePoint now) {
   const auto pod = api_.read(promise.name_space, promise.name);
   if (!pod.ok()) {
     if (pod.error().code() == Errc::NotFound) cache_.release(promise);
-    return;  // later
+    return;  // try again later
   }
   if ((*pod)["metadata"]["uid"].string().value_or("") != promise.uid) {
     cache_.release(promise);
     return;
   }
   if (!(*pod)["spec"]["nodeName"].string().value_or("").empty()) {
-    (void)cache_.set_pod(pod->root(), now);  // as the watch would
+    (void)cache_.set_pod(pod->root(), now);  // like an update from the watch
     return;
   }
   if (now - promise.since > options_.lost_after) cache_.release(promise);

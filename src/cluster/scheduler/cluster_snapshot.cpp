@@ -24,7 +24,7 @@ void add_node(ClusterSnapshot& survey, json::Value node, const OnNode& on_node) 
 void add_pods(ClusterSnapshot& survey, json::Value pods) {
   const auto now = std::chrono::steady_clock::now();
   for (const auto pod : pods["items"]) {
-    // One that waits holds nothing, whatever is wrong with it.
+    // A waiting pod holds nothing, even if its request is not valid.
     if (pod["spec"]["nodeName"].string().value_or("").empty()) continue;
     note(survey, "pod", pod, survey.cache->set_pod(pod, now));
   }
@@ -39,7 +39,7 @@ Status with_rights(Status read) {
                   read.error().text()));
 }
 
-// Without the right to read them none is barred, as far as we know.
+// Without permission to read them, no card counts as marked unhealthy.
 void add_barred(ClusterSnapshot& survey, const kube::GetPage& get, const std::string& node) {
   const auto path = fmt::format("/api/v1/namespaces/{}/configmaps", podspec::kUnhealthyNamespace);
   const auto add = [&](json::Value map) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::chrono::seconds kCare{1};
 constexpr std::chrono::hours kForEver{24};
-constexpr std::chrono::seconds kHandOn{9};  // a Binding, and a look at the pod
+constexpr std::chrono::seconds kHandOn{9};  // a Binding, and reading the pod
 constexpr std::chrono::seconds kAskLeader{2};
 
 }  // namespace
@@ -35,7 +35,7 @@ Result<std::chrono::milliseconds> Scheduler::Impl::lead() const {
                  fmt::format("this replica of the scheduler is not the leader{}; try again",
                              holder.empty() ? std::string() : ", " + holder + " is"));
   }
-  // Not before `left`: a lease that was lost and taken again since then is another term.
+  // Not before `left`: if the lease was lost and taken again in between, this is another term.
   if (const auto now = term(); now == 0 || read_.load() != now) {
     return Error(Errc::Denied,
                  "this replica has just become the leader and is reading the Bindings of its "
@@ -51,7 +51,7 @@ std::optional<http::Endpoint> Scheduler::Impl::other_leader(const http::Request&
   return endpoint_of_identity(elector_->holder());
 }
 
-// The leader alone makes room for a pod that fits nowhere, and knows for whom it is kept.
+// Only the leader makes room for a pod that fits nowhere, and knows for which pod room is kept.
 http::Response Scheduler::Impl::filter(const http::Request& request) {
   bool full = false;
   auto own = extender_.filter(request.body, full);
@@ -63,10 +63,10 @@ http::Response Scheduler::Impl::filter(const http::Request& request) {
   return own;
 }
 
-// Here, or by the leader where that is another one that can be reached.
+// Binds here, or forwards to the leader if that is another reachable replica.
 http::Response Scheduler::Impl::bind(const http::Request& request) {
   const auto leader = other_leader(request);
-  if (!leader) return binder_.bind(request.body);  // which says who leads
+  if (!leader) return binder_.bind(request.body);  // which reports the leader
   auto answer = forward_to_leader(*leader, request, kHandOn);
   if (answer.ok()) return *std::move(answer);
   log_.warning("bind", answer.error().text());
@@ -91,7 +91,7 @@ bool Scheduler::Impl::resync() {
   return true;
 }
 
-// A thread of its own: evictions wait for the API server.
+// In its own thread, because evictions wait for the API server.
 void Scheduler::Impl::preempt_lower_priority(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const auto unix_s = std::chrono::duration_cast<std::chrono::seconds>(

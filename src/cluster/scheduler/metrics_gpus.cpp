@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HAMi's names, labels and units: bytes, per cents of time from 0 to 100, and one ratio from 0
-// to 1. Every line has zone="vGPU", as all of its scheduler's have.
+// HAMi's names, labels and units: bytes, percentages of time from 0 to 100, and one ratio from 0 to
+// 1. Every line has zone="vGPU", as in HAMi's scheduler.
 #include "cluster/scheduler/metrics_page.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1ULL << 20;
 
-// A family's lines stand together, so each grows on its own while the nodes are walked once.
+// The lines of a family must be adjacent, so each family collects its lines while the nodes are
+// visited once.
 struct Family {
   std::string_view name;
   std::string_view help;
@@ -78,7 +79,7 @@ void add_card(Families& families, const std::string& node, const placement::Card
   }
 }
 
-// HAMi has a line for each container; a pod's containers on one card are one tenant here.
+// HAMi has a line for each container; here a pod's containers on one card are one tenant.
 void add_tenants(Families& families, const std::string& node, const placement::CardView& card,
                  Used& used) {
   for (const auto& tenant : card.tenants) {
@@ -119,7 +120,8 @@ std::string label(std::string_view value) {
 void append_gpu_metrics(std::string& page, const ClusterCache& cache) {
   Families families;
   Used used;
-  for (const auto& name : cache.nodes()) {  // one look each: nobody waits for the whole page
+  // One lock per node: no request waits for the whole page.
+  for (const auto& name : cache.nodes()) {
     const auto view = cache.view(name);
     const auto node = label(name);
     for (const auto& card : view.cards) {

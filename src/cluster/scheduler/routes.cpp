@@ -44,7 +44,7 @@ std::string Scheduler::Impl::metrics() const {
               {.leading = leading, .ready = not_ready().empty(), .kinds = feed_->kinds()});
 }
 
-// NAMESPACE/POD: from the API server, which has it as it is now.
+// NAMESPACE/POD, read from the API server, which has the current state.
 Result<PodReasons> Scheduler::Impl::reasons(const std::string& name_space, const std::string& pod) {
   GANTRY_TRY(const auto object,
              apis_.with([&](kube::Api& api) { return api.get(kube::pod_path(name_space, pod)); }));
@@ -97,7 +97,7 @@ std::vector<http::Service::Route> Scheduler::Impl::routes() {
       {"POST", "/gpushare-scheduler/prioritize", prioritize},
       {"POST", "/gpushare-scheduler/preempt", preempt},
       {"POST", "/gpushare-scheduler/bind", bind_here},
-      {"POST", "/filter", filter},  // HAMi's
+      {"POST", "/filter", filter},  // HAMi's path
       {"POST", "/prioritize", prioritize},
       {"POST", "/preempt", preempt},
       {"POST", "/bind", bind_here},

@@ -26,8 +26,7 @@ bool is_kubelet(const json::Value& request) {
   return std::find(groups.begin(), groups.end(), "system:nodes") != groups.end();
 }
 
-// The first annotation that says where a pod is and differs from `old`, which may be absent; "" for
-// none.
+// The first placement annotation that differs from `old`, which may be absent; "" if there is none.
 std::string changed_placement_annotation(const json::Value& object, const json::Value& old) {
   const auto now = object["metadata"]["annotations"];
   const auto before = old["metadata"]["annotations"];
@@ -64,7 +63,7 @@ void set_scheduler_name(const json::Value& pod, const Policy& policy, PodDraft& 
                   printable(named.substr(0, 64)), policy.scheduler_name));
 }
 
-// A share has a limit, and a privileged container none.
+// Limits of a share cannot be enforced in a privileged container.
 Status check_privileged(const json::Value& pod, const podspec::PodRequest& ask) {
   if (!ask.shared()) return {};
   for (const auto& place : containers_of(pod)) {
@@ -100,7 +99,7 @@ Status fill_in(const json::Value& pod, const Policy& policy, PodDraft& draft) {
   return {};
 }
 
-// As it will be: what it asks, and what is odd about it.
+// Checks the pod in its final form: its request and its warnings.
 Status examine(const json::Document& pod, PodDraft& draft) {
   GANTRY_TRY(const auto text, draft.edits.applied(pod));
   GANTRY_TRY(const auto filled, json::Document::parse(text));
@@ -136,7 +135,7 @@ AdmissionResult judge_create(const json::Value& request, const Policy& policy) {
           .warnings = std::move(draft.warnings)};
 }
 
-// What counts once a pod has its GPUs.
+// Compares what counts once a pod has its GPUs.
 bool same_ask(const podspec::PodRequest& one, const podspec::PodRequest& other) {
   return one.contract == other.contract && one.containers == other.containers &&
          one.share_priority == other.share_priority;
@@ -145,7 +144,8 @@ bool same_ask(const podspec::PodRequest& one, const podspec::PodRequest& other) 
 AdmissionResult judge_asks(const json::Value& object, const json::Value& old) {
   const auto before = podspec::parse_request(old);
   const auto now = podspec::parse_request(object);
-  if (!before.ok()) return {};  // came past us: nobody is helped by a pod that cannot be updated
+  // It bypassed the webhook; a pod that cannot be updated would help no one.
+  if (!before.ok()) return {};
   if (!now.ok()) return verdict_on(now.error());
   if (old["spec"]["nodeName"].string().value_or("").empty()) return {};
   const bool same = *before && *now ? same_ask(**before, **now) : !*before && !*now;

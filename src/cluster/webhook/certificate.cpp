@@ -51,7 +51,7 @@ Result<SslCertificate> certificate_of(std::string_view pem) {
 
 Status set_serial(X509* certificate) {
   const Owned<BIGNUM, BN_free> number(BN_new());
-  // 20 bytes at most, and positive.
+  // At most 20 bytes, and positive.
   if (BN_rand(number.get(), 127, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) != 1 ||
       BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) == nullptr)
     return http::ssl_failure("making a serial number");
@@ -66,7 +66,7 @@ Status set_times(X509* certificate, Validity validity) {
 }
 
 Status set_name(X509* certificate, std::string_view name) {
-  const auto common = std::string(name.substr(0, 64));  // X.520 allows no more
+  const auto common = std::string(name.substr(0, 64));  // the limit of X.520
   if (X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
                                  reinterpret_cast<const unsigned char*>(common.data()),
                                  static_cast<int>(common.size()), -1, 0) != 1)
@@ -85,7 +85,7 @@ Status extend(X509* certificate, X509* issuer, int what, const std::string& valu
   return {};
 }
 
-// A DNS name goes into a list that OpenSSL parses.
+// DNS names become part of a list that OpenSSL parses.
 Status check_names(const std::vector<std::string>& names) {
   if (names.empty()) return Error(Errc::Invalid, "a serving certificate needs a name");
   for (const auto& name : names) {
@@ -117,7 +117,7 @@ Status extend_all(X509* certificate, X509* issuer, Kind kind,
 }
 
 struct Signer {
-  X509* certificate = nullptr;  // nullptr: it signs itself
+  X509* certificate = nullptr;  // nullptr: self-signed
   EVP_PKEY* key = nullptr;
 };
 

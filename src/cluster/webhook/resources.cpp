@@ -16,8 +16,8 @@ struct Entry {
 };
 using Entries = std::map<std::string, Entry, std::less<>>;
 
-// The GPU resources among the limits or requests. What is no quantity counts as 0 here, and is
-// refused when the ask is read.
+// The GPU resources in limits or requests. A value that is not a quantity counts as 0 here and is
+// rejected when the request is parsed.
 Entries entries_of(const json::Value& list) {
   Entries entries;
   for (const auto member : list) {

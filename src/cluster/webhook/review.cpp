@@ -9,12 +9,12 @@
 namespace gantry::webhook {
 namespace {
 
-// The API server cuts longer ones, and drops them all beyond 4096 bytes in sum.
+// The API server cuts longer warnings, and drops all of them beyond 4096 bytes in total.
 constexpr std::size_t kWarnings = 14;
 constexpr std::size_t kWarningLength = 250;
 constexpr std::size_t kUidLimit = 128;
 
-// At the start of a character.
+// Cuts at the start of a character.
 std::string cut(const std::string& text) {
   if (text.size() <= kWarningLength) return text;
   std::size_t end = kWarningLength;
