@@ -66,8 +66,8 @@ std::vector<CardMask> card_groups(const NodeState& node_state, const PodDemand& 
   return groups;
 }
 
-// Only among cards with equal cost: then any card that fits is good for the request, and only the
-// connections of the remaining cards matter.
+// Only if the pod needs the same of each card: then any card that fits is good for the request, and
+// only the connections among the remaining cards matter.
 void connect(const NodeState& node_state, PodDemand& demand, CardMask among, CardSet& joint) {
   const auto unit = node_state.node->unit_mib;
   const bool alone = demand.shared_load(0, node_state.cards.front().total_mib, unit).alone;

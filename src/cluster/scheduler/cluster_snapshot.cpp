@@ -40,7 +40,8 @@ Status with_rights(Status read) {
 }
 
 // Without permission to read them, no card counts as marked unhealthy.
-void add_barred(ClusterSnapshot& survey, const kube::GetPage& get, const std::string& node) {
+void add_unhealthy_gpus(ClusterSnapshot& survey, const kube::GetPage& get,
+                        const std::string& node) {
   const auto path = fmt::format("/api/v1/namespaces/{}/configmaps", podspec::kUnhealthyNamespace);
   const auto add = [&](json::Value map) {
     if (const auto read = survey.cache->set_unhealthy_gpus(map); !read.ok())
@@ -91,7 +92,7 @@ Result<ClusterSnapshot> read_cluster(const kube::GetPage& get, const std::string
   ClusterSnapshot made{.cache = std::make_unique<scheduler::ClusterCache>()};
   GANTRY_CHECK(with_rights(node.empty() ? read_all(made, get, on_node)
                                         : read_one(made, get, node, on_node)));
-  add_barred(made, get, node);
+  add_unhealthy_gpus(made, get, node);
   return made;
 }
 

@@ -196,7 +196,7 @@ TEST_F(KeeperTest, InAThreadItTellsChangesAndTroublesAndStopsAtOnce) {
     if (!*away) return nullptr;
     return std::make_unique<http::Response>(http::Response{.status = 503});
   });
-  CertificateRotator keeper(
+  CertificateRotator rotator(
       access(), options, [&](const ServingBundle&) { ++changes; },
       [&](const Error&) { ++troubles; }, 5ms);
   ASSERT_TRUE(test::eventually([&] { return troubles >= 2; }));

@@ -366,7 +366,7 @@ void Agent::update_pod_shares() {
   if (offering_->offer.shared.cards.empty() && !some) return;
   auto access = kube::find_client_config(options_.kube.kubeconfig, kube::Caller::Node);
   PodShares::Options options{
-      .node = node_, .keeper = {"/proc/self/exe", "share", "serve"}, .spec = spec_options_};
+      .node = node_, .share_daemon = {"/proc/self/exe", "share", "serve"}, .spec = spec_options_};
   if (access.ok()) {
     options.access = *access;
     shares_reporter_ = std::make_unique<SharedGpuReporter>(

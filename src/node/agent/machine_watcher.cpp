@@ -48,10 +48,10 @@ Result<std::unique_ptr<MachineWatcher>> MachineWatcher::open(sys::Loop& loop, co
                                                              metrics::AgentCounters& counters,
                                                              Callbacks callbacks) {
   GANTRY_TRY(auto child, nvml_child::NvmlChild::start(host, std::move(sensor)));
-  std::unique_ptr<MachineWatcher> eyes(new MachineWatcher(
+  std::unique_ptr<MachineWatcher> watcher(new MachineWatcher(
       loop, host, std::move(child), std::move(health), log, counters, std::move(callbacks)));
-  GANTRY_CHECK(eyes->start());
-  return eyes;
+  GANTRY_CHECK(watcher->start());
+  return watcher;
 }
 
 Status MachineWatcher::start() {

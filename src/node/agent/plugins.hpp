@@ -30,9 +30,8 @@ class Plugins {
 
   Plugins(sys::Loop& loop, kubelet::RegistrarOptions options, kubelet::PodResources* kubelet_view,
           const Log& log, metrics::AgentCounters& counters, OnPreStart on_pre_start);
-  void set_gke_log(const GkeLog* voice) {
-    gke_log_ = voice;
-  }  // used in addition to the log; must outlive this object
+  // Used in addition to the log; must outlive this object.
+  void set_gke_log(const GkeLog* log) { gke_log_ = log; }
   Status start();
 
   // Sets what the node offers from now on. A resource that is no longer offered is sent as an empty

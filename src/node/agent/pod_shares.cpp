@@ -52,7 +52,7 @@ PodShares::PodShares(sys::Loop& loop, const sys::Host& host, Options options, co
                                  error.text(), retry_in.count() / 1000));
       }),
       provisioner_({.host = host_,
-                    .keeper = options_.keeper,
+                    .share_daemon = options_.share_daemon,
                     .spec = [this] { return options_.spec(host_); },
                     .pod = [this](const std::string& uid) { return pod(uid); },
                     .pods = [this] { return pods_.all(); },

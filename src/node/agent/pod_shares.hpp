@@ -30,7 +30,7 @@ class PodShares {
  public:
   struct Options {
     std::string node;
-    std::vector<std::string> keeper;  // command line that starts the share daemon
+    std::vector<std::string> share_daemon;  // command line that starts the share daemon
     std::function<Result<publish::ShareSpecOptions>(const sys::Host&)> spec;
     std::optional<kube::ClientConfig> access;  // nullopt: there is no API server
   };

@@ -43,8 +43,8 @@ Status ShareProvisioner::end_container(const Written& written,
   const auto used = slots_of(rest);
   const auto& share = *written.grant.share;
   if (!used.contains(share.name)) {
-    GANTRY_TRY(auto keeper, daemon::Client::connect_or_start(context_.host, context_.keeper));
-    GANTRY_CHECK(end_share(keeper, share.name));
+    GANTRY_TRY(auto client, daemon::Client::connect_or_start(context_.host, context_.share_daemon));
+    GANTRY_CHECK(end_share(client, share.name));
     GANTRY_CHECK(publish::remove_slot_spec(context_.host, share.name));
   }
   for (const auto& name : share.other_slots) {
@@ -83,12 +83,12 @@ bool ShareProvisioner::remove_all_except(const std::function<bool(const Written&
 bool ShareProvisioner::remove_orphans() const {
   const auto specs = publish::slot_spec_names(context_.host);
   std::vector<std::string> shares;
-  std::optional<daemon::Client> keeper;
+  std::optional<daemon::Client> client;
   if (has_slot_shares(context_.host)) {
-    auto connected = daemon::Client::connect_or_start(context_.host, context_.keeper);
+    auto connected = daemon::Client::connect_or_start(context_.host, context_.share_daemon);
     if (!connected.ok()) return false;
-    keeper.emplace(*std::move(connected));
-    const auto listed = keeper->list();
+    client.emplace(*std::move(connected));
+    const auto listed = client->list();
     if (!listed.ok()) return false;
     for (const auto& state : *listed) {
       if (state.share.name.starts_with(publish::kSlotPrefix)) shares.push_back(state.share.name);
@@ -102,7 +102,7 @@ bool ShareProvisioner::remove_orphans() const {
     if (!used.contains(name)) (void)publish::remove_slot_spec(context_.host, name);
   }
   for (const auto& name : shares) {
-    if (!used.contains(name)) clean = end_share(*keeper, name).ok() && clean;
+    if (!used.contains(name)) clean = end_share(*client, name).ok() && clean;
   }
   return clean;
 }

@@ -80,33 +80,33 @@ Result<policy::ShareText> share_text(const std::string& name, const podspec::Pod
   return text;
 }
 
-Status ensure_share(daemon::Client& keeper, const policy::ShareText& wanted) {
+Status ensure_share(daemon::Client& client, const policy::ShareText& wanted) {
   GANTRY_TRY(const auto share, policy::parse_share(wanted));
-  const auto known = keeper.show(wanted.name);
+  const auto known = client.show(wanted.name);
   if (!known.ok() && known.error().code() != Errc::NotFound) return known.error();
   if (known.ok()) {
     if (known->share == share) return {};
     if (can_become(known->share, share)) {
       policy::ShareText changes{
           .memory = wanted.memory, .compute = wanted.compute, .priority = wanted.priority};
-      const auto changed = keeper.set(wanted.name, changes);
+      const auto changed = client.set(wanted.name, changes);
       if (changed.ok()) return {};
       return Error(Errc::Busy, changed.error().text());
     }
     if (!known->processes.empty()) return still_used(*known);
-    GANTRY_CHECK(keeper.remove(wanted.name));
+    GANTRY_CHECK(client.remove(wanted.name));
   }
-  auto made = keeper.create(share);
+  auto made = client.create(share);
   if (made.ok()) return {};
   // Another program created a share at the same time, or an old share has not ended yet.
   return Error(Errc::Busy, made.error().text());
 }
 
-Status end_share(daemon::Client& keeper, const std::string& name) {
-  const auto known = keeper.show(name);
+Status end_share(daemon::Client& client, const std::string& name) {
+  const auto known = client.show(name);
   if (!known.ok()) return known.error().code() == Errc::NotFound ? Status() : known.error();
   if (!known->processes.empty()) return still_used(*known);
-  auto removed = keeper.remove(name);
+  auto removed = client.remove(name);
   if (!removed.ok() && removed.error().code() == Errc::NotFound) return {};
   return removed;
 }

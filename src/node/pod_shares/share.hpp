@@ -22,10 +22,10 @@ Result<policy::ShareText> share_text(const std::string& name, const podspec::Pod
 
 // Creates the share, or updates the share of that name: a container that restarts keeps its share.
 // Busy if processes of an earlier container still use the name, or if other shares leave no room.
-Status ensure_share(daemon::Client& keeper, const policy::ShareText& wanted);
+Status ensure_share(daemon::Client& client, const policy::ShareText& wanted);
 
 // Removes the share. Busy if processes use it. No error if it does not exist.
-Status end_share(daemon::Client& keeper, const std::string& name);
+Status end_share(daemon::Client& client, const std::string& name);
 
 // Variables that programs of gpushare and HAMi users read. They only inform; the fence enforces the
 // limits.

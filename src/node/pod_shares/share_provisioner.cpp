@@ -227,13 +227,13 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
 // True for a container that restarts with its grant; needed while the API server is unreachable.
 bool ShareProvisioner::is_up_to_date(const ContainerStart& start,
                                      const std::vector<Written>& granted) const {
-  auto keeper = daemon::Client::connect_or_start(context_.host, context_.keeper);
-  if (!keeper.ok()) return false;
+  auto client = daemon::Client::connect_or_start(context_.host, context_.share_daemon);
+  if (!client.ok()) return false;
   for (const auto& container : start.containers) {
     const auto* known = grant_of(granted, start.pod_uid, container.name);
     if (known == nullptr) return false;
     const auto& name = known->grant.share->name;
-    if (!context_.host.exists(publish::slot_spec_path(name)) || !keeper->show(name).ok())
+    if (!context_.host.exists(publish::slot_spec_path(name)) || !client->show(name).ok())
       return false;
   }
   return true;
@@ -242,7 +242,7 @@ bool ShareProvisioner::is_up_to_date(const ContainerStart& start,
 // Ends the pod's other containers that have ended. A container that passed on its slot leaves it
 // with the amount that the next container asks for, because the containers that start now need the
 // rest.
-Status ShareProvisioner::end_others(daemon::Client& keeper, const Plan& plan,
+Status ShareProvisioner::end_others(daemon::Client& client, const Plan& plan,
                                     const std::vector<Written>& granted) {
   std::vector<model::GrantShare> starting;
   for (const auto& [container, grant] : plan.grants) starting.push_back(*grant.share);
@@ -262,7 +262,7 @@ Status ShareProvisioner::end_others(daemon::Client& keeper, const Plan& plan,
     if (asked == nullptr) continue;
     GANTRY_TRY(const auto text, share_text(heir->grant.share->name, plan.ask, *asked,
                                            allocations_of(*heir->grant.share)));
-    GANTRY_CHECK(ensure_share(keeper, text));
+    GANTRY_CHECK(ensure_share(client, text));
   }
   return {};
 }
@@ -270,9 +270,9 @@ Status ShareProvisioner::end_others(daemon::Client& keeper, const Plan& plan,
 Status ShareProvisioner::apply_plan(const NodeSnapshot& machine, const Plan& plan,
                                     const std::vector<Written>& granted) {
   GANTRY_TRY(const auto options, context_.spec());
-  GANTRY_TRY(auto keeper, daemon::Client::connect_or_start(context_.host, context_.keeper));
-  GANTRY_CHECK(end_others(keeper, plan, granted));
-  GANTRY_CHECK(ensure_share(keeper, plan.share));
+  GANTRY_TRY(auto client, daemon::Client::connect_or_start(context_.host, context_.share_daemon));
+  GANTRY_CHECK(end_others(client, plan, granted));
+  GANTRY_CHECK(ensure_share(client, plan.share));
   publish::ShareDevice device{
       .name = plan.slot,
       .directory = fmt::format("{}/{}/fence", daemon::kSharesDirectory, plan.slot)};

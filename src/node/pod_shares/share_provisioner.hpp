@@ -49,7 +49,7 @@ struct PodPatch {
 
 struct ProvisionerContext {
   const sys::Host& host;
-  std::vector<std::string> keeper;  // command line that starts the share daemon
+  std::vector<std::string> share_daemon;  // command line that starts the share daemon
   std::function<Result<publish::ShareSpecOptions>()> spec;
   // The pod as JSON. NotFound: it does not exist; Busy: unknown at the moment.
   std::function<Result<std::string>(const std::string& uid)> pod;
@@ -84,7 +84,7 @@ class ShareProvisioner {
   Status apply_plan(const NodeSnapshot& machine, const Plan& plan,
                     const std::vector<grants::GrantFile>& granted);
   Result<std::vector<grants::GrantFile>> end_previous(const ContainerStart& start) const;
-  Status end_others(daemon::Client& keeper, const Plan& plan,
+  Status end_others(daemon::Client& client, const Plan& plan,
                     const std::vector<grants::GrantFile>& granted);
   bool is_up_to_date(const ContainerStart& start,
                      const std::vector<grants::GrantFile>& granted) const;

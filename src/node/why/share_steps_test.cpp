@@ -206,7 +206,7 @@ TEST(WhyShare, AShareThatRefusedAnAllocationIsWorthALook) {
   EXPECT_THAT(step.cause, HasSubstr("2 allocations did not fit"));
 }
 
-// A node on which this pod was given a share, and no keeper runs.
+// A node on which this pod was given a share, and no share daemon runs.
 TEST(WhyShare, AContainerWhoseShareIsGoneIsBroken) {
   test::Tree node;
   const auto pod = gib(5);
