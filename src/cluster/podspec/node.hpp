@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared GPUs of a node. The node's agent writes them into the Node (annotation kSharedGpus);
+// The shared GPUs of a node. The node's agent writes them into the Node (kSharedGpusAnnotation);
 // the scheduler, `gantry inspect` and `gantry why` read them.
 #pragma once
 

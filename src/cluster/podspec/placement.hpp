@@ -49,8 +49,9 @@ struct Charge {
 };
 std::vector<Charge> charges(const PodRequest& ask, const Placement& placement);  // by uuid
 
-// All annotations of the Binding: kPlacement, and those that tools of the request's contract read
-// (ALIYUN_COM_GPU_MEM_*, or hami.io/*). `unit_mib` is the node's unit, `card_mib` is by uuid.
+// All annotations of the Binding: kPlacementAnnotation, and those that tools of the request's
+// contract read (ALIYUN_COM_GPU_MEM_*, or hami.io/*). `unit_mib` is the node's unit, `card_mib` is
+// by uuid.
 struct AnnotationInput {
   std::string node;
   std::uint64_t unit_mib = 1024;
@@ -61,9 +62,9 @@ struct AnnotationInput {
 std::map<std::string, std::string> annotations(const PodRequest& ask, const Placement& placement,
                                                const AnnotationInput& facts);
 
-// The placement of a pod that has a node: from kPlacement, or from what gpushare's or HAMi's own
-// scheduler wrote. gpushare names GPUs by index, and `uuid_of` gives their UUIDs. nullopt: not
-// placed yet.
+// The placement of a pod that has a node: from kPlacementAnnotation, or from what gpushare's or
+// HAMi's own scheduler wrote. gpushare names GPUs by index, and `uuid_of` gives their UUIDs.
+// nullopt: not placed yet.
 struct CardId {
   std::uint32_t index = 0;
   std::string uuid;

@@ -56,7 +56,7 @@ struct ContainerRequest {
   Amount memory;               // of each card
   // Percent of each card's time; 0: no limit; 100: no other pod on the card.
   std::uint32_t cores = 0;
-  std::string resource;  // whose ids the kubelet allocates: kGpuMem, kSlot or kGpu
+  std::string resource;  // whose ids the kubelet allocates: kAliyunGpuMem, kShareSlot or kNvidiaGpu
   bool operator==(const ContainerRequest&) const = default;
 };
 
