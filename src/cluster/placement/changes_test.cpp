@@ -83,7 +83,7 @@ TEST(Nodes, UnhealthyCardsTakeNobodyAndKeepWhomTheyHave) {
   EXPECT_EQ(cluster.view("n").cards[0].used_mib, 10 * kGiB);
 }
 
-TEST(Nodes, BarredCardsTakeNobodyAndTheNodeSaysThatItHasSome) {
+TEST(Nodes, MarkedCardsTakeNoPodAndTheNodeSaysThatItHasSome) {
   Cluster cluster;
   auto facts = node("n", {80, 80});
   facts.cards[1].marked_unhealthy = true;

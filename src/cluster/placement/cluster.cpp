@@ -26,7 +26,8 @@ podspec::Placement placement_of(const NodeState& node_state, const PodDemand& de
   return made;
 }
 
-// Whether the namespace may have it there. What is the same everywhere is known without its cards.
+// Whether the quota of the namespace allows it there. Amounts that do not depend on the card are
+// known without looking at the cards.
 bool within(const NamespaceRecord& space, const NodeState& node_state, PodDemand& demand,
             const Options& options) {
   if (!demand.fixed() || (demand.whole() && node_state.node->whole_gpus > 0)) {
@@ -131,7 +132,7 @@ void Cluster::fit_all(const podspec::PodRequest& ask, std::span<const std::strin
   }
 }
 
-// Where it would be once `gone` are.
+// The cards that it would get if `gone` had ended.
 Result<Cluster::State::CardDecision> Cluster::State::choose(const podspec::PodRequest& ask,
                                                             std::string_view node,
                                                             std::span<const PodId> gone) const {
@@ -197,7 +198,7 @@ void Cluster::release(std::string_view uid) {
     state_->forget(state_->remove_record(uid));
     return;
   }
-  state_->remove_charges(pod);  // it has a node all the same
+  state_->remove_charges(pod);  // it still has a node
   pod.reserved = false;
   pod.charges = state_->charges_for_every_card(pod.node, *pod.unplaced);
   state_->add_charges(pod);

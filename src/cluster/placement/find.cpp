@@ -9,7 +9,7 @@ namespace gantry::placement {
 namespace {
 
 constexpr auto kNever = ~std::uint64_t{0};
-constexpr std::uint64_t kWhole = std::uint64_t{1} << 41;  // breaking up an empty card
+constexpr std::uint64_t kWhole = std::uint64_t{1} << 41;  // the cost of using an empty card
 
 struct Fill {
   std::uint64_t total = 0;
@@ -33,8 +33,8 @@ int score_tenths(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<int>(part * 10 / whole);
 }
 
-// Packing by the piece that is left on the card: the smaller, the better; an empty card is broken
-// up last, and on a node where others are in use already rather than on an empty one.
+// Packing, by the piece that is left on the card: the smaller, the better. An empty card is used
+// last, and rather on a node with other cards in use than on an empty node.
 int packed_score(std::uint64_t worst_cost) {
   constexpr std::uint64_t kGiB = 1024;
   if (worst_cost == 0) return 10;
@@ -86,7 +86,7 @@ std::uint64_t cost(const Card& card, const CardLoad& load, const Policies& rules
   return kWhole + left;
 }
 
-// Of the cheapest card that fits; kNever: none does.
+// The cost of the cheapest card that fits; kNever: none fits.
 static std::uint64_t least_cost(const NodeState& node_state, const CardLoad& load,
                                 const Policies& rules) {
   auto least = kNever;
@@ -95,9 +95,9 @@ static std::uint64_t least_cost(const NodeState& node_state, const CardLoad& loa
   return least;
 }
 
-// The cards that all containers use together, hardest part first. As each part asks no more than
-// the one before, the cards that fit it include those that fit the one before: taking the cheapest
-// each time fails only where nothing works.
+// The cards that all containers use together, hardest part first. Each part asks for no more than
+// the one before, so the cards that fit it include those that fit the one before: taking the
+// cheapest card each time fails only if nothing works.
 CardSet place_together(const NodeState& node_state, PodDemand& demand, const Policies& rules,
                        CardMask among) {
   CardSet joint;

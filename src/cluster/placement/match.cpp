@@ -66,8 +66,8 @@ std::vector<CardMask> card_groups(const NodeState& node_state, const PodDemand& 
   return groups;
 }
 
-// Only among cards that give the same: then any that fits will do for the ask, and what the set
-// costs elsewhere is what is left of the connections.
+// Only if the pod needs the same of each card: then any card that fits is good for the request, and
+// only the connections among the remaining cards matter.
 void connect(const NodeState& node_state, PodDemand& demand, CardMask among, CardSet& joint) {
   const auto unit = node_state.node->unit_mib;
   const bool alone = demand.shared_load(0, node_state.cards.front().total_mib, unit).alone;

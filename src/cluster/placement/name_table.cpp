@@ -13,7 +13,7 @@ void NameTable::insert(std::string_view name, Id id) {
   ++used_;
 }
 
-// Those behind move up, so that no lookup ends early at the hole.
+// Later entries move up, so that no lookup stops early at the gap.
 void NameTable::erase(std::string_view name) {
   const auto mask = slots_.size() - 1;
   auto hole = slot_index(name, hash(name));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of nodes, and uids of pods, to numbers. A filter looks up every node of the cluster, and
-// waiting for memory is most of what that takes: so a caller can say early which names it will ask
-// for.
+// Maps names of nodes and uids of pods to numbers. A filter looks up every node of the cluster, and
+// most of that time is waiting for memory, so a caller can prefetch the names that it will look up.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +16,9 @@ class NameTable {
  public:
   using Id = std::uint32_t;
 
-  // Names are short and many: eight characters at a time, without a call.
+  // Names are short and many: hashes eight characters at a time, without a call.
   static std::uint64_t hash(std::string_view name) {
-    constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15;  // of the golden ratio
+    constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15;  // from the golden ratio
     std::uint64_t sum = name.size() * kOdd;
     const auto mix = [&](std::uint64_t part) {
       sum = (sum ^ part) * kOdd;
@@ -31,7 +30,7 @@ class NameTable {
     mix(rest);
     return sum * kOdd;
   }
-  // Steps of a lookup that a caller may take for many names at a time, one after the other.
+  // The steps of a lookup, so that a caller can do each step for many names.
   void prefetch(std::uint64_t hash) const { __builtin_prefetch(&slots_[home(hash)]); }
   void prefetch_name(std::uint64_t hash) const {
     if (const auto id = guess(hash); id != kNone) __builtin_prefetch(&names_[id]);
@@ -40,14 +39,14 @@ class NameTable {
     if (const auto id = guess(hash); id != kNone)
       __builtin_prefetch(text_.data() + names_[id].first);
   }
-  Id guess(std::uint64_t hash) const { return slots_[home(hash)].id; }  // mostly right
+  Id guess(std::uint64_t hash) const { return slots_[home(hash)].id; }  // usually correct
   std::optional<Id> find(std::string_view name, std::uint64_t hash) const {
     const auto id = slots_[slot_index(name, hash)].id;
     return id == kNone ? std::nullopt : std::optional(id);
   }
 
   std::optional<Id> find(std::string_view name) const { return find(name, hash(name)); }
-  void insert(std::string_view name, Id id);  // neither of which is there
+  void insert(std::string_view name, Id id);  // neither may exist
   void erase(std::string_view name);
   std::string_view operator[](Id id) const {
     return {text_.data() + names_[id].first, names_[id].length};
@@ -56,7 +55,7 @@ class NameTable {
 
  private:
   struct Slot {
-    std::uint32_t high = 0;  // of the hash, so that few names are compared in vain
+    std::uint32_t high = 0;  // of the hash, so that few names are compared needlessly
     Id id = kNone;
   };
   static constexpr Id kNone = ~Id{0};
@@ -69,7 +68,7 @@ class NameTable {
   static std::uint32_t high_of(std::uint64_t hash) {
     return static_cast<std::uint32_t>(hash >> 32);
   }
-  // Where it is, or the free place where it belongs.
+  // The index of the name, or of the free slot for it.
   std::size_t slot_index(std::string_view name, std::uint64_t hash) const {
     const auto mask = slots_.size() - 1;
     for (auto at = home(hash);; at = (at + 1) & mask) {
@@ -78,15 +77,15 @@ class NameTable {
     }
   }
   void grow();
-  void tidy();  // throws out the text of names that are gone
+  void tidy();  // removes the text of names that are gone
 
   std::vector<Slot> slots_ = std::vector<Slot>(64);  // a power of two, at most half of it in use
   struct Name {
-    std::uint32_t first = 0;  // in text_
+    std::uint32_t first = 0;  // offset in text_
     std::uint32_t length = 0;
   };
   std::vector<Name> names_;  // by id
-  std::string text_;         // of all, side by side: few pages to wait for
+  std::string text_;         // all names in sequence: few pages to wait for
   std::size_t waste_ = 0;
   std::size_t used_ = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers of one pod on different cards: a search with a bound, containers with most to place
-// first, and for each the card that it spoils least.
+// Puts containers of one pod on different cards: a bounded search, containers with the largest
+// requests first, and for each container the cheapest card.
 #include "cluster/placement/find_internal.hpp"
 
 #include <algorithm>
@@ -24,7 +24,8 @@ class Search {
     choice_.resize(demand.containers());
     order_.resize(demand.containers());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
-    // What stays comes first: init containers then find the cards that they hand on.
+    // Containers that keep running come first: init containers then use the cards that they pass
+    // on.
     std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
       if (demand.init(a) != demand.init(b)) return demand.init(b);
       return size_of(a) > size_of(b);
@@ -59,7 +60,7 @@ class Search {
       const auto load = demand_.load(on_[i] | ContainerMask{1} << container, card.total_mib,
                                      node_state_.node->unit_mib);
       if (!fits(card, load)) continue;
-      // A card that the pod is on already costs nothing more to break up.
+      // A card that the pod already uses costs nothing more.
       const auto extra = on_[i] != 0 && demand_.init(container) ? 0 : cost(card, load, rules_);
       found.push_back({.cost = extra, .card = i});
     }

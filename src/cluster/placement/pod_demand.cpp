@@ -6,7 +6,7 @@
 namespace gantry::placement {
 namespace {
 
-constexpr std::size_t kMaxCachedCardSizes = 64;  // of cards, remembered
+constexpr std::size_t kMaxCachedCardSizes = 64;  // sizes of cards that are cached
 
 void add(CardLoad& to, std::uint64_t mib, std::uint32_t cores) {
   const bool alone = cores >= kWholeCardCores;
@@ -59,7 +59,7 @@ std::uint64_t PodDemand::mib_of(std::size_t container, std::uint64_t card_mib,
 CardLoad PodDemand::load(ContainerMask on_it, std::uint64_t card_mib,
                          std::uint64_t unit_mib) const {
   CardLoad peak;
-  CardLoad running;  // sidecars so far, then the others beside them
+  CardLoad running;  // sidecars so far, then the other containers in addition
   for (std::size_t i = 0; i < containers_.size(); ++i) {
     if ((on_it >> i & 1) == 0) continue;
     const auto mib = mib_of(i, card_mib, unit_mib);

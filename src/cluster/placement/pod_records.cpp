@@ -45,7 +45,7 @@ void Cluster::State::charge(const Pod& pod) {
     auto& book = accounts[nodes[pod.node].first + charge.card];
     add(book.sums, charge);
     if (!pod.reserved || pod.nominated)
-      book.over_reported = true;  // refresh takes it back where it is not so
+      book.over_reported = true;  // refresh resets it if it is not true
     refresh(pod.node, charge.card);
   }
 }
@@ -73,7 +73,7 @@ std::vector<Charge> Cluster::State::charges(NodeId id, const podspec::PodRequest
   return made;
 }
 
-// As if all containers were on each card. Who is served by whole GPUs is on none of them.
+// As if all containers were on each card. A pod that whole GPUs satisfy is on none of them.
 std::vector<Charge> Cluster::State::charges_for_every_card(NodeId id,
                                                            const podspec::PodRequest& ask) const {
   if (!ask.shared() && nodes[id].whole_gpus > 0) return {};
@@ -135,7 +135,7 @@ void Cluster::State::count(Pod& pod) {
     if (!pod.charged_to_every_card()) {
       pod.quota_mib += charge.mib;
       pod.quota_cores += charge.cores;
-    } else {  // one of these it will be
+    } else {  // it will be one of these
       pod.quota_mib = std::max(pod.quota_mib, charge.mib);
       pod.quota_cores = std::max<std::uint64_t>(pod.quota_cores, charge.cores);
     }
@@ -243,7 +243,7 @@ Status Cluster::State::may_reserve(std::optional<PodId> before, NodeId node) con
   const auto& pod = pods[*before];
   if (pod.unplaced != nullptr && pod.node == node) return {};
   return Error(Errc::Exists,
-               fmt::format("pod {}/{} has its place on node {}", namespaces[pod.space].name,
+               fmt::format("pod {}/{} is already placed on node {}", namespaces[pod.space].name,
                            pod.name, node_names[pod.node]));
 }
 

@@ -69,7 +69,7 @@ std::string describe(Refusal refusal, const podspec::PodRequest& ask, std::uint6
     case Refusal::NoSharedGpus: return "no shared GPUs here";
     case Refusal::TooBig: return fmt::format("{} {} {}, even when empty", gpus, has, amount);
     case Refusal::NoMatch:
-      return fmt::format("{} {} as the pod's annotations wish", gpus, one ? "is" : "are");
+      return fmt::format("{} {} the pod's annotations", gpus, one ? "matches" : "match");
     case Refusal::Unhealthy:
       return fmt::format("{} with {} {} healthy", gpus, amount, one ? "is" : "are");
     case Refusal::Memory: return fmt::format("{} {} {} free", gpus, has, amount);
@@ -89,7 +89,8 @@ std::string describe(Refusal refusal, const podspec::PodRequest& ask, std::uint6
 std::string describe(const Fit& fit, const podspec::PodRequest& ask, std::string_view node) {
   auto text = describe(fit.refusal, ask, fit.unit_mib);
   if (fit.marked_unhealthy && (fit.refusal == Refusal::Unhealthy || resolvable(fit.refusal)))
-    text += fmt::format(" (some are barred by {})", podspec::unhealthy_config_map_name(node));
+    text +=
+        fmt::format(" (some are marked unhealthy by {})", podspec::unhealthy_config_map_name(node));
   return text;
 }
 

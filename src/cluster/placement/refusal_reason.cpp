@@ -6,7 +6,7 @@
 namespace gantry::placement {
 namespace {
 
-// None: enough cards pass everything.
+// None: enough cards pass all tests.
 Refusal first_short(const NodeState& node_state, CardMask among, std::uint32_t needed,
                     const auto& load_on) {
   PassCounter tally;
@@ -17,7 +17,7 @@ Refusal first_short(const NodeState& node_state, CardMask among, std::uint32_t n
   return tally.first_short(needed);
 }
 
-// Of two reasons the one that others leaving would not help with.
+// Of two reasons, the one that does not go away when other pods leave.
 Refusal worse(Refusal a, Refusal b) {
   if (a == Refusal::None || (resolvable(a) && b != Refusal::None && !resolvable(b))) return b;
   return a;

@@ -7,8 +7,8 @@
 namespace gantry::placement {
 namespace {
 
-constexpr std::size_t kMaxOwnCardsPerNode = 64;  // sets of cards are bits of a word
-constexpr std::size_t kMaxCardsPerNode = 1024;   // with those that only pods name
+constexpr std::size_t kMaxOwnCardsPerNode = 64;  // a set of cards is the bits of a word
+constexpr std::size_t kMaxCardsPerNode = 1024;   // including those that only pods name
 
 std::uint16_t small(std::uint64_t value) {
   return static_cast<std::uint16_t>(
@@ -188,7 +188,7 @@ std::uint16_t Cluster::State::card(NodeId id, std::string_view uuid) {
     if (accounts[first + i].facts.uuid == uuid) return i;
   if (nodes[id].count >= kMaxCardsPerNode) return static_cast<std::uint16_t>(kMaxCardsPerNode);
   const auto place = nodes[id].count;
-  // Twice as many each time: every step leaves a block behind.
+  // Doubles the size each time, because every step leaves a free block behind.
   if (place == nodes[id].room) make_room(id, std::max<std::size_t>(2 * std::size_t{place}, 8));
   accounts[nodes[id].first + place] = {.facts = {.uuid = std::string(uuid), .slots = 0}};
   nodes[id].count = small(place + std::size_t{1});
@@ -196,8 +196,8 @@ std::uint16_t Cluster::State::card(NodeId id, std::string_view uuid) {
   return place;
 }
 
-// Pods keep their charges by the card's UUID; what the node does not list any more stays as a
-// stranger until nobody is on it, in case it comes back.
+// Pods keep their charges by the card's UUID. A card that the node no longer lists stays as an
+// unknown card until no pod is on it, in case it comes back.
 void Cluster::State::set_cards(NodeId id, const std::vector<podspec::CardInfo>& facts) {
   std::vector<std::string> old;
   for (std::uint16_t i = 0; i < nodes[id].count; ++i)

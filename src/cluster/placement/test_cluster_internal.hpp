@@ -56,7 +56,7 @@ inline podspec::PodRequest whole(std::string uid, std::uint32_t gpus = 1) {
   return ask;
 }
 
-// Indexes of the cards that the containers got, those of one after those of the other.
+// Indexes of the cards of all containers, one container after the other.
 inline std::vector<std::uint32_t> indexes(const Result<podspec::Placement>& placement) {
   std::vector<std::uint32_t> all;
   if (!placement) return all;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has to go. Fewest first; among sets of one size the one whose most important pod is the least
-// important. Small sets are all looked at; beyond a bound, pods are let go from the least important
-// on until it fits and then kept again from the most important on, over the node and card by card.
+// Chooses the pods to evict. The fewest pods win; among sets of the same size, the set whose most
+// important pod is the least important. All small sets are tried. Beyond a limit, pods are removed
+// from the least important on until the pod fits, and then kept again from the most important on,
+// for the whole node and for each card.
 #include "cluster/placement/state_internal.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +13,7 @@
 namespace gantry::placement {
 namespace {
 
-constexpr int kMaxVictimSets = 2000;  // that are looked at one by one
+constexpr int kMaxVictimSets = 2000;  // tried one by one
 
 class Search {
  public:
@@ -36,7 +37,7 @@ class Search {
     return find(node_state, demand_, state_.options, FindDetail::Score).refusal == Refusal::None;
   }
 
-  // What a namespace may have is not made more by others leaving.
+  // Evicting other pods does not raise the quota of a namespace.
   bool within_quota() {
     const auto space =
         state_.namespace_without(demand_.ask().name_space, state_.find_pod(demand_.ask().uid));
@@ -49,10 +50,11 @@ class Search {
            within(*space, charges(node_state, demand_, found.choice));
   }
 
-  // `may` is sorted and enough as a whole.
+  // `may` is sorted, and evicting all of it is enough.
   std::vector<PodId> fewest(const std::vector<PodId>& may) {
     for (std::size_t size = 1; size <= may.size() && looked_at_ < kMaxVictimSets; ++size) {
-      // In this order the first set that helps has the least important "most important pod".
+      // In this order, the first set that helps is the one whose most important pod is the least
+      // important.
       for (std::size_t last = size - 1; last < may.size() && looked_at_ < kMaxVictimSets; ++last) {
         std::vector<PodId> chosen{may[last]};
         if (add(may, last, size - 1, chosen)) return chosen;
@@ -95,7 +97,7 @@ class Search {
                        [&](const Charge& charge) { return charge.card == card; });
   }
 
-  // Whoever need not go is kept, the most important first.
+  // Keeps every pod that need not go, the most important first.
   std::vector<PodId> spared(std::vector<PodId> gone) {
     for (std::size_t i = gone.size(); i-- > 0;) {
       auto fewer = gone;
@@ -118,8 +120,9 @@ Result<std::vector<std::string>> Cluster::victims(const podspec::PodRequest& ask
                                                   std::span<const std::string> chosen,
                                                   const IsProtected& spared) const {
   const auto nothing = [&] {
-    return Error(Errc::NotFound,
-                 fmt::format("no pods of less priority make room on node {}", node));
+    return Error(
+        Errc::NotFound,
+        fmt::format("evicting pods of lower priority does not make enough room on node {}", node));
   };
   const auto id = state_->find_node(node);
   if (!id) return nothing();

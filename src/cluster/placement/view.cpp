@@ -17,7 +17,7 @@ void sort(std::vector<Tenant>& tenants) {
             [](const Tenant& a, const Tenant& b) { return a.uid < b.uid; });
 }
 
-// Room that is kept is not in use.
+// Room that is kept for a nominated pod is not in use.
 void leave_out(std::vector<CardView>& cards, const std::vector<Charge>& charges) {
   for (const auto& charge : charges) {
     if (charge.card >= cards.size()) continue;
@@ -50,9 +50,11 @@ Status check_namespaces(const Cluster::State& state) {
     const auto& said = state.namespaces[id];
     const auto& so = namespaces[id];
     if (so.mib == said.mib && so.cores == said.cores && so.pods == said.pods) continue;
-    return Error(Errc::Internal,
-                 fmt::format("namespace {}: its quota says {} MiB and {} %, its pods {} and {}",
-                             said.name, said.mib, said.cores, so.mib, so.cores));
+    return Error(
+        Errc::Internal,
+        fmt::format(
+            "namespace {}: its quota counts {} MiB and {} %, but its pods have {} MiB and {} %",
+            said.name, said.mib, said.cores, so.mib, so.cores));
   }
   return {};
 }
@@ -140,14 +142,15 @@ Status Cluster::check() const {
                                                  state.node_names[id], what));
       };
       if (book.sums != sums[at.first + i])
-        return said(fmt::format("{} MiB in the books, {} MiB by its pods", book.sums.mib,
+        return said(fmt::format("{} MiB are recorded, but its pods have {} MiB", book.sums.mib,
                                 sums[at.first + i].mib));
       if (book.exceeds_capacity() && !book.over_reported)
-        return said("more is reserved than there is");
+        return said("more is reserved than the GPU has");
     }
     if (at.maxima != maxima_of(state.node_state(id).cards))
-      return Error(Errc::Internal, fmt::format("node {}: not the most that a card of it has",
-                                               state.node_names[id]));
+      return Error(
+          Errc::Internal,
+          fmt::format("node {}: the recorded maxima of its cards are wrong", state.node_names[id]));
   }
   return check_namespaces(state);
 }

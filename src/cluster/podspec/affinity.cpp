@@ -19,7 +19,7 @@ std::string shown(std::string_view value) {
 
 Error wrong(std::string_view key, std::string_view value, std::string_view instead) {
   return {Errc::Invalid,
-          fmt::format("annotation {}: \"{}\" means nothing; write {}", key, shown(value), instead)};
+          fmt::format("annotation {}: \"{}\" is not valid; write {}", key, shown(value), instead)};
 }
 
 Result<std::vector<std::string>> list(const json::Value& pod, std::string_view key) {
@@ -32,7 +32,7 @@ Result<std::vector<std::string>> list(const json::Value& pod, std::string_view k
                    fmt::format("annotation {} has more than {} entries", key, kListLimit));
     items.emplace_back(trim(piece));
   }
-  if (items.empty() && !text.empty()) return wrong(key, text, "names with commas between them");
+  if (items.empty() && !text.empty()) return wrong(key, text, "names separated by commas");
   return items;
 }
 
@@ -48,8 +48,8 @@ Status merge(std::optional<PlacementPolicy>& order, PlacementPolicy wanted, std:
 Status merge(TopologyPolicy& topology, TopologyPolicy wanted, std::string_view key) {
   if (topology != TopologyPolicy::Any && topology != wanted)
     return Error(Errc::Invalid,
-                 fmt::format("annotation {} and another one ask for GPUs of one NUMA "
-                             "node and for the best connected ones; keep one",
+                 fmt::format("annotation {} and another annotation ask both for GPUs of one NUMA "
+                             "node and for the best connected GPUs; keep one",
                              key));
   topology = wanted;
   return {};
@@ -87,7 +87,7 @@ Status read_gpu_policy(const json::Value& pod, Affinity& affinity) {
       GANTRY_CHECK(merge(affinity.topology, TopologyPolicy::Numa, kKey));
     } else if (policy == "mutex") {
       return wrong(kKey, policy,
-                   fmt::format("{}: 100 for a GPU that nobody else is on", kHamiGpuCores));
+                   fmt::format("{}: 100 for a GPU without other pods", kHamiGpuCores));
     } else {
       return wrong(kKey, policy, "binpack, spread, topology-aware or numa");
     }
@@ -119,7 +119,7 @@ Status read_mode(const json::Value& pod) {
   return wrong(kKey, mode, "hami-core, or leave it out");
 }
 
-// Every name wanted is also refused: no GPU can be right.
+// If every wanted name is also excluded, no GPU can match.
 Status check_lists(const std::vector<std::string>& wanted, const std::vector<std::string>& refused,
                    std::string_view key, std::string_view other) {
   const auto is_refused = [&](const std::string& name) {
@@ -127,9 +127,9 @@ Status check_lists(const std::vector<std::string>& wanted, const std::vector<std
                        [&](const std::string& no) { return to_lower(no) == to_lower(name); });
   };
   if (wanted.empty() || !std::all_of(wanted.begin(), wanted.end(), is_refused)) return {};
-  return Error(
-      Errc::Invalid,
-      fmt::format("annotation {} refuses all that {} allows; keep one of them", other, key));
+  return Error(Errc::Invalid,
+               fmt::format("annotation {} excludes everything that {} allows; keep one of them",
+                           other, key));
 }
 
 }  // namespace

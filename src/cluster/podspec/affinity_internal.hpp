@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the annotations and labels of a pod say about its GPUs.
+// Reads the annotations and labels of a pod that concern its GPUs.
 #pragma once
 
 #include "cluster/podspec/request.hpp"
@@ -18,15 +18,15 @@ inline constexpr std::string_view kNodes = "gantry.dev/nodes";
 inline constexpr std::string_view kGpusOrder = "gantry.dev/gpus-order";
 inline constexpr std::string_view kPriority = "gantry.dev/priority";
 
-// "" where there is none. Invalid where it is no string.
+// "" if it does not exist. Invalid if it is not a string.
 Result<std::string> annotation(const json::Value& pod, std::string_view key);
 
 Result<Affinity> parse_affinity(const json::Value& pod);
 
-// "low", "normal", "high", "".
+// Returns "low", "normal", "high" or "".
 Result<std::string> parse_share_priority(const json::Value& pod);
 
-// A number that the pod's annotation gives for one container (KEY.CONTAINER) or for all (KEY).
+// A number from the pod's annotation for one container (KEY.CONTAINER) or for all containers (KEY).
 Result<std::optional<std::uint64_t>> number_annotation(const json::Value& pod, std::string_view key,
                                                        std::string_view container,
                                                        std::uint64_t most);

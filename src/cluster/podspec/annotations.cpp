@@ -20,7 +20,7 @@ std::uint64_t units(std::uint64_t mib, const AnnotationInput& facts) {
   return mib / std::max<std::uint64_t>(facts.unit_mib, 1);
 }
 
-// {"0":{"3":8}}: of spec.containers only, as its readers count them.
+// {"0":{"3":8}}: only for spec.containers, as its readers count them.
 std::string allocation_text(const PodRequest& ask, const Placement& placement,
                             const AnnotationInput& facts) {
   std::map<std::uint32_t, std::string> entries;

@@ -25,8 +25,9 @@ void raise(Charge& most, const Charge& other) {
   most.slots = std::max(most.slots, other.slots);
 }
 
-// What is on one card at once, as the kubelet starts containers: init containers one after the
-// other, each beside the sidecars before it; then everything that stays.
+// What is on one card at the same time, in the order in which the kubelet starts containers: init
+// containers one after the other, each together with the earlier sidecars; then all containers that
+// keep running.
 struct OnCard {
   Charge staying;
   Charge peak;
@@ -56,8 +57,8 @@ std::vector<Charge> charges(const PodRequest& ask, const Placement& placement) {
         ask.containers.begin(), ask.containers.end(),
         [&](const ContainerRequest& container) { return container.container == placed.container; });
   };
-  // In the pod's order whatever the placement's, with what nobody asked for as something that
-  // stays.
+  // In the pod's order, not the placement's. A container that the request does not have counts as
+  // one that keeps running.
   for (const auto& container : ask.containers) {
     for (const auto& placed : placement) {
       if (placed.container == container.container) start(placed, container.phase);

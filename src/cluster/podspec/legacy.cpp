@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kTextLimit = std::size_t{256} << 10;
 
 Error corrupt(std::string_view key, std::string_view value) {
-  return {Errc::Corrupt, fmt::format("annotation {}: \"{}\" names no GPUs of this node", key,
+  return {Errc::Corrupt, fmt::format("annotation {}: \"{}\" does not name GPUs of this node", key,
                                      printable(value.substr(0, 64)))};
 }
 
@@ -25,7 +25,7 @@ const CardId* card_at(const std::vector<CardId>& cards, std::optional<std::uint6
   return found == cards.end() ? nullptr : &*found;
 }
 
-// "0", or "0,2" where the pod has several: every container's memory is on each of them.
+// "0", or "0,2" if the pod has several GPUs: every container's memory is on each of them.
 Result<Placement> by_index(const std::string& text, const PodRequest& ask,
                            const std::vector<CardId>& cards, std::uint64_t unit_mib) {
   std::vector<CardId> used;
@@ -44,7 +44,7 @@ Result<Placement> by_index(const std::string& text, const PodRequest& ask,
   return placement;
 }
 
-// {"0":{"3":8}}. Init containers are not in it: they run where the first container's GPUs are.
+// {"0":{"3":8}}. It does not contain init containers: they run on the GPUs of the first container.
 Result<Placement> by_allocation(const json::Value& root, const std::string& text,
                                 const PodRequest& ask, const std::vector<CardId>& cards,
                                 std::uint64_t unit_mib) {
@@ -73,7 +73,7 @@ Result<GpuAllocation> hami_part(std::string_view text, const std::vector<CardId>
   const auto mib = parse_u64(fields[2]);
   const auto cores = parse_u64(fields[3]);
   if (!mib || *mib > kMaxMemoryMib || !cores || *cores > 100) return corrupt(kHamiAllocated, text);
-  const auto uuid = fields[0].substr(0, fields[0].find('['));  // behind it: a MIG instance
+  const auto uuid = fields[0].substr(0, fields[0].find('['));  // followed by a MIG instance
   if (uuid.empty() || uuid.size() > kMaxNameBytes) return corrupt(kHamiAllocated, text);
   const auto card = std::find_if(cards.begin(), cards.end(),
                                  [&](const CardId& known) { return known.uuid == uuid; });
@@ -120,7 +120,7 @@ Result<std::optional<Placement>> hami_placement(const json::Value& pod, const Po
   if (text.empty()) return std::optional<Placement>();
   auto entries = split(text, ';');
   if (!entries.empty() && entries.back().empty()) entries.pop_back();
-  // Older ones list the containers alone.
+  // Older versions list only the containers, without init containers.
   const std::size_t all = std::size_t{ask.init_containers} + ask.main_containers;
   const bool with_init = entries.size() == all;
   if (!with_init && entries.size() != ask.main_containers) return corrupt(kHamiAllocated, text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The annotations by which gpushare's and HAMi's schedulers say where a pod was put.
+// Reads the annotations with which the schedulers of gpushare and HAMi record a pod's placement.
 #pragma once
 
 #include "cluster/podspec/placement.hpp"
@@ -20,7 +20,7 @@ inline constexpr std::string_view kHamiBindTime = "hami.io/bind-time";
 inline constexpr std::string_view kHamiPhase = "hami.io/bind-phase";
 inline constexpr std::string_view kHamiAllocated = "hami.io/vgpu-devices-allocated";
 
-// Each gives nullopt where its annotation is not there.
+// Each returns nullopt if its annotation does not exist.
 Result<std::optional<Placement>> gpushare_placement(const json::Value& pod, const PodRequest& ask,
                                                     const std::vector<CardId>& cards,
                                                     std::uint64_t unit_mib);

@@ -18,7 +18,7 @@ std::string spelling(const json::Value& value) {
 std::string instead_of_fraction(std::string_view resource, const Quantity& quantity) {
   if (resource == kNvidiaGpu) {
     const auto percent = std::clamp<std::uint32_t>(quantity.milli / 10, 1, 99);
-    return fmt::format("a part of a GPU is written {}: {} with {}: {} and {}: {}", kNvidiaGpu,
+    return fmt::format("for a part of a GPU write {}: {} with {}: {} and {}: {}", kNvidiaGpu,
                        quantity.value + 1, kHamiGpuMemPercentage, percent, kHamiGpuCores, percent);
   }
   if (resource == kAliyunGpuMem)
@@ -37,7 +37,7 @@ std::string instead_of_suffix(std::string_view resource, const Quantity& quantit
         "it counts the units of the node: write {}: {} where they are GiB, {} where "
         "they are MiB",
         resource, std::max<std::uint64_t>(mib / 1024, 1), mib);
-  return "write the number without it";
+  return "write the number without the suffix";
 }
 
 std::uint64_t max_of(std::string_view resource) {
@@ -51,22 +51,23 @@ std::uint64_t max_of(std::string_view resource) {
 std::string beyond(std::string_view resource) {
   if (resource == kHamiPriority) return "it is 0 (high) or 1 (low)";
   if (resource == kShareSlot)
-    return fmt::format("it is 1 for each container that has {}, and written by itself",
+    return fmt::format("it is 1 for each container that has {}, and is written automatically",
                        kAliyunGpuMem);
   if (resource == kHamiGpuMemPercentage || resource == kHamiGpuCores)
-    return fmt::format("it is per cent of each GPU: write at most 100, and more GPUs as {}: 2",
-                       kNvidiaGpu);
-  return "no machine has that many: is it in bytes?";
+    return fmt::format(
+        "it is a percentage of each GPU: write at most 100, and ask for more GPUs with {}: 2",
+        kNvidiaGpu);
+  return "no machine has that many; the number may be in bytes";
 }
 
 Result<std::uint64_t> whole(std::string_view resource, const json::Value& value) {
   const auto name = fmt::format("{}: {}", resource, spelling(value));
   GANTRY_TRY(const auto quantity, read_quantity(value).in(resource));
   if (quantity.binary && quantity.value > 0)
-    return Error(Errc::Invalid, fmt::format("{} has a suffix of bytes; {}", name,
+    return Error(Errc::Invalid, fmt::format("{} has a suffix for bytes; {}", name,
                                             instead_of_suffix(resource, quantity)));
   if (!quantity.whole())
-    return Error(Errc::Invalid, fmt::format("{} is no whole number; {}", name,
+    return Error(Errc::Invalid, fmt::format("{} is not a whole number; {}", name,
                                             instead_of_fraction(resource, quantity)));
   if (quantity.value > max_of(resource))
     return Error(Errc::Invalid, fmt::format("{} is too much; {}", name, beyond(resource)));

@@ -10,11 +10,11 @@
 
 namespace gantry::podspec {
 
-// More than any machine has, and small enough that sums over a whole cluster stay whole.
+// More than any machine has, and so small that sums over a whole cluster do not overflow.
 constexpr std::uint64_t kMaxMemoryUnits = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMaxMemoryMib = kMaxMemoryUnits << 10;
 constexpr std::uint64_t kMaxGpusPerContainer = 1024;
-constexpr std::size_t kMaxNameBytes = 253;  // bytes, of a UUID or a model
+constexpr std::size_t kMaxNameBytes = 253;  // for a UUID or a model
 
 struct GpuLimits {
   std::optional<std::uint64_t> gpu_mem;
@@ -30,8 +30,8 @@ struct GpuLimits {
   bool hami() const;
 };
 
-// Invalid, naming the resource, for what is no whole number or more than there can be. What stands
-// among the requests alone counts as the limit, which for such resources is the same.
+// Invalid, with the resource, if a value is not a whole number or is too large. A request without a
+// limit counts as the limit, which is the same for such resources.
 Result<GpuLimits> parse_limits(const json::Value& container);
 
 }  // namespace gantry::podspec

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t kTextLimit = std::size_t{256} << 10;
 constexpr std::uint64_t kMaxSlotsPerCard = 65536;
-constexpr std::uint32_t kSlotsOfOthers = 1024;  // gpushare knows no such limit
-constexpr std::uint64_t kMaxGibPerCard = 1000;  // a card has less GiB and more MiB than that
+constexpr std::uint32_t kSlotsOfOthers = 1024;  // gpushare has no such limit
+constexpr std::uint64_t kMaxGibPerCard = 1000;  // a card has fewer GiB and more MiB than this
 
 Error corrupt(std::string_view what) {
   return {Errc::Corrupt, fmt::format("{}: {}", kSharedGpusAnnotation, what)};
@@ -32,7 +32,8 @@ Result<std::uint64_t> number(const json::Value& object, std::string_view key, st
                              std::uint64_t otherwise) {
   if (!object[key]) return otherwise;
   const auto value = object[key].u64();
-  if (!value || *value > most) return corrupt(fmt::format("{} is no number up to {}", key, most));
+  if (!value || *value > most)
+    return corrupt(fmt::format("{} is not a number up to {}", key, most));
   return *value;
 }
 
@@ -55,12 +56,12 @@ Result<CardInfo> card_from(const json::Value& value, std::size_t cards) {
   card.healthy = value["healthy"].boolean().value_or(true);
   const auto links = value["links"];
   if (links.size() != 0 && (!links.is(json::Kind::Array) || links.size() != cards))
-    return corrupt(fmt::format("links of {} are not one for each GPU", printable(card.uuid)));
+    return corrupt(fmt::format("{} does not have one link for each GPU", printable(card.uuid)));
   for (const auto link : links) card.links.push_back(clamped(link, 0));
   return card;
 }
 
-// Sorted by index, the links with them.
+// Sorts by index; the links are reordered too.
 void sort_cards(std::vector<CardInfo>& cards) {
   std::vector<std::size_t> order(cards.size());
   for (std::size_t at = 0; at < order.size(); ++at) order[at] = at;
@@ -84,7 +85,7 @@ Status read_annotation(const std::string& text, std::uint64_t allocatable, NodeI
   GANTRY_TRY(const auto document, json::Document::parse(text).in(kSharedGpusAnnotation));
   const auto gpus = document["gpus"];
   if (!gpus.is(json::Kind::Array) || gpus.size() > kMaxGpusPerContainer)
-    return corrupt("no list of GPUs");
+    return corrupt("the list of GPUs is missing");
   GANTRY_TRY(facts.unit_mib, number(document.root(), "unit", 1024, 1024));
   if (facts.unit_mib != 1 && facts.unit_mib != 1024) return corrupt("unit is neither 1 nor 1024");
   GANTRY_TRY(const auto whole, number(document.root(), "whole", kMaxGpusPerContainer, 0));
@@ -94,7 +95,7 @@ Status read_annotation(const std::string& text, std::uint64_t allocatable, NodeI
   for (const auto gpu : gpus) {
     GANTRY_TRY(auto card, card_from(gpu, gpus.size()));
     if (!uuids.insert(card.uuid).second || !indices.insert(card.index).second)
-      return corrupt(fmt::format("GPU {} is there twice", printable(card.uuid)));
+      return corrupt(fmt::format("GPU {} is listed twice", printable(card.uuid)));
     facts.cards.push_back(std::move(card));
   }
   sort_cards(facts.cards);
@@ -106,14 +107,14 @@ std::uint64_t resource(const json::Value& list, std::string_view name) {
   return quantity.ok() ? quantity->value : 0;
 }
 
-// A node of gpushare's own device plugin, which says the sum alone.
+// A node with gpushare's own device plugin, which reports only the sum.
 Status read_gpushare(const json::Value& status, NodeInfo& facts) {
   const auto units = resource(status["capacity"], kAliyunGpuMem);
   const auto count = resource(status["capacity"], kAliyunGpuCount);
   if (units == 0 || count == 0) return {};
   if (count > kMaxGpusPerContainer || units > kMaxMemoryMib)
-    return Error(Errc::Corrupt, fmt::format("node {}: {}: {} on {} GPUs cannot be", facts.name,
-                                            kAliyunGpuMem, units, count));
+    return Error(Errc::Corrupt, fmt::format("node {}: {}: {} on {} GPUs is not possible",
+                                            facts.name, kAliyunGpuMem, units, count));
   const auto each = units / count;
   facts.unit_mib = each > kMaxGibPerCard ? 1 : 1024;
   const bool healthy = resource(status["allocatable"], kAliyunGpuMem) > 0;
@@ -172,7 +173,7 @@ std::string to_json(const NodeInfo& facts) {
 Result<NodeInfo> parse_node(const json::Value& node) {
   NodeInfo facts;
   facts.name = node["metadata"]["name"].string().value_or("");
-  if (facts.name.empty()) return Error(Errc::Invalid, "a node without a name");
+  if (facts.name.empty()) return Error(Errc::Invalid, "the node has no name");
   const auto status = node["status"];
   facts.address = internal_address(status);
   facts.ready = is_ready(status);

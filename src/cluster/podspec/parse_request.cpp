@@ -46,10 +46,11 @@ Status read_containers(const json::Value& list, bool init, Containers& out,
       return Error(Errc::Invalid, fmt::format("two containers are named \"{}\"", shown(name)));
     const bool asks = limits.gpushare() || limits.hami();
     if (!asks && limits.slot.value_or(0) > 0)
-      return Error(Errc::Invalid,
-                   fmt::format("container \"{}\" has {} alone; write {}: and how much "
-                               "memory it needs",
-                               shown(name), kShareSlot, kAliyunGpuMem));
+      return Error(
+          Errc::Invalid,
+          fmt::format(
+              "container \"{}\" has only {}; also write {} with the amount of memory that it needs",
+              shown(name), kShareSlot, kAliyunGpuMem));
     if (!asks) continue;
     if (name.empty()) return Error(Errc::Invalid, "a container that asks for a GPU has no name");
     const bool stays = init && container["restartPolicy"].string() == "Always";
@@ -76,7 +77,7 @@ Status one_contract(const Containers& containers) {
                            kNvidiaGpu, kHamiGpuMem, kAliyunGpuMem));
 }
 
-// How many cards a gpushare container's memory is spread over.
+// The number of cards over which the memory of a gpushare container is spread.
 Result<std::uint64_t> gpushare_gpus(const json::Value& pod, const Asking& asking) {
   GANTRY_TRY(const auto own, number_annotation(pod, kGpus, asking.name, kMaxGpusPerContainer));
   GANTRY_TRY(auto theirs,
@@ -85,10 +86,10 @@ Result<std::uint64_t> gpushare_gpus(const json::Value& pod, const Asking& asking
   if (!theirs && label) {
     theirs = parse_u64(*label);
     if (!theirs || *theirs == 0 || *theirs > kMaxGpusPerContainer)
-      return Error(Errc::Invalid,
-                   fmt::format("label {}: \"{}\" means nothing; write a whole number "
-                               "from 1 to {}, in quotes",
-                               kAliyunGpuCount, shown(*label), kMaxGpusPerContainer));
+      return Error(
+          Errc::Invalid,
+          fmt::format("label {}: \"{}\" is not valid; write a whole number from 1 to {}, in quotes",
+                      kAliyunGpuCount, shown(*label), kMaxGpusPerContainer));
   }
   if (!theirs && asking.limits.gpu_count.value_or(0) > 0) theirs = asking.limits.gpu_count;
   if (own && theirs && *own != *theirs)
@@ -102,7 +103,7 @@ Status fill_gpushare(const json::Value& pod, const Asking& asking, ContainerRequ
   GANTRY_TRY(const auto gpus, gpushare_gpus(pod, asking));
   if (units % gpus != 0)
     return Error(Errc::Invalid,
-                 fmt::format("{}: {} cannot be divided among {} GPUs evenly; write {}",
+                 fmt::format("{}: {} cannot be divided evenly among {} GPUs; write {}",
                              kAliyunGpuMem, units, gpus, (units / gpus + 1) * gpus));
   ask.gpus = static_cast<std::uint32_t>(gpus);
   ask.memory = {Amount::Kind::Units, units / gpus};
@@ -113,19 +114,20 @@ Status fill_gpushare(const json::Value& pod, const Asking& asking, ContainerRequ
 Status fill_hami(const json::Value& pod, const Asking& asking, ContainerRequest& ask) {
   const auto& limits = asking.limits;
   if (limits.gpu == std::uint64_t{0})
-    return Error(Errc::Invalid, fmt::format("{}: 0 beside memory or cores of a GPU; write {}: 1",
-                                            kNvidiaGpu, kNvidiaGpu));
-  if (limits.memory_percent == std::uint64_t{0})
     return Error(Errc::Invalid,
-                 fmt::format("{}: 0 is no memory at all; write 1 to 100, or leave it "
-                             "out for all of it",
-                             kHamiGpuMemPercentage));
+                 fmt::format("{}: 0 contradicts a limit for memory or cores of a GPU; write {}: 1",
+                             kNvidiaGpu, kNvidiaGpu));
+  if (limits.memory_percent == std::uint64_t{0})
+    return Error(
+        Errc::Invalid,
+        fmt::format("{}: 0 would be no memory; write 1 to 100, or remove it to get all memory",
+                    kHamiGpuMemPercentage));
   GANTRY_TRY(const auto gpus, number_annotation(pod, kGpus, asking.name, kMaxGpusPerContainer));
   const auto number = limits.gpu.value_or(1);
   if (gpus && *gpus != number)
-    return Error(Errc::Invalid, fmt::format("annotation {}: {} beside {}: {}; leave the annotation "
-                                            "out",
-                                            kGpus, *gpus, kNvidiaGpu, number));
+    return Error(Errc::Invalid,
+                 fmt::format("annotation {}: {} contradicts {}: {}; remove the annotation", kGpus,
+                             *gpus, kNvidiaGpu, number));
   ask.gpus = static_cast<std::uint32_t>(number);
   ask.resource = kNvidiaGpu;
   if (limits.memory_mib.value_or(0) > 0) {
@@ -136,7 +138,7 @@ Status fill_hami(const json::Value& pod, const Asking& asking, ContainerRequest&
   return {};
 }
 
-// All of the memory and not a word about time is a card for one alone.
+// All of the memory without a compute limit means a card without other pods.
 Result<std::uint32_t> parse_cores(const json::Value& pod, const Asking& asking,
                                   const Amount& memory) {
   GANTRY_TRY(const auto own, number_annotation(pod, kCompute, asking.name, 100));
@@ -160,7 +162,7 @@ Result<ContainerRequest> container_ask(const json::Value& pod, const Asking& ask
   return ask;
 }
 
-// gantry.dev/compute.CONTAINER and its kind must name a container that asks.
+// Annotations such as gantry.dev/compute.CONTAINER must name a container that asks for GPUs.
 Status check_names(const json::Value& pod, const Containers& containers) {
   for (const auto member : pod["metadata"]["annotations"]) {
     const auto key = member.key();
@@ -177,17 +179,18 @@ Status check_names(const json::Value& pod, const Containers& containers) {
   return {};
 }
 
-// HAMi's number of each container and ours of the pod: all that are given say the same.
+// HAMi's number for each container and our value for the pod must agree.
 Result<std::string> share_priority(const json::Value& pod, const Containers& containers) {
   GANTRY_TRY(auto priority, parse_share_priority(pod));
   for (const auto& asking : containers.asking) {
     if (!asking.limits.priority) continue;
     const std::string theirs = *asking.limits.priority == 0 ? "high" : "low";
     if (!priority.empty() && priority != theirs)
-      return Error(Errc::Invalid, fmt::format("container \"{}\": {}: {} ({}) where the pod already "
-                                              "has {}; a pod has one priority",
-                                              shown(asking.name), kHamiPriority,
-                                              *asking.limits.priority, theirs, priority));
+      return Error(
+          Errc::Invalid,
+          fmt::format(
+              "container \"{}\": {}: {} ({}), but the pod already has {}; a pod has one priority",
+              shown(asking.name), kHamiPriority, *asking.limits.priority, theirs, priority));
     priority = theirs;
   }
   return priority;
@@ -206,7 +209,7 @@ enum class Reading : std::uint8_t { All, Amounts };
 
 Result<std::optional<PodRequest>> read_ask(const json::Value& pod, Reading reading) {
   if (!pod.is(json::Kind::Object))
-    return Error(Errc::Invalid, fmt::format("{} is no pod", json::to_string(pod.kind())));
+    return Error(Errc::Invalid, fmt::format("{} is not a pod", json::to_string(pod.kind())));
   Containers containers;
   std::set<std::string> names;
   const auto spec = pod["spec"];

@@ -95,9 +95,9 @@ TEST(Ask, BeyondAllMemoryIsRefused) {
 }
 
 TEST(Ask, OfANumberThatIsNoneIsRefused) {
-  EXPECT_THAT(refusal(one(R"("nvidia.com/gpu":"one")")), HasSubstr("\"one\" is no quantity"));
+  EXPECT_THAT(refusal(one(R"("nvidia.com/gpu":"one")")), HasSubstr("\"one\" is not a quantity"));
   EXPECT_THAT(refusal(one(R"("nvidia.com/gpu":"-1")")), HasSubstr("below zero"));
-  EXPECT_THAT(refusal(one(R"("nvidia.com/gpu":null)")), HasSubstr("null is no quantity"));
+  EXPECT_THAT(refusal(one(R"("nvidia.com/gpu":null)")), HasSubstr("null is not a quantity"));
 }
 
 TEST(Ask, OfNvidiaGpuAloneIsTheWholeCard) {
@@ -181,7 +181,7 @@ TEST(Ask, DividesGpushareMemoryAmongSeveralGpus) {
   EXPECT_EQ(container.gpus, 2U);
   EXPECT_EQ(container.memory.value, 4U);
   EXPECT_THAT(refusal(one(R"("aliyun.com/gpu-mem":7)", R"("gantry.dev/gpus":"2")")),
-              HasSubstr("cannot be divided among 2 GPUs evenly; write 8"));
+              HasSubstr("cannot be divided evenly among 2 GPUs; write 8"));
 }
 
 TEST(Ask, TakesGpusharesOwnCountAsLabelAnnotationOrLimit) {
@@ -242,7 +242,7 @@ TEST(Ask, WithWishesThatContradictIsRefused) {
   EXPECT_THAT(
       refusal(
           one(limits, R"("nvidia.com/use-gpuuuid":"GPU-1","nvidia.com/nouse-gpuuuid":"gpu-1")")),
-      HasSubstr("refuses all that"));
+      HasSubstr("excludes everything that"));
   EXPECT_THAT(refusal(one(limits, R"("gantry.dev/nodes":"binpack")")),
               HasSubstr("write pack or spread"));
   EXPECT_THAT(refusal(one(limits, R"("gantry.dev/near":3)")), HasSubstr("write it in quotes"));

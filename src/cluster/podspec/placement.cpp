@@ -14,7 +14,8 @@
 namespace gantry::podspec {
 namespace {
 
-constexpr std::size_t kTextLimit = std::size_t{256} << 10;  // of all annotations of an object
+// The limit for all annotations of an object.
+constexpr std::size_t kTextLimit = std::size_t{256} << 10;
 constexpr std::size_t kPartLimit = 4096;
 
 Error corrupt(std::string_view what) {
@@ -23,18 +24,19 @@ Error corrupt(std::string_view what) {
 
 Status only(const json::Value& object, std::initializer_list<std::string_view> keys) {
   if (!object.is(json::Kind::Object))
-    return corrupt(fmt::format("{} where an object belongs", json::to_string(object.kind())));
+    return corrupt(fmt::format("expected an object, found {}", json::to_string(object.kind())));
   for (const auto member : object) {
     const auto key = member.key();
     if (std::find(keys.begin(), keys.end(), key) == keys.end())
-      return corrupt(fmt::format("\"{}\" is not known here", printable(key.substr(0, 64))));
+      return corrupt(fmt::format("\"{}\" is not a known key", printable(key.substr(0, 64))));
   }
   return {};
 }
 
 Result<std::uint64_t> number(const json::Value& object, std::string_view key, std::uint64_t most) {
   const auto value = object[key].u64();
-  if (!value || *value > most) return corrupt(fmt::format("{} is no number up to {}", key, most));
+  if (!value || *value > most)
+    return corrupt(fmt::format("{} is not a number up to {}", key, most));
   return *value;
 }
 
@@ -59,12 +61,12 @@ Result<ContainerPlacement> container_from(const json::Value& value) {
   const auto gpus = value["gpus"];
   if (!gpus.is(json::Kind::Array) || gpus.size() == 0)
     return corrupt(
-        fmt::format("no GPUs for container \"{}\"", printable(placed.container.substr(0, 64))));
+        fmt::format("container \"{}\" has no GPUs", printable(placed.container.substr(0, 64))));
   std::set<std::string> seen;
   for (const auto gpu : gpus) {
     GANTRY_TRY(auto part, part_from(gpu));
     if (!seen.insert(part.uuid).second)
-      return corrupt(fmt::format("one container has {} twice", printable(part.uuid)));
+      return corrupt(fmt::format("one container has GPU {} twice", printable(part.uuid)));
     placed.parts.push_back(std::move(part));
   }
   return placed;
@@ -96,14 +98,14 @@ Result<Placement> parse_placement(std::string_view text) {
   GANTRY_CHECK(only(document.root(), {"containers"}));
   const auto containers = document["containers"];
   if (!containers.is(json::Kind::Array) || containers.size() == 0)
-    return corrupt("no list of containers");
+    return corrupt("the list of containers is missing");
   Placement placement;
   std::set<std::string> names;
   std::size_t parts = 0;
   for (const auto value : containers) {
     GANTRY_TRY(auto placed, container_from(value));
     if (!names.insert(placed.container).second)
-      return corrupt(fmt::format("container \"{}\" is there twice",
+      return corrupt(fmt::format("container \"{}\" is listed twice",
                                  printable(placed.container.substr(0, 64))));
     parts += placed.parts.size();
     if (parts > kPartLimit) return corrupt(fmt::format("more than {} GPUs", kPartLimit));

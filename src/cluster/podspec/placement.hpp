@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a pod's shares are. The scheduler writes it into the pod together with the node's name, in
-// one request (a Binding carries annotations), so there is no moment at which one is there without
-// the other. The node reads it before a container starts.
+// The placement of a pod's shares. The scheduler writes it into the pod together with the node's
+// name, in one request (a Binding carries annotations), so a pod never has one without the other.
+// The node reads it before a container starts.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -29,17 +29,17 @@ struct GpuAllocation {
 
 struct ContainerPlacement {
   std::string container;
-  std::vector<GpuAllocation> parts;  // one for each GPU, as the container shall number them
+  std::vector<GpuAllocation> parts;  // one for each GPU, in the container's numbering
   bool operator==(const ContainerPlacement&) const = default;
 };
 
-using Placement = std::vector<ContainerPlacement>;  // as PodRequest.containers
+using Placement = std::vector<ContainerPlacement>;  // in the order of PodRequest.containers
 
 std::string to_json(const Placement& placement);  // JSON, one line
 Result<Placement> parse_placement(std::string_view text);
 
-// What a pod takes of one GPU while it lives: the sum of what runs together, or the greatest init
-// container where that is more.
+// What a pod takes of one GPU during its life: the sum of the containers that run together, or the
+// largest init container if that is more.
 struct Charge {
   std::string uuid;
   std::uint64_t mib = 0;
@@ -49,8 +49,9 @@ struct Charge {
 };
 std::vector<Charge> charges(const PodRequest& ask, const Placement& placement);  // by uuid
 
-// Everything that the Binding carries: kPlacement, and what tools of the ask's contract read
-// (ALIYUN_COM_GPU_MEM_*, or hami.io/*). `unit_mib`: the node's unit, `card_mib` by uuid.
+// All annotations of the Binding: kPlacementAnnotation, and those that tools of the request's
+// contract read (ALIYUN_COM_GPU_MEM_*, or hami.io/*). `unit_mib` is the node's unit, `card_mib` is
+// by uuid.
 struct AnnotationInput {
   std::string node;
   std::uint64_t unit_mib = 1024;
@@ -61,8 +62,9 @@ struct AnnotationInput {
 std::map<std::string, std::string> annotations(const PodRequest& ask, const Placement& placement,
                                                const AnnotationInput& facts);
 
-// Of a pod that has a node: kPlacement, else what gpushare's or HAMi's own scheduler wrote there.
-// gpushare names GPUs by index: `uuid_of` knows them. nullopt: none yet.
+// The placement of a pod that has a node: from kPlacementAnnotation, or from what gpushare's or
+// HAMi's own scheduler wrote. gpushare names GPUs by index, and `uuid_of` gives their UUIDs.
+// nullopt: not placed yet.
 struct CardId {
   std::uint32_t index = 0;
   std::string uuid;
@@ -71,12 +73,12 @@ Result<std::optional<Placement>> read_placement(const json::Value& pod, const Po
                                                 const std::vector<CardId>& cards,
                                                 std::uint64_t unit_mib);
 
-// Whether an annotation of this name says where a pod is: ours, gpushare's or HAMi's. Schedulers
-// and nodes write them, users do not.
+// Whether an annotation of this name is a placement of ours, gpushare's or HAMi's. Only schedulers
+// and nodes write them, not users.
 bool is_placement_annotation(std::string_view annotation);
 
-// Whether a placement is one for this ask: its containers and no others, each with as many
-// different GPUs as it asks for. Corrupt where it is not, as when somebody wrote it by hand.
+// Checks that a placement matches this request: the same containers, each with the requested number
+// of different GPUs. Corrupt if not, for example if it was written by hand.
 Status check_placement_shape(const PodRequest& ask, const Placement& placement);
 
 }  // namespace gantry::podspec

@@ -57,22 +57,21 @@ std::string corruption(std::string_view text) {
 }
 
 TEST(Placement, OfAStrangerIsRefused) {
-  EXPECT_THAT(corruption("[]"), HasSubstr("an array where an object belongs"));
-  EXPECT_THAT(corruption("{}"), HasSubstr("no list of containers"));
-  EXPECT_THAT(corruption(R"({"containers":[{"name":"a","gpus":[]}]})"),
-              HasSubstr("no GPUs for container"));
+  EXPECT_THAT(corruption("[]"), HasSubstr("expected an object, found an array"));
+  EXPECT_THAT(corruption("{}"), HasSubstr("the list of containers is missing"));
+  EXPECT_THAT(corruption(R"({"containers":[{"name":"a","gpus":[]}]})"), HasSubstr("has no GPUs"));
   EXPECT_THAT(
       corruption(
           R"({"containers":[{"name":"a","gpus":[{"uuid":"G","index":0,"mib":-1,"cores":0}]}]})"),
-      HasSubstr("mib is no number"));
+      HasSubstr("mib is not a number"));
   EXPECT_THAT(
       corruption(
           R"({"containers":[{"name":"a","gpus":[{"uuid":"G","index":0,"mib":9223372036854775807,"cores":0}]}]})"),
-      HasSubstr("mib is no number"));
+      HasSubstr("mib is not a number"));
   EXPECT_THAT(
       corruption(
           R"({"containers":[{"name":"a","gpus":[{"uuid":"G","index":0,"mib":1,"cores":101}]}]})"),
-      HasSubstr("cores is no number up to 100"));
+      HasSubstr("cores is not a number up to 100"));
   EXPECT_THAT(corruption(R"({"root":true,"containers":[]})"), HasSubstr("\"root\" is not known"));
   EXPECT_THAT(corruption(std::string(1000, '[')), HasSubstr("gantry.dev/placement"));
   EXPECT_THAT(corruption(std::string(300 << 10, ' ')), HasSubstr("more than 262144 bytes"));
@@ -81,7 +80,7 @@ TEST(Placement, OfAStrangerIsRefused) {
 TEST(Placement, WithOneContainerOrOneGpuTwiceIsRefused) {
   const std::string one = R"({"name":"a","gpus":[{"uuid":"G","index":0,"mib":1,"cores":0}]})";
   EXPECT_THAT(corruption(fmt::format(R"({{"containers":[{},{}]}})", one, one)),
-              HasSubstr("is there twice"));
+              HasSubstr("is listed twice"));
   const std::string gpu = R"({"uuid":"G","index":0,"mib":1,"cores":0})";
   EXPECT_THAT(
       corruption(fmt::format(R"({{"containers":[{{"name":"a","gpus":[{},{}]}}]}})", gpu, gpu)),
@@ -187,7 +186,7 @@ TEST(PlacementOf, AHandWrittenOneForOtherContainersIsRefused) {
                   to_json({{"a", {{"GPU-0", 0, 7, 0}}}, {"x", {{"GPU-0", 0, 7, 0}}}})),
              pod_asking({asking("a")}));
   ASSERT_FALSE(more.ok());
-  EXPECT_THAT(more.error().text(), HasSubstr("containers that ask for no GPU"));
+  EXPECT_THAT(more.error().text(), HasSubstr("containers that do not ask for a GPU"));
 }
 
 TEST(PlacementOf, ReadsGpusharesIndex) {

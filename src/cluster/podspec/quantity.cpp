@@ -20,7 +20,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// The digits without their point, and by which power the number they make is multiplied.
+// The digits without the decimal point, and the powers by which they are multiplied.
 struct Decimal {
   std::string digits;
   int tens = 0;
@@ -29,10 +29,10 @@ struct Decimal {
 
 Error no_quantity(std::string_view text) {
   return {Errc::Invalid,
-          fmt::format("\"{}\" is no quantity", printable(text.substr(0, kLengthLimit)))};
+          fmt::format("\"{}\" is not a quantity", printable(text.substr(0, kLengthLimit)))};
 }
 
-// "e3", "E-2": nullopt where it is none.
+// "e3", "E-2"; nullopt if it is not an exponent.
 std::optional<int> exponent(std::string_view suffix) {
   if (suffix.size() < 2 || (suffix[0] != 'e' && suffix[0] != 'E')) return std::nullopt;
   suffix.remove_prefix(1);
@@ -107,7 +107,7 @@ std::optional<std::uint64_t> number_from(std::string_view digits) {
   return value;
 }
 
-// Of a number with tens < 0: what is before the point, and the thousandths after it.
+// For a number with tens < 0: the part before the point, and the thousandths after it.
 std::optional<Quantity> split_at_point(const Decimal& number) {
   const std::size_t after = static_cast<std::size_t>(-number.tens);
   const std::size_t size = number.digits.size();
@@ -120,7 +120,7 @@ std::optional<Quantity> split_at_point(const Decimal& number) {
   return Quantity{.value = *value, .milli = std::max(1U, static_cast<std::uint32_t>(milli))};
 }
 
-// Ki and its kind, perhaps behind a fraction: 1.5Ki is 1536.
+// Ki and similar suffixes, also after a fraction: 1.5Ki is 1536.
 std::optional<Quantity> binary_quantity(const Decimal& number) {
   __extension__ using Wide = unsigned __int128;  // 2^63 times 2^60 at most
   const auto digits = number_from(number.digits);
@@ -157,7 +157,8 @@ Result<Quantity> parse_quantity(std::string_view text) {
   if (minus && !number->digits.empty())
     return Error(Errc::Invalid, fmt::format("-{} is below zero", printable(text)));
   const auto quantity = exact(*number);
-  if (!quantity) return Error(Errc::Invalid, fmt::format("{} is beyond 2^63 - 1", printable(text)));
+  if (!quantity)
+    return Error(Errc::Invalid, fmt::format("{} is larger than 2^63 - 1", printable(text)));
   return *quantity;
 }
 
@@ -165,7 +166,7 @@ Result<Quantity> read_quantity(const json::Value& value) {
   if (value.is(json::Kind::Number)) return parse_quantity(value.raw());
   const auto text = value.string();
   if (!text)
-    return Error(Errc::Invalid, fmt::format("{} is no quantity", json::to_string(value.kind())));
+    return Error(Errc::Invalid, fmt::format("{} is not a quantity", json::to_string(value.kind())));
   return parse_quantity(*text);
 }
 

@@ -51,15 +51,15 @@ Status check_placement_shape(const PodRequest& ask, const Placement& placement) 
                                printable(asked.container.substr(0, 64)), asked.gpus));
   }
   if (placement.size() != ask.containers.size())
-    return Error(Errc::Corrupt,
-                 fmt::format("{} names containers that ask for no GPU", kPlacementAnnotation));
+    return Error(Errc::Corrupt, fmt::format("{} names containers that do not ask for a GPU",
+                                            kPlacementAnnotation));
   return {};
 }
 
 Result<std::optional<Placement>> read_placement(const json::Value& pod, const PodRequest& ask,
                                                 const std::vector<CardId>& cards,
                                                 std::uint64_t unit_mib) {
-  // Without a node it is somebody's wish: the Binding will write over it.
+  // Without a node, the annotation is not a placement: the Binding will overwrite it.
   if (pod["spec"]["nodeName"].string().value_or("").empty()) return std::optional<Placement>();
   GANTRY_TRY(const auto text, annotation(pod, kPlacementAnnotation));
   if (!text.empty()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod asks of shared GPUs, read once from its manifest whatever contract it is written in
-// (gpushare's, HAMi's, ours), so that the webhook, the scheduler, the node and `gantry why` cannot
-// disagree about it. Pure.
+// What a pod asks of shared GPUs. It is read in one place, for all contracts (gpushare's, HAMi's,
+// ours), so that the webhook, the scheduler, the node and `gantry why` cannot disagree about it.
+// Pure.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,7 +22,7 @@ inline constexpr std::string_view kHamiGpuMem = "nvidia.com/gpumem";
 inline constexpr std::string_view kHamiGpuMemPercentage = "nvidia.com/gpumem-percentage";
 inline constexpr std::string_view kHamiGpuCores = "nvidia.com/gpucores";
 inline constexpr std::string_view kHamiPriority = "nvidia.com/priority";
-inline constexpr std::string_view kShareSlot = "gantry.dev/share";  // added beside gpu-mem in MiB
+inline constexpr std::string_view kShareSlot = "gantry.dev/share";  // added to gpu-mem in MiB
 inline constexpr std::string_view kAlphaNvidiaGpu = "alpha.kubernetes.io/nvidia-gpu";
 
 enum class Contract : std::uint8_t {
@@ -30,49 +30,47 @@ enum class Contract : std::uint8_t {
   Hami       // nvidia.com/gpu with gpumem, gpumem-percentage, gpucores; or nvidia.com/gpu alone
 };
 
-// How much memory of each GPU. A unit is what the node says it is: a GiB or a MiB.
+// Memory of each GPU. The node defines whether a unit is a GiB or a MiB.
 struct Amount {
   enum class Kind : std::uint8_t { Units, MiB, Percent };
   Kind kind = Kind::Percent;
   std::uint64_t value = 100;
   bool operator==(const Amount&) const = default;
 
-  // Whole MiB, rounded down for a per cent; of `card_mib` in all.
+  // In whole MiB, for a card with `card_mib`. A percentage is rounded down.
   std::uint64_t on(std::uint64_t card_mib, std::uint64_t unit_mib) const;
 };
 
 enum class Phase : std::uint8_t {
-  Init,     // runs alone, before the others, and hands on what it had
-  Sidecar,  // an init container with restartPolicy Always: stays
+  Init,     // runs alone, before the others, and passes its devices on
+  Sidecar,  // an init container with restartPolicy Always: keeps running
   Main
 };
 
-// One container's part of it. Containers that ask for nothing are not listed.
+// The request of one container. Containers that ask for nothing are not listed.
 struct ContainerRequest {
   std::string container;
   Phase phase = Phase::Main;
   std::uint32_t position = 0;  // in spec.containers, or in spec.initContainers
-  std::uint32_t gpus = 1;      // different cards, each with the amount below
-  Amount memory;               // of each
-  std::uint32_t cores = 0;     // per cent of each one's time; 0: no limit; 100: nobody else on it
-  std::string resource;        // whose ids the kubelet hands out: kGpuMem, kSlot or kGpu
+  std::uint32_t gpus = 1;      // number of different cards, each with the amount below
+  Amount memory;               // of each card
+  // Percent of each card's time; 0: no limit; 100: no other pod on the card.
+  std::uint32_t cores = 0;
+  std::string resource;  // whose ids the kubelet allocates: kAliyunGpuMem, kShareSlot or kNvidiaGpu
   bool operator==(const ContainerRequest&) const = default;
 };
 
 enum class PlacementPolicy : std::uint8_t { Pack, Spread };
-enum class TopologyPolicy : std::uint8_t {
-  Any,
-  Numa,
-  Links
-};  // NUMA node in common; best connected set
+// Numa: all GPUs on one NUMA node; Links: the best connected set of GPUs.
+enum class TopologyPolicy : std::uint8_t { Any, Numa, Links };
 
-// Annotations of the pod.
+// From annotations of the pod.
 struct Affinity {
-  std::vector<std::string> types;  // substrings of the model, without case; any of them
+  std::vector<std::string> types;  // substrings of the model, ignoring case; one must match
   std::vector<std::string> excluded_types;
   std::vector<std::string> uuids;
   std::vector<std::string> excluded_uuids;
-  std::optional<PlacementPolicy> nodes;  // none: as the scheduler is told
+  std::optional<PlacementPolicy> nodes;  // nullopt: the scheduler's default
   std::optional<PlacementPolicy> gpus;
   TopologyPolicy topology = TopologyPolicy::Any;
   bool operator==(const Affinity&) const = default;
@@ -85,25 +83,25 @@ struct PodRequest {
   std::int32_t priority = 0;  // spec.priority
   Contract contract = Contract::Gpushare;
   std::vector<ContainerRequest>
-      containers;                     // init containers first, then the others, as in the pod
-  std::uint32_t init_containers = 0;  // of the pod, whether they ask or not
+      containers;                     // init containers first, then the others, in the pod's order
+  std::uint32_t init_containers = 0;  // of the pod, also those that ask for nothing
   std::uint32_t main_containers = 0;
   Affinity affinity;
-  std::string share_priority;  // "low", "normal", "high": at the gate of the GPU; "": normal
-  bool shared() const;         // more than `nvidia.com/gpu: N` alone, which a whole card satisfies
+  std::string share_priority;  // "low", "normal", "high": for turns on the GPU; "": normal
+  bool shared() const;         // more than only `nvidia.com/gpu: N`, which a whole card satisfies
   bool operator==(const PodRequest&) const = default;
 };
 
 // nullopt: the pod asks for no shared GPU and no nvidia.com/gpu. Invalid, in one sentence with what
-// to write instead, for what contradicts itself: both contracts in one pod, fractions, per cents
-// beyond 100, gpumem without a number, annotations that are none.
+// to write instead, for a request that is not valid: both contracts in one pod, fractions,
+// percentages above 100, gpumem without a number, annotations with invalid values.
 Result<std::optional<PodRequest>> parse_request(const json::Value& pod);
 
-// The same without wishes and priority at the gate: of a pod that is on a node, where another
-// scheduler may have put it that knew wishes which we refuse. What it holds counts all the same.
+// The same without affinity and share priority, for a pod that is already on a node. Another
+// scheduler may have accepted values that we refuse; what the pod holds still counts.
 Result<std::optional<PodRequest>> parse_amounts(const json::Value& pod);
 
-// Annotations of pods in our own name, for those who mistype one.
+// Our own annotations of pods, for suggestions when one is misspelled.
 std::vector<std::string> known_annotations();
 
 }  // namespace gantry::podspec

@@ -12,11 +12,11 @@
 namespace gantry::podspec {
 namespace {
 
-constexpr std::size_t kTextLimit = std::size_t{16} << 10;  // every index twice over
+constexpr std::size_t kTextLimit = std::size_t{16} << 10;  // enough for every index twice
 constexpr std::size_t kShown = 3;                          // entries that are quoted
-constexpr std::size_t kShownBytes = 40;                    // of each
+constexpr std::size_t kShownBytes = 40;                    // of each entry
 
-// Whoever writes this is a script: what it says beyond reason is not read, what it says before is.
+// The writer is a script: the text up to the limit is used, the rest is ignored.
 std::string_view bounded(std::string_view text) {
   if (text.size() <= kTextLimit) return text;
   text = text.substr(0, kTextLimit);
@@ -33,11 +33,11 @@ class Ignored {
   std::string sentence(bool cut) const {
     std::string text;
     if (count_ > 0)
-      text = fmt::format("ignored are {}{}, which {} no index of a GPU; write 0,3", shown_,
+      text = fmt::format("{}{} {} ignored: not a GPU index; write 0,3", shown_,
                          count_ > kShown ? fmt::format(" and {} more", count_ - kShown) : "",
                          count_ == 1 ? "is" : "are");
     if (cut)
-      text += fmt::format("{}what comes after {} KiB is not read", text.empty() ? "" : "; ",
+      text += fmt::format("{}the text after {} KiB is ignored", text.empty() ? "" : "; ",
                           kTextLimit >> 10);
     return text;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text in columns as Go's text/tabwriter aligns it (two blanks of padding, left): gpushare's tables
-// are made with it, and scripts cut them by position. Pure.
+// Aligns text in columns like Go's text/tabwriter (left, two blanks of padding). gpushare makes its
+// tables with it, and scripts cut them by position. Pure.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace gantry::report {
 
-// Cells of `text` end with a tab; what follows the last tab of a line belongs to no column. A
-// column is as wide as its widest cell among neighbouring lines that have it: a line without that
-// cell ends it. Widths are counted in code points.
+// Each cell of `text` ends with a tab; text after the last tab of a line belongs to no column. A
+// column is as wide as its widest cell in adjacent lines; a line without that cell ends the column.
+// Widths are counted in code points.
 std::string align_columns(std::string_view text);
 
 }  // namespace gantry::report

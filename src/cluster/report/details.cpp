@@ -27,7 +27,7 @@ namespace {
 
 struct Row {
   placement::Tenant pod;
-  std::vector<std::uint64_t> amounts;  // by card, and what has no GPU yet in one more
+  std::vector<std::uint64_t> amounts;  // by card; one more for pods without a GPU
 };
 
 void put(std::vector<Row>& rows, const placement::Tenant& pod, std::size_t column,
@@ -41,7 +41,7 @@ void put(std::vector<Row>& rows, const placement::Tenant& pod, std::size_t colum
   rows.back().amounts[column] = amount;
 }
 
-// Card by card, so that neighbours on a GPU are neighbours in the table.
+// Ordered by card, so that pods on one GPU are adjacent in the table.
 std::vector<Row> rows_of(const placement::NodeView& node, std::uint64_t unit_mib) {
   std::vector<Row> rows;
   const auto columns = node.cards.size() + (node.unplaced.empty() ? 0 : 1);
@@ -72,7 +72,7 @@ std::string table(const placement::NodeView& node, std::uint64_t unit_mib, std::
     if (first.empty()) first = line;
     text += line;
   }
-  // gpushare's rule is as long as all rows together; one row's length is as much as is of use.
+  // gpushare's line is as long as all rows together; the length of one row is enough.
   if (rule == 0) rule = first.size() + 10;
   const auto sum = sum_usage(node, unit_mib);
   text +=

@@ -25,7 +25,7 @@ char letter(std::size_t which) {
   return static_cast<char>('a' + which % 26);
 }
 
-// Where a bar of kCells ends that stands for `mib` of the card.
+// The end of a bar of kCells cells that stands for `mib` of the card.
 std::uint64_t end_of(std::uint64_t mib, const placement::CardView& card) {
   const auto total = std::max<std::uint64_t>(card.facts.mib, 1);
   return (std::min(mib, total) * kCells + total / 2) / total;
@@ -105,7 +105,7 @@ std::string bars(Views views, ColorMode paint) {
     add(all, sum_usage(node, unit.mib));
   }
   return text +
-         fmt::format("In all: {} of {} {} ({}%)\n", all.used, all.total, unit.label, all.percent());
+         fmt::format("Total: {} of {} {} ({}%)\n", all.used, all.total, unit.label, all.percent());
 }
 
 }  // namespace gantry::report

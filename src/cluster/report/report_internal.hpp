@@ -8,9 +8,9 @@
 
 namespace gantry::report {
 
-inline constexpr std::uint32_t kMaxGpuColumns = 64;  // more than any machine has GPUs
+inline constexpr std::uint32_t kMaxGpuColumns = 64;  // more than any machine has
 
-std::string address_of(const placement::NodeView& node);  // "unknown" where there is none
+std::string address_of(const placement::NodeView& node);  // "unknown" if there is none
 std::uint64_t pending_in(const placement::NodeView& node, std::uint64_t unit_mib);
 void add(UsageSum& sum, const UsageSum& more);
 

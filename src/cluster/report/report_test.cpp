@@ -141,7 +141,7 @@ TEST(InspectBars, ShowWhoHasHowMuch) {
             "  GPU0  aaaaaabbbbbbbbbbbb............      9/15 GiB  a: default/serve 3, b: "
             "default/train 6 30%\n"
             "  GPU1  ..............................      0/15 GiB\n"
-            "In all: 9 of 30 GiB (30%)\n");
+            "Total: 9 of 30 GiB (30%)\n");
 }
 
 TEST(InspectBars, AreInColorsInATerminalAndNeverLongerThanTheCard) {

@@ -11,8 +11,7 @@
 
 namespace gantry::scheduler {
 
-// Connections to the API server for several threads: each call has one for itself, and gives it
-// back for the next.
+// Connections to the API server for several threads: each call uses one alone and returns it.
 class ApiPool {
  public:
   ApiPool(kube::ClientConfig access, std::chrono::milliseconds timeout)

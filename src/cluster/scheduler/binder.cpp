@@ -32,7 +32,8 @@ Status Binder::bind(const ExtenderBindingArgs& args) {
   const Stopwatch watch(counters_.bind);
   if (!enter()) {
     counters_.bind.failed();
-    return Error(Errc::Denied, "this scheduler is ending: try again, another one takes over");
+    return Error(Errc::Denied,
+                 "this scheduler is shutting down; try again, another replica takes over");
   }
   auto done = bind_one(args);
   leave();
@@ -64,16 +65,17 @@ Status Binder::bind_one(ExtenderBindingArgs args) {
   return send(args, decision);
 }
 
-// A request may take its whole time to reach the server, which then works on it for as long again.
+// A request may need its full timeout to reach the server, which may then work on it for as long
+// again.
 Status Binder::check_lead() const {
   GANTRY_TRY(const auto left, api_.lead());
   if (left > 2 * options_.request) return {};
   return Error(Errc::Denied,
-               "the lease of this scheduler ends too soon for a Binding: it could not be renewed; "
-               "try again in a few seconds");
+               "the lease of this scheduler could not be renewed and expires too soon for a "
+               "Binding; try again in a few seconds");
 }
 
-// From the watch; from the API server where that has not told of the pod yet.
+// From the watch, or from the API server if the watch has not shown the pod yet.
 Result<std::optional<podspec::PodRequest>> Binder::asked(ExtenderBindingArgs& args,
                                                          bool& already) const {
   if (!args.uid.empty()) {
@@ -83,21 +85,22 @@ Result<std::optional<podspec::PodRequest>> Binder::asked(ExtenderBindingArgs& ar
   const auto uid = pod["metadata"]["uid"].string().value_or("");
   if (!args.uid.empty() && uid != args.uid) {
     return Error(Errc::NotFound,
-                 fmt::format("the pod {}/{} with uid {} is gone; another one has its name now",
+                 fmt::format("the pod {}/{} with uid {} is gone; another pod has its name now",
                              args.name_space, args.pod, args.uid));
   }
   args.uid = uid;
   const auto node = pod["spec"]["nodeName"].string().value_or("");
   already = node == args.node;
   if (!already && !node.empty()) {
-    return Error(Errc::Exists, fmt::format("the pod {}/{} is on node {} already", args.name_space,
+    return Error(Errc::Exists, fmt::format("the pod {}/{} is already on node {}", args.name_space,
                                            args.pod, node));
   }
   return podspec::parse_request(pod.root());
 }
 
 Status Binder::send(const ExtenderBindingArgs& args, const BindDecision& decision) {
-  // Deciding takes no time, but waiting for a thread may: nothing is sent with a lease that ends.
+  // Deciding is fast, but waiting for a thread may take long: nothing is sent with a lease that
+  // expires.
   if (auto lead = check_lead(); !lead.ok()) {
     undo_assume(args, decision);
     return lead;
@@ -127,7 +130,8 @@ Status Binder::send(const ExtenderBindingArgs& args, const BindDecision& decisio
 
 void Binder::undo_assume(const ExtenderBindingArgs& args, const BindDecision& decision) {
   if (decision.again) {
-    cache_.mark(args.uid, AssumedPod::State::Unknown, now_steady());  // of the one before
+    // The state of the earlier Binding.
+    cache_.mark(args.uid, AssumedPod::State::Unknown, now_steady());
   } else {
     cache_.release(args.uid);
   }
@@ -147,14 +151,14 @@ void Binder::settle(const AssumedPod& promise, TimePoint now) {
   const auto pod = api_.read(promise.name_space, promise.name);
   if (!pod.ok()) {
     if (pod.error().code() == Errc::NotFound) cache_.release(promise);
-    return;  // later
+    return;  // try again later
   }
   if ((*pod)["metadata"]["uid"].string().value_or("") != promise.uid) {
     cache_.release(promise);
     return;
   }
   if (!(*pod)["spec"]["nodeName"].string().value_or("").empty()) {
-    (void)cache_.set_pod(pod->root(), now);  // as the watch would
+    (void)cache_.set_pod(pod->root(), now);  // like an update from the watch
     return;
   }
   if (now - promise.since > options_.lost_after) cache_.release(promise);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bind verb: decide, promise, send ONE Binding that carries node and placement together, and
-// learn what became of it. A crash at any point leaves the pod bound with its placement, or not at
-// all; the promise dies with the process.
+// The bind verb: decides, assumes the pod, sends ONE Binding with node and placement together, and
+// learns its result. After a crash at any point, the pod is either bound with its placement or not
+// bound; the assumed pod exists only in this process.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -21,22 +21,23 @@
 
 namespace gantry::scheduler {
 
-// What a Binder needs of the world; each may be called by several threads at once.
+// The functions that a Binder needs; several threads may call each of them at once.
 struct BindApi {
   std::function<kube::BindResult(const kube::Binding&)> bind;
   std::function<Result<json::Document>(const std::string& name_space, const std::string& pod)> read;
-  // For how long a Binding that is sent now comes from the only one who may send some. Denied, with
-  // who leads instead, where that is not us.
+  // For how long this replica is surely the leader, so that it may send a Binding now. Denied, with
+  // the name of the leader, if this replica is not the leader.
   std::function<Result<std::chrono::milliseconds>()> lead;
   std::function<void(const ExtenderBindingArgs&, const Error& why)>
-      failed;  // to be told; may be none
+      failed;  // called on failure; may be empty
 };
 
 struct BinderOptions {
-  std::chrono::milliseconds request{4000};  // how long a Binding takes at most
-  // After that long a Binding without an answer is not under way any more: the server's own limit.
+  std::chrono::milliseconds request{4000};  // timeout of a Binding
+  // After this time a Binding without an answer cannot succeed any more: the server's own limit.
   std::chrono::milliseconds lost_after = std::chrono::seconds(60);
-  std::chrono::milliseconds seen = std::chrono::seconds(30);  // in which a watch shows a Binding
+  // Within which the watch shows a Binding.
+  std::chrono::milliseconds seen = std::chrono::seconds(30);
 };
 
 class Binder {
@@ -44,20 +45,20 @@ class Binder {
   Binder(ClusterCache& cache, SchedulerCounters& counters, BindApi api_calls,
          BinderOptions options = {});
 
-  // As gpushare has it: 200 and an empty Error, or 500 and the reason.
+  // As in gpushare: 200 with an empty Error, or 500 with the reason.
   http::Response bind(std::string_view body);
   Status bind(const ExtenderBindingArgs& args);
 
-  // Looks after promises that the watch should have shown by now; every few seconds.
+  // Checks assumed pods that the watch should have shown by now; call it every few seconds.
   void reconcile(TimePoint now);
 
-  // Takes no more, and waits for those under way; false where they take longer.
+  // Accepts no more requests and waits for those in progress; false if they take longer.
   bool stop(std::chrono::milliseconds at_most);
 
  private:
   Status bind_one(ExtenderBindingArgs args);
   Status check_lead() const;
-  // Fills in the uid where the request has none: a promise is the pod's, whoever it is.
+  // Fills in the uid if the request has none, because an assumed pod is identified by its uid.
   Result<std::optional<podspec::PodRequest>> asked(ExtenderBindingArgs& args, bool& already) const;
   Status send(const ExtenderBindingArgs& args, const BindDecision& decision);
   void undo_assume(const ExtenderBindingArgs& args, const BindDecision& decision);

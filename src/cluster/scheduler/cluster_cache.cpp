@@ -30,7 +30,7 @@ Result<std::vector<std::string>> ClusterCache::victims(const podspec::PodRequest
                                                        std::span<const std::string> chosen) const {
   const std::lock_guard hold(mutex_);
   std::vector<std::string> gone(chosen.begin(), chosen.end());
-  std::unordered_set<std::string> besides;  // whoever is being deleted goes without being asked
+  std::unordered_set<std::string> besides;  // pods that are being deleted go without an eviction
   if (const auto there = terminating_.find(std::string(node)); there != terminating_.end())
     besides = there->second;
   for (const auto& uid : chosen) besides.erase(uid);
@@ -67,7 +67,7 @@ std::size_t ClusterCache::pods() const {
   return count;
 }
 
-// ---- promises
+// ---- assumed pods
 
 std::optional<std::string> ClusterCache::node_of_unknown_binding(std::string_view uid) const {
   const std::lock_guard hold(mutex_);
@@ -84,15 +84,15 @@ Result<BindDecision> ClusterCache::assumed(const podspec::PodRequest& ask, std::
     auto& [promise, decision] = found->second;
     if (promise.node != node) {
       return Error(Errc::Busy,
-                   fmt::format("a Binding of this pod to node {} was sent before, and whether it "
-                               "was taken is not known yet; try again in a few seconds",
+                   fmt::format("a Binding of this pod to node {} was sent before, and its result "
+                               "is not known yet; try again in a few seconds",
                                promise.node));
     }
     if (promise.state == AssumedPod::State::Sending)
-      return Error(Errc::Busy, "a Binding of this pod to this node is under way");
+      return Error(Errc::Busy, "a Binding of this pod to this node is in progress");
     promise.state = AssumedPod::State::Sending;
     promise.since = now;
-    decision.again = true;  // word for word, so that whichever comes through is this one
+    decision.again = true;  // identical, so that both Bindings have the same effect
     return decision;
   }
   GANTRY_TRY(auto placement, cluster_.reserve(ask, node));
@@ -110,7 +110,7 @@ Result<BindDecision> ClusterCache::assumed(const podspec::PodRequest& ask, std::
 
 BindDecision ClusterCache::decision_of(const podspec::PodRequest& ask, std::string_view node,
                                        podspec::Placement placement, std::int64_t unix_ns) const {
-  if (placement.empty()) return {};  // the kubelet hands out whole GPUs
+  if (placement.empty()) return {};  // the kubelet allocates whole GPUs
   const auto view = cluster_.view(node);
   podspec::AnnotationInput facts{
       .node = std::string(node), .unit_mib = view.facts.unit_mib, .unix_ns = unix_ns};
@@ -135,7 +135,7 @@ void ClusterCache::release(std::string_view uid) {
   release_assumed(std::string(uid));
 }
 
-// The same Binding may be on its way once more by now.
+// The same Binding may have been sent again in the meantime.
 void ClusterCache::release(const AssumedPod& seen) {
   const std::lock_guard hold(mutex_);
   const auto found = assumed_.find(seen.uid);
@@ -149,7 +149,7 @@ void ClusterCache::release_assumed(const std::string& uid) {
   cluster_.release(uid);
   ++generation_;
   const auto nomination = nominations_.find(uid);
-  if (nomination == nominations_.end()) return;  // else the room is for it all the same
+  if (nomination == nominations_.end()) return;  // otherwise the room is still kept for it
   if (!cluster_
            .add_nomination(nomination->second.ask, nomination->second.nomination.node,
                            nomination->second.nomination.awaited)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API server has told about pods, nodes and quotas, and what has been promised since:
-// placement::Cluster behind one lock. It keeps nothing that a list of the API would not give back,
-// but the promises whose Binding is on its way.
+// The scheduler cache: pods, nodes and quotas from the API server, and assumed pods; a
+// placement::Cluster behind one lock. Except for assumed pods whose Binding is in progress, it can
+// be rebuilt from lists of the API server.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -29,19 +29,19 @@ namespace gantry::scheduler {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
-// What one Binding shall say.
+// The contents of one Binding.
 struct BindDecision {
   podspec::Placement placement;
   std::map<std::string, std::string> annotations;
-  bool again = false;  // sent before, without an answer: that one may still come through
+  bool again = false;  // sent before, without an answer: that Binding may still succeed
 };
 
-// A promise that the watch has not shown yet.
+// An assumed pod: decided, but the watch has not shown its Binding yet.
 struct AssumedPod {
   enum class State : std::uint8_t {
-    Sending,  // its Binding is under way
-    Bound,    // the API server has taken it
-    Unknown   // no answer came: it may have been taken, or may still be
+    Sending,  // its Binding is in progress
+    Bound,    // the API server has accepted it
+    Unknown   // no answer came: it may have been accepted, or may still be
   };
   std::string uid;
   std::string name_space;
@@ -51,7 +51,7 @@ struct AssumedPod {
   TimePoint since;
 };
 
-// A pod whose end would make room.
+// A pod whose eviction would make room.
 struct Victim {
   std::string uid;
   std::string name_space;
@@ -59,24 +59,24 @@ struct Victim {
   std::int32_t priority = 0;
 };
 
-// How a pod could have a place. Nobody in `victims`: those who are being deleted are enough.
+// How room can be made for a pod. No `victims`: the pods that are being deleted make enough room.
 struct PreemptionPlan {
   std::string node;
-  std::vector<std::string> terminating;  // uids of those
+  std::vector<std::string> terminating;  // uids of pods that are being deleted
   std::vector<Victim> victims;
 };
 
-// Room that is kept for a pod that waits.
+// Room that is kept for a waiting pod.
 struct Nomination {
   enum class Cause : std::uint8_t {
-    Evicted,   // we make it
-    Nominated  // kube-scheduler does
+    Evicted,   // we evict pods for it
+    Nominated  // kube-scheduler makes room for it
   };
   std::string node;
-  std::vector<std::string> awaited;  // uids of those who have to go first
+  std::vector<std::string> awaited;  // uids of pods that must end first
   Cause cause = Cause::Evicted;
   TimePoint since;
-  std::optional<TimePoint> free_since;  // all of them are gone
+  std::optional<TimePoint> free_since;  // since when all of them are gone
 };
 
 class ClusterCache {
@@ -86,14 +86,15 @@ class ClusterCache {
   ClusterCache(const ClusterCache&) = delete;
   ClusterCache& operator=(const ClusterCache&) = delete;
 
-  // ---- what the API server tells. An error is for the log: the object counts as having no GPU.
+  // ---- updates from the API server. An error is for the log: the object then counts as having no
+  // GPU.
   Status set_node(const json::Value& node);
   void remove_node(std::string_view name);
-  // Any pod, any news of it; an older version than what is known changes nothing.
+  // Any pod and any change of it; a version older than the known one is ignored.
   Status set_pod(const json::Value& pod, TimePoint now);
   void remove_pod(std::string_view uid, TimePoint now);
-  // A ConfigMap of kube-system (ask/barred.hpp), or its end, by its name: cards that it names are
-  // given to nobody; whoever is on them counts as before.
+  // A ConfigMap in kube-system (podspec/unhealthy_gpus.hpp), or its deletion, by name. The cards
+  // that it names are not allocated any more; pods on them still count.
   Status set_unhealthy_gpus(const json::Value& config_map);
   void remove_unhealthy_gpus(std::string_view config_map);
   Status set_namespace(const json::Value& name_space);
@@ -102,8 +103,8 @@ class ClusterCache {
   void remove_resource_quota(std::string_view name_space, std::string_view name);
 
   // ---- questions
-  std::uint64_t generation() const;  // changes with whatever could change an answer
-  // Also says of which generation the answer is.
+  std::uint64_t generation() const;  // changes whenever an answer could change
+  // Returns the generation of the answer.
   std::uint64_t fit(const podspec::PodRequest& ask, std::span<const std::string_view> nodes,
                     std::vector<placement::Fit>& fits) const;
   Result<std::vector<std::string>> victims(const podspec::PodRequest& ask, std::string_view node,
@@ -116,39 +117,39 @@ class ClusterCache {
   };
   std::vector<QuotaView> quotas() const;
 
-  // A pod that has no node yet and asks for GPUs, by uid; nullopt where it is not known.
+  // A pod without a node that asks for GPUs, by uid; nullopt if it is unknown.
   std::optional<podspec::PodRequest> pending(std::string_view uid) const;
-  std::size_t pods() const;  // that hold something, promises among them
+  std::size_t pods() const;  // that hold something, including assumed pods
 
-  // ---- room for those who matter more
-  // On which of these nodes the fewest and least important pods would have to go. Only pods that we
-  // placed are victims, no static ones, and none that `spared` names. Whoever is being deleted
-  // counts as gone, but for one that should have been gone a minute before `unix_s`. NotFound:
-  // nothing helps.
+  // ---- preemption
+  // Finds the node on which the fewest and least important pods would have to be evicted. Victims
+  // are only pods that we placed, no static pods, and no pods in `spared`. A pod that is being
+  // deleted counts as gone, unless it should have been gone a minute before `unix_s`. NotFound:
+  // eviction does not help.
   Result<PreemptionPlan> plan_preemption(const podspec::PodRequest& ask,
                                          std::span<const std::string> nodes,
                                          const placement::IsProtected& spared,
                                          std::int64_t unix_s) const;
-  // Until the pod is bound or gone, nobody who matters less gets it, or for a while: a minute after
-  // the last of those who have to go has gone, and ten minutes in all.
+  // Keeps the room until the pod is bound or gone, or for a limited time: one minute after the last
+  // of the awaited pods has ended, and ten minutes in total. Pods of lower priority cannot take it.
   Result<podspec::Placement> add_nomination(const podspec::PodRequest& ask,
                                             const PreemptionPlan& room, TimePoint now);
   void end_nomination(std::string_view uid);
   void expire_nominations(TimePoint now);
   std::optional<Nomination> nomination(std::string_view uid) const;
-  // Of a pod that waits: where kube-scheduler makes room for it; "": nowhere.
+  // The node on which kube-scheduler makes room for this waiting pod; "": none.
   std::string nominated(std::string_view uid) const;
 
-  // ---- promises
-  // Where a Binding of this pod has been sent and nobody knows what became of it.
+  // ---- assumed pods
+  // The node of a Binding of this pod that was sent and whose result is unknown.
   std::optional<std::string> node_of_unknown_binding(std::string_view uid) const;
-  // Chooses and holds the cards. A pod with a promise on this node gets the same again; on another
-  // node Busy, because the first Binding may yet be taken.
+  // Chooses and holds the cards. A pod that is already assumed on this node gets the same cards; on
+  // another node Busy, because the first Binding may still succeed.
   Result<BindDecision> assumed(const podspec::PodRequest& ask, std::string_view node,
                                std::int64_t unix_ns, TimePoint now);
   void mark(std::string_view uid, AssumedPod::State state, TimePoint now);
   void release(std::string_view uid);
-  void release(const AssumedPod& seen);  // unless something has become of it since it was seen
+  void release(const AssumedPod& seen);  // unless its state has changed since then
   std::vector<AssumedPod> assumed_pods() const;
 
  private:
@@ -158,9 +159,9 @@ class ClusterCache {
     BindDecision decision;
   };
   struct NamespaceQuota {
-    placement::Quota own;                            // of the namespace's annotations
+    placement::Quota own;                            // from annotations of the namespace
     std::map<std::string, placement::Quota> quotas;  // ResourceQuota objects by name
-    placement::Quota effective;                      // the tightest of all
+    placement::Quota effective;                      // the strictest of all
   };
 
   Status count(const json::Value& pod, PodRecord& known);
@@ -194,12 +195,11 @@ class ClusterCache {
   std::unordered_map<std::string, NominationEntry> nominations_;                  // by uid
   std::unordered_map<std::string, std::unordered_set<std::string>> terminating_;  // by node: uids
   std::unordered_map<std::string, std::unordered_set<std::string>> nominated_;    // by node: uids
-  // Of those whose cards depend on what the node has, by node: looked at when that changes.
+  // By node, pods whose cards depend on the node's cards: checked again when those change.
   std::unordered_map<std::string, std::unordered_set<std::string>> placed_by_index_;
-  std::unordered_map<std::string, std::vector<std::uint32_t>> unhealthy_;  // by node: indices
+  std::unordered_map<std::string, std::vector<std::uint32_t>> unhealthy_;  // by node: indexes
   std::map<std::string, NamespaceQuota, std::less<>> quotas_;
-  // Uids of pods that ended a short while ago: a list that was asked for before may still name
-  // them.
+  // Uids of pods that ended recently: a list that was requested earlier may still contain them.
   std::unordered_set<std::string> ended_;
   struct Ended {
     std::string uid;

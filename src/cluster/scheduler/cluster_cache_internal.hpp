@@ -11,16 +11,16 @@ struct ClusterCache::PodRecord {
   std::string name;
   std::string node;           // "": none yet
   std::string nominated;      // the node on which kube-scheduler makes room for it
-  std::string deletion_time;  // being deleted: when it shall be gone, as the API writes times
+  std::string deletion_time;  // if it is being deleted: when it must be gone, in the API's format
   std::int32_t priority = 0;
-  std::uint64_t version = 0;  // metadata.resourceVersion; 0 where that is no number
-  std::size_t digest = 0;     // of what a decision depends on; most news are of other things
-  bool counted = false;       // the cluster has it
-  bool placed = false;        // and knows its cards
-  bool is_static = false;     // a kubelet's own: its end in the API ends nothing
-  bool evictable = false;     // we placed it, and its end is in the API server's hands
+  std::uint64_t version = 0;  // metadata.resourceVersion; 0 if that is not a number
+  std::size_t digest = 0;     // of everything that affects a decision; most updates do not
+  bool counted = false;       // it is in the cluster's state
+  bool placed = false;        // and its cards are known
+  bool is_static = false;     // a static pod of a kubelet: deleting it in the API does not end it
+  bool evictable = false;     // we placed it, and deleting it in the API ends it
   std::unique_ptr<podspec::PodRequest> ask;  // while it has no node
-  std::unique_ptr<std::string> text;  // while where it is on its node depends on the node's cards
+  std::unique_ptr<std::string> text;         // while its placement depends on the cards of its node
 };
 
 }  // namespace gantry::scheduler

@@ -10,10 +10,12 @@
 namespace gantry::scheduler {
 namespace {
 
-constexpr std::chrono::minutes kNominationAfterRoom{1};  // room that nobody takes is given to all
+// After this time, unused room is available to all pods.
+constexpr std::chrono::minutes kNominationAfterRoom{1};
 constexpr std::chrono::minutes kNominationLimit{10};
-constexpr std::int64_t kOverdueSeconds = 60;  // it does not go: its node may be dead
-constexpr std::size_t kEnoughNodes = 100;     // to choose the best of
+// A pod that should be gone for this long does not go: its node may be dead.
+constexpr std::int64_t kOverdueSeconds = 60;
+constexpr std::size_t kEnoughNodes = 100;  // enough to choose the best of
 
 std::int32_t most_important(const PreemptionPlan& room) {
   auto most = std::numeric_limits<std::int32_t>::min();
@@ -70,7 +72,7 @@ Result<PreemptionPlan> ClusterCache::plan_preemption(const podspec::PodRequest& 
   std::optional<PreemptionPlan> best;
   std::size_t helped = 0;
   for (const auto& node : nodes) {
-    const std::lock_guard hold(mutex_);  // others ask between two nodes
+    const std::lock_guard hold(mutex_);  // other requests can run between two nodes
     auto leaving = terminating(node, unix_s);
     const auto all = cluster_.victims(ask, node, leaving, [&](std::string_view uid) {
       const auto known = pods_.find(std::string(uid));
@@ -81,20 +83,21 @@ Result<PreemptionPlan> ClusterCache::plan_preemption(const podspec::PodRequest& 
     PreemptionPlan room{.node = node};
     for (std::size_t i = leaving.size(); i < all->size(); ++i)
       room.victims.push_back(victim((*all)[i]));
-    // It fits, or will when others have gone who did not go for its sake: no need to do anything.
+    // It fits, or it will fit when pods have ended that were not evicted for it: nothing needs to
+    // be done.
     if (room.victims.empty() && !any_lower_priority(leaving, ask.priority)) continue;
     room.terminating = std::move(leaving);
     if (!best || better(room, *best)) best = std::move(room);
     if (best->victims.empty() || ++helped == kEnoughNodes) break;
   }
   if (best) return *std::move(best);
-  return Error(Errc::NotFound, "no pods of lower priority can be moved out of its way");
+  return Error(Errc::NotFound, "evicting pods of lower priority does not make room for it");
 }
 
 Result<podspec::Placement> ClusterCache::add_nomination(const podspec::PodRequest& ask,
                                                         const PreemptionPlan& room, TimePoint now) {
   const std::lock_guard hold(mutex_);
-  if (assumed_.contains(ask.uid)) return Error(Errc::Busy, "its Binding is under way");
+  if (assumed_.contains(ask.uid)) return Error(Errc::Busy, "its Binding is in progress");
   Nomination nomination{.node = room.node, .awaited = room.terminating, .since = now};
   for (const auto& victim : room.victims) nomination.awaited.push_back(victim.uid);
   GANTRY_TRY(auto placement, cluster_.add_nomination(ask, room.node, nomination.awaited));
@@ -126,7 +129,7 @@ void ClusterCache::expire_nominations(TimePoint now) {
     auto& nomination = add_nomination.nomination;
     if (!nomination.free_since && !is_waiting(nomination)) nomination.free_since = now;
     const bool taken =
-        !cluster_.is_nominated(uid) && !assumed_.contains(uid);  // by one that matters more
+        !cluster_.is_nominated(uid) && !assumed_.contains(uid);  // by a pod of higher priority
     if (taken || now - nomination.since > kNominationLimit ||
         (nomination.free_since && now - *nomination.free_since > kNominationAfterRoom))
       old.push_back(uid);
@@ -151,7 +154,7 @@ std::string ClusterCache::nominated(std::string_view uid) const {
   return found == pods_.end() ? std::string() : found->second.nominated;
 }
 
-// ---- kube-scheduler's own: it counts by node, so that which card is for the pod is up to us
+// ---- kube-scheduler's nominations: it counts by node, so we choose the card for the pod
 
 void ClusterCache::nominate(const std::string& uid, PodRecord& known, std::string node,
                             TimePoint now) {
@@ -170,7 +173,7 @@ void ClusterCache::nominate(const std::string& uid, PodRecord& known, std::strin
   renew_nominations(known.nominated, now);
 }
 
-// Called whenever somebody there begins to go or has gone: before anybody else sees the room.
+// Called whenever a pod there begins to end or has ended, before another pod can see the room.
 void ClusterCache::renew_nominations(const std::string& node, TimePoint now) {
   const auto there = nominated_.find(node);
   if (there == nominated_.end()) return;
@@ -183,7 +186,7 @@ void ClusterCache::renew_nominations(const std::string& node, TimePoint now) {
     if (const auto leaving = terminating_.find(node); leaving != terminating_.end())
       nomination.awaited.assign(leaving->second.begin(), leaving->second.end());
     if (!cluster_.add_nomination(*known->second.ask, node, nomination.awaited).ok())
-      continue;  // not all go yet
+      continue;  // not all of them are ending yet
     ++generation_;
     nominations_[uid] = {.nomination = std::move(nomination), .ask = *known->second.ask};
   }

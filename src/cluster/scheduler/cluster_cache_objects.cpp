@@ -9,14 +9,14 @@
 namespace gantry::scheduler {
 namespace {
 
-// How long a pod's end is remembered, against a list that was asked for before it.
+// How long the end of a pod is remembered, because of lists that were requested earlier.
 constexpr auto kEndedFor = std::chrono::minutes(5);
 
 std::string string_or_empty(const json::Value& value) {
   return value.string().value_or("");
 }
 
-// Finished pods hold nothing. One that is being deleted does, until it is gone.
+// Finished pods hold nothing. A pod that is being deleted holds its GPUs until it is gone.
 bool is_over(const json::Value& pod) {
   const auto phase = string_or_empty(pod["status"]["phase"]);
   return phase == "Succeeded" || phase == "Failed";
@@ -50,8 +50,9 @@ bool names_its_cards(const json::Value& pod) {
   return static_cast<bool>(pod["metadata"]["annotations"][podspec::kPlacementAnnotation]);
 }
 
-// What a Binding gave to a pod that asks for something else by now: who edits annotations while it
-// is on its way would otherwise hold every card of the node. It does not start there.
+// The placement of a pod whose request no longer matches it, because its annotations were edited
+// while the Binding was in progress. Without this, the pod would hold every card of the node. It
+// does not start there.
 std::optional<podspec::Placement> as_written(const json::Value& pod) {
   const auto text = pod["metadata"]["annotations"][podspec::kPlacementAnnotation].string();
   if (!text) return std::nullopt;
@@ -60,7 +61,8 @@ std::optional<podspec::Placement> as_written(const json::Value& pod) {
   return *std::move(placement);
 }
 
-// A kubelet's own: what the API server has is its picture, whose end ends nothing.
+// A static pod of a kubelet: the API server has only a mirror of it, and deleting the mirror does
+// not end the pod.
 bool is_static(const json::Value& pod) {
   return static_cast<bool>(pod["metadata"]["annotations"]["kubernetes.io/config.mirror"]);
 }
@@ -69,7 +71,7 @@ bool is_static(const json::Value& pod) {
 
 Status ClusterCache::set_node(const json::Value& node) {
   const auto name = string_or_empty(node["metadata"]["name"]);
-  if (name.empty()) return Error(Errc::Corrupt, "a node without a name");
+  if (name.empty()) return Error(Errc::Corrupt, "the node has no name");
   auto facts = podspec::parse_node(node);
   const std::lock_guard hold(mutex_);
   if (!facts.ok()) {
@@ -94,12 +96,12 @@ void ClusterCache::remove_node(std::string_view name) {
   ++generation_;
 }
 
-// Those that gpushare's or HAMi's own scheduler put there, by numbers that mean cards only now.
+// Pods that gpushare's or HAMi's own scheduler placed with card indexes, which are known only now.
 void ClusterCache::recompute_placements(std::string_view node) {
   const auto found = placed_by_index_.find(std::string(node));
   if (found == placed_by_index_.end()) return;
   const auto uids = std::move(found->second);
-  placed_by_index_.erase(found);  // those that are still there come back by being counted
+  placed_by_index_.erase(found);  // pods that are still there are added again when they are counted
   for (const auto& uid : uids) {
     const auto known = pods_.find(uid);
     if (known == pods_.end() || !known->second.text) continue;
@@ -127,7 +129,7 @@ Status ClusterCache::set_pod(const json::Value& pod, TimePoint now) {
     if (was_known) remember_ended(uid, now);
     return {};
   }
-  // Annotations can be edited by whoever owns the pod; what it was given stays given.
+  // The owner of a pod can edit its annotations; the pod keeps the cards that it got.
   if (found != pods_.end() && found->second.placed) {
     note_deletion(pod, uid, found->second);
     renew_nominations(found->second.node, now);
@@ -158,7 +160,7 @@ Status ClusterCache::set_pod(const json::Value& pod, TimePoint now) {
   return {};
 }
 
-// A pod that has a node.
+// Counts a pod that has a node.
 Status ClusterCache::count(const json::Value& pod, PodRecord& known) {
   GANTRY_TRY(const auto asked, podspec::parse_amounts(pod));
   if (!asked) return {};
@@ -181,13 +183,13 @@ Status ClusterCache::count(const json::Value& pod, PodRecord& known) {
     known.text = std::make_unique<std::string>(pod.raw());
     placed_by_index_[known.node].insert(asked->uid);
   }
-  if (!placement.ok() && !view.facts.cards.empty()) {  // else when the node is known
+  if (!placement.ok() && !view.facts.cards.empty()) {  // otherwise when the node is known
     return std::move(placement).error().in(fmt::format("pod {}/{}", known.name_space, known.name));
   }
   return {};
 }
 
-// It holds nothing any more.
+// The pod holds nothing any more.
 void ClusterCache::forget(std::string_view uid, TimePoint now) {
   const std::string key(uid);
   bool holds = assumed_.erase(key) != 0;

@@ -12,20 +12,19 @@ namespace {
 constexpr std::string_view kMemoryQuota = "gantry.dev/gpu-memory-quota";
 constexpr std::string_view kComputeQuota = "gantry.dev/gpu-compute-quota";
 
-// Of two limits the tighter one; 0 is none.
+// The stricter of two limits; 0 means no limit.
 std::uint64_t tighter(std::uint64_t a, std::uint64_t b) {
   if (a == 0 || b == 0) return std::max(a, b);
   return std::min(a, b);
 }
 
 Error no_quantity(std::string_view where, std::string_view key, std::string_view text) {
-  return {Errc::Invalid,
-          fmt::format("{}: {}: \"{}\" is no amount and limits nothing; write 80Gi for memory, a "
-                      "whole number for compute (100 is one GPU)",
-                      where, key, text)};
+  return {Errc::Invalid, fmt::format("{}: {}: \"{}\" is not an amount and is ignored; write 80Gi "
+                                     "for memory, a whole number for compute (100 is one GPU)",
+                                     where, key, text)};
 }
 
-// A limit of 0 would be none: nobody may have anything is said by 1, which no ask is within.
+// A limit of 0 means no limit here, so a quota of 0 is stored as 1, which no request fits.
 std::uint64_t limit_of(std::uint64_t value) {
   return std::max<std::uint64_t>(value, 1);
 }
@@ -46,7 +45,7 @@ std::optional<std::uint64_t> count_of(std::string_view text) {
   return quantity->value;
 }
 
-// With a unit: bytes. A number alone: MiB, as nvidia.com/gpumem counts.
+// With a unit: bytes. Without a unit: MiB, as for nvidia.com/gpumem.
 std::optional<std::uint64_t> mib_of(std::string_view text) {
   const auto count = count_of(text);
   if (!count) return std::nullopt;
@@ -81,8 +80,8 @@ void ClusterCache::remove_namespace(std::string_view name) {
   apply_quota(std::string(name));
 }
 
-// HAMi's: spec.hard, in MiB and per cents, with the prefix that ResourceQuotas have. The API server
-// writes 20000 as "20k": a count, not bytes.
+// HAMi's quotas: spec.hard, in MiB and percent, with the prefix of ResourceQuotas. The API server
+// writes 20000 as "20k", which is a count, not bytes.
 Status ClusterCache::set_resource_quota(const json::Value& quota) {
   const auto name_space = quota["metadata"]["namespace"].string().value_or("");
   const auto name = quota["metadata"]["name"].string().value_or("");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cards that a ConfigMap bars: a mark in the node's facts, so that no question has to look for it.
+// Cards that a ConfigMap marks as unhealthy: stored in the node's facts, so that questions need no
+// extra lookup.
 #include "cluster/scheduler/cluster_cache.hpp"
 
 #include <algorithm>

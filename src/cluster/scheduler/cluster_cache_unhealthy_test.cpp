@@ -15,9 +15,9 @@ using ::testing::Not;
 
 constexpr std::int64_t kNow = 1'800'000'000;
 
-class BarredTest : public ::testing::Test {
+class UnhealthyGpusTest : public ::testing::Test {
  protected:
-  BarredTest() { set_node(); }
+  UnhealthyGpusTest() { set_node(); }
   void set_node() { EXPECT_TRUE(cache.set_node(node_object("n1", {80, 80}).root()).ok()); }
   void mark_unhealthy(const std::string& gpus) {
     EXPECT_TRUE(
@@ -53,11 +53,11 @@ class BarredTest : public ::testing::Test {
   TimePoint now;
 };
 
-TEST_F(BarredTest, NobodyIsPlacedOnABarredCard) {
+TEST_F(UnhealthyGpusTest, NoPodIsPlacedOnAMarkedCard) {
   put("a", 1, 50);
   mark_unhealthy("0");
   EXPECT_EQ(fit("20").refusal, Refusal::None);
-  EXPECT_EQ(fit("40").refusal, Refusal::Memory) << "the empty card is barred";
+  EXPECT_EQ(fit("40").refusal, Refusal::Memory) << "the empty card is marked unhealthy";
   const auto refused = cache.assumed(ask("40"), "n1", 1, now);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().text(), HasSubstr("kube-system/unhealthy-gpu-n1"));
@@ -66,7 +66,7 @@ TEST_F(BarredTest, NobodyIsPlacedOnABarredCard) {
   EXPECT_EQ(given->placement[0].parts[0].index, 1U);
 }
 
-TEST_F(BarredTest, ItIsUsableAgainWhenTheConfigMapIsGoneOrNamesItNoMore) {
+TEST_F(UnhealthyGpusTest, ItIsUsableAgainWhenTheConfigMapIsGoneOrNoLongerNamesIt) {
   mark_unhealthy("0,1");
   EXPECT_EQ(fit("80").refusal, Refusal::Unhealthy);
   mark_unhealthy("1");
@@ -77,7 +77,7 @@ TEST_F(BarredTest, ItIsUsableAgainWhenTheConfigMapIsGoneOrNamesItNoMore) {
   EXPECT_TRUE(cache.assumed(ask("80"), "n1", 1, now).ok());
 }
 
-TEST_F(BarredTest, WhoeverIsOnItCountsAsBefore) {
+TEST_F(UnhealthyGpusTest, PodsOnItCountAsBefore) {
   put("a", 0, 50);
   mark_unhealthy("0");
   EXPECT_EQ(cache.view("n1").cards.at(0).used_mib, 50U * 1024);
@@ -89,7 +89,7 @@ TEST_F(BarredTest, WhoeverIsOnItCountsAsBefore) {
   EXPECT_EQ(fit("80").refusal, Refusal::None) << "on the other one";
 }
 
-TEST_F(BarredTest, NobodyGoesForRoomOnABarredCard) {
+TEST_F(UnhealthyGpusTest, NoPodIsEvictedForRoomOnAMarkedCard) {
   put("low", 0, 80);
   put("high", 1, 80, 200);
   const std::vector<std::string> nodes{"n1"};
@@ -100,11 +100,11 @@ TEST_F(BarredTest, NobodyGoesForRoomOnABarredCard) {
   EXPECT_FALSE(cache.victims(ask("60", 100), "n1", {}).ok());
 }
 
-TEST_F(BarredTest, TheReasonNamesTheConfigMapWhereItMayBeTheReason) {
+TEST_F(UnhealthyGpusTest, TheReasonNamesTheConfigMapWhereItMayBeTheReason) {
   EXPECT_THAT(why("81"), Not(HasSubstr("ConfigMap")));
   mark_unhealthy("0,1");
-  EXPECT_THAT(why("80"), HasSubstr("no GPU here with 80 GiB of memory is healthy (some are barred "
-                                   "by ConfigMap kube-system/unhealthy-gpu-n1)"));
+  EXPECT_THAT(why("80"), HasSubstr("no GPU here with 80 GiB of memory is healthy (some are marked "
+                                   "unhealthy by ConfigMap kube-system/unhealthy-gpu-n1)"));
   EXPECT_THAT(why("81"), Not(HasSubstr("ConfigMap"))) << "no card is that large";
   unbar();
   put("a", 0, 50);
@@ -112,7 +112,7 @@ TEST_F(BarredTest, TheReasonNamesTheConfigMapWhereItMayBeTheReason) {
   EXPECT_THAT(why("80"), Not(HasSubstr("ConfigMap")));
 }
 
-TEST_F(BarredTest, ConfigMapAndNodeComeInAnyOrderAndTheNodeMayComeAnew) {
+TEST_F(UnhealthyGpusTest, ConfigMapAndNodeComeInAnyOrderAndTheNodeMayComeAgain) {
   cache.remove_node("n1");
   mark_unhealthy("1");
   set_node();
@@ -122,7 +122,7 @@ TEST_F(BarredTest, ConfigMapAndNodeComeInAnyOrderAndTheNodeMayComeAnew) {
   EXPECT_FALSE(cache.view("n1").cards.at(2).facts.marked_unhealthy);
 }
 
-TEST_F(BarredTest, OnlyWhatChangesAnAnswerIsANewGeneration) {
+TEST_F(UnhealthyGpusTest, OnlyWhatChangesAnAnswerIsANewGeneration) {
   mark_unhealthy("1");
   const auto before = cache.generation();
   mark_unhealthy("1");
@@ -133,7 +133,7 @@ TEST_F(BarredTest, OnlyWhatChangesAnAnswerIsANewGeneration) {
   EXPECT_GT(cache.generation(), before);
 }
 
-TEST_F(BarredTest, ACardOfGpusharesOwnNodeIsBarredByItsIndexToo) {
+TEST_F(UnhealthyGpusTest, ACardOfGpusharesOwnNodeIsMarkedByItsIndexToo) {
   const auto node = R"({"metadata":{"name":"n1"},"status":{"capacity":{"aliyun.com/gpu-mem":"32",)"
                     R"("aliyun.com/gpu-count":"2"},"allocatable":{"aliyun.com/gpu-mem":"32"}}})";
   EXPECT_TRUE(cache.set_node(parsed(node).root()).ok());

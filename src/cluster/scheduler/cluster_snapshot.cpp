@@ -24,7 +24,7 @@ void add_node(ClusterSnapshot& survey, json::Value node, const OnNode& on_node) 
 void add_pods(ClusterSnapshot& survey, json::Value pods) {
   const auto now = std::chrono::steady_clock::now();
   for (const auto pod : pods["items"]) {
-    // One that waits holds nothing, whatever is wrong with it.
+    // A waiting pod holds nothing, even if its request is not valid.
     if (pod["spec"]["nodeName"].string().value_or("").empty()) continue;
     note(survey, "pod", pod, survey.cache->set_pod(pod, now));
   }
@@ -34,14 +34,14 @@ Status with_rights(Status read) {
   if (read.ok() || read.error().code() != Errc::Denied) return read;
   return Error(
       Errc::Denied,
-      fmt::format("{}; it takes the right to list nodes and pods: `kubectl auth can-i list "
-                  "pods -A` tells whether you have it, the ClusterRole `view` with nodes "
-                  "gives it",
+      fmt::format("{}; you need permission to list nodes and pods: `kubectl auth can-i list pods "
+                  "-A` shows whether you have it, the ClusterRole `view` plus nodes grants it",
                   read.error().text()));
 }
 
-// Without the right to read them none is barred, as far as we know.
-void add_barred(ClusterSnapshot& survey, const kube::GetPage& get, const std::string& node) {
+// Without permission to read them, no card counts as marked unhealthy.
+void add_unhealthy_gpus(ClusterSnapshot& survey, const kube::GetPage& get,
+                        const std::string& node) {
   const auto path = fmt::format("/api/v1/namespaces/{}/configmaps", podspec::kUnhealthyNamespace);
   const auto add = [&](json::Value map) {
     if (const auto read = survey.cache->set_unhealthy_gpus(map); !read.ok())
@@ -92,7 +92,7 @@ Result<ClusterSnapshot> read_cluster(const kube::GetPage& get, const std::string
   ClusterSnapshot made{.cache = std::make_unique<scheduler::ClusterCache>()};
   GANTRY_CHECK(with_rights(node.empty() ? read_all(made, get, on_node)
                                         : read_one(made, get, node, on_node)));
-  add_barred(made, get, node);
+  add_unhealthy_gpus(made, get, node);
   return made;
 }
 

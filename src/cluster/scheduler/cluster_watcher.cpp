@@ -16,13 +16,13 @@ TimePoint now_steady() {
 }
 
 constexpr const char* kWithoutConfigMaps =
-    "going on without: GPUs that a ConfigMap unhealthy-gpu-NODE names are used all the same. Give "
-    "the scheduler's account get, list and watch of configmaps in kube-system by a Role there, as "
-    "deploy/gpushare/extender-rbac.yaml has it";
+    "continuing without ConfigMaps: GPUs that a ConfigMap unhealthy-gpu-NODE names are still used. "
+    "Give the scheduler's account get, list and watch on configmaps in kube-system, with a Role as "
+    "in deploy/gpushare/extender-rbac.yaml";
 
 }  // namespace
 
-// One kind of object: what is read of it goes into the book.
+// One kind of object: puts what it reads into the cache.
 class ClusterWatcher::ResourceWatch : public kube::ResourceEventHandler {
  public:
   using Set = Status (*)(ClusterCache& cache, const json::Value& object);
@@ -34,7 +34,8 @@ class ClusterWatcher::ResourceWatch : public kube::ResourceEventHandler {
     Set set;
     Remove remove;
     std::string_view name_prefix = {};
-    const char* without = nullptr;  // what a refusal means and what to do; nullptr: we need it
+    // What a refusal means and what to do; nullptr: the kind is required.
+    const char* without = nullptr;
   };
   ResourceWatch(const Kinds& kinds, const kube::ClientConfig& access, ClusterCache& cache,
                 Logger log)
@@ -62,19 +63,19 @@ class ClusterWatcher::ResourceWatch : public kube::ResourceEventHandler {
   void set(const json::Document& object) override {
     const auto taken = kinds_.set(cache_, object.root());
     if (taken.ok()) return;
-    // A pod that asks for nonsense is told by an event when the scheduler asks about it.
+    // A pod with an invalid request gets an event when the scheduler asks about it.
     const auto& say = taken.error().code() == Errc::Invalid ? log_.detail : log_.warning;
     say(name(), taken.error().text());
   }
   void remove(const kube::ObjectRef& object) override { kinds_.remove(cache_, object); }
   void on_error(const Error& error, std::chrono::milliseconds retry_in) override {
     if (kinds_.without != nullptr && error.code() == Errc::Denied) {
-      // It is tried on and on, and said once: nobody wants this line twice a minute for ever.
+      // It is tried again and again, but logged only once.
       if (!refused_.exchange(true))
         log_.warning(name(), fmt::format("{}; {}", error.text(), kinds_.without));
       return;
     }
-    log_.warning(name(), fmt::format("{}; again in {:.1f} s", error.text(),
+    log_.warning(name(), fmt::format("{}; trying again in {:.1f} s", error.text(),
                                      static_cast<double>(retry_in.count()) / 1000));
   }
 
@@ -83,7 +84,7 @@ class ClusterWatcher::ResourceWatch : public kube::ResourceEventHandler {
   ClusterCache& cache_;
   Logger log_;
   std::atomic<bool> refused_{false};
-  std::unique_ptr<kube::Informer> informer_;  // last: it calls us
+  std::unique_ptr<kube::Informer> informer_;  // last, because it calls this object
 };
 
 ClusterWatcher::ClusterWatcher(const kube::ClientConfig& access, ClusterCache& cache,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods, nodes, namespaces, resource quotas and the ConfigMaps that bar GPUs, of the API server into
-// the book, from five watches.
+// Keeps the scheduler cache up to date with five watches: pods, nodes, namespaces, resource quotas
+// and the ConfigMaps that mark GPUs as unhealthy.
 #pragma once
 
 #include "cluster/scheduler/cluster_cache.hpp"
@@ -19,13 +19,13 @@ namespace gantry::scheduler {
 class ClusterWatcher {
  public:
   ClusterWatcher(const kube::ClientConfig& access, ClusterCache& cache, const Logger& log);
-  ~ClusterWatcher();  // stop()
+  ~ClusterWatcher();  // calls stop()
   ClusterWatcher(const ClusterWatcher&) = delete;
   ClusterWatcher& operator=(const ClusterWatcher&) = delete;
   void stop();
 
-  // "pods, nodes": kinds of which no whole list has been read yet; "" when all have. One that we
-  // can do without is not waited for when the API server refuses it.
+  // "pods, nodes": the resources of which no full list has been read yet; "" if all have been read.
+  // Does not wait for an optional resource that the API server refuses.
   std::string missing() const;
 
   struct Kind {
@@ -44,8 +44,8 @@ class ClusterWatcher {
   std::vector<std::unique_ptr<ResourceWatch>> watches_;
 };
 
-// Every pod that is on a node, as the API server has it now and not as a watch told a moment ago:
-// for a new leader, whose predecessor's last Bindings its watch may not have shown yet.
+// Reads every pod that is on a node from the API server, not from the watch: for a new leader,
+// whose watch may not have shown the last Bindings of its predecessor yet.
 Status read_bound_pods(kube::Api& api, ClusterCache& cache, TimePoint now);
 
 }  // namespace gantry::scheduler

@@ -108,7 +108,7 @@ TEST_F(FeedTest, WithoutTheRightToReadConfigMapsItGoesOnAndSaysSoOnce) {
   EXPECT_EQ(times("forbidden"), 1U);
   {
     const std::lock_guard hold(mutex);
-    EXPECT_THAT(said.front(), AllOf(HasSubstr("get, list and watch of configmaps in kube-system"),
+    EXPECT_THAT(said.front(), AllOf(HasSubstr("get, list and watch on configmaps in kube-system"),
                                     HasSubstr("extender-rbac.yaml")));
   }
   put_map("unhealthy-gpu-n1", "1");

@@ -21,7 +21,7 @@ void AtomicHistogram::add(std::chrono::nanoseconds took) {
 void AtomicHistogram::append(std::string& page, std::string_view metric,
                              std::string_view verb) const {
   auto out = std::back_inserter(page);
-  const auto all = count();  // first: a bucket may be ahead of it, never above the +Inf one
+  const auto all = count();  // first: a bucket may be newer, but must not exceed the +Inf bucket
   std::uint64_t below = 0;
   for (std::size_t i = 0; i < kBounds.size(); ++i) {
     below = std::min(all, below + buckets_[i].load(std::memory_order_relaxed));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scheduler counts of itself. Any thread may count at any time.
+// The scheduler's own counters. Any thread may use them at any time.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace gantry::scheduler {
 
-// How long something took: as a Prometheus histogram.
+// A distribution of durations, as a Prometheus histogram.
 class AtomicHistogram {
  public:
   static constexpr std::array<double, 12> kBounds = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
@@ -21,11 +21,11 @@ class AtomicHistogram {
 
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
   std::uint64_t failures() const { return failures_.load(std::memory_order_relaxed); }
-  // The lines of one label value; the head is the caller's.
+  // Appends the lines of one label value; the caller writes the head.
   void append(std::string& page, std::string_view metric, std::string_view verb) const;
 
  private:
-  std::array<std::atomic<std::uint64_t>, kBounds.size()> buckets_{};  // each for itself
+  std::array<std::atomic<std::uint64_t>, kBounds.size()> buckets_{};  // not cumulative
   std::atomic<std::uint64_t> count_{0};
   std::atomic<std::uint64_t> nanoseconds_{0};
   std::atomic<std::uint64_t> failures_{0};
@@ -47,8 +47,8 @@ struct SchedulerCounters {
   AtomicHistogram filter;
   AtomicHistogram prioritize;
   AtomicHistogram preempt;
-  AtomicHistogram bind;      // with the API server's part
-  AtomicHistogram decision;  // of a bind, without it
+  AtomicHistogram bind;      // including the API server's part
+  AtomicHistogram decision;  // of a bind, without the API server's part
   AtomicHistogram admit;
   std::atomic<std::uint64_t> bound{0};
   std::atomic<std::uint64_t> unknown{0};  // Bindings without an answer

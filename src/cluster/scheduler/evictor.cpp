@@ -14,9 +14,9 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::size_t kMaxWaitingPods = 1000;
-constexpr std::size_t kMaxPodsPerRound = 20;  // are looked at in one round
+constexpr std::size_t kMaxPodsPerRound = 20;  // checked in one round
 constexpr unsigned kMaxBackoffDoublings = 4;
-constexpr int kMaxVictimSets = 16;  // of sets of victims, one after the other
+constexpr int kMaxVictimSets = 16;  // sets of victims that are tried one after the other
 constexpr seconds kSoon{1};
 constexpr seconds kNothingHelps{5};
 constexpr unsigned kMaxIdleRounds = 2;
@@ -77,7 +77,7 @@ void Evictor::refused(UnschedulablePod full, TimePoint now) {
     found->second.asked = now;
     return;
   }
-  if (waiting_.size() >= kMaxWaitingPods) return;  // its turn comes when others have gone
+  if (waiting_.size() >= kMaxWaitingPods) return;  // it is added when others have gone
   auto uid = full.ask.uid;
   waiting_[std::move(uid)] = {
       .full = std::move(full), .asked = now, .since = now, .next = now + options_.grace};
@@ -99,7 +99,7 @@ bool Evictor::stopped() const {
   return stopped_;
 }
 
-// Who matters most first, then who waits longest.
+// Highest priority first, then the longest wait.
 std::vector<Evictor::DuePod> Evictor::due(TimePoint now) const {
   const std::lock_guard hold(mutex_);
   std::vector<DuePod> all;
@@ -133,17 +133,18 @@ void Evictor::reconcile(TimePoint now, std::int64_t unix_s) {
     waiting.next = now + tended->again;
     waiting.progress = std::move(tended->progress);
     auto& there = waiting_.at(one.uid);
-    waiting.full = std::move(there.full);  // may have been said anew
+    waiting.full = std::move(there.full);  // it may have been refused again
     waiting.asked = there.asked;
     there = std::move(waiting);
   }
 }
 
-// From what is known here, without a question to anybody.
+// Uses only the cache, without asking the API server.
 std::optional<Evictor::Outcome> Evictor::first_look(WaitingPod& waiting, TimePoint now,
                                                     bool& over) const {
   const auto& ask = waiting.full.ask;
-  over = !cache_.pending(ask.uid) && now - waiting.since > seconds(10);  // the watch knows by then
+  // By then the watch has shown it.
+  over = !cache_.pending(ask.uid) && now - waiting.since > seconds(10);
   if (over) return std::nullopt;
   if (cache_.nomination(ask.uid) && waiting.times > 0) return Outcome{kSoon, waiting.progress};
   if (const auto node = cache_.nominated(ask.uid); !node.empty()) {
@@ -156,11 +157,12 @@ std::optional<Evictor::Outcome> Evictor::first_look(WaitingPod& waiting, TimePoi
     return fit.refusal == placement::Refusal::None;
   });
   if (!fits_now) return std::nullopt;
-  return Outcome{options_.grace, "there is room for it by now; kube-scheduler is to ask again"};
+  return Outcome{options_.grace,
+                 "there is room for it now; waiting for kube-scheduler to ask again"};
 }
 
-// It has taken it in hand: deletes pods itself, or has. Or it was us, before the process died. When
-// nothing comes of it, those who go all the same are counted on.
+// kube-scheduler is making room itself, or our own process did before it died. If that has no
+// result in time, pods that are ending anyway are considered.
 std::optional<Evictor::Outcome> Evictor::defer_to_kube_scheduler(WaitingPod& waiting,
                                                                  const std::string& node,
                                                                  TimePoint now) const {
@@ -170,7 +172,7 @@ std::optional<Evictor::Outcome> Evictor::defer_to_kube_scheduler(WaitingPod& wai
   }
   if (!waiting.nominated_since) waiting.nominated_since = now;
   if (now - *waiting.nominated_since > options_.nominated) return std::nullopt;
-  return Outcome{kSoon, fmt::format("room is being made for it on node {}", node)};
+  return Outcome{kSoon, fmt::format("the scheduler is making room for it on node {}", node)};
 }
 
 Evictor::NextStep Evictor::process(WaitingPod& waiting, TimePoint now, std::int64_t unix_s) {
@@ -182,7 +184,7 @@ Evictor::NextStep Evictor::process(WaitingPod& waiting, TimePoint now, std::int6
   const auto& ask = waiting.full.ask;
   const auto room = cache_.plan_preemption(ask, waiting.full.nodes, {}, unix_s);
   if (!room.ok()) return Outcome{nothing_helps(waiting.idle), room.error().text()};
-  // Somebody may have to go: not before the pod itself has been seen as it is now.
+  // A pod may have to be evicted: first read the current state of the waiting pod.
   const auto pod = api_.read(ask.name_space, ask.name);
   if (!pod.ok() && pod.error().code() == Errc::NotFound) return std::nullopt;
   if (!pod.ok()) return Outcome{kNothingHelps, pod.error().text()};
@@ -191,19 +193,20 @@ Evictor::NextStep Evictor::process(WaitingPod& waiting, TimePoint now, std::int6
   if (string_or_empty(metadata["uid"]) != ask.uid || metadata["deletionTimestamp"] ||
       !string_or_empty(spec["nodeName"]).empty())
     return std::nullopt;
-  // And not as the question had it: anybody can ask, in the name of any priority.
+  // Use the priority of the API server's object, not of the request: any client can send a request
+  // with any priority.
   auto seen = podspec::parse_request(pod->root());
   if (!seen.ok() || !*seen) return std::nullopt;
   waiting.full.ask = **std::move(seen);
   if (string_or_empty(spec["preemptionPolicy"]) == "Never")
-    return Outcome{kNever, "nobody is evicted for it: its preemptionPolicy is Never"};
+    return Outcome{kNever, "no pod is evicted for it: its preemptionPolicy is Never"};
   if (auto left = defer_to_kube_scheduler(
           waiting, string_or_empty((*pod)["status"]["nominatedNodeName"]), now))
     return left;
   return preempt_lower_priority(waiting, why_not(*room), now, unix_s);
 }
 
-// What was said when the first of them was asked; "": nobody was.
+// The reason when the first victim was asked; "": no pod was asked.
 std::string Evictor::why_not(const PreemptionPlan& room) const {
   for (const auto& victim : room.victims) {
     const auto found = spared_.find(victim.uid);
@@ -222,7 +225,7 @@ Evictor::NextStep Evictor::preempt_lower_priority(WaitingPod& waiting, std::stri
       if (why.empty()) why = room.error().text();
       return Outcome{nothing_helps(waiting.idle), std::move(why)};
     }
-    if (!check_evictable(*room, now, why)) continue;  // others instead
+    if (!check_evictable(*room, now, why)) continue;  // try other victims
     const auto placement = cache_.add_nomination(ask, *room, now);
     if (!placement.ok()) return Outcome{kSoon, placement.error().text()};
     return evict_all(waiting, *room, *placement, now);
@@ -240,7 +243,7 @@ bool Evictor::check_evictable(const PreemptionPlan& room, TimePoint now, std::st
     if (answer.evicted == kube::EvictionOutcome::Done ||
         answer.evicted == kube::EvictionOutcome::Gone)
       continue;
-    why = fmt::format("{}/{} would have to make room, and cannot be evicted now: {}",
+    why = fmt::format("{}/{} would have to make room, but cannot be evicted now: {}",
                       victim.name_space, victim.name, answer.text);
     if (answer.evicted == kube::EvictionOutcome::Refused && api_.warn) api_.warn(why);
     spared_[victim.uid] = {.until = now + options_.spared, .why = why};
@@ -255,7 +258,7 @@ Evictor::Outcome Evictor::evict_all(WaitingPod& waiting, const PreemptionPlan& r
   std::string why;
   for (const auto& victim : room.victims) {
     if (evict(waiting, room, victim, now, why)) continue;
-    cache_.end_nomination(ask.uid);  // chosen anew, with those who go already
+    cache_.end_nomination(ask.uid);  // choose again, with the pods that are already ending
     return {kSoon, std::move(why)};
   }
   waiting.idle = 0;
@@ -268,7 +271,7 @@ Evictor::Outcome Evictor::evict_all(WaitingPod& waiting, const PreemptionPlan& r
 bool Evictor::evict(const WaitingPod& waiting, const PreemptionPlan& room, const Victim& victim,
                     TimePoint now, std::string& why) {
   if (stopped() || !may_send()) {
-    why = "this replica of the scheduler leads no more";
+    why = "this replica of the scheduler is no longer the leader";
     return false;
   }
   const auto answer =
@@ -279,7 +282,7 @@ bool Evictor::evict(const WaitingPod& waiting, const PreemptionPlan& room, const
       report_to_victim(waiting.full.ask, room, victim);
       return true;
     case kube::EvictionOutcome::Gone:
-    case kube::EvictionOutcome::Unknown: return true;  // the watch will tell
+    case kube::EvictionOutcome::Unknown: return true;  // the watch will show it
     case kube::EvictionOutcome::Protected:
     case kube::EvictionOutcome::Refused: break;
   }

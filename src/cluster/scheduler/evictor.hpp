@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes room on a card for a pod that matters more. kube-scheduler counts by node: where a node has
-// enough left in sum and no card has, its own preemption finds that the pod fits without anybody's
-// end, and gives up. Then the leader asks the fewest and least important pods to go, by the
-// Eviction API, and keeps what they leave for the pod. A process that dies in between has lost
-// nothing: whoever has been asked to go is counted as going by the next one.
+// Makes room on a card for a pod of higher priority. kube-scheduler counts by node: if a node has
+// enough in total but no single card has, kube-scheduler's own preemption finds that the pod fits
+// without any eviction, and gives up. Then the leader evicts the fewest and least important pods
+// with the Eviction API, and keeps their room for the pod. Nothing is lost if the process dies in
+// between: the next leader counts evicted pods as ending.
 #pragma once
 
 #include "cluster/scheduler/cluster_cache.hpp"
@@ -23,28 +23,29 @@
 
 namespace gantry::scheduler {
 
-// What an Evictor needs of the world.
+// The functions that an Evictor needs.
 struct EvictApi {
   std::function<kube::EvictionResult(const kube::Eviction&)> evict;
   std::function<Result<json::Document>(const std::string& name_space, const std::string& pod)> read;
-  // For how long what is sent now comes from the only one who may; as BindApi::lead.
+  // For how long this replica is surely the leader; like BindApi::lead.
   std::function<Result<std::chrono::milliseconds>()> lead;
-  // Writes into the pod for which node it waits: kube-scheduler counts it there, every replica
-  // keeps a card for it, and so does whoever leads after us.
+  // Writes the node for which the pod waits into the pod: kube-scheduler then counts it there, and
+  // every replica, also the next leader, keeps a card for it.
   std::function<Status(const podspec::PodRequest& ask, const std::string& node)> nominate;
   std::function<void(kube::Event)> tell;
   std::function<void(const std::string& trouble)> warn;
 };
 
 struct EvictorOptions {
-  std::chrono::milliseconds request{4000};  // how long an eviction takes at most
-  // So long kube-scheduler may find room by itself, which it says in the pod's nominatedNodeName.
+  std::chrono::milliseconds request{4000};  // timeout of an eviction
+  // Time for kube-scheduler to find room itself, which it writes to the pod's nominatedNodeName.
   std::chrono::milliseconds grace{3000};
-  std::chrono::milliseconds nominated = std::chrono::seconds(15);  // so long that is believed
-  std::chrono::milliseconds spared = std::chrono::seconds(30);     // after a budget said no
-  std::chrono::milliseconds again = std::chrono::minutes(1);       // doubled with each time
-  // So long the nodes of a question are believed: kube-scheduler asks again every five minutes,
-  // unless something else than GPUs keeps the pod from all of them by now.
+  std::chrono::milliseconds nominated = std::chrono::seconds(15);  // for how long that is trusted
+  // After a disruption budget refused an eviction.
+  std::chrono::milliseconds spared = std::chrono::seconds(30);
+  std::chrono::milliseconds again = std::chrono::minutes(1);  // doubled each time
+  // For how long the nodes of a request are used: kube-scheduler asks again every five minutes,
+  // unless another reason than GPUs now excludes all nodes.
   std::chrono::milliseconds fresh = std::chrono::minutes(7);
 };
 
@@ -53,24 +54,25 @@ class Evictor {
   Evictor(ClusterCache& cache, SchedulerCounters& counters, EvictApi api_calls,
           EvictorOptions options = {});
 
-  void refused(UnschedulablePod full, TimePoint now);  // by any thread
+  void refused(UnschedulablePod full, TimePoint now);  // callable from any thread
 
-  // Does what is due; every second, by one thread. `unix_s`: the time of day.
+  // Does what is due; call it every second, from one thread. `unix_s` is the current time.
   void reconcile(TimePoint now, std::int64_t unix_s);
-  void stop();  // nothing more is sent; what is under way is
+  void stop();  // sends nothing more; requests in progress finish
 
-  // What is done for a pod that waits, or why nothing is, in one sentence; "": it is not known.
+  // What is being done for a waiting pod, or why nothing is, in one sentence; "": the pod is
+  // unknown.
   std::string progress(std::string_view uid) const;
 
  private:
   struct WaitingPod {
     UnschedulablePod full;
-    TimePoint asked;  // last
+    TimePoint asked;  // the last time
     TimePoint since;
     TimePoint next;
     std::optional<TimePoint> nominated_since;
-    unsigned times = 0;  // that somebody was evicted for it
-    unsigned idle = 0;   // that nothing helped
+    unsigned times = 0;  // number of times that pods were evicted for it
+    unsigned idle = 0;   // number of times that nothing helped
     std::string progress;
   };
   struct DuePod {
@@ -78,7 +80,7 @@ class Evictor {
     std::int32_t priority = 0;
     TimePoint since;
   };
-  // When to look again, and what to say until then; nullopt: it waits no more.
+  // When to look again, and the sentence until then; nullopt: the pod no longer waits.
   struct Outcome {
     std::chrono::milliseconds again;
     std::string progress;
@@ -93,7 +95,7 @@ class Evictor {
   std::optional<Outcome> defer_to_kube_scheduler(WaitingPod& waiting, const std::string& node,
                                                  TimePoint now) const;
   std::optional<Outcome> first_look(WaitingPod& waiting, TimePoint now, bool& over) const;
-  // False: somebody may not go now, and is spared for a while.
+  // False: a pod cannot be evicted now, and is left alone for a while.
   bool check_evictable(const PreemptionPlan& room, TimePoint now, std::string& why);
   Outcome evict_all(WaitingPod& waiting, const PreemptionPlan& room,
                     const podspec::Placement& placement, TimePoint now);
@@ -116,7 +118,7 @@ class Evictor {
     TimePoint until;
     std::string why;
   };
-  std::map<std::string, ProtectedPod, std::less<>> spared_;  // by uid; of the one thread
+  std::map<std::string, ProtectedPod, std::less<>> spared_;  // by uid; used only by the one thread
   bool stopped_ = false;
 };
 

@@ -175,7 +175,7 @@ TEST_F(EvictorTest, KubeSchedulerIsLeftAloneWhileItMakesRoomItself) {
   refused(evictor);
   pass(evictor, seconds(15));
   EXPECT_THAT(evicted, IsEmpty());
-  EXPECT_THAT(evictor.progress("first"), HasSubstr("room is being made"));
+  EXPECT_THAT(evictor.progress("first"), HasSubstr("making room for it"));
   pass(evictor, seconds(15));
   EXPECT_EQ(evicted.size(), 1U) << "nothing came of it";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a pod is where it is, or nowhere: one line for each node.
+// Explains why a pod is on its node or on none: one line for each node.
 #pragma once
 
 #include "cluster/podspec/request.hpp"
@@ -14,21 +14,21 @@ struct NodeReason {
   std::string node;
   bool fits = false;
   int score = 0;
-  bool resolvable = false;  // others leaving could help
-  std::string sentence;     // "" where it fits
+  bool resolvable = false;  // could fit after other pods have left
+  std::string sentence;     // "" if it fits
 };
 
 struct PodReasons {
   std::string name_space;
   std::string name;
   std::string uid;
-  std::string on_node;  // where it is already; "" = nowhere yet
-  std::string problem;  // the ask itself is wrong; no nodes then
-  std::string room;     // what is done to make room for it, or why nothing is; "" = nothing
+  std::string on_node;  // its node; "": none yet
+  std::string problem;  // the request is not valid; then `nodes` is empty
+  std::string room;     // what is being done to make room for it, or why nothing is; "": nothing
   std::vector<NodeReason> nodes;
 };
 
-// Nodes with the best score first, then those that could, then the rest; by name among equals.
+// Nodes that fit come first, by score, then resolvable ones, then the others; equal ones by name.
 PodReasons explain_pod(const ClusterCache& cache, const podspec::PodRequest& ask);
 
 std::string to_json(const PodReasons& reasons);

@@ -12,7 +12,7 @@
 namespace gantry::scheduler {
 namespace {
 
-constexpr std::size_t kMaxReportedNodes = 500;  // that are told of
+constexpr std::size_t kMaxReportedNodes = 500;  // in one report
 constexpr std::size_t kRefusals = static_cast<std::size_t>(placement::Refusal::Quota) + 1;
 
 InvalidRequest invalid_request_of(std::string_view pod, std::string sentence) {
@@ -26,7 +26,7 @@ InvalidRequest invalid_request_of(std::string_view pod, std::string sentence) {
   return bad;
 }
 
-// Every node has one of a few reasons: each is written once.
+// Every node has one of a few reasons, so each sentence is written once.
 class Sentences {
  public:
   explicit Sentences(const podspec::PodRequest& ask) : ask_(ask) {}
@@ -39,7 +39,7 @@ class Sentences {
 
  private:
   const podspec::PodRequest& ask_;
-  static constexpr std::size_t kKinds = 4;  // GiB or MiB, with barred cards or without
+  static constexpr std::size_t kKinds = 4;  // GiB or MiB, with cards marked unhealthy or without
   std::array<std::string, kRefusals * kKinds> texts_;
 };
 
@@ -105,7 +105,7 @@ Result<std::string> Extender::filtered(std::string_view body, bool& full) {
   return answer;
 }
 
-// Somewhere nothing but others stands in its way, and it fits nowhere.
+// True if the pod fits on no node, and on some node only other pods block it.
 bool Extender::report_unschedulable(const CachedFilter& asked) const {
   if (!asked.ask || asked.ask->uid.empty() || !callbacks_.full) return false;
   UnschedulablePod full;
@@ -130,7 +130,7 @@ std::string Extender::refuse_all(const ExtenderArgs& args, std::string_view sent
 std::string Extender::answer_of(CachedFilter& asked) const {
   const auto& names = asked.args.names;
   ExtenderFilterResult answer{std::vector<ExtenderFilterResult::Verdict>(names.size())};
-  if (!asked.ask) return write_filter(asked.args, answer);  // asks for no GPU: any node will do
+  if (!asked.ask) return write_filter(asked.args, answer);  // asks for no GPU: any node fits
   asked.generation = cache_.fit(*asked.ask, names, asked.fits);
   Sentences sentences(*asked.ask);
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -149,8 +149,8 @@ std::string Extender::answer_of(CachedFilter& asked) const {
   }
   std::string unsettled;
   if (const auto node = cache_.node_of_unknown_binding(asked.ask->uid)) {
-    unsettled = json::quote(fmt::format(
-        "a Binding to node {} has been sent, and whether it was taken is not known yet", *node));
+    unsettled = json::quote(
+        fmt::format("a Binding to node {} was sent, and its result is not known yet", *node));
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (names[i] != *node) {
         answer.verdicts[i] = {.reason = &unsettled, .resolvable = true};
@@ -162,7 +162,7 @@ std::string Extender::answer_of(CachedFilter& asked) const {
   return write_filter(asked.args, answer);
 }
 
-// kube-scheduler asks about the nodes that were left, in the order in which they were given.
+// kube-scheduler asks about the remaining nodes, in the order in which the filter returned them.
 bool Extender::remembered(const ExtenderArgs& args, std::vector<placement::Fit>& fits) const {
   std::shared_ptr<const CachedFilter> last;
   {
@@ -226,7 +226,7 @@ http::Response Extender::preempt(std::string_view body) {
   if (!args.ok()) return refused(args.error().text(), 400);
   const auto ask = parse_pod_request(args->pod);
   if (!ask.ok() && ask.error().code() != Errc::Invalid) return refused(ask.error().text(), 400);
-  if (!ask.ok()) return json_response(write_preempt({}));  // no pod's end makes it right
+  if (!ask.ok()) return json_response(write_preempt({}));  // no eviction makes the request valid
   if (!*ask) return json_response(write_preempt(args->nodes));
   std::map<std::string, NodeVictims> helped;
   for (auto& [node, victims] : args->nodes) {
@@ -239,7 +239,7 @@ http::Response Extender::preempt(std::string_view body) {
 
 namespace {
 
-// No nodes where they were not read yet would be taken for a cluster without any.
+// An empty list before the nodes are read would look like a cluster without nodes.
 http::Response not_inspected(std::string_view why, int status) {
   return json_response(fmt::format(R"({{"nodes":[],"error":{}}})", json::quote(why)), status);
 }
@@ -260,8 +260,8 @@ http::Response Extender::inspect(std::string_view node) const {
   if (const auto why = not_ready(); !why.empty()) return not_inspected(why, 503);
   const auto view = cache_.view(node);
   if (!view.cards.empty()) return json_response(report::to_json({&view, 1}));
-  return not_inspected(fmt::format("node {} has no shared GPUs, or there is none of that name: "
-                                   "kubectl get nodes -l gpushare=true",
+  return not_inspected(fmt::format("node {} has no shared GPUs or does not exist; kubectl get "
+                                   "nodes -l gpushare=true lists the nodes that share GPUs",
                                    node),
                        404);
 }

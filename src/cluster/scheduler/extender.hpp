@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kube-scheduler asks of an extender, but for bind (binder.hpp): pure questions to the book.
-// A body in, an answer out, without sockets; several threads at once.
+// Answers kube-scheduler's requests to an extender, except bind (binder.hpp), from the scheduler
+// cache. Takes and returns bodies, without sockets; several threads may call it at once.
 #pragma once
 
 #include "cluster/podspec/request.hpp"
@@ -19,7 +19,7 @@
 
 namespace gantry::scheduler {
 
-// A pod whose manifest asks for what cannot be.
+// A pod whose request is not valid.
 struct InvalidRequest {
   std::string uid;
   std::string name_space;
@@ -27,7 +27,7 @@ struct InvalidRequest {
   std::string sentence;
 };
 
-// A pod that no node has room for on its cards, though it could run on these but for that.
+// A pod that could run on these nodes, but their cards have no room for it.
 struct UnschedulablePod {
   podspec::PodRequest ask;
   std::vector<std::string> nodes;
@@ -36,25 +36,25 @@ struct UnschedulablePod {
 class Extender {
  public:
   struct Callbacks {
-    std::function<std::string()> not_ready;                      // why not; "" or none: ready
-    std::function<void(const InvalidRequest&)> invalid_request;  // each time that it is asked about
-    std::function<void(UnschedulablePod)> full;                  // the same
+    std::function<std::string()> not_ready;                      // why not; "" or empty: ready
+    std::function<void(const InvalidRequest&)> invalid_request;  // called for each such request
+    std::function<void(UnschedulablePod)> full;                  // called for each such request
   };
   Extender(const ClusterCache& cache, SchedulerCounters& counters, Callbacks callbacks);
 
-  // 200 always; what is wrong is in its Error.
+  // Always 200; errors are in the Error field.
   http::Response filter(std::string_view body);
-  // The same, and whether `full` was told.
+  // The same; also says whether `full` was called.
   http::Response filter(std::string_view body, bool& full);
   http::Response prioritize(std::string_view body);
   http::Response preempt(std::string_view body);
 
-  // All nodes, or one; 404 with the error for a node that nobody knows.
+  // All nodes, or one; 404 with the error for an unknown node.
   http::Response inspect() const;
   http::Response inspect(std::string_view node) const;
 
  private:
-  // A filter's question and answer, for the prioritize that follows it.
+  // The request and answer of a filter, for the prioritize that follows it.
   struct CachedFilter {
     std::string body;
     ExtenderArgs args;
@@ -77,7 +77,7 @@ class Extender {
   std::shared_ptr<const CachedFilter> last_;
 };
 
-// The pod of a request. Invalid, as ask_of; Corrupt where the text is no pod.
+// The pod of a request. Invalid as in podspec::parse_request; Corrupt if the text is not a pod.
 Result<std::optional<podspec::PodRequest>> parse_pod_request(std::string_view pod);
 
 http::Response json_response(std::string body, int status = 200);

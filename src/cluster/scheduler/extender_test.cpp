@@ -100,7 +100,8 @@ TEST_F(ExtenderTest, NodesWithBarredCardsHaveOneReasonForAllOfThem) {
   EXPECT_THAT(filter(pod_text({.gpu_mem = "12"}))["NodeNames"].strings(), ElementsAre("large"));
   put("a", "large", "GPU-large-1", 80);
   const auto answer = filter(pod_text({.gpu_mem = "12"}));
-  const std::string of_all = "(some are barred by ConfigMap kube-system/unhealthy-gpu-NODE)";
+  const std::string of_all =
+      "(some are marked unhealthy by ConfigMap kube-system/unhealthy-gpu-NODE)";
   EXPECT_EQ(answer["FailedAndUnresolvableNodes"]["small"].string(),
             "no GPU here with 12 GiB of memory is healthy " + of_all);
   EXPECT_EQ(answer["FailedNodes"]["large"].string(),

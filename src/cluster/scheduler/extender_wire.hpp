@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extender's wire, version 1: Go's field names, any case taken, capitals given. Requests are
-// read where they lie; views point into the body that was given, or into `unescaped`.
+// The extender's wire format, version 1: Go's field names, read in any case, written with capitals.
+// Requests are read in place: views point into the given body, or into `unescaped`.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -14,16 +14,17 @@
 
 namespace gantry::scheduler {
 
-// Of filter and prioritize.
+// Arguments of filter and prioritize.
 struct ExtenderArgs {
-  std::string_view pod;                 // its JSON; "" where there is none
-  std::vector<std::string_view> names;  // of NodeNames, or of the items of Nodes
-  std::vector<std::string_view> items;  // the Node objects, as names; empty where only names came
+  std::string_view pod;                 // its JSON; "" if there is none
+  std::vector<std::string_view> names;  // from NodeNames, or from the items of Nodes
+  // The Node objects, like `names`; empty if the request has only names.
+  std::vector<std::string_view> items;
   bool has_names = false;
   bool has_nodes = false;
-  std::deque<std::string> unescaped;  // what names with a backslash point into
+  std::deque<std::string> unescaped;  // storage for names with escapes
 };
-// Invalid, in a sentence, for what is no such request.
+// Invalid, with a sentence, if the body is not such a request.
 Result<ExtenderArgs> read_args(std::string_view body);
 
 struct ExtenderBindingArgs {
@@ -40,15 +41,15 @@ struct NodeVictims {
 };
 struct ExtenderPreemptionArgs {
   std::string_view pod;
-  std::map<std::string, NodeVictims> nodes;  // both forms
+  std::map<std::string, NodeVictims> nodes;  // for both forms
 };
 Result<ExtenderPreemptionArgs> read_preempt_args(std::string_view body);
 
 // ---- answers
 
 struct ExtenderFilterResult {
-  // As ExtenderArgs::names; the reason's JSON string with its quotes, nullptr where the node may
-  // have it.
+  // Like ExtenderArgs::names. The reason as a JSON string with its quotes; nullptr if the node
+  // fits.
   struct Verdict {
     const std::string* reason = nullptr;
     bool resolvable = false;
@@ -58,9 +59,9 @@ struct ExtenderFilterResult {
 std::string write_filter(const ExtenderArgs& args, const ExtenderFilterResult& answer);
 std::string write_filter_error(std::string_view error);
 std::string write_preempt(const std::map<std::string, NodeVictims>& nodes);
-std::string write_bind(std::string_view error);  // "": done
+std::string write_bind(std::string_view error);  // "": success
 
-// A name or sentence as a JSON string, at the end of `out`; cheap for what needs no escapes.
+// Appends a name or sentence to `out` as a JSON string; fast if no escapes are needed.
 void append_quoted(std::string& out, std::string_view text);
 
 }  // namespace gantry::scheduler

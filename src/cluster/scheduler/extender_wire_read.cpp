@@ -17,14 +17,14 @@ bool same_word(std::string_view a, std::string_view b) {
 }
 
 Error no_request(std::string_view what) {
-  return {
-      Errc::Invalid,
-      fmt::format("this is no {} request of the scheduler: it is not the JSON that version 1 of "
-                  "the extender's interface has; look at the `extenders` of its configuration",
-                  what)};
+  return {Errc::Invalid,
+          fmt::format(
+              "this is not a {} request of kube-scheduler: it is not the JSON of version 1 of the "
+              "extender interface; check `extenders` in the configuration of kube-scheduler",
+              what)};
 }
 
-// Escapes are rare in names: the parser does them.
+// Escapes are rare in names, so the JSON parser handles them.
 bool keep_text(std::string_view raw, std::deque<std::string>& unescaped, std::string_view& text) {
   text = raw;
   if (raw.find('\\') == std::string_view::npos) return true;
@@ -57,7 +57,7 @@ bool read_names(JsonCursor& scan, ExtenderArgs& args, std::vector<std::string_vi
   });
 }
 
-// metadata.name of an object; "" where it has none, which no node is called.
+// metadata.name of an object; "" if it has none, which is not a valid node name.
 bool name_of(std::string_view object, std::deque<std::string>& unescaped, std::string_view& name) {
   JsonCursor scan(object);
   return scan.members([&](std::string_view key) {
@@ -94,7 +94,7 @@ bool read_pod(JsonCursor& scan, std::string_view& pod) {
   return text.has_value();
 }
 
-// {"Pods":[...],"NumPDBViolations":0}; a pod is an object with its uid, or says its uid alone.
+// {"Pods":[...],"NumPDBViolations":0}; a pod is an object with its uid, or only its uid.
 bool read_victim(JsonCursor& scan, NodeVictims& victims) {
   std::string uid;
   const bool good = scan.members([&](std::string_view key) {

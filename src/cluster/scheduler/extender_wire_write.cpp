@@ -58,7 +58,7 @@ void append_refused(std::string& out, const ExtenderArgs& args, const ExtenderFi
   out += first ? "{}" : "}";
 }
 
-// What the answer will need, so that it is not moved while it grows.
+// The size of the answer, so that it is not reallocated while it grows.
 std::size_t size_of(const ExtenderArgs& args, const ExtenderFilterResult& answer) {
   std::size_t size = 256;
   for (std::size_t i = 0; i < args.names.size(); ++i) {

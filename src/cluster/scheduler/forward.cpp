@@ -33,7 +33,7 @@ Result<http::Response> forward_to_leader(const http::Endpoint& leader, const htt
       timeout);
   if (!answer.ok()) {
     return std::move(answer).error().in(
-        fmt::format("handing it on to the leader at {}:{}", leader.host, leader.port));
+        fmt::format("forwarding it to the leader at {}:{}", leader.host, leader.port));
   }
   const auto* type = http::find(answer->headers, "Content-Type");
   return http::Response{.status = answer->status,

@@ -51,7 +51,7 @@ std::optional<std::string_view> JsonCursor::string() {
   return std::nullopt;
 }
 
-// Brackets are counted, not matched in kind: whoever wants the text parses it.
+// Counts brackets without matching their kinds: the JSON parser checks the text later.
 std::optional<std::string_view> JsonCursor::skip() {
   const char first = peek();
   const auto begin = at_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cursor over JSON text that builds nothing: a request of the scheduler may hold twenty thousand
-// node names or fifty megabytes of Node objects, of which a few words are wanted. What is stepped
-// over is checked for its shape only; what is kept is given to json::Document afterwards.
+// A cursor over JSON text that builds no objects: a request of kube-scheduler can have twenty
+// thousand node names or fifty megabytes of Node objects, of which only a few values are needed.
+// Skipped values are only checked for their structure; json::Document parses the values that are
+// kept.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@ class JsonCursor {
  public:
   explicit JsonCursor(std::string_view text) : text_(text) {}
 
-  // The member of the object under the cursor: `member(key)` is called with the cursor on each
-  // value, and must step over it. False where this is no object, or `member` says so.
+  // Visits the members of the object at the cursor: calls `member(key)` with the cursor at each
+  // value, which `member` must skip. False if there is no object, or if `member` returns false.
   template <class Member>
   bool members(Member&& member) {
     if (!open('{')) return false;
@@ -38,11 +39,11 @@ class JsonCursor {
     return close(']');
   }
 
-  // What is between the quotes, escapes and all. nullopt where this is no string.
+  // The text between the quotes, with its escapes. nullopt if there is no string.
   std::optional<std::string_view> string();
-  // Over one value of any kind: its text.
+  // Skips one value of any kind and returns its text.
   std::optional<std::string_view> skip();
-  bool null();  // steps over it
+  bool null();  // skips it
   bool at_end();
 
  private:

@@ -9,16 +9,17 @@ namespace {
 
 constexpr std::chrono::seconds kCare{1};
 constexpr std::chrono::hours kForEver{24};
-constexpr std::chrono::seconds kHandOn{9};  // a Binding, and a look at the pod
+constexpr std::chrono::seconds kHandOn{9};  // a Binding, and reading the pod
 constexpr std::chrono::seconds kAskLeader{2};
 
 }  // namespace
 
 void Scheduler::Impl::lead_changed(bool leading, const std::string& holder) {
   if (leading) {
-    log_.info("lease", "this replica leads");
+    log_.info("lease", "this replica is the leader");
   } else {
-    log_.info("lease", holder.empty() ? "nobody leads" : fmt::format("{} leads", holder));
+    log_.info("lease",
+              holder.empty() ? "there is no leader" : fmt::format("{} is the leader", holder));
   }
   const std::lock_guard hold(reconcile_mutex_);
   reconcile_wake_.notify_all();
@@ -30,14 +31,15 @@ Result<std::chrono::milliseconds> Scheduler::Impl::lead() const {
   const auto left = elector_->valid_for();
   if (left.count() <= 0) {
     const auto holder = elector_->holder();
-    return Error(Errc::Busy, fmt::format("this replica of the scheduler does not lead{}; try again",
-                                         holder.empty() ? std::string() : ", " + holder + " does"));
+    return Error(Errc::Busy,
+                 fmt::format("this replica of the scheduler is not the leader{}; try again",
+                             holder.empty() ? std::string() : ", " + holder + " is"));
   }
-  // Not before `left`: a lease that was lost and taken again since then is another term.
+  // Not before `left`: if the lease was lost and taken again in between, this is another term.
   if (const auto now = term(); now == 0 || read_.load() != now) {
     return Error(Errc::Denied,
-                 "this replica has just become the leader and reads what its predecessor bound; "
-                 "try again in a second");
+                 "this replica has just become the leader and is reading the Bindings of its "
+                 "predecessor; try again in a second");
   }
   return left;
 }
@@ -49,7 +51,7 @@ std::optional<http::Endpoint> Scheduler::Impl::other_leader(const http::Request&
   return endpoint_of_identity(elector_->holder());
 }
 
-// The leader alone makes room for a pod that fits nowhere, and knows for whom it is kept.
+// Only the leader makes room for a pod that fits nowhere, and knows for which pod room is kept.
 http::Response Scheduler::Impl::filter(const http::Request& request) {
   bool full = false;
   auto own = extender_.filter(request.body, full);
@@ -61,10 +63,10 @@ http::Response Scheduler::Impl::filter(const http::Request& request) {
   return own;
 }
 
-// Here, or by the leader where that is another one that can be reached.
+// Binds here, or forwards to the leader if that is another reachable replica.
 http::Response Scheduler::Impl::bind(const http::Request& request) {
   const auto leader = other_leader(request);
-  if (!leader) return binder_.bind(request.body);  // which says who leads
+  if (!leader) return binder_.bind(request.body);  // which reports the leader
   auto answer = forward_to_leader(*leader, request, kHandOn);
   if (answer.ok()) return *std::move(answer);
   log_.warning("bind", answer.error().text());
@@ -82,14 +84,14 @@ bool Scheduler::Impl::resync() {
     return read_bound_pods(api, cache_, std::chrono::steady_clock::now());
   });
   if (!read.ok()) {
-    log_.warning("lease", fmt::format("reading the pods anew: {}", read.error().text()));
+    log_.warning("lease", fmt::format("reading the pods again: {}", read.error().text()));
     return false;
   }
   read_.store(begun);
   return true;
 }
 
-// A thread of its own: evictions wait for the API server.
+// In its own thread, because evictions wait for the API server.
 void Scheduler::Impl::preempt_lower_priority(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const auto unix_s = std::chrono::duration_cast<std::chrono::seconds>(

@@ -6,7 +6,8 @@
 
 namespace gantry::scheduler {
 
-// Where the scheduler's log lines go; `where`: the part of it that speaks. Called by any thread.
+// Receives the scheduler's log lines; `where` names the part that writes the line. Any thread may
+// call it.
 struct Logger {
   using Line = std::function<void(std::string_view where, std::string_view text)>;
   Line info;

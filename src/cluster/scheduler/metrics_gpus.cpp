@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HAMi's names, labels and units: bytes, per cents of time from 0 to 100, and one ratio from 0
-// to 1. Every line has zone="vGPU", as all of its scheduler's have.
+// HAMi's names, labels and units: bytes, percentages of time from 0 to 100, and one ratio from 0 to
+// 1. Every line has zone="vGPU", as in HAMi's scheduler.
 #include "cluster/scheduler/metrics_page.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1ULL << 20;
 
-// A family's lines stand together, so each grows on its own while the nodes are walked once.
+// The lines of a family must be adjacent, so each family collects its lines while the nodes are
+// visited once.
 struct Family {
   std::string_view name;
   std::string_view help;
@@ -32,21 +33,23 @@ struct Family {
 };
 
 struct Families {
-  Family memory_limit{"hami_gpu_memory_limit_bytes", "Memory of the GPU that may be promised", {}};
+  Family memory_limit{"hami_gpu_memory_limit_bytes", "Memory of the GPU that can be allocated", {}};
   Family core_limit{
-      "hami_gpu_core_limit_ratio", "Time of the GPU that may be promised, per cent", {}};
-  Family memory{"hami_gpu_memory_allocated_bytes", "Memory of the GPU that is promised", {}};
+      "hami_gpu_core_limit_ratio", "Compute time of the GPU that can be allocated, in percent", {}};
+  Family memory{"hami_gpu_memory_allocated_bytes", "Memory of the GPU that is allocated", {}};
   Family shared{"hami_gpu_shared_count", "Containers that share the GPU", {}};
-  Family cores{"hami_gpu_core_allocated_ratio", "Time of the GPU that is promised, per cent", {}};
-  Family overview{"hami_node_gpu_overview", "Memory of the GPU that is promised, in bytes", {}};
-  Family ratio{
-      "hami_node_gpu_memory_allocated_ratio", "Promised part of the GPU's memory, 0 to 1", {}};
-  Family pod_memory{"hami_vgpu_memory_allocated_bytes", "Memory that a pod was promised", {}};
-  Family pod_cores{"hami_vgpu_core_allocated_ratio", "Time that a pod was promised, per cent", {}};
+  Family cores{
+      "hami_gpu_core_allocated_ratio", "Compute time of the GPU that is allocated, in percent", {}};
+  Family overview{"hami_node_gpu_overview", "Memory of the GPU that is allocated, in bytes", {}};
+  Family ratio{"hami_node_gpu_memory_allocated_ratio",
+               "Allocated part of the GPU's memory, from 0 to 1",
+               {}};
+  Family pod_memory{"hami_vgpu_memory_allocated_bytes", "Memory that is allocated to a pod", {}};
+  Family pod_cores{
+      "hami_vgpu_core_allocated_ratio", "Compute time that is allocated to a pod, in percent", {}};
   Family quota_used{
-      "hami_resource_quota_used", "What a namespace was promised, in MiB or per cent", {}};
-  Family quota_limit{
-      "hami_resource_quota_limit", "What a namespace may have, in MiB or per cent", {}};
+      "hami_resource_quota_used", "Amount that is allocated to a namespace, in MiB or percent", {}};
+  Family quota_limit{"hami_resource_quota_limit", "Quota of a namespace, in MiB or percent", {}};
 
   void append_to(std::string& page) const {
     for (const auto* family : {&memory_limit, &core_limit, &memory, &shared, &cores, &overview,
@@ -76,7 +79,7 @@ void add_card(Families& families, const std::string& node, const placement::Card
   }
 }
 
-// HAMi has a line for each container; a pod's containers on one card are one tenant here.
+// HAMi has a line for each container; here a pod's containers on one card are one tenant.
 void add_tenants(Families& families, const std::string& node, const placement::CardView& card,
                  Used& used) {
   for (const auto& tenant : card.tenants) {
@@ -117,7 +120,8 @@ std::string label(std::string_view value) {
 void append_gpu_metrics(std::string& page, const ClusterCache& cache) {
   Families families;
   Used used;
-  for (const auto& name : cache.nodes()) {  // one look each: nobody waits for the whole page
+  // One lock per node: no request waits for the whole page.
+  for (const auto& name : cache.nodes()) {
     const auto view = cache.view(name);
     const auto node = label(name);
     for (const auto& card : view.cards) {

@@ -32,10 +32,10 @@ void append_verbs(std::string& page, const SchedulerCounters& counters) {
   }};
   constexpr std::string_view kSeconds = "gantry_scheduler_request_duration_seconds";
   head(page, kSeconds, "histogram",
-       "How long an answer took; decision: a bind without its Binding");
+       "Time to answer a request; decision: a bind without the time of its Binding");
   for (const auto& [verb, histogram] : verbs) histogram->append(page, kSeconds, verb);
   constexpr std::string_view kFailures = "gantry_scheduler_request_failures_total";
-  head(page, kFailures, "counter", "Answers that were an error");
+  head(page, kFailures, "counter", "Requests that were answered with an error");
   for (const auto& [verb, histogram] : verbs) {
     fmt::format_to(std::back_inserter(page), "{}{{verb=\"{}\"}} {}\n", kFailures, verb,
                    histogram->failures());
@@ -52,15 +52,15 @@ void append_kinds(std::string& page, const std::vector<ClusterWatcher::Kind>& ki
     }
   };
   family("gantry_scheduler_watch_silence_seconds", "gauge",
-         "Since the API server last said something of a kind",
+         "Seconds since the API server last sent something about the resource",
          [](const ClusterWatcher::Kind& kind) {
            return static_cast<double>(kind.silence.count()) / 1000;
          });
-  family("gantry_scheduler_objects", "gauge", "Objects of a kind that are followed",
+  family("gantry_scheduler_objects", "gauge", "Objects of the resource in the cache",
          [](const ClusterWatcher::Kind& kind) { return kind.objects; });
-  family("gantry_scheduler_lists_total", "counter", "Whole lists that were read",
+  family("gantry_scheduler_lists_total", "counter", "Full lists read from the API server",
          [](const ClusterWatcher::Kind& kind) { return kind.lists; });
-  family("gantry_scheduler_watch_events_total", "counter", "Events of watches",
+  family("gantry_scheduler_watch_events_total", "counter", "Watch events received",
          [](const ClusterWatcher::Kind& kind) { return kind.events; });
   family("gantry_scheduler_watch_failures_total", "counter", "Lists and watches that failed",
          [](const ClusterWatcher::Kind& kind) { return kind.failures; });
@@ -70,23 +70,23 @@ void append_kinds(std::string& page, const std::vector<ClusterWatcher::Kind>& ki
 
 void append_scheduler_metrics(std::string& page, const ClusterCache& cache,
                               const SchedulerCounters& counters, const MetricsInput& facts) {
-  single(page, "gantry_scheduler_leader", "gauge", "1 where this replica binds",
+  single(page, "gantry_scheduler_leader", "gauge", "1 if this replica is the leader",
          facts.leading ? 1 : 0);
-  single(page, "gantry_scheduler_ready", "gauge", "1 when the cluster's state has been read",
+  single(page, "gantry_scheduler_ready", "gauge", "1 if the state of the cluster has been read",
          facts.ready ? 1 : 0);
-  single(page, "gantry_scheduler_pods_bound_total", "counter", "Pods that were bound",
+  single(page, "gantry_scheduler_pods_bound_total", "counter", "Pods bound to a node",
          counters.bound.load());
   single(page, "gantry_scheduler_bindings_unanswered_total", "counter",
-         "Bindings of which nobody knew at first whether they were taken", counters.unknown.load());
+         "Bindings whose result was unknown when the request timed out", counters.unknown.load());
   single(page, "gantry_scheduler_bad_requests_total", "counter",
-         "Questions about pods that ask for what cannot be", counters.invalid_requests.load());
+         "Requests for pods whose GPU request is not valid", counters.invalid_requests.load());
   single(page, "gantry_scheduler_pods_evicted_total", "counter",
-         "Pods that had to make room on a card for one that matters more", counters.evicted.load());
+         "Pods evicted to make room for a pod of higher priority", counters.evicted.load());
   single(page, "gantry_scheduler_promises", "gauge",
-         "Pods whose Binding the watch has not shown yet", cache.assumed_pods().size());
+         "Assumed pods: bound, but the watch has not shown it yet", cache.assumed_pods().size());
   append_verbs(page, counters);
   append_kinds(page, facts.kinds);
-  head(page, "gantry_build_info", "gauge", "The version that runs");
+  head(page, "gantry_build_info", "gauge", "Always 1; the version is a label");
   fmt::format_to(std::back_inserter(page), "gantry_build_info{{version=\"{}\"}} 1\n",
                  GANTRY_VERSION);
 }

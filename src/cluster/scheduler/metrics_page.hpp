@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /metrics of the scheduler, in Prometheus' text: what every GPU has promised under the names that
-// HAMi's scheduler has for it, and how the scheduler itself does under our own.
+// The scheduler's /metrics in the Prometheus text format: the allocation of every GPU under the
+// names of HAMi's scheduler, and the scheduler's own metrics under our names.
 #pragma once
 
 #include "cluster/scheduler/cluster_cache.hpp"
@@ -25,7 +25,7 @@ void append_gpu_metrics(std::string& page, const ClusterCache& cache);
 void append_scheduler_metrics(std::string& page, const ClusterCache& cache,
                               const SchedulerCounters& counters, const MetricsInput& facts);
 
-// Backslash, quote and new line, as label values need them.
+// Escapes backslash, quote and newline for a label value.
 std::string label(std::string_view value);
 
 }  // namespace gantry::scheduler

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods and nodes as an API server writes them.
+// Pods and nodes in the form that an API server writes.
 #pragma once
 
 #include "base/json/document.hpp"
@@ -35,10 +35,10 @@ inline json::Document node_object(const std::string& name, const std::vector<std
 
 struct TestPod {
   std::string uid = "u1";
-  std::string gpu_mem = "10";  // "": asks for none
+  std::string gpu_mem = "10";  // "": asks for no GPU
   std::string node;
-  std::string placement;    // the annotation's text
-  std::string annotations;  // more of them: "\"key\":\"value\""
+  std::string placement;    // text of the annotation
+  std::string annotations;  // more annotations: "\"key\":\"value\""
   std::string phase = "Pending";
   int priority = 0;
   std::uint64_t version = 0;
@@ -74,7 +74,7 @@ inline json::Document pod_object(const TestPod& sketch) {
   return parsed(pod_text(sketch));
 }
 
-// The annotation of a pod that has `gib` of one card.
+// The annotation of a pod that has `gib` GiB of one card.
 inline std::string on_card(const std::string& uuid, std::uint64_t gib) {
   return podspec::to_json(podspec::Placement{
       {.container = "main", .parts = {{.uuid = uuid, .index = 0, .mib = gib * 1024}}}});

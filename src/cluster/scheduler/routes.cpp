@@ -28,8 +28,8 @@ std::string Scheduler::Impl::not_ready() const {
   const auto missing = feed_ ? feed_->missing() : std::string("everything");
   if (missing.empty()) return {};
   return fmt::format(
-      "the scheduler has just started and reads the cluster's state (missing: {}); "
-      "try again in a few seconds",
+      "the scheduler has just started and is reading the state of the cluster (missing: {}); try "
+      "again in a few seconds",
       missing);
 }
 
@@ -44,7 +44,7 @@ std::string Scheduler::Impl::metrics() const {
               {.leading = leading, .ready = not_ready().empty(), .kinds = feed_->kinds()});
 }
 
-// NAMESPACE/POD: from the API server, which has it as it is now.
+// NAMESPACE/POD, read from the API server, which has the current state.
 Result<PodReasons> Scheduler::Impl::reasons(const std::string& name_space, const std::string& pod) {
   GANTRY_TRY(const auto object,
              apis_.with([&](kube::Api& api) { return api.get(kube::pod_path(name_space, pod)); }));
@@ -58,7 +58,7 @@ Result<PodReasons> Scheduler::Impl::reasons(const std::string& name_space, const
     return reasons;
   }
   if (!*ask) {
-    reasons.problem = "asks for no GPU, so that any node will do";
+    reasons.problem = "asks for no GPU, so any node fits";
     return reasons;
   }
   if (reasons.on_node.empty()) {
@@ -97,7 +97,7 @@ std::vector<http::Route> Scheduler::Impl::routes() {
       {"POST", "/gpushare-scheduler/prioritize", prioritize},
       {"POST", "/gpushare-scheduler/preempt", preempt},
       {"POST", "/gpushare-scheduler/bind", bind_here},
-      {"POST", "/filter", filter},  // HAMi's
+      {"POST", "/filter", filter},  // HAMi's path
       {"POST", "/prioritize", prioritize},
       {"POST", "/preempt", preempt},
       {"POST", "/bind", bind_here},

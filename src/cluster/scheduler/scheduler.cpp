@@ -11,11 +11,11 @@
 namespace gantry::scheduler {
 namespace {
 
-// Shorter than kube-scheduler's own patience with an extender (5 s): it hears the reason.
+// Shorter than kube-scheduler's timeout for an extender (5 s), so that it gets the reason.
 constexpr std::chrono::milliseconds kRequest{4000};
 constexpr std::chrono::seconds kLastBindings{10};
 
-// A lease has to outlast a Binding twice, and that still when it was not renewed for a while.
+// A lease must last for two Bindings, even if it was not renewed for a while.
 std::chrono::milliseconds request_of(const SchedulerOptions& options) {
   if (options.election == Election::Off) return kRequest;
   return std::min(kRequest, std::chrono::milliseconds(options.lease.duration) / 4);
@@ -65,7 +65,7 @@ Status Scheduler::Impl::listen() {
   return {};
 }
 
-// The order matters: no Binding and no eviction is sent once the lease is given back.
+// The order matters: no Binding and no eviction is sent after the lease is released.
 void Scheduler::Impl::stop() {
   if (stopped_) return;
   stopped_ = true;
@@ -75,7 +75,8 @@ void Scheduler::Impl::stop() {
     preemptor_.join();
   }
   if (!binder_.stop(kLastBindings))
-    log_.warning("scheduler", "Bindings under way take too long; the lease runs out by itself");
+    log_.warning("scheduler",
+                 "Bindings in progress take too long; not waiting for them, the lease will expire");
   else if (elector_)
     elector_->stop();
   server_.reset();
@@ -123,7 +124,7 @@ EvictApi Scheduler::Impl::evict_api() {
 
 void Scheduler::Impl::report_invalid_request(const InvalidRequest& bad) {
   counters_.invalid_requests.fetch_add(1, std::memory_order_relaxed);
-  if (bad.uid.empty()) return;  // a question about a pod that is nowhere
+  if (bad.uid.empty()) return;  // a request for a pod without a uid
   events_.write({.name_space = bad.name_space,
                  .name = bad.name,
                  .uid = bad.uid,
@@ -133,11 +134,11 @@ void Scheduler::Impl::report_invalid_request(const InvalidRequest& bad) {
                  .component = "gantry-scheduler"});
 }
 
-// kube-scheduler does not read the reason that comes with status 500: the pod's events have it.
+// kube-scheduler ignores the reason of status 500, so it is written to the pod's events.
 void Scheduler::Impl::report_bind_failure(const ExtenderBindingArgs& args, const Error& why) {
   log_.warning(
       "bind", fmt::format("pod {}/{} on {}: {}", args.name_space, args.pod, args.node, why.text()));
-  if (args.uid.empty() || why.code() == Errc::Denied) return;  // another replica may do it
+  if (args.uid.empty() || why.code() == Errc::Denied) return;  // another replica may bind it
   events_.write({.name_space = args.name_space,
                  .name = args.pod,
                  .uid = args.uid,

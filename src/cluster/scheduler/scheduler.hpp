@@ -23,7 +23,8 @@ enum class Election : std::uint8_t { Off, On };
 struct WebhookOptions {
   http::Address address{.host = "", .port = 8443};
   webhook::Policy policy;
-  http::ServerIdentity given;  // somebody else's certificate; empty: our own, looked after
+  // A certificate from elsewhere; empty: our own, renewed automatically.
+  http::ServerIdentity given;
   webhook::RotationOptions certificate;
 };
 
@@ -40,15 +41,15 @@ struct SchedulerOptions {
 
 class Scheduler {
  public:
-  // Listens at once, and is ready when the cluster's state has been read.
+  // Listens at once, and is ready when the state of the cluster has been read.
   static Result<std::unique_ptr<Scheduler>> start(SchedulerOptions options, Logger log);
-  ~Scheduler();  // stop()
+  ~Scheduler();  // calls stop()
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
   std::uint16_t port() const;
 
-  // Finishes Bindings under way, gives the lease back, ends.
+  // Finishes Bindings in progress, releases the lease and stops.
   void stop();
 
  private:

@@ -36,16 +36,16 @@ class Scheduler::Impl {
   std::uint16_t port() const { return server_->port(); }
 
  private:
-  // ---- leading (lead.cpp)
+  // ---- leader election (leader.cpp)
   void lead_changed(bool leading, const std::string& holder);
   Result<std::chrono::milliseconds> lead() const;
   http::Response bind(const http::Request& request);
   http::Response filter(const http::Request& request);
-  // The leader, where that is another one who can be reached and has not asked us himself.
+  // The leader, if it is another reachable replica and has not forwarded this request to us.
   std::optional<http::Endpoint> other_leader(const http::Request& request) const;
   void preempt_lower_priority(const std::stop_token& stop);
   void reconcile_loop(const std::stop_token& stop);
-  bool resync();  // false: it failed, and is tried again
+  bool resync();  // false: it failed and is tried again
   std::uint64_t term() const;
 
   // ---- pages (routes.cpp)
@@ -76,7 +76,7 @@ class Scheduler::Impl {
   Binder binder_;
   Evictor evictor_;
 
-  // A new leader reads the state anew before its first Binding: for which term that is done.
+  // A new leader reads the state again before its first Binding: the term for which that is done.
   std::atomic<std::uint64_t> read_{0};
   std::mutex reconcile_mutex_;
   std::condition_variable_any reconcile_wake_;

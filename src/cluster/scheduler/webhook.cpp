@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The admission webhook, over HTTPS with a certificate that looks after itself. The extender's
-// verbs are there, too: HAMi's configurations ask for them over HTTPS.
+// The admission webhook, over HTTPS with a certificate that is renewed automatically. It also
+// serves the extender's verbs, because HAMi's configurations use HTTPS for them.
 #include "cluster/scheduler/scheduler_internal.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ void Scheduler::Impl::start_certificate_rotation() {
       [this](const Error& error) { log_.warning("webhook", error.text()); });
 }
 
-// At first, and with every new certificate.
+// At the start, and for every new certificate.
 void Scheduler::Impl::serve_tls(const http::ServerIdentity& identity) {
   const std::lock_guard hold(tls_mutex_);
   if (tls_server_) {

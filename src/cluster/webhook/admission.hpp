@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The admission webhook's decision: a pod that asks for GPUs is filled in, rewritten from older
-// ways of asking, or refused with a sentence that says what to write instead. Pods that ask for
-// none pass untouched. Pure: an AdmissionReview in, an AdmissionReview out.
+// The admission webhook's decision: a pod that asks for GPUs is completed, rewritten from older
+// forms, or rejected with a sentence that says what to write instead. Pods that ask for no GPU pass
+// unchanged. Pure: an AdmissionReview in, an AdmissionReview out.
 //
-// On CREATE of a pod that asks:
-//   refused   what podspec::parse_request refuses; spec.nodeName, which goes past the scheduler;
-//   annotations by
-//             which schedulers say where a pod is; a privileged container that asks for a share
-//   filled    nvidia.com/gpu: 1 beside its memory or cores; limits where requests are alone;
-//             gantry.dev/share: 1 beside aliyun.com/gpu-mem where that counts MiB; schedulerName
-//             where one is configured and the pod names none
-//   rewritten alpha.kubernetes.io/nvidia-gpu to nvidia.com/gpu; hostPath volumes of the driver's
-//             files, and their mounts, go: the node brings its own, and they would lie over them
-// A mirror of a static pod, made by a kubelet, passes: the pod runs whatever we say.
+// On CREATE of a pod that asks for GPUs:
+//   rejected  requests that podspec::parse_request rejects; spec.nodeName, which bypasses the
+//             scheduler; annotations with which schedulers record a placement; a privileged
+//             container that asks for a share
+//   completed nvidia.com/gpu: 1 if only memory or cores are given; limits if there are only
+//             requests; gantry.dev/share: 1 with aliyun.com/gpu-mem if that counts MiB;
+//             schedulerName if one is configured and the pod names none
+//   rewritten alpha.kubernetes.io/nvidia-gpu becomes nvidia.com/gpu; hostPath volumes with the
+//             driver's files, and their mounts, are removed: the node provides its own files, and
+//             the volumes would hide them
+// A mirror pod, which a kubelet creates for a static pod, passes: the pod runs anyway.
 //
-// On UPDATE, also of pods/status, pods/resize and pods/ephemeralcontainers: where a pod is may be
-// changed by `trusted` users only, and what it asks not at all once it has a node. So a share
-// cannot be resized in place; cpu and memory can. Debug containers are let in, with a warning where
-// they are privileged: they ask for nothing, and who may add one is the cluster's to say.
-// On CREATE of pods/binding and of bindings, its older name: the annotations by `trusted` users
-// only.
+// On UPDATE, also of pods/status, pods/resize and pods/ephemeralcontainers: only `trusted` users
+// may change a pod's placement, and the GPU request cannot change once the pod has a node. So a
+// share cannot be resized in place; cpu and memory can. Debug containers pass, with a warning if
+// they are privileged: they ask for no GPU, and the cluster decides who may add one.
+//
+// On CREATE of pods/binding, and of its older name bindings: only `trusted` users may set the
+// annotations.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -35,8 +37,8 @@ namespace gantry::webhook {
 
 struct Policy {
   std::uint64_t unit_mib = 1024;  // what aliyun.com/gpu-mem counts in this cluster: 1024 or 1
-  std::string scheduler_name;     // "": pods keep theirs
-  // User names that may say where a pod is: the scheduler's and the agent's, as in
+  std::string scheduler_name;     // "": pods keep their schedulerName
+  // Names of users that may write placements: the scheduler and the agent, as in
   // "system:serviceaccount:kube-system:gantry-scheduler".
   std::vector<std::string> trusted;
 };
@@ -49,19 +51,20 @@ enum class Admission : std::uint8_t {
 
 struct AdmissionResult {
   Admission answer = Admission::Allowed;
-  std::string message;                // why not, and what to write
-  std::string patch;                  // RFC 6902, as JSON; "": nothing changes
-  std::vector<std::string> warnings;  // what works and is odd; kubectl prints them
+  std::string message;  // why not, and what to write
+  std::string patch;    // RFC 6902, as JSON; "": nothing changes
+  // About settings that work but are unusual; kubectl prints them.
+  std::vector<std::string> warnings;
 };
 
-// `request` of an AdmissionReview.
+// Decides about the `request` of an AdmissionReview.
 AdmissionResult admit_request(const json::Value& request, const Policy& policy);
 
-// Annotations of ours that mean nothing, with the one that may have been meant.
+// Warnings about unknown annotations with our prefix, with the name that may have been meant.
 std::vector<std::string> annotation_warnings(const json::Value& pod);
 
-// The whole exchange. Invalid where the text is no AdmissionReview of admission.k8s.io/v1 with a
-// request; everything else is answered inside the review.
+// Handles a whole review. Invalid if the text is not an AdmissionReview of admission.k8s.io/v1 with
+// a request; every other error is reported inside the review.
 Result<std::string> review(std::string text, const Policy& policy);
 
 }  // namespace gantry::webhook

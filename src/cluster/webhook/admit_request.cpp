@@ -26,8 +26,7 @@ bool is_kubelet(const json::Value& request) {
   return std::find(groups.begin(), groups.end(), "system:nodes") != groups.end();
 }
 
-// The first annotation that says where a pod is and differs from `old`, which may be absent; "" for
-// none.
+// The first placement annotation that differs from `old`, which may be absent; "" if there is none.
 std::string changed_placement_annotation(const json::Value& object, const json::Value& old) {
   const auto now = object["metadata"]["annotations"];
   const auto before = old["metadata"]["annotations"];
@@ -44,9 +43,10 @@ std::string changed_placement_annotation(const json::Value& object, const json::
 }
 
 AdmissionResult deny_placement_annotation(const std::string& key, std::string_view what) {
-  return refused(Admission::Denied, fmt::format("annotation {} says where a pod's GPUs are and is "
-                                                "written by the scheduler; {}",
-                                                printable(key.substr(0, 64)), what));
+  return refused(
+      Admission::Denied,
+      fmt::format("annotation {} is written by the scheduler and says which GPUs a pod has; {}",
+                  printable(key.substr(0, 64)), what));
 }
 
 void set_scheduler_name(const json::Value& pod, const Policy& policy, PodDraft& draft) {
@@ -58,12 +58,12 @@ void set_scheduler_name(const json::Value& pod, const Policy& policy, PodDraft& 
     return;
   }
   draft.warnings.push_back(
-      fmt::format("schedulerName {} stays; GPUs are shared by {}, and another one may choose nodes "
-                  "without room",
+      fmt::format("schedulerName {} is kept, but {} schedules shared GPUs: another scheduler may "
+                  "choose a node without room",
                   printable(named.substr(0, 64)), policy.scheduler_name));
 }
 
-// A share has a limit, and a privileged container none.
+// Limits of a share cannot be enforced in a privileged container.
 Status check_privileged(const json::Value& pod, const podspec::PodRequest& ask) {
   if (!ask.shared()) return {};
   for (const auto& place : containers_of(pod)) {
@@ -76,8 +76,8 @@ Status check_privileged(const json::Value& pod, const podspec::PodRequest& ask) 
     if (!privileged || !asks) continue;
     return Error(
         Errc::Denied,
-        fmt::format("container \"{}\" is privileged, so no limit would hold in it; leave out "
-                    "securityContext.privileged, or ask for whole GPUs: {}: 1 alone",
+        fmt::format("container \"{}\" is privileged, so GPU limits cannot be enforced in it; "
+                    "remove securityContext.privileged, or ask for whole GPUs with {}: 1 alone",
                     place.name(), podspec::kNvidiaGpu));
   }
   return {};
@@ -86,10 +86,9 @@ Status check_privileged(const json::Value& pod, const podspec::PodRequest& ask) 
 Status check_create(const json::Value& pod) {
   const auto node = pod["spec"]["nodeName"].string().value_or("");
   if (node.empty()) return {};
-  return Error(Errc::Denied,
-               fmt::format("spec.nodeName goes past the scheduler, which counts GPUs; write "
-                           "nodeSelector: {{kubernetes.io/hostname: {}}}",
-                           printable(node.substr(0, 253))));
+  return Error(Errc::Denied, fmt::format("spec.nodeName bypasses the scheduler, which assigns the "
+                                         "GPUs; write nodeSelector: {{kubernetes.io/hostname: {}}}",
+                                         printable(node.substr(0, 253))));
 }
 
 Status fill_in(const json::Value& pod, const Policy& policy, PodDraft& draft) {
@@ -100,13 +99,13 @@ Status fill_in(const json::Value& pod, const Policy& policy, PodDraft& draft) {
   return {};
 }
 
-// As it will be: what it asks, and what is odd about it.
+// Checks the pod in its final form: its request and its warnings.
 Status examine(const json::Document& pod, PodDraft& draft) {
   GANTRY_TRY(const auto text, draft.edits.applied(pod));
   GANTRY_TRY(const auto filled, json::Document::parse(text));
   GANTRY_TRY(const auto ask, podspec::parse_request(filled.root()));
   if (!ask) {
-    draft.warnings.emplace_back("the pod names GPU resources and asks for no GPU");
+    draft.warnings.emplace_back("the pod names GPU resources but asks for no GPU");
     return {};
   }
   GANTRY_CHECK(check_privileged(filled.root(), *ask));
@@ -136,7 +135,7 @@ AdmissionResult judge_create(const json::Value& request, const Policy& policy) {
           .warnings = std::move(draft.warnings)};
 }
 
-// What counts once a pod has its GPUs.
+// Compares what counts once a pod has its GPUs.
 bool same_ask(const podspec::PodRequest& one, const podspec::PodRequest& other) {
   return one.contract == other.contract && one.containers == other.containers &&
          one.share_priority == other.share_priority;
@@ -145,14 +144,15 @@ bool same_ask(const podspec::PodRequest& one, const podspec::PodRequest& other) 
 AdmissionResult judge_asks(const json::Value& object, const json::Value& old) {
   const auto before = podspec::parse_request(old);
   const auto now = podspec::parse_request(object);
-  if (!before.ok()) return {};  // came past us: nobody is helped by a pod that cannot be updated
+  // It bypassed the webhook; a pod that cannot be updated would help no one.
+  if (!before.ok()) return {};
   if (!now.ok()) return verdict_on(now.error());
   if (old["spec"]["nodeName"].string().value_or("").empty()) return {};
   const bool same = *before && *now ? same_ask(**before, **now) : !*before && !*now;
   if (same) return {};
   return refused(Admission::Invalid,
-                 "what a pod asks of GPUs cannot change while it has them; delete it and create it "
-                 "with the new numbers");
+                 "the GPU request of a pod cannot change while the pod has GPUs; delete the pod "
+                 "and create it with the new numbers");
 }
 
 void warn_of_debuggers(const json::Value& object, std::vector<std::string>& warnings) {
@@ -170,7 +170,7 @@ AdmissionResult judge_update(const json::Value& request, const Policy& policy) {
   if (!has_gpu_resources(object) && !has_gpu_resources(old)) return {};
   const auto key = changed_placement_annotation(object, old);
   if (!key.empty() && !is_trusted(request, policy))
-    return deny_placement_annotation(key, "leave it as it is");
+    return deny_placement_annotation(key, "do not change it");
   auto verdict = judge_asks(object, old);
   if (verdict.answer == Admission::Allowed &&
       request["subResource"].string() == "ephemeralcontainers")

@@ -45,16 +45,16 @@ Result<std::string> to_pem(EVP_PKEY* key) {
 Result<SslCertificate> certificate_of(std::string_view pem) {
   const auto memory = http::memory_of(pem);
   auto certificate = http::read_certificate(memory.get());
-  if (!certificate) return Error(Errc::Invalid, "no PEM certificate");
+  if (!certificate) return Error(Errc::Invalid, "not a PEM certificate");
   return certificate;
 }
 
 Status set_serial(X509* certificate) {
   const Owned<BIGNUM, BN_free> number(BN_new());
-  // 20 bytes at most, and positive.
+  // At most 20 bytes, and positive.
   if (BN_rand(number.get(), 127, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) != 1 ||
       BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) == nullptr)
-    return http::ssl_failure("a serial number");
+    return http::ssl_failure("making a serial number");
   return {};
 }
 
@@ -66,7 +66,7 @@ Status set_times(X509* certificate, Validity validity) {
 }
 
 Status set_name(X509* certificate, std::string_view name) {
-  const auto common = std::string(name.substr(0, 64));  // X.520 allows no more
+  const auto common = std::string(name.substr(0, 64));  // the limit of X.520
   if (X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
                                  reinterpret_cast<const unsigned char*>(common.data()),
                                  static_cast<int>(common.size()), -1, 0) != 1)
@@ -85,14 +85,14 @@ Status extend(X509* certificate, X509* issuer, int what, const std::string& valu
   return {};
 }
 
-// A DNS name goes into a list that OpenSSL parses.
+// DNS names become part of a list that OpenSSL parses.
 Status check_names(const std::vector<std::string>& names) {
   if (names.empty()) return Error(Errc::Invalid, "a serving certificate needs a name");
   for (const auto& name : names) {
     const bool plain =
         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string::npos;
     if (name.empty() || name.size() > 253 || !plain)
-      return Error(Errc::Invalid, fmt::format("\"{}\" is no DNS name", name));
+      return Error(Errc::Invalid, fmt::format("\"{}\" is not a DNS name", name));
   }
   return {};
 }
@@ -117,7 +117,7 @@ Status extend_all(X509* certificate, X509* issuer, Kind kind,
 }
 
 struct Signer {
-  X509* certificate = nullptr;  // nullptr: it signs itself
+  X509* certificate = nullptr;  // nullptr: self-signed
   EVP_PKEY* key = nullptr;
 };
 
@@ -207,7 +207,7 @@ Status check_serving(const KeyPair& serving, std::string_view bundle,
   GANTRY_TRY(const auto key, http::read_key(serving.key));
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     ERR_clear_error();
-    return Error(Errc::Invalid, "the key is not the certificate's");
+    return Error(Errc::Invalid, "the key does not belong to the certificate");
   }
   for (const auto& name : names) {
     if (X509_check_host(certificate.get(), name.data(), name.size(), 0, nullptr) != 1)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A certificate authority and what it signs, made in memory: ECDSA P-256. Enough for a webhook that
-// brings its own certificate and needs nobody else's program for it.
+// Makes a certificate authority and signs certificates, in memory: ECDSA P-256. Enough for a
+// webhook that creates its own certificate without another program.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -25,16 +25,16 @@ struct Validity {
 };
 
 Result<KeyPair> make_ca(std::string_view name, Validity validity);
-// For a server that answers to these DNS names; the first is its common name too.
+// For a server with these DNS names; the first one is also its common name.
 Result<KeyPair> make_serving_certificate(const KeyPair& authority,
                                          const std::vector<std::string>& names, Validity validity);
 
-// The certificates of a PEM text, each by itself, at most 16; what is none is left out.
+// The certificates of a PEM text, separately, at most 16; other contents are ignored.
 std::vector<std::string> certificates_in(std::string_view bundle);
 
-Result<Validity> validity_of(std::string_view certificate);  // of the first in the PEM
-// `certificate` is signed by one of the PEM bundle, fits its key, is for all `names` and is valid
-// at that moment. Otherwise why not.
+Result<Validity> validity_of(std::string_view certificate);  // of the first certificate in the PEM
+// Checks that `certificate` is signed by an authority in the PEM bundle, matches its key, covers
+// all `names` and is valid at that time. Otherwise the error says why not.
 Status check_serving(const KeyPair& serving, std::string_view bundle,
                      const std::vector<std::string>& names, std::int64_t now_unix_s);
 

@@ -55,7 +55,7 @@ TEST(Certificate, IsGoodForItsNamesItsTimeAndItsAuthority) {
   EXPECT_NE(why(pair, stranger.certificate, names_of_service, kNow), "good");
   EXPECT_EQ(why(pair, stranger.certificate + ca.certificate, names_of_service, kNow), "good");
   EXPECT_THAT(why({pair.certificate, stranger.key}, ca.certificate, names_of_service, kNow),
-              HasSubstr("not the certificate's"));
+              HasSubstr("does not belong to the certificate"));
   EXPECT_NE(why({"", ""}, ca.certificate, names_of_service, kNow), "good");
 }
 

@@ -12,33 +12,34 @@
 
 namespace gantry::webhook {
 
-// A container of the pod and where it stands.
+// A container of the pod and its position.
 struct ContainerRef {
   std::string_view list;  // "initContainers" or "containers"
   std::size_t number = 0;
   json::Value container;
   json::Path path() const { return {"spec", list, number}; }
-  std::string name() const;  // fit to be shown
+  std::string name() const;  // safe to print
 };
 std::vector<ContainerRef> containers_of(const json::Value& pod);
 
-bool is_gpu_resource(std::string_view name);  // one of those that podspec::parse_request or we read
+bool is_gpu_resource(std::string_view name);  // read by podspec::parse_request or by the webhook
 bool has_gpu_resources(const json::Value& pod);
 
-// Of one pod, as it is judged.
+// The state of one pod during admission.
 struct PodDraft {
   PodEdits edits;
   std::vector<std::string> warnings;
 };
 
-// Older names, defaults, slots. Invalid where two names of one thing contradict each other.
+// Replaces old names, and adds defaults and slots. Invalid if the old and the new name of a
+// resource have different values.
 Status fill_resources(const json::Value& pod, const Policy& policy, PodDraft& draft);
 
-// hostPath volumes with the driver's files, and their mounts.
+// Removes hostPath volumes with the driver's files, and their mounts.
 void remove_driver_volumes(const json::Value& pod, PodDraft& draft);
 bool is_driver_path(std::string_view path);
 
-// What works and is odd.
+// Adds warnings about settings that work but are unusual.
 void add_warnings(const json::Value& pod, const podspec::PodRequest& ask,
                   std::vector<std::string>& warnings);
 

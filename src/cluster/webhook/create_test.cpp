@@ -63,7 +63,7 @@ TEST(Create, AddsASlotWhereMemoryIsCountedInMiB) {
 TEST(Create, TakesASlotAwayWhereMemoryIsCountedInGiB) {
   const auto admitted = create(pod_text({R"("aliyun.com/gpu-mem":8,"gantry.dev/share":1)"}));
   EXPECT_FALSE(limits(admitted).contains("gantry.dev/share"));
-  EXPECT_THAT(admitted.verdict.warnings, Contains(HasSubstr("gantry.dev/share is left out")));
+  EXPECT_THAT(admitted.verdict.warnings, Contains(HasSubstr("gantry.dev/share is removed")));
 }
 
 TEST(Create, WritesLimitsWhereRequestsAreAlone) {
@@ -89,7 +89,7 @@ TEST(Create, RefusesBadAsksWithWhatToWrite) {
   EXPECT_THAT(
       refusal(create(pod_text({R"("nvidia.com/gpu":"0.5")"})), Admission::Invalid),
       HasSubstr(
-          "container \"a\": nvidia.com/gpu: 0.5 is no whole number; a part of a GPU is written"));
+          "container \"a\": nvidia.com/gpu: 0.5 is not a whole number; for a part of a GPU write"));
   EXPECT_THAT(refusal(create(pod_text({R"("nvidia.com/gpu":1,"aliyun.com/gpu-mem":4)"})),
                       Admission::Invalid),
               HasSubstr("or aliyun.com/gpu-mem alone"));
@@ -118,7 +118,7 @@ TEST(Create, RefusesAnnotationsThatSayWhereAPodIsEvenOfTheScheduler) {
     const auto pod = pod_text({.limits = R"("aliyun.com/gpu-mem":1)",
                                .metadata = fmt::format(R"(,"annotations":{{"{}":"1"}})", key)});
     EXPECT_THAT(refusal(create(pod), Admission::Denied),
-                HasSubstr(fmt::format("annotation {} says where", key)));
+                HasSubstr(fmt::format("annotation {} is written by the scheduler", key)));
     EXPECT_EQ(create(pod, kPolicy, R"({"username":"scheduler"})").verdict.answer,
               Admission::Denied);
   }
@@ -128,7 +128,7 @@ TEST(Create, RefusesAPrivilegedContainerThatAsksForAShare) {
   const std::string privileged = R"(,"securityContext":{"privileged":true})";
   EXPECT_THAT(
       refusal(create(pod_text({R"("aliyun.com/gpu-mem":1)", privileged})), Admission::Denied),
-      HasSubstr("container \"a\" is privileged, so no limit would hold"));
+      HasSubstr("container \"a\" is privileged, so GPU limits cannot be enforced"));
   const auto whole = create(pod_text({R"("nvidia.com/gpu":1)", privileged}));
   EXPECT_EQ(whole.verdict.answer, Admission::Allowed);
   EXPECT_THAT(whole.verdict.warnings, Contains(HasSubstr("sees every GPU")));
@@ -174,16 +174,17 @@ TEST(Create, WarnsOfWhatWorksAndIsOdd) {
       warnings({R"("nvidia.com/gpu":1,"nvidia.com/gpumem":10,"nvidia.com/gpumem-percentage":50)"}),
       Contains(HasSubstr("gpumem counts, nvidia.com/gpumem-percentage does not")));
   EXPECT_THAT(warnings({R"("nvidia.com/gpu":1,"nvidia.com/gpumem":0)"}),
-              Contains(HasSubstr("it gets all memory")));
+              Contains(HasSubstr("the container gets all memory")));
   EXPECT_THAT(warnings({R"("nvidia.com/gpu":1,"nvidia.com/gpumem":10,"nvidia.com/gpucores":100)"}),
-              Contains(HasSubstr("nobody can use the rest of its memory")));
+              Contains(HasSubstr("no other pod can use the rest")));
   EXPECT_THAT(warnings({R"("nvidia.com/gpu":1)",
                         R"(,"env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}])"}),
               Contains(HasSubstr("sets NVIDIA_VISIBLE_DEVICES")));
   EXPECT_THAT(
       warnings({.limits = R"("nvidia.com/gpu":1)",
                 .metadata = R"(,"annotations":{"gantry.dev/computes":"30"})"}),
-      Contains(HasSubstr("gantry.dev/computes means nothing to Gantry; gantry.dev/compute?")));
+      Contains(HasSubstr(
+          "does not know annotation gantry.dev/computes; did you mean gantry.dev/compute?")));
   EXPECT_THAT(warnings({R"("aliyun.com/gpu-count":2)"}), Contains(HasSubstr("asks for no GPU")));
 }
 

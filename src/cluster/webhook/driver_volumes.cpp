@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kPathLimit = 4096;
 
-// "/usr//lib/./nvidia-384/" is "/usr/lib/nvidia-384". Paths with ".." are nobody's driver: the API
-// server refuses them.
+// "/usr//lib/./nvidia-384/" becomes "/usr/lib/nvidia-384". Paths with ".." are not handled: the API
+// server rejects them.
 std::string tidy(std::string_view path) {
   std::string out;
   for (const auto piece : split(path, '/')) {
@@ -28,8 +28,8 @@ bool is_or_below(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-// "nvidia", "nvidia-384", "nvidia-384-prime", "nvidia-current": how distributions named the folder
-// of the driver's libraries. Not nvidia-container-toolkit and the like.
+// "nvidia", "nvidia-384", "nvidia-384-prime", "nvidia-current": names of the driver's library
+// directory in distributions. Not nvidia-container-toolkit and similar.
 bool is_driver_folder(std::string_view name) {
   if (name == "nvidia" || name == "nvidia-current") return true;
   constexpr std::string_view kPrefix = "nvidia-";
@@ -84,7 +84,7 @@ void remove_driver_volumes(const json::Value& pod, PodDraft& draft) {
     if (!path || !name || !is_driver_path(*path) || !dropped.insert(*name).second) continue;
     draft.edits.remove({"spec", "volumes", at});
     draft.warnings.push_back(
-        fmt::format("volume \"{}\" ({}) is left out: the node brings its own driver",
+        fmt::format("volume \"{}\" ({}) is removed: the node provides its own driver",
                     printable(name->substr(0, 64)), printable(path->substr(0, 100))));
   }
   if (dropped.empty()) return;

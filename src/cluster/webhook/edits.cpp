@@ -30,7 +30,7 @@ std::string pointer(const json::Path& path) {
   return text;
 }
 
-// Later elements first, so that the numbers of those to come stay true.
+// Later elements first, so that the indexes of the remaining ones stay valid.
 bool goes_first(const json::Path& one, const json::Path& other) {
   return std::lexicographical_compare(other.begin(), other.end(), one.begin(), one.end(),
                                       [](const json::Step& a, const json::Step& b) {

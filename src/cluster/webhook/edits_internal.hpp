@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes to a pod, said twice from one list: as a JSON patch for the API server, and applied, so
-// that what will be there can be judged.
+// Changes to a pod from one list in two forms: as a JSON patch for the API server, and applied, so
+// that the resulting pod can be checked.
 #pragma once
 
 #include "base/json/patch.hpp"
@@ -12,9 +12,9 @@ namespace gantry::webhook {
 
 class PodEdits {
  public:
-  // The member's object must be there. `value` is JSON text.
+  // The object of the member must exist. `value` is JSON text.
   void set(json::Path path, std::string value);
-  void remove(json::Path path);  // elements by their number in the original
+  void remove(json::Path path);  // elements by their index in the original
 
   bool empty() const { return sets_.empty() && removals_.empty(); }
   std::string text() const;  // RFC 6902

@@ -16,8 +16,8 @@ struct Entry {
 };
 using Entries = std::map<std::string, Entry, std::less<>>;
 
-// The GPU resources among the limits or requests. What is no quantity counts as 0 here, and is
-// refused when the ask is read.
+// The GPU resources in limits or requests. A value that is not a quantity counts as 0 here and is
+// rejected when the request is parsed.
 Entries entries_of(const json::Value& list) {
   Entries entries;
   for (const auto member : list) {
@@ -44,8 +44,8 @@ Status rename_legacy(Entries& entries) {
   const auto current = entries.find(podspec::kNvidiaGpu);
   if (current != entries.end() && current->second.quantity != legacy->second.quantity)
     return Error(Errc::Invalid,
-                 fmt::format("{} and {} are the old and the new name of one thing and "
-                             "differ; keep {}",
+                 fmt::format("{} and {} are the old and the new name of one resource but have "
+                             "different values; keep {}",
                              podspec::kAlphaNvidiaGpu, podspec::kNvidiaGpu, podspec::kNvidiaGpu));
   entries.emplace(podspec::kNvidiaGpu, legacy->second);
   entries.erase(legacy);
@@ -66,7 +66,7 @@ void fill_slot(const Policy& policy, Entries& limits, Entries& requests, const C
   if (limits.erase(std::string(podspec::kShareSlot)) +
           requests.erase(std::string(podspec::kShareSlot)) !=
       0)
-    draft.warnings.push_back(fmt::format("container \"{}\": {} is left out: {} counts GiB here",
+    draft.warnings.push_back(fmt::format("container \"{}\": {} is removed: {} counts GiB here",
                                          place.name(), podspec::kShareSlot,
                                          podspec::kAliyunGpuMem));
 }
@@ -74,7 +74,7 @@ void fill_slot(const Policy& policy, Entries& limits, Entries& requests, const C
 Status fill(const Policy& policy, const ContainerRef& place, Entries& limits, Entries& requests,
             PodDraft& draft) {
   if (limits.count(podspec::kAlphaNvidiaGpu) + requests.count(podspec::kAlphaNvidiaGpu) != 0)
-    draft.warnings.push_back(fmt::format("container \"{}\": {} is now {}", place.name(),
+    draft.warnings.push_back(fmt::format("container \"{}\": {} is replaced by {}", place.name(),
                                          podspec::kAlphaNvidiaGpu, podspec::kNvidiaGpu));
   GANTRY_CHECK(rename_legacy(limits));
   GANTRY_CHECK(rename_legacy(requests));

@@ -9,12 +9,12 @@
 namespace gantry::webhook {
 namespace {
 
-// The API server cuts longer ones, and drops them all beyond 4096 bytes in sum.
+// The API server cuts longer warnings, and drops all of them beyond 4096 bytes in total.
 constexpr std::size_t kWarnings = 14;
 constexpr std::size_t kWarningLength = 250;
 constexpr std::size_t kUidLimit = 128;
 
-// At the start of a character.
+// Cuts at the start of a character.
 std::string cut(const std::string& text) {
   if (text.size() <= kWarningLength) return text;
   std::size_t end = kWarningLength;
@@ -48,14 +48,15 @@ std::string response(std::string_view uid, const AdmissionResult& verdict) {
 }  // namespace
 
 Result<std::string> review(std::string text, const Policy& policy) {
-  GANTRY_TRY(const auto document, json::Document::parse(std::move(text)).in("an AdmissionReview"));
+  GANTRY_TRY(const auto document,
+             json::Document::parse(std::move(text)).in("reading an AdmissionReview"));
   constexpr std::string_view kVersion = "admission.k8s.io/v1";
   if (document["kind"].string() != "AdmissionReview" || document["apiVersion"].string() != kVersion)
-    return Error(Errc::Invalid, fmt::format("this is no AdmissionReview of {}", kVersion));
+    return Error(Errc::Invalid, fmt::format("this is not an AdmissionReview of {}", kVersion));
   const auto request = document["request"];
   const auto uid = request["uid"].string().value_or("");
   if (uid.empty() || uid.size() > kUidLimit)
-    return Error(Errc::Invalid, "an AdmissionReview without a request and its uid");
+    return Error(Errc::Invalid, "the AdmissionReview has no request with a uid");
   return fmt::format(R"({{"apiVersion":"{}","kind":"AdmissionReview","response":{{{}}}}})",
                      kVersion, response(uid, admit_request(request, policy)));
 }

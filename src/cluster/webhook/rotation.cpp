@@ -8,14 +8,14 @@
 namespace gantry::webhook {
 namespace {
 
-constexpr std::int64_t kClockSkewSeconds = 3600;  // a certificate is good from an hour ago on
+constexpr std::int64_t kClockSkewSeconds = 3600;  // a certificate is valid from an hour ago
 
 std::int64_t seconds(std::chrono::hours time) {
   return std::chrono::seconds(time).count();
 }
 
 Result<KeyPair> new_ca(const RotationOptions& options, std::int64_t now) {
-  // Two of one name would be one to a verifier that looks for an issuer.
+  // Verifiers look for an issuer by name, so two authorities need different names.
   return make_ca(fmt::format("gantry {} {}", options.secret, now),
                  {now - kClockSkewSeconds, now + seconds(options.authority_life)});
 }
@@ -35,7 +35,7 @@ Result<SecretContents> fresh(const RotationOptions& options, std::int64_t now) {
   return contents;
 }
 
-// Those whose time is over are not needed to trust anything.
+// Drops expired authorities: nothing needs them.
 std::string unexpired(const std::string& bundle, std::int64_t now) {
   std::string text;
   for (const auto& certificate : certificates_in(bundle)) {
@@ -52,7 +52,7 @@ bool serving_is_due(const SecretContents& contents, const RotationOptions& optio
   const auto may = validity_of(contents.authority.certificate);
   const auto life = seconds(options.serving_life);
   if (!has.ok() || !may.ok()) return true;
-  // Near its authority's end a new one would last no longer than this one.
+  // Near the end of its authority, a new certificate would not last longer than this one.
   const auto would_last = std::min(now + life, may->until_unix_s);
   return has->until_unix_s - now < life / 3 && would_last - has->until_unix_s > life / 10;
 }
@@ -66,7 +66,7 @@ Result<SecretContents> next_contents(const std::optional<SecretContents>& before
   auto contents = *before;
   if (contents.authority.key.empty() && !contents.serving.certificate.empty()) {
     GANTRY_CHECK(check_serving(contents.serving, contents.bundle, options.names, now)
-                     .in(fmt::format("Secret {}/{} has no ca.key, so somebody else renews it",
+                     .in(fmt::format("Secret {}/{} has no ca.key, so Gantry cannot renew it",
                                      options.name_space, options.secret)));
     return contents;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of authorities and certificates as time passes. Pure but for the keys it makes.
+// Decides when authorities and certificates are renewed. Pure, except that it makes keys.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -13,15 +13,14 @@
 namespace gantry::webhook {
 
 struct SecretContents {
-  KeyPair authority;  // that signs; without a key: somebody else's
-  KeyPair next;       // that will, once all callers trust it; empty: none
+  KeyPair authority;  // signs; without a key, it belongs to another program
+  KeyPair next;       // will sign when all callers trust it; empty: none
   KeyPair serving;
   std::string bundle;
   bool operator==(const SecretContents&) const = default;
 };
 
-// `next_is_trusted`: every configuration has its certificate. Gives back what it got where nothing
-// is due.
+// `next_is_trusted`: every configuration has its certificate. Returns its input if nothing is due.
 enum class NextTrusted : std::uint8_t { No, Yes };
 Result<SecretContents> next_contents(const std::optional<SecretContents>& contents,
                                      const RotationOptions& options, std::int64_t now_unix_s,

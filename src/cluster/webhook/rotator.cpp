@@ -34,7 +34,7 @@ struct Configuration {
   json::Document object;
 };
 
-// What is not there yet is left out.
+// Skips configurations that do not exist yet.
 Result<std::vector<Configuration>> read_configurations(kube::Api& api,
                                                        const RotationOptions& options) {
   std::vector<Configuration> all;
@@ -91,7 +91,7 @@ Status configure(kube::Api& api, const Result<std::vector<Configuration>>& all,
   return bad;
 }
 
-// The Secret as it is to be. Exists: another replica was faster.
+// Writes the Secret if it must change. Exists: another replica was faster.
 Result<SecretContents> keep(kube::Api& api, const RotationOptions& options, std::int64_t now,
                             const Result<std::vector<Configuration>>& configured) {
   const auto all =
@@ -139,7 +139,7 @@ Result<ServingBundle> rotate_once(kube::Api& api, const RotationOptions& options
                            .configured = configure(api, configured, contents->bundle)};
     const bool faster = contents.error().code() == Errc::Exists;
     if (!faster || attempt == kAttempts)
-      return std::move(contents).error().in("the webhook's certificate");
+      return std::move(contents).error().in("reading the webhook's certificate");
   }
 }
 
@@ -191,7 +191,7 @@ class CertificateRotator::Work {
   kube::Api api_;
   KeyPair serving_;
   std::string bundle_;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last, because it uses everything above
 };
 
 CertificateRotator::CertificateRotator(kube::ClientConfig access, RotationOptions options,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A webhook's certificate through its life: made at first start, kept in a Secret so that all
-// replicas have the same, renewed in time, and its authority written into the webhook
-// configurations. An authority is replaced in two steps: first the bundle has the old and the new,
-// and only when every configuration has that does a certificate of the new one come into use.
+// Manages the webhook's certificate: creates it at the first start, keeps it in a Secret so that
+// all replicas have the same, renews it in time, and writes its authority into the webhook
+// configurations. An authority is replaced in two steps: first the bundle contains the old and the
+// new one, and only when every configuration has that bundle, a certificate of the new one is used.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -24,7 +24,7 @@ struct RotationOptions {
   std::string secret = "gantry-scheduler-tls";
   std::vector<std::string> names;       // of the Service: "gantry-scheduler.kube-system.svc", ...
   std::vector<std::string> mutating;    // configurations whose webhooks get the bundle
-  std::vector<std::string> validating;  // one that does not exist is left for later
+  std::vector<std::string> validating;  // a configuration that does not exist is tried again later
   std::chrono::hours authority_life{24 * 3650};
   std::chrono::hours serving_life{24 * 365};
 };
@@ -35,22 +35,21 @@ std::vector<std::string> service_names(const std::string& service, const std::st
 
 struct ServingBundle {
   KeyPair serving;
-  std::string bundle;  // PEM of all authorities that callers shall trust
-  Status configured;   // why a configuration could not be given the bundle
+  std::string bundle;  // PEM of all authorities that callers must trust
+  Status configured;   // why the bundle could not be written to a configuration
 };
 
-// One look: reads the Secret, makes or renews what is due, patches the configurations. What it
-// returns shall be served from now on. Safe to run in several replicas at once: the Secret is
-// written with the resourceVersion that was read, and who loses reads again. A Secret without
-// "ca.key" is somebody else's (cert-manager's): it is served as long as it is good, never written.
+// Checks once: reads the Secret, creates or renews what is due, and patches the configurations.
+// Serve the result from now on. Safe in several replicas at once: the Secret is written with the
+// resourceVersion that was read, and the replica that loses reads again. A Secret without "ca.key"
+// belongs to another program (cert-manager): it is served while it is valid, and never written.
 Result<ServingBundle> rotate_once(kube::Api& api, const RotationOptions& options,
                                   std::int64_t now_unix_s);
 
-// look_after() in a thread: at once, then every `period`, after a failure sooner.
+// Runs rotate_once() in a thread: at once, then every `period`, and sooner after a failure.
 class CertificateRotator {
  public:
-  using OnChange =
-      std::function<void(const ServingBundle&)>;  // in the keeper's thread, when it differs
+  using OnChange = std::function<void(const ServingBundle&)>;  // in its thread, on a change
   using OnError = std::function<void(const Error&)>;
   CertificateRotator(kube::ClientConfig access, RotationOptions options, OnChange changed,
                      OnError trouble = {},

@@ -28,9 +28,9 @@ constexpr const char* kMutating =
 constexpr const char* kValidating =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/gantry";
 
-class KeeperTest : public testing::Test {
+class RotatorTest : public testing::Test {
  protected:
-  KeeperTest() {
+  RotatorTest() {
     for (const auto* path : {kMutating, kValidating})
       server.put(path,
                  R"({"webhooks":[{"name":"a.gantry.dev","clientConfig":{"service":{"name":"s"}}},)"
@@ -69,7 +69,7 @@ class KeeperTest : public testing::Test {
                           .validating = {"gantry", "not-there"}};
 };
 
-TEST_F(KeeperTest, MakesACertificateKeepsItAndTellsEveryWebhookItsAuthority) {
+TEST_F(RotatorTest, MakesACertificateKeepsItAndTellsEveryWebhookItsAuthority) {
   const auto served = look(0);
   for (const auto* path : {kMutating, kValidating})
     for (const std::size_t webhook : {std::size_t{0}, std::size_t{1}})
@@ -84,7 +84,7 @@ TEST_F(KeeperTest, MakesACertificateKeepsItAndTellsEveryWebhookItsAuthority) {
     EXPECT_THAT(all[at], testing::StartsWith("GET ")) << "nothing was due";
 }
 
-TEST_F(KeeperTest, ReplicasThatStartTogetherServeTheSame) {
+TEST_F(RotatorTest, ReplicasThatStartTogetherServeTheSame) {
   std::vector<std::thread> replicas;
   replicas.reserve(6);
   std::mutex mutex;
@@ -100,7 +100,7 @@ TEST_F(KeeperTest, ReplicasThatStartTogetherServeTheSame) {
   for (const auto& one : served) EXPECT_EQ(one.serving, served[0].serving);
 }
 
-TEST_F(KeeperTest, RenewsTheCertificateBeforeItsEndFromTheSameAuthority) {
+TEST_F(RotatorTest, RenewsTheCertificateBeforeItsEndFromTheSameAuthority) {
   const auto first = look(0);
   EXPECT_EQ(look(240).serving, first.serving);
   const auto second = look(250);
@@ -110,7 +110,7 @@ TEST_F(KeeperTest, RenewsTheCertificateBeforeItsEndFromTheSameAuthority) {
   EXPECT_TRUE(check_serving(first.serving, second.bundle, options.names, start + 250 * kDay).ok());
 }
 
-TEST_F(KeeperTest, ANewAuthorityIsTrustedByAllBeforeItSigns) {
+TEST_F(RotatorTest, ANewAuthorityIsTrustedByAllBeforeItSigns) {
   auto old = look(0);
   for (int day = 200; day <= 2900; day += 200) old = look(day);  // certificates come and go
   ASSERT_THAT(certificates_in(old.bundle), SizeIs(1));
@@ -132,7 +132,7 @@ TEST_F(KeeperTest, ANewAuthorityIsTrustedByAllBeforeItSigns) {
   EXPECT_THAT(certificates_in(look(3701).bundle), SizeIs(1)) << "the old one is over";
 }
 
-TEST_F(KeeperTest, ANewAuthorityWaitsForAConfigurationThatCannotBeWritten) {
+TEST_F(RotatorTest, ANewAuthorityWaitsForAConfigurationThatCannotBeWritten) {
   look(0);
   for (int day = 200; day <= 2800; day += 200) look(day);
   server.override_answers([](const http::Request& request) -> std::unique_ptr<http::Response> {
@@ -151,7 +151,7 @@ TEST_F(KeeperTest, ANewAuthorityWaitsForAConfigurationThatCannotBeWritten) {
   }
 }
 
-TEST_F(KeeperTest, WhatIsBrokenIsMadeAnew) {
+TEST_F(RotatorTest, WhatIsBrokenIsMadeAnew) {
   const auto first = look(0);
   server.put(kSecret, R"({"data":{"tls.crt":"AAAA","ca.key":"AAAA","ca.crt":"!!"}})");
   const auto second = look(1);
@@ -164,13 +164,13 @@ TEST_F(KeeperTest, WhatIsBrokenIsMadeAnew) {
   look(2);
 }
 
-TEST_F(KeeperTest, ANewNameIsANewCertificate) {
+TEST_F(RotatorTest, ANewNameIsANewCertificate) {
   const auto first = look(0);
   options.names.emplace_back("hami-scheduler.kube-system.svc");
   EXPECT_NE(look(1).serving, first.serving);
 }
 
-TEST_F(KeeperTest, SomebodyElsesSecretIsServedAndNeverWritten) {
+TEST_F(RotatorTest, SomebodyElsesSecretIsServedAndNeverWritten) {
   const auto ca = make_ca("cert-manager", {start - kDay, start + 100 * kDay});
   const auto own = make_serving_certificate(*ca, options.names, {start - kDay, start + 90 * kDay});
   const auto text =
@@ -183,11 +183,11 @@ TEST_F(KeeperTest, SomebodyElsesSecretIsServedAndNeverWritten) {
   kube::Api api(access(), 60s);
   const auto over = rotate_once(api, options, start + 95 * kDay);
   ASSERT_FALSE(over.ok());
-  EXPECT_THAT(over.error().text(), HasSubstr("somebody else renews it"));
+  EXPECT_THAT(over.error().text(), HasSubstr("Gantry cannot renew it"));
   EXPECT_EQ(server.get(kSecret), before);
 }
 
-TEST_F(KeeperTest, InAThreadItTellsChangesAndTroublesAndStopsAtOnce) {
+TEST_F(RotatorTest, InAThreadItTellsChangesAndTroublesAndStopsAtOnce) {
   std::atomic<int> changes = 0;
   std::atomic<int> troubles = 0;
   // A server's thread may ask after this test has ended.
@@ -196,7 +196,7 @@ TEST_F(KeeperTest, InAThreadItTellsChangesAndTroublesAndStopsAtOnce) {
     if (!*away) return nullptr;
     return std::make_unique<http::Response>(http::Response{.status = 503});
   });
-  CertificateRotator keeper(
+  CertificateRotator rotator(
       access(), options, [&](const ServingBundle&) { ++changes; },
       [&](const Error&) { ++troubles; }, 5ms);
   ASSERT_TRUE(test::eventually([&] { return troubles >= 2; }));

@@ -11,7 +11,7 @@
 namespace gantry::webhook {
 namespace {
 
-// The names that kubectl and cert-manager know; the bundle begins with the authority that signs.
+// The key names that kubectl and cert-manager use; the bundle begins with the authority that signs.
 std::vector<std::pair<std::string, const std::string*>> members(const SecretContents& contents) {
   return {{"tls.crt", &contents.serving.certificate},
           {"tls.key", &contents.serving.key},

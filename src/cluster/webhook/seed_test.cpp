@@ -34,7 +34,7 @@ TEST(OldManifest, OfATrainingRunsOnWhatTheNodeBrings) {
   EXPECT_THAT(admitted.verdict.warnings,
               Contains(HasSubstr("alpha.kubernetes.io/nvidia-gpu is now nvidia.com/gpu")));
   EXPECT_THAT(admitted.verdict.warnings,
-              Contains(HasSubstr("volume \"lib\" (/usr/lib/nvidia-384) is left out")));
+              Contains(HasSubstr("volume \"lib\" (/usr/lib/nvidia-384) is removed")));
 }
 
 TEST(OldManifest, OfNvidiaSmiRunsOnWhatTheNodeBrings) {
@@ -60,7 +60,8 @@ TEST(OldManifest, WithTheNewNameBesideKeepsTheNewOne) {
       test::refusal(
           create(test::pod_text({R"("alpha.kubernetes.io/nvidia-gpu":2,"nvidia.com/gpu":1)"})),
           Admission::Invalid),
-      HasSubstr("old and the new name of one thing and differ; keep nvidia.com/gpu"));
+      HasSubstr(
+          "old and the new name of one resource but have different values; keep nvidia.com/gpu"));
 }
 
 TEST(OldManifest, WithAFractionIsRefusedUnderTheNewName) {

@@ -49,7 +49,7 @@ TEST(Update, OfWhereAPodIsIsForTheSchedulerAndTheAgentAlone) {
          {std::pair{kHere, kThere}, {kHere, std::string()}, {std::string(), kThere}}) {
       const auto verdict = admitted({.before = before, .after = after, .part = part});
       EXPECT_EQ(verdict.answer, Admission::Denied) << part << after;
-      EXPECT_THAT(verdict.message, HasSubstr("written by the scheduler; leave it as it is"));
+      EXPECT_THAT(verdict.message, HasSubstr("which GPUs a pod has; do not change it"));
       EXPECT_EQ(admitted({.before = before, .after = after, .user = "agent", .part = part}).answer,
                 Admission::Allowed);
     }
@@ -72,7 +72,7 @@ TEST(Update, CannotChangeWhatAPodAsksOnceItHasANode) {
   const std::string compute = R"("gantry.dev/compute":"30")";
   const auto verdict = admitted({.before = compute, .after = R"("gantry.dev/compute":"60")"});
   EXPECT_EQ(verdict.answer, Admission::Invalid);
-  EXPECT_THAT(verdict.message, HasSubstr("delete it and create it with the new numbers"));
+  EXPECT_THAT(verdict.message, HasSubstr("delete the pod and create it with the new numbers"));
   EXPECT_EQ(admitted({.before = compute, .after = ""}).answer, Admission::Invalid);
   EXPECT_EQ(admitted({.after = R"("gantry.dev/priority":"high")"}).answer, Admission::Invalid);
   EXPECT_EQ(

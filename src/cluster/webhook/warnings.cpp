@@ -25,15 +25,15 @@ void warn_of_resources(const ContainerRef& place, std::vector<std::string>& warn
   const auto memory = limits[podspec::kHamiGpuMem];
   if (limits[podspec::kAliyunGpuCount] && !zero(limits[podspec::kAliyunGpuCount]))
     warnings.push_back(
-        fmt::format("container \"{}\": Kubernetes counts {} as cards that nobody else "
-                    "has; write it as a label of the pod, or annotation gantry.dev/gpus",
+        fmt::format("container \"{}\": Kubernetes counts {} as whole cards for this pod alone; "
+                    "write it as a label of the pod, or use the annotation gantry.dev/gpus",
                     place.name(), podspec::kAliyunGpuCount));
   if (memory && zero(memory))
     warnings.push_back(
-        fmt::format("container \"{}\": {}: 0 counts as not there: it gets all memory", place.name(),
-                    podspec::kHamiGpuMem));
+        fmt::format("container \"{}\": {}: 0 counts as not set: the container gets all memory",
+                    place.name(), podspec::kHamiGpuMem));
   if (memory && !zero(memory) && limits[podspec::kHamiGpuMemPercentage])
-    warnings.push_back(fmt::format("container \"{}\": {} counts, {} does not", place.name(),
+    warnings.push_back(fmt::format("container \"{}\": {} is used, {} is ignored", place.name(),
                                    podspec::kHamiGpuMem, podspec::kHamiGpuMemPercentage));
 }
 
@@ -42,7 +42,7 @@ void warn_of_environment(const ContainerRef& place, std::vector<std::string>& wa
     const auto name = variable["name"].string().value_or("");
     if (name != "NVIDIA_VISIBLE_DEVICES" && name != "CUDA_VISIBLE_DEVICES") continue;
     warnings.push_back(
-        fmt::format("container \"{}\" sets {}, which may hide the GPUs it is given; leave it out",
+        fmt::format("container \"{}\" sets {}, which may hide its GPUs from it; remove it",
                     place.name(), name));
   }
 }
@@ -64,18 +64,17 @@ std::vector<std::string> annotation_warnings(const json::Value& pod) {
   for (const auto member : pod["metadata"]["annotations"]) {
     const auto key = member.key();
     if (key == "hami.io/device-scoring-weights")
-      warnings.push_back(
-          fmt::format("annotation {} is not heeded: GPUs are chosen by best fit", key));
+      warnings.push_back(fmt::format("annotation {} is ignored: GPUs are chosen by best fit", key));
     if (!key.starts_with("gantry.dev/") || key.size() > 128) continue;
     const auto is_known = [&](const std::string& name) {
       return key == name || key.starts_with(name + ".");
     };
     if (std::any_of(known.begin(), known.end(), is_known)) continue;
     const auto near = nearest_name(key, known);
-    warnings.push_back(
-        near.empty()
-            ? fmt::format("annotation {} means nothing to Gantry", printable(key))
-            : fmt::format("annotation {} means nothing to Gantry; {}?", printable(key), near));
+    warnings.push_back(near.empty()
+                           ? fmt::format("Gantry does not know annotation {}", printable(key))
+                           : fmt::format("Gantry does not know annotation {}; did you mean {}?",
+                                         printable(key), near));
   }
   return warnings;
 }
@@ -92,8 +91,8 @@ void add_warnings(const json::Value& pod, const podspec::PodRequest& ask,
     warn_of_environment(place, warnings);
     if (one->cores == 100 && one->memory != podspec::Amount{})
       warnings.push_back(
-          fmt::format("container \"{}\" has all of its GPU's time, so nobody can use "
-                      "the rest of its memory",
+          fmt::format("container \"{}\" has all of its GPU's time, so no other pod can use the "
+                      "rest of the GPU's memory",
                       place.name()));
   }
   for (auto& warning : annotation_warnings(pod)) warnings.push_back(std::move(warning));

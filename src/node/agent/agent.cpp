@@ -32,7 +32,8 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kAgentComponent = "agent";
 constexpr auto kAskHolders = 5s;
-constexpr auto kLook = 500ms;  // at the kernel's list: changes are to be seen within two seconds
+// Between reads of the kernel's list: a change must be seen within two seconds.
+constexpr auto kLook = 500ms;
 constexpr auto kOfferAgain = 1s;
 constexpr auto kLabelsLater = 100ms;
 constexpr auto kLedgerAgain = 500ms;
@@ -67,7 +68,7 @@ Status Agent::open() {
   counters_.started_unix_s = std::time(nullptr);
   GANTRY_TRY(loop_, sys::Loop::make());
   GANTRY_CHECK(watch_signals());
-  // First of all: NVML's start takes longer than everything else together.
+  // First, because starting NVML takes longer than everything else together.
   GANTRY_TRY(machine_watcher_,
              MachineWatcher::open(
                  *loop_, host_,
@@ -127,16 +128,16 @@ void Agent::on_signal() {
   signalfd_siginfo info{};
   while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (info.ssi_signo != SIGHUP) {
-      log_.info(kAgentComponent, fmt::format("signal {}: ending", info.ssi_signo));
+      log_.info(kAgentComponent, fmt::format("signal {}: exiting", info.ssi_signo));
       return loop_->stop();
     }
     auto options = reload_();
     if (!options.ok()) {
       log_.error(kAgentComponent,
-                 fmt::format("the configuration stays as it was: {}", options.error().text()));
+                 fmt::format("the configuration was not changed: {}", options.error().text()));
       continue;
     }
-    log_.info(kAgentComponent, "the configuration was read anew");
+    log_.info(kAgentComponent, "the configuration was read again");
     options_ = *std::move(options);
     machine_watcher_->set_health_options(health_options(options_));
     decide_strategies();
@@ -151,7 +152,7 @@ void Agent::serve_pages() {
   if (options_.exporter_port > 0 && !gke_log_) pages_->serve_dcgm(options_.exporter_port);
 }
 
-// How devices reach a container: as configured, or by what the engine can do.
+// How containers get their devices: as configured, or by what the engine supports.
 void Agent::decide_strategies() {
   setting_.engine_root = driver_dir::simulated_engine_root(host_);
   setting_.strategies = options_.list_strategies;
@@ -161,14 +162,14 @@ void Agent::decide_strategies() {
                                         : options::ListStrategy::Direct};
   log_.info(kAgentComponent,
             engine.has_cdi
-                ? fmt::format("{} injects CDI devices: they are named to it", engine.name)
-                : fmt::format("{}: nodes and mounts are in the answer itself", engine.name));
+                ? fmt::format("{} injects CDI devices: the answers name CDI devices", engine.name)
+                : fmt::format("{}: the answers contain device nodes and mounts", engine.name));
 }
 
 void Agent::on_machine(model::Inventory inventory) {
   inventory_ = std::move(inventory);
   if (inventory_.gpus.empty()) {
-    log_.warning(kAgentComponent, "no GPUs; waiting for some");
+    log_.warning(kAgentComponent, "no GPUs found; waiting for GPUs");
     if (!offering_) return;
   }
   if (!std::exchange(machine_seen_, true) && gke_log_) first_machine();
@@ -176,12 +177,12 @@ void Agent::on_machine(model::Inventory inventory) {
   offer_machine();
 }
 
-// GKE's containers mount the driver's directory as it is.
+// GKE's containers mount the driver's directory directly.
 void Agent::prepare_machine() {
   if (!gke_log_) prepare(inventory_, {host_, options_, setting_, log_, counters_});
 }
 
-// In GKE's order: metrics only when they were asked for and when there is something to show.
+// In GKE's order: metrics are served only if they were requested and there are GPUs.
 void Agent::first_machine() {
   if (options_.gke.container_gpu_metrics) {
     gke_log_->metrics(options_.gke, inventory_);
@@ -202,8 +203,8 @@ Result<resources::Offer> Agent::settled_offer(Certainty certainty) {
   return offer;
 }
 
-// Daemons for what is shared by MPS; without one its resource is not offered. GKE's nodes have a
-// daemon of their own.
+// Starts the daemons for resources shared with MPS; a resource without its daemon is not offered.
+// GKE's nodes have their own daemon.
 Status Agent::update_mps_daemons(resources::Offer& offer) {
   if (gke_log_) return {};
   GANTRY_TRY(auto plans, mps::plan_daemons(inventory_, offer.resources));
@@ -216,7 +217,7 @@ Status Agent::update_mps_daemons(resources::Offer& offer) {
   return {};
 }
 
-// A daemon with clients stays, although what it serves is no longer offered.
+// Keeps daemons that have clients, even if their resource is no longer offered.
 void Agent::add_used_daemons(std::vector<mps::DaemonPlan>& plans) const {
   const auto holders = known_holders();
   for (const auto& kept : mps_->plans()) {
@@ -235,7 +236,7 @@ bool Agent::ready() const {
   return offering_ && plugins_->all_registered() && (!mps_ || mps_->all_ready());
 }
 
-// By GPU: pods that the kubelet gave it to, and processes that NVML sees on it.
+// By GPU: the pods that the kubelet gave it to, and the processes that NVML sees on it.
 OwnershipFilter::InUse Agent::in_use(Certainty certainty) const {
   OwnershipFilter::InUse found{.certain = certainty == Certainty::JustAsked};
   const metrics::Snapshot known{.inventory = inventory_,
@@ -262,8 +263,8 @@ OwnershipFilter::InUse Agent::in_use(Certainty certainty) const {
   return found;
 }
 
-// Until podresources has answered, what the kubelet wrote down. Pods have no name there, and some
-// may have ended.
+// Until podresources has answered: the holders from the kubelet's checkpoint. It has no pod names,
+// and some pods may have ended.
 std::vector<model::DeviceAllocation> Agent::known_holders() const {
   if (holders_) return *holders_;
   auto checkpoint = kubelet::read_checkpoint(host_.outside(plugin_directory(options_)));
@@ -272,7 +273,7 @@ std::vector<model::DeviceAllocation> Agent::known_holders() const {
   return std::move(checkpoint->holders);
 }
 
-// Who has what is asked anew: somebody may have been given the GPU just before it was withdrawn.
+// Asks podresources again, because a pod may have got the GPU just before it was withdrawn.
 void Agent::recheck_held_back() {
   if (options_.kubelet_socket.empty()) return offer_held_back();
   pod_resources_->forget();
@@ -292,7 +293,7 @@ void Agent::offer_held_back() {
   if (!offering_ || *offer != offering_->offer) publish(*std::move(offer));
 }
 
-// The former agent has it until it has ended.
+// The previous agent has the ledger open until it exits.
 void Agent::open_ledger() {
   if (!ownership_.open()) {
     ledger_timer_ = loop_->after(kLedgerAgain, [this] { open_ledger(); });
@@ -327,15 +328,15 @@ AgentHandover::HandoverCallbacks Agent::handover_callbacks() {
               },
           .given =
               [this] {
-                log_.info(kAgentComponent, "the next agent has taken over: ending");
+                log_.info(kAgentComponent, "the next agent has taken over: exiting");
                 handed_over_ = true;
                 loop_->stop();
               }};
 }
 
 void Agent::offer_machine() {
-  // Reading the PCI configuration space for them takes longer than registering. A layout that
-  // cannot be offered has labels that say so.
+  // Later, because reading the PCI configuration space takes longer than registering. If the MIG
+  // layout cannot be offered, the labels say so.
   label_timer_ = loop_->after(kLabelsLater, [this] { report_labels(); });
   auto offer = settled_offer(Certainty::Remembered);
   if (!offer.ok()) return log_.error(kAgentComponent, offer.error().text());
@@ -354,7 +355,7 @@ void Agent::publish(resources::Offer offer) {
   if (reporter_) reporter_->health(machine_watcher_->health(), std::time(nullptr));
 }
 
-// Also for what an agent left that had some.
+// Also needed if GPUs are no longer shared but an earlier agent left shares.
 void Agent::update_pod_shares() {
   if (pod_shares_ || gke_log_) return;
   const auto granted = grants::list(host_);
@@ -365,15 +366,15 @@ void Agent::update_pod_shares() {
   if (offering_->offer.shared.cards.empty() && !some) return;
   auto access = kube::find_client_config(options_.kube.kubeconfig, kube::Caller::Node);
   PodShares::Options options{
-      .node = node_, .keeper = {"/proc/self/exe", "share", "serve"}, .spec = spec_options_};
+      .node = node_, .share_daemon = {"/proc/self/exe", "share", "serve"}, .spec = spec_options_};
   if (access.ok()) {
     options.access = *access;
     shares_reporter_ = std::make_unique<SharedGpuReporter>(
         *std::move(access), SharedGpuReporter::Options{.node = node_}, log_);
   } else {
-    log_.error(kAgentComponent,
-               fmt::format("GPUs are in shares, and which pod has which is in the pods: {}",
-                           access.error().text()));
+    log_.error(kAgentComponent, fmt::format("GPUs are offered in shares, but the agent cannot read "
+                                            "the pods that say which GPU each pod has: {}",
+                                            access.error().text()));
   }
   pod_shares_ = std::make_unique<PodShares>(*loop_, host_, std::move(options), log_);
   pre_start_handler_->set_pod_shares(pod_shares_.get());
@@ -392,12 +393,12 @@ void Agent::find_cluster() {
   if (gke_log_ && !gke.health_monitoring && !gke.publish_driver_version) return;
   auto access = kube::find_client_config(options_.kube.kubeconfig, kube::Caller::Node);
   if (!access.ok()) {
-    log_.info(kAgentComponent,
-              fmt::format("no labels, events or conditions: {}", access.error().text()));
+    log_.info(kAgentComponent, fmt::format("no labels, events or conditions are written: {}",
+                                           access.error().text()));
     return;
   }
   log_.info(kAgentComponent,
-            fmt::format("node {} is told to the API server of {}", node_, access->from));
+            fmt::format("node {} is reported to the API server from {}", node_, access->from));
   reporter_ = std::make_unique<NodeReporter>(
       *std::move(access),
       NodeReporter::Options{
@@ -412,7 +413,7 @@ void Agent::find_cluster() {
     beat_timer_ = loop_->every(kGkeBeat, [this] { reporter_->beat(std::time(nullptr)); });
 }
 
-// To node feature discovery where its directory is, and to the API server.
+// To node feature discovery if its directory exists, and to the API server.
 void Agent::report_labels() {
   if (gke_log_) {
     if (reporter_ && options_.gke.publish_driver_version)
@@ -435,7 +436,7 @@ void Agent::on_health() {
   if (reporter_) reporter_->health(machine_watcher_->health(), std::time(nullptr));
 }
 
-// "nvidia0"; "" where it is not known.
+// "nvidia0"; "" if it is not known.
 std::string Agent::device_name(const model::GpuUuid& gpu) const {
   for (const auto& known : inventory_.gpus) {
     if (known.uuid == gpu && known.minor) return fmt::format("nvidia{}", *known.minor);
@@ -481,7 +482,7 @@ metrics::Snapshot Agent::snapshot() {
 
 Status Agent::run() {
   auto ended = loop_->run();
-  // Destructors would hang up on the kubelet; the next agent keeps these connections open.
+  // Destructors would close the kubelet's connections; the next agent keeps them open.
   if (handed_over_ && !options_.kube.pod_name.empty())
     log_.error(
         kAgentComponent,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node agent: everything a node does about its GPUs, in one loop. It reads the machine,
-// prepares what containers start from, offers the GPUs to the kubelet, watches their health and
-// shows it.
+// The node agent: does everything that a node needs for its GPUs, in one event loop. It reads the
+// machine, prepares the driver files and CDI specifications, offers the GPUs to the kubelet,
+// monitors their health and serves metrics.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -33,14 +33,14 @@ namespace gantry::agent {
 
 class Agent {
  public:
-  // `reload` reads the options anew (SIGHUP).
+  // `reload` reads the options again; it is called on SIGHUP.
   using Reload = std::function<Result<options::Options>()>;
-  // What specifications of shares are made with.
+  // Returns the options with which the CDI specifications of shares are written.
   using SpecOptions = std::function<Result<publish::ShareSpecOptions>(const sys::Host&)>;
   static Result<std::unique_ptr<Agent>> make(sys::Host host, options::Options options, Log log,
                                              Reload reload, SpecOptions spec_options);
 
-  // Until SIGTERM or SIGINT.
+  // Runs until SIGTERM or SIGINT.
   Status run();
 
  private:
@@ -53,7 +53,8 @@ class Agent {
   void first_machine();
   void serve_pages();
   void prepare_machine();
-  enum class Certainty : std::uint8_t { Remembered, JustAsked };  // about who holds what
+  // Whether the list of holders was read just now.
+  enum class Certainty : std::uint8_t { Remembered, JustAsked };
   Result<resources::Offer> settled_offer(Certainty certainty);
   OwnershipFilter::InUse in_use(Certainty certainty) const;
   std::vector<model::DeviceAllocation> known_holders() const;
@@ -73,24 +74,25 @@ class Agent {
   std::string device_name(const model::GpuUuid& gpu) const;
   void find_cluster();
   void report_labels();
-  void ask_holders(std::function<void()> then = nullptr);  // `then`: when they are known
+  // `then` is called when the list of holders has been read.
+  void ask_holders(std::function<void()> then = nullptr);
   metrics::Snapshot snapshot();
 
   sys::Host host_;
   options::Options options_;
   Log log_;
-  std::optional<GkeLog> gke_log_;  // when called by the name of GKE's plugin
+  std::optional<GkeLog> gke_log_;  // set if the program was called by the name of GKE's plugin
   Reload reload_;
   SpecOptions spec_options_;
   std::string node_;
   resources::AllocatorOptions setting_;
   OwnershipFilter ownership_;
   bool machine_seen_ = false;
-  bool handed_over_ = false;  // to the next agent
+  bool handed_over_ = false;  // the next agent has taken over
   metrics::AgentCounters counters_;
   model::Inventory inventory_;
   std::optional<std::vector<model::DeviceAllocation>>
-      holders_;  // none: podresources has not answered yet
+      holders_;  // nullopt: podresources has not answered yet
   std::shared_ptr<const CurrentOffer> offering_;
 
   std::unique_ptr<sys::Loop> loop_;
@@ -103,15 +105,15 @@ class Agent {
   sys::Loop::Timer beat_timer_;
   std::unique_ptr<kubelet::PodResources> pod_resources_;
   std::unique_ptr<PreStartHandler> pre_start_handler_;
-  std::unique_ptr<PodShares> pod_shares_;  // nullptr: nothing is in shares
+  std::unique_ptr<PodShares> pod_shares_;  // nullptr: no GPU is offered in shares
   std::unique_ptr<SharedGpuReporter> shares_reporter_;
   std::unique_ptr<Plugins> plugins_;
   std::unique_ptr<ShareDaemonSupervisor> shares_;
-  std::unique_ptr<MpsSupervisor> mps_;  // nullptr: nothing is shared by MPS
+  std::unique_ptr<MpsSupervisor> mps_;  // nullptr: no GPU is shared with MPS
   std::unique_ptr<MachineWatcher> machine_watcher_;
   std::unique_ptr<MetricsServer> pages_;
   std::unique_ptr<AgentHandover> handover_;
-  std::unique_ptr<NodeReporter> reporter_;  // nullptr: no API server
+  std::unique_ptr<NodeReporter> reporter_;  // nullptr: there is no API server
 };
 
 }  // namespace gantry::agent

@@ -35,8 +35,9 @@ void AgentHandover::look() {
 void AgentHandover::taken(Result<std::vector<kubelet::TakenConnection>> connections) {
   if (connections.ok()) {
     log_.info(kSuccessionComponent,
-              fmt::format("took over {} connections of the former agent", connections->size()));
-    // What we do not offer ends here: nobody would answer the kubelet, who waits for ever.
+              fmt::format("took over {} connections from the previous agent", connections->size()));
+    // Drops connections of resources that we do not offer: the kubelet would wait for an answer
+    // forever.
     std::erase_if(*connections,
                   [this](const auto& one) { return !handover_callbacks_.offers(one.resource); });
     kept_.keep(*std::move(connections));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One agent follows another without a gap: the new one registers, takes over the kubelet's
-// connections from the old one, and waits in its place for its own successor.
+// Replaces one agent with the next without a gap: the new agent registers with the kubelet, takes
+// over the kubelet's connections from the old agent, and then waits for its own successor.
 #pragma once
 
 #include "base/sys/loop.hpp"
@@ -18,11 +18,14 @@ namespace gantry::agent {
 class AgentHandover {
  public:
   struct HandoverCallbacks {
-    std::function<bool()> registered;  // every resource of ours is the kubelet's
-    std::function<std::vector<kubelet::LentConnection>()> connections;  // the kubelet's
-    std::function<bool(const std::string& resource)> offers;            // we have registered it
+    std::function<bool()> registered;  // the kubelet has registered all our resources
+    // Connections of the kubelet to hand over.
+    std::function<std::vector<kubelet::LentConnection>()> connections;
+    // Whether we have registered this resource.
+    std::function<bool(const std::string& resource)> offers;
     std::function<bool()> quiet;
-    std::function<void()> given;  // a new one has everything: end without another word
+    // The new agent has everything: exit without sending anything more.
+    std::function<void()> given;
   };
 
   AgentHandover(sys::Loop& loop, std::string socket, const Log& log, HandoverCallbacks side);

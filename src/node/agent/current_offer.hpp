@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node offers right now, with everything that is needed to answer for it from memory. Made
-// anew when the machine or the configuration changes, never changed afterwards.
+// What the node offers now, with everything that is needed to answer the kubelet from memory. It
+// never changes; a new one is made when the machine or the configuration changes.
 #pragma once
 
 #include "base/core/result.hpp"

@@ -11,8 +11,8 @@ std::vector<unsigned> numbers(const std::vector<std::int64_t>& xids) {
   return found;
 }
 
-// GKE's plugin watches when it is told to, and withdraws a GPU for an uncorrectable memory error
-// and for what was configured.
+// GKE's plugin monitors health only if it is told to, and withdraws a GPU for an uncorrectable
+// memory error and for configured XIDs.
 constexpr unsigned kGkeXid = 48;
 void narrow_to_gke(const options::GkeOptions& gke, health::HealthOptions& health) {
   health.only_xids = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from the options.
+// Values that are computed from the options.
 #pragma once
 
 #include "gpu/health/health.hpp"
@@ -9,9 +9,11 @@
 
 namespace gantry::agent {
 
-bool is_gke(const options::Options& options);  // called by the name of GKE's plugin
+bool is_gke(
+    const options::Options& options);  // whether the program was called by the name of GKE's plugin
 std::string parent_directory(const std::string& path);
-std::string plugin_directory(const options::Options& options);  // the kubelet's, for device plugins
+std::string plugin_directory(
+    const options::Options& options);  // the kubelet's directory for device plugins
 health::HealthOptions health_options(const options::Options& options);
 
 }  // namespace gantry::agent

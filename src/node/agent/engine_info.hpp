@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which container engine the kubelet of this node uses, as far as the agent must know.
+// Finds the container engine that the kubelet of this node uses.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -13,8 +13,8 @@ struct EngineInfo {
   bool has_cdi = false;
 };
 
-// `socket`: "" = where containerd, CRI-O, K3s, RKE2 and microk8s have theirs; inside the host's
-// root. Blocks for at most half a second.
+// `socket` is inside the host's root; "" tries the usual sockets of containerd, CRI-O, K3s, RKE2
+// and microk8s. Blocks for at most half a second.
 EngineInfo detect_engine(const sys::Host& host, const std::string& socket);
 
 }  // namespace gantry::agent

@@ -32,7 +32,7 @@ class Rounds {
       leave();
       if (!ended.ok()) return ended.error();
       if (*ended != WakeReason::Hangup) return {};
-      d_.log.info(kDiscoveryComponent, "the configuration is read anew");
+      d_.log.info(kDiscoveryComponent, "reading the configuration again");
       GANTRY_TRY(d_.options, d_.reload());
     }
   }
@@ -42,10 +42,9 @@ class Rounds {
     if (options.discovery == options::DiscoveryStrategy::Auto ||
         options.discovery == options::DiscoveryStrategy::Nvml)
       return {};
-    return Error(Errc::Unsupported,
-                 fmt::format("--device-discovery-strategy={}: GPUs are found by the driver alone "
-                             "(auto, nvml)",
-                             model::to_string(options.discovery)));
+    return Error(Errc::Unsupported, fmt::format("--device-discovery-strategy={}: GPUs are found "
+                                                "only through the driver; write auto or nvml",
+                                                model::to_string(options.discovery)));
   }
 
   Result<WakeReason> one_configuration() {
@@ -59,7 +58,7 @@ class Rounds {
     }
   }
 
-  // For the NodeFeature object alone.
+  // Only needed for the NodeFeature object.
   Status find_cluster() {
     api_.reset();
     const auto& options = d_.options;
@@ -88,7 +87,7 @@ class Rounds {
     if (!wrong.empty() && d_.options.fail_on_init_error)
       return Error(Errc::Unsupported,
                    fmt::format("the driver does not answer: {}; `gantry doctor` says why, "
-                               "--fail-on-init-error=false labels without it",
+                               "--fail-on-init-error=false writes the labels without it",
                                wrong));
     if (!wrong.empty()) d_.log.warning(kDiscoveryComponent, wrong);
     return put_out(node_labels(d_.host, machine, d_.options, started_));
@@ -97,8 +96,9 @@ class Rounds {
   Status put_out(const labels::Labels& labels) {
     if (api_) {
       GANTRY_CHECK(apply_features(*api_, object_, labels));
-      d_.log.info(kDiscoveryComponent, fmt::format("{} labels in NodeFeature {}", labels.size(),
-                                                   labels::node_feature_name(object_.node)));
+      d_.log.info(kDiscoveryComponent,
+                  fmt::format("wrote {} labels to NodeFeature {}", labels.size(),
+                              labels::node_feature_name(object_.node)));
       return {};
     }
     const auto& file = d_.options.features.output_file;
@@ -108,11 +108,11 @@ class Rounds {
       return {};
     }
     GANTRY_CHECK(labels::write_features_file(d_.host.outside(file), labels));
-    d_.log.info(kDiscoveryComponent, fmt::format("{} labels in {}", labels.size(), file));
+    d_.log.info(kDiscoveryComponent, fmt::format("wrote {} labels to {}", labels.size(), file));
     return {};
   }
 
-  // A file that nobody keeps up to date any more says what may not be true.
+  // Removes the file: nothing keeps it up to date any more, so it may become wrong.
   void leave() const {
     const auto& features = d_.options.features;
     const bool stays = api_ || features.oneshot || features.sleep_interval == options::kInfinite ||

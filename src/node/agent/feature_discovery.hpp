@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU feature discovery by itself, as the agent is when it is called gpu-feature-discovery: the
-// node's labels, once or again and again, to a file, to standard output or to the cluster.
+// GPU feature discovery as a program, used when the agent is called as gpu-feature-discovery:
+// writes the node's labels to a file, to standard output or to the cluster, once or at regular
+// intervals.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -17,12 +18,13 @@ struct FeatureDiscovery {
   sys::Host host;
   options::Options options;
   Log log;
-  std::FILE* out = stdout;                           // where no file is named
-  std::function<Result<options::Options>()> reload;  // SIGHUP
+  std::FILE* out = stdout;                           // used if no output file is set
+  std::function<Result<options::Options>()> reload;  // reads the options again; called on SIGHUP
 };
 
-// Until a signal ends it, or one round is done. A file that others would go on believing is taken
-// away at the end. From a process with one thread.
+// Runs until a signal arrives, or for one round. On exit it removes the label file, because
+// node-feature-discovery would go on using it. Must be called while the process has only one
+// thread.
 Status discover(FeatureDiscovery discovery);
 
 }  // namespace gantry::agent

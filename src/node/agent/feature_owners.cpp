@@ -35,7 +35,7 @@ Result<std::vector<labels::NodeFeatureOwner>> find_owners(kube::Api& api,
   if (pod.empty()) return std::vector<labels::NodeFeatureOwner>{};
   GANTRY_TRY(
       const auto object,
-      api.get(kube::pod_path(name_space, pod)).in("finding who the NodeFeature object belongs to"));
+      api.get(kube::pod_path(name_space, pod)).in("finding the owner of the NodeFeature object"));
   return daemon_set_owners(object);
 }
 

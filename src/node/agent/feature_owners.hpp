@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who the node's feature object belongs to: the DaemonSet that runs us and our pod. When they are
-// deleted, the cluster removes the object and with it the labels.
+// The owners of the node's NodeFeature object: our DaemonSet and our pod. When they are deleted,
+// the cluster deletes the object and its labels.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -13,10 +13,10 @@
 
 namespace gantry::agent {
 
-// None for a pod that no DaemonSet owns: it comes and goes, and the labels are to stay.
+// Empty if no DaemonSet owns the pod: such a pod comes and goes, but the labels must stay.
 std::vector<labels::NodeFeatureOwner> daemon_set_owners(const json::Document& pod);
 
-// The server's object of our pod, and what it says.
+// Reads our pod from the API server and returns its owners.
 Result<std::vector<labels::NodeFeatureOwner>> find_owners(kube::Api& api,
                                                           const std::string& name_space,
                                                           const std::string& pod);
@@ -27,6 +27,6 @@ struct FeatureObject {
   std::vector<labels::NodeFeatureOwner> owners;
 };
 Status apply_features(kube::Api& api, const FeatureObject& object, const labels::Labels& labels);
-std::string features_path(const std::string& name_space);  // the list of a namespace
+std::string features_path(const std::string& name_space);  // path of the objects of a namespace
 
 }  // namespace gantry::agent

@@ -6,7 +6,7 @@
 namespace gantry::agent {
 namespace {
 
-// Whence that plugin speaks; the numbers are those of the version whose lines people have copied.
+// The source positions in that plugin's lines, from the version that people's runbooks quote.
 constexpr std::string_view kStarted = "nvidia_gpu.go:67";
 constexpr std::string_view kReading = "nvidia_gpu.go:74";
 constexpr std::string_view kFailed = "nvidia_gpu.go:78";
@@ -61,7 +61,7 @@ void GkeLog::options(const std::vector<std::string>& notes) const {
   for (const auto& note : notes) log_.info(place_of(note), note);
 }
 
-// "Foud" is how it is spelt there.
+// "Foud" is the spelling in that plugin.
 void GkeLog::metrics(const options::GkeOptions& gke, const model::Inventory& machine) const {
   log_.info(kMetrics, fmt::format("Starting metrics server on port: {}, endpoint path: /metrics, "
                                   "collection frequency: {}",
@@ -84,7 +84,7 @@ void GkeLog::health_checks(const std::vector<model::AdvertisedResource>& offered
   }
 }
 
-// The kubelet's older interface is long gone; that plugin tried it first and said so.
+// That plugin first tries the kubelet's older interface, which no longer exists, and logs it.
 void GkeLog::serving() const {
   log_.info(kApi, "will use alpha API");
 }

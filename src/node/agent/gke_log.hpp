@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GKE's device plugin says in its log, word for word and in its order: people's runbooks
-// compare and search these lines. Spoken by the agent when it is called by that plugin's name; its
-// own lines stand beside them with -v=1.
+// Writes the log lines of GKE's device plugin, word for word and in the same order, because
+// runbooks search for these lines. Used when the agent is called by that plugin's name; the agent
+// then writes its own lines only with -v=1.
 #pragma once
 
 #include "gpu/health/health.hpp"
@@ -19,20 +19,21 @@ namespace gantry::agent {
 
 class GkeLog {
  public:
-  // `directory` is the kubelet's, as the flag names it.
+  // `directory` is the kubelet's directory as written in the flag.
   GkeLog(Log log, std::string directory) : log_(std::move(log)), directory_(std::move(directory)) {}
 
   void started() const;
-  void options(const std::vector<std::string>& notes) const;  // those of options::read_options
+  void options(const std::vector<std::string>& notes) const;  // the notes of options::read_options
   void metrics(const options::GkeOptions& gke, const model::Inventory& machine) const;
   void health_checks(const std::vector<model::AdvertisedResource>& offered) const;
   void serving() const;
   void registrar(const kubelet::RegistrarEvent& event,
                  const std::vector<kubelet::ListedDevice>& devices) const;
-  // Another list than before, for a kubelet that reads it.
+  // The list of devices changed, and a kubelet reads it.
   void devices(const std::vector<kubelet::ListedDevice>& before,
                const std::vector<kubelet::ListedDevice>& now) const;
-  // An XID. `device` is the kubelet's name for the GPU; "" when the driver did not say which.
+  // An XID occurred. `device` is the kubelet's name for the GPU, or "" if the driver did not say
+  // which GPU.
   void xid(const health::HealthNotice& notice, const std::string& device) const;
 
  private:
@@ -41,7 +42,7 @@ class GkeLog {
   std::string directory_;
 };
 
-// As Go prints the message that the kubelet is sent.
+// The message to the kubelet in the form in which Go prints it.
 std::string go_text(const std::vector<kubelet::ListedDevice>& devices);
 
 }  // namespace gantry::agent

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 3> kWords{"info", "warning", "error"};
 void to_stderr(std::string_view line) {
   while (!line.empty()) {
     const auto written = ::write(STDERR_FILENO, line.data(), line.size());
-    if (written <= 0) return;  // nobody reads: a log is no reason to stop
+    if (written <= 0) return;  // the log cannot be written: continue without it
     line.remove_prefix(static_cast<std::size_t>(written));
   }
 }

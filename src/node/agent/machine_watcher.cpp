@@ -14,11 +14,11 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kEyesComponent = "health";
+constexpr std::string_view kMachineWatcherComponent = "health";
 constexpr std::string_view kSavedHealth = "/run/gantry/health.json";
-constexpr auto kBeat = 2s;                // what only time decides
-constexpr int kBeatsBetweenReadings = 5;  // while every GPU is well; each beat when one is not
-constexpr auto kLookedAtFor = 5min;       // full readings go on for so long after a scrape
+constexpr auto kBeat = 2s;                // for states that change only with time
+constexpr int kBeatsBetweenReadings = 5;  // while every GPU is healthy; every beat if one is not
+constexpr auto kLookedAtFor = 5min;       // full readings continue for this time after a scrape
 constexpr auto kFreshEnough = 1s;
 
 std::int64_t now_s() {
@@ -48,10 +48,10 @@ Result<std::unique_ptr<MachineWatcher>> MachineWatcher::open(sys::Loop& loop, co
                                                              metrics::AgentCounters& counters,
                                                              Callbacks callbacks) {
   GANTRY_TRY(auto child, nvml_child::NvmlChild::start(host, std::move(sensor)));
-  std::unique_ptr<MachineWatcher> eyes(new MachineWatcher(
+  std::unique_ptr<MachineWatcher> watcher(new MachineWatcher(
       loop, host, std::move(child), std::move(health), log, counters, std::move(callbacks)));
-  GANTRY_CHECK(eyes->start());
-  return eyes;
+  GANTRY_CHECK(watcher->start());
+  return watcher;
 }
 
 Status MachineWatcher::start() {
@@ -59,8 +59,8 @@ Status MachineWatcher::start() {
     boot_id_ = std::string(trim(*boot));
   if (auto text = host_.read(kSavedHealth); text.ok()) {
     if (auto restored = monitor_.restore(*text, boot_id_); !restored.ok())
-      log_.warning(kEyesComponent,
-                   fmt::format("{} is not believed: {}", kSavedHealth, restored.error().text()));
+      log_.warning(kMachineWatcherComponent,
+                   fmt::format("{} is ignored: {}", kSavedHealth, restored.error().text()));
     saved_ = *std::move(text);
   }
   GANTRY_TRY(watch_, loop_.watch(sensor_.fd(), EPOLLIN, [this](std::uint32_t) { on_sensor(); }));
@@ -79,12 +79,12 @@ void MachineWatcher::take(nvml_child::ViewMessage& message) {
   const auto ahead = std::exchange(ahead_, nullptr);
   auto inventory = ahead ? probe::complete_inventory(host_, std::move(message.nvml), *ahead)
                          : probe::complete_inventory(host_, std::move(message.nvml));
-  if (!inventory.ok()) return log_.error(kEyesComponent, inventory.error().text());
+  if (!inventory.ok()) return log_.error(kMachineWatcherComponent, inventory.error().text());
   machine_known_ = true;
   ++counters_.inventory_changes;
   monitor_.set_inventory(*inventory, now_s());
   callbacks_.machine(*std::move(inventory));
-  ask(nvml_child::ReadingDepth::Full);  // the first scrape has everything
+  ask(nvml_child::ReadingDepth::Full);  // so that the first scrape has everything
 }
 
 void MachineWatcher::take(nvml_child::ReadingsMessage& message) {
@@ -103,7 +103,7 @@ void MachineWatcher::take(nvml_child::EventMessage& message) {
   }
   monitor_.on_event(event, now_s());
   if (event.kind == model::GpuEventKind::MigChanged) sensor_.request_view();
-  ask(nvml_child::ReadingDepth::Vital);  // what the driver wants done about it
+  ask(nvml_child::ReadingDepth::Vital);  // which action the driver asks for
 }
 
 void MachineWatcher::take(nvml_child::StateMessage& message) {
@@ -115,32 +115,32 @@ void MachineWatcher::take(nvml_child::StateMessage& message) {
     case nvml_child::ChildState::Running:
     case nvml_child::ChildState::Released: break;
     case nvml_child::ChildState::NoDriver:
-      log_.warning(kEyesComponent, text);
+      log_.warning(kMachineWatcherComponent, text);
       monitor_.on_driver_gone(message.why, now_s());
       if (!machine_known_) machine_without_nvml(message.why);
       return;
     case nvml_child::ChildState::BackingOff:
       ++counters_.sensor_failures;
-      log_.warning(kEyesComponent, text);
+      log_.warning(kMachineWatcherComponent, text);
       monitor_.on_nvml_unavailable(message.why, now_s());
       if (!machine_known_) machine_without_nvml(message.why);
       return;
   }
-  log_.detail(1, kEyesComponent, text);
+  log_.detail(1, kMachineWatcherComponent, text);
 }
 
 void MachineWatcher::take(nvml_child::KernelChangedMessage& /*message*/) {
-  log_.info(kEyesComponent, "the kernel's list of GPUs is another one");
+  log_.info(kMachineWatcherComponent, "the kernel's list of GPUs changed");
   sensor_.request_view();
 }
 
-// The kernel alone knows the GPUs: they are offered, and health says that nobody can vouch for
-// them.
+// Without NVML, only the kernel knows the GPUs: they are offered, and the health monitor decides
+// that they cannot be checked.
 void MachineWatcher::machine_without_nvml(const std::string& why) {
   model::Inventory none;
   none.driver.nvml_error = why.empty() ? "NVML does not answer" : why;
   auto inventory = probe::complete_inventory(host_, std::move(none));
-  if (!inventory.ok()) return log_.error(kEyesComponent, inventory.error().text());
+  if (!inventory.ok()) return log_.error(kMachineWatcherComponent, inventory.error().text());
   monitor_.set_inventory(*inventory, now_s());
   callbacks_.machine(*std::move(inventory));
 }
@@ -173,7 +173,7 @@ void MachineWatcher::settle() {
   if (text == saved_) return;
   auto written =
       sys::replace_file(host_.outside(kSavedHealth), text, 0644, sys::Durability::Volatile);
-  if (!written.ok()) return log_.warning(kEyesComponent, written.error().text());
+  if (!written.ok()) return log_.warning(kMachineWatcherComponent, written.error().text());
   saved_ = std::move(text);
 }
 

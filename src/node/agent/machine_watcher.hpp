@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine as it changes: the sensor's messages become a whole inventory, readings and health.
+// Follows changes of the machine: turns the messages of the NVML child into inventories, readings
+// and health.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,9 +23,10 @@ namespace gantry::agent {
 class MachineWatcher {
  public:
   struct Callbacks {
-    // A whole inventory, at the start and whenever GPUs, instances or the driver are others.
+    // Called with a complete inventory at the start and whenever GPUs, MIG instances or the driver
+    // change.
     std::function<void(model::Inventory)> machine;
-    std::function<void()> health;  // something became usable or not
+    std::function<void()> health;  // a device became healthy or unhealthy
     std::function<void(const health::HealthNotice&)> notice;
   };
 
@@ -43,7 +45,7 @@ class MachineWatcher {
     monitor_.set_options(std::move(options));
   }
 
-  // Full readings soon, and regularly for a while: somebody looks at metrics.
+  // Requests full readings soon, and regularly for a while, because a client reads the metrics.
   void request_full_readings();
 
  private:
@@ -60,7 +62,7 @@ class MachineWatcher {
   void machine_without_nvml(const std::string& why);
   void ask(nvml_child::ReadingDepth depth);
   void on_heartbeat();
-  void settle();  // tells what changed, saves it
+  void settle();  // reports what changed, and saves it
 
   sys::Loop& loop_;
   const sys::Host& host_;
@@ -69,14 +71,14 @@ class MachineWatcher {
   const Log& log_;
   metrics::AgentCounters& counters_;
   Callbacks callbacks_;
-  std::shared_ptr<const probe::PrefetchedFacts> ahead_;  // until the first view
+  std::shared_ptr<const probe::PrefetchedFacts> ahead_;  // used until the first view
   model::Readings readings_;
   std::string boot_id_;
-  std::string saved_;  // health as it is on disk
+  std::string saved_;  // the health that is saved on disk
   sys::Loop::Watch watch_;
   sys::Loop::Timer beat_;
   std::chrono::steady_clock::time_point asked_;
-  std::chrono::steady_clock::time_point looked_;  // the last time somebody looked at metrics
+  std::chrono::steady_clock::time_point looked_;  // the last time that a client read the metrics
   bool machine_known_ = false;
   int beats_ = 0;
 };

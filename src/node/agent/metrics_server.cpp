@@ -67,7 +67,7 @@ std::vector<http::Route> MetricsServer::routes(Kind kind) {
       {"GET", "/readyz", page([this, kind] {
          return kind == Kind::Probes || source_.ready()
                     ? words(200, "ok\n")
-                    : words(503, "the kubelet does not have every resource yet\n");
+                    : words(503, "not every resource is registered with the kubelet yet\n");
        })}};
   if (kind != Kind::Probes)
     routes.push_back({"GET", "/metrics", page([this, kind] { return metrics(kind); })});
@@ -78,13 +78,14 @@ void MetricsServer::serve(std::int64_t port, Kind kind) {
   auto server =
       http::Server::start(page_server_options(static_cast<std::uint16_t>(port)), routes(kind));
   if (!server.ok()) {
-    log_.warning(kPagesComponent,
-                 fmt::format("no metrics on port {} yet: {}", port, server.error().text()));
+    log_.warning(kPagesComponent, fmt::format("metrics are not served on port {} yet: {}", port,
+                                              server.error().text()));
     retries_[kind] = loop_.after(kRetry, [this, port, kind] { serve(port, kind); });
     return;
   }
   if (kind != Kind::Probes)
-    log_.info(kPagesComponent, fmt::format("metrics on port {}, path /metrics", (*server)->port()));
+    log_.info(kPagesComponent,
+              fmt::format("serving metrics on port {}, path /metrics", (*server)->port()));
   servers_.push_back(*std::move(server));
 }
 

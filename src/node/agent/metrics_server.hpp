@@ -28,14 +28,14 @@ class MetricsServer {
  public:
   struct Source {
     std::function<metrics::Snapshot()> snapshot;
-    std::function<bool()> ready;  // the kubelet has our devices
+    std::function<bool()> ready;  // the kubelet has registered our devices
   };
   MetricsServer(sys::Loop& loop, const Log& log, metrics::AgentCounters& counters, Source source);
 
-  // A port that somebody else has is tried again: the former agent may be on its way out.
+  // If the port is in use, tries again: the previous agent may still be exiting.
   void serve_gke(std::int64_t port) { serve(port, Kind::Gke); }
   void serve_dcgm(std::int64_t port) { serve(port, Kind::Dcgm); }
-  void serve_probes(std::int64_t port) { serve(port, Kind::Probes); }  // always well, no metrics
+  void serve_probes(std::int64_t port) { serve(port, Kind::Probes); }  // always healthy, no metrics
 
  private:
   enum class Kind : std::uint8_t { Gke, Dcgm, Probes };

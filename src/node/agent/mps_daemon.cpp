@@ -35,7 +35,7 @@ class Daemons {
       const auto woken = one_configuration();
       stop();
       if (woken == WakeReason::End) return {};
-      with_.log.info(kMpsDaemonComponent, "the configuration is read anew");
+      with_.log.info(kMpsDaemonComponent, "reading the configuration again");
       GANTRY_TRY(with_.options, with_.reload());
     }
   }
@@ -51,7 +51,7 @@ class Daemons {
     }
   }
 
-  // Also looks after those that are there already.
+  // Also supervises daemons that already run.
   Status start() {
     if (running_.empty()) {
       GANTRY_TRY(machine_, probe::snapshot(with_.host));
@@ -61,7 +61,7 @@ class Daemons {
     if (plans.empty()) {
       if (!std::exchange(idle_, true))
         with_.log.info(kMpsDaemonComponent,
-                       "nothing is shared by MPS: waiting for another configuration");
+                       "no GPU is shared with MPS: waiting for another configuration");
       return {};
     }
     idle_ = false;

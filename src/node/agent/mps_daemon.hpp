@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MPS daemons by themselves, as in NVIDIA's DaemonSet: what the agent is when it is called
-// mps-control-daemon. `gantry agent` keeps them itself.
+// Runs only the MPS daemons, as NVIDIA's DaemonSet does; used when the agent is called as
+// mps-control-daemon. `gantry agent` runs the daemons itself.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -13,19 +13,21 @@
 namespace gantry::agent {
 
 inline constexpr std::string_view kMpsMountPath =
-    "/mps";  // the host's directory, in that container
+    "/mps";  // where that container mounts the host's directory
 
 struct MpsDaemonOptions {
   sys::Host host;
   options::Options options;
   Log log;
-  std::function<Result<options::Options>()> reload;  // SIGHUP
+  std::function<Result<options::Options>()> reload;  // reads the options again; called on SIGHUP
 };
 
-// Until a signal ends it; the daemons end with it. From a process with one thread.
+// Runs until a signal arrives, then stops the daemons. Must be called while the process has only
+// one thread.
 Status run_mps_daemons(MpsDaemonOptions daemons);
 
-// A tmpfs of half the memory at ROOT/shm, unless there is one: what MPS and its clients share.
+// Mounts a tmpfs of half the memory at ROOT/shm, unless one is mounted: MPS and its clients share
+// it.
 Status mount_shm(const sys::Host& host, const std::string& mps_root);
 
 }  // namespace gantry::agent

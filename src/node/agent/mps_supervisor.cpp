@@ -12,8 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kMpsKeeperComponent = "mps";
-constexpr auto kLook = 5s;  // at daemons that should be there, and again at those that are not
+constexpr std::string_view kMpsSupervisorComponent = "mps";
+constexpr auto kLook = 5s;  // between two checks of the daemons, and two attempts to start one
 
 mps::RunMode enter_of(const sys::Host& host) {
   return driver_dir::simulated_engine_root(host).empty() ? mps::RunMode::Chroot
@@ -91,7 +91,7 @@ void MpsSupervisor::work() {
   }
 }
 
-// What each daemon is like after this round.
+// The state of each daemon after this round.
 MpsSupervisor::States MpsSupervisor::serve(const DesiredDaemons& desired,
                                            const DesiredDaemons& before) {
   States states;
@@ -101,7 +101,7 @@ MpsSupervisor::States MpsSupervisor::serve(const DesiredDaemons& desired,
   for (const auto& plan : before.plans) {
     if (!control.ok() || has(desired.plans, plan.resource)) continue;
     const auto stopped = control->stop(plan);
-    if (!stopped.ok()) log_.warning(kMpsKeeperComponent, stopped.error().text());
+    if (!stopped.ok()) log_.warning(kMpsSupervisorComponent, stopped.error().text());
   }
   for (const auto& plan : desired.plans) {
     auto& state = states[plan.resource];
@@ -118,7 +118,7 @@ MpsSupervisor::States MpsSupervisor::serve(const DesiredDaemons& desired,
   }
   if (control.ok()) {
     const auto shown = control->set_ready(!states.empty() && all_ready(states));
-    if (!shown.ok()) log_.warning(kMpsKeeperComponent, shown.error().text());
+    if (!shown.ok()) log_.warning(kMpsSupervisorComponent, shown.error().text());
   }
   return states;
 }
@@ -131,9 +131,9 @@ void MpsSupervisor::tell(States states) {
       const auto known = states_.find(resource);
       if (known == states_.end() || known->second.why == state.why) continue;
       if (state.why.empty()) {
-        log_.info(kMpsKeeperComponent, fmt::format("{}: its MPS daemon answers", resource));
+        log_.info(kMpsSupervisorComponent, fmt::format("{}: its MPS daemon answers", resource));
       } else {
-        log_.error(kMpsKeeperComponent, fmt::format("{}: {}", resource, state.why));
+        log_.error(kMpsSupervisorComponent, fmt::format("{}: {}", resource, state.why));
       }
       known->second = state;
       changed = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the MPS daemons that the offer needs, in a thread of its own: starting one takes seconds. A
-// resource is offered once its daemon answers, and withdrawn while it does not.
+// Runs the MPS daemons that the offer needs, in its own thread, because starting a daemon takes
+// seconds. A resource is offered only while its daemon answers.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -22,22 +22,24 @@ namespace gantry::agent {
 
 class MpsSupervisor {
  public:
-  // `on_change`, in the loop: something became ready, or is no longer.
+  // `on_change` is called in the loop when a daemon becomes ready or stops being ready.
   MpsSupervisor(sys::Loop& loop, const sys::Host& host, Log log, std::function<void()> on_change);
-  ~MpsSupervisor();  // daemons go on: their clients do, and the next agent finds them
+  ~MpsSupervisor();  // the daemons keep running for their clients, and the next agent finds them
   MpsSupervisor(const MpsSupervisor&) = delete;
   MpsSupervisor& operator=(const MpsSupervisor&) = delete;
 
-  // The daemons from now on; those that are not among them are ended.
+  // Sets the daemons that must run from now on; other daemons are stopped.
   void want(std::vector<mps::DaemonPlan> plans, const std::string& mps_root);
 
-  const std::vector<mps::DaemonPlan>& plans() const { return desired_.plans; }  // those wanted now
+  const std::vector<mps::DaemonPlan>& plans() const {
+    return desired_.plans;
+  }  // the daemons that must run now
   bool all_ready() const { return all_ready(states_); }
-  // Takes out of `offer` what has no daemon yet, with the reason as a note.
+  // Removes resources whose daemon is not ready from `offer`, and adds the reason as a note.
   void withdraw_unready(resources::Offer& offer) const;
 
  private:
-  struct State {  // of a daemon; "": it answers
+  struct State {  // why a daemon is not ready; "": it answers
     std::string why = "its MPS daemon is being started";
   };
   struct DesiredDaemons {
@@ -57,15 +59,15 @@ class MpsSupervisor {
   const sys::Host& host_;
   Log log_;
   std::function<void()> on_change_;
-  States states_;  // the loop's
+  States states_;  // used only in the loop
   std::shared_ptr<int> alive_ = std::make_shared<int>();
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  DesiredDaemons desired_;  // written by the loop alone
+  DesiredDaemons desired_;  // written only by the loop
   std::uint64_t desired_version_ = 0;
   bool ending_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last, because it uses everything above
 };
 
 }  // namespace gantry::agent

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's labels, from what it has and how it is offered.
+// Computes the node's labels from its GPUs and from how they are offered.
 #pragma once
 
 #include "base/sys/host.hpp"

@@ -10,15 +10,15 @@
 namespace gantry::agent {
 namespace {
 
-// A DeviceHealth's or a Notice's.
+// Of a DeviceHealth or a HealthNotice.
 template <class About>
 const std::string& name_of(const About& about) {
   return about.mig.text.empty() ? about.gpu.text : about.mig.text;
 }
 
-// What happened to several at once (the driver was unloaded) is said once.
+// An event that affects several GPUs at once (the driver was unloaded) is described once.
 std::string describe_health(const std::vector<model::DeviceHealth>& health) {
-  std::map<std::string, std::vector<std::string>> names;  // by what is wrong
+  std::map<std::string, std::vector<std::string>> names;  // by problem
   for (const auto& device : health) {
     if (device.usable) continue;
     const auto remedy =
@@ -75,7 +75,7 @@ std::string health_condition(const std::vector<model::DeviceHealth>& health, std
       R"({{"status":{{"conditions":[{{"type":"{}","status":"{}","reason":"{}","message":{},)"
       R"("lastHeartbeatTime":"{}","lastTransitionTime":"{}"}}]}}}})",
       kCondition, bad.empty() ? "True" : "False", bad.empty() ? "AllGPUsUsable" : "GPUsUnusable",
-      json::quote(bad.empty() ? "every GPU of this node can be used" : kube::truncate_message(bad)),
+      json::quote(bad.empty() ? "all GPUs of this node are healthy" : kube::truncate_message(bad)),
       kube::format_utc(now_s), kube::format_utc(changed_s));
 }
 

@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::string_view kReporterComponent = "cluster";
-constexpr std::size_t kMaxWaitingEvents = 100;  // that wait; older ones are dropped
+constexpr std::size_t kMaxWaitingEvents = 100;  // older events are dropped
 
 }  // namespace
 
@@ -79,8 +79,7 @@ void NodeReporter::set_gke_condition(std::int64_t now_s) {
   pending_.condition = gke_condition(xids_, options_.boot_id, now_s, changed_s_);
 }
 
-// What an earlier boot's errors were is over; what this boot's were, before we were started, is
-// not.
+// XIDs of an earlier boot no longer count; XIDs of this boot from before our start do.
 Status NodeReporter::clear_previous_boot() {
   GANTRY_TRY(const auto node, api_.get(kube::node_path(options_.node)));
   const auto known = parse_gke_condition(node);
@@ -111,8 +110,8 @@ void NodeReporter::work() {
       continue;
     }
     log_.warning(kReporterComponent,
-                 fmt::format("{}; again in {} s", told.error().text(), pause.count()));
-    // What is newer wins; what was not told is told later.
+                 fmt::format("{}; trying again in {} s", told.error().text(), pause.count()));
+    // Newer values win; values that were not sent are sent later.
     if (!pending_.labels) pending_.labels = std::move(todo.labels);
     if (pending_.condition.empty()) pending_.condition = std::move(todo.condition);
     if (pending_.annotations.empty()) pending_.annotations = std::move(todo.annotations);
@@ -123,7 +122,7 @@ void NodeReporter::work() {
   }
 }
 
-// What was told is taken out of `todo`. One that is refused keeps no other back.
+// Removes what was sent from `todo`. One refused request does not hold back the others.
 Status NodeReporter::tell(PendingReport& todo) {
   Status bad;
   if (options_.style == ReportStyle::Gke && !boot_known_) GANTRY_CHECK(clear_previous_boot());
@@ -165,8 +164,9 @@ Status NodeReporter::report_labels(const labels::Labels& labels) {
   GANTRY_TRY(const auto done, api_.patch(kube::node_path(options_.node), kube::Patch::Apply,
                                          node_with_labels(options_.node, labels)));
   label_target_known_ =
-      true;  // not before: a server that was away has said nothing about its kinds
-  log_.info(kReporterComponent, fmt::format("{} labels on node {}", labels.size(), options_.node));
+      true;  // not before: a server that was unreachable has not said which kinds it knows
+  log_.info(kReporterComponent,
+            fmt::format("wrote {} labels to node {}", labels.size(), options_.node));
   return {};
 }
 
@@ -174,7 +174,7 @@ Status NodeReporter::report_node_feature(const labels::Labels& labels) {
   if (!object_) {
     FeatureObject object{.node = options_.node, .name_space = options_.name_space};
     auto owners = find_owners(api_, options_.name_space, options_.pod);
-    // Without the right to look at pods the object stays when we are gone; that is said once.
+    // Without permission to read pods, the object stays after we are gone; this is logged once.
     if (!owners.ok()) {
       if (owners.error().code() == Errc::Busy) return owners.error();
       log_.warning(kReporterComponent, owners.error().text());
@@ -184,7 +184,7 @@ Status NodeReporter::report_node_feature(const labels::Labels& labels) {
     object_ = std::move(object);
   }
   GANTRY_CHECK(apply_features(api_, *object_, labels));
-  log_.info(kReporterComponent, fmt::format("{} labels in NodeFeature {}", labels.size(),
+  log_.info(kReporterComponent, fmt::format("wrote {} labels to NodeFeature {}", labels.size(),
                                             labels::node_feature_name(options_.node)));
   return {};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells the API server about the node: labels, events, a condition. In a thread of its own, because
-// the server may be slow, far or away: the agent never waits for it, and the newest labels and
-// condition are told as soon as it is back.
+// Reports labels, events and a condition of the node to the API server. Works in its own thread, so
+// the agent never waits for a slow or unreachable server. When the server is reachable again, the
+// newest labels and the newest condition are sent.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -24,33 +24,33 @@ namespace gantry::agent {
 class NodeReporter {
  public:
   enum class LabelTarget : std::uint8_t { Node, NodeFeature };
-  // GKE's plugin has an event for every XID and a condition of its own, and labels nothing.
+  // GKE's plugin writes an event for every XID and its own condition, and no labels.
   enum class ReportStyle : std::uint8_t { Ours, Gke };
   struct Options {
     std::string node;
     std::string name_space = "default";  // of the NodeFeature object and of our pod
-    std::string pod;                     // ours; "" when unknown
-    // NodeFeature where its kind is known to the server, else straight on the node.
+    std::string pod;                     // our pod; "" if unknown
+    // Use a NodeFeature object if the server knows that kind, otherwise label the node directly.
     bool prefer_node_feature = true;
     ReportStyle style = ReportStyle::Ours;
     std::string boot_id;  // for GKE's condition
   };
 
   NodeReporter(kube::ClientConfig access, Options options, Log log);
-  ~NodeReporter();  // lets a call on its way come to its end
+  ~NodeReporter();  // waits until a call in progress has ended
   NodeReporter(const NodeReporter&) = delete;
   NodeReporter& operator=(const NodeReporter&) = delete;
 
   void labels(labels::Labels labels);
   void health(const std::vector<model::DeviceHealth>& health, std::int64_t now_s);
   void event(const health::HealthNotice& notice);
-  void driver_version(std::string_view version);  // as GKE's annotations
-  void beat(std::int64_t now_s);                  // GKE's condition is alive
+  void driver_version(std::string_view version);  // written as GKE's annotations
+  void beat(std::int64_t now_s);                  // refreshes the time of GKE's condition
 
  private:
   struct PendingReport {
     std::optional<labels::Labels> labels;
-    std::string condition;  // "" = nothing new
+    std::string condition;  // "": nothing new
     std::string annotations;
     std::deque<std::string> events;
     bool empty() const {
@@ -74,14 +74,14 @@ class NodeReporter {
   unsigned events_ = 0;
   bool healthy_ = true;
   std::int64_t changed_s_ = 0;
-  std::set<unsigned> xids_;  // of GKE's condition
+  std::set<unsigned> xids_;  // in GKE's condition
   bool boot_known_ = false;
 
   std::mutex mutex_;
   std::condition_variable wake_;
   PendingReport pending_;
   bool ending_ = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last, because it uses everything above
 };
 
 }  // namespace gantry::agent

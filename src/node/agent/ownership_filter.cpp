@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kOwnershipComponent = "ledger";
 constexpr std::chrono::milliseconds kKubeletTakesNote{500};
-constexpr std::chrono::milliseconds kPodEnds{1'000};  // between two looks whether it has
+constexpr std::chrono::milliseconds kPodEnds{1'000};  // between two checks whether a pod has ended
 
 template <class T>
 std::vector<T> at(const std::map<std::string, std::vector<T>>& map, const std::string& key) {
@@ -27,7 +27,7 @@ std::vector<std::string> names_of(const std::vector<OwnershipFilter::Holding>& h
   return names;
 }
 
-using Names = std::map<std::string, std::set<std::string>>;  // of resources, by device
+using Names = std::map<std::string, std::set<std::string>>;  // names of resources, by device
 
 Names names_in(const resources::Offer& offer) {
   Names names;
@@ -38,13 +38,13 @@ Names names_in(const resources::Offer& offer) {
   return names;
 }
 
-// The kubelet counts each resource by itself: under a new name it would give the device again.
+// The kubelet counts each resource separately: under a new name it would allocate the device again.
 std::string reason_by_name(const std::vector<OwnershipFilter::Holding>& holdings,
                            const Names& names) {
   for (const auto& holding : holdings) {
     const auto found = names.find(holding.device);
     if (found == names.end() || found->second.contains(holding.resource)) continue;
-    return fmt::format("pod {} has {} as {}; it becomes {} when that pod has ended", holding.pod,
+    return fmt::format("pod {} has {} as {}; it is offered as {} after that pod ends", holding.pod,
                        holding.device, holding.resource, *found->second.begin());
   }
   return "";
@@ -66,7 +66,7 @@ bool OwnershipFilter::open() {
   return true;
 }
 
-// "" when the plugin may offer it this way.
+// "" if the plugin may offer it this way.
 std::string OwnershipFilter::reason_by_ledger(const resources::GpuUse& gpu, const InUse& in_use,
                                               Clock::time_point now) {
   const auto adopted = ledger_->adopt(gpu.gpu, ownership::Owner::Plugin, gpu.use);
@@ -83,18 +83,19 @@ std::string OwnershipFilter::reason_by_ledger(const resources::GpuUse& gpu, cons
   return changed.ok() ? "" : changed.error().text();
 }
 
-// While the former agent, or nobody, can write the ledger, what it says counts all the same.
+// While the previous agent has the ledger, or it cannot be written, its contents still count.
 std::string OwnershipFilter::reason_by_former(
     const resources::GpuUse& gpu, const Result<ownership::OwnershipState>& former) const {
   if (!former.ok()) return former.error().text();
   const auto* known = former->find(gpu.gpu);
   if (known == nullptr || (known->owner == ownership::Owner::Plugin && known->use == gpu.use))
     return "";
-  return fmt::format("the ledger has it for another use, and cannot be changed now: {}", reported_);
+  return fmt::format("the ownership ledger records another use, and it cannot be changed now: {}",
+                     reported_);
 }
 
-// As soon as the kubelet has taken note: who reshapes a GPU waits for it. Later only pods' ends are
-// waited for, unless nobody has asked the kubelet since.
+// Soon after the kubelet has seen the withdrawal, because a change of the GPU waits for it. Later,
+// only for the end of pods, unless the kubelet has not been asked since.
 std::chrono::milliseconds OwnershipFilter::next_look(const InUse& in_use,
                                                      Clock::time_point now) const {
   auto next = in_use.certain ? kPodEnds : std::chrono::milliseconds{0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPUs the plugin may offer: not those that another owner has by the ledger, and not one that
-// is to be offered in another way, or under another name, than the one in which a pod has it.
+// Decides which GPUs the plugin may offer. It holds back a GPU that has another owner in the
+// ownership ledger, and a GPU that a pod holds in another way or under another name than the new
+// offer would use.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -22,23 +23,23 @@ class OwnershipFilter {
 
   OwnershipFilter(const sys::Host& host, const Log& log) : host_(host), log_(log) {}
 
-  // False while another process has the ledger: try again later.
+  // Returns false while another process has the ledger open: try again later.
   bool open();
 
   struct Holding {
     std::string pod;       // "default/train"
-    std::string resource;  // that the kubelet counts it under
-    std::string device;    // the UUID of the GPU or the instance
+    std::string resource;  // under which the kubelet counts the device
+    std::string device;    // the UUID of the GPU or the MIG instance
   };
   struct InUse {
-    // The kubelet has just said so. Only then a GPU changes its use: who asked for one a moment
-    // before it was withdrawn may have no process on it for minutes.
+    // True if the kubelet reported this just now. Only then may a GPU change its use: a pod that
+    // got the GPU just before it was withdrawn may have no process on it for minutes.
     bool certain = false;
-    std::map<std::string, std::vector<Holding>> pods;  // by GPU's UUID
+    std::map<std::string, std::vector<Holding>> pods;  // by UUID of the GPU
     std::map<std::string, std::vector<std::uint32_t>> pids;
   };
-  // Takes out of the offer what may not be offered, with the reason among its notes. When something
-  // was held back that may be free later: in how long to look again.
+  // Removes from the offer what must not be offered, and adds the reason to its notes. Returns when
+  // to look again if a GPU was held back that may become free later.
   std::optional<std::chrono::milliseconds> settle(resources::Offer& offer, const InUse& in_use,
                                                   Clock::time_point now = Clock::now());
 
@@ -52,8 +53,9 @@ class OwnershipFilter {
   const sys::Host& host_;
   const Log& log_;
   std::optional<ownership::OwnershipStore> ledger_;
-  std::string reported_;                                // why there is none
-  std::map<std::string, Clock::time_point> withdrawn_;  // not in the last offer, since when
+  std::string reported_;  // why the ledger is not open
+  // Devices that are not in the last offer, and since when.
+  std::map<std::string, Clock::time_point> withdrawn_;
 };
 
 }  // namespace gantry::agent

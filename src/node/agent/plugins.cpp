@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view kPluginsComponent = "kubelet";
 
-// Tokens are on no GPU: which one is ill is the scheduler's matter, as long as one is not.
+// Tokens do not belong to a GPU, so they are healthy as long as one GPU is; the scheduler avoids
+// the unhealthy ones.
 bool any_usable(const resources::SharedGpus& shared,
                 const std::vector<model::DeviceHealth>& health) {
   return std::any_of(shared.cards.begin(), shared.cards.end(), [&](const auto& card) {
@@ -83,7 +84,7 @@ void Plugins::offer(std::shared_ptr<const CurrentOffer> offering,
   }
   for (const auto& [name, plugin] : plugins_) {
     if (offering_->preferences.contains(name)) continue;
-    log_.info(kPluginsComponent, fmt::format("{}: no devices any more", name));
+    log_.info(kPluginsComponent, fmt::format("{}: has no more devices", name));
     list(*plugin, {});
   }
 }

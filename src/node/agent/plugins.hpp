@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kubelet's side of the agent: one device plugin for each resource, registered and kept so.
+// The kubelet's side of the agent: runs one device plugin for each resource and keeps it
+// registered.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,17 +23,19 @@ namespace gantry::agent {
 
 class Plugins {
  public:
-  // Before a container is created: which resource, which devices. Answered by the question itself.
+  // Called before a container is created, with the resource and the devices. The handler answers
+  // through the request.
   using OnPreStart =
       std::function<void(const std::string& resource, kubelet::PreStartRequest question)>;
 
   Plugins(sys::Loop& loop, kubelet::RegistrarOptions options, kubelet::PodResources* kubelet_view,
           const Log& log, metrics::AgentCounters& counters, OnPreStart on_pre_start);
-  void set_gke_log(const GkeLog* voice) { gke_log_ = voice; }  // beside the log; must outlive this
+  // Used in addition to the log; must outlive this object.
+  void set_gke_log(const GkeLog* log) { gke_log_ = log; }
   Status start();
 
-  // What the node offers from now on. A resource that is no longer there is shown as an empty list:
-  // the kubelet would otherwise keep its devices for minutes and count them as capacity.
+  // Sets what the node offers from now on. A resource that is no longer offered is sent as an empty
+  // list, because otherwise the kubelet would count its devices as capacity for minutes.
   void offer(std::shared_ptr<const CurrentOffer> offering,
              const std::vector<model::DeviceHealth>& health);
   void set_health(const std::vector<model::DeviceHealth>& health);
@@ -57,7 +60,7 @@ class Plugins {
   OnPreStart on_pre_start_;
   const GkeLog* gke_log_ = nullptr;
   std::shared_ptr<const CurrentOffer> offering_;
-  std::map<std::string, std::unique_ptr<kubelet::Plugin>> plugins_;  // outlive the registrar
+  std::map<std::string, std::unique_ptr<kubelet::Plugin>> plugins_;  // must outlive the registrar
   kubelet::Registrar registrar_;
 };
 

@@ -12,8 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kPodTellerComponent = "slots";
-constexpr std::size_t kMaxWaitingPatches = 4096;  // pods; older ones are dropped
+constexpr std::string_view kPodPatcherComponent = "slots";
+constexpr std::size_t kMaxWaitingPatches = 4096;  // older ones are dropped
 
 }  // namespace
 
@@ -42,21 +42,22 @@ bool PodPatcher::told(const pod_shares::PodPatch& patch) {
   if (done.ok()) return true;
   const auto& error = done.error();
   switch (error.code()) {
-    case Errc::NotFound:             // it is gone
-    case Errc::Exists: return true;  // another pod has its name by now
+    case Errc::NotFound:             // the pod is gone
+    case Errc::Exists: return true;  // another pod has its name now
     case Errc::Denied:
       if (!std::exchange(forbidden_, true))
-        log_.warning(kPodTellerComponent,
-                     fmt::format("{}/{} is not told that {}: {}. Until it is, the scheduler "
-                                 "counts such a pod against every GPU of this node; give "
-                                 "the agent the right to patch pods",
-                                 patch.name_space, patch.name, patch.why, error.text()));
+        log_.warning(
+            kPodPatcherComponent,
+            fmt::format(
+                "cannot write to pod {}/{} that {}: {}. Without that, the scheduler counts such a "
+                "pod against every GPU of this node; give the agent permission to patch pods",
+                patch.name_space, patch.name, patch.why, error.text()));
       return true;
     case Errc::Invalid:
-      log_.warning(kPodTellerComponent,
+      log_.warning(kPodPatcherComponent,
                    fmt::format("{}/{}: {}", patch.name_space, patch.name, error.text()));
       return true;
-    default: log_.detail(1, kPodTellerComponent, error.text()); return false;
+    default: log_.detail(1, kPodPatcherComponent, error.text()); return false;
   }
 }
 

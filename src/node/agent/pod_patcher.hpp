@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes into pods what this node knows of them, whenever the API server listens: nobody waits for
-// it.
+// Writes what this node knows about pods into the pods. Works in the background: callers do not
+// wait for the API server.
 #pragma once
 
 #include "net/kube/api.hpp"
@@ -25,7 +25,7 @@ class PodPatcher {
 
  private:
   void work();
-  bool told(const pod_shares::PodPatch& patch);  // false: again later
+  bool told(const pod_shares::PodPatch& patch);  // false: try again later
 
   kube::Api api_;
   Log log_;
@@ -33,7 +33,7 @@ class PodPatcher {
   std::condition_variable wake_;
   std::deque<pod_shares::PodPatch> pending_;
   bool ending_ = false;
-  bool forbidden_ = false;  // said once
+  bool forbidden_ = false;  // the missing permission has been logged
   std::thread thread_;
 };
 

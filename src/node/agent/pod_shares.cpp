@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::string_view kSlotsComponent = "slots";
-constexpr auto kApiPatience = 5s;  // the kubelet waits thirty
+constexpr auto kApiPatience = 5s;  // the kubelet waits thirty seconds
 
 std::string pods_of(const std::string& node) {
   return fmt::format("/api/v1/pods?fieldSelector={}",
@@ -48,11 +48,11 @@ PodShares::PodShares(sys::Loop& loop, const sys::Host& host, Options options, co
       log_(log),
       pods_([this](const Error& error, std::chrono::milliseconds retry_in) {
         log_.warning(kSlotsComponent,
-                     fmt::format("the pods of this node are not known: {}; again in {} s",
+                     fmt::format("cannot read the pods of this node: {}; trying again in {} s",
                                  error.text(), retry_in.count() / 1000));
       }),
       provisioner_({.host = host_,
-                    .keeper = options_.keeper,
+                    .share_daemon = options_.share_daemon,
                     .spec = [this] { return options_.spec(host_); },
                     .pod = [this](const std::string& uid) { return pod(uid); },
                     .pods = [this] { return pods_.all(); },
@@ -87,13 +87,13 @@ pod_shares::NodeSnapshot PodShares::machine() const {
   return machine_;
 }
 
-// The watch may be a moment behind the kubelet's own.
+// The watch may be slightly behind the kubelet's own.
 Result<std::string> PodShares::pod(const std::string& uid) {
   if (auto known = pods_.find(uid)) return *std::move(known);
   if (!api_) {
     return Error(Errc::Busy,
-                 "where the pod is to run is in the pod, and there is no API server to read it "
-                 "from: give the agent a --kubeconfig, or run it as a pod of the cluster");
+                 "the pod says which GPU it has, and the agent has no API server to read the pod "
+                 "from; give the agent a --kubeconfig, or run it as a pod of the cluster");
   }
   std::string found;
   const auto read = kube::each_page(*api_, pods_of(options_.node), [&](json::Value list) {
@@ -102,13 +102,13 @@ Result<std::string> PodShares::pod(const std::string& uid) {
     }
   });
   if (!read.ok()) {
-    return Error(Errc::Busy, fmt::format("where the pod is to run is in the pod, which cannot be "
-                                         "read now: {}",
-                                         read.error().text()));
+    return Error(Errc::Busy,
+                 fmt::format("the pod says which GPU it has, and the pod cannot be read now: {}",
+                             read.error().text()));
   }
   if (!found.empty()) return found;
-  return Error(Errc::Busy, fmt::format("the API server knows no pod {} on node {}: it was deleted, "
-                                       "or --node-name is not this node's name",
+  return Error(Errc::Busy, fmt::format("the API server has no pod {} on node {}: the pod was "
+                                       "deleted, or --node-name is not the name of this node",
                                        uid, options_.node));
 }
 
@@ -125,7 +125,7 @@ void PodShares::fill_now(const pod_shares::ContainerStart& start, std::uint64_t 
     for (const auto& container : start.containers)
       names += fmt::format("{}{}", names.empty() ? "" : ", ", container.name);
     log_.info(kSlotsComponent,
-              fmt::format("pod {} container {}: its slot is filled", start.pod_uid, names));
+              fmt::format("pod {} container {}: its share is ready", start.pod_uid, names));
     for (auto& patch : *filled) {
       if (patcher_) patcher_->tell(std::move(patch));
     }
@@ -148,11 +148,11 @@ void PodShares::answer(std::uint64_t number, const Status& outcome) {
 }
 
 void PodShares::end(std::set<std::string> gone, std::set<std::string> remembered) {
-  if (std::exchange(sweeping_, true)) return;  // the last one has not come to its end
+  if (std::exchange(sweeping_, true)) return;  // the last run has not finished
   worker_.give([this, gone = std::move(gone), remembered = std::move(remembered)] {
     const bool complete = pods_.complete();
     provisioner_.remove_all_except([&](const grants::GrantFile& written) {
-      // One whose init container alone has a GPU is not on the kubelet's list.
+      // A pod in which only an init container has a GPU is not in the kubelet's list.
       const auto& uid = written.pod_uid;
       return !gone.contains(uid) || pods_.find(uid).has_value() ||
              (!complete && remembered.contains(uid));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs in shares, as the agent runs them: slots are filled and ended in a thread of their own,
-// because the keeper may have to start and the API server may be slow; the loop waits for nothing.
+// Runs shared GPUs for the agent. Shares are provisioned and ended in a separate thread, because
+// the share daemon may have to start first and the API server may be slow. The loop never waits.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -30,25 +30,25 @@ class PodShares {
  public:
   struct Options {
     std::string node;
-    std::vector<std::string> keeper;  // the program that becomes one
+    std::vector<std::string> share_daemon;  // command line that starts the share daemon
     std::function<Result<publish::ShareSpecOptions>(const sys::Host&)> spec;
-    std::optional<kube::ClientConfig> access;  // none: no API server
+    std::optional<kube::ClientConfig> access;  // nullopt: there is no API server
   };
   PodShares(sys::Loop& loop, const sys::Host& host, Options options, const Log& log);
   ~PodShares();
   PodShares(const PodShares&) = delete;
   PodShares& operator=(const PodShares&) = delete;
 
-  // What the node has in shares from now on.
+  // Sets the shared GPUs of the node from now on.
   void set_machine(pod_shares::NodeSnapshot machine);
 
-  // Answers the question, later and in the loop.
+  // Answers the request later, in the loop.
   void fill(pod_shares::ContainerStart start, kubelet::PreStartRequest question);
 
-  // Ends what pods had that are gone: neither the kubelet nor the API server knows them. `gone`:
-  // pods with grants that the kubelet does not tell of; who has been given something since is none
-  // of them. `remembered`: those of its checkpoint, which may be over, and count where the API
-  // server has told nothing yet.
+  // Ends the shares of pods that are gone, which means that neither the kubelet nor the API server
+  // knows them. `gone`: pods with grants that the kubelet does not list; pods that got a grant in
+  // the meantime are not ended. `remembered`: pods in the kubelet's checkpoint, which may have
+  // ended; they count as alive while the API server has not answered.
   void end(std::set<std::string> gone, std::set<std::string> remembered);
 
  private:
@@ -63,21 +63,22 @@ class PodShares {
   Log log_;
   mutable std::mutex mutex_;
   pod_shares::NodeSnapshot machine_;
-  std::shared_ptr<bool> here_ = std::make_shared<bool>(true);  // for what is posted to the loop
-  std::map<std::uint64_t, kubelet::PreStartRequest> waiting_;  // the loop's
+  // Keeps callbacks that were posted to the loop from using a deleted object.
+  std::shared_ptr<bool> here_ = std::make_shared<bool>(true);
+  std::map<std::uint64_t, kubelet::PreStartRequest> waiting_;  // used only in the loop
   std::uint64_t questions_ = 0;
-  bool sweeping_ = false;           // the loop's
-  std::set<std::string> reported_;  // the worker's: notes already told
+  bool sweeping_ = false;           // used only in the loop
+  std::set<std::string> reported_;  // used only in the worker: notes that were already logged
   pod_shares::PodCache pods_;
   pod_shares::ShareProvisioner provisioner_;
-  std::optional<kube::Api> api_;  // the worker's
+  std::optional<kube::Api> api_;  // used only in the worker
   std::unique_ptr<PodPatcher> patcher_;
   std::unique_ptr<kube::Informer> informer_;
-  Worker worker_;  // last: it ends before what it uses
+  Worker worker_;  // last, because it must end before the members that it uses
 };
 
-// What the checkpoint says of a container with exactly these ids of a resource of slots.
-// `is_slots`: whether a resource has ids that are slots.
+// What the checkpoint says about the container that has exactly these ids of a resource with slots.
+// `is_slots` says whether the ids of a resource are slots.
 pod_shares::ContainerStart container_start(
     const kubelet::Checkpoint& checkpoint, const std::vector<model::DeviceAllocation>& holders,
     const std::function<bool(const std::string& resource)>& is_slots);

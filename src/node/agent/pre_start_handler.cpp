@@ -17,9 +17,9 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kStartsComponent = "start";
 constexpr auto kLookAgain = 20ms;
-constexpr int kLooks = 50;  // a second in all; the kubelet waits thirty
+constexpr int kLooks = 50;  // one second in total; the kubelet waits thirty
 
-// UUIDs of the cards and instances behind the kubelet's names.
+// Adds the UUIDs of the cards and instances behind the kubelet's names.
 void add_devices(const CurrentOffer& offering, const model::DeviceAllocation& holder,
                  std::set<std::string>& found) {
   for (const auto& offered : offering.offer.resources) {
@@ -31,7 +31,7 @@ void add_devices(const CurrentOffer& offering, const model::DeviceAllocation& ho
   }
 }
 
-// Everything that the container has, of all resources: it has one grant.
+// A container has one grant, with its devices of all resources.
 model::Grant grant_of(const kubelet::Checkpoint& checkpoint,
                       const model::DeviceAllocation& container, const CurrentOffer& offering) {
   model::Grant grant{.pod_namespace = container.pod_namespace, .pod = container.pod};
@@ -52,8 +52,8 @@ bool is_slots(const CurrentOffer& offering, const std::string& resource) {
   });
 }
 
-// Podresources lists a container's devices in several entries, so one id in common is enough: no
-// two pods have the same.
+// Podresources lists a container's devices in several entries. One common id is enough, because no
+// two pods have the same id.
 std::set<std::string> alive_pods(const kubelet::Checkpoint& checkpoint,
                                  const std::vector<model::DeviceAllocation>& listed) {
   std::set<std::string> ids;
@@ -111,17 +111,18 @@ void PreStartHandler::look_again(std::list<WaitingRequest>::iterator waiting) {
   waiting_.erase(waiting);
 }
 
-// What is in a slot is decided for somebody; devices of their own are in the answer to Allocate.
+// The contents of a slot depend on the pod, so the container cannot start. Other devices are in the
+// answer to Allocate, so the container can start.
 void PreStartHandler::give_up(const WaitingRequest& waiting) const {
-  const auto what = fmt::format("the kubelet's checkpoint names no container with {} of {}",
+  const auto what = fmt::format("the kubelet's checkpoint has no container with {} of {}",
                                 fmt::join(waiting.question.ids(), ", "), waiting.resource);
   if (is_slots(*waiting.offering, waiting.resource))
     return waiting.question.fail(Error(Errc::Busy, what));
-  log_.warning(kStartsComponent, what + ": it starts without a grant");
+  log_.warning(kStartsComponent, what + ": the container starts without a grant");
   waiting.question.ready();
 }
 
-// An answer that cannot be read is the kubelet's matter.
+// An answer that cannot be read is not checked: the kubelet has to handle it.
 Status PreStartHandler::check_answer(const WaitingRequest& waiting,
                                      const kubelet::Checkpoint& checkpoint,
                                      const model::DeviceAllocation& holder) const {
@@ -132,7 +133,7 @@ Status PreStartHandler::check_answer(const WaitingRequest& waiting,
 
 Status PreStartHandler::fill(const WaitingRequest& waiting, const kubelet::Checkpoint& checkpoint,
                              const std::vector<model::DeviceAllocation>& holders) {
-  if (pod_shares_ == nullptr) return Error(Errc::Busy, "GPUs in shares are not ready yet");
+  if (pod_shares_ == nullptr) return Error(Errc::Busy, "shared GPUs are not ready yet");
   look_at_grants_ = true;
   pod_shares_->fill(container_start(checkpoint, holders,
                                     [&](const std::string& resource) {

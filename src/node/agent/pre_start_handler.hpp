@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens just before a container with GPUs is created: the kubelet has written down which
-// pod has the devices, so here, and not at Allocate, the agent learns for whom they are.
+// Handles the call just before a container with GPUs is created. At this time the kubelet's
+// checkpoint says which pod has the devices, so the agent learns here, and not at Allocate, which
+// pod they are for.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -22,34 +23,30 @@ namespace gantry::agent {
 
 class PreStartHandler {
  public:
-  // `directory`: the kubelet's, with its checkpoint; inside the host's root.
+  // `directory`: the kubelet's directory with its checkpoint, inside the host's root.
   PreStartHandler(sys::Loop& loop, const sys::Host& host, std::string directory, const Log& log);
   ~PreStartHandler();
 
-  // Writes the grant of every container that has exactly these devices, then lets it start. A
-  // checkpoint that names nobody, or that we cannot read, does not keep the container from
-  // starting: its devices come from the answer to Allocate, the grant only ever adds what an
-  // environment variable asks for. A container whose stored answer leads to other GPUs by now does
-  // not start.
+  // Writes the grant of every container that has exactly these devices, then lets the container
+  // start. If the checkpoint cannot be read or names no container, the container still starts: its
+  // devices come from the answer to Allocate, and the grant only adds what an environment variable
+  // asks for. A container does not start if its stored answer names other GPUs than its devices now
+  // are.
   void prepare(const std::string& resource, kubelet::PreStartRequest question,
                std::shared_ptr<const CurrentOffer> offering);
 
-  // Resources in slots are filled there; without it their containers do not start.
+  // `slots` provisions resources that have slots; without it, their containers do not start.
   void set_pod_shares(PodShares* slots) { pod_shares_ = slots; }
 
   // Removes grants of pods that are gone. The checkpoint keeps an ended pod until the next
-  // allocation, podresources has no UIDs: a pod is alive while a container that the first names
-  // has devices by the second. Gone means: missing twice in a row. Nothing is read while the list
-  // is as it was and no grant was written.
+  // allocation, and podresources has no UIDs. So a pod counts as alive while podresources lists
+  // devices for a container that the checkpoint names; it is gone when it was missing twice in a
+  // row. Reads nothing if the list has not changed and no grant was written.
   void remove_grants_of_gone_pods(const std::vector<model::DeviceAllocation>& listed);
 
  private:
   struct WaitingRequest;
-  enum class PreStartState : std::uint8_t {
-    NotYet,
-    Ready,
-    InSlots
-  };  // InSlots: answered from there
+  enum class PreStartState : std::uint8_t { NotYet, Ready, InSlots };  // InSlots: PodShares answers
   Result<PreStartState> try_once(const WaitingRequest& waiting);
   void give_up(const WaitingRequest& waiting) const;
   Status fill(const WaitingRequest& waiting, const kubelet::Checkpoint& checkpoint,
@@ -64,8 +61,8 @@ class PreStartHandler {
   const Log& log_;
   PodShares* pod_shares_ = nullptr;
   std::list<WaitingRequest> waiting_;
-  std::set<std::string> missing_;                // pods, at the last look
-  std::vector<model::DeviceAllocation> listed_;  // then
+  std::set<std::string> missing_;                // pods that were missing at the last check
+  std::vector<model::DeviceAllocation> listed_;  // the list at the last check
   bool look_at_grants_ = true;
 };
 

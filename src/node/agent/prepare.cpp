@@ -15,7 +15,7 @@ constexpr std::string_view kPrepareComponent = "agent";
 
 void prepare_gpus(const model::Inventory& inventory, const PrepareContext& with) {
   publish::RefreshOptions refresh;
-  // As `gantry cdi refresh` has them: without any, no file of the driver is mounted.
+  // The same as in `gantry cdi refresh`: without capabilities, no file of the driver is mounted.
   using enum model::Capability;
   refresh.spec.capabilities = {Compute, Utility, Video, Graphics, Display, Ngx};
   refresh.spec.plan.engine_root = with.setting.engine_root;
@@ -23,7 +23,7 @@ void prepare_gpus(const model::Inventory& inventory, const PrepareContext& with)
   if (!done.ok()) return with.log.error(kPrepareComponent, done.error().text());
   if (done->spec_changed) ++with.counters.spec_writes;
   with.log.info(kPrepareComponent, fmt::format("{} devices in {}{}", done->devices, refresh.output,
-                                               done->spec_changed ? "" : ", as it was"));
+                                               done->spec_changed ? "" : ", unchanged"));
   for (const auto& note : done->notes) with.log.detail(1, kPrepareComponent, note);
 }
 
@@ -40,12 +40,12 @@ void prepare_kind(const model::Inventory& inventory, publish::SpecOptions spec,
   spec.plan.engine_root = with.setting.engine_root;
   const auto path = publish::spec_path(spec.kind);
   const auto changed = publish::refresh_kind(with.host, inventory, spec);
-  // Answers leave out what is not there, and that is said where they are made.
+  // Answers leave out what does not exist, and log it there.
   if (!changed.ok() && changed.error().code() == Errc::NotFound) return;
   if (!changed.ok()) return with.log.error(kPrepareComponent, changed.error().text());
   if (!*changed) return;
   ++with.counters.spec_writes;
-  with.log.info(kPrepareComponent, fmt::format("{} is written", path));
+  with.log.info(kPrepareComponent, fmt::format("wrote {}", path));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What containers start from, kept as the machine is: the driver's directory, the inventory, and
-// the CDI specifications that answers name.
+// Keeps the files that containers start from up to date with the machine: the driver's directory,
+// the inventory, and the CDI specifications that the answers name.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -20,8 +20,7 @@ struct PrepareContext {
   metrics::AgentCounters& counters;
 };
 
-// What fails here is said, and does not keep the GPUs from being offered: they may be in use
-// already.
+// Logs failures and continues: the GPUs must still be offered, because they may be in use already.
 void prepare(const model::Inventory& inventory, const PrepareContext& with);
 
 }  // namespace gantry::agent

@@ -21,7 +21,7 @@ namespace gantry::agent {
 namespace {
 
 Status wait_for_the_end(std::int64_t port) {
-  ::signal(SIGCHLD, SIG_IGN);  // children of the program that this process was
+  ::signal(SIGCHLD, SIG_IGN);  // for children of the earlier program of this process
   sigset_t mask;
   ::sigemptyset(&mask);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&mask, signal);

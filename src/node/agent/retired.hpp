@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is left of an agent in a pod that has handed everything to the next one: it waits to be
-// ended. If it ended by itself, the kubelet would start its container again, and that would take
-// over in its turn, for as long as the rolling update leaves the old pod there.
+// An agent in a pod that has handed everything to the next agent and waits for its end. It must not
+// exit: the kubelet would restart its container, which would then take over again, until the
+// rolling update deletes the old pod.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -13,11 +13,11 @@ namespace gantry::agent {
 
 inline constexpr std::string_view kRetiredCommand = "retired-agent";
 
-// This process becomes one: everything is closed that is not for the next program. Comes back only
-// with an error. `port`: where the pod's probes ask; 0 = nowhere.
+// Turns this process into a retired agent; closes everything that the next program does not need.
+// Returns only on error. `port`: where the probes of the pod are answered; 0: nowhere.
 Status retire(std::int64_t port);
 
-// `gantry retired-agent PORT`: until SIGTERM or SIGINT.
+// `gantry retired-agent PORT`: runs until SIGTERM or SIGINT.
 int retired_main(int argc, char** argv);
 
 }  // namespace gantry::agent

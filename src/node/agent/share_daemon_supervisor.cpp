@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kShareKeeperComponent = "shares";
+constexpr std::string_view kShareDaemonSupervisorComponent = "shares";
 constexpr std::chrono::milliseconds kFirstBackOff = 500ms;
 
 }  // namespace
@@ -38,7 +38,7 @@ bool ShareDaemonSupervisor::has_shares() const {
 void ShareDaemonSupervisor::look() {
   if (!has_shares()) {
     gone_.cancel();
-    client_.reset();  // a keeper without shares may go
+    client_.reset();  // a share daemon without shares may exit
     return;
   }
   if (client_) return;
@@ -58,9 +58,10 @@ void ShareDaemonSupervisor::look() {
   not_before_ = now + back_off_;
   auto argv = options_.program;
   argv.insert(argv.end(), {"--root", host_.root(), std::string(daemon::kUntilIdle)});
-  log_.info(kShareKeeperComponent, "there are shares and no keeper: starting one");
+  log_.info(kShareDaemonSupervisorComponent,
+            "there are shares but no share daemon runs: starting one");
   const auto started = daemon::start_detached(argv, host_.outside(daemon::kLogPath));
-  if (!started.ok()) log_.error(kShareKeeperComponent, started.error().text());
+  if (!started.ok()) log_.error(kShareDaemonSupervisorComponent, started.error().text());
 }
 
 void ShareDaemonSupervisor::on_gone() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keeper of shares (`gantry share serve`) as the agent sees it: a process of its own that must
-// run as long as there are shares, whoever made them. It is not our child: an upgrade of the agent
-// does not touch it.
+// Keeps the share daemon (`gantry share serve`) running as long as there are shares, no matter
+// which program created them. The daemon is not a child of the agent, so an upgrade of the agent
+// does not affect it.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -20,7 +20,7 @@ namespace gantry::agent {
 class ShareDaemonSupervisor {
  public:
   struct Options {
-    std::vector<std::string> program;  // what becomes the keeper
+    std::vector<std::string> program;  // command line that starts the share daemon
     std::chrono::milliseconds look_every{500};
     std::chrono::milliseconds longest_back_off{30'000};
   };
@@ -39,16 +39,17 @@ class ShareDaemonSupervisor {
   const sys::Host& host_;
   Log log_;
   Options options_;
-  std::optional<daemon::Client> client_;  // tells us its end at once
+  std::optional<daemon::Client> client_;  // reports at once when the daemon exits
   sys::Loop::Watch gone_;
   std::chrono::milliseconds back_off_{0};
   std::chrono::steady_clock::time_point not_before_{};
   sys::Loop::Timer timer_;
 };
 
-// Makes the share of a container, or finds the one it has. `name` is unique on the node: a pod's
-// UID and the container's name, say. What is to be mounted at /run/gantry/fence is in its
-// `directory`. Starts the keeper where none runs; may take seconds, so not for the agent's loop.
+// Creates the share of a container, or finds the one it has. `name` is unique on the node, for
+// example the pod's UID with the container's name. The files to mount at /run/gantry/fence are in
+// the `directory` of the result. Starts the share daemon if it is not running. May take seconds, so
+// do not call it in the agent's loop.
 Result<daemon::ShareState> share_for_container(const sys::Host& host,
                                                const std::vector<std::string>& program,
                                                const std::string& name, policy::ShareText limits);

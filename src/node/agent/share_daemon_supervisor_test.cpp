@@ -24,7 +24,7 @@ class KeptByTheAgent : public ::testing::Test {
   void TearDown() override {
     for (const auto* name : {"one", "two"}) {
       auto client = daemon::Client::connect(host_);
-      if (client.ok()) (void)client->remove(name).ok();  // the keeper goes with them
+      if (client.ok()) (void)client->remove(name).ok();  // the share daemon exits with them
     }
   }
   bool until(const std::function<bool()>& so) {
@@ -50,19 +50,19 @@ class KeptByTheAgent : public ::testing::Test {
 };
 
 TEST_F(KeptByTheAgent, WithoutSharesThereIsNoKeeper) {
-  const ShareDaemonSupervisor keeper(*loop_, host_, log_,
-                                     {.program = program_, .look_every = 10ms});
+  const ShareDaemonSupervisor supervisor(*loop_, host_, log_,
+                                         {.program = program_, .look_every = 10ms});
   for (int i = 0; i < 20; ++i) (void)loop_->turn(10ms).ok();
-  EXPECT_FALSE(keeper.runs());
+  EXPECT_FALSE(supervisor.runs());
   EXPECT_FALSE(host_.exists(daemon::kControlSocket));
 }
 
 TEST_F(KeptByTheAgent, AKilledKeeperIsBackWithItsShares) {
   const auto made = share_for_container(host_, program_, "one", {.memory = "1GiB"});
   ASSERT_TRUE(made.ok()) << made.error().text();
-  const ShareDaemonSupervisor keeper(*loop_, host_, log_,
-                                     {.program = program_, .look_every = 10ms});
-  ASSERT_TRUE(until([&] { return keeper.runs(); }));
+  const ShareDaemonSupervisor supervisor(*loop_, host_, log_,
+                                         {.program = program_, .look_every = 10ms});
+  ASSERT_TRUE(until([&] { return supervisor.runs(); }));
   const auto first = pid_of(*daemon::Client::connect(host_));
   ASSERT_GT(first, 1);
   ASSERT_EQ(::kill(first, SIGKILL), 0);

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kSharesReporterComponent = "shares";
 
-// Members of a JSON object for what differs.
+// The members of a JSON object that differ.
 std::string differences(const OptionalEntries& wanted, const json::Value& now) {
   std::string list;
   for (const auto& [key, value] : wanted) {
@@ -77,11 +77,12 @@ Status SharedGpuReporter::look(const NodeReport& wanted) {
   if (!patches.metadata.empty()) {
     GANTRY_TRY(const auto done, api_.patch(path, kube::Patch::Merge, patches.metadata));
     log_.info(kSharesReporterComponent,
-              fmt::format("node {} says which GPUs are in shares", options_.node));
+              fmt::format("node {}: wrote which GPUs are shared", options_.node));
   }
   if (!patches.status.empty()) {
     GANTRY_TRY(const auto done, api_.patch(path + "/status", kube::Patch::Merge, patches.status));
-    log_.info(kSharesReporterComponent, fmt::format("node {} counts them", options_.node));
+    log_.info(kSharesReporterComponent,
+              fmt::format("node {}: wrote the number of shared GPUs", options_.node));
   }
   return {};
 }

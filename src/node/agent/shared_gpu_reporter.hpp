@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps in the Node object what this node says of its GPUs in shares. It looks again and again: a
-// kubelet that starts anew sets resources to 0 that no device plugin offers.
+// Keeps the report about this node's shared GPUs in the Node object up to date. It checks
+// regularly, because a kubelet that restarts sets resources to 0 if no device plugin offers them.
 #pragma once
 
 #include "net/kube/api.hpp"
@@ -16,17 +16,17 @@
 
 namespace gantry::agent {
 
-// Key to value; nullopt: shall not be there.
+// Key to value; nullopt: the key must not exist.
 using OptionalEntries = std::map<std::string, std::optional<std::string>>;
 
 struct NodeReport {
   OptionalEntries annotations;
   OptionalEntries labels;
-  OptionalEntries capacity;  // and allocatable
+  OptionalEntries capacity;  // also used for allocatable
   bool operator==(const NodeReport&) const = default;
 };
 
-// Merge patches for what differs; "": nothing does.
+// Merge patches for the differences; "": there are none.
 struct NodePatches {
   std::string metadata;
   std::string status;

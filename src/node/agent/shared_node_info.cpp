@@ -20,7 +20,7 @@ const model::Gpu* gpu_of(const model::Inventory& inventory, const model::GpuUuid
   return found == inventory.gpus.end() ? nullptr : &*found;
 }
 
-// As HAMi counts: a hundred for each NVLink, and how near by PCIe.
+// Like HAMi: a hundred for each NVLink, plus the PCIe distance.
 std::int32_t nearness(const model::Link& link) {
   const auto path = static_cast<int>(link.pcie) - static_cast<int>(model::PciePath::Unknown);
   return 100 * std::max(link.nvlinks, 0) + 10 * std::max(path, 0);
@@ -91,7 +91,7 @@ NodeReport shared_node_report(const podspec::NodeInfo& facts) {
   report.annotations = {{shared, podspec::to_json(facts)}, {hami, hami_register(facts)}};
   report.labels = {{"gpushare", "true"}};
   report.capacity[count] = fmt::to_string(facts.cards.size());
-  if (facts.unit_mib > 1) return report;  // the kubelet counts its tokens
+  if (facts.unit_mib > 1) return report;  // the kubelet counts the tokens
   std::uint64_t units = 0;
   for (const auto& card : facts.cards) units += card.mib / facts.unit_mib;
   report.capacity[memory] = fmt::to_string(units);
@@ -102,7 +102,7 @@ std::vector<model::DeviceAllocation> holders_by_gpu(std::vector<model::DeviceAll
                                                     const std::vector<grants::GrantFile>& granted) {
   for (const auto& written : granted) {
     if (!written.grant.share) continue;
-    bool counted = false;  // once, although it may have tokens of two resources
+    bool counted = false;  // count it once, even with tokens of two resources
     for (auto& holder : holders) {
       const bool its_own = holder.pod == written.grant.pod &&
                            holder.pod_namespace == written.grant.pod_namespace &&

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's GPUs in shares, as the scheduler, `gantry inspect` and HAMi's tools read them.
+// The shared GPUs of the node in the form that the scheduler, `gantry inspect` and HAMi's tools
+// read.
 #pragma once
 
 #include "cluster/podspec/node.hpp"
@@ -18,14 +19,15 @@ podspec::NodeInfo shared_node_info(const std::string& node, const model::Invento
                                    const resources::Offer& offer,
                                    const std::vector<model::DeviceHealth>& health);
 
-// hami.io/node-nvidia-register
+// The value of the annotation hami.io/node-nvidia-register.
 std::string hami_register(const podspec::NodeInfo& facts);
 
-// What the Node object shall say of them; without GPUs in shares: nothing of all that.
+// What the Node object must say about the shared GPUs. If there are none, the report removes all
+// entries.
 NodeReport shared_node_report(const podspec::NodeInfo& facts);
 
-// Tokens are on no GPU: for metrics a container with a share has the GPUs of its grant, as if it
-// had replicas of them.
+// For metrics: tokens do not belong to a GPU, so a container with a share is shown with the GPUs of
+// its grant, as if it had replicas of them.
 std::vector<model::DeviceAllocation> holders_by_gpu(std::vector<model::DeviceAllocation> holders,
                                                     const std::vector<grants::GrantFile>& granted);
 

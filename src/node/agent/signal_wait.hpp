@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For programs that do a round and sleep: until the next one, or until somebody wants something.
+// For programs that work in rounds: sleeps until the next round or until a signal arrives.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -11,13 +11,17 @@
 
 namespace gantry::agent {
 
-enum class WakeReason : std::uint8_t { Time, Hangup, End };  // SIGHUP; SIGINT, SIGTERM, SIGQUIT
+enum class WakeReason : std::uint8_t {
+  Time,
+  Hangup,
+  End
+};  // Hangup: SIGHUP; End: SIGINT, SIGTERM or SIGQUIT
 
 class SignalWait {
  public:
-  // The signals are blocked from now on, in this thread and those it makes.
+  // Blocks the signals from now on, in this thread and in threads that it creates.
   static Result<SignalWait> make();
-  // options::kInfinite: until a signal.
+  // With options::kInfinite, waits until a signal arrives.
   WakeReason wait(std::chrono::milliseconds time) const;
 
  private:

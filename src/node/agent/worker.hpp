@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread that does what it is given, one after the other.
+// One thread that runs the tasks it is given, one after the other.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@ namespace gantry::agent {
 class Worker {
  public:
   Worker() : thread_([this] { work(); }) {}
-  ~Worker();  // what has begun comes to its end, the rest is dropped
+  ~Worker();  // finishes the current task and drops the others
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 

@@ -35,7 +35,7 @@ std::vector<std::string> sorted_once(std::vector<std::string> ids) {
 Result<std::vector<std::string>> ids_in(const Value& value) {
   if (value.is(Kind::Array)) return sorted_once(value.strings());
   if (value.is(Kind::Null)) return std::vector<std::string>{};
-  if (!value.is(Kind::Object)) return other_shape("DeviceIDs is no list and no map of lists");
+  if (!value.is(Kind::Object)) return other_shape("DeviceIDs is neither a list nor a map of lists");
   std::vector<std::string> ids;
   for (const Value node : value) {
     const auto some = node.strings();
@@ -49,7 +49,7 @@ Result<DeviceAllocation> holder_in(const Value& entry) {
   const auto container = entry["ContainerName"].string();
   const auto resource = entry["ResourceName"].string();
   if (!uid || !container || !resource) {
-    return other_shape("an entry without PodUID, ContainerName or ResourceName");
+    return other_shape("an entry has no PodUID, ContainerName or ResourceName");
   }
   GANTRY_TRY(auto ids, ids_in(entry["DeviceIDs"]));
   return DeviceAllocation{
@@ -62,11 +62,11 @@ Result<Checkpoint> parse_checkpoint(std::string text) {
   GANTRY_TRY(const auto document,
              json::Document::parse(std::move(text)).in("the kubelet's checkpoint"));
   const Value data = document["Data"];
-  if (!data.is(Kind::Object)) return other_shape("no Data");
+  if (!data.is(Kind::Object)) return other_shape("Data is missing");
   Checkpoint checkpoint;
-  const Value entries = data["PodDeviceEntries"];  // null when nothing is given away
+  const Value entries = data["PodDeviceEntries"];  // null if nothing is allocated
   if (entries && !entries.is(Kind::Array) && !entries.is(Kind::Null)) {
-    return other_shape("PodDeviceEntries is no list");
+    return other_shape("PodDeviceEntries is not a list");
   }
   if (entries.is(Kind::Array)) {
     for (const Value entry : entries) {
@@ -98,8 +98,8 @@ Result<model::ContainerAllocateResponse> stored_answer(const Checkpoint& checkpo
                                                        const DeviceAllocation& holder) {
   const auto found = checkpoint.answers.find(holder);
   if (found == checkpoint.answers.end()) return Error(Errc::NotFound, "no stored answer");
-  GANTRY_TRY(const auto bytes, from_base64(found->second).in("a stored answer"));
-  return decode_container_answer(bytes).in("a stored answer");
+  GANTRY_TRY(const auto bytes, from_base64(found->second).in("reading a stored answer"));
+  return decode_container_answer(bytes).in("reading a stored answer");
 }
 
 std::vector<DeviceAllocation> holders_of(const Checkpoint& checkpoint, std::string_view resource,

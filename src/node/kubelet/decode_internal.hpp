@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a field becomes a member: read(field, where) for each kind of member.
+// Turns fields into members: read(field, where) for each type of member.
 #pragma once
 
 #include "net/grpc/protobuf.hpp"
@@ -34,7 +34,7 @@ inline Status read(const ProtoField& field, std::vector<std::string>& into) {
   return {};
 }
 
-// A repeated message.
+// Reads a repeated message.
 template <class Decode, class T>
 Status read(const ProtoField& field, Decode decode, std::vector<T>& into) {
   GANTRY_TRY(const std::string_view bytes, field.message());
@@ -43,7 +43,7 @@ Status read(const ProtoField& field, Decode decode, std::vector<T>& into) {
   return {};
 }
 
-// A message whose field 1 is a repeated message, and that is all.
+// Reads a message that has only field 1, a repeated message.
 template <class Decode>
 auto decode_each(std::string_view bytes, Decode decode)
     -> Result<std::vector<std::decay_t<decltype(*decode(bytes))>>> {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint32_t kContents = IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM;
 constexpr std::uint32_t kItself = IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_Q_OVERFLOW;
-constexpr std::size_t kNameLimit = 32;  // a socket's path has 107 bytes, with the directory
+constexpr std::size_t kNameLimit = 32;  // a socket's path has at most 107 bytes, with the directory
 constexpr std::size_t kEntries = 10'000;
 
 bool is_ours(std::string_view name) {
@@ -27,7 +27,7 @@ bool is_ours(std::string_view name) {
   return prefixed && name.ends_with(".sock");
 }
 
-// The kubelet rewrites its checkpoint here all the time: that is not news.
+// Ignores the checkpoint, which the kubelet rewrites here all the time.
 bool is_news(const inotify_event& event) {
   if ((event.mask & kItself) != 0) return true;
   const std::string_view name(event.len > 0 ? event.name : "");
@@ -53,7 +53,7 @@ bool DirectoryWatch::rewatch() {
   watch_.cancel();
   watched_ = now;
   inotify_ = sys::UniqueFd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  // Without inotify (its instances can be used up) the regular look has to do.
+  // Without inotify (its instances can be used up), the regular check must suffice.
   if (!inotify_.valid()) return true;
   if (::inotify_add_watch(inotify_.get(), path_.c_str(),
                           kContents | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR) < 0) {
@@ -91,7 +91,7 @@ void remove_stale_sockets(const std::string& directory) {
     const auto path = fmt::format("{}/{}", directory, name);
     struct stat st {};
     if (!is_ours(name) || ::lstat(path.c_str(), &st) != 0 || !S_ISSOCK(st.st_mode)) continue;
-    // Not by its pid: in a pod every agent has the same one.
+    // Connects instead of checking the pid: in a pod every agent has the same pid.
     const auto answer = grpc::connect_unix(path);
     if (!answer.ok() && answer.error().sys_errno() == ECONNREFUSED) ::unlink(path.c_str());
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kubelet's plugin directory: what is in it, who replaced it, and a wake-up when that changes.
+// The kubelet's plugin directory: its contents, its replacement, and a wake-up when it changes.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -19,7 +19,7 @@ inline constexpr std::string_view kKubeletSocket = "kubelet.sock";
 inline constexpr std::string_view kGantryPrefix = "gantry-";
 inline constexpr std::string_view kGkePrefix = "nvidiaGPU-";
 
-// A file that is still the same file. With its time of change: inode numbers come back at once.
+// Identifies a file. Includes the time of change, because inode numbers are reused at once.
 struct FileId {
   dev_t device = 0;
   ino_t inode = 0;
@@ -34,9 +34,9 @@ class DirectoryWatch {
   DirectoryWatch(sys::Loop& loop, std::string path, std::function<void()> on_change)
       : loop_(loop), path_(std::move(path)), on_change_(std::move(on_change)) {}
 
-  // Watches whatever directory is at the path now. False when there is none. Cheap when nothing
-  // changed, so it may be called often: where inotify says nothing (another directory was put in
-  // this place, a queue overflowed), only looking helps.
+  // Watches the directory that is at the path now; returns false if there is none. Cheap if nothing
+  // changed, so call it often: inotify does not report that another directory was put in this place
+  // or that a queue overflowed.
   bool rewatch();
 
  private:
@@ -49,7 +49,7 @@ class DirectoryWatch {
   std::optional<std::pair<dev_t, ino_t>> watched_;
 };
 
-// Sockets of ours at which nobody listens any more.
+// Removes our sockets at which no process listens.
 void remove_stale_sockets(const std::string& directory);
 
 // "gantry-gpu-4711-18c2f3a0.sock"; `number` makes it unique within this process.

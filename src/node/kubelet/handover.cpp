@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One SOCK_SEQPACKET connection: the new agent says kAsk; the old one sends kSome, the name of a
-// resource and descriptors of it, as often as needed, then kAll; the new one says kKept, and only
-// then the old one lets go.
+// The protocol on one SOCK_SEQPACKET connection: the new agent sends kAsk; the old agent sends
+// kSome with the name of a resource and its descriptors, as often as needed, then kAll; the new
+// agent sends kKept, and only then the old agent closes its descriptors.
 #include "node/kubelet/handover.hpp"
 
 #include "net/grpc/socket.hpp"
@@ -32,10 +32,10 @@ constexpr std::string_view kAsk = "gantry handover 1: give";
 constexpr std::string_view kSome = "gantry handover 1: some of ";
 constexpr std::string_view kAll = "gantry handover 1: all";
 constexpr std::string_view kKept = "gantry handover 1: kept";
-constexpr std::size_t kPerMessage = 128;  // the kernel takes 253
+constexpr std::size_t kPerMessage = 128;  // the kernel allows 253
 constexpr std::size_t kAtMost = 1024;
 constexpr milliseconds kLookEvery{10};
-constexpr milliseconds kSilence{10'000};  // a peer that says nothing is sent away
+constexpr milliseconds kSilence{10'000};  // a peer that sends nothing for this time is disconnected
 
 Result<UniqueFd> a_socket() {
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -72,7 +72,7 @@ struct Received {
   std::vector<UniqueFd> descriptors;
 };
 
-// nullopt: nothing there yet. An empty text: the peer has gone.
+// nullopt: no message yet. An empty text: the peer has closed the connection.
 Result<std::optional<Received>> receive(int socket) {
   std::array<char, CMSG_SPACE(kPerMessage * sizeof(int))> control{};
   std::array<char, 512> buffer{};  // a resource's name has at most 317 characters
@@ -134,7 +134,7 @@ void IdleConnections::keep(std::vector<TakenConnection> connections) {
     const int number = taken.fd.get();
     auto watch = state_->loop.watch(
         number, EPOLLIN, [state = state_.get(), number](std::uint32_t) { state->drain(number); });
-    if (!watch.ok()) continue;  // no socket: nothing that a kubelet could be at
+    if (!watch.ok()) continue;  // not a socket, so no kubelet can be connected to it
     state_->all[number] = State::One{std::move(taken), *std::move(watch)};
   }
 }
@@ -178,7 +178,7 @@ struct HandoverServer::State {
     peer = std::move(fd);
     talking = *std::move(watch);
     silence = loop.after(kSilence, [this] { let_go(); });
-    listening.wait_for(0);  // one at a time
+    listening.wait_for(0);  // one client at a time
   }
 
   void hear() {
@@ -191,7 +191,7 @@ struct HandoverServer::State {
     if (heard.ok() && (*heard)->text == kKept) {
       const auto given = callbacks.given;
       let_go();
-      return given();  // last: it may end us
+      return given();  // last, because it may end this process
     }
     let_go();
   }
@@ -225,7 +225,7 @@ HandoverServer::HandoverServer(sys::Loop& loop, Callbacks callbacks)
 HandoverServer::HandoverServer(sys::Loop& loop, Callbacks callbacks, const Options& options)
     : state_(new State{.loop = loop, .callbacks = std::move(callbacks), .options = options}) {}
 
-HandoverServer::~HandoverServer() = default;  // the path stays: it may be the next agent's by now
+HandoverServer::~HandoverServer() = default;  // the path stays: it may belong to the next agent now
 
 Status HandoverServer::listen(const std::string& path) {
   const std::string beside = fmt::format("{}.{}", path, ::getpid());
@@ -275,7 +275,7 @@ struct Takeover::State {
         if (taken.size() <= kAtMost) continue;
         return finish(Error(Errc::Corrupt, "taking over: too many connections"));
       }
-      return finish(Error(Errc::Busy, "taking over: the old agent hung up"));
+      return finish(Error(Errc::Busy, "taking over: the old agent closed the connection"));
     }
     const auto told = send_text(socket.get(), kKept);
     if (!told.ok()) return finish(told.error());
@@ -294,10 +294,10 @@ Takeover::Takeover(sys::Loop& loop, const std::string& path, milliseconds deadli
                   sizeof address) != 0) {
       const int err = errno;
       if (err == ECONNREFUSED)
-        return Error(Errc::NotFound, fmt::format("nobody listens at {}", path));
+        return Error(Errc::NotFound, fmt::format("no process listens at {}", path));
       return Error::sys(err, fmt::format("connect {}", path));
     }
-    if (!is_ours(state_->socket.get())) return Error(Errc::Denied, "somebody else listens there");
+    if (!is_ours(state_->socket.get())) return Error(Errc::Denied, "another program listens there");
     GANTRY_CHECK(send_text(state_->socket.get(), kAsk));
     GANTRY_TRY(state_->watch, loop.watch(state_->socket.get(), EPOLLIN,
                                          [weak = std::weak_ptr(state_)](std::uint32_t) {

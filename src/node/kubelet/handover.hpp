@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new agent takes the old one's place without a gap. Kubelets up to 1.36 take the end of an old
-// stream for the end of the resource, even when a newer registration is there. So the old agent
-// hands its connections to the new one, which has registered by then and keeps them open, unused,
-// until the kubelet closes them.
+// A new agent replaces the old one without a gap. Kubelets up to 1.36 treat the end of an old
+// stream as the end of the resource, even if a newer registration exists. So the old agent passes
+// its connections to the new one, which has already registered. The new agent keeps them open,
+// without using them, until the kubelet closes them.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -17,7 +17,7 @@
 
 namespace gantry::kubelet {
 
-// A kubelet's connection to the plugin of one resource: as lent by its owner, as taken over.
+// A connection of the kubelet to the plugin of one resource: lent by its owner, or taken over.
 struct LentConnection {
   std::string resource;
   int fd = -1;
@@ -27,8 +27,8 @@ struct TakenConnection {
   sys::UniqueFd fd;
 };
 
-// Connections that only have to stay open. Kind comes through them is read and dropped, so they
-// must be of resources that are registered anew: calls of the kubelet go there by now.
+// Connections that only have to stay open. Data from them is read and dropped, so their resources
+// must be registered again: the kubelet sends its calls to the new registration.
 class IdleConnections {
  public:
   explicit IdleConnections(sys::Loop& loop);
@@ -39,24 +39,25 @@ class IdleConnections {
   void keep(std::vector<TakenConnection> connections);
   std::size_t count() const;
   std::vector<LentConnection> connections()
-      const;  // still owned here; the next agent wants them, too
+      const;  // still owned here; the next agent needs them too
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
 
-// The old agent's side. Answers one at a time, of our own user or root.
+// The old agent's side. Serves one client at a time, and only our own user or root.
 class HandoverServer {
  public:
   struct Callbacks {
-    std::function<std::vector<LentConnection>()> connections;  // what to hand on
-    std::function<bool()> quiet;                               // now is a good moment
-    // The other one has them. This process should end, without another word to the kubelet.
+    std::function<std::vector<LentConnection>()> connections;  // the connections to hand over
+    std::function<bool()> quiet;                               // whether no call is in progress
+    // The new agent has the connections. This process must exit without sending anything more to
+    // the kubelet.
     std::function<void()> given;
   };
   struct Options {
-    std::chrono::milliseconds max_wait{3'000};  // for a good moment; then it is done all the same
+    std::chrono::milliseconds max_wait{3'000};  // for a quiet moment; after that, hands over anyway
   };
 
   HandoverServer(sys::Loop& loop, Callbacks callbacks);
@@ -65,7 +66,7 @@ class HandoverServer {
   HandoverServer(const HandoverServer&) = delete;
   HandoverServer& operator=(const HandoverServer&) = delete;
 
-  // Takes the path's place, by rename: the next agent does the same to us.
+  // Takes over the path by rename. The next agent does the same to us.
   Status listen(const std::string& path);
 
  private:
@@ -73,8 +74,9 @@ class HandoverServer {
   std::shared_ptr<State> state_;
 };
 
-// The new agent's side. `callback` is called once, from the loop: the connections, or NotFound when
-// there is no old agent (none listens), or why it did not work. Ends, unanswered, with its owner.
+// The new agent's side. `callback` is called once, from the loop, with the connections, with
+// NotFound if no old agent listens, or with the error. Destroying the Takeover cancels it without a
+// call.
 class Takeover {
  public:
   using OnTaken = std::function<void(Result<std::vector<TakenConnection>> connections)>;

@@ -15,7 +15,7 @@ using model::ContainerAllocateResponse;
 using model::DeviceNodeEdit;
 using model::MountEdit;
 
-constexpr std::string_view kHealthy = "Healthy";  // whatever else is said counts as not
+constexpr std::string_view kHealthy = "Healthy";  // any other text means unhealthy
 
 std::string encode_strings(std::uint32_t field, const DeviceIds& strings) {
   ProtoWriter writer;
@@ -27,7 +27,7 @@ std::string encode_device(const ListedDevice& device) {
   ProtoWriter writer;
   writer.text(1, device.id).text(2, device.healthy ? kHealthy : "Unhealthy");
   if (device.numa_node) {
-    // Topology{nodes: [NUMANode{ID}]}: present even for node 0, whose number is not written.
+    // Topology{nodes: [NUMANode{ID}]}: also written for node 0, whose number is omitted.
     const auto node = ProtoWriter().number(1, *device.numa_node).take();
     writer.message(3, ProtoWriter().message(1, node).bytes());
   }
@@ -199,7 +199,7 @@ std::string encode_preferred_request(const std::vector<PreferredRequest>& contai
 }
 
 std::string encode_preferred_answer(const std::vector<DeviceIds>& containers) {
-  return encode_allocate_request(containers);  // the same shape
+  return encode_allocate_request(containers);  // the same structure
 }
 
 std::string encode_allocate_request(const std::vector<DeviceIds>& containers) {

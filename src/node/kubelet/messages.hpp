@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of the kubelet's device plugin API, v1beta1, both ways: the agent speaks one half,
-// the fake kubelet of the tests the other. Fields that nobody knows are skipped.
+// The messages of the kubelet's device plugin API, v1beta1, in both directions: the agent uses one
+// half, the fake kubelet in the tests the other. Unknown fields are skipped.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -32,21 +32,21 @@ struct PluginOptions {
 
 struct RegisterRequest {
   std::string version = std::string(kVersion);
-  std::string endpoint;  // a file's name in the kubelet's directory
+  std::string endpoint;  // file name in the kubelet's directory
   std::string resource;
   PluginOptions options;
   bool operator==(const RegisterRequest&) const = default;
 };
 
-// A device as the kubelet hears of it.
+// A device in the list for the kubelet.
 struct ListedDevice {
   std::string id;
   bool healthy = true;
-  std::optional<int> numa_node;  // none: no preference, which is not the same as node 0
+  std::optional<int> numa_node;  // nullopt: no preference, which is not the same as node 0
   bool operator==(const ListedDevice&) const = default;
 };
 
-struct PreferredRequest {  // of one container
+struct PreferredRequest {  // for one container
   DeviceIds available;
   DeviceIds must_include;
   int size = 0;
@@ -61,7 +61,7 @@ std::string encode_preferred_answer(const std::vector<DeviceIds>& containers);
 std::string encode_allocate_request(const std::vector<DeviceIds>& containers);
 std::string encode_allocate_answer(const std::vector<model::ContainerAllocateResponse>& containers);
 std::string encode_pre_start(const DeviceIds& ids);
-// One ContainerAllocateResponse, as the kubelet's checkpoint keeps it.
+// Encodes one ContainerAllocateResponse, as stored in the kubelet's checkpoint.
 std::string encode(const model::ContainerAllocateResponse& answer);
 
 Result<PluginOptions> decode_options(std::string_view bytes);

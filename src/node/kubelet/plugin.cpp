@@ -15,9 +15,10 @@ using grpc::CallStatus;
 using grpc::Responder;
 using grpc::StatusCode;
 
-constexpr std::size_t kListeners = 32;  // streams at once; a kubelet has one, two while it restarts
+// Streams at once; a kubelet has one, or two while it restarts.
+constexpr std::size_t kListeners = 32;
 constexpr std::size_t kContainersPerCall = 64;  // a kubelet asks for one
-constexpr std::size_t kDevicesShown = 8;        // of unknown ones, in a message
+constexpr std::size_t kDevicesShown = 8;        // unknown ids in a message
 
 std::string_view short_name(std::string_view method) {
   return method.substr(method.rfind('/') + 1);
@@ -37,9 +38,10 @@ Status valid(const PreferredRequest& request) {
   const auto size = static_cast<std::size_t>(request.size);
   if (size > available.size() || request.must_include.size() > size ||
       std::any_of(request.must_include.begin(), request.must_include.end(), missing)) {
-    return Error(Errc::Invalid,
-                 fmt::format("{} devices cannot be chosen: {} are available, {} must be among them",
-                             size, available.size(), request.must_include.size()));
+    return Error(
+        Errc::Invalid,
+        fmt::format("cannot choose {} devices: {} are available, and {} must be among them", size,
+                    available.size(), request.must_include.size()));
   }
   return {};
 }
@@ -78,7 +80,7 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
     }
   }
 
-  // Answers now, and reports.
+  // Answers now, and reports the call.
   void settle(std::string_view method, const Responder& reply, const Result<std::string>& answer,
               Clock::time_point since) const {
     const CallStatus outcome = answer.ok() ? CallStatus{} : grpc::to_call_status(answer.error());
@@ -102,8 +104,8 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
     if (std::exchange(was_watched, now) != now && on_watched) on_watched(now);
   }
 
-  // Old sockets go when nobody is connected there any more. Not at once: a server may be on the
-  // stack.
+  // Closes old sockets when no client is connected. Not at once, because a server may be on the
+  // call stack.
   void tidy_soon() {
     later = loop.after({}, [this] {
       look_who_listens();
@@ -123,7 +125,7 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
     std::erase_if(listeners, [](const Listener& one) { return one.reply.over(); });
     if (listeners.size() >= kListeners) {
       const CallStatus full{StatusCode::ResourceExhausted,
-                            fmt::format("{} streams are open already", listeners.size())};
+                            fmt::format("{} streams are already open", listeners.size())};
       reply.fail(full);
       return report(kListAndWatch, full, since);
     }
@@ -142,7 +144,7 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
   }
 
   Result<model::ContainerAllocateResponse> allocate_one(const DeviceIds& wanted) const {
-    if (wanted.empty()) return Error(Errc::Invalid, "a container asks for no devices");
+    if (wanted.empty()) return Error(Errc::Invalid, "a container does not ask for any device");
     return decisions.allocate(wanted);
   }
 
@@ -186,8 +188,7 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
       if (const auto status = valid(container); !status.ok()) {
         return settle(kGetPreferredAllocation, reply, status.error(), since);
       }
-      // No opinion is better than an error, which would fail the pod: the kubelet fills up what a
-      // short answer leaves open.
+      // An error would fail the pod, so return a short answer instead: the kubelet completes it.
       auto chosen = decisions.prefer ? decisions.prefer(container) : Result<DeviceIds>(DeviceIds{});
       answers.push_back(chosen.ok() ? *std::move(chosen) : container.must_include);
     }
@@ -215,7 +216,7 @@ struct Plugin::State : public std::enable_shared_from_this<State> {
   }
 
   void serve(grpc::Server& server, std::uint64_t socket) {
-    // The server is ours: it does not call when we are gone.
+    // The server belongs to this object, so it does not call after our end.
     server.on(std::string(kOptions), [this](const std::string&, const Responder& reply) {
       const PluginOptions options{.pre_start_required = true,
                                   .preferred_allocation_available = true};
@@ -268,7 +269,7 @@ Status Plugin::serve(const std::string& socket_path) {
   state_->serve(*server, state_->sockets_made + 1);
   GANTRY_CHECK(server->listen(socket_path));
   ++state_->sockets_made;
-  // The old one's file goes: nobody new shall come that way.
+  // Removes the old socket's file, so that no new client connects there.
   if (!state_->sockets.empty()) state_->sockets.back().server->stop_listening();
   state_->sockets.push_back({socket_path, std::move(server)});
   state_->tidy_soon();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One resource's device plugin: the kubelet's calls become questions to the agent, and the agent's
-// devices the kubelet's list. Where and with whom it is registered is Registrar's matter.
+// The device plugin of one resource: passes the kubelet's calls to the agent, and the agent's
+// devices to the kubelet. The Registrar registers it.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -19,9 +19,9 @@
 
 namespace gantry::kubelet {
 
-// A container is about to be created with these devices; its pod is in the checkpoint by now. The
-// kubelet waits 30 s and tries again after an error. Copies are the same question; dropping the
-// last one without an answer is an error to the kubelet.
+// The kubelet is about to create a container with these devices; its pod is already in the
+// checkpoint. The kubelet waits 30 s, and tries again after an error. Copies are the same request.
+// Dropping the last copy without an answer is an error to the kubelet.
 class PreStartRequest {
  public:
   PreStartRequest(DeviceIds ids, std::function<void(const Status&)> answer,
@@ -31,7 +31,7 @@ class PreStartRequest {
   const DeviceIds& ids() const { return ids_; }
   void ready() const { answer_({}); }
   void fail(const Error& error) const { answer_(error); }
-  bool over() const { return over_(); }  // nobody waits any more
+  bool over() const { return over_(); }  // the kubelet no longer waits
 
  private:
   DeviceIds ids_;
@@ -39,7 +39,7 @@ class PreStartRequest {
   std::function<bool()> over_;
 };
 
-// How one call went, for counters and logs.
+// The result of one call, for counters and logs.
 struct CallReport {
   std::string_view resource;
   std::string_view method;  // "Allocate"
@@ -47,12 +47,12 @@ struct CallReport {
   std::chrono::nanoseconds took{0};
 };
 
-// The agent's side. Called in the loop; must neither block nor end the plugin.
+// The agent's side. Called in the loop; must neither block nor destroy the plugin.
 struct PluginCallbacks {
-  // Of one container. An error fails the pod for good (UnexpectedAdmissionError): never for what
-  // could be well a second later. Every id is one of the list.
+  // For one container. An error fails the pod permanently (UnexpectedAdmissionError), so never
+  // return one for a temporary problem. Every id is in the list of devices.
   std::function<Result<model::ContainerAllocateResponse>(const DeviceIds& ids)> allocate;
-  // An error is not passed on, because it would fail the pod: the kubelet then chooses by itself.
+  // An error is not passed on, because it would fail the pod; the kubelet then chooses itself.
   std::function<Result<DeviceIds>(const PreferredRequest& request)> prefer;
   std::function<void(PreStartRequest question)> pre_start;
   std::function<void(const CallReport& report)> report;  // may be empty
@@ -67,32 +67,33 @@ class Plugin {
 
   const std::string& resource() const;
 
-  // The whole list, also the first one; sent to every kubelet that listens, when it differs from
-  // the last. An empty list is legal and means none.
+  // Sets the whole list, also for the first time. It is sent to every kubelet that listens if it
+  // differs from the last one. An empty list is valid and means that there are no devices.
   void offer(std::vector<ListedDevice> devices);
   const std::vector<ListedDevice>& devices() const;
-  // The same list once more, for a kubelet that believes another one.
+  // Sends the same list again, for a kubelet that has a different one.
   void send_again();
 
-  // A new socket. Earlier ones stay served while somebody is connected: on kubelets up to 1.36 the
-  // end of an old stream would disconnect the new registration.
+  // Opens a new socket. Earlier sockets are served while a client is connected: on kubelets up to
+  // 1.36, the end of an old stream would disconnect the new registration.
   Status serve(const std::string& socket_path);
-  const std::string& socket_path() const;  // the newest, "" before the first
-  void stop_serving();                     // everything, at once
+  const std::string& socket_path() const;  // the newest; "" before the first
+  void stop_serving();                     // closes all sockets at once
 
   bool watched() const;  // a kubelet reads the list through the newest socket
-  // Called when that begins (true) or ends (false). For the registrar; others hear it from there.
+  // Called when that begins (true) or ends (false). Only for the registrar, which informs the
+  // others.
   void on_watched(std::function<void(bool watched)> callback);
 
   std::vector<int> connections() const;  // of all sockets, for a handover; still owned here
-  bool quiet() const;                    // no call waits for its answer, nothing is half sent
+  bool quiet() const;  // no call waits for its answer, and no message is half sent
 
  private:
   struct State;
   std::shared_ptr<State> state_;
 };
 
-// How the kubelet hears of an offered device. Healthy unless the agent knows otherwise.
+// The entry for an offered device in the kubelet's list.
 ListedDevice listed(const model::AdvertisedDevice& device, bool healthy);
 
 }  // namespace gantry::kubelet

@@ -19,7 +19,7 @@ using model::DeviceAllocation;
 constexpr std::size_t kAnswerLimit = std::size_t{16} << 20;
 constexpr std::chrono::seconds kLeftAlone{1};  // after RESOURCE_EXHAUSTED
 
-struct Devices {  // ContainerDevices: of one resource and NUMA node
+struct Devices {  // ContainerDevices: of one resource and one NUMA node
   std::string resource;
   std::vector<std::string> ids;
 };
@@ -99,7 +99,7 @@ Result<std::vector<DeviceAllocation>> decode_pod_resources(std::string_view byte
 }
 
 std::string encode_pod_resources(const std::vector<DeviceAllocation>& holders) {
-  // pod, then container, then what it holds
+  // Pod, then container, then its devices.
   using Pod = std::pair<std::string, std::string>;
   std::map<Pod, std::map<std::string, std::string>> pods;
   for (const auto& holder : holders) {
@@ -134,7 +134,7 @@ std::string encode_allocatable(const Allocatable& allocatable) {
 }
 
 struct PodResources::State {
-  // One method's answers: kept, shared, asked for.
+  // The cached answer of one method, and the callers that wait for it.
   template <class T>
   struct Question {
     std::string_view method;
@@ -192,7 +192,7 @@ struct PodResources::State {
       question.kept = *answer;
       question.kept_at = Clock::now();
     }
-    question.tell(std::move(answer).in("asking the kubelet's podresources"));
+    question.tell(std::move(answer).in("reading the kubelet's podresources"));
   }
 
   sys::Loop& loop;

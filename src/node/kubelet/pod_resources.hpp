@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kubelet's podresources API: who has which device, and what it would hand out. It serves 100
-// questions a second to everybody together, so answers are kept for a while and shared.
+// The kubelet's podresources API: which container has which device, and which devices the kubelet
+// can allocate. The kubelet serves 100 requests per second to all clients together, so answers are
+// cached for a short time and shared.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,10 +23,10 @@ inline constexpr std::string_view kListPods = "/v1.PodResourcesLister/List";
 inline constexpr std::string_view kGetAllocatable =
     "/v1.PodResourcesLister/GetAllocatableResources";
 
-// Resource to the ids of its healthy devices, free or not.
+// Resource to the ids of its healthy devices, free or in use.
 using Allocatable = std::map<std::string, std::set<std::string>>;
 
-// Of ListPodResourcesResponse; one holder for each container and resource, pod_uid is unknown here.
+// Decodes ListPodResourcesResponse: one entry for each container and resource, without pod_uid.
 Result<std::vector<model::DeviceAllocation>> decode_pod_resources(std::string_view bytes);
 std::string encode_pod_resources(const std::vector<model::DeviceAllocation>& holders);
 Result<Allocatable> decode_allocatable(std::string_view bytes);
@@ -36,7 +37,7 @@ class PodResources {
   struct Options {
     std::string path = "/var/lib/kubelet/pod-resources/kubelet.sock";
     std::chrono::milliseconds deadline{2'000};
-    std::chrono::milliseconds keep{500};  // an answer younger than this is given again
+    std::chrono::milliseconds keep{500};  // a newer answer is used again
   };
   using OnHolders =
       std::function<void(const Result<std::vector<model::DeviceAllocation>>& holders)>;
@@ -44,15 +45,15 @@ class PodResources {
 
   explicit PodResources(sys::Loop& loop);
   PodResources(sys::Loop& loop, Options options);
-  ~PodResources();  // what was asked is not answered any more
+  ~PodResources();  // pending requests are not answered
   PodResources(const PodResources&) = delete;
   PodResources& operator=(const PodResources&) = delete;
 
-  // Answered from the loop, later. Several who ask at once share one question; after
-  // RESOURCE_EXHAUSTED the kubelet is left alone for a second, and the last answer serves.
+  // Answers later, from the loop. Several callers at the same time share one request. After
+  // RESOURCE_EXHAUSTED the kubelet is not asked for a second, and the last answer is used.
   void holders(OnHolders callback);
   void allocatable(OnAllocatable callback);
-  void forget();  // what was kept: something has changed
+  void forget();  // drops the cached answer, because something has changed
 
  private:
   struct State;

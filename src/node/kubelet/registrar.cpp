@@ -20,9 +20,10 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using Kind = RegistrarEvent::Kind;
 
-constexpr milliseconds kSettling{50};       // our socket is gone: often the kubelet's goes next
-constexpr milliseconds kSettled{5'000};     // a registration that lived so long was a good one
-constexpr milliseconds kNotWatched{2'000};  // registered, but nobody asked for the list
+// After our socket was removed: often the kubelet's socket is removed next.
+constexpr milliseconds kSettling{50};
+constexpr milliseconds kSettled{5'000};     // a registration that lasted this long was good
+constexpr milliseconds kNotWatched{2'000};  // registered, but the kubelet did not ask for the list
 constexpr milliseconds kLastDoubt{300'000};
 constexpr int kNameTries = 16;
 
@@ -45,7 +46,7 @@ std::string_view to_string(RegistrarEvent::Kind what) {
     case Kind::Watched: return "kubelet reads the list of";
     case Kind::NotRegistered: return "not registered";
     case Kind::Disconnected: return "kubelet disconnected";
-    case Kind::OutOfSync: return "kubelet has another list";
+    case Kind::OutOfSync: return "kubelet has a different list";
     case Kind::SocketRemoved: return "socket removed";
   }
   return "unknown";
@@ -57,9 +58,9 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
   struct Entry {
     Plugin* plugin = nullptr;
     Phase phase = Phase::Waiting;
-    std::uint64_t attempt = 0;  // an answer to an older one is no answer
-    bool new_socket = true;     // the next attempt must not reuse the last one's
-    Clock::time_point since;    // registered
+    std::uint64_t attempt = 0;  // an answer to an older attempt is ignored
+    bool new_socket = true;     // the next attempt must not reuse the last socket
+    Clock::time_point since;    // since when it is registered
     milliseconds delay{0};
     sys::Loop::Timer timer;
     int doubts = 0;
@@ -75,9 +76,9 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
   std::unique_ptr<DirectoryWatch> directory;
   std::unique_ptr<grpc::Client> client;
   std::optional<FileId> kubelet;  // its socket
-  std::string waiting_for;        // said already
+  std::string waiting_for;        // already reported
   std::uint64_t next_number;
-  std::int64_t last_time = 0;  // in a socket's name
+  std::int64_t last_time = 0;  // in the name of a socket
   sys::Loop::Timer look_timer;
   sys::Loop::Timer check_timer;
   bool asked = false;
@@ -87,8 +88,8 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
         options(std::move(its_options)),
         kubelet_view(its_beliefs),
         on_event(std::move(tell)),
-        // From the clock: in a pod the pid is always the same, and no two processes may share a
-        // name.
+        // From the clock: in a pod the pid is always the same, and two processes must not use the
+        // same name.
         next_number(
             static_cast<std::uint64_t>(std::chrono::duration_cast<milliseconds>(
                                            std::chrono::system_clock::now().time_since_epoch())
@@ -176,7 +177,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
     ++entry.attempt;
     entry.timer.cancel();  // this is the retry: a second one would use the socket's name twice
     if (!client) {
-      entry.phase = Phase::Waiting;  // meet() comes back to it
+      entry.phase = Phase::Waiting;  // meet() continues with it
       return;
     }
     entry.phase = Phase::Registering;
@@ -208,10 +209,12 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
       entry->phase = Phase::Registered;
       entry->since = Clock::now();
       tell(Kind::Registered, entry);
-      if (plugin->watched()) tell(Kind::Watched, entry);  // it was faster than its own answer
+      // The kubelet read the list before its answer arrived.
+      if (plugin->watched()) tell(Kind::Watched, entry);
       return check_in(options.first_check);
     }
-    // UNAVAILABLE: no kubelet has this socket. Otherwise it may have, and a name is used once.
+    // UNAVAILABLE: no kubelet has this socket. Otherwise a kubelet may have it, and a name is used
+    // only once.
     entry->new_socket = outcome.code != grpc::StatusCode::Unavailable;
     tell(Kind::NotRegistered, entry, grpc::to_error(outcome).text());
     again(*entry);
@@ -233,7 +236,7 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
     if (Clock::now() - entry->since > kSettled) entry->delay = options.first_retry;
     entry->new_socket = true;
     again(*entry);
-    look();  // a kubelet that has gone took its socket along, or a new one has made another
+    look();  // a kubelet that exited removed its socket, or a new kubelet has made another
   }
 
   void check_in(milliseconds delay) {
@@ -259,10 +262,10 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
       if (!entry->plugin->watched()) {
         doubtful = true;
         if (Clock::now() - entry->since > kNotWatched)
-          disbelieved(*entry, "it did not ask for our list");
+          disbelieved(*entry, "it did not ask for our list of devices");
         continue;
       }
-      // An old kubelet does not answer this, a busy one not now: no reason for doubt.
+      // An old kubelet does not answer this, and a busy one may not answer now: that is no problem.
       if (!answer.ok()) continue;
       const auto found = answer->find(entry->plugin->resource());
       const auto theirs = found == answer->end() ? Allocatable::mapped_type{} : found->second;
@@ -273,18 +276,18 @@ struct Registrar::State : public std::enable_shared_from_this<State> {
         continue;
       }
       doubtful = true;
-      if (++entry->doubts == 1) {  // perhaps it has not read the last list yet
+      if (++entry->doubts == 1) {  // perhaps the kubelet has not read the last list yet
         entry->plugin->send_again();
       } else {
-        disbelieved(*entry, fmt::format("it would hand out {} devices, we have {}", theirs.size(),
+        disbelieved(*entry, fmt::format("it has {} devices to allocate, we have {}", theirs.size(),
                                         ours.size()));
       }
     }
     check_in(doubtful ? options.first_check : options.check_every);
   }
 
-  // Another registration costs the kubelet a connection, which up to 1.36 it never closes: with
-  // ever longer pauses, for there may be another plugin that wants the same resource.
+  // Each registration costs the kubelet a connection, which it never closes up to 1.36. So the
+  // pauses become longer, because another plugin may want the same resource.
   void disbelieved(Entry& entry, std::string why) {
     if (Clock::now() < entry.no_doubt_before) return;
     entry.no_doubt_before = Clock::now() + entry.doubt_pause;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps plugins registered with whichever kubelet is there: waits for one, sees it restart, sees
-// its directory replaced and our sockets removed, and asks it now and then whether it still
-// believes us.
+// Keeps plugins registered with the kubelet: waits for a kubelet, notices when it restarts, when
+// its directory is replaced and when our sockets are removed, and regularly checks that the kubelet
+// still has our devices.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -17,8 +17,8 @@
 
 namespace gantry::kubelet {
 
-// Kind our sockets are called: gantry-RESOURCE-PID-NUMBER.sock, or nvidiaGPU-UNIXTIME.sock as GKE's
-// plugin has it.
+// The names of our sockets: gantry-RESOURCE-PID-NUMBER.sock, or nvidiaGPU-UNIXTIME.sock as in GKE's
+// plugin.
 enum class SocketNaming : std::uint8_t { Ours, Gke };
 
 struct RegistrarOptions {
@@ -27,22 +27,22 @@ struct RegistrarOptions {
   std::chrono::milliseconds register_deadline{10'000};
   std::chrono::milliseconds first_retry{20};  // doubled each time, up to:
   std::chrono::milliseconds last_retry{5'000};
-  std::chrono::milliseconds look_every{1'000};    // at the directory, where inotify said nothing
-  std::chrono::milliseconds first_check{250};     // of what the kubelet believes, after a change
-  std::chrono::milliseconds check_every{30'000};  // and in quiet times
+  std::chrono::milliseconds look_every{1'000};    // for the directory, if inotify reported nothing
+  std::chrono::milliseconds first_check{250};     // of the kubelet's list, after a change
+  std::chrono::milliseconds check_every{30'000};  // of the kubelet's list, otherwise
 };
 
 struct RegistrarEvent {
   enum class Kind : std::uint8_t {
-    Waiting,        // no kubelet: text says what is missing
-    Found,          // a kubelet's socket, a new one or for the first time
-    Serving,        // resource, endpoint: a new socket, before the kubelet is told
+    Waiting,        // no kubelet; text says what is missing
+    Found,          // a kubelet's socket: the first one, or a new one
+    Serving,        // resource, endpoint: a new socket, before it is registered
     Registered,     // resource, endpoint
     Watched,        // resource: registered, and the kubelet reads our list
-    NotRegistered,  // resource, text: why; it is tried again
-    Disconnected,   // resource: the kubelet let go of us; we register again
-    OutOfSync,      // resource, text: the kubelet's list is another one
-    SocketRemoved   // resource: somebody removed our socket
+    NotRegistered,  // resource, text: why; the registrar tries again
+    Disconnected,   // resource: the kubelet closed its stream; we register again
+    OutOfSync,      // resource, text: the kubelet has a different list
+    SocketRemoved   // resource: our socket was removed
   };
   Kind what = Kind::Waiting;
   std::string resource;
@@ -56,23 +56,24 @@ class Registrar {
  public:
   using OnEvent = std::function<void(const RegistrarEvent& event)>;
 
-  // `beliefs` answers what the kubelet believes; nullptr: it is not asked. `on_event` is for logs
-  // and counters: it must not add or remove plugins.
+  // `kubelet_view` returns the kubelet's list of devices; nullptr: do not check it. `on_event` is
+  // for logs and counters and must not add or remove plugins.
   Registrar(sys::Loop& loop, RegistrarOptions options, PodResources* kubelet_view,
             OnEvent on_event);
-  ~Registrar();  // plugins stay as they are
+  ~Registrar();  // the plugins stay unchanged
   Registrar(const Registrar&) = delete;
   Registrar& operator=(const Registrar&) = delete;
 
-  // Removes sockets that dead processes of ours left, and begins to look.
+  // Removes sockets that dead processes of ours left, and starts to watch the directory.
   Status start();
-  // Registers it as soon as there is a kubelet. It must outlive the registrar, or be removed.
+  // Registers the plugin as soon as there is a kubelet. The plugin must outlive the registrar, or
+  // be removed.
   void add(Plugin& plugin);
   void remove(Plugin& plugin);
 
   bool registered(const Plugin& plugin) const;  // and the kubelet reads its list
   bool all_registered() const;
-  // Registers once more, through a new socket, although nothing seems wrong.
+  // Registers again through a new socket, even if nothing seems wrong.
   void register_again();
 
  private:

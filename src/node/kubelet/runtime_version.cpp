@@ -15,7 +15,7 @@ std::string request() {
   return grpc::ProtoWriter().text(1, "v1").take();
 }
 
-// The number at the front, which goes.
+// Removes the number at the front and returns it.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
   std::size_t length = 0;
   while (length < text.size() && text[length] >= '0' && text[length] <= '9') ++length;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which container engine the kubelet uses, asked of the engine itself (CRI, runtime.v1 Version),
-// and whether it understands CDI names in a device plugin's answer without further configuration.
+// Asks the container engine of the kubelet for its name and version (CRI, runtime.v1 Version), and
+// says whether it understands CDI names in a device plugin's answer without further configuration.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -24,13 +24,14 @@ struct RuntimeVersion {
 std::string encode(const RuntimeVersion& version);
 Result<RuntimeVersion> decode_runtime_version(std::string_view bytes);
 
-// containerd from 2.0 (1.7 has it switched off), CRI-O from 1.24. Of engines nobody knows: no.
+// True for containerd from 2.0 (in 1.7 it is off by default) and CRI-O from 1.24. False for unknown
+// engines.
 bool supports_cdi_names(const RuntimeVersion& runtime);
 
 // Blocks for at most `deadline`.
 Result<RuntimeVersion> query_runtime_version(const std::string& socket,
                                              std::chrono::milliseconds deadline);
-// In a loop.
+// The same, in a loop.
 void query_runtime_version(grpc::Client& client, std::chrono::milliseconds deadline,
                            std::function<void(const Result<RuntimeVersion>& version)> callback);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels as a file for node feature discovery's local source.
+// Writes labels to a file for the local source of node feature discovery.
 #pragma once
 
 #include "node/labels/labels.hpp"
@@ -9,9 +9,10 @@ namespace gantry::labels {
 inline constexpr std::string_view kFeaturesFile =
     "/etc/kubernetes/node-feature-discovery/features.d/gfd";
 
-// By rename, mode 0644. The temporary file's name starts with a dot, which its reader skips.
+// Replaces the file by rename, with mode 0644. The name of the temporary file starts with a dot, so
+// that node feature discovery skips it.
 Status write_features_file(const std::string& path, const Labels& labels);
-// A file that is not there is fine.
+// No error if the file does not exist.
 Status remove_features_file(const std::string& path);
 
 }  // namespace gantry::labels

@@ -38,7 +38,7 @@ void add_driver(const model::Driver& driver, Labels& labels) {
   labels["nvidia.com/cuda.runtime-version.full"] = driver.cuda_version;
 }
 
-// What the PCI class of all GPUs says.
+// The mode from the PCI class of all GPUs.
 std::string mode_of(const model::Inventory& inventory) {
   std::string mode;
   for (const auto& gpu : inventory.gpus) {
@@ -54,7 +54,7 @@ std::string mode_of(const model::Inventory& inventory) {
   return mode.empty() ? "unknown" : mode;
 }
 
-// Only where all GPUs that are in a fabric are in the same place of it.
+// "" unless all GPUs that are in a fabric are in the same clique.
 std::string clique_of(const model::Inventory& inventory) {
   std::string clique;
   for (const auto& gpu : inventory.gpus) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The labels of a node with GPUs, under the names that GPU feature discovery gave them. The same
-// machine always gives the same labels: on a node with several models, the model that most GPUs
-// have (then the one with more memory, then by name) speaks under the classic names, and each model
-// has labels of its own beside it, nvidia.com/gpu-model.NAME.count.
+// The labels of a node with GPUs, with the names that GPU feature discovery uses. The same machine
+// always gives the same labels. On a node with several models, the model of most GPUs (then with
+// the most memory, then by name) is used for the usual names, and each model has its own labels in
+// addition: nvidia.com/gpu-model.NAME.count.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,14 +22,14 @@ using Labels = std::map<std::string, std::string>;
 enum class MigStrategy : std::uint8_t { None, Single, Mixed };
 enum class SharingKind : std::uint8_t { None, TimeSlicing, Mps };
 
-// How one resource is shared: "nvidia.com/gpu", "nvidia.com/mig-1g.18gb".
+// How a resource such as "nvidia.com/gpu" or "nvidia.com/mig-1g.18gb" is shared.
 struct SharedResource {
   SharingKind sharing = SharingKind::None;
   int replicas = 1;
-  bool renamed = false;  // offered as NAME.shared: the product then keeps its name
+  bool renamed = false;  // offered as NAME.shared; then the product label keeps its name
 };
 
-struct VgpuHost {  // of a guest; see vgpu.hpp
+struct VgpuHost {  // in a guest; see vgpu.hpp
   std::string host_driver_version;
   std::string host_driver_branch;
 };
@@ -37,16 +37,16 @@ struct VgpuHost {  // of a guest; see vgpu.hpp
 struct LabelOptions {
   MigStrategy mig = MigStrategy::None;
   std::map<std::string, SharedResource> shared;  // by resource name
-  std::string machine;                           // DMI product name, as it is; "" when unknown
-  std::optional<std::int64_t> timestamp;         // nullopt: no such label
+  std::string machine;                           // DMI product name, unchanged; "" if unknown
+  std::optional<std::int64_t> timestamp;         // nullopt: no timestamp label
   std::optional<VgpuHost> vgpu;                  // nullopt: not a vGPU guest
 };
 
-// A node without GPUs has the timestamp and vGPU labels only.
+// A node without GPUs has only the timestamp and vGPU labels.
 Labels make_labels(const model::Inventory& inventory, const LabelOptions& options);
 
-// What a label's value may be: blanks joined by '-', other characters dropped, at most 63, ending
-// in a letter or digit.
+// Makes a valid label value: joins blanks with '-', drops other characters, at most 63 characters,
+// ending in a letter or digit.
 std::string sanitize(std::string_view text);
 
 // "key=value" lines, sorted.

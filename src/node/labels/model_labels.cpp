@@ -8,7 +8,7 @@
 namespace gantry::labels {
 namespace {
 
-constexpr std::size_t kKeyLimit = 63;  // of a label's name, behind its prefix
+constexpr std::size_t kKeyLimit = 63;  // of a label's name, without its prefix
 
 std::string_view family_of(const model::ComputeCapability& capability) {
   switch (capability.major) {
@@ -77,7 +77,7 @@ void add_instance(const std::string& prefix, const model::MigInstance& mig, Labe
   set(".engines.ofa", number(mig.engines.optical_flow));
 }
 
-// Each model under its own name: on a node with two, the classic labels speak for one only.
+// Labels under the model's own name: on a node with two models, the usual labels describe only one.
 void add_own_model(const GpuModel& model, Labels& labels) {
   const auto key = fmt::format("gpu-model.{}", sanitize(model.name));
   constexpr std::size_t kLongest = 7;  // ".memory"
@@ -114,7 +114,7 @@ void add_model_labels(const std::vector<GpuModel>& models, const LabelOptions& o
                       Labels& labels) {
   const auto& first = models.front();
   const auto& gpu = *first.gpus.front();
-  // What is divided into instances is not itself offered.
+  // A GPU that is divided into instances is not offered itself.
   const bool all_divided = std::all_of(first.gpus.begin(), first.gpus.end(),
                                        [](const auto* one) { return divided(*one); });
   const auto shared = all_divided ? SharedResource{} : shared_as(options, "nvidia.com/gpu");
@@ -168,7 +168,7 @@ void add_mixed_mig(const model::Inventory& inventory, const LabelOptions& option
   std::map<std::string, std::size_t> counts;
   for (const auto& gpu : inventory.gpus) {
     for (const auto& mig : gpu.mig.instances) {
-      auto profile = mig.profile;  // '+' is no character of a label: "1g.18gb+me"
+      auto profile = mig.profile;  // '+' is not allowed in a label: "1g.18gb+me"
       std::replace(profile.begin(), profile.end(), '+', '.');
       const auto resource = "nvidia.com/mig-" + profile;
       if (++counts[profile] == 1) {

@@ -16,7 +16,7 @@ constexpr unsigned char kHasCapabilities = 0x10;
 constexpr std::size_t kFirstCapability = 0x34;
 constexpr unsigned char kVendorSpecific = 0x09;
 constexpr std::size_t kVersionSize = 10;
-constexpr std::size_t kRecordsAt = 5;  // behind id, next, length, 'V', 'F'
+constexpr std::size_t kRecordsAt = 5;  // after id, next, length, 'V', 'F'
 
 unsigned char at(std::string_view bytes, std::size_t place) {
   return place < bytes.size() ? static_cast<unsigned char>(bytes[place]) : 0;
@@ -28,7 +28,7 @@ std::string text_at(std::string_view bytes, std::size_t place) {
   return std::string(field.substr(0, std::min(field.find('\0'), field.size())));
 }
 
-// Records: id, length (with both of these bytes), content. Record 0 is the host's driver.
+// Records: id, length (including these two bytes), content. Record 0 is the host's driver.
 VgpuHost facts_in(std::string_view capability) {
   for (std::size_t place = kRecordsAt; place + 2 <= capability.size();) {
     const auto length = at(capability, place + 1);

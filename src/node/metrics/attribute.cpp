@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose devices are whose.
+// Finds the container of each device.
 #include "base/core/text.hpp"
 #include "node/metrics/metrics_writer_internal.hpp"
 
@@ -17,12 +17,12 @@ struct Device {
   bool shared = false;
 };
 
-// What the ids that a kubelet may still hold look like, whoever offered them.
+// Recognizes ids that a kubelet may still hold, no matter which plugin offered them.
 class Finder {
  public:
   explicit Finder(const Snapshot& snapshot) : snapshot_(snapshot) {
     for (const auto& resource : snapshot.offered) {
-      if (resource.tokens) continue;  // they are on no GPU
+      if (resource.tokens) continue;  // tokens do not belong to a GPU
       for (const auto& device : resource.devices) {
         const bool shared = device.replica >= 0 || resource.use == model::AllocationMode::Shares ||
                             resource.use == model::AllocationMode::Replicas;
@@ -89,7 +89,7 @@ std::vector<Attribution> attribute_devices(const Snapshot& snapshot) {
       if (!device) continue;
       Attribution one{std::move(device->gpu), std::move(device->mig), device->shared, holder};
       one.holder.ids = {id};
-      // Two replicas of one card in one container are one use of it.
+      // Two replicas of one card in one container count as one use.
       const auto use = fmt::format("{}\n{}\n{}\n{}\n{}", one.gpu.text, one.mig.text,
                                    holder.pod_namespace, holder.pod, holder.container);
       if (seen.insert(use).second) list.push_back(std::move(one));
@@ -117,7 +117,7 @@ PodUsage pod_usage(const model::GpuReading& reading, const Attribution& holder) 
     if (use.percent && process.utilization_percent) {
       use.percent = std::min(100, *use.percent + *process.utilization_percent);
     } else {
-      use.percent.reset();  // a process runs, and nobody knows how much
+      use.percent.reset();  // a process runs, but its use is unknown
     }
   }
   return use;

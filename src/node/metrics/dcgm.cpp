@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names and labels of dcgm-exporter, from NVML alone. As there, a card that is divided shows as
-// its instances, each with what the whole card says where the instance says nothing of its own.
+// The metric names and labels of dcgm-exporter, from NVML only. As in dcgm-exporter, a divided card
+// is shown as its instances; an instance shows the card's value if it has none of its own.
 #include "node/metrics/metrics_writer_internal.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ struct Source {
   const model::GpuReading* card = nullptr;
   const model::InstanceReading* instance = nullptr;
   bool divided = false;         // the card has instances; this may be one without readings
-  std::optional<PodUsage> pod;  // shared with others: only its own
+  std::optional<PodUsage> pod;  // if the card is shared: only this pod's use
   unsigned last_xid = 0;
 
   const model::ProfileReading& profile() const {
@@ -44,7 +44,7 @@ Value mib(const std::optional<std::uint64_t>& bytes) {
 
 #define OF_CARD(member) [](const Source& s) { return number(s.card->member); }
 #define OF_PROFILE(member) [](const Source& s) { return number(s.profile().member); }
-// What an instance has for itself; never the card's in its place.
+// A value of the instance itself; never replaced by the card's value.
 #define OF_MEMORY(member)                                      \
   [](const Source& s) -> Value {                               \
     if (s.instance != nullptr) return mib(s.instance->member); \
@@ -85,14 +85,14 @@ constexpr std::array kRows{
         OF_CARD(memory_utilization_percent)},
     Row{{"DCGM_FI_DEV_ENC_UTIL", kGauge, "Encoder utilization (in %)."}, OF_CARD(encoder_percent)},
     Row{{"DCGM_FI_DEV_DEC_UTIL", kGauge, "Decoder utilization (in %)."}, OF_CARD(decoder_percent)},
-    Row{{"DCGM_FI_DEV_XID_ERRORS", kGauge, "Number of the last XID error, 0 when there was none."},
+    Row{{"DCGM_FI_DEV_XID_ERRORS", kGauge, "Number of the last XID error, 0 if there was none."},
         [](const Source& s) -> Value { return s.last_xid; }},
     Row{{"DCGM_FI_DEV_FB_FREE", kGauge, "Frame buffer memory free (in MiB)."},
         OF_MEMORY(memory_free_bytes)},
     Row{{"DCGM_FI_DEV_FB_USED", kGauge, "Frame buffer memory used (in MiB)."}, memory_used},
     Row{{"DCGM_FI_DEV_FB_RESERVED", kGauge, "Frame buffer memory reserved (in MiB)."},
         OF_MEMORY(memory_reserved_bytes)},
-    Row{{"DCGM_FI_DEV_FB_TOTAL", kGauge, "Frame buffer memory in all (in MiB)."},
+    Row{{"DCGM_FI_DEV_FB_TOTAL", kGauge, "Total frame buffer memory (in MiB)."},
         OF_MEMORY(memory_total_bytes)},
     Row{{"DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", kCounter,
          "Data over all NVLinks, both directions (in KiB)."},
@@ -215,7 +215,7 @@ class Sources {
     }
   }
 
-  // Once for each holder; once without pod where there is none.
+  // Once for each holder, or once without a pod if there is no holder.
   void add_held(Source source, const model::GpuUuid& gpu, const model::GpuUuid& mig) {
     if (!snapshot_.node.empty()) add_label(source.labels, "hostname", snapshot_.node);
     if (!snapshot_.inventory.driver.version.empty())

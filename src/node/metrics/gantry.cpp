@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent counts about itself and about what it offers.
+// The agent's metrics about itself and about the resources that it offers.
 #include "node/metrics/metrics_writer_internal.hpp"
 
 #include <fmt/format.h>
@@ -17,21 +17,22 @@ constexpr auto kHistogram = MetricType::Histogram;
 
 constexpr MetricInfo kBuild{"gantry_build_info", kGauge, "Always 1; the version is a label."};
 constexpr MetricInfo kStart{"gantry_start_time_seconds", kGauge,
-                            "When the agent started, Unix time."};
+                            "Unix time at which the agent started."};
 constexpr MetricInfo kDriverUp{"gantry_driver_up", kGauge, "1 while NVML answers."};
 constexpr MetricInfo kReadingsTime{"gantry_readings_timestamp_seconds", kGauge,
-                                   "When the GPUs were read for this page, Unix time."};
+                                   "Unix time at which the GPUs were read for this page."};
 constexpr MetricInfo kUsable{"gantry_gpu_usable", kGauge,
-                             "1 where the card or MIG instance may be used."};
+                             "1 if the card or MIG instance is healthy."};
 constexpr MetricInfo kDevices{"gantry_devices", kGauge, "Devices offered to the kubelet."};
 constexpr MetricInfo kDevicesUsable{"gantry_devices_usable", kGauge,
-                                    "Those of them that are healthy."};
+                                    "Devices offered to the kubelet that are healthy."};
 constexpr MetricInfo kDevicesHeld{"gantry_devices_held", kGauge,
-                                  "Those of them that containers hold."};
+                                  "Devices offered to the kubelet that containers hold."};
 constexpr MetricInfo kAllocations{"gantry_allocations_total", kCounter,
                                   "Containers for which the kubelet allocated devices."};
-constexpr MetricInfo kPreStarts{"gantry_pre_starts_total", kCounter,
-                                "Containers that the kubelet announced before their start."};
+constexpr MetricInfo kPreStarts{
+    "gantry_pre_starts_total", kCounter,
+    "Containers whose start the kubelet announced with PreStartContainer."};
 constexpr MetricInfo kRegistrations{"gantry_registrations_total", kCounter,
                                     "Registrations with the kubelet."};
 constexpr MetricInfo kConnections{"gantry_kubelet_connections", kGauge,
@@ -43,12 +44,13 @@ constexpr MetricInfo kPreferredTime{"gantry_preferred_allocation_duration_second
 constexpr MetricInfo kPreStartTime{"gantry_pre_start_duration_seconds", kHistogram,
                                    "Time to answer PreStartContainer."};
 constexpr MetricInfo kHealthChanges{"gantry_health_changes_total", kCounter,
-                                    "Times that a card became usable or unusable."};
+                                    "Times that a card became healthy or unhealthy."};
 constexpr MetricInfo kXids{"gantry_xid_events_total", kCounter, "XID events by card and number."};
 constexpr MetricInfo kSensorStarts{"gantry_sensor_starts_total", kCounter,
                                    "Starts of the process that holds NVML."};
-constexpr MetricInfo kSensorFailures{"gantry_sensor_failures_total", kCounter,
-                                     "Times that it hung, crashed or could not start NVML."};
+constexpr MetricInfo kSensorFailures{
+    "gantry_sensor_failures_total", kCounter,
+    "Times that the process that holds NVML hung, crashed or could not start NVML."};
 constexpr MetricInfo kReadingsTook{"gantry_readings_duration_seconds", kHistogram,
                                    "Time to read all GPUs."};
 constexpr MetricInfo kScrapes{"gantry_scrape_duration_seconds", kHistogram, "Time to make a page."};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gauges of GKE's device plugin, under its names.
+// The gauges of GKE's device plugin, with its names.
 #include "node/metrics/metrics_writer_internal.hpp"
 
 #include <array>

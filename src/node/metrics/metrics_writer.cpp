@@ -130,7 +130,7 @@ std::string MetricsWriter::take(const MetricInfo& left_out) {
   left_out_ = 0;
   if (count != 0) text_ += '\n';
   head();
-  if (!written_) {  // the page is full: this much room is always there
+  if (!written_) {  // the page is full; there is always room for this
     written_ = true;
     text_ += fmt::format("# HELP {0} {1}\n# TYPE {0} gauge\n", left_out.name, left_out.help);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing Prometheus text.
+// Writes metrics in the Prometheus text format.
 #pragma once
 
 #include "node/metrics/pages.hpp"
@@ -20,12 +20,12 @@ struct MetricInfo {
   std::string_view help;
 };
 
-// name="value", escaped; bytes that are no UTF-8 become question marks. Several make a list.
+// Appends name="value", escaped; invalid UTF-8 becomes question marks. Several calls make a list.
 void add_label(std::string& labels, std::string_view name, std::string_view value);
 
 class MetricsWriter {
  public:
-  // Head of a name, written with its first series.
+  // Starts a metric; its head is written with its first series.
   void begin(const MetricInfo& metric);
   void series(std::string_view labels, double value);
   void series(std::string_view labels, std::uint64_t value);
@@ -51,7 +51,7 @@ std::vector<std::string_view> gke_names();
 std::vector<std::string_view> dcgm_names();
 std::vector<std::string_view> gantry_names();
 
-// What the processes of one pod use on a card that others use too. nullopt: nobody can say.
+// What the processes of one pod use on a card that other pods use too. nullopt: unknown.
 struct PodUsage {
   std::optional<std::uint64_t> memory_bytes;
   std::optional<int> percent;

@@ -7,7 +7,7 @@ namespace gantry::metrics {
 namespace {
 
 constexpr MetricInfo kLeftOut{"gantry_series_left_out", MetricType::Gauge,
-                              "Series that found no room on this page."};
+                              "Series left out because the page is full."};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that the metrics pages show, as one value: made in the loop, rendered anywhere.
+// All values that the metrics pages show. Made in the loop; can be rendered in any thread.
 #pragma once
 
 #include "gpu/model/advertised.hpp"
@@ -14,7 +14,7 @@
 
 namespace gantry::metrics {
 
-// How long something took, in buckets that fit microseconds to seconds.
+// A distribution of durations, with buckets from microseconds to seconds.
 class Histogram {
  public:
   static constexpr std::array kBounds{0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025,
@@ -27,7 +27,7 @@ class Histogram {
   bool operator==(const Histogram&) const = default;
 
  private:
-  std::array<std::uint64_t, kBounds.size()> buckets_{};  // each with those below it
+  std::array<std::uint64_t, kBounds.size()> buckets_{};  // each includes the buckets below it
   std::uint64_t count_ = 0;
   double sum_ = 0;
 };
@@ -45,7 +45,7 @@ struct GpuXid {
   auto operator<=>(const GpuXid&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-// Our own counts, since the agent started.
+// Our own counters since the agent started.
 struct AgentCounters {
   std::int64_t started_unix_s = 0;
   std::map<ResourceOutcome, std::uint64_t> allocations;  // containers
@@ -59,24 +59,24 @@ struct AgentCounters {
   std::map<std::string, unsigned> last_xid;  // by card
   std::uint64_t sensor_starts = 0;
   std::uint64_t sensor_failures = 0;
-  Histogram readings_seconds;                       // from question to answer
+  Histogram readings_seconds;                       // from request to answer
   std::map<std::string, Histogram> scrape_seconds;  // by page: "gke", "dcgm"
   std::uint64_t inventory_changes = 0;
-  std::uint64_t spec_writes = 0;                             // CDI
+  std::uint64_t spec_writes = 0;                             // of CDI specifications
   std::map<std::string, std::uint64_t> kubelet_connections;  // by resource
   bool operator==(const AgentCounters&) const = default;
 };
 
 struct Snapshot {
-  std::string node;     // hostname label
-  std::string version;  // ours
+  std::string node;     // the hostname label
+  std::string version;  // of Gantry
   model::Inventory inventory;
   model::Readings readings;
   std::vector<model::DeviceAllocation> holders;
   std::vector<model::AdvertisedResource> offered;
   std::vector<model::DeviceHealth> health;
   AgentCounters counters;
-  bool driver_answers = false;  // NVML answered lately
+  bool driver_answers = false;  // NVML answered recently
 };
 
 }  // namespace gantry::metrics

@@ -27,8 +27,8 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
 Result<std::string> named(std::string_view what, const std::string& name,
                           const std::vector<std::string>& names) {
   if (has(names, name)) return name;
-  return Error(Errc::NotFound, fmt::format("{} is `{}`, and the configurations are: {}", what, name,
-                                           fmt::join(names, ", ")));
+  return Error(Errc::NotFound, fmt::format("{} is `{}`, which is not one of the configurations: {}",
+                                           what, name, fmt::join(names, ", ")));
 }
 
 }  // namespace
@@ -43,9 +43,8 @@ Result<std::optional<ConfigManagerSettings>> read_settings(const Environment& en
   if (auto label = value("NODE_LABEL"); !label.empty()) setting.label = std::move(label);
   for (const auto& word : setting.fallbacks) {
     if (word == "named" || word == "single" || word == "empty") continue;
-    return Error(Errc::Invalid, fmt::format("FALLBACK_STRATEGIES: there is no `{}`, but named, "
-                                            "single and empty",
-                                            word));
+    return Error(Errc::Invalid,
+                 fmt::format("FALLBACK_STRATEGIES: `{}` is not named, single or empty", word));
   }
   return std::optional(std::move(setting));
 }
@@ -62,9 +61,10 @@ Result<std::string> choose_config(const ConfigManagerSettings& setting,
     if (word == "single" && names.size() == 1) return names.front();
     if (word == "empty") return std::string();
   }
-  return Error(Errc::NotFound,
-               fmt::format("the node has no label {}, and there is no default among: {}",
-                           setting.label, fmt::join(names, ", ")));
+  return Error(
+      Errc::NotFound,
+      fmt::format("the node has no label {}, and no default is set; the configurations are: {}",
+                  setting.label, fmt::join(names, ", ")));
 }
 
 Result<std::vector<std::string>> list_configs(const std::string& directory) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a cluster's configurations is this node's: a ConfigMap mounted as a directory has them
-// by name, a label of the node says which. The settings are those of NVIDIA's config-manager.
+// Chooses this node's configuration: a ConfigMap mounted as a directory has all configurations by
+// name, and a label of the node names one of them. The settings are those of NVIDIA's
+// config-manager.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -23,17 +24,17 @@ struct ConfigManagerSettings {
 
 using Environment = std::function<std::optional<std::string>(std::string_view name)>;
 
-// nullopt when nobody asked: no CONFIG_FILE_SRCDIR. Invalid for a fallback that there is not.
+// nullopt if CONFIG_FILE_SRCDIR is not set. Invalid if a fallback is unknown.
 Result<std::optional<ConfigManagerSettings>> read_settings(const Environment& environment);
 
-// A name among `names`; "" for no configuration at all (fallback `empty`). A label, or a default,
-// that is none of them is NotFound: another one in its place would surprise.
+// Returns one of `names`, or "" for no configuration (fallback `empty`). NotFound if the label or
+// the default names a configuration that does not exist: another one must not be used instead.
 Result<std::string> choose_config(const ConfigManagerSettings& setting,
                                   const std::optional<std::string>& label,
                                   const std::vector<std::string>& names);
 
-// The configurations in the directory, sorted. What a ConfigMap volume has beside them begins with
-// two dots.
+// The names of the configurations in the directory, sorted. Skips entries that begin with two dots,
+// which belong to the ConfigMap volume.
 Result<std::vector<std::string>> list_configs(const std::string& directory);
 
 }  // namespace gantry::options

@@ -6,7 +6,7 @@
 namespace gantry::options {
 namespace {
 
-constexpr std::size_t kContentLimit = std::size_t{1} << 20;  // what a ConfigMap can hold
+constexpr std::size_t kContentLimit = std::size_t{1} << 20;  // the maximum size of a ConfigMap
 
 std::string content_of(const std::string& file) {
   const auto host = sys::Host::at("/");
@@ -18,7 +18,7 @@ std::string content_of(const std::string& file) {
 }  // namespace
 
 Result<std::string> current_config_file(kube::Api& api, const ConfigManagerSettings& setting) {
-  // Version 0: whatever the server has at hand, so that many nodes asking cost it nothing.
+  // Version 0: from the server's cache, so that requests of many nodes are cheap.
   GANTRY_TRY(const auto node, api.get(kube::node_path(setting.node) + "?resourceVersion=0"));
   GANTRY_TRY(const auto names, list_configs(setting.directory));
   GANTRY_TRY(const auto name,

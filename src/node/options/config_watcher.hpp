@@ -13,12 +13,13 @@
 
 namespace gantry::options {
 
-// The file that is this node's now, "" for none; asks the API server for the node's label.
+// The configuration file of this node, or "" if it has none. Asks the API server for the node's
+// label.
 Result<std::string> current_config_file(kube::Api& api, const ConfigManagerSettings& setting);
 
-// Looks again and again, in a thread of its own, and calls `changed` there when another file, or
-// the same with other content, is this node's. What cannot be read, or names nothing, is said once
-// by `failed`, and the node stays with what it has.
+// Checks the configuration of this node regularly, in its own thread, and calls `changed` in that
+// thread when another file, or a file with other content, is chosen. On an error it calls `failed`
+// once, and the node keeps its configuration.
 class ConfigWatcher {
  public:
   struct Callbacks {

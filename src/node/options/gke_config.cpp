@@ -10,7 +10,7 @@ namespace {
 
 using json::Value;
 
-// Go's reader takes keys in any case.
+// Go's JSON reader accepts keys in any case.
 Value member(Value object, std::string_view lower) {
   if (!object.is(json::Kind::Object)) return {};
   for (const auto value : object) {
@@ -23,7 +23,7 @@ Result<std::string> string_member(Value object, std::string_view lower) {
   const auto value = member(object, lower);
   if (!value) return std::string();
   auto text = value.string();
-  if (!text) return Error(Errc::Invalid, fmt::format("{} is no text", value.key()));
+  if (!text) return Error(Errc::Invalid, fmt::format("{} is not a string", value.key()));
   return *std::move(text);
 }
 
@@ -32,7 +32,7 @@ Result<std::int64_t> number_of(Value object, std::string_view lower) {
   if (!value) return std::int64_t{0};
   const auto number = value.i64();
   if (!number || *number < 0 || *number > 1024) {
-    return Error(Errc::Invalid, fmt::format("{} is no number of 0 to 1024", value.key()));
+    return Error(Errc::Invalid, fmt::format("{} is not a number from 0 to 1024", value.key()));
   }
   return *number;
 }
@@ -59,7 +59,7 @@ Status read_sharing(Value sharing, GkeConfig& config) {
 Status read_xids(Value list, GkeConfig& config) {
   if (!list) return {};
   if (!list.is(json::Kind::Array) || list.size() > 256) {
-    return Error(Errc::Invalid, "HealthCriticalXid is no list of at most 256 numbers");
+    return Error(Errc::Invalid, "HealthCriticalXid is not a list of at most 256 numbers");
   }
   for (const auto value : list) {
     const auto xid = value.i64();
@@ -78,7 +78,7 @@ Result<GkeConfig> parse_gke_config(std::string_view text) {
   GkeConfig config;
   GANTRY_TRY(config.partition_size, string_member(root, "gpupartitionsize"));
   GANTRY_CHECK(read_sharing(member(root, "gpusharingconfig"), config));
-  // The older name, which counts where it is set.
+  // The older name, used if it is set.
   GANTRY_TRY(const auto clients, number_of(root, "maxtimesharedclientspergpu"));
   if (clients > 0) {
     config.sharing = SharingKind::TimeSlicing;

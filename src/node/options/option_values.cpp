@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of options from words and back, by the type of their field.
+// Converts values of options from text and back, by the type of their field.
 #include "base/core/nearest.hpp"
 #include "base/core/text.hpp"
 #include "node/options/options_internal.hpp"
@@ -45,7 +45,7 @@ Error wrong(std::string_view text, std::string_view wanted) {
   return {Errc::Invalid, fmt::format("`{}` is not {}", text, wanted)};
 }
 
-// As Go's ParseBool has it.
+// Like Go's ParseBool.
 Status parse(std::string_view text, bool& value) {
   constexpr std::array<std::string_view, 6> kTrue{"1", "t", "T", "TRUE", "true", "True"};
   constexpr std::array<std::string_view, 6> kFalse{"0", "f", "F", "FALSE", "false", "False"};
@@ -89,14 +89,14 @@ struct Unit {
 constexpr std::array kUnits{Unit{"ns", 1e-6}, Unit{"us", 1e-3},    Unit{"ms", 1},
                             Unit{"s", 1e3},   Unit{"m", 60'000.0}, Unit{"h", 3'600'000.0}};
 
-// "60s", "1m30s", "1.5h": Go's durations, without signs. A bare number is nanoseconds there and
-// surely a mistake.
+// "60s", "1m30s", "1.5h": Go's durations, without signs. A number without a unit would be
+// nanoseconds in Go, which is surely a mistake, so it is refused.
 Status parse(std::string_view text, milliseconds& value) {
   if (text == "infinite") {
     value = kInfinite;
     return {};
   }
-  const auto bad = wrong(text, "a duration such as 60s or 1m30s, nor `infinite`");
+  const auto bad = wrong(text, "a duration such as 60s or 1m30s, or `infinite`");
   if (text == "0") {
     value = milliseconds(0);
     return {};
@@ -131,7 +131,7 @@ requires std::is_enum_v<E> Status parse(std::string_view text, E& value) {
 
 template <class T>
 Status add_item(std::string_view text, std::vector<T>& list) {
-  if (list.size() >= kMaxListItems) return wrong(text, "in a list of at most 256");
+  if (list.size() >= kMaxListItems) return wrong(text, "accepted: the list already has 256 items");
   T item{};
   GANTRY_CHECK(parse(trim(text), item));
   if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(std::move(item));
@@ -205,7 +205,7 @@ Status set_list(const Option& option, const std::vector<std::string>& items, Opt
           field(options) = std::move(list);
           return {};
         } else {
-          return Error(Errc::Invalid, "a list, where one value belongs");
+          return Error(Errc::Invalid, "expected one value, found a list");
         }
       },
       option.field);
@@ -236,7 +236,7 @@ std::string allowed_values(const Option& option) {
 }
 
 std::string value_text(const Option& option, const Options& options) {
-  auto copy = options;  // fields are found in a changeable Options only
+  auto copy = options;  // a field is accessed only through a non-const Options
   return std::visit([&](auto field) { return show(field(copy)); }, option.field);
 }
 
@@ -246,7 +246,7 @@ std::vector<std::string_view> names_in(std::string_view joined) {
 
 std::string did_you_mean(std::string_view wrong_name, const std::vector<std::string>& known,
                          std::string_view before) {
-  constexpr std::size_t kLongestName = 64;  // beyond it nothing is near
+  constexpr std::size_t kLongestName = 64;  // nothing is near to a longer name
   if (wrong_name.size() > kLongestName) return {};
   const auto nearest = nearest_name(wrong_name, known);
   return nearest.empty() ? std::string() : fmt::format("; did you mean `{}{}`?", before, nearest);

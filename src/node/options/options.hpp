@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that can be said about how a node offers its GPUs: the names of NVIDIA's device plugin
-// and feature discovery, of GKE's plugin, and ours beside them. One table (option_table) drives
-// flags, environment, file, help and documentation. Flag > environment > file > default.
+// All options that say how a node offers its GPUs: those of NVIDIA's device plugin and feature
+// discovery, those of GKE's plugin, and our own. One table (option_table) defines flags,
+// environment variables, file keys, help and documentation. A flag overrides the environment, which
+// overrides the file, which overrides the default.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -20,7 +21,7 @@
 
 namespace gantry::options {
 
-// Whose flags are understood. The agent takes everybody's.
+// The program whose flags are accepted. The agent accepts the flags of all of them.
 enum class Program : std::uint8_t { Agent, Plugin, FeatureDiscovery, Gke, MpsDaemon, Gpushare };
 
 enum class MigStrategy : std::uint8_t { None, Single, Mixed };
@@ -30,23 +31,23 @@ enum class SharedPolicy : std::uint8_t { Distributed, Packed };
 enum class DiscoveryStrategy : std::uint8_t { Auto, Nvml, Tegra, Vfio };
 enum class LogFormat : std::uint8_t { Text, Json };
 enum class SharingKind : std::uint8_t { None, TimeSlicing, Mps };
-enum class MemoryUnit : std::uint8_t { GiB, MiB };  // of aliyun.com/gpu-mem
+enum class MemoryUnit : std::uint8_t { GiB, MiB };  // unit of aliyun.com/gpu-mem
 
 inline constexpr std::chrono::milliseconds kInfinite = std::chrono::milliseconds::max();
 inline constexpr std::string_view kResourcePrefix = "nvidia.com/";
 
-// Which devices an entry of the file means: all, the first so many, or these.
+// The devices of an entry in the file: all, the first `count`, or those in `ids`.
 struct DeviceChoice {
   bool all = true;
   std::int64_t count = 0;        // 0: not by count
-  std::vector<std::string> ids;  // indexes "0", "0:1", UUIDs
+  std::vector<std::string> ids;  // indexes "0", "0:1", or UUIDs
   bool operator==(const DeviceChoice&) const = default;
 };
 
 // sharing.timeSlicing.resources[], sharing.mps.resources[]
 struct SharedResource {
   std::string name;    // "nvidia.com/gpu"
-  std::string rename;  // "" = by renameByDefault
+  std::string rename;  // "": depends on renameByDefault
   DeviceChoice devices;
   std::int64_t replicas = 0;
   std::string where;  // "config.yaml:12"
@@ -61,20 +62,20 @@ struct Sharing {
   bool operator==(const Sharing&) const = default;
 };
 
-// resources.gpus[], resources.mig[]: the resource that a model or a profile is offered as.
+// resources.gpus[], resources.mig[]: the resource name for a model or a MIG profile.
 struct NameRule {
-  std::string pattern;  // with * and ?, on the product name or the MIG profile
+  std::string pattern;  // with * and ?, for the product name or the MIG profile
   std::string name;     // "nvidia.com/a100"
   std::string where;
   bool operator==(const NameRule&) const = default;
 };
 
-// gantry.gpus[]: ours. What some GPUs are used for.
+// gantry.gpus[] (ours): what some GPUs are used for.
 struct GpuRule {
   DeviceChoice devices;
   model::AllocationMode use = model::AllocationMode::Whole;
-  std::int64_t replicas = 0;  // with use: replicas
-  std::string name;           // "" = by resources.gpus
+  std::int64_t replicas = 0;  // only with use: replicas
+  std::string name;           // "": from resources.gpus
   std::string where;
   bool operator==(const GpuRule&) const = default;
 };
@@ -83,17 +84,18 @@ struct GpuRule {
 struct FeatureOptions {
   bool oneshot = false;
   bool no_timestamp = false;
-  std::chrono::milliseconds sleep_interval{60'000};  // kInfinite: once, and stay
+  // KInfinite: write the labels once and keep running.
+  std::chrono::milliseconds sleep_interval{60'000};
   std::string output_file = "/etc/kubernetes/node-feature-discovery/features.d/gfd";  // "": stdout
   std::string machine_type_file = "/sys/class/dmi/id/product_name";
   bool use_node_feature_api = true;
-  bool labels = true;  // the agent's: whether it labels at all
+  bool labels = true;  // for the agent: whether it writes labels
   bool operator==(const FeatureOptions&) const = default;
 };
 
-// What the programs need to speak with the Kubernetes API.
+// Options for access to the Kubernetes API.
 struct KubeOptions {
-  std::string kubeconfig;  // "": in the cluster
+  std::string kubeconfig;  // "": the pod's service account
   double api_qps = 5;
   std::int64_t api_burst = 10;
   std::string name_space = "default";
@@ -102,7 +104,7 @@ struct KubeOptions {
   bool operator==(const KubeOptions&) const = default;
 };
 
-// nvidia-gpu-device-plugin, GKE's.
+// nvidia-gpu-device-plugin of GKE.
 struct GkeOptions {
   std::string host_path = "/home/kubernetes/bin/nvidia";
   std::string container_path = "/usr/local/nvidia";
@@ -124,20 +126,20 @@ struct GkeOptions {
 struct GkeConfig {
   std::string partition_size;  // "1g.5gb"; "": not divided
   SharingKind sharing = SharingKind::None;
-  std::int64_t clients_per_gpu = 0;  // > 0 with sharing
+  std::int64_t clients_per_gpu = 0;  // > 0 if GPUs are shared
   std::vector<std::int64_t> critical_xids;
   bool operator==(const GkeConfig&) const = default;
 };
 
-// GPUs in shares: how they are counted towards the kubelet.
+// GPUs in shares: how the kubelet counts them.
 struct SharesOptions {
-  bool all = false;  // every GPU that no rule has for something else
+  bool all = false;  // every GPU that no rule uses for something else
   MemoryUnit unit = MemoryUnit::GiB;
-  std::int64_t slots = 32;  // containers on one GPU
+  std::int64_t slots = 32;  // maximum number of containers on one GPU
   bool operator==(const SharesOptions&) const = default;
 };
 
-// gpushare-device-plugin-v2, where it has flags that nobody else has.
+// gpushare-device-plugin-v2: the flags that no other program has.
 struct GpushareOptions {
   bool mps = false;
   bool health_check = false;
@@ -151,7 +153,7 @@ struct GpushareOptions {
   bool operator==(const GpushareOptions&) const = default;
 };
 
-// klog's and glog's flags, which people's manifests carry.
+// The flags of klog and glog, which existing manifests use.
 struct LogOptions {
   LogFormat format = LogFormat::Text;
   std::int64_t verbosity = 0;  // -v
@@ -179,7 +181,7 @@ struct Options {
   std::string driver_root = "/";
   std::string dev_root;  // "": where the inventory found the nodes
   bool pass_device_specs = false;
-  std::vector<ListStrategy> list_strategies;  // empty: decided by what the engine can do
+  std::vector<ListStrategy> list_strategies;  // empty: chosen by what the engine supports
   IdStrategy id_strategy = IdStrategy::Uuid;
   bool gdrcopy = false;
   bool gds = false;
@@ -190,14 +192,14 @@ struct Options {
   std::string mps_root;
   SharedPolicy shared_policy = SharedPolicy::Distributed;
   DiscoveryStrategy discovery = DiscoveryStrategy::Auto;
-  std::vector<std::int64_t> imex_channels;  // none, or 0
+  std::vector<std::int64_t> imex_channels;  // empty, or 0
   bool imex_required = false;
   std::string kubelet_socket = "/var/lib/kubelet/device-plugins/kubelet.sock";  // "": no kubelet
   std::string config_file;
   std::vector<std::string> cdi_feature_flags;
   std::vector<std::string> cdi_disable_hooks;
-  std::string disable_healthchecks;  // "all", "xids", or XIDs to pass over
-  std::string enable_healthchecks;   // "all", or XIDs that are fatal whatever the table says
+  std::string disable_healthchecks;  // "all", "xids", or XIDs to ignore
+  std::string enable_healthchecks;   // "all", or XIDs that are always fatal
 
   FeatureOptions features;
   KubeOptions kube;
@@ -207,14 +209,14 @@ struct Options {
   LogOptions log;
 
   // Ours
-  std::string root = "/";                                     // the machine
+  std::string root = "/";                                     // of the machine
   std::string direct_capabilities = "compute,utility,video";  // what `direct` mounts
-  std::string cri_socket;                                     // "": the usual places are tried
+  std::string cri_socket;                                     // "": try the usual sockets
   std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
-  std::int64_t exporter_port = 9400;  // dcgm-exporter's names; 0: not served
+  std::int64_t exporter_port = 9400;  // for dcgm-exporter's metrics; 0: not served
 
-  // From the file alone
-  Sharing sharing;  // mps before timeSlicing where both are there
+  // Only in the file
+  Sharing sharing;  // mps takes precedence over timeSlicing
   std::vector<NameRule> gpu_names;
   std::vector<NameRule> mig_names;
   std::vector<GpuRule> gpus;
@@ -241,7 +243,7 @@ constexpr Programs bit_of(Program program) {
 
 struct Option {
   std::string_view flags;        // "driver-root|nvidia-driver-root"; "": none
-  std::string_view environment;  // "A|B": the first that is set counts; "": none
+  std::string_view environment;  // "A|B": the first one that is set is used; "": none
   std::string_view key;          // "flags.nvidiaDriverRoot"; "": not in the file
   AnyField field;
   Programs programs = 0;
@@ -250,11 +252,11 @@ struct Option {
 
 std::span<const Option> option_table();
 
-// The value in words, as a flag would have it.
+// The value as text, in the form of a flag's value.
 std::string value_text(const Option& option, const Options& options);
 
 std::string help_text(Program program);
-std::string documentation();  // Markdown: every option in one table
+std::string documentation();  // Markdown: one table with all options
 
 // ---- reading
 
@@ -263,28 +265,30 @@ using FileReader = std::function<Result<std::string>(const std::string& path)>;
 
 struct ParsedOptions {
   Options options;
-  std::vector<std::string> notes;  // what deserves a word in the log
+  std::vector<std::string> notes;  // for the log
   bool help = false;
   bool version = false;
 };
 
-// Invalid for a flag or key nobody knows, with the nearest known one (and the line), and for a
-// value that is none of those allowed. `arguments` without the program's name.
+// Invalid for an unknown flag or key, with the nearest known one (and the line), and for a value
+// that is not allowed. `arguments` does not include the program name.
 Result<ParsedOptions> read_options(Program program, std::span<const std::string> arguments,
                                    const EnvironmentLookup& environment,
                                    const FileReader& read_file);
 
-// The configuration file of NVIDIA's plugin, YAML or JSON, `version: v1`. `name` is what messages
-// call it.
+// Reads the configuration file of NVIDIA's plugin, YAML or JSON, `version: v1`. `name` is the
+// file's name in messages.
 Status apply_file(std::string_view text, std::string_view name, Options& options);
 
-// GKE's file; the keys' case does not matter, keys nobody knows are passed over, as there.
+// Reads GKE's file. The case of keys does not matter and unknown keys are ignored, as in GKE's
+// plugin.
 Result<GkeConfig> parse_gke_config(std::string_view text);
 
-// What contradicts itself whatever machine it is: named by read_options, too.
+// Finds contradictions that do not depend on the machine. read_options calls it too.
 Status check(const Options& options);
 
-// "nvidia.com/" in front unless it has it; Invalid unless DNS and at most 63 characters in all.
+// Adds the prefix "nvidia.com/" if it is missing. Invalid if the name is not a DNS name or is
+// longer than 63 characters.
 Result<std::string> resource_name(std::string_view name);
 
 }  // namespace gantry::options

@@ -33,16 +33,16 @@ bool has(const Options& options, ListStrategy strategy) {
 
 Status check_port(std::string_view flag, std::int64_t port) {
   if (port >= 0 && port <= 65535) return {};
-  return Error(Errc::Invalid, fmt::format("--{}: {} is no port", flag, port));
+  return Error(Errc::Invalid, fmt::format("--{}: {} is not a port number", flag, port));
 }
 
 Status check_mps(const Options& options) {
   if (options.sharing.kind != SharingKind::Mps) return {};
-  // In the daemon's own container the place is fixed.
+  // In the daemon's own container the directory is fixed.
   if (options.mps_root.empty() && options.program != Program::MpsDaemon) {
     return Error(Errc::Invalid,
-                 "sharing.mps needs --mps-root: the directory of the MPS daemons on the host, by "
-                 "custom /run/nvidia/mps");
+                 "sharing.mps needs --mps-root: the directory of the MPS daemons on the host, "
+                 "usually /run/nvidia/mps");
   }
   if (options.mig_strategy == MigStrategy::Mixed) {
     return Error(Errc::Invalid,
@@ -58,13 +58,13 @@ Status check_shares(const Options& options) {
   const auto& shares = options.shares;
   if (shares.slots < 1 || shares.slots > kMaxSlots) {
     return Error(Errc::Invalid,
-                 fmt::format("--share-slots: {} is not 1 to {}", shares.slots, kMaxSlots));
+                 fmt::format("--share-slots: {} is not between 1 and {}", shares.slots, kMaxSlots));
   }
   if (shares.all && options.sharing.kind != SharingKind::None) {
     return Error(Errc::Invalid,
-                 "--share-gpus and `sharing` of the file exclude each other: a GPU is offered in "
-                 "shares, or several times without limits; leave one of them out, or name the GPUs "
-                 "in gantry.gpus");
+                 "--share-gpus and `sharing` of the file exclude each other: a GPU is offered "
+                 "either in shares, or several times without limits; remove one of them, or name "
+                 "the GPUs in gantry.gpus");
   }
   return {};
 }
@@ -75,14 +75,16 @@ Result<std::string> resource_name(std::string_view name) {
   std::string full(name);
   if (!name.starts_with(kResourcePrefix)) full = fmt::format("{}{}", kResourcePrefix, name);
   if (full.size() > kLongestName) {
-    return Error(Errc::Invalid, fmt::format("resource name `{}` has {} characters; at most {}",
-                                            full.substr(0, 80), full.size(), kLongestName));
+    return Error(Errc::Invalid,
+                 fmt::format("resource name `{}` has {} characters; the maximum is {}",
+                             full.substr(0, 80), full.size(), kLongestName));
   }
   if (!is_dns_name(std::string_view(full).substr(kResourcePrefix.size()))) {
-    return Error(Errc::Invalid,
-                 fmt::format("resource name `{}`: after nvidia.com/ only small letters, digits, - "
-                             "and . are possible, with a letter or digit at both ends",
-                             full));
+    return Error(
+        Errc::Invalid,
+        fmt::format("resource name `{}`: the part after nvidia.com/ may contain only lowercase "
+                    "letters, digits, - and ., and must begin and end with a letter or digit",
+                    full));
   }
   return full;
 }
@@ -90,13 +92,16 @@ Result<std::string> resource_name(std::string_view name) {
 Status check(const Options& options) {
   if (has(options, ListStrategy::Direct) && options.list_strategies.size() > 1) {
     return Error(Errc::Invalid,
-                 "--device-list-strategy: direct gives a container everything by itself and stands "
-                 "alone");
+                 "--device-list-strategy: direct gives a container everything it needs and cannot "
+                 "be combined with another strategy");
   }
   for (const auto channel : options.imex_channels) {
     if (channel == 0) continue;
-    return Error(Errc::Invalid,
-                 fmt::format("--imex-channel-ids: {}; only channel 0 can be given", channel));
+    return Error(
+        Errc::Invalid,
+        fmt::format(
+            "--imex-channel-ids: {} is not possible; only channel 0 can be given to containers",
+            channel));
   }
   GANTRY_CHECK(check_mps(options));
   GANTRY_CHECK(check_shares(options));

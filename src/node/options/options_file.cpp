@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration file: single options by the table, the rest by sharing_file.cpp. A key that
-// nobody knows is an error with its line: a misspelt one must not be silently without effect.
+// The configuration file: single options from the table, the rest in options_sharing.cpp. An
+// unknown key is an error with its line, because a misspelled key must not be silently ignored.
 #include "node/options/options_internal.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ Error at(const Value& value, std::string_view what) {
   return {Errc::Invalid, fmt::format("{}: {}", value.where(), what)};
 }
 
-// Keys that come next below a place of the file.
+// The keys that may follow a path in the file.
 std::vector<std::string> known_below(std::string_view place) {
   std::vector<std::string> known;
   if (place.empty()) known = {"version", "resources", "sharing"};
@@ -40,14 +40,15 @@ const Option* find_key(std::string_view key) {
 
 Status set_from(const Option& option, const Value& value, Options& options) {
   switch (value.kind) {
-    case Value::Kind::Null: return {};  // written and left empty: the default
+    case Value::Kind::Null: return {};  // an empty value means the default
     case Value::Kind::Scalar: return set_value(option, value.text, options);
-    case Value::Kind::Map: return Error(Errc::Invalid, "a map, where a value belongs");
+    case Value::Kind::Map: return Error(Errc::Invalid, "expected a value, found a map");
     case Value::Kind::List: break;
   }
   std::vector<std::string> items;
   for (const auto& item : value.items) {
-    if (item.kind != Value::Kind::Scalar) return Error(Errc::Invalid, "not a list of single words");
+    if (item.kind != Value::Kind::Scalar)
+      return Error(Errc::Invalid, "not a list of single values");
     items.push_back(item.text);
   }
   return set_list(option, items, options);
@@ -58,7 +59,7 @@ Status read_map(const Value& map, const std::string& place, Options& options);
 Status read_entry(const yaml::MapEntry& entry, const std::string& place, Options& options) {
   const auto key = place.empty() ? entry.key : fmt::format("{}.{}", place, entry.key);
   const auto& value = entry.value;
-  if (key == "version") return {};  // was looked at
+  if (key == "version") return {};  // already checked
   if (key == "resources") return read_name_rules(value, options);
   if (key == "sharing") return read_sharing(value, options);
   if (key == "gantry.gpus") return read_gpu_rules(value, options);
@@ -67,14 +68,14 @@ Status read_entry(const yaml::MapEntry& entry, const std::string& place, Options
   }
   if (!known_below(key).empty()) return read_map(value, key, options);
   return at(value,
-            fmt::format("there is no key `{}`{}{}", entry.key, place.empty() ? "" : " in " + place,
+            fmt::format("unknown key `{}`{}{}", entry.key, place.empty() ? "" : " in " + place,
                         did_you_mean(entry.key, known_below(place))));
 }
 
 Status read_map(const Value& map, const std::string& place, Options& options) {
   if (map.kind == Value::Kind::Null) return {};
   if (map.kind != Value::Kind::Map) {
-    return at(map, fmt::format("{} is no map", place.empty() ? "the file" : place));
+    return at(map, fmt::format("{} is not a map", place.empty() ? "the file" : place));
   }
   for (const auto& entry : map.entries) GANTRY_CHECK(read_entry(entry, place, options));
   return {};
@@ -87,7 +88,7 @@ Status check_version(const Value& file) {
                  fmt::format("{}: `version: v1` is missing", file.file ? *file.file : "the file"));
   }
   if (version->text != "v1") {
-    return at(*version, fmt::format("version `{}` is not known; v1 is", version->text));
+    return at(*version, fmt::format("version `{}` is not supported; write v1", version->text));
   }
   return {};
 }
@@ -96,7 +97,8 @@ Status check_version(const Value& file) {
 
 Status apply_file(std::string_view text, std::string_view name, Options& options) {
   GANTRY_TRY(const auto file, yaml::parse(text, name));
-  if (file.kind != Value::Kind::Map) return Error(Errc::Invalid, fmt::format("{}: no map", name));
+  if (file.kind != Value::Kind::Map)
+    return Error(Errc::Invalid, fmt::format("{}: not a map", name));
   GANTRY_CHECK(check_version(file));
   return read_map(file, "", options);
 }

@@ -111,10 +111,10 @@ TEST(OptionsFile, SharingIsReadStrictly) {
   EXPECT_THAT(sharing("{name: gpu, replicas: 1}"), HasSubstr("2 to 1024"));
   EXPECT_THAT(sharing("{name: gpu}"), HasSubstr("replicas is missing"));
   EXPECT_THAT(sharing("{replicas: 2}"), HasSubstr("name is missing"));
-  EXPECT_THAT(sharing("{name: GPU, replicas: 2}"), HasSubstr("small letters"));
+  EXPECT_THAT(sharing("{name: GPU, replicas: 2}"), HasSubstr("lowercase letters"));
   EXPECT_THAT(sharing("{name: gpu, replicas: 2, devices: some}"), HasSubstr("`all`, a count"));
   EXPECT_THAT(sharing("{name: gpu, replicas: 2, devices: 0}"), HasSubstr("`all`, a count"));
-  EXPECT_THAT(sharing("{name: gpu, replicas: 2, devices: [x]}"), HasSubstr("no device"));
+  EXPECT_THAT(sharing("{name: gpu, replicas: 2, devices: [x]}"), HasSubstr("not a device"));
   EXPECT_THAT(sharing(""), HasSubstr("nothing would be shared"));
 }
 
@@ -147,7 +147,7 @@ gantry:
   EXPECT_EQ(got->gpus[1].use, model::AllocationMode::Vm);
   EXPECT_THAT(refused("version: v1\ngantry: {gpus: [{use: all}]}"), HasSubstr("whole, replicas"));
   EXPECT_THAT(refused("version: v1\ngantry: {gpus: [{use: vm, replicas: 2}]}"),
-              HasSubstr("belong to use: replicas"));
+              HasSubstr("needs use: replicas"));
 }
 
 TEST(OptionsFile, OfTheDocumentationIsRead) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags and environment over the file over the defaults.
+// Reads the options: flags and environment override the file, which overrides the defaults.
 #include "base/core/text.hpp"
 #include "node/options/options_internal.hpp"
 
@@ -11,7 +11,7 @@
 namespace gantry::options {
 namespace {
 
-// One flag as it stood on the command line, in order.
+// One flag of the command line, in order.
 struct Given {
   const Option* option = nullptr;
   std::string shown;  // "--mig-strategy"
@@ -28,7 +28,7 @@ bool understands(const Option& option, Program program) {
   return (option.programs & bit_of(program)) != 0;
 }
 
-// klog's flags are spelt with either.
+// klog's flags are written with - or _.
 std::string normal(std::string_view name) {
   std::string result(name);
   std::replace(result.begin(), result.end(), '_', '-');
@@ -52,7 +52,7 @@ Error unknown_flag(std::string_view shown, std::string_view name, Program progra
     for (const auto flag : names_in(option.flags)) known.emplace_back(flag);
   }
   return {Errc::Invalid,
-          fmt::format("there is no option `{}`{}", shown, did_you_mean(name, known, "--"))};
+          fmt::format("unknown option `{}`{}", shown, did_you_mean(name, known, "--"))};
 }
 
 class FlagReader {
@@ -70,7 +70,7 @@ class FlagReader {
     const std::string& argument = arguments_[at_++];
     if (argument.size() < 2 || argument[0] != '-') {
       return Error(Errc::Invalid,
-                   fmt::format("`{}` is no option; options begin with --", argument));
+                   fmt::format("`{}` is not an option; options begin with --", argument));
     }
     const std::string_view text = argument;
     const auto name_at = text.starts_with("--") ? 2U : 1U;
@@ -96,7 +96,7 @@ class FlagReader {
       return {};
     }
     if (at_ == arguments_.size()) {
-      return Error(Errc::Invalid, fmt::format("{} wants a value", shown));
+      return Error(Errc::Invalid, fmt::format("{} needs a value", shown));
     }
     flags_.given.push_back({option, shown, arguments_[at_++]});
     return {};
@@ -108,7 +108,7 @@ class FlagReader {
   Flags flags_;
 };
 
-// Lists add up: --x a --x b is a,b. Of anything else the last counts.
+// Repeated list flags add up: --x a --x b is a,b. For other flags, the last one counts.
 Status apply_flags(const Flags& flags, Options& options) {
   std::map<const Option*, std::string> lists;
   for (const auto& flag : flags.given) {
@@ -123,7 +123,7 @@ Status apply_flags(const Flags& flags, Options& options) {
   return {};
 }
 
-// GFD_... is for the program that has these labels to make.
+// GFD_... variables count only for the program that writes these labels.
 bool counts_for(std::string_view variable, Program program) {
   if (!variable.starts_with("GFD_")) return true;
   return program == Program::FeatureDiscovery || program == Program::Agent;
@@ -165,8 +165,8 @@ std::string shown(const GkeConfig& config) {
   return fmt::format("{{{}}}", text);
 }
 
-// GKE's plugin goes on without a file that it cannot read. The words are those it logs, which
-// people look for.
+// GKE's plugin continues if it cannot read the file. The texts are its own log lines, which people
+// search for.
 void apply_gke_file(const FileReader& read_file, ParsedOptions& read) {
   const auto& path = read.options.gke.gpu_config;
   auto& notes = read.notes;
@@ -184,7 +184,7 @@ void apply_gke_file(const FileReader& read_file, ParsedOptions& read) {
   notes.push_back(fmt::format("Using gpu config: {}", shown(read.options.gke_config)));
 }
 
-// gpushare's plugin shares every GPU.
+// gpushare's plugin shares every GPU by default.
 void begin_as(Program program, Options& options) {
   options.program = program;
   options.shares.all = program == Program::Gpushare;
@@ -202,7 +202,7 @@ Result<ParsedOptions> read_options(Program program, std::span<const std::string>
   auto& options = read.options;
   begin_as(program, options);
   if (read.help || read.version) return read;
-  // Twice: the first round says where the file is.
+  // Twice: the first pass finds the file.
   Options first;
   begin_as(program, first);
   GANTRY_CHECK(apply_environment(program, environment, first));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sharing, resources and gantry.gpus of the configuration file.
+// Reads sharing, resources and gantry.gpus of the configuration file.
 #include "base/core/text.hpp"
 #include "node/options/options_internal.hpp"
 
@@ -23,10 +23,10 @@ Error at(const Value& value, std::string_view what) {
 
 Status check_keys(const Value& map, std::string_view place,
                   std::initializer_list<std::string_view> known) {
-  if (map.kind != Value::Kind::Map) return at(map, fmt::format("{} is no map", place));
+  if (map.kind != Value::Kind::Map) return at(map, fmt::format("{} is not a map", place));
   for (const auto& entry : map.entries) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
-    return at(entry.value, fmt::format("there is no key `{}` in {}{}", entry.key, place,
+    return at(entry.value, fmt::format("unknown key `{}` in {}{}", entry.key, place,
                                        did_you_mean(entry.key, {known.begin(), known.end()})));
   }
   return {};
@@ -35,7 +35,7 @@ Status check_keys(const Value& map, std::string_view place,
 Result<std::string> string_member(const Value& map, std::string_view key) {
   const auto* value = map.find(key);
   if (value == nullptr || value->kind == Value::Kind::Null) return std::string();
-  if (value->kind != Value::Kind::Scalar) return at(*value, fmt::format("{} is no text", key));
+  if (value->kind != Value::Kind::Scalar) return at(*value, fmt::format("{} is not a string", key));
   return value->text;
 }
 
@@ -55,7 +55,7 @@ Result<std::string> name_of(const Value& map, std::string_view key) {
 
 Result<std::int64_t> replicas_of(const Value& map) {
   const auto* value = map.find("replicas");
-  if (value == nullptr) return at(map, "replicas is missing: how often is each device offered?");
+  if (value == nullptr) return at(map, "replicas is missing: say how often each device is offered");
   const auto number = parse_i64(value->text);
   if (value->kind != Value::Kind::Scalar || !number || *number < 2 || *number > kMaxReplicas) {
     return at(*value, fmt::format("replicas must be 2 to {}", kMaxReplicas));
@@ -78,8 +78,9 @@ Result<DeviceChoice> choice_from_list(const Value& list) {
   if (list.items.size() > kMaxRules) return at(list, "too many devices");
   for (const auto& item : list.items) {
     if (item.kind != Value::Kind::Scalar || !is_device_id(item.text)) {
-      return at(item, fmt::format("`{}` is no device: an index (0), an instance (0:1) or a UUID",
-                                  item.text));
+      return at(item,
+                fmt::format("`{}` is not a device; write an index (0), an instance (0:1) or a UUID",
+                            item.text));
     }
     choice.ids.push_back(item.text);
   }
@@ -95,13 +96,13 @@ Result<DeviceChoice> choice_of(const Value& map) {
     const auto count = parse_i64(value->text);
     if (count && !value->quoted && *count > 0) return DeviceChoice{.all = false, .count = *count};
   }
-  return at(*value, "devices is `all`, a count above 0, or a list of devices");
+  return at(*value, "devices must be `all`, a count above 0, or a list of devices");
 }
 
 Result<const Value*> list_at(const Value& map, std::string_view key) {
   const auto* list = map.find(key);
   if (list == nullptr || list->kind == Value::Kind::Null) return nullptr;
-  if (list->kind != Value::Kind::List) return at(*list, fmt::format("{} is no list", key));
+  if (list->kind != Value::Kind::List) return at(*list, fmt::format("{} is not a list", key));
   if (list->items.size() > kMaxRules) return at(*list, fmt::format("{} is too long", key));
   return list;
 }
@@ -110,7 +111,7 @@ Result<SharedResource> shared_from(const Value& map, std::string_view place) {
   GANTRY_CHECK(check_keys(map, place, {"name", "rename", "devices", "replicas"}));
   SharedResource shared{.where = map.where()};
   GANTRY_TRY(shared.name, name_of(map, "name"));
-  if (shared.name.empty()) return at(map, "name is missing: which resource is shared?");
+  if (shared.name.empty()) return at(map, "name is missing: say which resource is shared");
   GANTRY_TRY(shared.rename, name_of(map, "rename"));
   GANTRY_TRY(shared.devices, choice_of(map));
   GANTRY_TRY(shared.replicas, replicas_of(map));
@@ -122,7 +123,7 @@ Result<Sharing> sharing_from(const Value& map, SharingKind kind, std::string_vie
       check_keys(map, place, {"renameByDefault", "failRequestsGreaterThanOne", "resources"}));
   Sharing sharing{.kind = kind};
   GANTRY_TRY(sharing.rename_by_default, flag_of(map, "renameByDefault", false));
-  // A second replica brings no more memory or time; under MPS NVIDIA refuses unless told otherwise.
+  // A second replica adds no memory or time; with MPS, NVIDIA's plugin refuses it by default.
   GANTRY_TRY(sharing.only_one,
              flag_of(map, "failRequestsGreaterThanOne", kind == SharingKind::Mps));
   GANTRY_TRY(const auto* list, list_at(map, "resources"));
@@ -146,7 +147,9 @@ Status read_rules(const Value& map, std::string_view key, std::vector<NameRule>&
     GANTRY_TRY(rule.pattern, string_member(item, "pattern"));
     GANTRY_TRY(rule.name, name_of(item, "name"));
     if (rule.pattern.empty() || rule.name.empty() || rule.pattern.size() > 128) {
-      return at(item, "pattern and name belong together, the pattern of at most 128 characters");
+      return at(
+          item,
+          "pattern and name are both needed, and the pattern may have at most 128 characters");
     }
     rules.push_back(std::move(rule));
   }
@@ -167,13 +170,16 @@ Result<GpuRule> gpu_rule_from(const Value& map) {
   if (rule.use == model::AllocationMode::Replicas) {
     GANTRY_TRY(rule.replicas, replicas_of(map));
   } else if (map.find("replicas") != nullptr) {
-    return at(map, fmt::format("replicas with use: {}; they belong to use: replicas", word));
+    return at(map,
+              fmt::format("replicas is not allowed with use: {}; it needs use: replicas", word));
   }
   GANTRY_TRY(rule.name, name_of(map, "name"));
   const bool named =
       rule.use == model::AllocationMode::Whole || rule.use == model::AllocationMode::Replicas;
   if (!rule.name.empty() && !named) {
-    return at(map, fmt::format("name with use: {}; it belongs to whole and replicas", word));
+    return at(map,
+              fmt::format("name is not allowed with use: {}; it needs use: whole or use: replicas",
+                          word));
   }
   return rule;
 }
@@ -204,7 +210,7 @@ Status read_name_rules(const Value& value, Options& options) {
 Status read_gpu_rules(const Value& value, Options& options) {
   if (value.kind == Value::Kind::Null) return {};
   if (value.kind != Value::Kind::List || value.items.size() > kMaxRules) {
-    return at(value, "gantry.gpus is no list of at most 256");
+    return at(value, "gantry.gpus is not a list of at most 256 items");
   }
   options.gpus.clear();
   for (const auto& item : value.items) {

@@ -190,7 +190,7 @@ TEST(Options, WithAWrongValueSayWhatIsPossible) {
               HasSubstr("none, single or mixed"));
   EXPECT_THAT(read(Program::Plugin, {"--pass-device-specs=yes"}).error().text(),
               HasSubstr("true or false"));
-  EXPECT_THAT(read(Program::Plugin, {"--mps-root"}).error().text(), HasSubstr("wants a value"));
+  EXPECT_THAT(read(Program::Plugin, {"--mps-root"}).error().text(), HasSubstr("needs a value"));
   EXPECT_THAT(read(Program::Plugin, {"--imex-channel-ids=3"}).error().text(),
               HasSubstr("only channel 0"));
 }

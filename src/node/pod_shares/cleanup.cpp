@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pods had that are gone.
+// Ends the shares of pods that are gone.
 #include "node/pod_shares/share.hpp"
 #include "node/pod_shares/share_provisioner.hpp"
 #include "sharing/daemon/client.hpp"
@@ -33,7 +33,7 @@ std::set<std::string> slots_of(const std::vector<GrantFile>& granted) {
 
 }  // namespace
 
-// The grant last: while it is there, somebody looks after the rest.
+// Removes the grant last: while it exists, the rest is cleaned up again.
 Status ShareProvisioner::end_container(const GrantFile& written,
                                        const std::vector<GrantFile>& others) const {
   std::vector<GrantFile> rest;
@@ -43,8 +43,8 @@ Status ShareProvisioner::end_container(const GrantFile& written,
   const auto used = slots_of(rest);
   const auto& share = *written.grant.share;
   if (!used.contains(share.name)) {
-    GANTRY_TRY(auto keeper, daemon::Client::connect_or_start(context_.host, context_.keeper));
-    GANTRY_CHECK(end_share(keeper, share.name));
+    GANTRY_TRY(auto client, daemon::Client::connect_or_start(context_.host, context_.share_daemon));
+    GANTRY_CHECK(end_share(client, share.name));
     GANTRY_CHECK(publish::remove_slot_spec(context_.host, share.name));
   }
   for (const auto& name : share.other_slots) {
@@ -66,29 +66,29 @@ bool ShareProvisioner::remove_all_except(const std::function<bool(const GrantFil
     const auto ended = end_container(written, *granted);
     if (!ended.ok()) {
       clean = false;
-      context_.note(fmt::format("the share of {}/{} stays: {}", written.pod_uid, written.container,
-                                ended.error().text()));
+      context_.note(fmt::format("the share of pod {} container {} cannot be removed: {}",
+                                written.pod_uid, written.container, ended.error().text()));
       ++i;
       continue;
     }
-    context_.note(fmt::format("the share of pod {} container {} has ended", written.pod_uid,
+    context_.note(fmt::format("removed the share of pod {} container {}", written.pod_uid,
                               written.container));
     granted->erase(granted->begin() + static_cast<std::ptrdiff_t>(i));
   }
   return remove_orphans() && clean;
 }
 
-// What there is, and then whose it is: a grant is written before what belongs to it, perhaps at
-// this moment by the agent that takes over from us.
+// Lists the objects first and the grants second: a grant is written before its objects, perhaps
+// just now by the agent that takes over from us.
 bool ShareProvisioner::remove_orphans() const {
   const auto specs = publish::slot_spec_names(context_.host);
   std::vector<std::string> shares;
-  std::optional<daemon::Client> keeper;
+  std::optional<daemon::Client> client;
   if (has_slot_shares(context_.host)) {
-    auto connected = daemon::Client::connect_or_start(context_.host, context_.keeper);
+    auto connected = daemon::Client::connect_or_start(context_.host, context_.share_daemon);
     if (!connected.ok()) return false;
-    keeper.emplace(*std::move(connected));
-    const auto listed = keeper->list();
+    client.emplace(*std::move(connected));
+    const auto listed = client->list();
     if (!listed.ok()) return false;
     for (const auto& state : *listed) {
       if (state.share.name.starts_with(publish::kSlotPrefix)) shares.push_back(state.share.name);
@@ -102,7 +102,7 @@ bool ShareProvisioner::remove_orphans() const {
     if (!used.contains(name)) (void)publish::remove_slot_spec(context_.host, name);
   }
   for (const auto& name : shares) {
-    if (!used.contains(name)) clean = end_share(*keeper, name).ok() && clean;
+    if (!used.contains(name)) clean = end_share(*client, name).ok() && clean;
   }
   return clean;
 }

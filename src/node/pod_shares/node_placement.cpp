@@ -14,7 +14,7 @@
 namespace gantry::pod_shares {
 namespace {
 
-constexpr std::uint32_t kAlone = 100;  // cores: nobody else on the card
+constexpr std::uint32_t kAlone = 100;  // cores: no other pod on the card
 
 podspec::Phase phase_of(model::GrantPhase phase) {
   switch (phase) {
@@ -50,25 +50,25 @@ Status check_part(const podspec::ContainerRequest& asked, const podspec::GpuAllo
   const auto* card = card_of(node, part.uuid);
   if (card == nullptr) {
     return Error(Errc::Denied,
-                 fmt::format("it was placed on GPU {} ({}), which is not in shares on this node: "
-                             "delete the pod, and the scheduler places its successor",
+                 fmt::format("the pod was placed on GPU {} ({}), which is not shared on this node; "
+                             "delete the pod, and the scheduler places its replacement",
                              part.index, printable(part.uuid.substr(0, 64))));
   }
   const auto wanted = asked.memory.on(card->mib, node.unit_mib);
   if (part.mib != wanted || part.cores != asked.cores) {
     return Error(
         Errc::Denied,
-        fmt::format("its placement says {} MiB and {} % of GPU {}, its limits {} MiB and "
-                    "{} %: somebody changed one of them. Delete the pod, and the scheduler "
-                    "places its successor",
-                    part.mib, part.cores, card->index, wanted, asked.cores));
+        fmt::format(
+            "its placement says {} MiB and {} % of GPU {}, but its limits say {} MiB and {} %: one "
+            "of them was changed. Delete the pod, and the scheduler places its replacement",
+            part.mib, part.cores, card->index, wanted, asked.cores));
   }
   if (card->healthy) return {};
   return Error(
       Errc::Busy,
-      fmt::format("GPU {} ({}), on which it was placed, is not healthy now; `gantry doctor` "
-                  "says why. It starts when the GPU is back; delete the pod to have its "
-                  "successor placed elsewhere",
+      fmt::format("the pod was placed on GPU {} ({}), which is unhealthy now; `gantry doctor` says "
+                  "why. The container starts when the GPU is healthy again; to use another GPU, "
+                  "delete the pod, and the scheduler places its replacement",
                   card->index, card->uuid));
 }
 
@@ -92,7 +92,7 @@ std::uint64_t less(std::uint64_t from, std::uint64_t what) {
   return from - std::min(from, what);
 }
 
-// What is left of a card's charge beside these.
+// What is left of a card's charge after these grants.
 podspec::Charge left_beside(podspec::Charge charge, std::span<const model::GrantShare> others) {
   for (const auto& other : others) {
     for (const auto& part : other.parts) {
@@ -104,7 +104,7 @@ podspec::Charge left_beside(podspec::Charge charge, std::span<const model::Grant
   return charge;
 }
 
-// What was promised of a pod, with what its containers have been given since.
+// Replaces the pod's placement with the grants that its containers have.
 void give(PlacedPod& pod, const PlacedPod& given) {
   for (const auto& placed : given.placement) {
     const auto known =
@@ -120,16 +120,15 @@ void give(PlacedPod& pod, const PlacedPod& given) {
 
 Status check_card(const placement::CardView& card, const podspec::PodRequest& ask) {
   const auto refuse = [&](std::string_view what) {
-    return Error(Errc::Busy,
-                 fmt::format("GPU {} has no room for it yet: {}, with {} still there. It starts "
-                             "when they have ended",
-                             card.facts.index, what, names_of(card, ask.uid)));
+    return Error(Errc::Busy, fmt::format("GPU {} has no room for it yet: {}, because {} still run "
+                                         "on it. The container starts when they have ended",
+                                         card.facts.index, what, names_of(card, ask.uid)));
   };
   if (card.used_mib > card.facts.mib)
-    return refuse(fmt::format("{} of {} MiB would be given away", card.used_mib, card.facts.mib));
-  if (one_is_alone(card)) return refuse("one of them is to be alone on it");
+    return refuse(fmt::format("{} of {} MiB would be allocated", card.used_mib, card.facts.mib));
+  if (one_is_alone(card)) return refuse("one of the pods needs the GPU alone");
   if (card.used_cores > kAlone)
-    return refuse(fmt::format("{} % of its time would be given away", card.used_cores));
+    return refuse(fmt::format("{} % of its time would be allocated", card.used_cores));
   return {};
 }
 
@@ -176,7 +175,7 @@ std::vector<PlacedPod> granted_pods(std::span<const grants::GrantFile> granted) 
   }
   std::vector<PlacedPod> all;
   for (auto& [uid, pod] : pods) {
-    // Sidecars count by what was started before them.
+    // The order matters for sidecars: they count from their start on.
     std::stable_sort(
         pod.ask.containers.begin(), pod.ask.containers.end(), [](const auto& a, const auto& b) {
           const auto rank = [](const podspec::ContainerRequest& container) {
@@ -234,12 +233,12 @@ Result<podspec::Placement> place_on_this_node(const podspec::PodRequest& ask,
   podspec::Placement fixed;
   for (const auto& pod : granted_pods(granted)) {
     const auto [known, is_new] = pods.emplace(pod.ask.uid, pod);
-    if (!is_new) give(known->second, pod);  // which is truer than a promise
+    if (!is_new) give(known->second, pod);  // a grant is more reliable than a placement
     if (pod.ask.uid == ask.uid) fixed = pod.placement;
   }
   for (const auto& [uid, pod] : pods) cluster.set_pod(pod.ask, node.name, &pod.placement);
   auto rest = ask;
-  if (!fixed.empty()) rest.uid += "/rest";  // beside what the pod has
+  if (!fixed.empty()) rest.uid += "/rest";  // in addition to what the pod has
   std::erase_if(rest.containers, [&](const podspec::ContainerRequest& container) {
     return find(fixed, container.container) != nullptr;
   });
@@ -278,7 +277,8 @@ std::vector<podspec::GpuAllocation> limit_to_charge(std::vector<podspec::GpuAllo
                                                     std::span<const podspec::Charge> charged,
                                                     std::span<const model::GrantShare> others) {
   if (parts.empty() || parts.size() != stays.parts.size()) return parts;
-  // A share has as much on each card; where that is a per cent of different ones, it is the last's.
+  // A share has the same amount on each card. If the amounts are a percentage of different cards,
+  // keep those of the last container.
   const auto& first = parts.front();
   if (std::any_of(parts.begin(), parts.end(), [&](const auto& p) { return p.mib != first.mib; }))
     return parts;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the containers of a pod go on this node, and whether there is room: pure. The scheduler's
-// placement is believed where it is what the pod asks for and where nothing that this node has
-// given away is in its way, whatever the API server says.
+// Decides where the containers of a pod go on this node and whether there is room. Pure. The
+// scheduler's placement is used if it matches what the pod asks for and does not conflict with a
+// grant of this node, no matter what the API server says.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -16,7 +16,7 @@
 
 namespace gantry::pod_shares {
 
-// A pod of this node, as far as the API server tells.
+// A pod of this node, from the API server.
 struct PlacedPod {
   podspec::PodRequest ask;
   podspec::Placement placement;
@@ -24,34 +24,34 @@ struct PlacedPod {
 
 std::vector<podspec::GpuAllocation> allocations_of(const model::GrantShare& share);
 
-// By pod: what its containers have been given, as an ask that would give it.
+// For each pod, its grants as a request and a placement that would produce them.
 std::vector<PlacedPod> granted_pods(std::span<const grants::GrantFile> granted);
 
-// Denied, with what helps, for a placement that is not what the pod asks for, or on cards that are
-// not this node's; Busy for a card that is not healthy now.
+// Denied, with a remedy, if the placement does not match the pod's request or names cards of
+// another node. Busy if a card is unhealthy now.
 Status check_placement(const podspec::PodRequest& ask, const podspec::Placement& placement,
                        const podspec::NodeInfo& node);
 
-// Busy, naming card and pods, where the placement would promise more than the card has beside what
-// other pods were given.
+// Busy, with the card and the pods, if the placement and the grants of other pods together exceed
+// the card.
 Status check_room(const podspec::PodRequest& ask, const podspec::Placement& placement,
                   const podspec::NodeInfo& node, std::span<const grants::GrantFile> granted);
 
-// A place for a pod that nobody placed: beside all that was given, and all that the scheduler
-// promised. Containers that have been given something keep it. Busy where there is none.
+// Finds a place for a pod that no scheduler placed, considering all grants and all placements of
+// the scheduler. Containers that have a grant keep it. Busy if there is no room.
 Result<podspec::Placement> place_on_this_node(const podspec::PodRequest& ask,
                                               const podspec::NodeInfo& node,
                                               std::span<const PlacedPod> placed_pods,
                                               std::span<const grants::GrantFile> granted);
 
-// Of containers that have the same ids, one of which will run at a time: their common card with the
-// greater limits; on different cards those of the last, which stays longest.
+// Merges containers that have the same ids; only one of them runs at a time. On the same card, the
+// larger limits count; on different cards, those of the last container, which runs longest.
 std::vector<podspec::GpuAllocation> merge_containers(
     std::span<const podspec::ContainerPlacement> containers);
 
-// That, and no more than the pod is charged for beside what its other containers have been given,
-// but never less than `stays` has, the last of them: what an init container needed while it was
-// alone is not its successor's to keep.
+// Limits the merged parts to the pod's charge minus the grants of its other containers, but never
+// below the parts of `stays`, the last container. So a later container does not keep what only an
+// init container needed.
 std::vector<podspec::GpuAllocation> limit_to_charge(std::vector<podspec::GpuAllocation> parts,
                                                     const podspec::ContainerPlacement& stays,
                                                     std::span<const podspec::Charge> charged,

@@ -56,7 +56,7 @@ TEST(CheckPlacement, RefusesAnotherAmountThanThePodAsksFor) {
 TEST(CheckPlacement, RefusesACardOfAnotherNode) {
   const auto refused = check_placement(asks("u", 4), on("GPU-z", 4), node());
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().text(), HasSubstr("not in shares on this node"));
+  EXPECT_THAT(refused.error().text(), HasSubstr("not shared on this node"));
 }
 
 TEST(CheckPlacement, WaitsForACardThatIsNotHealthy) {

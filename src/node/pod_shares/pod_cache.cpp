@@ -6,7 +6,7 @@
 namespace gantry::pod_shares {
 namespace {
 
-// What asks in words that mean nothing asks all the same: it is told so when it starts.
+// A pod with an invalid request also counts: it gets the error when it starts.
 bool asks(const json::Document& pod) {
   const auto ask = podspec::parse_request(pod.root());
   return !ask.ok() || ask->has_value();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pods of this node that ask for shared GPUs, as the API server tells of them. Written by its
-// informer's thread, read by others.
+// The pods of this node that ask for shared GPUs, from the API server. Written by the thread of the
+// informer, read by other threads.
 #pragma once
 
 #include "base/json/document.hpp"
@@ -25,10 +25,10 @@ class PodCache : public kube::ResourceEventHandler {
   void listed() override;
   void on_error(const Error& error, std::chrono::milliseconds retry_in) override;
 
-  // JSON. nullopt: there is none, it asks for nothing, or it is over.
+  // The pod as JSON. nullopt: it does not exist, asks for nothing, or has ended.
   std::optional<std::string> find(const std::string& uid) const;
   std::vector<std::string> all() const;
-  bool complete() const;  // a whole list has been read: who is not in it is not there
+  bool complete() const;  // a whole list has been read, so a pod that is not in it does not exist
 
  private:
   mutable std::mutex mutex_;

@@ -22,7 +22,8 @@ Result<std::string> memory_text(const podspec::ContainerRequest& container,
     return fmt::format("{}MiB", parts.front().mib);
   if (container.memory.kind == podspec::Amount::Kind::Percent)
     return fmt::format("{}%", container.memory.value);
-  return Error(Errc::Unsupported, "a container has as much memory on each of its GPUs");
+  return Error(Errc::Unsupported,
+               "a container must have the same amount of memory on each of its GPUs");
 }
 
 void add_gpushare(const podspec::PodRequest& ask, const podspec::Placement& placement,
@@ -53,12 +54,12 @@ void add_hami(const std::vector<podspec::GpuAllocation>& parts, std::vector<std:
 
 Error still_used(const daemon::ShareState& state) {
   return {Errc::Busy,
-          fmt::format("pid {} ({}) of a container that had this slot before still runs; it starts "
-                      "when that has ended",
+          fmt::format("process {} ({}) of the container that used this slot before is still "
+                      "running; the new container starts when that process has ended",
                       state.processes.front().pid, state.processes.front().command)};
 }
 
-// Over what cannot be changed: another card, another backend.
+// False if the difference cannot be changed in place: another card or another backend.
 bool can_become(const policy::Share& known, const policy::Share& wanted) {
   return known.gpus == wanted.gpus && known.backend == wanted.backend;
 }
@@ -68,44 +69,44 @@ bool can_become(const policy::Share& known, const policy::Share& wanted) {
 Result<policy::ShareText> share_text(const std::string& name, const podspec::PodRequest& ask,
                                      const podspec::ContainerRequest& container,
                                      const std::vector<podspec::GpuAllocation>& parts) {
-  if (parts.empty()) return Error(Errc::Invalid, "a share of no GPU");
+  if (parts.empty()) return Error(Errc::Invalid, "the share has no GPU");
   policy::ShareText text{.name = name, .backend = "fence"};
   for (const auto& part : parts) text.gpus += (text.gpus.empty() ? "" : ",") + part.uuid;
   GANTRY_TRY(text.memory, memory_text(container, parts));
-  // Who is alone on its card needs no turns.
+  // A share that has its card alone needs no turns.
   const auto cores = parts.front().cores;
   text.compute = cores == 0 || cores >= 100 ? "none" : fmt::format("{}%", cores);
   text.priority = ask.share_priority.empty() ? "normal" : ask.share_priority;
   return text;
 }
 
-Status ensure_share(daemon::Client& keeper, const policy::ShareText& wanted) {
+Status ensure_share(daemon::Client& client, const policy::ShareText& wanted) {
   GANTRY_TRY(const auto share, policy::parse_share(wanted));
-  const auto known = keeper.show(wanted.name);
+  const auto known = client.show(wanted.name);
   if (!known.ok() && known.error().code() != Errc::NotFound) return known.error();
   if (known.ok()) {
     if (known->share == share) return {};
     if (can_become(known->share, share)) {
       policy::ShareText changes{
           .memory = wanted.memory, .compute = wanted.compute, .priority = wanted.priority};
-      const auto changed = keeper.set(wanted.name, changes);
+      const auto changed = client.set(wanted.name, changes);
       if (changed.ok()) return {};
       return Error(Errc::Busy, changed.error().text());
     }
     if (!known->processes.empty()) return still_used(*known);
-    GANTRY_CHECK(keeper.remove(wanted.name));
+    GANTRY_CHECK(client.remove(wanted.name));
   }
-  auto made = keeper.create(share);
+  auto made = client.create(share);
   if (made.ok()) return {};
-  // Somebody made a share beside us, or one has not ended yet.
+  // Another program created a share at the same time, or an old share has not ended yet.
   return Error(Errc::Busy, made.error().text());
 }
 
-Status end_share(daemon::Client& keeper, const std::string& name) {
-  const auto known = keeper.show(name);
+Status end_share(daemon::Client& client, const std::string& name) {
+  const auto known = client.show(name);
   if (!known.ok()) return known.error().code() == Errc::NotFound ? Status() : known.error();
   if (!known->processes.empty()) return still_used(*known);
-  auto removed = keeper.remove(name);
+  auto removed = client.remove(name);
   if (!removed.ok() && removed.error().code() == Errc::NotFound) return {};
   return removed;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slot as a share of the keeper's, and as what its container sees.
+// Converts a slot to a share of the share daemon, and to the environment of its container.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -14,21 +14,21 @@
 
 namespace gantry::pod_shares {
 
-// Unsupported where the keeper has no words for it: different amounts on its cards that are no per
-// cent of each.
+// Unsupported if the share daemon cannot express it: different amounts on the cards that are not
+// the same percentage of each card.
 Result<policy::ShareText> share_text(const std::string& name, const podspec::PodRequest& ask,
                                      const podspec::ContainerRequest& container,
                                      const std::vector<podspec::GpuAllocation>& parts);
 
-// Makes the share, or gives the one of that name what it shall have: a container that starts again
-// keeps its own. Busy where processes of an earlier container still have the name, or where other
-// shares leave no room.
-Status ensure_share(daemon::Client& keeper, const policy::ShareText& wanted);
+// Creates the share, or updates the share of that name: a container that restarts keeps its share.
+// Busy if processes of an earlier container still use the name, or if other shares leave no room.
+Status ensure_share(daemon::Client& client, const policy::ShareText& wanted);
 
-// Removes it unless processes have it: Busy. One that is not there is fine.
-Status end_share(daemon::Client& keeper, const std::string& name);
+// Removes the share. Busy if processes use it. No error if it does not exist.
+Status end_share(daemon::Client& client, const std::string& name);
 
-// Variables that programs of gpushare's and HAMi's users read. They inform; the fence holds.
+// Variables that programs of gpushare and HAMi users read. They only inform; the fence enforces the
+// limits.
 std::vector<std::string> environment_of(const podspec::PodRequest& ask,
                                         const podspec::Placement& placement,
                                         const std::vector<podspec::GpuAllocation>& parts,

@@ -37,11 +37,9 @@ Result<std::string> slot_of(const StartingContainer& container,
                             const podspec::ContainerRequest& asked) {
   const auto found = container.ids.find(asked.resource);
   if (found == container.ids.end()) {
-    return Error(
-        Errc::Denied,
-        fmt::format("container {} asks by {}, of which the kubelet gave it nothing: delete "
-                    "the pod and create it anew",
-                    printable(container.name), asked.resource));
+    return Error(Errc::Denied, fmt::format("container {} asks for {}, but the kubelet allocated "
+                                           "none of it; delete the pod and create it again",
+                                           printable(container.name), asked.resource));
   }
   return resources::slot_name(found->first, found->second);
 }
@@ -73,9 +71,9 @@ std::vector<podspec::CardId> names_of(const podspec::NodeInfo& node) {
   return names;
 }
 
-// Of a pod whose container starts: what of its other containers has ended by the kubelet's order.
-// Init containers run one after the other and are over before the others start; when one of them
-// starts again, the sandbox is new and nothing of the others runs.
+// When a container of a pod starts: whether another container of the pod has ended, by the
+// kubelet's order. Init containers run one after the other and end before the others start. If an
+// init container starts again, the sandbox is new and no other container runs.
 bool has_ended(const model::GrantShare& other, const std::vector<model::GrantShare>& starting) {
   using enum model::GrantPhase;
   const auto any = [&](model::GrantPhase phase) {
@@ -103,8 +101,8 @@ struct ShareProvisioner::Plan {
   std::vector<PodPatch> patches;
 };
 
-// What the API server says of the other pods, without those that nobody has placed: they get what
-// is left.
+// The other pods from the API server, without those that no scheduler placed: they get what is
+// left.
 std::vector<PlacedPod> ShareProvisioner::placed_pods(const NodeSnapshot& machine) const {
   std::vector<PlacedPod> all;
   for (const auto& text : context_.pods()) {
@@ -127,7 +125,7 @@ Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& m
   GANTRY_TRY(auto placed, podspec::read_placement(pod.root(), ask, names_of(machine.facts),
                                                   machine.facts.unit_mib));
   if (placed) {
-    // A container that starts again has what it was given, however the node counts by now.
+    // A container that restarts keeps its grant, even if the node now counts differently.
     auto fresh = ask;
     auto rest = *placed;
     std::erase_if(fresh.containers, [&](const podspec::ContainerRequest& one) {
@@ -148,8 +146,9 @@ Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& m
     }
     return *std::move(placed);
   }
-  GANTRY_TRY(auto chosen, place_on_this_node(ask, machine.facts, placed_pods(machine), granted)
-                              .in("nobody placed the pod, and this node has no place for it now"));
+  GANTRY_TRY(auto chosen,
+             place_on_this_node(ask, machine.facts, placed_pods(machine), granted)
+                 .in("no scheduler placed the pod, and this node has no room for it now"));
   auto annotations =
       podspec::annotations(ask, chosen, annotation_facts(machine.facts, context_.unix_ns()));
   if (ask.contract == podspec::Contract::Gpushare)
@@ -158,7 +157,8 @@ Result<podspec::Placement> ShareProvisioner::placement_for(const NodeSnapshot& m
                           .name = ask.name,
                           .body = patch_body(ask, annotations),
                           .why = "this node placed it"});
-  context_.note(fmt::format("{}/{} had no placement: it is placed here", ask.name_space, ask.name));
+  context_.note(
+      fmt::format("{}/{} had no placement: this agent chose its GPU", ask.name_space, ask.name));
   return chosen;
 }
 
@@ -168,10 +168,12 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
   GANTRY_TRY(const auto text, context_.pod(start.pod_uid));
   GANTRY_TRY(const auto pod, json::Document::parse(text).in("the pod"));
   GANTRY_TRY(auto ask, podspec::parse_request(pod.root()));
-  if (!ask) return Error(Errc::Denied, "its pod asks for no shared GPU: delete and create it anew");
+  if (!ask)
+    return Error(Errc::Denied,
+                 "its pod asks for no shared GPU; delete the pod and create it again");
   Plan plan{.ask = *std::move(ask)};
   GANTRY_TRY(plan.placement, placement_for(machine, pod, plan.ask, granted, plan));
-  // What a container has been given stays its own, whatever somebody writes into the pod.
+  // A container keeps its grant, whatever is written into the pod.
   for (auto& placed : plan.placement) {
     const auto* known = grant_of(granted, start.pod_uid, placed.container);
     if (known == nullptr) continue;
@@ -222,24 +224,25 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
   return plan;
 }
 
-// A container that starts again while the API server is away.
+// True for a container that restarts with its grant; needed while the API server is unreachable.
 bool ShareProvisioner::is_up_to_date(const ContainerStart& start,
                                      const std::vector<GrantFile>& granted) const {
-  auto keeper = daemon::Client::connect_or_start(context_.host, context_.keeper);
-  if (!keeper.ok()) return false;
+  auto client = daemon::Client::connect_or_start(context_.host, context_.share_daemon);
+  if (!client.ok()) return false;
   for (const auto& container : start.containers) {
     const auto* known = grant_of(granted, start.pod_uid, container.name);
     if (known == nullptr) return false;
     const auto& name = known->grant.share->name;
-    if (!context_.host.exists(publish::slot_spec_path(name)) || !keeper->show(name).ok())
+    if (!context_.host.exists(publish::slot_spec_path(name)) || !client->show(name).ok())
       return false;
   }
   return true;
 }
 
-// Of the pod's other containers those that are over. One that has handed its slot on leaves it with
-// what its successor asks for: room that it needed alone is needed by those that start now.
-Status ShareProvisioner::end_others(daemon::Client& keeper, const Plan& plan,
+// Ends the pod's other containers that have ended. A container that passed on its slot leaves it
+// with the amount that the next container asks for, because the containers that start now need the
+// rest.
+Status ShareProvisioner::end_others(daemon::Client& client, const Plan& plan,
                                     const std::vector<GrantFile>& granted) {
   std::vector<model::GrantShare> starting;
   for (const auto& [container, grant] : plan.grants) starting.push_back(*grant.share);
@@ -259,7 +262,7 @@ Status ShareProvisioner::end_others(daemon::Client& keeper, const Plan& plan,
     if (asked == nullptr) continue;
     GANTRY_TRY(const auto text, share_text(heir->grant.share->name, plan.ask, *asked,
                                            allocations_of(*heir->grant.share)));
-    GANTRY_CHECK(ensure_share(keeper, text));
+    GANTRY_CHECK(ensure_share(client, text));
   }
   return {};
 }
@@ -267,9 +270,9 @@ Status ShareProvisioner::end_others(daemon::Client& keeper, const Plan& plan,
 Status ShareProvisioner::apply_plan(const NodeSnapshot& machine, const Plan& plan,
                                     const std::vector<GrantFile>& granted) {
   GANTRY_TRY(const auto options, context_.spec());
-  GANTRY_TRY(auto keeper, daemon::Client::connect_or_start(context_.host, context_.keeper));
-  GANTRY_CHECK(end_others(keeper, plan, granted));
-  GANTRY_CHECK(ensure_share(keeper, plan.share));
+  GANTRY_TRY(auto client, daemon::Client::connect_or_start(context_.host, context_.share_daemon));
+  GANTRY_CHECK(end_others(client, plan, granted));
+  GANTRY_CHECK(ensure_share(client, plan.share));
   publish::ShareDevice device{
       .name = plan.slot,
       .directory = fmt::format("{}/{}/fence", daemon::kSharesDirectory, plan.slot)};
@@ -284,13 +287,13 @@ Status ShareProvisioner::apply_plan(const NodeSnapshot& machine, const Plan& pla
   return {};
 }
 
-// The grant first: whatever is made after it has an owner.
+// Writes the grant first, so that everything created later has an owner.
 Status ShareProvisioner::give(const NodeSnapshot& machine, const Plan& plan,
                               const std::vector<GrantFile>& granted) {
   std::vector<std::string> added;
   for (const auto& [container, grant] : plan.grants) {
     if (grant_of(granted, plan.ask.uid, container) == nullptr) added.push_back(container);
-    auto whole = grant;  // with what it has beside the slot
+    auto whole = grant;  // with its other devices
     if (auto known = grants::read(context_.host, plan.ask.uid, container); known.ok()) {
       whole.devices = std::move(known->devices);
       whole.resources.merge(known->resources);
@@ -303,7 +306,7 @@ Status ShareProvisioner::give(const NodeSnapshot& machine, const Plan& plan,
   return made;
 }
 
-// The kubelet gives ids to somebody else when the pod that had them is over.
+// The kubelet reuses ids only when the pod that had them has ended.
 Result<std::vector<GrantFile>> ShareProvisioner::end_previous(const ContainerStart& start) const {
   std::set<std::pair<std::string, std::string>> ids;
   for (const auto& container : start.containers) {
@@ -327,7 +330,8 @@ Result<std::vector<GrantFile>> ShareProvisioner::end_previous(const ContainerSta
       continue;
     }
     GANTRY_CHECK(end_container(written, granted)
-                     .in(fmt::format("pod {} had its place before", written.pod_uid)));
+                     .in(fmt::format("ending the share of pod {}, which had the slot before",
+                                     written.pod_uid)));
   }
   return rest;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens before a container with a slot starts: its pod's placement is read, checked against
-// what the pod asks for and against everything this node has given away, written down as a grant,
-// and made true: a share, and a CDI device of the slot's name. Each step can be done again, so that
-// an end between any two of them loses nothing: the kubelet asks once more.
+// Prepares the start of a container with a slot: reads the placement of its pod, checks it against
+// the pod's request and against all grants of this node, writes a grant, and creates a share and a
+// CDI device with the name of the slot. Each step can be repeated, so nothing is lost if the
+// process ends between two steps: the kubelet asks again.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,7 +22,7 @@
 
 namespace gantry::pod_shares {
 
-// What this node has in shares now.
+// The shared GPUs of this node now.
 struct NodeSnapshot {
   podspec::NodeInfo facts;
   model::Inventory inventory;
@@ -30,16 +30,16 @@ struct NodeSnapshot {
 
 struct StartingContainer {
   std::string name;
-  std::map<std::string, std::vector<std::string>> ids;  // by resource, those of slots alone
+  std::map<std::string, std::vector<std::string>> ids;  // by resource; only ids of slots
 };
 
-// Somebody is about to start; by the kubelet's checkpoint.
+// Containers that are about to start, from the kubelet's checkpoint.
 struct ContainerStart {
   std::string pod_uid;
-  std::vector<StartingContainer> containers;  // which have exactly the same ids of a resource
+  std::vector<StartingContainer> containers;  // all have exactly the same ids of a resource
 };
 
-// What the API server shall be told, whenever it listens.
+// A change to write to a pod when the API server is reachable.
 struct PodPatch {
   std::string name_space;
   std::string name;
@@ -49,11 +49,11 @@ struct PodPatch {
 
 struct ProvisionerContext {
   const sys::Host& host;
-  std::vector<std::string> keeper;  // the program that becomes one
+  std::vector<std::string> share_daemon;  // command line that starts the share daemon
   std::function<Result<publish::ShareSpecOptions>()> spec;
-  // The pod as JSON. NotFound: there is none; Busy: nobody knows.
+  // The pod as JSON. NotFound: it does not exist; Busy: unknown at the moment.
   std::function<Result<std::string>(const std::string& uid)> pod;
-  std::function<std::vector<std::string>()> pods;  // of this node, JSON
+  std::function<std::vector<std::string>()> pods;  // all pods of this node, as JSON
   std::function<std::int64_t()> unix_ns;
   std::function<void(std::string_view what)> note;  // for the log
 };
@@ -62,11 +62,12 @@ class ShareProvisioner {
  public:
   explicit ShareProvisioner(ProvisionerContext context) : context_(std::move(context)) {}
 
-  // May take seconds: the keeper may have to start. Errors are for the kubelet, which tries again.
+  // May take seconds, because the share daemon may have to start. Errors go to the kubelet, which
+  // tries again.
   Result<std::vector<PodPatch>> provision(const NodeSnapshot& machine, const ContainerStart& start);
 
-  // Ends what pods have that are not `alive`, and shares and devices that no grant names. What
-  // processes still use stays until the next time. True: nothing is left over.
+  // Ends the shares of pods that are not `alive`, and removes shares and devices that no grant
+  // names. Skips those that processes still use. Returns true if nothing was skipped.
   bool remove_all_except(const std::function<bool(const grants::GrantFile&)>& alive);
 
  private:
@@ -83,7 +84,7 @@ class ShareProvisioner {
   Status apply_plan(const NodeSnapshot& machine, const Plan& plan,
                     const std::vector<grants::GrantFile>& granted);
   Result<std::vector<grants::GrantFile>> end_previous(const ContainerStart& start) const;
-  Status end_others(daemon::Client& keeper, const Plan& plan,
+  Status end_others(daemon::Client& client, const Plan& plan,
                     const std::vector<grants::GrantFile>& granted);
   bool is_up_to_date(const ContainerStart& start,
                      const std::vector<grants::GrantFile>& granted) const;

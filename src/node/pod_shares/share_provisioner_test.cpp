@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With a real keeper on a simulated machine; the API server's pods are a map.
+// With a real client on a simulated machine; the API server's pods are a map.
 #include "node/pod_shares/share_provisioner.hpp"
 
 #include "gpu/probe/snapshot.hpp"
@@ -37,7 +37,7 @@ class Filling : public ::testing::Test {
   }
   void TearDown() override {
     (void)filler_.remove_all_except(
-        [](const auto&) { return false; });  // the keeper goes with them
+        [](const auto&) { return false; });  // the client goes with them
   }
 
   std::string uuid(std::size_t index) const { return machine_.inventory.gpus[index].uuid.text; }
@@ -62,9 +62,9 @@ class Filling : public ::testing::Test {
   }
 
   daemon::ShareState share(const std::vector<std::string>& ids) {
-    auto keeper = daemon::Client::connect(host_);
-    EXPECT_TRUE(keeper.ok());
-    auto state = keeper->show(resources::slot_name(kMem, ids));
+    auto client = daemon::Client::connect(host_);
+    EXPECT_TRUE(client.ok());
+    auto state = client->show(resources::slot_name(kMem, ids));
     EXPECT_TRUE(state.ok());
     return state.ok() ? *state : daemon::ShareState{};
   }
@@ -76,7 +76,7 @@ class Filling : public ::testing::Test {
   bool api_away_ = false;
   std::vector<std::string> notes_;
   ShareProvisioner filler_{{.host = host_,
-                            .keeper = {GANTRY_SHARE_DAEMON},
+                            .share_daemon = {GANTRY_SHARE_DAEMON},
                             .spec =
                                 [] {
                                   return publish::ShareSpecOptions{.cuda_library = "/f.so",
@@ -219,8 +219,8 @@ TEST_F(Filling, WhatAnInitContainerHadAloneIsRoomForThoseAfterIt) {
   const std::map<std::string, std::vector<std::string>> first{{std::string(kGpu), {"s-0"}}};
   const std::map<std::string, std::vector<std::string>> second{{std::string(kGpu), {"s-1"}}};
   const auto mib = [&](const std::string& id) {
-    auto keeper = daemon::Client::connect(host_);
-    const auto state = keeper->show(resources::slot_name(kGpu, std::vector<std::string>{id}));
+    auto client = daemon::Client::connect(host_);
+    const auto state = client->show(resources::slot_name(kGpu, std::vector<std::string>{id}));
     return state.ok() ? state->share.memory->bytes >> 20U : 0;
   };
   const ContainerStart handed_on{.pod_uid = "u", .containers = {{"i", first}, {"a", first}}};
@@ -241,13 +241,13 @@ TEST_F(Filling, TheRestEndsWithoutItsPods) {
   pod("b", 4, 2);
   ASSERT_TRUE(filler_.provision(machine_, start("a", {"gib-0"})).ok());
   ASSERT_TRUE(filler_.provision(machine_, start("b", {"gib-1"})).ok());
-  auto keeper = daemon::Client::connect(host_);
-  ASSERT_TRUE(keeper.ok());
+  auto client = daemon::Client::connect(host_);
+  ASSERT_TRUE(client.ok());
   // As after a crash between the making of a share and all that follows.
-  ASSERT_TRUE(keeper->create(*policy::parse_share({.name = "slot-lost", .memory = "1GiB"})).ok());
+  ASSERT_TRUE(client->create(*policy::parse_share({.name = "slot-lost", .memory = "1GiB"})).ok());
   ASSERT_TRUE(
       filler_.remove_all_except([](const auto& written) { return written.pod_uid == "b"; }));
-  EXPECT_THAT(*keeper->list(), SizeIs(1));
+  EXPECT_THAT(*client->list(), SizeIs(1));
   EXPECT_THAT(publish::slot_spec_names(host_), SizeIs(1));
   EXPECT_EQ(grants::list(host_)->front().pod_uid, "b");
 }
@@ -255,9 +255,9 @@ TEST_F(Filling, TheRestEndsWithoutItsPods) {
 TEST_F(Filling, AGrantWithoutAShareIsMadeTrueWhenItIsAskedForAgain) {
   pod("a", 4, 5);
   ASSERT_TRUE(filler_.provision(machine_, start("a", {"gib-0"})).ok());
-  auto keeper = daemon::Client::connect(host_);
-  ASSERT_TRUE(keeper.ok() &&
-              keeper->remove(resources::slot_name(kMem, std::vector<std::string>{"gib-0"})).ok());
+  auto client = daemon::Client::connect(host_);
+  ASSERT_TRUE(client.ok() &&
+              client->remove(resources::slot_name(kMem, std::vector<std::string>{"gib-0"})).ok());
   ASSERT_TRUE(publish::remove_slot_spec(
                   host_, resources::slot_name(kMem, std::vector<std::string>{"gib-0"}))
                   .ok());

@@ -26,10 +26,10 @@ Error unknown_id(std::string_view resource, std::string_view id,
   if (known.size() > kMaxIdsShown) list += fmt::format(" and {} more", known.size() - kMaxIdsShown);
   return {
       Errc::NotFound,
-      fmt::format("{} has no device `{}`; it has {}. The device is gone or is offered in another "
-                  "way now: delete the pod, and the kubelet chooses again (`gantry list` shows "
-                  "what there is)",
-                  resource, id, list.empty() ? "none" : list)};
+      fmt::format(
+          "{} has no device `{}`; it has {}. The device is gone or is now offered in another way; "
+          "delete the pod, and the kubelet chooses again (`gantry list` shows the devices)",
+          resource, id, list.empty() ? "none" : list)};
 }
 
 bool has_node(const model::ContainerAllocateResponse& answer, const model::DeviceNodeEdit& node) {
@@ -77,7 +77,7 @@ void Allocator::add_visible_devices(std::span<const std::size_t> chosen,
   }
 }
 
-// The key differs between the resources of one container: the kubelet keeps the first of each key.
+// Each resource of a container needs its own key: the kubelet keeps only the first value of a key.
 void Allocator::add_cdi(std::string_view resource, std::vector<std::string> names,
                         model::ContainerAllocateResponse& answer) const {
   if (!methods_.cri && !methods_.annotations) return;
@@ -111,7 +111,7 @@ Result<model::ContainerAllocateResponse> Allocator::answer(std::string_view name
   if (resource.only_one && ids.size() > 1) {
     return Error(Errc::Invalid,
                  fmt::format("invalid request for {} of {}: maximum request size for shared "
-                             "resources is 1; a second replica would bring neither memory nor time",
+                             "resources is 1; a second replica would add neither memory nor time",
                              ids.size(), name));
   }
   GANTRY_TRY(const auto chosen, units_of(resource, name, ids));
@@ -121,7 +121,7 @@ Result<model::ContainerAllocateResponse> Allocator::answer(std::string_view name
   for (const auto unit : chosen) {
     const auto& nodes = units_[unit].nodes;
     for (const auto& node : nodes) {
-      // Instances of one GPU have its node in common.
+      // Instances of one GPU share its node.
       const auto same = [&](const model::DeviceNodeEdit& other) { return other.path == node.path; };
       if (std::none_of(answer.nodes.begin(), answer.nodes.end(), same))
         answer.nodes.push_back(node);
@@ -138,8 +138,8 @@ Result<model::ContainerAllocateResponse> Allocator::answer(std::string_view name
   return answer;
 }
 
-// Nothing of what all answers have: the driver's files come with the slot, behind the fence. An
-// engine without CDI is told by the variable that its NVIDIA runtime reads.
+// Without the common part of the answers: the driver's files come with the slot, behind the fence.
+// An engine without CDI gets the slot through the variable that its NVIDIA runtime reads.
 model::ContainerAllocateResponse Allocator::slot_answer(std::string_view resource,
                                                         std::span<const std::string> ids) const {
   model::ContainerAllocateResponse answer;
@@ -163,13 +163,13 @@ Status Allocator::check_stored_slot(std::string_view resource, std::span<const s
        std::any_of(earlier.env.begin(), earlier.env.end(), holds)))
     return {};
   return Error(Errc::Denied,
-               fmt::format("the container was admitted when {} was something else than a share: it "
-                           "has no slot. Delete the pod: its successor has one",
+               fmt::format("the container was admitted when {} was not a share, so it has no slot. "
+                           "Delete the pod: its replacement gets a slot",
                            resource));
 }
 
-// Which node of the earlier answer is not these units' own: one of another unit, or, where none of
-// a unit's is in it, whatever it has instead.
+// A node of the earlier answer that does not belong to these units: the node of another unit, or,
+// if the answer has no node of a unit, what it has instead.
 std::string Allocator::unexpected_node(std::span<const std::size_t> chosen,
                                        const model::ContainerAllocateResponse& earlier) const {
   std::set<std::string_view> right;
@@ -179,7 +179,7 @@ std::string Allocator::unexpected_node(std::span<const std::size_t> chosen,
   for (const auto& unit : units_) {
     for (const auto& node : unit.own) {
       if (!right.contains(node.host_path) && has_node(earlier, node))
-        return fmt::format("{}, which is the node of {} now", node.host_path, unit.visible);
+        return fmt::format("{}, which is now the node of {}", node.host_path, unit.visible);
     }
   }
   for (const auto unit : chosen) {
@@ -201,11 +201,11 @@ Status Allocator::check_stored_answer(std::string_view name, std::span<const std
   if (!chosen.ok()) return {};
   const auto strange = unexpected_node(*chosen, earlier);
   if (strange.empty()) return {};
-  return Error(Errc::Denied,
-               fmt::format("for {} the container was given {}: the GPUs are numbered otherwise "
-                           "since it was admitted. Delete the pod: its successor is given the "
-                           "right nodes",
-                           fmt::join(ids, ", "), strange));
+  return Error(
+      Errc::Denied,
+      fmt::format("for {} the container was given {}: the numbers of the GPUs changed after it was "
+                  "admitted. Delete the pod: its replacement gets the right nodes",
+                  fmt::join(ids, ", "), strange));
 }
 
 }  // namespace gantry::resources

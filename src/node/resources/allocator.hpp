@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to Allocate, by strategy. Everything is prepared when the offer changes; answering
-// copies from memory. The kubelet keeps an answer for the life of the pod and replays it: nothing
-// in it names a version of the driver.
+// Answers Allocate, for each strategy. Everything is prepared when the offer changes; an answer is
+// only copied from memory. The kubelet stores an answer for the life of the pod and reuses it, so
+// an answer never names a driver version.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -18,51 +18,54 @@
 namespace gantry::resources {
 
 struct AllocatorOptions {
-  // How devices reach the container. Empty: options.list_strategies, and `direct` where those are
-  // empty, too.
+  // How containers get their devices. If empty: options.list_strategies, or `direct` if that is
+  // empty too.
   std::vector<options::ListStrategy> strategies;
-  std::string engine_root;  // put before paths on the host: "" or a simulated machine's place
+  // Prefix for paths on the host: "" or the directory of a simulated machine.
+  std::string engine_root;
 };
 
 class Allocator {
  public:
-  // NotFound where something that was required is missing (an IMEX channel). The CDI names in
+  // NotFound if something required is missing, for example an IMEX channel. The CDI names in
   // answers are those of our own specifications: nvidia.com/gpu, gds, gdrcopy, mofed and
   // imex-channel.
   static Result<Allocator> make(const model::Inventory& machine, const options::Options& options,
                                 const Offer& offer, const AllocatorOptions& setting);
 
-  // For one container. NotFound for an id that is not offered, with those that are; Invalid for
-  // more than one of a resource that allows one; NotFound where a node is missing. Two replicas of
-  // one GPU give it once. Tokens give the name of a slot and nothing else: what is in it is decided
-  // when the container starts.
+  // The answer for one container. NotFound, with the offered ids, for an id that is not offered, or
+  // if a device node is missing; Invalid for more than one device of a resource that allows one.
+  // Two replicas of one GPU give the GPU once. Tokens give only the name of a slot; its contents
+  // are decided when the container starts.
   Result<model::ContainerAllocateResponse> answer(std::string_view resource,
                                                   std::span<const std::string> ids) const;
 
-  // Whether an answer that was given earlier still leads to these devices. A machine that starts
-  // anew may number its GPUs otherwise; an answer with /dev/nvidia3 in it would then give somebody
-  // else's GPU away. Denied, with what helps. Ids that are not offered any more are passed over:
-  // the kubelet refuses those itself.
+  // Checks that an earlier answer still leads to these devices. After a reboot GPUs can have other
+  // numbers, and an answer with /dev/nvidia3 would then give away the GPU of another pod. Denied,
+  // with a remedy, if so. Ids that are no longer offered are ignored, because the kubelet rejects
+  // them itself.
   Status check_stored_answer(std::string_view resource, std::span<const std::string> ids,
                              const model::ContainerAllocateResponse& earlier) const;
 
-  const std::vector<std::string>& notes() const { return notes_; }  // what answers will lack
+  // What is missing in the answers.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   friend class AllocatorBuilder;
 
-  struct Unit {           // a GPU or an instance
-    std::string visible;  // UUID or index, as the engine's runtime is told
+  struct Unit {           // a GPU or a MIG instance
+    std::string visible;  // UUID or index, for the engine's runtime
     std::vector<model::DeviceNodeEdit> nodes;
-    std::vector<model::DeviceNodeEdit> own;  // its nodes, whether or not answers have them
-    std::string missing;                     // why it cannot be given; "" when it can
+    // Its device nodes, also if answers do not contain them.
+    std::vector<model::DeviceNodeEdit> own;
+    std::string missing;  // why it cannot be given; "": it can
     std::uint64_t memory_mib = 0;
   };
   struct Resource {
     bool only_one = false;
     bool tokens = false;
-    std::map<std::string, std::size_t, std::less<>> units;  // id -> place in units_
-    std::map<std::string, std::string> env;                 // of this resource alone (MPS)
+    std::map<std::string, std::size_t, std::less<>> units;  // id -> index in units_
+    std::map<std::string, std::string> env;                 // only for this resource (MPS)
     std::vector<model::MountEdit> mounts;
   };
   struct InjectionMethods {
@@ -89,12 +92,12 @@ class Allocator {
 
   InjectionMethods methods_;
   std::string annotation_prefix_;
-  std::uint64_t mps_clients_ = 0;  // GKE's MPS; 0: none
+  std::uint64_t mps_clients_ = 0;  // GKE's MPS; 0: off
   std::vector<Unit> units_;        // in the inventory's order
   std::map<std::string, Resource, std::less<>> resources_;
-  model::ContainerAllocateResponse common_;  // in every answer
-  std::vector<std::string> common_cdi_;      // CDI names beside the devices'
-  std::string missing_;                      // why nothing can be given; "" when it can
+  model::ContainerAllocateResponse common_;  // part of every answer
+  std::vector<std::string> common_cdi_;      // CDI names in addition to the devices
+  std::string missing_;                      // why nothing can be given; "": it can
   std::vector<std::string> notes_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What answers are made of, prepared once for an inventory and its offer.
+// The parts of the answers, prepared once for an inventory and its offer.
 #include "base/core/text.hpp"
 #include "container/plan/capabilities.hpp"
 #include "container/plan/driver_paths.hpp"
@@ -45,7 +45,8 @@ class AllocatorBuilder {
       : machine_(machine), options_(options), offer_(offer) {
     plan_.flavour = plan::Flavour::NoHooks;
     plan_.engine_root = setting.engine_root;
-    plan_.sockets = false;  // a daemon that is not up would leave a directory in its socket's place
+    // If a daemon is not running, a directory would be created in place of its socket.
+    plan_.sockets = false;
     plan_.groups = plan::AdditionalGroups::None;  // an AllocateResponse has no groups
     const auto& asked = setting.strategies.empty() ? options.list_strategies : setting.strategies;
     const auto has = [&](options::ListStrategy strategy) {
@@ -111,8 +112,8 @@ class AllocatorBuilder {
     add_common(*edits);
   }
 
-  // Only what lies below the prepared directory's `current`: a file that an upgrade of the driver
-  // renames or removes must not be in an answer that outlives it.
+  // Only files below `current` of the prepared directory: an answer must not contain a file that a
+  // driver upgrade renames or removes.
   Status add_direct() {
     GANTRY_TRY(const auto capabilities, plan::parse_capabilities(options_.direct_capabilities));
     auto edits = plan::common_edits(machine_, model::expand_capabilities(capabilities), plan_);
@@ -131,8 +132,8 @@ class AllocatorBuilder {
         kept.push_back(std::move(mount));
       } else {
         made_.notes_.push_back(
-            fmt::format("direct leaves {} out: it is not below {}, and an answer must outlive the "
-                        "driver's version; CDI gives it",
+            fmt::format("direct leaves {} out: it is not below {}, and the answer must stay valid "
+                        "when the driver version changes; CDI includes it",
                         mount.container_path, plan_.prepared));
       }
     }
@@ -141,7 +142,7 @@ class AllocatorBuilder {
     return {};
   }
 
-  // OpenCL's, Vulkan's and EGL's files: the prepared directory has them by their places.
+  // Files of OpenCL, Vulkan and EGL: the prepared directory has them under their paths.
   bool is_configuration(const model::MountEdit& mount) const {
     return std::any_of(machine_.files.begin(), machine_.files.end(), [&](const auto& file) {
       return file.kind == model::DriverFileKind::Config &&
@@ -224,14 +225,14 @@ class AllocatorBuilder {
       resource.units.emplace(device.id, offer_of.tokens ? token_unit() : unit_of(device));
     if (offer_of.tokens && direct_)
       made_.notes_.push_back(fmt::format(
-          "{}: this engine is told slots by NVIDIA_VISIBLE_DEVICES, which its runtime must read; "
-          "`gantry runtime configure --set-as-default`, or an engine with CDI",
+          "{}: this engine gets slots through NVIDIA_VISIBLE_DEVICES, which its runtime must read; "
+          "run `gantry runtime configure --set-as-default`, or use an engine with CDI",
           offer_of.name));
     if (offer_of.tokens) return;
     if (offer_of.use == model::AllocationMode::Shares && !gke_) add_mps(offer_of.name, resource);
   }
 
-  // As NVIDIA's MPS daemon lays its directory out.
+  // The directory layout of NVIDIA's MPS daemon.
   void add_mps(const std::string& name, Allocator::Resource& resource) const {
     const auto pipe = fmt::format("/mps/{}/pipe", name);
     resource.env["CUDA_MPS_PIPE_DIRECTORY"] = pipe;
@@ -247,7 +248,7 @@ class AllocatorBuilder {
          .why = "the memory that MPS shares"});
   }
 
-  // One for all of them: it stands for no GPU.
+  // One unit for all tokens: it belongs to no GPU.
   std::size_t token_unit() {
     const auto [at, is_new] = places_.try_emplace("", made_.units_.size());
     if (is_new) made_.units_.emplace_back();
@@ -275,7 +276,7 @@ class AllocatorBuilder {
                          : fmt::format("{}:{}", device->gpu->index, device->mig->index);
     }
     unit.memory_mib = device->gpu->memory_bytes.value_or(0) >> 20U;
-    // Without graphics: after a reboot /dev/dri/card1 may be another GPU's.
+    // Without graphics: after a reboot /dev/dri/card1 may belong to another GPU.
     const auto closed = mask_for({model::Capability::Compute, model::Capability::Utility});
     auto edits = plan::device_edits(machine_, *device, closed, plan_);
     if (edits.ok()) {
@@ -291,7 +292,8 @@ class AllocatorBuilder {
     const bool elsewhere = !options_.dev_root.empty() && options_.dev_root != "/";
     for (auto& node : nodes) {
       if (elsewhere) node.host_path = options_.dev_root + node.path;
-      if (gke_) node.permissions = "mrw";  // GKE's words; the engine lets one make the same node
+      // As in GKE's answers; the engine allows mknod of the same node.
+      if (gke_) node.permissions = "mrw";
     }
   }
 
@@ -301,7 +303,7 @@ class AllocatorBuilder {
   plan::PlanOptions plan_;
   bool gke_ = false;
   bool direct_ = false;
-  std::map<std::string, std::size_t> places_;  // UUID -> units_
+  std::map<std::string, std::size_t> places_;  // UUID -> index in units_
   Allocator made_;
 };
 

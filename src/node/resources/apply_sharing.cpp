@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sharing.timeSlicing and sharing.mps: which parts are offered several times, and as what.
+// sharing.timeSlicing and sharing.mps: which devices are offered several times, and under which
+// name.
 #include "node/resources/resources_internal.hpp"
 
 #include <fmt/format.h>
@@ -63,13 +64,13 @@ class SharingRules {
       }
       if (!found) {
         offer_.notes.push_back(
-            fmt::format("{}: `{}` is no device of {} now", entry.where, id, entry.name));
+            fmt::format("{}: `{}` is not a device of {} now", entry.where, id, entry.name));
       }
     }
     return {};
   }
 
-  // A rule of gantry.gpus that names the GPU closer is believed; as close, and it is a conflict.
+  // A more specific rule of gantry.gpus wins; an equally specific one is a conflict.
   Status take(std::size_t i, const options::SharedResource& entry, RuleSpecificity aim) {
     auto& part = parts_[i];
     if (part.by == &entry) return {};
@@ -81,10 +82,11 @@ class SharingRules {
       if (claim.use != AllocationMode::Whole) return twice(part, claim.why, entry);
     }
     if (part.mig != nullptr && options_.sharing.kind == options::SharingKind::Mps) {
-      return Error(Errc::Invalid,
-                   fmt::format("{} wants MPS on {}: MPS does not run on MIG instances; use "
-                               "sharing.timeSlicing",
-                               said(entry), describe(part)));
+      return Error(
+          Errc::Invalid,
+          fmt::format(
+              "{} asks for MPS on {}: MPS does not run on MIG instances; use sharing.timeSlicing",
+              said(entry), describe(part)));
     }
     part.by = &entry;
     aims_[i] = aim;
@@ -101,9 +103,9 @@ class SharingRules {
   static Error twice(const DeviceCandidate& part, std::string_view first,
                      const options::SharedResource& second) {
     return {Errc::Invalid,
-            fmt::format("{} is claimed twice: by {} and by {}; it is used in one way "
-                        "at a time",
-                        describe(part), first, said(second))};
+            fmt::format(
+                "{} is claimed twice: by {} and by {}; it can be used in only one way at a time",
+                describe(part), first, said(second))};
   }
 
   static std::vector<std::string> names_of(const std::vector<DeviceCandidate>& parts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// As GKE's plugin offers GPUs: one resource, devices by the names of their nodes.
+// Offers GPUs as GKE's plugin does: one resource, devices with the names of their nodes.
 #include "node/resources/resources_internal.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ using model::AllocationMode;
 
 struct Partition {
   std::string_view size;
-  std::size_t count;  // as many as a GPU can have
+  std::size_t count;  // the maximum for a GPU
 };
 constexpr std::array kPartitions{
     Partition{"1g.5gb", 7},      Partition{"2g.10gb", 3},        Partition{"3g.20gb", 2},
@@ -37,9 +37,9 @@ Result<std::size_t> wanted_count(const std::string& size) {
   const auto* found = std::find_if(kPartitions.begin(), kPartitions.end(),
                                    [&](const Partition& p) { return p.size == size; });
   if (found == kPartitions.end()) {
-    return Error(Errc::Invalid, fmt::format("GPUPartitionSize `{}` is no size that a GPU can be "
-                                            "divided into",
-                                            size));
+    return Error(
+        Errc::Invalid,
+        fmt::format("GPUPartitionSize `{}` is not a size into which a GPU can be divided", size));
   }
   return found->count;
 }
@@ -51,8 +51,8 @@ Status check_divided(const model::Gpu& gpu, const std::string& size, std::size_t
   if (alike && instances.size() == count) return {};
   return Error(
       Errc::Unsupported,
-      fmt::format("GPU {} must be divided into {} of {} (GPUPartitionSize) and has {} "
-                  "instances{}; run partition_gpu, or nvidia-smi mig",
+      fmt::format("GPU {} must be divided into {} of {} (GPUPartitionSize) but has {} instances{}; "
+                  "run partition_gpu, or nvidia-smi mig",
                   gpu.index, count, size, instances.size(), alike ? "" : " of other sizes"));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each GPU is for: one thing, and who said so.
+// Decides the one use of each GPU, and records which setting says so.
 #include "base/core/text.hpp"
 #include "node/resources/resources_internal.hpp"
 
@@ -19,11 +19,13 @@ std::string said(const options::GpuRule& rule) {
 
 Status take(GpuAssignment& claim, const options::GpuRule& rule, RuleSpecificity aim) {
   if (claim.rule != nullptr && claim.aim == aim) {
-    return Error(Errc::Invalid, fmt::format("GPU {} is claimed twice: by {} and by {}; a GPU is "
-                                            "used in one way at a time",
-                                            claim.gpu->index, said(*claim.rule), said(rule)));
+    return Error(
+        Errc::Invalid,
+        fmt::format(
+            "GPU {} is claimed twice: by {} and by {}; a GPU can be used in only one way at a time",
+            claim.gpu->index, said(*claim.rule), said(rule)));
   }
-  if (claim.rule != nullptr) return {};  // named closer by another
+  if (claim.rule != nullptr) return {};  // another rule names it more specifically
   claim.rule = &rule;
   claim.aim = aim;
   claim.use = rule.use;
@@ -35,14 +37,15 @@ Status take_named(std::vector<GpuAssignment>& claims, const options::GpuRule& ru
   for (const auto& id : rule.devices.ids) {
     if (id.starts_with("MIG-") || contains(id, ":")) {
       return Error(Errc::Invalid,
-                   fmt::format("{}: `{}` is a MIG instance; gantry.gpus is about whole GPUs",
+                   fmt::format("{}: `{}` is a MIG instance; gantry.gpus takes only whole GPUs",
                                rule.where, id));
     }
     const auto found = std::find_if(claims.begin(), claims.end(), [&](const GpuAssignment& claim) {
       return matches_id(*claim.gpu, id);
     });
     if (found == claims.end()) {
-      offer.notes.push_back(fmt::format("{}: this machine has no GPU `{}` now", rule.where, id));
+      offer.notes.push_back(
+          fmt::format("{}: this machine does not have GPU `{}` now", rule.where, id));
       continue;
     }
     GANTRY_CHECK(take(*found, rule, RuleSpecificity::ByName));
@@ -72,29 +75,28 @@ Status check_mig_mode(const GpuAssignment& claim, const options::Options& option
   const auto& gpu = *claim.gpu;
   const bool in_mig = gpu.mig.current == MigMode::Enabled;
   if (claim.use == AllocationMode::Mig && !in_mig) {
-    return Error(Errc::Invalid, fmt::format("{} wants the MIG instances of GPU {}, which is not in "
-                                            "MIG mode; nvidia-smi -i {} -mig 1",
+    return Error(Errc::Invalid, fmt::format("{} asks for the MIG instances of GPU {}, which is not "
+                                            "in MIG mode; run nvidia-smi -i {} -mig 1",
                                             claim.why, gpu.index, gpu.index));
   }
   if (claim.use == AllocationMode::Mig && options.mig_strategy == options::MigStrategy::None) {
-    return Error(
-        Errc::Invalid,
-        fmt::format("{} offers the MIG instances of GPU {}, and --mig-strategy=none offers "
-                    "none; use --mig-strategy=mixed",
-                    claim.why, gpu.index));
+    return Error(Errc::Invalid,
+                 fmt::format("{} offers the MIG instances of GPU {}, but --mig-strategy=none "
+                             "offers no MIG instances; use --mig-strategy=mixed",
+                             claim.why, gpu.index));
   }
   if (claim.use == AllocationMode::Shares && in_mig) {
     return Error(Errc::Invalid,
-                 fmt::format("{} shares GPU {}, which is in MIG mode: its instances are shares by "
-                             "themselves; nvidia-smi -i {} -mig 0, or take it out of the rule",
+                 fmt::format("{} shares GPU {}, which is in MIG mode: its instances already divide "
+                             "it; run nvidia-smi -i {} -mig 0, or remove the GPU from the rule",
                              claim.why, gpu.index, gpu.index));
   }
   const bool whole = claim.use == AllocationMode::Whole || claim.use == AllocationMode::Replicas;
   if (whole && in_mig && options.mig_strategy != options::MigStrategy::None) {
     return Error(
         Errc::Invalid,
-        fmt::format("{} and the MIG mode of GPU {} contradict each other under "
-                    "--mig-strategy={}; nvidia-smi -i {} -mig 0, or take it out of the rule",
+        fmt::format("{} and the MIG mode of GPU {} contradict each other under --mig-strategy={}; "
+                    "run nvidia-smi -i {} -mig 0, or remove the GPU from the rule",
                     claim.why, gpu.index, model::to_string(options.mig_strategy), gpu.index));
   }
   return {};
@@ -125,7 +127,8 @@ std::vector<const model::Gpu*> usable_gpus(const model::Inventory& machine, Offe
   std::vector<const model::Gpu*> gpus;
   for (const auto& gpu : machine.gpus) {
     if (gpu.name == "DGX Display" || gpu.name == "NVIDIA DGX Display") {
-      offer.notes.push_back(fmt::format("GPU {} is the display's ({})", gpu.index, gpu.name));
+      offer.notes.push_back(
+          fmt::format("GPU {} is for the display ({}) and is not offered", gpu.index, gpu.name));
     } else if (gpu.uuid.text.empty()) {
       offer.notes.push_back(
           fmt::format("GPU {} has no UUID and cannot be offered; run `gantry doctor`", gpu.index));
@@ -178,12 +181,13 @@ Status check_single(const std::vector<GpuAssignment>& claims) {
     if (!is_mig(claim)) {
       return not_single(
           fmt::format("GPU {} is in MIG mode and GPU {} is not", first->gpu->index, gpu.index),
-          fmt::format("make them alike (nvidia-smi -i {} -mig 1)", gpu.index));
+          fmt::format("use one mode for all GPUs (nvidia-smi -i {} -mig 1)", gpu.index));
     }
     if (gpu.mig.instances.empty()) {
       return not_single(
           fmt::format("GPU {} is in MIG mode and has no instance", gpu.index),
-          fmt::format("make some (nvidia-smi mig -i {} -lgip shows which)", gpu.index));
+          fmt::format("create instances (nvidia-smi mig -i {} -lgip shows the profiles)",
+                      gpu.index));
     }
     for (const auto& mig : gpu.mig.instances) {
       if (pattern == nullptr) {
@@ -194,7 +198,7 @@ Status check_single(const std::vector<GpuAssignment>& claims) {
       return not_single(
           fmt::format("instance {}:{} is {} and {}:{} is {}", pattern_gpu, pattern->index,
                       pattern->profile, gpu.index, mig.index, mig.profile),
-          "make all instances of one profile");
+          "create all instances with one profile");
     }
   }
   return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of offers begin with: options as a file has them, and what a machine offers by them.
+// For tests of offers: options from the text of a file, and the offer of a machine with them.
 #pragma once
 
 #include "node/options/options.hpp"

@@ -7,7 +7,8 @@
 namespace gantry::resources {
 namespace {
 
-// More than 120 pairs (16 GPUs) times what the lower terms can be; NUMA nodes count one a pair.
+// Larger than 120 pairs (16 GPUs) times the maximum of the lower terms; NUMA nodes count one for
+// each pair.
 constexpr LinkScore kPcie = 1'000;
 constexpr LinkScore kNvlink = 10'000'000;
 
@@ -99,8 +100,9 @@ std::vector<std::string> PreferredAllocation::linked(const std::vector<KnownDevi
   return result;
 }
 
-// Each step the device whose GPU has most left (spread) or least (packed). A second replica of a
-// GPU gives a container nothing, so spreading takes another GPU first, however busy that is.
+// Each step takes a device of the GPU with the most devices left (spread) or the fewest (packed). A
+// second replica of a GPU gives a container nothing, so spreading first takes another GPU, even a
+// busy one.
 std::vector<std::string> PreferredAllocation::spread(const std::vector<KnownDevice>& available,
                                                      const std::vector<KnownDevice>& required,
                                                      int size) const {

@@ -26,7 +26,7 @@ std::string name_by(const std::vector<options::NameRule>& rules, std::string_vie
   return otherwise;
 }
 
-// "1c.3g.71gb" has part of its GPU instance's compute; "3g.71gb" all of it.
+// "1c.3g.71gb" has a part of the compute of its GPU instance; "3g.71gb" has all of it.
 bool is_whole_instance(std::string_view profile) {
   const auto letters = profile.find_first_not_of("0123456789");
   return letters == 0 || !profile.substr(std::min(letters, profile.size())).starts_with("c.");
@@ -88,8 +88,7 @@ class Offering {
     const auto mib = gpu.memory_bytes.value_or(0) >> 20U;
     if (mib == 0) {
       offer_.notes.push_back(fmt::format(
-          "GPU {} is not offered: how much memory it has is not known; run `gantry doctor`",
-          gpu.index));
+          "GPU {} is not offered: its memory size is not known; run `gantry doctor`", gpu.index));
       return;
     }
     offer_.shared.cards.push_back({.gpu = gpu.uuid, .index = gpu.index, .mib = mib});
@@ -110,8 +109,8 @@ class Offering {
     const auto& gpu = *claim.gpu;
     if (gpu.mig.instances.empty()) {
       offer_.notes.push_back(
-          fmt::format("GPU {} is in MIG mode and has no instance: nothing of it is offered; "
-                      "nvidia-smi mig -i {} -lgip shows what can be made",
+          fmt::format("GPU {} is in MIG mode and has no instance, so it is not offered; nvidia-smi "
+                      "mig -i {} -lgip shows the profiles that can be created",
                       gpu.index, gpu.index));
     }
     for (const auto& mig : gpu.mig.instances) {
@@ -119,10 +118,9 @@ class Offering {
       if (options_.mig_strategy == options::MigStrategy::Single) {
         part.name = name_by(options_.mig_names, mig.profile, std::string(kGpu));
       } else if (!is_whole_instance(mig.profile)) {
-        offer_.notes.push_back(
-            fmt::format("MIG instance {}:{} ({}) has a part of its GPU instance only and is not "
-                        "offered",
-                        gpu.index, mig.index, mig.profile));
+        offer_.notes.push_back(fmt::format(
+            "MIG instance {}:{} ({}) has only a part of its GPU instance and is not offered",
+            gpu.index, mig.index, mig.profile));
         continue;
       } else {
         GANTRY_TRY(part.name, profile_name(mig, options_));
@@ -170,7 +168,7 @@ class Offering {
     return {};
   }
 
-  // A pod that asks for one of these could not know what it gets.
+  // A pod that asks for such a resource could not know what it gets.
   Error mixture(const std::string& name, const DeviceCandidate& first,
                 const DeviceCandidate& second) const {
     const auto what = [&](const DeviceCandidate& part) {
@@ -178,10 +176,9 @@ class Offering {
                          part.mig != nullptr && part.replicas > 0 ? "shared " : "",
                          model::to_string(use_of(part)), part.why);
     };
-    return {Errc::Invalid,
-            fmt::format("{} would be both {} and {}; give one of them another name, by "
-                        "renameByDefault, rename or gantry.gpus[].name",
-                        name, what(first), what(second))};
+    return {Errc::Invalid, fmt::format("{} would be both {} and {}; give one of them another name "
+                                       "with renameByDefault, rename or gantry.gpus[].name",
+                                       name, what(first), what(second))};
   }
 
   void add_uses() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node offers: from what the machine has and what was configured to resources with their
-// devices. Each GPU is in exactly one use. Pure.
+// Computes what a node offers: resources with their devices, from the machine and the
+// configuration. Each GPU has exactly one use. Pure.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -16,7 +16,7 @@
 
 namespace gantry::resources {
 
-// What one GPU is used for, and who said so.
+// What one GPU is used for, and which setting says so.
 struct GpuUse {
   model::GpuUuid gpu;
   int index = 0;
@@ -25,7 +25,7 @@ struct GpuUse {
   bool operator==(const GpuUse&) const = default;
 };
 
-// A GPU in shares, and how much of it may be promised.
+// A shared GPU, and how much of it can be allocated.
 struct SharedGpu {
   model::GpuUuid gpu;
   int index = 0;
@@ -33,14 +33,14 @@ struct SharedGpu {
   bool operator==(const SharedGpu&) const = default;
 };
 
-// The GPUs in shares. The kubelet gets tokens for them, which name none: aliyun.com/gpu-mem, one
-// for each GiB (in MiB they would be too many: that amount is the node's capacity alone), slots of
-// gantry.dev/share, and slots of nvidia.com/gpu where every GPU is in shares.
+// The shared GPUs. The kubelet gets tokens that do not name a GPU: aliyun.com/gpu-mem, one for each
+// GiB (in MiB there would be too many, so that amount is only in the node's capacity), slots of
+// gantry.dev/share, and slots of nvidia.com/gpu if every GPU is shared.
 struct SharedGpus {
   std::vector<SharedGpu> cards;  // by index
   std::uint64_t unit_mib = 1024;
-  std::uint32_t slots = 32;  // of each
-  bool everything = false;   // no GPU is offered otherwise
+  std::uint32_t slots = 32;  // for each GPU
+  bool everything = false;   // every GPU is shared
   bool operator==(const SharedGpus&) const = default;
 };
 inline constexpr std::string_view kMemoryResource = "aliyun.com/gpu-mem";
@@ -48,21 +48,21 @@ inline constexpr std::string_view kShareResource = "gantry.dev/share";
 
 struct Offer {
   std::vector<model::AdvertisedResource> resources;  // by name
-  std::vector<GpuUse> uses;                          // of every GPU, also of those not offered
+  std::vector<GpuUse> uses;  // of every GPU, also of those that are not offered
   SharedGpus shared;
   std::vector<std::string> notes;  // what is not offered and why, one sentence each
   bool operator==(const Offer&) const = default;
 };
 
-// Invalid, naming both, where two settings claim the same GPU; Unsupported where a MIG layout does
-// not fit the strategy; each with what helps. A GPU that is not in the inventory has no entry; one
-// that is lost keeps its own, for health to speak about.
+// Invalid, naming both, if two settings claim the same GPU; Unsupported if the MIG layout does not
+// match the strategy; both with a remedy. A GPU that is not in the inventory has no entry. A lost
+// GPU keeps its entry, so that its health can be reported.
 Result<Offer> resources(const model::Inventory& machine, const options::Options& options);
 
-// The tokens anew, after some of offer.shared.cards were taken out.
+// Computes the tokens again after cards were removed from offer.shared.cards.
 void rebuild_tokens(Offer& offer);
 
-// How the share of a container with these ids is called: by them alone, whoever it is for.
+// The name of the share of a container with these ids. It depends only on the ids.
 std::string slot_name(std::string_view resource, std::span<const std::string> ids);
 
 }  // namespace gantry::resources

@@ -9,12 +9,12 @@
 
 namespace gantry::resources {
 
-// How closely a setting names what it means: who names it closer is believed.
+// How precisely a setting names a device; the more precise setting is used.
 enum class RuleSpecificity : std::uint8_t { Default, All, Count, ByName };
 
 RuleSpecificity specificity_of(const options::DeviceChoice& choice);
 
-// What one GPU is for, before sharing is looked at.
+// What one GPU is used for, before sharing is applied.
 struct GpuAssignment {
   const model::Gpu* gpu = nullptr;
   model::AllocationMode use = model::AllocationMode::Whole;
@@ -23,28 +23,28 @@ struct GpuAssignment {
   std::string why;
 };
 
-// The machine's GPUs that can be offered at all, by index.
+// The GPUs of the machine that can be offered, by index.
 std::vector<const model::Gpu*> usable_gpus(const model::Inventory& machine, Offer& offer);
 
-// gantry.gpus and the MIG strategy. Invalid where two rules claim one GPU, or a rule and its MIG
-// mode contradict each other.
+// Applies gantry.gpus and the MIG strategy. Invalid if two rules claim one GPU, or if a rule
+// contradicts the GPU's MIG mode.
 Result<std::vector<GpuAssignment>> claims(const std::vector<const model::Gpu*>& gpus,
                                           const options::Options& options, Offer& offer);
 
-// Unsupported unless all instances of the machine are alike.
+// Unsupported unless all MIG instances of the machine have the same profile.
 Status check_single(const std::vector<GpuAssignment>& claims);
 
-// A GPU or an instance on its way to be offered.
+// A GPU or a MIG instance that may be offered.
 struct DeviceCandidate {
   const GpuAssignment* claim = nullptr;
   const model::MigInstance* mig = nullptr;
   std::string name;                             // of the resource
   std::int64_t replicas = 0;                    // 0: not shared
-  const options::SharedResource* by = nullptr;  // who shares it
+  const options::SharedResource* by = nullptr;  // the setting that shares it
   std::string why;
 };
 
-// sharing.*.resources[] over the parts: replicas and names.
+// Applies sharing.*.resources[] to the candidates: sets replicas and names.
 Status share(const options::Options& options, std::vector<DeviceCandidate>& parts, Offer& offer);
 
 std::string describe(const DeviceCandidate& part);  // "GPU 0", "MIG instance 0:1"

@@ -274,7 +274,7 @@ TEST(GkeResources, WithAPartitionSizeNeedEveryGpuDividedInFull) {
   machine.gpus.erase(machine.gpus.begin(), machine.gpus.begin() + 2);
   EXPECT_THAT(refused(machine, gke({.partition_size = "1g.18gb"})),
               HasSubstr("must be divided into 7 of 1g.18gb"));
-  EXPECT_THAT(refused(machine, gke({.partition_size = "9g.1gb"})), HasSubstr("no size"));
+  EXPECT_THAT(refused(machine, gke({.partition_size = "9g.1gb"})), HasSubstr("not a size"));
   for (auto& mig : machine.gpus[0].mig.instances) mig.profile = "3g.71gb";
   EXPECT_THAT(ids(offer_of(machine, gke({.partition_size = "3g.71gb",
                                          .sharing = options::SharingKind::TimeSlicing,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kubelet counts for GPUs in shares.
+// The tokens that the kubelet counts for shared GPUs.
 #include "base/core/hash.hpp"
 #include "node/resources/resources.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 
 using model::AdvertisedResource;
 
-// The name's width is fixed, so that sorted ids are in the order of their numbers.
+// Ids have a fixed width, so that sorted ids are in numeric order.
 AdvertisedResource tokens(std::string_view name, std::string_view prefix, std::uint64_t count) {
   AdvertisedResource resource{.name = std::string(name),
                               .use = model::AllocationMode::Shares,
@@ -33,7 +33,7 @@ void rebuild_tokens(Offer& offer) {
     const auto slots = shared.cards.size() * shared.slots;
     std::uint64_t units = 0;
     for (const auto& card : shared.cards) units += card.mib / shared.unit_mib;
-    // Part by part: a GPU of 143771 MiB has 140 GiB to give, and two of them 280.
+    // Per GPU: a GPU of 143771 MiB can give 140 GiB, and two of them 280.
     if (shared.unit_mib > 1) offer.resources.push_back(tokens(kMemoryResource, "gib", units));
     offer.resources.push_back(tokens(kShareResource, "slot", slots));
     if (shared.everything) offer.resources.push_back(tokens("nvidia.com/gpu", "slot", slots));

@@ -132,7 +132,7 @@ TEST(Tokens, AGpuOfUnknownSizeIsNotOffered) {
   machine.gpus[0].memory_bytes.reset();
   const auto offer = offer_of(machine, sharing(options::MemoryUnit::GiB));
   EXPECT_THAT(names(offer)[0], "aliyun.com/gpu-mem x140");
-  EXPECT_THAT(offer.notes, ElementsAre(HasSubstr("how much memory")));
+  EXPECT_THAT(offer.notes, ElementsAre(HasSubstr("memory size")));
 }
 
 TEST(Slots, AreNamedByTheSetOfIdsWhateverItsOrder) {

@@ -22,7 +22,7 @@ Status write_unit(const SetupContext& work) {
   return sys::replace_file(work.host.outside(kAgentUnitPath), agent_unit(work.options.program));
 }
 
-// One that was enabled before is not ours to disable.
+// A unit that was already enabled must not be disabled by us later.
 Result<std::string> start_unit(const SetupContext& work) {
   const std::string name(kAgentUnitName);
   if (!work.options.run) {
@@ -31,11 +31,11 @@ Result<std::string> start_unit(const SetupContext& work) {
   GANTRY_CHECK(work.options.run({"systemctl", "daemon-reload"}));
   if (work.options.run({"systemctl", "is-enabled", name}).ok()) {
     GANTRY_CHECK(work.options.run({"systemctl", "start", name}));
-    return std::string("was enabled already, runs");
+    return std::string("already enabled, running");
   }
   GANTRY_CHECK(work.journal.add({SetupAction::UnitEnabled, name}));
   GANTRY_CHECK(work.options.run({"systemctl", "enable", "--now", name}));
-  return std::string("enabled, runs");
+  return std::string("enabled, running");
 }
 
 Result<std::string> add_systemd(const SetupContext& work) {
@@ -64,9 +64,10 @@ bool has_systemd(const sys::Host& host) {
 void agent_step(const SetupContext& work) {
   if (!work.options.agent) return;
   if (!has_systemd(work.host)) {
-    work.say("agent", "",
-             fmt::format("no systemd here; to start it: sudo {} agent{}", work.options.program,
-                         work.host.is_live() ? "" : " --root " + work.host.root()));
+    work.say(
+        "agent", "",
+        fmt::format("systemd is not running; to start it: sudo {} agent{}", work.options.program,
+                    work.host.is_live() ? "" : " --root " + work.host.root()));
   } else {
     auto done = add_systemd(work);
     work.say("agent", std::string(kAgentUnitName), done.ok() ? *done : done.error().text(),
@@ -74,8 +75,8 @@ void agent_step(const SetupContext& work) {
   }
   if (!has_kubelet(work.host)) {
     work.report.notes.emplace_back(
-        "there is no kubelet on this machine: the agent watches the GPUs and serves metrics, and "
-        "offers them when one comes");
+        "there is no kubelet on this machine: the agent monitors the GPUs and serves metrics, and "
+        "offers the GPUs when a kubelet starts");
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which engines are here, which of them take CDI as they are, and which must be told of the nvidia
-// runtime.
+// Finds the engines of the machine, those that support CDI without configuration, and those that
+// need the nvidia runtime.
 #include "container/engines/check.hpp"
 #include "container/engines/journal.hpp"
 #include "node/setup/node_setup_internal.hpp"
@@ -23,9 +23,10 @@ struct Version {
 struct KnownEngine {
   engines::Engine engine;
   std::string_view program;
-  Version cdi_by_default_since;  // as it is, with nothing configured
+  Version cdi_by_default_since;  // without any configuration
 };
-// docker has CDI since 25, switched on since 28.3; podman for its --device; containerd in its CRI.
+// docker has CDI since 25, enabled by default since 28.3; podman has it for --device; containerd in
+// its CRI.
 constexpr std::array kKnownEngines{KnownEngine{engines::Engine::Docker, "dockerd", {28, 3}},
                                    KnownEngine{engines::Engine::Podman, "podman", {4, 1}},
                                    KnownEngine{engines::Engine::Crio, "crio", {1, 23}},
@@ -59,19 +60,19 @@ std::optional<Version> version_of(const KnownEngine& known, const NodeOptions& o
   return said.ok() ? version_in(*said) : std::nullopt;
 }
 
-// Why an engine is left as it is; "" when it must be told.
+// Why an engine is not changed; "" if it must be configured.
 std::string skip_reason(const SetupContext& work, const KnownEngine& known,
                         const std::optional<Version>& version) {
   if (version && *version >= known.cdi_by_default_since) {
-    return fmt::format("{}.{} takes CDI: nothing to do", version->major, version->minor);
+    return fmt::format("{}.{} supports CDI: nothing to do", version->major, version->minor);
   }
   const bool of_the_cluster =
       known.engine == engines::Engine::Containerd || known.engine == engines::Engine::Crio;
   if (of_the_cluster && has_kubelet(work.host)) {
-    return "the kubelet's: the agent's answers need nothing of it";
+    return "used by the kubelet: the agent's answers need no change to it";
   }
   if (known.engine == engines::Engine::Containerd && installed(work.host, "dockerd")) {
-    return "docker's: nothing to do";
+    return "used by docker: nothing to do";
   }
   return "";
 }
@@ -79,12 +80,12 @@ std::string skip_reason(const SetupContext& work, const KnownEngine& known,
 std::string restart_words(const SetupContext& work, const engines::ChangePlan& plan) {
   if (plan.restart.empty()) return "";
   const auto command = fmt::format("{}", fmt::join(plan.restart, " "));
-  if (!work.options.restart || !work.options.run) return "; to make it count: sudo " + command;
+  if (!work.options.restart || !work.options.run) return "; to apply it: sudo " + command;
   const auto done = work.options.run(plan.restart);
   return done.ok() ? "; restarted" : fmt::format("; {}", done.error().text());
 }
 
-// What the engine's own program does not accept is taken back at once.
+// A configuration that the engine's own program rejects is undone at once.
 Result<std::string> apply(const SetupContext& work, const engines::ChangePlan& plan,
                           const engines::EngineOptions& wanted) {
   const auto files = engines::disk_file_writer();
@@ -96,7 +97,9 @@ Result<std::string> apply(const SetupContext& work, const engines::ChangePlan& p
   if (result.verdict == engines::ConfigCheck::Verdict::Failed) {
     GANTRY_TRY([[maybe_unused]] const auto back, engines::undo(work.host, plan.engine, *files));
     GANTRY_CHECK(work.journal.drop(record));
-    return Error(Errc::Invalid, "does not accept it, so all is as it was before: " + result.text);
+    return Error(
+        Errc::Invalid,
+        "does not accept the new configuration, so the old one was restored: " + result.text);
   }
   return "has the runtime nvidia" + restart_words(work, plan);
 }
@@ -110,7 +113,7 @@ Result<std::string> configure(const SetupContext& work, const KnownEngine& known
   for (const auto& file : plan.files) {
     if (file.changes() || where.empty()) where = work.host.outside(file.path);
   }
-  if (!plan.changes()) return std::string("has the runtime nvidia already");
+  if (!plan.changes()) return std::string("already has the runtime nvidia");
   if (work.options.dry_run) return std::string("would get the runtime nvidia");
   return apply(work, plan, wanted);
 }
@@ -132,7 +135,7 @@ void engine_steps(const SetupContext& work) {
     auto done = configure(work, known, version, where);
     work.say(name, where, done.ok() ? *done : done.error().text(), !done.ok());
   }
-  if (!any) work.say("engines", "", "none is installed");
+  if (!any) work.say("engines", "", "no engine is installed");
 }
 
 }  // namespace gantry::setup

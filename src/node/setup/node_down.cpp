@@ -19,7 +19,7 @@ struct DirectoryEntry {
   std::string name;
 };
 
-// In the root, whatever links lead there: /var/run is one.
+// Resolves links inside the root: /var/run is one.
 Result<DirectoryEntry> open_parent(const sys::Host& host, const std::string& path) {
   const auto slash = path.rfind('/');
   GANTRY_TRY(auto directory, host.open(path.substr(0, slash + 1), O_RDONLY | O_DIRECTORY));
@@ -29,13 +29,13 @@ Result<DirectoryEntry> open_parent(const sys::Host& host, const std::string& pat
 Result<std::string> remove_file(const sys::Host& host, const std::string& path) {
   const auto place = open_parent(host, path);
   if (!place.ok()) {
-    if (place.error().code() == Errc::NotFound) return std::string("gone already");
+    if (place.error().code() == Errc::NotFound) return std::string("already gone");
     return place.error();
   }
   if (::unlinkat(place->directory.get(), place->name.c_str(), 0) == 0) {
     return std::string("removed");
   }
-  if (errno == ENOENT) return std::string("gone already");
+  if (errno == ENOENT) return std::string("already gone");
   return Error::sys(errno, "removing " + path);
 }
 
@@ -43,27 +43,29 @@ Result<std::string> move_back(const sys::Host& host, const std::string& path) {
   if (host.link_info(path).ok()) {
     return Error(
         Errc::Exists,
-        fmt::format("somebody has written it again; the old one is {}.before-gantry", path));
+        fmt::format("another program has written it since; the old one is {}.before-gantry", path));
   }
   GANTRY_TRY(const auto place, open_parent(host, path));
   const auto aside = place.name + ".before-gantry";
   const int in = place.directory.get();
-  if (::renameat(in, aside.c_str(), in, place.name.c_str()) == 0) return std::string("back again");
-  if (errno == ENOENT) return std::string("gone already");
-  return Error::sys(errno, fmt::format("moving {}.before-gantry back", path));
+  if (::renameat(in, aside.c_str(), in, place.name.c_str()) == 0) return std::string("restored");
+  if (errno == ENOENT) return std::string("already gone");
+  return Error::sys(errno, fmt::format("restoring {}.before-gantry", path));
 }
 
-// Running containers have these directories mounted: their files go when nobody has them any more.
+// Running containers have these directories mounted: the files are removed when no container uses
+// them.
 Result<std::string> remove_drivers(const sys::Host& host, const std::string& path) {
   GANTRY_TRY(const auto done, driver_dir::unpublish(host));
   if (!done.failed.empty()) return Error(Errc::Internal, done.failed.front());
   if (!done.in_use.empty()) {
-    return Error(Errc::Busy, fmt::format("{} of them are mounted in containers; once those have "
-                                         "ended: sudo gantry node down",
+    return Error(Errc::Busy, fmt::format("{} of them are mounted in containers; when those "
+                                         "containers have ended, run: sudo gantry node down",
                                          done.in_use.size()));
   }
   const auto rest = host.list(path);
-  for (const auto& name : rest.ok() ? *rest : std::vector<std::string>{}) {  // the writers' lock
+  // The lock of the writers.
+  for (const auto& name : rest.ok() ? *rest : std::vector<std::string>{}) {
     GANTRY_CHECK(remove_file(host, fmt::format("{}/{}", path, name)));
   }
   GANTRY_TRY(const auto place, open_parent(host, path));
@@ -73,11 +75,11 @@ Result<std::string> remove_drivers(const sys::Host& host, const std::string& pat
   return Error::sys(errno, "removing " + path);
 }
 
-// A file that somebody edited is theirs.
+// A unit that was edited belongs to the user.
 Result<std::string> remove_unit(const SetupContext& work, const std::string& path) {
   const auto text = work.host.read(path);
   if (text.ok() && *text != agent_unit(work.options.program)) {
-    return std::string("kept: it was changed since");
+    return std::string("kept: it was changed in the meantime");
   }
   auto done = remove_file(work.host, path);
   if (done.ok() && work.options.run) GANTRY_CHECK(work.options.run({"systemctl", "daemon-reload"}));
@@ -97,14 +99,14 @@ Result<std::string> restore_engine(const SetupContext& work, const std::string& 
   GANTRY_TRY(const auto engine, engines::parse_engine(name));
   const auto files = engines::disk_file_writer();
   const auto done = engines::undo(work.host, engine, *files);
-  if (!done.ok() && done.error().code() == Errc::NotFound) return std::string("as it was already");
+  if (!done.ok() && done.error().code() == Errc::NotFound) return std::string("already restored");
   if (!done.ok()) return done.error();
   for (const auto& note : done->notes) work.report.notes.push_back(note);
   const auto plan = engines::make_plan(work.host, {.engine = engine, .run = work.options.run});
   if (!plan.ok() || plan->restart.empty()) return std::string("configured as before");
   const auto command = fmt::format("{}", fmt::join(plan->restart, " "));
   if (!work.options.restart || !work.options.run) {
-    return "configured as before; to make it count: sudo " + command;
+    return "configured as before; to apply it: sudo " + command;
   }
   GANTRY_CHECK(work.options.run(plan->restart));
   return std::string("configured as before; restarted");
@@ -140,7 +142,7 @@ Status take_back(const SetupContext& work, const JournalEntry& record) {
   const auto where =
       record.subject.starts_with("/") ? work.host.outside(record.subject) : record.subject;
   if (work.options.dry_run) {
-    work.say(std::string(step_of(record.action)), where, "would be taken back");
+    work.say(std::string(step_of(record.action)), where, "would be undone");
     return {};
   }
   auto done = undo(work, record);
@@ -151,7 +153,8 @@ Status take_back(const SetupContext& work, const JournalEntry& record) {
 
 }  // namespace
 
-// Last done, first undone; what was moved out of the way comes back after the place is free.
+// Undoes the last action first. Files that were moved aside come back at the end, when their place
+// is free.
 Result<NodeReport> node_down(const sys::Host& host, const NodeOptions& options) {
   GANTRY_TRY(auto journal, NodeJournal::open(host));
   if (journal.records().empty()) {

@@ -36,7 +36,7 @@ Result<JournalEntry> record_of(const json::Value& value) {
   for (const auto& [other, word] : kSetupActions) {
     if (action == word && subject) return JournalEntry{other, *std::move(subject)};
   }
-  return Error(Errc::Corrupt, fmt::format("{} is not one of our steps", value.raw().substr(0, 80)));
+  return Error(Errc::Corrupt, fmt::format("{} is not a known step", value.raw().substr(0, 80)));
 }
 
 }  // namespace

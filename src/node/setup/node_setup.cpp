@@ -15,7 +15,7 @@ Result<NodeReport> node_up(const sys::Host& host, const NodeOptions& options) {
   GANTRY_TRY(auto journal, NodeJournal::open(host));
   NodeReport report;
   const SetupContext work{host, options, journal, report};
-  GANTRY_CHECK(refresh_step(work).in("preparing what containers start from"));
+  GANTRY_CHECK(refresh_step(work).in("preparing the driver files and the CDI specification"));
   engine_steps(work);
   agent_step(work);
   return report;

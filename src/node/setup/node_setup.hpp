@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One node made ready by hand, and that taken back: what containers start from, the engines that
-// need to be told, the agent. What was done is written down before it is done, so `down` undoes
-// exactly that, also after a crash; what was there before stays.
+// Sets up one node by hand, and undoes it: the files that containers start from, the engines that
+// need a configuration, and the agent. Each action is written to a journal before it is done, so
+// `down` undoes exactly these actions, also after a crash. Files that were there before are kept.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -19,11 +19,12 @@ inline constexpr std::string_view kNodeJournal = "/var/lib/gantry/node.json";
 
 struct NodeOptions {
   bool dry_run = false;
-  bool restart = false;    // engines that were told something new
-  bool take_over = false;  // another tool's specification of our kind is moved aside
+  bool restart = false;    // restart engines whose configuration changed
+  bool take_over = false;  // move another tool's specification of our kind aside
   bool agent = true;
   std::string program = "/usr/bin/gantry";
-  // Runs a program of the machine: its output, or an error. Empty: not ours to run, as in a tree.
+  // Runs a program of the machine and returns its output or an error. Empty: do not run programs,
+  // as in a file tree.
   engines::RunProgram run;
   std::chrono::milliseconds deadline{10'000};  // for NVML
 };
@@ -41,11 +42,11 @@ struct NodeReport {
   bool failed() const;
 };
 
-// A step that fails is reported and does not keep the others from being tried, but the first: no
-// engine and no agent can use a machine whose driver is not there. Then the error.
+// A step that fails is reported, and the other steps are still tried. Only the first step returns
+// an error, because no engine and no agent can use a machine without its driver.
 Result<NodeReport> node_up(const sys::Host& host, const NodeOptions& options);
 
-// NotFound when nothing was written down. What could not be undone stays written down.
+// NotFound if the journal is empty. Actions that could not be undone stay in the journal.
 Result<NodeReport> node_down(const sys::Host& host, const NodeOptions& options);
 
 }  // namespace gantry::setup

@@ -11,10 +11,10 @@ std::string_view agent_unit_template();
 inline constexpr std::string_view kAgentUnitName = "gantry-agent.service";
 inline constexpr std::string_view kAgentUnitPath = "/etc/systemd/system/gantry-agent.service";
 
-// The unit with the program where it is.
+// The systemd unit with the path of the program.
 std::string agent_unit(const std::string& program);
 
-// What we did, in the order in which it was done.
+// The actions of a setup, in their order.
 enum class SetupAction : std::uint8_t {
   Driver,
   Inventory,
@@ -27,24 +27,24 @@ enum class SetupAction : std::uint8_t {
 
 struct JournalEntry {
   SetupAction action = SetupAction::Driver;
-  std::string subject;  // a path, an engine's or a unit's name
+  std::string subject;  // a path, or the name of an engine or a unit
   bool operator==(const JournalEntry&) const = default;
 };
 
 class NodeJournal {
  public:
-  // An empty one when there is none. Corrupt: nothing is undone by guess.
+  // Empty if there is no journal. Corrupt if it cannot be read: nothing is undone by guessing.
   static Result<NodeJournal> open(const sys::Host& host);
 
   const std::vector<JournalEntry>& records() const { return records_; }
-  // On disk when it returns. What is written down already stays as it is.
+  // The entry is on disk when this returns. An entry that exists already is not added again.
   Status add(const JournalEntry& record);
-  Status drop(const JournalEntry& record);  // the last one takes the file with it
+  Status drop(const JournalEntry& record);  // dropping the last entry removes the file
 
  private:
   explicit NodeJournal(std::string path) : path_(std::move(path)) {}
   Status write() const;
-  std::string path_;  // outside the root
+  std::string path_;  // outside the host's root
   std::vector<JournalEntry> records_;
 };
 

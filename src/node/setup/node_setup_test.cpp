@@ -71,7 +71,7 @@ TEST(NodeUp, PreparesTellsTheEngineAndIsTakenBackWhole) {
   EXPECT_THAT(up->steps, Contains(step("driver files", "prepared")));
   EXPECT_THAT(up->steps, Contains(step("CDI", "devices, written")));
   EXPECT_THAT(up->steps, Contains(step("docker", "sudo systemctl restart docker")));
-  EXPECT_THAT(up->steps, Contains(step("agent", "enabled, runs")));
+  EXPECT_THAT(up->steps, Contains(step("agent", "enabled, running")));
   EXPECT_THAT(*host.read("/etc/docker/daemon.json"), HasSubstr("nvidia"));
   EXPECT_THAT(*host.read("/etc/systemd/system/gantry-agent.service"),
               HasSubstr("ExecStart=/opt/g/gantry agent\n"));
@@ -117,7 +117,7 @@ TEST(NodeUp, WhatWasThereBeforeStays) {
   Programs programs{.enabled = true};
   const auto up = node_up(host, {.run = programs.runner()});
   ASSERT_TRUE(up.ok()) << up.error().text();
-  EXPECT_THAT(up->steps, Contains(step("agent", "was enabled already")));
+  EXPECT_THAT(up->steps, Contains(step("agent", "already enabled")));
   EXPECT_FALSE(node_down(host, {.run = programs.runner()}).ok());
   EXPECT_TRUE(host.exists(kSpec));
   EXPECT_THAT(programs.calls, Not(Contains(HasSubstr("disable"))));
@@ -148,14 +148,15 @@ struct EngineCase {
 
 TEST(NodeUp, AnEngineThatTakesCdiIsLeftAlone) {
   const EngineCase cases[] = {
-      {"dockerd", "Docker version 28.3.2, build 578ccf6", "28.3 takes CDI"},
+      {"dockerd", "Docker version 28.3.2, build 578ccf6", "28.3 supports CDI"},
       {"dockerd", "Docker version 20.10.24+dfsg1, build 297e128", "would get the runtime nvidia"},
-      {"podman", "podman version 4.3.1", "4.3 takes CDI"},
+      {"podman", "podman version 4.3.1", "4.3 supports CDI"},
       {"podman", "podman version 3.0.1", "would get the runtime nvidia"},
-      {"crio", "crio version 1.28.4", "1.28 takes CDI"},
-      {"containerd", "containerd github.com/containerd/containerd/v2 v2.1.4 7567", "2.1 takes CDI"},
+      {"crio", "crio version 1.28.4", "1.28 supports CDI"},
+      {"containerd", "containerd github.com/containerd/containerd/v2 v2.1.4 7567",
+       "2.1 supports CDI"},
       {"containerd", "containerd containerd.io 1.7.22 7f7fdf5", "would get the runtime nvidia"},
-      {"containerd", "containerd containerd.io 1.7.22 7f7fdf5", "the kubelet's", true},
+      {"containerd", "containerd containerd.io 1.7.22 7f7fdf5", "used by the kubelet", true},
       {"containerd", "", "would get the runtime nvidia"},
   };
   for (const auto& tried : cases) {

@@ -18,7 +18,8 @@ constexpr SetupFile kSetupFiles[] = {{SetupAction::Driver, kDrivers},
                                      {SetupAction::Inventory, probe::kInventoryPath},
                                      {SetupAction::Spec, publish::kSpecPath}};
 
-// What is there already is somebody's, be it ours of an earlier day: it is not taken back.
+// Files that already exist are not recorded, so `down` keeps them, even if an earlier run wrote
+// them.
 Status record_new_files(const SetupContext& work) {
   for (const auto& [action, path] : kSetupFiles) {
     if (work.host.link_info(path).ok()) continue;
@@ -30,10 +31,10 @@ Status record_new_files(const SetupContext& work) {
 void say(const SetupContext& work, const publish::RefreshResult& done) {
   const bool made = done.driver.outcome == driver_dir::PublishOutcome::Created;
   work.say("driver files", work.host.outside(done.driver.directory),
-           made ? fmt::format("prepared ({})", done.driver.way) : "as they were");
+           made ? fmt::format("prepared ({})", done.driver.way) : "unchanged");
   work.say(
       "CDI", work.host.outside(publish::kSpecPath),
-      fmt::format("{} devices, {}", done.devices, done.spec_changed ? "written" : "as it was"));
+      fmt::format("{} devices, {}", done.devices, done.spec_changed ? "written" : "unchanged"));
   for (const auto& name : done.moved) {
     work.say("CDI", name, fmt::format("moved to {}.before-gantry", name));
   }

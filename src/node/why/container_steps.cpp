@@ -13,7 +13,7 @@
 namespace gantry::why {
 namespace {
 
-constexpr std::size_t kPathLimit = 64;  // directories of LD_LIBRARY_PATH that are looked at
+constexpr std::size_t kPathLimit = 64;  // directories of LD_LIBRARY_PATH that are checked
 constexpr std::string_view kHowToAsk =
     "Kubernetes: resources: {limits: {nvidia.com/gpu: 1}}; docker and podman: --device "
     "nvidia.com/gpu=all";
@@ -39,15 +39,17 @@ void explain_no_node(Step& step, const ContainerView& inside) {
                           visible ? "=" + *visible : std::string(" not set"));
   if (!visible) {
     step.cause =
-        "the container was started without a GPU: no CDI device was asked for, and "
-        "NVIDIA_VISIBLE_DEVICES, by which a runtime of NVIDIA's kind is asked, is not set";
+        "the container was started without a GPU: no CDI device was requested, and "
+        "NVIDIA_VISIBLE_DEVICES, which NVIDIA's runtime reads, is not set";
   } else if (visible->empty() || *visible == "void" || *visible == "none") {
-    step.cause = fmt::format("NVIDIA_VISIBLE_DEVICES={} says that it wants no GPU", *visible);
-    step.remedy = "set it to all or to the GPUs' numbers, or ask by " + std::string(kHowToAsk);
+    step.cause =
+        fmt::format("NVIDIA_VISIBLE_DEVICES={} says that the container wants no GPU", *visible);
+    step.remedy = "set it to all or to the numbers of the GPUs, or ask for GPUs with " +
+                  std::string(kHowToAsk);
   } else {
     step.cause = fmt::format(
-        "NVIDIA_VISIBLE_DEVICES={} asks for GPUs, but what started the container does "
-        "not go by it, and no CDI device was asked for",
+        "NVIDIA_VISIBLE_DEVICES={} asks for GPUs, but the runtime that started the container "
+        "ignores it, and no CDI device was requested",
         *visible);
   }
 }
@@ -66,12 +68,12 @@ Step nodes_link(const ContainerView& inside) {
     step.cause = fmt::format("{} is missing, and without it CUDA does not start", missing);
     step.remedy =
         "on the node: sudo nvidia-modprobe -c 0 -u; sudo gantry cdi refresh; then start the "
-        "container anew";
+        "container again";
   }
   return step;
 }
 
-// CUDA counts the GPUs that it may use until the first name that makes no sense.
+// CUDA counts the GPUs of the list up to the first invalid entry.
 std::optional<Step> visible_link(const ContainerView& inside) {
   const auto value = variable(inside, "CUDA_VISIBLE_DEVICES");
   if (!value) return std::nullopt;
@@ -84,12 +86,12 @@ std::optional<Step> visible_link(const ContainerView& inside) {
   const auto count = gpu_nodes(inside).size();
   if (name || (number && (count == 0 || *number < count))) return step;
   step.verdict = StepStatus::Failed;
-  step.cause = number ? fmt::format(
-                            "CUDA_VISIBLE_DEVICES={} names GPU {}, and the container has "
-                            "{}, counted from 0",
-                            *value, *number, count)
-                      : fmt::format("CUDA_VISIBLE_DEVICES={} hides every GPU from CUDA", *value);
-  step.remedy = "take CUDA_VISIBLE_DEVICES out of the pod's or the image's environment";
+  step.cause =
+      number ? fmt::format(
+                   "CUDA_VISIBLE_DEVICES={} names GPU {}, but the container has {}, counted from 0",
+                   *value, *number, count)
+             : fmt::format("CUDA_VISIBLE_DEVICES={} hides every GPU from CUDA", *value);
+  step.remedy = "remove CUDA_VISIBLE_DEVICES from the environment of the pod or the image";
   return step;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last links: what a running container has. It is looked at from the host, through a descriptor
-// of its root directory, and nothing of it is executed; everything in it may be a lie.
+// The last steps: what a running container has. The container is examined from the host, through a
+// descriptor of its root directory. Nothing in it is executed, and nothing in it is trusted.
 #pragma once
 
 #include "container/rootfs/root.hpp"
@@ -12,17 +12,17 @@
 
 namespace gantry::why {
 
-// What is needed of a container's process, so that tests can write it down.
+// The data about a container's process that the steps need, so that tests can provide it.
 struct ContainerView {
   std::vector<std::string> environment;  // NAME=value
   std::string mountinfo;
-  std::vector<std::string> nodes;          // NVIDIA's in its /dev: "nvidia0", "nvidiactl"
-  std::string driver_version;              // of the kernel module; "" = none
-  std::optional<bool> program_names_cuda;  // its executable holds the name of libcuda
+  std::vector<std::string> nodes;          // NVIDIA's nodes in its /dev: "nvidia0", "nvidiactl"
+  std::string driver_version;              // of the kernel module; "": none
+  std::optional<bool> program_names_cuda;  // its executable contains the name of libcuda
 };
 
-// Nodes, what hides them, the C library, the loader's way to libcuda and what stands before it,
-// CUDA in the image, frameworks that know no GPU.
+// Checks the device nodes, variables that hide them, the C library, the way of the loader to
+// libcuda, CUDA in the image, and frameworks without GPU support.
 std::vector<Step> container_steps(const rootfs::Root& root, const ContainerView& inside);
 
 }  // namespace gantry::why

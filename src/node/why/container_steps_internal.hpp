@@ -11,30 +11,31 @@
 
 namespace gantry::why {
 
-// Of its environment; nullopt where it is not set at all.
+// From its environment; nullopt if it is not set.
 std::optional<std::string> variable(const ContainerView& inside, std::string_view name);
-std::vector<std::string> library_path(const ContainerView& inside);  // LD_LIBRARY_PATH, bounded
+// Directories of LD_LIBRARY_PATH, limited in number.
+std::vector<std::string> library_path(const ContainerView& inside);
 
 struct FoundLibrary {
-  std::string path;     // as the loader names it
-  std::string real;     // without symlinks
-  std::string version;  // of the file's name; "" when it has none
+  std::string path;     // as the loader finds it
+  std::string real;     // with symlinks resolved
+  std::string version;  // from the file name; "" if it has none
 };
 
-// What the loader of glibc would take for libcuda.so.1, in its order.
+// The file that glibc's loader would load as libcuda.so.1, in its search order.
 std::optional<FoundLibrary> find_libcuda(const rootfs::Root& root, const ContainerView& inside);
 
-// Whose a mount is that stands where the driver's files belong.
+// Where the file at a path of the driver comes from.
 enum class MountSource : std::uint8_t { Image, Driver, Volume };
 MountSource mount_source(const std::vector<rootfs::MountEntry>& mounts, std::string_view path);
 
 Step library_step(const std::optional<FoundLibrary>& found, const ContainerView& inside,
                   const std::vector<rootfs::MountEntry>& mounts);
-// A volume where the driver's files belong; nothing when there is none.
+// Finds a volume that is mounted over the driver's files; nullopt if there is none.
 std::optional<Step> mounts_step(const std::optional<FoundLibrary>& found,
                                 const std::vector<rootfs::MountEntry>& mounts);
 
-// Directories of Python packages, by the usual places and the environment.
+// Directories of Python packages: the usual ones and those from the environment.
 std::vector<std::string> python_directories(const rootfs::Root& root, const ContainerView& inside);
 std::optional<Step> framework_step(const rootfs::Root& root,
                                    const std::vector<std::string>& places);

@@ -57,7 +57,7 @@ TEST_F(WhyInside, WithoutANodeItSaysHowOneAsksForIt) {
   EXPECT_THAT(step.read, HasSubstr("NVIDIA_VISIBLE_DEVICES not set"));
   EXPECT_THAT(step.remedy, HasSubstr("nvidia.com/gpu: 1"));
   inside_.environment = {"NVIDIA_VISIBLE_DEVICES=all"};
-  EXPECT_THAT(first_failed().cause, HasSubstr("does not go by it"));
+  EXPECT_THAT(first_failed().cause, HasSubstr("ignores it"));
   inside_.environment = {"NVIDIA_VISIBLE_DEVICES=void"};
   EXPECT_THAT(first_failed().cause, HasSubstr("wants no GPU"));
 }
@@ -126,7 +126,7 @@ TEST_F(WhyInside, WithAnImagesOwnDriverInItsCache) {
   const auto step = first_failed();
   EXPECT_EQ(step.id, "container.libcuda");
   EXPECT_THAT(step.cause, HasSubstr("of the image, not the node's"));
-  EXPECT_THAT(step.remedy, HasSubstr("out of the image"));
+  EXPECT_THAT(step.remedy, HasSubstr("from the image"));
 }
 
 TEST_F(WhyInside, WithCudasStub) {

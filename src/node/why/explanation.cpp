@@ -11,7 +11,7 @@
 namespace gantry::why {
 namespace {
 
-// What strangers wrote is shown in part: an environment variable may have megabytes.
+// Text from pods is shortened: an environment variable may have megabytes.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 800;
   return text.size() <= kMost ? printable(text) : printable(text.substr(0, kMost)) + "...";
@@ -53,7 +53,7 @@ const Step* Explanation::first_failed() const {
   return first(StepStatus::Failed);
 }
 
-// Names and messages come from pods: nothing of theirs may steer a terminal.
+// Names and messages come from pods: they must not send control codes to the terminal.
 std::string to_string(const Explanation& explanation, bool color) {
   auto text = shown(explanation.subject) + "\n";
   for (const auto& step : explanation.steps) {
@@ -65,7 +65,7 @@ std::string to_string(const Explanation& explanation, bool color) {
   }
   const auto* broken = explanation.first_failed();
   const auto* look = explanation.first(StepStatus::Warning);
-  if (broken == nullptr) text += "\nNothing found that keeps GPUs from it.\n";
+  if (broken == nullptr) text += "\nGantry found nothing that keeps GPUs from it.\n";
   if (broken != nullptr) text += fmt::format("\nWhy: {}\n", shown(broken->cause));
   const auto* mend = broken != nullptr ? broken : look;
   if (mend != nullptr && !mend->remedy.empty())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a pod's text to a GPU in its container is a chain. Each link says what was read and whether
-// it holds; the first one that does not is the answer to "why has my pod no GPU?".
+// The steps from a pod's manifest to a GPU in its container. Each step says what was read and
+// whether it is in order; the first one that failed answers "why does my pod have no GPU?".
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace gantry::why {
 enum class StepStatus : std::uint8_t {
   Ok,
   Failed,
-  Warning,  // works, or may; worth a look
-  Unknown   // could not be looked at from here
+  Warning,  // works, or may work; worth a look
+  Unknown   // cannot be checked from here
 };
 std::string_view to_string(StepStatus verdict);  // "ok", "BROKEN", "look", "?"
 
@@ -23,7 +23,7 @@ struct Step {
   std::string what;  // "The pod asks for GPUs"
   StepStatus verdict = StepStatus::Ok;
   std::string read;    // what was seen
-  std::string cause;   // one sentence, when it does not hold
+  std::string cause;   // one sentence, if the step failed
   std::string remedy;  // a command, or a line to write
   bool operator==(const Step&) const = default;
 };
@@ -33,7 +33,7 @@ struct Explanation {
   std::vector<Step> steps;
 
   const Step* first(StepStatus verdict) const;  // nullptr: none
-  // nullptr: nothing found that would keep GPUs from it.
+  // nullptr: nothing was found that keeps GPUs from the pod.
   const Step* first_failed() const;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What in the image would use a GPU: CUDA's runtime library, and frameworks built with or without.
+// Looks for software in the image that would use a GPU: CUDA's runtime library, and frameworks
+// built with or without CUDA.
 #include "base/core/text.hpp"
 #include "gpu/loader/ld_cache.hpp"
 #include "node/why/container_steps_internal.hpp"
@@ -93,7 +94,7 @@ void add_pythons(const rootfs::Root& root, const std::string& base,
   }
 }
 
-// A directory that holds libcudart; "" when none does.
+// A directory that contains libcudart; "" if there is none.
 std::string runtime_place(const rootfs::Root& root, const ContainerView& inside,
                           const std::vector<std::string>& places) {
   auto directories = library_path(inside);
@@ -143,7 +144,7 @@ std::optional<Step> framework_step(const rootfs::Root& root,
   for (const auto& framework : found)
     read.push_back(fmt::format("{} ({})", framework.place, framework.cuda ? "CUDA" : "no CUDA"));
   Step step{.id = "container.framework",
-            .what = "Its framework knows GPUs",
+            .what = "Its framework supports GPUs",
             .read = fmt::format("{}", fmt::join(read, ", "))};
   const auto without = std::find_if(found.begin(), found.end(),
                                     [](const Framework& framework) { return !framework.cuda; });
@@ -151,8 +152,8 @@ std::optional<Step> framework_step(const rootfs::Root& root,
   const bool any = std::any_of(found.begin(), found.end(),
                                [](const Framework& framework) { return framework.cuda; });
   step.verdict = any ? StepStatus::Warning : StepStatus::Failed;
-  step.cause = fmt::format("the image's {} was built without CUDA: it finds no GPU on any machine",
-                           without->name);
+  step.cause = fmt::format(
+      "the image's {} was built without CUDA: it cannot use a GPU on any machine", without->name);
   step.remedy = "in the image: " + without->remedy;
   return step;
 }
@@ -163,14 +164,14 @@ Step cuda_step(const rootfs::Root& root, const ContainerView& inside,
   const auto all = frameworks(root, places);
   step.read = runtime_place(root, inside, places);
   if (!step.read.empty()) return step;
-  step.read = "its program brings it";
+  step.read = "its program contains it";
   if (inside.program_names_cuda.value_or(false)) return step;
   step.read = all.empty() ? "no libcudart, no framework" : all.front().place;
   if (!all.empty()) return step;
   step.verdict = StepStatus::Warning;
   step.cause =
-      "the image has neither CUDA's runtime library nor a framework that brings it: programs "
-      "with CUDA linked into them work, others do not";
+      "the image has neither CUDA's runtime library nor a framework that contains it: only "
+      "programs that are linked with CUDA statically work";
   step.remedy =
       "build the image from nvidia/cuda:...-runtime, or install the framework's CUDA "
       "build in it";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader's way to libcuda, and what stands in it.
+// Follows the loader's search for libcuda, and finds what is in its way.
 #include "base/core/text.hpp"
 #include "gpu/loader/ld_cache.hpp"
 #include "node/why/container_steps_internal.hpp"
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kCacheLimit = std::size_t{8} << 20;
 constexpr std::string_view kLibrary = "libcuda.so.1";
 
-// Where the driver's files are put, whoever puts them.
+// The directories in which any tool puts the driver's files.
 constexpr std::array<std::string_view, 5> kDriverPlaces{
     "/usr/local/nvidia", "/usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v2",
     "/usr/lib64/glibc-hwcaps/x86-64-v2", "/usr/lib/x86_64-linux-gnu/tls", "/usr/lib64/tls"};
@@ -25,8 +25,8 @@ bool at_or_below(std::string_view path, std::string_view place) {
          (path.starts_with(place) && (place == "/" || path.substr(place.size()).starts_with('/')));
 }
 
-// In each directory the loader looks into the subdirectories for newer processors (from glibc 2.33)
-// or "tls" (before 2.37) first.
+// In each directory, the loader first searches the subdirectories for newer processors (from glibc
+// 2.33) or "tls" (before 2.37).
 void add_with_subdirectories(std::vector<std::string>& path, const std::string& directory) {
   for (const auto* below : {"/glibc-hwcaps/x86-64-v4", "/glibc-hwcaps/x86-64-v3",
                             "/glibc-hwcaps/x86-64-v2", "/tls", ""})
@@ -57,7 +57,7 @@ std::string version_in(std::string_view real) {
   return version == "1" ? "" : std::string(version);
 }
 
-// "580.159.04-1f2e3d4c5b6a7988" among the parts of a path: a driver directory that was prepared.
+// "580.159.04-1f2e3d4c5b6a7988" as a part of the path: a prepared driver directory.
 bool is_prepared(std::string_view path) {
   constexpr std::size_t kDigest = 16;
   const auto parts = split(path, '/');
@@ -69,7 +69,8 @@ bool is_prepared(std::string_view path) {
   });
 }
 
-// Volumes of a pod, by the kubelet's own directories; elsewhere whatever is no driver by its name.
+// A volume of a pod is recognized by the kubelet's directories; otherwise, every mount that is not
+// a driver by its name.
 bool is_volume(const rootfs::MountEntry& mount) {
   if (contains(mount.root, "/volumes/kubernetes.io~") || contains(mount.root, "/volume-subpaths/"))
     return true;
@@ -82,7 +83,7 @@ bool is_driver_place(std::string_view place) {
                      [&](std::string_view known) { return at_or_below(place, known); });
 }
 
-// A mount made later on a directory above another one hides it: both are on the same mount then.
+// A later mount on a parent directory hides a mount; both are then on the same mount.
 bool hides(const rootfs::MountEntry& over, const rootfs::MountEntry& under) {
   return over.id != under.id && over.parent == under.parent && over.place != under.place &&
          at_or_below(under.place, over.place);
@@ -107,18 +108,19 @@ void foreign(Step& step, const FoundLibrary& found, const ContainerView& inside,
   step.verdict = StepStatus::Failed;
   step.cause =
       found.version.empty()
-          ? fmt::format("{} comes first and is a driver library of {}, not the node's", found.path,
-                        whose)
+          ? fmt::format("the loader finds {} first: it is a driver library from {}, not the node's",
+                        found.path, whose)
           : fmt::format(
-                "{} comes first and is of driver {}, the kernel has {}: {} brings a driver "
-                "of its own",
+                "the loader finds {} first: it is of driver {}, but the kernel has {}: it comes "
+                "from {}",
                 found.path, found.version, inside.driver_version, whose);
   const auto directories = library_path(inside);
   const bool named =
       std::any_of(directories.begin(), directories.end(),
                   [&](const std::string& directory) { return at_or_below(found.path, directory); });
-  step.remedy = named ? "take that directory out of LD_LIBRARY_PATH, or libcuda out of it"
-                      : "take libcuda out of the image: the node brings the right one";
+  step.remedy =
+      named ? "remove that directory from LD_LIBRARY_PATH, or remove libcuda from the directory"
+            : "remove libcuda from the image: the node provides the right one";
 }
 
 }  // namespace
@@ -150,7 +152,7 @@ Step library_step(const std::optional<FoundLibrary>& found, const ContainerView&
     step.verdict = StepStatus::Failed;
     step.read = "no libcuda.so.1 where the loader looks";
     step.cause = "the driver's libraries are not in the container, or not where its loader looks";
-    step.remedy = "gantry explain CONTAINER on the node says how they should get there";
+    step.remedy = "on the node: gantry explain CONTAINER shows how they should get there";
     const auto capabilities = variable(inside, "NVIDIA_DRIVER_CAPABILITIES").value_or("all");
     if (!contains(capabilities, "all") && !contains(capabilities, "compute")) {
       step.cause = fmt::format("NVIDIA_DRIVER_CAPABILITIES={} leaves libcuda out", capabilities);
@@ -162,8 +164,8 @@ Step library_step(const std::optional<FoundLibrary>& found, const ContainerView&
       found->version.empty() ? found->path : fmt::format("{} ({})", found->path, found->version);
   if (contains(found->path, "/stubs/")) {
     step.verdict = StepStatus::Failed;
-    step.cause = fmt::format("{} is CUDA's stub, made for linking: it knows no GPU", found->path);
-    step.remedy = "take the stubs directory out of LD_LIBRARY_PATH";
+    step.cause = fmt::format("{} is CUDA's stub for linking: it cannot use a GPU", found->path);
+    step.remedy = "remove the stubs directory from LD_LIBRARY_PATH";
     return step;
   }
   if (contains(found->path, "/compat/") || contains(found->real, "/compat/")) return step;
@@ -179,7 +181,7 @@ std::optional<Step> mounts_step(const std::optional<FoundLibrary>& found,
                                 const std::vector<rootfs::MountEntry>& mounts) {
   const auto* volume = volume_in_the_way(mounts);
   if (volume == nullptr) return std::nullopt;
-  // The driver is mounted at several places: one that is hidden need not be the one that is used.
+  // The driver is mounted in several places: a hidden one is not necessarily the one that is used.
   const bool reached = found && mount_source(mounts, found->real) == MountSource::Driver;
   return Step{.id = "container.mounts",
               .what = "Nothing is mounted over the driver",
@@ -188,7 +190,7 @@ std::optional<Step> mounts_step(const std::optional<FoundLibrary>& found,
               .cause = fmt::format("a volume of the pod is mounted at {}, where the driver's files "
                                    "belong, and hides them",
                                    volume->place),
-              .remedy = fmt::format("mount that volume elsewhere than at {}", volume->place)};
+              .remedy = fmt::format("mount that volume elsewhere, not at {}", volume->place)};
 }
 
 }  // namespace gantry::why

@@ -48,7 +48,7 @@ std::vector<std::string> documents_in(std::string_view text) {
   return found;
 }
 
-// The object that has spec.containers, in what is applied.
+// The object with spec.containers in what is applied.
 json::Value pod_in(json::Value object) {
   const auto spec = object["spec"];
   for (const auto pod : {object, spec["template"], spec["jobTemplate"]["spec"]["template"]}) {
@@ -57,7 +57,7 @@ json::Value pod_in(json::Value object) {
   return {};
 }
 
-// "what is wrong; what to write instead", as the webhook says it.
+// The webhook's message is "what is wrong; what to write instead".
 Step webhook_step(const std::string& message) {
   const auto cut = message.find("; ");
   Step step{.id = "spec.webhook", .what = "The webhook lets it in", .verdict = StepStatus::Failed};
@@ -66,7 +66,7 @@ Step webhook_step(const std::string& message) {
   return step;
 }
 
-// What it meets on the way into a cluster that shares GPUs.
+// What the webhook of a cluster with shared GPUs would say.
 std::vector<Step> webhook_steps(json::Value pod) {
   std::vector<Step> steps;
   const auto request = json::Document::parse(fmt::format(
@@ -75,18 +75,18 @@ std::vector<Step> webhook_steps(json::Value pod) {
   const auto verdict = webhook::admit_request(request->root(), {});
   if (verdict.answer != webhook::Admission::Allowed) {
     steps.push_back(webhook_step(verdict.message));
-    // Whole GPUs are there without us, and then nobody refuses it.
+    // Whole GPUs work in clusters without our webhook, and then nothing rejects the pod.
     if (const auto ask = podspec::parse_request(pod); !ask.ok() || !*ask || !(*ask)->shared())
       steps.back().verdict = StepStatus::Warning;
     return steps;
   }
   for (const auto& warning : webhook::annotation_warnings(pod)) {
     steps.push_back({.id = "spec.annotation",
-                     .what = "Its annotations mean something",
+                     .what = "Gantry knows its annotations",
                      .verdict = StepStatus::Warning,
                      .read = warning,
                      .cause = "",
-                     .remedy = "gantry's docs/scheduling.md has those there are"});
+                     .remedy = "Gantry's docs/scheduling.md lists the annotations"});
   }
   return steps;
 }
@@ -118,7 +118,8 @@ Result<std::vector<Explanation>> why_manifest(std::string_view text, const std::
     add_chain(explanations, object.root(), file);
   }
   if (explanations.empty())
-    return Error(Errc::NotFound, fmt::format("{} has no pod: nothing with spec.containers", file));
+    return Error(Errc::NotFound,
+                 fmt::format("{} has no pod: it has no object with spec.containers", file));
   return explanations;
 }
 

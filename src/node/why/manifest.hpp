@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A manifest before anybody applied it: what the API server refuses never becomes a pod that one
-// could ask about.
+// Explains a manifest before it is applied: a manifest that the API server rejects never becomes a
+// pod that `gantry why pod` could explain.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -12,8 +12,9 @@
 
 namespace gantry::why {
 
-// The links of the spec for every pod in the text: Pods, and the templates of Deployments, Jobs,
-// CronJobs and their kin. YAML, several documents, or JSON. NotFound when there is no pod in it.
+// The steps of the spec for every pod in the text: Pods, and the templates of Deployments, Jobs,
+// CronJobs and similar objects. YAML, with several documents, or JSON. NotFound if the text has no
+// pod.
 Result<std::vector<Explanation>> why_manifest(std::string_view text, const std::string& file);
 
 }  // namespace gantry::why

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What keeps a pod from a node: taints, selectors, affinity, a cordon.
+// Why a node rejects a pod: taints, selectors, affinity, a cordon.
 #include "base/core/text.hpp"
 #include "node/why/node_rejection_internal.hpp"
 
@@ -13,7 +13,7 @@
 namespace gantry::why {
 namespace {
 
-// A pod's text may end up in a command that somebody pastes.
+// Text from a pod may become part of a command that the user pastes.
 bool is_plain(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char letter) {
     return std::isalnum(letter) != 0 || letter == '.' || letter == '-' || letter == '_' ||
@@ -39,14 +39,15 @@ std::optional<NodeRejection> taint_of(json::Value node, json::Value pod) {
     const auto key = taint["key"].string().value_or("");
     const auto effect = taint["effect"].string().value_or("");
     if (effect == "PreferNoSchedule" || tolerates(pod, taint)) continue;
-    if (key == "node.kubernetes.io/unschedulable") continue;  // a cordon, named as such
+    // A cordon, which is reported separately.
+    if (key == "node.kubernetes.io/unschedulable") continue;
     NodeRejection refusal{
         .what = fmt::format("taint {}={}:{}", key, taint["value"].string().value_or(""), effect)};
     if (is_plain(key))
       refusal.remedy = fmt::format(
           "add to the pod: tolerations: [{{key: {}, operator: Exists, effect: {}}}]", key, effect);
     if (key == "node.kubernetes.io/not-ready" || key == "node.kubernetes.io/unreachable")
-      refusal.remedy = "the node's kubelet does not answer: systemctl status kubelet there";
+      refusal.remedy = "the node's kubelet does not answer; on the node: systemctl status kubelet";
     return refusal;
   }
   return std::nullopt;

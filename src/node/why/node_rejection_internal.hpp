@@ -8,7 +8,7 @@
 namespace gantry::why {
 
 struct NodeRejection {
-  std::string what;    // "taint gpu=x:NoSchedule"; "" = the node would take the pod
+  std::string what;    // "taint gpu=x:NoSchedule"; "": the node accepts the pod
   std::string remedy;  // a line for the manifest, or a command
 };
 NodeRejection node_rejection(json::Value node, json::Value pod);

@@ -22,7 +22,7 @@ constexpr std::size_t kIdsShown = 16;
 
 constexpr std::string_view kKubeletSocket = "kubelet.sock";
 
-// By the directory's descriptor: a socket's address has room for 107 letters only.
+// Through the directory's descriptor, because a socket address has room for only 107 characters.
 bool answers(int directory, const std::string& name) {
   const auto path = fmt::format("/proc/self/fd/{}/{}", directory, name);
   sockaddr_un address{};
@@ -35,7 +35,7 @@ bool answers(int directory, const std::string& name) {
   return ::connect(socket.get(), where, sizeof address) == 0 || errno == EAGAIN;
 }
 
-// Plugins' sockets in the kubelet's directory that somebody listens on.
+// Sockets of plugins in the kubelet's directory on which a process listens.
 std::vector<std::string> listeners(const sys::Host& machine, const std::string& directory) {
   std::vector<std::string> found;
   const auto names = machine.list(directory);
@@ -48,8 +48,8 @@ std::vector<std::string> listeners(const sys::Host& machine, const std::string& 
   return found;
 }
 
-// What a condition's message says of one device ("GPU-1, GPU-2: cause (remedy: command); GPU-3:
-// ..."); "" when nothing.
+// The part of a condition's message about one device ("GPU-1, GPU-2: cause (remedy: command);
+// GPU-3: ..."); "" if there is none.
 std::string find_in_message(const std::string& message, std::string_view id) {
   for (const auto part : split(message, ';')) {
     if (contains(part, id) || trim(part).starts_with("all ")) return std::string(trim(part));
@@ -83,11 +83,11 @@ Step registration_step(const sys::Host& machine, const std::string& directory,
   if (!machine.exists(fmt::format("{}/{}", directory, kKubeletSocket))) {
     step.verdict = StepStatus::Failed;
     step.cause =
-        fmt::format("{}/{} is missing: the kubelet takes no plugins", directory, kKubeletSocket);
+        fmt::format("{}/{} is missing: the kubelet accepts no plugins", directory, kKubeletSocket);
     step.remedy = "sudo systemctl restart kubelet";
   } else if (plugins.empty()) {
     step.verdict = StepStatus::Failed;
-    step.cause = "no device plugin runs on this node: nobody listens in " + directory;
+    step.cause = "no device plugin runs on this node: no process listens in " + directory;
     step.remedy = "systemctl status gantry-agent, or kubectl get pods -A -o wide for its pod here";
   } else if (checkpoint.ok() && known == 0) {
     step.verdict = StepStatus::Failed;
@@ -109,7 +109,7 @@ Step allocation_step(const sys::Host& machine, const std::string& directory, jso
   const auto uid = pod["metadata"]["uid"].string();
   for (const auto& holder : checkpoint->holders) {
     if (holder.pod_uid != uid) continue;
-    // Units of a share's memory are many, and their names say nothing.
+    // A share has many units of memory, and their ids say nothing: only their number is shown.
     const auto ids = holder.ids.size() > kIdsShown ? fmt::to_string(holder.ids.size())
                                                    : fmt::format("{}", fmt::join(holder.ids, " "));
     step.read += fmt::format("{}{}: {} of {}", step.read.empty() ? "" : ", ", holder.container, ids,
@@ -119,13 +119,13 @@ Step allocation_step(const sys::Host& machine, const std::string& directory, jso
   step.verdict = StepStatus::Failed;
   step.read = "nothing in the kubelet's checkpoint";
   step.cause = "the kubelet admitted the pod before any plugin had offered the resource";
-  step.remedy = "delete the pod and create it anew";
+  step.remedy = "delete the pod and create it again";
   return step;
 }
 
 Step gpu_health_step(const sys::Host& machine, const std::string& directory, json::Value pod,
                      json::Value node) {
-  Step step{.id = "device.health", .what = "Its GPUs are healthy", .read = "nothing against them"};
+  Step step{.id = "device.health", .what = "Its GPUs are healthy", .read = "no problem is known"};
   const auto health = condition(node, "GPUsHealthy");
   const auto checkpoint = kubelet::read_checkpoint(machine.outside(directory));
   if (health["status"].string() != "False" || !checkpoint.ok()) return step;
@@ -134,7 +134,8 @@ Step gpu_health_step(const sys::Host& machine, const std::string& directory, jso
     if (holder.pod_uid != pod["metadata"]["uid"].string()) continue;
     for (const auto& id : holder.ids) {
       const auto health_message =
-          find_in_message(message, id.substr(0, id.find("::")));  // a replica is its card's
+          // A replica has the health of its card.
+          find_in_message(message, id.substr(0, id.find("::")));
       if (health_message.empty()) continue;
       step.verdict = StepStatus::Failed;
       step.read = health_message;

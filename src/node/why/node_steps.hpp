@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The links that only the pod's own node shows: plugin registration, the kubelet's allocation, and
-// the health of what it allocated.
+// The steps that can be checked only on the pod's node: plugin registration, the kubelet's
+// allocation, and the health of the allocated devices.
 #pragma once
 
 #include "base/json/document.hpp"
@@ -12,15 +12,16 @@
 
 namespace gantry::why {
 
-// The kubelet takes plugins, and one that offers what the pod wants answers on its socket.
+// Checks that the kubelet accepts plugins, and that a plugin for the pod's resource answers on its
+// socket.
 Step registration_step(const sys::Host& machine, const std::string& directory,
                        const std::string& resource);
 
-// What the kubelet gave it, by its own record.
+// Checks what the kubelet allocated, from its checkpoint.
 Step allocation_step(const sys::Host& machine, const std::string& directory, json::Value pod);
 
-// The node's condition GPUsHealthy says nothing against a GPU that the pod holds. Others' are
-// another matter.
+// Checks that the node's condition GPUsHealthy does not name a GPU of the pod. Other GPUs do not
+// matter.
 Step gpu_health_step(const sys::Host& machine, const std::string& directory, json::Value pod,
                      json::Value node);
 

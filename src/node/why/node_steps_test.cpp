@@ -99,7 +99,7 @@ TEST_F(WhyHere, AGpuOfThePodThatFellIllIsTheReason) {
                                    R"(","message":")" + message + R"("}]}})");
     return gpu_health_step(tree_.host(), kDirectory, pod.root(), node.root());
   };
-  EXPECT_EQ(health("True", "every GPU of this node can be used").verdict, StepStatus::Ok);
+  EXPECT_EQ(health("True", "all GPUs of this node are healthy").verdict, StepStatus::Ok);
   EXPECT_EQ(health("False", "GPU-2: too hot (remedy: wait)").verdict, StepStatus::Ok)
       << "another pod's";
   const auto ill = health("False", "GPU-2: too hot (remedy: wait); GPU-1: Xid 79 (remedy: reboot)");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scheduling: how much there is, who has it, and what keeps a pod from the rest.
+// Scheduling: how much there is, which pods have it, and why nodes reject the pod.
 #include "base/core/text.hpp"
 #include "node/why/node_rejection_internal.hpp"
 #include "node/why/pod_steps.hpp"
@@ -29,7 +29,7 @@ std::string listed(const std::vector<std::string>& all, std::string_view separat
   return text;
 }
 
-// Those with GPUs first: of a thousand nodes they are the ones that matter.
+// Nodes with GPUs come first, because in a large cluster only they matter.
 std::string table(NodeCapacities capacities) {
   std::stable_sort(capacities.begin(), capacities.end(),
                    [](const NodeCapacity& a, const NodeCapacity& b) {
@@ -59,7 +59,7 @@ void explain_unusable(Step& step, const std::string& resource, const NodeCapacit
                              unhealthy.front().capacity - unhealthy.front().allocatable,
                              unhealthy.front().capacity, unhealthy.front().name,
                              unhealthy.front().unhealthy);
-    step.remedy = fmt::format("on {}: gantry doctor; they are offered again when they are well",
+    step.remedy = fmt::format("on {}: gantry doctor; they are offered again when they are healthy",
                               unhealthy.front().name);
     return;
   }
@@ -73,7 +73,8 @@ void explain_unusable(Step& step, const std::string& resource, const NodeCapacit
       capacities.front().name);
 }
 
-// From the node that has nothing to the one that has all of it in use; false: there is room.
+// Checks from nodes that offer nothing to nodes on which everything is in use; false: there is
+// room.
 bool explain_full(Step& step, const std::string& resource, std::int64_t count,
                   const NodeCapacities& capacities) {
   const auto offering =
@@ -85,12 +86,14 @@ bool explain_full(Step& step, const std::string& resource, std::int64_t count,
       where(open, [&](const NodeCapacity& room) { return room.allocatable >= count; });
   if (offering.empty()) {
     step.cause = fmt::format("no node offers {}", resource);
-    step.remedy = "on a GPU node: gantry doctor; is the agent there? kubectl get daemonset -A";
+    step.remedy =
+        "on a GPU node: gantry doctor; kubectl get daemonset -A shows whether the agent is "
+        "deployed";
   } else if (large.empty()) {
-    step.cause = fmt::format("the pod wants {} {}, and no node has so many", count, resource);
+    step.cause = fmt::format("the pod asks for {} {}, but no node has that many", count, resource);
     step.remedy = "ask for fewer, or divide the work over several pods";
   } else if (open.empty()) {
-    step.cause = fmt::format("the nodes that have {} {} keep this pod away: {}: {}", count,
+    step.cause = fmt::format("the nodes that have {} {} do not accept this pod: {}: {}", count,
                              resource, large.front().name, large.front().refuses);
     step.remedy = large.front().remedy;
   } else if (usable.empty()) {
@@ -100,10 +103,8 @@ bool explain_full(Step& step, const std::string& resource, std::int64_t count,
     std::vector<std::string> holders;
     for (const auto& room : usable)
       holders.insert(holders.end(), room.holders.begin(), room.holders.end());
-    step.cause = fmt::format(
-        "every {} of the nodes that would take this pod is in use, or too many of "
-        "them are: {}",
-        resource, listed(holders, ", "));
+    step.cause = fmt::format("the nodes that accept this pod do not have enough free {}: {}",
+                             resource, listed(holders, ", "));
     step.remedy = "wait for one of these pods to end, or delete it";
   } else {
     return false;
@@ -169,7 +170,7 @@ Step scheduling_step(json::Value pod, const RequestedDevices& wanted,
   }
   step.verdict = StepStatus::Failed;
   const auto said = condition(pod, "PodScheduled")["message"].string().value_or(
-      "the scheduler has not looked at it yet");
+      "the scheduler has not processed it yet");
   step.read = capacities.empty() ? said : fmt::format("{} | {}", said, table(capacities));
   const auto resource = scheduled_resource(pod, wanted);
   if (!resource.empty() && !capacities.empty() &&

@@ -54,7 +54,7 @@ TEST(WhyScheduling, EveryGpuInUseIsCountedAndItsHolderNamed) {
 }
 
 TEST(WhyScheduling, MoreThanAnyNodeHas) {
-  EXPECT_THAT(scheduled(waiting_pod(9), node_with("")).cause, HasSubstr("no node has so many"));
+  EXPECT_THAT(scheduled(waiting_pod(9), node_with("")).cause, HasSubstr("no node has that many"));
 }
 
 TEST(WhyScheduling, NoNodeOffersAny) {
@@ -65,10 +65,10 @@ TEST(WhyScheduling, ATaintKeepsItAway) {
   const auto node = node_with(R"("taints":[{"key":"gpu","value":"x","effect":"NoSchedule"}])");
   const auto step = scheduled(waiting_pod(2), node);
   EXPECT_THAT(step.read, HasSubstr("taint gpu=x:NoSchedule"));
-  EXPECT_THAT(step.cause, HasSubstr("keep this pod away"));
+  EXPECT_THAT(step.cause, HasSubstr("do not accept this pod"));
   EXPECT_THAT(step.remedy, HasSubstr("tolerations: [{key: gpu, operator: Exists"));
   const auto tolerant = waiting_pod(5, R"(,"tolerations":[{"key":"gpu","operator":"Exists"}])");
-  EXPECT_THAT(scheduled(tolerant, node).cause, HasSubstr("no node has so many"));
+  EXPECT_THAT(scheduled(tolerant, node).cause, HasSubstr("no node has that many"));
 }
 
 TEST(WhyScheduling, ASelectorFitsNoNode) {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kPrefix = "nvidia.com/";
 constexpr std::string_view kLegacy = "alpha.kubernetes.io/nvidia-gpu";
 
-// Directories of a host's driver that manifests of former times mounted.
+// Directories of the host's driver that old manifests mount.
 constexpr std::array<std::string_view, 6> kDriverPlaces{"/usr/lib/nvidia",
                                                         "/usr/local/nvidia",
                                                         "/var/lib/nvidia",
@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 6> kDriverPlaces{"/usr/lib/nvidia",
                                                         "/usr/lib/x86_64-linux-gnu/libcuda",
                                                         "/dev/nvidia"};
 
-// Of a GPU, beside the resource that counts them: no kubelet offers these.
+// Resources that say how much of a GPU is needed, not how many: no kubelet offers them.
 bool says_how_much(std::string_view name) {
   return name == podspec::kHamiGpuMem || name == podspec::kHamiGpuMemPercentage ||
          name == podspec::kHamiGpuCores || name == podspec::kHamiPriority;
@@ -41,7 +41,8 @@ std::string shown(const RequestedDevices& wanted) {
   return text;
 }
 
-// The text of a quantity of `resource` in limits or requests of any container; "" when none has it.
+// The text of the quantity of `resource` in limits or requests of any container; "" if there is
+// none.
 std::string quantity(json::Value pod, std::string_view where, std::string_view resource) {
   for (const auto* list : {"containers", "initContainers"}) {
     for (const auto container : pod["spec"][list]) {
@@ -64,22 +65,22 @@ Step limits_step(json::Value pod, const RequestedDevices& wanted) {
   if (some) return step;
   step.verdict = StepStatus::Failed;
   if (!wanted.empty()) {
-    step.cause = "0 of a resource is none of it: the pod gets no GPU";
-    step.remedy = "write how many, or how much, it shall have";
+    step.cause = "the limit is 0: the pod gets no GPU";
+    step.remedy = "write how many GPUs, or how much of a GPU, the pod needs";
     return step;
   }
   step.read = "no nvidia.com/... or aliyun.com/gpu-mem in resources.limits";
   step.remedy = "add to the container: resources: {limits: {nvidia.com/gpu: 1}}";
   if (const auto legacy = quantity(pod, "limits", kLegacy); !legacy.empty()) {
     step.read = fmt::format("{}: {}", kLegacy, legacy);
-    step.cause =
-        fmt::format("{} is the resource's name of 2017; no kubelet offers it any more", kLegacy);
+    step.cause = fmt::format(
+        "{} is the old name of the resource, from 2017; no kubelet offers it any more", kLegacy);
     step.remedy = fmt::format(
-        "write nvidia.com/gpu: {} instead; the webhook of `gantry scheduler` does it by itself",
+        "write nvidia.com/gpu: {} instead; the webhook of `gantry scheduler` does so automatically",
         legacy);
   } else if (!quantity(pod, "requests", kPrefix).empty()) {
     step.read = "nvidia.com/... in requests only";
-    step.cause = "GPUs count in limits only; a request alone gives none";
+    step.cause = "only limits count for GPUs; a request alone gives no GPU";
   } else {
     step.cause =
         "no container of the pod has an nvidia.com/... resource among its limits, so it gets "
@@ -98,11 +99,11 @@ std::optional<Step> fraction_link(json::Value pod) {
       .verdict = StepStatus::Failed,
       .read = text,
       .cause =
-          "Kubernetes counts extended resources in whole numbers: half a GPU cannot be "
-          "asked for this way",
+          "Kubernetes counts extended resources in whole numbers: you cannot ask for half a GPU "
+          "this way",
       .remedy =
-          "where GPUs are shared write nvidia.com/gpu: 1 with nvidia.com/gpumem-percentage: "
-          "50 and nvidia.com/gpucores: 50, or aliyun.com/gpu-mem: and how many GiB; else ask "
+          "where GPUs are shared, write nvidia.com/gpu: 1 with nvidia.com/gpumem-percentage: 50 "
+          "and nvidia.com/gpucores: 50, or aliyun.com/gpu-mem with a number of GiB; otherwise ask "
           "for 1 of a shared resource (nvidia.com/gpu.shared), or for a MIG profile "
           "(nvidia.com/mig-1g.10gb)"};
 }
@@ -116,32 +117,32 @@ std::optional<Step> mounts_step(json::Value pod) {
     if (!driver) continue;
     return Step{
         .id = "spec.driver-mounts",
-        .what = "No driver of the host by hand",
+        .what = "No host driver mounted by hand",
         .verdict = StepStatus::Warning,
         .read = fmt::format("volume {}: hostPath {}", volume["name"].string().value_or("?"), path),
         .cause =
-            "the pod mounts the host's driver itself: after a driver upgrade these files "
-            "do not fit the kernel module; the mount is not needed any more",
+            "the pod mounts the host's driver itself: after a driver upgrade these files no longer "
+            "match the kernel module; the mount is not needed",
         .remedy = "remove the volume and its mounts from the manifest"};
   }
   return std::nullopt;
 }
 
-// The environment of a container is stronger than what a plugin sets.
+// The environment of a container overrides what a plugin sets.
 std::optional<Step> visible_link(json::Value pod) {
   for (const auto container : pod["spec"]["containers"]) {
     for (const auto entry : container["env"]) {
       if (entry["name"].string() != "NVIDIA_VISIBLE_DEVICES") continue;
       return Step{.id = "spec.visible-devices",
-                  .what = "The GPUs are the kubelet's choice",
+                  .what = "The kubelet chooses the GPUs",
                   .verdict = StepStatus::Warning,
                   .read = fmt::format("container {}: NVIDIA_VISIBLE_DEVICES={}",
                                       container["name"].string().value_or("?"),
                                       entry["value"].string().value_or("")),
                   .cause =
-                      "the pod sets NVIDIA_VISIBLE_DEVICES itself: where a runtime goes by "
-                      "it, it gets other GPUs than those that the kubelet gave it, or none",
-                  .remedy = "take NVIDIA_VISIBLE_DEVICES out of the pod's env"};
+                      "the pod sets NVIDIA_VISIBLE_DEVICES itself: if a runtime reads it, the pod "
+                      "gets other GPUs than the kubelet allocated, or none",
+                  .remedy = "remove NVIDIA_VISIBLE_DEVICES from the pod's env"};
     }
   }
   return std::nullopt;
@@ -150,7 +151,7 @@ std::optional<Step> visible_link(json::Value pod) {
 }  // namespace
 
 std::int64_t device_count(json::Value quantity) {
-  constexpr std::uint64_t kMost = 1'000'000'000;  // so that sums of a hostile pod's stay numbers
+  constexpr std::uint64_t kMost = 1'000'000'000;  // so that sums of a hostile pod do not overflow
   const auto read = podspec::read_quantity(quantity);
   if (!read.ok() || !read->whole()) return 0;
   return static_cast<std::int64_t>(std::min(read->value, kMost));
@@ -164,7 +165,7 @@ RequestedDevices gpu_limits(json::Value container) {
     part = part || says_how_much(name);
     if (is_counted(name)) wanted[name] += device_count(limit);
   }
-  // How much of a GPU, and not of how many: of one.
+  // An amount of a GPU without a number of GPUs means one GPU.
   if (part && !wanted.contains(std::string(podspec::kNvidiaGpu)))
     wanted[std::string(podspec::kNvidiaGpu)] = 1;
   return wanted;
@@ -177,7 +178,8 @@ RequestedDevices requested_devices(json::Value pod) {
   }
   for (const auto container : pod["spec"]["initContainers"]) {
     for (const auto& [name, count] : gpu_limits(container)) {
-      // A sidecar stays: its devices are beside the others'. An init container's are handed on.
+      // A sidecar keeps its devices in addition to the others. An init container passes its devices
+      // on.
       const bool sidecar = container["restartPolicy"].string() == "Always";
       sum[name] = sidecar ? sum[name] + count : std::max(sum[name], count);
     }
@@ -189,7 +191,7 @@ std::vector<Step> spec_steps(json::Value pod) {
   std::vector<Step> steps;
   auto fraction = fraction_link(pod);
   const auto ask = podspec::parse_request(pod);
-  // What cannot be read is not counted either: a number of it would be one that nobody wrote.
+  // A quantity that cannot be read is not counted: any number would be invented.
   if (fraction) {
     steps.push_back(*std::move(fraction));
   } else if (!ask.ok()) {

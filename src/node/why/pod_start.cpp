@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kubelet and the engine made of a pod that has a node.
+// What the kubelet and the engine reported about a pod that has a node.
 #include "base/core/text.hpp"
 #include "node/why/pod_steps.hpp"
 
@@ -18,34 +18,34 @@ struct Complaint {
 };
 
 struct KnownEngineError {
-  std::string_view part;  // of the engine's words
+  std::string_view part;  // of the engine's message
   std::string_view cause;
   std::string_view remedy;
 };
 
 constexpr std::array<KnownEngineError, 9> kKnownEngineErrors{{
     {"unresolvable CDI",
-     "the engine does not find the CDI device that it was told to inject: its specification is "
-     "missing, or two files have the same device",
+     "the engine cannot find the CDI device that it must inject: its specification is missing, or "
+     "two files have the same device",
      "on the node: gantry doctor --only 'cdi.*'; sudo gantry cdi refresh"},
     {"CDI device injection failed", "the engine could not inject the CDI device",
      "on the node: gantry doctor --only 'cdi.*'; sudo gantry cdi refresh"},
-    {"no runtime for", "the engine has no runtime of the name that the pod's RuntimeClass asks for",
+    {"no runtime for", "the engine has no runtime with the name in the pod's RuntimeClass",
      "on the node: sudo gantry runtime configure --runtime=containerd && sudo systemctl restart "
      "containerd; with CDI no runtimeClassName is needed"},
     {"nvidia-container-cli", "an OCI hook of the engine failed",
      "on the node: gantry doctor; with CDI no hook is needed"},
     {"nvidia-container-runtime-hook", "an OCI hook of the engine failed",
      "on the node: gantry doctor; with CDI no hook is needed"},
-    {"PreStartContainer", "the device plugin did not answer when the container was to start",
+    {"PreStartContainer", "the device plugin did not answer when the container had to start",
      "on the node: systemctl status gantry-agent, or kubectl logs of the agent's pod there; the "
      "kubelet tries again"},
-    {"device plugin", "the device plugin did not answer when the container was to start",
+    {"device plugin", "the device plugin did not answer when the container had to start",
      "on the node: systemctl status gantry-agent, or kubectl logs of the agent's pod there; the "
      "kubelet tries again"},
     {"no space left on device", "the node's disk is full", "on the node: df -h"},
     {"failed to pull", "the image cannot be pulled",
-     "kubectl describe pod shows the registry's words"},
+     "kubectl describe pod shows the registry's error"},
 }};
 
 bool is_fine(std::string_view reason) {
@@ -61,15 +61,15 @@ std::optional<Complaint> waiting_in(json::Value pod) {
       auto message = waiting["message"].string().value_or("");
       const auto ended = status["lastState"]["terminated"]["exitCode"].i64();
       if (reason == "CrashLoopBackOff" && ended)
-        message = fmt::format("its program ended with status {}", *ended);
+        message = fmt::format("its program exited with status {}", *ended);
       return Complaint{"container " + status["name"].string().value_or(""), reason, message};
     }
   }
   return std::nullopt;
 }
 
-// A container that could not be started at all stays "Error" or "StartError", with the runtime's
-// words, when it is not to be tried again.
+// A container that could not be started and is not tried again stays "Error" or "StartError", with
+// the runtime's message.
 std::optional<Complaint> failed_in(json::Value pod) {
   for (const auto* list : {"initContainerStatuses", "containerStatuses"}) {
     for (const auto status : pod["status"][list]) {
@@ -83,7 +83,7 @@ std::optional<Complaint> failed_in(json::Value pod) {
   return std::nullopt;
 }
 
-// Before its sandbox is there a pod's status says ContainerCreating for ever; events tell why.
+// Until its sandbox exists, a pod's status is ContainerCreating; only events say why.
 std::optional<Complaint> event_in(json::Value pod, json::Value events) {
   if (pod["status"]["phase"].string() != "Pending") return std::nullopt;
   std::optional<Complaint> last;
@@ -108,9 +108,10 @@ Step admission_step(json::Value pod) {
   step.verdict = StepStatus::Failed;
   step.read = fmt::format("{}: {}", reason, message);
   step.cause = "the kubelet could not give it the devices: " + message;
-  step.remedy = "delete the pod and create it anew: a pod refused once is never tried again";
+  step.remedy =
+      "delete the pod and create it again: the kubelet never retries a pod that it rejected";
   if (contains(message, "unhealthy") || contains(message, "no healthy"))
-    step.remedy = "gantry doctor on the node; delete the pod when the GPUs are well again";
+    step.remedy = "gantry doctor on the node; delete the pod when the GPUs are healthy again";
   if (reason == "TopologyAffinityError")
     step.remedy =
         "ask for GPUs and processors of one NUMA node, or set topologyManagerPolicy: best-effort "
@@ -119,7 +120,7 @@ Step admission_step(json::Value pod) {
 }
 
 Step engine_step(json::Value pod, json::Value events) {
-  Step step{.id = "engine", .what = "The engine started its containers", .read = "no complaint"};
+  Step step{.id = "engine", .what = "The engine started its containers", .read = "no error"};
   auto complaint = waiting_in(pod);
   if (!complaint) complaint = failed_in(pod);
   if (!complaint) complaint = event_in(pod, events);
@@ -127,12 +128,12 @@ Step engine_step(json::Value pod, json::Value events) {
   step.verdict = StepStatus::Failed;
   step.read = fmt::format("{}: {}: {}", complaint->who, complaint->reason, complaint->message);
   step.cause = fmt::format("{}: {}", complaint->who, complaint->reason);
-  step.remedy = "kubectl describe pod shows the engine's words; gantry doctor on the node";
+  step.remedy = "kubectl describe pod shows the engine's error; gantry doctor on the node";
   if (complaint->reason == "CrashLoopBackOff") {
     step.id = "container.exit";
     step.what = "Its program runs";
-    step.cause = fmt::format("{}: {}, again and again", complaint->who, complaint->message);
-    step.remedy = "kubectl logs --previous shows its last words";
+    step.cause = fmt::format("{}: {}, repeatedly", complaint->who, complaint->message);
+    step.remedy = "kubectl logs --previous shows its last output";
     return step;
   }
   for (const auto& known : kKnownEngineErrors) {

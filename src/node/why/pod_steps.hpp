@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The links of the chain that the API server's objects show. Pure: JSON in, links out.
+// The steps that can be checked with objects of the API server. Pure: JSON in, steps out.
 #pragma once
 
 #include "base/json/document.hpp"
@@ -12,49 +12,50 @@
 
 namespace gantry::why {
 
-// GPUs that a pod's containers ask for, by resource: "nvidia.com/gpu" -> 2. As the scheduler
-// counts: the larger of the init containers' and the sum of the others.
+// The GPUs that a pod's containers ask for, by resource: "nvidia.com/gpu" -> 2. Counted as the
+// scheduler does: the maximum of the init containers or the sum of the others, whichever is larger.
 using RequestedDevices = std::map<std::string, std::int64_t>;
 RequestedDevices requested_devices(json::Value pod);
 RequestedDevices gpu_limits(json::Value container);
 
-// A whole number of devices, however the API server writes it; 0 for anything else.
+// A whole number of devices, in any form that the API server writes; 0 for anything else.
 std::int64_t device_count(json::Value quantity);
 
-// The spec: limits missing, requests without limits, fractions, the resource name of 2017, mounts
-// of the host's driver, GPUs chosen by environment.
+// Checks the spec: missing limits, requests without limits, fractions, the resource name of 2017,
+// mounts of the host's driver, GPUs chosen by environment.
 std::vector<Step> spec_steps(json::Value pod);
 
 struct NodeCapacity {
   std::string name;
   std::int64_t capacity = 0, allocatable = 0, used = 0;
-  std::string refuses;               // a taint or a selector that keeps this pod away; "" = none
-  std::string remedy;                // against that
-  std::string unhealthy;             // what the condition GPUsHealthy says when it is False
+  std::string refuses;               // a taint or a selector that rejects this pod; "": none
+  std::string remedy;                // for that rejection
+  std::string unhealthy;             // the message of the condition GPUsHealthy if it is False
   std::vector<std::string> holders;  // "default/train has 2"
   std::int64_t free() const { return allocatable > used ? allocatable - used : 0; }
 };
-// For each node, how much of `resource` there is and what keeps the pod away. Lists come in pages:
-// nodes are added and pods are counted page by page.
+// How much of `resource` each node has, and why it rejects the pod. Lists come in pages: nodes are
+// added and pods are counted page by page.
 void add_node_capacities(std::vector<NodeCapacity>& capacities, json::Value nodes, json::Value pod,
                          const std::string& resource);
 void count_used(std::vector<NodeCapacity>& capacities, json::Value pods,
                 const std::string& resource);
-// The resource that the scheduler complains of, or the first one; "" when none is wanted.
+// The resource that the scheduler reports as missing, or the first one; "" if the pod asks for
+// none.
 std::string scheduled_resource(json::Value pod, const RequestedDevices& wanted);
 
-// Scheduling: which nodes, how much was free.
+// Checks scheduling: which nodes there are and how much was free.
 Step scheduling_step(json::Value pod, const RequestedDevices& wanted,
                      const std::vector<NodeCapacity>& capacities);
-// The node: its kubelet lives, it offers the resource at all, and its GPUs are healthy. What is
-// wrong by now but was not when the pod got its GPUs is worth a look only.
+// Checks the node: its kubelet is alive, it offers the resource, and its GPUs are healthy. A
+// problem that began after the pod got its GPUs is only a warning.
 std::vector<Step> node_steps(json::Value node, json::Value pod, const RequestedDevices& wanted);
-// The kubelet: it admitted the pod.
+// Checks that the kubelet admitted the pod.
 Step admission_step(json::Value pod);
-// The engine: it could create and start the containers. `events`: the pod's own.
+// Checks that the engine could create and start the containers. `events` are those of the pod.
 Step engine_step(json::Value pod, json::Value events);
 
-// A condition of pod or node by its type.
+// A condition of a pod or node, by its type.
 json::Value condition(json::Value object, std::string_view type);
 
 }  // namespace gantry::why

@@ -38,7 +38,7 @@ TEST(WhySpec, NoLimitNoGpu) {
 
 TEST(WhySpec, ARequestAloneIsNone) {
   const auto step = broken(spec_steps(pod_with(R"({"requests":{"nvidia.com/gpu":"1"}})").root()));
-  EXPECT_THAT(step.cause, HasSubstr("limits only"));
+  EXPECT_THAT(step.cause, HasSubstr("only limits"));
 }
 
 TEST(WhySpec, TheNameOf2017IsNamed) {

@@ -35,8 +35,8 @@ bool is_id(std::string_view text) {
          });
 }
 
-// The id in a part of a cgroup's path: "0123...", "cri-containerd-0123....scope",
-// "system.slice:docker:0123..."; "" where it does not begin with `wanted`.
+// The id in one part of a cgroup path: "0123...", "cri-containerd-0123....scope",
+// "system.slice:docker:0123..."; "" if it does not begin with `wanted`.
 std::string_view id_in(std::string_view part, std::string_view wanted) {
   if (part.ends_with(".scope")) part.remove_suffix(std::string_view(".scope").size());
   for (auto at = part.find(wanted); at != std::string_view::npos; at = part.find(wanted, at + 1)) {
@@ -45,8 +45,8 @@ std::string_view id_in(std::string_view part, std::string_view wanted) {
   return "";
 }
 
-// The nearest to the top: whoever may make groups of his own below his container's can give them
-// the name of another.
+// The cgroup nearest to the root counts: a container that may create cgroups below its own could
+// give them the name of another container.
 struct Place {
   std::size_t depth = 0;
   std::string id;
@@ -67,7 +67,8 @@ std::optional<Place> place_in(std::string_view cgroups, std::string_view wanted)
   return best;
 }
 
-// In ticks since boot, the twenty-second word of stat; the name before may hold anything.
+// In ticks since boot: the twenty-second field of stat. The process name before it may contain
+// anything.
 std::uint64_t start_of(const sys::Host& machine, std::uint64_t pid) {
   const auto text = machine.read(fmt::format("/proc/{}/stat", pid), kFileLimit);
   const auto name_end = text.ok() ? text->rfind(") ") : std::string::npos;
@@ -82,7 +83,7 @@ Result<std::string> read_at(int process, const char* name, std::size_t limit) {
   return sys::read_regular(file.get(), limit, name);
 }
 
-// Between its creation and its start a container's process is still the runtime.
+// Between its creation and its start, a container's process is still the runtime.
 void wait_until_started(int process) {
   for (int i = 0; i < kSettleTries; ++i) {
     const auto name = read_at(process, "comm", kFileLimit);
@@ -125,7 +126,7 @@ Result<OpenContainer> open_process(const sys::Host& machine, int pid) {
 Result<int> container_process(const sys::Host& machine, std::string_view container_id) {
   if (!is_id(container_id))
     return Error(Errc::Invalid,
-                 "a container's id has at least 12 letters and digits: crictl ps shows it");
+                 "a container id has at least 12 letters and digits; crictl ps shows it");
   GANTRY_TRY(const auto entries, machine.list("/proc"));
   std::optional<std::tuple<std::size_t, std::uint64_t, std::uint64_t>> oldest;
   std::string id;
@@ -138,7 +139,8 @@ Result<int> container_process(const sys::Host& machine, std::string_view contain
     const auto found = std::tuple(place->depth, start_of(machine, *pid), *pid);
     if (oldest && id != place->id && std::get<0>(*oldest) == place->depth)
       return Error(Errc::Invalid,
-                   fmt::format("two containers begin with {}: write more of the id", container_id));
+                   fmt::format("the ids of two containers begin with {}; write more of the id",
+                               container_id));
     if (oldest && *oldest <= found) continue;
     oldest = found;
     id = place->id;

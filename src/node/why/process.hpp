@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a container's id to what its first process has. Everything is opened below the process's own
-// directory in /proc, once: a number that is given to another process meanwhile leads nowhere.
+// From a container's id to the data of its first process. Everything is opened once, below the
+// process's directory in /proc, so a reused process id cannot lead to another process.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -12,8 +12,8 @@
 
 namespace gantry::why {
 
-// The oldest process whose cgroup is the container's. NotFound: it does not run on this node.
-// Invalid: no id, or one that several containers begin with.
+// The oldest process in the container's cgroup. NotFound: the container does not run on this node.
+// Invalid: not an id, or the beginning of several ids.
 Result<int> container_process(const sys::Host& machine, std::string_view container_id);
 
 struct OpenContainer {
@@ -21,8 +21,8 @@ struct OpenContainer {
   ContainerView inside;
 };
 
-// Looked for among the machine's processes, and where the machine is a tree without any (a
-// simulated one, a /host without its /proc) among those that this process sees.
+// Searches the machine's processes. If the machine is a tree without processes (a simulated
+// machine, or /host without its /proc), searches the processes that this process sees.
 Result<OpenContainer> open_container(const sys::Host& machine, std::string_view container_id);
 
 }  // namespace gantry::why

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why no node has room for a share: card by card, with who holds the rest.
+// Why no node has room for a share: for each card, with the pods that hold the rest.
 #include "cluster/podspec/unhealthy_gpus.hpp"
 #include "node/why/pod_steps.hpp"
 #include "node/why/share_steps.hpp"
@@ -13,7 +13,7 @@
 namespace gantry::why {
 namespace {
 
-constexpr std::size_t kNodes = 8, kCards = 8, kTenants = 4;  // that are named
+constexpr std::size_t kNodes = 8, kCards = 8, kTenants = 4;  // maximum numbers that are named
 
 using placement::Refusal;
 using NodeFits = std::vector<NodeFit>;
@@ -47,9 +47,9 @@ std::string card_words(const placement::CardView& card, const std::string& node)
                           amount(card.facts.mib));
   if (card.used_cores > 0)
     text += fmt::format(", {} % of its time", card.used_cores < 100 ? 100 - card.used_cores : 0);
-  if (!card.facts.healthy) text += ", not usable";
+  if (!card.facts.healthy) text += ", unhealthy";
   if (card.facts.marked_unhealthy)
-    text += fmt::format(", barred by {}", podspec::unhealthy_config_map_name(node));
+    text += fmt::format(", marked unhealthy by {}", podspec::unhealthy_config_map_name(node));
   if (!card.tenants.empty()) text += fmt::format(" ({})", holders(card));
   return text;
 }
@@ -63,7 +63,7 @@ std::string cards_words(const placement::NodeView& view) {
   if (view.cards.size() > kCards)
     all.push_back(fmt::format("{} more GPUs", view.cards.size() - kCards));
   for (const auto& tenant : view.unplaced)
-    all.push_back(fmt::format("{}/{} waits for a GPU here with {}", tenant.name_space, tenant.name,
+    all.push_back(fmt::format("{}/{} waits here for a GPU with {}", tenant.name_space, tenant.name,
                               amount(tenant.mib)));
   return fmt::format("{}", fmt::join(all, "; "));
 }
@@ -99,22 +99,23 @@ std::string remedy_for(Refusal refusal, const NodeFits& node_fits) {
     case Refusal::NoSharedGpus: break;
     case Refusal::TooBig:
       return fmt::format(
-          "ask for less of each GPU, the largest has {}; or for several (gantry.dev/gpus: \"2\")",
+          "ask for less of each GPU (the largest has {}), or for several GPUs (gantry.dev/gpus: "
+          "\"2\")",
           amount(
               largest(node_fits, [](const placement::CardView& card) { return card.facts.mib; })));
     case Refusal::NoMatch:
       return "change the pod's annotations for type, UUID or NUMA node; `gantry inspect -o wide` "
-             "shows what there is";
+             "shows the GPUs";
     case Refusal::Unhealthy:
-      return "on the node: gantry doctor; a cordon is the node's annotation hami.io/device-cordon, "
-             "or ConfigMap kube-system/unhealthy-gpu-NODE";
+      return "on the node: gantry doctor; the node's annotation hami.io/device-cordon and the "
+             "ConfigMap kube-system/unhealthy-gpu-NODE also mark GPUs as unhealthy";
     case Refusal::Memory:
     case Refusal::Cores:
     case Refusal::Slots:
     case Refusal::Exclusive:
       return fmt::format(
-          "wait for one of the pods that hold it, delete one, or ask for at most {} (`gantry "
-          "inspect` shows all)",
+          "wait until one of the pods on it ends, delete one, or ask for at most {} (`gantry "
+          "inspect` shows all pods)",
           amount(largest(node_fits, free_of)));
     case Refusal::Quota:
       return "ask for less, end another pod of the namespace, or raise the namespace's "
@@ -132,7 +133,7 @@ std::string refusal_words(const NodeFit& node_fit, const podspec::PodRequest& as
                     : fmt::format("none of the {} nodes that share GPUs has room; {}", nodes, text);
 }
 
-// The refusal that is nearest to a yes: what others leaving would mend before what nothing mends.
+// The rejection that is easiest to resolve: those that end when other pods leave come first.
 const NodeFit* nearest(const NodeFits& node_fits) {
   const NodeFit* best = nullptr;
   const auto rank = [](const NodeFit& node_fit) {
@@ -165,17 +166,17 @@ void explain(Step& step, const podspec::PodRequest& ask, const NodeFits& node_fi
   } else if (open != node_fits.end()) {
     step.cause = fmt::format("{} has room; the scheduler says: {}", open->view.facts.name, said);
     step.remedy =
-        "kubectl describe pod shows its events; does the scheduler ask the extender? kubectl -n "
-        "kube-system get pods -l component=gpushare-schd-extender";
+        "kubectl describe pod shows its events; kubectl -n kube-system get pods -l "
+        "component=gpushare-schd-extender shows whether the extender runs";
   } else if (kept != node_fits.end()) {
-    step.cause = fmt::format("{} has room and keeps this pod away: {}", kept->view.facts.name,
+    step.cause = fmt::format("{} has room but does not accept this pod: {}", kept->view.facts.name,
                              kept->refuses);
     step.remedy = kept->remedy;
   } else if (refused != nullptr) {
     step.cause = refusal_words(*refused, ask, node_fits.size());
     step.remedy = remedy_for(refused->fit.refusal, node_fits);
   } else {
-    step.cause = fmt::format("the nodes that share GPUs keep this pod away: {}: {}",
+    step.cause = fmt::format("the nodes that share GPUs do not accept this pod: {}: {}",
                              node_fits.front().view.facts.name, node_fits.front().refuses);
     step.remedy = node_fits.front().remedy;
   }
@@ -189,15 +190,15 @@ std::vector<Step> share_scheduling_steps(json::Value pod, const podspec::PodRequ
   std::copy_if(all.begin(), all.end(), std::back_inserter(node_fits),
                [](const NodeFit& node_fit) { return !node_fit.view.cards.empty(); });
   const auto said = condition(pod, "PodScheduled")["message"].string().value_or(
-      "the scheduler has not looked at it yet");
+      "the scheduler has not processed it yet");
   std::vector<Step> steps{{.id = "scheduling",
                            .what = "A node was found for it",
                            .verdict = StepStatus::Failed,
                            .read = said}};
   explain(steps.front(), ask, node_fits, said);
-  // The scheduler's word that others go for its sake.
+  // The scheduler is evicting other pods for it.
   if (const auto node = pod["status"]["nominatedNodeName"].string().value_or(""); !node.empty()) {
-    steps.front().cause += fmt::format("; room is being made for it on node {}", node);
+    steps.front().cause += fmt::format("; the scheduler is making room for it on node {}", node);
     steps.front().remedy =
         "wait until pods of lower priority there have ended; kubectl describe pod names them";
   }
@@ -207,9 +208,9 @@ std::vector<Step> share_scheduling_steps(json::Value pod, const podspec::PodRequ
   }
   if (node_fits.size() > kNodes)
     steps.push_back({.id = "nodes",
-                     .what = fmt::format("And {} nodes more", node_fits.size() - kNodes),
+                     .what = fmt::format("And {} more nodes", node_fits.size() - kNodes),
                      .verdict = StepStatus::Unknown,
-                     .read = "gantry inspect -d shows all"});
+                     .read = "gantry inspect -d shows all of them"});
   return steps;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shares themselves, on the node where the pod is.
+// The state of the shares, on the pod's node.
 #include "container/grants/grants.hpp"
 #include "node/why/share_steps.hpp"
 #include "sharing/daemon/client.hpp"
@@ -30,10 +30,10 @@ std::string describe(const daemon::ShareState& state) {
 }
 
 Result<States> shares_on(const sys::Host& machine) {
-  auto keeper = daemon::Client::connect_to_ready(machine);
-  if (!keeper.ok() && keeper.error().code() == Errc::NotFound) return States{};
-  if (!keeper.ok()) return keeper.error();
-  return keeper->list();
+  auto client = daemon::Client::connect_to_ready(machine);
+  if (!client.ok() && client.error().code() == Errc::NotFound) return States{};
+  if (!client.ok()) return client.error();
+  return client->list();
 }
 
 const daemon::ShareState* find(const States& states, const std::string& share) {
@@ -52,16 +52,16 @@ Step share_state_step(const std::string& container, const std::string& share,
     step.read = fmt::format("there is no share {}", share);
     step.cause =
         fmt::format("the share of container {} is gone: no new process can use its GPU", container);
-    step.remedy = "delete the pod and create it anew; gantry doctor on the node says more";
+    step.remedy = "delete the pod and create it again; on the node: gantry doctor says more";
     return step;
   }
   step.read = describe(*state);
   if (state->refused == 0) return step;
   step.verdict = StepStatus::Warning;
   step.cause = fmt::format(
-      "{} allocation{} did not fit into its share: the program was told that it is out of memory",
+      "{} allocation{} did not fit into its share: the program got an out-of-memory error",
       state->refused, state->refused == 1 ? "" : "s");
-  step.remedy = "ask for more memory in the pod, or have the program take less";
+  step.remedy = "ask for more memory in the pod, or make the program use less";
   return step;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod asks of shared GPUs, and what it was given.
+// What a pod asks of shared GPUs, and what it got.
 #include "node/why/share_steps.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ std::string describe(const podspec::Amount& memory) {
 std::string describe(const podspec::ContainerRequest& container) {
   auto text = fmt::format("{}: {}", container.container, describe(container.memory));
   if (container.gpus > 1) text += fmt::format(" of each of {} GPUs", container.gpus);
-  if (container.cores == 100) return text + ", with nobody else on it";
+  if (container.cores == 100) return text + ", with no other pod on it";
   if (container.cores > 0) text += fmt::format(", {} % of the time", container.cores);
   return text;
 }
@@ -61,8 +61,9 @@ Step request_step(const Result<std::optional<podspec::PodRequest>>& ask) {
   const auto cut = text.find("; ");
   step.cause = text.substr(0, cut);
   step.read = step.cause;
-  step.remedy = cut == std::string::npos ? "gantry's docs/scheduling.md has what a pod can ask"
-                                         : text.substr(cut + 2);
+  step.remedy = cut == std::string::npos
+                    ? "Gantry's docs/scheduling.md lists what a pod can ask for"
+                    : text.substr(cut + 2);
   return step;
 }
 
@@ -77,16 +78,17 @@ Step placement_step(json::Value pod, const podspec::PodRequest& ask,
     step.verdict = StepStatus::Failed;
     step.cause = fmt::format("its annotation {} cannot be read: {}", podspec::kPlacementAnnotation,
                              placement.error().text());
-    step.remedy = "delete the pod: its successor is placed anew";
+    step.remedy = "delete the pod: the scheduler then places its replacement";
   } else if (!*placement) {
     step.verdict = StepStatus::Warning;
     step.read = fmt::format("no {} annotation", podspec::kPlacementAnnotation);
     step.cause =
-        "the pod came to its node without a GPU, by another scheduler or by hand: the node's agent "
-        "chooses one when a container starts, and until then its amount is kept free on every card";
+        "another scheduler, or spec.nodeName, put the pod on its node without choosing a GPU: the "
+        "node's agent chooses one when a container starts, and until then the amount is kept free "
+        "on every card";
     step.remedy =
-        "let a scheduler place it that asks the extender: no spec.nodeName in the pod, and "
-        "spec.schedulerName one that deploy/gpushare configures";
+        "use a scheduler that calls the extender: remove spec.nodeName from the pod, and set "
+        "spec.schedulerName to a scheduler that deploy/gpushare configures";
   } else {
     step.read = describe_all(**placement);
   }

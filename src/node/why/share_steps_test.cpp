@@ -87,10 +87,11 @@ TEST(WhyShare, ABarredCardIsShownWithTheConfigMapThatBarsIt) {
   marked_unhealthy.view.cards[0].facts.marked_unhealthy = true;
   const auto steps = share_scheduling_steps(pod.root(), ask_in(pod), {marked_unhealthy});
   ASSERT_EQ(steps.size(), 2U);
-  EXPECT_THAT(steps[0].cause, HasSubstr("(some are barred by ConfigMap "
+  EXPECT_THAT(steps[0].cause, HasSubstr("(some are marked unhealthy by ConfigMap "
                                         "kube-system/unhealthy-gpu-a)"));
   EXPECT_THAT(steps[0].remedy, HasSubstr("unhealthy-gpu-NODE"));
-  EXPECT_THAT(steps[1].read, HasSubstr("barred by ConfigMap kube-system/unhealthy-gpu-a"));
+  EXPECT_THAT(steps[1].read,
+              HasSubstr("marked unhealthy by ConfigMap kube-system/unhealthy-gpu-a"));
 }
 
 TEST(WhyShare, APodThatOthersGoForHasToWait) {
@@ -101,7 +102,7 @@ TEST(WhyShare, APodThatOthersGoForHasToWait) {
   const auto pod = test::parsed(text);
   const auto steps =
       share_scheduling_steps(pod.root(), ask_in(pod), {node_fit(placement::Refusal::Memory)});
-  EXPECT_THAT(steps[0].cause, HasSubstr("room is being made for it on node a"));
+  EXPECT_THAT(steps[0].cause, HasSubstr("is making room for it on node a"));
   EXPECT_THAT(steps[0].remedy, HasSubstr("wait"));
 }
 
@@ -129,7 +130,7 @@ TEST(WhyShare, ATaintOnTheNodeThatHasRoomIsTheCause) {
   kept.remedy = "add to the pod: tolerations";
   const auto steps = share_scheduling_steps(pod.root(), ask_in(pod),
                                             {node_fit(placement::Refusal::Memory), kept});
-  EXPECT_THAT(steps[0].cause, HasSubstr("a has room and keeps this pod away: taint x=y"));
+  EXPECT_THAT(steps[0].cause, HasSubstr("a has room but does not accept this pod: taint x=y"));
   EXPECT_EQ(steps[0].remedy, kept.remedy);
 }
 
@@ -163,7 +164,7 @@ TEST(WhyShare, OfManyNodesAFewAreShown) {
   const std::vector<NodeFit> many(20, node_fit(placement::Refusal::Memory));
   const auto steps = share_scheduling_steps(pod.root(), ask_in(pod), many);
   EXPECT_EQ(steps.size(), 10U);
-  EXPECT_EQ(steps.back().what, "And 12 nodes more");
+  EXPECT_EQ(steps.back().what, "And 12 more nodes");
 }
 
 TEST(WhyShare, APlacementNamesItsGpu) {
@@ -205,7 +206,7 @@ TEST(WhyShare, AShareThatRefusedAnAllocationIsWorthALook) {
   EXPECT_THAT(step.cause, HasSubstr("2 allocations did not fit"));
 }
 
-// A node on which this pod was given a share, and no keeper runs.
+// A node on which this pod was given a share, and no share daemon runs.
 TEST(WhyShare, AContainerWhoseShareIsGoneIsBroken) {
   test::Tree node;
   const auto pod = gib(5);

@@ -31,7 +31,8 @@ Step unknown(std::string id, std::string what, std::string read) {
           .read = std::move(read)};
 }
 
-// A kubelet's own identity may not list everything: the scheduler's words are left then.
+// A kubelet's identity may not be allowed to list everything; then only the scheduler's message is
+// used.
 Status read_rooms(kube::Api& api, json::Value pod, const RequestedDevices& wanted,
                   std::vector<NodeCapacity>& capacities) {
   const auto resource = scheduled_resource(pod, wanted);
@@ -63,7 +64,7 @@ kube::GetPage getting(kube::Api& api) {
   return [&api](const std::string& path) { return api.get(path); };
 }
 
-// How every node stands to a pod that waits for a share.
+// The scheduler's answer of every node for a pod that waits for a share.
 Result<std::vector<NodeFit>> fit_of_nodes(kube::Api& api, json::Value pod,
                                           const podspec::PodRequest& ask) {
   std::map<std::string, NodeRejection, std::less<>> refusals;
@@ -106,7 +107,7 @@ void add_share(Explanation& explanation, kube::Api& api, json::Value pod,
 
 struct GpuContainer {  // a container that asks for GPUs
   std::string name;
-  std::string id;     // the engine's, without "containerd://"
+  std::string id;     // the engine's id, without "containerd://"
   std::string ended;  // "with status 1 (Error)"; "" while it runs
 };
 
@@ -132,7 +133,7 @@ std::vector<Step> steps_in_container(const sys::Host& machine, const GpuContaine
   const auto what = fmt::format("What is in container {}", container.name);
   if (!container.ended.empty())
     return {unknown("container", what,
-                    fmt::format("it has ended {}: kubectl logs shows its words", container.ended))};
+                    fmt::format("it ended {}: kubectl logs shows its output", container.ended))};
   const auto opened = open_container(machine, container.id);
   if (!opened.ok()) return {unknown("container", what, opened.error().text())};
   return container_steps(opened->root, opened->inside);
@@ -161,7 +162,7 @@ void add_node(Explanation& explanation, kube::Api& api, const sys::Host& machine
   const bool here = name == options.node;
   if (here && pod["status"]["phase"].string() == "Pending") {
     for (const auto& [resource, count] : wanted) {
-      // Amounts of a node that counts in MiB are no devices: its slots are.
+      // On a node that counts in MiB, amounts are not devices; its slots are.
       if (resource == podspec::kAliyunGpuMem && wanted.contains(std::string(podspec::kShareSlot)))
         continue;
       explanation.steps.push_back(registration_step(machine, options.device_plugins, resource));
@@ -176,8 +177,8 @@ void add_node(Explanation& explanation, kube::Api& api, const sys::Host& machine
   explanation.steps.push_back(engine_step(pod, events.ok() ? events->root() : json::Value()));
   if (explanation.first_failed() != nullptr) return;
   if (!here) {
-    explanation.steps.push_back(
-        unknown("container", "What is in the container", fmt::format("run the same on {}", name)));
+    explanation.steps.push_back(unknown("container", "What is in the container",
+                                        fmt::format("run the same command on {}", name)));
     return;
   }
   if (pod["status"]["phase"].string() == "Running") {

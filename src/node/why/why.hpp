@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gantry why`: the whole chain of one pod or one container, asked of the API server and of this
-// node.
+// `gantry why`: all steps for one pod or one container, from the API server and from this node.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -13,14 +12,14 @@
 namespace gantry::why {
 
 struct WhyOptions {
-  std::string node;  // this node's name: links inside a container can be looked at here only
+  std::string node;  // this node's name: containers can be examined only on their own node
   std::string device_plugins = "/var/lib/kubelet/device-plugins";
 };
 
 Result<Explanation> why_pod(kube::Api& api, const sys::Host& machine, const std::string& name_space,
                             const std::string& name, const WhyOptions& options);
 
-// Only what this node shows; no API server is asked.
+// Uses only this node, without the API server.
 Result<Explanation> why_container(const sys::Host& machine, const std::string& id);
 
 }  // namespace gantry::why

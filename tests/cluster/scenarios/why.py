@@ -96,7 +96,7 @@ class Why:
         self.lane.equal("everything right: every link was looked at", [entry["id"] for entry in answer["links"]],
                         ["spec.limits", "scheduling", "node.capacity", "node.health", "kubelet.admission", "engine",
                          "kubelet.allocation", "device.health", "container.nodes", "container.libcuda", "container.cuda"])
-        self.lane.check("everything right: and that is said", "Nothing found that keeps GPUs from it." in text, text)
+        self.lane.check("everything right: and that is said", "Gantry found nothing that keeps GPUs from it." in text, text)
         container = self.cluster.api.pod("right")["status"]["containerStatuses"][0]["containerID"].split("://")[1]
         answer, _, status = self.ask("container", container[:13])
         self.lane.equal("why container: the same by its id", (answer["broken"], status), (None, 0))
@@ -118,7 +118,7 @@ class Why:
         self.broken("half a GPU", "spec.fraction", "whole numbers", "nvidia.com/gpu.shared", "manifest", str(manifest))
 
     def scheduling(self) -> None:
-        self.pod_broken("nine of eight", gpu_pod("nine", 9, HOLD), "scheduling", "no node has so many", "ask for fewer")
+        self.pod_broken("nine of eight", gpu_pod("nine", 9, HOLD), "scheduling", "no node has that many", "ask for fewer")
         self.pod_broken("no node fits", gpu_pod("picky", 1, HOLD, nodeSelector={"gpu": "a100"}), "scheduling", "no label gpu=a100",
                         "kubectl label node gpu-node gpu=a100")
         self.cluster.kubectl("taint", "node", "gpu-node", "team=other:NoSchedule")
@@ -192,7 +192,7 @@ class Why:
 
     def not_asked(self) -> None:
         """Containers without a GPU, asked about by their ids."""
-        for name, image, cause in (("unset", why_images.CUDA, "NVIDIA_VISIBLE_DEVICES, by which a runtime"), ("all", CUDA, "NVIDIA_VISIBLE_DEVICES=all asks for GPUs")):
+        for name, image, cause in (("unset", why_images.CUDA, "NVIDIA_VISIBLE_DEVICES, which NVIDIA's runtime reads"), ("all", CUDA, "NVIDIA_VISIBLE_DEVICES=all asks for GPUs")):
             self.cluster.api.create_pod(plain_pod(name, image, HOLD))
             self.cluster.wait_phase(name, "Running")
             container = self.cluster.api.pod(name)["status"]["containerStatuses"][0]["containerID"].split("://")[1]
@@ -215,7 +215,7 @@ class Why:
         """A pod that names its node bypasses the scheduler, and the kubelet rejects it. And a pod whose program ends."""
         self.pod_broken("more than the kubelet has", gpu_pod("pushy", 9, HOLD, nodeName="gpu-node"), "kubelet.admission", "could not give it the devices",
                         "delete the pod", "Failed")
-        self.pod_broken("a program that ends", gpu_pod("brief", 1, ["false"], restartPolicy="Always"), "container.exit", "ended with status 1", "kubectl logs --previous")
+        self.pod_broken("a program that ends", gpu_pod("brief", 1, ["false"], restartPolicy="Always"), "container.exit", "exited with status 1", "kubectl logs --previous")
 
     def engine(self) -> None:
         """Two specifications with the same devices cancel each other."""
@@ -225,7 +225,7 @@ class Why:
         double.unlink()
         self.cluster.kubectl("create", "-f", "-", stdin='{"apiVersion":"node.k8s.io/v1","kind":"RuntimeClass","metadata":{"name":"nvidia"},"handler":"nvidia"}')
         self.pod_broken("a runtime that the engine does not know", gpu_pod("classy", 1, HOLD, runtimeClassName="nvidia"), "engine",
-                        "no runtime of the name", "gantry runtime configure")
+                        "no runtime with the name", "gantry runtime configure")
         self.cluster.kubectl("delete", "runtimeclass", "nvidia")
 
     def agent_gone(self) -> None:
