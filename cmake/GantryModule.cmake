@@ -11,8 +11,12 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 find_program(GANTRY_CCACHE ccache)
 if(GANTRY_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${GANTRY_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${GANTRY_CCACHE})
+  # One cache for all checkouts: paths below the checkout are hashed as relative ones. A precompiled header is known by the
+  # .sum file beside it (gantry_precompile), because its own bytes differ from build to build.
+  set(launcher env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_PCH_EXTSUM=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${GANTRY_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 add_library(gantry_flags INTERFACE)
@@ -80,14 +84,14 @@ endif()
 #   x_program_for_test.cpp, x_tsan.cpp   programs of their own, declared by hand
 #
 # gantry_module(NAME [FOLDER sub/folder] [TESTS_ONLY] DEPS ... LIBS ... SOURCES ... ALONE ...
-#               TEST_LIBS ... TEST_NEEDS ... TEST_DEFINES ...)
+#               TEST_LIBS ... TEST_NEEDS ...)
 #   DEPS     other modules it may include from; tools/check_layers.py compares them with the #includes
 #   LIBS     third-party libraries
 #   SOURCES  generated files
 #   ALONE    files that cannot share a translation unit with the others of the module
-#   TEST_*   further libraries, targets and definitions of its tests
+#   TEST_*   further libraries of its tests, and targets that they start
 function(gantry_module name)
-  cmake_parse_arguments(M "TESTS_ONLY" "FOLDER" "SOURCES;DEPS;LIBS;ALONE;TEST_LIBS;TEST_NEEDS;TEST_DEFINES" ${ARGN})
+  cmake_parse_arguments(M "TESTS_ONLY" "FOLDER" "SOURCES;DEPS;LIBS;ALONE;TEST_LIBS;TEST_NEEDS" ${ARGN})
   if(NOT M_FOLDER)
     set(M_FOLDER ${name})
   endif()
@@ -116,7 +120,7 @@ function(gantry_module name)
   if(GANTRY_TESTS AND tests)
     set_property(DIRECTORY APPEND PROPERTY GANTRY_TEST_MODULES ${name}=${M_FOLDER})
     set_property(DIRECTORY APPEND PROPERTY GANTRY_TEST_SOURCES ${tests})
-    gantry_test_extra(LIBS gantry_${name} ${M_TEST_LIBS} NEEDS ${M_TEST_NEEDS} DEFINES ${M_TEST_DEFINES})
+    gantry_test_extra(LIBS gantry_${name} ${M_TEST_LIBS} NEEDS ${M_TEST_NEEDS})
   endif()
   # The targets are built by the fuzz preset (clang) and run briefly among the tests of the dev preset.
   foreach(source ${fuzzers})
@@ -147,12 +151,26 @@ function(gantry_unity target folder)
   endif()
 endfunction()
 
+set(GANTRY_TEST_PROGRAMS ${CMAKE_BINARY_DIR}/test-programs)  # started or loaded by tests
+
 # Adds to the test program of this directory's area.
 function(gantry_test_extra)
-  cmake_parse_arguments(T "" "" "LIBS;NEEDS;DEFINES" ${ARGN})
-  foreach(kind LIBS NEEDS DEFINES)
+  cmake_parse_arguments(T "" "" "LIBS;NEEDS" ${ARGN})
+  foreach(kind LIBS NEEDS)
     set_property(DIRECTORY APPEND PROPERTY GANTRY_TEST_${kind} ${T_${kind}})
   endforeach()
+endfunction()
+
+# Precompiles a header for a target's C++ files, except where each file is compiled alone.
+function(gantry_precompile target header)
+  if(NOT GANTRY_UNITY)
+    return()
+  endif()
+  target_precompile_headers(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${header}>)
+  file(SHA256 ${header} content)
+  string(SHA256 sum "${content} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${GANTRY_SANITIZE} ${GTest_VERSION}")
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir)
+  file(WRITE ${folder}/cmake_pch.hxx.gch.sum "${sum}\n")
 endfunction()
 
 # gantry_area_test(AREA): one program AREA_test with the tests of all modules of this directory, and a test for each module.
@@ -161,14 +179,13 @@ function(gantry_area_test area)
   if(NOT GANTRY_TESTS OR NOT sources)
     return()
   endif()
-  foreach(kind MODULES LIBS NEEDS DEFINES)
+  foreach(kind MODULES LIBS NEEDS)
     get_property(${kind} DIRECTORY PROPERTY GANTRY_TEST_${kind})
     list(REMOVE_DUPLICATES ${kind})
   endforeach()
   add_executable(${area}_test ${sources})
   target_link_libraries(${area}_test PRIVATE ${LIBS} gantry_test_main gantry_test_support GTest::gmock GTest::gtest)
-  target_compile_definitions(${area}_test PRIVATE GANTRY_SOURCE_DIR="${CMAKE_SOURCE_DIR}" ${DEFINES})
-  target_precompile_headers(${area}_test PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${CMAKE_SOURCE_DIR}/tests/support/test_headers.hpp>)
+  gantry_precompile(${area}_test ${CMAKE_SOURCE_DIR}/tests/support/test_headers.hpp)
   if(NEEDS)
     add_dependencies(${area}_test ${NEEDS})
   endif()

@@ -4,7 +4,7 @@
 #include "sim/machine/tree.hpp"
 #include "support/captured_output.hpp"
 #include "support/machine.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "trainer/gpu_model.hpp"
 #include "trainer/reference.hpp"
 #include "workload/context.hpp"

@@ -3,7 +3,7 @@
 #include "sim/machine/tree.hpp"
 #include "support/captured_output.hpp"
 #include "support/machine.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "support/tree.hpp"
 #include "vector_add/vector_add.hpp"
 

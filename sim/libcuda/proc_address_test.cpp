@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which function a name means, by the CUDA version that a program was built for.
 #include "sim/libcuda/cuda_under_test.hpp"
+#include "support/paths.hpp"
 
 #include <fstream>
 #include <iterator>
@@ -106,7 +107,7 @@ TEST(CudaProcAddress, SaysWhetherTheNameOrTheVersionIsMissing) {
 }
 
 std::string text_of(const std::string& path) {
-  std::ifstream in(GANTRY_SOURCE_DIR "/" + path);
+  std::ifstream in(test::source_dir() + "/" + path);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/libcuda/cuda_under_test.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -3,7 +3,7 @@
 #include "base/core/text.hpp"
 #include "base/sys/child.hpp"
 #include "support/machine.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,6 +3,7 @@
 // finds them.
 #include "fence/share_under_test.hpp"
 #include "gpu/abi/cuda.h"
+#include "support/paths.hpp"
 
 #include <dlfcn.h>
 
@@ -36,7 +37,7 @@ const std::map<std::string, std::string>& unhooked() {
 }
 
 std::vector<std::string> driver_exports() {
-  std::ifstream in(std::string(GANTRY_SOURCE_DIR) + "/src/abi/cuda_exports.txt");
+  std::ifstream in(test::source_dir() + "/src/gpu/abi/cuda_exports.txt");
   std::vector<std::string> names;
   for (std::string name; std::getline(in, name);) names.push_back(name);
   return names;

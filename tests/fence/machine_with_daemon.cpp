@@ -3,6 +3,7 @@
 
 #include "sharing/daemon/serve.hpp"
 #include "sim/machine/tree.hpp"
+#include "support/paths.hpp"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ namespace {
 [[noreturn]] void keep(const sys::Host& host) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   nvml_child::NvmlChildOptions sensor;
-  sensor.program = {GANTRY_NVML_CHILD, std::string(nvml_child::kChildCommand)};
+  sensor.program = {test::built("test-programs/nvml_child_program"),
+                    std::string(nvml_child::kChildCommand)};
   const auto ended =
       daemon::serve({.host = *sys::Host::at(host.root()), .sensor = std::move(sensor)});
   ::_exit(ended.ok() ? 0 : 1);

@@ -3,6 +3,7 @@
 
 #include "base/core/text.hpp"
 #include "sim/machine/tree.hpp"
+#include "support/paths.hpp"
 #include "support/tree.hpp"
 
 #include <sys/stat.h>
@@ -22,9 +23,9 @@ namespace {
 std::string libraries() {
   std::error_code ignored;
   for (const auto* name : {"libcuda.so", "libnvidia-ml.so", "nvidia-smi"}) {
-    if (!fs::exists(fs::path(GANTRY_SIM_LIBRARIES_DIR) / name, ignored)) return "";
+    if (!fs::exists(fs::path(built("lib/gantry/sim")) / name, ignored)) return "";
   }
-  return GANTRY_SIM_LIBRARIES_DIR;
+  return built("lib/gantry/sim");
 }
 
 }  // namespace

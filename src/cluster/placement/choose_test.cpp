@@ -48,13 +48,13 @@ TEST(Choose, TheSmallerOfTwoEmptyCards) {
 }
 
 TEST(Choose, SpreadTakesTheCardWithTheMostLeft) {
-  Cluster cluster({.gpus = Order::Spread});
+  Cluster cluster({.gpus = PlacementPolicy::Spread});
   cluster.set_node(node("n", {80, 80}));
   EXPECT_THAT(indexes(cluster.reserve(pod("a", 30), "n")), ElementsAre(0));
   EXPECT_THAT(indexes(cluster.reserve(pod("b", 10), "n")), ElementsAre(1));
   EXPECT_THAT(indexes(cluster.reserve(pod("c", 10), "n")), ElementsAre(1));
   auto packs = pod("d", 10);
-  packs.affinity.gpus = Order::Pack;
+  packs.affinity.gpus = PlacementPolicy::Pack;
   EXPECT_THAT(indexes(cluster.reserve(packs, "n")), ElementsAre(0));
 }
 
@@ -74,13 +74,13 @@ TEST(Choose, NumaWishKeepsAllCardsOnOneNode) {
   auto topology = pod("b", 20, 0, 2);
   EXPECT_THAT(indexes(cluster.reserve(topology, "n")), testing::SizeIs(2));
   cluster.release("b");
-  topology.affinity.topology = Near::Numa;
+  topology.affinity.topology = TopologyPolicy::Numa;
   EXPECT_THAT(indexes(cluster.reserve(topology, "n")), ElementsAre(2, 3));
   auto more = pod("c", 20, 0, 3);
-  more.affinity.topology = Near::Numa;
+  more.affinity.topology = TopologyPolicy::Numa;
   EXPECT_FALSE(resolvable(cluster.fit(more, "n").refusal));
   auto large = pod("d", 70, 0, 2);
-  large.affinity.topology = Near::Numa;
+  large.affinity.topology = TopologyPolicy::Numa;
   EXPECT_EQ(cluster.fit(large, "n").refusal, Refusal::Memory);
 }
 
@@ -88,7 +88,7 @@ TEST(Choose, LinkedCardsForPodsThatWishItAndForWholeCards) {
   Cluster cluster;
   cluster.set_node(paired());
   auto linked = pod("a", 10, 0, 2);
-  linked.affinity.topology = Near::Links;
+  linked.affinity.topology = TopologyPolicy::Links;
   EXPECT_THAT(indexes(cluster.reserve(linked, "n")), ElementsAre(0, 4));
   EXPECT_THAT(indexes(cluster.reserve(whole("b", 2), "n")), ElementsAre(1, 5));
   EXPECT_TRUE(cluster.check());
@@ -209,7 +209,7 @@ TEST(Score, PacksOntoTheSmallestRestAndBreaksEmptyNodesLast) {
   EXPECT_GT(cluster.fit(pod("c", 9), "full").score, cluster.fit(pod("c", 5), "full").score);
   EXPECT_GT(cluster.fit(pod("c", 10), "begun").score, cluster.fit(pod("c", 10), "empty").score);
   auto spread = pod("c", 10);
-  spread.affinity.nodes = Order::Spread;
+  spread.affinity.nodes = PlacementPolicy::Spread;
   EXPECT_GT(cluster.fit(spread, "empty").score, cluster.fit(spread, "full").score);
 }
 

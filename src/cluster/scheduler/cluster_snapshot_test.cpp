@@ -5,6 +5,7 @@
 #include "base/core/text.hpp"
 #include "cluster/report/report.hpp"
 #include "support/parsed_json.hpp"
+#include "support/paths.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -21,7 +22,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::string golden(const std::string& name) {
-  std::ifstream file(std::string(GANTRY_SOURCE_DIR) + "/tests/golden/inspect/" + name);
+  std::ifstream file(test::source_dir() + "/tests/golden/inspect/" + name);
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_FALSE(text.str().empty()) << name;

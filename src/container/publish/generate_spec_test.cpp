@@ -5,7 +5,7 @@
 #include "container/plan/capabilities.hpp"
 #include "gpu/probe/snapshot.hpp"
 #include "support/machine.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

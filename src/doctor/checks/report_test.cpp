@@ -3,6 +3,7 @@
 
 #include "doctor/checks/all_checks.hpp"
 #include "doctor/checks/machine_for_test.hpp"
+#include "support/paths.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -128,7 +129,7 @@ TEST(Report, SaysWhatAFixDidAndWhatFailed) {
 
 // `gantry doctor --list --markdown` writes the table; see the end of docs/doctor.md.
 TEST(Documentation, HasTheCurrentTableOfChecks) {
-  std::ifstream file(GANTRY_SOURCE_DIR "/docs/doctor.md");
+  std::ifstream file(test::source_dir() + "/docs/doctor.md");
   ASSERT_TRUE(file.good());
   std::stringstream text;
   text << file.rdbuf();

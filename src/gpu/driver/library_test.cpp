@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/driver/cuda.hpp"
 #include "gpu/driver/nvml.hpp"
+#include "support/paths.hpp"
 #include "support/tree.hpp"
 
 #include <gmock/gmock.h>
@@ -11,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Nvml, LoadsWhatTheLibraryHasAndLeavesTheRestNull) {
-  const auto nvml = Nvml::load(GANTRY_WHOLE_LIBRARY);
+  const auto nvml = Nvml::load(test::built("test-programs/libfake_whole.so"));
   ASSERT_TRUE(nvml.ok()) << nvml.error().text();
   unsigned count = 0;
   EXPECT_EQ(nvml->nvmlDeviceGetCount_v2(&count), NVML_SUCCESS);
@@ -20,7 +21,7 @@ TEST(Nvml, LoadsWhatTheLibraryHasAndLeavesTheRestNull) {
 }
 
 TEST(Nvml, NamesTheFunctionThatIsMissing) {
-  const auto nvml = Nvml::load(GANTRY_PARTIAL_LIBRARY);
+  const auto nvml = Nvml::load(test::built("test-programs/libfake_partial.so"));
   EXPECT_EQ(nvml.error().code(), Errc::Unsupported);
   EXPECT_THAT(nvml.error().text(), HasSubstr("nvmlDeviceGetUUID"));
 }
@@ -56,13 +57,14 @@ TEST(NvmlError, HasItsNameItsMeaningAndAReason) {
 }
 
 TEST(Cuda, LoadsWhatTheLibraryHasAndNamesWhatIsMissing) {
-  const auto cuda = Cuda::load(GANTRY_WHOLE_LIBRARY);
+  const auto cuda = Cuda::load(test::built("test-programs/libfake_whole.so"));
   ASSERT_TRUE(cuda.ok()) << cuda.error().text();
   int count = 0;
   EXPECT_EQ(cuda->cuDeviceGetCount(&count), CUDA_SUCCESS);
   EXPECT_EQ(count, 2);
   EXPECT_EQ(cuda->cuLaunchKernel, nullptr);
-  EXPECT_THAT(Cuda::load(GANTRY_PARTIAL_LIBRARY).error().text(), HasSubstr("cuDeviceGetCount"));
+  EXPECT_THAT(Cuda::load(test::built("test-programs/libfake_partial.so")).error().text(),
+              HasSubstr("cuDeviceGetCount"));
 }
 
 TEST(CudaError, HasItsNameItsMeaningAndAReason) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/model/inventory_json.hpp"
 
+#include "support/paths.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -231,7 +233,7 @@ TEST(InventoryJson, ComesBackAsItWas) {
 }
 
 TEST(InventoryJson, IsWhatTheDocumentShows) {
-  std::ifstream file(GANTRY_SOURCE_DIR "/docs/inventory-json.md");
+  std::ifstream file(test::source_dir() + "/docs/inventory-json.md");
   std::stringstream page;
   page << file.rdbuf();
   const auto text = page.str();

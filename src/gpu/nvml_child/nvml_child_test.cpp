@@ -5,6 +5,7 @@
 #include "gpu/probe/snapshot.hpp"
 #include "sim/machine/inject.hpp"
 #include "support/machine.hpp"
+#include "support/paths.hpp"
 #include "support/tree.hpp"
 
 #include <dirent.h>
@@ -31,7 +32,7 @@ using ::testing::SizeIs;
 
 NvmlChildOptions quick() {
   NvmlChildOptions options;
-  options.program = {GANTRY_NVML_CHILD, std::string(kChildCommand)};
+  options.program = {test::built("test-programs/nvml_child_program"), std::string(kChildCommand)};
   options.start_deadline = 20s;
   options.answer_deadline = 10s;
   options.poll_interval = 20ms;
@@ -43,7 +44,7 @@ NvmlChildOptions quick() {
 
 NvmlChildOptions misbehaving(const std::string& how) {
   auto options = quick();
-  options.program = {GANTRY_NVML_CHILD, how};
+  options.program = {test::built("test-programs/nvml_child_program"), how};
   if (how == "silent") options.start_deadline = 300ms;  // the others are caught by what they say
   return options;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/probe/kernel_view.hpp"
 
+#include "support/paths.hpp"
 #include "support/tree.hpp"
 
 #include <gmock/gmock.h>
@@ -44,7 +45,7 @@ KernelView view_of(const sys::Host& host) {
 }
 
 TEST(KernelView, ReadsTheRecordedH200) {
-  const auto host = sys::Host::at(GANTRY_SOURCE_DIR "/tests/golden/h200");
+  const auto host = sys::Host::at(test::source_dir() + "/tests/golden/h200");
   ASSERT_TRUE(host.ok());
   const auto view = view_of(*host);
   EXPECT_TRUE(view.module.loaded);

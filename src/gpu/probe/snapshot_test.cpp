@@ -2,6 +2,7 @@
 #include "gpu/probe/snapshot.hpp"
 
 #include "gpu/model/inventory_json.hpp"
+#include "support/paths.hpp"
 #include "support/tree.hpp"
 
 #include <gmock/gmock.h>
@@ -29,7 +30,7 @@ model::Inventory with_gpu() {
 }
 
 TEST(Snapshot, ReadsTheRecordedH200WithoutNvml) {
-  const auto host = sys::Host::at(GANTRY_SOURCE_DIR "/tests/golden/h200");
+  const auto host = sys::Host::at(test::source_dir() + "/tests/golden/h200");
   const auto inventory = snapshot(*host, {.nvml = NvmlUse::Skip});
   ASSERT_TRUE(inventory.ok()) << inventory.error().text();
   ASSERT_THAT(inventory->gpus, SizeIs(1));
@@ -46,7 +47,7 @@ TEST(Snapshot, ReadsTheRecordedH200WithoutNvml) {
 }
 
 TEST(Snapshot, SaysThatNvmlIsNotThere) {
-  const auto host = sys::Host::at(GANTRY_SOURCE_DIR "/tests/golden/h200");
+  const auto host = sys::Host::at(test::source_dir() + "/tests/golden/h200");
   EXPECT_THAT(snapshot(*host)->driver.nvml_error, HasSubstr("libnvidia-ml.so.1 was not found"));
 }
 

@@ -3,7 +3,7 @@
 #include "base/sys/child.hpp"
 #include "net/grpc/client.hpp"
 #include "net/grpc/server.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "support/tree.hpp"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 #include "node/agent/share_daemon_supervisor.hpp"
 
 #include "support/machine.hpp"
+#include "support/paths.hpp"
 
 #include <signal.h>
 #include <sys/socket.h>
@@ -46,7 +47,7 @@ class KeptByTheAgent : public ::testing::Test {
   sys::Host host_ = machine_.host();
   std::unique_ptr<sys::Loop> loop_ = *sys::Loop::make();
   Log log_{options::LogFormat::Text, 0, [](std::string_view) {}};
-  std::vector<std::string> program_{GANTRY_SHARE_DAEMON};
+  std::vector<std::string> program_{test::built("test-programs/share_daemon_program")};
 };
 
 TEST_F(KeptByTheAgent, WithoutSharesThereIsNoKeeper) {

@@ -3,6 +3,7 @@
 #include "base/core/text.hpp"
 #include "base/json/document.hpp"
 #include "base/sys/child.hpp"
+#include "support/paths.hpp"
 #include "support/plugin_fixture.hpp"
 
 #include <fmt/format.h>
@@ -30,11 +31,12 @@ class FakeKubeletProgram : public test::PluginFixture {
     EXPECT_TRUE(registrar.start().ok());
     std::string output;
     std::thread program([&] {
-      const auto ran = sys::run_command(
-          {"sh", "-c",
-           fmt::format("{} --dir {} --pod-resources {} < {}", GANTRY_FAKE_KUBELET, tree_.path("dp"),
-                       tree_.path("pr.sock"), tree_.path("commands"))},
-          seconds{60});
+      const auto ran =
+          sys::run_command({"sh", "-c",
+                            fmt::format("{} --dir {} --pod-resources {} < {}",
+                                        test::built("bin/gantry-fake-kubelet"), tree_.path("dp"),
+                                        tree_.path("pr.sock"), tree_.path("commands"))},
+                           seconds{60});
       if (ran.ok()) output = ran->output;
       loop_->stop();
     });

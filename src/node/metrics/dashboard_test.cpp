@@ -2,7 +2,7 @@
 // The dashboard asks only for what we export.
 #include "base/json/document.hpp"
 #include "node/metrics/pages.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/options/options.hpp"
+#include "support/paths.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -152,7 +153,7 @@ gantry:
 
 TEST(OptionsFile, OfTheDocumentationIsRead) {
   std::stringstream page;
-  page << std::ifstream(GANTRY_SOURCE_DIR "/docs/agent-options.md").rdbuf();
+  page << std::ifstream(test::source_dir() + "/docs/agent-options.md").rdbuf();
   const auto text = page.str();
   const std::string_view start = "```yaml\n";
   const auto from = text.find(start) + start.size();

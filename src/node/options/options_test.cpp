@@ -2,6 +2,7 @@
 #include "node/options/options.hpp"
 
 #include "base/core/text.hpp"
+#include "support/paths.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -232,7 +233,7 @@ TEST(Options, HelpAndVersionNeedNothingElseToBeRight) {
 
 // GANTRY_GOLDEN=write refreshes the table.
 TEST(Options, AreAllInTheDocumentation) {
-  const std::string path = GANTRY_SOURCE_DIR "/docs/agent-options.md";
+  const std::string path = test::source_dir() + "/docs/agent-options.md";
   std::stringstream read_back;
   read_back << std::ifstream(path).rdbuf();
   const auto text = read_back.str();

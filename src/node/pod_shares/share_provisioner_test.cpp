@@ -6,6 +6,7 @@
 #include "node/resources/resources.hpp"
 #include "sharing/daemon/client.hpp"
 #include "support/machine.hpp"
+#include "support/paths.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -76,7 +77,7 @@ class Filling : public ::testing::Test {
   bool api_away_ = false;
   std::vector<std::string> notes_;
   ShareProvisioner filler_{{.host = host_,
-                            .share_daemon = {GANTRY_SHARE_DAEMON},
+                            .share_daemon = {test::built("test-programs/share_daemon_program")},
                             .spec =
                                 [] {
                                   return publish::ShareSpecOptions{.cuda_library = "/f.so",

@@ -4,6 +4,7 @@
 
 #include "sim/machine/inject.hpp"
 #include "support/machine.hpp"
+#include "support/paths.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +27,8 @@ class OnMachine : public ::testing::Test {
   void SetUp() override {
     if (!test::Machine::has_libraries()) GTEST_SKIP() << "the simulated libraries are not built";
     nvml_child::NvmlChildOptions options;
-    options.program = {GANTRY_NVML_CHILD, std::string(nvml_child::kChildCommand)};
+    options.program = {test::built("test-programs/nvml_child_program"),
+                       std::string(nvml_child::kChildCommand)};
     options.event_wait = 200ms;
     auto opened = GpuWatcher::open(*loop_, host_, std::move(options), log_,
                                    {.machine = [] {},

@@ -2,6 +2,7 @@
 // What `gantry share serve --root DIR [--until-idle]` is, for tests that cannot have all of gantry.
 #include "sharing/daemon/client.hpp"
 #include "sharing/daemon/serve.hpp"
+#include "support/paths.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +13,8 @@ int main(int argc, char** argv) {
   auto host = gantry::sys::Host::at(argv[2]);
   if (!host.ok()) return 2;
   gantry::nvml_child::NvmlChildOptions sensor;
-  sensor.program = {GANTRY_NVML_CHILD, std::string(gantry::nvml_child::kChildCommand)};
+  sensor.program = {gantry::test::built("test-programs/nvml_child_program"),
+                    std::string(gantry::nvml_child::kChildCommand)};
   const bool idle = argc > 3 && std::string_view(argv[3]) == gantry::daemon::kUntilIdle;
   const auto ended = gantry::daemon::serve(
       {.host = *std::move(host),

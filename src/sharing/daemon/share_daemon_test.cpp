@@ -7,6 +7,7 @@
 #include "sharing/daemon/serve.hpp"
 #include "sharing/daemon/share_record.hpp"
 #include "support/machine.hpp"
+#include "support/paths.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -63,7 +64,8 @@ class KeeperProcess : public ::testing::Test {
     if (daemon_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       nvml_child::NvmlChildOptions sensor;
-      sensor.program = {GANTRY_NVML_CHILD, std::string(nvml_child::kChildCommand)};
+      sensor.program = {test::built("test-programs/nvml_child_program"),
+                        std::string(nvml_child::kChildCommand)};
       const auto ended = serve(
           {.host = machine_.host(), .life = life, .sensor = sensor, .log = [](std::string_view) {
            }});
@@ -257,7 +259,8 @@ TEST_F(KeeperProcess, ASecondKeeperDoesNotStart) {
   if (second == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     nvml_child::NvmlChildOptions sensor;
-    sensor.program = {GANTRY_NVML_CHILD, std::string(nvml_child::kChildCommand)};
+    sensor.program = {test::built("test-programs/nvml_child_program"),
+                      std::string(nvml_child::kChildCommand)};
     const auto ended =
         serve({.host = machine_.host(), .sensor = sensor, .log = [](std::string_view) {}});
     ::_exit(!ended.ok() && ended.error().code() == Errc::Busy ? 3 : 0);
@@ -290,9 +293,11 @@ TEST_F(KeeperProcess, UntilIdleItEndsWithASimulatedMachineThatIsDeleted) {
 TEST_F(KeeperProcess, IsStartedByWhoNeedsItFirstAndEndsWithTheLastShare) {
   stop(SIGTERM);
   {
-    auto first = Client::connect_or_start(host_, {GANTRY_SHARE_DAEMON});
+    auto first =
+        Client::connect_or_start(host_, {test::built("test-programs/share_daemon_program")});
     ASSERT_TRUE(first.ok()) << first.error().text();
-    auto second = Client::connect_or_start(host_, {GANTRY_SHARE_DAEMON});
+    auto second =
+        Client::connect_or_start(host_, {test::built("test-programs/share_daemon_program")});
     ASSERT_TRUE(second.ok()) << second.error().text();
     ASSERT_TRUE(first->hold(share_of({.name = "a", .memory = "1GiB"})).ok());
     EXPECT_TRUE(second->show("a").ok()) << "it is the same keeper";

@@ -42,7 +42,7 @@ class Tenant {
     EXPECT_EQ(::pipe2(ready.data(), O_CLOEXEC), 0);
     pid_ = ::fork();
     if (pid_ == 0) {
-      const sim::cuda::InTree cuda(machine);
+      const sim::cuda::CudaInTree cuda(machine);
       CUcontext context = nullptr;
       CUdeviceptr memory = 0;
       const bool done = cuda.cuInit(0) == CUDA_SUCCESS &&
