@@ -41,7 +41,7 @@ cluster-programs:
 soak: build
 	@tools/test-cluster --long $(CLUSTER)
 
-lint: dev
+lint: setup
 	@tools/lint $(LINT)
 
 bench: build
