@@ -65,7 +65,7 @@ def page(port: int, path: str = "/metrics") -> str:
 
 
 def until(wish, seconds: float = 60.0):
-    """What `wish` gives as soon as it gives something; else what it gives in the end. A page that is not served yet is nothing yet."""
+    """Calls `wish` until it returns something true, and returns that, or its last answer. A page that is not served yet counts as nothing."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:

@@ -51,7 +51,7 @@ class Bundle:
         program = runtime.split(",")[0]
         where = ["--root", self.lane.work / program]
         command = [program, *where, "run", "--bundle", self.path, self.id]
-        if program == "crun":  # refuses to work where the v2 hierarchy stands beside those of v1
+        if program == "crun":  # refuses to work if a v2 hierarchy is mounted next to those of v1
             command = [program, "--cgroup-manager=cgroupfs", *command[1:]]
             if os.path.ismount(UNIFIED):
                 command = ["unshare", "-m", "sh", "-c", f'umount {UNIFIED}; exec "$@"', "sh", *command]
@@ -65,7 +65,7 @@ class Bundle:
 
 
 def fingerprint(path: pathlib.Path) -> dict[str, tuple]:
-    """Everything about a tree that somebody could have changed."""
+    """Everything about a tree that a program could have changed."""
     seen = {}
     for each in sorted([path, *path.rglob("*")]):
         st = each.lstat()

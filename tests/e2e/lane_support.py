@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end lanes share: checks with a count, skips with a reason, simulated machines."""
+"""Support for the end-to-end lanes: checks that are counted, skips with a reason, simulated machines."""
 import fcntl
 import os
 import pathlib
@@ -19,7 +19,7 @@ class Lane:
         self.failed = 0
         self.count = 0
         self.work = pathlib.Path(tempfile.mkdtemp(prefix=f"gantry-{name}-"))
-        self.work.chmod(0o755)  # nvidia-container-cli looks in as nobody
+        self.work.chmod(0o755)  # nvidia-container-cli reads it as user nobody
         self.bin = pathlib.Path(sys.argv[1]).resolve()
 
     def check(self, what: str, ok: bool, detail: str = "") -> None:
@@ -40,7 +40,7 @@ class Lane:
         return subprocess.run([str(a) for a in argv], capture_output=True, text=True, errors="replace", check=check, **kwargs)
 
     def on(self, root: pathlib.Path, *argv, **kwargs) -> subprocess.CompletedProcess:
-        """A program on the simulated machine below root."""
+        """Runs a program on the simulated machine below root."""
         return self.run(self.bin / "gantry", "sim", "run", "--root", root, "--", *argv, **kwargs)
 
     def skip(self, what: str, why: str) -> None:
@@ -73,8 +73,8 @@ def skip_lane(name: str, why: str) -> None:
 
 
 def own_mounts() -> None:
-    """Starts the lane again in a mount namespace of its own: what it binds over /run/cdi or /etc is nobody else's. The copies of other
-    lanes' mounts are dropped: they would vanish by themselves, at any moment, when such a lane deletes its directory."""
+    """Starts the lane again in a new mount namespace, so that no other program sees what it binds over /run/cdi or /etc. Drops the copies of
+    other lanes' mounts: they would vanish at any moment, when such a lane deletes its directory."""
     state = os.environ.get("GANTRY_LANE_MOUNTS")
     if state is None:
         os.execvpe("unshare", ["unshare", "--mount", sys.executable, *sys.argv], dict(os.environ, GANTRY_LANE_MOUNTS="new"))
@@ -86,7 +86,7 @@ def own_mounts() -> None:
 
 
 def own_network() -> None:
-    """Starts the lane again in a network namespace of its own: several may use the same ports at the same time."""
+    """Starts the lane again in a new network namespace, so that several lanes can use the same ports at the same time."""
     if os.environ.get("GANTRY_LANE_NETWORK") != "own":
         os.execvpe("unshare", ["unshare", "--net", sys.executable, *sys.argv], dict(os.environ, GANTRY_LANE_NETWORK="own"))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:

@@ -68,7 +68,7 @@ def build(place: pathlib.Path, make) -> None:
 
 
 def remove_unused(name: str, current: pathlib.Path) -> None:
-    """Removes directories of other recipes that nobody has used for a while."""
+    """Removes directories of other recipes that have not been used for a while."""
     oldest = time.time() - UNUSED_DAYS * 86400
     for other in directory().glob(f"{name}-*"):
         if other != current and re.fullmatch(re.escape(name) + "-[0-9a-f]{16}", other.name) and other.stat().st_mtime < oldest:

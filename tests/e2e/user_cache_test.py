@@ -62,7 +62,7 @@ class UserCache(unittest.TestCase):
         place = user_cache.once("tool", ["v1"], self.make)
         self.assertEqual(self.names(), [place.name])
 
-    def test_only_outdated_directories_that_nobody_uses_are_removed(self) -> None:
+    def test_only_outdated_unused_directories_are_removed(self) -> None:
         long_ago = time.time() - (user_cache.UNUSED_DAYS + 1) * 86400
         old, used, other = (user_cache.once(*what, self.make) for what in (("tool", ["v1"]), ("tool", ["v2"]), ("tool-two", ["v1"])))
         for place in (old, other):
