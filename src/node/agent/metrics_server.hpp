@@ -18,10 +18,10 @@
 namespace gantry::agent {
 
 // Bounds for one port: small, because the manifests give the agent 128 MiB and every pod of the
-// cluster can reach its ports. By http::memory_bound() a port takes 26 MiB at most:
-//    64 connections of 208 KiB: 48 KiB input, 28 KiB request, 2 KiB objects, 130 KiB sockets
-//  + 64 unanswered requests of clients that have gone, of 30 KiB
-//  + twice 5 MiB of unread pages; a page of a node with eight GPUs has about 100 KiB
+// cluster can reach its ports. By http::memory_bound() a port takes 25 MiB at most:
+//    64 connections of 207 KiB: 48 KiB input, 29 KiB request, 2 KiB objects, 128 KiB socket buffers
+//  + 64 unanswered requests of 31 KiB whose clients have gone
+//  + twice 5 MiB of pages that the clients have not read
 http::ServerOptions page_server_options(std::uint16_t port);
 
 class MetricsServer {
