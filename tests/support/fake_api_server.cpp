@@ -347,11 +347,11 @@ class FakeApiServer::Work {
         seen = event.version;
       }
       for (; sent < raw_.size(); ++sent) out += chunk(raw_[sent]);
+      const auto version = version_;  // before the lock is given up: a change meanwhile is news
       lock.unlock();
       const bool there = put(fd, std::exchange(out, {}));
       lock.lock();
       if (!there) break;
-      const auto version = version_;
       const auto news = [&] { return cut != cut_ || version != version_ || sent < raw_.size(); };
       while (!changed_.wait_for(lock, 5ms, news) && !is_gone(fd) && Clock::now() < end) continue;
       if (!news() && Clock::now() >= end) put(fd, "0\r\n\r\n");
