@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's state: which GPUs there are, what was run, and whether its asker was still there to be
-// told. It is what tells a dropped connection from a fault of the GPU.
+// The page's state: the GPUs, the last run, and whether its client was still connected when it
+// ended. The last value tells a dropped connection from a GPU fault.
 #pragma once
 
 #include "net/http/server.hpp"
@@ -18,11 +18,11 @@ struct NotebookOptions {
   std::chrono::milliseconds deadline{60'000};
 };
 
-// What became of one run.
+// The result of one run.
 struct FinishedRun {
   int number = 0;
   JobResult result;
-  bool answered = false;  // somebody who asked for it was still connected
+  bool answered = false;  // a client that requested it was still connected
 };
 
 struct GpuList {
@@ -32,7 +32,8 @@ struct GpuList {
 
 class Notebook {
  public:
-  // Pages /, /run, /status and /healthz of the server. Looks at once.
+  // Adds the pages /, /run, /status and /healthz to the server, and starts to list the GPUs at
+  // once.
   Notebook(sys::Loop& loop, http::Server& server, NotebookOptions options);
 
  private:
@@ -40,7 +41,7 @@ class Notebook {
   void looked(const JobResult& result);
   void run(http::Server::Answer answer);
   void ran(const JobResult& result);
-  // When the GPUs are known.
+  // Called when the GPUs are known.
   void show(http::Server::Answer answer, bool page);
   http::Response shown(bool page) const;
 
