@@ -46,7 +46,7 @@ TEST(ShareTable, ShowsLimits) {
 
 TEST(ShareTable, ShowsWhatIsUsedAsItsOwnerMeansIt) {
   const auto text = usage_table({busy_share()});
-  EXPECT_THAT(text, HasSubstr("4.0 GiB / 10.0 GiB"));  // with contexts, as NVML has it
+  EXPECT_THAT(text, HasSubstr("4.0 GiB / 10.0 GiB"));  // with contexts, as NVML reports it
   EXPECT_THAT(text, HasSubstr("28.7% / 30%"));
   EXPECT_THAT(text, HasSubstr("shut  2"));
   EXPECT_THAT(text, AllOf(HasSubstr("4711"), HasSubstr("python3 train.py")));
@@ -273,7 +273,7 @@ TEST(ShareCommands, ALimitThatCannotBeReadIsWrongUsage) {
   for (const auto* pause : {"0", "4000", "soon", "1s"}) {
     const auto top = test::run_cli({"gantry", "share", "top", "--every", pause});
     EXPECT_EQ(top.status, 2);
-    EXPECT_THAT(top.err, HasSubstr("is no number of seconds from 0.1 to 3600"));
+    EXPECT_THAT(top.err, HasSubstr("is not a number of seconds from 0.1 to 3600"));
   }
 }
 
