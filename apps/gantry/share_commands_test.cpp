@@ -155,7 +155,7 @@ TEST(Backend, ThatCannotHoldALimitRefusesIt) {
       asked({.name = "a", .gpus = machine.gpus[0].uuid.text, .backend = "mig"}), machine,
       tree.host());
   ASSERT_FALSE(whole.ok());
-  EXPECT_THAT(whole.error().text(), HasSubstr("no MIG instance"));
+  EXPECT_THAT(whole.error().text(), HasSubstr("is not a MIG instance"));
 }
 
 TEST(Backend, SharesNeitherAnInstanceFurtherNorAGpuInMigMode) {
@@ -165,7 +165,7 @@ TEST(Backend, SharesNeitherAnInstanceFurtherNorAGpuInMigMode) {
       asked({.name = "a", .gpus = machine.gpus[2].mig.instances[0].uuid.text, .memory = "1GiB"}),
       machine, tree.host());
   ASSERT_FALSE(instance.ok());
-  EXPECT_THAT(instance.error().text(), HasSubstr("a share by itself"));
+  EXPECT_THAT(instance.error().text(), HasSubstr("already a share"));
   const auto whole = backend::choose_and_check_backend(
       asked({.name = "a", .gpus = machine.gpus[2].uuid.text, .memory = "1GiB"}), machine,
       tree.host());
@@ -211,8 +211,8 @@ TEST(Backend, MpsIsNotOnASimulatedMachineAndNothingIsLeftOfTheAttempt) {
     const auto run = test::run_cli({"gantry", "share", command, "--root", machine.root(),
                                     "--backend", "mps", "--memory", "1GiB", "blue"});
     EXPECT_EQ(run.status, 1);
-    EXPECT_THAT(run.err, AllOf(HasSubstr("the backend mps is not here"), HasSubstr("simulated"),
-                               HasSubstr("--backend fence")));
+    EXPECT_THAT(run.err, AllOf(HasSubstr("the backend mps is not available"),
+                               HasSubstr("simulated"), HasSubstr("--backend fence")));
   }
   EXPECT_FALSE(machine.host().exists("/run/gantry/mps"));
 }
@@ -237,7 +237,7 @@ TEST(ShareCommands, WithoutAKeeperThereAreNoShares) {
   EXPECT_EQ(listed.out, "[\n]\n");
   const auto removed = test::run_cli({"gantry", "share", "rm", "blue", "--root", tree.root()});
   EXPECT_EQ(removed.status, 1);
-  EXPECT_THAT(removed.err, HasSubstr("no keeper runs"));
+  EXPECT_THAT(removed.err, HasSubstr("the share daemon is not running"));
 }
 
 TEST(ShareCommands, SetWithoutAChangeSaysWhatCanBeChanged) {

@@ -86,10 +86,9 @@ Status check_name_unused(const sys::Host& host, const std::string& name) {
   GANTRY_TRY(const auto shares, list_all_shares(host));
   for (const auto& state : shares) {
     if (state.share.name != name) continue;
-    return Error(Errc::Exists,
-                 fmt::format("there is a share {0} already; take another name, or remove it with "
-                             "`gantry share rm {0}`",
-                             name));
+    return Error(Errc::Exists, fmt::format("the share {0} already exists; use another name, or "
+                                           "remove it with `gantry share rm {0}`",
+                                           name));
   }
   return {};
 }

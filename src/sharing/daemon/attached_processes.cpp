@@ -35,7 +35,7 @@ Result<std::uint32_t> AttachedProcesses::join(PeerIdentity identity) {
   }
   const auto slot = free_slot();
   if (!slot)
-    return Error(Errc::Busy, fmt::format("{} processes use this share already",
+    return Error(Errc::Busy, fmt::format("{} processes already use this share",
                                          static_cast<int>(FENCE_MAX_PROCESSES)));
   auto member = std::make_unique<AttachedProcess>();
   member->pid = identity.pid;

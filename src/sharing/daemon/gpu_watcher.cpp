@@ -75,7 +75,7 @@ void GpuWatcher::take(const nvml_child::ViewMessage& message) {
     if (gpu.mig.current == model::MigMode::Enabled) continue;  // its instances are its shares
     cards_.push_back({.uuid = gpu.uuid, .memory_bytes = bytes});
   }
-  trouble_ = cards_.empty() ? "the driver shows no GPU that is not in MIG mode" : "";
+  trouble_ = cards_.empty() ? "the driver has no GPU outside of MIG mode" : "";
   callbacks_.machine();
 }
 

@@ -81,7 +81,7 @@ Result<sys::UniqueFd> pidfd_if_started_before(pid_t pid, std::uint64_t before_ns
   sys::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));  // close-on-exec
   if (!pidfd.valid()) return Error::sys(errno, "pidfd_open");
   if (started_ns(pid) > before_ns)
-    return Error(Errc::NotFound, "the peer has ended, and its number is another process's");
+    return Error(Errc::NotFound, "the peer has ended, and another process has its pid");
   return pidfd;
 }
 
@@ -90,8 +90,7 @@ Result<PeerIdentity> peer_identity(int socket, std::uint64_t before_ns) {
   socklen_t size = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
     return Error::sys(errno, "getsockopt SO_PEERCRED");
-  if (peer.pid <= 0)
-    return Error(Errc::Denied, "the peer is in a pid namespace that is not below ours");
+  if (peer.pid <= 0) return Error(Errc::Denied, "the peer is in a pid namespace outside of ours");
   PeerIdentity found{.pid = peer.pid, .uid = peer.uid};
   int pidfd = -1;
   size = sizeof pidfd;

@@ -49,8 +49,8 @@ Result<sys::UniqueFd> take_lock(const sys::Host& host) {
     if (errno != EWOULDBLOCK && errno != EINTR) return Error::sys(errno, "flock").in(path);
     if (Clock::now() > until || Client::connect(host).ok())
       return Error(Errc::Busy,
-                   "this machine has a keeper of shares already; `gantry share ls` "
-                   "asks it");
+                   "the share daemon is already running on this machine; `gantry share ls` lists "
+                   "its shares");
     std::this_thread::sleep_for(10ms);
   }
   return lock;

@@ -134,7 +134,7 @@ Status ServedShare::adopt(pid_t pid) {
 Status ServedShare::contain(pid_t pid) {
   const auto process = process_ref(pid);
   if (pid <= 1 || process.started == 0)
-    return Error(Errc::NotFound, "the container's first process cannot be told");
+    return Error(Errc::NotFound, "the container's first process cannot be found");
   std::erase_if(record_.contained, [](const auto& known) { return !is_running(known); });
   record_.contained.push_back(process);
   share_processes_.contain(process);

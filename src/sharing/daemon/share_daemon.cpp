@@ -85,7 +85,7 @@ void ShareDaemon::recover_share(ShareRecord record) {
   if (auto served = serve(std::move(record), Origin::FromDisk); !served.ok())
     return log_.error(name, served.error().text());
   if (holder.pid != 0) holders_[name] = std::move(holding);
-  log_.info(name, "taken up again");
+  log_.info(name, "restored");
 }
 
 Result<ServedShare*> ShareDaemon::serve(ShareRecord record, Origin origin) {

@@ -138,8 +138,8 @@ void ShareDaemon::note_unmanaged(const model::GpuUuid& gpu, const Processes& pro
                                   ? known->command
                                   : command_of(static_cast<pid_t>(process->pid))});
     if (known == before.end())
-      log_.warning("", fmt::format("process {} ({}) uses {} outside of any share; its shares have "
-                                   "limits of time, which do not hold it back",
+      log_.warning("", fmt::format("process {} ({}) uses {} outside of any share; the time limits "
+                                   "of the GPU's shares do not slow it down",
                                    process->pid, now.back().command, gpu.text));
   }
 }
@@ -223,8 +223,8 @@ void ShareDaemon::audit_share(ServedShare& share, std::uint32_t gpu, const Proce
       if (hidden > policy::Time::zero()) {
         turns->second->charge(share.id(), hidden, at);
         log_.info(share.name(),
-                  fmt::format("charged with {} ms of GPU time that it did not report: the driver "
-                              "has seen {:.0f} % lately, {:.0f} % were reported",
+                  fmt::format("charged {} ms of GPU time that it did not report: the driver "
+                              "measured {:.0f} % lately, it reported {:.0f} %",
                               std::chrono::duration_cast<std::chrono::milliseconds>(hidden).count(),
                               *seen.driver_percent, seen.charged_percent));
       }

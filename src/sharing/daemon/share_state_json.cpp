@@ -173,7 +173,7 @@ Result<ShareState> state_from_json(std::string_view text) {
   if (taker.has("moreProcesses")) state.more_processes = taker.u64("moreProcesses");
   state.findings = taker.list("findings", finding_from);
   const auto share = document["share"];
-  if (!taker.good() || !share) return Error(Errc::Corrupt, "this is no state of a share");
+  if (!taker.good() || !share) return Error(Errc::Corrupt, "this is not the state of a share");
   GANTRY_TRY(state.share, policy::share_from_json(share.raw()));
   return state;
 }

@@ -87,7 +87,7 @@ std::uint64_t monotonic_ns() {
 
 Result<SharedPages> SharedPages::make(std::string_view share, std::span<const GpuPageValues> gpus) {
   if (gpus.empty() || gpus.size() > FENCE_MAX_GPUS)
-    return Error(Errc::Invalid, fmt::format("a share has 1 to {} GPUs, not {}",
+    return Error(Errc::Invalid, fmt::format("a share must have 1 to {} GPUs, not {}",
                                             static_cast<int>(FENCE_MAX_GPUS), gpus.size()));
   SharedPages pages;
   pages.gpu_count_ = static_cast<std::uint32_t>(gpus.size());

@@ -53,9 +53,9 @@ Result<ControlDaemon> ControlDaemon::find(const sys::Host& host, std::string mps
       return ControlDaemon(host, std::move(mps_root), std::string(directory), enter);
   }
   return Error(Errc::NotFound,
-               fmt::format("MPS needs {}, and this machine has none in {}; it is in the driver's "
-                           "package of compute utilities (nvidia-compute-utils, nvidia-cuda-mps). "
-                           "sharing.timeSlicing needs no daemon",
+               fmt::format("MPS needs {}, which is not in {} on this machine; install the driver's "
+                           "compute utilities (nvidia-compute-utils, nvidia-cuda-mps), or use "
+                           "sharing.timeSlicing, which needs no daemon",
                            kControlProgram, fmt::join(kDirectories, ", ")));
 }
 

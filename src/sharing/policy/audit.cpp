@@ -65,7 +65,7 @@ std::optional<Observation> memory(const Share& share, const AuditInput& seen,
   if (held <= allowed || held - allowed <= seen.memory_limit) return std::nullopt;
   auto pids = pids_over_limit(seen);
   auto text =
-      fmt::format("share {} holds {} on {}, its limit is {}; by {}", share.name, human_bytes(held),
+      fmt::format("share {} uses {} on {}, its limit is {}; by {}", share.name, human_bytes(held),
                   seen.gpu.text, human_bytes(seen.memory_limit), names(pids));
   return Observation{.offence = ViolationKind::MemoryLimit,
                      .grace = pace.memory_grace,
@@ -78,9 +78,10 @@ std::optional<Observation> past_fence(const Share& share, const AuditInput& seen
   auto pids = unattached(seen);
   if (pids.empty()) return std::nullopt;
   const bool expected = share.unattached == Unattached::Pass;
-  auto text = fmt::format(
-      "share {}: {} on {} not behind the fence, {}", share.name, names(pids), seen.gpu.text,
-      expected ? "as its policy lets it: no limit but the audit's" : "with a libcuda of its own?");
+  auto text = fmt::format("share {}: {} on {} not behind the fence, {}", share.name, names(pids),
+                          seen.gpu.text,
+                          expected ? "which its policy allows: only the audit limits it"
+                                   : "possibly with its own libcuda");
   return Observation{.offence = ViolationKind::PastFence,
                      .severity = expected ? Severity::Warning : Severity::Violation,
                      .grace = pace.past_fence_grace,
@@ -95,9 +96,9 @@ std::optional<Observation> hidden_time(const Share& share, const AuditInput& see
     return std::nullopt;
   auto pids = unattached(seen);
   if (pids.empty()) pids = all_pids(seen);
-  auto text =
-      fmt::format("share {} uses {:.0f} % of the time of {} and says {:.0f} %; by {}", share.name,
-                  *seen.driver_percent, seen.gpu.text, seen.charged_percent, names(pids));
+  auto text = fmt::format("share {} uses {:.0f} % of the time of {} but reports {:.0f} %; by {}",
+                          share.name, *seen.driver_percent, seen.gpu.text, seen.charged_percent,
+                          names(pids));
   return Observation{.offence = ViolationKind::HiddenTime,
                      .grace = pace.time_grace,
                      .pids = std::move(pids),
@@ -110,7 +111,7 @@ std::optional<Observation> over_cap(const Share& share, const AuditInput& seen,
   if (share.time_policy.excess != Excess::Refused || !seen.driver_percent) return std::nullopt;
   if (*seen.driver_percent <= share.time_policy.percent + pace.time_tolerance_points)
     return std::nullopt;
-  auto text = fmt::format("share {} has {:.0f} % of the time of {}, its cap is {} %", share.name,
+  auto text = fmt::format("share {} uses {:.0f} % of the time of {}, its limit is {} %", share.name,
                           *seen.driver_percent, seen.gpu.text, share.time_policy.percent);
   const bool one_kernel = seen.overstayed > Time::zero() && seen.overstayed < pace.longest_kernel;
   return Observation{.offence = ViolationKind::OverCap,
@@ -125,7 +126,7 @@ std::optional<Observation> overstay(const Share& share, const AuditInput& seen,
                                     const AuditThresholds& pace) {
   if (seen.overstayed < pace.overstay_grace) return std::nullopt;
   auto text = fmt::format(
-      "share {} was told {} s ago to leave {} and has not: a kernel that takes as long, or hangs",
+      "share {} was told {} s ago to leave {} and has not: its kernel takes that long, or hangs",
       share.name, std::chrono::duration_cast<std::chrono::seconds>(seen.overstayed).count(),
       seen.gpu.text);
   return Observation{.offence = ViolationKind::Overstay,

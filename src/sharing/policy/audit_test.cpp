@@ -52,7 +52,7 @@ TEST_F(Audit, MemoryOverTheLimitIsSeenWithinASecond) {
   EXPECT_EQ(found->offence, ViolationKind::MemoryLimit);
   EXPECT_EQ(found->severity, Severity::Violation);
   EXPECT_THAT(found->pids, ElementsAre(2));  // whose ledger does not know of it
-  EXPECT_THAT(found->text, HasSubstr("team-a holds 11.0 GiB on GPU-1, its limit is 10.0 GiB"));
+  EXPECT_THAT(found->text, HasSubstr("team-a uses 11.0 GiB on GPU-1, its limit is 10.0 GiB"));
 }
 
 TEST_F(Audit, ASpikeOfOneLookIsNoFinding) {
@@ -101,7 +101,7 @@ TEST_F(Audit, TimeThatIsNotToldIsSeenWithinThreeSeconds) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->offence, ViolationKind::HiddenTime);
   EXPECT_GE(now - begin, 1s);  // NVML's samples are of the last second
-  EXPECT_THAT(found->text, HasSubstr("60 % of the time of GPU-1 and says 20 %"));
+  EXPECT_THAT(found->text, HasSubstr("60 % of the time of GPU-1 but reports 20 %"));
 }
 
 TEST_F(Audit, MoreThanTheCapIsSeenEvenIfTold) {

@@ -12,8 +12,9 @@ Status fits_alone(const Share& share, const GpuCapacity& card) {
   if (!share.memory || share.memory->on(card.memory_bytes) <= card.memory_bytes) return {};
   return Error(
       Errc::Invalid,
-      fmt::format("share {}: {} of memory, but {} has {}; ask for less: --memory 50%", share.name,
-                  to_string(*share.memory), card.uuid.text, human_bytes(card.memory_bytes)));
+      fmt::format("share {}: {} of memory, but {} has {}; use a smaller limit: --memory 50%",
+                  share.name, to_string(*share.memory), card.uuid.text,
+                  human_bytes(card.memory_bytes)));
 }
 
 // What is promised of one thing, of the time or of the memory of a card.
@@ -47,8 +48,8 @@ Promises promises_of(const Share& added, std::span<const Share> present, const P
 Error too_much(const Share& added, const GpuCapacity& card, std::string_view what,
                std::string_view sum, std::string_view names) {
   return {Errc::Invalid,
-          fmt::format("share {}: {} of all shares of {} would be {} (with {}); make one "
-                      "smaller (gantry share set), or say that it is wanted: --overcommit",
+          fmt::format("share {}: {} of all shares of {} would be {} (with {}); make one smaller "
+                      "with `gantry share set`, or allow this with --overcommit",
                       added.name, what, card.uuid.text, sum, names)};
 }
 

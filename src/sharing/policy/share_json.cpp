@@ -36,7 +36,7 @@ Error corrupt(std::string_view what) {
 Result<std::string> word_in(json::Value value) {
   if (auto text = value.string()) return *std::move(text);
   if (const auto number = value.u64()) return fmt::format("{}", *number);
-  return corrupt(fmt::format("`{}` is {}, not a text: \"{}\": \"...\"", value.key(),
+  return corrupt(fmt::format("`{}` is {}, not a string: \"{}\": \"...\"", value.key(),
                              json::to_string(value.kind()), value.key()));
 }
 
@@ -48,7 +48,7 @@ Status read_field(json::Value value, ShareText& text) {
   }
   std::string known;
   for (const auto& field : kFields) known += fmt::format(" {}", field.key);
-  return corrupt(fmt::format("there is no `{}`; known are:{}", value.key(), known));
+  return corrupt(fmt::format("there is no `{}`; the known keys are:{}", value.key(), known));
 }
 
 }  // namespace
@@ -65,9 +65,9 @@ std::string to_json(const Share& share) {
 }
 
 Result<Share> share_from_json(std::string_view text) {
-  if (text.size() > kMaxJsonLength) return corrupt("longer than any share");
+  if (text.size() > kMaxJsonLength) return corrupt("is too long for a share");
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("share"));
-  if (!document.root().is(json::Kind::Object)) return corrupt("is no object");
+  if (!document.root().is(json::Kind::Object)) return corrupt("is not an object");
   ShareText words;
   for (const auto member : document.root()) GANTRY_CHECK(read_field(member, words));
   return parse_share(words);
