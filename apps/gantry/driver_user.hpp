@@ -19,8 +19,7 @@ namespace gantry::cli {
 struct DriverUser {
   std::uint32_t uid = 65534;
   std::uint32_t gid = 65534;
-  std::vector<std::uint32_t>
-      groups;  // supplementary groups; a caller other than root keeps its own
+  std::vector<std::uint32_t> groups;  // supplementary; a caller keeps its own
   bool operator==(const DriverUser&) const = default;
 };
 

@@ -36,9 +36,8 @@ struct Options {
   std::string called;  // the name by which it was called, for messages; "" = its own
   std::string library;
   int device = 0;
-  int hold_seconds = 0;  // how long to keep the GPU afterwards
-  std::uint64_t memory_mib =
-      0;  // allocated in addition to what the work needs, and kept until the end
+  int hold_seconds = 0;          // how long to keep the GPU afterwards
+  std::uint64_t memory_mib = 0;  // allocated in addition, kept until the end
 };
 
 struct Program {
