@@ -164,7 +164,7 @@ Status check_instances(const policy::Share& share, const model::Inventory& machi
   return {};
 }
 
-// The others share GPUs, and what is left of one in MIG mode is its instances.
+// The other backends share whole GPUs, but a GPU in MIG mode has only its instances.
 Status check_whole(const policy::Share& share, const model::Inventory& machine) {
   for (const auto& uuid : share.gpus) {
     if (instance_of(machine, uuid) != nullptr) {

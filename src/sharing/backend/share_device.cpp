@@ -45,7 +45,8 @@ Result<std::vector<policy::Share>> kept_shares(const sys::Host& host) {
   if (!keeper.ok()) return std::move(keeper).error();
   GANTRY_TRY(const auto states, keeper->list());
   for (const auto& state : states) {
-    const bool is_slot = state.share.name.starts_with(publish::kSlotPrefix);  // the agent's
+    const bool is_slot =
+        state.share.name.starts_with(publish::kSlotPrefix);  // belongs to the agent
     if (!state.held && !is_slot) kept.push_back(state.share);
   }
   return kept;

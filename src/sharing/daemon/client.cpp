@@ -58,7 +58,7 @@ Result<Client> Client::connect_or_start(const sys::Host& host,
   argv.insert(argv.end(), {"--root", host.root(), std::string(kUntilIdle)});
   const auto log = host.outside(kLogPath);
   GANTRY_TRY(const auto begin, start_detached(argv, log).in("starting the share daemon"));
-  // A second keeper ends at once; then the first one answers, perhaps a little later.
+  // A second daemon ends at once; then the first one answers, perhaps a little later.
   const auto until = Clock::now() + kStartWithin;
   while (Clock::now() < until) {
     client = connect_to_ready(host);
@@ -69,8 +69,8 @@ Result<Client> Client::connect_or_start(const sys::Host& host,
                                           kStartWithin.count(), log_tail(log, begin)));
 }
 
-// One that is just ending takes connections and says nothing: NotFound. One that has answered goes
-// on as long as we are connected.
+// A daemon that is shutting down accepts connections but does not answer: NotFound. A daemon that
+// has answered keeps running while we are connected.
 Result<Client> Client::connect_to_ready(const sys::Host& host) {
   GANTRY_TRY(auto client, connect(host));
   if (client.list().ok()) return client;

@@ -27,7 +27,7 @@ constexpr int kGenerations = 64;
 
 constexpr std::size_t kProcLimit = 16'384;
 
-// Of a process, not of the machine below a root: pids are this kernel's.
+// /proc of this kernel, not of the machine below --root, because pids belong to this kernel.
 std::string read_proc(pid_t pid, std::string_view name) {
   const sys::UniqueFd file(
       ::open(fmt::format("/proc/{}/{}", pid, name).c_str(), O_RDONLY | O_CLOEXEC));
@@ -42,7 +42,8 @@ std::string read_proc(pid_t pid, std::string_view name) {
   return text;
 }
 
-// Field `number` of /proc/PID/stat, from 3 on: the second is a name that may hold anything.
+// Field `number` of /proc/PID/stat, 3 or higher: the second field is a name that may contain
+// anything.
 std::uint64_t stat_field(pid_t pid, std::size_t number) {
   const auto text = read_proc(pid, "stat");
   const auto end = text.rfind(')');

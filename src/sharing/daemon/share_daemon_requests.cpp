@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients ask.
+// Answers the requests of clients.
 #include "sharing/daemon/peer_identity.hpp"
 #include "sharing/daemon/share_daemon.hpp"
 
@@ -107,7 +107,7 @@ Result<ShareState> ShareDaemon::make(ControlSocket::Id client, const Request& qu
   const auto name = record.share.name;
   auto opened = serve(std::move(record), Origin::Created);
   if (!opened.ok()) {
-    remove_record(host_, name);  // or the next keeper would take up what we refused
+    remove_record(host_, name);  // or the next daemon would restore the share that we refused
     return std::move(opened).error();
   }
   const auto* served = *opened;
@@ -163,7 +163,7 @@ std::uint64_t ShareDaemon::promised_on(const policy::GpuCapacity& card) const {
   return bytes;
 }
 
-// Any one: where the least is promised, of those on which it fits.
+// For any GPU: among those on which it fits, the one with the least committed memory.
 Result<std::vector<policy::GpuCapacity>> ShareDaemon::choose_cards(
     const policy::Share& share, policy::Overcommit overcommit) const {
   const auto& all = watcher_->cards();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole keeper in a process of its own on a simulated machine, with clients and peers.
+// A complete share daemon in a separate process on a simulated machine, with clients and peers.
 #include "base/core/text.hpp"
 #include "sharing/daemon/client.hpp"
 #include "sharing/daemon/peer_for_test.hpp"
@@ -295,7 +295,7 @@ TEST_F(KeeperProcess, IsStartedByWhoNeedsItFirstAndEndsWithTheLastShare) {
     auto second = Client::connect_or_start(host_, {GANTRY_SHARE_DAEMON});
     ASSERT_TRUE(second.ok()) << second.error().text();
     ASSERT_TRUE(first->hold(share_of({.name = "a", .memory = "1GiB"})).ok());
-    EXPECT_TRUE(second->show("a").ok()) << "it is the same keeper";
+    EXPECT_TRUE(second->show("a").ok()) << "it is the same daemon";
   }
   EXPECT_TRUE(eventually([&] { return !host_.exists(kControlSocket); }));
   EXPECT_FALSE(host_.exists("/run/gantry/shares/a"));
@@ -308,7 +308,7 @@ TEST_F(KeeperProcess, AKeeperThatCannotBeStartedIsAnErrorWithTheReason) {
   EXPECT_THAT(none.error().text(), HasSubstr("/nowhere/gantry"));
 }
 
-// Any bytes in the usage page, all the time, from a process of the share.
+// A process of the share writes random bytes into the usage page all the time.
 TEST_F(KeeperProcess, ATenantThatScribblesHarmsNobodyElse) {
   auto asking = client();
   const auto bad = asking.create(share_of({.name = "bad", .memory = "10GiB", .compute = "10%"}));
@@ -354,7 +354,7 @@ TEST_F(KeeperProcess, ATenantThatScribblesHarmsNobodyElse) {
   EXPECT_TRUE(eventually([&] { return asking.show("bad")->gpus[0].memory_held == 0; }));
 }
 
-// What is told of one share must not keep the others from being told of.
+// The report of one share must not prevent the reports of the others.
 TEST_F(KeeperProcess, OfACrowdSomeAreNamedAndAllAreCounted) {
   constexpr std::size_t kCrowd = kMaxProcesses + 6;
   auto asking = client();

@@ -56,7 +56,7 @@ Status make_directory(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) return Error::sys(error.value(), "mkdir").in(path);
-  // Whoever is in the container passes through here, whatever our umask is.
+  // Every user of the container must be able to enter this directory, whatever our umask is.
   if (::chmod(path.c_str(), 0755) != 0) return Error::sys(errno, "chmod").in(path);
   return {};
 }
@@ -171,7 +171,7 @@ Status write_record(const sys::Host& host, const ShareRecord& record) {
       "there is no space for the record of a share; `df -h /run; df -i /run` shows what is full");
 }
 
-// The record first: what is left of the rest is nobody's.
+// Remove the record first: without it the remaining files belong to no share.
 void remove_record(const sys::Host& host, std::string_view name) {
   if (!check_name(name).ok()) return;
   std::error_code ignored;
@@ -182,7 +182,7 @@ void remove_record(const sys::Host& host, std::string_view name) {
 StoredRecords read_records(const sys::Host& host) {
   StoredRecords found;
   const auto names = host.list(kSharesDirectory);
-  if (!names.ok()) return found;  // the first keeper of this machine
+  if (!names.ok()) return found;  // the first share daemon of this machine
   for (const auto& name : *names) {
     if (!check_name(name).ok()) continue;
     const auto path = place(name, "share.json");

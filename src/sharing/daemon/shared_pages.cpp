@@ -171,7 +171,7 @@ FenceUsageRow& SharedPages::row(std::uint32_t slot, std::uint32_t gpu) const {
 }
 
 void SharedPages::take_slot(std::uint32_t slot, std::uint32_t host_pid, std::uint32_t pid) {
-  free_slot(slot);  // whatever a tenant wrote into a row that was nobody's
+  free_slot(slot);  // a tenant may have written anything into a free row
   taken_.at(slot) = true;
   show_slots_in_use();
   store(limits().process[slot].pid, pid);
@@ -200,7 +200,7 @@ void SharedPages::free_slot(std::uint32_t slot) {
   free_orphaned_lock();
 }
 
-// Raised before the slot's owner hears of it, so that nobody who sums up can miss its row.
+// Raised before the process learns its slot, so that no sum misses its row.
 void SharedPages::show_slots_in_use() {
   std::uint32_t used = FENCE_MAX_PROCESSES;
   while (used > 0 && !taken_.at(used - 1)) --used;

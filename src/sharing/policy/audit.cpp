@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, kViolationKinds> kNames{
     "memory", "past-fence", "hidden-time", "over-cap", "overstay"};
 
-// What one look shows, before anybody asks how long it has been so.
+// The result of one reading, regardless of how long the condition has existed.
 struct Observation {
   ViolationKind offence;
   Severity severity = Severity::Violation;
@@ -36,8 +36,8 @@ std::vector<std::uint32_t> all_pids(const AuditInput& seen) {
   return pids;
 }
 
-// Who holds what nobody wrote down: a process past the fence, or the one with most beside its
-// ledger.
+// The process that uses uncounted memory: one that bypasses the fence, or the one with the most
+// memory beyond its ledger.
 std::vector<std::uint32_t> pids_over_limit(const AuditInput& seen) {
   auto pids = unattached(seen);
   if (!pids.empty() || seen.processes.empty()) return pids;
@@ -105,7 +105,7 @@ std::optional<Observation> hidden_time(const Share& share, const AuditInput& see
                      .text = std::move(text)};
 }
 
-// One long kernel is over every cap while it runs, and is paid for afterwards.
+// One long kernel exceeds every cap while it runs, and is paid for afterwards.
 std::optional<Observation> over_cap(const Share& share, const AuditInput& seen,
                                     const AuditThresholds& pace) {
   if (share.time_policy.excess != Excess::Refused || !seen.driver_percent) return std::nullopt;
@@ -121,7 +121,7 @@ std::optional<Observation> over_cap(const Share& share, const AuditInput& seen,
                      .text = std::move(text)};
 }
 
-// A kernel may take as long as it likes: told, never stopped for it.
+// A kernel may take any time: this is reported, but the process is never stopped for it.
 std::optional<Observation> overstay(const Share& share, const AuditInput& seen,
                                     const AuditThresholds& pace) {
   if (seen.overstayed < pace.overstay_grace) return std::nullopt;
@@ -168,8 +168,8 @@ AuditResult audit(const Share& share, const AuditInput& seen, AuditState& state,
   }
   for (std::size_t i = 0; i < kViolationKinds; ++i) {
     auto& suspicion = state.pending[i];
-    // One good look acquits whoever was only suspected; what was told must be gone for a while, or
-    // something near its limit would be told again and again.
+    // One good reading clears a suspicion. A reported finding ends only after some time without it,
+    // or a share near its limit would be reported again and again.
     const auto needed = suspicion.told ? pace.resolved_after : Time{1};
     if (!suspicion.first || now - suspicion.last < needed) continue;
     if (suspicion.told) look.over.push_back(static_cast<ViolationKind>(i));

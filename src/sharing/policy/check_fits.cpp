@@ -7,7 +7,7 @@
 namespace gantry::policy {
 namespace {
 
-// A share's own error, whatever else is there: more than the whole card.
+// An error of the share itself, regardless of others: more than the whole GPU.
 Status fits_alone(const Share& share, const GpuCapacity& card) {
   if (!share.memory || share.memory->on(card.memory_bytes) <= card.memory_bytes) return {};
   return Error(
@@ -17,16 +17,16 @@ Status fits_alone(const Share& share, const GpuCapacity& card) {
                   human_bytes(card.memory_bytes)));
 }
 
-// What is promised of one thing, of the time or of the memory of a card.
+// The committed amount of one resource of a GPU: time or memory.
 struct Promises {
   std::uint64_t own = 0;     // of the share that is added
   std::uint64_t before = 0;  // of the one that it replaces
   std::uint64_t others = 0;
-  std::string names;  // of those that have a part of it
+  std::string names;  // of the shares that have a part of it
 
   std::uint64_t sum() const { return own + others; }
-  // Who takes no more than before is not the one in the way, however much is promised: where
-  // somebody wanted more than there is, the others may still be changed, and made smaller.
+  // A share that takes no more than before is not refused, however much is committed: on an
+  // overcommitted GPU shares can still be changed and made smaller.
   bool too_many(std::uint64_t there_is) const { return own > before && sum() > there_is; }
 };
 

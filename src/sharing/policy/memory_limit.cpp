@@ -37,7 +37,7 @@ constexpr std::array kUnits{
     Unit{"GB", 1000'000'000},
     Unit{"TB", 1000'000'000'000},
 };
-constexpr std::uint64_t kMost = std::uint64_t{1} << 50;  // a thousand times today's largest card
+constexpr std::uint64_t kMost = std::uint64_t{1} << 50;  // a thousand times today's largest GPU
 constexpr std::size_t kDecimals = 9;
 
 Error wrong(std::string_view text, std::string_view why) {

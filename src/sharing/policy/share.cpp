@@ -73,7 +73,7 @@ Result<std::uint32_t> weight_from(std::string_view text) {
                   text, kMostWeight));
 }
 
-// Per cent and weight are two ways to say one thing; each replaces the other.
+// A percentage and a weight are alternatives; each replaces the other.
 Status read_compute(const ShareText& text, Share& share) {
   const bool percent = !text.compute.empty() && text.compute != "none";
   if (percent && !text.weight.empty()) {
@@ -82,7 +82,7 @@ Status read_compute(const ShareText& text, Share& share) {
         "or a weight; use only one, `--compute 30%` or `--weight 200`");
   }
   if (percent) {
-    // Who asks for per cents and says no more gets what the number says, no more.
+    // A percentage without further options is a hard cap.
     if (share.time_policy.percent == 0) share.time_policy.excess = Excess::Refused;
     GANTRY_TRY(share.time_policy.percent, percent_from(text.compute));
     share.time_policy.weight = TimePolicy{}.weight;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A share as a JSON object: the words of ShareText, one member each.
+// A share as a JSON object: one member for each field of ShareText.
 #include "base/json/document.hpp"
 #include "sharing/policy/share.hpp"
 
@@ -32,7 +32,7 @@ Error corrupt(std::string_view what) {
   return {Errc::Corrupt, fmt::format("share: {}", what)};
 }
 
-// Words, or whole numbers where people write them without quotes: "weight": 200.
+// Accepts strings, and whole numbers if they are written without quotes: "weight": 200.
 Result<std::string> word_in(json::Value value) {
   if (auto text = value.string()) return *std::move(text);
   if (const auto number = value.u64()) return fmt::format("{}", *number);

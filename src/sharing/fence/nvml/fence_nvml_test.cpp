@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fence's NVML in front of the simulated one: memory of the share, and what happens when the
-// keeper comes and goes.
+// daemon starts and ends.
 #include "sharing/fence/nvml/fence_under_test.hpp"
 #include "sim/libnvidia-ml/library_under_test.hpp"
 
@@ -55,7 +55,7 @@ class FenceNvml : public ::testing::Test {
     EXPECT_EQ(NVML(fence_, nvmlDeviceGetMemoryInfo_v2)(device, &out), NVML_SUCCESS);
     return out;
   }
-  // As the driver has it.
+  // As the driver reports it.
   nvmlMemory_v2_t card(nvmlDevice_t device) {
     nvmlMemory_v2_t out{};
     out.version = nvmlMemory_v2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of the driver's that are narrowed to the share's own processes. Here the driver gives the
-// host's numbers; in the container process 1001 is 1 and 1002 is 2.
+// Driver lists that are filtered to the share's own processes. Here the driver gives the host's
+// pids; in the container process 1001 is 1 and 1002 is 2.
 #include "sharing/fence/nvml/fence_under_test.hpp"
 
 #include <gmock/gmock.h>
