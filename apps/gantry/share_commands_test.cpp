@@ -230,7 +230,7 @@ TEST(Backend, OfTheKernelIsReportedAsWhatItIs) {
   EXPECT_TRUE(dmem().here);
 }
 
-TEST(ShareCommands, WithoutAKeeperThereAreNoShares) {
+TEST(ShareCommands, WithoutADaemonThereAreNoShares) {
   const test::Tree tree;
   const auto listed = test::run_cli({"gantry", "share", "ls", "--root", tree.root(), "--json"});
   EXPECT_EQ(listed.status, 0);

@@ -40,10 +40,10 @@ Result<cdi::Spec> present_spec(const sys::Host& host) {
 
 Result<std::vector<policy::Share>> kept_shares(const sys::Host& host) {
   std::vector<policy::Share> kept;
-  auto keeper = connect_to_daemon(host);
-  if (!keeper.ok() && keeper.error().code() == Errc::NotFound) return kept;
-  if (!keeper.ok()) return std::move(keeper).error();
-  GANTRY_TRY(const auto states, keeper->list());
+  auto client = connect_to_daemon(host);
+  if (!client.ok() && client.error().code() == Errc::NotFound) return kept;
+  if (!client.ok()) return std::move(client).error();
+  GANTRY_TRY(const auto states, client->list());
   for (const auto& state : states) {
     const bool is_slot =
         state.share.name.starts_with(publish::kSlotPrefix);  // belongs to the agent

@@ -78,7 +78,7 @@ TEST(Questions, ComeOutAsTheyWentIn) {
   EXPECT_TRUE(adopt->contained);
 }
 
-TEST(Answers, OfAnOlderKeeperAreUnderstood) {
+TEST(Answers, OfAnOlderDaemonAreUnderstood) {
   auto state = a_state();
   auto text = to_json(state);
   for (const std::string_view later :
@@ -228,7 +228,7 @@ TEST(Records, WithNonsenseAreToldAndLeftAlone) {
   EXPECT_THAT(found.problems[0].text(), HasSubstr("bad/share.json"));
   EXPECT_TRUE(tree.host().exists("/run/gantry/shares/bad/share.json"));
   EXPECT_THAT(found.unfinished, ::testing::ElementsAre("half"));
-  EXPECT_TRUE(tree.host().exists("/run/gantry/shares/half")) << "a keeper may be making it";
+  EXPECT_TRUE(tree.host().exists("/run/gantry/shares/half")) << "a daemon may be creating it";
 }
 
 TEST(Records, DoNotTakeAnotherProcessForTheOneThatWas) {

@@ -116,13 +116,13 @@ bool machine_is_gone(const sys::Host& host, const sys::UniqueFd& lock) {
 // Ends the loop if the daemon was not needed for a while, or can no longer be reached.
 class IdleEnd {
  public:
-  IdleEnd(sys::Loop& loop, const ShareDaemon& keeper, const sys::Host& host,
+  IdleEnd(sys::Loop& loop, const ShareDaemon& share_daemon, const sys::Host& host,
           const sys::UniqueFd& lock)
-      : since_(Clock::now()), timer_(loop.every(50ms, [this, &loop, &keeper, &host, &lock] {
+      : since_(Clock::now()), timer_(loop.every(50ms, [this, &loop, &share_daemon, &host, &lock] {
           const auto now = Clock::now();
           if (machine_is_gone(host, lock)) loop.stop();
-          if (!keeper.idle()) since_ = now;
-          if (now - since_ > (keeper.served() ? kIdleFor : kFirstShareWithin)) loop.stop();
+          if (!share_daemon.idle()) since_ = now;
+          if (now - since_ > (share_daemon.served() ? kIdleFor : kFirstShareWithin)) loop.stop();
         })) {}
 
  private:
@@ -141,11 +141,11 @@ Status serve(ServeOptions options) {
   GANTRY_TRY(const auto loop, sys::Loop::make());
   GANTRY_TRY(const auto on_signal,
              loop->watch(signals.get(), EPOLLIN, [&](std::uint32_t) { loop->stop(); }));
-  GANTRY_TRY(const auto keeper,
+  GANTRY_TRY(const auto share_daemon,
              ShareDaemon::open(*loop, options.host, std::move(options.sensor), Log(options.log)));
-  keeper->raise_priority();
+  share_daemon->raise_priority();
   std::optional<IdleEnd> end;
-  if (options.life == Lifetime::UntilIdle) end.emplace(*loop, *keeper, options.host, lock);
+  if (options.life == Lifetime::UntilIdle) end.emplace(*loop, *share_daemon, options.host, lock);
   return loop->run();
 }
 

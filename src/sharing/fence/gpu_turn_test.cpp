@@ -271,7 +271,7 @@ TEST(GpuTurn, AForkedChildStartsAnewAndTheParentGoesOn) {
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-TEST(GpuTurn, ANewKeeperFindsInTheRowThatWeAreBusy) {
+TEST(GpuTurn, ANewDaemonFindsInTheRowThatWeAreBusy) {
   FencedCuda cuda;
   cuda.ready();
   ASSERT_EQ(cuda.spin(1500 * kMs), CUDA_SUCCESS);

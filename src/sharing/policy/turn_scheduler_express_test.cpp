@@ -33,7 +33,7 @@ TEST(Express, RequestsBesideATrainerWaitForOneKernelAtMost) {
 }
 
 // A fence that learns of a change late shuts late, and a fence that must be woken learns late.
-TEST(Express, TheKeeperStaysAwakeForRequestsThatComeSoonAndOnlyForThem) {
+TEST(Express, TheDaemonStaysAwakeForRequestsThatComeSoonAndOnlyForThem) {
   SimulatedGpu gpu;
   gpu.add(1, {.percent = 50}, kRequests);
   gpu.add(2, {.percent = 50}, {.kernel = 300us, .start = 0us, .stop = 2s});

@@ -218,7 +218,7 @@ TEST_F(FenceNvml, OneAttachServesManyCallsAndThreads) {
   EXPECT_EQ(host_.attached(), 1U);
 }
 
-TEST_F(FenceNvml, WhenTheKeeperIsGoneTheLastKnownShareStands) {
+TEST_F(FenceNvml, WhenTheDaemonIsGoneTheLastKnownShareStands) {
   host_.start();
   host_.process(0).host_pid = 4711;
   host_.row(0, 0).held = kGiB;
@@ -251,7 +251,7 @@ TEST_F(FenceNvml, ARefusalIsNotTheCardEither) {
   EXPECT_EQ(NVML(fence_, nvmlDeviceGetMemoryInfo)(device_, &form), NVML_ERROR_NOT_READY);
 }
 
-TEST_F(FenceNvml, ANewKeepersPagesReplaceTheOldOnes) {
+TEST_F(FenceNvml, ANewDaemonsPagesReplaceTheOldOnes) {
   host_.start();
   EXPECT_EQ(memory(device_).total, 10 * kGiB);
   host_.stop();

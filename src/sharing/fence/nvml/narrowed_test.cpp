@@ -111,7 +111,7 @@ TEST_F(FenceNvmlLists, AListThatGrowsWhileItIsReadIsReadInTheEnd) {
               ElementsAre(2));
 }
 
-TEST_F(FenceNvmlLists, ComputeProcessesComeFromTheKeeperAndNotFromTheDriver) {
+TEST_F(FenceNvmlLists, ComputeProcessesComeFromTheDaemonAndNotFromTheDriver) {
   host_.process(0).used[0] = 4096;
   const auto list = CALL(nvmlDeviceGetComputeRunningProcesses_v3);
   unsigned int count = 4;
