@@ -23,8 +23,8 @@ struct RefreshFlags {
 
 std::string outcome_word(const driver_dir::PublishResult& driver) {
   switch (driver.outcome) {
-    case driver_dir::PublishOutcome::Unchanged: return "as it was";
-    case driver_dir::PublishOutcome::Switched: return "in force again";
+    case driver_dir::PublishOutcome::Unchanged: return "unchanged";
+    case driver_dir::PublishOutcome::Switched: return "in use again";
     case driver_dir::PublishOutcome::Created: break;
   }
   return "new, " + driver.way;
@@ -38,7 +38,7 @@ void print(const publish::RefreshResult& done, const sys::Host& host, const sys:
   fmt::print(context.out, "{}: {}\n", host.outside(probe::kInventoryPath),
              done.inventory == probe::WriteResult::Replaced ? "written" : "kept");
   fmt::print(context.out, "{}: {} devices, {}\n", output_host.outside(output), done.devices,
-             done.spec_changed ? "written" : "as it was");
+             done.spec_changed ? "written" : "unchanged");
   for (const auto& file : done.moved) {
     const auto name = output_host.outside(file);
     fmt::print(context.out, "{}: renamed to {}.before-gantry\n", name, name);

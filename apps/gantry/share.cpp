@@ -159,8 +159,8 @@ Result<model::Inventory> read_machine(const sys::Host& host, probe::NvmlUse nvml
   GANTRY_TRY(auto machine, probe::snapshot(host, {.nvml = nvml}));
   if (machine.gpus.empty()) {
     return Error(Errc::NotFound,
-                 fmt::format("there is no GPU on the machine at {}; run `gantry doctor`",
-                             host.is_live() ? "here" : host.root()));
+                 fmt::format("there is no GPU on {}; run `gantry doctor`",
+                             host.is_live() ? "this machine" : "the machine at " + host.root()));
   }
   return machine;
 }
