@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One device as it was read, and how it is printed.
+// The properties of one device, and how they are printed.
 #pragma once
 
 #include "gpu/abi/cuda.h"

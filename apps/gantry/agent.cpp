@@ -32,11 +32,11 @@ Result<std::string> read_file(const std::string& path) {
   return machine.read(path);
 }
 
-// The configuration that the node's label names, where the cluster has several. It stands in for
-// CONFIG_FILE, and a change of it is a SIGHUP to ourselves.
+// If the cluster has several configurations, the node's label names one. That file is used in place
+// of CONFIG_FILE. When it changes, the agent sends itself SIGHUP.
 class NodeFile {
  public:
-  // Does nothing where nobody asked for it.
+  // Does nothing if no configuration was requested.
   Status choose() {
     GANTRY_TRY(setting_, options::read_settings(environment));
     if (!setting_ || environment("CONFIG_FILE")) return {};
@@ -48,7 +48,7 @@ class NodeFile {
     return {};
   }
 
-  // After the agent has made SIGHUP its own: this thread must not be the one that takes it.
+  // Start this after the agent has blocked SIGHUP: this thread must not receive the signal.
   void watch(const agent::Log& log) {
     if (!access_) return;
     log.info("options", fmt::format("this node's configuration: {}", current()));
@@ -101,7 +101,7 @@ void say_notes(const options::Read& read, const agent::Log& log) {
   voice.options(read.notes);
 }
 
-// Found once: what our image has does not change while we run.
+// Searched once: the image does not change while the agent runs.
 agent::Agent::SpecOptions spec_options_once() {
   const auto found = std::make_shared<std::optional<publish::ShareSpecOptions>>();
   return [found](const sys::Host& host) -> Result<publish::ShareSpecOptions> {
@@ -173,7 +173,7 @@ int feature_discovery(int argc, char** argv, std::FILE* out, std::FILE* err) {
   return run(options::Program::FeatureDiscovery, "gpu-feature-discovery", argc, argv, out, err);
 }
 
-// `mount-shm` is what NVIDIA's manifest runs before it.
+// NVIDIA's manifest runs `mount-shm` before it starts the daemon.
 int mps_control_daemon(int argc, char** argv, std::FILE* out, std::FILE* err) {
   constexpr std::string_view kName = "mps-control-daemon";
   if (argc < 2 || std::string_view(argv[1]) != "mount-shm")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry cdi: what container engines read about this machine's devices.
+// gantry cdi: the CDI specifications that container engines read.
 #include "gantry/cdi.hpp"
 
 #include "base/sys/replace_file.hpp"
@@ -68,7 +68,8 @@ Status print_spec(const cdi::Spec& spec, const std::string& output, Context& con
 }
 
 void add_cdi(CLI::App& app, Context& context, Action& chosen) {
-  auto* cdi = app.add_subcommand("cdi", "What container engines read about this machine's devices");
+  auto* cdi = app.add_subcommand(
+      "cdi", "CDI specifications: how container engines find this machine's devices");
   cdi->require_subcommand(1);
   for (const auto add : kCommands) add(*cdi, context, chosen);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry cdi generate: the machine's CDI specification, to a file or to see.
+// gantry cdi generate: writes the machine's CDI specification to a file or to standard output.
 #include "container/cdi/registry.hpp"
 #include "container/cdi/write_spec.hpp"
 #include "container/driver_dir/publish.hpp"
@@ -33,7 +33,7 @@ Result<cdi::Format> format_of(const GenerateOptions& options) {
   if (options.format == "json") return cdi::Format::Json;
   if (options.format == "yaml") return cdi::Format::Yaml;
   if (options.format.empty()) return cdi::format_of(options.output);
-  return Error(Errc::Invalid, fmt::format("--format {}: there are yaml and json", options.format));
+  return Error(Errc::Invalid, fmt::format("--format {}: use yaml or json", options.format));
 }
 
 probe::SnapshotOptions how(const GenerateOptions& options, const SpecMachine& machine) {
@@ -42,7 +42,8 @@ probe::SnapshotOptions how(const GenerateOptions& options, const SpecMachine& ma
           .driver = machine.driver};
 }
 
-// What the specification mounts must be there when it is used. Who may only look is told so.
+// The files that the specification mounts must exist when it is used. A caller without permission
+// to prepare them gets a note.
 Result<std::vector<std::string>> prepare(const sys::Host& host, const model::Inventory& machine) {
   const auto published = driver_dir::publish(host, machine);
   if (published.ok()) return std::vector<std::string>{};
@@ -63,15 +64,15 @@ void print_missing(const SpecMachine& machine, const Context& context) {
   }
 }
 
-// Where no engine reads nobody is in the way; but not two of the same devices without a word,
-// should the directory be one of an engine's after all.
+// In a directory that no engine reads, a second specification does no harm. Say so anyway if two
+// files define the same devices: an engine may be configured to read this directory.
 std::vector<std::string> notes_on_directory(const sys::Host& host, const std::string& path) {
   const auto directory = path.substr(0, path.rfind('/'));
   const auto registry = cdi::Registry::load(host, {directory});
   if (registry.conflicts().empty()) return {};
   const auto& conflict = registry.conflicts().front();
   return {
-      fmt::format("{} and {} both have {}: an engine that reads this directory takes neither; "
+      fmt::format("{} and {} both define {}: an engine that reads this directory uses neither; "
                   "remove one of them",
                   host.outside(conflict.first), host.outside(conflict.second), conflict.name)};
 }
@@ -86,7 +87,7 @@ Status write(const GenerateOptions& options, const sys::Host& machine, const cdi
   print_notes(written.notes, context);
   for (const auto& file : written.moved) {
     const auto name = host.outside(file);
-    print_notes({fmt::format("{} is {}.before-gantry now", name, name)}, context);
+    print_notes({fmt::format("{} was renamed to {}.before-gantry", name, name)}, context);
   }
   print_notes(notes_on_directory(host, place.path), context);
   return {};
@@ -123,7 +124,7 @@ CLI::App* add_generate(CLI::App& cdi, Context& context,
   add_root_option(*command, context);
   command
       ->add_option("-o,--output", options->output,
-                   "File to write, as you see it and not below --root; nothing or - for stdout")
+                   "File to write, not relative to --root; empty or - writes to stdout")
       ->type_name("FILE")
       ->envname("NVIDIA_CTK_CDI_OUTPUT_FILE_PATH");
   command
@@ -134,8 +135,7 @@ CLI::App* add_generate(CLI::App& cdi, Context& context,
   add_take_over(*command, options->take_over);
   add_spec_flags(*command, options->spec);
   add_deadline(*command, options->deadline);
-  command->add_flag("--verbose", options->verbose,
-                    "Also say which files were looked for and not found");
+  command->add_flag("--verbose", options->verbose, "Also list the files that were not found");
   command->callback([=, &chosen] { chosen = [=](Context& c) { return generate(*options, c); }; });
   return command;
 }
@@ -145,14 +145,14 @@ CLI::App* add_generate(CLI::App& cdi, Context& context,
 void add_cdi_generate(CLI::App& cdi, Context& context, Action& chosen) {
   auto* command = add_generate(cdi, context, std::make_shared<GenerateOptions>(), chosen);
   add_examples(*command,
-               "  gantry cdi generate                                      # to see it\n"
+               "  gantry cdi generate                                      # print it\n"
                "  gantry cdi generate --output /etc/cdi/nvidia.yaml\n"
                "  gantry cdi generate --device-id 0,1:2 --capabilities compute,utility\n"
                "  gantry cdi generate --mode imex\n");
 }
 
-// NVIDIA's tool replaces the file that was named, and units and scripts count on that: here too,
-// with the old one kept.
+// NVIDIA's tool replaces the named file, and units and scripts rely on that. So does this command,
+// but it keeps the old file.
 void add_ctk_cdi_generate(CLI::App& cdi, Context& context, Action& chosen) {
   auto options = std::make_shared<GenerateOptions>();
   options->others = cdi::ExistingSpecPolicy::TakeOverTarget;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry cdi refresh: everything containers start from, made anew.
+// gantry cdi refresh: updates everything that containers need to start: driver files, inventory and
+// CDI specification.
 #include "container/publish/refresh.hpp"
 #include "gantry/cdi.hpp"
 #include "gantry/cdi_options.hpp"
@@ -14,7 +15,7 @@ namespace {
 
 struct RefreshFlags {
   SpecFlags spec;
-  std::string output;  // "": the machine's own place
+  std::string output;  // "": the machine's default path
   bool take_over = false;
   bool without_nvml = false;
   Deadline deadline;
@@ -22,8 +23,8 @@ struct RefreshFlags {
 
 std::string outcome_word(const driver_dir::PublishResult& driver) {
   switch (driver.outcome) {
-    case driver_dir::PublishOutcome::Unchanged: return "as it was";
-    case driver_dir::PublishOutcome::Switched: return "in force again";
+    case driver_dir::PublishOutcome::Unchanged: return "unchanged";
+    case driver_dir::PublishOutcome::Switched: return "in use again";
     case driver_dir::PublishOutcome::Created: break;
   }
   return "new, " + driver.way;
@@ -37,10 +38,10 @@ void print(const publish::RefreshResult& done, const sys::Host& host, const sys:
   fmt::print(context.out, "{}: {}\n", host.outside(probe::kInventoryPath),
              done.inventory == probe::WriteResult::Replaced ? "written" : "kept");
   fmt::print(context.out, "{}: {} devices, {}\n", output_host.outside(output), done.devices,
-             done.spec_changed ? "written" : "as it was");
+             done.spec_changed ? "written" : "unchanged");
   for (const auto& file : done.moved) {
     const auto name = output_host.outside(file);
-    fmt::print(context.out, "{}: moved to {}.before-gantry\n", name, name);
+    fmt::print(context.out, "{}: renamed to {}.before-gantry\n", name, name);
   }
   for (const auto& name : done.collected) fmt::print(context.out, "{}: removed, unused\n", name);
 }
@@ -74,14 +75,14 @@ void add_cdi_refresh(CLI::App& cdi, Context& context, Action& chosen) {
       "refresh", "Prepare the driver's files, write the inventory and the CDI specification");
   add_root_option(*command, context);
   command
-      ->add_option("-o,--output", flags->output,
-                   "File to write, as you see it and not below --root (default: "
-                   "/var/run/cdi/nvidia.yaml of the machine)")
+      ->add_option(
+          "-o,--output", flags->output,
+          "File to write, not relative to --root (default: the machine's /var/run/cdi/nvidia.yaml)")
       ->type_name("FILE");
   add_take_over(*command, flags->take_over);
   command->add_flag(
       "--no-nvml", flags->without_nvml,
-      "Ask NVML only where there are MIG instances; brand, architecture and health stay unknown");
+      "Ask NVML only if there are MIG instances; brand, architecture and health stay unknown");
   add_spec_flags(*command, flags->spec);
   add_deadline(*command, flags->deadline);
   add_examples(

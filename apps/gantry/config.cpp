@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry config: what nvidia-container-runtime's config.toml says and what of it counts. As
-// nvidia-ctk config: print, change and save it, comments and all.
+// gantry config: shows what nvidia-container-runtime's config.toml sets and which values are in
+// effect. As `nvidia-ctk config` it prints, changes and saves the file, comments included.
 #include "base/json/document.hpp"
 #include "base/sys/replace_file.hpp"
 #include "container/config/config_text.hpp"
@@ -17,7 +17,7 @@ namespace gantry::cli {
 namespace {
 
 struct ConfigOptions {
-  std::string file;  // "": where it belongs
+  std::string file;  // "": the default path
   std::string output;
   std::vector<std::string> sets;
   bool in_place = false;
@@ -90,9 +90,9 @@ Result<int> check(const ConfigOptions& options, const Context& context) {
   }
   const bool there = host.exists(file);
   fmt::print(context.out, "{}: {}\n", file,
-             !there                    ? "is not there, the defaults count"
-             : loaded.warnings.empty() ? "is good"
-                                       : "is good but for the keys nobody knows");
+             !there                    ? "does not exist; the defaults are used"
+             : loaded.warnings.empty() ? "is valid"
+                                       : "is valid, except for unknown keys");
   return kOk;
 }
 
@@ -103,7 +103,7 @@ Status write_to(const sys::Host& host, const std::string& path, const std::strin
   return sys::replace_file(host.outside(place), text, info.ok() ? info->mode : 0644);
 }
 
-// NVIDIA's: the file (or the default one) with the changes, to stdout or to a file.
+// Like NVIDIA's: writes the file (or the default file) with the changes to stdout or to a file.
 Result<int> print_changed(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   const auto file = file_of(options, context);
@@ -137,17 +137,19 @@ Result<int> print_default(const ConfigOptions& options, const Context& context) 
 }
 
 void add_file(CLI::App& command, ConfigOptions& options) {
-  command.add_option("-c,--config-file,--config", options.file, "Another file than the usual one")
+  command
+      .add_option("-c,--config-file,--config", options.file,
+                  "The file (default: the runtime's own)")
       ->type_name("FILE")
       ->transform(absolute_path());
 }
 
 void add_changes(CLI::App& config, Context& context, const std::shared_ptr<ConfigOptions>& options,
                  Action& chosen) {
-  auto* set = config.add_subcommand("set", "Change keys in the file; comments and order stay");
+  auto* set = config.add_subcommand("set", "Change keys in the file; keeps comments and order");
   add_root_option(*set, context);
   add_file(*set, *options);
-  set->add_option("assignments", options->sets, "KEY=VALUE; a flag needs no value")
+  set->add_option("assignments", options->sets, "KEY=VALUE; for a boolean, KEY alone means true")
       ->type_name("KEY[=VALUE]")
       ->required();
   add_examples(*set, "  gantry config set nvidia-container-cli.no-cgroups=false\n");
@@ -155,8 +157,7 @@ void add_changes(CLI::App& config, Context& context, const std::shared_ptr<Confi
     options->in_place = true;
     chosen = [options](Context& ctx) { return print_changed(*options, ctx); };
   });
-  auto* defaults =
-      config.add_subcommand("default", "Print the file as it would be without changes");
+  auto* defaults = config.add_subcommand("default", "Print the default file");
   add_root_option(*defaults, context);
   defaults->callback([options, &chosen] {
     chosen = [options](Context& ctx) { return print_default(*options, ctx); };
@@ -167,17 +168,17 @@ void add_changes(CLI::App& config, Context& context, const std::shared_ptr<Confi
 
 void add_config(CLI::App& app, Context& context, Action& chosen) {
   auto options = std::make_shared<ConfigOptions>();
-  auto* config =
-      app.add_subcommand("config", "The runtime's config.toml: what it says, what counts");
+  auto* config = app.add_subcommand("config", "Show, check or change the runtime's config.toml");
   config->require_subcommand(1);
   auto* shown = config->add_subcommand("show", "Show the keys that are set");
   add_machine_options(*shown, context);
   add_file(*shown, *options);
-  shown->add_flag("--effective", options->effective, "All keys, defaults too");
+  shown->add_flag("--effective", options->effective,
+                  "All keys, also those that have their default");
   add_examples(*shown, "  gantry config show --effective");
   shown->callback(
       [options, &chosen] { chosen = [options](Context& ctx) { return show(*options, ctx); }; });
-  auto* checked = config->add_subcommand("check", "Say whether the file is good, and what is not");
+  auto* checked = config->add_subcommand("check", "Check the file and list its errors");
   add_machine_options(*checked, context);
   add_file(*checked, *options);
   checked->callback(
@@ -189,16 +190,18 @@ void add_ctk_config(CLI::App& app, Context& /*context*/, Action& chosen) {
   auto options = std::make_shared<ConfigOptions>();
   auto* config = app.add_subcommand("config", "Print or change config.toml");
   add_file(*config, *options);
-  config->add_option("--set", options->sets, "Set a key: name=value; a flag needs no value")
+  config
+      ->add_option("--set", options->sets,
+                   "Set a key: name=value; for a boolean, name alone means true")
       ->type_name("KEY[=VALUE]")
       ->allow_extra_args(false);
-  config->add_flag("-i,--in-place", options->in_place, "Change the file itself");
-  config->add_option("-o,--output", options->output, "Write there instead of to stdout")
+  config->add_flag("-i,--in-place", options->in_place, "Change the file in place");
+  config->add_option("-o,--output", options->output, "Write to this file instead of stdout")
       ->type_name("FILE")
       ->transform(absolute_path());
   auto* defaults = config->add_subcommand("default", "Print the default file");
   defaults->alias("create-default")->alias("generate-default");
-  defaults->add_option("-o,--output", options->output, "Write there instead of to stdout")
+  defaults->add_option("-o,--output", options->output, "Write to this file instead of stdout")
       ->type_name("FILE")
       ->transform(absolute_path());
   config->callback([options, defaults, &chosen] {

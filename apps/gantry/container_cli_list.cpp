@@ -61,7 +61,7 @@ void add_mig(const model::Gpu& gpu, const model::MigInstance& mig, Listing& list
 }
 
 std::vector<std::string_view> ids_in(const std::string& text) {
-  if (text.empty()) return {""};  // asked for nothing, which is not the same as not asked
+  if (text.empty()) return {""};  // given and empty, which differs from not given
   return split(text, ',');
 }
 
@@ -94,7 +94,8 @@ Status add_devices(const model::Inventory& machine, const std::string& ids, List
   return {};
 }
 
-// The files of MIG's management are the machine's, not a GPU's; the ids say on whose behalf.
+// The files for MIG management belong to the machine, not to a GPU; the ids name the GPUs that they
+// are for.
 Status check_mig_ids(const std::string& ids, const model::Inventory& machine) {
   for (auto id : ids_in(ids)) {
     const auto gpu = std::find_if(machine.gpus.begin(), machine.gpus.end(),
@@ -109,13 +110,14 @@ Status check_mig_ids(const std::string& ids, const model::Inventory& machine) {
   return {};
 }
 
-// As the kernel: its nodes are /dev/nvidia-caps-imex-channels/channelN, N a minor number.
+// As in the kernel: the nodes are /dev/nvidia-caps-imex-channels/channelN, where N is a minor
+// number.
 Status check_imex_channel(const std::string& channel) {
   const auto number = parse_u64(channel);
   if (number && *number < (1U << 20U)) return {};
-  return Error(
-      Errc::Invalid,
-      fmt::format("device error: \"{}\" is no IMEX channel: give its number, such as 0", channel));
+  return Error(Errc::Invalid,
+               fmt::format("device error: \"{}\" is not an IMEX channel: give a number, such as 0",
+                           channel));
 }
 
 Status add_mig_control(const char* what, const std::optional<std::string>& ids,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry doctor: what is wrong with this machine's GPUs, why, and what to type.
+// gantry doctor: says what is wrong with this machine's GPUs, why, and which command helps.
 #include "base/core/printable.hpp"
 #include "base/core/text.hpp"
 #include "doctor/checks/all_checks.hpp"
@@ -112,7 +112,7 @@ Result<int> examine(const DoctorOptions& options, const Context& context) {
   sources.shares = query_share_daemon(host, *checks);
   doctor::RepairReport repair;
   if (options.fix) {
-    // A look that fails after a change shows the machine as it was last seen.
+    // If reading the machine fails after a change, show its last known state.
     const auto look = [&] {
       auto seen = probe::snapshot(host, how);
       if (seen.ok()) inventory = *std::move(seen);
@@ -139,32 +139,34 @@ void add_doctor(CLI::App& app, Context& context, Action& chosen) {
   auto* command =
       app.add_subcommand("doctor", "Say what is wrong with this machine's GPUs and why");
   add_machine_options(*command, context);
-  command->add_option("--only", options->selection.only, "Only these: ids, patterns, numbers (H15)")
+  command
+      ->add_option("--only", options->selection.only,
+                   "Run only these checks: ids, patterns or numbers (H15)")
       ->delimiter(',')
       ->type_name("ID,...");
-  command->add_option("--skip", options->selection.skip, "Not these")
+  command->add_option("--skip", options->selection.skip, "Skip these checks")
       ->delimiter(',')
       ->type_name("ID,...");
-  command->add_option("--explain", options->explain, "Tell what one check is about")
-      ->type_name("ID");
+  command->add_option("--explain", options->explain, "Explain one check")->type_name("ID");
   auto* list = command->add_flag("--list", options->list, "List all checks");
-  command->add_flag("--markdown", options->markdown, "With --list: as the table of docs/doctor.md")
+  command
+      ->add_flag("--markdown", options->markdown, "With --list: print the table of docs/doctor.md")
       ->needs(list);
   command->add_option("--deadline", options->deadline_seconds, "Seconds to wait for NVML")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
-  command->add_option("--kubeconfig", options->cluster.kubeconfig, "Where the API server is")
+  command->add_option("--kubeconfig", options->cluster.kubeconfig, "Kubeconfig file")
       ->type_name("FILE")
       ->transform(absolute_path());
   command->add_option("--node-name", options->cluster.node,
-                      "This node's name, where it is not the host's");
+                      "This node's name (default: the host's name)");
   auto* fix = command
                   ->add_option("--fix", options->fix_names,
-                               "Apply safe remedies; risky ones when named or confirmed")
+                               "Apply safe remedies; risky ones only if named or confirmed")
                   ->expected(0, 1)
                   ->type_name("[ID,...]");
   add_examples(*command,
-               "  gantry doctor                        # look, change nothing\n"
+               "  gantry doctor                        # only look, change nothing\n"
                "  gantry doctor --explain numa.unknown\n"
                "  sudo gantry doctor --fix             # make nodes, load modules\n"
                "  sudo gantry doctor --fix=persistence.off\n"

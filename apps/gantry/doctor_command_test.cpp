@@ -40,7 +40,7 @@ TEST(DoctorCommand, WaitsForNvmlNoLongerThanTold) {
             0);
 }
 
-TEST(DoctorCommand, SaysThatSharesAreThereWithoutTheirKeeper) {
+TEST(DoctorCommand, SaysThatSharesAreThereWithoutTheDaemon) {
   test::Machine machine("h200");
   const auto host = machine.host();
   daemon::ShareRecord record{.share = *policy::parse_share({.name = "blue", .memory = "1GiB"}),

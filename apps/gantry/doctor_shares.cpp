@@ -26,7 +26,7 @@ std::int64_t seconds_since(std::int64_t unix_ms) {
   return std::max<std::int64_t>(0, (now - unix_ms) / 1000);
 }
 
-// A library says in plain bytes what it speaks.
+// The library's bytes contain the version of its protocol.
 doctor::SharesView::Library look_at(const std::string& path) {
   doctor::SharesView::Library library{.path = path, .there = true, .trouble = ""};
   const auto host = sys::Host::at("/");
@@ -40,10 +40,11 @@ doctor::SharesView::Library look_at(const std::string& path) {
   const auto at = bytes->find(speaks);
   const char wanted = static_cast<char>('0' + FENCE_VERSION);
   if (at == std::string::npos || at + speaks.size() >= bytes->size()) {
-    library.trouble = "is not a library of the fence, or an old one";
+    library.trouble = "is not a fence library, or is too old";
   } else if ((*bytes)[at + speaks.size()] != wanted) {
-    library.trouble = fmt::format("speaks version {} of the fence's language, this program {}",
-                                  (*bytes)[at + speaks.size()], wanted);
+    library.trouble =
+        fmt::format("uses version {} of the fence's protocol, this program version {}",
+                    (*bytes)[at + speaks.size()], wanted);
   }
   return library;
 }
@@ -67,19 +68,19 @@ void note_beside(const daemon::GpuState& gpu, doctor::SharesView& view) {
 }
 
 void ask(const sys::Host& host, doctor::SharesView& view) {
-  auto keeper = daemon::Client::connect_to_ready(host);
-  if (!keeper.ok()) {
-    view.only_root = keeper.error().code() == Errc::Denied;
-    view.no_answer_reason = keeper.error().text();
+  auto client = daemon::Client::connect_to_ready(host);
+  if (!client.ok()) {
+    view.only_root = client.error().code() == Errc::Denied;
+    view.no_answer_reason = client.error().text();
     return;
   }
-  keeper->set_timeout(kTimeout);
-  const auto states = keeper->list();
+  client->set_timeout(kTimeout);
+  const auto states = client->list();
   if (!states.ok()) {
     view.no_answer_reason = states.error().text();
     return;
   }
-  view.names.clear();  // it knows better
+  view.names.clear();  // the daemon's error is more precise
   for (const auto& state : *states) {
     view.names.push_back(state.share.name);
     for (const auto& gpu : state.gpus) note_beside(gpu, view);

@@ -8,7 +8,8 @@
 
 namespace gantry::cli {
 
-// The machine's shares as their keeper has them, when a check wants to know. None is started.
+// Reads the machine's shares from the share daemon when a check needs them. Does not start the
+// daemon.
 std::optional<doctor::SharesView> query_share_daemon(
     const sys::Host& host, const std::vector<const doctor::Check*>& checks);
 

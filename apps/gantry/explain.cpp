@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry explain: what a container asked for, what it gets, and why. Changes nothing.
+// gantry explain: shows what a container requested, what it gets, and why. Changes nothing.
 #include "base/core/printable.hpp"
 #include "container/oci/container.hpp"
 #include "container/runtime/injection/find_bundle.hpp"
@@ -17,13 +17,13 @@
 namespace gantry::cli {
 namespace {
 
-// What would be done if the container were created now; failures are part of the answer.
+// Shows what would happen if the container were created now; failures are part of the answer.
 Explanation foresee(const oci::Container& container, const sys::Host& host,
                     const config::Settings& settings) {
   Explanation explanation;
   auto& record = explanation.record;
   const auto no_refresh = []() -> Status {
-    return Error(Errc::Denied, "explain changes nothing and does not refresh");
+    return Error(Errc::Denied, "`gantry explain` changes nothing, so it did not refresh");
   };
   runtime::Injector injector({host, settings, no_refresh});
   auto decision = injector.decide(container);
@@ -45,7 +45,8 @@ Explanation foresee(const oci::Container& container, const sys::Host& host,
   return explanation;
 }
 
-// A container that was created: its account, or what its config.json shows of NVIDIA.
+// For a container that exists: the runtime's record of it, or the NVIDIA entries of its
+// config.json.
 Explanation look_back(const runtime::FoundBundle& found, const oci::Container& container,
                       const json::Document& config, const sys::Host& host) {
   Explanation explanation{.created = true};
@@ -56,8 +57,9 @@ Explanation look_back(const runtime::FoundBundle& found, const oci::Container& c
   }
   explanation.record = record_from_config(config, container);
   explanation.record.notes.emplace_back(
-      "gantry-runtime left no account of this container: it was created by another runtime, from a "
-      "CDI specification, or before a reboot; this is what its config.json has");
+      "gantry-runtime has no record of this container: another runtime created it, or it was "
+      "created from a CDI specification or before a reboot; this is the content of its "
+      "config.json");
   return explanation;
 }
 
@@ -66,7 +68,7 @@ Result<Explanation> explain_bundle(const runtime::FoundBundle& found, const sys:
   GANTRY_TRY(const auto file, runtime::ConfigFile::read(found.bundle + "/config.json"));
   GANTRY_TRY(const auto container,
              oci::parse_container(file.document(), settings.gantry.pod_cgroups).in(file.path()));
-  // After an injection the variable says void, so that nobody injects twice.
+  // After an injection the variable is set to void, so that no other tool injects again.
   const bool injected = container.variable("NVIDIA_CTK_LIBCUDA_DIR").has_value() ||
                         !record_from_config(file.document(), container).edits.nodes.empty();
   auto explanation = injected || !found.id.empty()
@@ -91,7 +93,8 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   };
   GANTRY_TRY(const auto settings, runtime::load_settings(environment));
   GANTRY_TRY(const auto host, sys::Host::at(runtime::shim_root(settings)));
-  // Engines keep their state on the machine that runs us, whatever machine the GPUs are of.
+  // Engines keep their state on the machine that runs this program, even if --root names another
+  // one.
   GANTRY_TRY(const auto engines, sys::Host::at("/"));
   auto name = options.container;
   std::error_code ignored;

@@ -79,7 +79,8 @@ TEST_F(Explain, AfterCreateSaysWhatWasDoneAndWhoAsked) {
 TEST_F(Explain, AContainerWithoutAnAccountIsReadFromItsConfig) {
   const auto run = explain(
       bundle("A=1", R"(,"linux":{"devices":[{"path":"/dev/nvidia3","major":195,"minor":3}]})"));
-  EXPECT_THAT(run.out, AllOf(HasSubstr("/dev/nvidia3"), HasSubstr("left no account")));
+  EXPECT_THAT(run.out,
+              AllOf(HasSubstr("/dev/nvidia3"), HasSubstr("has no record of this container")));
 }
 
 TEST_F(Explain, WhatCannotBeIsTheAnswerAndTheStatus) {

@@ -73,14 +73,14 @@ std::string headline(const Explanation& explanation) {
   const auto who = record.id.empty()
                        ? fmt::format("Bundle {}", record.bundle)
                        : fmt::format("Container {}, bundle {}", record.id, record.bundle);
-  if (!explanation.failure.empty()) return who + ": cannot be created as asked\n";
+  if (!explanation.failure.empty()) return who + ": cannot be created as requested\n";
   if (record.edits.empty()) {
-    return who + (explanation.created ? ": has nothing of NVIDIA\n" : ": would get nothing\n");
+    return who + (explanation.created ? ": has nothing from NVIDIA\n" : ": would get nothing\n");
   }
   return who + (explanation.created ? ": has\n" : ": would get\n");
 }
 
-// NVIDIA's by its place or its name.
+// True if the path's directory or name is NVIDIA's.
 bool is_nvidia_mount(std::string_view destination, std::string_view source) {
   return contains(destination, "nvidia") || contains(destination, "libcuda") ||
          contains(source, "/gantry/driver/");
@@ -91,12 +91,11 @@ bool is_nvidia_mount(std::string_view destination, std::string_view source) {
 std::vector<std::string> flavour_limits(std::string_view flavour) {
   static const std::map<std::string_view, std::vector<std::string>> limits{
       {"shim",
-       {"the image's /etc/ld.so.cache is replaced in the container's own layer; an `ldconfig` "
-        "inside "
-        "keeps the libraries, a file system that cannot be written gets mounts instead"}},
+       {"the image's /etc/ld.so.cache is replaced in the container's own layer; running `ldconfig` "
+        "inside keeps the libraries, and a read-only file system gets mounts instead"}},
       {"one-hook", {"a hook runs at each start; an engine that allows no hooks cannot use it"}},
       {"no-hooks",
-       {"an image whose own loader cache has a libcuda.so.1 uses that one",
+       {"an image whose loader cache has its own libcuda.so.1 uses that one",
         "CUDA forward compatibility (the image's newer libcuda) is not set up",
         "images with musl instead of glibc do not find the libraries; set "
         "LD_LIBRARY_PATH=/usr/local/nvidia/lib64 in the image",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model's values in the words people know from nvidia-smi.
+// Formats the model's values as nvidia-smi does.
 #pragma once
 
 #include "gpu/model/inventory.hpp"
@@ -8,7 +8,7 @@
 
 namespace gantry::cli {
 
-std::string format_known(const std::string& text);        // "?" for nothing
+std::string format_known(const std::string& text);        // "?" if empty
 std::string format_numa(const std::optional<int>& node);  // "0", "unknown" for sysfs's -1
 std::string format_mig(const model::Mig& mig);            // "-", "off", "on", "on, 7 instances"
 std::string format_health(const model::Health& health);   // "ok", "degraded: reason", ...

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry info: the machine's GPUs, for people or as the inventory's JSON.
+// gantry info: prints the machine's GPUs as a table or as the inventory's JSON.
 #include "base/core/printable.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/format_values.hpp"
@@ -35,7 +35,7 @@ std::string headline(const model::Inventory& machine) {
                      driver.cuda_version.empty() ? "unknown" : driver.cuda_version);
 }
 
-// A reason that several GPUs give (the fabric is down) is said once, below the table.
+// A reason that several GPUs share (the fabric is down) is printed once, below the table.
 using SharedReasons = std::map<std::string, std::vector<int>>;
 
 SharedReasons shared_reasons(const model::Inventory& machine) {
@@ -78,9 +78,9 @@ std::string mig_table(const model::Inventory& machine) {
   return table.empty() ? "" : "\n" + table.text();
 }
 
-// GPUs that the nvidia driver does not hold: the usual answer to "where is my card?".
+// GPUs that are not bound to the nvidia driver: the usual answer to "where is my card?".
 std::string unbound_gpu_table(const model::Inventory& machine) {
-  Table table({"NOT HELD BY NVIDIA", "ID", "CLASS", "DRIVER", "IOMMU GROUP"});
+  Table table({"NOT BOUND TO NVIDIA", "ID", "CLASS", "DRIVER", "IOMMU GROUP"});
   for (const auto& function : machine.functions) {
     if (!function.is_gpu() || function.driver == "nvidia") continue;
     table.add({function.address.sysfs(),
@@ -96,7 +96,7 @@ std::string remarks(const model::Inventory& machine) {
   std::string text;
   if (!machine.driver.nvml_error.empty())
     text += fmt::format("NVML: {}{}\n", machine.driver.nvml_error,
-                        machine.gpus.empty() ? "" : "; \"?\" is what only NVML knows");
+                        machine.gpus.empty() ? "" : "; \"?\" marks values that only NVML has");
   for (const auto& d : machine.differences) {
     text += fmt::format("Sources disagree on {}: kernel says {}, NVML says {}\n", d.what, d.kernel,
                         d.nvml);
@@ -139,7 +139,7 @@ void add_info(CLI::App& app, Context& context, Action& chosen) {
   command->add_flag("--no-nvml", options->without_nvml,
                     "Read /proc and /sys only, do not load NVML");
   command->add_flag("--load", options->load,
-                    "Also power draw and utilisation, which take NVML milliseconds per GPU");
+                    "Also show power draw and utilisation; takes NVML a few milliseconds per GPU");
   add_deadline(*command, options->deadline);
   add_examples(*command,
                "  gantry info                       # a table\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry inspect: who has how much of which shared GPU of the cluster. Also
+// gantry inspect: shows which pod uses how much of each shared GPU of the cluster. Also
 // kubectl-inspect-gpushare.
 #include "gantry/inspect.hpp"
 
@@ -31,13 +31,12 @@ struct InspectFlags {
 
 Error nothing_shared(const InspectFlags& flags) {
   if (!flags.node.empty())
-    return {
-        Errc::NotFound,
-        fmt::format("{} shares no GPU; without a name, all nodes that do are shown. To share its "
-                    "GPUs: kubectl label node {} gpushare=true",
-                    flags.node, flags.node)};
+    return {Errc::NotFound,
+            fmt::format("{} does not share GPUs; leave out the name to see all nodes that do. To "
+                        "share its GPUs: kubectl label node {} gpushare=true",
+                        flags.node, flags.node)};
   return {Errc::NotFound,
-          "no node of this cluster shares its GPUs. To have some shared: kubectl apply -k "
+          "no node of this cluster shares its GPUs. To share GPUs: kubectl apply -k "
           "deploy/gpushare, then kubectl label node NODE gpushare=true"};
 }
 
@@ -67,15 +66,15 @@ Result<int> inspect_cluster(const InspectFlags& flags, CommandName called_as, Co
 }
 
 void add_options(CLI::App& command, const std::shared_ptr<InspectFlags>& flags, Context& context) {
-  command.add_option("NODE", flags->node, "This node alone");
-  command.add_flag("-d,--details", flags->details, "A table for each node, a line for each pod");
+  command.add_option("NODE", flags->node, "Show only this node");
+  command.add_flag("-d,--details", flags->details,
+                   "Show a table for each node, with a line for each pod");
   command.add_option("-o,--output", flags->output, "table, wide, bars or json")
       ->check(CLI::IsMember({"table", "wide", "bars", "json"}).description(""))
       ->type_name("FORMAT");
-  command.add_flag("--json", context.json, "Print JSON, as the extender's inspect answers");
+  command.add_flag("--json", context.json, "Print JSON, as the extender's inspect endpoint does");
   command
-      .add_option("--kubeconfig", flags->kubeconfig,
-                  "Where the API server is (environment: KUBECONFIG)")
+      .add_option("--kubeconfig", flags->kubeconfig, "Kubeconfig file (environment: KUBECONFIG)")
       ->type_name("FILE")
       ->transform(absolute_path());
   add_examples(
@@ -86,7 +85,7 @@ void add_options(CLI::App& command, const std::shared_ptr<InspectFlags>& flags, 
       "  kubectl inspect gpushare        # gpushare's own command, the same tables\n");
 }
 
-// Go's flags are --d or -d=true as well, and its log has flags of its own.
+// Go also accepts --d and -d=true, and its log package has more flags.
 std::vector<std::string> go_flags(int argc, char** argv) {
   std::vector<std::string> kept;
   for (int i = 1; i < argc; ++i) {
@@ -108,7 +107,7 @@ std::vector<std::string> go_flags(int argc, char** argv) {
 void add_inspect(CLI::App& app, Context& context, Action& chosen) {
   auto flags = std::make_shared<InspectFlags>();
   auto* command = app.add_subcommand(
-      "inspect", "Shared GPUs of the cluster: used over total, and which pod has how much");
+      "inspect", "The cluster's shared GPUs: used and total memory, and what each pod uses");
   add_options(*command, flags, context);
   command->callback([=, &chosen] {
     chosen = [=](Context& c) { return inspect_cluster(*flags, CommandName::Gantry, c); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry scheduler: shared GPUs for a kube-scheduler.
+// gantry scheduler: places pods on shared GPUs, as an extender of kube-scheduler.
 #include "gantry/scheduler.hpp"
 
 #include "gantry/commands.hpp"
@@ -60,7 +60,7 @@ Result<int> schedule_pods(const SchedulerFlags& flags, const Context& context) {
                                                                make_logger(log, settings.quiet)));
   while (signals.wait(options::kInfinite) != agent::WakeReason::End) {
   }
-  log.info("scheduler", "ending: Bindings under way are finished, the lease is given back");
+  log.info("scheduler", "shutting down: pending Bindings are finished, the lease is released");
   scheduler->stop();
   return kOk;
 }
@@ -69,7 +69,7 @@ Result<int> schedule_pods(const SchedulerFlags& flags, const Context& context) {
 
 void add_scheduler(CLI::App& app, Context& /*context*/, Action& chosen) {
   auto* command = app.add_subcommand(
-      "scheduler", "Place pods on shared GPUs: extender of a kube-scheduler, and its webhook");
+      "scheduler", "Place pods on shared GPUs: an extender of kube-scheduler, and its webhook");
   const auto flags = std::make_shared<SchedulerFlags>();
   add_scheduler_flags(*command, *flags);
   add_examples(*command,

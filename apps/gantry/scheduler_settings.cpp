@@ -14,14 +14,15 @@ Error wrong(std::string_view what, std::string_view value, std::string_view inst
   return {Errc::Invalid, fmt::format("{}: `{}` is not {}", what, value, instead)};
 }
 
-// What the flag says, else what the environment does.
+// The flag's value, else the environment's.
 std::string chosen(const std::string& flag, const EnvironmentLookup& env, std::string_view variable,
                    std::string_view otherwise) {
   if (!flag.empty()) return flag;
   return env(variable).value_or(std::string(otherwise));
 }
 
-// Who said it, for the message: whoever set the variable in a manifest looks for its name there.
+// The source of the value, for error messages: someone who set a variable in a manifest looks for
+// its name.
 std::string_view said_by(const std::string& flag, std::string_view option,
                          std::string_view variable) {
   return flag.empty() ? variable : option;
@@ -61,7 +62,8 @@ Status set_address(const SchedulerFlags& flags, const EnvironmentLookup& env,
   return {};
 }
 
-// gpushare's THREADNESS counts those that follow pods; here, those that answer.
+// gpushare's THREADNESS is the number of threads that follow pods; here it is the number that
+// answer requests.
 Status set_threads(const SchedulerFlags& flags, const EnvironmentLookup& env,
                    scheduler::SchedulerOptions& options) {
   const auto text = chosen(flags.threads, env, "THREADNESS", "");
@@ -88,7 +90,7 @@ Status set_log(const SchedulerFlags& flags, const EnvironmentLookup& env,
   return {};
 }
 
-// "15s", or seconds alone. The others follow, as they do by default: 15, 10 and 2.
+// "15s", or a plain number of seconds. The other intervals keep the default ratio of 15, 10 and 2.
 Status set_lease_times(const std::string& text, kube::LeaseOptions& lease) {
   std::string_view digits = text;
   if (digits.ends_with('s')) digits.remove_suffix(1);
@@ -110,12 +112,13 @@ Status set_election(const SchedulerFlags& flags, const EnvironmentLookup& env,
       chosen(flags.name_space, env, "NAMESPACE", env("POD_NAMESPACE").value_or("kube-system"));
   options.lease.identity = chosen(flags.identity, env, "POD_NAME", "");
   options.own_address = chosen(flags.own_address, env, "POD_IP", "");
-  if (options.lease.identity.empty()) options.own_address.clear();  // nobody could name it
+  if (options.lease.identity.empty())
+    options.own_address.clear();  // other replicas could not name this one
   return set_lease_times(flags.lease_duration, options.lease);
 }
 
-// Who may say where a pod is: this scheduler and the agent, by the names that our manifests have,
-// and whoever was named.
+// The users who may write a pod's placement: this scheduler and the agent, by the names in our
+// manifests, and the users that the flag names.
 std::vector<std::string> trusted_users(const SchedulerFlags& flags, const std::string& space) {
   std::vector<std::string> users;
   for (const auto* record : {"gpushare-schd-extender", "gpushare-device-plugin", "gantry-scheduler",
@@ -147,7 +150,7 @@ Status set_webhook(const SchedulerFlags& flags, const EnvironmentLookup& env,
                          .mutating = {"gantry-scheduler"},
                          .validating = {"gantry-scheduler"}};
   if (flags.certificate_file.empty() != flags.key_file.empty())
-    return Error(Errc::Invalid, "--cert-file and --key-file go together");
+    return Error(Errc::Invalid, "--cert-file and --key-file must be given together");
   settings.certificate_file = flags.certificate_file;
   settings.key_file = flags.key_file;
   settings.options.webhook = std::move(webhook);
@@ -170,7 +173,7 @@ Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags,
   GANTRY_CHECK(set_webhook(flags, env, settings));
   for (const auto& flag : flags.ignored_flags)
     settings.notes.push_back(
-        fmt::format("a flag of another scheduler says nothing here: {}", flag));
+        fmt::format("a flag of another scheduler has no effect here: {}", flag));
   return settings;
 }
 

@@ -75,7 +75,7 @@ TEST(SchedulerSettings, WhatIsWrongIsNamedWithWhatWouldBeRight) {
   EXPECT_THAT(text([](auto& f) { f.node_policy = "random"; }), HasSubstr("binpack or spread"));
   EXPECT_THAT(text([](auto& f) { f.webhook = "maybe"; }), HasSubstr("on or off"));
   EXPECT_THAT(text([](auto& f) { f.memory_unit = "KB"; }), HasSubstr("`KB` is not GiB or MiB"));
-  EXPECT_THAT(text([](auto& f) { f.key_file = "k"; }), HasSubstr("go together"));
+  EXPECT_THAT(text([](auto& f) { f.key_file = "k"; }), HasSubstr("must be given together"));
   EXPECT_THAT(text([](auto& f) { f.lease_duration = "1s"; }), HasSubstr("6s to 3600s"));
 }
 

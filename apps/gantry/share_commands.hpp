@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files behind `gantry share` have in common.
+// Shared by the files that implement `gantry share`.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -23,7 +23,7 @@ void add_share_set(CLI::App& share, Context& context, Action& chosen);
 void add_share_explain(CLI::App& share, Context& context, Action& chosen);
 void add_share_serve(CLI::App& share, Context& context, Action& chosen);
 
-// The limits as they were typed.
+// The limits as typed on the command line.
 struct ShareFlags {
   policy::ShareText text;
   std::vector<std::string> gpus;  // index or UUID
@@ -31,36 +31,38 @@ struct ShareFlags {
   bool work_conserving = false;
   bool overcommit = false;
 
-  policy::ShareText words() const;  // without its GPUs
+  policy::ShareText words() const;  // without the GPUs
   policy::Overcommit overcommitted() const {
     return overcommit ? policy::Overcommit::Allowed : policy::Overcommit::Refused;
   }
 };
 void add_limit_flags(CLI::App& command, ShareFlags& flags);
-// What stays as long as the share: its GPUs, and who holds its limits.
+// Adds the flags that cannot change later: the GPUs, and what enforces the limits.
 void add_backend_flags(CLI::App& command, ShareFlags& flags);
 
-// What can be said of the words alone, before anything is asked. Invalid.
+// Checks the flags before the machine is read. Invalid if they are wrong.
 Status check_new_share(const ShareFlags& flags);
 Status check_changes(const ShareFlags& flags);
-// For a command's callback: ends the reading of the command line, as wrong usage.
+// For a command's callback: if the status is an error, ends parsing with it as wrong usage.
 void fail_usage(const Status& words);
 
-// With UUIDs in place of indices. NotFound for a GPU that is not there, with those that are.
+// The limits with UUIDs in place of indices. NotFound if there is no such GPU; the error lists the
+// GPUs that exist.
 Result<policy::ShareText> resolve_share_text(const ShareFlags& flags,
                                              const model::Inventory& machine);
 
-// What the machine has; NVML is started only where there are MIG instances, unless asked for.
+// Reads the machine. Starts NVML only if there are MIG instances, unless `nvml` says otherwise.
+// NotFound if the machine has no GPU.
 Result<model::Inventory> read_machine(const sys::Host& host,
                                       probe::NvmlUse nvml = probe::NvmlUse::ForMig);
 
-// The same with what these limits need to be known.
+// The same, with the values that these limits need.
 Result<model::Inventory> read_machine_for(const ShareFlags& flags, const sys::Host& host);
 
-// The first that has no instances.
+// The first GPU without MIG instances. NotFound if every GPU has some.
 Result<model::GpuUuid> any_gpu(const model::Inventory& machine);
 
-// "10GiB" of bytes; "none" for no limit.
+// "10GiB"; "none" if there is no limit.
 std::string format_limit(std::uint64_t bytes);
 
 }  // namespace gantry::cli

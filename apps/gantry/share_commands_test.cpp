@@ -46,7 +46,7 @@ TEST(ShareTable, ShowsLimits) {
 
 TEST(ShareTable, ShowsWhatIsUsedAsItsOwnerMeansIt) {
   const auto text = usage_table({busy_share()});
-  EXPECT_THAT(text, HasSubstr("4.0 GiB / 10.0 GiB"));  // with contexts, as NVML has it
+  EXPECT_THAT(text, HasSubstr("4.0 GiB / 10.0 GiB"));  // with contexts, as NVML reports it
   EXPECT_THAT(text, HasSubstr("28.7% / 30%"));
   EXPECT_THAT(text, HasSubstr("shut  2"));
   EXPECT_THAT(text, AllOf(HasSubstr("4711"), HasSubstr("python3 train.py")));
@@ -155,7 +155,7 @@ TEST(Backend, ThatCannotHoldALimitRefusesIt) {
       asked({.name = "a", .gpus = machine.gpus[0].uuid.text, .backend = "mig"}), machine,
       tree.host());
   ASSERT_FALSE(whole.ok());
-  EXPECT_THAT(whole.error().text(), HasSubstr("no MIG instance"));
+  EXPECT_THAT(whole.error().text(), HasSubstr("is not a MIG instance"));
 }
 
 TEST(Backend, SharesNeitherAnInstanceFurtherNorAGpuInMigMode) {
@@ -165,7 +165,7 @@ TEST(Backend, SharesNeitherAnInstanceFurtherNorAGpuInMigMode) {
       asked({.name = "a", .gpus = machine.gpus[2].mig.instances[0].uuid.text, .memory = "1GiB"}),
       machine, tree.host());
   ASSERT_FALSE(instance.ok());
-  EXPECT_THAT(instance.error().text(), HasSubstr("a share by itself"));
+  EXPECT_THAT(instance.error().text(), HasSubstr("already a share"));
   const auto whole = backend::choose_and_check_backend(
       asked({.name = "a", .gpus = machine.gpus[2].uuid.text, .memory = "1GiB"}), machine,
       tree.host());
@@ -211,8 +211,8 @@ TEST(Backend, MpsIsNotOnASimulatedMachineAndNothingIsLeftOfTheAttempt) {
     const auto run = test::run_cli({"gantry", "share", command, "--root", machine.root(),
                                     "--backend", "mps", "--memory", "1GiB", "blue"});
     EXPECT_EQ(run.status, 1);
-    EXPECT_THAT(run.err, AllOf(HasSubstr("the backend mps is not here"), HasSubstr("simulated"),
-                               HasSubstr("--backend fence")));
+    EXPECT_THAT(run.err, AllOf(HasSubstr("the backend mps is not available"),
+                               HasSubstr("simulated"), HasSubstr("--backend fence")));
   }
   EXPECT_FALSE(machine.host().exists("/run/gantry/mps"));
 }
@@ -230,14 +230,14 @@ TEST(Backend, OfTheKernelIsReportedAsWhatItIs) {
   EXPECT_TRUE(dmem().here);
 }
 
-TEST(ShareCommands, WithoutAKeeperThereAreNoShares) {
+TEST(ShareCommands, WithoutADaemonThereAreNoShares) {
   const test::Tree tree;
   const auto listed = test::run_cli({"gantry", "share", "ls", "--root", tree.root(), "--json"});
   EXPECT_EQ(listed.status, 0);
   EXPECT_EQ(listed.out, "[\n]\n");
   const auto removed = test::run_cli({"gantry", "share", "rm", "blue", "--root", tree.root()});
   EXPECT_EQ(removed.status, 1);
-  EXPECT_THAT(removed.err, HasSubstr("no keeper runs"));
+  EXPECT_THAT(removed.err, HasSubstr("the share daemon is not running"));
 }
 
 TEST(ShareCommands, SetWithoutAChangeSaysWhatCanBeChanged) {
@@ -273,7 +273,7 @@ TEST(ShareCommands, ALimitThatCannotBeReadIsWrongUsage) {
   for (const auto* pause : {"0", "4000", "soon", "1s"}) {
     const auto top = test::run_cli({"gantry", "share", "top", "--every", pause});
     EXPECT_EQ(top.status, 2);
-    EXPECT_THAT(top.err, HasSubstr("is no number of seconds from 0.1 to 3600"));
+    EXPECT_THAT(top.err, HasSubstr("is not a number of seconds from 0.1 to 3600"));
   }
 }
 

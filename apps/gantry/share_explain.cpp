@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry share explain: who holds which limit against whom, and why this backend.
+// gantry share explain: says which limits each backend enforces, and why a backend is used.
 #include "base/core/printable.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
@@ -39,7 +39,7 @@ std::string json_of(const backend::BackendInfo& facts, const std::string& chosen
 
 std::string describe(const backend::BackendInfo& facts) {
   auto text = fmt::format("{}: {}\n  {}: {}\n", facts.name, facts.sentence,
-                          facts.here ? "Here" : "Not here", facts.why);
+                          facts.here ? "Here" : "Not available here", facts.why);
   text += fmt::format(kRow, "WHAT", "AGAINST", "HOLDS", "HOW");
   for (const auto& promise : facts.guarantees) {
     text += fmt::format(kRow, promise.what, promise.against, promise.holds, promise.how);
@@ -47,7 +47,7 @@ std::string describe(const backend::BackendInfo& facts) {
   return text;
 }
 
-// The keeper knows what was chosen, not whether somebody asked for it.
+// The share daemon knows the backend, but not whether the user asked for it.
 backend::BackendChoice choice_of(const policy::Share& share, const model::Inventory& machine) {
   auto unasked = share;
   unasked.backend = policy::Backend::Auto;
@@ -69,7 +69,7 @@ std::string facts_text(const std::string& only, const std::vector<backend::Backe
 std::string refuse_unknown(const std::string& backend) {
   constexpr std::array kNames{"fence", "mps", "mig", "time-slicing", "dmem"};
   if (std::find(kNames.begin(), kNames.end(), backend) != kNames.end()) return "";
-  return fmt::format("there is no backend `{}`; there are {}", printable_lines(backend),
+  return fmt::format("there is no backend `{}`; use one of {}", printable_lines(backend),
                      fmt::join(kNames, ", "));
 }
 
@@ -84,7 +84,7 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   const auto choice =
       named ? choice_of(state.share, machine) : backend::choose_backend({}, machine);
   const std::string chosen(to_string(choice.backend));
-  // Of a share that is there the other backends are of no interest, unless a program reads.
+  // For an existing share, show only its own backend, except in JSON.
   const auto only = options.backend.empty() && named && !context.json ? chosen : options.backend;
   const auto text = facts_text(only, backend::list_backends(machine, host), chosen, context.json);
   if (context.json) {
@@ -105,10 +105,10 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
 void add_share_explain(CLI::App& share, Context& context, Action& chosen) {
   auto options = std::make_shared<ExplainOptions>();
   auto* command = share.add_subcommand(
-      "explain", "What each backend guarantees, against whom, and which one is used here");
+      "explain", "Show what each backend guarantees against whom, and which one is used here");
   add_machine_options(*command, context);
   command->add_option("name", options->name, "A share of `gantry share ls`")->type_name("NAME");
-  command->add_option("--backend", options->backend, "Only this one")
+  command->add_option("--backend", options->backend, "Show only this backend")
       ->type_name("WORD")
       ->check(CLI::Validator(refuse_unknown, ""));
   add_examples(*command,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry share ls and top: who has how much of which GPU.
+// gantry share ls and top: the limits and the usage of shares.
 #include "base/core/printable.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
@@ -24,7 +24,7 @@ std::string refuse_pause(const std::string& text) {
   double seconds = 0;
   const bool is_number = CLI::detail::lexical_cast(text, seconds);
   if (is_number && seconds >= 0.1 && seconds <= 3600) return "";
-  return fmt::format("`{}` is no number of seconds from 0.1 to 3600", text);
+  return fmt::format("`{}` is not a number of seconds from 0.1 to 3600", text);
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ Result<int> list(Context& context) {
   return kOk;
 }
 
-// Waits, unless somebody typed q and Enter or the terminal is gone.
+// Waits. Returns early if the user typed q and Enter or the terminal is gone.
 bool goes_on(double seconds) {
   pollfd keys{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   const bool typed = ::isatty(STDIN_FILENO) == 1;
@@ -59,13 +59,13 @@ bool goes_on(double seconds) {
 
 Result<int> top(const TopOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  // JSON is for programs, which have no use for a screen that is cleared.
+  // JSON is for programs, so the screen is not cleared.
   const bool live = !options.once && !context.json && ::isatty(::fileno(context.out)) == 1;
   if (live) fmt::print(context.out, "\x1b[2J");
   do {
     GANTRY_TRY(const auto shares, backend::list_all_shares(host));
     const auto picture = context.json ? json_of(shares) : printable_lines(usage_table(shares));
-    // Over the former picture, each line cleared behind its end: no flicker.
+    // Draws over the previous screen and clears the rest of each line, which avoids flicker.
     std::string text = live ? "\x1b[H" : "";
     for (const char c : picture) {
       if (live && c == '\n') text += "\x1b[K";
@@ -80,7 +80,7 @@ Result<int> top(const TopOptions& options, Context& context) {
 }  // namespace
 
 void add_share_list(CLI::App& share, Context& context, Action& chosen) {
-  auto* command = share.add_subcommand("ls", "The shares of this machine and their limits");
+  auto* command = share.add_subcommand("ls", "List the shares of this machine and their limits");
   add_machine_options(*command, context);
   add_examples(*command, "  gantry share ls\n  gantry share ls --json | jq '.[].share.name'\n");
   command->callback([&chosen] { chosen = [](Context& c) { return list(c); }; });
@@ -89,10 +89,10 @@ void add_share_list(CLI::App& share, Context& context, Action& chosen) {
 void add_share_top(CLI::App& share, Context& context, Action& chosen) {
   auto options = std::make_shared<TopOptions>();
   auto* command = share.add_subcommand(
-      "top", "What each share uses, live on a terminal (Ctrl-C ends it), else once");
+      "top", "Show what each share uses: live on a terminal (end with Ctrl-C), else once");
   add_machine_options(*command, context);
-  command->add_flag("--once", options->once, "One picture, then end");
-  command->add_option("--every", options->every, "Seconds between two pictures")
+  command->add_flag("--once", options->once, "Print once and exit");
+  command->add_option("--every", options->every, "Seconds between updates")
       ->type_name("SECONDS")
       ->check(CLI::Validator(refuse_pause, ""))
       ->capture_default_str();

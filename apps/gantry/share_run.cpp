@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry share run: a command with a share of a GPU, and nothing else changed.
+// gantry share run: runs a command with a share of a GPU; everything else stays the same for it.
 #include "base/core/printable.hpp"
 #include "container/fence_mount/child_command.hpp"
 #include "container/fence_mount/driver_libraries.hpp"
@@ -47,7 +47,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Directories that this environment adds to the loader's own.
+// Directories that the environment adds to the loader's search path.
 std::vector<std::string> searched() {
   std::error_code ignored;
   const auto here = std::filesystem::current_path(ignored).string();
@@ -61,7 +61,7 @@ std::vector<std::string> searched() {
   return directories;
 }
 
-// The driver's own file of a library, as we see it.
+// The path of a driver library, as this process sees it.
 std::string real_library(const model::Inventory& machine, const sys::Host& host,
                          std::string_view soname) {
   for (const auto& file : machine.files) {
@@ -71,7 +71,7 @@ std::string real_library(const model::Inventory& machine, const sys::Host& host,
   return "";
 }
 
-// Nodes of GPUs and instances of the machine that the share does not have.
+// The device nodes of GPUs and MIG instances that do not belong to the share.
 std::vector<std::string> other_nodes(const model::Inventory& machine, const policy::Share& share) {
   std::vector<plan::SelectedDevice> ours;
   for (const auto& uuid : share.gpus) {
@@ -107,12 +107,13 @@ Result<fence_mount::FenceMounts> fence_mounts_for(const daemon::ShareState& made
                              .real_nvml = real_library(machine, host, "libnvidia-ml.so.1"),
                              .hidden_nodes = other_nodes(machine, made.share)};
   if (e.real_cuda.empty()) {
-    return Error(Errc::NotFound, "the driver has no libcuda.so.1 here; run `gantry doctor`");
+    return Error(Errc::NotFound,
+                 "the driver on this machine has no libcuda.so.1; run `gantry doctor`");
   }
   GANTRY_TRY(const auto places, fence_mount::find_driver_libraries(live, searched()));
   e.cover_cuda = places.cuda;
   e.cover_nvml = places.nvml;
-  // A machine that is a tree has its libraries below it.
+  // A machine in a directory (--root) has its libraries below that directory.
   GANTRY_TRY(const auto own, fence_mount::find_driver_libraries(host));
   for (const auto& path : own.cuda) add_all(e.cover_cuda, {host.outside(path)});
   for (const auto& path : own.nvml) add_all(e.cover_nvml, {host.outside(path)});
@@ -127,7 +128,7 @@ Result<fence_mount::FenceMounts> fence_mounts_for(const daemon::ShareState& made
   return e;
 }
 
-// nullopt: nothing can be mounted here.
+// nullopt if this process cannot mount anything.
 std::optional<fence_mount::NamespaceKind> way_here() {
   if (::geteuid() == 0 &&
       fence_mount::can_mount_fence(fence_mount::NamespaceKind::MountNamespace).ok())
@@ -150,21 +151,20 @@ struct Place {
   std::FILE* err;
 };
 
-// Links in place of mounts: for programs that leave LD_LIBRARY_PATH alone.
+// Uses links instead of mounts. Works for programs that do not change LD_LIBRARY_PATH.
 Result<int> run_with_links(fence_mount::ChildCommand command,
                            const fence_mount::FenceMounts& fence_mounts, std::FILE* err) {
   auto made = fence_mount::LinkedFence::make(fence_mounts, FENCE_DIRECTORY);
   if (!made.ok()) {
     return std::move(made).error().in(
-        "a command gets a share by mounts of its own, and this process may make none; run it as "
-        "root, allow user namespaces (sysctl user.max_user_namespaces=10000), or use a container "
-        "with `gantry share create`");
+        "a share needs a mount namespace, and this process may not create one; run this as root, "
+        "allow user namespaces (sysctl user.max_user_namespaces=10000), or use a container with "
+        "`gantry share create`");
   }
-  fmt::print(
-      err,
-      "gantry share run: warning: nothing can be mounted here, so the fence stands in "
-      "LD_LIBRARY_PATH alone: a program that sets it anew, or opens libcuda by its path, has "
-      "no limits until the auditor sees it\n");
+  fmt::print(err,
+             "gantry share run: warning: this process cannot mount anything, so the fence is only "
+             "in LD_LIBRARY_PATH: a program that changes this variable, or opens libcuda by its "
+             "path, has no limits until the auditor finds it\n");
   const auto before = command.before;
   command.before = [&]() -> Status {
     const auto others = variable("LD_LIBRARY_PATH");
@@ -190,11 +190,10 @@ Result<int> run_with_mounts(const std::vector<std::string>& words, const policy:
   return run_with_links(std::move(command), fence_mounts, place.err);
 }
 
-// What the auditor ended says nothing itself: whoever waits for it would see a signal and no
-// sender.
-void print_auditor_stop(daemon::Client& keeper, const std::string& name, std::FILE* err) {
-  keeper.set_timeout(std::chrono::seconds(1));  // the command has ended: nobody waits for long
-  const auto state = keeper.show(name);
+// If the auditor killed the command, say so: the caller sees only a signal.
+void print_auditor_stop(daemon::Client& client, const std::string& name, std::FILE* err) {
+  client.set_timeout(std::chrono::seconds(1));  // the command has ended, so do not wait long
+  const auto state = client.show(name);
   if (!state.ok()) return;
   for (const auto& finding : state->findings) {
     if (finding.stopped)
@@ -204,35 +203,33 @@ void print_auditor_stop(daemon::Client& keeper, const std::string& name, std::FI
 }
 
 Result<int> run_fenced(const RunOptions& options, const policy::Share& share, const Place& place) {
-  GANTRY_TRY(auto keeper, daemon::Client::connect_or_start(place.host, backend::daemon_command()));
-  GANTRY_TRY(const auto made, keeper.hold(share, options.limits.overcommitted()));
+  GANTRY_TRY(auto client, daemon::Client::connect_or_start(place.host, backend::daemon_command()));
+  GANTRY_TRY(const auto made, client.hold(share, options.limits.overcommitted()));
   GANTRY_TRY(const auto fence_mounts, fence_mounts_for(made, place.machine, place.host));
   auto status = run_with_mounts(options.command, made.share, fence_mounts, place,
-                                [&](pid_t child) { return keeper.adopt(made.share.name, child); });
-  print_auditor_stop(keeper, made.share.name, place.err);
+                                [&](pid_t child) { return client.adopt(made.share.name, child); });
+  print_auditor_stop(client, made.share.name, place.err);
   return status;
 }
 
-// Inside, the driver's libcuda is the fence: a second one in front of it would find no driver.
+// Inside a share, libcuda is the fence: a second fence would not find the driver.
 Status check_outside_of_shares() {
   std::error_code failed;
   if (!std::filesystem::exists(FENCE_REAL_CUDA, failed)) return {};
   const auto name = variable("GANTRY_SHARE");
   return Error(
       Errc::Unsupported,
-      fmt::format("this is inside {} already, and shares are not divided further; leave "
-                  "it first, or change it from outside: gantry share set {}",
+      fmt::format("this process is already inside {}, and a share cannot be divided; leave it "
+                  "first, or change it from outside: gantry share set {}",
                   name.empty() ? "a share" : "the share " + name, name.empty() ? "NAME" : name));
 }
 
-// Somebody else holds the limits, or nobody: the command gets its GPU and no other.
+// The fence does not enforce these limits. The command gets its GPU and no other.
 Result<int> run_unfenced(const RunOptions& options, policy::Share share, const Place& place) {
   if (!place.way) {
-    return Error(
-        Errc::Denied,
-        fmt::format("{} needs mounts of its own, and this process may make none; run it as "
-                    "root or use a container",
-                    to_string(share.backend)));
+    return Error(Errc::Denied, fmt::format("{} needs a mount namespace, and this process may not "
+                                           "create one; run this as root or use a container",
+                                           to_string(share.backend)));
   }
   if (share.gpus.empty()) {
     GANTRY_TRY(const auto gpu, any_gpu(place.machine));
@@ -273,7 +270,9 @@ void add_share_run(CLI::App& share, Context& context, Action& chosen) {
   auto options = std::make_shared<RunOptions>();
   auto* command = share.add_subcommand("run", "Run a command with a share of a GPU");
   add_root_option(*command, context);
-  command->add_option("--name", options->limits.text.name, "For `share ls`, `top` and `set`")
+  command
+      ->add_option("--name", options->limits.text.name,
+                   "Name of the share, for `share ls`, `top` and `set`")
       ->type_name("NAME");
   add_limit_flags(*command, options->limits);
   add_backend_flags(*command, options->limits);

@@ -16,8 +16,8 @@ using daemon::GpuState;
 using daemon::ShareState;
 
 constexpr const char* kNone =
-    "No shares. `gantry share run --memory 10GiB -- COMMAND` makes one, `gantry share create NAME` "
-    "one for containers.\n";
+    "There are no shares. Run `gantry share run --memory 10GiB -- COMMAND` to start a command in "
+    "one, or `gantry share create NAME` to create one for containers.\n";
 
 std::string compute_word(const policy::Share& share) {
   if (!share.time_limited) return "-";
@@ -33,7 +33,8 @@ std::string_view groups_of(std::string_view uuid, std::size_t groups) {
   return uuid.substr(0, end);
 }
 
-// As much of each UUID as tells the GPUs of these shares apart: mostly "GPU-8d3c1f0e".
+// The shortest beginnings of the UUIDs that tell the GPUs of these shares apart, mostly like
+// "GPU-8d3c1f0e".
 class ShortNames {
  public:
   explicit ShortNames(const std::vector<ShareState>& shares) {
@@ -57,7 +58,8 @@ class ShortNames {
   std::size_t groups_ = 0;
 };
 
-// "1.5GiB / 10GiB": what NVML sees where it sees more than the processes tell.
+// "1.5GiB / 10GiB": used and limit. Shows NVML's value if it is higher than the processes' own
+// count.
 std::string memory_words(const GpuState& gpu) {
   return fmt::format("{} / {}", human_bytes(std::max(gpu.memory_held, gpu.memory_used)),
                      gpu.memory_limit == UINT64_MAX ? "-" : human_bytes(gpu.memory_limit));
@@ -102,7 +104,7 @@ std::string shares_table(const std::vector<ShareState>& shares) {
                  compute_word(state.share),
                  std::string(to_string(state.share.time_policy.priority)),
                  std::string(to_string(state.share.violation)),
-                 std::string(to_string(state.share.backend)), fmt::to_string(processes_of(state)),
+                 std::string(to_string(state.share.backend)), fmt::to_string(process_count(state)),
                  state.held ? "with its command" : "named"});
     }
   }
@@ -121,8 +123,9 @@ std::string foreign_processes_text(const std::vector<ShareState>& shares) {
         who.push_back(fmt::format("{} ({}, {})", stranger.pid, stranger.command,
                                   human_bytes(stranger.memory_used)));
       text += fmt::format(
-          "Warning: {} is used outside of its shares, whose limits of time do not hold that back: "
-          "{}. `gantry share run` gives a command a share; another GPU or MIG keeps them apart.\n",
+          "Warning: processes outside of the shares use {}, and the shares' time limits do not "
+          "slow them down: {}. Run them with `gantry share run`, or move them to another GPU or a "
+          "MIG instance.\n",
           names.of(gpu.uuid), fmt::join(who, ", "));
     }
   }
@@ -140,7 +143,7 @@ std::string usage_table(const std::vector<ShareState>& shares) {
       const auto& gpu = state.gpus[i];
       table.add({state.share.name, names.of(gpu.uuid), memory_words(gpu), time_words(state, gpu),
                  gpu.gate, fmt::to_string(waiting(state, i)), fmt::to_string(state.refused),
-                 fmt::to_string(processes_of(state))});
+                 fmt::to_string(process_count(state))});
     }
     add_processes(state, processes);
     for (const auto& finding : state.findings) {

@@ -9,8 +9,8 @@ namespace {
 
 using gantry::runtime::EntryPoint;
 
-// One line per name. An unknown name is the shim: engines call a runtime by whatever path they
-// like.
+// One line per name. Any unknown name runs the shim, because engines may call a runtime by any
+// path.
 constexpr std::array kPersonas{
     std::pair<std::string_view, Persona>{"nvidia-container-cli",
                                          gantry::runtime::container_cli_main},

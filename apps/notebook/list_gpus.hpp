@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line about each GPU that CUDA can use here.
+// Prints one line about each GPU that CUDA can use here.
 #pragma once
 
 #include "workload/cuda.hpp"
@@ -8,7 +8,7 @@
 
 namespace gantry::workload {
 
-// 0 and the lines on `out`; 1 with a reason on `err` when there is none.
+// Returns 0 with the lines on `out`; 1 with a reason on `err` if there is no GPU.
 int look(const Options& options, std::FILE* out, std::FILE* err);
 
 }  // namespace gantry::workload

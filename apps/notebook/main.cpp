@@ -12,7 +12,7 @@ using namespace gantry::workload;
 
 constexpr const char* kSelf = "/proc/self/exe";
 
-// The same program again, for one job.
+// Starts this program again for one job.
 std::vector<std::string> job(const char* name, const Options& options) {
   std::vector<std::string> argv{kSelf,
                                 "--job",
@@ -53,23 +53,21 @@ int run(const NotebookFlags& flags, Options options, std::FILE* out, std::FILE* 
 int main(int argc, char** argv) {
   NotebookFlags flags;
   return run_program(
-      {.about = "A web page that shows the GPUs it sees and adds vectors on one when asked",
-       .examples =
-           "Pages: / for people, /run adds 50000 elements on the GPU and answers with what that "
-           "printed, /status is JSON: the GPUs, the last run, and whether its asker was still "
-           "connected; so that a dropped connection and a fault of the GPU can be told apart.\n"
-           "Status: 0 after SIGTERM or SIGINT, 1 when it cannot listen, 2 wrong usage.\n\n"
-           "Examples:\n"
-           "  gantry-notebook\n"
-           "  gantry-notebook --listen 127.0.0.1:8888 --deadline 20\n"
-           "  curl http://127.0.0.1:8888/run\n"
-           "  curl http://127.0.0.1:8888/status",
+      {.about = "Serve a web page that shows the GPUs and adds vectors on one of them",
+       .examples = "Pages: / is for people; /run adds 50000 elements on the GPU and returns the "
+                   "output; /status is JSON: the GPUs, the last run, and whether its client was "
+                   "still connected, which tells a dropped connection from a GPU fault.\n"
+                   "Exit status: 0 after SIGTERM or SIGINT, 1 it cannot listen, 2 wrong usage.\n\n"
+                   "Examples:\n"
+                   "  gantry-notebook\n"
+                   "  gantry-notebook --listen 127.0.0.1:8888 --deadline 20\n"
+                   "  curl http://127.0.0.1:8888/run\n"
+                   "  curl http://127.0.0.1:8888/status",
        .takes_device = true,
        .more =
            [&](CLI::App& app) {
              app.add_option("--listen", flags.listen, "[ADDRESS]:PORT")->capture_default_str();
-             app.add_option("--deadline", flags.deadline_seconds,
-                            "Seconds after which a run is given up")
+             app.add_option("--deadline", flags.deadline_seconds, "Seconds until a run is stopped")
                  ->capture_default_str()
                  ->check(CLI::Range(1, 86400));
              app.add_option("--job", flags.job)->check(CLI::IsMember({"add", "look"}))->group("");

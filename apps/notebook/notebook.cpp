@@ -10,7 +10,7 @@
 namespace gantry::workload {
 namespace {
 
-constexpr std::chrono::seconds kListMaxAge{5};  // a look at the GPUs is good for so long
+constexpr std::chrono::seconds kListMaxAge{5};  // the list of GPUs is reused for this long
 
 http::Response text(int status, std::string body) {
   return {.status = status,
@@ -18,7 +18,7 @@ http::Response text(int status, std::string body) {
           .body = std::move(body)};
 }
 
-// Tells the page's script that the answer is ours and no proxy's.
+// Tells the page's script that this server answered, not a proxy.
 http::Response answer_of(const FinishedRun& run) {
   const int status = run.result.hung ? 504 : run.result.status == 0 ? 200 : 500;
   auto response = text(status, run.result.output);

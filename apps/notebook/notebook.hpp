@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's state: which GPUs there are, what was run, and whether its asker was still there to be
-// told. It is what tells a dropped connection from a fault of the GPU.
+// The page's state: the GPUs, the last run, and whether its client was still connected when it
+// ended. The last value tells a dropped connection from a GPU fault.
 #pragma once
 
 #include "net/http/server.hpp"
@@ -18,11 +18,11 @@ struct NotebookOptions {
   std::chrono::milliseconds deadline{60'000};
 };
 
-// What became of one run.
+// The result of one run.
 struct FinishedRun {
   int number = 0;
   JobResult result;
-  bool answered = false;  // somebody who asked for it was still connected
+  bool answered = false;  // a client that requested it was still connected
 };
 
 struct GpuList {
@@ -32,7 +32,7 @@ struct GpuList {
 
 class Notebook {
  public:
-  // Looks at the GPUs at once.
+  // Starts to list the GPUs at once.
   Notebook(sys::Loop& loop, NotebookOptions options);
 
   // The pages /, /run, /status and /healthz, for a server that ends before this object. They are
@@ -44,7 +44,7 @@ class Notebook {
   void looked(const JobResult& result);
   void run(http::Reply reply);
   void ran(const JobResult& result);
-  // When the GPUs are known.
+  // Called when the GPUs are known.
   void show(http::Reply reply, bool page);
   http::Response shown(bool page) const;
 

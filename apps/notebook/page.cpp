@@ -14,7 +14,7 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-// The error's own line: what ran may have printed others before it.
+// Finds the line of the error: the program may have printed other lines before it.
 std::string reason_of(const JobResult& result) {
   const auto at = result.output.find("gantry-notebook: ");
   return first_line(at == std::string::npos ? result.output : result.output.substr(at));
@@ -72,20 +72,21 @@ std::string describe_verdict(const PageState& view) {
   if (view.running) return fmt::format("Run {} is on the GPU.", view.runs);
   if (!view.last) {
     return view.sight.result.status == 0
-               ? "Nothing was run yet."
+               ? "Nothing has run yet."
                : fmt::format("GPU fault: no GPU can be used: {}.", reason_of(view.sight.result));
   }
   const FinishedRun& run = *view.last;
   if (run.result.hung)
-    return fmt::format("GPU fault: the driver did not answer run {} in {} s. The connection works.",
-                       run.number, run.result.took.count() / 1000);
+    return fmt::format(
+        "GPU fault: the driver did not answer run {} within {} s. The connection works.",
+        run.number, run.result.took.count() / 1000);
   if (run.result.status != 0)
     return fmt::format("GPU fault: run {} failed: {}. The connection works.", run.number,
                        reason_of(run.result));
   if (!run.answered)
     return fmt::format(
-        "Dropped connection: run {} passed on the GPU, but who asked for it was gone before the "
-        "answer. Look at the proxy or the network between browser and pod, not at the GPU.",
+        "Dropped connection: run {} passed on the GPU, but the browser disconnected before the "
+        "answer. Check the proxy or the network between browser and pod, not the GPU.",
         run.number);
   return fmt::format("Run {} passed and was answered: GPU and connection work.", run.number);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the notebook shows: a page for people and a JSON object for its script.
+// The notebook's output: an HTML page, and a JSON object for the page's script.
 #pragma once
 
 #include "notebook/notebook.hpp"
@@ -10,10 +10,10 @@ struct PageState {
   const GpuList& sight;
   const std::optional<FinishedRun>& last;
   bool running = false;
-  int runs = 0;  // the running one counted
+  int runs = 0;  // including the running one
 };
 
-// Which of the two it was, in one sentence: the GPU or the connection.
+// One sentence that says which failed: the GPU or the connection.
 std::string describe_verdict(const PageState& view);
 
 std::string render_page(const PageState& view);

@@ -39,11 +39,11 @@ TEST(Verdict, TellsADroppedConnectionFromAFaultOfTheGpu) {
   const std::optional<FinishedRun> hung = FinishedRun{
       .number = 5, .result = {.status = 137, .hung = true, .took = std::chrono::seconds(60)}};
   EXPECT_THAT(describe_verdict({.sight = seen, .last = hung}),
-              HasSubstr("the driver did not answer run 5 in 60 s"));
+              HasSubstr("the driver did not answer run 5 within 60 s"));
 }
 
 TEST(Verdict, BeforeAnyRunIsWhatTheLookFound) {
-  EXPECT_EQ(describe_verdict({.sight = seen, .last = {}}), "Nothing was run yet.");
+  EXPECT_EQ(describe_verdict({.sight = seen, .last = {}}), "Nothing has run yet.");
   EXPECT_THAT(describe_verdict({.sight = nothing_seen, .last = {}}),
               HasSubstr("GPU fault: no GPU can be used: gantry-notebook: cuInit: none."));
   EXPECT_EQ(describe_verdict({.sight = seen, .last = passed(true), .running = true, .runs = 4}),

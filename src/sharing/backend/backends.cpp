@@ -31,45 +31,49 @@ BackendInfo fence_facts(const model::Inventory& machine) {
   });
   return {
       .name = "fence",
-      .sentence = "our library in front of libcuda and libnvidia-ml, and an auditor on the host",
+      .sentence =
+          "Gantry's library in front of libcuda and libnvidia-ml, and an auditor on the host",
       .here = here,
-      .why = here ? "needs nothing but the driver's libcuda"
+      .why = here ? "needs only the driver's libcuda"
                   : "the driver has no libcuda.so.1; run `gantry doctor`",
       .guarantees = {
           {"memory", kAccident, "yes", "exact; CUDA_ERROR_OUT_OF_MEMORY at the limit"},
           {"memory", kOrdinary, "yes", "exact; totals and free memory show the share"},
           {"memory", kHostile, "in part",
-           "seen from outside within 1 s; --policy stop ends it, report tells"},
-          {"time", kAccident, "yes", "turns of some milliseconds; a hard cap holds alone, too"},
-          {"time", kOrdinary, "yes", "within 2 points over 5 s; one long kernel is not cut"},
-          {"time", kHostile, "in part", "seen from outside within 3 s; --policy stop ends it"},
-          {"faults", kOrdinary, "yes", "a context of its own: a fault ends its own process"}}};
+           "detected from outside within 1 s; --policy stop kills it, report reports it"},
+          {"time", kAccident, "yes",
+           "turns of some milliseconds; a hard cap also applies to a share that is alone"},
+          {"time", kOrdinary, "yes",
+           "within 2 percentage points over 5 s; one long kernel is not interrupted"},
+          {"time", kHostile, "in part", "detected from outside within 3 s; --policy stop kills it"},
+          {"faults", kOrdinary, "yes",
+           "each process has its own context: a fault ends only that process"}}};
 }
 
 BackendInfo mps_facts(const sys::Host& host) {
   const auto control = mps::ControlDaemon::find(host, "/run/gantry/mps", mps::RunMode::Direct);
   const bool hollow = control.ok() && control->is_stub();
-  std::string why = control.ok() ? "nvidia-cuda-mps-control is there" : control.error().text();
+  std::string why = control.ok() ? "nvidia-cuda-mps-control is installed" : control.error().text();
   if (hollow)
     why =
-        "nvidia-cuda-mps-control is an empty program, as simulated machines have it: there is no "
-        "MPS "
-        "server; take --backend fence";
-  return {
-      .name = "mps",
-      .sentence = "NVIDIA's Multi-Process Service: its server holds the limits",
-      .here = control.ok() && !hollow,
-      .why = std::move(why),
-      .guarantees = {
-          {"memory", kAccident, "yes", "the server refuses; of each process, not of all together"},
-          {"memory", kOrdinary, "in part",
-           "context memory is outside of it, and cuMemGetInfo shows the whole card"},
-          {"memory", kHostile, "in part",
-           "the server holds it, and nobody else gets the GPU; more processes have more"},
-          {"time", kOrdinary, "in part",
-           "a part of the multiprocessors, not of time: 30 % was 39 % alone on an H200"},
-          {"time", kHostile, "in part", "as for memory"},
-          {"faults", kOrdinary, "no", "a fault of one client ends all clients of the GPU"}}};
+        "nvidia-cuda-mps-control is the empty program of a simulated machine, so there is no MPS "
+        "server; use --backend fence";
+  return {.name = "mps",
+          .sentence = "NVIDIA's Multi-Process Service: its server enforces the limits",
+          .here = control.ok() && !hollow,
+          .why = std::move(why),
+          .guarantees = {
+              {"memory", kAccident, "yes",
+               "the server refuses; the limit is per process, not for all together"},
+              {"memory", kOrdinary, "in part",
+               "context memory does not count, and cuMemGetInfo shows the whole GPU"},
+              {"memory", kHostile, "in part",
+               "the server enforces it, and no other process gets the GPU; more processes get more "
+               "memory"},
+              {"time", kOrdinary, "in part",
+               "a part of the multiprocessors, not of the time: alone on an H200, 30 % gave 39 %"},
+              {"time", kHostile, "in part", "as for memory"},
+              {"faults", kOrdinary, "no", "a fault of one client ends all clients of the GPU"}}};
 }
 
 BackendInfo mig_facts(const model::Inventory& machine) {
@@ -80,40 +84,43 @@ BackendInfo mig_facts(const model::Inventory& machine) {
     capable = capable || gpu.mig.current == model::MigMode::Disabled ||
               gpu.mig.current == model::MigMode::Enabled;
   }
-  std::string why = "no GPU here has MIG";
+  std::string why = "no GPU of this machine supports MIG";
   if (instances > 0) {
-    why = fmt::format("{} instance{} here: --gpu MIG-UUID", instances, instances == 1 ? "" : "s");
+    why = fmt::format("this machine has {} instance{}: --gpu MIG-UUID", instances,
+                      instances == 1 ? "" : "s");
   } else if (capable) {
-    why = "no instance is made: nvidia-smi mig -cgi PROFILE -C";
+    why = "there is no instance yet; create one: nvidia-smi mig -cgi PROFILE -C";
   }
   return {
       .name = "mig",
-      .sentence = "an instance of the GPU's own: memory, caches and multiprocessors in hardware",
+      .sentence = "a hardware instance of the GPU with its own memory, caches and multiprocessors",
       .here = instances > 0,
       .why = std::move(why),
       .guarantees = {
-          {"memory", kHostile, "yes", "hardware; in sizes of the profiles only"},
-          {"time", kHostile, "yes", "hardware; nothing of what others leave can be used"},
+          {"memory", kHostile, "yes", "hardware; only in the sizes of the profiles"},
+          {"time", kHostile, "yes", "hardware; time that other instances leave unused is lost"},
           {"faults", kHostile, "yes", "instances do not see each other"}}};
 }
 
 BackendInfo slicing_facts() {
   return {
       .name = "time-slicing",
-      .sentence = "the driver's own switching between processes, and no limits at all",
+      .sentence = "the driver switches between processes, without any limits",
       .here = true,
-      .why = "every NVIDIA GPU does it",
+      .why = "every NVIDIA GPU supports it",
       .guarantees = {{"memory", kAccident, "no", "first come, first served"},
                      {"time", kOrdinary, "no", "equal turns for busy processes, not for tenants"},
-                     {"faults", kOrdinary, "yes", "contexts of their own"}}};
+                     {"faults", kOrdinary, "yes", "each process has its own context"}}};
 }
 
 BackendInfo dmem_facts(const sys::Host& host) {
   const auto capacity = host.read_value(kDmemCapacity);
   const bool here = capacity && contains(*capacity, "nvidia/");
-  std::string why = "the kernel has no dmem controller (Linux 6.14 with cgroup v2)";
-  if (capacity) why = "the driver registers no memory with the kernel's dmem controller (r615)";
-  if (here) why = "the driver registers its memory with the kernel; gantry does not use it yet";
+  std::string why = "the kernel has no dmem controller (needs Linux 6.14 with cgroup v2)";
+  if (capacity)
+    why = "the driver registers no memory with the kernel's dmem controller (needs r615)";
+  if (here)
+    why = "the driver registers its memory with the kernel, but gantry does not use this yet";
   return {.name = "dmem",
           .sentence = "the kernel's own limit on device memory for a control group",
           .here = here,
@@ -131,14 +138,14 @@ std::vector<BackendInfo> list_backends(const model::Inventory& machine, const sy
 
 BackendChoice choose_backend(const policy::Share& share, const model::Inventory& machine) {
   using policy::Backend;
-  if (share.backend != Backend::Auto) return {share.backend, "it was asked for"};
+  if (share.backend != Backend::Auto) return {share.backend, "you asked for it"};
   const bool instances = !share.gpus.empty() &&
                          std::all_of(share.gpus.begin(), share.gpus.end(), [&](const auto& uuid) {
                            return instance_of(machine, uuid) != nullptr;
                          });
   if (instances && !share.memory && !share.time_limited)
-    return {Backend::Mig, "its GPU is a MIG instance and no smaller limit was asked for"};
-  return {Backend::Fence, "it holds memory and time for every CUDA program and needs no set-up"};
+    return {Backend::Mig, "its GPU is a MIG instance and there is no smaller limit"};
+  return {Backend::Fence, "it limits memory and time for every CUDA program and needs no setup"};
 }
 
 namespace {
@@ -148,23 +155,23 @@ Status check_instances(const policy::Share& share, const model::Inventory& machi
     return Error(Errc::Invalid, "the backend mig needs an instance: --gpu MIG-UUID");
   for (const auto& gpu : share.gpus) {
     if (instance_of(machine, gpu) != nullptr) continue;
-    return Error(Errc::Invalid,
-                 fmt::format("{} is no MIG instance; name one with --gpu MIG-UUID (`gantry list` "
-                             "shows them)",
-                             gpu.text));
+    return Error(
+        Errc::Invalid,
+        fmt::format(
+            "{} is not a MIG instance; name one with --gpu MIG-UUID (`gantry info` shows them)",
+            gpu.text));
   }
   return {};
 }
 
-// The others share GPUs, and what is left of one in MIG mode is its instances.
+// The other backends share whole GPUs, but a GPU in MIG mode has only its instances.
 Status check_whole(const policy::Share& share, const model::Inventory& machine) {
   for (const auto& uuid : share.gpus) {
     if (instance_of(machine, uuid) != nullptr) {
-      return Error(
-          Errc::Unsupported,
-          fmt::format("{} is a MIG instance, which is a share by itself: leave out --memory "
-                      "and --compute, or make an instance of another profile",
-                      uuid.text));
+      return Error(Errc::Unsupported,
+                   fmt::format("{} is a MIG instance, which is already a share: leave out --memory "
+                               "and --compute, or create an instance with another profile",
+                               uuid.text));
     }
     const auto gpu = std::find_if(machine.gpus.begin(), machine.gpus.end(),
                                   [&](const auto& one) { return one.uuid == uuid; });
@@ -185,18 +192,19 @@ Result<policy::Share> choose_and_check_backend(policy::Share share, const model:
   const auto name = to_string(share.backend);
   for (const auto& facts : list_backends(machine, host)) {
     if (facts.name != name || facts.here) continue;
-    return Error(Errc::Unsupported, fmt::format("the backend {} is not here: {}; see `gantry share "
-                                                "explain`",
-                                                name, facts.why));
+    return Error(Errc::Unsupported,
+                 fmt::format("the backend {} is not available: {}; see `gantry share explain`",
+                             name, facts.why));
   }
   if (share.backend == Backend::Mig) GANTRY_CHECK(check_instances(share, machine));
   if (share.backend != Backend::Mig) GANTRY_CHECK(check_whole(share, machine));
   const bool holds_limits = share.backend == Backend::Fence || share.backend == Backend::Mps;
   if (!holds_limits && (share.memory || share.time_limited)) {
-    return Error(Errc::Unsupported,
-                 fmt::format("{} holds neither --memory nor --compute; leave them out, or take "
-                             "--backend fence",
-                             name));
+    return Error(
+        Errc::Unsupported,
+        fmt::format(
+            "{} cannot enforce --memory or --compute; leave them out, or use --backend fence",
+            name));
   }
   return share;
 }

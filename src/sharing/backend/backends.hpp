@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who can hold a share's limits on this machine, and how well: the truth that `gantry share
-// explain` tells and by which a backend is chosen.
+// The backends that can enforce a share's limits on this machine, and what each guarantees. `gantry
+// share explain` prints this, and the choice of a backend uses it.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,13 +22,13 @@ struct Guarantee {
 
 struct BackendInfo {
   std::string name;
-  std::string sentence;  // what it is
+  std::string sentence;  // describes the backend
   bool here = false;
-  std::string why;  // it is or is not here
+  std::string why;  // why it is available here or not
   std::vector<Guarantee> guarantees;
 };
 
-// All of them, in the order in which they are preferred where nothing was asked for.
+// All backends, in order of preference.
 std::vector<BackendInfo> list_backends(const model::Inventory& machine, const sys::Host& host);
 
 struct BackendChoice {
@@ -37,8 +37,8 @@ struct BackendChoice {
 };
 BackendChoice choose_backend(const policy::Share& share, const model::Inventory& machine);
 
-// The share with its backend chosen. Unsupported, with the reason and what would help, for one that
-// is not here or cannot hold what was asked for.
+// Returns the share with its backend chosen. Unsupported, with the reason and the remedy, if the
+// requested backend is not available or cannot enforce the requested limits.
 Result<policy::Share> choose_and_check_backend(policy::Share share, const model::Inventory& machine,
                                                const sys::Host& host);
 

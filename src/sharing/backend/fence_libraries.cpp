@@ -34,8 +34,8 @@ Result<FenceLibraries> find_fence() {
       return FenceLibraries{(place / kCudaFence).string(), (place / kNvmlFence).string()};
   }
   return Error(Errc::NotFound,
-               fmt::format("the fence's libraries {} and {} are not in {}; reinstall gantry, or "
-                           "name their directory with GANTRY_FENCE_LIBRARIES",
+               fmt::format("the fence libraries {} and {} are not in {}; reinstall gantry, or set "
+                           "GANTRY_FENCE_LIBRARIES to their directory",
                            kCudaFence, kNvmlFence, places.front().string()));
 }
 

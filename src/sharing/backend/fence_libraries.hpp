@@ -7,8 +7,8 @@
 
 namespace gantry::backend {
 
-// The fence's libraries of this installation: ../lib/gantry next to the program, ../lib in a build
-// tree, or the directory that GANTRY_FENCE_LIBRARIES names.
+// The fence libraries of this installation: in ../lib/gantry relative to the program, in ../lib of
+// a build tree, or in the directory that GANTRY_FENCE_LIBRARIES names.
 struct FenceLibraries {
   std::string cuda;
   std::string nvml;

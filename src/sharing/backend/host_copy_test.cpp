@@ -11,7 +11,7 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::StartsWith;
 
-// Our image, with a library, and the host that engines look at.
+// An image with a library, and the host where engines look for files.
 struct Places {
   test::Tree image;
   test::Tree machine;

@@ -36,8 +36,8 @@ Result<mps::DaemonPlan> mps_plan(const policy::Share& share, const model::Invent
     if (other.name == share.name || other.backend != policy::Backend::Mps) continue;
     if (!shares_a_gpu(share, other)) continue;
     return Error(Errc::Unsupported,
-                 fmt::format("the MPS share {} has that GPU, and a GPU has one MPS server with one "
-                             "set of limits; take another --gpu or --backend fence",
+                 fmt::format("the MPS share {} already uses this GPU, and a GPU has only one MPS "
+                             "server with one set of limits; use another --gpu or --backend fence",
                              other.name));
   }
   mps::DaemonPlan plan{.resource = share.name};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A share that NVIDIA's MPS holds: a daemon of its own, told the share's limits, so that nothing in
-// a client's environment can loosen them.
+// A share whose limits NVIDIA's MPS enforces. Each share has its own MPS daemon, which gets the
+// limits, so that no variable in a client's environment can loosen them.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -16,7 +16,7 @@
 
 namespace gantry::backend {
 
-// Unsupported where another MPS share has one of its GPUs: a GPU has one MPS server, and that one
+// Unsupported if another MPS share uses one of its GPUs: a GPU has one MPS server, which has one
 // set of limits.
 Result<mps::DaemonPlan> mps_plan(const policy::Share& share, const model::Inventory& machine,
                                  std::span<const policy::Share> others);
@@ -24,7 +24,8 @@ Result<mps::DaemonPlan> mps_plan(const policy::Share& share, const model::Invent
 Status start_mps(const sys::Host& host, const mps::DaemonPlan& plan);
 Status stop_mps(const sys::Host& host, const mps::DaemonPlan& plan);
 
-// Where clients look without being told: no variable has to be set, and none can be unset.
+// The directory where clients look by default, so that no variable has to be set and none can be
+// unset.
 std::vector<fence_mount::BindMount> mps_bind_mounts(const sys::Host& host,
                                                     const std::string& share);
 model::ContainerEdits mps_edits(const sys::Host& host, const std::string& share);

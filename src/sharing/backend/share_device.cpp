@@ -40,12 +40,13 @@ Result<cdi::Spec> present_spec(const sys::Host& host) {
 
 Result<std::vector<policy::Share>> kept_shares(const sys::Host& host) {
   std::vector<policy::Share> kept;
-  auto keeper = connect_to_daemon(host);
-  if (!keeper.ok() && keeper.error().code() == Errc::NotFound) return kept;
-  if (!keeper.ok()) return std::move(keeper).error();
-  GANTRY_TRY(const auto states, keeper->list());
+  auto client = connect_to_daemon(host);
+  if (!client.ok() && client.error().code() == Errc::NotFound) return kept;
+  if (!client.ok()) return std::move(client).error();
+  GANTRY_TRY(const auto states, client->list());
   for (const auto& state : states) {
-    const bool is_slot = state.share.name.starts_with(publish::kSlotPrefix);  // the agent's
+    const bool is_slot =
+        state.share.name.starts_with(publish::kSlotPrefix);  // belongs to the agent
     if (!state.held && !is_slot) kept.push_back(state.share);
   }
   return kept;
@@ -86,10 +87,9 @@ Status check_name_unused(const sys::Host& host, const std::string& name) {
   GANTRY_TRY(const auto shares, list_all_shares(host));
   for (const auto& state : shares) {
     if (state.share.name != name) continue;
-    return Error(Errc::Exists,
-                 fmt::format("there is a share {0} already; take another name, or remove it with "
-                             "`gantry share rm {0}`",
-                             name));
+    return Error(Errc::Exists, fmt::format("the share {0} already exists; use another name, or "
+                                           "remove it with `gantry share rm {0}`",
+                                           name));
   }
   return {};
 }

@@ -24,8 +24,8 @@ Result<daemon::Client> connect_to_daemon(const sys::Host& host) {
   if (!daemon::read_records(host).records.empty())
     return daemon::Client::connect_or_start(host, daemon_command());
   return Error(Errc::NotFound,
-               "there are no shares here: no keeper runs; `gantry share run` and `gantry share "
-               "create` start it");
+               "there are no shares: the share daemon is not running; `gantry share run` and "
+               "`gantry share create` start it");
 }
 
 Result<std::vector<daemon::ShareState>> list_all_shares(const sys::Host& host) {
@@ -54,7 +54,7 @@ Result<daemon::ShareState> find_share(const sys::Host& host, const std::string& 
     if (state.share.name == name) return std::move(state);
   }
   return Error(Errc::NotFound,
-               fmt::format("there is no share {}; `gantry share ls` shows those there are", name));
+               fmt::format("there is no share {}; `gantry share ls` lists the shares", name));
 }
 
 }  // namespace gantry::backend

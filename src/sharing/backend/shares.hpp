@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shares of this machine, whoever keeps them: the share daemon, or hardware and other daemons
-// whose shares only a CDI specification records.
+// All shares of this machine: those of the share daemon, and those of hardware and other daemons,
+// which only a CDI specification records.
 #pragma once
 
 #include "base/core/result.hpp"

@@ -17,7 +17,7 @@ const AttachedProcess* AttachedProcesses::of_pid(pid_t pid) const {
   return found == slots_.end() ? nullptr : by_slot_.at(found->second).get();
 }
 
-// The lowest: whoever sums up looks at all below the highest in use.
+// The lowest free slot, because a sum reads all slots below the highest one in use.
 std::optional<std::uint32_t> AttachedProcesses::free_slot() const {
   std::uint32_t slot = 0;
   for (const auto& [taken, member] : by_slot_) {
@@ -31,11 +31,11 @@ std::optional<std::uint32_t> AttachedProcesses::free_slot() const {
 Result<std::uint32_t> AttachedProcesses::join(PeerIdentity identity) {
   if (const auto* known = of_pid(identity.pid); known != nullptr) {
     if (!has_ended(known->pidfd.get())) return known->slot;
-    leave(known->slot);  // its end has not been told yet, and the number is used again
+    leave(known->slot);  // its end was not reported yet, and the pid is already reused
   }
   const auto slot = free_slot();
   if (!slot)
-    return Error(Errc::Busy, fmt::format("{} processes use this share already",
+    return Error(Errc::Busy, fmt::format("{} processes already use this share",
                                          static_cast<int>(FENCE_MAX_PROCESSES)));
   auto member = std::make_unique<AttachedProcess>();
   member->pid = identity.pid;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of a share that use CUDA: each has a slot of the pages from its first hello until
-// the kernel says that it has ended. Sockets come and go in between.
+// The processes of a share that use CUDA. Each has a slot of the shared pages from its first hello
+// until the kernel reports its end. In between it may open and close several sockets.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -21,7 +21,7 @@ struct AttachedProcess {
   std::uint32_t slot = 0;
   std::uint32_t inner_pid = 0;
   std::uint32_t connections = 0;
-  std::uint64_t disconnected_ns = 0;  // since when it has none
+  std::uint64_t disconnected_ns = 0;  // since when it has no socket
   sys::UniqueFd pidfd;
   sys::Loop::Watch death;
 };
@@ -31,17 +31,18 @@ class AttachedProcesses {
   using OnChange = std::function<void(const AttachedProcess&)>;
   struct Callbacks {
     OnChange joined;
-    OnChange left;  // its rows are still there
+    OnChange left;  // its rows still exist
   };
-  // `loop` and `pages` outlive it.
+  // `loop` and `pages` must outlive this object.
   AttachedProcesses(sys::Loop& loop, SharedPages& pages, Callbacks callbacks);
   AttachedProcesses(const AttachedProcesses&) = delete;
   AttachedProcesses& operator=(const AttachedProcesses&) = delete;
 
-  // The slot of this process: the one it has, or a new one. Busy when all are taken.
+  // Returns the slot of this process: its current one, or a new one. Busy if all slots are in use.
   Result<std::uint32_t> join(PeerIdentity identity);
 
-  // Its sockets. One that has none, and no memory on a GPU, has become another program by exec.
+  // Counts the process's sockets. A process without a socket and without GPU memory has become
+  // another program by exec.
   void connected(std::uint32_t slot);
   void disconnected(pid_t pid, std::uint32_t slot);
 

@@ -13,7 +13,7 @@
 
 namespace gantry::daemon {
 
-// The thread has a part in it: one that is stuck outlives the share.
+// The thread shares ownership, because a blocked thread may outlive the share.
 struct BackgroundCloser::State {
   std::mutex mutex;
   std::condition_variable more;
@@ -39,7 +39,7 @@ struct BackgroundCloser::State {
 
 namespace {
 
-// Signals are the keeper's, and it hears them through a descriptor.
+// The daemon's main thread receives signals, through a descriptor.
 class NoSignals {
  public:
   NoSignals() {
@@ -74,7 +74,7 @@ void BackgroundCloser::close(sys::UniqueFd fd) {
       std::thread([state = state_] { state->work(); }).detach();
       state_->started = true;
     } catch (const std::system_error&) {
-      // No thread to be had now: the next one asks again.
+      // No thread can be created now; the next call tries again.
     }
   }
   ++state_->open;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closes connections to strangers. A message that nobody has read may hold descriptors
-// (SCM_RIGHTS), and whoever drops the last of them waits for what is behind it: a TCP socket with
-// SO_LINGER stays as long as its sender likes. So another thread closes them, and the keeper's
-// gates go on.
+// Closes connections to untrusted peers in another thread. An unread message may hold descriptors
+// (SCM_RIGHTS), and closing the last reference to one may block: a TCP socket with SO_LINGER blocks
+// for as long as its sender likes. The daemon's own thread must not wait for that, because it
+// changes the gates.
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
@@ -19,7 +19,7 @@ class BackgroundCloser {
   BackgroundCloser& operator=(const BackgroundCloser&) = delete;
 
   void close(sys::UniqueFd fd);
-  std::size_t open() const;  // handed over and not closed yet
+  std::size_t open() const;  // handed over but not yet closed
 
  private:
   struct State;

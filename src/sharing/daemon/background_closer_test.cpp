@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A descriptor whose last closer has to wait must not be the keeper's to close.
+// The daemon must not close a descriptor if closing it blocks.
 #include "sharing/daemon/background_closer.hpp"
 
 #include "sharing/daemon/peer_for_test.hpp"
@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kLingerSeconds = 20;
 
-// A connection to ourselves with more in it than the other end takes: its last close waits.
+// A connection to ourselves with more data than the other end reads: its last close blocks.
 class Lingering {
  public:
   Lingering() {
@@ -57,12 +57,12 @@ class Hostage : public ::testing::Test {
   void SetUp() override {
     if (!lingering_.ready()) GTEST_SKIP() << "no loopback network here";
   }
-  // Turns of the loop, each of which is short.
+  // Runs the loop; each iteration must be short.
   void expect_quick(const std::function<bool()>& so) {
     const auto end = Clock::now() + std::chrono::seconds(kLingerSeconds / 2);
     while (!so() && Clock::now() < end) (void)loop_->turn(2ms).ok();
     EXPECT_TRUE(so());
-    EXPECT_LT(Clock::now(), end) << "the keeper waited for a descriptor of a peer";
+    EXPECT_LT(Clock::now(), end) << "the daemon waited for a descriptor of a peer";
   }
 
   Lingering lingering_;
@@ -86,7 +86,7 @@ TEST_F(Hostage, AMessageWithADescriptorThatLingersStopsNobody) {
 TEST_F(Hostage, NorDoesOneThatNobodyRead) {
   {
     const TestPeer enemy(tree_.path("socket"));
-    ASSERT_TRUE(enemy.send("x", 1));  // for this one it is cut, with the next unread
+    ASSERT_TRUE(enemy.send("x", 1));  // cut for this one, with the next unread
     ASSERT_TRUE(enemy.hello_with(lingering_.take().get()));
   }
   const TestPeer other(tree_.path("socket"));

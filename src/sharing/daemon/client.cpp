@@ -38,12 +38,14 @@ Result<Client> Client::connect(const sys::Host& host) {
     return Client(std::move(socket));
   const int error = errno;
   if (error == ENOENT || error == ECONNREFUSED)
-    return Error(Errc::NotFound, fmt::format("{}: no keeper of shares runs on this machine; "
-                                             "`gantry share serve` starts one",
-                                             path));
+    return Error(
+        Errc::NotFound,
+        fmt::format(
+            "{}: the share daemon is not running on this machine; `gantry share serve` starts it",
+            path));
   if (error == EACCES || error == EPERM)
     return Error(Errc::Denied, fmt::format("{}: the shares of this machine belong to another user, "
-                                           "mostly root; run the command with sudo",
+                                           "usually root; run the command with sudo",
                                            path));
   return Error::sys(error, "connect").in(path);
 }
@@ -55,31 +57,31 @@ Result<Client> Client::connect_or_start(const sys::Host& host,
   auto argv = program;
   argv.insert(argv.end(), {"--root", host.root(), std::string(kUntilIdle)});
   const auto log = host.outside(kLogPath);
-  GANTRY_TRY(const auto begin, start_detached(argv, log).in("starting the keeper of shares"));
-  // A second keeper ends at once; then the first one answers, perhaps a little later.
+  GANTRY_TRY(const auto begin, start_detached(argv, log).in("starting the share daemon"));
+  // A second daemon ends at once; then the first one answers, perhaps a little later.
   const auto until = Clock::now() + kStartWithin;
   while (Clock::now() < until) {
     client = connect_to_ready(host);
     if (client.ok() || client.error().code() != Errc::NotFound) return client;
     std::this_thread::sleep_for(kLookEvery);
   }
-  return Error(Errc::Timeout, fmt::format("the keeper does not start within {} s: {}",
+  return Error(Errc::Timeout, fmt::format("the share daemon did not start within {} s: {}",
                                           kStartWithin.count(), log_tail(log, begin)));
 }
 
-// One that is just ending takes connections and says nothing: NotFound. One that has answered goes
-// on as long as we are connected.
+// A daemon that is shutting down accepts connections but does not answer: NotFound. A daemon that
+// has answered keeps running while we are connected.
 Result<Client> Client::connect_to_ready(const sys::Host& host) {
   GANTRY_TRY(auto client, connect(host));
   if (client.list().ok()) return client;
-  return Error(Errc::NotFound, "the keeper of shares does not answer");
+  return Error(Errc::NotFound, "the share daemon does not answer");
 }
 
 Status Client::send(std::string_view line) {
   while (!line.empty()) {
     const auto sent = ::send(socket_.get(), line.data(), line.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return Error::sys(errno, "send").in("asking the keeper");
+    if (sent < 0) return Error::sys(errno, "send").in("asking the share daemon");
     line.remove_prefix(static_cast<std::size_t>(sent));
   }
   return {};
@@ -96,18 +98,18 @@ Result<std::string> Client::read_line() {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
     if (left.count() <= 0)
       return Error(Errc::Timeout,
-                   fmt::format("the keeper does not answer within {} s",
+                   fmt::format("the share daemon did not answer within {} s",
                                std::chrono::duration_cast<std::chrono::seconds>(timeout_).count()));
     pollfd wait{socket_.get(), POLLIN, 0};
     if (::poll(&wait, 1, static_cast<int>(left.count())) <= 0) continue;
     std::array<char, 16'384> piece{};
     const auto got = ::recv(socket_.get(), piece.data(), piece.size(), 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Error::sys(errno, "recv").in("asking the keeper");
-    if (got == 0) return Error(Errc::Internal, "the keeper has ended before it answered");
+    if (got < 0) return Error::sys(errno, "recv").in("asking the share daemon");
+    if (got == 0) return Error(Errc::Internal, "the share daemon ended before it answered");
     received_.append(piece.data(), static_cast<std::size_t>(got));
     if (received_.size() > kMaxResponseBytes)
-      return Error(Errc::Corrupt, "the keeper does not stop");
+      return Error(Errc::Corrupt, "the share daemon's answer is too long");
   }
 }
 
@@ -119,7 +121,7 @@ Result<std::string> Client::ask(std::string_view question) {
 Result<ShareState> Client::request_state(std::string_view question) {
   GANTRY_TRY(const auto line, ask(question));
   GANTRY_TRY(auto shares, parse_response(line));
-  if (shares.size() != 1) return Error(Errc::Corrupt, "the keeper answers with no share");
+  if (shares.size() != 1) return Error(Errc::Corrupt, "the share daemon's answer has no share");
   return std::move(shares.front());
 }
 

@@ -20,7 +20,7 @@ constexpr std::size_t kClients = 256;
 constexpr int kBacklog = 64;
 constexpr std::chrono::milliseconds kLater{100};
 
-// nullopt: it may not ask.
+// nullopt: the client has no permission.
 std::optional<pid_t> asker(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -36,9 +36,9 @@ struct ControlSocket::Client {
   pid_t pid = 0;
   std::string heard;
   std::string to_say;
-  bool waits = false;      // for an answer that comes later
-  bool ended = false;      // it will not ask any more
-  sys::Loop::Watch watch;  // ends before the socket does
+  bool waits = false;      // waits for an answer that comes later
+  bool ended = false;      // the client sends no more requests
+  sys::Loop::Watch watch;  // must end before the socket
 };
 
 ControlSocket::ControlSocket(sys::Loop& loop, std::string path, Callbacks callbacks)
@@ -55,7 +55,8 @@ Result<std::unique_ptr<ControlSocket>> ControlSocket::open(sys::Loop& loop, cons
   return made;
 }
 
-// Bound and made private under another name, so that nobody can connect before it is.
+// Binds the socket under another name and restricts its mode first, so that nobody can connect
+// before that.
 Status ControlSocket::listen() {
   const auto beside = path_ + ".new";
   GANTRY_TRY(const auto place, unix_address(beside));
@@ -76,7 +77,7 @@ Status ControlSocket::listen() {
 void ControlSocket::accept_one() {
   sys::UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.valid() && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-    accepting_.wait_for(0);  // no descriptors left: not asked again at once
+    accepting_.wait_for(0);  // no descriptors left: do not try again at once
     retry_ = loop_.after(kLater, [this] { accepting_.wait_for(EPOLLIN); });
   }
   if (!socket.valid() || clients_.size() >= kClients) return;
@@ -108,11 +109,12 @@ void ControlSocket::on_ready(Id id, std::uint32_t events) {
   auto& client = *found->second;
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !read_input(client)) return forget(id);
   if (!answer_lines(id, client) || !write_output(client)) return forget(id);
-  if (client.ended && client.to_say.empty()) return forget(id);  // also one that waits
+  if (client.ended && client.to_say.empty())
+    return forget(id);  // also a client that waits for an answer
   client.watch.wait_for(client.to_say.empty() ? EPOLLIN : EPOLLOUT);
 }
 
-// False: it has broken off, or asks something endless.
+// False if the client disconnected, or its request is too long.
 bool ControlSocket::read_input(Client& client) {
   std::array<char, 16'384> piece{};
   const auto got = ::recv(client.socket.get(), piece.data(), piece.size(), MSG_DONTWAIT);
@@ -122,7 +124,7 @@ bool ControlSocket::read_input(Client& client) {
   return client.heard.size() <= kMaxRequestBytes;
 }
 
-// One question at a time: the next is looked at when the answer has been taken.
+// One request at a time: the next is read after the client has received the answer.
 bool ControlSocket::answer_lines(Id id, Client& client) {
   while (client.to_say.empty() && !client.waits) {
     const auto end = client.heard.find('\n');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keeper's own door: JSON lines, one answer for each question, for root alone (and for whoever
-// runs the keeper). Bounded in every direction, because a client may be stuck.
+// The control socket of the share daemon: JSON lines, one answer per request. Only root and the
+// user of the daemon may connect. All buffers are bounded, because a client may hang.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -24,22 +24,22 @@ inline constexpr std::size_t kMaxResponseBytes = std::size_t{16} << 20;
 
 class ControlSocket {
  public:
-  using Id = std::uint64_t;  // of a connection; never used twice
+  using Id = std::uint64_t;  // of a connection; never reused
   struct Callbacks {
-    // The answer, without its newline; none: answer() is called later.
+    // Returns the answer without its newline, or nullopt if answer() will be called later.
     std::function<std::optional<std::string>(Id client, std::string_view line)> question;
     std::function<void(Id client)> gone;
   };
 
-  // Replaces a socket that a former keeper left: whoever calls has the keeper's lock.
+  // Replaces a socket that a previous daemon left. The caller must hold the daemon's lock.
   static Result<std::unique_ptr<ControlSocket>> open(sys::Loop& loop, const std::string& path,
                                                      Callbacks callbacks);
   ~ControlSocket();
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
 
-  void answer(Id client, std::string text);  // to a question that was left open
-  pid_t pid_of(Id client) const;             // 0 when it has gone
+  void answer(Id client, std::string text);  // answers a request that was left open
+  pid_t pid_of(Id client) const;             // 0 if the client is gone
   std::size_t clients() const { return clients_.size(); }
 
  private:

@@ -29,7 +29,7 @@ void GpuTurnScheduler::change(policy::TenantId tenant, const policy::TimePolicy&
 void GpuTurnScheduler::remove(policy::TenantId tenant, Time now) {
   if (tenants_.erase(tenant) == 0) return;
   controller_.remove(tenant, now);
-  set_gate_(tenant, FENCE_OPEN);  // nobody guards it any more
+  set_gate_(tenant, FENCE_OPEN);  // the gate is no longer controlled
   apply_gate_changes();
 }
 
@@ -80,7 +80,7 @@ void GpuTurnScheduler::tick(Time now) {
   apply_gate_changes();
 }
 
-// One that comes while the gate is shut waits there: it has nothing to drain.
+// A process that starts work while the gate is shut waits there, so it has nothing to drain.
 void GpuTurnScheduler::active(policy::TenantId id, Tenant& tenant, std::uint32_t slot, Time now) {
   const bool first = tenant.busy.empty();
   if (tenant.busy.insert(slot).second && first) controller_.active(id, now);

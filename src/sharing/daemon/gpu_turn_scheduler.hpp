@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The turns of one GPU: reports of processes become reports of tenants (shares), the controller
-// decides, gates change. Pure: time and reports come in, gates go out through a function.
+// The turns of one GPU. Converts reports of processes into reports of tenants (shares), lets the
+// turn scheduler decide, and changes the gates. Pure: time and reports come in, gates go out
+// through a function.
 #pragma once
 
 #include "gpu/abi/fence.h"
@@ -27,10 +28,10 @@ class GpuTurnScheduler {
   bool has(policy::TenantId tenant) const { return tenants_.count(tenant) != 0; }
   bool empty() const { return tenants_.empty(); }
 
-  // Events that are not about work are ignored, as are tenants that are not there.
+  // Ignores events that are not about work, and unknown tenants.
   void report(policy::TenantId tenant, std::uint32_t slot, const FenceReport& report,
               policy::Time now);
-  // What the process's row says: a report may have been lost where its socket was full.
+  // Reads the process's row, because a report may have been lost if its socket was full.
   void look(policy::TenantId tenant, std::uint32_t slot, const ProcessUsage& row, policy::Time now);
   void gone(policy::TenantId tenant, std::uint32_t slot, policy::Time now);
   void charge(policy::TenantId tenant, policy::Time unreported, policy::Time now);
@@ -44,8 +45,8 @@ class GpuTurnScheduler {
 
  private:
   struct Tenant {
-    std::set<std::uint32_t> busy;      // slots with work, or waiting to have some
-    std::set<std::uint32_t> draining;  // those that were busy when the gate was shut
+    std::set<std::uint32_t> busy;      // slots that have work or wait to launch some
+    std::set<std::uint32_t> draining;  // slots that were busy when the gate was shut
   };
   void active(policy::TenantId id, Tenant& tenant, std::uint32_t slot, policy::Time now);
   void idle(policy::TenantId id, Tenant& tenant, std::uint32_t slot, policy::Time now);

@@ -33,7 +33,7 @@ class TwoGreedy : public ::testing::Test {
     return gate(tenant) == FENCE_SHUT;
   }
 
-  // Told to leave the GPU, and has not, a millisecond later.
+  // It was told to leave the GPU a millisecond ago and has not left.
   bool overstays(policy::TenantId tenant) {
     now_ += 1ms;
     turns_.tick(now_);
@@ -49,7 +49,7 @@ TEST_F(TwoGreedy, ATenantHasDrainedWhenAllItsProcessesHave) {
   report(1, 0, FENCE_ACTIVE);
   report(1, 1, FENCE_ACTIVE);
   report(2, 0, FENCE_ACTIVE);
-  report(2, 0, FENCE_ACTIVE);  // said again at the gate: nothing new
+  report(2, 0, FENCE_ACTIVE);  // reported again at the gate: no change
   ASSERT_TRUE(until_shut(1));
   const auto shut = turn(1);
   report(1, 0, FENCE_DRAINED, shut);
@@ -90,7 +90,7 @@ TEST_F(TwoGreedy, OneThatIsRemovedLeavesItsGateOpen) {
   ASSERT_TRUE(until_shut(1));
   turns_.remove(1, now_);
   EXPECT_EQ(gate(1), static_cast<std::uint32_t>(FENCE_OPEN));
-  report(1, 0, FENCE_IDLE);  // crossed with the removal
+  report(1, 0, FENCE_IDLE);  // sent before the removal was known
 }
 
 TEST(Overhead, IsWhatNvmlHasBeyondTheLedger) {

@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kBetween = 10ms;  // somebody may stand still for a look, but no longer than 20 ms
+constexpr auto kBetween = 10ms;  // a process may wait for a reading, but at most 20 ms
 
 }  // namespace
 
@@ -40,7 +40,7 @@ void GpuWatcher::look(ReadingScope at) {
   const auto since = Clock::now() - last_;
   if (asked_ || since < kBetween || sensor_.state() != nvml_child::ChildState::Running) {
     retry_ = at;
-    if (asked_ || since >= kBetween) return;  // whatever it waits for will come
+    if (asked_ || since >= kBetween) return;  // the awaited message will come
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(kBetween - since);
     delayed_request_ = loop_.after(left, [this] { request_again(); });
     return;
@@ -67,23 +67,23 @@ void GpuWatcher::on_sensor() {
 }
 
 void GpuWatcher::take(const nvml_child::ViewMessage& message) {
-  if (!message.nvml.driver.nvml_error.empty()) return;  // the state tells why
+  if (!message.nvml.driver.nvml_error.empty()) return;  // the state says why
   cards_.clear();
   for (const auto& gpu : message.nvml.gpus) {
     const auto bytes = gpu.memory_bytes.value_or(0);
     if (gpu.uuid.text.empty() || bytes == 0) continue;
-    if (gpu.mig.current == model::MigMode::Enabled) continue;  // its instances are its shares
+    if (gpu.mig.current == model::MigMode::Enabled) continue;  // its MIG instances are its shares
     cards_.push_back({.uuid = gpu.uuid, .memory_bytes = bytes});
   }
-  trouble_ = cards_.empty() ? "the driver shows no GPU that is not in MIG mode" : "";
+  trouble_ = cards_.empty() ? "the driver has no GPU outside of MIG mode" : "";
   callbacks_.machine();
 }
 
-// Who is shown the picture may want another one, which begins only when everybody has seen this
-// one: what was noted when it was asked for is compared with it.
+// A callback may request another reading. It begins only after all callbacks have seen this one,
+// because they compare it with what they noted when it was requested.
 void GpuWatcher::take(const nvml_child::ReadingsMessage& message) {
   if (message.depth == nvml_child::ReadingDepth::Vital)
-    return;  // after an Xid: it shows no process
+    return;  // after an Xid: it has no processes
   asked_ = true;
   callbacks_.picture(message.readings, message.depth == nvml_child::ReadingDepth::Memory
                                            ? ReadingScope::MemoryOnly

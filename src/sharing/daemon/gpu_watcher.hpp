@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keeper's eyes: which GPUs there are, and who holds what of them, as NVML has it.
+// Watches the GPUs through NVML: which GPUs exist, and how much of them each process uses.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -24,8 +24,8 @@ enum class ReadingScope : std::uint8_t { MemoryOnly, Everything };
 class GpuWatcher {
  public:
   struct Callbacks {
-    std::function<void()> machine;  // cards() or trouble() are others now
-    std::function<void()> asking;   // a picture is taken from now until `picture`
+    std::function<void()> machine;  // cards() or trouble() changed
+    std::function<void()> asking;   // NVML is read from now until `picture`
     std::function<void(const model::Readings&, ReadingScope)> picture;
   };
 
@@ -36,13 +36,13 @@ class GpuWatcher {
   GpuWatcher& operator=(const GpuWatcher&) = delete;
 
   const std::vector<policy::GpuCapacity>& cards() const { return cards_; }
-  const std::string& trouble() const { return trouble_; }  // why there are none; "" while starting
+  const std::string& trouble() const { return trouble_; }  // why there is no GPU; "" at start
 
-  // At what processes hold: at once, or right after the picture that is being taken, and never more
-  // than 100 times a second.
+  // Reads the memory that processes use: at once, or right after the reading in progress, but at
+  // most 100 times a second.
   void look() { look(ReadingScope::MemoryOnly); }
-  // At their time as well, regularly from now on, or not any more. That is not for every occasion:
-  // while the driver tells it, a process that starts CUDA waits.
+  // Starts or stops the regular reading of the processes' GPU time. Use it only when needed: while
+  // the driver reads it, a process that starts CUDA must wait.
   void poll_every(std::chrono::milliseconds period);
   void rest() { poll_timer_ = {}; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pictures the keeper takes for its own, with a real sensor on a simulated machine.
+// Which readings the daemon uses, with a real NVML child process on a simulated machine.
 #include "sharing/daemon/gpu_watcher.hpp"
 
 #include "sim/machine/inject.hpp"
@@ -60,10 +60,10 @@ class OnMachine : public ::testing::Test {
   std::unique_ptr<GpuWatcher> watcher_;
   std::size_t asked_ = 0;
   std::vector<ReadingScope> pictures_;
-  std::function<void()> shown_ = [] {};  // while a picture is shown
+  std::function<void()> shown_ = [] {};  // while a reading is delivered
 };
 
-// A tenant makes an Xid whenever it likes. The readings that follow show no process at all.
+// A tenant can cause an Xid at any time. The readings that follow have no processes at all.
 TEST_F(OnMachine, WhatFollowsAnXidIsNoPicture) {
   ASSERT_TRUE(one_more_picture());
   ASSERT_TRUE(sim::inject_xid(machine_.root(), 3, 31).ok());
@@ -72,11 +72,11 @@ TEST_F(OnMachine, WhatFollowsAnXidIsNoPicture) {
   EXPECT_EQ(pictures_.size(), asked_);
 }
 
-// Two shares are compared with one picture, and the first wants another one: what was noted for the
-// second must stay what it was.
+// Two shares are compared with one reading, and the first requests another one. The notes for the
+// second must not change.
 TEST_F(OnMachine, ALookThatAPictureCausesBeginsAfterThatPicture) {
   shown_ = [this] {
-    std::this_thread::sleep_for(25ms);  // the next look is not too early
+    std::this_thread::sleep_for(25ms);  // the next reading is not too early
     const auto before = asked_;
     watcher_->look();
     EXPECT_EQ(asked_, before);

@@ -20,7 +20,8 @@ constexpr std::array<std::string_view, 3> kWords{"info", "warning", "error"};
 }  // namespace
 
 void write_to_stderr(std::string_view line) {
-  (void)!::write(STDERR_FILENO, line.data(), line.size());  // nobody reads: no reason to stop
+  (void)!::write(STDERR_FILENO, line.data(),
+                 line.size());  // nobody reads the log; that is no reason to stop
 }
 
 Log::Log(Sink sink) : sink_(sink ? std::move(sink) : write_to_stderr) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keeper's log: one JSON object a line, one write() each.
+// The share daemon's log: one JSON object per line, one write() each.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ void write_to_stderr(std::string_view line);
 class Log {
  public:
   using Sink = std::function<void(std::string_view line)>;
-  explicit Log(Sink sink = {});  // none: standard error
+  explicit Log(Sink sink = {});  // empty: standard error
 
-  // `share`: whom it is about, "" for the keeper itself.
+  // `share`: the share that the line is about; "" for the daemon itself.
   void write(Level level, std::string_view share, std::string_view text) const;
   void info(std::string_view share, std::string_view text) const {
     write(Level::Info, share, text);

@@ -61,7 +61,7 @@ std::string log_tail(const std::string& path, std::uint64_t begin) {
   struct stat about {};
   if (!file.valid() || ::fstat(file.get(), &about) != 0) return "";
   const auto size = size_of(about);
-  if (begin > size) begin = 0;  // it has become another one since
+  if (begin > size) begin = 0;  // another file has replaced it since
   const auto from = std::max(begin, size - std::min(size, kWords));
   std::string text(kWords, '\0');
   const auto got = ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(from));

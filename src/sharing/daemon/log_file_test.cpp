@@ -26,7 +26,7 @@ class LogFile : public ::testing::Test {
   std::string path_ = tree_.path("run/keeper.log");
 };
 
-TEST_F(LogFile, IsAddedToByTheNextKeeper) {
+TEST_F(LogFile, IsAddedToByTheNextDaemon) {
   add("first\n");
   add("second\n");
   EXPECT_EQ(text(), "first\nsecond\n");
@@ -57,7 +57,7 @@ TEST_F(LogFile, OfSomebodyElseIsLeftAlone) {
   EXPECT_EQ(text("run/other.1"), "(absent)");
 }
 
-TEST_F(LogFile, WordsOfAFormerKeeperAreNotTheReasonOfThisOne) {
+TEST_F(LogFile, WordsOfAFormerDaemonAreNotTheReasonOfThisOne) {
   add("old\n");
   const auto begin = text().size();
   add("why\n");

@@ -16,8 +16,8 @@ std::uint64_t shown(const ProcessUsage& usage) {
 
 }  // namespace
 
-// Memory that was given back and taken again is the same number in both looks, and was not there
-// for NVML in between: so calls are counted, too.
+// Memory that was freed and allocated again gives the same number in both readings, but NVML did
+// not see it in between. Therefore calls are counted, too.
 bool is_quiescent(const ProcessUsage& before, const ProcessUsage& after) {
   return before.held == after.held && before.managed == after.managed && before.pending == 0 &&
          after.pending == 0 && before.contexts == after.contexts && before.begun == before.ended &&
@@ -28,10 +28,10 @@ Overhead updated_overhead(const Overhead& known, const ProcessUsage& before,
                           const ProcessUsage& after, std::optional<std::uint64_t> used) {
   if (!used) return {};
   if (is_quiescent(before, after)) return {beyond(*used, shown(after)), after.contexts};
-  // A new context stays an estimate until both looks agree: NVML may have seen a part of it, or
-  // less than the row had by then.
+  // A new context stays an estimate until both readings agree: NVML may have seen only a part of
+  // it, or less than the row had at that time.
   if (before.contexts != after.contexts || after.contexts != known.contexts) return known;
-  // At least this much, whichever of the changes NVML has seen.
+  // The minimum, whichever of the changes NVML has seen.
   const auto least =
       beyond(*used, std::max(shown(before) + before.pending, shown(after) + after.pending));
   return {std::max(known.bytes, least), known.contexts};

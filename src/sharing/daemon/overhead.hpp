@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a process holds beyond what it allocated: contexts, modules, the driver's own. NVML
-// says how much a process has in all, its row how much of that is allocations; both change while
-// they are read, so a difference counts only when the process was at rest meanwhile.
+// Memory that a process uses in addition to its allocations: contexts, modules, the driver's own
+// memory. NVML reports the total of a process, its row reports the allocations. Both may change
+// while they are read, so the difference counts only if the process was at rest.
 #pragma once
 
 #include "sharing/daemon/shared_pages.hpp"
@@ -17,16 +17,16 @@ struct Overhead {
   bool operator==(const Overhead&) const = default;
 };
 
-// Whether the process was at rest from one look to the other: nothing of what it holds changed, and
-// no call was under way that changes it. Only then do the row and what NVML shows fit.
+// True if the process was at rest between two readings: its memory did not change, and no call was
+// in progress that changes it. Only then do the row and NVML's value match.
 bool is_quiescent(const ProcessUsage& before, const ProcessUsage& after);
 
-// `used`: NVML's figure, read between the two looks at the row; nullopt: the process has nothing
-// there, or NVML does not say.
+// `used`: NVML's value, read between the two readings of the row; nullopt if the process has no
+// memory there, or NVML does not report it.
 Overhead updated_overhead(const Overhead& known, const ProcessUsage& before,
                           const ProcessUsage& after, std::optional<std::uint64_t> used);
 
-// What a context costs on this card, from a process that has just made its first.
+// The size of a context on this GPU, measured at a process that has just created its first.
 std::optional<std::uint64_t> context_cost(const Overhead& known, const Overhead& now);
 
 }  // namespace gantry::daemon

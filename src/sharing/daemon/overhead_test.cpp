@@ -24,7 +24,7 @@ TEST(Accounts, WhatIsBeyondTheLedgerIsOverhead) {
   EXPECT_EQ(updated_overhead(kKnown, row, row, 560 * kMiB).bytes, 460 * kMiB);
 }
 
-// 64 MiB are given back and taken again between two looks; NVML was asked in between.
+// 64 MiB are freed and allocated again between two readings; NVML was read in between.
 TEST(Accounts, MemoryThatWasGoneForAMomentIsNotLessOverhead) {
   const auto before = holding(100 * kMiB, 7);
   const auto after = holding(100 * kMiB, 9);
@@ -32,8 +32,8 @@ TEST(Accounts, MemoryThatWasGoneForAMomentIsNotLessOverhead) {
   EXPECT_EQ(updated_overhead(kKnown, before, after, 536 * kMiB), kKnown);
 }
 
-// Both looks and the question fall into one call: the driver has not given yet what is reserved,
-// or has taken back what is still written down.
+// Both readings and NVML's fall into one call: the driver has not allocated yet what is reserved,
+// or has freed what is still counted.
 TEST(Accounts, ACallThatIsUnderWayIsNotBelieved) {
   auto row = holding(164 * kMiB, 7);
   row.begun = 8;

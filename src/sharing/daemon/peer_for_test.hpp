@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process of a share as the fence is one, or as an enemy: what it sends is the test's business.
+// A peer that behaves like a process with the fence, or like an attacker: the test decides what it
+// sends.
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
@@ -19,7 +20,7 @@ struct AttachReply {
 
 class TestPeer {
  public:
-  explicit TestPeer(const std::string& path);  // connects; valid() when that went well
+  explicit TestPeer(const std::string& path);  // connects; valid() if that succeeded
 
   bool valid() const { return socket_.valid(); }
   int fd() const { return socket_.get(); }
@@ -28,15 +29,16 @@ class TestPeer {
   bool hello_with(int descriptor) const;  // SCM_RIGHTS
   bool report(FenceEvent event, std::uint32_t gpu = 0, std::uint32_t turn = 0,
               std::uint64_t value = 0) const;
-  // Waits at most 10 s. False when the keeper has closed the connection.
+  // Waits at most 10 s. False if the daemon closed the connection.
   bool receive(AttachReply& attached) const;
-  bool is_cut() const;  // the keeper closes it within 10 s
+  bool is_cut() const;  // the daemon closes it within 10 s
 
  private:
   sys::UniqueFd socket_;
 };
 
-// One that is attached, with both pages before it. Asks again while the keeper says not yet; 10 s.
+// An attached peer with both pages mapped. Asks again, for up to 10 s, while the daemon answers
+// "not yet".
 class AttachedPeer {
  public:
   explicit AttachedPeer(const std::string& path);

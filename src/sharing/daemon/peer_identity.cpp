@@ -27,7 +27,7 @@ constexpr int kGenerations = 64;
 
 constexpr std::size_t kProcLimit = 16'384;
 
-// Of a process, not of the machine below a root: pids are this kernel's.
+// /proc of this kernel, not of the machine below --root, because pids belong to this kernel.
 std::string read_proc(pid_t pid, std::string_view name) {
   const sys::UniqueFd file(
       ::open(fmt::format("/proc/{}/{}", pid, name).c_str(), O_RDONLY | O_CLOEXEC));
@@ -42,7 +42,8 @@ std::string read_proc(pid_t pid, std::string_view name) {
   return text;
 }
 
-// Field `number` of /proc/PID/stat, from 3 on: the second is a name that may hold anything.
+// Field `number` of /proc/PID/stat, 3 or higher: the second field is a name that may contain
+// anything.
 std::uint64_t stat_field(pid_t pid, std::size_t number) {
   const auto text = read_proc(pid, "stat");
   const auto end = text.rfind(')');
@@ -81,7 +82,7 @@ Result<sys::UniqueFd> pidfd_if_started_before(pid_t pid, std::uint64_t before_ns
   sys::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));  // close-on-exec
   if (!pidfd.valid()) return Error::sys(errno, "pidfd_open");
   if (started_ns(pid) > before_ns)
-    return Error(Errc::NotFound, "the peer has ended, and its number is another process's");
+    return Error(Errc::NotFound, "the peer has ended, and another process has its pid");
   return pidfd;
 }
 
@@ -90,8 +91,7 @@ Result<PeerIdentity> peer_identity(int socket, std::uint64_t before_ns) {
   socklen_t size = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
     return Error::sys(errno, "getsockopt SO_PEERCRED");
-  if (peer.pid <= 0)
-    return Error(Errc::Denied, "the peer is in a pid namespace that is not below ours");
+  if (peer.pid <= 0) return Error(Errc::Denied, "the peer is in a pid namespace outside of ours");
   PeerIdentity found{.pid = peer.pid, .uid = peer.uid};
   int pidfd = -1;
   size = sizeof pidfd;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends processes that a policy says must end: first they are asked, then they are not.
+// Ends processes that a policy says must end: first with SIGTERM, later with SIGKILL.
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
@@ -19,10 +19,10 @@ class ProcessTerminator {
   explicit ProcessTerminator(std::chrono::milliseconds timeout = std::chrono::seconds(2))
       : timeout_(timeout) {}
 
-  // Call it again for as long as there is a reason. `still` is asked with the process held fast by
-  // its pidfd: the number must not have become somebody else's meanwhile.
+  // Call it again for as long as the reason persists. `still` is called while the pidfd is open, so
+  // that the pid cannot belong to another process.
   void stop(pid_t pid, const std::function<bool(pid_t)>& still, Clock::time_point now);
-  // Those that were asked and did not go.
+  // Kills the processes that still run after the timeout.
   void on_heartbeat(Clock::time_point now);
 
  private:

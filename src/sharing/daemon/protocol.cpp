@@ -60,7 +60,7 @@ Result<policy::ShareText> changes_from(json::Value object) {
       changes.*member = *text;
       known = true;
     }
-    if (!known) return Error(Errc::Invalid, "a change is a word of a share and its text");
+    if (!known) return Error(Errc::Invalid, "a change needs the name of a limit and its text");
   }
   return changes;
 }
@@ -70,8 +70,9 @@ Result<RequestKind> ask_from(json::Value value) {
   for (const auto& [ask, text] : kWords) {
     if (text == word) return ask;
   }
-  return Error(Errc::Invalid,
-               "the keeper is asked: create, hold, remove, set, show, list or adopt");
+  return Error(
+      Errc::Invalid,
+      "the share daemon knows these requests: create, hold, remove, set, show, list and adopt");
 }
 
 Status take_details(const json::Document& document, Request& question) {
@@ -79,10 +80,10 @@ Status take_details(const json::Document& document, Request& question) {
                      question.ask != RequestKind::Hold;
   question.name = document["name"].string().value_or("");
   if (named && (question.name.empty() || question.name.size() > policy::kMaxNameLength))
-    return Error(Errc::Invalid, "which share? Its name is missing");
+    return Error(Errc::Invalid, "the name of the share is missing");
   if (question.ask == RequestKind::Create || question.ask == RequestKind::Hold) {
     const auto share = document["share"];
-    if (!share) return Error(Errc::Invalid, "a new share is missing");
+    if (!share) return Error(Errc::Invalid, "the new share is missing");
     GANTRY_TRY(question.share, policy::share_from_json(share.raw()));
   }
   if (question.ask == RequestKind::Set) {
@@ -90,7 +91,7 @@ Status take_details(const json::Document& document, Request& question) {
   }
   if (question.ask == RequestKind::Adopt) {
     const auto pid = document["pid"].u64().value_or(0);
-    if (pid == 0 || pid > INT32_MAX) return Error(Errc::Invalid, "which process? No pid is named");
+    if (pid == 0 || pid > INT32_MAX) return Error(Errc::Invalid, "the pid is missing");
     question.pid = static_cast<pid_t>(pid);
     question.contained = document["contained"].boolean().value_or(false);
   }
@@ -141,14 +142,15 @@ std::string to_response(const Error& error) {
 Result<std::vector<ShareState>> parse_response(std::string_view line) {
   GANTRY_TRY(const auto document, json::Document::parse(std::string(line)));
   const auto ok = document["ok"].boolean();
-  if (!ok) return Error(Errc::Corrupt, "the keeper answers in a language of its own");
+  if (!ok) return Error(Errc::Corrupt, "the share daemon's answer is not in the expected format");
   if (!*ok) {
     const auto word = document["code"].string().value_or("");
     auto code = Errc::Internal;
     for (const auto one : kCodes) {
       if (to_string(one) == word) code = one;
     }
-    return Error(code, document["error"].string().value_or("the keeper says no"));
+    return Error(code,
+                 document["error"].string().value_or("the share daemon refused without a reason"));
   }
   std::vector<ShareState> shares;
   for (const auto value : document["shares"]) {

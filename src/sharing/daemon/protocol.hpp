@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The language of the control socket, both ways: a question is one JSON object, an answer another.
+// The protocol of the control socket: a request is one JSON object, an answer another.
 //   {"ask":"hold","share":{...},"overcommit":false}   {"ok":true,"shares":[{...}]}
 //   {"ask":"remove","name":"a"}                       {"ok":false,"code":"not found","error":"..."}
 #pragma once
@@ -31,12 +31,12 @@ struct Request {
 };
 
 std::string to_line(const Request& question);  // without newline
-// Corrupt or Invalid, with what is wrong: any bytes may come.
+// Corrupt or Invalid, with what is wrong: the bytes may be anything.
 Result<Request> parse_request(std::string_view line);
 
 std::string to_response(const std::vector<ShareState>& shares);
 std::string to_response(const Error& error);
-// The error that the keeper tells, or its shares.
+// Returns the error that the daemon sent, or its shares.
 Result<std::vector<ShareState>> parse_response(std::string_view line);
 
 }  // namespace gantry::daemon

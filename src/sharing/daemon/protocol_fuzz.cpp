@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may come through the control socket, or lie in a record on disk.
+// Parses bytes as they may come through the control socket or from a record on disk.
 #include "sharing/daemon/protocol.hpp"
 #include "sharing/daemon/share_record.hpp"
 

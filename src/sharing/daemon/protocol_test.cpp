@@ -78,7 +78,7 @@ TEST(Questions, ComeOutAsTheyWentIn) {
   EXPECT_TRUE(adopt->contained);
 }
 
-TEST(Answers, OfAnOlderKeeperAreUnderstood) {
+TEST(Answers, OfAnOlderDaemonAreUnderstood) {
   auto state = a_state();
   auto text = to_json(state);
   for (const std::string_view later :
@@ -117,14 +117,15 @@ TEST(Answers, CarryErrorsWithTheirReason) {
   EXPECT_EQ(read.error().text(), "it is \"there\" already");
 }
 
-// A hook beside the container names it; nobody may name the machine's own first process.
+// A hook outside of the container names its first process; nobody may name the machine's own first
+// process.
 TEST(FirstProcess, OfAHooksContainerIsTheOneItNames) {
   EXPECT_EQ(container_init_pid(::getpid(), 4711), 4711);
   EXPECT_EQ(container_init_pid(::getpid(), 1), 0);
   EXPECT_EQ(container_init_pid(0, 4711), 0);
 }
 
-// A hook inside the container has pids of its own, and names them.
+// A hook inside the container has its own pid namespace and names pids from it.
 TEST(FirstProcess, OfAHookInsideIsTheFirstOfItsPids) {
   if (::geteuid() != 0) GTEST_SKIP() << "pids of their own take root";
   std::array<int, 2> said{};
@@ -179,7 +180,7 @@ TEST(Records, AreFoundAgain) {
   EXPECT_FALSE(host.exists("/run/gantry/shares/train"));
 }
 
-// What `work` says in a process of its own whose /run/gantry is a file system of some pages.
+// The result of `work` in a separate process whose /run/gantry is a file system of a few pages.
 int with_little_room(const test::Tree& tree, const std::function<int()>& work) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -227,7 +228,7 @@ TEST(Records, WithNonsenseAreToldAndLeftAlone) {
   EXPECT_THAT(found.problems[0].text(), HasSubstr("bad/share.json"));
   EXPECT_TRUE(tree.host().exists("/run/gantry/shares/bad/share.json"));
   EXPECT_THAT(found.unfinished, ::testing::ElementsAre("half"));
-  EXPECT_TRUE(tree.host().exists("/run/gantry/shares/half")) << "a keeper may be making it";
+  EXPECT_TRUE(tree.host().exists("/run/gantry/shares/half")) << "a daemon may be creating it";
 }
 
 TEST(Records, DoNotTakeAnotherProcessForTheOneThatWas) {

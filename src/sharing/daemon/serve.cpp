@@ -32,9 +32,9 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kLockPatience = 3s;  // for one that is just ending
+constexpr auto kLockPatience = 3s;  // for a daemon that is shutting down
 constexpr std::chrono::milliseconds kFirstShareWithin =
-    15s;  // after that, a keeper that nobody needs goes away
+    15s;  // after this, a daemon that is not needed exits
 constexpr std::chrono::milliseconds kIdleFor = 500ms;
 
 // Held until the process ends.
@@ -49,16 +49,16 @@ Result<sys::UniqueFd> take_lock(const sys::Host& host) {
     if (errno != EWOULDBLOCK && errno != EINTR) return Error::sys(errno, "flock").in(path);
     if (Clock::now() > until || Client::connect(host).ok())
       return Error(Errc::Busy,
-                   "this machine has a keeper of shares already; `gantry share ls` "
-                   "asks it");
+                   "the share daemon is already running on this machine; `gantry share ls` lists "
+                   "its shares");
     std::this_thread::sleep_for(10ms);
   }
   return lock;
 }
 
-// What is not allowed is not needed to be right, only to be quick.
+// Without these permissions the daemon is slower, but still correct.
 void be_quick() {
-  // Not what comes later: where locking is limited, memory would be refused then.
+  // Does not lock future memory: if locking is limited, later allocations would fail.
   ::mlockall(MCL_CURRENT | MCL_ONFAULT);
   ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   rlimit files{};
@@ -68,11 +68,12 @@ void be_quick() {
   }
 }
 
-// When memory runs short, who keeps the limits of all should be among the last to go; their
-// programs are larger by far. For root alone: others may not ask for it. Gives what it was before:
-// that is for our child.
+// If the machine runs out of memory, the daemon should be among the last processes to be killed,
+// because it enforces the limits of all; the shares' programs are much larger. Only root may
+// request this. Returns the previous value, which the child process gets.
 std::optional<int> be_spared() {
-  constexpr int kSpared = -900;  // -1000 is never: that is for what the machine cannot do without
+  constexpr int kSpared =
+      -900;  // -1000 means never, which is for processes that the machine cannot run without
   const sys::UniqueFd file(::open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC));
   std::array<char, 16> text{};
   if (!file.valid() || ::read(file.get(), text.data(), text.size() - 1) <= 0) return std::nullopt;
@@ -96,7 +97,8 @@ Result<sys::UniqueFd> catch_signals() {
   return fd;
 }
 
-// Standard error; where that is the log that a client started us with, it does not grow for ever.
+// Writes to standard error. If that is the log file that a client opened for us, its size is
+// limited.
 Log::Sink to_own_file(const sys::Host& host) {
   return [path = host.outside(kLogPath)](std::string_view line) {
     write_to_stderr(line);
@@ -104,23 +106,23 @@ Log::Sink to_own_file(const sys::Host& host) {
   };
 }
 
-// A simulated machine is a directory, and may be deleted with shares in it: nobody can ask for them
-// then, and they would never be removed.
+// A simulated machine is a directory and may be deleted while it has shares. Then no client can
+// reach them, and they would never be removed.
 bool machine_is_gone(const sys::Host& host, const sys::UniqueFd& lock) {
   struct stat file {};
   return !host.is_live() && ::fstat(lock.get(), &file) == 0 && file.st_nlink == 0;
 }
 
-// Ends the loop when nobody has needed us for a while, or can any more.
+// Ends the loop if the daemon was not needed for a while, or can no longer be reached.
 class IdleEnd {
  public:
-  IdleEnd(sys::Loop& loop, const ShareDaemon& keeper, const sys::Host& host,
+  IdleEnd(sys::Loop& loop, const ShareDaemon& share_daemon, const sys::Host& host,
           const sys::UniqueFd& lock)
-      : since_(Clock::now()), timer_(loop.every(50ms, [this, &loop, &keeper, &host, &lock] {
+      : since_(Clock::now()), timer_(loop.every(50ms, [this, &loop, &share_daemon, &host, &lock] {
           const auto now = Clock::now();
           if (machine_is_gone(host, lock)) loop.stop();
-          if (!keeper.idle()) since_ = now;
-          if (now - since_ > (keeper.served() ? kIdleFor : kFirstShareWithin)) loop.stop();
+          if (!share_daemon.idle()) since_ = now;
+          if (now - since_ > (share_daemon.served() ? kIdleFor : kFirstShareWithin)) loop.stop();
         })) {}
 
  private:
@@ -139,11 +141,11 @@ Status serve(ServeOptions options) {
   GANTRY_TRY(const auto loop, sys::Loop::make());
   GANTRY_TRY(const auto on_signal,
              loop->watch(signals.get(), EPOLLIN, [&](std::uint32_t) { loop->stop(); }));
-  GANTRY_TRY(const auto keeper,
+  GANTRY_TRY(const auto share_daemon,
              ShareDaemon::open(*loop, options.host, std::move(options.sensor), Log(options.log)));
-  keeper->raise_priority();
+  share_daemon->raise_priority();
   std::optional<IdleEnd> end;
-  if (options.life == Lifetime::UntilIdle) end.emplace(*loop, *keeper, options.host, lock);
+  if (options.life == Lifetime::UntilIdle) end.emplace(*loop, *share_daemon, options.host, lock);
   return loop->run();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keeper as a program: `gantry share serve`.
+// The share daemon as a program: `gantry share serve`.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -13,17 +13,17 @@
 
 namespace gantry::daemon {
 
-enum class Lifetime : std::uint8_t { UntilSignal, UntilIdle };  // idle: no share is left
+enum class Lifetime : std::uint8_t { UntilSignal, UntilIdle };  // idle: no share exists
 
 struct ServeOptions {
   sys::Host host;
   Lifetime life = Lifetime::UntilSignal;
-  nvml_child::NvmlChildOptions sensor;  // its program: what becomes the child that has NVML
-  std::function<void(std::string_view line)> log{};  // JSON lines; none: standard error
+  nvml_child::NvmlChildOptions sensor;               // argv of the child process that uses NVML
+  std::function<void(std::string_view line)> log{};  // JSON lines; empty: standard error
 };
 
-// Until SIGTERM or SIGINT, which leave named shares as they are: the next keeper takes them up.
-// Busy when this machine has a keeper already.
+// Runs until SIGTERM or SIGINT, which keep the named shares: the next daemon restores them. Busy if
+// the daemon already runs on this machine.
 Status serve(ServeOptions options);
 
 }  // namespace gantry::daemon

@@ -11,11 +11,12 @@
 namespace gantry::daemon {
 namespace {
 
-// What a context takes on an H200, driver 580; each share learns its card's from the first one.
+// Memory of a context on an H200 with driver 580; each share learns its own GPU's value from the
+// first context.
 constexpr std::uint64_t kContextBytes = 548'995'072;
 
-// Without a word of NVML for so long: better without what others hold than not at all. cuInit waits
-// 5 s.
+// If NVML does not answer for this long, processes may join without knowing what others use. That
+// is better than refusing them. cuInit waits 5 s.
 constexpr std::uint64_t kLongestUnknown = 4'000'000'000;
 
 std::optional<unsigned> digit(char c) {
@@ -134,7 +135,7 @@ Status ServedShare::adopt(pid_t pid) {
 Status ServedShare::contain(pid_t pid) {
   const auto process = process_ref(pid);
   if (pid <= 1 || process.started == 0)
-    return Error(Errc::NotFound, "the container's first process cannot be told");
+    return Error(Errc::NotFound, "the container's first process cannot be found");
   std::erase_if(record_.contained, [](const auto& known) { return !is_running(known); });
   record_.contained.push_back(process);
   share_processes_.contain(process);
@@ -147,10 +148,10 @@ void ServedShare::joined(const AttachedProcess& member) {
   auto& attached = record_.attached;
   if (std::find(attached.begin(), attached.end(), process) != attached.end()) return;
   attached.push_back(process);
-  save();  // before it is welcome: the next keeper shall not take it for one past the fence
+  save();  // before the welcome: the next daemon must know that it has the fence
 }
 
-// Where there is no room for it, the limits hold all the same.
+// If there is no space to record it, the limits still apply.
 void ServedShare::save() {
   unsaved_ = !write_processes(host_, record_).ok();
 }
@@ -192,8 +193,9 @@ void ServedShare::on_heartbeat(std::uint64_t now_ns) {
   if (now_ns > recovered_ns_ + kLongestUnknown) recovered_ns_ = 0;
 }
 
-// Processes of a share that was taken up go by the old keeper's pages until its beat is too old for
-// all of them. Whoever joined before that, or before NVML was asked, would not see what they hold.
+// Processes of a restored share use the old daemon's pages until its heartbeat is too old for all
+// of them. A process that joined before that, or before NVML was read, would not see how much
+// memory they use.
 void ServedShare::on_gpus_read(std::uint64_t asked_ns) {
   if (asked_ns > recovered_ns_ + FENCE_STALE_NS) recovered_ns_ = 0;
 }

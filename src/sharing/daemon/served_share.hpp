@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One share at work: its pages, its socket, its processes.
+// One share that is being served: its pages, its socket, its processes.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,20 +22,20 @@
 
 namespace gantry::daemon {
 
-// Where a share comes from: made now, or left by a keeper that is no more.
+// Origin of a share: created now, or restored from a previous daemon.
 enum class Origin : std::uint8_t { Created, FromDisk };
 
-// "GPU-" and 32 hexadecimal digits with dashes; nullopt for others.
+// Parses "GPU-" and 32 hexadecimal digits with dashes; nullopt for anything else.
 std::optional<std::array<std::uint8_t, 16>> uuid_bytes(std::string_view text);
 
 class ServedShare {
  public:
   struct Callbacks {
     std::function<void(ServedShare& share, std::uint32_t slot, const FenceReport& report)> report;
-    std::function<void(ServedShare& share, std::uint32_t slot)> left;  // its row is still there
+    std::function<void(ServedShare& share, std::uint32_t slot)> left;  // its row still exists
   };
 
-  // Writes the record, makes the pages and listens.
+  // Writes the record, creates the pages and listens.
   static Result<std::unique_ptr<ServedShare>> open(sys::Loop& loop, const sys::Host& host,
                                                    ShareRecord record, policy::TenantId id,
                                                    Origin origin, Callbacks callbacks);
@@ -53,23 +53,24 @@ class ServedShare {
   const policy::GpuCapacity& card(std::uint32_t gpu) const { return record_.cards[gpu]; }
   std::optional<std::uint32_t> index_of(const model::GpuUuid& uuid) const;
 
-  // Whether the process belongs to it, attached or not.
+  // True if the process belongs to the share, attached or not.
   bool has_process(pid_t pid) { return share_processes_.has(pid, record_, attached_processes_); }
 
-  // Whether it is behind the fence: attached, or it was to a keeper before us and lives.
+  // True if the process is behind the fence: it is attached, or it was attached to a previous
+  // daemon and still runs.
   bool is_fenced(pid_t pid) const;
 
   std::vector<ShareCgroup> take_groups() { return share_processes_.take_groups(); }
 
-  // New limits for a running share, on disk and in the page. Its GPUs stay.
+  // Changes the limits of a running share, on disk and in the page. Its GPUs stay the same.
   Status change(const policy::Share& share);
   Status adopt(pid_t pid);
-  Status contain(pid_t pid);  // a container with this first process
+  Status contain(pid_t pid);  // adds the container that has this first process
   void set_holder(const ProcessRef& holder);
-  void set_gated(bool gated);  // whether time is limited on one of its GPUs
+  void set_gated(bool gated);  // true if time is limited on one of its GPUs
   void set_context_estimate(std::uint32_t gpu, std::uint64_t bytes);
   void on_heartbeat(std::uint64_t now_ns);
-  // NVML has been asked, at that time, what its processes hold on all of its GPUs.
+  // Call this when NVML has reported, at that time, what its processes use on all of its GPUs.
   void on_gpus_read(std::uint64_t asked_ns);
 
   void add_finding(FindingState finding);
@@ -95,8 +96,8 @@ class ServedShare {
   std::unique_ptr<ShareSocket> socket_;
   std::vector<std::uint64_t> context_estimates_;
   bool gated_ = false;
-  bool unsaved_ = false;            // who is attached
-  std::uint64_t recovered_ns_ = 0;  // since when processes wait for what `looked` says; 0: not
+  bool unsaved_ = false;            // the attached processes
+  std::uint64_t recovered_ns_ = 0;  // since when processes wait for NVML; 0: none waits
   std::uint64_t refused_ = 0;
   std::deque<FindingState> findings_;
 };

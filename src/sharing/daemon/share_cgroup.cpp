@@ -19,7 +19,7 @@
 namespace gantry::daemon {
 namespace {
 
-// Where cgroup v2 is mounted; beside v1 it is one of many.
+// The mount point of cgroup v2; next to v1 it is one of many.
 std::string hierarchy() {
   constexpr std::array<std::string_view, 2> kPlaces{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
   for (const auto place : kPlaces) {
@@ -52,7 +52,7 @@ ShareCgroup ShareCgroup::create_around(pid_t pid, std::string_view share) {
   const auto now = path_in(cgroup);
   if (root.empty() || !now) return {};
   const auto name = fmt::format("/gantry-share-{}", share);
-  // A keeper before us may have moved it.
+  // A previous daemon may have moved it.
   if (now->ends_with(name)) return {root + std::string(*now), std::string(*now)};
   const auto path = fmt::format("{}{}", *now == "/" ? "" : *now, name);
   const auto directory = root + path;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cgroup for the processes that `gantry share run` starts: whoever descends from them stays in
-// it, whatever it does with its parents and sessions. Created below the cgroup that they are in, so
-// that every limit of that one still holds. Where there is no cgroup v2, parents must do.
+// A cgroup for the processes that `gantry share run` starts. Their descendants stay in it, even if
+// they change parent or session. It is created below their current cgroup, so that all limits of
+// that cgroup still apply. Without cgroup v2, descendants are found by their parents.
 #pragma once
 
 #include <sys/types.h>
@@ -14,13 +14,13 @@ namespace gantry::daemon {
 class ShareCgroup {
  public:
   ShareCgroup() = default;
-  // Moves the process there. Empty where that is not possible here.
+  // Moves the process into the cgroup. Empty if that is not possible on this machine.
   static ShareCgroup create_around(pid_t pid, std::string_view share);
   ShareCgroup(ShareCgroup&& other) noexcept;
   ShareCgroup& operator=(ShareCgroup&& other) noexcept;
   ~ShareCgroup() { (void)remove(); }
 
-  // False while somebody is in it: a process that has just ended still is for a moment.
+  // False while the cgroup has processes; a process that has just ended stays in it for a moment.
   bool remove();
 
   // `cgroup`: /proc/PID/cgroup.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares come and go.
+// Creating and removing shares.
 #include "sharing/daemon/share_daemon.hpp"
 
 #include "sharing/daemon/client.hpp"
@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kBeat = 100ms;
 constexpr std::size_t kMostLeaving = 1024;
-constexpr auto kPictures = 250ms;  // as the audit wants it
+constexpr auto kPictures = 250ms;  // as the audit needs it
 
 }  // namespace
 
@@ -60,7 +60,7 @@ Status ShareDaemon::start(nvml_child::NvmlChildOptions sensor) {
   return {};
 }
 
-// Before the driver answers: processes wait at their gates.
+// This happens before the driver answers, because processes wait at their gates.
 void ShareDaemon::recover() {
   auto found = read_records(host_);
   for (const auto& problem : found.problems) log_.error("", problem.text());
@@ -85,7 +85,7 @@ void ShareDaemon::recover_share(ShareRecord record) {
   if (auto served = serve(std::move(record), Origin::FromDisk); !served.ok())
     return log_.error(name, served.error().text());
   if (holder.pid != 0) holders_[name] = std::move(holding);
-  log_.info(name, "taken up again");
+  log_.info(name, "restored");
 }
 
 Result<ServedShare*> ShareDaemon::serve(ShareRecord record, Origin origin) {
@@ -134,7 +134,7 @@ void ShareDaemon::on_client_gone(ControlSocket::Id client) {
   for (const auto& name : held) drop(name);
 }
 
-// Time is limited on a GPU as soon as one of its shares says so: then all of them take turns.
+// If one share of a GPU has a time limit, all shares of that GPU take turns.
 void ShareDaemon::set_turns() {
   std::map<model::GpuUuid, bool> limited;
   for (const auto& [name, share] : shares_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keeper: shares, the turns of their GPUs, what NVML says of their processes. One thread, one
-// loop; everything that may take long (NVML) is a child's business.
+// The share daemon: the shares, the turns of their GPUs, and NVML's data about their processes. It
+// has one thread and one loop; calls that may take long (NVML) run in a child process.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -28,53 +28,53 @@
 
 namespace gantry::daemon {
 
-// As turns, meters and audits count.
+// The clock of turns, meters and audits.
 inline policy::Time now() {
   return policy::Time(monotonic_ns());
 }
 
 class ShareDaemon {
  public:
-  // Takes up the shares on disk, then answers. `loop` and `host` outlive it.
+  // Restores the shares on disk, then answers requests. `loop` and `host` must outlive this object.
   static Result<std::unique_ptr<ShareDaemon>> open(sys::Loop& loop, const sys::Host& host,
                                                    nvml_child::NvmlChildOptions sensor, Log log);
   ~ShareDaemon();
   ShareDaemon(const ShareDaemon&) = delete;
   ShareDaemon& operator=(const ShareDaemon&) = delete;
 
-  // Before others on the processor, from now on: for a process that does nothing else.
+  // Raises the scheduling priority from now on. Only for a process that does nothing else.
   void raise_priority() { priority_ = RealtimePriority::take(); }
 
-  // No share, and nobody asks.
+  // True if there is no share and no connected client.
   bool idle() const { return shares_.empty() && control_->clients() == 0; }
-  bool served() const { return last_id_ != 0; }  // has ever had one
+  bool served() const { return last_id_ != 0; }  // has ever had a share
 
  private:
-  struct ShareHolder {  // what a held share lives with
+  struct ShareHolder {  // the connection that a held share lives with
     ControlSocket::Id client = 0;
-    sys::UniqueFd pidfd;  // after a restart of ours: the process instead of its connection
+    sys::UniqueFd pidfd;  // after a restart of the daemon: the process in place of its connection
     sys::Loop::Watch end;
   };
-  struct PendingRequest {  // for the first word of the driver
+  struct PendingRequest {  // for the driver's first answer
     ControlSocket::Id client = 0;
     Request question;
   };
   struct ShareGpuKey {  // a share on one of its GPUs
     policy::TenantId id = 0;
     std::uint32_t gpu = 0;
-    // clang-tidy 14 sees a 0 in what the compiler makes of it.
+    // clang-tidy 14 reports a 0 in the generated code.
     // NOLINTNEXTLINE(modernize-use-nullptr)
     auto operator<=>(const ShareGpuKey&) const = default;
   };
   struct UsageAccount {
-    std::deque<policy::Time> charged;               // at each of the last beats
-    std::map<std::uint32_t, ProcessUsage> before;   // by slot: when a picture was begun
+    std::deque<policy::Time> charged;               // at each of the last heartbeats
+    std::map<std::uint32_t, ProcessUsage> before;   // by slot: when a reading of NVML began
     std::map<std::uint32_t, Overhead> overhead;     // by slot
-    std::set<std::uint32_t> shown;                  // slots of those that NVML has shown
-    std::map<std::uint32_t, int> unquiet_readings;  // by slot: looks in a row that said nothing
-    std::uint64_t used = 0;                         // bytes, as NVML has it
-    std::uint64_t unfenced = 0;                     // those of them by processes that do not attach
-    double measured = -1;                           // of the GPU's time, as NVML has it
+    std::set<std::uint32_t> shown;                  // slots of the processes that NVML has reported
+    std::map<std::uint32_t, int> unquiet_readings;  // by slot: readings in a row without a result
+    std::uint64_t used = 0;                         // bytes, as NVML reports it
+    std::uint64_t unfenced = 0;                     // the part used by processes that do not attach
+    double measured = -1;                           // of the GPU's time, as NVML reports it
     policy::AuditState audit;
   };
   using Shares = std::map<std::string, std::unique_ptr<ServedShare>>;
@@ -84,7 +84,7 @@ class ShareDaemon {
   void recover();
   void recover_share(ShareRecord record);
 
-  // Questions.
+  // Requests.
   std::optional<std::string> on_request(ControlSocket::Id client, std::string_view line);
   std::string answer(ControlSocket::Id client, const Request& question);
   Result<ShareState> make(ControlSocket::Id client, const Request& question);
@@ -99,11 +99,11 @@ class ShareDaemon {
   std::uint64_t promised_on(const policy::GpuCapacity& card) const;
   void answer_pending();
 
-  // Shares come and go.
+  // Creating and removing shares.
   Result<ServedShare*> serve(ShareRecord record, Origin origin);
   void drop(const std::string& name);
   void on_client_gone(ControlSocket::Id client);
-  void set_turns();  // who takes turns on which GPU now
+  void set_turns();  // updates which shares take turns on which GPU
   ShareState state_of(const ServedShare& share) const;
   GpuState gpu_state(const ServedShare& share, std::uint32_t gpu) const;
   std::vector<ShareState> states() const;
@@ -117,7 +117,7 @@ class ShareDaemon {
   bool stay_alert();
   void on_heartbeat();
 
-  // What NVML says.
+  // Data from NVML.
   void on_reading_started();
   void on_reading(const model::Readings& readings, ReadingScope at);
   ServedShare* owner_of(pid_t pid, const model::GpuUuid& gpu) const;
@@ -147,16 +147,16 @@ class ShareDaemon {
   std::map<model::GpuUuid, policy::Meter> meters_;
   std::map<model::GpuUuid, policy::UsageVerifier> verifiers_;
   std::map<model::GpuUuid, std::map<std::uint32_t, policy::Time>> first_seen_;  // processes
-  std::map<model::GpuUuid, std::vector<UnmanagedProcess>> unmanaged_;  // as of the last picture
+  std::map<model::GpuUuid, std::vector<UnmanagedProcess>> unmanaged_;  // at the last reading
   ProcessTerminator terminator_;
-  std::vector<ShareCgroup> removed_cgroups_;  // cgroups of shares that are gone
+  std::vector<ShareCgroup> removed_cgroups_;  // cgroups of removed shares
   std::vector<PendingRequest> pending_;
   std::unique_ptr<GpuWatcher> watcher_;
   std::unique_ptr<ControlSocket> control_;
   sys::UniqueFd timer_;
   policy::Time armed_{0};
   std::optional<RealtimePriority> priority_;
-  std::uint64_t asked_ns_ = 0;  // the picture that is being taken
+  std::uint64_t asked_ns_ = 0;  // the reading of NVML in progress
   sys::Loop::Watch on_timer_;
   sys::Loop::Timer heartbeat_;
 };

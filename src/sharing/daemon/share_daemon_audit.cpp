@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVML says of the shares' processes: memory beside their ledgers, time beside their reports.
+// Uses NVML's data about the shares' processes: memory that their ledgers do not count, and time
+// that they do not report.
 #include "sharing/daemon/peer_identity.hpp"
 #include "sharing/daemon/share_daemon.hpp"
 
@@ -12,12 +13,13 @@
 namespace gantry::daemon {
 namespace {
 
-// What a sample of a process's utilisation is about: the last of them are up to a second old.
+// The age of a utilisation sample: the latest samples are up to a second old.
 constexpr policy::Time kSampleWindow = std::chrono::seconds(1);
-// The first samples of a new process are of no use: an H200 says 80 % of one that does nothing.
+// The first samples of a new process are useless: an H200 reports 80 % for a process that does
+// nothing.
 constexpr policy::Time kWarmup = std::chrono::seconds(2);
 
-// One that never rests is looked at as often as the others.
+// A process that never rests is read as often as the others.
 constexpr int kMaxExtraReadings = 3;
 
 std::int64_t unix_ms() {
@@ -36,8 +38,8 @@ std::optional<double> percent_of(const std::vector<const model::ProcessReading*>
 
 }  // namespace
 
-// Attached to one share, it is that share's, whoever its parents are. Those who are attached are
-// known without a look at /proc, which nobody should wait for at a gate.
+// A process that is attached to a share belongs to it, whatever its parents are. Attached processes
+// are known without reading /proc, which would delay the gates.
 ServedShare* ShareDaemon::owner_of(pid_t pid, const model::GpuUuid& gpu) const {
   for (const auto& [name, share] : shares_) {
     if (share->attached_processes().of_pid(pid) != nullptr)
@@ -49,11 +51,12 @@ ServedShare* ShareDaemon::owner_of(pid_t pid, const model::GpuUuid& gpu) const {
   return nullptr;
 }
 
-// Judged by whole pictures only: one without their time would acquit those who hide it.
+// Uses only readings that include GPU time: one without it would clear processes that hide their
+// use.
 void ShareDaemon::on_reading(const model::Readings& readings, ReadingScope at_what) {
   const bool whole = at_what == ReadingScope::Everything;
   const auto at = now();
-  std::map<const ServedShare*, std::uint32_t> seen;  // of how many of its GPUs
+  std::map<const ServedShare*, std::uint32_t> seen;  // on how many of its GPUs
   for (const auto& gpu : readings.gpus) {
     if (!gpu.lost.empty()) continue;
     ProcessesByShare of_share;
@@ -102,7 +105,7 @@ ShareDaemon::Processes ShareDaemon::settled(const model::GpuUuid& gpu, const Pro
   return older;
 }
 
-// Of each tenant that takes turns.
+// For each tenant that takes turns.
 std::map<policy::TenantId, double> ShareDaemon::verified(const model::GpuUuid& gpu,
                                                          const ProcessesByShare& of_share,
                                                          policy::Time at) {
@@ -121,8 +124,8 @@ std::map<policy::TenantId, double> ShareDaemon::verified(const model::GpuUuid& g
   return verifiers_[gpu].verified(said, at);
 }
 
-// Processes of no share take what time they like of a GPU whose shares take turns. They are told
-// of, once for each, and otherwise none of our business.
+// Processes without a share can use any amount of time of a GPU whose shares take turns. Each is
+// logged once, and nothing else is done about it.
 void ShareDaemon::note_unmanaged(const model::GpuUuid& gpu, const Processes& processes) {
   const auto before = std::move(unmanaged_[gpu]);
   unmanaged_.erase(gpu);
@@ -138,8 +141,8 @@ void ShareDaemon::note_unmanaged(const model::GpuUuid& gpu, const Processes& pro
                                   ? known->command
                                   : command_of(static_cast<pid_t>(process->pid))});
     if (known == before.end())
-      log_.warning("", fmt::format("process {} ({}) uses {} outside of any share; its shares have "
-                                   "limits of time, which do not hold it back",
+      log_.warning("", fmt::format("process {} ({}) uses {} outside of any share; the time limits "
+                                   "of the GPU's shares do not slow it down",
                                    process->pid, now.back().command, gpu.text));
   }
 }
@@ -164,7 +167,7 @@ void ShareDaemon::take_reading(ServedShare& share, std::uint32_t gpu, const Proc
     const auto bytes = seen[slot];
     share.pages().set_used(slot, gpu, bytes.value_or(0));
     const auto before = account.before.find(slot);
-    if (before == account.before.end()) continue;  // it came while the picture was taken
+    if (before == account.before.end()) continue;  // it started during the reading
     auto& overhead = account.overhead[slot];
     const auto after = share.pages().usage(slot, gpu);
     const auto known = updated_overhead(overhead, before->second, after, bytes);
@@ -173,7 +176,7 @@ void ShareDaemon::take_reading(ServedShare& share, std::uint32_t gpu, const Proc
     } else if (account.unquiet_readings[slot]++ < kMaxExtraReadings) {
       watcher_->look();
     }
-    // For this share alone: it is a tenant's word how much of what NVML shows is a context.
+    // For this share only, because the tenant claims how much of NVML's value is a context.
     if (const auto cost = context_cost(overhead, known)) share.set_context_estimate(gpu, *cost);
     overhead = known;
     if (shown) account.shown.insert(slot);
@@ -183,8 +186,9 @@ void ShareDaemon::take_reading(ServedShare& share, std::uint32_t gpu, const Proc
   share.pages().set_reading_time(gpu, asked_ns_);
 }
 
-// NVML does not show it any more, but it lives. Whoever only closes our socket still has a context;
-// when exec has closed it, the memory is gone too. A look that began before that says nothing.
+// NVML no longer reports the process, but it still runs. A process that only closed our socket
+// still has a context; if exec closed the socket, its memory is gone too. A reading that began
+// before that proves nothing.
 void ShareDaemon::forget_exec(ServedShare& share, std::uint32_t gpu,
                               const AttachedProcess& member) {
   if (member.connections != 0 || asked_ns_ <= member.disconnected_ns) return;
@@ -223,8 +227,8 @@ void ShareDaemon::audit_share(ServedShare& share, std::uint32_t gpu, const Proce
       if (hidden > policy::Time::zero()) {
         turns->second->charge(share.id(), hidden, at);
         log_.info(share.name(),
-                  fmt::format("charged with {} ms of GPU time that it did not report: the driver "
-                              "has seen {:.0f} % lately, {:.0f} % were reported",
+                  fmt::format("charged {} ms of GPU time that it did not report: the driver "
+                              "measured {:.0f} % lately, it reported {:.0f} %",
                               std::chrono::duration_cast<std::chrono::milliseconds>(hidden).count(),
                               *seen.driver_percent, seen.charged_percent));
       }

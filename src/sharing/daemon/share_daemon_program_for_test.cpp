@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `gantry share serve --root DIR [--until-idle]` is, for tests that cannot have all of gantry.
+// The program behind `gantry share serve --root DIR [--until-idle]`, for tests that do not build
+// all of gantry.
 #include "sharing/daemon/client.hpp"
 #include "sharing/daemon/serve.hpp"
 #include "support/paths.hpp"

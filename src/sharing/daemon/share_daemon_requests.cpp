@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients ask.
+// Answers the requests of clients.
 #include "sharing/daemon/peer_identity.hpp"
 #include "sharing/daemon/share_daemon.hpp"
 
@@ -75,14 +75,14 @@ std::string ShareDaemon::answer(ControlSocket::Id client, const Request& questio
       return done((*share)->contain(container_init_pid(control_->pid_of(client), question.pid)));
     }
   }
-  return to_response(Error(Errc::Internal, "this question has no answer"));
+  return to_response(Error(Errc::Internal, "this request has no answer"));
 }
 
 Result<ServedShare*> ShareDaemon::find(const std::string& name) {
   const auto found = shares_.find(name);
   if (found != shares_.end()) return found->second.get();
   return Error(Errc::NotFound,
-               fmt::format("there is no share {}; `gantry share ls` shows those there are", name));
+               fmt::format("there is no share {}; `gantry share ls` lists the shares", name));
 }
 
 Result<ShareState> ShareDaemon::make(ControlSocket::Id client, const Request& question) {
@@ -90,13 +90,13 @@ Result<ShareState> ShareDaemon::make(ControlSocket::Id client, const Request& qu
   const bool held = question.ask == RequestKind::Hold;
   GANTRY_CHECK(check_name(share.name));
   if (shares_.count(share.name) != 0)
-    return Error(Errc::Exists, fmt::format("there is a share {} already; change it with `gantry "
+    return Error(Errc::Exists, fmt::format("the share {} already exists; change it with `gantry "
                                            "share set`, or remove it with `gantry share rm`",
                                            share.name));
   if (shares_.size() >= kMostShares)
-    return Error(Errc::Busy, fmt::format("this machine has {} shares already", kMostShares));
+    return Error(Errc::Busy, fmt::format("this machine already has {} shares", kMostShares));
   if (watcher_->cards().empty())
-    return Error(Errc::NotFound, fmt::format("no GPU to share: {}; `gantry doctor` says more",
+    return Error(Errc::NotFound, fmt::format("there is no GPU to share: {}; run `gantry doctor`",
                                              watcher_->trouble()));
   ShareRecord record;
   GANTRY_TRY(record.cards, choose_cards(share, question.overcommit));
@@ -107,7 +107,7 @@ Result<ShareState> ShareDaemon::make(ControlSocket::Id client, const Request& qu
   const auto name = record.share.name;
   auto opened = serve(std::move(record), Origin::Created);
   if (!opened.ok()) {
-    remove_record(host_, name);  // or the next keeper would take up what we refused
+    remove_record(host_, name);  // or the next daemon would restore the share that we refused
     return std::move(opened).error();
   }
   const auto* served = *opened;
@@ -120,11 +120,11 @@ Result<ShareState> ShareDaemon::set(const Request& question) {
   GANTRY_TRY(auto* served, find(question.name));
   if (!question.changes.gpus.empty())
     return Error(Errc::Unsupported,
-                 "the GPUs of a share cannot be changed: remove it and create it anew");
+                 "the GPUs of a share cannot be changed; remove it and create it again");
   GANTRY_TRY(const auto share, policy::apply_changes(served->share(), question.changes));
   if (share.backend != served->share().backend)
     return Error(Errc::Unsupported,
-                 "the backend of a share cannot be changed: remove it and create it anew");
+                 "the backend of a share cannot be changed; remove it and create it again");
   for (std::uint32_t gpu = 0; gpu < served->gpu_count(); ++gpu)
     GANTRY_CHECK(check_fit(share, served->card(gpu), question.overcommit));
   GANTRY_CHECK(served->change(share));
@@ -163,7 +163,7 @@ std::uint64_t ShareDaemon::promised_on(const policy::GpuCapacity& card) const {
   return bytes;
 }
 
-// Any one: where the least is promised, of those on which it fits.
+// For any GPU: among those on which it fits, the one with the least committed memory.
 Result<std::vector<policy::GpuCapacity>> ShareDaemon::choose_cards(
     const policy::Share& share, policy::Overcommit overcommit) const {
   const auto& all = watcher_->cards();
@@ -172,9 +172,8 @@ Result<std::vector<policy::GpuCapacity>> ShareDaemon::choose_cards(
     const auto found =
         std::find_if(all.begin(), all.end(), [&](const auto& card) { return card.uuid == uuid; });
     if (found == all.end() || !uuid_bytes(uuid.text))
-      return Error(
-          Errc::NotFound,
-          fmt::format("there is no GPU {}; `gantry info` shows those there are", uuid.text));
+      return Error(Errc::NotFound,
+                   fmt::format("there is no GPU {}; `gantry info` lists the GPUs", uuid.text));
     GANTRY_CHECK(check_fit(share, *found, overcommit));
     chosen.push_back(*found);
   }
@@ -189,7 +188,7 @@ Result<std::vector<policy::GpuCapacity>> ShareDaemon::choose_cards(
   if (!chosen.empty()) return chosen;
   if (!why) return Error(Errc::NotFound, "no GPU of this machine can be shared");
   if (all.size() == 1) return *why;
-  return Error(why->code(), fmt::format("none of the {} GPUs has room for it; of the first: {}",
+  return Error(why->code(), fmt::format("none of the {} GPUs has room for it; the first GPU: {}",
                                         all.size(), why->text()));
 }
 

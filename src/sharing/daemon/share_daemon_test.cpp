@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole keeper in a process of its own on a simulated machine, with clients and peers.
+// A complete share daemon in a separate process on a simulated machine, with clients and peers.
 #include "base/core/text.hpp"
 #include "sharing/daemon/client.hpp"
 #include "sharing/daemon/peer_for_test.hpp"
@@ -50,7 +50,7 @@ policy::Share share_of(policy::ShareText text) {
   return *share;
 }
 
-class KeeperProcess : public ::testing::Test {
+class DaemonProcess : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!test::Machine::has_libraries()) GTEST_SKIP() << "the simulated libraries are not built";
@@ -89,7 +89,7 @@ class KeeperProcess : public ::testing::Test {
   pid_t daemon_ = -1;
 };
 
-TEST_F(KeeperProcess, MakesASharePeopleCanAttachTo) {
+TEST_F(DaemonProcess, MakesASharePeopleCanAttachTo) {
   auto asking = client();
   const auto made = asking.create(share_of({.name = "train", .memory = "10GiB", .compute = "30%"}));
   ASSERT_TRUE(made.ok()) << made.error().text();
@@ -105,7 +105,7 @@ TEST_F(KeeperProcess, MakesASharePeopleCanAttachTo) {
   EXPECT_EQ(listed->front().processes[0].pid, static_cast<std::uint32_t>(::getpid()));
 }
 
-TEST_F(KeeperProcess, SpreadsSharesThatNameNoGpu) {
+TEST_F(DaemonProcess, SpreadsSharesThatNameNoGpu) {
   auto asking = client();
   const auto first = asking.create(share_of({.name = "a", .memory = "100GiB"}));
   const auto second = asking.create(share_of({.name = "b", .memory = "100GiB"}));
@@ -113,7 +113,7 @@ TEST_F(KeeperProcess, SpreadsSharesThatNameNoGpu) {
   EXPECT_NE(first->gpus[0].uuid, second->gpus[0].uuid);
 }
 
-TEST_F(KeeperProcess, RefusesWhatDoesNotFitOrIsThereAlready) {
+TEST_F(DaemonProcess, RefusesWhatDoesNotFitOrIsThereAlready) {
   auto asking = client();
   const auto first = asking.create(share_of({.name = "a", .memory = "100GiB"}));
   ASSERT_TRUE(first.ok());
@@ -132,7 +132,7 @@ TEST_F(KeeperProcess, RefusesWhatDoesNotFitOrIsThereAlready) {
   EXPECT_EQ(nowhere.error().code(), Errc::NotFound);
 }
 
-TEST_F(KeeperProcess, WhatItCouldNotMakeIsNotThereAfterARestart) {
+TEST_F(DaemonProcess, WhatItCouldNotMakeIsNotThereAfterARestart) {
   const auto in_the_way = host_.outside(fence_directory("a")) + "/socket";
   std::filesystem::create_directories(in_the_way);
   EXPECT_FALSE(client().create(share_of({.name = "a", .memory = "1GiB"})).ok());
@@ -143,7 +143,7 @@ TEST_F(KeeperProcess, WhatItCouldNotMakeIsNotThereAfterARestart) {
   EXPECT_TRUE(client().create(share_of({.name = "a", .memory = "1GiB"})).ok());
 }
 
-TEST_F(KeeperProcess, AHeldShareEndsWithItsClient) {
+TEST_F(DaemonProcess, AHeldShareEndsWithItsClient) {
   auto watching = client();
   std::string name;
   {
@@ -158,7 +158,7 @@ TEST_F(KeeperProcess, AHeldShareEndsWithItsClient) {
   EXPECT_FALSE(host_.exists("/run/gantry/shares/" + name));
 }
 
-TEST_F(KeeperProcess, NewLimitsReachRunningProcessesAtOnce) {
+TEST_F(DaemonProcess, NewLimitsReachRunningProcessesAtOnce) {
   auto asking = client();
   const auto made = asking.create(share_of({.name = "a", .memory = "1GiB"}));
   ASSERT_TRUE(made.ok());
@@ -175,7 +175,7 @@ TEST_F(KeeperProcess, NewLimitsReachRunningProcessesAtOnce) {
   EXPECT_EQ(limits.flags & FENCE_TIME_LIMITED, static_cast<unsigned>(FENCE_TIME_LIMITED));
 }
 
-TEST_F(KeeperProcess, SharesOutliveAKeeperThatIsKilled) {
+TEST_F(DaemonProcess, SharesOutliveADaemonThatIsKilled) {
   std::optional<Client> holding(client());
   const auto held = holding->hold(share_of({.name = "held", .memory = "2GiB"}));
   const auto named = holding->create(share_of({.name = "named", .memory = "1GiB"}));
@@ -195,7 +195,7 @@ TEST_F(KeeperProcess, SharesOutliveAKeeperThatIsKilled) {
   }
 }
 
-TEST_F(KeeperProcess, AHeldShareDoesNotOutliveItsHolderOverARestart) {
+TEST_F(DaemonProcess, AHeldShareDoesNotOutliveItsHolderOverARestart) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t holder = ::fork();
@@ -245,7 +245,7 @@ bool may_be_spared() {
   return status == 0;
 }
 
-TEST_F(KeeperProcess, IsSparedWhenMemoryRunsShortButNotItsChild) {
+TEST_F(DaemonProcess, IsSparedWhenMemoryRunsShortButNotItsChild) {
   if (!may_be_spared()) GTEST_SKIP() << "needs CAP_SYS_RESOURCE";
   EXPECT_EQ(oom_score_adj(daemon_), "-900");
   EXPECT_TRUE(eventually([&] {
@@ -254,7 +254,7 @@ TEST_F(KeeperProcess, IsSparedWhenMemoryRunsShortButNotItsChild) {
   }));
 }
 
-TEST_F(KeeperProcess, ASecondKeeperDoesNotStart) {
+TEST_F(DaemonProcess, ASecondDaemonDoesNotStart) {
   const pid_t second = ::fork();
   if (second == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -270,7 +270,7 @@ TEST_F(KeeperProcess, ASecondKeeperDoesNotStart) {
   EXPECT_EQ(WEXITSTATUS(status), 3);
 }
 
-TEST_F(KeeperProcess, UntilIdleItEndsWithItsLastShare) {
+TEST_F(DaemonProcess, UntilIdleItEndsWithItsLastShare) {
   stop(SIGTERM);
   start(Lifetime::UntilIdle);
   {
@@ -282,7 +282,7 @@ TEST_F(KeeperProcess, UntilIdleItEndsWithItsLastShare) {
   EXPECT_FALSE(host_.exists(kControlSocket));
 }
 
-TEST_F(KeeperProcess, UntilIdleItEndsWithASimulatedMachineThatIsDeleted) {
+TEST_F(DaemonProcess, UntilIdleItEndsWithASimulatedMachineThatIsDeleted) {
   stop(SIGTERM);
   start(Lifetime::UntilIdle);
   ASSERT_TRUE(client().create(share_of({.name = "a", .memory = "1GiB"})).ok());
@@ -290,7 +290,7 @@ TEST_F(KeeperProcess, UntilIdleItEndsWithASimulatedMachineThatIsDeleted) {
   EXPECT_EQ(stop(0), 0);
 }
 
-TEST_F(KeeperProcess, IsStartedByWhoNeedsItFirstAndEndsWithTheLastShare) {
+TEST_F(DaemonProcess, IsStartedByWhoNeedsItFirstAndEndsWithTheLastShare) {
   stop(SIGTERM);
   {
     auto first =
@@ -300,21 +300,21 @@ TEST_F(KeeperProcess, IsStartedByWhoNeedsItFirstAndEndsWithTheLastShare) {
         Client::connect_or_start(host_, {test::built("test-programs/share_daemon_program")});
     ASSERT_TRUE(second.ok()) << second.error().text();
     ASSERT_TRUE(first->hold(share_of({.name = "a", .memory = "1GiB"})).ok());
-    EXPECT_TRUE(second->show("a").ok()) << "it is the same keeper";
+    EXPECT_TRUE(second->show("a").ok()) << "it is the same daemon";
   }
   EXPECT_TRUE(eventually([&] { return !host_.exists(kControlSocket); }));
   EXPECT_FALSE(host_.exists("/run/gantry/shares/a"));
 }
 
-TEST_F(KeeperProcess, AKeeperThatCannotBeStartedIsAnErrorWithTheReason) {
+TEST_F(DaemonProcess, ADaemonThatCannotBeStartedIsAnErrorWithTheReason) {
   stop(SIGTERM);
   const auto none = Client::connect_or_start(host_, {"/nowhere/gantry"});
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(none.error().text(), HasSubstr("/nowhere/gantry"));
 }
 
-// Any bytes in the usage page, all the time, from a process of the share.
-TEST_F(KeeperProcess, ATenantThatScribblesHarmsNobodyElse) {
+// A process of the share writes random bytes into the usage page all the time.
+TEST_F(DaemonProcess, ATenantThatScribblesHarmsNobodyElse) {
   auto asking = client();
   const auto bad = asking.create(share_of({.name = "bad", .memory = "10GiB", .compute = "10%"}));
   auto other = share_of({.name = "good", .memory = "10GiB", .compute = "30%"});
@@ -359,8 +359,8 @@ TEST_F(KeeperProcess, ATenantThatScribblesHarmsNobodyElse) {
   EXPECT_TRUE(eventually([&] { return asking.show("bad")->gpus[0].memory_held == 0; }));
 }
 
-// What is told of one share must not keep the others from being told of.
-TEST_F(KeeperProcess, OfACrowdSomeAreNamedAndAllAreCounted) {
+// The report of one share must not prevent the reports of the others.
+TEST_F(DaemonProcess, OfACrowdSomeAreNamedAndAllAreCounted) {
   constexpr std::size_t kCrowd = kMaxProcesses + 6;
   auto asking = client();
   const auto made = asking.create(share_of({.name = "crowd", .memory = "10GiB"}));
@@ -387,7 +387,7 @@ TEST_F(KeeperProcess, OfACrowdSomeAreNamedAndAllAreCounted) {
   EXPECT_TRUE(eventually([&] { return process_count(*asking.show("crowd")) == 0; }));
 }
 
-TEST_F(KeeperProcess, TheBeatGoesOn) {
+TEST_F(DaemonProcess, TheBeatGoesOn) {
   auto asking = client();
   const auto made = asking.create(share_of({.name = "a", .memory = "1GiB"}));
   ASSERT_TRUE(made.ok());

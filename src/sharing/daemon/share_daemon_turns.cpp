@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports, turns, beats, and what contexts take.
+// Reports, turns, heartbeats, and the memory of contexts.
 #include "sharing/daemon/share_daemon.hpp"
 
 #include <sys/timerfd.h>
@@ -48,7 +48,7 @@ void ShareDaemon::on_turn_timer() {
   arm();
 }
 
-// False: nobody is in such a hurry.
+// False if no tenant is urgent.
 bool ShareDaemon::stay_alert() {
   policy::Time until{0};
   for (const auto& [uuid, turns] : turns_) until = std::max(until, turns->alert_until());
@@ -58,7 +58,7 @@ bool ShareDaemon::stay_alert() {
   return alert;
 }
 
-// The nearest moment at which a gate must change, to the microsecond.
+// The next time at which a gate must change, precise to the microsecond.
 void ShareDaemon::arm() {
   stay_alert();
   policy::Time next{0};
@@ -105,8 +105,8 @@ void ShareDaemon::on_reading_started() {
   }
 }
 
-// Whoever sums up at the same time must not find less than there is: the sum goes up before the
-// contexts that it includes, and down after them.
+// A process that sums up at the same time must not see too little: the sum increases before the
+// number of contexts that it includes, and decreases after it.
 void ShareDaemon::show_overhead(ServedShare& share, std::uint32_t gpu) {
   const auto& account = accounts_[{share.id(), gpu}];
   std::uint64_t sum = 0;

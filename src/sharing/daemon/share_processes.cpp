@@ -16,7 +16,7 @@ constexpr std::size_t kMostKnown = 4096;
 constexpr std::size_t kMostGroups = 64;
 constexpr std::size_t kMostContainers = 256;
 
-// "0::/system.slice/docker-ID.scope" of a line of /proc/PID/cgroup, whatever is below it.
+// "0::/system.slice/docker-ID.scope" from a line of /proc/PID/cgroup, without anything below it.
 std::string_view unix_address(std::string_view line, std::string_view id) {
   const auto at = line.find(id);
   return at == std::string_view::npos ? std::string_view{} : line.substr(0, line.find('/', at));
@@ -37,9 +37,9 @@ void ShareProcesses::joined(const AttachedProcess& member) {
   add_container(member.pid);
 }
 
-// Whoever may make cgroups, a container's root or a user of the host, can call one of them as it
-// likes. So a container is not its name but the place where that is, which only the kernel tells:
-// no name hides anybody, nor draws a neighbour in.
+// A container's root or a user of the host may create cgroups with any name. So a container is
+// identified by the cgroup's path, which the kernel reports, and not by its name: a chosen name can
+// neither hide a process nor include another container's.
 bool ShareProcesses::is_in_container(std::string_view cgroup) const {
   const auto all = lines(cgroup);
   return std::any_of(all.begin(), all.end(), [&](std::string_view line) {
@@ -80,7 +80,7 @@ bool ShareProcesses::belongs(pid_t pid, const ShareRecord& record,
         is_any(record.contained, process) ||
         (known != known_.end() && known->second == process.started))
       return true;
-    // Not the holder itself, but orphans that it took in.
+    // Not the holder itself, but orphans that it adopted.
     if (i > 0 && record.holder == process) return true;
   }
   return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes belong to a share, whether they attach to it or not.
+// Knows which processes belong to a share, whether they attach to it or not.
 #pragma once
 
 #include "sharing/daemon/attached_processes.hpp"
@@ -16,20 +16,20 @@ namespace gantry::daemon {
 
 class ShareProcesses {
  public:
-  // `share` moves `pid` into a cgroup of its own where there can be one.
+  // Adds `pid` to the share, and moves it into the share's own cgroup if that is possible.
   void adopt(const ProcessRef& process, std::string_view share);
-  // The same without a cgroup of ours: a container has its own, which its engine looks after.
+  // The same without a cgroup of ours: a container has its own, which its engine manages.
   void contain(const ProcessRef& process) { add_container(process.pid); }
-  // The share ends: its cgroups are to be removed when they are empty.
+  // Ends the share: its cgroups are removed when they are empty.
   std::vector<ShareCgroup> take_groups() { return std::exchange(groups_, {}); }
-  // Its container is the share's, with everybody in it.
+  // Its container belongs to the share, with all processes in it.
   void joined(const AttachedProcess& member);
 
-  // By cgroup, by container, or because one of its ancestors does. Once it does, it does until it
-  // ends: a daemon leaves its parents.
+  // True if the process belongs to the share by its cgroup, its container or one of its ancestors.
+  // It then belongs to the share until it ends, even if it leaves its parents as a daemon.
   bool has(pid_t pid, const ShareRecord& record, const AttachedProcesses& attached_processes);
 
-  // By the text of /proc/PID/cgroup.
+  // Decides by the text of /proc/PID/cgroup.
   void add_container_of(std::string_view cgroup);
   bool is_in_container(std::string_view cgroup) const;
 
@@ -39,8 +39,8 @@ class ShareProcesses {
                const AttachedProcesses& attached_processes) const;
 
   std::vector<ShareCgroup> groups_;
-  std::set<std::string> containers_;      // each one's place in a hierarchy of cgroups
-  std::map<pid_t, std::uint64_t> known_;  // with its start
+  std::set<std::string> containers_;      // the path of each in a cgroup hierarchy
+  std::map<pid_t, std::uint64_t> known_;  // with its start time
 };
 
 }  // namespace gantry::daemon

@@ -34,7 +34,7 @@ TEST(ShareProcesses, TwoContainersOfOneShareAreBothIts) {
   EXPECT_TRUE(family.is_in_container("0::/system.slice/" + docker('b') + "/sub\n"));
 }
 
-// A user of the host may make cgroups below its own, and attach to a share from there.
+// A user of the host may create cgroups below its own, and attach to a share from there.
 TEST(ShareProcesses, ANameThatSomebodyGaveToItsOwnCgroupDrawsNobodyIn) {
   ShareProcesses family;
   family.add_container_of("0::/user.slice/user-1000.slice/user@1000.service/" + docker('a') + "\n");

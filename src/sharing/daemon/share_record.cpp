@@ -35,7 +35,7 @@ Result<ProcessRef> process_from(json::Value value) {
   const auto pid = value["pid"].u64();
   const auto started = value["started"].u64();
   if (!pid || !started || *pid > INT32_MAX)
-    return Error(Errc::Corrupt, "a process has a pid and the time it was started");
+    return Error(Errc::Corrupt, "a process needs a pid and a start time");
   return ProcessRef{static_cast<pid_t>(*pid), *started};
 }
 
@@ -45,10 +45,10 @@ Result<std::vector<policy::GpuCapacity>> cards_from(json::Value list) {
     const auto uuid = value["uuid"].string();
     const auto bytes = value["memory"].u64();
     if (!uuid || !bytes || cards.size() >= policy::kMaxGpusPerShare)
-      return Error(Errc::Corrupt, "a GPU has a UUID and memory");
+      return Error(Errc::Corrupt, "a GPU needs a UUID and a memory size");
     cards.push_back({.uuid = {*uuid}, .memory_bytes = *bytes});
   }
-  if (cards.empty()) return Error(Errc::Corrupt, "a share has a GPU");
+  if (cards.empty()) return Error(Errc::Corrupt, "a share needs a GPU");
   return cards;
 }
 
@@ -56,7 +56,7 @@ Status make_directory(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) return Error::sys(error.value(), "mkdir").in(path);
-  // Whoever is in the container passes through here, whatever our umask is.
+  // Every user of the container must be able to enter this directory, whatever our umask is.
   if (::chmod(path.c_str(), 0755) != 0) return Error::sys(errno, "chmod").in(path);
   return {};
 }
@@ -112,7 +112,7 @@ Result<ShareRecord> record_from_json(std::string_view text) {
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)));
   ShareRecord record;
   const auto share = document["share"];
-  if (!share) return Error(Errc::Corrupt, "a record has a share");
+  if (!share) return Error(Errc::Corrupt, "a record needs a share");
   GANTRY_TRY(record.share, policy::share_from_json(share.raw()));
   GANTRY_CHECK(check_name(record.share.name));
   GANTRY_TRY(record.cards, cards_from(document["cards"]));
@@ -131,10 +131,9 @@ Status check_name(std::string_view name) {
   if (!name.empty() && name.size() <= policy::kMaxNameLength && name.front() != '.' &&
       std::all_of(name.begin(), name.end(), fine))
     return {};
-  return Error(Errc::Invalid,
-               fmt::format("a share's name has 1 to {} letters, digits, '-', '_' and '.', and does "
-                           "not begin with '.'",
-                           policy::kMaxNameLength));
+  return Error(Errc::Invalid, fmt::format("the name of a share must have 1 to {} letters, digits, "
+                                          "'-', '_' and '.', and must not begin with '.'",
+                                          policy::kMaxNameLength));
 }
 
 std::string fence_directory(std::string_view name) {
@@ -169,10 +168,10 @@ Status write_record(const sys::Host& host, const ShareRecord& record) {
   auto written = write_parts(host, record);
   if (written.ok() || written.error().sys_errno() != ENOSPC) return written;
   return std::move(written).error().in(
-      "there is no room for the record of a share; `df -h /run; df -i /run` shows what is full");
+      "there is no space for the record of a share; `df -h /run; df -i /run` shows what is full");
 }
 
-// The record first: what is left of the rest is nobody's.
+// Remove the record first: without it the remaining files belong to no share.
 void remove_record(const sys::Host& host, std::string_view name) {
   if (!check_name(name).ok()) return;
   std::error_code ignored;
@@ -183,7 +182,7 @@ void remove_record(const sys::Host& host, std::string_view name) {
 StoredRecords read_records(const sys::Host& host) {
   StoredRecords found;
   const auto names = host.list(kSharesDirectory);
-  if (!names.ok()) return found;  // the first keeper of this machine
+  if (!names.ok()) return found;  // the first share daemon of this machine
   for (const auto& name : *names) {
     if (!check_name(name).ok()) continue;
     const auto path = place(name, "share.json");
@@ -195,7 +194,7 @@ StoredRecords read_records(const sys::Host& host) {
     auto record =
         text.ok() ? record_from_json(*text) : Result<ShareRecord>(std::move(text).error());
     if (record.ok() && record->share.name != name)
-      record = Error(Errc::Corrupt, "it is the record of another share");
+      record = Error(Errc::Corrupt, "this is the record of another share");
     if (record.ok()) {
       found.records.push_back(*std::move(record));
     } else {

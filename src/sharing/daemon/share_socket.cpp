@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kBacklog = 512;
 constexpr int kAcceptAtOnce = 16;
 
-// False: the peer does not read, or has gone.
+// False if the peer does not read, or is gone.
 bool send_welcome(int socket, const FenceWelcome& welcome, const SharedPages* pages) {
   FenceWelcome copy = welcome;
   iovec part{&copy, sizeof copy};
@@ -47,8 +47,8 @@ bool send_welcome(int socket, const FenceWelcome& welcome, const SharedPages* pa
          static_cast<ssize_t>(sizeof copy);
 }
 
-// Whether the next message is the fence's kind, which has no descriptors in it. One that has stays
-// where it is: to read it is to close them (closer.hpp).
+// True if the next message has no descriptors, as the fence's messages. A message with descriptors
+// is not read, because reading it would mean closing them (background_closer.hpp).
 bool is_plain(int socket) {
   char first = 0;
   iovec part{&first, sizeof first};
@@ -67,13 +67,13 @@ FenceWelcome refusal(FenceRefusal why) {
 
 struct ShareSocket::Peer {
   sys::UniqueFd socket;
-  PeerIdentity identity;  // its pidfd goes to the member
+  PeerIdentity identity;  // its pidfd moves to the AttachedProcess
   Clock::time_point since;
   bool greeted = false;
   bool held_back = false;
   std::optional<std::uint32_t> slot;  // of a worker
-  int reports = 0;                    // since the last beat
-  sys::Loop::Watch watch;             // ends before the socket does
+  int reports = 0;                    // since the last heartbeat
+  sys::Loop::Watch watch;             // must end before the socket
 };
 
 ShareSocket::ShareSocket(sys::Loop& loop, std::string path, SharedPages& pages,
@@ -86,7 +86,7 @@ ShareSocket::ShareSocket(sys::Loop& loop, std::string path, SharedPages& pages,
       callbacks_(std::move(callbacks)),
       bounds_(bounds) {}
 
-// Those who wait to be accepted may have spoken as well.
+// Connections that wait to be accepted may have sent messages, too.
 ShareSocket::~ShareSocket() {
   for (auto& [fd, peer] : peers_) {
     peer->watch.cancel();
@@ -142,7 +142,7 @@ void ShareSocket::accept_some() {
   }
 }
 
-// Descriptors are given out from the lowest on: a high number says that few are left.
+// The kernel assigns the lowest free descriptor, so a high number means that few are left.
 bool ShareSocket::has_room(int fd, pid_t pid) const {
   rlimit files{};
   const bool known = ::getrlimit(RLIMIT_NOFILE, &files) == 0;
@@ -196,7 +196,7 @@ void ShareSocket::on_readable(int fd) {
   if (!peer.greeted && greeted_ >= bounds_.hellos_per_heartbeat) return throttle(peer);
   for (int i = 0; i < bounds_.reports_at_once; ++i) {
     if (!is_plain(fd)) return forget(fd);
-    // One byte more than the largest message: a longer one shows by its size.
+    // One byte more than the largest message, so that a longer message is recognised by its size.
     std::array<char, sizeof(FenceReport) + 1> bytes{};
     const auto got = ::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_TRUNC);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -208,13 +208,13 @@ void ShareSocket::on_readable(int fd) {
   }
 }
 
-// It waits for the next beat.
+// The peer waits for the next heartbeat.
 void ShareSocket::throttle(Peer& peer) {
   peer.held_back = true;
   peer.watch.wait_for(0);
 }
 
-// False: it does not speak our language, or shall not go on.
+// False if the peer breaks the protocol, or must be disconnected.
 bool ShareSocket::take(Peer& peer, const char* bytes, std::size_t size) {
   if (!peer.greeted) {
     FenceHello hello{};
@@ -224,7 +224,7 @@ bool ShareSocket::take(Peer& peer, const char* bytes, std::size_t size) {
   }
   FenceReport report{};
   if (size != sizeof report || !peer.slot) return false;
-  // A child may go on to speak for a parent that has ended.
+  // A child may continue to report for a parent that has ended.
   const auto* member = attached_processes_.of_pid(peer.identity.pid);
   if (member == nullptr || member->slot != *peer.slot) return false;
   std::memcpy(&report, bytes, sizeof report);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the processes of a share attach (fence/abi.h). Everybody in the container may connect, so
-// nothing that comes is believed, nothing that is not read is waited for, and no peer gets more
-// than its part of our time.
+// The socket to which the processes of a share attach (gpu/abi/fence.h). Every process of the
+// container may connect. So no message is trusted, the daemon never waits for a peer that does not
+// read, and no peer gets more than its part of the daemon's time.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,12 +22,12 @@ namespace gantry::daemon {
 struct SocketLimits {
   std::size_t connections = 2 * FENCE_MAX_PROCESSES + 256;  // of a share
   std::size_t connections_per_process = 8;
-  int reports_at_once = 32;                  // of one peer, before the others have their turn
-  int reports_per_heartbeat = 8'192;         // then that peer waits for the next beat
+  int reports_at_once = 32;                  // messages of one peer before the others are served
+  int reports_per_heartbeat = 8'192;         // then that peer waits for the next heartbeat
   int reports_per_heartbeat_total = 32'768;  // the same for all peers of the share together
   int accepts_per_heartbeat = 512;
-  int hellos_per_heartbeat = 32;   // each new process is written down, which takes a while
-  int reserved_descriptors = 128;  // for others: a share that floods must not take the last ones
+  int hellos_per_heartbeat = 32;   // each new process is recorded on disk, which takes time
+  int reserved_descriptors = 128;  // a share that floods must leave these to others
   std::chrono::milliseconds heartbeat{100};
   std::chrono::milliseconds hello_timeout{5'000};
 };
@@ -37,14 +37,15 @@ class ShareSocket {
   struct Callbacks {
     // `report.gpu` is one of the share's.
     std::function<void(std::uint32_t slot, const FenceReport& report)> report;
-    // Whether this process may use the share at all; none: all may.
+    // True if this process may use the share; if empty, all may.
     std::function<bool(pid_t pid)> admits;
-    // Whether it is known what the share's processes hold, so that one may join; none: it is.
+    // True if the memory of the share's processes is known, so that another may join; if empty, it
+    // is known.
     std::function<bool()> ready = {};
   };
 
-  // Makes the socket, in place of one that a former keeper left there. Everybody may connect: the
-  // directory decides who sees it.
+  // Creates the socket, and replaces one that a previous daemon left. Every user may connect: the
+  // permissions of the directory decide who can reach it.
   static Result<std::unique_ptr<ShareSocket>> open(sys::Loop& loop, const std::string& path,
                                                    SharedPages& pages,
                                                    AttachedProcesses& attached_processes,
@@ -54,7 +55,8 @@ class ShareSocket {
   ShareSocket& operator=(const ShareSocket&) = delete;
 
   std::size_t connections() const { return peers_.size(); }
-  // Every `bounds.beat`: ends what never said hello, lets those speak again who spoke too much.
+  // Call every `bounds.heartbeat`: closes connections that never sent a hello, and serves the peers
+  // again that had sent too much.
   void on_heartbeat();
 
  private:
@@ -81,10 +83,10 @@ class ShareSocket {
   SocketLimits bounds_;
   sys::UniqueFd listener_;
   sys::Loop::Watch accepting_;
-  bool paused_ = false;                                   // nobody is accepted before the next beat
-  int accepted_ = 0;                                      // since the last beat
-  int greeted_ = 0;                                       // since the last beat
-  int reports_ = 0;                                       // since the last beat, of all
+  bool paused_ = false;  // accepts no connection before the next heartbeat
+  int accepted_ = 0;     // since the last heartbeat
+  int greeted_ = 0;      // since the last heartbeat
+  int reports_ = 0;      // since the last heartbeat, of all peers
   std::unordered_map<int, std::unique_ptr<Peer>> peers_;  // by descriptor
   std::unordered_map<pid_t, std::size_t> of_process_;     // connections
   BackgroundCloser closer_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real sockets, real processes: friends and enemies of the keeper.
+// Real sockets and real processes: well-behaved peers and attackers.
 #include "sharing/daemon/share_socket.hpp"
 
 #include "sharing/daemon/peer_for_test.hpp"
@@ -43,7 +43,7 @@ class Share : public ::testing::Test {
   }
   void SetUp() override { open(); }
 
-  // Runs the keeper's side until it is so; false after 10 s.
+  // Runs the daemon's side until the condition is true; false after 10 s.
   bool until(const std::function<bool()>& so) {
     const auto end = Clock::now() + 10s;
     while (!so()) {
@@ -52,7 +52,7 @@ class Share : public ::testing::Test {
     }
     return true;
   }
-  // A call of a peer that waits for the keeper, which runs meanwhile.
+  // A peer's call that waits for the daemon, which runs meanwhile.
   template <class F>
   auto meanwhile(F call) {
     decltype(call()) result{};
@@ -68,7 +68,7 @@ class Share : public ::testing::Test {
   bool attach(const TestPeer& peer, AttachReply& attached, FenceRole role = FENCE_WORKER) {
     return peer.hello(role) && meanwhile([&] { return peer.receive(attached); });
   }
-  // A process that attaches, says so with a byte, and does what `then` says.
+  // A process that attaches, signals this with one byte, and then calls `then`.
   pid_t process(const std::function<void(const TestPeer&)>& then) {
     int ends[2];
     EXPECT_EQ(::pipe(ends), 0);

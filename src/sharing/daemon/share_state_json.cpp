@@ -9,7 +9,7 @@
 namespace gantry::daemon {
 namespace {
 
-constexpr double kParts = 10'000;  // what parts of time are counted in on the wire
+constexpr double kParts = 10'000;  // the unit of time parts in the JSON
 
 template <class List, class Print>
 std::string array_of(const List& list, Print print) {
@@ -57,7 +57,7 @@ std::string finding_json(const FindingState& finding) {
                      json::quote(finding.text), finding.stopped);
 }
 
-// Takes values out of an object, and remembers whether all were there.
+// Reads values from an object, and remembers whether all were present.
 class Taker {
  public:
   explicit Taker(json::Value from) : from_(from), good_(from.is(json::Kind::Object)) {}
@@ -105,8 +105,8 @@ UnmanagedProcess stranger_from(Taker& taker) {
           .command = taker.text("command")};
 }
 
-// A keeper lives through an upgrade of whoever asks it: what an older one does not speak of is not
-// asked for.
+// A daemon keeps running while its clients are upgraded, so keys that an older daemon does not send
+// are optional.
 std::vector<UnmanagedProcess> strangers_from(Taker& taker) {
   if (!taker.has("strangers")) return {};
   return taker.list("strangers", stranger_from);
@@ -173,7 +173,7 @@ Result<ShareState> state_from_json(std::string_view text) {
   if (taker.has("moreProcesses")) state.more_processes = taker.u64("moreProcesses");
   state.findings = taker.list("findings", finding_from);
   const auto share = document["share"];
-  if (!taker.good() || !share) return Error(Errc::Corrupt, "this is no state of a share");
+  if (!taker.good() || !share) return Error(Errc::Corrupt, "this is not the state of a share");
   GANTRY_TRY(state.share, policy::share_from_json(share.raw()));
   return state;
 }

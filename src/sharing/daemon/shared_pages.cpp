@@ -87,7 +87,7 @@ std::uint64_t monotonic_ns() {
 
 Result<SharedPages> SharedPages::make(std::string_view share, std::span<const GpuPageValues> gpus) {
   if (gpus.empty() || gpus.size() > FENCE_MAX_GPUS)
-    return Error(Errc::Invalid, fmt::format("a share has 1 to {} GPUs, not {}",
+    return Error(Errc::Invalid, fmt::format("a share must have 1 to {} GPUs, not {}",
                                             static_cast<int>(FENCE_MAX_GPUS), gpus.size()));
   SharedPages pages;
   pages.gpu_count_ = static_cast<std::uint32_t>(gpus.size());
@@ -171,7 +171,7 @@ FenceUsageRow& SharedPages::row(std::uint32_t slot, std::uint32_t gpu) const {
 }
 
 void SharedPages::take_slot(std::uint32_t slot, std::uint32_t host_pid, std::uint32_t pid) {
-  free_slot(slot);  // whatever a tenant wrote into a row that was nobody's
+  free_slot(slot);  // a tenant may have written anything into a free row
   taken_.at(slot) = true;
   show_slots_in_use();
   store(limits().process[slot].pid, pid);
@@ -200,7 +200,7 @@ void SharedPages::free_slot(std::uint32_t slot) {
   free_orphaned_lock();
 }
 
-// Raised before the slot's owner hears of it, so that nobody who sums up can miss its row.
+// Raised before the process learns its slot, so that no sum misses its row.
 void SharedPages::show_slots_in_use() {
   std::uint32_t used = FENCE_MAX_PROCESSES;
   while (used > 0 && !taken_.at(used - 1)) --used;

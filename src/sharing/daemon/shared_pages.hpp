@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two pages of shared memory of a share (fence/abi.h), on the host's side. Limits are written
-// here and nowhere else. What tenants write is copied out one value at a time, once, and clamped:
-// every function here gives a sane answer whatever the bytes in that page are.
+// The host's side of the two shared-memory pages of a share (gpu/abi/fence.h). Only this code
+// writes the limits. Each value that tenants write is copied out once and clamped, so every
+// function here returns a sane answer for any bytes in that page.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -35,7 +35,7 @@ class Mapping {
   std::size_t size_ = 0;
 };
 
-// One GPU of a share as tenants are told it.
+// One GPU of a share, as tenants see it.
 struct GpuPageValues {
   std::array<std::uint8_t, 16> uuid{};
   std::uint64_t memory_limit = UINT64_MAX;
@@ -45,11 +45,11 @@ struct GpuPageValues {
   std::uint32_t share_percent = 0;
 };
 
-// What a process says of itself on one GPU, within bounds; still only its word.
+// What a process reports about itself on one GPU. The values are within bounds but not verified.
 struct ProcessUsage {
   std::uint64_t held = 0;  // bytes, no more than the card has
   std::uint64_t pending = 0;
-  std::uint64_t managed = 0;  // the part of `held` that NVML does not show as this process's
+  std::uint64_t managed = 0;  // the part of `held` that NVML does not attribute to this process
   std::uint64_t launches = 0;
   std::uint64_t cost_ns = 0;     // no more than kMaxLaunchNs
   std::uint64_t drained_ns = 0;  // not in the future
@@ -57,7 +57,7 @@ struct ProcessUsage {
   std::uint32_t waiting = 0;     // no more than kMaxThreads
   std::uint32_t contexts = 0;    // no more than kMaxContexts
   bool busy = false;
-  // Calls that take memory or give it back; read last, in this order.
+  // Counts of calls that allocate or free memory; read last, in this order.
   std::uint64_t ended = 0;
   std::uint64_t begun = 0;
 };
@@ -69,11 +69,11 @@ std::uint64_t monotonic_ns();
 
 class SharedPages {
  public:
-  // Invalid for more GPUs than a page has; Unsupported where the kernel (before 5.1) cannot keep a
-  // tenant from writing.
+  // Invalid for more GPUs than a page can hold. Unsupported if the kernel (before 5.1) cannot
+  // prevent a tenant from writing.
   static Result<SharedPages> make(std::string_view share, std::span<const GpuPageValues> gpus);
 
-  // For SCM_RIGHTS. Neither can be resized; the first cannot be mapped writable any more.
+  // For SCM_RIGHTS. Neither can be resized; the first can no longer be mapped writable.
   int limits_fd() const { return limits_fd_.get(); }
   int usage_fd() const { return usage_fd_.get(); }
   std::size_t limits_size() const { return sizeof(FenceLimits); }
@@ -81,31 +81,33 @@ class SharedPages {
   std::uint32_t gpu_count() const { return gpu_count_; }
 
   void set_flags(std::uint32_t flags);
-  void set_gpu(std::uint32_t gpu, const GpuPageValues& values);  // not the gate
+  void set_gpu(std::uint32_t gpu, const GpuPageValues& values);  // without the gate
   std::uint64_t memory_limit(std::uint32_t gpu) const;
   void heartbeat(std::uint64_t now_ns);
-  // Wakes whoever waits for it, when it is another word.
+  // Wakes the threads that wait for the gate if its value changed.
   void set_gate(std::uint32_t gpu, std::uint32_t word);
   std::uint32_t gate(std::uint32_t gpu) const;
   void set_overhead(std::uint32_t gpu, std::uint64_t bytes);
   std::uint64_t overhead(std::uint32_t gpu) const;
-  void set_reading_time(std::uint32_t gpu,
-                        std::uint64_t asked_ns);  // after all that the look has shown
+  void set_reading_time(
+      std::uint32_t gpu,
+      std::uint64_t asked_ns);  // after everything that the reading returned was written
   std::uint64_t used(std::uint32_t slot, std::uint32_t gpu) const;
   void set_used(std::uint32_t slot, std::uint32_t gpu, std::uint64_t bytes);
   void set_seen_contexts(std::uint32_t slot, std::uint32_t gpu, std::uint32_t contexts);
 
-  // A process has the slot from now on; its rows are empty.
+  // Gives the slot to a process; its rows are empty.
   void take_slot(std::uint32_t slot, std::uint32_t host_pid, std::uint32_t pid);
-  // It has ended: what it held is free again, the ledger's lock too.
+  // The process has ended: frees the memory it used, and the ledger's lock.
   void free_slot(std::uint32_t slot);
-  // What it held on this GPU is free again; it keeps the slot.
+  // Frees what it used on this GPU; the process keeps the slot.
   void clear_row(std::uint32_t slot, std::uint32_t gpu);
   bool is_taken(std::uint32_t slot) const { return taken_.at(slot); }
   std::uint32_t slots_in_use() const { return slots_in_use_; }
 
   ProcessUsage usage(std::uint32_t slot, std::uint32_t gpu) const;
-  // The ledger's lock names no living process (anybody may have written anything): frees it.
+  // Frees the ledger's lock if it names no living process. Any tenant may have written any value
+  // there.
   void free_orphaned_lock();
 
  private:

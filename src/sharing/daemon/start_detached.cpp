@@ -16,14 +16,14 @@
 namespace gantry::daemon {
 namespace {
 
-// In the child: system calls alone. What goes wrong comes back as errno through the pipe, which the
-// program's start closes.
+// In the child: only system calls. If something fails, errno comes back through the pipe, which is
+// closed when the program starts.
 [[noreturn]] void become(char* const* argv, int null, int log, int report) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::setsid();
-  const pid_t second = ::fork();  // not a session's leader: it can never get a terminal
+  const pid_t second = ::fork();  // not a session leader, so it can never get a terminal
   if (second > 0) ::_exit(0);
   if (second == 0 && ::dup2(null, STDIN_FILENO) >= 0 && ::dup2(null, STDOUT_FILENO) >= 0 &&
       ::dup2(log, STDERR_FILENO) >= 0 && ::chdir("/") == 0)

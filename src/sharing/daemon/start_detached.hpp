@@ -9,9 +9,9 @@
 
 namespace gantry::daemon {
 
-// Starts a program that goes on when we end: not our child, no terminal, no session, none of our
-// descriptors; its standard error is added to the file `log` (log_file.hpp). NotFound where it
-// cannot be executed. Gives where its words begin in that file.
+// Starts a program that continues when this process ends: not our child, no terminal, no session,
+// none of our descriptors. Its standard error is appended to the file `log` (log_file.hpp).
+// NotFound if it cannot be executed. Returns the offset in that file where its output begins.
 Result<std::uint64_t> start_detached(const std::vector<std::string>& argv, const std::string& log);
 
 }  // namespace gantry::daemon

@@ -22,8 +22,8 @@ Result<UnixAddress> unix_address(const std::string& path) {
     short_path = fmt::format("/proc/self/fd/{}{}", place.directory.get(), path.substr(slash));
   }
   if (short_path.size() >= sizeof place.address.sun_path)
-    return Error(Errc::Invalid, fmt::format("{}: a socket's name has at most {} bytes", path,
-                                            sizeof place.address.sun_path - 1));
+    return Error(Errc::Invalid, fmt::format("{}: the name of a socket may have at most {} bytes",
+                                            path, sizeof place.address.sun_path - 1));
   place.address.sun_family = AF_UNIX;
   std::memcpy(place.address.sun_path, short_path.data(), short_path.size());
   return place;

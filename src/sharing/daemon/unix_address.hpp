@@ -11,8 +11,8 @@
 
 namespace gantry::daemon {
 
-// Where a socket is, for bind and connect. One below a long root (more than 107 bytes) is reached
-// through its directory's descriptor.
+// The address of a Unix socket, for bind and connect. If its path is longer than 107 bytes, it is
+// reached through its directory's descriptor.
 struct UnixAddress {
   sockaddr_un address{};
   sys::UniqueFd directory;

@@ -9,8 +9,8 @@
 namespace gantry::fence {
 namespace {
 
-// Entry.bytes: the charge. Of small ones Entry.other is their granule and Entry.count their size;
-// of the others Entry.count is 1 for managed memory.
+// Entry.bytes is the charge. For small allocations Entry.other is the granule and Entry.count the
+// size; for the others Entry.count is 1 for managed memory.
 constinit HandleTable allocations{};
 
 void end(const Entry& entry) {
@@ -49,7 +49,7 @@ bool add_managed_allocation(uint64_t key, uint32_t gpu, uint64_t charge) {
                        .count = 1}))
     return true;
   release_managed(gpu, charge);
-  charge_unconditionally(gpu, charge);  // the caller gives it back
+  charge_unconditionally(gpu, charge);  // the caller releases it
   return false;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is allocated and not yet freed, by the driver's pointer or handle.
+// The allocations that are not freed yet, by the driver's pointer or handle.
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -11,19 +11,19 @@ namespace gantry::fence {
 
 CUcontext current_context();
 
-// A charge that was reserved belongs to this allocation from now on. False when memory is short.
+// Assigns a reserved charge to this allocation. False if this process is out of host memory.
 bool add_allocation(uint64_t key, uint32_t gpu, uint64_t charge);
 bool add_managed_allocation(uint64_t key, uint32_t gpu, uint64_t charge);
 
-// It is larger than was thought; reserved too.
+// The allocation is larger than expected; the difference is already reserved.
 void grow_allocation(uint64_t key, uint64_t charge);
 
-// An allocation on its way to the driver's free: taken out before, so that a number used again at
-// once is not mistaken; put back if the driver refuses.
+// An allocation that is being freed. It is removed before the driver's call, because the driver may
+// reuse the pointer at once, and put back if the driver refuses.
 class PendingFree {
  public:
   explicit PendingFree(uint64_t key);
-  CUresult done(CUresult result);  // what the driver said
+  CUresult done(CUresult result);  // the driver's result
 
  private:
   uint64_t key_;
@@ -36,9 +36,9 @@ class PendingFree {
   MemoryCall call_;
 };
 
-// The context is gone, and with it what was allocated in it.
+// The context is gone, together with its allocations.
 void drop_allocations_of(CUcontext context);
-// In the child of a fork.
+// Call this in the child of a fork.
 void reset_allocations_after_fork();
 
 }  // namespace gantry::fence

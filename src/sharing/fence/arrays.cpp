@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of arrays. Their layout is the card's own: tiles of 64 bytes and 8 rows. As they have no
-// address that tells which granule a small one lies in, those are charged what they take of it.
+// Hooks of arrays. The GPU has its own layout for them: tiles of 64 bytes and 8 rows. Arrays have
+// no address that would tell the granule of a small one, so small arrays are charged with their own
+// size.
 #include "sharing/fence/allocations.hpp"
 #include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
@@ -15,7 +16,7 @@ constexpr uint64_t kTileBytes = 64;
 constexpr uint64_t kTileRows = 8;
 constexpr unsigned int kWithoutMemory = 0x40U | 0x80U;  // sparse, mapped later
 
-// Formats of more than a byte in each channel are few; what is not known counts as the largest.
+// Few formats have more than one byte per channel; an unknown format counts as the largest.
 uint64_t channel_bytes(unsigned int format) {
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -56,7 +57,7 @@ Shape shape_2d(const Descriptor& given) {
       given.Width, given.Height, 0, static_cast<unsigned int>(given.Format), given.NumChannels, 0};
 }
 
-// One level of it.
+// The size of one level.
 uint64_t bytes_of(const Shape& shape, unsigned int level) {
   const bool layered = (shape.flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
   const uint64_t depth = layered ? at_least_one(shape.depth) : half(shape.depth, level);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of stream capture: while one begins nothing of ours is recorded anywhere, while it is under
-// way nothing on the legacy stream.
+// Hooks of stream capture. While a capture begins, the fence records no events at all; while it is
+// in progress, none on the legacy stream.
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gate.hpp"
 #include "sharing/fence/gated_launch.hpp"
@@ -18,7 +18,8 @@ CUresult capture_started(Call call) {
   return result;
 }
 
-// A capture that failed is over, too; one that was never begun, or is another thread's, is not.
+// A capture that failed has also ended; one that never began, or belongs to another thread, has
+// not.
 CUresult capture_ended(CUresult result) {
   const bool not_ours = result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_ILLEGAL_STATE ||
                         result == CUDA_ERROR_INVALID_HANDLE ||
@@ -61,7 +62,7 @@ CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
   return capture_ended(real().cuStreamEndCapture_ptsz(stream, graph));
 }
 
-// Waiting for what another stream captures makes a stream part of that capture.
+// A stream that waits for an event of a capturing stream becomes part of that capture.
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
   if (!captures_open()) return real().cuStreamWaitEvent(stream, event, flags);
   const CaptureJoinGuard joins(legacy(stream));

@@ -20,15 +20,15 @@ constexpr uint32_t kTicksUntilAsleep = 16;
 constexpr uint64_t kAsleepNs = 1000 * kMillisecond;
 
 struct Followers {
-  // Held while the driver is asked: the process's end waits for it.
+  // Held during calls of the driver: the end of the process waits for it.
   Lock asking;
-  std::atomic<uint32_t> over;  // the driver is being taken down
+  std::atomic<uint32_t> over;  // the driver is shutting down
   std::atomic<uint32_t> watching_exit;
 };
 constinit Followers followers{};
 
-// Registered after the driver's own, so it runs before them: what they free is not touched any
-// more.
+// Registered after the driver's own handlers, so it runs before them. After that, the thread
+// touches nothing that they free.
 void at_exit() {
   followers.over.store(1, std::memory_order_seq_cst);
   for (int i = 0; i < 200 && !followers.asking.try_lock(); ++i) {
@@ -40,7 +40,7 @@ bool over() {
   return followers.over.load(std::memory_order_seq_cst) != 0;
 }
 
-// False: the driver is gone.
+// False if the driver is gone.
 bool ask(uint32_t gpu, UnmarkedLaunches tails, OutstandingWork& left) {
   const Guard guard(followers.asking);
   if (over()) return false;
@@ -52,7 +52,7 @@ bool is_shut(uint32_t gate) {
   return (gate & FENCE_GATE_MASK) == FENCE_SHUT;
 }
 
-// The end of a turn: says so when the last of our work has ended.
+// At the end of a turn: reports when the last work has ended.
 bool drain(uint32_t gpu, uint32_t gate) {
   CompletionPoller lookout(PollUrgency::Urgent);
   while (gate_of(gpu) == gate && time_limited()) {
@@ -71,7 +71,7 @@ class Follower {
  public:
   explicit Follower(uint32_t gpu) : gpu_(gpu), turn_(turn_of(gpu)) {}
 
-  // One look; false when there will be no more.
+  // Polls once; false if there is nothing more to poll.
   bool step() {
     if (over()) return false;
     if (turn_.demand.load(std::memory_order_seq_cst) == Demand::Idle) return rest();
@@ -88,8 +88,8 @@ class Follower {
   }
 
  private:
-  // Nothing to see: for a while as often as ever, because the next launch may be near and waking up
-  // costs it a microsecond; then until the bell.
+  // No work: polls on for a while, because the next launch may come soon and waking this thread
+  // would cost it a microsecond; then sleeps until it is woken.
   bool rest() {
     const uint32_t wake_futex = turn_.wake_futex.load(std::memory_order_seq_cst);
     if (++idle_ticks_ < kTicksUntilAsleep) {
@@ -104,7 +104,7 @@ class Follower {
     return true;
   }
 
-  // Work that ends without anybody waiting for it.
+  // Work that ends while no thread waits for it.
   bool watch() {
     const uint64_t begun = launches_begun(gpu_);
     const bool still = begun == begun_before_;
@@ -127,7 +127,7 @@ void* follow(void* argument) {
   const auto gpu = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(argument));
   prctl(PR_SET_NAME, "gantry-fence");
   prctl(PR_SET_TIMERSLACK, 1000UL);
-  // What we ask must not end captures that other threads have under way.
+  // Our calls must not end captures of other threads.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   real().cuThreadExchangeStreamCaptureMode(&mode);
   Follower follower(gpu);
@@ -170,19 +170,20 @@ void reset_completion_threads_after_fork() {
 
 namespace {
 
-constexpr uint64_t kWakeNs = 80 * kMicrosecond;  // a sleep may end that much too late
+constexpr uint64_t kWakeNs = 80 * kMicrosecond;  // a sleep may end this much too late
 
 uint64_t half_of_expected(uint64_t expected_ns) {
   return expected_ns > 2 * kWakeNs ? (expected_ns - kWakeNs) / 2 : 0;
 }
 
-// Expectations are wrong where somebody else was on the GPU meanwhile. So a sleep is a small part
-// of the time already waited, whatever is expected; what ends within the first millisecond, as most
-// work does, is seen at once.
+// Expectations are wrong if another share used the GPU meanwhile. So a sleep is only a small part
+// of the time already waited, whatever is expected. Work that ends within the first millisecond, as
+// most does, is noticed at once.
 uint64_t urgent_sleep(uint64_t expected_ns, uint64_t waited_ns) {
   const uint64_t part_ns = waited_ns > kMillisecond ? waited_ns / 16 : 0;
   const uint64_t half_ns = half_of_expected(expected_ns);
-  if (half_ns == 0 && waited_ns > 2 * kMillisecond) return part_ns;  // it takes longer than that
+  if (half_ns == 0 && waited_ns > 2 * kMillisecond)
+    return part_ns;  // it takes longer than expected
   return part_ns < half_ns ? part_ns : half_ns;
 }
 

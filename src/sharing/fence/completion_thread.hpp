@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread of ours for each GPU that the process uses while its time is limited: it sees the end of
-// work that nobody waits for, and the end of a turn.
+// One thread of the fence for each GPU that the process uses while its time is limited. It notices
+// the end of work that the program does not wait for, and the end of a turn.
 #pragma once
 
 #include <stdint.h>
 
 namespace gantry::fence {
 
-// Made at the first launch; rung when it sleeps.
+// Starts the thread at the first launch; wakes it if it sleeps.
 void wake_completion_thread(uint32_t gpu);
-// In the child of a fork it does not exist.
+// Call this in the child of a fork, where the thread does not exist.
 void reset_completion_threads_after_fork();
 
 enum class PollUrgency : uint8_t {
-  None,   // the queue is full: it will not run dry while we sleep
-  Urgent  // the GPU has nothing to do, or somebody else waits for it, until we see the end
+  None,   // the queue is full and does not run dry while the thread sleeps
+  Urgent  // the GPU idles, or another share waits for it, until the thread notices the end
 };
 
-// Until the next look at work of which so much is expected to be left.
+// The time until the next check of work that is expected to take this much longer.
 class CompletionPoller {
  public:
   explicit CompletionPoller(PollUrgency haste) : haste_(haste) {}

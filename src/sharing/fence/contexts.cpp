@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of contexts. Each takes memory of its own that no allocation shows; the host sees how much
-// and is told to look. With a context goes everything that was allocated in it.
+// Hooks of contexts. A context uses memory that no allocation shows; the host can measure it and is
+// asked to do so. When a context is destroyed, everything that was allocated in it is freed.
 #include "sharing/fence/contexts.hpp"
 
 #include "sharing/fence/allocations.hpp"
@@ -18,13 +18,13 @@ namespace gantry::fence {
 namespace {
 
 struct Contexts {
-  Lock primary;                  // retain and release of primary contexts, one at a time
-  HandleTable made;              // by handle: Entry.count uses
+  Lock primary;                  // serialises retain and release of primary contexts
+  HandleTable made;              // by handle: Entry.count is the number of uses
   CUcontext of[FENCE_MAX_GPUS];  // primary, by device
 };
 constinit Contexts contexts{};
 
-// A GPU that the share does not have cannot be used.
+// A GPU outside of the share cannot be used.
 bool foreign(CUdevice device) {
   return attached() && gpu_of(device) == kNoGpu && is_device(device);
 }
@@ -85,7 +85,7 @@ bool is_active(CUdevice device) {
   return real().cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active != 0;
 }
 
-// `ends`: whether the context is gone with this call if it succeeds; else the driver is asked.
+// `ends`: true if a successful call destroys the context; otherwise the driver is asked.
 template <class Call>
 CUresult leave_primary(CUdevice device, Call call) {
   const uint32_t gpu = gpu_of(device);
@@ -140,7 +140,7 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
   return destroy(ctx, [&] { return real().cuCtxDestroy_v2(ctx); });
 }
 
-// Uses of a context as CUDA 2 counted them; with the last one it is destroyed.
+// The use count of a context, as in CUDA 2; the context is destroyed with the last use.
 CUresult cuCtxAttach(CUcontext* ctx, unsigned int flags) {
   const CUresult result = real().cuCtxAttach(ctx, flags);
   if (result == CUDA_SUCCESS && ctx != nullptr)
@@ -187,7 +187,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return leave_primary(dev, [&] { return real().cuDevicePrimaryCtxReset_v2(dev); });
 }
 
-// The heap for kernels that allocate is taken from the card as large as this says.
+// The driver allocates the heap for kernels that allocate memory with this size.
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   ShareMemory share{};
   const uint32_t gpu = current_gpu();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of which context a thread has: the gate remembers whose default stream it launched on.
+// Hooks that change a thread's current context: the gate remembers on which context's default
+// stream it launched.
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gate.hpp"
 

@@ -15,13 +15,13 @@
 namespace gantry::fence {
 namespace {
 
-constinit FenceLimits nothing{};  // never written: no memory is behind it
+constinit FenceLimits nothing{};  // never written, so it uses no memory
 constexpr uint64_t kFirstWaitMs = 5000;
-constexpr uint64_t kLaterWaitMs = 100;  // a program that runs must not stand still for it
+constexpr uint64_t kLaterWaitMs = 100;  // a running program must not be delayed by it
 constexpr uint64_t kBetweenAttemptsNs = 1000000000U;
 constexpr uint64_t kNobodyNs = 2000000U;
 constexpr uint64_t kNotYetNs = 20000000U;
-constexpr uint64_t kPage = 65536;  // the largest of any kernel
+constexpr uint64_t kPage = 65536;  // the largest page size of any kernel
 
 constexpr uint64_t whole_pages(uint64_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
@@ -38,7 +38,7 @@ constexpr Host nobody() {
   return none;
 }
 
-// Addresses for both pages, once; afterwards they only change what is behind them.
+// Reserves addresses for both pages once; afterwards only the mappings behind them change.
 char* region() {
   if (host.region == nullptr) {
     void* made = mmap(nullptr, kLimitsBytes + kUsageBytes, PROT_NONE,
@@ -52,7 +52,7 @@ bool map_at(char* place, int fd, uint64_t bytes, int protection) {
   return mmap(place, bytes, protection, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
 }
 
-// Called with the lock; nobody writes rows meanwhile.
+// Called with the lock held; no rows are written meanwhile.
 bool take(const Handshake& said) {
   const Guard guard(ledger_lock());
   char* place = region();
@@ -84,15 +84,15 @@ void drop_socket() {
   host.socket = -1;
 }
 
-// While a keeper is away, those who share a page with us go on by that page. Whoever moves to the
-// next keeper's does not see them there, nor they it: so all shall move soon, and a question that
-// costs nothing is asked often.
+// While the daemon is away, the processes of the share continue with the old pages. A process that
+// moves to the new daemon's pages does not see the others there, nor do they see it. So all should
+// move soon, and a check that costs nothing is made often.
 uint64_t pause_after(HandshakeResult answer) {
   if (answer == HandshakeResult::NoDaemon) return kNobodyNs;
   return answer == HandshakeResult::NotYet ? kNotYetNs : kBetweenAttemptsNs;
 }
 
-// Called with the lock.
+// Called with the lock held.
 HandshakeResult connect_anew(uint64_t wait_ms) {
   Handshake said{};
   const HandshakeResult answer = perform_handshake(FENCE_WORKER, wait_ms, said);
@@ -107,7 +107,7 @@ HandshakeResult connect_anew(uint64_t wait_ms) {
   return HandshakeResult::No;
 }
 
-// For cuInit, which may wait while a keeper that is new looks around.
+// For cuInit, which may wait while a new daemon reads NVML.
 bool connect_first() {
   const uint64_t until = monotonic_ns() + kFirstWaitMs * 1000000U;
   HandshakeResult answer = connect_anew(kFirstWaitMs);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side as this process sees it: two shared pages and a socket (abi.h). The pages keep
-// their addresses when the keeper is restarted and new ones are mapped in their place.
+// The link to the share daemon as this process sees it: two shared pages and a socket
+// (gpu/abi/fence.h). The pages keep their addresses: when the daemon restarts, new ones are mapped
+// in their place.
 #pragma once
 
 #include "gpu/abi/fence.h"
@@ -15,12 +16,13 @@ struct Host {
   const FenceLimits* limits;  // all zero until attached: never nullptr
   FenceUsage* usage;          // nullptr until attached
   uint32_t slot;
-  uint32_t gpu_count;  // what `usage` has room for
+  uint32_t gpu_count;  // the number of slots in `usage`
   uint32_t attached;   // 1: slot and pages are ours
-  // Below: under `lock`.
+  // `lock` protects the following.
   Lock lock;
   int socket;
-  ino_t socket_inode;  // a program may close descriptors that it does not know, and reuse numbers
+  ino_t
+      socket_inode;  // a program may close descriptors that it does not know and reuse the numbers
   uint64_t next_attempt_ns;
   void* region;
 };
@@ -28,15 +30,15 @@ extern Host host;
 
 enum class AttachResult : uint8_t {
   Yes,
-  Refused,      // nobody answers, or no
-  PassThrough,  // nobody answers, and the host has said that this may be
+  Refused,      // the daemon does not answer, or refuses
+  PassThrough,  // the daemon does not answer, and the share allows that
 };
 
-// Connects where we are not connected yet. For cuInit: waits some seconds for an answer.
+// Connects if there is no connection yet. For cuInit: waits some seconds for an answer.
 AttachResult attach();
-// Connects again when the host was lost, at most once a second. Writes the rows anew.
+// Connects again if the connection was lost, at most once a second. Rewrites the rows.
 void reattach();
-// In the child of a fork: it is nobody yet.
+// Call this in the child of a fork, which is not attached yet.
 void reset_daemon_link_after_fork();
 
 inline bool attached() {
@@ -55,18 +57,19 @@ inline FenceUsageRow& row(uint32_t gpu, uint32_t slot) {
   auto* rows = reinterpret_cast<FenceUsageRow*>(host.usage + 1);
   return rows[static_cast<uint64_t>(gpu) * FENCE_MAX_PROCESSES + slot];
 }
-// Only when attached, and for a gpu below host.gpu_count.
+// Only if attached, and for a gpu below host.gpu_count.
 inline FenceUsageRow& own_row(uint32_t gpu) {
   return row(gpu, __atomic_load_n(&host.slot, __ATOMIC_RELAXED));
 }
-// Nobody guards the gates any more.
+// The daemon no longer controls the gates.
 inline bool is_daemon_stale() {
   const uint64_t beat = __atomic_load_n(&limits().heartbeat_ns, __ATOMIC_RELAXED);
   const uint64_t now = monotonic_ns();
   return now > beat && now - beat > FENCE_STALE_NS;
 }
 
-// Tells the keeper. Never waits; what does not fit is lost, and a lost connection is made anew.
+// Sends a report to the daemon. Never waits: a report that does not fit is dropped, and a lost
+// connection is opened again.
 void report(FenceEvent event, uint32_t gpu, uint32_t turn, uint64_t value);
 
 }  // namespace gantry::fence

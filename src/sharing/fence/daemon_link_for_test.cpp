@@ -73,8 +73,8 @@ std::string Host::install(const std::string& fence) const {
   return place_.install(fence, std::filesystem::path(fence).filename().string());
 }
 
-// Once, and for as long as it runs: on a busy machine a thread of ours would not have its turn in
-// time, and the gates would count as open.
+// Written once and valid for the whole test: on a busy machine a thread might not run in time, and
+// the gates would count as open.
 void Host::beat() {
   __atomic_store_n(&limits_->heartbeat_ns, UINT64_MAX, __ATOMIC_RELAXED);
 }
@@ -89,7 +89,7 @@ void Host::start() {
   });
 }
 
-// The socket's file stays, as after kill -9 of the keeper.
+// The socket's file stays, as after kill -9 of the daemon.
 void Host::stop() {
   if (!thread_.joinable()) return;
   const std::uint64_t one = 1;
@@ -120,7 +120,7 @@ void Host::serve(int listener) {
   for (std::size_t i = 2; i < wait.size(); ++i) ::close(wait[i].fd);
 }
 
-// Whether it is one that reports.
+// True if it is a process that reports.
 bool Host::answer(int client) {
   FenceHello hello{};
   if (::recv(client, &hello, sizeof hello, 0) != static_cast<ssize_t>(sizeof hello)) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a share's directory and the keeper's half of the contract, in this process. A fence
-// that is copied there looks into this directory instead of FENCE_DIRECTORY.
+// For tests: a share's directory and the daemon's side of the protocol, in this process. A fence
+// library that is copied there uses this directory instead of FENCE_DIRECTORY.
 #pragma once
 
 #include "gpu/abi/fence.h"
@@ -28,12 +28,12 @@ class Host {
   const std::string& directory() const { return place_.directory(); }
   std::string path(const std::string& name) const { return place_.path(name); }
 
-  // Puts a library of the driver's there under the name the fence needs it by.
+  // Puts a driver library there under the name by which the fence opens it.
   void real(const std::string& name, const std::string& file) const { place_.link(name, file); }
-  // A copy of a fence in the directory.
+  // Copies a fence library into the directory.
   std::string install(const std::string& fence) const;
 
-  // The keeper comes and goes; its pages stay as they are.
+  // Starts and stops the daemon; its pages stay unchanged.
   void start();
   void stop();
   std::uint32_t attached() const { return attached_.load(); }
@@ -42,14 +42,14 @@ class Host {
   FenceLimits& limits() { return *limits_; }
   FenceUsage& usage() { return *usage_; }
   FenceUsageRow& row(std::uint32_t gpu, std::uint32_t slot);
-  FenceProcess& process(std::uint32_t slot);  // counts it among the slots in use
+  FenceProcess& process(std::uint32_t slot);  // counts it as a slot in use
   void beat();
 
-  // What a keeper writes, with the waking up.
+  // Writes a gate as the daemon does, and wakes the waiting threads.
   void set_gate(std::uint32_t gpu, FenceGate state, std::uint32_t turn);
-  // What workers have reported, in the order in which it came.
+  // The reports of the workers, in order of arrival.
   std::vector<FenceReport> reports() const;
-  // Waits until enough of these have come since the beginning; false after 10 s.
+  // Waits until this many of these have arrived since the beginning; false after 10 s.
   bool reported(FenceEvent event, std::size_t times = 1) const;
   std::size_t count(FenceEvent event) const;
   // Waits for something to become true; false after 10 s.

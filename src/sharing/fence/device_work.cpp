@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of fills, and of copies within the GPU: they run on the multiprocessors or take the
-// memory's whole width, so they wait at the gate and count as launches do.
+// Hooks of fills and of copies within the GPU. They run on the multiprocessors or use the full
+// memory bandwidth, so they wait at the gate and count like launches.
 //
-// Copies between host and GPU pass. They use engines of their own, which work for one tenant while
-// the multiprocessors work for another: held back they would only cost the tenant twice. Where the
-// arguments do not tell which kind a copy is, it counts.
+// Copies between host and GPU pass. They use separate copy engines, which can work for one tenant
+// while the multiprocessors work for another; holding them back would only cost the tenant twice.
+// If the arguments do not tell the kind of a copy, it counts.
 #include "sharing/fence/gated_launch.hpp"
 
 using namespace gantry::fence;

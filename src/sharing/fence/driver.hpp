@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's entry points as the fence sees them: every one can be called in the real library
-// (real), the hooked ones are also defined here under the same name.
+// The driver's entry points as the fence sees them. All can be called in the real library (real);
+// the hooked ones are also defined by the fence under the same name.
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -9,8 +9,7 @@ extern "C" {
 #define FENCE_ENTRY(symbol, parameters) CUresult symbol parameters;
 #include "sharing/fence/entries.def"
 
-// A definition takes the visibility of this declaration: no hook can be forgotten among the
-// exports.
+// A definition inherits the visibility of this declaration, so that every hook is exported.
 #define FENCE_EXPORTED extern __attribute__((visibility("default")))
 #define FENCE_HOOK(symbol) FENCE_EXPORTED decltype(::symbol) symbol;
 #define FENCE_HOOK_PTSZ(symbol)             \
@@ -24,7 +23,7 @@ extern "C" {
 
 namespace gantry::fence {
 
-// The real library's functions. One that it does not have says CUDA_ERROR_NOT_SUPPORTED.
+// The real library's functions. A function that it does not have returns CUDA_ERROR_NOT_SUPPORTED.
 struct RealDriver {
 #define CUDA_ENTRY(symbol, name, since, parameters, arguments) decltype(&::symbol) symbol;
 #define CUDA_ENTRY_PTSZ(symbol, name, since, parameters, arguments) \

@@ -32,7 +32,7 @@ struct Small {
   std::uint64_t misuses = 0;
 };
 Small& small() {
-  static Small& made = *new Small;  // the follower outlives main
+  static Small& made = *new Small;  // the completion thread outlives main
   return made;
 }
 FenceLimits limits_page{};
@@ -169,7 +169,7 @@ void start_small_driver() {
   host.usage = &usage_page.header;
   host.gpu_count = 1;
   __atomic_store_n(&host.attached, 1, __ATOMIC_RELEASE);
-  limits_page.heartbeat_ns = UINT64_MAX;  // never too old, on however busy a machine
+  limits_page.heartbeat_ns = UINT64_MAX;  // never too old, even on a busy machine
 }
 
 FenceLimits& page() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the gate under the thread sanitizer: a driver of one GPU in a few lines,
-// instrumented like the rest, where the simulated one is a library of its own.
+// For tests of the gate under the thread sanitizer: a small driver with one GPU, instrumented like
+// the rest. The simulated driver is a separate library and is not instrumented.
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -11,15 +11,15 @@
 
 namespace gantry::fence::test {
 
-// Puts the driver behind real(), and a page with an open gate behind limits().
+// Makes real() return this driver, and limits() a page with an open gate.
 void start_small_driver();
 FenceLimits& page();
 void set_gate(FenceGate state, std::uint32_t turn);
 
-// Work of that length on the stream; what a launch does in the driver.
+// Adds work of this length to the stream, as a launch does in the driver.
 CUresult enqueue(CUstream stream, std::uint64_t nanoseconds);
 bool all_ended();
-// Reports so far, and calls that named a stream after its end.
+// The number of reports so far, and of calls that named a destroyed stream.
 std::vector<FenceReport> reports();
 std::uint64_t misuses();
 

@@ -13,21 +13,22 @@
 namespace gantry::fence {
 namespace {
 
-// With one launch in flight the GPU is idle between two of them. Short ones may overlap as long as
-// somebody else would not wait longer for them than that.
+// With one launch in flight, the GPU is idle between two launches. Short launches may overlap as
+// long as another share would not wait longer for them than this.
 constexpr uint64_t kShortWorkNs = 100 * kMicrosecond;
-// The next one is launched that much before the end of a long one: between two launches that wait
-// for each other an H200 is idle for 8.7 us.
+// The next launch is made this much before the end of a long one: between two launches that wait
+// for each other, an H200 is idle for 8.7 us.
 constexpr uint64_t kAboutToEndNs = 12 * kMicrosecond;
-// Work that does not end may wait for the very launch that waits for it.
+// Work that does not end may be waiting for the very launch that waits for it.
 constexpr uint64_t kPatienceNs = 100 * kMillisecond;
 constexpr uint64_t kLookAtBeatNs = 100 * kMillisecond;
-// What the GPU always has to do, however long it takes: the running mark's work and two more.
+// The GPU may always have this much work, however long it takes: the work of the current mark and
+// of two more.
 constexpr uint32_t kLeastMarks = 3;
 
 constexpr uint64_t kMostUnmarked = 2;
 
-// What the gate is for us: open where nobody guards it.
+// The gate's state for this process: open if the daemon does not control it.
 uint32_t opening(uint32_t gate) {
   const uint32_t state = gate & FENCE_GATE_MASK;
   if (state == FENCE_OPEN || !time_limited()) return FENCE_OPEN;
@@ -36,9 +37,9 @@ uint32_t opening(uint32_t gate) {
   return FENCE_OPEN;
 }
 
-// Between two requests of somebody who is under its share, the gate is shut for as long as a
-// request takes. To be woken afterwards costs tens of microseconds of the GPU, for every request;
-// so one thread looks for a while before it sleeps.
+// While another share that is below its part sends requests, the gate is shut for the length of
+// each request. Waking up afterwards would cost tens of microseconds of GPU time per request, so
+// one thread polls for a while before it sleeps.
 void look_at_gate(uint32_t gpu, uint32_t gate) {
   constexpr uint64_t kShortAbsenceNs = 2 * kMillisecond;
   GpuTurn& turn = turn_of(gpu);
@@ -59,8 +60,8 @@ uint64_t patience(uint64_t expected_ns) {
   return monotonic_ns() + kPatienceNs + 4 * expected_ns;
 }
 
-// Whether another launch of that cost may join what is on the GPU: nothing, next to nothing, or one
-// launch that is about to end.
+// True if another launch of this cost may join the work on the GPU: there is none, almost none, or
+// one launch that is about to end.
 bool may_join(const OutstandingWork& left, uint64_t cost_ns) {
   if (left.launches == 0 || left.expected_ns + cost_ns <= kShortWorkNs) return true;
   return left.launches == 1 && left.expected_ns <= kAboutToEndNs;
@@ -114,7 +115,7 @@ bool wait_at_gate(Launch& launch) {
   }
 }
 
-// What is in the queue, over all streams.
+// The work in the queue, over all streams.
 uint64_t in_queue(const StreamWork& work, uint64_t now_ns) {
   const uint64_t marked = turn_of(work.gpu()).queued_ns.load(std::memory_order_relaxed);
   return marked - work.queued_ns + expected_ns(work, now_ns);
@@ -124,7 +125,7 @@ uint64_t most_in_queue(const StreamWork& work) {
   return __atomic_load_n(&limits().gpu[work.gpu()].queue_ns, __ATOMIC_RELAXED);
 }
 
-// Whether there is more than another tenant should have to wait for.
+// True if there is more work than another tenant should have to wait for.
 bool too_much(const StreamWork& work, uint64_t most, uint64_t now_ns) {
   if (most == 0 || work.count < kLeastMarks) return false;
   return launches_outstanding(work) > work.window || in_queue(work, now_ns) > most;
@@ -135,7 +136,7 @@ struct Room {
   uint64_t expected_ns;  // until there is
 };
 
-// A wait ends when a quarter of the queue is free: fewer and longer sleeps.
+// A wait ends when a quarter of the queue is free, which gives fewer and longer sleeps.
 Room look_for_room(StreamWork& work) {
   const Guard guard(work.lock);
   const uint64_t now_ns = monotonic_ns();
@@ -159,8 +160,8 @@ void wait_for_room(StreamWork& work) {
   turn.pacing.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// A default stream is the current context's: where that changed unseen, the count went astray, and
-// the mark would.
+// A default stream belongs to the current context. If that changed unnoticed, the launch was
+// counted for the wrong stream, and a mark would go there too.
 bool still_ours(const StreamWork& work, const ContextScope& in) {
   if (!in.ok()) return false;
   if (work.reach() == EventAccess::Anyone || in.was_current()) return true;
@@ -177,7 +178,7 @@ void count_graph(const Launch& launch) {
   ++work.graphs;
 }
 
-// True: the queue is full.
+// True if the queue is full.
 bool mark_now(const Launch& launch) {
   StreamWork& work = *launch.work;
   const ContextScope in(work.context);
@@ -204,8 +205,8 @@ void settle_all() {
 
 }  // namespace
 
-// The count goes up before the gate is looked at: whoever shuts it and then finds as many launches
-// ended as begun knows that no other is under way.
+// The count increases before the gate is read: if the gate is shut and all launches that began have
+// ended, no other launch is in progress.
 bool gate_enter(Launch& launch) {
   StreamWork* work = stream_work(launch.stream);
   if (work == nullptr) return false;
@@ -227,7 +228,8 @@ void gate_exit(const Launch& launch) {
   const uint64_t done = work.done.fetch_add(1, std::memory_order_seq_cst) + 1;
   const uint64_t due = work.next_mark.load(std::memory_order_relaxed);
   if (__builtin_expect(done < due && !launch.alone && !graph, 1)) return;
-  // Somebody else may be at it. Only a few launches go by for that: he may have lost the processor.
+  // Another thread may be doing it. Only a few launches pass without it, because that thread may
+  // not be running.
   if (!work.lock.try_lock()) {
     if (done < due + kMostUnmarked && !launch.alone) return;
     work.lock.lock();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPU time: what happens around a launch while the share is limited in time. The hooks ask
-// time_limited() first; without it none of this is called.
+// GPU time: what happens around a launch while the share's time is limited. The hooks call
+// time_limited() first; without a limit none of this is called.
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -16,20 +16,21 @@ enum class LaunchKind : uint8_t { Kernel, Graph };
 struct Launch {
   CUstream stream;  // never nullptr: the default stream is CU_STREAM_LEGACY or CU_STREAM_PER_THREAD
   LaunchKind kind;
-  const void* what;            // CUfunction, CUgraphExec: costs are learned by it
+  const void* what;            // CUfunction or CUgraphExec: the key of the learned cost
   StreamWork* work = nullptr;  // filled by gate_enter
-  bool alone = false;          // its end is waited for before the next launch
-  bool tell = false;           // the keeper thinks us idle
+  bool alone = false;          // the next launch waits for its end
+  bool tell = false;           // the daemon believes that this process is idle
 };
 
-// Before the driver is called; may wait. False: not counted, gate_left is not called.
+// Call before the driver's call; may wait. False: the launch is not counted, and gate_left must not
+// be called.
 bool gate_enter(Launch& launch);
-// The driver has answered. May wait, when more than enough is in the queue.
+// Call after the driver's call. May wait if the queue is full enough.
 void gate_exit(const Launch& launch);
 
-// Around a wait for work: how much is known to have ended when it succeeds.
+// Around a wait for work: which work has ended if the wait succeeds.
 struct Waited {
-  static constexpr uint32_t kMost = 16;  // streams; the others are asked for
+  static constexpr uint32_t kMost = 16;  // streams; the others are queried
   uint32_t count = 0;
   bool everywhere = false;  // any GPU may be free afterwards
   struct {
@@ -40,23 +41,23 @@ struct Waited {
 void gate_before_wait(CUstream stream, Waited& waited);
 void gate_before_wait(CUcontext context, Waited& waited);  // nullptr: the current one
 void gate_after_wait(const Waited& waited);
-// An event: which work it was behind is not known.
+// For an event: it is unknown which work preceded it.
 void gate_after_event_sync();
 
-// Before it is destroyed: nothing may be recorded on it any more.
+// Call before the stream is destroyed: no event may be recorded on it afterwards.
 void gate_before_stream_destroy(CUstream stream);
 void gate_before_context_destroy(CUcontext context);
-// Before the primary context of a device is reset or released for the last time.
+// Call before the primary context of a device is reset or released for the last time.
 void gate_before_primary_release(CUdevice device);
-// This thread's current context may be another now.
+// The current context of this thread may have changed.
 void gate_context_changed();
 
-// Around the beginning of a capture, whatever comes of it, and after its end.
+// Call around the beginning of a capture, whether it succeeds or not, and after its end.
 void gate_before_capture();
 void gate_after_capture_begin(bool really);
 void gate_after_capture_end();
 
-// In the child of a fork.
+// Call this in the child of a fork.
 void reset_gate_after_fork();
 
 }  // namespace gantry::fence

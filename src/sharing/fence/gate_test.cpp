@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gate: who may launch when.
+// The gate: when launches may run.
 #include "sharing/fence/gate_under_test.hpp"
 
 #include <gmock/gmock.h>
@@ -83,7 +83,7 @@ const std::vector<Form>& forms() {
   return all;
 }
 
-// Runs it in a thread that has the program's context.
+// Runs it in a thread with the program's context.
 class Elsewhere {
  public:
   Elsewhere(const FencedCuda& cuda, const std::function<CUresult()>& call) {
@@ -210,7 +210,7 @@ TEST(Gate, ACaptureWithAnOpenGateIsLeftAlone) {
   EXPECT_EQ(nodes, 100U);
 }
 
-// On an H200 an event that is recorded where a capture is just beginning ends it, or the program.
+// On an H200, recording an event while a capture begins ends the capture, or the program.
 TEST(Gate, ACaptureBeginsWhileOthersLookAfterTheStream) {
   FencedCuda cuda;
   cuda.ready();
@@ -218,7 +218,7 @@ TEST(Gate, ACaptureBeginsWhileOthersLookAfterTheStream) {
   const CUstream stream = cuda.stream();
   const CUstream busy = cuda.stream();
   std::atomic<bool> over = false;
-  std::thread turns([&] {  // the end of a turn has the follower look at every stream
+  std::thread turns([&] {  // at the end of a turn the completion thread polls every stream
     for (std::uint32_t turn = 2; !over; ++turn) {
       cuda.host().set_gate(0, FENCE_SHUT, turn);
       std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -301,7 +301,7 @@ TEST(Gate, WithoutALimitInTimeNothingIsReported) {
   EXPECT_EQ(cuda.host().count(FENCE_ACTIVE), 0U);
 }
 
-// How much of the work launched so far cannot have ended, in milliseconds.
+// How much of the launched work cannot have ended yet, in milliseconds.
 double ahead(std::uint64_t launched_ns, std::uint64_t since_ns) {
   const std::uint64_t passed = now_ns() - since_ns;
   return launched_ns > passed ? static_cast<double>(launched_ns - passed) / 1e6 : 0;
@@ -373,9 +373,9 @@ TEST(Gate, InOneOnlyOneLaunchIsInFlight) {
   EXPECT_LE(most, 5.1) << "on whichever stream";
 }
 
-// A request in the middle of a kernel makes that one long, and the gate is another one afterwards.
-// What is believed of the others must not change: they are launched by it just before the last one
-// ends.
+// A request in the middle of a kernel makes that kernel seem long, and the gate changes afterwards.
+// The learned cost of the others must not change, because they are launched just before the last
+// one ends according to it.
 TEST(Gate, AKernelCostsWhatItTakesNotWhatSomebodyElseTookMeanwhile) {
   FencedCuda cuda;
   cuda.ready();

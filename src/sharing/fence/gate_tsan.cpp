@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gate with many threads, built with the thread sanitizer whatever the preset.
+// Tests the gate with many threads. Built with the thread sanitizer in every preset.
 #include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/driver_for_test.hpp"
@@ -38,7 +38,7 @@ CUstream new_stream() {
   return made;
 }
 
-// Some share the legacy stream, the others have streams that come and go.
+// Some threads share the legacy stream; the others create and destroy streams.
 void program(int number) {
   CUstream stream = number % 3 == 0 ? CU_STREAM_LEGACY : new_stream();
   for (int i = 0; i < kLaunches; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a program behind the fence, on a simulated machine whose share is limited in time.
-// Every test has a fence and a driver that nobody has used.
+// For tests: a program behind the fence, on a simulated machine, with a share whose time is
+// limited. Every test has a new fence and a new driver.
 #pragma once
 
 #include "sharing/fence/daemon_link_for_test.hpp"
@@ -24,7 +24,7 @@ inline constexpr const char* kSpin =
     ".version 3.0\n.target sm_30\n.address_size 64\n"
     ".visible .entry spin(.param .u64 nanoseconds)\n{ ret; }\n";
 
-// The share: GPUs of the machine in their order, time-limited, all gates open in turn 1.
+// The share: the machine's GPUs in order, time-limited, all gates open in turn 1.
 class TimeLimitedShare {
  public:
   explicit TimeLimitedShare(const std::string& machine = "h200", std::uint32_t gpus = 1)
@@ -48,7 +48,7 @@ class TimeLimitedShare {
   Host& host() { return host_; }
   void* symbol(const char* name) const { return ::dlsym(fence_, name); }
   FenceUsageRow& row(std::uint32_t gpu = 0) { return host_.row(gpu, 0); }
-  // For one who ends in the middle: all libraries are mapped, the keeper is connected.
+  // For a test that ends in the middle: all libraries are loaded, the daemon is connected.
   void leave_no_files() const {
     std::error_code ignored;
     std::filesystem::remove_all(host_.directory(), ignored);
@@ -67,7 +67,7 @@ class FencedCuda : public TimeLimitedShare, public sim::cuda::Api {
       : TimeLimitedShare(machine, gpus),
         Api([this](const char* name) { return TimeLimitedShare::symbol(name); }) {}
 
-  // A context on device 0 and the kernel that takes its time.
+  // Creates a context on device 0 and the kernel that runs for a given time.
   void ready() { spin_ = sim::cuda::ready(*this, "spin", kSpin); }
   CUfunction function() const { return spin_; }
   CUresult spin(std::uint64_t nanoseconds, CUstream stream = nullptr) const {
@@ -84,7 +84,8 @@ class FencedCuda : public TimeLimitedShare, public sim::cuda::Api {
     EXPECT_EQ(cuCtxGetCurrent(&current), CUDA_SUCCESS);
     return current;
   }
-  // Whether the GPU is left at the end of that turn: the program has drained, or is idle anyway.
+  // True if the program has left the GPU at the end of this turn: it has drained, or is idle
+  // anyway.
   bool leaves(std::uint32_t turn) {
     return Host::eventually([&] {
       return __atomic_load_n(&row().drained, __ATOMIC_RELAXED) == turn ||

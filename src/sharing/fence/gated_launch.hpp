@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Around every call that gives the GPU work. Without a limit in time: one look at the flags.
+// Wraps every call that gives work to the GPU. Without a time limit it only reads the flags.
 #pragma once
 
 #include "sharing/fence/daemon_link.hpp"

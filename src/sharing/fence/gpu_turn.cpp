@@ -9,10 +9,10 @@
 namespace gantry::fence {
 namespace {
 
-// Pauses shorter than this are not worth a report: two messages and two changes of the gates.
+// Shorter pauses are not worth a report, which costs two messages and two changes of the gates.
 constexpr uint64_t kShortPauseNs = 200 * kMicrosecond;
 constexpr uint64_t kLongPauseNs = 2 * kMillisecond;
-// A program that usually comes back at once is waited for that much longer.
+// The wait is this much longer for a program that usually comes back at once.
 constexpr uint64_t kLongestDoubtNs = 5 * kMillisecond;
 
 constinit GpuTurn turns[FENCE_MAX_GPUS]{};
@@ -31,13 +31,13 @@ void set(uint64_t& field, uint64_t value) {
 void learn_gap(GpuTurn& turn) {
   if (turn.quiet_since_ns == 0) return;
   uint64_t gap = monotonic_ns() - turn.quiet_since_ns;
-  if (gap > kLongPauseNs) gap = kLongPauseNs;  // one night's rest must not be a habit
+  if (gap > kLongPauseNs) gap = kLongPauseNs;  // one long pause must not become the usual pause
   turn.gap_ns = turn.gap_known ? (turn.gap_ns * 3 + gap) / 4 : gap;
   turn.gap_known = true;
   turn.quiet_since_ns = 0;
 }
 
-// With the turn's lock. True: the keeper thinks us idle.
+// Called with the turn's lock held. True if the daemon believes that this process is idle.
 bool wake_up(GpuTurn& turn, uint32_t gpu) {
   const Demand before = turn.demand.load(std::memory_order_relaxed);
   if (before == Demand::Busy) return false;
@@ -91,7 +91,8 @@ void report_active(uint32_t gpu) {
   report(FENCE_ACTIVE, gpu, gate_of(gpu) >> FENCE_TURN_SHIFT, 0);
 }
 
-// The keeper learns of it if it thought us idle; otherwise it knows that we want the GPU.
+// Tells the daemon if it believed this process to be idle; otherwise it already knows that this
+// process wants the GPU.
 void start_waiting(uint32_t gpu) {
   GpuTurn& turn = turns[gpu];
   {
@@ -110,8 +111,8 @@ void stop_waiting(uint32_t gpu) {
   if (has_row(gpu)) set(own_row(gpu).waiting, turn.waiting);
 }
 
-// Says so first and looks again afterwards: a launch that began meanwhile either sees that it has
-// to report itself, or is seen here.
+// Sets the state first and checks again afterwards: a launch that began meanwhile either sees that
+// it must report itself, or is seen here.
 void report_if_idle(uint32_t gpu, IdleHint hint) {
   GpuTurn& turn = turns[gpu];
   const uint32_t gate = __atomic_load_n(&limits().gpu[gpu].gate, __ATOMIC_RELAXED);

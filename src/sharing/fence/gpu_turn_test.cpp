@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the keeper is told: active, drained, idle.
+// Tests the reports to the daemon: active, drained, idle.
 #include "sharing/fence/gate_under_test.hpp"
 
 #include <sys/wait.h>
@@ -59,7 +59,7 @@ TEST(GpuTurn, EveryWayToWaitTells) {
     ASSERT_EQ(cuda.spin(5 * kMs), CUDA_SUCCESS);
     ASSERT_EQ(wait(), CUDA_SUCCESS);
     EXPECT_TRUE(cuda.idle());
-    std::this_thread::sleep_for(milliseconds(2));  // such pauses are worth a report
+    std::this_thread::sleep_for(milliseconds(2));  // a pause this long is worth a report
   }
 }
 
@@ -241,8 +241,7 @@ TEST(GpuTurn, ThreadsLaunchWhileTurnsChange) {
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-// In a process of its own, because it ends; the program's driver and the fence's thread go
-// together.
+// In a separate process, because it ends; the program's driver and the fence's thread end together.
 int in_child(const std::function<void()>& run) {
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -261,7 +260,7 @@ TEST(GpuTurn, AForkedChildStartsAnewAndTheParentGoesOn) {
   cuda.host().set_gate(0, FENCE_SHUT, 2);
   EXPECT_TRUE(cuda.leaves(2));
   const int status = in_child([&] {
-    // The driver does not work here; what matters is that nothing of the parent's is waited for.
+    // The driver does not work here; the child must only not wait for anything of the parent's.
     if (cuda.spin(0) == CUDA_SUCCESS) ::_exit(1);
     if (cuda.cuCtxSynchronize() == CUDA_SUCCESS) ::_exit(2);
     ::_exit(0);
@@ -272,7 +271,7 @@ TEST(GpuTurn, AForkedChildStartsAnewAndTheParentGoesOn) {
   EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-TEST(GpuTurn, ANewKeeperFindsInTheRowThatWeAreBusy) {
+TEST(GpuTurn, ANewDaemonFindsInTheRowThatWeAreBusy) {
   FencedCuda cuda;
   cuda.ready();
   ASSERT_EQ(cuda.spin(1500 * kMs), CUDA_SUCCESS);
@@ -285,7 +284,7 @@ TEST(GpuTurn, ANewKeeperFindsInTheRowThatWeAreBusy) {
     EXPECT_EQ(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
     EXPECT_EQ(cuda.spin(0), CUDA_SUCCESS);
   });
-  // It attaches again when it has something to say: that it has drained. This keeper gives it
+  // It attaches again when it has something to report: that it has drained. The new daemon gives it
   // another slot.
   const FenceUsageRow& row = cuda.host().row(0, 1);
   EXPECT_TRUE(Host::eventually([&] {
@@ -296,7 +295,7 @@ TEST(GpuTurn, ANewKeeperFindsInTheRowThatWeAreBusy) {
   waits.join();
 }
 
-// The end of a process, with work under way and the fence's thread at it.
+// The end of a process while it has work and the fence's thread polls it.
 TEST(GpuTurn, AProgramMayEndAtAnyMoment) {
   for (int i = 0; i < 20; ++i) {
     const int status = in_child([i] {
@@ -306,7 +305,7 @@ TEST(GpuTurn, AProgramMayEndAtAnyMoment) {
         if (cuda.spin(100'000) != CUDA_SUCCESS) ::_exit(1);
       }
       if (i % 2 == 0) cuda.host().set_gate(0, FENCE_SHUT, 2);
-      cuda.leave_no_files();  // nothing of this is destroyed
+      cuda.leave_no_files();  // none of these objects is destroyed
       std::exit(0);
     });
     EXPECT_EQ(status, 0) << i;
@@ -321,7 +320,8 @@ TEST(GpuTurn, WhatIsLaunchedAfterARestIsReportedAgain) {
     EXPECT_TRUE(cuda.host().reported(FENCE_ACTIVE, i));
     ASSERT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
     EXPECT_TRUE(cuda.host().reported(FENCE_IDLE, i));
-    std::this_thread::sleep_for(milliseconds(30));  // long enough for the follower to fall asleep
+    std::this_thread::sleep_for(
+        milliseconds(30));  // long enough for the completion thread to sleep
   }
   ASSERT_EQ(cuda.spin(300 * kMs), CUDA_SUCCESS);
   cuda.host().set_gate(0, FENCE_SHUT, 2);

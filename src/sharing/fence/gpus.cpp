@@ -33,7 +33,7 @@ uint32_t identify(CUdevice device) {
 
 }  // namespace
 
-// Several threads may be here; they write the same.
+// Several threads may run this at once; they write the same values.
 void find_gpus() {
   if (!attached() || __atomic_load_n(&gpus.ready, __ATOMIC_ACQUIRE) != 0) return;
   int count = 0;
@@ -59,7 +59,7 @@ uint32_t gpu_of(CUdevice device) {
   return __atomic_load_n(&gpus.of[device], __ATOMIC_RELAXED);
 }
 
-// With one device there is nothing to ask: without a context the driver itself will say so.
+// With one device no query is needed: without a context the driver itself returns an error.
 uint32_t current_gpu() {
   if (__atomic_load_n(&gpus.ready, __ATOMIC_ACQUIRE) == 0) return kNoGpu;
   if (__atomic_load_n(&gpus.count, __ATOMIC_RELAXED) == 1) return gpu_of(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPU of the share a CUDA device is. CUDA_VISIBLE_DEVICES may hide and reorder devices; their
-// UUIDs say which they are.
+// Maps CUDA devices to the GPUs of the share. CUDA_VISIBLE_DEVICES may hide and reorder devices, so
+// they are identified by UUID.
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -11,16 +11,16 @@ namespace gantry::fence {
 
 inline constexpr uint32_t kNoGpu = UINT32_MAX;  // not of this share, or no current context
 
-// After a successful cuInit.
+// Call after a successful cuInit.
 void find_gpus();
 void reset_gpus_after_fork();
 
 // The index in FenceLimits.gpu.
 uint32_t gpu_of(CUdevice device);
 uint32_t current_gpu();
-// The other way round; CU_DEVICE_INVALID when it is not visible.
+// The reverse; CU_DEVICE_INVALID if the device is not visible.
 CUdevice device_of(uint32_t gpu);
-// Whether the process sees such a device, of the share or not.
+// True if the process sees such a device, in the share or not.
 bool is_device(CUdevice device);
 bool more_than_one_device();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launch of a graph costs, by its executable. A small table: one that falls out is learned
-// anew, and so is one whose address means another graph now.
+// The cost of a graph launch, by executable graph. The table is small: a cost that was dropped from
+// it is learned again, as is the cost of a new graph at a reused address.
 #pragma once
 
 #include "sharing/fence/costs.hpp"

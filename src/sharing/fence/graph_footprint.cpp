@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory a graph will need. The driver gives allocations of one graph the same addresses
-// where they never live at the same time: the addresses that are covered are what is needed.
+// Computes how much memory a graph needs. The driver gives allocations of one graph the same
+// addresses if they never exist at the same time, so the graph needs as much memory as its
+// allocations cover addresses.
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gpus.hpp"
 #include "sharing/fence/graphs.hpp"
@@ -12,7 +13,7 @@
 namespace gantry::fence {
 namespace {
 
-// Memory for the length of one look.
+// Memory for the duration of one computation.
 template <class T>
 class Pieces {
  public:

@@ -11,14 +11,14 @@
 namespace gantry::fence {
 namespace {
 
-// How the memory of graphs grows, as that of pools does. A launch cannot be taken back: what it may
-// need must fit before.
+// The step in which the memory of graphs grows, as for pools. A launch cannot be undone, so the
+// memory that it may need must fit before.
 constexpr uint64_t kStep = 32ULL << 20U;
 
 struct Graphs {
   uint32_t any;  // some graph of this process allocates
   HandleTable
-      execs;  // by handle: Entry.bytes needed, Entry.other 1: frees by itself, Entry.count runs
+      execs;  // by handle: Entry.bytes needed; Entry.other 1: frees by itself; Entry.count runs
   uint64_t charged[FENCE_MAX_GPUS];
 };
 constinit Graphs graphs{};
@@ -33,7 +33,7 @@ bool ask(uint32_t gpu, CUgraphMem_attribute what, uint64_t& value) {
          real().cuDeviceGetGraphMemAttribute(device, what, &value) == CUDA_SUCCESS;
 }
 
-// True when it is less than before.
+// True if it is less than before.
 bool settle(uint32_t gpu) {
   uint64_t reserved = 0;
   if (gpu >= FENCE_MAX_GPUS || !ask(gpu, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, reserved))
@@ -45,7 +45,7 @@ bool settle(uint32_t gpu) {
   return reserved < before;
 }
 
-// One that frees its memory at its next launch needs it once.
+// A graph that frees its memory at its next launch needs it only once.
 uint64_t growth_of(const Entry& exec) {
   uint64_t used = 0;
   if (!ask(exec.gpu, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, used)) return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that graphs allocate: the driver takes it when a graph is launched and keeps it for the
-// next one. What is charged is what it says to have reserved.
+// Memory that graphs allocate. The driver allocates it when a graph is launched and keeps it for
+// the next launch. The charge is the amount that the driver reports as reserved.
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -9,19 +9,20 @@
 
 namespace gantry::fence {
 
-// One of the driver's functions that bring a graph to the GPU.
+// One of the driver's functions that launch or upload a graph.
 using GraphCall = CUresult (*)(CUgraphExec, CUstream);
-// A launch or an upload; refused when the graph's memory does not fit. Costs one look where no
-// graph allocates.
+// Launches or uploads a graph; refuses if the graph's memory does not fit. If no graph allocates
+// memory, this only reads one variable.
 CUresult launch_graph(CUgraphExec exec, CUstream stream, GraphCall call);
 
-// The charge becomes what the driver says.
+// Updates the charge to what the driver reports.
 void settle_graphs(uint32_t gpu);
 bool reclaim_graphs(uint32_t gpu);
-// In the child of a fork.
+// Call this in the child of a fork.
 void reset_graphs_after_fork();
 
-// What the graph's nodes allocate, where they lie on top of each other once; 0 for most graphs.
+// The memory that the graph's nodes allocate; allocations that share an address count once. 0 for
+// most graphs.
 struct GraphFootprint {
   uint64_t bytes;
   uint32_t gpu;

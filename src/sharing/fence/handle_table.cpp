@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open addressing, linear probing; removal shifts back what follows, so there are no tombstones.
+// Open addressing with linear probing; removal shifts the following entries back, so there are no
+// tombstones.
 #include "sharing/fence/handle_table.hpp"
 
 #include <sys/mman.h>
@@ -82,7 +83,7 @@ void HandleTable::remove(size_t index) {
   const size_t mask = capacity_ - 1;
   size_t hole = index;
   for (size_t i = (hole + 1) & mask; entries_[i].key != 0; i = (i + 1) & mask) {
-    // It may move back only if its home is not between the hole and it.
+    // An entry may move back only if its home is not between the hole and itself.
     if (((i - home(entries_[i].key)) & mask) < ((i - hole) & mask)) continue;
     entries_[hole] = entries_[i];
     hole = i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process has, by the driver's number for it: a hash table in pages of its own, because
-// the program's malloc may be anybody's, and may be the caller.
+// A hash table of this process's objects, by the driver's handle. It uses its own memory pages,
+// because the program may have replaced malloc, and malloc may even be the caller.
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -14,7 +14,7 @@ namespace gantry::fence {
 struct Entry {
   uint64_t key;  // pointer or handle; never 0
   uint64_t bytes;
-  uint64_t other;  // what the user of the table says
+  uint64_t other;  // set by the user of the table
   CUcontext context;
   uint32_t gpu;
   uint32_t count;
@@ -22,11 +22,11 @@ struct Entry {
 
 class HandleTable {
  public:
-  // False when memory is short. An entry of that key is replaced.
+  // False if out of host memory. Replaces an entry with the same key.
   bool put(const Entry& entry);
   bool find(uint64_t key, Entry& entry);
   bool take(uint64_t key, Entry& entry);
-  // Changes it in place; false where there is none. No call of the table from `change`.
+  // Changes an entry in place; false if there is none. `change` must not call the table.
   template <class Change>
   bool update(uint64_t key, Change change) {
     const Guard guard(lock_);
@@ -35,7 +35,8 @@ class HandleTable {
     change(*entry);
     return true;
   }
-  // Takes out all that `matches` and shows them. No call of this table from either.
+  // Removes all entries that `matches` accepts and calls `visit` for each. Neither function may
+  // call this table.
   template <class Matches, class Visit>
   void take_all(Matches matches, Visit visit) {
     const Guard guard(lock_);
@@ -45,7 +46,7 @@ class HandleTable {
         continue;
       }
       const Entry entry = entries_[i];
-      remove(i);  // another one may be here now
+      remove(i);  // another entry may be here now
       visit(entry);
     }
   }
@@ -56,7 +57,7 @@ class HandleTable {
       if (entries_[i].key != 0) visit(entries_[i]);
     }
   }
-  // Only in the child of a fork.
+  // Call this only in the child of a fork.
   void forget();
 
  private:

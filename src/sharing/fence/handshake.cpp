@@ -29,7 +29,7 @@ constexpr Speaks speaks() {
 }
 constexpr Speaks kSpeaks = speaks();
 
-// Out of the way of programs that count on small numbers; lower where the limit is low.
+// A high number, away from programs that expect small descriptors; lower if the limit is low.
 int move_high(int fd) {
   constexpr int kWanted[] = {960, 200};
   for (const int at_least : kWanted) {
@@ -52,8 +52,8 @@ int connect_to_daemon(uint64_t wait_ms, HandshakeResult& without) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   static_assert(sizeof FENCE_SOCKET <= sizeof address.sun_path);
-  // Not as numbers in the code: a copy of the library for another directory, as tests make it, has
-  // the name replaced wherever it is a string.
+  // The path must be a string and not immediate values in the code: tests copy the library for
+  // another directory and replace the string.
   const char* path = FENCE_SOCKET;
   __asm__("" : "+r"(path));
   memcpy(address.sun_path, path, sizeof FENCE_SOCKET);
@@ -68,7 +68,7 @@ int connect_to_daemon(uint64_t wait_ms, HandshakeResult& without) {
 }
 
 bool say_hello(int fd, FenceRole role) {
-  __asm__ volatile("" : : "r"(&kSpeaks));  // used, or it would be left out
+  __asm__ volatile("" : : "r"(&kSpeaks));  // must be used, or the linker would drop it
   const FenceHello hello{.magic = FENCE_MAGIC,
                          .version = FENCE_VERSION,
                          .role = static_cast<uint32_t>(role),
@@ -80,7 +80,7 @@ bool say_hello(int fd, FenceRole role) {
   return sent == static_cast<ssize_t>(sizeof hello);
 }
 
-// All descriptors that came, at most `most`; the rest the kernel has closed.
+// All received descriptors, at most `most`; the kernel has closed the rest.
 int descriptors(msghdr& message, int* fds, int most) {
   int count = 0;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
@@ -126,7 +126,7 @@ bool as_large(int fd, uint64_t bytes) {
          static_cast<uint64_t>(status.st_size) >= bytes;
 }
 
-// A page that could shrink under us would kill the program.
+// A page that could shrink would kill the program.
 bool cannot_shrink(int fd) {
   const int seals = fcntl(fd, F_GET_SEALS);
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;

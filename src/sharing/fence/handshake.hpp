@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hello and welcome: what is said to the keeper when a process attaches.
+// The handshake with the share daemon when a process attaches: hello and welcome.
 #pragma once
 
 #include "gpu/abi/fence.h"
@@ -16,11 +16,11 @@ struct Handshake {
 enum class HandshakeResult : uint8_t {
   Welcome,
   NotYet,    // soon
-  NoDaemon,  // there is no keeper: to ask again costs nothing
-  No,        // nobody answers within that time, the answer is no, or it is not what abi.h says
+  NoDaemon,  // the daemon is not running: asking again costs nothing
+  No,        // no answer in time, a refusal, or not what gpu/abi/fence.h defines
 };
 
-// Nothing is left open but with a welcome.
+// Leaves descriptors open only with a welcome.
 HandshakeResult perform_handshake(FenceRole role, uint64_t wait_ms, Handshake& said);
 
 }  // namespace gantry::fence

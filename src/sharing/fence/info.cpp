@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of what tells a program how large the GPU is: as large as its share.
+// Hooks of the functions that report the size of the GPU's memory: they report the size of the
+// share.
 #include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gpus.hpp"
@@ -13,7 +14,7 @@ uint64_t smaller(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
-// Nothing where there is no limit. The card may have less left than the share.
+// Does nothing without a limit. The GPU may have less free memory than the share.
 template <class Size>
 void show_share(uint32_t gpu, Size* free, Size* total) {
   ShareMemory share{};

@@ -5,7 +5,8 @@
 
 using namespace gantry::fence;
 
-// The body of a hook. A macro and no function: without a limit `call` is then a plain jump.
+// The body of a hook. It is a macro, not a function, so that `call` is a plain jump if there is no
+// limit.
 #define FENCE_LAUNCHED(on, of_kind, of, call)                  \
   if (__builtin_expect(!time_limited(), 1)) return call;       \
   Launch launch = {.stream = on, .kind = of_kind, .what = of}; \
@@ -50,8 +51,8 @@ FENCE_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, per_thread)
 FENCE_LAUNCH_EX(cuLaunchKernelEx, legacy)
 FENCE_LAUNCH_EX(cuLaunchKernelEx_ptsz, per_thread)
 
-// One launch on several GPUs: each has its gate. They are entered in the caller's order, as it
-// would launch one after the other.
+// One launch on several GPUs, each with its own gate. The gates are entered in the caller's order,
+// as if it launched on one GPU after the other.
 CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned int devices,
                                               unsigned int flags) {
   const auto call = [&] {

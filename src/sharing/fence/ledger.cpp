@@ -12,8 +12,8 @@
 namespace gantry::fence {
 namespace {
 
-// Ours alone; the rows show it. They are only ever written from here, under the lock, so that a
-// new row after a restart of the keeper can be filled in.
+// This process's own counts; the rows show them. The rows are written only here, under the lock, so
+// that a new row can be filled after a restart of the daemon.
 struct Book {
   Lock lock;
   uint64_t held[FENCE_MAX_GPUS];
@@ -26,16 +26,16 @@ struct Book {
 constinit Book book{};
 
 constexpr uint64_t kSettleNs = 1000000;
-constexpr uint64_t kNear = 512ULL << 20U;     // to the limit, or an eighth of it: then look first
-constexpr uint64_t kBeingMade = 1;            // pending while a context is made
-constexpr uint64_t kPatienceNs = 2000000000;  // then whoever is in the way is taken for dead
+constexpr uint64_t kNear = 512ULL << 20U;  // to the limit, or an eighth of it: ask the host first
+constexpr uint64_t kBeingMade = 1;         // pending while a context is created
+constexpr uint64_t kPatienceNs = 2000000000;  // then the holder of the lock is considered dead
 
 bool counts(uint32_t gpu) {
   return attached() && gpu < host.gpu_count;
 }
 
 void show(uint32_t gpu, FenceUsageRow& own) {
-  // `held` first: seen twice for a moment is safe, not seen is not.
+  // `held` first: to be counted twice for a moment is safe, not to be counted is not.
   __atomic_store_n(&own.held, book.held[gpu], __ATOMIC_SEQ_CST);
   __atomic_store_n(&own.pending, book.pending[gpu], __ATOMIC_SEQ_CST);
 }
@@ -48,7 +48,7 @@ void end_call(uint32_t gpu, FenceUsageRow& own) {
   __atomic_store_n(&own.ended, ++book.ended[gpu], __ATOMIC_SEQ_CST);
 }
 
-// Counted by itself, whatever call it is part of.
+// Counted on its own, whatever call it is part of.
 void show_change(uint32_t gpu) {
   FenceUsageRow& own = own_row(gpu);
   begin_call(gpu, own);
@@ -66,7 +66,7 @@ uint64_t in_ledgers(uint32_t gpu, Count what) {
   uint64_t total = 0;
   for (uint32_t slot = 0, end = slots(); slot < end; ++slot) {
     const FenceUsageRow& each = row(gpu, slot);
-    // Pending first: what moves to `held` in between is then seen there.
+    // Reads `pending` first: an amount that moves to `held` in between is then counted there.
     if (what == Count::HeldAndPending)
       total = saturating_add(total, __atomic_load_n(&each.pending, __ATOMIC_SEQ_CST));
     total = saturating_add(total, __atomic_load_n(&each.held, __ATOMIC_SEQ_CST));
@@ -79,7 +79,7 @@ uint64_t sum(uint32_t gpu, Count what) {
   return saturating_add(beside, in_ledgers(gpu, what));
 }
 
-// What is asked for: memory, or room for one more context; for a call that is about to begin.
+// The request: memory, or room for one more context, for a call that is about to begin.
 enum class Begins : uint8_t { Nothing, Call };
 struct Wish {
   uint64_t bytes;
@@ -93,7 +93,7 @@ void show_contexts(uint32_t gpu, FenceUsageRow& own) {
 
 enum class Fit : uint8_t {
   No,
-  Close,  // by a figure that is not fresh: nothing is reserved
+  Close,  // refused by an outdated value: nothing is reserved
   Yes,
 };
 enum class Care : uint8_t { WhenClose, Never };
@@ -103,7 +103,7 @@ bool is_close(uint64_t used, uint64_t limit) {
   return left < kNear && left < limit / 8;
 }
 
-// Adds before it sums: of two that fit only alone, at most one goes through.
+// Adds before it sums: of two requests that fit only alone, at most one succeeds.
 Fit try_reserve(uint32_t gpu, const Wish& wish, Care care) {
   const Guard guard(book.lock);
   FenceUsageRow& own = own_row(gpu);
@@ -128,8 +128,8 @@ Fit try_reserve(uint32_t gpu, const Wish& wish, Care care) {
   return fit;
 }
 
-// One at a time among those for whom it is close. It keeps things going; it is not what makes them
-// safe, so a lock whose owner is gone can be passed by.
+// Serialises requests that are close to the limit. The lock ensures progress, not safety, so a lock
+// whose owner is gone can be ignored.
 class SlowPath {
  public:
   explicit SlowPath(uint64_t until) : mine_(1 + __atomic_load_n(&host.slot, __ATOMIC_RELAXED)) {
@@ -165,8 +165,8 @@ uint64_t worth(uint32_t gpu, const Wish& wish) {
                         __atomic_load_n(&share.gpu[gpu].context_estimate, __ATOMIC_RELAXED));
 }
 
-// No when there is no room even if everybody who tries now is refused; then nobody is in the way.
-// Somebody who was stopped in the middle of trying, or lies, is not waited for without end.
+// Refuses if there is no room even if all concurrent requests were refused; otherwise waits for
+// them. Does not wait forever for a process that was stopped in the middle of a request, or lies.
 bool reserve_in_turn(uint32_t gpu, const Wish& wish, uint64_t until) {
   const SlowPath alone(until);
   while (try_reserve(gpu, wish, Care::Never) != Fit::Yes) {
@@ -177,7 +177,8 @@ bool reserve_in_turn(uint32_t gpu, const Wish& wish, uint64_t until) {
   return true;
 }
 
-// No by what the host saw before we asked. It may have become less since, or see a new context.
+// Refused by the host's last measurement. The usage may be lower by now, or the host may have
+// measured a new context.
 bool reserve_after_look(uint32_t gpu, const Wish& wish, uint64_t begin, uint64_t until) {
   if (overhead(gpu) == 0) return false;
   if (saturating_add(in_ledgers(gpu, Count::Held), wish.bytes) > limit_of(gpu)) return false;

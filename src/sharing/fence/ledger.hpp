@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of each GPU this process holds, kept here and shown in its rows (abi.h). Reserve, call
-// the driver, give back what it did not take. Safe with any number of threads and processes: what
-// all hold together is never more than the limit, and nobody is refused what would fit.
+// Counts how much memory of each GPU this process uses, and shows it in its rows (gpu/abi/fence.h).
+// Usage: reserve, call the driver, release what it did not use. Safe with any number of threads and
+// processes: together they never use more than the limit, and no request that would fit is refused.
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -11,15 +11,15 @@
 
 namespace gantry::fence {
 
-inline constexpr uint64_t kGranule = 2ULL << 20U;  // what the driver takes memory in
+inline constexpr uint64_t kGranule = 2ULL << 20U;  // the driver's allocation unit
 
-// UINT64_MAX where that is not representable: such a size fits nowhere.
+// UINT64_MAX if the result is not representable: such a size never fits.
 constexpr uint64_t round_up(uint64_t bytes, uint64_t unit) {
   return bytes > UINT64_MAX - unit ? UINT64_MAX : (bytes + unit - 1) / unit * unit;
 }
 
-// A call that takes memory from the driver or gives it back is under way. Until it ends, what is
-// written here and what the host sees do not fit, and the host believes neither.
+// Marks that a call that allocates or frees driver memory is in progress. Until it ends, this
+// ledger and the host's reading do not match, and the host uses neither.
 class MemoryCall {
  public:
   MemoryCall() = default;
@@ -35,38 +35,39 @@ class MemoryCall {
   uint32_t gpu_ = kNone;
 };
 
-// Always true without a share, and for kNoGpu: then the driver itself has something to say.
+// Always true without a share and for kNoGpu: the driver itself then reports any error.
 bool reserve(uint32_t gpu, uint64_t bytes);
-// The same for a call that begins in that moment.
+// The same, for a call that begins at this moment.
 bool reserve(uint32_t gpu, uint64_t bytes, MemoryCall& call);
 void release_reserved(uint32_t gpu, uint64_t bytes);
-// What the driver has taken already, unasked: counted, whether it fits or not.
+// Counts memory that the driver has already allocated, whether it fits or not.
 void charge_unconditionally(uint32_t gpu, uint64_t bytes);
 
-// Of what is held: managed memory, which the host does not see as this process's.
+// The managed memory among it, which the host cannot attribute to this process.
 void note_managed(uint32_t gpu, uint64_t bytes);
 void release_managed(uint32_t gpu, uint64_t bytes);
 
-// A context counts as an estimate until the host has seen it. Making one takes a while, in which
-// the host sees a part of it: until it is made something is pending, and the host does not look.
+// A context counts with an estimate until the host has measured it. Creating one takes time, during
+// which the host would see only a part of it. So a call is marked as in progress until the context
+// exists, and the host does not measure it.
 bool reserve_context(uint32_t gpu);
 void context_created(uint32_t gpu);
 void release_context(uint32_t gpu);
 
-// The share of the GPU, and what of it nobody holds. False without a limit.
+// The share's limit on this GPU, and how much of it is free. False without a limit.
 struct ShareMemory {
   uint64_t total, free;
 };
 bool share_memory(uint32_t gpu, ShareMemory& memory);
 
-// Tells the host, and says what the program is told.
+// Reports the refusal to the host and returns the error for the program.
 CUresult refused(uint32_t gpu, uint64_t bytes);
 
-// Held while other pages and another slot take the place of the old ones; then what this process
-// holds is written into its new rows.
+// Held while new pages and a new slot replace the old ones. Then this process's usage is written
+// into its new rows.
 Lock& ledger_lock();
 void rewrite_rows();
-// In the child of a fork: it holds nothing.
+// Call this in the child of a fork, which uses nothing yet.
 void reset_ledger_after_fork();
 
 }  // namespace gantry::fence

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory with many threads, built with the thread sanitizer whatever the preset; the driver's
-// memory is a few lines here.
+// Tests memory accounting with many threads. Built with the thread sanitizer in every preset; the
+// driver's memory is simulated in a few lines here.
 #include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/driver_for_test.hpp"
@@ -25,7 +25,7 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kLimit = 256 * kMiB;
 constexpr std::uint64_t kStep = 32 * kMiB;
 
-// Addresses are given out anew at once, as the real driver does.
+// Addresses are reused at once, as in the real driver.
 struct Card {
   std::mutex mutex;
   std::map<std::uint64_t, std::uint64_t> taken;  // address, bytes

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libdl's and libpthread's functions moved into libc with glibc 2.34 and got a new version there.
-// The old names are still answered: by libc today, before that by the libraries that the driver
-// itself needs. Include this wherever they are called.
+// The functions of libdl and libpthread moved into libc with glibc 2.34 and got a new symbol
+// version. The old versions still work: libc provides them now, and before 2.34 the libraries that
+// the driver itself needs did. Include this header wherever these functions are called.
 #pragma once
 
 #include <dlfcn.h>
@@ -26,7 +26,8 @@ __asm__(".symver pthread_sigmask,pthread_sigmask@GLIBC_2.17");
 
 namespace gantry::fence {
 
-// fstat was no symbol of glibc's before 2.33. On 64-bit machines the kernel's structure is libc's.
+// glibc had no symbol fstat before 2.33. On 64-bit machines the kernel's structure is the same as
+// libc's.
 inline bool file_status(int fd, struct stat& status) {
   return syscall(SYS_fstat, fd, &status) == 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lock of one word, without a constructor and without libpthread. Held for short times only:
-// never while the dynamic linker, the host or (but for pools.cpp) the driver is asked.
+// A lock of one word, without a constructor and without libpthread. Hold it only briefly: never
+// during a call of the dynamic linker, the host or (except in pools.cpp) the driver.
 #pragma once
 
 #include <linux/futex.h>
@@ -11,7 +11,7 @@
 
 namespace gantry::fence {
 
-// Waits while *word is `value`, no longer than that. Also returns without a reason.
+// Waits while *word is `value`, at most this long. May return early without a reason.
 inline void futex_wait(const uint32_t* word, uint32_t value, int scope, uint64_t nanoseconds) {
   const timespec most = {static_cast<time_t>(nanoseconds / 1000000000U),
                          static_cast<long>(nanoseconds % 1000000000U)};
@@ -42,11 +42,11 @@ class Lock {
     if (__atomic_exchange_n(&word_, 0, __ATOMIC_RELEASE) == 2)
       futex_wake(&word_, kWithinProcess, 1);
   }
-  // In a forked child, where the thread that held it does not exist.
+  // Call this in the child of a fork, where the thread that held it does not exist.
   void reset() { word_ = 0; }
 
  private:
-  uint32_t word_ = 0;  // 0 free, 1 held, 2 held and somebody waits
+  uint32_t word_ = 0;  // 0 free, 1 held, 2 held with waiting threads
 };
 
 class Guard {
@@ -66,7 +66,7 @@ inline uint64_t monotonic_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000U + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// In a loop that looks at memory.
+// Call this in a loop that polls memory.
 inline void cpu_relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -75,7 +75,7 @@ inline void cpu_relax() {
 #endif
 }
 
-// By the system call: nanosleep would be a place where a thread can be cancelled.
+// Uses the system call, because nanosleep() is a cancellation point.
 inline void sleep_for_ns(uint64_t nanoseconds) {
   const timespec time = {static_cast<time_t>(nanoseconds / 1000000000U),
                          static_cast<long>(nanoseconds % 1000000000U)};

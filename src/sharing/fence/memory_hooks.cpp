@@ -13,14 +13,14 @@ namespace {
 
 constexpr uint64_t kPitch = 512;
 
-// Not enough left in the share. Without a context the driver has another complaint.
+// The share has not enough left. Without a context the driver returns another error.
 template <class Call>
 CUresult no_room(uint32_t gpu, uint64_t bytes, Call call) {
   CUdeviceptr nowhere = 0;
   return current_context() == nullptr ? call(nowhere) : refused(gpu, bytes);
 }
 
-// The driver has given something that we cannot keep.
+// The driver allocated something that must be given back.
 CUresult undo(CUdeviceptr pointer, uint32_t gpu, uint64_t bytes) {
   real().cuMemFree_v2(pointer);
   return refused(gpu, bytes);
@@ -40,7 +40,7 @@ CUresult allocate_large(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call ca
   return result;
 }
 
-// The part lies in a granule; is that one paid for? If it cannot be, the part goes back.
+// The part is in a granule that may not be charged yet. If it cannot be charged, the part is freed.
 bool keep_small(uint32_t gpu, uint64_t bytes, CUdeviceptr made, bool reserved) {
   uint64_t granule = 0;
   const Granule where = enter_granule(made, gpu, bytes, granule);
@@ -54,9 +54,9 @@ bool keep_small(uint32_t gpu, uint64_t bytes, CUdeviceptr made, bool reserved) {
   return false;
 }
 
-// Reserved before the call, unless the granule in use has room: then the driver will hardly take
-// another. Where the share has no room for one more, it still may have room in an old one.
-// One at a time, so that nobody enters a granule that turns out not to be paid for.
+// Reserves a granule before the call, unless the current granule has room: then the driver will
+// hardly allocate another. If the share has no room for another granule, an old one may still have
+// room. Only one allocation at a time, so that no other uses a granule that cannot be charged.
 template <class Call>
 CUresult allocate_small(uint32_t gpu, uint64_t bytes, CUdeviceptr& made, Call call) {
   const Guard alone(small_allocation_lock());
@@ -81,7 +81,7 @@ CUresult allocate(uint64_t bytes, CUdeviceptr& made, Call call) {
                                  : allocate_large(gpu, bytes, made, call);
 }
 
-// How long a row becomes is known afterwards only; the guess is what all cards do today.
+// The length of a row is known only afterwards; the guess is what all GPUs do today.
 template <class Call, class Pitch>
 CUresult allocate_pitched(uint64_t width, uint64_t height, CUdeviceptr& made, const Pitch& pitch,
                           Call call) {
@@ -106,7 +106,7 @@ CUresult free_memory(CUdeviceptr pointer, Call call) {
   if (!attached()) return call();
   PendingFree leaving(pointer);
   const CUresult result = leaving.done(call());
-  if (result == CUDA_SUCCESS) pools_synced();  // it waits for the device, as a synchronisation does
+  if (result == CUDA_SUCCESS) pools_synced();  // it waits for the device, like a synchronisation
   return result;
 }
 
@@ -115,7 +115,7 @@ CUresult free_memory(CUdeviceptr pointer, Call call) {
 
 using namespace gantry::fence;
 
-// Until we know that it may be kept, the program's own variables are not touched.
+// The program's variables are written only when the allocation may be kept.
 
 CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes) {
   if (!attached() || pointer == nullptr || bytes == 0) return real().cuMemAlloc_v2(pointer, bytes);
@@ -174,7 +174,7 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1* pointer, unsigned int* pitch, unsigned 
   return result;
 }
 
-// Counted in full: it may come to the GPU in full.
+// Counted in full, because all of it may move to the GPU.
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned int flags) {
   if (!attached() || pointer == nullptr || bytes == 0)
     return real().cuMemAllocManaged(pointer, bytes, flags);

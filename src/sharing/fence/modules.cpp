@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of code that is loaded: it takes memory of the card that only the host can see.
+// Hooks of the functions that load code: it uses GPU memory that only the host can measure.
 #include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gpus.hpp"

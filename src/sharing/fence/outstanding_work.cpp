@@ -6,13 +6,13 @@
 namespace gantry::fence {
 namespace {
 
-// A mark on somebody else's stream.
+// Records a mark on another thread's stream.
 bool can_mark(const StreamWork& work) {
   if (work.reach() == EventAccess::OwnThread) return false;
   return work.reach() == EventAccess::Anyone || !captures_open();
 }
 
-// Launches that nobody else can mark: by the clock, once all before them has ended.
+// Launches that no other thread can mark: judged by time, once all earlier work has ended.
 void wait_out_tail(StreamWork& work, uint64_t now_ns) {
   const uint64_t done = work.done.load(std::memory_order_seq_cst);
   if (work.tail_until_ns == 0) work.tail_until_ns = now_ns + expected_ns(work, now_ns);
@@ -20,7 +20,7 @@ void wait_out_tail(StreamWork& work, uint64_t now_ns) {
 }
 
 void mark_tail(StreamWork& work, uint64_t now_ns) {
-  // The stream may be destroyed already: the driver must not be asked about it any more.
+  // The stream may already be destroyed: the driver must not be called with it.
   if (work.life.load(std::memory_order_relaxed) != StreamState::Alive)
     return wait_out_tail(work, now_ns);
   if (work.reach() == EventAccess::Anyone &&
@@ -35,7 +35,7 @@ void mark_tail(StreamWork& work, uint64_t now_ns) {
   wait_out_tail(work, now_ns);
 }
 
-// With the work's lock and context.
+// Called with the work's lock held and its context current.
 void examine(StreamWork& work, UnmarkedLaunches tails, OutstandingWork& sum) {
   const uint64_t now_ns = monotonic_ns();
   look(work, now_ns);

@@ -10,11 +10,11 @@ namespace {
 constexpr uint64_t kFreshNs = 5000000;
 constexpr uint64_t kBetweenWaitsNs = 50000000;
 constexpr uint64_t kWaitNs = 20000000;
-constexpr uint64_t kContextWaitNs = 60000000;  // one that is being made is not seen at once
+constexpr uint64_t kContextWaitNs = 60000000;  // a new context is not visible at once
 constexpr uint64_t kStepNs = 200000;
 
 struct Looks {
-  uint64_t waited_ns;  // when some thread last waited for one
+  uint64_t waited_ns;  // when a thread last waited for a measurement
   uint64_t changed_ns[FENCE_MAX_GPUS];
 };
 constinit Looks looks{};
@@ -35,7 +35,7 @@ uint32_t unseen_contexts(uint32_t gpu, uint32_t slot) {
   return made > seen ? made - seen : 0;
 }
 
-// The host has not yet seen what some context takes.
+// True if the host has not yet measured a context.
 bool estimating(uint32_t gpu) {
   for (uint32_t slot = 0, end = slots(); slot < end; ++slot) {
     if (unseen_contexts(gpu, slot) != 0) return true;

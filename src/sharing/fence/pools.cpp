@@ -12,11 +12,12 @@
 namespace gantry::fence {
 namespace {
 
-// How the driver's pools grow. If it is another step, what they say afterwards counts.
+// The step in which the driver's pools grow. If the real step differs, the pool's own value counts
+// afterwards.
 constexpr uint64_t kStep = 32ULL << 20U;
 
 struct Pools {
-  HandleTable known;  // by handle: Entry.bytes charged
+  HandleTable known;  // by handle: Entry.bytes is the charge
   uint32_t in_use;    // some pool holds memory
 };
 constinit Pools pools{};
@@ -42,7 +43,7 @@ bool know(CUmemoryPool pool, uint32_t gpu) {
                                                                    .count = 0});
 }
 
-// The charge becomes what the pool says; true when that is less than before.
+// Updates the charge to the pool's own value; true if that is less than before.
 bool settle(Entry& entry) {
   uint64_t reserved = 0;
   if (!ask(pool_of(entry.key), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, reserved)) return false;
@@ -71,8 +72,8 @@ uint64_t charged(CUmemoryPool pool) {
   return pools.known.find(key_of(pool), entry) ? entry.bytes : 0;
 }
 
-// By how much the pool will grow; reserved. Making room may shrink this pool itself: then once
-// more.
+// Computes and reserves how much the pool will grow. Making room may shrink this pool itself; then
+// it computes again.
 bool reserve_growth(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, uint64_t& growth,
                     MemoryCall& underway) {
   constexpr int kTries = 3;
@@ -97,7 +98,7 @@ bool is_capturing(CUstream stream) {
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-// Reserved: what was charged before and `growth`. The pool says what it really has.
+// The previous charge and `growth` are reserved. Updates this to what the pool really has.
 bool settle_growth(CUmemoryPool pool, uint32_t gpu, uint64_t growth) {
   if (growth != 0) pools.known.update(key_of(pool), [&](Entry& entry) { entry.bytes += growth; });
   uint64_t reserved = 0;
@@ -110,7 +111,7 @@ bool settle_growth(CUmemoryPool pool, uint32_t gpu, uint64_t growth) {
   return fits;
 }
 
-// `stream` names the default stream it means.
+// `stream` names the default stream that is meant.
 template <class Call>
 CUresult allocate(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, CUstream stream,
                   CUdeviceptr* pointer, Call call) {
@@ -137,7 +138,7 @@ CUresult allocate(CUmemoryPool pool, uint32_t gpu, uint64_t bytes, CUstream stre
   return refused(gpu, bytes);
 }
 
-// The device of a stream, which need not be that of the current context.
+// The device of a stream, which may differ from that of the current context.
 bool device_of_stream(CUstream stream, CUdevice& device) {
   const bool plain =
       stream != nullptr && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
@@ -178,7 +179,7 @@ CUresult allocate_from(CUmemoryPool pool, uint64_t bytes, CUstream stream, CUdev
   entry.gpu = kNoGpu;
   if (!attached() || pointer == nullptr || bytes == 0) return call(pointer);
   if (!pools.known.find(key_of(pool), entry)) {
-    // A default pool, or one that is not on a GPU of ours.
+    // A default pool, or a pool that is not on a GPU of the share.
     entry.gpu = gpu_of_default(pool);
   }
   return allocate(pool, entry.gpu, bytes, stream, pointer, call);
@@ -242,7 +243,7 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* pointer, size_t bytes, CUmemo
                        });
 }
 
-// May also be given what cuMemAlloc made.
+// May also be called with memory from cuMemAlloc.
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   if (!attached()) return real().cuMemFreeAsync(pointer, stream);
   PendingFree leaving(pointer);
@@ -261,11 +262,11 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* pool_props) {
     return result;
   const uint32_t gpu = gpu_of(pool_props->location.id);
   if (gpu != kNoGpu && know(*pool, gpu)) return result;
-  real().cuMemPoolDestroy(*pool);  // what cannot be counted is not given
+  real().cuMemPoolDestroy(*pool);  // memory that cannot be counted is refused
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// What is still allocated from it stays until it is freed; the host sees that.
+// Its remaining allocations stay until they are freed; the host measures them.
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   if (!attached()) return real().cuMemPoolDestroy(pool);
   const SettleLock guard;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream-ordered memory. A pool takes memory from the card in steps of its own and keeps it for a
-// while after it was freed; what is charged is what all pools of this process have reserved.
+// Stream-ordered memory. A pool allocates GPU memory in its own steps and keeps it for a while
+// after it was freed. The charge is what all pools of this process have reserved.
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -9,13 +9,14 @@
 
 namespace gantry::fence {
 
-// Somebody has synchronised: pools may have given memory back. Costs one look where none is in use.
+// The program has synchronised, so pools may have released memory. If no pool is in use, this only
+// reads one variable.
 void pools_synced();
-// Something was destroyed that pools depend on.
+// Call this when something was destroyed that pools depend on.
 void pools_changed();
-// Gives back what they keep and nobody uses.
+// Releases the memory that pools keep but do not use.
 bool reclaim_pools(uint32_t gpu);
-// In the child of a fork.
+// Call this in the child of a fork.
 void reset_pools_after_fork();
 
 }  // namespace gantry::fence

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuGetProcAddress: only the driver knows which function a name means for a CUDA version and a kind
-// of default stream. It is asked as the caller asked, and what it answers is looked up by address:
-// where it is a function that we stand in front of, the caller gets ours, with the same interface.
+// of default stream. It is called with the caller's arguments, and its answer is looked up by
+// address: if the function is hooked, the caller gets the hook, which has the same interface.
 #include "sharing/fence/driver.hpp"
 
 #include <stddef.h>
@@ -22,7 +22,7 @@ const Hook hooks[] = {
 #include "sharing/fence/hooks.def"
 };
 
-// A program asks a few hundred times in its life: no index is worth its memory.
+// A program calls this only a few hundred times, so an index would not be worth its memory.
 void* ours_for(void* function) {
   const auto* entries = reinterpret_cast<const char*>(&real());
   for (const Hook& hook : hooks) {

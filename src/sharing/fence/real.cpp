@@ -9,7 +9,7 @@
 namespace gantry::fence {
 namespace {
 
-// The names in the order of the members, one after the other: no pointers to relocate.
+// The names in the order of the members, in one string, so that there are no pointers to relocate.
 constexpr char kNames[] =
 #define CUDA_ENTRY(symbol, name, since, parameters, arguments) #symbol "\0"
 #define CUDA_ENTRY_PTSZ(symbol, name, since, parameters, arguments) #symbol "\0" #symbol "_ptsz\0"
@@ -33,8 +33,9 @@ namespace detail {
 
 constinit RealState real_state{};
 
-// No lock is held while the dynamic linker is asked: a thread may come here from a constructor,
-// with the linker's own lock. Several may look; the first to finish writes.
+// Holds no lock during calls of the dynamic linker: a thread may come here from a constructor, with
+// the linker's own lock. Several threads may look up the functions; the first to finish writes
+// them.
 void resolve_real() {
   Function found[kCount];
   void* library = dlopen(FENCE_REAL_CUDA, RTLD_LAZY | RTLD_NOLOAD);

@@ -29,7 +29,7 @@ void reset_settle_lock_after_fork() {
   inside = false;
 }
 
-// Some other thread may be capturing: in this mode our calls do not disturb it.
+// Another thread may be capturing: in this mode our calls do not disturb it.
 bool reclaim(uint32_t gpu) {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   const bool changed = real().cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;

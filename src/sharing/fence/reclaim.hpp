@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the driver keeps for this process and nobody uses. Asked for when something does not
-// fit.
+// Releases memory that the driver keeps for this process without using it. Called when an
+// allocation does not fit.
 #pragma once
 
 #include <stdint.h>
 
 namespace gantry::fence {
 
-// Held while a pool or a graph takes memory: what the driver keeps before and after belong
-// together. A thread that has it may come again, because what it reserves may ask to reclaim.
+// Held while a pool or a graph allocates memory, because the driver's reservations before and after
+// must be compared. A thread may take it again, because its own reservation may call reclaim.
 class SettleLock {
  public:
   SettleLock();
@@ -19,10 +19,10 @@ class SettleLock {
  private:
   bool entered_;
 };
-// In the child of a fork.
+// Call this in the child of a fork.
 void reset_settle_lock_after_fork();
 
-// True when there may be more room now.
+// True if there may be more room now.
 bool reclaim(uint32_t gpu);
 
 }  // namespace gantry::fence

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kUnit = 512;
 
-// By number; Entry.count parts, which take Entry.bytes.
+// By number: Entry.count is the number of parts, Entry.bytes their size.
 constinit HandleTable granules{};
 constinit Lock allocating{};
 constinit Lock entering{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small allocations. The driver takes a granule of memory from the card and gives out parts of it;
-// where a part lies tells which granule it is of, so what is charged is what the driver took.
+// Small allocations. The driver allocates a granule of GPU memory and hands out parts of it. The
+// address of a part tells its granule, so the charge is what the driver really allocated.
 #pragma once
 
 #include "sharing/fence/lock.hpp"
@@ -9,21 +9,22 @@
 
 namespace gantry::fence {
 
-inline constexpr uint64_t kMaxSmallBytes = 1ULL << 20U;  // up to this the driver shares granules
+inline constexpr uint64_t kMaxSmallBytes = 1ULL
+                                           << 20U;  // up to this size the driver shares granules
 
-// Whether the granule that was used last has that much left.
+// True if the last used granule has this much left.
 bool fits_last_granule(uint32_t gpu, uint64_t bytes);
-// Whether any has, as far as one can know.
+// True if any granule has, as far as is known.
 bool fits_any_granule(uint32_t gpu, uint64_t bytes);
 
-// Held around an allocation: nobody else enters a granule meanwhile.
+// Held around an allocation, so that no other thread adds a part meanwhile.
 Lock& small_allocation_lock();
-enum class Granule : uint8_t { Known, New, OutOfMemory };  // OutOfMemory: memory is short
-// A part of this size lies there. A new granule's charge belongs to it from now on.
+enum class Granule : uint8_t { Known, New, OutOfMemory };  // OutOfMemory: out of host memory
+// Records a part of this size. If its granule is new, the granule gets the reserved charge.
 Granule enter_granule(uint64_t address, uint32_t gpu, uint64_t bytes, uint64_t& granule);
-// It was new and is not paid for: nothing is given back.
+// The granule was new and has no charge: nothing is released.
 void drop_granule(uint64_t granule);
-// With its last part the granule goes back.
+// The granule's charge is released with its last part.
 void leave_granule(uint64_t granule, uint64_t bytes);
 void reset_granules_after_fork();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuInit: here a process attaches to its share; nothing happens earlier. And fork: the child is a
-// process of its own, which attaches when it starts CUDA itself.
+// separate process, which attaches when it starts CUDA itself.
 #include "sharing/fence/allocations.hpp"
 #include "sharing/fence/contexts.hpp"
 #include "sharing/fence/daemon_link.hpp"
@@ -42,7 +42,8 @@ void watch_for_fork() {
 }  // namespace
 }  // namespace gantry::fence
 
-// Refused as "the system is not ready": PyTorch and others print its text, and nothing has started.
+// Refuses with "the system is not ready": PyTorch and others print this text, and nothing has
+// started.
 CUresult cuInit(unsigned int flags) {
   using namespace gantry::fence;
   if (!attached()) {

@@ -26,7 +26,7 @@ uint64_t expected_of(const Mark& mark, uint64_t cost) {
   return mark.launches * cost + mark.graph_ns;
 }
 
-// Beside a graph the cost of single launches cannot be told.
+// Next to a graph the cost of single launches is unknown.
 void learn_from(StreamWork& work, const Sample& sample, const Mark& with_graph) {
   const uint64_t believed = cost_of(work);
   if (with_graph.graph != nullptr) {
@@ -40,7 +40,7 @@ void learn_from(StreamWork& work, const Sample& sample, const Mark& with_graph) 
                      std::memory_order_relaxed);
 }
 
-// An error says that the work is over, too: nothing of this context will run any more.
+// An error also means that the work has ended: nothing of this context will run again.
 bool reached(const Mark& mark) {
   return real().cuEventQuery(mark.event) != CUDA_ERROR_NOT_READY;
 }
@@ -52,7 +52,7 @@ CUevent event_for(Mark& mark) {
   return mark.event;
 }
 
-// Launches behind the last mark, without graphs.
+// Launches after the last mark, without graphs.
 uint64_t unmarked(const StreamWork& work) {
   const uint64_t launches = work.done.load(std::memory_order_relaxed) - work.marked;
   return launches > work.graphs ? launches - work.graphs : 0;
@@ -70,7 +70,7 @@ void tail_is_marked(StreamWork& work, uint64_t done) {
   work.graph_ns = work.graphs = 0;
 }
 
-// What the GPU has to do, as it is believed now.
+// The expected remaining work of the GPU.
 void show_queue(StreamWork& work) {
   const uint64_t cost = cost_of(work);
   uint64_t queued = 0;
@@ -80,7 +80,7 @@ void show_queue(StreamWork& work) {
   work.queued_ns = queued;
 }
 
-// Goes on to the first mark that has not been reached, and learns from what is behind.
+// Advances to the first mark that has not been reached, and learns from the marks before it.
 template <class Reached>
 void pass_marks(StreamWork& work, uint64_t now_ns, Reached is_reached) {
   const uint64_t cost = cost_of(work);
@@ -125,7 +125,7 @@ uint64_t launches_outstanding(const StreamWork& work) {
   return work.done.load(std::memory_order_relaxed) - work.completed.load(std::memory_order_relaxed);
 }
 
-// Of the oldest mark's part some has run already.
+// A part of the oldest mark's work has already run.
 uint64_t expected_ns(const StreamWork& work, uint64_t now_ns) {
   const uint64_t cost = cost_of(work);
   uint64_t sum = work.queued_ns + work.graph_ns + unmarked(work) * cost;
@@ -140,7 +140,7 @@ uint64_t expected_ns(const StreamWork& work, uint64_t now_ns) {
 
 void look(StreamWork& work, uint64_t now_ns) {
   if (capture_is_beginning()) return;
-  // Where the processor is the slower one all have been reached, and one question is enough.
+  // If the CPU is slower than the GPU, all marks have been reached, and one query is enough.
   const bool all = work.count > 1 && reached(newest(work));
   pass_marks(work, now_ns, [all](const Mark& mark) { return all || reached(mark); });
 }
@@ -160,7 +160,7 @@ bool mark(StreamWork& work, uint64_t now_ns) {
   if (event_for(made) == nullptr) return false;
   if (real().cuEventRecord(made.event, work.stream) != CUDA_SUCCESS) return false;
   if (work.count == 0) {
-    // Launched after the last mark, and behind its work on the stream.
+    // Launched after the last mark, and queued after its work on the stream.
     work.earliest_ns =
         work.last_mark_ns > work.unreached_ns ? work.last_mark_ns : work.unreached_ns;
     work.latest_ns = work.unreached_ns = now_ns;
@@ -205,7 +205,8 @@ void recycle(StreamWork& work) {
 bool stream_is_capturing(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUresult result = real().cuStreamIsCapturing(stream, &status);
-  // The legacy stream beside the capture of a blocking one: the driver refuses the launch itself.
+  // For the legacy stream during the capture of a blocking stream, the driver itself refuses the
+  // launch.
   if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return true;
   return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one stream has been given and how much of it has ended. The launching threads count; an
-// untimed event every so many launches, a mark, tells how far the GPU is. (Timed events would say
-// more, and cost eight times as much.)
+// The work of one stream, and how much of it has ended. The launching threads count launches. After
+// every so many launches an untimed event, a mark, is recorded; it shows the GPU's progress. (Timed
+// events would tell more but cost eight times as much.)
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -17,55 +17,55 @@ namespace gantry::fence {
 enum class StreamState : uint32_t {
   Free,
   Alive,
-  Ended,  // the stream is destroyed, its work may go on
+  Ended,  // the stream is destroyed; its work may still run
 };
 
-// Who can record an event on the stream.
+// Which thread can record an event on the stream.
 enum class EventAccess : uint32_t {
   Anyone,
-  NotInCapture,  // the legacy stream: touching it ends the captures of others
-  OwnThread,     // a per-thread default stream has no name elsewhere
+  NotInCapture,  // the legacy stream: using it ends other streams' captures
+  OwnThread,     // a per-thread default stream has no handle in other threads
 };
 
 struct Mark {
   CUevent event;
   uint32_t gate;      // as it was when the mark was recorded
-  bool first;         // since the gate is like that: the GPU has just changed hands
-  uint64_t through;   // launches done when it was recorded
+  bool first;         // since the gate is in this state: another share has just had the GPU
+  uint64_t through;   // number of launches when it was recorded
   uint64_t launches;  // that it covers, without graphs
-  // Graphs among them: what they cost is learned by the last one.
+  // Graphs among them: the last one is used to learn their cost.
   const void* graph;
   uint64_t graph_ns;
 };
 
 struct StreamWork {
-  // Written at every launch, by those who launch here.
-  alignas(64) std::atomic<uint64_t> begun;  // before the driver is called
+  // Written at every launch by the launching threads.
+  alignas(64) std::atomic<uint64_t> begun;  // before the driver's call
   std::atomic<uint64_t> done;               // after
-  std::atomic<uint64_t> next_mark;          // at how many launches done
+  std::atomic<uint64_t> next_mark;          // at this number of launches
   std::atomic<uint64_t> completed;          // of `done`; written under `lock`
 
   alignas(64) CUstream stream;
   CUcontext context;
   const void* thread;            // with EventAccess::OwnThread
-  std::atomic<uint32_t> on_gpu;  // these two are read without the lock, too
+  std::atomic<uint32_t> on_gpu;  // these two are also read without the lock
   std::atomic<EventAccess> reached_by;
   std::atomic<StreamState> life;
   StreamWork* next;  // in its bucket, or among the free
 
-  // Under `lock`.
+  // `lock` protects the following.
   alignas(64) Lock lock;
   uint32_t first, count;  // of marks
   uint64_t marked;        // launches that a mark covers
-  // When the GPU began with what the oldest mark covers: between these. And when that had not been
-  // reached yet for certain.
+  // The GPU began the work of the oldest mark between these two times. At the third time it had
+  // certainly not reached the mark yet.
   uint64_t earliest_ns, latest_ns;
   uint64_t unreached_ns;
   uint64_t last_mark_ns;
   uint32_t last_gate;      // of the last mark
-  uint64_t tail_until_ns;  // when launches that nobody can mark are believed to have ended
-  uint64_t queued_ns;      // our part of GpuTurn::queued_ns
-  uint64_t window;         // launches that may be outstanding, for what was learned so far
+  uint64_t tail_until_ns;  // when launches that cannot be marked are believed to have ended
+  uint64_t queued_ns;      // this stream's part of GpuTurn::queued_ns
+  uint64_t window;         // launches that may be outstanding, by the costs learned so far
   Cost cost;
   const void* graph;  // launched since the last mark
   uint64_t graph_ns;
@@ -77,33 +77,35 @@ struct StreamWork {
   EventAccess reach() const { return reached_by.load(std::memory_order_relaxed); }
 };
 
-// How many launches nothing is learned from yet: a wrong idea of their cost must not become seconds
-// of work. With each that ends one more is allowed, so the number doubles with every turnover.
+// How many launches may be outstanding before a cost is learned: a wrong estimate must not become
+// seconds of work. Each launch that ends allows one more, so the number doubles with every
+// turnover.
 inline constexpr uint64_t kFirstWindow = 3;
-inline constexpr uint64_t kKnownCostWindow = 64;  // of a stream when other streams' costs are known
+inline constexpr uint64_t kKnownCostWindow = 64;  // if other streams' costs are known
 
-// All these with the work's lock held, and its context current.
+// Call the following with the work's lock held and its context current.
 
-// Looks which marks have been reached, and learns from it. Not while a capture begins.
+// Checks which marks have been reached, and learns from them. Do not call it while a capture
+// begins.
 void look(StreamWork& work, uint64_t now_ns);
-// Puts a mark behind what is launched. False: not possible now.
+// Records a mark after the launched work. False if that is not possible now.
 bool mark(StreamWork& work, uint64_t now_ns);
-// Everything up to there has ended; somebody has waited for it.
+// Everything up to there has ended; a thread has waited for it.
 void complete_through(StreamWork& work, uint64_t done, uint64_t now_ns);
-// The context is going: its events go with it, its work is over.
+// The context is being destroyed, together with its events; its work has ended.
 void abandon(StreamWork& work);
-// Ended and empty: can be used again.
+// Ended and empty: the entry can be reused.
 void recycle(StreamWork& work);
 
 uint64_t cost_of(const StreamWork& work);
-// Launches on the GPU, as far as is known.
+// The number of launches on the GPU, as far as is known.
 uint64_t launches_outstanding(const StreamWork& work);
-// Expected time of what is outstanding.
+// The expected time of the outstanding work.
 uint64_t expected_ns(const StreamWork& work, uint64_t now_ns);
-// Whether launches of this stream are recorded into a graph now instead of being run.
+// True if launches of this stream are now recorded into a graph instead of being run.
 bool capturing(const StreamWork& work);
 bool stream_is_capturing(CUstream stream);
-// Some thread is just beginning a capture (streams.cpp): then events are left alone.
+// True while a thread begins a capture (streams.cpp): no events may be used then.
 bool capture_is_beginning();
 
 }  // namespace gantry::fence

@@ -17,7 +17,7 @@ using detail::streams;
 
 namespace {
 
-// What this thread has looked up. Valid for one generation of streams.
+// This thread's last lookups. Valid for one generation of streams.
 struct Remembered {
   uint64_t generation;
   StreamWork* legacy;
@@ -67,14 +67,15 @@ bool key_of(CUstream stream, Key& key) {
   return real().cuCtxGetCurrent(&key.context) == CUDA_SUCCESS && key.context != nullptr;
 }
 
-// With the table's lock.
+// Called with the table's lock held.
 StreamWork* find(const Key& key) {
   StreamWork* work = streams.bucket[key.bucket()];
   while (work != nullptr && !key.matches(*work)) work = work->next;
   return work;
 }
 
-// With the table's lock. Memory of the system: the program's allocator is not ours to call here.
+// Called with the table's lock held. Uses mmap, because the program's allocator must not be called
+// here.
 StreamWork* unused() {
   if (StreamWork* work = streams.free) {
     streams.free = work->next;
@@ -135,14 +136,14 @@ void begin(StreamWork& work, const Key& key, CUcontext context, uint32_t gpu) {
   work.life.store(StreamState::Alive, std::memory_order_release);
 }
 
-// Too many streams is no way around the gate: the last ones share the count of another.
+// Too many streams do not bypass the gate: the last ones share another stream's entry.
 StreamWork* anyone_on(uint32_t gpu) {
   StreamWork* found = nullptr;
   for_each_stream_work(gpu, [&found](StreamWork& work) { found = &work; });
   return found;
 }
 
-// The driver is asked before the table's lock is taken.
+// Calls the driver before it takes the table's lock.
 StreamWork* look_up(CUstream stream) {
   Key key{};
   if (!key_of(stream, key)) return nullptr;
@@ -165,7 +166,7 @@ StreamWork* look_up(CUstream stream) {
   return work;
 }
 
-// With the table's lock.
+// Called with the table's lock held.
 void unlink(StreamWork& work) {
   const Key key{.stream = work.stream,
                 .context = is_default(work.stream) ? work.context : nullptr,
@@ -175,8 +176,7 @@ void unlink(StreamWork& work) {
   if (*link != nullptr) *link = work.next;
 }
 
-// The events are given back while the context is there: it may stay, when it is a primary one that
-// others hold.
+// Destroys the events while the context exists: a primary context may stay if others hold it.
 void end_all(CUcontext context) {
   const ContextScope in(context);
   const uint32_t used = streams.used.load(std::memory_order_relaxed);
@@ -241,7 +241,7 @@ void context_changed() {
   remembered.legacy = remembered.per_thread = nullptr;
 }
 
-// Its last work is marked while it can be; what goes on is watched to its end.
+// Marks its last work while that is possible; work that still runs is watched until it ends.
 void before_stream_destroy(CUstream stream) {
   StreamWork* work = find_stream_work(stream);
   if (work == nullptr || is_default(stream)) return;
@@ -276,8 +276,8 @@ void before_context_destroy(CUcontext context) {
   context_changed();
 }
 
-// Whoever asks the driver about a stream does so with that stream's lock, and has done so when this
-// returns, or sees the count.
+// Queries about a stream are made with that stream's lock held. When this returns, they have ended,
+// or will see the count.
 void begin_capture() {
   streams.captures.fetch_add(1, std::memory_order_seq_cst);
   streams.beginning.fetch_add(1, std::memory_order_seq_cst);
@@ -310,7 +310,7 @@ CaptureJoinGuard::~CaptureJoinGuard() {
   if (work_ != nullptr) work_->lock.unlock();
 }
 
-// The events are of a driver that the child does not have.
+// The events belong to a driver that the child does not have.
 void reset_streams_after_fork() {
   streams.lock.reset();
   const uint32_t used = streams.used.load(std::memory_order_relaxed);

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// The streams that have been given work, by handle. Each thread remembers where it launched last,
-// so that a launch looks nothing up.
+// The streams that have work, by handle. Each thread remembers its last stream, so that most
+// launches need no lookup.
 #pragma once
 
 #include "sharing/fence/stream_work.hpp"
 
 namespace gantry::fence {
 
-// The work of that stream (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle), made where there is
-// none. nullptr: not one to be counted (a stream that is capturing, no context, a GPU that is not
-// of the share).
+// Returns the work of the stream (CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle), and creates
+// it if necessary. nullptr if it is not counted: the stream is capturing, there is no context, or
+// the GPU is not in the share.
 StreamWork* stream_work(CUstream stream);
-// Only if there is one already.
+// The same, but nullptr if there is none yet.
 StreamWork* find_stream_work(CUstream stream);
-// This thread may have another current context now.
+// The current context of this thread may have changed.
 void context_changed();
 // The stream is about to be destroyed.
 void before_stream_destroy(CUstream stream);
-// A destroyed stream's work has ended: there is room for another.
+// The work of a destroyed stream has ended; its entry can be reused.
 void release_ended(StreamWork& work);
 // The context is about to be destroyed.
 void before_context_destroy(CUcontext context);
-// A capture is about to begin (counted), is under way, or has ended. While it begins no event of
-// ours is recorded or asked for anywhere: on an H200 that ends it. While it is under way the legacy
-// stream is left alone.
+// A capture is about to begin (counted), is in progress, or has ended. While it begins, the fence
+// records and queries no events: on an H200 that would end the capture. While it is in progress,
+// the fence does not use the legacy stream.
 void begin_capture();
 void capture_started();
 void end_capture();
 bool captures_open();
-// The stream may become part of a capture: whoever looks after it waits until this ends.
+// The stream may become part of a capture: other threads that use its work wait until this ends.
 class CaptureJoinGuard {
  public:
   explicit CaptureJoinGuard(CUstream stream);
@@ -41,16 +41,16 @@ class CaptureJoinGuard {
 };
 void reset_streams_after_fork();
 
-// Calls visit(Work&) for every one on that GPU that is not free. Without a lock: it may be of
-// another stream by then, or of none.
+// Calls visit(Work&) for every entry on that GPU that is not free. Takes no lock: the entry may
+// belong to another stream by then, or to none.
 template <class Visit>
 void for_each_stream_work(uint32_t gpu, Visit visit);
 template <class Visit>
-void for_each_stream_work(Visit visit);  // on any
-// The context of its stream; asked without its lock.
+void for_each_stream_work(Visit visit);  // on any GPU
+// The context of its stream; read without its lock.
 CUcontext context_of(StreamWork& work);
 
-// Makes a context current for a while, where it is not.
+// Makes a context current for the lifetime of this object, if it is not current yet.
 class ContextScope {
  public:
   explicit ContextScope(CUcontext context);
@@ -71,10 +71,10 @@ inline constexpr uint32_t kChunks = 512;  // 32768 streams
 struct Streams {
   // Read at every launch, written when a stream or a context ends.
   alignas(64) std::atomic<uint64_t> generation;
-  alignas(64) std::atomic<uint32_t> used;  // works ever handed out
+  alignas(64) std::atomic<uint32_t> used;  // number of entries ever used
   std::atomic<uint32_t> captures;          // begun or beginning
   std::atomic<uint32_t> beginning;         // of them
-  Lock lock;                               // of all below; taken before a work's lock, never after
+  Lock lock;  // protects all below; taken before a work's lock, never after it
   StreamWork* free;
   StreamWork* chunk[kChunks];
   StreamWork* bucket[256];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of virtual memory management. What cuMemCreate makes lives until it is released as often as
-// it was retained and is mapped nowhere any more. What another process has exported is charged to
-// that process; what lies on the host, to nobody.
+// Hooks of virtual memory management. Memory from cuMemCreate exists until it has been released as
+// often as it was retained and is no longer mapped. Memory that another process exported is charged
+// to that process; memory on the host is not charged.
 #include "sharing/fence/vmm.hpp"
 
 #include "sharing/fence/daemon_link.hpp"
@@ -15,12 +15,12 @@ namespace {
 
 struct Memory {
   Lock lock;             // both tables change together
-  HandleTable made;      // by handle: Entry.count handles, Entry.other mappings
-  HandleTable mappings;  // by address: Entry.bytes long, Entry.other the handle
+  HandleTable made;      // by handle: Entry.count is handles, Entry.other mappings
+  HandleTable mappings;  // by address: Entry.bytes is the length, Entry.other the handle
 };
 constinit Memory memory{};
 
-// Called with the lock.
+// Called with the lock held.
 void change(uint64_t handle, int handles, int mapped) {
   Entry now{};
   const bool known = memory.made.update(handle, [&](Entry& entry) {
@@ -33,7 +33,7 @@ void change(uint64_t handle, int handles, int mapped) {
   release_reserved(now.gpu, now.bytes);
 }
 
-// Called with the lock.
+// Called with the lock held.
 void begin_giving(uint64_t handle, MemoryCall& underway) {
   Entry known{};
   if (memory.made.find(handle, known)) underway.begin(known.gpu);
@@ -81,7 +81,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
   return result;
 }
 
-// Under the lock with the driver's call: after it the driver may give out the number again.
+// Holds the lock during the driver's call, because the driver may reuse the handle afterwards.
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   if (!attached()) return real().cuMemRelease(handle);
   const Guard guard(memory.lock);

@@ -3,7 +3,7 @@
 
 namespace gantry::fence {
 
-// In the child of a fork.
+// Call this in the child of a fork.
 void reset_vmm_after_fork();
 
 }  // namespace gantry::fence

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of what waits for work: when it returns the GPU may be free, and the keeper learns it at
-// once. And of what ends the place where work runs.
+// Hooks of functions that wait for work: when they return, the GPU may be free, and the daemon is
+// told at once. Also hooks of functions that destroy what work runs on.
 #include "sharing/fence/daemon_link.hpp"
 #include "sharing/fence/driver.hpp"
 #include "sharing/fence/gate.hpp"
@@ -11,14 +11,13 @@ using namespace gantry::fence;
 
 namespace {
 
-// What streams free with their order is free now.
+// Stream-ordered frees are done now.
 CUresult synced(CUresult result) {
   pools_synced();
   return result;
 }
 
-// A call that succeeds when all that was launched before it on the stream, or in the context, has
-// ended.
+// A call that succeeds when all earlier launches on the stream, or in the context, have ended.
 template <class On, class Call>
 CUresult waited(On on, Call call) {
   if (!time_limited()) return call();
@@ -46,7 +45,7 @@ CUresult cuStreamQuery_ptsz(CUstream stream) {
   return waited(per_thread(stream), [&] { return real().cuStreamQuery_ptsz(stream); });
 }
 
-// To plain programs this is the wait.
+// Simple programs wait with this call.
 CUresult cuMemcpyDtoH_v2(void* dst_host, CUdeviceptr src_device, size_t bytes) {
   return waited(CU_STREAM_LEGACY,
                 [&] { return real().cuMemcpyDtoH_v2(dst_host, src_device, bytes); });

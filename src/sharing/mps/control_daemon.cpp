@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 constexpr std::array<std::string_view, 5> kDirectories{
     "/usr/bin", "/usr/local/bin", "/usr/local/nvidia/bin", "/home/kubernetes/bin/nvidia/bin",
     "/opt/nvidia/bin"};
-constexpr auto kDeadline = 30s;  // a daemon starts in milliseconds; a driver may take its time
+constexpr auto kDeadline = 30s;  // a daemon starts in milliseconds, but a driver may take long
 
 Status make_directory(const std::string& path, mode_t mode) {
   std::error_code error;
@@ -34,8 +34,8 @@ Status make_directory(const std::string& path, mode_t mode) {
   return {};
 }
 
-// In the child, after fork: system calls alone. Its /dev/shm is the directory that clients see as
-// theirs, in a mount namespace of its own, and its root is the machine's.
+// In the child, after fork: only system calls. The child has its own mount namespace, in which
+// /dev/shm is the directory that clients see as /dev/shm, and its root is the machine's.
 bool move_in(const char* shm, const char* own_shm, const char* root) {
   if (::unshare(CLONE_NEWNS) != 0) return false;
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
@@ -53,9 +53,9 @@ Result<ControlDaemon> ControlDaemon::find(const sys::Host& host, std::string mps
       return ControlDaemon(host, std::move(mps_root), std::string(directory), enter);
   }
   return Error(Errc::NotFound,
-               fmt::format("MPS needs {}, and this machine has none in {}; it is in the driver's "
-                           "package of compute utilities (nvidia-compute-utils, nvidia-cuda-mps). "
-                           "sharing.timeSlicing needs no daemon",
+               fmt::format("MPS needs {}, which is not in {} on this machine; install the driver's "
+                           "compute utilities (nvidia-compute-utils, nvidia-cuda-mps), or use "
+                           "sharing.timeSlicing, which needs no daemon",
                            kControlProgram, fmt::join(kDirectories, ", ")));
 }
 
@@ -155,7 +155,7 @@ void ControlDaemon::clear(const DaemonPlan& plan) const {
 }
 
 bool ControlDaemon::is_stub() const {
-  constexpr std::size_t kLeast = 1024;  // no program of a machine is that small; a script may be
+  constexpr std::size_t kLeast = 1024;  // no real program is this small; a script may be
   const auto bytes = host_->read(fmt::format("{}/{}", directory_, kControlProgram), kLeast);
   return bytes.ok() && (bytes->empty() || bytes->starts_with("\x7f"
                                                              "ELF"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's MPS control daemon, by its own program: started, told its limits, asked whether it
-// lives, ended. One daemon for each resource, with directories as NVIDIA's container has them:
-// ROOT/RESOURCE/pipe, ROOT/RESOURCE/log, ROOT/shm for all, ROOT/RESOURCE/.started, ROOT/.ready.
-// Everything here may take seconds: not for an event loop.
+// Starts, configures, checks and stops NVIDIA's MPS control daemon with NVIDIA's own program. There
+// is one daemon per resource, with the directories of NVIDIA's container: ROOT/RESOURCE/pipe,
+// ROOT/RESOURCE/log, ROOT/shm for all, ROOT/RESOURCE/.started, ROOT/.ready. Every call may take
+// seconds, so do not call it from an event loop.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -17,24 +17,24 @@ namespace gantry::mps {
 
 inline constexpr std::string_view kControlProgram = "nvidia-cuda-mps-control";
 
-// How the machine's programs are run: below a root as if it were theirs, or, on a simulated
-// machine, from where they lie.
+// How to run the machine's programs: with its directory as their root, or, on a simulated machine,
+// directly.
 enum class RunMode : std::uint8_t { Chroot, Direct };
 
 class ControlDaemon {
  public:
-  // The host must outlive it. NotFound, with what helps, where the machine has no such program.
+  // The host must outlive this object. NotFound, with a remedy, if the machine has no such program.
   static Result<ControlDaemon> find(const sys::Host& host, std::string mps_root, RunMode enter);
 
-  // A daemon that answers already is told its limits and kept: it may have clients.
+  // A daemon that already answers is kept and gets its limits, because it may have clients.
   Status start(const DaemonPlan& plan) const;
-  Status check(const std::string& resource) const;  // whether it answers
+  Status check(const std::string& resource) const;  // ok if it answers
   Status stop(const DaemonPlan& plan) const;
-  // What a start that failed, or a daemon that is gone, has left: as if it had never been.
+  // Cleans up after a failed start or a daemon that is gone.
   void clear(const DaemonPlan& plan) const;
-  // The program is there and does nothing: simulated machines have such files in its place.
+  // True if the program is an empty file, as on simulated machines.
   bool is_stub() const;
-  // Whether every daemon is there; probes of NVIDIA's manifests look at it.
+  // Records whether every daemon runs; the probes of NVIDIA's manifests check this.
   Status set_ready(bool ready) const;
 
  private:
@@ -44,7 +44,7 @@ class ControlDaemon {
         directory_(std::move(directory)),
         run_mode_(enter) {}
 
-  std::string daemon_path(const std::string& path) const;  // as the daemon sees it
+  std::string daemon_path(const std::string& path) const;  // in the daemon's view
   std::string resource_path(const std::string& resource, std::string_view name) const;
   Status make_directories(const std::string& resource) const;
   Status set_limits(const DaemonPlan& plan) const;
@@ -55,7 +55,7 @@ class ControlDaemon {
 
   const sys::Host* host_;
   std::string mps_root_;
-  std::string directory_;  // of the programs
+  std::string directory_;  // of the programs on the machine
   RunMode run_mode_;
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Stands in for NVIDIA's programs: notes what it was told, and answers once it was started.
+// Replaces NVIDIA's programs: records its commands, and answers after it was started.
 constexpr std::string_view kStandIn = R"sh(#!/bin/sh
 pipe=$CUDA_MPS_PIPE_DIRECTORY
 told=$pipe/../told
@@ -29,7 +29,7 @@ read -r line
 echo "$line" >> "$told"
 )sh";
 
-// In /tmp: the daemon's /dev/shm is another one, and trees of tests are below the usual.
+// In /tmp, because the daemon has another /dev/shm, and tests usually have their trees in /dev/shm.
 class MpsControl : public testing::Test {
  protected:
   void SetUp() override {

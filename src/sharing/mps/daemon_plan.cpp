@@ -28,15 +28,16 @@ Result<DaemonPlan> plan_for(const model::Inventory& machine,
     const auto found = replicas.find(gpu.uuid.text);
     if (found == replicas.end()) continue;
     if (found->second > most_clients(gpu)) {
-      return Error(Errc::Invalid,
-                   fmt::format("{}: GPU {} would have {} replicas; MPS serves {} clients on it",
-                               resource.name, gpu.index, found->second, most_clients(gpu)));
+      return Error(
+          Errc::Invalid,
+          fmt::format("{}: GPU {} would have {} replicas, but MPS supports only {} clients on it",
+                      resource.name, gpu.index, found->second, most_clients(gpu)));
     }
     most = std::max(most, found->second);
     const auto memory = gpu.memory_bytes.value_or(0) / found->second >> 20U;
     plan.gpus.push_back({.uuid = gpu.uuid.text, .index = gpu.index, .memory_mib = memory});
   }
-  // A daemon has one percentage for all its GPUs: the one that fits where most replicas are.
+  // A daemon has one percentage for all its GPUs: the one for the GPU with the most replicas.
   plan.thread_percentage = static_cast<int>(100 / most);
   return plan;
 }

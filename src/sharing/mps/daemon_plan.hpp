@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which MPS daemons a node needs for what it offers, and the limits they are told: each client gets
-// an equal part of a GPU's memory and of its threads. Pure.
+// Plans the MPS daemons for a node's resources, and their limits: each client gets an equal part of
+// a GPU's memory and threads. Pure.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -17,11 +17,11 @@ namespace gantry::mps {
 struct GpuLimit {
   std::string uuid;
   int index = 0;
-  std::uint64_t memory_mib = 0;  // of one client; 0: not known, no limit
+  std::uint64_t memory_mib = 0;  // of one client; 0: unknown, no limit
   bool operator==(const GpuLimit&) const = default;
 };
 
-// One for each resource, as NVIDIA's daemon has it.
+// One daemon for each resource, as NVIDIA's daemon does it.
 struct DaemonPlan {
   std::string resource;  // "nvidia.com/gpu"
   std::vector<GpuLimit> gpus;
@@ -29,8 +29,8 @@ struct DaemonPlan {
   bool operator==(const DaemonPlan&) const = default;
 };
 
-// Invalid for more replicas than an MPS server has clients: 48, and 16 before compute capability
-// 7.5.
+// Invalid for more replicas than an MPS server supports clients: 48, or 16 before compute
+// capability 7.5.
 Result<std::vector<DaemonPlan>> plan_daemons(const model::Inventory& machine,
                                              std::span<const model::AdvertisedResource> offered);
 

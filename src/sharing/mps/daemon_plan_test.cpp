@@ -55,7 +55,7 @@ TEST(MpsPlan, MoreReplicasThanAServerHasClientsAreRefused) {
   const auto refused = plan_daemons(machine(1, 0), std::vector{shares(1, 17)});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Errc::Invalid);
-  EXPECT_THAT(refused.error().text(), HasSubstr("MPS serves 16 clients"));
+  EXPECT_THAT(refused.error().text(), HasSubstr("MPS supports only 16 clients"));
 }
 
 }  // namespace

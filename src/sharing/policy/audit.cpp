@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, kViolationKinds> kNames{
     "memory", "past-fence", "hidden-time", "over-cap", "overstay"};
 
-// What one look shows, before anybody asks how long it has been so.
+// The result of one reading, regardless of how long the condition has existed.
 struct Observation {
   ViolationKind offence;
   Severity severity = Severity::Violation;
@@ -36,8 +36,8 @@ std::vector<std::uint32_t> all_pids(const AuditInput& seen) {
   return pids;
 }
 
-// Who holds what nobody wrote down: a process past the fence, or the one with most beside its
-// ledger.
+// The process that uses uncounted memory: one that bypasses the fence, or the one with the most
+// memory beyond its ledger.
 std::vector<std::uint32_t> pids_over_limit(const AuditInput& seen) {
   auto pids = unattached(seen);
   if (!pids.empty() || seen.processes.empty()) return pids;
@@ -65,7 +65,7 @@ std::optional<Observation> memory(const Share& share, const AuditInput& seen,
   if (held <= allowed || held - allowed <= seen.memory_limit) return std::nullopt;
   auto pids = pids_over_limit(seen);
   auto text =
-      fmt::format("share {} holds {} on {}, its limit is {}; by {}", share.name, human_bytes(held),
+      fmt::format("share {} uses {} on {}, its limit is {}; by {}", share.name, human_bytes(held),
                   seen.gpu.text, human_bytes(seen.memory_limit), names(pids));
   return Observation{.offence = ViolationKind::MemoryLimit,
                      .grace = pace.memory_grace,
@@ -78,9 +78,10 @@ std::optional<Observation> past_fence(const Share& share, const AuditInput& seen
   auto pids = unattached(seen);
   if (pids.empty()) return std::nullopt;
   const bool expected = share.unattached == Unattached::Pass;
-  auto text = fmt::format(
-      "share {}: {} on {} not behind the fence, {}", share.name, names(pids), seen.gpu.text,
-      expected ? "as its policy lets it: no limit but the audit's" : "with a libcuda of its own?");
+  auto text = fmt::format("share {}: {} on {} not behind the fence, {}", share.name, names(pids),
+                          seen.gpu.text,
+                          expected ? "which its policy allows: only the audit limits it"
+                                   : "possibly with its own libcuda");
   return Observation{.offence = ViolationKind::PastFence,
                      .severity = expected ? Severity::Warning : Severity::Violation,
                      .grace = pace.past_fence_grace,
@@ -95,22 +96,22 @@ std::optional<Observation> hidden_time(const Share& share, const AuditInput& see
     return std::nullopt;
   auto pids = unattached(seen);
   if (pids.empty()) pids = all_pids(seen);
-  auto text =
-      fmt::format("share {} uses {:.0f} % of the time of {} and says {:.0f} %; by {}", share.name,
-                  *seen.driver_percent, seen.gpu.text, seen.charged_percent, names(pids));
+  auto text = fmt::format("share {} uses {:.0f} % of the time of {} but reports {:.0f} %; by {}",
+                          share.name, *seen.driver_percent, seen.gpu.text, seen.charged_percent,
+                          names(pids));
   return Observation{.offence = ViolationKind::HiddenTime,
                      .grace = pace.time_grace,
                      .pids = std::move(pids),
                      .text = std::move(text)};
 }
 
-// One long kernel is over every cap while it runs, and is paid for afterwards.
+// One long kernel exceeds every cap while it runs, and is paid for afterwards.
 std::optional<Observation> over_cap(const Share& share, const AuditInput& seen,
                                     const AuditThresholds& pace) {
   if (share.time_policy.excess != Excess::Refused || !seen.driver_percent) return std::nullopt;
   if (*seen.driver_percent <= share.time_policy.percent + pace.time_tolerance_points)
     return std::nullopt;
-  auto text = fmt::format("share {} has {:.0f} % of the time of {}, its cap is {} %", share.name,
+  auto text = fmt::format("share {} uses {:.0f} % of the time of {}, its limit is {} %", share.name,
                           *seen.driver_percent, seen.gpu.text, share.time_policy.percent);
   const bool one_kernel = seen.overstayed > Time::zero() && seen.overstayed < pace.longest_kernel;
   return Observation{.offence = ViolationKind::OverCap,
@@ -120,12 +121,12 @@ std::optional<Observation> over_cap(const Share& share, const AuditInput& seen,
                      .text = std::move(text)};
 }
 
-// A kernel may take as long as it likes: told, never stopped for it.
+// A kernel may take any time: this is reported, but the process is never stopped for it.
 std::optional<Observation> overstay(const Share& share, const AuditInput& seen,
                                     const AuditThresholds& pace) {
   if (seen.overstayed < pace.overstay_grace) return std::nullopt;
   auto text = fmt::format(
-      "share {} was told {} s ago to leave {} and has not: a kernel that takes as long, or hangs",
+      "share {} was told {} s ago to leave {} and has not: its kernel takes that long, or hangs",
       share.name, std::chrono::duration_cast<std::chrono::seconds>(seen.overstayed).count(),
       seen.gpu.text);
   return Observation{.offence = ViolationKind::Overstay,
@@ -167,8 +168,8 @@ AuditResult audit(const Share& share, const AuditInput& seen, AuditState& state,
   }
   for (std::size_t i = 0; i < kViolationKinds; ++i) {
     auto& suspicion = state.pending[i];
-    // One good look acquits whoever was only suspected; what was told must be gone for a while, or
-    // something near its limit would be told again and again.
+    // One good reading clears a suspicion. A reported finding ends only after some time without it,
+    // or a share near its limit would be reported again and again.
     const auto needed = suspicion.told ? pace.resolved_after : Time{1};
     if (!suspicion.first || now - suspicion.last < needed) continue;
     if (suspicion.told) look.over.push_back(static_cast<ViolationKind>(i));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a share keeps its limits, as the host sees it: the fence makes limits exact for programs
-// that use the driver as it is meant, the audit makes them hold for the others. Readings and
-// accounts in, findings out.
+// Checks from the host whether a share keeps its limits. The fence makes limits exact for programs
+// that use the driver normally; the audit enforces them for all others. Readings and accounts come
+// in, findings go out.
 #pragma once
 
 #include "gpu/model/inventory.hpp"
@@ -14,11 +14,11 @@
 namespace gantry::policy {
 
 enum class ViolationKind : std::uint8_t {
-  MemoryLimit,  // holds more than its limit
-  PastFence,    // a process on the GPU that is not behind the fence
-  HiddenTime,   // uses the GPU and does not say so
-  OverCap,      // has more time than its cap
-  Overstay      // does not leave the GPU when told: one very long kernel, or worse
+  MemoryLimit,  // uses more memory than its limit
+  PastFence,    // a process uses the GPU without the fence
+  HiddenTime,   // uses GPU time that it does not report
+  OverCap,      // uses more time than its cap
+  Overstay      // does not leave the GPU when told: a very long kernel, or on purpose
 };
 inline constexpr std::size_t kViolationKinds = 5;
 std::string_view to_string(ViolationKind offence);  // "memory", "past-fence", "hidden-time", ...
@@ -27,10 +27,10 @@ enum class Severity : std::uint8_t { Warning, Violation };
 std::string_view to_string(Severity severity);
 
 struct ProcessMemory {
-  std::uint32_t pid = 0;           // the host's
-  std::uint64_t memory_bytes = 0;  // as NVML has it
-  std::uint64_t ledger_bytes = 0;  // as its fence has it
-  bool attached = false;           // it has a slot
+  std::uint32_t pid = 0;           // on the host
+  std::uint64_t memory_bytes = 0;  // as NVML reports it
+  std::uint64_t ledger_bytes = 0;  // as its fence reports it
+  bool attached = false;           // the process has a slot
 };
 
 // One share on one GPU.
@@ -39,38 +39,38 @@ struct AuditInput {
   std::uint64_t memory_limit = std::numeric_limits<std::uint64_t>::max();
   std::vector<ProcessMemory> processes;
   std::optional<double> driver_percent;  // GPU time of its processes in the last second, by NVML
-  double charged_percent = 0;            // in the same window, as it reported it (Meter)
+  double charged_percent = 0;            // reported in the same window (Meter)
   Time overstayed{0};                    // TenantView
 };
 
-// When something becomes a finding, and when it is over. Memory is to be seen within 1 s and time
-// within 3 s, looking four times a second.
+// When something becomes a finding, and when the finding ends. With four readings a second, too
+// much memory is found within 1 s and too much time within 3 s.
 struct AuditThresholds {
   Time memory_grace = std::chrono::milliseconds(400);
   Time past_fence_grace = std::chrono::milliseconds(400);
   Time time_grace = std::chrono::milliseconds(1800);
   Time overstay_grace = std::chrono::seconds(3);
-  Time longest_kernel = std::chrono::seconds(30);         // believed to be one
-  Time resolved_after = std::chrono::seconds(2);          // without it for so long: over
-  std::uint64_t memory_slack = std::uint64_t{128} << 20;  // what modules may load unasked
-  std::uint64_t context_slack = std::uint64_t{1} << 30;   // a process, where contexts are free
-  double time_tolerance_points = 12;                      // NVML's samples are rough
+  Time longest_kernel = std::chrono::seconds(30);         // up to this it is taken for a kernel
+  Time resolved_after = std::chrono::seconds(2);          // absent for this long: the finding ends
+  std::uint64_t memory_slack = std::uint64_t{128} << 20;  // what modules may load without a request
+  std::uint64_t context_slack = std::uint64_t{1} << 30;   // per process, if contexts are free
+  double time_tolerance_points = 12;                      // NVML's samples are imprecise
 };
 
 struct Finding {
   ViolationKind offence = ViolationKind::MemoryLimit;
   Severity severity = Severity::Warning;
-  bool fresh = false;  // for the log: this look is the first to tell it
+  bool fresh = false;  // for the log: this reading is the first to report it
   Violation action = Violation::Report;
-  std::vector<std::uint32_t> pids;  // whom to stop
+  std::vector<std::uint32_t> pids;  // the processes to stop
   Time since{0};
-  std::string text;  // what, how much, who
+  std::string text;  // what, how much, which processes
 };
 
-// Kept by the caller for each share and GPU from look to look.
+// The caller keeps one for each share and GPU between readings.
 struct AuditState {
   struct PendingFinding {
-    std::optional<Time> first;  // since when it holds
+    std::optional<Time> first;  // since when the condition is true
     Time last{0};
     bool told = false;
   };
@@ -78,8 +78,8 @@ struct AuditState {
 };
 
 struct AuditResult {
-  std::vector<Finding> findings;    // an action is repeated as long as it stands
-  std::vector<ViolationKind> over;  // told before, gone now
+  std::vector<Finding> findings;    // the action is repeated while the finding exists
+  std::vector<ViolationKind> over;  // reported before, gone now
 };
 
 AuditResult audit(const Share& share, const AuditInput& seen, AuditState& state, Time now,

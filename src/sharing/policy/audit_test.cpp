@@ -26,7 +26,7 @@ class Audit : public testing::Test {
                std::uint64_t ledger = 0) {
     seen.processes.push_back({pid, memory, ledger, attached});
   }
-  // Looks four times a second until something stands.
+  // Audits four times a second until there is a finding.
   std::optional<Finding> first_within(Time limit) {
     for (const auto end = now + limit; now <= end; now += 250ms) {
       auto look = audit(share, seen, state, now);
@@ -51,8 +51,8 @@ TEST_F(Audit, MemoryOverTheLimitIsSeenWithinASecond) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->offence, ViolationKind::MemoryLimit);
   EXPECT_EQ(found->severity, Severity::Violation);
-  EXPECT_THAT(found->pids, ElementsAre(2));  // whose ledger does not know of it
-  EXPECT_THAT(found->text, HasSubstr("team-a holds 11.0 GiB on GPU-1, its limit is 10.0 GiB"));
+  EXPECT_THAT(found->pids, ElementsAre(2));  // whose ledger does not count it
+  EXPECT_THAT(found->text, HasSubstr("team-a uses 11.0 GiB on GPU-1, its limit is 10.0 GiB"));
 }
 
 TEST_F(Audit, ASpikeOfOneLookIsNoFinding) {
@@ -100,8 +100,8 @@ TEST_F(Audit, TimeThatIsNotToldIsSeenWithinThreeSeconds) {
   const auto found = first_within(3s);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->offence, ViolationKind::HiddenTime);
-  EXPECT_GE(now - begin, 1s);  // NVML's samples are of the last second
-  EXPECT_THAT(found->text, HasSubstr("60 % of the time of GPU-1 and says 20 %"));
+  EXPECT_GE(now - begin, 1s);  // NVML's samples cover the last second
+  EXPECT_THAT(found->text, HasSubstr("60 % of the time of GPU-1 but reports 20 %"));
 }
 
 TEST_F(Audit, MoreThanTheCapIsSeenEvenIfTold) {

@@ -7,25 +7,26 @@
 namespace gantry::policy {
 namespace {
 
-// A share's own error, whatever else is there: more than the whole card.
+// An error of the share itself, regardless of others: more than the whole GPU.
 Status fits_alone(const Share& share, const GpuCapacity& card) {
   if (!share.memory || share.memory->on(card.memory_bytes) <= card.memory_bytes) return {};
   return Error(
       Errc::Invalid,
-      fmt::format("share {}: {} of memory, but {} has {}; ask for less: --memory 50%", share.name,
-                  to_string(*share.memory), card.uuid.text, human_bytes(card.memory_bytes)));
+      fmt::format("share {}: {} of memory, but {} has {}; use a smaller limit: --memory 50%",
+                  share.name, to_string(*share.memory), card.uuid.text,
+                  human_bytes(card.memory_bytes)));
 }
 
-// What is promised of one thing, of the time or of the memory of a card.
+// The committed amount of one resource of a GPU: time or memory.
 struct Promises {
   std::uint64_t own = 0;     // of the share that is added
   std::uint64_t before = 0;  // of the one that it replaces
   std::uint64_t others = 0;
-  std::string names;  // of those that have a part of it
+  std::string names;  // of the shares that have a part of it
 
   std::uint64_t sum() const { return own + others; }
-  // Who takes no more than before is not the one in the way, however much is promised: where
-  // somebody wanted more than there is, the others may still be changed, and made smaller.
+  // A share that takes no more than before is not refused, however much is committed: on an
+  // overcommitted GPU shares can still be changed and made smaller.
   bool too_many(std::uint64_t there_is) const { return own > before && sum() > there_is; }
 };
 
@@ -47,8 +48,8 @@ Promises promises_of(const Share& added, std::span<const Share> present, const P
 Error too_much(const Share& added, const GpuCapacity& card, std::string_view what,
                std::string_view sum, std::string_view names) {
   return {Errc::Invalid,
-          fmt::format("share {}: {} of all shares of {} would be {} (with {}); make one "
-                      "smaller (gantry share set), or say that it is wanted: --overcommit",
+          fmt::format("share {}: {} of all shares of {} would be {} (with {}); make one smaller "
+                      "with `gantry share set`, or allow this with --overcommit",
                       added.name, what, card.uuid.text, sum, names)};
 }
 

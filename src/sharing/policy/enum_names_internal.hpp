@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One table of words for each choice; both directions, and the error that lists them.
+// One table of names for each enumeration: conversion in both directions, and the error that lists
+// the names.
 #pragma once
 
 #include "sharing/policy/share.hpp"

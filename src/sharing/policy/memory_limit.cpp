@@ -37,15 +37,13 @@ constexpr std::array kUnits{
     Unit{"GB", 1000'000'000},
     Unit{"TB", 1000'000'000'000},
 };
-constexpr std::uint64_t kMost = std::uint64_t{1} << 50;  // a thousand times today's largest card
+constexpr std::uint64_t kMost = std::uint64_t{1} << 50;  // a thousand times today's largest GPU
 constexpr std::size_t kDecimals = 9;
 
 Error wrong(std::string_view text, std::string_view why) {
-  return {
-      Errc::Invalid,
-      fmt::format("memory `{}`: {}; write bytes, a unit, or per cent of the card: 10GiB, 512MiB, "
-                  "1.5GiB, 50%",
-                  text, why)};
+  return {Errc::Invalid, fmt::format("memory `{}`: {}; write bytes, a size with a unit, or a "
+                                     "percentage of the GPU's memory: 10GiB, 512MiB, 1.5GiB, 50%",
+                                     text, why)};
 }
 
 std::optional<std::uint64_t> unit_from(std::string_view name) {
@@ -69,7 +67,7 @@ std::optional<std::uint64_t> fraction_of(std::string_view decimals, std::uint64_
 Result<MemoryLimit> percent_from(std::string_view text, std::string_view digits) {
   const auto percent = parse_u64(digits);
   if (!percent || *percent == 0 || *percent > 100) {
-    return wrong(text, "per cent must be a whole number from 1 to 100");
+    return wrong(text, "a percentage must be a whole number from 1 to 100");
   }
   return MemoryLimit{.percent = static_cast<std::uint32_t>(*percent)};
 }
@@ -85,19 +83,19 @@ Result<MemoryLimit> parse_memory_limit(std::string_view text) {
   const auto body = trim(text);
   if (body.ends_with('%')) return percent_from(text, trim(body.substr(0, body.size() - 1)));
   const auto digits = body.substr(0, body.find_first_not_of("0123456789."));
-  if (digits.empty()) return wrong(text, "it begins with no number");
+  if (digits.empty()) return wrong(text, "it does not begin with a number");
   const auto unit = unit_from(trim(body.substr(digits.size())));
   if (!unit) return wrong(text, "there is no such unit");
   const auto dot = digits.find('.');
   const auto whole = parse_u64(digits.substr(0, dot));
-  if (!whole || *whole > kMost / *unit) return wrong(text, "no number, or too large");
+  if (!whole || *whole > kMost / *unit) return wrong(text, "it is not a number, or is too large");
   std::uint64_t bytes = *whole * *unit;
   if (dot != std::string_view::npos) {
     const auto fraction = fraction_of(digits.substr(dot + 1), *unit);
-    if (!fraction) return wrong(text, "at most nine digits after the point");
+    if (!fraction) return wrong(text, "it may have at most nine digits after the point");
     bytes += *fraction;
   }
-  if (bytes == 0) return wrong(text, "a share without memory can run nothing");
+  if (bytes == 0) return wrong(text, "a share needs memory");
   return MemoryLimit{.bytes = bytes};
 }
 

@@ -28,7 +28,7 @@ std::map<TenantId, double> UsageVerifier::verified(const std::map<TenantId, Usag
 void Meter::note(TenantId id, const TenantView& view, Time now) {
   auto& notes = tenants_[id].notes;
   const Note note{now, view.used, view.used - view.corrected};
-  // The first of close ones stays where it is and the last one moves on with the time.
+  // Of several close notes, the first stays and the last moves on with time.
   const bool close = notes.size() >= 2 && now - notes[notes.size() - 2].when < kResolution;
   if (close) notes.pop_back();
   if (notes.empty() || now > notes.back().when) notes.push_back(note);

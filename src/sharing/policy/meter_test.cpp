@@ -58,7 +58,7 @@ TEST_F(Metered, TheDriversRoughCountAccusesNobody) {
   EXPECT_EQ(meter.unreported(1, 5, now - 6s, now), 0ns);
 }
 
-// Samples are of other moments than the turns that they are compared with.
+// Samples and the turns that they are compared with cover different times.
 TEST_F(Metered, SamplesThatAreOnlyRightOnAverageAccuseNobody) {
   for (int i = 0; i < 80; ++i) {
     use(i % 2 == 0 ? 100 : 0, 250ms);
@@ -71,7 +71,7 @@ TEST_F(Metered, NoTimeIsChargedTwice) {
   const auto first = meter.unreported(1, 60, now - 6s, now);
   EXPECT_GT(first, 0ns);
   EXPECT_EQ(meter.unreported(1, 60, now - 6s, now), 0ns);
-  // The correction itself is no report of later use.
+  // The correction itself does not count as a report of later use.
   view.used += first;
   view.corrected += first;
   use(20, 5s);
@@ -105,7 +105,7 @@ TEST(UsageVerifier, NobodyIsExcusedForEver) {
   const std::map<TenantId, UsageClaim> said{{1, UsageClaim{60, 20}}, {2, UsageClaim{40, 80}}};
   for (auto at = 0s; at < 60s; at += 1s) EXPECT_DOUBLE_EQ(witness.verified(said, at).at(1), 20);
   EXPECT_DOUBLE_EQ(witness.verified(said, 60s).at(1), 60);
-  // One look without it, and it counts anew.
+  // After one reading without it, counting starts again.
   EXPECT_DOUBLE_EQ(witness.verified({{1, UsageClaim{20, 20}}, {2, UsageClaim{80, 80}}}, 61s).at(1),
                    20);
   EXPECT_DOUBLE_EQ(witness.verified(said, 62s).at(1), 20);

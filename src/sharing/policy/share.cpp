@@ -25,8 +25,8 @@ Status check_name(std::string_view name) {
                     name.front() != '-' && std::all_of(name.begin(), name.end(), is_plain);
   if (fine) return {};
   return invalid(fmt::format(
-      "name `{}`: a share's name is also a directory and a device, so it has at most {} "
-      "letters, digits, `-`, `_` and `.`, and begins with a letter or digit: team-a",
+      "name `{}`: must have at most {} letters, digits, `-`, `_` and `.`, and begin with a letter "
+      "or digit, because it is also the name of a directory and a device: team-a",
       name.substr(0, 2 * kMaxNameLength), kMaxNameLength));
 }
 
@@ -39,18 +39,18 @@ Result<std::vector<model::GpuUuid>> gpus_from(std::string_view text) {
                          uuid.text.size() <= 96 &&
                          std::all_of(uuid.text.begin(), uuid.text.end(), is_plain);
     if (!is_uuid) {
-      return invalid(fmt::format(
-          "gpus `{}`: is no UUID; write `any`, or UUIDs with commas as `gantry info` shows "
-          "them: GPU-8d3c1f0e-...",
-          uuid.text.substr(0, 96)));
+      return invalid(
+          fmt::format("gpus `{}`: not a UUID; write `any`, or UUIDs from `gantry info`, separated "
+                      "by commas: GPU-8d3c1f0e-...",
+                      uuid.text.substr(0, 96)));
     }
     if (std::find(gpus.begin(), gpus.end(), uuid) != gpus.end()) {
-      return invalid(fmt::format("gpus: {} is there twice; name each GPU once", uuid.text));
+      return invalid(fmt::format("gpus: {} is named twice; name each GPU once", uuid.text));
     }
     gpus.push_back(uuid);
   }
   if (gpus.empty() || gpus.size() > kMaxGpusPerShare) {
-    return invalid(fmt::format("gpus: must name 1 to {} of them, or `any`", kMaxGpusPerShare));
+    return invalid(fmt::format("gpus: name 1 to {} GPUs, or `any`", kMaxGpusPerShare));
   }
   return gpus;
 }
@@ -60,28 +60,29 @@ Result<std::uint32_t> percent_from(std::string_view text) {
   if (digits.ends_with('%')) digits.remove_suffix(1);
   const auto percent = parse_u64(trim(digits));
   if (percent && *percent >= 1 && *percent <= 100) return static_cast<std::uint32_t>(*percent);
-  return invalid(fmt::format(
-      "compute `{}`: must be a whole number of per cent from 1 to 100, or `none`: 30%", text));
+  return invalid(
+      fmt::format("compute `{}`: must be a whole percentage from 1 to 100, or `none`: 30%", text));
 }
 
 Result<std::uint32_t> weight_from(std::string_view text) {
   const auto weight = parse_u64(trim(text));
   if (weight && *weight >= 1 && *weight <= kMostWeight) return static_cast<std::uint32_t>(*weight);
-  return invalid(fmt::format(
-      "weight `{}`: must be a whole number from 1 to {}; 100 is the usual one, 200 twice as much",
-      text, kMostWeight));
+  return invalid(
+      fmt::format("weight `{}`: must be a whole number from 1 to {}; the default is 100, and 200 "
+                  "gives twice as much",
+                  text, kMostWeight));
 }
 
-// Per cent and weight are two ways to say one thing; each replaces the other.
+// A percentage and a weight are alternatives; each replaces the other.
 Status read_compute(const ShareText& text, Share& share) {
   const bool percent = !text.compute.empty() && text.compute != "none";
   if (percent && !text.weight.empty()) {
     return invalid(
-        "compute and weight are both given: a share has a fixed per cent of a GPU's time, or a "
-        "part by weight of what others leave; use one, `--compute 30%` or `--weight 200`");
+        "compute and weight are both given: a share has either a fixed percentage of a GPU's time "
+        "or a weight; use only one, `--compute 30%` or `--weight 200`");
   }
   if (percent) {
-    // Who asks for per cents and says no more gets what the number says, no more.
+    // A percentage without further options is a hard cap.
     if (share.time_policy.percent == 0) share.time_policy.excess = Excess::Refused;
     GANTRY_TRY(share.time_policy.percent, percent_from(text.compute));
     share.time_policy.weight = TimePolicy{}.weight;
@@ -99,7 +100,7 @@ Status read_compute(const ShareText& text, Share& share) {
     GANTRY_TRY(share.time_policy.excess, parse_enum<Excess>("excess", text.excess));
   }
   if (share.time_policy.excess == Excess::Refused && share.time_policy.percent == 0) {
-    return invalid("a hard cap needs a per cent to hold it to; add it: `--compute 30% --hard`");
+    return invalid("a hard cap needs a percentage; add it: `--compute 30% --hard`");
   }
   return {};
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-// Whatever the file: a share or an error, and a share reads back as itself.
+// Any input gives a share or an error, and a share that is written and read again is the same.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto share = gantry::policy::share_from_json(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A share as a JSON object: the words of ShareText, one member each.
+// A share as a JSON object: one member for each field of ShareText.
 #include "base/json/document.hpp"
 #include "sharing/policy/share.hpp"
 
@@ -32,11 +32,11 @@ Error corrupt(std::string_view what) {
   return {Errc::Corrupt, fmt::format("share: {}", what)};
 }
 
-// Words, or whole numbers where people write them without quotes: "weight": 200.
+// Accepts strings, and whole numbers if they are written without quotes: "weight": 200.
 Result<std::string> word_in(json::Value value) {
   if (auto text = value.string()) return *std::move(text);
   if (const auto number = value.u64()) return fmt::format("{}", *number);
-  return corrupt(fmt::format("`{}` is {}, not a text: \"{}\": \"...\"", value.key(),
+  return corrupt(fmt::format("`{}` is {}, not a string: \"{}\": \"...\"", value.key(),
                              json::to_string(value.kind()), value.key()));
 }
 
@@ -48,7 +48,7 @@ Status read_field(json::Value value, ShareText& text) {
   }
   std::string known;
   for (const auto& field : kFields) known += fmt::format(" {}", field.key);
-  return corrupt(fmt::format("there is no `{}`; known are:{}", value.key(), known));
+  return corrupt(fmt::format("there is no `{}`; the known keys are:{}", value.key(), known));
 }
 
 }  // namespace
@@ -65,9 +65,9 @@ std::string to_json(const Share& share) {
 }
 
 Result<Share> share_from_json(std::string_view text) {
-  if (text.size() > kMaxJsonLength) return corrupt("longer than any share");
+  if (text.size() > kMaxJsonLength) return corrupt("is too long for a share");
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("share"));
-  if (!document.root().is(json::Kind::Object)) return corrupt("is no object");
+  if (!document.root().is(json::Kind::Object)) return corrupt("is not an object");
   ShareText words;
   for (const auto member : document.root()) GANTRY_CHECK(read_field(member, words));
   return parse_share(words);

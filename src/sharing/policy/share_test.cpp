@@ -51,8 +51,9 @@ TEST(MemoryLimit, WhatIsNoAmountIsAnErrorWithAnExample) {
 
 TEST(MemoryLimit, AnErrorNamesThePartThatIsWrong) {
   EXPECT_THAT(parse_memory_limit("10QB").error().text(), HasSubstr("no such unit"));
-  EXPECT_THAT(parse_memory_limit("lots").error().text(), HasSubstr("begins with no number"));
-  EXPECT_THAT(parse_memory_limit("-5GiB").error().text(), HasSubstr("begins with no number"));
+  EXPECT_THAT(parse_memory_limit("lots").error().text(), HasSubstr("does not begin with a number"));
+  EXPECT_THAT(parse_memory_limit("-5GiB").error().text(),
+              HasSubstr("does not begin with a number"));
 }
 
 TEST(MemoryLimit, TextIsTheShortestThatSaysTheSame) {
@@ -95,7 +96,7 @@ TEST(Share, ErrorsSayWhatWhyAndHowElse) {
   EXPECT_THAT(refused({.name = "a", .gpus = ","}), HasSubstr("UUID"));
   EXPECT_THAT(refused({.name = "a", .compute = "130%"}), HasSubstr("30%"));
   EXPECT_THAT(refused({.name = "a", .compute = "0"}), HasSubstr("from 1 to 100"));
-  EXPECT_THAT(refused({.name = "a", .compute = "30%", .weight = "1"}), HasSubstr("use one"));
+  EXPECT_THAT(refused({.name = "a", .compute = "30%", .weight = "1"}), HasSubstr("use only one"));
   EXPECT_THAT(refused({.name = "a", .weight = "0"}), HasSubstr("from 1 to"));
   EXPECT_THAT(refused({.name = "a", .excess = "cap"}), HasSubstr("--compute 30% --hard"));
   EXPECT_THAT(refused({.name = "a", .on_violation = "kill"}), HasSubstr("policy `kill`"));
@@ -148,9 +149,9 @@ TEST(Share, JsonMayHaveNumbersAndMustHaveNothingUnknown) {
   EXPECT_EQ(share->time_policy.weight, 200);
 
   EXPECT_THAT(share_from_json(R"({"name":"a","memorry":"1G"})").error().text(),
-              HasSubstr("known are: name gpus memory"));
+              HasSubstr("the known keys are: name gpus memory"));
   EXPECT_THAT(share_from_json(R"({"name":"a","memory":true})").error().text(),
-              HasSubstr("not a text"));
+              HasSubstr("not a string"));
   EXPECT_EQ(share_from_json("[]").error().code(), Errc::Corrupt);
   EXPECT_EQ(share_from_json("{").error().code(), Errc::Corrupt);
   EXPECT_EQ(share_from_json(std::string(20'000, ' ')).error().code(), Errc::Corrupt);

@@ -13,7 +13,7 @@ void SimulatedGpu::at(Time when, std::function<void()> what) {
 void SimulatedGpu::run_until(Time end) {
   apply_gate_changes();
   while (!events_.empty() && events_.top().when <= end) {
-    auto event = std::move(const_cast<Event&>(events_.top()));  // which is gone in a moment
+    auto event = std::move(const_cast<Event&>(events_.top()));  // which ends in a moment
     events_.pop();
     while (next_sample_ <= event.when) sample();
     now_ = event.when;
@@ -50,7 +50,7 @@ void SimulatedGpu::remove(TenantId id) {
   gpu_progress();
   tenants_.erase(id);
   if (running_ == id) running_.reset();
-  ++gpu_event_;  // what was planned for it is off
+  ++gpu_event_;  // its planned events are cancelled
   controller_.remove(id, now_);
   run_gpu();
 }
@@ -59,7 +59,7 @@ void SimulatedGpu::change(TenantId id, const TimePolicy& time_policy) {
   controller_.change(id, time_policy, now_);
 }
 
-// Gates reach the fences; the next tick is when the controller wants it.
+// Sends the gates to the fences and plans the next tick for when the scheduler wants it.
 void SimulatedGpu::apply_gate_changes() {
   for (const auto& order : controller_.take_gate_changes()) {
     at(now_ + kOrder, [this, order] {
@@ -120,12 +120,12 @@ void SimulatedGpu::launch(Tenant& tenant) {
   if (!greedy) tenant.backlog -= kernel;
 }
 
-// The fence: launches what it may, tells what it must.
+// The fence: launches what it may and reports what it must.
 void SimulatedGpu::pump(TenantId id) {
   const auto found = tenants_.find(id);
   if (found == tenants_.end()) return;
   auto& tenant = found->second;
-  gpu_progress();  // what is launched now was not there before
+  gpu_progress();  // work that is launched now was not there before
   if (now_ >= tenant.program.stop) tenant.backlog = Time{0};
   while (may_launch(tenant)) launch(tenant);
   tell_state(id, tenant);
@@ -160,7 +160,7 @@ void SimulatedGpu::tell_state(TenantId id, Tenant& tenant) {
   }
 }
 
-// A report carries the moment it is about and comes a little later.
+// A report carries the time of its event and arrives a little later.
 void SimulatedGpu::report(std::function<void(Time)> what) {
   at(now_ + kReport, [this, when = now_, what = std::move(what)] {
     what(when);
@@ -180,7 +180,7 @@ void SimulatedGpu::gpu_progress() {
   progress_at_ = now_;
 }
 
-// In turns of its own between those who have work; no change when the same goes on.
+// The hardware alternates between tenants with work; there is no switch if the same one continues.
 bool SimulatedGpu::next_tenant() {
   auto found = running_ ? tenants_.upper_bound(*running_) : tenants_.begin();
   for (std::size_t i = 0; i < tenants_.size(); ++i, ++found) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU, its tenants and their fences in virtual time, for tests of the controller. What it costs
-// to tell and to be told, and to change hands, is as on an H200: turns of 20 ms lose 1 %.
+// Simulates a GPU, its tenants and their fences in virtual time, for tests of the turn scheduler.
+// Messages and switches take as long as on an H200: turns of 20 ms lose 1 %.
 #pragma once
 
 #include "sharing/policy/turn_scheduler.hpp"
@@ -20,22 +20,22 @@ using namespace std::chrono_literals;  // NOLINT: tests are written in times
 // What a tenant's program does.
 struct TestProgram {
   Time kernel = 300us;
-  Time claim{0};             // how long it says that its kernels take; 0: the truth
-  Time queue = 4ms;          // work in flight that its fence lets it have with an open gate
+  Time claim{0};             // the kernel time that it reports; 0: the true one
+  Time queue = 4ms;          // work in flight that its fence allows with an open gate
   Time period{0};            // 0: greedy
-  Time request{0};           // work that comes at once, every period
-  bool closed_loop = false;  // the period begins when the last request has ended
+  Time request{0};           // work that arrives at once, every period
+  bool closed_loop = false;  // the period begins when the last request ends
   Time start{0};             // of the first request
   Time stop = Time::max();   // no work from here on
-  bool obeys = true;         // false: launches whatever the gate says
-  bool truthful = true;      // false: says that it has drained when it has not
-  bool silent = false;       // never says that it has drained
+  bool obeys = true;         // false: launches even if the gate is shut
+  bool truthful = true;      // false: reports that it has drained although it has not
+  bool silent = false;       // never reports that it has drained
   Time jitter{0};            // of the period, up to this much
 };
 
 class SimulatedGpu {
  public:
-  static constexpr Time kReport = 25us;  // until the keeper knows
+  static constexpr Time kReport = 25us;  // until the daemon knows
   static constexpr Time kOrder = 25us;   // until the fence knows
   static constexpr Time kSwitch = 80us;  // the hardware, between two tenants
   static constexpr Time kSlice = 2ms;    // the hardware's own turns
@@ -46,23 +46,23 @@ class SimulatedGpu {
   explicit SimulatedGpu(const SchedulerTuning& pace = {}) : controller_(pace) {}
 
   void add(TenantId id, const TimePolicy& time_policy, const TestProgram& program);
-  void remove(TenantId id);  // killed: its kernels go with it
+  void remove(TenantId id);  // killed: its kernels end with it
   void change(TenantId id, const TimePolicy& time_policy);
   void run_until(Time end);
   void run_for(Time length) { run_until(now_ + length); }
 
   Time now() const { return now_; }
   TurnScheduler& controller() { return controller_; }
-  // What the hardware did, in per cent of the time.
+  // What the hardware did, in percent of the time.
   double percent(TenantId id, Time from, Time to) const;
   double percent(TenantId id) const { return percent(id, Time{0}, now_); }
-  // The smallest and largest per cent in any window of this length after `from`.
+  // The smallest and largest percentage in any window of this length after `from`.
   std::pair<double, double> extremes(TenantId id, Time window, Time from = 1s) const;
-  // From a request's arrival to its end, sorted; requests that came after `from`.
+  // The times from arrival to end of the requests that arrived after `from`, sorted.
   std::vector<Time> latencies(TenantId id, Time from = 1s) const;
   Time longest_wait(TenantId id) const;  // with work and without the GPU
   std::uint64_t switches() const { return switches_; }
-  std::uint64_t ticks() const { return ticks_; }  // that the controller asked for
+  std::uint64_t ticks() const { return ticks_; }  // that the turn scheduler requested
 
   // Called after every event.
   std::function<void()> look = [] {};
@@ -86,7 +86,7 @@ class SimulatedGpu {
   };
 
   void at(Time when, std::function<void()> what);
-  void apply_gate_changes();  // what the controller orders
+  void apply_gate_changes();  // what the turn scheduler decides
   void request(TenantId id);
   void next_request(TenantId id, const TestProgram& program);
   void pump(TenantId id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scheduler of turns must know of a tenant.
+// What the turn scheduler must know about a tenant.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,7 @@
 
 namespace gantry::policy {
 
-// A moment on a clock that never goes back (CLOCK_MONOTONIC; virtual in tests), or a length of
-// time.
+// A point in time on a monotonic clock (CLOCK_MONOTONIC; virtual in tests), or a duration.
 using Time = std::chrono::nanoseconds;
 
 // Accounts are kept in fractions of a nanosecond.
@@ -16,19 +15,20 @@ constexpr double ns(Time time) {
   return static_cast<double>(time.count());
 }
 
-// GPU time beyond the tenant's own per cent.
+// What happens beyond the tenant's own percentage of GPU time.
 enum class Excess : std::uint8_t {
-  Refused,  // hard cap: the GPU rather idles
-  Allowed   // work-conserving: what others leave is used
+  Refused,  // hard cap: the GPU idles instead
+  Allowed   // work-conserving: it may use what others leave
 };
 
-// Who comes first where shares do not decide: to what others leave, and among tenants by weight.
+// The order where percentages do not decide: for time that others leave, and among tenants with a
+// weight.
 enum class Priority : std::uint8_t { Low, Normal, High };
 
 struct TimePolicy {
-  std::uint32_t percent = 0;  // of the GPU's time; 0: a part, by weight, of what per cents leave
+  std::uint32_t percent = 0;  // of the GPU's time; 0: by weight, a part of what percentages leave
   std::uint32_t weight = 100;
-  Excess excess = Excess::Allowed;  // Refused only with a per cent
+  Excess excess = Excess::Allowed;  // Refused only with a percentage
   Priority priority = Priority::Normal;
   bool operator==(const TimePolicy&) const = default;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is reported, and the accounts. turns.cpp decides from them.
+// Reports and accounts. turn_scheduler_turns.cpp decides from them.
 #include "sharing/policy/turn_scheduler.hpp"
 
 #include <algorithm>
@@ -9,8 +9,8 @@ namespace gantry::policy {
 namespace {
 
 constexpr std::uint32_t kTurnMask = (std::uint32_t{1} << 30) - 1;
-constexpr double kLeastForWeights = 0.01;  // however much the per cents take
-constexpr double kPriorityFactor = 10;     // a step of priority, among tenants by weight
+constexpr double kLeastForWeights = 0.01;  // however much the percentages take
+constexpr double kPriorityFactor = 10;     // one step of priority, among tenants with a weight
 
 double weight_of(const TimePolicy& time_policy) {
   return time_policy.weight * std::pow(kPriorityFactor, static_cast<double>(time_policy.priority));
@@ -23,7 +23,8 @@ TurnScheduler::Tenant* TurnScheduler::find(TenantId id) {
   return found == tenants_.end() ? nullptr : &found->second;
 }
 
-// Per cents are of all time; tenants by weight share the rest. Promised twice, all shrink alike.
+// Percentages are of all time; tenants with a weight share the rest. If the GPU is overcommitted,
+// all parts shrink alike.
 void TurnScheduler::set_parts() {
   double percents = 0;
   double weights = 0;
@@ -47,7 +48,8 @@ void TurnScheduler::add(TenantId id, const TimePolicy& time_policy, Time now) {
   tenant = {};
   tenant.time_policy = time_policy;
   set_parts();
-  // Not empty, so that its first launch need not wait; not full, because it was not here to save.
+  // Not empty, so that its first launch need not wait; not full, because it has not saved anything
+  // yet.
   tenant.credit = std::min(credit_limit(tenant), 2 * ns(pace_.min_express_credit));
   decide();
 }
@@ -85,7 +87,7 @@ void TurnScheduler::active(TenantId id, Time at) {
   advance(at);
   auto* tenant = find(id);
   if (tenant == nullptr || tenant->busy) return;
-  // A debt is still a debt; being owed something ends with having nothing to do.
+  // A debt stays, but a credit ends when the tenant has no work.
   tenant->lag = std::min(tenant->lag, 0.0);
   tenant->express_credit_left = may_become_express(*tenant) ? tenant->credit : 0;
   tenant->burst = 0;
@@ -152,14 +154,14 @@ void TurnScheduler::charge_tenant(TenantId id, Tenant& tenant, double amount) {
     tenant.credit = std::max(tenant.credit, -ns(pace_.max_debt));
     return;
   }
-  // Without a cap, what was left over by others is no debt that time must repay.
+  // Without a cap, time that others left unused is not a debt.
   tenant.credit = std::max(tenant.credit, -credit_limit(tenant));
   tenant.lag = std::max(tenant.lag - amount, -ns(pace_.max_debt));
   if (tenant.busy) distribute_used_time(tenant.time_policy.priority, amount);
 }
 
-// Beside others that have work, to come and to go takes the GPU from them for longer than next to
-// nothing: it is paid for, but not as time that was used.
+// If others have work, even a short visit takes the GPU from them for a while. It is charged for
+// that, but not as used time.
 void TurnScheduler::charge_visit(TenantId id, Tenant& tenant) {
   const double rest = ns(pace_.min_visit_charge) - tenant.burst;
   const bool others = std::any_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
@@ -170,7 +172,7 @@ void TurnScheduler::charge_visit(TenantId id, Tenant& tenant) {
   tenant.used -= rest;
 }
 
-// What greedy tenants of one priority used is what all of them were entitled to together.
+// The time that greedy tenants of one priority used is what all of them together were entitled to.
 void TurnScheduler::distribute_used_time(Priority priority, double used) {
   double parts = 0;
   for (const auto& [id, tenant] : tenants_) {
@@ -185,9 +187,9 @@ void TurnScheduler::distribute_used_time(Priority priority, double used) {
   }
 }
 
-// Lags compare; only their differences mean anything. Whoever leaves takes its own along, and the
-// others' sum is zero again, so that a newcomer, who begins with zero, is not behind or ahead of
-// them.
+// Only the differences between lags matter. When a tenant leaves, its lag is removed and the sum of
+// the others is set to zero again, so that a new tenant, which begins with zero, is neither behind
+// nor ahead of them.
 void TurnScheduler::normalize_lags(Priority priority) {
   double sum = 0;
   for (const auto& [id, tenant] : tenants_) {
@@ -197,9 +199,10 @@ void TurnScheduler::normalize_lags(Priority priority) {
   distribute_used_time(priority, -sum);
 }
 
-// Time on the GPU is charged to those who may have work there, in equal parts where there are
-// several: the hardware slices it between them. But whoever is shut has only what was in flight,
-// and once that must be done the rest is the others'. That is a claim, believed for a moment only.
+// GPU time is charged to the tenants that may have work there, in equal parts if there are several,
+// because the hardware slices time between them. But a tenant whose gate is shut has only the work
+// that was in flight; after that should be done, the rest is charged to the others. The tenant
+// claims this, so it is trusted only for a moment.
 void TurnScheduler::charge_elapsed(double elapsed) {
   const auto count = on_gpu();
   if (count == 0) return;
@@ -221,7 +224,7 @@ void TurnScheduler::charge_elapsed(double elapsed) {
   }
 }
 
-// Everybody earns its part of all time.
+// Every tenant earns its part of all time.
 void TurnScheduler::advance(Time to) {
   if (to <= now_) return;
   const double elapsed = ns(to - now_);
@@ -235,13 +238,13 @@ void TurnScheduler::advance(Time to) {
   }
 }
 
-// Bounded, so that nobody can save for a burst that others feel.
+// Bounded, so that no tenant can save up for a burst that disturbs others.
 double TurnScheduler::credit_limit(const Tenant& tenant) const {
   return std::clamp(tenant.part * ns(pace_.credit_window), 2 * ns(pace_.min_express_credit),
                     ns(pace_.max_credit));
 }
 
-// To run a whole turn under a cap takes savings for what the turn costs beyond what is earned
+// A whole turn under a cap needs savings for what the turn costs beyond what the tenant earns
 // during it.
 double TurnScheduler::turn_credit(const Tenant& tenant) const {
   return std::min(ns(pace_.shortest_turn) * (1 - tenant.part), 0.9 * credit_limit(tenant));
@@ -255,8 +258,8 @@ bool TurnScheduler::short_burst(const Tenant& tenant) const {
   return std::max(tenant.last_burst, tenant.burst) <= ns(pace_.short_burst);
 }
 
-// One that waits although it never works for long: as soon as its savings will do for what it
-// usually does, it comes first. So it has its share in small pieces, not in turns.
+// A waiting tenant that never works for long comes first as soon as its savings suffice for its
+// usual work. So it gets its share in small pieces, not in turns.
 double TurnScheduler::express_credit(const Tenant& tenant) const {
   if (!short_burst(tenant)) return std::numeric_limits<double>::infinity();
   return std::max(ns(pace_.min_express_credit), tenant.last_burst);

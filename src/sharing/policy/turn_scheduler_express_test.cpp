@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller on a simulated GPU: tenants that want little and want it now.
+// The turn scheduler on a simulated GPU: tenants that need little time, but at once.
 #include "sharing/policy/simulated_gpu_for_test.hpp"
 
 #include <gmock/gmock.h>
@@ -32,8 +32,8 @@ TEST(Express, RequestsBesideATrainerWaitForOneKernelAtMost) {
   }
 }
 
-// Who is told late shuts late; who must be woken is told late.
-TEST(Express, TheKeeperStaysAwakeForRequestsThatComeSoonAndOnlyForThem) {
+// A fence that learns of a change late shuts late, and a fence that must be woken learns late.
+TEST(Express, TheDaemonStaysAwakeForRequestsThatComeSoonAndOnlyForThem) {
   SimulatedGpu gpu;
   gpu.add(1, {.percent = 50}, kRequests);
   gpu.add(2, {.percent = 50}, {.kernel = 300us, .start = 0us, .stop = 2s});
@@ -69,7 +69,7 @@ TEST(Express, NobodyStaysAwakeForRareRequests) {
 TEST(Express, ASyncEveryStepMakesNoTrainerExpress) {
   SimulatedGpu gpu;
   gpu.add(1, {.percent = 50}, kRequests);
-  // 10 ms of work, then waits for the result before the next: never greedy by its own account.
+  // 10 ms of work, then it waits for the result before the next: it never seems greedy.
   gpu.add(2, {.percent = 50}, {.kernel = 300us, .period = 13700us, .request = 9900us});
   gpu.run_until(5s);
   EXPECT_LE(p99(gpu.latencies(1)), 1.5 * p99_alone());
@@ -92,7 +92,7 @@ TEST(Express, WhoWantsMoreThanItsShareIsGreedy) {
   EXPECT_NEAR(gpu.percent(2, 2s, 10s), 80, 2);
 }
 
-// Requests that come as soon as the last one is answered, more than the share allows.
+// Each request comes as soon as the last one is answered; together they exceed the share.
 constexpr TestProgram kClient{
     .kernel = 100us, .period = 500us, .request = 1ms, .closed_loop = true};
 

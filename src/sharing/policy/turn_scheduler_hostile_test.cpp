@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tenants that break the rules, on a simulated GPU; and whatever chance brings.
+// Tenants that break the rules, on a simulated GPU; and random events.
 #include "sharing/policy/meter.hpp"
 #include "sharing/policy/simulated_gpu_for_test.hpp"
 
@@ -16,7 +16,8 @@ TEST(Hostile, AHungKernelBlocksNobodyForLongerThanTheBound) {
   gpu.add(2, {.percent = 25}, {.kernel = 1ms});
   gpu.add(3, {.percent = 25}, {.kernel = 1ms});
   gpu.run_until(10s);
-  // The hardware gives the hung one half whatever we do; the rest is shared as agreed.
+  // The hardware always gives half the time to the tenant that hangs; the rest is shared as
+  // configured.
   EXPECT_NEAR(gpu.percent(2, 1s, 10s), 24, 2);
   EXPECT_NEAR(gpu.percent(3, 1s, 10s), 24, 2);
   EXPECT_LE(gpu.longest_wait(2), 400ms);
@@ -62,7 +63,7 @@ TEST(Hostile, ReportsOfStrangersAndOfOldTurnsChangeNothing) {
   EXPECT_NEAR(gpu.percent(2, 1s, 5s), 50, 2);
 }
 
-// The host compares with the driver's own count, twice a second.
+// The host compares with the driver's own measurement, twice a second.
 void correct(SimulatedGpu& gpu, Meter& meter, TenantId id, Time until) {
   while (gpu.now() < until) {
     const auto from = gpu.now();
@@ -103,8 +104,7 @@ TEST(Hostile, WhoIgnoresTheGateIsSeenInTheDifference) {
   EXPECT_GT(gpu.percent(1, 2s, 4s), meter.percent(1, 2s, 4s) + 12);
 }
 
-// Work of next to nothing, as often as it can: each time the GPU changes hands twice, which costs
-// more than the work.
+// Tiny work as often as possible: each time the GPU switches twice, which costs more than the work.
 TEST(Hostile, WhoComesAndGoesWithoutEndCostsItsNeighbourNoMoreThanItsShare) {
   for (const std::uint32_t percent : {10u, 30u}) {
     for (const auto excess : {Excess::Allowed, Excess::Refused}) {
@@ -180,7 +180,7 @@ TEST_P(Chance, OneGreedyTenantAtATimeAndNobodyStarves) {
   }
   gpu.run_for(500ms);
   for (const auto& [id, kernel] : longest_kernel) {
-    // Its own debt for its longest kernel, and the turns of all others.
+    // Its own debt for its longest kernel, plus the turns of all others.
     const auto bound = (SchedulerTuning{}.round + 2 * kernel) / least_part[id];
     EXPECT_LE(gpu.longest_wait(id), std::chrono::duration_cast<Time>(bound)) << least_part[id];
   }

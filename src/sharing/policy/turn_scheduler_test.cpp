@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single decisions of the controller. What tenants get from them is in turns_test.cpp.
+// Single decisions of the turn scheduler. turn_scheduler_turns_test.cpp tests what tenants get from
+// them.
 #include "sharing/policy/turn_scheduler.hpp"
 
 #include <gmock/gmock.h>

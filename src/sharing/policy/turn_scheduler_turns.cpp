@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has the GPU: decided anew after every report, from the accounts alone.
+// Decides which tenant has the GPU: again after every report, and only from the accounts.
 #include "sharing/policy/turn_scheduler.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ constexpr double kLongestWait = ns(std::chrono::hours(1));
 
 }  // namespace
 
-// First all that shut, then who opens: the order in which the GPU changes hands.
+// First all gates that shut, then those that open: the order in which the GPU switches.
 void TurnScheduler::decide() {
   choose_express();
   choose_holder();
@@ -46,15 +46,16 @@ std::optional<Priority> TurnScheduler::top_priority() const {
   return top;
 }
 
-// Tenants whose part is due by the clock: those with a cap, and those who would otherwise have only
-// what a higher priority leaves. They can take no more than their part.
+// Tenants whose part is due by time: those with a cap, and those that would otherwise get only what
+// a higher priority leaves. They can get no more than their part.
 bool TurnScheduler::is_turn_due(const Tenant& tenant, std::optional<Priority> top) const {
   const bool by_clock = tenant.capped() || tenant.time_policy.priority < top;
   return tenant.busy && by_clock && tenant.credit >= turn_credit(tenant);
 }
 
-// The next turn: whoever is owed most, else the one of the highest priority who is most behind.
-// Both in time of its own, so that a small share is served as soon as a large one.
+// The next turn goes to the tenant that is owed most, else to the one of the highest priority that
+// is most behind. Both are measured relative to the tenant's part, so that a small share is served
+// as soon as a large one.
 std::optional<TenantId> TurnScheduler::pick_next() const {
   const auto top = top_priority();
   std::optional<TenantId> best;
@@ -76,8 +77,8 @@ std::optional<TenantId> TurnScheduler::pick_next() const {
   return best;
 }
 
-// Long where shares are large, so that few hand-overs are needed; not longer, so that small ones
-// need not wait for seconds.
+// Turns are long if shares are large, so that few switches are needed, but bounded, so that small
+// shares do not wait for seconds.
 double TurnScheduler::turn_length(const Tenant& tenant) const {
   double parts = 0;
   for (const auto& [id, other] : tenants_) {
@@ -85,13 +86,13 @@ double TurnScheduler::turn_length(const Tenant& tenant) const {
   }
   const double turn = std::clamp(ns(pace_.round) * tenant.part / parts, ns(pace_.shortest_turn),
                                  ns(pace_.longest_turn));
-  // Whoever is owed its part beside somebody of higher priority gets that and no more.
+  // A tenant that is owed its part next to a tenant of higher priority gets its part and no more.
   const bool outranked = !tenant.capped() && tenant.time_policy.priority < top_priority();
   return outranked ? std::min(turn, tenant.credit / (1 - tenant.part)) : turn;
 }
 
-// A turn goes on through interruptions by express tenants; it ends when it is used up, with the
-// tenant's work, or with its cap.
+// A turn continues after interruptions by express tenants. It ends when it is used up, when the
+// tenant has no more work, or at its cap.
 void TurnScheduler::choose_holder() {
   if (turn_holder_) {
     const auto& tenant = tenants_.at(*turn_holder_);
@@ -124,8 +125,8 @@ TurnScheduler::GpuSituation TurnScheduler::gpu_situation() const {
 Gate TurnScheduler::wanted_gate(TenantId id, const Tenant& tenant,
                                 const GpuSituation& gpu_situation) const {
   if (!tenant.busy) {
-    // With savings its next launch goes through and is express. Without a cap it may also be the
-    // first on a GPU that nobody uses.
+    // With savings its next launch passes and is express. Without a cap it may also be the first on
+    // an idle GPU.
     const bool may_begin = may_become_express(tenant) || (gpu_situation.quiet && !tenant.capped());
     return may_begin ? Gate::Open : Gate::Shut;
   }
@@ -136,8 +137,8 @@ Gate TurnScheduler::wanted_gate(TenantId id, const Tenant& tenant,
   return gpu_situation.expected ? Gate::One : Gate::Open;
 }
 
-// Whether those who were shut have left the GPU, or had their time to do so: whoever has waited
-// anyway is not charged for their last kernels.
+// True if the tenants whose gates were shut have left the GPU, or had enough time to do so. A
+// tenant that waited is not charged for their last kernels.
 bool TurnScheduler::can_open(TenantId id) const {
   return std::all_of(tenants_.begin(), tenants_.end(), [&](const auto& entry) {
     const auto& other = entry.second;
@@ -146,8 +147,8 @@ bool TurnScheduler::can_open(TenantId id) const {
   });
 }
 
-// Nanoseconds until this tenant's account alone changes what is to be done; `each` is what everyone
-// on the GPU spends in a nanosecond.
+// Nanoseconds until this tenant's account alone changes a decision; `each` is what every tenant on
+// the GPU spends per nanosecond.
 double TurnScheduler::time_to_change(const Tenant& tenant, double each) const {
   double soonest = std::numeric_limits<double>::infinity();
   const auto in = [&](double time) {
@@ -172,7 +173,8 @@ double TurnScheduler::time_to_change(const Tenant& tenant, double each) const {
   return soonest;
 }
 
-// The soonest that any account can change a gate: as if those who are open paid for everything.
+// The earliest time at which any account can change a gate: as if the tenants with open gates paid
+// for everything.
 std::optional<Time> TurnScheduler::deadline() const {
   std::size_t open = 0;
   for (const auto& [id, tenant] : tenants_) open += tenant.on_gpu() && tenant.is_open() ? 1 : 0;
@@ -184,8 +186,8 @@ std::optional<Time> TurnScheduler::deadline() const {
     if (may_be_relieved) soonest = std::min(soonest, std::max(turn_left_, 0.0) / each);
   }
   if (!std::isfinite(soonest)) return std::nullopt;
-  // What is earned and spent at almost the same rate changes in years. Otherwise rounded up, so
-  // that what is waited for has come by then.
+  // An account that earns and spends at almost the same rate would take years to change. Otherwise
+  // the time is rounded up, so that the change has happened by then.
   return now_ + Time(std::llround(std::ceil(std::min(soonest, kLongestWait))) + 1);
 }
 

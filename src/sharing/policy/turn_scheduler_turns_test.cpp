@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller on a simulated GPU: what greedy tenants get.
+// The turn scheduler on a simulated GPU: what greedy tenants get.
 #include "sharing/policy/simulated_gpu_for_test.hpp"
 
 #include <gmock/gmock.h>
@@ -104,7 +104,7 @@ TEST(Turns, LongKernelsUnderACapAverageRight) {
   gpu.add(2, percent(70), kGreedy);
   gpu.run_until(40s);
   EXPECT_NEAR(gpu.percent(1, 1s, 40s), 30, 1.5);
-  EXPECT_GE(gpu.percent(2, 1s, 40s), 66);  // what is lost is the hardware slicing between both
+  EXPECT_GE(gpu.percent(2, 1s, 40s), 66);  // the loss is the hardware's slicing between both
 }
 
 TEST(Turns, LongKernelsAndShortOnesHaveEqualTime) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory: the share is the card. The driver is asked first: what it refuses (a lost GPU, a wrong
-// version of the struct, no pointer) is refused here with the same words.
+// Memory: the hooks report the share as if it were the GPU. The driver is called first; if it
+// returns an error (a lost GPU, a wrong version of the struct, no pointer), the hook returns the
+// same error.
 #include "sharing/fence/nvml/real_internal.hpp"
 #include "sharing/fence/nvml/share_internal.hpp"
 
@@ -12,7 +13,7 @@ struct Amounts {
   unsigned long long total, reserved, free, used;
 };
 
-// What the share may still take is reserved where the card itself has less than that left.
+// If the GPU has less free memory than the share, the difference is reported as reserved.
 Amounts amounts(const Share& share, unsigned long long card_total, unsigned long long card_free) {
   Amounts out{};
   const uint64_t limit = share.limit();
@@ -25,7 +26,7 @@ Amounts amounts(const Share& share, unsigned long long card_total, unsigned long
   return out;
 }
 
-// The forms without a word for reserved memory count it as used, as the driver's do.
+// Versions of the struct without a field for reserved memory count it as used, as the driver does.
 nvmlReturn_t narrow(nvmlDevice_t device, nvmlMemory_t& memory) {
   const Share share(device);
   if (share.standing() == Membership::Unknown) {
@@ -63,7 +64,7 @@ FENCE_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMe
   return NVML_SUCCESS;
 }
 
-// All zero where the card does not protect its memory.
+// All zero if the GPU does not protect its memory.
 FENCE_EXPORT nvmlReturn_t nvmlDeviceGetConfComputeProtectedMemoryUsage(nvmlDevice_t device,
                                                                        nvmlMemory_t* memory) {
   const auto real = FENCE_REAL(nvmlDeviceGetConfComputeProtectedMemoryUsage);

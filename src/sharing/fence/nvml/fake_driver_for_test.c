@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A driver's NVML that lists whom it is told to, in every list: what the simulated one has nobody
- * for (processes that draw, clients of MPS, accounting). Its one GPU is any handle that is not
- * NULL.
+ * A fake NVML driver that lists the given processes in every list, also in lists that are always
+ * empty in the simulated driver (graphics, MPS clients, accounting). Any handle that is not NULL
+ * is its one GPU.
  */
 #include "gpu/abi/nvml.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fence's NVML in front of the simulated one: memory of the share, and what happens when the
-// keeper comes and goes.
+// daemon starts and ends.
 #include "sharing/fence/nvml/fence_under_test.hpp"
 #include "sim/libnvidia-ml/library_under_test.hpp"
 
@@ -55,7 +55,7 @@ class FenceNvml : public ::testing::Test {
     EXPECT_EQ(NVML(fence_, nvmlDeviceGetMemoryInfo_v2)(device, &out), NVML_SUCCESS);
     return out;
   }
-  // As the driver has it.
+  // As the driver reports it.
   nvmlMemory_v2_t card(nvmlDevice_t device) {
     nvmlMemory_v2_t out{};
     out.version = nvmlMemory_v2;
@@ -218,7 +218,7 @@ TEST_F(FenceNvml, OneAttachServesManyCallsAndThreads) {
   EXPECT_EQ(host_.attached(), 1U);
 }
 
-TEST_F(FenceNvml, WhenTheKeeperIsGoneTheLastKnownShareStands) {
+TEST_F(FenceNvml, WhenTheDaemonIsGoneTheLastKnownShareStands) {
   host_.start();
   host_.process(0).host_pid = 4711;
   host_.row(0, 0).held = kGiB;
@@ -251,7 +251,7 @@ TEST_F(FenceNvml, ARefusalIsNotTheCardEither) {
   EXPECT_EQ(NVML(fence_, nvmlDeviceGetMemoryInfo)(device_, &form), NVML_ERROR_NOT_READY);
 }
 
-TEST_F(FenceNvml, ANewKeepersPagesReplaceTheOldOnes) {
+TEST_F(FenceNvml, ANewDaemonsPagesReplaceTheOldOnes) {
   host_.start();
   EXPECT_EQ(memory(device_).total, 10 * kGiB);
   host_.stop();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: the fence's NVML in front of a driver's, in a share's directory of its own.
+// For tests: the fence's NVML in front of a driver's NVML, with its own share directory.
 #pragma once
 
 #include "gpu/abi/nvml.h"
@@ -13,7 +13,7 @@
 
 namespace gantry::fence::test {
 
-// "GPU-00112233-..." as the pages have it.
+// "GPU-00112233-..." in the form of the pages.
 inline void put_uuid(const char* text, std::uint8_t (&out)[16]) {
   std::string digits;
   for (const char* at = text + 4; *at != '\0'; ++at) {
@@ -39,7 +39,7 @@ class LoadedNvml {
   void* handle_;
 };
 
-// A copy of the fence which finds that library behind it, and `host` around it.
+// A copy of the fence that uses this driver library and this `host`.
 class FencedNvml : public LoadedNvml {
  public:
   FencedNvml(const Host& host, const std::string& real_library)

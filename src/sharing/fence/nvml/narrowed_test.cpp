@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of the driver's that are narrowed to the share's own processes. Here the driver gives the
-// host's numbers; in the container process 1001 is 1 and 1002 is 2.
+// Driver lists that are filtered to the share's own processes. Here the driver gives the host's
+// pids; in the container process 1001 is 1 and 1002 is 2.
 #include "sharing/fence/nvml/fence_under_test.hpp"
 
 #include <gmock/gmock.h>
@@ -111,7 +111,7 @@ TEST_F(FenceNvmlLists, AListThatGrowsWhileItIsReadIsReadInTheEnd) {
               ElementsAre(2));
 }
 
-TEST_F(FenceNvmlLists, ComputeProcessesComeFromTheKeeperAndNotFromTheDriver) {
+TEST_F(FenceNvmlLists, ComputeProcessesComeFromTheDaemonAndNotFromTheDriver) {
   host_.process(0).used[0] = 4096;
   const auto list = CALL(nvmlDeviceGetComputeRunningProcesses_v3);
   unsigned int count = 4;

@@ -14,14 +14,14 @@ constexpr uint64_t kWaitMs = 1000;
 constexpr uint64_t kBetweenAttemptsNs = 1000000000;
 
 struct State {
-  int32_t owner = 0;  // the process whose thread has the lock
+  int32_t owner = 0;  // the process whose thread holds the lock
   uint64_t next_attempt_ns = 0;
   Pages pages;
 };
 constinit State state{};
 
-// Named after the process: a child of fork() that inherits it locked, by a thread it does not have,
-// takes it over.
+// The lock holds the process's pid: a forked child that inherits it locked, by a thread that it
+// does not have, takes it over.
 class GpuTurn {
  public:
   GpuTurn() {
@@ -58,7 +58,7 @@ bool map(const Handshake& said, Pages& out) {
   return false;
 }
 
-// An observer has nothing more to say: no descriptor of ours stays in the program.
+// An observer sends nothing more, so no descriptor of ours stays open in the program.
 void attach() {
   const int saved = errno;
   Handshake said{};

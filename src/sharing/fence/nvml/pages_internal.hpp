@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The share's pages, as an observer has them.
+// The share's pages, as an observer sees them.
 #pragma once
 
 #include "gpu/abi/fence.h"
@@ -10,11 +10,12 @@ struct Pages {
   const FenceLimits* limits = nullptr;
   const FenceUsage* usage = nullptr;
   uint32_t gpu_count = 0;
-  bool fenced = false;  // there is a share, whether or not its pages could be had
+  bool fenced = false;  // there is a share, even if its pages could not be mapped
 };
 
-// Attaches at the first use, and again when the keeper is gone, at most once a second; meanwhile
-// the last known pages stand. Mappings are never taken away: another thread may be reading them.
+// Attaches at the first use, and again if the daemon is gone, at most once a second. Until then the
+// last known pages are used. Mappings are never removed, because another thread may be reading
+// them.
 Pages share_pages();
 
 }  // namespace gantry::fence::nvml

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes on a GPU: the share's own, by the numbers they have where they are asked for.
+// Processes on a GPU: only the share's own, with the pids of the caller's namespace.
 //
-// Compute processes come from the keeper's rows, not from the driver: in a pid namespace of its own
-// a driver may give the host's numbers, or none at all. Of processes that draw, and of clients of
-// MPS, only the driver knows; its list is narrowed.
+// Compute processes come from the daemon's rows, not from the driver: in another pid namespace the
+// driver may give the host's pids, or none at all. Only the driver knows graphics processes and MPS
+// clients; its list is filtered.
 #include "sharing/fence/nvml/real_internal.hpp"
 #include "sharing/fence/nvml/share_internal.hpp"
 #include "sharing/fence/nvml/whole_list_internal.hpp"
@@ -52,7 +52,7 @@ void add_own(const Share& share, const DriverList<Info>& all, OutputList<Info>& 
   }
 }
 
-// Of those that only the driver knows.
+// For processes that only the driver knows.
 void add_rest(const Share& share, const DriverList<nvmlProcessDetail_v1_t>& all,
               OutputList<nvmlProcessDetail_v1_t>& shown) {
   for (auto info : all) {
@@ -60,8 +60,8 @@ void add_rest(const Share& share, const DriverList<nvmlProcessDetail_v1_t>& all,
   }
 }
 
-// What the driver says of the arguments before anything is narrowed: it is asked how many there
-// are, with no room for them.
+// Checks the arguments with the driver before anything is filtered: asks it for the count, with an
+// empty buffer.
 bool refused(nvmlReturn_t result) {
   return result != NVML_SUCCESS && result != NVML_ERROR_INSUFFICIENT_SIZE;
 }
@@ -79,7 +79,7 @@ nvmlReturn_t checked(ListFunction<Info> real, nvmlDevice_t device, const unsigne
   return NVML_SUCCESS;
 }
 
-// `fill` says who is shown.
+// `fill` adds the processes to show.
 template <typename Info, typename Fill>
 nvmlReturn_t list(ListFunction<Info> real, nvmlDevice_t device, unsigned int* count, Info* infos,
                   Fill fill) {

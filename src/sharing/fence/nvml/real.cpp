@@ -13,7 +13,7 @@ constinit uintptr_t entries[static_cast<unsigned int>(Entry::Count)] = {};
 
 }  // namespace
 
-// No lock: threads that come at once find the same.
+// No lock is needed: concurrent threads find the same.
 void* real_entry(Entry entry, const char* name) {
   uintptr_t& place = entries[static_cast<unsigned int>(entry)];
   uintptr_t known = __atomic_load_n(&place, __ATOMIC_RELAXED);

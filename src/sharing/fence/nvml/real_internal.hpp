@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's own entry points behind the hooks.
+// The driver's own functions behind the hooks.
 #pragma once
 
 #include "gpu/abi/nvml.h"
@@ -14,12 +14,12 @@ enum class Entry : unsigned int {
   Count,
 };
 
-// nullptr where this driver has no such function.
+// nullptr if this driver has no such function.
 void* real_entry(Entry entry, const char* name);
 
 }  // namespace gantry::fence::nvml
 
-// FENCE_REAL(nvmlDeviceGetMemoryInfo)(device, memory), after a check that it is there.
+// FENCE_REAL(nvmlDeviceGetMemoryInfo)(device, memory), after a check that it exists.
 #define FENCE_REAL(name)               \
   reinterpret_cast<decltype(&::name)>( \
       gantry::fence::nvml::real_entry(gantry::fence::nvml::Entry::name, #name))

@@ -16,7 +16,7 @@ uint64_t load(const uint64_t& word) {
   return __atomic_load_n(&word, __ATOMIC_RELAXED);
 }
 
-// The tenant writes the rows; a number that makes no sense must not wrap around into one that does.
+// The tenant writes the rows; an invalid number must not wrap around into a valid one.
 uint64_t saturating_add(uint64_t one, uint64_t other) {
   uint64_t sum = 0;
   return __builtin_add_overflow(one, other, &sum) ? UINT64_MAX : sum;
@@ -29,7 +29,7 @@ int hex(char digit) {
   return -1;
 }
 
-// "GPU-952a3506-fcee-90d7-e644-807de6893aee". Those of MIG devices begin otherwise.
+// Parses "GPU-952a3506-fcee-90d7-e644-807de6893aee". UUIDs of MIG devices begin differently.
 bool parse_uuid(const char* text, uint8_t (&out)[16]) {
   if (strncmp(text, "GPU-", 4) != 0) return false;
   text += 4;
@@ -44,7 +44,7 @@ bool parse_uuid(const char* text, uint8_t (&out)[16]) {
   return *text == '\0';
 }
 
-// Asked at every call: NVML has it in memory, and a handle kept here could be another card's after
+// Queried at every call: NVML has it in memory, and a stored handle could mean another GPU after
 // nvmlShutdown and nvmlInit.
 bool uuid_of(nvmlDevice_t device, uint8_t (&out)[16]) {
   char text[96] = {};
@@ -93,7 +93,7 @@ uint32_t Share::slots() const {
   return in_use < kMost ? in_use : kMost;
 }
 
-// Contexts that the overhead does not include yet, at what one is thought to cost.
+// The estimated memory of the contexts that the overhead does not include yet.
 uint64_t Share::uncounted_contexts(uint32_t slot) const {
   const uint32_t made = load(row(slot).contexts);
   const uint32_t seen = load(limits_->process[slot].seen_contexts[gpu_]);
@@ -114,8 +114,9 @@ uint64_t Share::used() const {
   return sum < limit() ? sum : limit();
 }
 
-// What NVML had at the keeper's last look, or more where the process has taken more since; managed
-// memory, which NVML shows in no process, on top, so that the processes add up to the share.
+// NVML's value at the daemon's last reading, or more if the process has allocated more since.
+// Managed memory, which NVML attributes to no process, is added, so that the processes add up to
+// the share.
 bool Share::member(uint32_t slot, Member& out) const {
   const FenceProcess& process = limits_->process[slot];
   out.host_pid = load(process.host_pid);

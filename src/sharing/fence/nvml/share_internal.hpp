@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The share as its pages have it, for one GPU: how much is used, and by whom.
+// The share on one GPU, read from its pages: how much is used, and by which processes.
 #pragma once
 
 #include "gpu/abi/fence.h"
@@ -10,38 +10,39 @@
 namespace gantry::fence::nvml {
 
 enum class Membership {
-  NotInShare,  // no share here, or a device that is not in it: the driver's answer stands
+  NotInShare,  // no share, or a device outside of it: pass the driver's answer on
   Member,      // a GPU of the share
-  Unknown,  // there is a share, and nobody says how large: the driver's answer must not pass for it
+  Unknown,     // the share's size is unknown: do not pass the driver's answer on
 };
 
-// One process of the share that is on the GPU.
+// One process of the share that uses the GPU.
 struct Member {
   uint32_t host_pid;
-  uint32_t pid;  // as the reader sees it
+  uint32_t pid;  // in the reader's pid namespace
   uint64_t bytes;
 };
 
 class Share {
  public:
-  // Finds the GPU behind a handle among those of the share, by UUID.
+  // Finds the share's GPU for a handle, by UUID.
   explicit Share(nvmlDevice_t device);
   Membership standing() const { return standing_; }
-  // What the hooks return where the standing is Unknown.
+  // The hooks return this if the membership is Unknown.
   static constexpr nvmlReturn_t kUnknown = NVML_ERROR_NOT_READY;
 
   bool limits_memory() const;
   uint64_t limit() const;
-  // What the share's ledger counts against the limit, and no more than it.
+  // The memory that counts against the limit, capped at the limit.
   uint64_t used() const;
 
   uint32_t slots() const;
-  // False where the slot is free or its process is not on this GPU.
+  // False if the slot is free or its process does not use this GPU.
   bool member(uint32_t slot, Member& out) const;
-  // The number the reader knows the process by; false for processes of others. NVML gives the
-  // host's numbers or the reader's, by driver and namespace.
+  // Translates the pid to the reader's namespace; false for processes outside of the share.
+  // Depending on driver and namespace, NVML gives the host's pids or the reader's.
   bool own(unsigned int pid_from_driver, unsigned int& shown) const;
-  // The host's number of the process the reader calls `pid`; 0 where it is not ours.
+  // The host's pid of the process that has `pid` in the reader's namespace; 0 if it is not in the
+  // share.
   uint32_t host_pid(unsigned int pid) const;
 
  private:

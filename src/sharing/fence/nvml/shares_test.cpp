@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two shares of one simulated GPU: what a process, and nvidia-smi, see from inside each.
+// Two shares of one simulated GPU: what a process and nvidia-smi see inside each.
 #include "sharing/fence/nvml/fence_under_test.hpp"
 #include "sim/libcuda/cuda_under_test.hpp"
 #include "support/machine.hpp"
@@ -86,7 +86,7 @@ std::vector<Seen> processes(const LoadedNvml& nvml, nvmlDevice_t device) {
   return out;
 }
 
-// One share of the machine's first GPU, with a keeper that knows of its processes what NVML says.
+// One share of the machine's first GPU, with a daemon that knows NVML's data about its processes.
 class TestShare {
  public:
   TestShare(const gantry::test::Machine& machine, std::uint64_t limit)
@@ -104,7 +104,8 @@ class TestShare {
   TestShare(const TestShare&) = delete;
   TestShare& operator=(const TestShare&) = delete;
 
-  // As a keeper does it: held is the ledger's, what NVML has beyond it is overhead.
+  // As the daemon does it: `held` is the ledger's value, and what NVML reports beyond it is
+  // overhead.
   void admit(const Tenant& tenant, std::uint64_t held, std::uint64_t used) {
     const std::uint32_t slot = host.limits().slots_in_use;
     host.process(slot).host_pid = tenant.pid();

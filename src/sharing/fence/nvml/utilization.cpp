@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of the card each process had, and what the driver's accounting knows of them: the
-// share's own only.
+// Utilisation and accounting of processes: only the share's own.
 #include "sharing/fence/nvml/real_internal.hpp"
 #include "sharing/fence/nvml/share_internal.hpp"
 #include "sharing/fence/nvml/whole_list_internal.hpp"
@@ -9,7 +8,8 @@ using namespace gantry::fence::nvml;
 
 namespace {
 
-// As the driver: nothing new is NVML_ERROR_NOT_FOUND, too little room says how much is needed.
+// As in the driver: without new samples the result is NVML_ERROR_NOT_FOUND, and with too small a
+// buffer it is the size needed.
 template <typename Sample>
 nvmlReturn_t narrow(const Share& share, const DriverList<Sample>& all, Sample* samples,
                     unsigned int* count) {
@@ -88,8 +88,8 @@ FENCE_EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsig
   return shown.end(count);
 }
 
-// The host's number first: asked by the reader's, a driver that counts by the host's would answer
-// for somebody else.
+// Tries the host's pid first: with the reader's pid, a driver that uses host pids would answer for
+// another process.
 FENCE_EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
                                                        nvmlAccountingStats_t* stats) {
   const auto real = FENCE_REAL(nvmlDeviceGetAccountingStats);

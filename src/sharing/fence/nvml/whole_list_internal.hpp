@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's whole list of something, in memory of its own: the caller's may be too small for it.
-// Not from malloc, which the program may have replaced by one that is not ready for us.
+// Reads a whole list from the driver into its own memory, because the caller's buffer may be too
+// small. Does not use malloc, because the program may have replaced it with one that cannot be
+// called here.
 #pragma once
 
 #include "gpu/abi/nvml.h"
@@ -18,8 +19,8 @@ class DriverList {
   DriverList(const DriverList&) = delete;
   DriverList& operator=(const DriverList&) = delete;
 
-  // `ask(count, items)` is the driver's function; it says NVML_ERROR_INSUFFICIENT_SIZE and how many
-  // there are until the room suffices. Processes come and go meanwhile.
+  // `ask(count, items)` is the driver's function. While the buffer is too small, it returns
+  // NVML_ERROR_INSUFFICIENT_SIZE and the number of items. Processes may start and end in between.
   template <typename Ask>
   nvmlReturn_t fill(const Ask& ask) {
     unsigned int wanted = kRoom;
@@ -67,7 +68,8 @@ class DriverList {
   unsigned int size_ = 0;
 };
 
-// Where a hook puts what it lets through: as much as fits into the caller's room, counting all.
+// Collects the items that a hook passes on: stores as many as fit into the caller's buffer and
+// counts all.
 template <typename Item>
 class OutputList {
  public:
@@ -78,7 +80,7 @@ class OutputList {
   }
   unsigned int found() const { return found_; }
   bool fits() const { return found_ <= room_; }
-  // NVML's way to end such a call.
+  // Ends such a call as NVML does.
   nvmlReturn_t end(unsigned int* count) const {
     *count = found_;
     return fits() ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
