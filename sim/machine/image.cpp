@@ -240,7 +240,7 @@ std::string append_image(std::string_view library, const gantry_sim_image& image
 Result<Image> find_image(std::string_view file) {
   auto damaged = [] {
     return Error(Errc::Corrupt,
-                 "carries no simulated machine; make the tree again with `gantry sim create`");
+                 "contains no simulated machine; create the tree again with `gantry sim create`");
   };
   gantry_sim_footer footer{};
   if (file.size() < sizeof footer) return damaged();

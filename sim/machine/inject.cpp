@@ -34,7 +34,7 @@ void add_event(gantry_sim_state& state, std::uint32_t gpu, EventType type, std::
 Result<StateFile> open_for(const std::string& root, std::uint32_t gpu) {
   GANTRY_TRY(StateFile file, StateFile::open(root));
   if (gpu < file.machine().gpu_count) return file;
-  return Error(Errc::NotFound, fmt::format("{} has {} GPUs, numbered from 0: there is no GPU {}",
+  return Error(Errc::NotFound, fmt::format("{} has {} GPUs, numbered from 0; GPU {} does not exist",
                                            file.machine().name, file.machine().gpu_count, gpu));
 }
 
@@ -238,9 +238,8 @@ Status inject_fault(const std::string& root, const Fault& fault) {
     if (state.fault_count == GANTRY_SIM_MAX_FAULTS) {
       return Error(
           Errc::Busy,
-          fmt::format(
-              "there are {} faults already; `gantry sim inject clear fault` takes them away",
-              GANTRY_SIM_MAX_FAULTS));
+          fmt::format("there are {} faults already; `gantry sim inject clear fault` removes them",
+                      GANTRY_SIM_MAX_FAULTS));
     }
     ++state.fault_count;
   }

@@ -332,7 +332,7 @@ TEST(Inject, TheTreeOfSomebodyElseSaysWhoMayChangeIt) {
   ASSERT_EQ(::seteuid(0), 0);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), Errc::Denied);
-  EXPECT_THAT(status.error().text(), HasSubstr("belongs to somebody else"));
+  EXPECT_THAT(status.error().text(), HasSubstr("belongs to another user"));
 }
 
 TEST(KernelLog, HasTheDriversLinesFromTheStart) {

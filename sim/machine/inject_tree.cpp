@@ -135,7 +135,7 @@ std::vector<std::string> gpu_places(const gantry_sim_gpu& gpu) {
 Status need_driver(const StateFile& file) {
   if (file.state().driver_unloaded == 0) return {};
   return Error(Errc::Busy,
-               "the driver is not loaded, so that it has no GPU to lose or to find; `gantry sim "
+               "the driver is not loaded, so there is no GPU to lose or to find; `gantry sim "
                "inject load` loads it");
 }
 
@@ -206,8 +206,8 @@ Status set_config_space(const StateFile& file, std::uint32_t gpu, ConfigSpace ho
   // From the tree, so not believed: a sparse file says it has terabytes.
   if (config->kind != sys::FileKind::Regular || config->size > kMostConfigSpace) {
     return Error(Errc::Corrupt,
-                 fmt::format("{} is no PCI configuration space of at most {} bytes; make the tree "
-                             "again with `gantry sim create --force`",
+                 fmt::format("{} is not a PCI configuration space of at most {} bytes; create the "
+                             "tree again with `gantry sim create --force`",
                              path, kMostConfigSpace));
   }
   return stand_in(host, path, std::string(config->size, '\xff'), 0644);

@@ -84,7 +84,7 @@ void decode_nodes(const YamlValue& map, NodeOptions& nodes, YamlFields& parent) 
     ExtraNode& node = nodes.others.emplace_back();
     n.text("path", node.path).text("device", node.device).mode("mode", node.mode);
     n.u32("major", node.major, 4095).u32("minor", node.minor);
-    if (!node.path.starts_with("/dev/")) n.fail(item, "a node's path is below /dev");
+    if (!node.path.starts_with("/dev/")) n.fail(item, "a node's path must be below /dev");
     (void)f.take(n.finish());
   }
   (void)parent.take(f.finish());

@@ -32,14 +32,14 @@ Result<std::string> read_user_file(const std::string& path) {
 // Machines have a command that lists them; of parts there are few enough to name.
 std::string no_part(std::string_view name, std::string_view folder) {
   if (folder.empty()) {
-    return fmt::format("no machine is called \"{}\"; `gantry sim list` shows the machines", name);
+    return fmt::format("there is no machine \"{}\"; `gantry sim list` shows the machines", name);
   }
   std::string known;
   for (const auto& key : embedded_names()) {
     if (!key.starts_with(folder)) continue;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", key.substr(folder.size()));
   }
-  return fmt::format("no {} is called \"{}\"; there are {}", folder.substr(0, folder.size() - 2),
+  return fmt::format("there is no {} \"{}\"; there are {}", folder.substr(0, folder.size() - 2),
                      name, known);
 }
 
@@ -74,11 +74,10 @@ class Resolver {
 
   Result<YamlValue> expand(YamlValue machine, int depth) {
     if (depth > kMaxIncludes) {
-      return Error(Errc::Corrupt,
-                   fmt::format("{}: based_on goes round in circles", machine.where()));
+      return Error(Errc::Corrupt, fmt::format("{}: based_on forms a loop", machine.where()));
     }
     if (machine.kind != YamlValue::Kind::Map) {
-      return Error(Errc::Corrupt, fmt::format("{}: a machine is a map of keys", machine.where()));
+      return Error(Errc::Corrupt, fmt::format("{}: a machine must be a map", machine.where()));
     }
     const YamlValue* base_name = machine.find("based_on");
     if (base_name != nullptr) {
@@ -127,7 +126,8 @@ class Resolver {
       }
       const auto index = parse_u64(which);
       if (!index || gpus == nullptr || *index >= gpus->items.size()) {
-        return Error(Errc::Corrupt, fmt::format("{}: there is no GPU {}", change.where(), which));
+        return Error(Errc::Corrupt,
+                     fmt::format("{}: GPU {} does not exist", change.where(), which));
       }
       merge(gpus->items[*index], change);
     }
@@ -171,8 +171,9 @@ std::vector<CatalogEntry> machine_catalog() {
 Result<std::string> machine_source(std::string_view name) {
   if (is_path(name)) return read_user_file(std::string(name));
   if (const auto text = embedded_text(name)) return std::string(*text);
-  return Error(Errc::NotFound,
-               fmt::format("no machine is called \"{}\"; `gantry sim list` shows them", name));
+  return Error(
+      Errc::NotFound,
+      fmt::format("there is no machine \"{}\"; `gantry sim list` shows the machines", name));
 }
 
 }  // namespace gantry::sim

@@ -74,7 +74,7 @@ class Remover {
     GANTRY_TRY(sys::UniqueFd fd, open_directory(parent, name, path));
     GANTRY_TRY(const Mount here, mount_of(fd.get(), path));
     if (mount != nullptr && here != *mount)
-      return Error(Errc::Busy, fmt::format("{} is a mount point: not touched", path));
+      return Error(Errc::Busy, fmt::format("{} is a mount point and was not changed", path));
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(fd.get()), ::closedir);
     if (!entries) return Error::sys(errno, fmt::format("list {}", path));
     const int directory = fd.release();  // closed with `entries`

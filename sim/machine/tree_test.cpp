@@ -76,7 +76,7 @@ TEST(Create, AFileOfTheMachineCannotLeaveTheTree) {
   ASSERT_TRUE(machine.ok());
   const auto created = create(*machine, {.root = tree.path("a/b"), .nodes = DeviceNodes::Table});
   ASSERT_FALSE(created.ok());
-  EXPECT_THAT(created.error().text(), HasSubstr("no absolute path without .."));
+  EXPECT_THAT(created.error().text(), HasSubstr("not an absolute path without .."));
   EXPECT_FALSE(tree.host().exists("/escaped"));
 }
 

@@ -89,7 +89,7 @@ std::string TreeWriter::place(std::string_view path) {
   bool bad = !path.starts_with('/') || path.size() > 3000;
   for (auto part : split(path, '/')) bad = bad || part == ".." || part.size() > 255;
   if (bad || path.find('\0') != std::string_view::npos) {
-    fail(Error(Errc::Invalid, fmt::format("\"{}\" is no absolute path without ..", path)));
+    fail(Error(Errc::Invalid, fmt::format("\"{}\" is not an absolute path without ..", path)));
     return "";
   }
   auto inside = resolve(path);

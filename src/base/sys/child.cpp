@@ -100,7 +100,7 @@ Result<CommandResult> wait_for_command(pid_t pid, int fd, Clock::time_point unti
       result.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
       return result;
     }
-    if (Clock::now() >= until) return Error(Errc::Timeout, "did not end in time");
+    if (Clock::now() >= until) return Error(Errc::Timeout, "did not exit in time");
     pollfd wait{.fd = open ? fd : -1, .events = POLLIN, .revents = 0};
     ::poll(&wait, 1, 5);
   }
@@ -116,7 +116,7 @@ std::vector<char*> to_argv(const std::vector<std::string>& texts) {
 
 // A pipe that holds `text` already and has nobody at its other end.
 Result<UniqueFd> readable(std::string_view text) {
-  if (text.size() > PIPE_BUF) return Error(Errc::Invalid, "too much to read for a command");
+  if (text.size() > PIPE_BUF) return Error(Errc::Invalid, "the command's input is too large");
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
   UniqueFd out(ends[0]);
@@ -237,7 +237,7 @@ Result<std::string> Child::join() {
     return Error(Errc::Internal, fmt::format("child ended with status {}", WEXITSTATUS(status)));
   }
   if (!answer->ends_with(kEndMarker))
-    return Error(Errc::Internal, "ended before its answer was whole");
+    return Error(Errc::Internal, "exited before it sent its whole answer");
   answer->pop_back();
   return answer;
 }

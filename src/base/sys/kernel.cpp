@@ -162,7 +162,7 @@ class RealKernel final : public Kernel {
     const auto wrote = ::write(fd.get(), value.data(), value.size());
     if (wrote < 0) return Error::sys(errno, fmt::format("write {}", host.outside(path)));
     if (static_cast<std::size_t>(wrote) != value.size()) {
-      return Error(Errc::Internal, fmt::format("write {}: only {} of {} bytes were taken",
+      return Error(Errc::Internal, fmt::format("write {}: the kernel accepted only {} of {} bytes",
                                                host.outside(path), wrote, value.size()));
     }
     return {};
@@ -202,7 +202,7 @@ class RealKernel final : public Kernel {
              std::chrono::seconds deadline) override {
     if (host.is_live()) return run_to_success(argv, deadline);
     if (!is_this_machine(host)) {
-      return Error(Errc::Denied, fmt::format("{} is not this machine: its {} is not run",
+      return Error(Errc::Denied, fmt::format("{} is not the running machine, so {} is not run",
                                              host.root(), argv.front()));
     }
     std::vector<std::string> inside{"chroot", host.root()};

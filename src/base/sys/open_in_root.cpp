@@ -131,7 +131,7 @@ Result<std::string> descriptor_path(int fd) {
       ::fstatfs(descriptors.get(), &where) == 0 && where.f_type == PROC_SUPER_MAGIC;
   if (!is_procfs || mount_by_statx(proc.get()) != mount_by_statx(descriptors.get())) {
     return Error(Errc::Denied,
-                 fmt::format("{} is not the kernel's: something is mounted over it", kDescriptors));
+                 fmt::format("{} is not procfs: something else is mounted there", kDescriptors));
   }
   return fmt::format("{}/{}", kDescriptors, fd);
 }
@@ -147,7 +147,7 @@ Result<std::uint64_t> mount_id(int fd) {
     if (!line.starts_with("mnt_id:")) continue;
     if (const auto id = parse_u64(trim(line.substr(7)))) return *id;
   }
-  return Error(Errc::Corrupt, fmt::format("{} names no mount", path));
+  return Error(Errc::Corrupt, fmt::format("{} has no mount id", path));
 }
 
 Result<UniqueFd> reopen(int fd, int flags) {

@@ -212,7 +212,7 @@ Result<Splice> splice_for(std::string_view text, const Layout& layout, const Pat
   }
   if (const auto* above = entry_above(layout, path)) {
     if (text[above->value_begin] == '{') return into_inline(layout, *above, path, raw);
-    return Error(Errc::Exists, fmt::format("{} is no table", to_string(above->path)));
+    return Error(Errc::Exists, fmt::format("{} is not a table", to_string(above->path)));
   }
   const Path parent(path.begin(), path.end() - 1);
   for (std::size_t i = 0; i < layout.sections.size(); ++i) {
@@ -272,7 +272,7 @@ constexpr int kMaxRemovals = 10'000;
 }  // namespace
 
 Status Document::set(const Path& path, std::string_view raw) {
-  if (path.empty()) return Error(Errc::Invalid, "a key without a name");
+  if (path.empty()) return Error(Errc::Invalid, "the key has no name");
   if (is_table(path)) {
     return Error(Errc::Exists, fmt::format("{} is a table, not a value", to_string(path)));
   }
@@ -285,7 +285,7 @@ Status Document::set(const Path& path, std::string_view raw) {
 }
 
 Status Document::remove(const Path& path) {
-  if (path.empty()) return Error(Errc::Invalid, "a key without a name");
+  if (path.empty()) return Error(Errc::Invalid, "the key has no name");
   if (in_array_of_tables(*layout_, path)) {
     return Error(Errc::Unsupported, fmt::format("{} is in an array of tables", to_string(path)));
   }

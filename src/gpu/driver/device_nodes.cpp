@@ -172,11 +172,12 @@ class NodeReader {
                           path, expected.device, path));
     } else if (info->kind != sys::FileKind::CharDevice || *major != info->major ||
                expected.minor != info->minor) {
-      problem(path, DeviceNodeFault::WrongNumbers,
-              fmt::format("{} is {}:{} but the kernel gave out {}:{}; make it anew: rm {} && mknod "
-                          "-m 666 {} c {} {}",
-                          path, info->major, info->minor, *major, expected.minor, path, path,
-                          *major, expected.minor));
+      problem(
+          path, DeviceNodeFault::WrongNumbers,
+          fmt::format("{} is {}:{} but the kernel assigned {}:{}; create it again: rm {} && mknod "
+                      "-m 666 {} c {} {}",
+                      path, info->major, info->minor, *major, expected.minor, path, path, *major,
+                      expected.minor));
     }
   }
 
@@ -236,7 +237,7 @@ class NodeReader {
                      fmt::format("{} is not a device node; remove it: rm {}", path, path));
     }
     problem(path, DeviceNodeFault::Missing,
-            fmt::format("{} ({}:{}) is missing; make it: {}", path, *major, minor, command));
+            fmt::format("{} ({}:{}) is missing; create it: {}", path, *major, minor, command));
   }
 
   void report_missing_nodes(std::span<const std::uint32_t> gpu_minors) {

@@ -87,7 +87,7 @@ void LibrarySearch::add_self_contained_roots() {
     auto resolved = host_.resolve(root);
     if (!resolved.ok()) continue;
     for (const auto libraries : kSelfContainedLibraries) {
-      add(join_path(*resolved, libraries), "directory of the driver's own");
+      add(join_path(*resolved, libraries), "the driver's own directory");
     }
     add(join_path(*resolved, "lib32"), "directory of 32-bit libraries");
     roots_.push_back(*std::move(resolved));
@@ -141,7 +141,7 @@ void LibrarySearch::follow_links(std::size_t directory) {
     if (!real.ok() || directory_of(*real) == here.path) continue;
     const auto parsed = parse_library_name(base_name(*real));
     if (parsed && is_driver_version(parsed->version))
-      add(directory_of(*real), fmt::format("{} leads there", link));
+      add(directory_of(*real), fmt::format("{} points there", link));
   }
 }
 

@@ -78,7 +78,7 @@ void take_directories(const LibrarySearch& search, DriverRoot& root) {
     if (search.root_of(directory.path) == root.root) {
       root.directories.push_back(directory);
     } else {
-      root.notes.push_back(fmt::format("driver {} is in {} too; the files of {} are used",
+      root.notes.push_back(fmt::format("driver {} is also in {}; Gantry uses the files of {}",
                                        root.library_version, directory.path,
                                        root.root == "/" ? root.library_directory : root.root));
     }
@@ -134,7 +134,7 @@ void add_version_notes(DriverRoot& root) {
         root.kernel_version, root.library_directory, root.library_version));
   }
   for (const auto& other : root.others) {
-    root.notes.push_back(fmt::format("files of driver {} are in {}; they are not used",
+    root.notes.push_back(fmt::format("files of driver {} are in {}; Gantry does not use them",
                                      other.version, other.directory));
   }
 }

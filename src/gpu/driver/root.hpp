@@ -18,7 +18,7 @@ namespace gantry::driver {
 // A directory that holds libraries of the chosen version.
 struct LibraryDirectory {
   std::string path;                // symlinks resolved
-  std::string why;                 // "standard directory", "/usr/lib/libcuda.so.1 leads there"
+  std::string why;                 // "standard directory", "/usr/lib/libcuda.so.1 points there"
   std::vector<std::string> names;  // those that may be the driver's, sorted
   std::vector<std::string> cached_names;  // those that ld.so.cache names, sorted
 };

@@ -25,7 +25,7 @@ constexpr std::array kSavedFaults{SavedFault{FaultKind::Event, "event"},
                                   SavedFault{FaultKind::Remapping, "remapping"}};
 
 Error wrong(std::string_view what) {
-  return {Errc::Corrupt, fmt::format("the saved health of GPUs has {}", what)};
+  return {Errc::Corrupt, fmt::format("the saved GPU health has {}", what)};
 }
 
 }  // namespace
@@ -53,9 +53,9 @@ std::string HealthMonitor::saved(std::string_view boot_id) const {
 }
 
 Status HealthMonitor::restore(std::string_view text, std::string_view boot_id) {
-  if (text.size() > kTextLimit) return wrong("an absurd size");
+  if (text.size() > kTextLimit) return wrong("too many bytes");
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)));
-  if (document["schema"].u64() != kSchema) return wrong("another schema");
+  if (document["schema"].u64() != kSchema) return wrong("an unknown schema");
   const bool rebooted = document["boot_id"].string() != boot_id;
   std::map<Name, Faults> read;
   if (!document["troubles"].is(json::Kind::Array) || document["troubles"].size() > kMaxFaults)
@@ -68,7 +68,7 @@ Status HealthMonitor::restore(std::string_view text, std::string_view boot_id) {
     const auto gpu = item["gpu"].string();
     const auto since = item["since"].i64();
     if (kind == kSavedFaults.end() || !needs || !gpu || gpu->empty() || !since)
-      return wrong("a trouble that makes no sense");
+      return wrong("an entry that is not valid");
     if (rebooted && *needs != XidClass::Replace) continue;
     Fault fault{.needs = *needs,
                 .cause = item["cause"].string().value_or(""),

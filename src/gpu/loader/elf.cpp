@@ -112,7 +112,7 @@ Result<std::string> Elf::read_some(std::uint64_t offset, std::uint64_t size) con
 Result<std::string> Elf::read(std::uint64_t offset, std::uint64_t size) const {
   GANTRY_TRY(auto bytes, read_some(offset, size));
   if (bytes.size() < size) {
-    return corrupt(fmt::format("ends before byte {}, where a table should be", offset + size));
+    return corrupt(fmt::format("the file ends before byte {}, which a table needs", offset + size));
   }
   return bytes;
 }
@@ -120,7 +120,7 @@ Result<std::string> Elf::read(std::uint64_t offset, std::uint64_t size) const {
 Status Elf::read_headers() {
   GANTRY_TRY(const auto start, read_some(0, kFirstRead));
   if (start.size() < EI_NIDENT || std::memcmp(start.data(), ELFMAG, SELFMAG) != 0) {
-    return corrupt("does not begin as one");
+    return corrupt("it does not begin with the ELF magic");
   }
   const auto elf_class = start[EI_CLASS];
   if (elf_class != ELFCLASS32 && elf_class != ELFCLASS64)
@@ -216,7 +216,7 @@ Result<Elf::Dynamic> Elf::read_dynamic() const {
                                       }
                                     });
   if (dynamic.needed.size() > kMaxStrings || dynamic.search.size() > kMaxStrings) {
-    return corrupt("needs more libraries than any program does");
+    return corrupt("it needs too many libraries");
   }
   if (strings != 0) {
     GANTRY_TRY(dynamic.strings, offset_of(strings));
@@ -237,7 +237,7 @@ Result<std::string> Elf::string_at(const Dynamic& dynamic, std::uint64_t offset)
     GANTRY_TRY(const auto text, read_some(dynamic.strings + offset, part));
     if (text.find('\0') != std::string::npos) return up_to_nul(text);
   }
-  return corrupt("a name does not end");
+  return corrupt("a name has no terminating NUL");
 }
 
 Result<std::string> Elf::soname() const {

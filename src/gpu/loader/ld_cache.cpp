@@ -136,7 +136,7 @@ Result<LdCache> parse_new(std::string_view bytes, std::size_t start, LdCacheForm
   if (!header) return corrupt("ends in its header");
   const auto endian = header->flags & kEndianMask;
   if (endian != kEndianUnset && endian != kEndianLittle)
-    return corrupt("was written for another byte order");
+    return corrupt("it was written for another byte order");
   if (header->count > kMaxEntries) return corrupt(fmt::format("claims {} entries", header->count));
   const auto strings_at = sizeof(NewHeader) + std::uint64_t{header->count} * sizeof(NewEntry);
   if (strings_at > block.size() || block.size() - strings_at < header->strings_size) {
@@ -173,7 +173,7 @@ bool LdCacheEntry::is_64bit() const {
 
 Result<LdCache> parse_ld_cache(std::string_view bytes) {
   if (bytes.starts_with(kNewMagic)) return parse_new(bytes, 0, LdCacheFormat::New);
-  if (!bytes.starts_with(kOldMagic)) return corrupt("is no loader cache");
+  if (!bytes.starts_with(kOldMagic)) return corrupt("it is not a loader cache");
   const auto header = record_at<OldHeader>(bytes, 0);
   if (!header) return corrupt("ends in its header");
   const auto end = sizeof(OldHeader) + std::uint64_t{header->count} * sizeof(OldEntry);

@@ -26,8 +26,9 @@ bool writable(std::string_view text) {
 
 Status check(const LdCache& cache) {
   if (cache.format == LdCacheFormat::Old) {
-    return Error(Errc::Unsupported,
-                 "ld.so.cache: the format of before glibc 2.2 is only read, not written");
+    return Error(
+        Errc::Unsupported,
+        "ld.so.cache: Gantry reads the format from before glibc 2.2 but does not write it");
   }
   if (cache.entries.size() > kMaxEntries) {
     return Error(Errc::Invalid,

@@ -301,7 +301,7 @@ TEST(InventoryJson, RefusesALinkMatrixThatIsNotSquare) {
 TEST(InventoryJson, RefusesWhatIsNoJsonHugeOrDeep) {
   expect_refused("", "not JSON");
   expect_refused(documented_json().substr(0, 500), "not JSON");
-  expect_refused(std::string(kInventoryJsonLimit + 1, ' '), "are no inventory");
+  expect_refused(std::string(kInventoryJsonLimit + 1, ' '), "are not an inventory");
   expect_refused(std::string(100'000, '['), "nested too deep");
 }
 

@@ -127,7 +127,7 @@ void take(const Cursor& at, T& value) {
   const auto known = parse_enum<T>(*text);
   if (!known)
     return at.wrong(
-        fmt::format("unknown word, expected one of {}", fmt::join(kEnumNames<T>, ", ")));
+        fmt::format("unknown value, expected one of {}", fmt::join(kEnumNames<T>, ", ")));
   value = *known;
 }
 
@@ -231,20 +231,21 @@ Status check_schema(json::Value document) {
   if (!schema) return Error(Errc::Corrupt, "schema: missing");
   if (!schema.i64()) return Error(Errc::Corrupt, "schema: expected a whole number");
   if (schema.i64() == Inventory::kSchema) return {};
-  return Error(Errc::Corrupt, fmt::format("schema: {} is not known here, only {}; probe again with "
-                                          "`gantry info --json`",
-                                          schema.raw(), Inventory::kSchema));
+  return Error(Errc::Corrupt,
+               fmt::format("schema: {} is not supported, only {} is; probe again with "
+                           "`gantry info --json`",
+                           schema.raw(), Inventory::kSchema));
 }
 
 }  // namespace
 
 Result<Inventory> inventory_from_json(std::string_view text) {
   if (text.size() > kInventoryJsonLimit) {
-    return Error(Errc::Corrupt, fmt::format("{} bytes are no inventory", text.size()))
+    return Error(Errc::Corrupt, fmt::format("{} bytes are not an inventory", text.size()))
         .in("inventory");
   }
   if (nests_too_deep(text)) return Error(Errc::Corrupt, "nested too deep").in("inventory");
-  if (!is_utf8(text)) return Error(Errc::Corrupt, "not JSON: no UTF-8").in("inventory");
+  if (!is_utf8(text)) return Error(Errc::Corrupt, "not JSON: not UTF-8").in("inventory");
   const auto document = json::Document::parse(std::string(text)).in("inventory: not JSON");
   if (!document.ok()) return document.error();
   GANTRY_CHECK(check_schema(document->root()).in("inventory"));

@@ -147,7 +147,7 @@ void NvmlChild::Impl::reap_all(Clock::time_point now) {
 void NvmlChild::Impl::take_view(Clock::time_point now) {
   auto view = model::inventory_from_json(partial);
   partial.clear();
-  if (!view.ok()) return fail(fmt::format("answers nonsense: {}", view.error().text()), now);
+  if (!view.ok()) return fail(fmt::format("sent an invalid answer: {}", view.error().text()), now);
   must_show.reset();
   auto error = view->driver.nvml_error;
   out.push_back(ViewMessage{*std::move(view)});
@@ -158,7 +158,8 @@ void NvmlChild::Impl::take_view(Clock::time_point now) {
 void NvmlChild::Impl::take_readings(Clock::time_point now) {
   auto payload = readings_from(partial);
   partial.clear();
-  if (!payload.ok()) return fail(fmt::format("answers nonsense: {}", payload.error().text()), now);
+  if (!payload.ok())
+    return fail(fmt::format("sent an invalid answer: {}", payload.error().text()), now);
   must_answer.reset();
   const auto depth = std::exchange(asked, std::nullopt).value_or(ReadingDepth::Vital);
   const auto is_lost = [](const auto& gpu) { return !gpu.lost.empty(); };
@@ -166,11 +167,12 @@ void NvmlChild::Impl::take_readings(Clock::time_point now) {
   const bool lost = std::any_of(gpus.begin(), gpus.end(), is_lost);
   const auto age = std::chrono::milliseconds(payload->event_wait_age_ms);
   out.push_back(ReadingsMessage{std::move(payload->readings), depth});
-  if (age > options.event_wait * kStuckWaits + 10s) return fail("its wait for events hangs", now);
+  if (age > options.event_wait * kStuckWaits + 10s)
+    return fail("its wait for events does not return", now);
   if (!lost) return lost_since.reset();
   if (!lost_since) lost_since = now;
   if (now - *lost_since > kRenewLostAfter) {
-    end_child("a new session may see the lost GPU again", false, now);
+    end_child("a new NVML session may find the lost GPU again", false, now);
     start_at = now;
   }
 }
@@ -178,7 +180,8 @@ void NvmlChild::Impl::take_readings(Clock::time_point now) {
 void NvmlChild::Impl::take(const Packet& packet, Clock::time_point now) {
   if (packet.kind == PacketKind::Event) {
     auto event = event_from(packet.payload);
-    if (!event.ok()) return fail(fmt::format("answers nonsense: {}", event.error().text()), now);
+    if (!event.ok())
+      return fail(fmt::format("sent an invalid answer: {}", event.error().text()), now);
     // A change of layout comes with a view; everything else changes readings.
     if (event->kind != model::GpuEventKind::MigChanged && !wanted) wanted = ReadingDepth::Vital;
     out.push_back(EventMessage{*std::move(event)});
@@ -186,7 +189,7 @@ void NvmlChild::Impl::take(const Packet& packet, Clock::time_point now) {
   }
   const auto limit = packet.kind == PacketKind::View ? model::kInventoryJsonLimit : kReadingsLimit;
   if (packet.kind > PacketKind::Readings || partial.size() + packet.payload.size() > limit)
-    return fail("answers what nobody asked", now);
+    return fail("sent an answer to no request", now);
   partial.append(packet.payload);
   if (!packet.last) return;
   if (packet.kind == PacketKind::View) return take_view(now);
@@ -201,7 +204,8 @@ void NvmlChild::Impl::hear(Clock::time_point now) {
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) return fail("", now);
     const auto packet = from_datagram({bytes.data(), static_cast<std::size_t>(got)});
-    if (!packet.ok()) return fail(fmt::format("answers nonsense: {}", packet.error().text()), now);
+    if (!packet.ok())
+      return fail(fmt::format("sent an invalid answer: {}", packet.error().text()), now);
     take(*packet, now);
   }
 }
@@ -258,7 +262,7 @@ void NvmlChild::Impl::start(Clock::time_point now) {
   start_at.reset();
   if (dying.size() >= kStuckLimit) {
     child_started = now;
-    return back_off(fmt::format("{} earlier processes are stuck in the driver and do not end; "
+    return back_off(fmt::format("{} earlier processes hang in the driver and do not exit; "
                                 "`gantry doctor` says more, a reboot may be needed",
                                 dying.size()),
                     now);
@@ -326,7 +330,8 @@ NvmlChild::NvmlChild(NvmlChild&&) noexcept = default;
 NvmlChild::~NvmlChild() = default;
 
 Result<NvmlChild> NvmlChild::start(const sys::Host& host, NvmlChildOptions options) {
-  if (options.program.empty()) return Error(Errc::Invalid, "no program to run as the sensor");
+  if (options.program.empty())
+    return Error(Errc::Invalid, "no program was given for the NVML child");
   auto body = std::make_unique<Impl>(host, std::move(options));
   body->epoll = sys::UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!body->epoll.valid()) return Error::sys(errno, "epoll_create1");

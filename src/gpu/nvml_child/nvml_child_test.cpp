@@ -337,10 +337,10 @@ TEST_P(BadChild, IsEndedAndNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, BadChild,
-                         ::testing::Values(std::pair{"garbage", "answers nonsense"},
-                                           std::pair{"endless", "answers what nobody asked"},
+                         ::testing::Values(std::pair{"garbage", "sent an invalid answer"},
+                                           std::pair{"endless", "sent an answer to no request"},
                                            std::pair{"silent", "did not answer within 300 ms"},
-                                           std::pair{"babble", "answers nonsense"}));
+                                           std::pair{"babble", "sent an invalid answer"}));
 
 TEST(NvmlChild, AProgramThatIsNotThereBacksOff) {
   test::Tree tree;

@@ -60,10 +60,9 @@ Result<driver::Nvml> load_nvml(const sys::Host& host, const std::string& module_
   if (!library)
     library = nvml_library(host, driver::find_root(host, module_version, ld_cache, named));
   if (library) return driver::Nvml::load(*library);
-  return Error(Errc::NotFound,
-               fmt::format("{} was not found: install the driver's user space, or name its place "
-                           "with --root",
-                           kNvmlName));
+  return Error(Errc::NotFound, fmt::format("{} was not found: install the driver's user space, or "
+                                           "give the machine's root directory with --root",
+                                           kNvmlName));
 }
 
 }  // namespace gantry::probe

@@ -20,7 +20,7 @@ namespace {
 
 model::Inventory without_nvml() {
   model::Inventory view;
-  view.driver.nvml_error = "NVML was not asked";
+  view.driver.nvml_error = "NVML was not queried";
   return view;
 }
 
@@ -65,9 +65,9 @@ void mark_mig_enabled(const std::vector<std::uint32_t>& minors, model::Inventory
         gpu.minor && std::find(minors.begin(), minors.end(), *gpu.minor) != minors.end();
     if (!divided || gpu.mig.current != model::MigMode::Unknown) continue;
     gpu.mig.current = model::MigMode::Enabled;
-    inventory.notes.push_back(
-        fmt::format("GPU {} has MIG instances, and NVML, which alone can name them, did not answer",
-                    gpu.index));
+    inventory.notes.push_back(fmt::format(
+        "GPU {} has MIG instances, but NVML did not answer, and only NVML can name them",
+        gpu.index));
   }
 }
 
@@ -91,7 +91,7 @@ void explain_unreachable_driver(model::Inventory& inventory, const driver::Devic
                         "module is loaded"
                       : "NVML_ERROR_DRIVER_NOT_LOADED: NVML cannot reach the driver: its module is "
                         "loaded, but /dev/nvidiactl is "
-                        "missing; `gantry doctor --fix` makes the nodes";
+                        "missing; `gantry doctor --fix` creates the nodes";
 }
 
 // libcuda and NVML loaded against another kernel module do not work: the commonest broken machine.
@@ -125,9 +125,9 @@ namespace {
 
 Status check_is_machine(const sys::Host& host) {
   if (host.exists("/proc") || host.exists("/sys")) return {};
-  return Error(
-      Errc::NotFound,
-      fmt::format("{} has neither /proc nor /sys: not the root of a machine", host.root()));
+  return Error(Errc::NotFound,
+               fmt::format("{} has neither /proc nor /sys, so it is not the root of a machine",
+                           host.root()));
 }
 
 // Everything but NVML's part.

@@ -44,7 +44,7 @@ CallStatus outcome_of_http2(std::uint32_t error) {
     case NGHTTP2_REFUSED_STREAM: return {StatusCode::Unavailable, "the server refused the call"};
     case NGHTTP2_CANCEL: return {StatusCode::Cancelled, "the server cancelled the call"};
     case NGHTTP2_ENHANCE_YOUR_CALM:
-      return {StatusCode::ResourceExhausted, "the server wants fewer calls"};
+      return {StatusCode::ResourceExhausted, "the server asks for fewer calls"};
     default:
       return {StatusCode::Internal, fmt::format("HTTP/2: {}", nghttp2_http2_strerror(error))};
   }
@@ -111,7 +111,7 @@ struct Client::Call {
     if (!http_status.empty() && http_status != "200") {
       return {StatusCode::Unknown, fmt::format("HTTP status {}", http_status)};
     }
-    return {StatusCode::Internal, "the answer ended without a grpc-status"};
+    return {StatusCode::Internal, "the response ended without a grpc-status"};
   }
 
   // Last of all: the callback may end the client.
@@ -122,7 +122,7 @@ struct Client::Call {
     std::optional<std::string> message;
     if (outcome.ok()) message = next_message();
     if (outcome.ok() && (!message || !body.empty())) {
-      outcome = {StatusCode::Internal, "the answer is not one whole message"};
+      outcome = {StatusCode::Internal, "the response is not one complete message"};
     }
     on_answer(outcome, outcome.ok() ? *std::move(message) : std::string());
   }
@@ -190,14 +190,15 @@ class Client::ClientConnection : public StreamHandler {
     call->body.append(bytes);
     if (call->over_limit(client_.options.message_limit)) {
       const auto limit = client_.options.message_limit;
-      return stop(*call,
-                  {StatusCode::ResourceExhausted,
-                   fmt::format("an answer of {} bytes, {} are allowed", call->length(), limit)});
+      return stop(
+          *call, {StatusCode::ResourceExhausted,
+                  fmt::format("the response has {} bytes; {} are allowed", call->length(), limit)});
     }
-    if (call->compressed()) return stop(*call, {StatusCode::Internal, "the answer is compressed"});
+    if (call->compressed())
+      return stop(*call, {StatusCode::Internal, "the response is compressed"});
     if (!call->on_message) {
       if (call->body.size() > 2 * kMessagePrefixSize + client_.options.message_limit) {
-        stop(*call, {StatusCode::Internal, "more than one message in the answer"});
+        stop(*call, {StatusCode::Internal, "the response has more than one message"});
       }
       return;
     }

@@ -32,7 +32,7 @@ std::vector<Header> initial_headers() {
 }  // namespace
 
 Responder::State::~State() {
-  end({StatusCode::Internal, "the call was dropped without an answer"});
+  end({StatusCode::Internal, "the handler dropped the call without an answer"});
 }
 
 std::shared_ptr<Connection> Responder::State::open() {

@@ -43,9 +43,9 @@ std::size_t length_in(std::string_view prefix) {
 // A request is one message, no more and no less.
 Result<std::string> message_in(std::string_view body) {
   if (body.size() < kMessagePrefixSize || body.size() - kMessagePrefixSize != length_in(body)) {
-    return Error(Errc::Invalid, "the request is not one whole message");
+    return Error(Errc::Invalid, "the request is not one complete message");
   }
-  if (body[0] != 0) return Error(Errc::Unsupported, "compressed messages are not understood");
+  if (body[0] != 0) return Error(Errc::Unsupported, "compressed messages are not supported");
   return std::string(body.substr(kMessagePrefixSize));
 }
 
@@ -107,9 +107,10 @@ class Server::Session : public StreamHandler {
     const auto limit = server_.options.message_limit;
     if (call.body.size() > kMessagePrefixSize + limit) {
       refuse(stream, {StatusCode::ResourceExhausted,
-                      fmt::format("a request may have {} bytes, this has more", limit)});
+                      fmt::format("the request is larger than {} bytes", limit)});
     } else if (waiting_ > kMessagesPerConnection * (kMessagePrefixSize + limit)) {
-      refuse(stream, {StatusCode::ResourceExhausted, "too much unfinished on this connection"});
+      refuse(stream,
+             {StatusCode::ResourceExhausted, "too many unfinished calls on this connection"});
     }
   }
 

@@ -52,9 +52,9 @@ BindResult look(Api& api, const Binding& binding, const Error& why) {
 std::string_view to_string(BindOutcome bound) {
   switch (bound) {
     case BindOutcome::Done: return "bound";
-    case BindOutcome::Elsewhere: return "bound by somebody else";
+    case BindOutcome::Elsewhere: return "bound by another scheduler";
     case BindOutcome::Gone: return "gone";
-    case BindOutcome::Replaced: return "replaced by another pod of its name";
+    case BindOutcome::Replaced: return "replaced by another pod with the same name";
     case BindOutcome::Deleting: return "being deleted";
     case BindOutcome::Refused: return "refused";
     case BindOutcome::Unknown: break;
@@ -67,7 +67,7 @@ BindResult check_binding(const json::Document& pod, const Binding& binding) {
   const auto name = fmt::format("{}/{}", binding.name_space, binding.pod);
   if (const auto uid = string_or_empty(metadata["uid"]); !binding.uid.empty() && uid != binding.uid)
     return {BindOutcome::Replaced,
-            fmt::format("{} has the uid {} by now, not {}", name, uid, binding.uid)};
+            fmt::format("{} has the uid {} now, not {}", name, uid, binding.uid)};
   const auto node = string_or_empty(pod["spec"]["nodeName"]);
   if (node.empty()) {
     if (metadata["deletionTimestamp"])

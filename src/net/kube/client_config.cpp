@@ -86,8 +86,8 @@ Result<ClientConfig> find_client_config(const std::string& kubeconfig_flag, Call
     if (::access(path.c_str(), R_OK) == 0) return load_kubeconfig(path);
   }
   return Error(Errc::NotFound,
-               fmt::format("no way to an API server: not in a pod, no kubeconfig in {} places of "
-                           "kubeadm, K3s and RKE2; name one with --kubeconfig FILE",
+               fmt::format("found no API server: this is not a pod, and there is no kubeconfig in "
+                           "{} places of kubeadm, K3s and RKE2; give one with --kubeconfig FILE",
                            who == Caller::Node ? "the kubelet's" : "~/.kube/config or in the"));
 }
 

@@ -37,7 +37,7 @@ bool is_transient(const Error& error) {
 Error error_in(const json::Document& event) {
   const auto status = event["object"];
   return {Errc::Invalid, fmt::format("the watch ended: {} {}", status["code"].raw(),
-                                     status["message"].string().value_or("without a reason"))};
+                                     status["message"].string().value_or("no reason given"))};
 }
 
 }  // namespace
@@ -124,7 +124,8 @@ class Informer::Impl {
     }));
     GANTRY_CHECK(std::move(bad));
     if (version.empty())
-      return Error(Errc::Corrupt, fmt::format("{}: a list without a version", options_.path));
+      return Error(Errc::Corrupt,
+                   fmt::format("{}: the list has no resource version", options_.path));
     if (!stop_.raised()) finish_list(std::move(version));
     return {};
   }
@@ -132,7 +133,8 @@ class Informer::Impl {
   Status take_page(json::Value page) {
     const auto items = page["items"];
     if (!items.is(json::Kind::Array) && !items.is(json::Kind::Null))
-      return Error(Errc::Corrupt, fmt::format("{}: no list of items", options_.path));
+      return Error(Errc::Corrupt,
+                   fmt::format("{}: the answer has no list of items", options_.path));
     for (const auto item : items) {
       if (stop_.raised()) return {};
       GANTRY_TRY(const auto object, json::Document::parse(std::string(item.raw())));
@@ -210,13 +212,15 @@ class Informer::Impl {
     GANTRY_TRY(const auto object, json::Document::parse(std::string(event["object"].raw())));
     auto version = string_or_empty(object["metadata"]["resourceVersion"]);
     if (version.empty())
-      return Error(Errc::Corrupt, fmt::format("{}: an event without a version", options_.path));
+      return Error(Errc::Corrupt,
+                   fmt::format("{}: a watch event has no resource version", options_.path));
     if (type == "ADDED" || type == "MODIFIED") {
       take(object);
     } else if (type == "DELETED") {
       drop(ref_of(object));
     } else if (type != "BOOKMARK") {
-      return Error(Errc::Corrupt, fmt::format("{}: an event of type \"{}\"", options_.path, type));
+      return Error(Errc::Corrupt, fmt::format("{}: a watch event has the unknown type \"{}\"",
+                                              options_.path, type));
     }
     version_ = std::move(version);
     count([](Counts& counts) { ++counts.events; });

@@ -36,7 +36,7 @@ Status each_page(const GetPage& get, const std::string& path, const OnPage& take
     if (token == next) break;
     next = std::move(token);
   }
-  return Error(Errc::Corrupt, fmt::format("{} has no end", path));
+  return Error(Errc::Corrupt, fmt::format("the list {} has too many pages", path));
 }
 
 Status each_page(Api& api, const std::string& path, const OnPage& take) {
