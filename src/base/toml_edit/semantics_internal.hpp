@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meaning of a TOML text, read by toml++. Only semantics.cpp includes the header of toml++,
+// The meaning of a TOML text, read by toml++. In this module only semantics.cpp includes toml++,
 // because it compiles slowly.
 #pragma once
 
