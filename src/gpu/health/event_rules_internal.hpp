@@ -13,7 +13,7 @@ namespace gantry::health {
 XidMeaning event_meaning(const model::GpuEvent& event);
 std::string describe(const model::GpuEvent& event, const XidMeaning& meaning);
 
-// / Returns the command that helps.
+// Returns the command that helps.
 std::string remedy_for(XidClass needs, const model::GpuUuid& gpu);
 
 struct RequestedAction {

@@ -27,7 +27,7 @@ struct HealthOptions {
   // A GPU becomes healthy after good readings for this time, at least two of them. The time doubles
   // after each relapse within an hour, up to 32 times.
   std::int64_t recover_after_s = 10;
-  std::int64_t hot_after_s = 60;      // thermal slowdown for this time makes a GPU unhealthy
+  std::int64_t hot_after_s = 60;  // hardware thermal slowdown for this time makes a GPU unhealthy
   std::int64_t silence_after_s = 30;  // NVML may be silent for this time (restart, upgrade)
 };
 
@@ -81,7 +81,7 @@ class HealthMonitor {
   // True if there is a fault that readings could end: request them every few seconds.
   bool wants_readings() const;
 
-  // / The changes since the last call.
+  // The changes since the last call.
   std::vector<HealthChange> take_changes() { return std::exchange(changes_, {}); }
   std::vector<HealthNotice> take_notices() { return std::exchange(notices_, {}); }
 
