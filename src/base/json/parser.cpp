@@ -53,7 +53,7 @@ class Parser {
     }
   }
 
-  // What follows in the innermost open container: its end, or one more item.
+  // Reads the next part of the innermost open container: its end, or one more item.
   Status step() {
     auto& open = open_.back();
     const bool object = nodes_[open.node].kind == Kind::Object;

@@ -88,7 +88,7 @@ TEST(InChild, RunsAsAnotherUser) {
   }
 }
 
-// As under a parent that does not care for its children (nohup, some container starters).
+// As under a parent that ignores SIGCHLD (nohup, some container launchers).
 TEST(InChild, AnswersWhileSigchldIsIgnored) {
   const auto before = ::signal(SIGCHLD, SIG_IGN);
   const auto start = std::chrono::steady_clock::now();

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::chrono::seconds kModprobeDeadline{60};
 
-// What no tree can copy: the running kernel's own file, and the name of this boot in it.
+// The boot id of the running kernel. A copied tree cannot have it.
 std::optional<std::string> boot_id(const Host& host) {
   constexpr std::string_view kPath = "/proc/sys/kernel/random/boot_id";
   const auto fd = host.open(kPath, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -152,7 +152,8 @@ class RealKernel final : public Kernel {
   }
 
   Status write_value(const Host& host, const std::string& path, const std::string& value) override {
-    // O_TRUNC: files of a tree. O_NONBLOCK: a FIFO in it must not make us wait for a reader.
+    // O_TRUNC: for regular files in a simulated tree. O_NONBLOCK: a FIFO in it must not make us
+    // wait for a reader.
     constexpr int kFlags = O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY;
     GANTRY_TRY(const UniqueFd fd, host.open(path, kFlags));
     struct stat st {};

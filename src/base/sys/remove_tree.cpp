@@ -14,7 +14,7 @@
 namespace gantry::sys {
 namespace {
 
-constexpr int kMaxDepth = 8;  // far below what we make
+constexpr int kMaxDepth = 8;  // deeper than any tree of ours
 
 Status remove_directory(int parent, const std::string& name, int depth) {
   if (depth > kMaxDepth) return Error(Errc::Corrupt, fmt::format("{} is nested too deeply", name));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a text's words, quoted texts and comments, no grammar: enough to know which bytes are
-// outside quotation marks.
+// Scans words, quoted strings and comments without a grammar, to know which bytes are outside
+// quotation marks.
 #include "base/toml_edit/document.hpp"
 
 #include <fmt/format.h>
@@ -63,8 +63,8 @@ class BoundsChecker {
     return {};
   }
 
-  // From its opening to its closing mark. What stands around it keeps the walk in step with the
-  // parser: no text begins or ends in the middle of a word.
+  // Reads from the opening to the closing mark. The checks around it keep the scan in step with the
+  // parser: no string begins or ends in the middle of a word.
   Status quoted() {
     if (!one_of(last_, "=,[{.\n")) return error_at_line("there is a quotation mark inside a word");
     const char quote = text_[at_];
@@ -84,8 +84,8 @@ class BoundsChecker {
     at_ += marks;
     while (marks == 3 && at_ < text_.size() && text_[at_] == quote) ++at_;  // """a""""
     const auto inside = text_.substr(begin, at_ - begin);
-    // Where toml++ looks for white space its table has a hole: behind a backslash, and in what it
-    // takes for a number with a dot.
+    // The white-space table of toml++ has a defect after a backslash, and in what it reads as a
+    // number with a dot.
     if ((escapes || last_ == '.') && std::any_of(inside.begin(), inside.end(), is_wide)) {
       return error_at_line("non-ASCII characters after a dot or next to a backslash");
     }
@@ -100,8 +100,8 @@ class BoundsChecker {
   std::string_view text_;
   std::size_t at_ = 0;
   std::size_t line_ = 1;
-  std::size_t dots_ = 0;  // of one line; keys do not cross lines, so these bound the depth
-  char last_ = '\n';      // before here, but for spaces
+  std::size_t dots_ = 0;  // in one line; keys do not cross lines, so this bounds the depth
+  char last_ = '\n';      // the last character that is not a space
 };
 
 }  // namespace

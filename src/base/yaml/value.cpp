@@ -22,7 +22,7 @@ struct RejectedText : std::exception {
   std::string text;
 };
 
-// yaml-cpp's events, not its nodes: limits apply while the text is read, not after.
+// Uses the events of yaml-cpp, not its nodes, so that the limits apply while the text is read.
 class Builder : public YAML::EventHandler {
  public:
   Builder(std::shared_ptr<const std::string> file, const Limits& limits)
@@ -95,7 +95,7 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  // Before a copy is made: a few aliases of aliases are millions of values.
+  // Called before a copy is made: a few nested aliases can stand for millions of values.
   void count(const Value& value, int line, std::size_t depth) {
     count_one(line);
     check_depth(depth, line);

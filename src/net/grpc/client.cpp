@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kMessagePrefixSize = 5;
-constexpr milliseconds kBacklogPause{5};  // the listener's queue is full: soon it is not
+constexpr milliseconds kBacklogPause{5};  // the listener's queue is full; retry soon
 constexpr std::size_t kHeaderLimit = std::size_t{16} << 10;
 
 std::vector<Header> headers_for(const std::string& method, std::optional<milliseconds> deadline) {
@@ -64,7 +64,7 @@ struct Client::Call {
   std::string http_status;
   std::optional<std::uint64_t> grpc_status;
   std::string grpc_message;
-  std::optional<CallStatus> own_outcome;  // decided here, whatever the server says
+  std::optional<CallStatus> own_outcome;  // decided by the client; overrides the server's status
   sys::Loop::Timer timer;
   ClientConnection* link = nullptr;
   std::int32_t stream = 0;
@@ -114,7 +114,7 @@ struct Client::Call {
     return {StatusCode::Internal, "the response ended without a grpc-status"};
   }
 
-  // Last of all: the callback may end the client.
+  // Must be the last step: the callback may destroy the client.
   void finish(CallStatus outcome) {
     if (std::exchange(done, true)) return;
     timer.cancel();
@@ -202,7 +202,7 @@ class Client::ClientConnection : public StreamHandler {
       }
       return;
     }
-    while (call->link != nullptr) {  // a callback may cancel the stream, and end us
+    while (call->link != nullptr) {  // a callback may cancel the stream and destroy this object
       auto message = call->next_message();
       if (!message) return;
       call->on_message(*std::move(message));
@@ -210,7 +210,7 @@ class Client::ClientConnection : public StreamHandler {
   }
 
   void on_end(std::int32_t stream) override {
-    // The server is done with a request that it did not want to read.
+    // The server has ended the call without reading the whole request.
     if (connection_->waiting_bytes(stream) > 0) connection_->reset(stream, NGHTTP2_NO_ERROR);
   }
 
@@ -227,9 +227,9 @@ class Client::ClientConnection : public StreamHandler {
     const auto calls = std::move(calls_);
     calls_.clear();
     for (const auto& [stream, call] : calls) call->link = nullptr;
-    client_.forget(this);  // ends us: from here on only what is on the stack
+    client_.forget(this);  // destroys this object: use only local variables from here on
     for (const auto& [stream, call] : calls) {
-      // An answer that came whole counts even when the connection went with it.
+      // A complete answer counts even if the connection ended with it.
       const bool answered = call->grpc_status.has_value();
       call->finish(answered ? call->outcome(NGHTTP2_NO_ERROR)
                             : CallStatus{StatusCode::Unavailable, why});

@@ -41,7 +41,7 @@ Result<sockaddr_un> unix_address(const std::string& path) {
 Result<sys::UniqueFd> listen_unix(const std::string& path) {
   GANTRY_TRY(const sockaddr_un address, unix_address(path));
   GANTRY_TRY(sys::UniqueFd fd, make_socket());
-  ::fchmod(fd.get(), 0600);  // before bind: the file gets this mode, there is no moment without
+  ::fchmod(fd.get(), 0600);  // before bind, so that the file has this mode from the beginning
   if (::bind(fd.get(), general(address), sizeof address) != 0) {
     const int err = errno;
     if (err == EADDRINUSE)

@@ -22,7 +22,7 @@ std::string to_json(const Binding& binding) {
       annotations, json::quote(binding.node));
 }
 
-// The server may have done it all the same, or somebody else has.
+// The server may have bound the pod anyway, or another scheduler has.
 bool is_outcome_unknown(Errc code) {
   switch (code) {
     case Errc::Exists:
@@ -43,7 +43,7 @@ BindResult look(Api& api, const Binding& binding, const Error& why) {
             fmt::format("{}; and the pod cannot be read: {}", why.text(), pod.error().text())};
   auto answer = check_binding(*pod, binding);
   if (answer.bound != BindOutcome::Unknown) return answer;
-  // A conflict is an answer: it was not done and will not be.
+  // A conflict is a definite answer: the pod was not bound and will not be.
   return {why.code() == Errc::Exists ? BindOutcome::Refused : BindOutcome::Unknown, why.text()};
 }
 
@@ -88,7 +88,7 @@ BindResult bind(Api& api, const Binding& binding) {
   const auto done = api.create(path, to_json(binding));
   if (done.ok()) return {BindOutcome::Done, ""};
   const auto& error = done.error();
-  // A connection that broke has said nothing of what the server did.
+  // A broken connection says nothing about what the server did.
   if (is_outcome_unknown(error.code()) || error.sys_errno() != 0) return look(api, binding, error);
   return {error.code() == Errc::NotFound ? BindOutcome::Gone : BindOutcome::Refused, error.text()};
 }

@@ -22,8 +22,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// A person's own rights first, and an administrator's where there are none; an agent has the node's
-// rights, never an administrator's.
+// A person's own kubeconfig comes first, then the administrator's. An agent uses only the node's,
+// never the administrator's.
 std::vector<std::string> kubeconfig_candidates(Caller who) {
   std::vector<std::string> found;
   if (who == Caller::Person) {
@@ -40,7 +40,7 @@ std::vector<std::string> kubeconfig_candidates(Caller who) {
   return found;
 }
 
-// KUBECONFIG is a list: the first file of it that is there.
+// KUBECONFIG is a list: returns the first file that exists.
 std::string first_of(const std::string& list) {
   std::string first;
   for (const auto path : split(list, ':')) {

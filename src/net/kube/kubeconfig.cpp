@@ -98,7 +98,7 @@ Result<ClientConfig> parse_kubeconfig(std::string_view text, std::string_view pa
 }
 
 Result<ClientConfig> load_kubeconfig(const std::string& path, std::string_view context) {
-  // As it is meant where the program was started; read_file begins at the root.
+  // Makes the path absolute, relative to the working directory; read_file starts at the root.
   std::error_code failed;
   const auto place = std::filesystem::absolute(path, failed).lexically_normal().string();
   auto text = read_file(place);

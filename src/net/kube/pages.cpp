@@ -11,7 +11,7 @@ namespace {
 constexpr int kPages = 100'000;
 constexpr int kObjects = 250;  // in a page
 
-// Only the way in which a document is refused that is larger than documents may be.
+// The parser returns Corrupt for a document that exceeds its size limit.
 bool too_large(const Error& error) {
   return error.code() == Errc::Corrupt;
 }
@@ -36,7 +36,7 @@ Status each_page(const GetPage& get, const std::string& path, const OnPage& take
     if (token == next) break;
     next = std::move(token);
   }
-  return Error(Errc::Corrupt, fmt::format("the list {} has too many pages", path));
+  return Error(Errc::Corrupt, fmt::format("the list {} does not end", path));
 }
 
 Status each_page(Api& api, const std::string& path, const OnPage& take) {

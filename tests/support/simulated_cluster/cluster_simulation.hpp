@@ -8,11 +8,9 @@
 //     memory, time and slots, and never a second pod on a card that a pod has exclusively; nor does
 //     it exceed the quota of a namespace as the scheduler knows it.
 //   - After every step: the scheduler counts every bound pod, so it never sees a card or a
-//   namespace
-//     emptier than it is. What it counts in addition is exactly its assumed pods and the pods whose
-//     end it has not heard of.
-//   - Once it has received all events (a crash, a list, the end), its state is exactly the real
-//   one.
+//     namespace emptier than it is. What it counts in addition is exactly its assumed pods and the
+//     pods whose end it has not heard of.
+//   - Once it has received all events (a crash, a list, the end), its state is the real one.
 #pragma once
 
 #include "cluster/placement/cluster.hpp"
