@@ -85,7 +85,7 @@ Result<Nvml> Nvml::load(const std::string& path) {
 #define GANTRY_NVML(since, name, parameters) fill(nvml.library, #name, nvml.name);
 #include "gpu/abi/nvml_functions.def"
 #undef GANTRY_NVML
-  // What nothing can be asked without, and every driver since 331 has.
+  // The functions that every query needs and that every driver since 331 has.
 #define REQUIRED(name) \
   if (nvml.name == nullptr) return missing_symbol(nvml.library, #name)
   REQUIRED(nvmlInit_v2);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What health remembers across a restart of the agent. Only what readings cannot tell again.
+// The health state that survives a restart of the agent: only the facts that readings cannot
+// provide again.
 #include "base/json/document.hpp"
 #include "gpu/health/health.hpp"
 
@@ -16,7 +17,7 @@ constexpr std::size_t kTextLimit = std::size_t{1} << 20;
 constexpr std::size_t kMaxFaults = 10'000;
 constexpr std::uint64_t kSchema = 1;
 
-// The others show again in the first readings.
+// Other faults appear again in the first readings.
 struct SavedFault {
   FaultKind kind;
   std::string_view word;

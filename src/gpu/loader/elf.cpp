@@ -149,7 +149,7 @@ Status Elf::read_segments(std::string_view start) {
   if (start.size() < (is_64bit_ ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr)))
     return corrupt("ends in its header");
   each_record<Elf64_Ehdr, Elf32_Ehdr>(start, is_64bit_, 1, take);
-  // A file whose section table has another shape is read by its segments alone.
+  // If the section table has another entry size, only the segments are read.
   if (section_entry_size != (is_64bit_ ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)))
     section_count_ = 0;
   if (count == 0) return {};

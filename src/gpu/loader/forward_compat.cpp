@@ -30,7 +30,7 @@ std::optional<Version> parts_of(std::string_view text) {
   return parts;
 }
 
-// The tool that writes the notes and the data in them do not agree on upper case.
+// The notes and the tool that writes them do not agree on upper case.
 json::Value member(const json::Value& object, std::string_view name) {
   if (!object.is(json::Kind::Object)) return {};
   for (const auto value : object) {
@@ -118,7 +118,7 @@ std::optional<int> compare_versions(std::string_view a, std::string_view b) {
 Result<std::optional<CompatNote>> read_compat_note(const Elf& library) {
   GANTRY_TRY(const auto notes, library.notes());
   for (const auto& note : notes) {
-    // Without section headers the owner alone tells.
+    // Without section headers only the owner identifies the note.
     if (note.owner != kOwner || (!note.section.empty() && note.section != kSection)) continue;
     if (note.description.empty()) continue;
     GANTRY_TRY(CompatNote parsed, parse_note(note.description));

@@ -110,8 +110,8 @@ TEST(LdCache, EveryTruncationIsCorruptAndNeverACrash) {
   for (const auto format : {LdCacheFormat::New, LdCacheFormat::Combined}) {
     const auto bytes = written({special, entry("libb.so", "/d"), entry("libc.so", "/d")}, format);
     for (std::size_t size = 0; size < bytes.size(); ++size) {
-      const auto cut =
-          std::string(bytes.data(), size);  // own allocation: reads past the end are seen
+      const auto cut = std::string(
+          bytes.data(), size);  // a separate allocation, so that reads past its end are detected
       const auto result = parse_ld_cache(cut);
       ASSERT_TRUE(format == LdCacheFormat::Combined || !result.ok()) << size;
       EXPECT_TRUE(result.ok() || result.error().code() == Errc::Corrupt);

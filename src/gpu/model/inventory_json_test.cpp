@@ -77,7 +77,8 @@ Inventory documented() {
   return inv;
 }
 
-// Draws every member, so that a key that is written but not read (or swapped) shows.
+// Gives every member a random value, so that a key that is written but not read (or swapped) is
+// noticed.
 class RandomInventory {
  public:
   explicit RandomInventory(unsigned seed) : random_(seed) {}

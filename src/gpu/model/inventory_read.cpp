@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the inventory: at the start of every container, so it has to be quick.
+// Reads the inventory. This happens at the start of every container, so it must be fast.
 #include "base/core/text.hpp"
 #include "base/json/document.hpp"
 #include "gpu/model/enum_names.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kDepthLimit = 16;
 
-// Where we are in the document; spelled out only when something is wrong there.
+// The current place in the document; converted to text only for an error.
 struct JsonPath {
   const JsonPath* up = nullptr;
   std::string_view key;
@@ -31,7 +31,7 @@ struct JsonPath {
   }
 };
 
-// The first thing that is wrong; after it, nothing is read any more.
+// Keeps the first error; after it, nothing more is read.
 struct FirstError {
   std::optional<Error> first;
   void at(const JsonPath& place, std::string_view what) {
@@ -196,7 +196,7 @@ void Reader::operator()(const char* key, T&& value) {
   take(Cursor{found, here, trouble}, value);
 }
 
-// Ours has 6 levels; the parser allows more.
+// An inventory has 6 levels; the parser allows more.
 bool nests_too_deep(std::string_view text) {
   int depth = 0;
   bool quoted = false;

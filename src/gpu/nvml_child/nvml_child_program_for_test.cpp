@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sensor's child as a program of its own, and children that misbehave: "garbage" says what is
-// none of our messages, "endless" never ends one, "silent" says nothing, "babble" repeats itself.
+// The NVML child as a separate program, and children that misbehave: "garbage" sends invalid
+// messages, "endless" never ends one, "silent" sends nothing, "babble" repeats itself.
 #include "gpu/nvml_child/nvml_child.hpp"
 #include "gpu/nvml_child/wire_internal.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sensor with a real child process on simulated machines that change, hang, crash and vanish.
+// NvmlChild with a real child process on simulated machines that change, hang, crash and vanish.
 #include "gpu/nvml_child/nvml_child.hpp"
 
 #include "gpu/probe/snapshot.hpp"
@@ -44,11 +44,11 @@ NvmlChildOptions quick() {
 NvmlChildOptions misbehaving(const std::string& how) {
   auto options = quick();
   options.program = {GANTRY_NVML_CHILD, how};
-  if (how == "silent") options.start_deadline = 300ms;  // the others are caught by what they say
+  if (how == "silent") options.start_deadline = 300ms;  // the others are detected by their messages
   return options;
 }
 
-// Runs the sensor as a loop would and keeps everything it says.
+// Runs the NvmlChild like an event loop and keeps all its messages.
 class Watcher {
  public:
   Watcher(const sys::Host& host, NvmlChildOptions options)
@@ -56,7 +56,7 @@ class Watcher {
 
   NvmlChild& sensor() { return sensor_; }
 
-  // The next message of this type that `wanted` likes; null after 20 s without one.
+  // The next message of this type that `wanted` accepts; nullptr after 20 s without one.
   template <class T>
   std::optional<T> next(const std::function<bool(const T&)>& wanted = [](const T&) {
     return true;
@@ -281,7 +281,7 @@ TEST_F(OnMachine, ReleaseLetsGoAndResumeComesBack) {
   EXPECT_TRUE(watcher.state(ChildState::Running));
 }
 
-// Whichever call fails, the answer has all GPUs and the child goes on.
+// Any call may fail: the answer has all GPUs and the child keeps running.
 TEST_F(OnMachine, EveryNthCallFailing) {
   Watcher watcher(host_, quick());
   ASSERT_TRUE(watcher.state(ChildState::Running));

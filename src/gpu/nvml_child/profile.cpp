@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kShortest = 100ms;  // the driver renews its counters no faster
+constexpr auto kShortest = 100ms;  // the driver does not update its counters more often
 constexpr std::size_t kMaxSamples = 4096;
 
 struct GpmMetric {
@@ -23,7 +23,7 @@ struct GpmMetric {
 };
 constexpr double kPercent = 0.01;
 constexpr double kMib = 1024.0 * 1024.0;
-constexpr double kFast = 1e13;  // bytes per second that no bus has
+constexpr double kFast = 1e13;  // bytes per second, more than any bus has
 
 constexpr std::array kGpmMetrics{
     GpmMetric{NVML_GPM_METRIC_GRAPHICS_UTIL, &model::ProfileReading::graphics_active, kPercent, 1},

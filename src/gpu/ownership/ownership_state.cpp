@@ -151,7 +151,7 @@ ReplayResult replay_records(std::string_view file) {
       at += line.size() + 1;
       continue;
     }
-    // The length says where the next one begins, also when the line feed is what was damaged.
+    // The length gives the start of the next record, even if the line feed is damaged.
     at += record->size;
     if (at >= file.size() || file[at] != '\n') result.damaged = true;
     ++at;

@@ -78,7 +78,7 @@ Status OwnershipStore::load(const sys::Host& host, std::string_view inside) {
   const auto text = host.read(inside, kReadLimit);
   if (!text.ok()) {
     if (text.error().code() != Errc::NotFound) return Error(text.error()).in("reading the ledger");
-    return rewrite(to_record(state_));  // the file begins with a whole record, always
+    return rewrite(to_record(state_));  // the file always begins with a complete record
   }
   auto replayed = replay_records(*text);
   if (!replayed.any) return unreadable(path_);
@@ -104,7 +104,7 @@ Status OwnershipStore::rewrite(const std::string& record) {
   return {};
 }
 
-// After a failure the file ends where it did, or is written anew by the next change.
+// After a failure the file keeps its old end, or the next change writes it again.
 Status OwnershipStore::append(const std::string& record) {
   auto status = sys::write_all(file_.get(), record, path_);
   if (status.ok() && ::fdatasync(file_.get()) != 0)

@@ -19,9 +19,9 @@ using model::ModuleFlavour;
 constexpr std::string_view kGpus = "/proc/driver/nvidia/gpus";
 constexpr std::size_t kProcLimit = std::size_t{64} << 10U;
 constexpr std::string_view kModel = "Model", kUuid = "GPU UUID", kMinor = "Device Minor";
-constexpr std::size_t kMaxGpus = 256;  // the driver itself ends at 32
+constexpr std::size_t kMaxGpus = 256;  // the driver supports at most 32
 
-// The driver prints question marks for what it has not read from the card yet.
+// The driver prints question marks for values that it has not read from the card yet.
 std::string known(std::string_view text) {
   if (contains(text, "?") || text == "N/A") return "";
   return std::string(text);

@@ -36,8 +36,8 @@ std::optional<std::string> nvml_library(const sys::Host& host, const driver::Dri
   return std::nullopt;
 }
 
-// What the loader would take, which is where nearly every driver is: one file to read instead of a
-// search of all places. Only where the cache does not know it, the search decides.
+// The library that the loader would choose. This finds nearly every driver and reads one file
+// instead of searching all directories. The search is used only if the cache does not have it.
 std::optional<std::string> cached_nvml_library(const sys::Host& host, const std::string& ld_cache) {
   const auto bytes = host.read(ld_cache);
   if (!bytes.ok()) return std::nullopt;

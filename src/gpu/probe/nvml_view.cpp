@@ -100,7 +100,7 @@ std::vector<std::vector<Link>> read_links(const driver::Nvml& nvml,
   return links;
 }
 
-// NVML has been seen to change its mind while a GPU falls off the bus.
+// NVML can give different answers while a GPU falls off the bus.
 void recheck_gpus(const driver::Nvml& nvml, const std::vector<QueriedGpu>& asked,
                   unsigned first_count, model::Inventory& view) {
   unsigned count = 0;
