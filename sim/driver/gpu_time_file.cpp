@@ -22,7 +22,7 @@ constexpr uint64_t kMagic = 0x31656d6954796e47;
 constexpr const char* kPrefix = "gantry-sim-";
 // Locks lie behind every byte that the file can have.
 constexpr int64_t kRegionLock = 1LL << 40U;
-constexpr int64_t kPresenceLock = kRegionLock + 8;  // shared by everybody who may take a seat
+constexpr int64_t kPresenceLock = kRegionLock + 8;  // shared by every process that may take a slot
 constexpr int64_t kSeatLock = kRegionLock + 16;
 
 struct Identity {

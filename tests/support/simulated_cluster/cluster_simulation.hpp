@@ -144,7 +144,7 @@ class ClusterSimulation {
   void deliver(std::size_t most);
 
   // ---- the accounts
-  void move(Pod& pod, bool Pod::*state, Amounts Totals::*book, bool to);
+  void move(Pod& pod, bool Pod::*state, Amounts Totals::*account, bool to);
   void set_bound(Pod& pod, bool to) { move(pod, &Pod::bound, &Totals::actual, to); }
   void set_counted(Pod& pod, bool to) { move(pod, &Pod::counted, &Totals::counted, to); }
   void forget(Index number);  // a pod that no longer exists anywhere

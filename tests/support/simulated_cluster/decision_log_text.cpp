@@ -132,7 +132,7 @@ Result<podspec::PodRequest> parse_request(const json::Value& value) {
   return ask;
 }
 
-// As the Node object has it, which is what node_of reads.
+// In the form of a Node object, which podspec::parse_node reads.
 Result<podspec::NodeInfo> parse_node(const json::Value& value) {
   GANTRY_TRY(const auto object,
              json::Document::parse(fmt::format(
