@@ -4,7 +4,7 @@
 namespace gantry::sim {
 namespace {
 
-// Other processes write the region too: what is used as an index is bounded here.
+// Other processes also write the region, so a value that is used as an index is bounded here.
 uint32_t slots_in(const TimeRegion& region) {
   return region.slot_count < kMaxProcessSlots ? region.slot_count : kMaxProcessSlots;
 }
@@ -30,7 +30,7 @@ void sample(ProcessSlot& slot, uint64_t wall) {
 struct Waiting {
   uint32_t count;
   uint32_t next;  // after the current one, in turn
-  bool current;   // the current one is among them
+  bool current;   // the current process is one of them
 };
 
 Waiting waiting_in(const TimeRegion& region, uint32_t timeline_number) {
@@ -54,7 +54,8 @@ uint64_t earlier(uint64_t one, uint64_t other) {
   return one < other ? one : other;
 }
 
-// Everybody's own time over a span in which `runner` has the GPU (kMaxProcessSlots: nobody has).
+// Advances the own time of every process over a span in which `runner` has the GPU
+// (kMaxProcessSlots: no process has it).
 void pass(TimeRegion& region, uint32_t timeline_number, uint32_t runner, uint64_t span) {
   Timeline& timeline = region.timeline[timeline_number];
   const uint32_t count = slots_in(region);
@@ -71,8 +72,8 @@ void pass(TimeRegion& region, uint32_t timeline_number, uint32_t runner, uint64_
   timeline.wall += span;
 }
 
-// Alone on the GPU a process runs on; the slices go by unseen, so that who comes waits for the rest
-// of one.
+// A process alone on the GPU keeps running. Its slices still end, so that a new process waits for
+// the rest of one.
 void run_alone(TimeRegion& region, uint32_t number, uint32_t slot, uint64_t wall) {
   Timeline& timeline = region.timeline[number];
   timeline.current = slot;
@@ -111,7 +112,8 @@ void advance(TimeRegion& region, uint32_t timeline_number, uint64_t wall) {
   if (timeline_number >= kMaxTimelines) return;
   Timeline& timeline = region.timeline[timeline_number];
   if (timeline.wall == 0) timeline.wall = wall;
-  // Each round ends a slice, a switch or somebody's work; the bound is for a region gone wrong.
+  // Each round ends a slice, a switch or the work of a process; the bound protects against a
+  // damaged region.
   for (int rounds = 0; timeline.wall < wall && rounds < 500000; ++rounds) {
     const Waiting waiting = waiting_in(region, timeline_number);
     if (waiting.count == 0) {

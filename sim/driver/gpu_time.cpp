@@ -42,7 +42,7 @@ uint32_t timeline_of(uint32_t gpu, int32_t gi) {
 void open_once(gantry_sim_time& time) {
   if (time.opened) return;
   const bool reads = (time.flags & GANTRY_SIM_TIME_READ) != 0;
-  time.opened = !reads;  // a reader keeps no file alive and looks again next time
+  time.opened = !reads;  // a reader does not keep the file alive and opens it again next time
   if (reads && is_removed(time.file)) close_time_file(time.file);
   if (time.file.region == nullptr)
     time.file = open_time_file(time.path, reads ? TimeFileMode::Find : TimeFileMode::Make);
@@ -79,7 +79,7 @@ class LockedRegion {
   bool locked_ = false;
 };
 
-// Whoever died gives its place up here: before the time that it would still have had.
+// Frees the slots of dead processes, before time advances for them.
 void clear_dead(gantry_sim_time& time, uint32_t timeline) {
   TimeRegion& region = *time.file.region;
   const uint32_t own = time.slot[timeline];
@@ -145,7 +145,7 @@ void gantry_sim_time_close(struct gantry_sim_time* time) {
 }
 
 // The locks of the slots belong to the open file, which parent and child share: closing our copy
-// leaves them alone.
+// does not release them.
 void gantry_sim_time_after_fork(struct gantry_sim_time* time) {
   if (time == nullptr) return;
   pthread_mutex_init(&time->mutex, nullptr);

@@ -230,7 +230,7 @@ nvmlReturn_t answer_field(const Question& ask, const Answer& answer) {
   return other_field(ask, answer);
 }
 
-// Numbers a driver does not know yet are wrong numbers to it.
+// A driver rejects field numbers that are newer than it.
 unsigned int newest_field(uint32_t branch) {
   constexpr struct {
     uint32_t branch;

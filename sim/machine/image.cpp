@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// Lengths were checked when the machine was read; this only keeps the NUL in any case.
+// The lengths were checked when the machine was read; this only guarantees the NUL.
 template <std::size_t N>
 void put(char (&out)[N], std::string_view text) {
   const auto length = std::min(text.size(), N - 1);

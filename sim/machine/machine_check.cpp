@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the keys alone cannot say: do the values fit together, and into the image?
+// Checks across keys: whether the values are consistent and fit into the image.
 #include "sim/driver/image.h"
 #include "sim/machine/machine_internal.hpp"
 #include "sim/machine/topology.hpp"
@@ -96,7 +96,7 @@ Status check_gpus(const YamlValue& root, const Machine& m) {
   return {};
 }
 
-// Every parent must exist, on no circle.
+// Every parent must exist, without a loop.
 Status check_bridges(const YamlValue& root, const Machine& m) {
   std::set<model::PciAddress> addresses;
   for (const auto* function : pci_functions(m)) {
@@ -130,7 +130,7 @@ Status check_machine(const Machine& machine, const YamlValue& root) {
       return wrong(root, fmt::format("\"{}\" is not a list of CPUs such as 0-15,32-47", node.cpus));
     }
   }
-  // Last: whoever wrote the keys above meant them.
+  // Checked last, so that errors in the keys above are reported first.
   if (machine.gpus.empty() && root.find("gpus") == nullptr) {
     return wrong(root, "has no gpus: list them, or write `gpus: []` for a machine without any");
   }

@@ -109,7 +109,7 @@ void decode_lists(YamlFields& f, Machine& m) {
   }
 }
 
-// A BAR without an address gets one: a terabyte for each bus, the small ones behind the large.
+// A BAR without an address gets one: a terabyte for each bus, small BARs after the large ones.
 void place_bars(PciFunction& p) {
   for (std::size_t i = 0; i < p.bars.size(); ++i) {
     Bar& bar = p.bars[i];

@@ -29,7 +29,7 @@ Result<std::string> read_user_file(const std::string& path) {
   return text;
 }
 
-// Machines have a command that lists them; of parts there are few enough to name.
+// A command lists the machines; there are so few parts that the message names them.
 std::string no_part(std::string_view name, std::string_view folder) {
   if (folder.empty()) {
     return fmt::format("there is no machine \"{}\"; `gantry sim list` shows the machines", name);
@@ -100,7 +100,7 @@ class Resolver {
     std::erase_if(map.entries, [&](const auto& entry) { return entry.key == key; });
   }
 
-  // Replaces `key: NAME` by the part's own keys, with the map's keys laid over them.
+  // Replaces `key: NAME` by the keys of the part; keys of the map override them.
   Status insert_part(YamlValue* map, std::string_view key, std::string_view folder) {
     if (map == nullptr || map->kind != YamlValue::Kind::Map) return {};
     const YamlValue* name = map->find(key);

@@ -83,8 +83,8 @@ Result<StateFile> StateFile::look(const std::string& root) {
   return file;
 }
 
-// The lock that NVML takes, too, when a program changes the machine through it. Whoever may read
-// the library can hold it, so nobody waits for ever.
+// NVML takes the same lock when a program changes the machine through it. Every process that can
+// read the library can hold it, so the wait is limited.
 Status StateFile::lock(const std::string& path, std::chrono::milliseconds patience) {
   GANTRY_TRY(lock_, host_.open(path, O_RDONLY | O_NONBLOCK));
   const auto until = std::chrono::steady_clock::now() + patience;
@@ -112,8 +112,8 @@ Status StateFile::load(const TreeMarker& marker, int flags) {
   return {};
 }
 
-// An odd sequence is what a killed injector left, or one at work where we hold no lock. The other
-// file is whole then: they are written one after the other.
+// An odd sequence means that an injector was killed or, if we hold no lock, is still writing. The
+// other file is complete then, because they are written one after the other.
 Status StateFile::copy_whole() {
   working_ = std::make_unique<gantry_sim_image>();
   for (int tries = 0; tries < 100; ++tries) {
@@ -125,7 +125,7 @@ Status StateFile::copy_whole() {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return {};  // killed twice: what is there is taken, and bounded
+  return {};  // killed twice: uses the current content, with bounds
 }
 
 StateFile::StateFile(StateFile&& other) noexcept

@@ -56,7 +56,7 @@ Result<Found> look_at(const std::string& root) {
 class Scaffold {
  public:
   explicit Scaffold(std::string path) : path_(std::move(path)) {}
-  ~Scaffold() { (void)take_away(); }  // the error that brought us here says more
+  ~Scaffold() { (void)take_away(); }  // the first error is more useful
   Scaffold(const Scaffold&) = delete;
   Scaffold& operator=(const Scaffold&) = delete;
   const std::string& path() const { return path_; }
@@ -99,7 +99,7 @@ TreeMarker marker_of(const Machine& m) {
           .binary_directory = d.binary_directory};
 }
 
-// As the tree has it at first, for `inject` to know what it added.
+// The log after create, so that `inject` knows which lines it added.
 std::string first_log(const Machine& m) {
   for (const auto& [path, content] : m.files) {
     if (path == kKernelLog) return content;
@@ -145,7 +145,7 @@ Status put_in_place(Scaffold& scaffold, const std::string& root, Found found) {
     scaffold.stands();
     return {};
   }
-  // Swapped in one step; afterwards the scaffold holds the old tree, and takes it away.
+  // Swapped in one step; afterwards the scaffold holds the old tree and removes it.
   const long done = ::syscall(SYS_renameat2, AT_FDCWD, scaffold.path().c_str(), AT_FDCWD,
                               root.c_str(), RENAME_EXCHANGE);
   if (done != 0) return Error::sys(errno, fmt::format("replace {}", root));

@@ -55,7 +55,7 @@ Result<sys::UniqueFd> open_directory(int parent, const char* name, const std::st
 
 class Remover {
  public:
-  // `mount` is where the parent lies; nullptr at the top.
+  // `mount` is the mount of the parent; nullptr at the top.
   void remove(int parent, const char* name, const std::string& path, const Mount* mount) {
     if (::unlinkat(parent, name, 0) == 0 || errno == ENOENT) return;
     if (errno != EISDIR) return keep(Error::sys(errno, fmt::format("remove {}", path)));
