@@ -11,7 +11,7 @@
 namespace gantry::sim::cuda {
 namespace {
 
-// Runs `work` in another process, which is told something first; 0 when all of it went well.
+// Runs `work` in another process, which first receives some data; 0 on success.
 class Peer {
  public:
   explicit Peer(const std::function<int(int pipe)>& work) {
