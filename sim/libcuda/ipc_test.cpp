@@ -160,7 +160,7 @@ TEST(CudaIpc, APoolThatWasNotMadeForItIsNotShared) {
   EXPECT_EQ(cuda.cuMemPoolExportToShareableHandle(&file, pool, kFile, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuda.cuMemPoolImportFromShareableHandle(&pool, nullptr, kFile, 0),
             CUDA_ERROR_INVALID_VALUE)
-      << "whatever descriptor 0 is, it is no pool";
+      << "descriptor 0 is not a pool";
 }
 
 TEST(CudaIpc, NonsenseIsNoHandle) {

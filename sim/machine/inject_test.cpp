@@ -323,7 +323,7 @@ TEST(InjectFault, NothingNearIsNoSuggestion) {
 }
 
 TEST(Inject, TheTreeOfSomebodyElseSaysWhoMayChangeIt) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to change to another user";
   const test::Machine machine("h200");
   const auto parent = std::filesystem::path(machine.root()).parent_path();
   std::filesystem::permissions(parent, std::filesystem::perms(0755));

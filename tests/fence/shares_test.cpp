@@ -115,7 +115,7 @@ TEST_F(Shares, WithoutADaemonWorkGoesOnAndTheNextOneLimitsItAgain) {
   EXPECT_TRUE(ShareUnderTest::until([&] { return counters[0].value() > 0; }));
   machine_.kill_daemon();
   EXPECT_TRUE(ShareUnderTest::until([&] { return parts(counters, 500ms)[0] > 60; }))
-      << "nobody guards the gates";
+      << "no daemon controls the gates";
   machine_.start_daemon();
   EXPECT_TRUE(ShareUnderTest::until([&] {
     const auto state = machine_.client().show("a");
@@ -145,7 +145,7 @@ TEST_F(Shares, WhoeverUsesTheGpuBesideThemIsNamedAndLeftAlone) {
   EXPECT_TRUE(machine_.client().show("a")->findings.empty()) << "no offence of the share";
   EXPECT_EQ(::kill(other, 0), 0);
   EXPECT_TRUE(machine_.client().set("a", {.compute = "none"}).ok());
-  EXPECT_TRUE(unmanaged().empty()) << "nobody takes turns any more";
+  EXPECT_TRUE(unmanaged().empty()) << "no share is time-sliced any more";
   end(other);
 }
 

@@ -45,7 +45,7 @@ TEST(CompareNames, HasOneOrderForNumbersThatDoNotFit) {
   const bool ab = compare_library_names(a, b) < 0;
   const bool bc = compare_library_names(b, c) < 0;
   const bool ca = compare_library_names(c, a) < 0;
-  EXPECT_FALSE(ab == bc && bc == ca) << "a circle is no order";
+  EXPECT_FALSE(ab == bc && bc == ca) << "a cycle is not an order";
 }
 
 TEST(LdCache, ComesBackAsItWasWritten) {

@@ -189,7 +189,7 @@ void NvmlChild::Impl::take(const Packet& packet, Clock::time_point now) {
   }
   const auto limit = packet.kind == PacketKind::View ? model::kInventoryJsonLimit : kReadingsLimit;
   if (packet.kind > PacketKind::Readings || partial.size() + packet.payload.size() > limit)
-    return fail("sent an answer to no request", now);
+    return fail("sent an answer without a request", now);
   partial.append(packet.payload);
   if (!packet.last) return;
   if (packet.kind == PacketKind::View) return take_view(now);

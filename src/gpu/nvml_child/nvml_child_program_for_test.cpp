@@ -20,7 +20,7 @@ void say(std::string_view bytes) {
 
 int misbehave(std::string_view how) {
   using gantry::nvml_child::PacketKind;
-  if (how == "garbage") say("\x01\x02\x03 this is no message of ours");
+  if (how == "garbage") say("\x01\x02\x03 this is not one of our messages");
   if (how == "babble") {
     for (;;) say(gantry::nvml_child::to_datagram({PacketKind::Event, true, "no event"}));
   }

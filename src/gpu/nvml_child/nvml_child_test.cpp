@@ -338,7 +338,7 @@ TEST_P(BadChild, IsEndedAndNamed) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, BadChild,
                          ::testing::Values(std::pair{"garbage", "sent an invalid answer"},
-                                           std::pair{"endless", "sent an answer to no request"},
+                                           std::pair{"endless", "sent an answer without a request"},
                                            std::pair{"silent", "did not answer within 300 ms"},
                                            std::pair{"babble", "sent an invalid answer"}));
 

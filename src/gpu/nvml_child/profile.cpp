@@ -80,16 +80,16 @@ bool Profiler::is_supported(nvmlDevice_t device, const std::string& uuid) {
 
 model::ProfileReading Profiler::between(const GpmSamples& kept) const {
   model::ProfileReading reading;
-  const auto question = std::make_unique<nvmlGpmMetricsGet_t>();  // 15 KB
-  question->version = NVML_GPM_METRICS_GET_VERSION;
-  question->numMetrics = kGpmMetrics.size();
-  question->sample1 = kept.older;
-  question->sample2 = kept.newer;
+  const auto request = std::make_unique<nvmlGpmMetricsGet_t>();  // 15 KB
+  request->version = NVML_GPM_METRICS_GET_VERSION;
+  request->numMetrics = kGpmMetrics.size();
+  request->sample1 = kept.older;
+  request->sample2 = kept.newer;
   for (std::size_t i = 0; i < kGpmMetrics.size(); ++i)
-    question->metrics[i].metricId = kGpmMetrics[i].id;
-  if (gpm_.metrics(question.get()) != NVML_SUCCESS) return reading;
+    request->metrics[i].metricId = kGpmMetrics[i].id;
+  if (gpm_.metrics(request.get()) != NVML_SUCCESS) return reading;
   for (std::size_t i = 0; i < kGpmMetrics.size(); ++i) {
-    const auto& metric = question->metrics[i];
+    const auto& metric = request->metrics[i];
     const auto value = metric.value * kGpmMetrics[i].scale;
     if (metric.nvmlReturn != NVML_SUCCESS || !std::isfinite(value) || value < 0 ||
         value > kGpmMetrics[i].most * 1.01)

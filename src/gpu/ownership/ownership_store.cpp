@@ -120,8 +120,8 @@ Status OwnershipStore::append(const std::string& record) {
 Status OwnershipStore::write(OwnershipState next) {
   next.sequence = state_.sequence + 1;
   const auto record = to_record(next);
-  const bool anew = !file_.valid() || size_ + record.size() > kRewriteAt;
-  GANTRY_CHECK(anew ? rewrite(record) : append(record));
+  const bool start_over = !file_.valid() || size_ + record.size() > kRewriteAt;
+  GANTRY_CHECK(start_over ? rewrite(record) : append(record));
   state_ = std::move(next);
   return {};
 }

@@ -18,8 +18,8 @@ Result<sockaddr_un> unix_address(const std::string& path);
 // longer than the kernel's limit of 107 bytes.
 Result<sys::UniqueFd> listen_unix(const std::string& path);
 
-// NotFound: no such socket. Busy: nobody listens there (ECONNREFUSED), or too many wait (EAGAIN,
-// worth another try).
+// NotFound: no such socket. Busy: no process listens there (ECONNREFUSED), or too many wait
+// (EAGAIN, worth another try).
 Result<sys::UniqueFd> connect_unix(const std::string& path);
 
 }  // namespace gantry::grpc

@@ -65,7 +65,7 @@ class World {
    private:
     Result<json::Document> hear(Result<json::Document> answer) {
       world_.travel();
-      if (world_.loses()) return Error(Errc::Timeout, "nobody hears the answer");
+      if (world_.loses()) return Error(Errc::Timeout, "the answer is lost");
       return answer;
     }
   };

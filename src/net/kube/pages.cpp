@@ -22,9 +22,9 @@ Status each_page(const GetPage& get, const std::string& path, const OnPage& take
   std::string next;
   int objects = kObjects;
   for (int page = 0; page < kPages; ++page) {
-    auto question = fmt::format("{}{}limit={}", path, contains(path, "?") ? "&" : "?", objects);
-    if (!next.empty()) question += "&continue=" + percent_encode(next);
-    const auto list = get(question);
+    auto request = fmt::format("{}{}limit={}", path, contains(path, "?") ? "&" : "?", objects);
+    if (!next.empty()) request += "&continue=" + percent_encode(next);
+    const auto list = get(request);
     if (!list.ok() && too_large(list.error()) && objects > 1) {
       objects /= 2;
       continue;
@@ -40,7 +40,7 @@ Status each_page(const GetPage& get, const std::string& path, const OnPage& take
 }
 
 Status each_page(Api& api, const std::string& path, const OnPage& take) {
-  return each_page([&api](const std::string& question) { return api.get(question); }, path, take);
+  return each_page([&api](const std::string& request) { return api.get(request); }, path, take);
 }
 
 }  // namespace gantry::kube

@@ -73,8 +73,8 @@ Status ClusterSimulation::check_card(const Pod& pod, const CardAllocation& taken
   const auto* card = card_of(node.observed, uuid);
   if (card == nullptr || !card->healthy) return wrong("no such healthy card");
   if (alone_on(pod.placement, uuid) && totals.actual.slots > 0)
-    return wrong("wanted it alone, and it is not");
-  if (totals.actual.cores >= 100) return wrong("somebody has all of its time");
+    return wrong("the pod needs the card for itself, but other pods are on it");
+  if (totals.actual.cores >= 100) return wrong("another pod has all of its time");
   auto sums = totals.actual;
   sums.add(taken.sums);
   if (sums.mib > card->mib || sums.cores > 100 || sums.slots > card->slots)
