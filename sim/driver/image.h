@@ -37,9 +37,7 @@
 #define GANTRY_SIM_MAX_FAULTS 16
 #define GANTRY_SIM_MAX_FIELDS 512 /* name=value pairs for nvidia-smi -q and rare NVML answers */
 
-#define GANTRY_SIM_UNSET                                                  \
-  INT32_MIN /* a value that the machine does not have: NOT_SUPPORTED, N/A \
-             */
+#define GANTRY_SIM_UNSET INT32_MIN /* a value the machine lacks: NOT_SUPPORTED, N/A */
 
 struct gantry_sim_mig_profile {
   char name[24];          /* "1g.18gb+me" */

@@ -167,7 +167,7 @@ TEST(Inject, AGpuThatIsNotThereIsAnError) {
   const auto status = inject_xid(machine.root(), 1, 79);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), Errc::NotFound);
-  EXPECT_THAT(status.error().text(), HasSubstr("there is no GPU 1"));
+  EXPECT_THAT(status.error().text(), HasSubstr("GPU 1 does not exist"));
 }
 
 TEST(Inject, AMachineWithoutADriverSaysSo) {

@@ -271,7 +271,7 @@ TEST(InventoryJson, NamesTheKeyThatIsWrong) {
   expect_refused(with("\"minor\": 0,", ""), "gpus[0].minor: missing");
   expect_refused(with("\"gpu_instance\": 9", "\"gpu_instance\": []"),
                  "gpus[0].mig.instances[0].gpu_instance");
-  expect_refused(with("\"enabled\"", "\"on\""), "gpus[0].mig.current: unknown word");
+  expect_refused(with("\"enabled\"", "\"on\""), "gpus[0].mig.current: unknown value");
   expect_refused(with("\"0666\"", "\"0689\""), "nodes[0].mode: expected an octal mode");
   expect_refused(with("\"0x10de\"", "\"10de\""), "functions[0].vendor");
   expect_refused(with("\"0000:00:06.0\"", "\"six\""), "gpus[0].pci: expected a PCI address");
@@ -287,7 +287,7 @@ TEST(InventoryJson, LeavesUnknownKeysAlone) {
 }
 
 TEST(InventoryJson, RefusesAnotherSchema) {
-  expect_refused(with("\"schema\": 1", "\"schema\": 2"), "schema: 2 is not known");
+  expect_refused(with("\"schema\": 1", "\"schema\": 2"), "schema: 2 is not supported");
   expect_refused(with("\"schema\": 1", "\"schema\": \"1\""), "schema: expected a whole number");
   expect_refused("{}", "schema: missing");
   expect_refused("[]", "expected an object");

@@ -252,7 +252,7 @@ TEST(NvmlView, DoesNotBelieveAnAbsurdCount) {
   const auto view = view_of(fake, {.links = false});
   EXPECT_THAT(view.gpus, SizeIs(256));
   EXPECT_EQ(view.gpus[8].health.state, HealthState::Lost);
-  EXPECT_THAT(view.notes, ElementsAre(HasSubstr("not believed")));
+  EXPECT_THAT(view.notes, ElementsAre(HasSubstr("more than possible")));
 }
 
 TEST(NvmlView, MarksAGpuLostThatDisappearsAfterItWasRead) {
