@@ -56,7 +56,7 @@ TEST(Machine, AnUnknownCardIsAnsweredWithTheKnownOnes) {
   const auto machine = parse_machine("gpus:\n  - {card: h201, uuid: GPU-1}\n", "mine.yaml");
   ASSERT_FALSE(machine.ok());
   EXPECT_THAT(machine.error().text(),
-              HasSubstr("mine.yaml: there is no card \"h201\"; there are  "));
+              HasSubstr("mine.yaml: there is no card \"h201\"; there are "));
   EXPECT_THAT(machine.error().text(), HasSubstr("h200, "));
 }
 
