@@ -17,7 +17,7 @@ namespace {
 
 void* library = nullptr;
 
-// Calls a function of the library. Its result matters only where it must succeed.
+// Calls a function of the library. The result is checked only if the call must succeed.
 template <class... Parameters, class... Arguments>
 nvmlReturn_t ask(nvmlReturn_t (*)(Parameters...), const char* name, Arguments... arguments) {
   using Function = nvmlReturn_t (*)(Parameters...);

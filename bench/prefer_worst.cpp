@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // prefer-worst: how long the longest preferred allocation on 16 GPUs takes, over machines of
 // several kinds, every size of request and many sets in use. Prints microseconds. Each request is
-// timed some times and the best counts: noise only ever adds.
+// measured several times and the best time counts, because noise only adds time.
 #include "node/resources/preferred_allocation.hpp"
 
 #include <fmt/format.h>

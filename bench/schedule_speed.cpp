@@ -45,7 +45,7 @@ std::uint64_t resident_kib() {
   return 0;
 }
 
-// The 99th percentile of the best batch: noise of a busy machine only ever adds.
+// The 99th percentile of the best batch, because the noise of a busy machine only adds time.
 struct Times {
   std::vector<double> batch;
   double p50 = 1e12;
@@ -73,7 +73,7 @@ podspec::NodeInfo facts_of(std::size_t n) {
   return facts;
 }
 
-// As the API server has it: a manifest of ordinary size, not only what matters here.
+// As in the API server: a manifest of normal size, not only the fields used here.
 std::string pod_text(std::size_t n, std::uint64_t gib, std::string_view node,
                      const std::string& placement) {
   const auto annotation =
@@ -187,9 +187,10 @@ int world(int steps, const simulate::SimulationOptions& options) {
   return end ? 0 : 1;
 }
 
-// Pods of mixed sizes in any order, each where the scores say, equal ones by lot as the
-// kube-scheduler does it; nobody leaves. Cards of one size: cards in use against the fewest that
-// could do. Cards of several: the memory of those in use against what is asked.
+// Places pods of mixed sizes in random order by score, with ties broken at random as in the
+// kube-scheduler; no pod leaves. With cards of one size it compares the cards in use with the
+// smallest possible number. With several sizes it compares the memory of the cards in use with the
+// requested memory.
 void pack(std::span<const std::uint64_t> sizes, std::string_view name, bool last) {
   constexpr std::size_t kNodes = 250;
   constexpr std::array<std::uint64_t, 14> kAsks{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40};
@@ -207,7 +208,7 @@ void pack(std::span<const std::uint64_t> sizes, std::string_view name, bool last
   const std::vector<std::string_view> views(names.begin(), names.end());
   std::vector<placement::Fit> fits;
   std::uint64_t asked = 0;
-  std::size_t large = 0;  // of which no two go on one card
+  std::size_t large = 0;  // pods of which no two fit on one card
   for (std::size_t n = 0; asked < capacity * 85 / 100; ++n) {
     podspec::PodRequest ask{.uid = fmt::format("{}", n), .name_space = "team", .name = "pod"};
     const auto fitting = kAsks.size() - (sizes.back() < 40 ? 3 : 0);

@@ -4,12 +4,12 @@
 namespace gantry::sim {
 namespace {
 
-// Other processes write the region too: what is used as an index is bounded here.
-uint32_t seats_in(const TimeRegion& region) {
+// Other processes also write the region, so a value that is used as an index is bounded here.
+uint32_t slots_in(const TimeRegion& region) {
   return region.slot_count < kMaxProcessSlots ? region.slot_count : kMaxProcessSlots;
 }
 
-bool sits_in(const ProcessSlot& slot, uint32_t timeline) {
+bool belongs_to(const ProcessSlot& slot, uint32_t timeline) {
   return slot.used != 0 && slot.timeline == timeline;
 }
 
@@ -30,17 +30,17 @@ void sample(ProcessSlot& slot, uint64_t wall) {
 struct Waiting {
   uint32_t count;
   uint32_t next;  // after the current one, in turn
-  bool current;   // the current one is among them
+  bool current;   // the current process is one of them
 };
 
-Waiting waiting_in(const TimeRegion& region, uint32_t lane_number) {
-  const uint32_t current = region.timeline[lane_number].current;
-  const uint32_t count = seats_in(region);
+Waiting waiting_in(const TimeRegion& region, uint32_t timeline_number) {
+  const uint32_t current = region.timeline[timeline_number].current;
+  const uint32_t count = slots_in(region);
   Waiting found = {0, kMaxProcessSlots, false};
   uint32_t first = kMaxProcessSlots;
   for (uint32_t i = 0; i < count; ++i) {
     const ProcessSlot& slot = region.slot[i];
-    if (!sits_in(slot, lane_number) || !has_work(slot)) continue;
+    if (!belongs_to(slot, timeline_number) || !has_work(slot)) continue;
     ++found.count;
     if (i == current) found.current = true;
     if (first == kMaxProcessSlots) first = i;
@@ -54,13 +54,14 @@ uint64_t earlier(uint64_t one, uint64_t other) {
   return one < other ? one : other;
 }
 
-// Everybody's own time over a span in which `runner` has the GPU (kMaxProcessSlots: nobody has).
-void pass(TimeRegion& region, uint32_t lane_number, uint32_t runner, uint64_t span) {
-  Timeline& timeline = region.timeline[lane_number];
-  const uint32_t count = seats_in(region);
+// Advances the own time of every process over a span in which `runner` has the GPU
+// (kMaxProcessSlots: no process has it).
+void pass(TimeRegion& region, uint32_t timeline_number, uint32_t runner, uint64_t span) {
+  Timeline& timeline = region.timeline[timeline_number];
+  const uint32_t count = slots_in(region);
   for (uint32_t i = 0; i < count; ++i) {
     ProcessSlot& slot = region.slot[i];
-    if (!sits_in(slot, lane_number)) continue;
+    if (!belongs_to(slot, timeline_number)) continue;
     const bool runs = i == runner || !has_work(slot);
     note(slot, timeline.wall, runs);
     sample(slot, timeline.wall);
@@ -71,8 +72,8 @@ void pass(TimeRegion& region, uint32_t lane_number, uint32_t runner, uint64_t sp
   timeline.wall += span;
 }
 
-// Alone on the GPU a process runs on; the slices go by unseen, so that who comes waits for the rest
-// of one.
+// A process alone on the GPU keeps running. Its slices still end, so that a new process waits for
+// the rest of one.
 void run_alone(TimeRegion& region, uint32_t number, uint32_t slot, uint64_t wall) {
   Timeline& timeline = region.timeline[number];
   timeline.current = slot;
@@ -107,27 +108,28 @@ void take_turns(TimeRegion& region, uint32_t number, const Waiting& waiting, uin
 
 }  // namespace
 
-void advance(TimeRegion& region, uint32_t lane_number, uint64_t wall) {
-  if (lane_number >= kMaxTimelines) return;
-  Timeline& timeline = region.timeline[lane_number];
+void advance(TimeRegion& region, uint32_t timeline_number, uint64_t wall) {
+  if (timeline_number >= kMaxTimelines) return;
+  Timeline& timeline = region.timeline[timeline_number];
   if (timeline.wall == 0) timeline.wall = wall;
-  // Each round ends a slice, a switch or somebody's work; the bound is for a region gone wrong.
+  // Each round ends a slice, a switch or the work of a process; the bound protects against a
+  // damaged region.
   for (int rounds = 0; timeline.wall < wall && rounds < 500000; ++rounds) {
-    const Waiting waiting = waiting_in(region, lane_number);
+    const Waiting waiting = waiting_in(region, timeline_number);
     if (waiting.count == 0) {
-      pass(region, lane_number, kMaxProcessSlots, wall - timeline.wall);
+      pass(region, timeline_number, kMaxProcessSlots, wall - timeline.wall);
     } else if (waiting.count == 1) {
-      run_alone(region, lane_number, waiting.next, wall);
+      run_alone(region, timeline_number, waiting.next, wall);
     } else {
-      take_turns(region, lane_number, waiting, wall);
+      take_turns(region, timeline_number, waiting, wall);
     }
   }
   if (timeline.wall < wall) timeline.wall = wall;
 }
 
-void claim_slot(TimeRegion& region, uint32_t seat_number, uint32_t timeline, int32_t pid,
+void claim_slot(TimeRegion& region, uint32_t slot_number, uint32_t timeline, int32_t pid,
                 uint64_t space) {
-  ProcessSlot& slot = region.slot[seat_number];
+  ProcessSlot& slot = region.slot[slot_number];
   const uint64_t wall = region.timeline[timeline].wall;
   slot.used = 0;
   slot.timeline = timeline;
@@ -140,29 +142,29 @@ void claim_slot(TimeRegion& region, uint32_t seat_number, uint32_t timeline, int
   slot.sample_count = 0;
   note(slot, wall, true);
   sample(slot, wall);
-  if (region.slot_count <= seat_number) region.slot_count = seat_number + 1;
+  if (region.slot_count <= slot_number) region.slot_count = slot_number + 1;
   slot.used = 1;
 }
 
-uint64_t time_until(const TimeRegion& region, uint32_t seat_number, uint64_t own) {
-  const ProcessSlot& slot = region.slot[seat_number];
+uint64_t time_until(const TimeRegion& region, uint32_t slot_number, uint64_t own) {
+  const ProcessSlot& slot = region.slot[slot_number];
   if (slot.own >= own) return 0;
   const uint64_t left = own - slot.own;
   const Timeline& timeline = region.timeline[slot.timeline % kMaxTimelines];
   if (!has_work(slot)) return left;
   if (timeline.switching != 0) {
     const uint64_t gap = timeline.free_at > timeline.wall ? timeline.free_at - timeline.wall : 0;
-    return timeline.current == seat_number ? gap + left : gap + kSwitchNs + left;
+    return timeline.current == slot_number ? gap + left : gap + kSwitchNs + left;
   }
   const ProcessSlot& runner = region.slot[timeline.current % kMaxProcessSlots];
-  if (timeline.current == seat_number || !has_work(runner)) return left;
+  if (timeline.current == slot_number || !has_work(runner)) return left;
   const uint64_t slice =
       timeline.slice_end > timeline.wall ? timeline.slice_end - timeline.wall : 0;
   return earlier(slice, runner.until - runner.own) + kSwitchNs + left;
 }
 
-uint64_t wall_time(const TimeRegion& region, uint32_t seat_number, uint64_t own) {
-  const ProcessSlot& slot = region.slot[seat_number];
+uint64_t wall_time(const TimeRegion& region, uint32_t slot_number, uint64_t own) {
+  const ProcessSlot& slot = region.slot[slot_number];
   if (slot.own <= own)
     return region.timeline[slot.timeline % kMaxTimelines].wall + (own - slot.own);
   const uint64_t kept = slot.mark_count < kMarks ? slot.mark_count : kMarks;
@@ -174,8 +176,8 @@ uint64_t wall_time(const TimeRegion& region, uint32_t seat_number, uint64_t own)
   return own;
 }
 
-uint64_t busy_since(const TimeRegion& region, uint32_t seat_number, uint64_t& from) {
-  const ProcessSlot& slot = region.slot[seat_number];
+uint64_t busy_since(const TimeRegion& region, uint32_t slot_number, uint64_t& from) {
+  const ProcessSlot& slot = region.slot[slot_number];
   const uint64_t kept = slot.sample_count < kSamples ? slot.sample_count : kSamples;
   TimeSample start = {region.timeline[slot.timeline % kMaxTimelines].wall, slot.busy};
   for (uint64_t back = 1; back <= kept; ++back) {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kMs = 1000000;
 constexpr std::uint64_t kStart = 1000 * kMs;
 
-// A GPU with some processes, on which nothing happens but what the test says.
+// A GPU with some processes, controlled only by the test.
 class Gpu {
  public:
   explicit Gpu(std::uint32_t processes) {

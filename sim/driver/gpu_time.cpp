@@ -34,7 +34,7 @@ uint64_t later(uint64_t one, uint64_t other) {
   return one > other ? one : other;
 }
 
-uint32_t lane_of(uint32_t gpu, int32_t gi) {
+uint32_t timeline_of(uint32_t gpu, int32_t gi) {
   if (gpu >= kMaxTimedGpus || gi >= static_cast<int32_t>(kMaxTimedInstances)) return kMaxTimelines;
   return gpu * (1 + kMaxTimedInstances) + (gi < 0 ? 0 : static_cast<uint32_t>(gi) + 1);
 }
@@ -42,7 +42,7 @@ uint32_t lane_of(uint32_t gpu, int32_t gi) {
 void open_once(gantry_sim_time& time) {
   if (time.opened) return;
   const bool reads = (time.flags & GANTRY_SIM_TIME_READ) != 0;
-  time.opened = !reads;  // a reader keeps no file alive and looks again next time
+  time.opened = !reads;  // a reader does not keep the file alive and opens it again next time
   if (reads && is_removed(time.file)) close_time_file(time.file);
   if (time.file.region == nullptr)
     time.file = open_time_file(time.path, reads ? TimeFileMode::Find : TimeFileMode::Make);
@@ -59,19 +59,19 @@ uint64_t wall_now(const gantry_sim_time& time) {
 }
 
 // Holds the process's and the machine's lock for a moment.
-class Held {
+class LockedRegion {
  public:
-  explicit Held(gantry_sim_time& time) : time_(time) {
+  explicit LockedRegion(gantry_sim_time& time) : time_(time) {
     pthread_mutex_lock(&time.mutex);
     open_once(time);
     if (time.file.region != nullptr) locked_ = lock_region(time.file.fd);
   }
-  ~Held() {
+  ~LockedRegion() {
     if (locked_) unlock_region(time_.file.fd);
     pthread_mutex_unlock(&time_.mutex);
   }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
+  LockedRegion(const LockedRegion&) = delete;
+  LockedRegion& operator=(const LockedRegion&) = delete;
   TimeRegion* region() const { return locked_ ? time_.file.region : nullptr; }
 
  private:
@@ -79,7 +79,7 @@ class Held {
   bool locked_ = false;
 };
 
-// Whoever died gives its place up here: before the time that it would still have had.
+// Frees the slots of dead processes, before time advances for them.
 void clear_dead(gantry_sim_time& time, uint32_t timeline) {
   TimeRegion& region = *time.file.region;
   const uint32_t own = time.slot[timeline];
@@ -95,7 +95,7 @@ void go_on(gantry_sim_time& time, uint32_t timeline) {
   advance(*time.file.region, timeline, wall_now(time));
 }
 
-bool take_seat(gantry_sim_time& time, uint32_t timeline) {
+bool claim_process_slot(gantry_sim_time& time, uint32_t timeline) {
   if (time.slot[timeline] != 0) return true;
   for (uint32_t i = 0; i < kMaxProcessSlots; ++i) {
     bool ours = false;
@@ -109,11 +109,11 @@ bool take_seat(gantry_sim_time& time, uint32_t timeline) {
   return false;
 }
 
-// The seat with everything accounted up to now; nullptr: the process has the GPU to itself.
-ProcessSlot* seat_now(gantry_sim_time& time, const Held& held, uint32_t gpu, int32_t gi,
-                      uint32_t& slot) {
-  const uint32_t timeline = lane_of(gpu, gi);
-  if (held.region() == nullptr || timeline == kMaxTimelines || !take_seat(time, timeline))
+// The slot with everything accounted up to now; nullptr: the process has the GPU to itself.
+ProcessSlot* current_slot(gantry_sim_time& time, const LockedRegion& held, uint32_t gpu, int32_t gi,
+                          uint32_t& slot) {
+  const uint32_t timeline = timeline_of(gpu, gi);
+  if (held.region() == nullptr || timeline == kMaxTimelines || !claim_process_slot(time, timeline))
     return nullptr;
   go_on(time, timeline);
   slot = time.slot[timeline] - 1;
@@ -144,8 +144,8 @@ void gantry_sim_time_close(struct gantry_sim_time* time) {
   free(time);
 }
 
-// The seats' locks belong to the open file, which parent and child share: closing our copy leaves
-// them alone.
+// The locks of the slots belong to the open file, which parent and child share: closing our copy
+// does not release them.
 void gantry_sim_time_after_fork(struct gantry_sim_time* time) {
   if (time == nullptr) return;
   pthread_mutex_init(&time->mutex, nullptr);
@@ -168,18 +168,18 @@ void gantry_sim_time_sleep(struct gantry_sim_time* time, uint64_t wall_ns) {
 
 uint64_t gantry_sim_time_now(struct gantry_sim_time* time, uint32_t gpu, int32_t gi_id) {
   if (time == nullptr) return monotonic_ns();
-  const Held held(*time);
+  const LockedRegion held(*time);
   uint32_t number = 0;
-  const ProcessSlot* slot = seat_now(*time, held, gpu, gi_id, number);
+  const ProcessSlot* slot = current_slot(*time, held, gpu, gi_id, number);
   return slot == nullptr ? wall_now(*time) : slot->own;
 }
 
 uint64_t gantry_sim_time_run(struct gantry_sim_time* time, uint32_t gpu, int32_t gi_id,
                              uint64_t not_before, uint64_t duration) {
   if (time == nullptr) return later(monotonic_ns(), not_before) + duration;
-  const Held held(*time);
+  const LockedRegion held(*time);
   uint32_t number = 0;
-  ProcessSlot* slot = seat_now(*time, held, gpu, gi_id, number);
+  ProcessSlot* slot = current_slot(*time, held, gpu, gi_id, number);
   if (slot == nullptr) return later(wall_now(*time), not_before) + duration;
   const uint64_t end = later(slot->own, not_before) + duration;
   if (duration != 0) slot->until = later(slot->until, end);
@@ -189,9 +189,9 @@ uint64_t gantry_sim_time_run(struct gantry_sim_time* time, uint32_t gpu, int32_t
 uint64_t gantry_sim_time_left(struct gantry_sim_time* time, uint32_t gpu, int32_t gi_id,
                               uint64_t own) {
   if (time != nullptr) {
-    const Held held(*time);
+    const LockedRegion held(*time);
     uint32_t number = 0;
-    if (seat_now(*time, held, gpu, gi_id, number) != nullptr)
+    if (current_slot(*time, held, gpu, gi_id, number) != nullptr)
       return time_until(*held.region(), number, own);
   }
   const uint64_t now = gantry_sim_time_wall(time);
@@ -201,9 +201,9 @@ uint64_t gantry_sim_time_left(struct gantry_sim_time* time, uint32_t gpu, int32_
 uint64_t gantry_sim_time_when(struct gantry_sim_time* time, uint32_t gpu, int32_t gi_id,
                               uint64_t own) {
   if (time == nullptr) return own;
-  const Held held(*time);
+  const LockedRegion held(*time);
   uint32_t number = 0;
-  if (seat_now(*time, held, gpu, gi_id, number) == nullptr) return own;
+  if (current_slot(*time, held, gpu, gi_id, number) == nullptr) return own;
   return wall_time(*held.region(), number, own);
 }
 
@@ -212,7 +212,7 @@ size_t gantry_sim_time_list(struct gantry_sim_time* time, uint64_t window_ns,
   if (time == nullptr) return 0;
   size_t count = 0;
   {
-    const Held held(*time);
+    const LockedRegion held(*time);
     if (held.region() == nullptr) return 0;
     TimeRegion& region = *held.region();
     const uint64_t now = wall_now(*time);

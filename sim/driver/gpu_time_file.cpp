@@ -20,16 +20,16 @@ constexpr int kOfdGetLock = 36;  // F_OFD_GETLK and F_OFD_SETLK, which old libc 
 constexpr int kOfdSetLock = 37;
 constexpr uint64_t kMagic = 0x31656d6954796e47;
 constexpr const char* kPrefix = "gantry-sim-";
-// Locks lie behind every byte that the file can have.
+// The locks are at offsets beyond any byte of the file.
 constexpr int64_t kRegionLock = 1LL << 40U;
-constexpr int64_t kPresenceLock = kRegionLock + 8;  // shared by everybody who may take a seat
+constexpr int64_t kPresenceLock = kRegionLock + 8;  // shared by every process that may take a slot
 constexpr int64_t kSeatLock = kRegionLock + 16;
 
 struct Identity {
   uint64_t device, inode, links, size;
 };
 
-// The call itself: libc's fstat has been one symbol or another over the years.
+// Uses the system call, because libc's symbol for fstat has changed over the years.
 bool identity_of(int fd, Identity& identity) {
   struct stat found = {};
   if (syscall(SYS_fstat, fd, &found) != 0) return false;
@@ -77,7 +77,8 @@ bool anybody_in(int fd) {
          found.l_type != F_UNLCK;
 }
 
-// A file that nobody is in. Who opened it meanwhile sees that its name is gone and begins again.
+// Removes a file that no process uses. A process that opened it meanwhile sees that its name is
+// gone and starts again.
 void remove_if_left(const char* path) {
   const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return;
@@ -98,7 +99,7 @@ void remove_left_files(const char* own) {
     if (length <= 0 || static_cast<size_t>(length) >= sizeof path || strcmp(path, own) == 0)
       continue;
     remove_if_left(path);
-    if (++looked == 64) break;  // the next one goes on
+    if (++looked == 64) break;  // the next process continues
   }
   closedir(all);
 }
@@ -114,7 +115,7 @@ bool is_sound(const TimeRegion& region) {
          region.speed <= 100;
 }
 
-// Under the region's lock: a new file gets its size and beginning.
+// With the region's lock: initialises a new file.
 TimeRegion* map_region(int fd, TimeFileMode how) {
   Identity file = {};
   if (!identity_of(fd, file)) return nullptr;
@@ -142,7 +143,7 @@ OpenTimeFile try_open(const char* path, TimeFileMode how, bool& again) {
   const int make = how == TimeFileMode::Make ? O_CREAT : 0;
   file.fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | make, 0666);
   if (file.fd < 0) return file;
-  if (how == TimeFileMode::Make) fchmod(file.fd, 0666);  // containers run as anybody
+  if (how == TimeFileMode::Make) fchmod(file.fd, 0666);  // containers run as any user
   if (lock_region(file.fd)) {
     Identity opened = {};
     again = identity_of(file.fd, opened) && opened.links == 0;
@@ -180,7 +181,7 @@ void leave_time_file(const OpenTimeFile& file) {
   Identity named = {};
   Identity opened = {};
   if (file.fd < 0 || !identity_of(file.path, named) || !identity_of(file.fd, opened)) return;
-  // Questions of an open file do not see its own locks.
+  // A query through an open file does not see its own locks.
   if (named.inode == opened.inode && named.device == opened.device && !anybody_in(file.fd))
     unlink(file.path);
 }

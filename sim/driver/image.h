@@ -15,7 +15,7 @@
  * files, then FUTEX_WAKE on `sequence`). Libraries map their own file read-only and MAP_SHARED, so
  * running processes see the change at once, in containers too.
  * - Device memory in use is accounted by file locks (sim/driver/usage.h): it needs no write access
- * and the kernel gives everything back when a process dies.
+ * and the kernel releases everything when a process dies.
  *
  * Everything is fixed-size and little-endian; strings are NUL-terminated. A reader must check
  * magic, abi and size before anything else. Every change of layout bumps GANTRY_SIM_ABI.
@@ -37,7 +37,7 @@
 #define GANTRY_SIM_MAX_FAULTS 16
 #define GANTRY_SIM_MAX_FIELDS 512 /* name=value pairs for nvidia-smi -q and rare NVML answers */
 
-#define GANTRY_SIM_UNSET INT32_MIN /* an int the machine does not have: NOT_SUPPORTED, N/A */
+#define GANTRY_SIM_UNSET INT32_MIN /* a value the machine lacks: NOT_SUPPORTED, N/A */
 
 struct gantry_sim_mig_profile {
   char name[24];          /* "1g.18gb+me" */
@@ -167,7 +167,7 @@ struct gantry_sim_event {
   int32_t gi_id, ci_id; /* -1: whole GPU */
 };
 
-/* An NVML or CUDA entry point made to misbehave: function name, or "*" for all. */
+/* An NVML or CUDA entry point that misbehaves: function name, or "*" for all. */
 struct gantry_sim_fault {
   char function[64];
   int32_t result;    /* returned instead of the answer; 0 = answer normally */

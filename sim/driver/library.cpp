@@ -138,7 +138,7 @@ void find_root(const char* file, const char* directory, char* root) {
   for (const char* usual : kUsual) {
     if (strip(file, length, usual, root)) return;
   }
-  // Behind the fence the file has another name; the machine, where it is a tree, is beside it.
+  // Behind the fence the file has another name. If the machine is a tree, it is mounted next to it.
   if (strcmp(file, kFencedCuda) != 0 && strcmp(file, kFencedNvml) != 0) return;
   if (access(kFencedMachine, F_OK) == 0) snprintf(root, PATH_MAX, "%s", kFencedMachine);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two simulated libraries and their nvidia-smi share. libc only, glibc floor 2.17, no
+ * Code shared by the two simulated libraries and their nvidia-smi. libc only, glibc floor 2.17, no
  * exceptions, no constructors; safe to call from any thread.
  */
 #ifndef GANTRY_SIM_LIBRARY_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Some functions carry the name of the struct they return: C++ then wants "struct
+/* Some functions have the name of the struct that they return: C++ then needs "struct
  * gantry_sim_image". */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* The image at the end of the file this code was loaded from, mapped once, MAP_SHARED and
- * read-only. NULL when the file carries none or a damaged one. */
+ * read-only. NULL if the file has no image or a damaged one. */
 const struct gantry_sim_image* gantry_sim_image(void);
 
 /* A consistent copy of the changing part: retries while `sequence` is odd or moves, at most ~10 ms.
@@ -36,7 +36,7 @@ const char* gantry_sim_root(void);
 /* 1 when the caller could open ROOT/dev/nvidiactl (or /dev/nvidiaMINOR) for reading and writing:
  * the node exists with the right numbers and permissions (effective user, groups and capabilities),
  * or the root's dev.table says so for this user. The real driver opens the node; a node without a
- * driver behind it cannot be opened, so it is looked at instead. */
+ * driver behind it cannot be opened, so this function checks the node instead. */
 int gantry_sim_control_visible(void);
 int gantry_sim_gpu_visible(uint32_t gpu);
 

@@ -11,7 +11,7 @@
 
 namespace gantry::sim {
 
-// What these libraries are called behind the fence (FENCE_REAL_CUDA, FENCE_REAL_NVML).
+// The paths of these libraries behind the fence (FENCE_REAL_CUDA, FENCE_REAL_NVML).
 inline constexpr const char* kFencedCuda = "/run/gantry/fence/cuda";
 inline constexpr const char* kFencedNvml = "/run/gantry/fence/nvml";
 inline constexpr const char* kFencedMachine = "/run/gantry/fence/machine";
@@ -37,21 +37,21 @@ class Guard {
   Lock& lock_;
 };
 
-// Whether every count and string of the machine part stays within its bounds: only then may the
-// rest of the library index and print without asking again.
+// Whether every count and string of the machine part is within its bounds. The rest of the library
+// relies on it and does not check again.
 bool is_machine_valid(const gantry_sim_machine& machine);
 
-// The changing part is written while we run, so it is made sound instead: counts and profiles stay
-// inside their arrays, names end.
+// The state changes while we run, so it is corrected instead of checked: counts and profiles stay
+// inside their arrays, names get a terminating NUL.
 void clamp_gpu_state(gantry_sim_gpu_state& gpu);
 void clamp_state(gantry_sim_state& state);
 
-// Copies `size` bytes out of the changing part while nobody writes it; after about 10 ms of a
-// writer that never finishes, what is there is taken.
+// Copies `size` bytes of the state while no process writes it. If a writer does not finish within
+// about 10 ms, copies the current content.
 void read_state(const gantry_sim_state& state, const void* from, void* to, size_t size);
 
-// errno of opening a device node of the simulated machine for reading and writing, 0 when it could
-// be used: ENOENT not there, EACCES mode or group, EPERM the cgroup says no, ENXIO other numbers.
+// The errno of opening a device node of the simulated machine, 0 if it can be used: ENOENT missing,
+// EACCES mode or group, EPERM denied by the cgroup, ENXIO wrong numbers.
 enum class Access { ReadWrite, Read };
 int device_error(const char* node, uint32_t major_number, uint32_t minor_number,
                  Access access = Access::ReadWrite);
@@ -59,7 +59,7 @@ bool has_capability(unsigned int capability);  // effective, e.g. CAP_SYS_ADMIN
 int control_error();
 int gpu_error(uint32_t gpu);
 
-// Reads a whole small file; NUL-terminated. -1 when it cannot be opened.
+// Reads a whole small file; NUL-terminated. -1 if it cannot be opened.
 ssize_t read_small_file(const char* path, char* buffer, size_t capacity);
 
 void sleep_us(uint64_t microseconds);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which device nodes this process could use. The real driver opens them; here nothing answers
-// behind a node, so open() failing with ENXIO is as good as success, while EPERM is a cgroup saying
-// no.
+// Which device nodes this process could use. The real driver opens them. Here no driver is behind a
+// node, so ENXIO from open() counts as success, while EPERM means that a cgroup denies it.
 
 #include "sim/driver/library.h"
 #include "sim/driver/library_internal.hpp"
@@ -51,7 +50,7 @@ bool may_open(const Owner& owner, Access access) {
   return (bits & wanted) == wanted;
 }
 
-// errno of what opening the node for reading and writing would say; 0: it could be used.
+// The errno of opening the node for reading and writing; 0: it can be used.
 int node_error(const char* path, uint32_t major_number, uint32_t minor_number, Access access) {
   const int mode = access == Access::Read ? R_OK : R_OK | W_OK;
   struct stat info = {};
@@ -59,7 +58,7 @@ int node_error(const char* path, uint32_t major_number, uint32_t minor_number, A
   if (!S_ISCHR(info.st_mode)) return ENODEV;
   if (major(info.st_rdev) != major_number || minor(info.st_rdev) != minor_number) return ENXIO;
   if (syscall(SYS_faccessat2, AT_FDCWD, path, mode, AT_EACCESS) != 0) {
-    // Kernels before 5.8 and some sandboxes know no faccessat2.
+    // Kernels before 5.8 and some sandboxes do not have faccessat2.
     if (errno != ENOSYS && errno != EPERM) return errno;
     if (::access(path, mode) != 0) return errno;
   }

@@ -27,7 +27,8 @@ constexpr unsigned kValueBits = 39;
 constexpr unsigned kFieldBits = 12;
 constexpr uint64_t kMaxValue = (1ULL << kValueBits) - 2;
 
-// Fields 0 and 1 say who; the others how much, one per GPU and per compute instance on it.
+// Fields 0 and 1 identify the process; the others hold its bytes, one for each GPU and each compute
+// instance.
 constexpr uint32_t kPidField = 0;
 constexpr uint32_t kNamespaceField = 1;
 constexpr uint32_t kFirstUse = 2;
@@ -43,7 +44,7 @@ uint64_t offset_of(uint32_t slot, uint32_t field) {
          (static_cast<uint64_t>(field) << kValueBits);
 }
 
-// 0 when there is no such place: an instance number beyond what any card has.
+// 0 if there is no such field: the instance number is larger than on any card.
 uint32_t field_of(uint32_t gpu, int32_t gi, int32_t ci) {
   if (gpu >= kGpus) return 0;
   const uint32_t first = kFirstUse + gpu * kUsesPerGpu;
@@ -88,7 +89,7 @@ struct Range {
   uint64_t begin, end;
 };
 
-// Ranges still to be looked at.
+// Ranges that are still to be searched.
 class Pending {
  public:
   Pending() = default;
@@ -119,9 +120,9 @@ class Pending {
   size_t capacity_ = 0;
 };
 
-// Calls visit(slot, field, value) for every lock that begins in [begin, end). The kernel names one
-// lock in a range, in no useful order; what is left on both sides of it is looked at next. A lock
-// that grew since its first part was passed is met again with its old beginning, and counted once.
+// Calls visit(slot, field, value) for every lock that begins in [begin, end). The kernel returns
+// one lock of a range, in no useful order; the ranges on both sides of it are searched next. A lock
+// that grew during the search is found again with its old beginning, and is counted once.
 template <class Visit>
 void walk(int fd, uint64_t begin, uint64_t end, Visit& visit) {
   Pending pending;
@@ -156,8 +157,8 @@ class Locked {
   pthread_mutex_t& mutex_;
 };
 
-// One process at a time decides whether there is room. A holder that was stopped must not stop
-// everybody, so the wait has an end.
+// Only one process at a time decides whether there is room. The wait is limited, because a stopped
+// holder must not block all others.
 bool take_turn(int fd) {
   for (int tries = 0; tries < 1000; ++tries) {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
@@ -176,7 +177,7 @@ using namespace gantry::sim;  // NOLINT: the C functions below stand outside it
 struct gantry_sim_usage {
   pthread_mutex_t mutex;
   char* path;
-  int look;  // for questions and for the turn: sees the locks of `hold` too
+  int look;  // for queries and for the flock; also sees the locks of `hold`
   int hold;  // owns our locks; -1 until something is held
   uint32_t slot;
   uint64_t length[1U << 12];  // of our own locks, by field
@@ -195,7 +196,7 @@ void drop_hold(gantry_sim_usage& usage) {
   memset(usage.length, 0, sizeof usage.length);
 }
 
-// A slot is free when nobody has its first field.
+// A slot is free if no process holds its first field.
 bool take_slot(gantry_sim_usage& usage) {
   if (usage.hold >= 0) return true;
   usage.hold = open(usage.path, O_RDONLY | O_CLOEXEC);
@@ -269,8 +270,8 @@ void gantry_sim_usage_close(struct gantry_sim_usage* usage) {
   free(usage);
 }
 
-// The locks belong to the open file, which parent and child share: closing our copy leaves them
-// alone.
+// The locks belong to the open file, which parent and child share: closing our copy does not
+// release them.
 void gantry_sim_usage_after_fork(struct gantry_sim_usage* usage) {
   if (usage == nullptr) return;
   pthread_mutex_init(&usage->mutex, nullptr);

@@ -2,11 +2,11 @@
  *
  * Device memory in use, accounted across processes by open-file-description locks on the simulated
  * libcuda file. A lock needs no write access, so it works on the read-only mount of a container; it
- * is seen by every process that has the same inode, in any namespace; and the kernel drops it when
- * its holder dies, however it dies. Lengths of locked ranges carry the numbers.
+ * is visible to every process that has the same inode, in any namespace; and the kernel drops it
+ * when its holder dies. The lengths of locked ranges encode the numbers.
  *
- * Per process one slot (0...GANTRY_SIM_SLOTS-1); within a slot ranges for: who (pid in its own pid
- * namespace, and that namespace's inode number) and the bytes held on each GPU or MIG instance.
+ * Per process one slot (0...GANTRY_SIM_SLOTS-1); a slot has ranges for the owner (pid in its own
+ * pid namespace, and that namespace's inode number) and the bytes held on each GPU or MIG instance.
  * Reservations of all processes are serialised by flock() on a second descriptor, waited for at
  * most a second.
  */
@@ -26,7 +26,7 @@ struct gantry_sim_use {
   uint32_t slot;
   uint32_t gpu;
   int32_t gi_id, ci_id; /* -1: whole GPU */
-  int32_t pid;          /* in the reader's pid namespace; 0 when it cannot be seen from here */
+  int32_t pid;          /* in the reader's pid namespace; 0 if it is not visible here */
   uint64_t bytes;       /* context and allocations */
 };
 
@@ -34,7 +34,7 @@ struct gantry_sim_usage; /* one per library; opaque */
 
 /* `libcuda_file` is the anchor. NULL on failure. Reading needs no slot. */
 struct gantry_sim_usage* gantry_sim_usage_open(const char* libcuda_file);
-/* Gives back everything this process holds through it. */
+/* Releases everything that this process holds through it. */
 void gantry_sim_usage_close(struct gantry_sim_usage* usage);
 /* For a child after fork(): forgets the parent's locks without dropping them. */
 void gantry_sim_usage_after_fork(struct gantry_sim_usage* usage);
@@ -48,7 +48,7 @@ void gantry_sim_usage_sub(struct gantry_sim_usage* usage, uint32_t gpu, int32_t 
 uint64_t gantry_sim_usage_total(struct gantry_sim_usage* usage, uint32_t gpu, int32_t gi_id,
                                 int32_t ci_id);
 
-/* Everybody's use of one GPU, at most `capacity` rows; returns how many there are. */
+/* The use of one GPU by all processes, at most `capacity` rows; returns their number. */
 size_t gantry_sim_usage_list(struct gantry_sim_usage* usage, uint32_t gpu,
                              struct gantry_sim_use* rows, size_t capacity);
 

@@ -9,12 +9,12 @@ namespace gantry::sim {
 // Inode of /proc/self/ns/pid; 0 when it cannot be read.
 uint64_t own_pid_namespace();
 
-// The number by which we see the process that calls itself `pid` in the pid namespace `space`; 0
-// when it cannot be seen from here.
+// The pid, in our pid namespace, of the process that has `pid` in the namespace `space`; 0 if it is
+// not visible here.
 int32_t pid_in_own_namespace(int32_t pid, uint64_t space);
 
-// The last number of the "NSpid:" line of a /proc/PID/status, which is the process's own idea of
-// its pid, and how many namespaces deep it is. False when there is no such line.
+// The last number of the "NSpid:" line of a /proc/PID/status, which is the pid in the process's own
+// namespace, and the depth of that namespace. False if there is no such line.
 bool innermost_pid(const char* status, int32_t& pid, int& depth);
 
 }  // namespace gantry::sim

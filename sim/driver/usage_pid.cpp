@@ -57,13 +57,13 @@ bool innermost_pid(const char* status, int32_t& pid, int& depth) {
 
 namespace {
 
-// What a process calls itself, and in which namespace; 0 when that may not be read.
+// The pid of a process in its own namespace, and that namespace; 0 if it cannot be read.
 struct Identity {
   int32_t pid = 0;
   uint64_t space = 0;
 };
 
-// False for a process of our own namespace, and for none at all.
+// False for a process of our own namespace and for one that does not exist.
 bool identity_of(long seen, Identity& identity) {
   char status[4096];
   int depth = 0;
@@ -75,9 +75,9 @@ bool identity_of(long seen, Identity& identity) {
   return true;
 }
 
-// Where processes were seen last: without it every question walks over all of /proc, which with
-// some hundred containers takes longer than until the next question. An entry is a guess that is
-// looked at again before it is believed, so that threads, forks and ends need no care.
+// Remembers where processes were seen last. Without it every query would walk over all of /proc,
+// which with some hundred containers takes longer than the time until the next query. An entry is
+// only a hint and is checked before use, so threads, forks and exits need no special handling.
 constexpr size_t kPlaces = 4096;
 constexpr size_t kTries = 8;
 constinit int32_t places[kPlaces] = {};
@@ -113,8 +113,8 @@ void remember(const Identity& identity, int32_t seen) {
   __atomic_store_n(place, seen, __ATOMIC_RELAXED);
 }
 
-// The namespace's own link may be closed to us; then a match of the number alone counts, if there
-// is just one.
+// We may not be allowed to read the namespace link; then a match of the pid alone counts, if there
+// is exactly one.
 int32_t find_in_proc(const Identity& wanted) {
   DIR* proc = opendir("/proc");
   if (proc == nullptr) return 0;

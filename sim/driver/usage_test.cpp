@@ -29,7 +29,7 @@ using ::testing::SizeIs;
 constexpr std::uint64_t kGiB = 1ULL << 30U;
 constexpr std::uint64_t kNoLimit = 1ULL << 50U;
 
-// A child that does something, tells us it has, and waits to be killed.
+// A child that does something, reports it, and waits to be killed.
 class Child {
  public:
   explicit Child(const std::function<int()>& work) {
@@ -211,7 +211,7 @@ TEST_F(Usage, OfTheParentOutlivesAForkedChildAndIsNotTheChilds) {
   EXPECT_EQ(gantry_sim_usage_total(usage, 1, -1, -1), 0U);
 }
 
-// In mount and pid namespaces of one's own. 0, or the step that failed.
+// Runs in its own mount and pid namespaces. Returns 0, or the step that failed.
 int mount_read_only(const std::string& from, const std::string& to) {
   if (::unshare(CLONE_NEWNS | CLONE_NEWPID) != 0) return 40;
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 41;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays: memory whose layout is the card's own, tiles of 64 bytes and 8 rows; that is what they
-// are charged. Ours is row after row.
+// Arrays: memory in the card's own layout, tiles of 64 bytes and 8 rows, which determines the
+// charge. Our layout is row after row.
 #include "sim/libcuda/context.hpp"
 #include "sim/libcuda/entries.hpp"
 #include "sim/libcuda/memory.hpp"
@@ -105,7 +105,7 @@ CUresult copy_line(Array* array, size_t offset, size_t bytes) {
 
 }  // namespace
 
-// Levels of mipmaps are arrays too.
+// Levels of mipmaps are also arrays.
 void free_context_arrays(const Context& context) {
   size_t cursor = 0;
   while (Object* object = next_of(&context, Kind::Array, cursor))

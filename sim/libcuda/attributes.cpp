@@ -27,7 +27,7 @@ constexpr Generation kGenerations[] = {
     {12, 0, 1536, 24, 102400, 101376, 65536, 64, 2, 5},
 };
 
-// How far the list of attributes went in each release.
+// The last attribute of each release.
 struct Release {
   int cuda;
   int newest;
@@ -173,7 +173,7 @@ bool card_attribute(const Device& device, CUdevice_attribute which, int& value) 
   }
 }
 
-// The same for everybody, or from some compute capability on (10 * major + minor).
+// The same for all cards, or from some compute capability on (10 * major + minor).
 struct Feature {
   CUdevice_attribute which;
   int from;

@@ -51,7 +51,7 @@ void each_stream(Visit visit) {
   }
 }
 
-// The streams are free again; the graph is the caller's.
+// Releases the streams; the caller owns the graph.
 void let_streams_go(const Capture& capture) {
   each_stream([&capture](Stream& stream) {
     if (stream.capture != &capture) return;
@@ -60,8 +60,8 @@ void let_streams_go(const Capture& capture) {
   });
 }
 
-// Whether all that the other streams did is waited for in the one that ends the capture. Recorded
-// nodes only wait for earlier ones.
+// Whether the stream that ends the capture waits for all work of the other streams. Recorded nodes
+// only wait for earlier ones.
 bool all_joined(const Capture& capture) {
   const Graph& graph = *capture.graph;
   for (uint32_t i = 0; i < graph.count; ++i) graph.nodes[i]->mark = 0;
@@ -110,7 +110,7 @@ CUresult may_begin(CUstream handle, CUstreamCaptureMode mode, Stream*& stream) {
   return stream->capture != nullptr ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
 }
 
-// What is left of a capture that failed.
+// Discards a capture that failed.
 void discard(Capture& capture) {
   let_streams_go(capture);
   if (capture.own) end_graph(*capture.graph);
@@ -147,7 +147,7 @@ CUresult recording(Stream& stream, bool& records) {
                : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   }
   if (&stream != &stream.context->legacy) return CUDA_SUCCESS;
-  // The legacy default stream waits for all blocking ones, which a capture cannot promise.
+  // The legacy default stream waits for all blocking ones, which a capture cannot guarantee.
   CUresult result = CUDA_SUCCESS;
   each_stream([&](Stream& other) {
     if (other.context != stream.context || other.capture == nullptr) return;

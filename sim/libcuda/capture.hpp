@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream capture: work asked of a capturing stream becomes nodes of a graph.
+// Stream capture: work for a capturing stream becomes nodes of a graph.
 #pragma once
 
 #include "sim/libcuda/graph.hpp"
@@ -10,7 +10,7 @@ namespace gantry::sim::cuda {
 struct Capture : Object {
   static constexpr Kind kKind = Kind::Capture;
   Graph* graph;
-  bool own;  // made for this capture, not the program's
+  bool own;  // created for this capture, not by the program
   CUstreamCaptureMode mode;
   CUstreamCaptureStatus status;
   uint64_t id;
@@ -18,11 +18,11 @@ struct Capture : Object {
   int32_t thread;
 };
 
-// Whether work for the stream is to be recorded. An error: it may neither be recorded nor done,
-// because a capture went wrong or this would make it so.
+// Whether work for the stream must be recorded. An error means that it can neither be recorded nor
+// done, because a capture is invalid or would become invalid.
 CUresult recording(Stream& stream, bool& records);
 
-// A node behind what the stream would wait for; nullptr when memory is short.
+// Adds a node after the nodes that the stream waits for; nullptr if there is no memory.
 Node* record_node(Stream& stream, CUgraphNodeType type);
 CUresult record_kernel(Stream& stream, const CUDA_KERNEL_NODE_PARAMS& params);
 CUresult record_copy(Stream& stream, const CUDA_MEMCPY3D& copy);
@@ -34,14 +34,14 @@ CUresult record_event(Stream& stream, Event& event);
 CUresult join_capture(Stream& stream, const Event& event, bool& joined);
 void forget_tail(Tail& tail);
 
-// For calls that cannot be recorded and, in the stricter modes, may not be made while a capture is
-// under way: these end it, and say why.
+// For calls that cannot be recorded and that the stricter modes forbid during a capture: such a
+// call invalidates the capture and returns the error.
 CUresult refuse_while_capturing();
-// For questions about a stream or event that is part of a capture.
+// For queries of a stream or event that is part of a capture.
 CUresult refuse_if_capturing(Stream& stream);
 CUresult refuse_if_any_captures(const Context& context);
 
-// Streams and events go with their context.
+// Streams and events are destroyed with their context.
 void end_capture_of(Stream& stream);
 
 }  // namespace gantry::sim::cuda

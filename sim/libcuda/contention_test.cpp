@@ -26,7 +26,7 @@ CUresult spin(const Api& cuda, CUfunction function, unsigned long long nanosecon
   return cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
 }
 
-// Another process on the same machine: it says when it is ready and lives until it is killed.
+// Another process on the same machine: it reports when it is ready and runs until it is killed.
 class Neighbour {
  public:
   explicit Neighbour(const std::function<bool()>& work) {
@@ -119,7 +119,7 @@ TEST(CudaContention, AKilledProcessLeavesTheQueueAtOnce) {
   EXPECT_FLOAT_EQ(timed_spin(cuda, function, 50 * kMs), 50.0F);
 }
 
-// What a host's auditor sees of it.
+// What an auditor on the host sees.
 TEST(CudaContention, NvmlTellsWhoHasHowMuchOfTheTime) {
   const test::Machine machine("h200");
   const CudaInTree cuda(machine);
@@ -152,7 +152,7 @@ TEST(CudaContention, NvmlTellsWhoHasHowMuchOfTheTime) {
     EXPECT_LT(samples[i].smUtil, 75U);
   }
   EXPECT_EQ(seen, 2U);
-  // The library stays: it has no end, and what it keeps would look lost.
+  // The library stays loaded: it never frees its state, which would look like a leak.
 }
 
 TEST(CudaContention, GpusAreContendedForOneByOne) {

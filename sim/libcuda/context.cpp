@@ -104,7 +104,7 @@ CUresult working_stream(CUstream handle, Stream*& stream) {
 CUresult create_context(Device& device, unsigned int flags, Context*& context) {
   if (driver.sticky != CUDA_SUCCESS) return driver.sticky;
   if (const CUresult result = device_failure(device); result != CUDA_SUCCESS) {
-    // A program that starts on such a GPU did not see the error itself.
+    // A program that starts on such a GPU did not cause the error.
     return result == CUDA_ERROR_LAUNCH_FAILED ? CUDA_ERROR_DEVICE_UNAVAILABLE : result;
   }
   if (const CUresult result = may_use(device); result != CUDA_SUCCESS) return result;

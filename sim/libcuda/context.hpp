@@ -6,23 +6,23 @@
 
 namespace gantry::sim::cuda {
 
-// nullptr when none is, or the one that was is gone.
+// nullptr if there is none, or if it was destroyed.
 Context* current();
 
-// For calls that do work: the current context, or why there is none to work in.
+// For calls that do work: the current context, or the error if there is none that can be used.
 CUresult working_context(Context*& context);
 
-// What a stream handle means in a context: 0 and the two special ones are default streams. nullptr
-// when it means nothing.
+// The stream of a handle in a context: 0 and the two special handles are default streams. nullptr
+// if the handle is not valid.
 Stream* stream_in(Context& context, CUstream handle);
 
-// The same for a call: the context is the stream's own where the handle has one.
+// The same for a call: the context is that of the stream if the handle has one.
 CUresult working_stream(CUstream handle, Stream*& stream);
 
 CUresult create_context(Device& device, unsigned int flags, Context*& context);
 void destroy_context(Context& context);
 
-// A fault on the GPU: every further piece of work of the process fails with it.
+// Raises a fault on the GPU: all further work of the process fails with it.
 void raise_fault(CUresult fault);
 
 // Waits for everything in the context, then lets pools shrink.

@@ -9,7 +9,7 @@ namespace gantry::sim::cuda {
 namespace {
 
 constexpr unsigned kApiVersion =
-    3020;  // what the vendor's library says of contexts of every version
+    3020;  // the value of the vendor's library for contexts of every version
 
 CUresult create_current(CUcontext* ctx, unsigned int flags, CUdevice dev) {
   Device* device = device_at(dev);
@@ -27,7 +27,7 @@ CUresult create_current(CUcontext* ctx, unsigned int flags, CUdevice dev) {
   return CUDA_SUCCESS;
 }
 
-// The context asked about: a handle, or the current one for 0.
+// The context of a handle, or the current one for 0.
 CUresult context_of(CUcontext handle, Context*& context) {
   context = handle == nullptr ? current() : find<Context>(handle);
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each thread's stack of contexts. It holds addresses only: who uses one looks whether it still
-// lives.
+// Each thread's stack of contexts. It holds only addresses: the caller must check that the context
+// still exists.
 #pragma once
 
 #include "sim/libcuda/objects.hpp"

@@ -103,7 +103,7 @@ Side unified_side(uint64_t address) {
   return host_side(reinterpret_cast<const void*>(address));
 }
 
-// The first attributes hold from the first copy on, and each until the next.
+// The first attributes apply from the first copy on, and each until the next.
 bool sound_attributes(const CUmemcpyAttributes* attributes, const size_t* starts, size_t count,
                       size_t copies) {
   if (attributes == nullptr || starts == nullptr || count == 0 || count > copies) return false;
@@ -116,7 +116,7 @@ bool sound_attributes(const CUmemcpyAttributes* attributes, const size_t* starts
   return true;
 }
 
-// In a stream of the program's own: not in the default one, and not into a graph.
+// Only in a stream that the program created: not in the default stream, and not into a graph.
 CUresult copy_batch(const CUdeviceptr* dsts, const CUdeviceptr* srcs, const size_t* sizes,
                     size_t count, CUstream handle, size_t& failed) {
   if (dsts == nullptr || srcs == nullptr || sizes == nullptr || count == 0)
@@ -163,7 +163,7 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream 
 CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
                             CUmemcpyAttributes* attributes, size_t* attribute_starts,
                             size_t attribute_count, size_t* failed, CUstream stream) {
-  size_t at = SIZE_MAX;  // no single copy is at fault
+  size_t at = SIZE_MAX;  // no single copy caused the error
   CUresult result = CUDA_ERROR_INVALID_VALUE;
   if (sound_attributes(attributes, attribute_starts, attribute_count, count))
     result = copy_batch(dsts, srcs, sizes, count, stream, at);

@@ -18,7 +18,7 @@ struct End {
   uint64_t x, y, z, pitch, height;
 };
 
-// The first byte and the strides; false for what cannot be.
+// The first byte and the strides; false if they are not possible.
 struct Place {
   Side first;
   uint64_t row, slice;

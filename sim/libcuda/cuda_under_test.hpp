@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: the built libcuda.so.1 of a simulated machine. Every test loads a copy of its own and
-// so has a driver that nobody has used.
+// For tests: the built libcuda.so.1 of a simulated machine. Every test loads its own copy and so
+// gets a fresh driver.
 #pragma once
 
 #include "gpu/abi/cuda.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry points that ask about devices.
+// Entry points that query devices.
 #include "sim/libcuda/attributes.hpp"
 #include "sim/libcuda/driver.hpp"
 #include "sim/libcuda/entries.hpp"
@@ -24,7 +24,7 @@ int value_of(const Device& device, CUdevice_attribute which) {
   return value;
 }
 
-// Peers need the same GPU generation and a way between them: NVLink, or PCIe below one root.
+// Peers need the same GPU generation and a connection: NVLink, or PCIe below one root.
 bool can_access(const Device& one, const Device& other) {
   if (one.gpu == other.gpu || one.gi >= 0 || other.gi >= 0) return false;
   if (one.card->cc_major != other.card->cc_major) return false;
@@ -193,7 +193,7 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute which, CUdevi
   }
 }
 
-// Part of the multiprocessors can be had under MPS only.
+// A part of the multiprocessors is available only under MPS.
 CUresult cuDeviceGetExecAffinitySupport(int* value, CUexecAffinityType type, CUdevice dev) {
   if (value == nullptr || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_INVALID_VALUE;
   if (device_at(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;

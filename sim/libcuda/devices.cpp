@@ -41,8 +41,8 @@ CUuuid uuid_bytes(const char* text) {
   return uuid;
 }
 
-// A container has the nodes of its own instances only: those of the GPU instance and of the compute
-// instance. Their minors are counted through: 15 GPU instances on a GPU, 9 nodes for each.
+// A container has only the nodes of its own instances: those of the GPU instance and of the compute
+// instance. Their minors are consecutive: 15 GPU instances on a GPU, 9 nodes for each.
 bool instance_visible(const gantry_sim_gpu& card, uint32_t gi, uint32_t ci) {
   const uint32_t minor = 3 + card.minor * 135 + gi * 9;
   char node[64];

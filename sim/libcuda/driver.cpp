@@ -16,7 +16,7 @@ namespace {
 
 thread_local DefaultStream stream_of_call = DefaultStream::Legacy;
 
-// A child has none of its parent's GPU state and may not make its own: only exec helps it.
+// A child has no GPU state of its parent and may not create its own; it must call exec first.
 void in_forked_child() {
   const bool initialised = driver.initialised != 0;
   driver.lock = Lock{};
@@ -25,7 +25,7 @@ void in_forked_child() {
   if (initialised) driver.forked = 1;
 }
 
-// The last one out takes the shared file with it.
+// The last process removes the shared file.
 __attribute__((destructor)) void at_end() {
   if (driver.forked == 0) gantry_sim_time_close(driver.time);
   driver.time = nullptr;
@@ -52,7 +52,7 @@ CUresult initialise() {
   if (const CUresult reason = why_no_driver(*image); reason != CUDA_SUCCESS) return reason;
   driver.machine = &image->machine;
   if (const CUresult found = find_devices(); found != CUDA_SUCCESS) return found;
-  // GPUs behind NVSwitch are not usable before somebody has set the switches up.
+  // GPUs behind NVSwitch are not usable before the fabric manager has configured the switches.
   if (image->machine.fabric_manager == 0) return CUDA_ERROR_SYSTEM_NOT_READY;
   if (driver.usage == nullptr) {
     driver.usage = gantry_sim_usage_open(gantry_sim_own_file());
@@ -121,8 +121,8 @@ uint64_t bytes_in_use(const Device& device) {
   return gantry_sim_usage_total(driver.usage, device.gpu, device.gi, -1);
 }
 
-// What a context takes before the first allocation. The figure of 9.0 was measured on an H200 with
-// driver 580; the others are of the right order.
+// The memory of a context before the first allocation. The figure of 9.0 was measured on an H200
+// with driver 580; the others are of the right order.
 uint64_t context_bytes(const Device& device) {
   constexpr uint64_t kMiB = 1U << 20U;
   switch (device.card->cc_major) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated CUDA driver's state in one process. One lock guards it all: an entry point holds it
-// from its first line to its last, except while it waits or calls back into the program.
+// The simulated CUDA driver's state in one process. One lock protects all of it: an entry point
+// holds the lock all the time, except while it waits or calls back into the program.
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -36,7 +36,7 @@ struct Device {
 struct Driver {
   Lock lock;
   uint32_t initialised = 0;        // cuInit succeeded
-  uint32_t forked = 0;             // in a child of a process that had initialised
+  uint32_t forked = 0;             // in a forked child of a process that called cuInit
   CUresult sticky = CUDA_SUCCESS;  // a fault on the GPU ends all work of the process
   const gantry_sim_machine* machine = nullptr;
   gantry_sim_usage* usage = nullptr;
@@ -50,8 +50,7 @@ extern Driver driver;
 enum class Phase : uint8_t { Early, Normal };
 enum class DefaultStream : uint8_t { Legacy, PerThread };
 
-// What happens around every entry point: an injected fault, the check for cuInit and fork, the
-// lock.
+// The steps around every entry point: injected faults, the checks for cuInit and fork, the lock.
 class Call {
  public:
   Call(const char* symbol, Phase phase, DefaultStream default_stream);
@@ -65,7 +64,7 @@ class Call {
   bool locked_ = false;
 };
 
-// Lets others in while this thread waits or runs the program's own code.
+// Releases the lock while this thread waits or runs code of the program.
 class DriverUnlock {
  public:
   DriverUnlock() { driver.lock.unlock(); }
@@ -77,19 +76,17 @@ class DriverUnlock {
 // What a stream of 0 means to the caller of the present entry point.
 DefaultStream default_stream();
 
-// nullptr when there is no such device.
+// nullptr if there is no such device.
 Device* device_at(CUdevice ordinal);
 
-// cuInit's findings: fills driver.device from the machine, the visible nodes and
-// CUDA_VISIBLE_DEVICES.
+// For cuInit: fills driver.device from the machine, the visible nodes and CUDA_VISIBLE_DEVICES.
 CUresult find_devices();
 
-// Reasons why work on a device cannot go on, whatever the program does: lost, driver gone, to be
-// reset first.
+// The error if no work is possible on a device: lost, driver unloaded, reset required.
 CUresult device_failure(const Device& device);
 
-// Device memory, charged to the process on the card or MIG instance. What does not fit is
-// CUDA_ERROR_OUT_OF_MEMORY.
+// Device memory, charged to the process on the card or MIG instance. Returns
+// CUDA_ERROR_OUT_OF_MEMORY if it does not fit.
 CUresult charge(Device& device, uint64_t bytes);
 void uncharge(Device& device, uint64_t bytes);
 uint64_t bytes_in_use(const Device& device);

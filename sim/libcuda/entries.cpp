@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exported functions, made from the list of entry points. Each does what is common to all
-// (Call) and hands on to its namesake in entries.hpp; one that nobody wrote does not link.
+// The exported functions, made from the list of entry points. Each does the common steps (Call) and
+// calls the function of the same name in entries.hpp; a missing one is a link error.
 #include "sim/libcuda/entries.hpp"
 
 #include "sim/libcuda/driver.hpp"

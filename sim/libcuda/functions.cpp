@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry points that ask about a kernel: attributes and occupancy.
+// Entry points that query a kernel: attributes and occupancy.
 #include "sim/libcuda/attributes.hpp"
 #include "sim/libcuda/context.hpp"
 #include "sim/libcuda/entries.hpp"

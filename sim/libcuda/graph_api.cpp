@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry points that build graphs and ask about them.
+// Entry points that build and query graphs.
 #include "sim/libcuda/context.hpp"
 #include "sim/libcuda/entries.hpp"
 #include "sim/libcuda/graph.hpp"
@@ -10,7 +10,7 @@
 namespace gantry::sim::cuda {
 namespace {
 
-// A new node of the program's graph, behind nodes of the same graph.
+// Adds a node to the program's graph, after nodes of the same graph.
 CUresult add(CUgraph graph, CUgraphNodeType type, const CUgraphNode* needs, size_t count,
              Node*& node) {
   Graph* known = find<Graph>(graph);
@@ -23,7 +23,7 @@ CUresult add(CUgraph graph, CUgraphNodeType type, const CUgraphNode* needs, size
   return node == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-// Hands the finished node out, or takes it back.
+// Returns the finished node, or removes it on an error.
 CUresult finish(Node* node, CUresult result, CUgraphNode* out) {
   if (result == CUDA_SUCCESS) {
     *out = handle_of<CUgraphNode>(node);
@@ -83,7 +83,7 @@ CUresult read_kernel(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS& out) {
   return CUDA_SUCCESS;
 }
 
-// The usual form of a list: the count alone, or as many as fit with the rest made empty.
+// The usual form of a list: only the count, or as many as fit, with the rest cleared.
 struct List {
   CUgraphNode* out;
   CUgraphNode* other;  // of an edge: its end

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry points for executable graphs: made, changed, launched.
+// Entry points that create, change and launch executable graphs.
 #include "sim/libcuda/capture.hpp"
 #include "sim/libcuda/clock.hpp"
 #include "sim/libcuda/context.hpp"
@@ -55,7 +55,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, uint64_t flags) {
   return CUDA_SUCCESS;
 }
 
-// The executable's own node for one of the graph that it was made from.
+// The node of the executable graph for a node of its source graph.
 CUresult find_node(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, Node*& own) {
   const GraphExec* known = find<GraphExec>(exec);
   const Node* original = find<Node>(node);
@@ -76,7 +76,7 @@ CUresult write_plain(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, P
   return result;
 }
 
-// Whether the other graph is built the same: the same kinds of nodes in the same places.
+// Whether the other graph has the same structure: the same kinds of nodes in the same places.
 CUgraphExecUpdateResult compare(const Graph& own, const Graph& other, Node*& culprit) {
   if (own.count != other.count) return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
   for (uint32_t i = 0; i < own.count; ++i) {
@@ -218,7 +218,7 @@ CUresult cuGraphExecUpdate(CUgraphExec graph_exec, CUgraph graph, CUgraphNode* e
   return result;
 }
 
-// Nothing has to be brought to a simulated card; memory nodes take theirs with the launch.
+// A simulated card needs no upload; memory nodes allocate at the launch.
 CUresult cuGraphUpload(CUgraphExec graph, CUstream stream) {
   Stream* in = nullptr;
   if (find<GraphExec>(graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;

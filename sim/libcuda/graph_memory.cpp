@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that graphs allocate. A card keeps what its graphs have needed at the same time, and gives
-// it back when it is told to (cuDeviceGraphMemTrim).
+// Memory that graphs allocate. A card keeps the memory that its graphs needed at the same time,
+// until cuDeviceGraphMemTrim frees it.
 #include "sim/libcuda/context.hpp"
 #include "sim/libcuda/entries.hpp"
 #include "sim/libcuda/graph.hpp"
@@ -11,7 +11,7 @@
 namespace gantry::sim::cuda {
 namespace {
 
-constexpr uint64_t kStep = 32ULL << 20U;  // as an H200 does: 40 MiB in a graph take 64
+constexpr uint64_t kStep = 32ULL << 20U;  // as on an H200: 40 MiB in a graph use 64
 
 Block* graph_block(uint64_t address) {
   Block* block = block_at(address);
@@ -126,7 +126,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribu
   return CUDA_SUCCESS;
 }
 
-// Only the high marks can be set, and only back.
+// Only the high watermarks can be set, and only reset.
 CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute, void* value) {
   Device* device = device_at(dev);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;

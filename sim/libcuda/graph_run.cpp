@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a graph: all that its nodes do is done at once; branches take their time side by side.
+// Runs a graph: the work of all nodes is done at once; the times of branches overlap.
 #include "sim/libcuda/clock.hpp"
 #include "sim/libcuda/context.hpp"
 #include "sim/libcuda/graph.hpp"
@@ -17,8 +17,7 @@ uint64_t later(uint64_t one, uint64_t other) {
 // All times count from the graph's beginning.
 struct Run {
   Stream& stream;
-  uint64_t
-      passed_ns;  // is in the stream already, because the program's own functions waited for it
+  uint64_t passed_ns;  // already in the stream, because host functions of the program waited for it
 };
 
 CUresult run_nodes(Node* const* order, uint32_t count, Run& run, uint64_t start_ns,
@@ -56,7 +55,7 @@ CUresult run_node(Node& node, Run& run, uint64_t start_ns) {
   return result;
 }
 
-// Functions of the program run when their turn has come, on the calling thread, as everywhere here.
+// Host functions of the program run at their time, on the calling thread.
 void call_host(const Node& node, Run& run, uint64_t from_ns) {
   const CUDA_HOST_NODE_PARAMS host = node.host;
   if (from_ns > run.passed_ns) {
@@ -84,7 +83,7 @@ CUresult run_nodes(Node* const* order, uint32_t count, Run& run, uint64_t start_
   return CUDA_SUCCESS;
 }
 
-// Events of the graph get their moments once it is known when it began.
+// Events of the graph get their times when the start of the graph is known.
 void record_events(const Graph& graph, const Stream& stream, uint64_t total_ns) {
   for (uint32_t i = 0; i < graph.count; ++i) {
     const Node& node = *graph.nodes[i];

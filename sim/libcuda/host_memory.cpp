@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Page-locked host memory, and questions about pointers.
+// Page-locked host memory, and queries of pointers.
 #include "sim/libcuda/context.hpp"
 #include "sim/libcuda/entries.hpp"
 #include "sim/libcuda/memory.hpp"
@@ -160,7 +160,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute which, CUdevicept
   return pointer_attribute(*block, which, ptr, data) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// A pointer that CUDA does not know is no error here: its attributes read as nothing.
+// A pointer that CUDA does not know is not an error here: its attributes are empty.
 CUresult cuPointerGetAttributes(unsigned int num_attributes, CUpointer_attribute* attributes,
                                 void** data, CUdeviceptr ptr) {
   if (attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;

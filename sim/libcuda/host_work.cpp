@@ -29,7 +29,7 @@ struct Item {
   uint64_t number;
 };
 
-// Guarded by the driver's lock, but for the two words that are waited on.
+// Protected by the driver's lock, except the two futex words.
 struct Queue {
   Item* first = nullptr;
   Item* last = nullptr;
@@ -95,7 +95,7 @@ void* run_all(void*) {
   for (;;) run_next();
 }
 
-// The program's signals are none of its business.
+// The thread blocks all signals of the program.
 bool start_thread() {
   if (queue.started) return true;
   if (pthread_create == nullptr) return false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of the program that have their place in a stream. They run one after the other on a
-// thread of the driver's own, each when what is before it in its stream has ended. Since the CPU
-// does a GPU's work at once, work behind such a function waits to be enqueued until it has run;
-// events and questions do not.
+// Host functions of the program in a stream. They run one after the other on a thread of the
+// driver, each when the work before it in its stream has ended. Because the CPU does the GPU's work
+// at once, work after such a function is enqueued only when the function has run. Events and
+// queries do not wait.
 #pragma once
 
 #include "sim/libcuda/driver.hpp"
@@ -14,22 +14,22 @@ namespace gantry::sim::cuda {
 struct HostWork {
   CUhostFn function;
   CUstreamCallback callback;  // one of the two
-  CUstream stream;            // as the program called it, for the callback
+  CUstream stream;            // the program's handle, for the callback
   void* data;
 };
 
-// Puts it behind all that is in the stream. On the calling thread where no other can be had, as in
-// an old program without libpthread.
+// Adds it after all work in the stream. Runs it on the calling thread if no thread can be created,
+// as in an old program without libpthread.
 CUresult put_host_work(Stream& stream, const HostWork& work);
 
-// The last such function that has to run before something put into the stream now; 0: none.
+// The last host function that must run before new work in the stream; 0: none.
 uint64_t host_work_before(const Stream& stream);
 uint64_t host_work_of(const Context& context);
 bool host_work_done(uint64_t number);
-// Gives up the driver's lock meanwhile.
+// Releases the driver's lock while it waits.
 void wait_for_host_work(uint64_t number);
 
-// These functions must not call the driver, which would wait for itself.
+// Host functions must not call the driver: it would wait for itself.
 bool on_host_work_thread();
 
 }  // namespace gantry::sim::cuda

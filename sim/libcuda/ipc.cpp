@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory shared between processes. What is shared moves into a file without a name, which the other
-// process opens through /proc or is handed as a descriptor; it is the exporter who is charged.
+// Memory shared between processes. Shared memory moves into a file without a name, which the other
+// process opens through /proc or receives as a descriptor. The exporter is charged for it.
 #include "sim/libcuda/ipc.hpp"
 
 #include "sim/libcuda/chunks.hpp"
@@ -20,7 +20,7 @@ constexpr uint64_t kHandleMagic = 0x636e47657268536d;
 
 static_assert(sizeof(IpcHandle) <= sizeof(CUipcMemHandle));
 
-// The open file behind a handle of another process; -1 when it is gone or not ours to open.
+// The open file behind a handle of another process; -1 if it does not exist or we may not open it.
 int open_shared(const IpcHandle& handle) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.pid, handle.fd);
@@ -58,7 +58,7 @@ CUresult export_block(const Block& block, IpcHandle& handle) {
 CUresult import_block(const IpcHandle& handle, Context& context, Block*& block) {
   if (handle.magic != kHandleMagic) return CUDA_ERROR_INVALID_VALUE;
   if (handle.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;  // not in the same process
-  // Opened twice it is the same mapping, counted.
+  // A second open returns the same mapping and counts it.
   block = imported(handle.id);
   if (block != nullptr) {
     ++block->flags;

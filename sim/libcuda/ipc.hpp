@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One allocation on its way from one process to another.
+// Shares one allocation with another process.
 #pragma once
 
 #include "sim/libcuda/memory.hpp"
@@ -14,12 +14,13 @@ struct IpcHandle {
   uint32_t gpu;
   int32_t gi;
   uint64_t size, offset;  // of the allocation in the file
-  uint64_t id;            // the file's, so that a number used again is not mistaken for it
+  uint64_t id;            // of the file, because a descriptor number can be used again
 };
 
-// Moves the memory behind a block to where another process can map it.
+// Moves the memory of a block into a file that another process can map.
 CUresult export_block(const Block& block, IpcHandle& handle);
-// A block of our own for it, charged to nobody here; `handle.offset` into it is what was exported.
+// Creates a block for it in this process, without a charge. The exported memory begins at
+// `handle.offset` in it.
 CUresult import_block(const IpcHandle& handle, Context& context, Block*& block);
 
 }  // namespace gantry::sim::cuda

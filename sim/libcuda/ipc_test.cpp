@@ -11,7 +11,7 @@
 namespace gantry::sim::cuda {
 namespace {
 
-// Runs `work` in another process, which is told something first; 0 when all of it went well.
+// Runs `work` in another process, which first receives some data; 0 on success.
 class Peer {
  public:
   explicit Peer(const std::function<int(int pipe)>& work) {
@@ -160,7 +160,7 @@ TEST(CudaIpc, APoolThatWasNotMadeForItIsNotShared) {
   EXPECT_EQ(cuda.cuMemPoolExportToShareableHandle(&file, pool, kFile, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuda.cuMemPoolImportFromShareableHandle(&pool, nullptr, kFile, 0),
             CUDA_ERROR_INVALID_VALUE)
-      << "whatever descriptor 0 is, it is no pool";
+      << "descriptor 0 is not a pool";
 }
 
 TEST(CudaIpc, NonsenseIsNoHandle) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel that computes reads: its arguments, and arrays in device memory.
+// Access to the arguments of a kernel and to arrays in device memory.
 #pragma once
 
 #include "sim/libcuda/kernels.hpp"
@@ -26,7 +26,7 @@ inline uint64_t least(uint64_t one, uint64_t other) {
   return one < other ? one : other;
 }
 
-// An array in device memory, which may lie in several pieces. Only after reachable().
+// An array in device memory, which may consist of several pieces. Call reachable() first.
 template <class T>
 class DeviceArray {
  public:

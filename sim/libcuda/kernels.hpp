@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that really compute, recognised by name. Others succeed and take their time.
+// Kernels that really compute, recognised by name. All other kernels succeed and only take time.
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -16,13 +16,13 @@ struct Launch {
   uint64_t packed_size;
 };
 
-// CUDA_SUCCESS, or the fault that the kernel runs into on the GPU. broken: the arguments themselves
-// cannot be read, which the launch reports. `duration_ns` is left alone by a kernel whose time
-// follows from its shape.
+// Returns CUDA_SUCCESS, or the fault of the kernel on the GPU. `broken`: the arguments cannot be
+// read, which the launch reports. `duration_ns` does not change if the time follows from the shape
+// of the launch.
 CUresult run_kernel(const Launch& launch, bool& broken, uint64_t& duration_ns);
 
 // The arguments of a kernel that computes, one letter each: p an address or another eight bytes, i
-// and f four bytes. nullptr for a kernel that nobody knows: its arguments are never read.
+// and f four bytes. nullptr for an unknown kernel, whose arguments are never read.
 const char* parameters_of(const char* kernel);
 
 }  // namespace gantry::sim::cuda

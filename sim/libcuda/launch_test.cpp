@@ -196,7 +196,7 @@ TEST(CudaLaunch, PerThreadDefaultStreamsAreStreamsOfTheirOwn) {
   EXPECT_EQ(cuda.cuStreamQuery(CU_STREAM_PER_THREAD), CUDA_ERROR_NOT_READY);
 }
 
-// A function in a stream that stands until it is let go.
+// A host function in a stream that blocks until it is released.
 struct Door {
   std::atomic<bool> entered = false;
   std::atomic<bool> open = false;

@@ -114,7 +114,7 @@ CUresult execute(const Device& device, const Shape& shape, const Launch& work,
   duration_ns = kernel_ns(device, {blocks, threads_in(shape) / blocks});
   const CUresult fault = run_kernel(work, broken, duration_ns);
   if (broken) return CUDA_ERROR_INVALID_VALUE;
-  // The launch itself went well; the fault is seen by whoever waits for it.
+  // The launch itself succeeded; the caller that waits for it sees the fault.
   if (fault != CUDA_SUCCESS) raise_fault(fault);
   return CUDA_SUCCESS;
 }
@@ -195,7 +195,8 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsi
   uint64_t seen = 0;
   for (unsigned int i = 0; i < devices; ++i) {
     const Stream* stream = find<Stream>(launches[i].hStream);
-    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // the default stream neither
+    if (stream == nullptr)
+      return CUDA_ERROR_INVALID_HANDLE;  // also not allowed in the default stream
     const Device& device = *stream->context->device;
     const uint64_t bit = 1ULL << static_cast<unsigned int>(&device - driver.device);
     if ((seen & bit) != 0) return CUDA_ERROR_INVALID_DEVICE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel on its way to the GPU: its shape and its arguments, at once or kept for later.
+// Kernel launches: the shape and the arguments, used at once or stored for later.
 #pragma once
 
 #include "sim/libcuda/driver.hpp"
@@ -13,7 +13,7 @@ struct Shape {
   unsigned shared_bytes;
 };
 
-// Arguments in one buffer, as they lie on the GPU. The owner frees the data.
+// Arguments in one buffer, as on the GPU. The owner frees the data.
 struct Arguments {
   char* data;
   uint64_t size;
@@ -24,15 +24,15 @@ constexpr uint64_t kMaxArgumentBytes = 32768;
 uint64_t blocks_in(const Shape& shape);
 uint64_t threads_in(const Shape& shape);
 
-// Whether this kernel can be launched so in this context. nullptr is no kernel.
+// Whether this kernel can be launched in this way in this context. nullptr is not a kernel.
 CUresult check_launch(const Function* function, const Context& context, const Shape& shape);
 
-// Computes what the kernel computes; how long the GPU takes for it is in `duration_ns`.
+// Runs the kernel on the CPU; `duration_ns` is the time that the GPU would take.
 CUresult execute(const Device& device, const Shape& shape, const Launch& work,
                  uint64_t& duration_ns);
 
-// A copy of the arguments for later, from either of the two forms that launches take. Those of a
-// kernel that nobody knows are not copied: how long they are is not known, and nobody reads them.
+// A copy of the arguments for later, from either of the two forms that launches take. The arguments
+// of an unknown kernel are not copied: their size is unknown and they are never read.
 CUresult pack(const Function& function, void** parameters, void** extra, Arguments& arguments);
 
 }  // namespace gantry::sim::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches as CUDA 2 and 3 knew them: the function itself keeps its block's shape and its arguments
-// until it is launched.
+// Launches of CUDA 2 and 3: the function itself keeps its block's shape and its arguments until it
+// is launched.
 #include "sim/libcuda/entries.hpp"
 #include "sim/libcuda/launches.hpp"
 

@@ -126,7 +126,7 @@ uint64_t piece_at(uint64_t address, uint64_t wanted, char*& data) {
   return left < wanted ? left : wanted;
 }
 
-// Only mappings continue each other: two allocations side by side are two.
+// A range may cross mappings, but not two adjacent allocations.
 bool reachable(uint64_t address, uint64_t bytes) {
   const Block* first = block_at(address);
   if (first == nullptr || !usable(*first)) return false;

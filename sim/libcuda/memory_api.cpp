@@ -155,7 +155,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr_v1* base, unsigned int* size, CUdevice
   return CUDA_SUCCESS;
 }
 
-// Charged in full: where the pages are at a moment is not simulated.
+// Charged in full: the location of the pages is not simulated.
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned int flags) {
   if (pointer == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;

@@ -38,7 +38,7 @@ bool has_name(const Module& module, const char* name) {
 
 }  // namespace
 
-// From CUDA 11 on they count together, but for 12.5 and 12.6, which both take 8.5.
+// From CUDA 11 on both versions increase together, except that 12.5 and 12.6 both accept 8.5.
 int newest_ptx(int cuda_version) {
   const int major = cuda_version / 1000;
   const int minor = cuda_version % 1000 / 10;

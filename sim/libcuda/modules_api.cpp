@@ -34,7 +34,7 @@ CUresult load_module(CUmodule* module, const void* image) {
   return result;
 }
 
-// The whole file with a NUL behind it; nullptr when it cannot be read. The caller frees.
+// The whole file with a NUL after it; nullptr when it cannot be read. The caller frees.
 char* read_file(const char* path) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return nullptr;
@@ -209,7 +209,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr*, size_t*, CUlibrary library, const char
   return library_of(library) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_FOUND;
 }
 
-// A kernel and its function in a context are the same thing here.
+// A kernel and its function in a context are the same object here.
 CUresult cuKernelGetFunction(CUfunction* func, CUkernel kernel) {
   Function* known = find<Function>(kernel);
   if (func == nullptr) return CUDA_ERROR_INVALID_VALUE;

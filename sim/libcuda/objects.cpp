@@ -4,7 +4,7 @@
 namespace gantry::sim::cuda {
 namespace {
 
-// Open addressing; a removed entry leaves a mark so that searches go on behind it.
+// Open addressing; a removed entry leaves a mark so that searches continue after it.
 struct Table {
   Object** slot;
   size_t capacity;  // power of two

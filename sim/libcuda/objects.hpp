@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CUDA hands out: contexts, streams, modules... Every handle is the address of one of these,
-// and is looked up before it is believed.
+// The objects behind CUDA's handles: contexts, streams, modules... Every handle is the address of
+// one of these, and is looked up before it is used.
 #pragma once
 
 #include "gpu/abi/cuda.h"
@@ -38,13 +38,14 @@ struct Object {
 
 struct Node;
 
-// What a capturing stream would do next waits for these.
+// The nodes on which the next work of a capturing stream depends.
 struct Tail {
   Node** node;
   uint32_t count;
 };
 
-// Streams that record what is asked of them into a graph, from the one where it began.
+// The streams that record their work into one graph, beginning with the stream where the capture
+// began.
 struct Capture;
 
 struct Stream : Object {
@@ -53,7 +54,7 @@ struct Stream : Object {
   int priority;
   uint64_t id;
   uint64_t ready_ns;   // when the work enqueued so far ends, on the simulated clock
-  uint64_t host_work;  // the last function of the program put into it (host_work.hpp)
+  uint64_t host_work;  // the last host function in it (host_work.hpp)
   int32_t thread;      // of a per-thread default stream
   Capture* capture;    // nullptr: work is done
   Tail tail;
@@ -78,7 +79,7 @@ struct Event : Object {
   uint32_t flags;
   bool recorded;
   uint64_t when_ns;
-  uint64_t host_work;  // has to run before
+  uint64_t host_work;  // must run before
   uint64_t capture;    // number of the capture it was last recorded in; 0: none
   Tail tail;
 };
@@ -107,7 +108,7 @@ struct Module : Object {
   int ptx_target;  // 52 of "sm_52"
   char* names;     // of the kernels, each ended by NUL
   uint32_t name_count;
-  Function** functions;  // as they are asked for
+  Function** functions;  // created on request
   uint32_t function_count;
 };
 
@@ -117,9 +118,9 @@ struct Pool : Object {
   uint64_t threshold, reserved, reserved_high, used, used_high, max_bytes;
   int reuse[4];
   uint32_t handle_types;
-  bool imported;       // another process's
-  uint64_t shared_id;  // 0: nobody else knows it
-  int file;            // what travels, where shared_id is ours
+  bool imported;       // owned by another process
+  uint64_t shared_id;  // 0: not shared
+  int file;            // the descriptor to send, if shared_id is ours
 };
 
 // Physical memory of cuMemCreate: lives until it is released and no longer mapped.
@@ -156,7 +157,7 @@ bool is_live(const void* handle, Kind kind);
 // removed on the way, not added.
 Object* next_of(const Context* context, Kind kind, size_t& cursor);
 
-// Zeroed and remembered; nullptr when memory is short.
+// Creates a zeroed object and registers it; nullptr if there is no memory.
 template <class T>
 T* make(Context* context) {
   auto* object = static_cast<T*>(calloc(1, sizeof(T)));
@@ -173,7 +174,7 @@ inline void destroy(Object* object) {
   free(object);
 }
 
-// From the program's handle to ours; nullptr for one that we never gave or have taken back.
+// The object of a program's handle; nullptr if the handle was never given out or was destroyed.
 template <class T, class Handle>
 T* find(Handle handle) {
   auto* object = reinterpret_cast<T*>(handle);

@@ -66,7 +66,7 @@ bool is_pool_import(const Block& block) {
   return block.space == Space::Imported && block.pool != nullptr;
 }
 
-// What was imported twice is there until it is freed twice.
+// Memory that was imported twice exists until it is freed twice.
 void drop_pooled(Block& block) {
   if (is_pool_import(block) && --block.flags != 0) return;
   release(block);
@@ -250,7 +250,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, voi
   return CUDA_SUCCESS;
 }
 
-// The high marks can be set back to zero, the other counters not at all.
+// The high watermarks can be reset to zero; the other counters cannot be set.
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
   Pool* known = find<Pool>(pool);
   if (known == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools shared between processes. The pool travels as a descriptor, each allocation as a piece of
-// data; who imports them pays nothing and takes nothing from the pool.
+// Pools shared between processes. A pool is shared as a descriptor, each allocation as a piece of
+// data. The importer is not charged and takes nothing from the pool.
 #include "sim/libcuda/context.hpp"
 #include "sim/libcuda/entries.hpp"
 #include "sim/libcuda/ipc.hpp"

@@ -28,7 +28,8 @@ struct Row {
   void* per_thread;  // nullptr: the same for both default streams
 };
 
-// Per-thread default streams came with CUDA 7; asked for with an older version they are not there.
+// Per-thread default streams exist since CUDA 7; a request with an older version does not find
+// them.
 constexpr int kPerThreadSince = 7000;
 
 template <class Function>
@@ -49,7 +50,7 @@ const Row* rows(size_t& count) {
 #define CUDA_UNSUPPORTED_PTSZ(symbol, name, since) \
   {#name, since, address(&::symbol), address(&::symbol##_ptsz)},
 #include "sim/libcuda/unsupported.def"
-      // The one name that came to mean a function of another name.
+      // The only name that now means a function of another name.
       {"cuGraphInstantiate", 12000, address(&::cuGraphInstantiateWithFlags), nullptr},
   };
   count = sizeof all_rows / sizeof all_rows[0];
@@ -99,7 +100,7 @@ CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
   return CUDA_SUCCESS;
 }
 
-// The second version succeeds in any case; what it found is in the status.
+// The second version succeeds in any case; the result is in the status.
 CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version,
                              cuuint64_t flags, CUdriverProcAddressQueryResult* symbol_status) {
   if (!valid(symbol, function, cuda_version, flags)) return CUDA_ERROR_INVALID_VALUE;

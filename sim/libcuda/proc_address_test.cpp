@@ -116,7 +116,7 @@ std::set<std::string> words_of(const std::string& text) {
   return {std::istream_iterator<std::string>(in), std::istream_iterator<std::string>()};
 }
 
-// With and without a default stream per thread is one function to a reader.
+// The variants with and without a per-thread default stream count as one function.
 std::string plain(const std::string& symbol) {
   const auto end = symbol.rfind("_pt");
   return end == std::string::npos ? symbol : symbol.substr(0, end);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little of PTX that a driver without a compiler must know: version, target, names of kernels.
+// The parts of PTX that a driver without a compiler must know: version, target, names of kernels.
 #pragma once
 
 #include <stddef.h>
@@ -8,7 +8,7 @@
 namespace gantry::sim::cuda {
 
 struct PtxSummary {
-  bool is_ptx;    // begins as PTX does
+  bool is_ptx;    // begins like PTX
   int version;    // 10 * major + minor; 0 when it says none
   int target;     // 52 of "sm_52"; 0 when it says none
   bool balanced;  // every brace is closed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory in a file without a name, with what another process must know of it at the end.
+// Memory in a file without a name. The information for other processes is at the end of the file.
 #pragma once
 
 #include "sim/libcuda/driver.hpp"
@@ -15,12 +15,12 @@ struct SharedHeader {
 };
 
 // Moves private memory into such a file without changing its address; the descriptor stays open and
-// belongs to the memory. The same again for memory that was moved before. -1 when it cannot be.
+// belongs to the memory. Returns the same descriptor if the memory was moved before; -1 on failure.
 int share_in_place(char* data, uint64_t size, const Device& device, SharedHeader& header);
 bool read_shared_header(int fd, SharedHeader& header);
-// nullptr when it is not one of these. Its header says how long it is.
+// nullptr if it is not such a file. Its header contains its size.
 char* map_shared(int fd, SharedHeader& header);
-// To be called before memory that may have been shared goes.
+// Call it before freeing memory that may have been shared.
 void end_sharing(const char* data);
 
 }  // namespace gantry::sim::cuda

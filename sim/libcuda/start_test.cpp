@@ -59,7 +59,7 @@ TEST(CudaEntryPoints, AbsentOnesAreReportedAsTheRealDriverDoes) {
             nullptr);
   EXPECT_EQ(proc_address(cuda, "cuMemAlloc_v2", 13000, 0, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND),
             nullptr)
-      << "a symbol is no name";
+      << "a symbol is not a name";
   EXPECT_EQ(
       proc_address(cuda, "cuMemAllocAsync", 11010, 0, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT),
       nullptr);

@@ -10,7 +10,7 @@
 namespace gantry::sim::cuda {
 namespace {
 
-// Asking about a stream is no work: it answers in a context that has faulted, too.
+// A query of a stream is not work: it also succeeds in a context that has faulted.
 Stream* any_stream(CUstream handle) {
   if (Stream* stream = find<Stream>(handle)) return stream;
   Context* context = current();

@@ -13,7 +13,7 @@ struct Range {
   uint64_t other;
 };
 
-// What touching all of these arrays leads to.
+// The result of accessing all of these arrays.
 template <unsigned kCount>
 CUresult touch(const Range (&ranges)[kCount]) {
   for (const Range& range : ranges) {
@@ -25,7 +25,7 @@ CUresult touch(const Range (&ranges)[kCount]) {
   return CUDA_SUCCESS;
 }
 
-// e^x for x <= 0. There is no libm here: its expf is younger than our floor.
+// e^x for x <= 0. libm is not used: its expf needs a newer glibc than our minimum.
 float exponential(float x) {
   if (x < -80.0F) return 0.0F;
   const double scaled = static_cast<double>(x) * 1.4426950408889634;  // log2(e)

@@ -22,7 +22,7 @@ bool on_card(Side side) {
 bool valid(Side side, uint64_t bytes) {
   if (bytes == 0) return true;
   if (side.device) return reachable(side.address, bytes);
-  return side.address >= 65536;  // no program has memory on the first pages
+  return side.address >= 65536;  // no program has memory in the first pages
 }
 
 void move(Side to, Side from, uint64_t bytes) {

@@ -19,20 +19,20 @@ struct Side {
 inline Side device_side(uint64_t address) {
   return {address, true};
 }
-// Page-locked, managed and even device memory may stand where a host pointer is asked for.
+// A host pointer may also point to page-locked, managed or even device memory.
 inline Side host_side(const void* pointer) {
   const auto address = reinterpret_cast<uint64_t>(pointer);
   return {address, block_at(address) != nullptr};
 }
 
-// False when a side is not what it says over its whole length.
+// Returns false if a side is not valid memory of its kind over the whole length.
 bool valid(Side side, uint64_t bytes);
 // Both sides must be valid.
 void move(Side to, Side from, uint64_t bytes);
 
 Path path_between(Side to, Side from);
 
-// What a copy or a fill does, at once; how long the card takes for it is in `duration_ns`.
+// Does a copy or a fill at once; `duration_ns` is the time that the card would take.
 CUresult copy_now(const CUDA_MEMCPY3D& copy, const Device& device, uint64_t& duration_ns);
 CUresult fill_now(const CUDA_MEMSET_NODE_PARAMS& fill, const Device& device, uint64_t& duration_ns);
 

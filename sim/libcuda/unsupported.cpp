@@ -3,7 +3,8 @@
 
 #define GANTRY_EXPORT extern "C" __attribute__((visibility("default")))
 
-// The arguments do not matter to the answer, and the caller pops them: no need to spell them out.
+// The arguments are omitted: the answer does not depend on them, and the caller cleans up the
+// stack.
 #define GANTRY_REFUSE(symbol, stream)                                             \
   GANTRY_EXPORT CUresult symbol();                                                \
   GANTRY_EXPORT CUresult symbol() {                                               \

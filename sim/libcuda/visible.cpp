@@ -12,7 +12,8 @@ namespace {
 constexpr size_t kNone = ~static_cast<size_t>(0);
 constexpr size_t kMaxGpus = 64;
 
-// Indices of each GPU's first candidate, in CUDA's order: fastest first unless told otherwise.
+// Indices of each GPU's first candidate, in CUDA's order: fastest first unless CUDA_DEVICE_ORDER
+// says otherwise.
 struct Order {
   size_t first[kMaxGpus];
   size_t count;
@@ -34,7 +35,7 @@ Order order_of(const Candidate* candidates, size_t count, const char* order) {
   return result;
 }
 
-// A UUID may be cut short, as long as it names one device.
+// A UUID may be abbreviated if it still matches only one device.
 size_t by_uuid(const Candidate* candidates, size_t count, const char* word, size_t length) {
   size_t found = kNone;
   for (size_t i = 0; i < count; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices CUDA shows, and in which order: pure, from the candidates and the environment's
-// words.
+// The devices that CUDA shows, and their order. A pure function of the candidates and the
+// environment variables.
 #pragma once
 
 #include <stddef.h>
@@ -19,8 +19,8 @@ struct Candidate {
 
 // Chooses among `candidates` (in PCI order, instances of one GPU together) and returns how many
 // indices it wrote to `chosen`, at most `capacity`. `visible` is CUDA_VISIBLE_DEVICES (nullptr: not
-// set), `order` CUDA_DEVICE_ORDER. The list ends at the first word that names nothing. CUDA uses
-// one compute instance at most, and beside it no whole GPU.
+// set), `order` CUDA_DEVICE_ORDER. The list ends at the first word that matches no candidate. CUDA
+// uses at most one compute instance, and no whole GPU together with it.
 size_t choose_visible(const Candidate* candidates, size_t count, const char* visible,
                       const char* order, size_t* chosen, size_t capacity);
 

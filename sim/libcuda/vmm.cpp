@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Virtual memory management: addresses, memory and the mappings between them are three things.
+// Virtual memory management: addresses, memory, and the mappings between them.
 #include "sim/libcuda/context.hpp"
 #include "sim/libcuda/entries.hpp"
 #include "sim/libcuda/memory.hpp"
@@ -147,7 +147,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
   return CUDA_SUCCESS;
 }
 
-// The program owns the descriptor it gets, and the memory lives on in it.
+// The program owns the returned descriptor, which keeps the memory alive.
 CUresult cuMemExportToShareableHandle(void* shareable_handle, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType handle_type,
                                       unsigned long long flags) {
@@ -165,7 +165,7 @@ CUresult cuMemExportToShareableHandle(void* shareable_handle, CUmemGenericAlloca
   return CUDA_SUCCESS;
 }
 
-// Charged to the exporter, who has it already.
+// The exporter is already charged for it.
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* os_handle,
                                         CUmemAllocationHandleType sh_handle_type) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -70,13 +70,13 @@ nvmlReturn_t all_reasons(nvmlDevice_t device, unsigned long long* out) {
   return NVML_SUCCESS;
 }
 
-// A list the card gives as "3201,2201" or "1980-345/15" (highest, lowest, step), highest first;
-// without one, the only clock it is known to run at.
+// A list of clocks, highest first, from "3201,2201" or "1980-345/15" (highest, lowest, step) of the
+// card; without a list, the only clock that is known.
 struct ClockList {
   const char* text;
   unsigned int only;
 
-  // How many there are; fills the first `room` of them.
+  // Returns their number; fills at most `room` of them.
   unsigned int read(unsigned int* out, unsigned int room) const {
     unsigned int count = 0;
     const auto add = [&](unsigned long mhz) {

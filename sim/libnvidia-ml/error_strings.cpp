@@ -3,7 +3,7 @@
 #include "gpu/abi/nvml.h"
 #include "sim/libnvidia-ml/nvml_internal.hpp"
 
-// Texts are facts: programs print them, and people search for them.
+// These are the vendor's texts: programs print them, and people search for them.
 GANTRY_EXPORT const char* nvmlErrorString(nvmlReturn_t result) {
   switch (result) {
     case NVML_SUCCESS: return "Success";

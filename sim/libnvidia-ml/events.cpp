@@ -12,7 +12,7 @@
 struct nvmlEventSet_st {
   int32_t used;
   unsigned long long types[GANTRY_SIM_MAX_GPUS];  // registered
-  uint64_t from[GANTRY_SIM_MAX_GPUS];             // events up to this one are older than that
+  uint64_t from[GANTRY_SIM_MAX_GPUS];  // events up to this one are older than the registration
   uint64_t seen;
 };
 
@@ -52,7 +52,7 @@ uint64_t newest_event() {
   return newest;
 }
 
-// The next event this set wants; what the ring has overwritten meanwhile is lost, as in the driver.
+// The next event for this set. Events that the ring has overwritten are lost, as in the driver.
 bool next_event(nvmlEventSet_st& set, gantry_sim_event& out) {
   const uint64_t newest = newest_event();
   if (newest > set.seen + GANTRY_SIM_MAX_EVENTS) set.seen = newest - GANTRY_SIM_MAX_EVENTS;
@@ -69,7 +69,7 @@ void nap(uint32_t sequence, uint64_t left_us) {
   const uint64_t us = left_us < kNapUs ? left_us : kNapUs;
   timespec timeout{};
   timeout.tv_nsec = static_cast<long>(us * 1000);
-  // Shared, not private: the word lies in a file that another process writes.
+  // A shared futex, because the word is in a file that another process writes.
   syscall(SYS_futex, &state().sequence, FUTEX_WAIT, sequence, &timeout, nullptr, 0);
 }
 

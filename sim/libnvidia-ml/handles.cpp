@@ -16,7 +16,8 @@ struct Tables {
 };
 constinit Tables tables{};
 
-// Position of `handle` in a table, or -1. Compared as numbers: a foreign pointer may be anything.
+// Position of `handle` in a table, or -1. Compared as numbers, because a foreign pointer can have
+// any value.
 template <typename Handle>
 int64_t position(const Handle* handle, const Handle* table, size_t count) {
   const auto at = reinterpret_cast<uintptr_t>(handle);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a card is: answered also for a card that fell off the bus, since the library knew it before.
+// The identity of a card. It is also available for a card that has fallen off the bus, because the
+// library read it before.
 
 #include "sim/libnvidia-ml/mig_internal.hpp"
 #include "sim/libnvidia-ml/nvml_internal.hpp"

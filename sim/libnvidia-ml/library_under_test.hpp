@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: the built libnvidia-ml.so with a machine at its end, loaded from a tree of its own.
+// For tests: the built libnvidia-ml.so with a machine at its end, loaded from its own tree.
 #pragma once
 
 #include "gpu/abi/nvml.h"
@@ -31,7 +31,8 @@ class LoadedLibrary {
   }
   void* symbol(const char* name) const;
 
-  // What `gantry sim inject` does: changes the state in the file while processes have it mapped.
+  // Does what `gantry sim inject` does: changes the state in the file while processes have it
+  // mapped.
   void change(const std::function<void(gantry_sim_state&)>& edit) const;
   void event(std::uint32_t gpu, std::uint32_t type, std::uint64_t data) const;
 

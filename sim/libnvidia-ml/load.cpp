@@ -52,20 +52,20 @@ bool sample_of(const Target& target, nvmlSamplingType_t type, unsigned int& valu
   }
 }
 
-// Samples since the moment the caller has seen, which cannot be short or long ago.
+// The time since the caller's last sample, limited at both ends.
 uint64_t window_ns(unsigned long long last_seen_us, unsigned long long now_us) {
   const unsigned long long passed = last_seen_us == 0 ? 1000000 : now_us - last_seen_us;
   return (passed < 100000 ? 100000 : passed > 3000000 ? 3000000 : passed) * 1000;
 }
 
-// The card's load in equal parts on those that hold memory on it.
+// Divides the card's load equally among the processes that hold memory on it.
 unsigned int share(unsigned int total, size_t parts) {
   return parts == 0 ? 0 : total / static_cast<unsigned int>(parts);
 }
 
 }  // namespace
 
-// With MIG on there is no such thing as the load of the whole card.
+// With MIG enabled there is no load of the whole card.
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
                                                          nvmlUtilization_t* utilization) {
   GANTRY_ENTER_GPU(nvmlDeviceGetUtilizationRates, device);

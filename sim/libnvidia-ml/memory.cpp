@@ -26,7 +26,7 @@ constinit Anchor anchor{};
 
 bool find_libcuda(char* out, size_t size) {
   const char* own = gantry_sim_own_file();
-  if (strcmp(own, kFencedNvml) == 0) {  // libcuda's usual names lead to the fence there
+  if (strcmp(own, kFencedNvml) == 0) {  // there libcuda's usual names point to the fence
     const int length = snprintf(out, size, "%s", kFencedCuda);
     return length > 0 && static_cast<size_t>(length) < size && access(out, R_OK) == 0;
   }
@@ -104,8 +104,8 @@ struct Amounts {
   unsigned long long total, reserved, used;
 };
 
-// Where it is no whole number of MiB, a field of the card says so: nvidia-smi rounds each number
-// up, and free memory would come out one MiB short.
+// If it is not a whole number of MiB, a field of the card has the exact value: nvidia-smi rounds
+// each number up, and free memory would be one MiB too small.
 unsigned long long reserved_by_driver(const Target& target) {
   const char* bytes = gantry_sim_field(static_cast<int32_t>(target.gpu), "memory.reserved_bytes");
   return bytes[0] != '\0' ? strtoull(bytes, nullptr, 10) : target.card->memory_reserved_mib * kMiB;
@@ -131,7 +131,7 @@ nvmlReturn_t measure(nvmlDevice_t device, Amounts& out) {
 
 }  // namespace
 
-// The first form has no word for what the driver keeps: it counts as used.
+// The first form has no field for the driver's reserve: it counts as used.
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* memory) {
   GANTRY_ENTER(nvmlDeviceGetMemoryInfo);
   Amounts now{};

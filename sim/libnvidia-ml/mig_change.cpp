@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MIG changed: mode, GPU instances, compute instances. Numbers and places are given as the driver
-// gives them.
+// Changes of MIG: mode, GPU instances, compute instances. Ids and placements are assigned like in
+// the real driver.
 
 #include "sim/libnvidia-ml/mig_placement_internal.hpp"
 #include "sim/libnvidia-ml/state_change_internal.hpp"
@@ -76,7 +76,7 @@ bool starts_at(const gantry_sim_mig_profile& profile, uint32_t start) {
   return false;
 }
 
-// Where the driver puts the next one: the last place first, then the upper half, then the lower.
+// The driver's choice for the next one: first the last place, then the upper half, then the lower.
 bool choose_start(const gantry_sim_mig_profile& profile, uint8_t taken, uint32_t& start) {
   const auto is_free = [&](uint32_t at) {
     return (slice_mask(at, profile.memory_slices) & taken) == 0;

@@ -16,7 +16,7 @@ struct MigDevice {
 };
 
 // Whether this process may use it: it can open the capability nodes of both instances, as in a
-// container that was given this one, or it administers the machine.
+// container that was given this instance, or it has administrator rights.
 bool mig_visible(uint32_t gpu, uint32_t gi_id, uint32_t ci_id);
 bool find_mig(const Target& target, MigDevice& out);
 // "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "... MIG 1c.3g.20gb" for a part of an instance.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MIG read: mode, device handles, attributes, GPU and compute instances.
+// Queries of MIG: mode, device handles, attributes, GPU and compute instances.
 
 #include "sim/libnvidia-ml/mig_internal.hpp"
 
@@ -67,7 +67,7 @@ nvmlReturn_t instance_info(nvmlGpuInstance_t handle, nvmlGpuInstanceInfo_t* info
   return NVML_SUCCESS;
 }
 
-// Where a compute instance begins: behind those created before it.
+// The start of a compute instance: after those created before it.
 uint32_t compute_start(const gantry_sim_mig_instance& instance, uint32_t ci_id) {
   uint32_t start = 0;
   for (uint32_t i = 0; i < instance.ci_count && instance.ci[i].ci_id != ci_id; ++i) {
@@ -153,7 +153,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t devi
   GANTRY_NEED(mig);
   const auto now = gpu_now(target.gpu);
   if (now.mig_current == 0) return NVML_ERROR_NOT_FOUND;
-  // Numbered without gaps over those that can be seen from here.
+  // Visible devices are numbered without gaps.
   for (uint32_t place = 0; place < kMostMigDevices; ++place) {
     const auto found = mig_at(target, now, place);
     if (found == nullptr || index-- != 0) continue;

@@ -13,8 +13,8 @@ nvmlEnableState_t enabled(int32_t flag) {
   return flag != 0 ? NVML_FEATURE_ENABLED : NVML_FEATURE_DISABLED;
 }
 
-// A change the simulated card does not keep: root hears that the card cannot, others that they may
-// not.
+// For a change that the simulated card does not support: root gets NOT_SUPPORTED, other users get
+// NO_PERMISSION.
 nvmlReturn_t refuse_change() {
   return geteuid() == 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NO_PERMISSION;
 }

@@ -81,7 +81,7 @@ struct Fabric {
   unsigned char summary;
 };
 
-// Only Hopper and later register with the fabric; on Ampere the manager routes without them.
+// Only Hopper and later register with the fabric; on Ampere the fabric manager does not need them.
 Fabric fabric_of(const gantry_sim_gpu& card) {
   bool behind_switch = false;
   for (uint32_t i = 0; i < card.nvlink_count; ++i) {

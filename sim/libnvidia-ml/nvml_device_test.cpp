@@ -114,7 +114,7 @@ TEST_F(NvmlDevice, ALostGpuKeepsItsNameAndNothingElse) {
   EXPECT_EQ(name(handle), "NVIDIA H200");
   EXPECT_EQ(NVML(library, nvmlDeviceGetTemperature)(device(0), NVML_TEMPERATURE_GPU, &celsius),
             NVML_SUCCESS);
-  // To a program that starts now it cannot be opened.
+  // A program that starts now cannot open it.
   ASSERT_EQ(NVML(library, nvmlShutdown)(), NVML_SUCCESS);
   ASSERT_EQ(NVML(library, nvmlInit_v2)(), NVML_SUCCESS);
   nvmlDevice_t again = nullptr;

@@ -11,8 +11,8 @@
 
 #define GANTRY_EXPORT extern "C" __attribute__((visibility("default")))
 
-// Handles are addresses in fixed tables, so that a stale or invented one is recognised and a thread
-// never sees one freed. Ids of instances fit: NVIDIA's go up to 14.
+// Handles are addresses in fixed tables, so a stale or invalid handle is recognised and a thread
+// never sees a freed one. Ids of instances fit: NVIDIA's go up to 14.
 #define GANTRY_SIM_GI_IDS 16U
 #define GANTRY_SIM_CI_IDS 8U
 
@@ -35,7 +35,7 @@ namespace since {
 #undef GANTRY_NVML
 }  // namespace since
 
-// What nvmlInit found; nothing changes it until the last nvmlShutdown.
+// The result of nvmlInit; it does not change until the last nvmlShutdown.
 struct Session {
   int32_t users;                             // nvmlInit minus nvmlShutdown
   uint32_t branch;                           // 580 of "580.159.04"
@@ -47,14 +47,15 @@ const Session& session();
 const gantry_sim_machine& machine();
 const gantry_sim_state& state();
 
-// A consistent copy of what changes about a GPU.
+// A consistent copy of the changing state of a GPU.
 inline gantry_sim_gpu_state gpu_now(uint32_t gpu) {
   gantry_sim_gpu_state now = {};
   gantry_sim_read_gpu_state(gpu, &now);
   return now;
 }
 
-// Initialised, not newer than the machine's driver, and no injected fault.
+// Checks that NVML is initialised, that the machine's driver has the function, and that no fault is
+// injected.
 nvmlReturn_t enter(const char* function, uint32_t branch);
 
 // A GPU, or a MIG device on it.
@@ -64,7 +65,7 @@ struct Target {
   bool mig;
   uint32_t gi_id, ci_id;  // when mig
 };
-enum class Reach { Identity, Live };  // a lost GPU still has a name; nothing else
+enum class Reach { Identity, Live };  // a lost GPU still has its identity, but nothing else
 
 nvmlReturn_t resolve(nvmlDevice_t device, Target& target, Reach reach = Reach::Live);
 // The same, refusing MIG devices with `otherwise`.

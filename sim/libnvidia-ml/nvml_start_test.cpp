@@ -122,7 +122,7 @@ TEST(NvmlStart, NodesOfAnotherGroupAreAPermissionProblem) {
   library.tree.file("dev.table",
                     "/dev/nvidiactl c 195 255 0660 0 44\n"
                     "/dev/nvidia3 c 195 3 0660 0 44\n");
-  // In a child, which gives up the right to override permissions.
+  // In a child that drops the capability to override permissions.
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

@@ -15,7 +15,7 @@ nvmlReturn_t positive(uint32_t value, unsigned int* out) {
   return NVML_SUCCESS;
 }
 
-// Where the link is not at its best, the machine says so in a field of the card.
+// If the link is below its maximum, a field of the card has the current value.
 uint32_t now_or(const Target& target, const char* field, uint32_t otherwise) {
   const char* text = gantry_sim_field(static_cast<int32_t>(target.gpu), field);
   return text[0] == '\0' ? otherwise : static_cast<uint32_t>(strtoul(text, nullptr, 10));

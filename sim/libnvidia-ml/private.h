@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the simulated libnvidia-ml.so.1 exports beyond NVML, for our own nvidia-smi.
+ * Functions that the simulated libnvidia-ml.so.1 exports in addition to NVML, for our nvidia-smi.
  */
 #ifndef GANTRY_SIM_NVML_PRIVATE_H
 #define GANTRY_SIM_NVML_PRIVATE_H
@@ -19,7 +19,7 @@ const char* gantrySimField(nvmlDevice_t device, const char* name);
 nvmlReturn_t gantrySimPciInfo(unsigned int index, nvmlPciInfo_t* pci);
 
 /* nvidia-smi --gpu-reset: NVML_ERROR_IN_USE while a process is on the GPU, NVML_ERROR_NO_PERMISSION
- * to others than root. Counters since the driver was loaded go, rows that wait are remapped. */
+ * to others than root. Clears the counters since the driver was loaded and remaps pending rows. */
 nvmlReturn_t gantrySimResetGpu(nvmlDevice_t device);
 
 #ifdef __cplusplus

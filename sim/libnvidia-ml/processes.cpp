@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes on a GPU. Those of other pid namespaces, which have no number here, are left out.
+// Processes on a GPU. Processes of other pid namespaces that have no pid here are omitted.
 
 #include "sim/libnvidia-ml/usage_internal.hpp"
 
@@ -29,7 +29,7 @@ bool is_listed(const gantry_sim_use& use, const Target& target) {
   return use.pid > 0 && (!target.mig || use.ci_id == static_cast<int32_t>(target.ci_id));
 }
 
-// Fills what fits and says how many there are.
+// Fills as many as fit and returns the total number.
 template <typename Info>
 nvmlReturn_t list(nvmlDevice_t device, unsigned int* count, Info* infos) {
   Target target{};
@@ -47,7 +47,7 @@ nvmlReturn_t list(nvmlDevice_t device, unsigned int* count, Info* infos) {
   return fits ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
-// Nothing draws on a simulated card, and no MPS server runs on it.
+// No process draws on a simulated card, and no MPS server runs on it.
 nvmlReturn_t list_none(nvmlDevice_t device, unsigned int* count) {
   Target target{};
   if (const nvmlReturn_t result = resolve(device, target); result != NVML_SUCCESS) return result;

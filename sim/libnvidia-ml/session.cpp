@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start and end, and what both decide for every call between them.
+// The start and the end of a session, and the state that all calls in between use.
 
 #include "sim/libnvidia-ml/nvml_internal.hpp"
 
@@ -21,7 +21,7 @@ nvmlReturn_t why_no_driver(const struct gantry_sim_image& image) {
   switch (control_error()) {
     case 0: break;
     case EACCES: return NVML_ERROR_NO_PERMISSION;
-    case EPERM: return NVML_ERROR_UNKNOWN;  // a device cgroup that forgot the node
+    case EPERM: return NVML_ERROR_UNKNOWN;  // a device cgroup does not allow the node
     default: return NVML_ERROR_DRIVER_NOT_LOADED;
   }
   if (strcmp(image.machine.kernel_version, image.machine.driver_version) != 0) {
@@ -30,14 +30,15 @@ nvmlReturn_t why_no_driver(const struct gantry_sim_image& image) {
   return NVML_SUCCESS;
 }
 
-// A node that is missing hides its GPU, as in a container; one that may not be opened does not.
+// A missing node hides its GPU, as in a container; a node without permission does not.
 void find_gpus(const struct gantry_sim_image& image) {
   current.count = 0;
   for (uint32_t gpu = 0; gpu < image.machine.gpu_count; ++gpu) {
     const int error = gpu_error(gpu);
     current.access[gpu] = NVML_ERROR_NOT_FOUND;
     if (image.machine.gpu[gpu].excluded != 0 || (error != 0 && error != EACCES)) continue;
-    // The real library attaches to a GPU when it starts; one already lost stays lost to it.
+    // The real library attaches to a GPU when it starts; a GPU that is already lost stays lost for
+    // this session.
     const bool lost = __atomic_load_n(&image.state.gpu[gpu].lost, __ATOMIC_RELAXED) != 0;
     current.access[gpu] = error == EACCES ? NVML_ERROR_NO_PERMISSION
                           : lost          ? NVML_ERROR_GPU_IS_LOST

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes made through NVML itself. They are written as `gantry sim inject` writes them, into the
-// image of every library of the driver; who may not write these files has no permission.
+// Changes made through NVML. They are written like those of `gantry sim inject`, into the image of
+// every library of the driver. A user who cannot write these files gets NO_PERMISSION.
 
 #include "sim/libnvidia-ml/state_change_internal.hpp"
 #include "sim/libnvidia-ml/usage_internal.hpp"
@@ -40,7 +40,7 @@ class File {
   File& operator=(const File&) = delete;
 
   bool sound() const { return sound_; }
-  // Whoever may read the library can hold its lock, so nobody waits for ever.
+  // Every process that can read the library can hold its lock, so the wait is limited.
   bool lock() const {
     const uint64_t until = now_us() + 5'000'000;
     while (flock(fd_, LOCK_EX | LOCK_NB) != 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about the machine, not about one GPU.
+// Queries of the machine, not of one GPU.
 
 #include "sim/libnvidia-ml/nvml_internal.hpp"
 #include "sim/libnvidia-ml/private.h"
@@ -36,7 +36,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char* version, unsigned in
   return copy_text(machine().driver_version, version, length);
 }
 
-// The one that knows its answer before nvmlInit: it is the library's own version.
+// This call works before nvmlInit: it returns the library's own version.
 GANTRY_EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char* version, unsigned int length) {
   if (const int fault = gantry_sim_fault("nvmlSystemGetNVMLVersion"); fault != 0) {
     return static_cast<nvmlReturn_t>(fault);
@@ -66,7 +66,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char* name
   snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
   ssize_t got = gantry::sim::read_small_file(path, text, sizeof text);
   if (got < 0) return errno == EACCES ? NVML_ERROR_NO_PERMISSION : NVML_ERROR_NOT_FOUND;
-  if (got == 0) {  // a kernel thread, or a process on its way out
+  if (got == 0) {  // a kernel thread, or a process that is exiting
     snprintf(path, sizeof path, "/proc/%u/comm", pid);
     got = gantry::sim::read_small_file(path, text, sizeof text);
     if (got <= 0) return NVML_ERROR_NOT_FOUND;
@@ -143,7 +143,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlSystemGetNvlinkBwMode(unsigned int* mode) {
   return NVML_ERROR_NOT_SUPPORTED;
 }
 
-// S-class units are long gone from the field; the real library finds none either.
+// S-class units are no longer in use; the real library finds none either.
 GANTRY_EXPORT nvmlReturn_t nvmlUnitGetCount(unsigned int* count) {
   GANTRY_ENTER(nvmlUnitGetCount);
   GANTRY_NEED(count);

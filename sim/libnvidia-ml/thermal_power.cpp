@@ -125,7 +125,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetFanSpeedRPM(nvmlDevice_t device, nvmlFan
   if (const auto result = fan_speed(target, info->fan, &info->speed); result != NVML_SUCCESS) {
     return result;
   }
-  info->speed *= 30;  // 3000 turns a minute at full speed
+  info->speed *= 30;  // 3000 revolutions per minute at full speed
   return NVML_SUCCESS;
 }
 
@@ -191,7 +191,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned
   return number(gpu_now(target.gpu).power_mw, milliwatts);
 }
 
-// Since the kernel started: what the card draws now, all the time.
+// Since the kernel started, as if the card had always drawn its current power.
 GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device,
                                                                unsigned long long* millijoules) {
   GANTRY_ENTER_GPU(nvmlDeviceGetTotalEnergyConsumption, device);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How GPUs lie to each other, to processors and to memory.
+// The distance between GPUs, processors and memory.
 
 #include "sim/libnvidia-ml/nvml_internal.hpp"
 
@@ -43,7 +43,7 @@ bool parse_list(const char* text, const Set& set) {
   return any;
 }
 
-// The PCI function's own file where the machine's sysfs can be seen; else every processor there is.
+// From the file of the PCI function if the machine's sysfs is visible; else all processors.
 void local_processors(const gantry_sim_gpu& card, const Set& set) {
   set.clear();
   char path[PATH_MAX];
@@ -189,7 +189,7 @@ GANTRY_EXPORT nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsi
   }
   const Set nodes{set, size};
   nodes.clear();
-  // Where sysfs says -1 the real library still answers node 0.
+  // If sysfs says -1, the real library still returns node 0.
   nodes.add(target.card->numa_node < 0 ? 0 : static_cast<unsigned long>(target.card->numa_node));
   return NVML_SUCCESS;
 }

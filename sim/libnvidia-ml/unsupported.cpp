@@ -2,7 +2,8 @@
 
 #include "sim/libnvidia-ml/nvml_internal.hpp"
 
-// The arguments do not matter to the answer, and the caller pops them: no need to spell them out.
+// The arguments are omitted: the answer does not depend on them, and the caller cleans up the
+// stack.
 #define GANTRY_NVML_UNSUPPORTED(branch, name)                             \
   GANTRY_EXPORT nvmlReturn_t name();                                      \
   GANTRY_EXPORT nvmlReturn_t name() {                                     \

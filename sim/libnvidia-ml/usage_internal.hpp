@@ -8,11 +8,11 @@
 
 namespace gantry::sim::nvml {
 
-// The libcuda file of the same driver, on which the accounting hangs: beside this library, or in
-// the distribution's directory where the driver's own is another one.
+// Finds the libcuda file of the same driver, which anchors the accounting: in the directory of this
+// library, or in the distribution's directory if the driver has another one.
 bool find_libcuda(char* out, size_t size);
 
-// Everybody's use of one GPU or MIG device. Small numbers stay on the stack.
+// The memory use of all processes on one GPU or MIG device. Small numbers stay on the stack.
 class MemoryUses {
  public:
   explicit MemoryUses(const Target& target);
@@ -30,7 +30,7 @@ class MemoryUses {
   size_t size_ = 0;
 };
 
-// Who had how much of a card's time lately, in per cent.
+// The recent share of each process in a card's time, in percent.
 class Busy {
  public:
   static constexpr uint64_t kSecond = 1000000000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small, valid ELF files for the parts of a driver that nobody calls: enough for the loader,
-// ldconfig, readelf and other people's ELF readers.
+// Small, valid ELF files for the parts of a driver that are never called: enough for the loader,
+// ldconfig, readelf and other ELF readers.
 #pragma once
 
 #include <string>

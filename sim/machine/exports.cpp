@@ -16,7 +16,7 @@ struct SinceRow {
   std::uint32_t branch;
 };
 
-// Sorted when first needed would need a lock; 400 short names are quick enough to walk.
+// Sorting on first use would need a lock; a linear search of 400 short names is fast enough.
 constexpr SinceRow kSince[] = {
 #define GANTRY_NVML(branch, name, parameters) {#name, branch},
 #include "gpu/abi/nvml_functions.def"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a driver did not have yet must be absent: programs ask the loader which form of a function
-// there is and take the newest. So the copy of a simulated library that goes into a machine's tree
-// loses the functions that are newer than the machine's driver.
+// Functions that a driver does not have yet must be absent: programs look up all forms of a
+// function and take the newest. So the functions that are newer than the machine's driver are
+// removed from the library copy in its tree.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -14,9 +14,9 @@
 
 namespace gantry::sim {
 
-// Takes exported functions for which `hidden` says so out of the dynamic symbol table of a 64-bit
-// shared object, so that dlsym no longer finds them. Returns how many. Corrupt for anything else
-// than a sound ELF file.
+// Removes the exported functions for which `hidden` returns true from the dynamic symbol table of a
+// 64-bit shared object, so that dlsym does not find them. Returns their number. Corrupt if it is
+// not a valid ELF file.
 Result<std::size_t> hide_functions(std::string& library,
                                    const std::function<bool(std::string_view name)>& hidden);
 

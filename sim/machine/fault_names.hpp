@@ -10,8 +10,8 @@
 
 namespace gantry::sim {
 
-// "*", or a function of this tree's libraries; anything else is refused, with the name that was
-// probably meant.
+// "*", or a function of this tree's libraries; anything else is an error that suggests the closest
+// name.
 Status check_fault_name(const std::string& root, std::string_view name);
 
 }  // namespace gantry::sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated h200 beside the real one, file by file (tests/golden/h200).
+// Compares the simulated h200 with the real one, file by file (tests/golden/h200).
 #include "base/core/text.hpp"
 #include "base/sys/child.hpp"
 #include "support/machine.hpp"
@@ -20,7 +20,8 @@ std::string golden() {
   return test::source_dir() + "/tests/golden/h200";
 }
 
-// Files git needs to keep a directory, an id of that boot, and a list of which the start was kept.
+// Excludes files that git needs to keep a directory, the boot id, and a list that was recorded only
+// in part.
 bool is_comparable(std::string_view path) {
   return !path.ends_with("/module_name") && !path.ends_with("/boot_id") &&
          !path.ends_with("/mig-minors");
@@ -92,8 +93,8 @@ TEST(SimulatedH200, HasTheSamePermissionsOnAGpusFiles) {
   EXPECT_FALSE(host.exists("/dev/nvidia-modeset"));
 }
 
-// Lines of the recorded `ldconfig -p`, of which both directories matter: the guest links the
-// driver's libraries from /usr/lib as well, and the loader takes the first.
+// Lines of the recorded `ldconfig -p`, with both directories: the guest also links the driver's
+// libraries from /usr/lib, and the loader takes the first.
 TEST(SimulatedH200, ListsTheDriverTwiceInTheLoadersCache) {
   const test::Machine machine("h200");
   const auto listed = sys::run_command(

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// Lengths were checked when the machine was read; this only keeps the NUL in any case.
+// The lengths were checked when the machine was read; this only guarantees the NUL.
 template <std::size_t N>
 void put(char (&out)[N], std::string_view text) {
   const auto length = std::min(text.size(), N - 1);
@@ -240,7 +240,7 @@ std::string append_image(std::string_view library, const gantry_sim_image& image
 Result<Image> find_image(std::string_view file) {
   auto damaged = [] {
     return Error(Errc::Corrupt,
-                 "carries no simulated machine; make the tree again with `gantry sim create`");
+                 "contains no simulated machine; create the tree again with `gantry sim create`");
   };
   gantry_sim_footer footer{};
   if (file.size() < sizeof footer) return damaged();

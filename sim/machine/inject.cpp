@@ -34,7 +34,7 @@ void add_event(gantry_sim_state& state, std::uint32_t gpu, EventType type, std::
 Result<StateFile> open_for(const std::string& root, std::uint32_t gpu) {
   GANTRY_TRY(StateFile file, StateFile::open(root));
   if (gpu < file.machine().gpu_count) return file;
-  return Error(Errc::NotFound, fmt::format("{} has {} GPUs, numbered from 0: there is no GPU {}",
+  return Error(Errc::NotFound, fmt::format("{} has {} GPUs, numbered from 0; GPU {} does not exist",
                                            file.machine().name, file.machine().gpu_count, gpu));
 }
 
@@ -82,9 +82,10 @@ void apply_xid(gantry_sim_gpu_state& gpu, std::uint32_t xid) {
       gpu.recovery_action = kReboot;
       return;
     case 92: return count_corrected(gpu, 1000);
-    case 94: return count_uncorrected(gpu, 1);  // contained: the program dies, the card goes on
+    case 94:
+      return count_uncorrected(gpu, 1);  // contained: the program dies, the card keeps working
     case 95: count_uncorrected(gpu, 1); return need_reset(gpu, kDrainAndReset);
-    default: return;  // the program's own fault
+    default: return;  // the program's fault
   }
 }
 
@@ -127,7 +128,7 @@ void cure(gantry_sim_gpu_state& to, const gantry_sim_gpu_state& from, ClearScope
   }
 }
 
-// The tree's files of one GPU, after its state was put back.
+// Restores the tree's files of one GPU, after its state was restored.
 Status cure_files(StateFile& file, std::uint32_t gpu, ClearScope what) {
   if (what == ClearScope::Everything || what == ClearScope::Removed)
     GANTRY_CHECK(restore_gpu(file, gpu));
@@ -238,9 +239,8 @@ Status inject_fault(const std::string& root, const Fault& fault) {
     if (state.fault_count == GANTRY_SIM_MAX_FAULTS) {
       return Error(
           Errc::Busy,
-          fmt::format(
-              "there are {} faults already; `gantry sim inject clear fault` takes them away",
-              GANTRY_SIM_MAX_FAULTS));
+          fmt::format("there are {} faults already; `gantry sim inject clear fault` removes them",
+                      GANTRY_SIM_MAX_FAULTS));
     }
     ++state.fault_count;
   }
@@ -260,7 +260,7 @@ Status clear(const std::string& root, ClearScope what, std::optional<std::uint32
   if (everything || what == ClearScope::Driver) {
     if (file.baseline().driver_unloaded == 0) GANTRY_CHECK(restore_driver(file.host()));
     state.driver_unloaded = file.baseline().driver_unloaded;
-    // A layout that changed while the driver was away.
+    // The layout may have changed while the driver was unloaded.
     for (std::uint32_t i = 0; i < file.machine().gpu_count; ++i)
       GANTRY_CHECK(set_mig_capabilities(file, i));
   }

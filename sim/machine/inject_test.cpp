@@ -23,7 +23,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What a library of the tree sees, from the file itself.
+// The state that a library of the tree sees, read from the file.
 Image seen_by(const test::Machine& machine, const std::string& path) {
   auto image = find_image(*machine.host().read(path, 256U << 20U));
   EXPECT_TRUE(image.ok());
@@ -34,7 +34,7 @@ Image nvml_sees(const test::Machine& machine) {
   return seen_by(machine, read_marker(machine.root())->nvml_library);
 }
 
-// Every file of the tree but the libraries, whose sequence number moves on.
+// Every file of the tree except the libraries, whose sequence number changes.
 std::map<std::string, std::string> snapshot(const test::Machine& machine) {
   std::map<std::string, std::string> files;
   const auto host = machine.host();
@@ -167,7 +167,7 @@ TEST(Inject, AGpuThatIsNotThereIsAnError) {
   const auto status = inject_xid(machine.root(), 1, 79);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), Errc::NotFound);
-  EXPECT_THAT(status.error().text(), HasSubstr("there is no GPU 1"));
+  EXPECT_THAT(status.error().text(), HasSubstr("GPU 1 does not exist"));
 }
 
 TEST(Inject, AMachineWithoutADriverSaysSo) {
@@ -256,7 +256,7 @@ TEST(InjectUnload, TakesTheKernelModuleAwayAndLoadBringsItBack) {
   EXPECT_THAT(*host.read("/proc/modules"), HasSubstr("ib_core"));
   EXPECT_THAT(*host.read("/proc/modules"), ::testing::Not(HasSubstr("nvidia")));
   EXPECT_EQ(nvml_sees(machine)->state.driver_unloaded, 1U);
-  ASSERT_TRUE(inject_unload(machine.root()).ok());  // twice is once
+  ASSERT_TRUE(inject_unload(machine.root()).ok());  // the second call changes nothing
   ASSERT_TRUE(inject_load(machine.root()).ok());
   EXPECT_EQ(nvml_sees(machine)->state.driver_unloaded, 0U);
   EXPECT_EQ(snapshot(machine), before);
@@ -323,7 +323,7 @@ TEST(InjectFault, NothingNearIsNoSuggestion) {
 }
 
 TEST(Inject, TheTreeOfSomebodyElseSaysWhoMayChangeIt) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to change to another user";
   const test::Machine machine("h200");
   const auto parent = std::filesystem::path(machine.root()).parent_path();
   std::filesystem::permissions(parent, std::filesystem::perms(0755));
@@ -332,7 +332,7 @@ TEST(Inject, TheTreeOfSomebodyElseSaysWhoMayChangeIt) {
   ASSERT_EQ(::seteuid(0), 0);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), Errc::Denied);
-  EXPECT_THAT(status.error().text(), HasSubstr("belongs to somebody else"));
+  EXPECT_THAT(status.error().text(), HasSubstr("belongs to another user"));
 }
 
 TEST(KernelLog, HasTheDriversLinesFromTheStart) {
@@ -363,7 +363,7 @@ TEST(Inject, AnInjectorKilledHalfWayIsRepairedByTheNext) {
   const test::Machine machine("h200x8");
   ASSERT_TRUE(inject_temperature(machine.root(), 0, 70).ok());
   {
-    // As a process killed while it wrote the first file leaves it: odd, and half of it new.
+    // The state after a process was killed while it wrote the first file: odd, and half of it new.
     const auto path = read_marker(machine.root())->nvml_library;
     auto bytes = *machine.host().read(path, 256U << 20U);
     const auto state = bytes.size() - sizeof(gantry_sim_footer) - sizeof(gantry_sim_state);

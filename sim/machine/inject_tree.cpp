@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an injection changes in the tree: config space, capability files, the loaded driver.
+// The changes of an injection in the tree: config space, capability files, the loaded driver.
 #include "base/core/text.hpp"
 #include "sim/machine/inject_internal.hpp"
 #include "sim/machine/kernel_log.hpp"
@@ -39,7 +39,7 @@ std::string name_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// rename(2) between two places of the tree, through descriptors that cannot lead out of it.
+// rename(2) between two directories of the tree, through descriptors that cannot lead out of it.
 Status move(const sys::Host& host, const std::string& from, const std::string& to) {
   GANTRY_TRY(const sys::UniqueFd source, host.open(parent_of(from), O_PATH | O_DIRECTORY));
   GANTRY_TRY(const sys::UniqueFd target, host.open(parent_of(to), O_PATH | O_DIRECTORY));
@@ -69,8 +69,8 @@ Status put_aside(const sys::Host& host, const std::string& path) {
   return move(host, path, kept(path));
 }
 
-// Another content for a while. The file gets a second name for the way back, and is then replaced:
-// at no time is it away.
+// Replaces the content temporarily. The original gets a second name, to be restored later, and is
+// then replaced; the file exists all the time.
 Status stand_in(const sys::Host& host, const std::string& path, std::string_view content,
                 unsigned mode) {
   if (!is_there(host, kept(path))) {
@@ -88,18 +88,19 @@ Status stand_in(const sys::Host& host, const std::string& path, std::string_view
 
 Status take_back(const sys::Host& host, const std::string& path) {
   if (!is_there(host, kept(path))) return {};
-  // A file may have a stand-in by now; a directory has none, it was only away.
+  // A file may have a temporary replacement now; a directory was only moved away.
   const auto what = host.link_info(kept(path));
   if (is_there(host, path) && what->kind == sys::FileKind::Directory) return {};
   GANTRY_CHECK(move(host, kept(path), path));
-  // rename(2) of two names of one file does nothing: an injector was killed before its stand-in.
+  // rename(2) does nothing if both names are the same file: an injector was killed before it
+  // replaced the file.
   GANTRY_TRY(const sys::UniqueFd keep, host.open(parent_of(kept(path)), O_PATH | O_DIRECTORY));
   if (::unlinkat(keep.get(), name_of(path).c_str(), 0) != 0 && errno != ENOENT)
     return Error::sys(errno, fmt::format("remove {}", kept(path)));
   return {};
 }
 
-// /proc/modules and /proc/devices without the driver's lines; the whole file is kept.
+// Removes the driver's lines from /proc/modules and /proc/devices; the whole file is saved.
 Status hide_lines(const sys::Host& host, const std::string& path) {
   GANTRY_TRY(const std::string whole, host.read(path));
   std::string rest;
@@ -135,11 +136,11 @@ std::vector<std::string> gpu_places(const gantry_sim_gpu& gpu) {
 Status need_driver(const StateFile& file) {
   if (file.state().driver_unloaded == 0) return {};
   return Error(Errc::Busy,
-               "the driver is not loaded, so that it has no GPU to lose or to find; `gantry sim "
+               "the driver is not loaded, so there is no GPU to lose or to find; `gantry sim "
                "inject load` loads it");
 }
 
-// Where nodes are lines of dev.table: this one out of it, and kept.
+// If nodes are lines of dev.table: removes the node's line and saves it.
 Status hide_line_of_node(const sys::Host& host, std::uint32_t gpu, const std::string& node) {
   if (!host.exists(kNodeTable)) return {};
   GANTRY_TRY(const std::string table, host.read(kNodeTable));
@@ -203,11 +204,11 @@ Status set_config_space(const StateFile& file, std::uint32_t gpu, ConfigSpace ho
   if (how == ConfigSpace::Readable) return take_back(host, path);
   const auto config = host.info(path);
   if (!config.ok()) return {};
-  // From the tree, so not believed: a sparse file says it has terabytes.
+  // The size comes from the tree, so it is not trusted: a sparse file can claim terabytes.
   if (config->kind != sys::FileKind::Regular || config->size > kMostConfigSpace) {
     return Error(Errc::Corrupt,
-                 fmt::format("{} is no PCI configuration space of at most {} bytes; make the tree "
-                             "again with `gantry sim create --force`",
+                 fmt::format("{} is not a PCI configuration space of at most {} bytes; create the "
+                             "tree again with `gantry sim create --force`",
                              path, kMostConfigSpace));
   }
   return stand_in(host, path, std::string(config->size, '\xff'), 0644);
@@ -222,14 +223,14 @@ Status log_xid(const StateFile& file, std::uint32_t gpu, std::uint32_t xid) {
   const auto add = [&](std::string_view line) {
     text += fmt::format("[ {:>4}.000000] {}\n", 900 + lines(text).size(), line);
   };
-  // The driver says once which GPU sits there.
+  // The driver logs once which GPU is at this address.
   const auto introduction = fmt::format("NVRM: GPU at {}: {}", where, card.uuid);
   if (!contains(text, introduction)) add(introduction);
   add(xid_line(where, xid, driver_major(file.machine().kernel_version)));
   return write_log(file.host(), text);
 }
 
-// What was there when the machine was made stays.
+// Lines from the creation of the machine stay.
 Status remove_xid_lines(const StateFile& file, std::uint32_t gpu) {
   const auto log = file.host().read(kKernelLog);
   const auto mark = log_name(file.machine().gpu[gpu]);

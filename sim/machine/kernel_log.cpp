@@ -17,7 +17,7 @@ struct XidText {
   std::string_view text;
 };
 
-// What the driver writes behind pid and name; numbers inside are of one real occasion or zero.
+// The driver's text after pid and name; the numbers are from one real log or zero.
 constexpr std::array kXidTexts{
     XidText{13, "Graphics SM Warp Exception on (GPC 0, TPC 0, SM 0): Out Of Range Address"},
     XidText{31,

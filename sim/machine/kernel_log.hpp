@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's log of a simulated machine: what the driver says while it starts, and about an Xid.
+// The kernel log of a simulated machine: the driver's lines at the start and about an Xid.
 #pragma once
 
 #include "sim/machine/machine.hpp"
@@ -12,7 +12,7 @@ namespace gantry::sim {
 
 inline constexpr std::string_view kKernelLog = "/var/log/dmesg";
 
-// What is in the log when the machine has booted.
+// The content of the log after boot.
 std::string boot_log(const Machine& machine);
 
 // "PCI:0000:3b:00": the driver leaves the function out

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A simulated machine as a plain value. It comes from a YAML file: one of those compiled into the
-// program (machines/*.yaml) or one of the user's. docs/simulated-machines.md says how.
+// program (machines/*.yaml) or one of the user's. docs/simulated-machines.md describes the format.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -29,7 +29,7 @@ struct MigProfile {
   std::vector<std::uint32_t> placements;
 };
 
-// An instance to be made at create or by `inject mig`: "3g.20gb", "3g.20gb@4", "3g.20gb=1+2".
+// An instance to create, at create or by `inject mig`: "3g.20gb", "3g.20gb@4", "3g.20gb=1+2".
 struct MigRequest {
   std::string profile;
   std::optional<std::uint32_t> placement;
@@ -49,10 +49,10 @@ struct Bar {
 // One PCI function below /sys/devices. GPUs have one too.
 struct PciFunction {
   model::PciAddress address;
-  std::optional<model::PciAddress> parent;  // the bridge it sits behind; none: on the root bus
+  std::optional<model::PciAddress> parent;  // the bridge above it; none: on the root bus
   std::uint32_t vendor = 0x10de, device = 0, subsystem_vendor = 0, subsystem_device = 0;
   std::uint32_t class_code = 0, revision = 0;
-  std::string driver;           // "" when nobody holds it
+  std::string driver;           // "" if no driver is bound
   std::string driver_override;  // "" when none
   std::int32_t numa_node = -1;
   std::optional<std::uint32_t> iommu_group;
@@ -62,7 +62,7 @@ struct PciFunction {
   std::uint32_t link_gen_max = 0, link_width_max = 0;
   std::string serial;  // serial_number
   std::string reset_method;
-  std::string firmware_node;  // link target, where ACPI knows the slot
+  std::string firmware_node;  // link target, if ACPI knows the slot
   std::string power_state = "D0";
   std::uint32_t dma_bits = 32;
   bool config_unreadable = false;         // fell off the bus: every byte of config space is ff
@@ -111,7 +111,7 @@ struct KernelModule {
   std::uint32_t references = 0;
   std::uint64_t address = 0xffffffffc0000000;
   std::string taint;       // "(POE)"
-  bool of_driver = false;  // gone when the NVIDIA driver is unloaded
+  bool of_driver = false;  // removed when the NVIDIA driver is unloaded
 };
 
 struct Driver {
@@ -145,7 +145,7 @@ struct Driver {
   KeyValues fields;
 };
 
-// A node of a module that works beside the driver.
+// A node of another module that works with the driver.
 struct ExtraNode {
   std::string path;
   std::uint32_t major = 0, minor = 0, mode = 0666;
@@ -183,10 +183,10 @@ struct Machine {
   NodeOptions nodes;
   std::vector<NumaNode> numa;
   std::vector<Gpu> gpus;
-  std::vector<PciFunction> pci;  // everything that is no GPU: bridges, switches, NICs
+  std::vector<PciFunction> pci;  // everything except GPUs: bridges, switches, NICs
   std::vector<LibraryGroup> libraries;
   std::vector<std::string> ld_so_conf;  // directories, in order
-  KeyValues files;                      // path -> content, written over what was generated
+  KeyValues files;                      // path -> content, replaces generated files
   KeyValues links;                      // path -> target
   std::vector<std::string> absent;      // paths removed at the end
 };
@@ -196,7 +196,7 @@ std::optional<MigRequest> parse_mig_request(std::string_view text);
 // `name` is a compiled-in machine or, with a '/' or ending in ".yaml", a file.
 Result<Machine> load_machine(std::string_view name);
 
-// From text; `file` names it in messages. What never passes: unknown keys, values out of range,
+// From text; `file` names it in messages. It is an error to have unknown keys, values out of range,
 // two GPUs on one address, instances that do not fit.
 Result<Machine> parse_machine(std::string_view text, std::string_view file);
 

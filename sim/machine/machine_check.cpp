@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the keys alone cannot say: do the values fit together, and into the image?
+// Checks across keys: whether the values are consistent and fit into the image.
 #include "sim/driver/image.h"
 #include "sim/machine/machine_internal.hpp"
 #include "sim/machine/topology.hpp"
@@ -63,13 +63,13 @@ Status check_fields(const YamlValue& root, const Machine& m) {
   }
   if (count <= GANTRY_SIM_MAX_FIELDS) return {};
   return wrong(root,
-               fmt::format("has {} fields, there is room for {}", count, GANTRY_SIM_MAX_FIELDS));
+               fmt::format("has {} fields; at most {} are allowed", count, GANTRY_SIM_MAX_FIELDS));
 }
 
 Status check_gpus(const YamlValue& root, const Machine& m) {
   if (m.gpus.size() > GANTRY_SIM_MAX_GPUS) {
-    return wrong(root,
-                 fmt::format("has {} GPUs, the most is {}", m.gpus.size(), GANTRY_SIM_MAX_GPUS));
+    return wrong(root, fmt::format("has {} GPUs; at most {} are allowed", m.gpus.size(),
+                                   GANTRY_SIM_MAX_GPUS));
   }
   std::set<std::string> uuids;
   std::set<std::uint32_t> minors;
@@ -88,14 +88,15 @@ Status check_gpus(const YamlValue& root, const Machine& m) {
     }
     for (const auto& link : gpu.nvlinks) {
       if (!link.to_switch && link.gpu >= m.gpus.size()) {
-        return wrong(root, fmt::format("an NVLink leads to GPU {}, which is not there", link.gpu));
+        return wrong(root,
+                     fmt::format("an NVLink leads to GPU {}, which does not exist", link.gpu));
       }
     }
   }
   return {};
 }
 
-// Every parent must exist, on no circle.
+// Every parent must exist, without a loop.
 Status check_bridges(const YamlValue& root, const Machine& m) {
   std::set<model::PciAddress> addresses;
   for (const auto* function : pci_functions(m)) {
@@ -105,12 +106,13 @@ Status check_bridges(const YamlValue& root, const Machine& m) {
   }
   for (const auto* function : pci_functions(m)) {
     if (function->parent && addresses.count(*function->parent) == 0) {
-      return wrong(root, fmt::format("{} sits behind {}, which is not there",
+      return wrong(root, fmt::format("{} is behind {}, which does not exist",
                                      function->address.sysfs(), function->parent->sysfs()));
     }
     if (bridges_above(m, *function).size() > kMaxBridges) {
-      return wrong(root, fmt::format("{} sits behind more than {} bridges, or they form a circle",
-                                     function->address.sysfs(), kMaxBridges));
+      return wrong(root,
+                   fmt::format("{} is behind more than {} bridges, or the bridges form a loop",
+                               function->address.sysfs(), kMaxBridges));
     }
   }
   return {};
@@ -125,10 +127,10 @@ Status check_machine(const Machine& machine, const YamlValue& root) {
   GANTRY_CHECK(check_bridges(root, machine));
   for (const auto& node : machine.numa) {
     if (!parse_cpu_list(node.cpus)) {
-      return wrong(root, fmt::format("\"{}\" is no list of CPUs such as 0-15,32-47", node.cpus));
+      return wrong(root, fmt::format("\"{}\" is not a list of CPUs such as 0-15,32-47", node.cpus));
     }
   }
-  // Last: whoever wrote the keys above meant them.
+  // Checked last, so that errors in the keys above are reported first.
   if (machine.gpus.empty() && root.find("gpus") == nullptr) {
     return wrong(root, "has no gpus: list them, or write `gpus: []` for a machine without any");
   }

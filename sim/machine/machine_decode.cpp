@@ -84,7 +84,7 @@ void decode_nodes(const YamlValue& map, NodeOptions& nodes, YamlFields& parent) 
     ExtraNode& node = nodes.others.emplace_back();
     n.text("path", node.path).text("device", node.device).mode("mode", node.mode);
     n.u32("major", node.major, 4095).u32("minor", node.minor);
-    if (!node.path.starts_with("/dev/")) n.fail(item, "a node's path is below /dev");
+    if (!node.path.starts_with("/dev/")) n.fail(item, "a node's path must be below /dev");
     (void)f.take(n.finish());
   }
   (void)parent.take(f.finish());
@@ -109,7 +109,7 @@ void decode_lists(YamlFields& f, Machine& m) {
   }
 }
 
-// A BAR without an address gets one: a terabyte for each bus, the small ones behind the large.
+// A BAR without an address gets one: a terabyte for each bus, small BARs after the large ones.
 void place_bars(PciFunction& p) {
   for (std::size_t i = 0; i < p.bars.size(); ++i) {
     Bar& bar = p.bars[i];

@@ -9,7 +9,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto machine = gantry::sim::parse_machine(text, "fuzz.yaml");
-  // What the parser lets pass must fit the image.
+  // Every machine that the parser accepts must fit into the image.
   if (machine.ok()) (void)gantry::sim::make_image(*machine);
   return 0;
 }

@@ -28,7 +28,7 @@ Status decode_profile(const YamlValue& map, MigProfile& p) {
   return f.finish();
 }
 
-// `count: 3` repeats a link, because eighteen equal lines help nobody.
+// `count: 3` repeats a link, because eighteen equal lines are hard to read.
 void decode_link(const YamlValue& map, Gpu& gpu, YamlFields& parent) {
   YamlFields f(map, "nvlink");
   NvLink link;

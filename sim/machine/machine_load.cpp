@@ -29,17 +29,17 @@ Result<std::string> read_user_file(const std::string& path) {
   return text;
 }
 
-// Machines have a command that lists them; of parts there are few enough to name.
+// A command lists the machines; there are so few parts that the message names them.
 std::string no_part(std::string_view name, std::string_view folder) {
   if (folder.empty()) {
-    return fmt::format("no machine is called \"{}\"; `gantry sim list` shows the machines", name);
+    return fmt::format("there is no machine \"{}\"; `gantry sim list` shows the machines", name);
   }
   std::string known;
   for (const auto& key : embedded_names()) {
     if (!key.starts_with(folder)) continue;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", key.substr(folder.size()));
   }
-  return fmt::format("no {} is called \"{}\"; there are {}", folder.substr(0, folder.size() - 2),
+  return fmt::format("there is no {} \"{}\"; there are {}", folder.substr(0, folder.size() - 2),
                      name, known);
 }
 
@@ -74,11 +74,10 @@ class Resolver {
 
   Result<YamlValue> expand(YamlValue machine, int depth) {
     if (depth > kMaxIncludes) {
-      return Error(Errc::Corrupt,
-                   fmt::format("{}: based_on goes round in circles", machine.where()));
+      return Error(Errc::Corrupt, fmt::format("{}: based_on forms a loop", machine.where()));
     }
     if (machine.kind != YamlValue::Kind::Map) {
-      return Error(Errc::Corrupt, fmt::format("{}: a machine is a map of keys", machine.where()));
+      return Error(Errc::Corrupt, fmt::format("{}: a machine must be a map", machine.where()));
     }
     const YamlValue* base_name = machine.find("based_on");
     if (base_name != nullptr) {
@@ -101,7 +100,7 @@ class Resolver {
     std::erase_if(map.entries, [&](const auto& entry) { return entry.key == key; });
   }
 
-  // Replaces `key: NAME` by the part's own keys, with the map's keys laid over them.
+  // Replaces `key: NAME` by the keys of the part; keys of the map override them.
   Status insert_part(YamlValue* map, std::string_view key, std::string_view folder) {
     if (map == nullptr || map->kind != YamlValue::Kind::Map) return {};
     const YamlValue* name = map->find(key);
@@ -127,7 +126,8 @@ class Resolver {
       }
       const auto index = parse_u64(which);
       if (!index || gpus == nullptr || *index >= gpus->items.size()) {
-        return Error(Errc::Corrupt, fmt::format("{}: there is no GPU {}", change.where(), which));
+        return Error(Errc::Corrupt,
+                     fmt::format("{}: GPU {} does not exist", change.where(), which));
       }
       merge(gpus->items[*index], change);
     }
@@ -171,8 +171,9 @@ std::vector<CatalogEntry> machine_catalog() {
 Result<std::string> machine_source(std::string_view name) {
   if (is_path(name)) return read_user_file(std::string(name));
   if (const auto text = embedded_text(name)) return std::string(*text);
-  return Error(Errc::NotFound,
-               fmt::format("no machine is called \"{}\"; `gantry sim list` shows them", name));
+  return Error(
+      Errc::NotFound,
+      fmt::format("there is no machine \"{}\"; `gantry sim list` shows the machines", name));
 }
 
 }  // namespace gantry::sim

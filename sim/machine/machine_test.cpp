@@ -56,7 +56,7 @@ TEST(Machine, AnUnknownCardIsAnsweredWithTheKnownOnes) {
   const auto machine = parse_machine("gpus:\n  - {card: h201, uuid: GPU-1}\n", "mine.yaml");
   ASSERT_FALSE(machine.ok());
   EXPECT_THAT(machine.error().text(),
-              HasSubstr("mine.yaml: no card is called \"h201\"; there are "));
+              HasSubstr("mine.yaml: there is no card \"h201\"; there are "));
   EXPECT_THAT(machine.error().text(), HasSubstr("h200, "));
 }
 
@@ -89,13 +89,13 @@ TEST(Machine, TwoGpusOnOneAddressAreRefused) {
   EXPECT_THAT(machine.error().text(), HasSubstr("two PCI functions are at 0000:01:00.0"));
 }
 
-TEST(Machine, BridgesInACircleAreRefused) {
+TEST(Machine, BridgesInALoopAreRefused) {
   const auto machine = parse_machine(
       "pci:\n  - {address: '0000:01:00.0', parent: '0000:02:00.0'}\n"
       "  - {address: '0000:02:00.0', parent: '0000:01:00.0'}\n",
       "mine.yaml");
   ASSERT_FALSE(machine.ok());
-  EXPECT_THAT(machine.error().text(), HasSubstr("circle"));
+  EXPECT_THAT(machine.error().text(), HasSubstr("form a loop"));
 }
 
 TEST(Machine, TextsThatDoNotFitTheImageAreRefused) {

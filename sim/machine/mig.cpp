@@ -104,9 +104,11 @@ Result<std::uint32_t> choose_placement(const gantry_sim_gpu& gpu, const gantry_s
     if (is_free(gpu, state, profile, start)) return start;
   }
   if (request.placement) {
-    return Error(Errc::Busy,
-                 fmt::format("{} cannot be placed at {}: taken, or no start of this profile",
-                             profile.name, *request.placement));
+    return Error(
+        Errc::Busy,
+        fmt::format(
+            "{} cannot be placed at {}: the place is taken, or the profile cannot start there",
+            profile.name, *request.placement));
   }
   return Error(Errc::Busy, fmt::format("no room for another {}", profile.name));
 }
@@ -139,7 +141,7 @@ Status add_mig_instance(const gantry_sim_gpu& gpu, gantry_sim_gpu_state& state,
   if (parts.empty()) parts.push_back(profile.slices);
   if (std::accumulate(parts.begin(), parts.end(), 0U) > profile.slices) {
     return Error(Errc::Invalid,
-                 fmt::format("{} has {} compute slices, not more", profile.name, profile.slices));
+                 fmt::format("{} has only {} compute slices", profile.name, profile.slices));
   }
   *slot = {};
   slot->used = 1;

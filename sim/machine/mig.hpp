@@ -11,8 +11,8 @@
 
 namespace gantry::sim {
 
-// Adds one GPU instance and its compute instances. Busy when no placement is free, NotFound for an
-// unknown profile, Invalid when the compute slices do not fit.
+// Adds one GPU instance and its compute instances. Busy if no placement is free, NotFound for an
+// unknown profile, Invalid if the compute slices do not fit.
 Status add_mig_instance(const gantry_sim_gpu& gpu, gantry_sim_gpu_state& state,
                         const MigRequest& request, std::uint32_t driver_major);
 

@@ -29,11 +29,9 @@ std::uint32_t sequence_of(const gantry_sim_state& state) {
 }
 
 Error damaged(const std::string& path) {
-  return Error(
-      Errc::Corrupt,
-      fmt::format(
-          "{} carries no simulated machine; make the tree again with `gantry sim create --force`",
-          path));
+  return Error(Errc::Corrupt, fmt::format("{} contains no simulated machine; create the tree again "
+                                          "with `gantry sim create --force`",
+                                          path));
 }
 
 // Offset of the image in a library file, from the footer.
@@ -56,8 +54,7 @@ Result<TreeMarker> marker_with_driver(const std::string& root) {
   GANTRY_TRY(TreeMarker marker, read_marker(root));
   if (!marker.nvml_library.empty()) return marker;
   return Error(Errc::Unsupported,
-               fmt::format("{} has no NVIDIA driver installed: there is nothing to inject into",
-                           marker.machine));
+               fmt::format("{} has no NVIDIA driver, so nothing can be injected", marker.machine));
 }
 
 }  // namespace
@@ -70,9 +67,9 @@ Result<StateFile> StateFile::open(const std::string& root, std::chrono::millisec
   if (const auto loaded = file.load(marker, O_RDWR); !loaded.ok()) {
     if (loaded.error().code() != Errc::Denied) return loaded.error();
     return Error(Errc::Denied,
-                 fmt::format("{} belongs to somebody else, who alone may change it; run this as "
-                             "that user (`stat -c %U {}` names them), or make a machine of your "
-                             "own with `gantry sim create {} --root DIR`",
+                 fmt::format("{} belongs to another user, and only that user may change it; run "
+                             "this as that user (`stat -c %U {}` shows the name), or create your "
+                             "own machine with `gantry sim create {} --root DIR`",
                              root, root, marker.machine));
   }
   return file;
@@ -86,8 +83,8 @@ Result<StateFile> StateFile::look(const std::string& root) {
   return file;
 }
 
-// The lock that NVML takes, too, when a program changes the machine through it. Whoever may read
-// the library can hold it, so nobody waits for ever.
+// NVML takes the same lock when a program changes the machine through it. Every process that can
+// read the library can hold it, so the wait is limited.
 Status StateFile::lock(const std::string& path, std::chrono::milliseconds patience) {
   GANTRY_TRY(lock_, host_.open(path, O_RDONLY | O_NONBLOCK));
   const auto until = std::chrono::steady_clock::now() + patience;
@@ -95,9 +92,9 @@ Status StateFile::lock(const std::string& path, std::chrono::milliseconds patien
     if (errno != EINTR && errno != EWOULDBLOCK)
       return Error::sys(errno, fmt::format("lock {}", host_.outside(path)));
     if (std::chrono::steady_clock::now() >= until) {
-      return Error(Errc::Busy, fmt::format("another process holds the lock of {}; `fuser -v {}` "
-                                           "names it",
-                                           host_.root(), host_.outside(path)));
+      return Error(Errc::Busy,
+                   fmt::format("another process holds the lock of {}; `fuser -v {}` shows it",
+                               host_.root(), host_.outside(path)));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -115,8 +112,8 @@ Status StateFile::load(const TreeMarker& marker, int flags) {
   return {};
 }
 
-// An odd sequence is what a killed injector left, or one at work where we hold no lock. The other
-// file is whole then: they are written one after the other.
+// An odd sequence means that an injector was killed or, if we hold no lock, is still writing. The
+// other file is complete then, because they are written one after the other.
 Status StateFile::copy_whole() {
   working_ = std::make_unique<gantry_sim_image>();
   for (int tries = 0; tries < 100; ++tries) {
@@ -128,7 +125,7 @@ Status StateFile::copy_whole() {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return {};  // killed twice: what is there is taken, and bounded
+  return {};  // killed twice: uses the current content, with bounds
 }
 
 StateFile::StateFile(StateFile&& other) noexcept

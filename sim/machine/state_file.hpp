@@ -17,10 +17,11 @@ namespace gantry::sim {
 
 class StateFile {
  public:
-  // Waits for other injectors, then Busy. Denied when the files are somebody else's.
+  // Waits for other writers for a time, then returns Busy. Denied if the files belong to another
+  // user.
   static Result<StateFile> open(const std::string& root,
                                 std::chrono::milliseconds patience = std::chrono::seconds(5));
-  // To look at only: needs no lock and no permission to write. Not for commit().
+  // Opens it for reading: needs no lock and no write permission. Do not call commit().
   static Result<StateFile> look(const std::string& root);
 
   StateFile(StateFile&& other) noexcept;
@@ -31,7 +32,7 @@ class StateFile {
   const gantry_sim_machine& machine() const { return working_->machine; }
   gantry_sim_state& state() { return working_->state; }  // a copy until commit()
   const gantry_sim_state& state() const { return working_->state; }
-  const gantry_sim_state& baseline() const { return *baseline_; }  // as create left it
+  const gantry_sim_state& baseline() const { return *baseline_; }  // the state after create
 
   // Publishes state() to running processes: odd sequence, new content, even sequence, wake-up. A
   // process killed in between leaves one file odd and the other whole; the next open() repairs it.
@@ -58,6 +59,7 @@ class StateFile {
   std::unique_ptr<gantry_sim_state> baseline_;
 };
 
-inline constexpr std::string_view kBackupPath = "/.gantry-sim.d";  // what injections put aside
+inline constexpr std::string_view kBackupPath =
+    "/.gantry-sim.d";  // files that injections moved away
 
 }  // namespace gantry::sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where PCI functions hang, and what that means for the way between two GPUs.
+// The places of PCI functions in the tree of bridges, and the resulting path between two GPUs.
 #pragma once
 
 #include "sim/machine/machine.hpp"

@@ -43,12 +43,12 @@ Result<Found> look_at(const std::string& root) {
         Errc::Exists,
         fmt::format("{} {}; choose a directory that is empty or does not exist", root, what));
   };
-  if (!S_ISDIR(st.st_mode)) return refuse("exists and is no directory");
+  if (!S_ISDIR(st.st_mode)) return refuse("exists and is not a directory");
   if (read_marker(root).ok()) return Found::OurTree;
   std::error_code failed;
   const bool empty = fs::is_empty(root, failed);
   if (failed) return Error::sys(failed.value(), root);
-  if (!empty) return refuse("has files that no simulated machine put there");
+  if (!empty) return refuse("has files that do not belong to a simulated machine");
   return Found::EmptyDirectory;
 }
 
@@ -56,7 +56,7 @@ Result<Found> look_at(const std::string& root) {
 class Scaffold {
  public:
   explicit Scaffold(std::string path) : path_(std::move(path)) {}
-  ~Scaffold() { (void)take_away(); }  // the error that brought us here says more
+  ~Scaffold() { (void)take_away(); }  // the first error is more useful
   Scaffold(const Scaffold&) = delete;
   Scaffold& operator=(const Scaffold&) = delete;
   const std::string& path() const { return path_; }
@@ -99,7 +99,7 @@ TreeMarker marker_of(const Machine& m) {
           .binary_directory = d.binary_directory};
 }
 
-// As the tree has it at first, for `inject` to know what it added.
+// The log after create, so that `inject` knows which lines it added.
 std::string first_log(const Machine& m) {
   for (const auto& [path, content] : m.files) {
     if (path == kKernelLog) return content;
@@ -145,7 +145,7 @@ Status put_in_place(Scaffold& scaffold, const std::string& root, Found found) {
     scaffold.stands();
     return {};
   }
-  // Swapped in one step; afterwards the scaffold holds the old tree, and takes it away.
+  // Swapped in one step; afterwards the scaffold holds the old tree and removes it.
   const long done = ::syscall(SYS_renameat2, AT_FDCWD, scaffold.path().c_str(), AT_FDCWD,
                               root.c_str(), RENAME_EXCHANGE);
   if (done != 0) return Error::sys(errno, fmt::format("replace {}", root));
@@ -165,7 +165,7 @@ Result<CreatedTree> create(const Machine& machine, const CreateOptions& options)
   GANTRY_TRY(const Found found, look_at(root));
   if (found == Found::OurTree && options.existing == ExistingTree::Keep) {
     return Error(Errc::Exists,
-                 fmt::format("{} has a simulated machine already; --force replaces it", root));
+                 fmt::format("{} already has a simulated machine; --force replaces it", root));
   }
   if (found != Found::Nothing) GANTRY_CHECK(refuse_mounts(root));
   GANTRY_TRY(const Image image, make_image(machine));
@@ -184,7 +184,7 @@ Result<CreatedTree> create(const Machine& machine, const CreateOptions& options)
   CreatedTree created{.root = root, .nodes = out.nodes(), .notes = out.notes()};
   if (const auto gone = scaffold.take_away(); !gone.ok()) {
     created.notes.push_back(
-        fmt::format("some of the old tree is left in {}: {}", temporary, gone.error().text()));
+        fmt::format("parts of the old tree are still in {}: {}", temporary, gone.error().text()));
   }
   return created;
 }
@@ -198,8 +198,9 @@ Result<TreeMarker> read_marker(const std::string& root) {
   GANTRY_TRY(const sys::Host host, sys::Host::at(root));
   auto text = host.read(kMarkerPath, 4096);
   if (!text.ok() || !text->starts_with("gantry-sim 1\n")) {
-    return Error(Errc::NotFound,
-                 fmt::format("{} is no simulated machine; `gantry sim create` makes one", root));
+    return Error(
+        Errc::NotFound,
+        fmt::format("{} is not a simulated machine; `gantry sim create` creates one", root));
   }
   TreeMarker marker;
   for (const auto line : lines(*text)) {
@@ -222,11 +223,10 @@ Result<std::string> find_libraries(const std::string& given) {
   const auto self = fs::read_symlink("/proc/self/exe", failed);
   const auto beside = (self.parent_path() / "../lib/gantry/sim").lexically_normal().string();
   if (!failed && fs::exists(beside + "/libcuda.so", failed)) return beside;
-  return Error(
-      Errc::NotFound,
-      fmt::format("the simulated driver's libraries are not in {}; name their directory with "
-                  "--libraries or GANTRY_SIM_LIBRARIES",
-                  beside));
+  return Error(Errc::NotFound,
+               fmt::format("the simulated driver's libraries are not in {}; give their directory "
+                           "with --libraries or GANTRY_SIM_LIBRARIES",
+                           beside));
 }
 
 }  // namespace gantry::sim

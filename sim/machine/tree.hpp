@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole host tree of a machine that does not exist: /proc, /sys, /dev, the driver's files.
+// Creates the whole host tree of a simulated machine: /proc, /sys, /dev, the driver's files.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -16,7 +16,7 @@ enum class ExistingTree : std::uint8_t { Keep, ReplaceOurs };
 struct CreateOptions {
   std::string root;
   // Directory with the simulated libcuda.so, libnvidia-ml.so and nvidia-smi; "" installs empty
-  // libraries that carry the machine but answer nothing, for tests that only read the tree.
+  // libraries that contain the machine but implement nothing, for tests that only read the tree.
   std::string libraries;
   DeviceNodes nodes = DeviceNodes::Auto;
   ExistingTree existing = ExistingTree::Keep;
@@ -25,17 +25,18 @@ struct CreateOptions {
 struct CreatedTree {
   std::string root;  // absolute
   DeviceNodes nodes = DeviceNodes::Table;
-  std::vector<std::string> notes;  // what is not quite like the real thing, and why
+  std::vector<std::string> notes;  // differences from a real machine, and why
 };
 
-// Builds beside `root` and renames: the tree is there whole or not at all. A directory that exists
-// is taken when it is empty; a tree made by create is replaced if asked; anything else is refused.
+// Builds the tree in a temporary directory next to `root` and renames it, so `root` is complete or
+// absent. An existing directory must be empty or, if the options allow it, a tree made by create.
 Result<CreatedTree> create(const Machine& machine, const CreateOptions& options);
 
-// Where the simulated libraries are: `given`, else $GANTRY_SIM_LIBRARIES, else beside this program.
+// The directory of the simulated libraries: `given`, else $GANTRY_SIM_LIBRARIES, else that of this
+// program.
 Result<std::string> find_libraries(const std::string& given);
 
-// What create leaves at /.gantry-sim in the tree.
+// The file /.gantry-sim that create writes into the tree.
 struct TreeMarker {
   std::string machine;
   std::string cuda_library;  // paths inside the tree

@@ -63,7 +63,7 @@ class LibraryWriter {
     cache(library, library.dev_link, false);
   }
 
-  // As the H200 guest's /usr/lib: absolute links to whatever name has a number or none.
+  // Like /usr/lib of the H200 guest: absolute links for the names with and without a version.
   void link_from(const std::string& directory, const Library& library) {
     for (const auto& name : {library.dev_link, library.soname}) {
       const bool skip = name == library.file || name.empty() ||
@@ -123,14 +123,14 @@ class LibraryWriter {
   std::vector<loader::LdCacheEntry> cache_;
 };
 
-// What stands at a driver library's place: the simulated library with its machine, or an empty one.
+// The content of a driver library: the simulated library with its machine, or an empty one.
 std::string content_of(const Library& library, std::string_view spec, const Machine& m,
                        const gantry_sim_image& image, const SimulatedFiles& files) {
   const bool cuda = spec.starts_with("libcuda.so");
   const bool nvml = spec.starts_with("libnvidia-ml.so");
   if (!cuda && !nvml) return shared_object(library.soname, ElfClass::Bits64);
   std::string ours = cuda ? files.cuda : files.nvml;
-  // Without an answer the file is no library of ours, and stays as it is.
+  // On an error the file is not one of our libraries and stays unchanged.
   if (nvml) (void)hide_newer_nvml_functions(ours, driver_major(m.driver.version));
   if (ours.empty()) ours = shared_object(library.soname, ElfClass::Bits64);
   return append_image(ours, image);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The areas of a tree. Each writes its part; failures are kept in the writer.
+// The areas of a tree. Each function writes its part; the writer keeps the first failure.
 #pragma once
 
 #include "sim/driver/image.h"

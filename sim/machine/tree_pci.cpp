@@ -84,7 +84,7 @@ void write_values(TreeWriter& out, const Machine& m, const PciFunction& f, const
     out.file(fmt::format("{}/{}", d, name), fmt::format("{}\n", text), mode);
   };
   const auto cpus = local_cpus(m, f.numa_node);
-  if (f.vendor == kNvidia) {  // of other people's functions only what anybody asks for
+  if (f.vendor == kNvidia) {  // for functions of other vendors only the files that programs read
     write_details(out, m, f, d);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /proc/driver/nvidia: what the kernel module itself tells.
+// /proc/driver/nvidia: the files of the kernel module.
 #include "sim/machine/image.hpp"
 #include "sim/machine/mig.hpp"
 #include "sim/machine/tree_internal.hpp"
@@ -20,7 +20,7 @@ constexpr std::string_view kPower =
     " Status:                    Disabled\n\n"
     "Notebook Dynamic Boost:     Not Supported\n";
 
-// The driver ships these two notes in its own words; only that there is a note matters to readers.
+// The driver has its own text for these two files; readers only need some text.
 constexpr std::string_view kPatches =
     "Patches applied to this driver's kernel interface are listed here, one file each.\n";
 constexpr std::string_view kWarnings =

@@ -55,7 +55,7 @@ Result<sys::UniqueFd> open_directory(int parent, const char* name, const std::st
 
 class Remover {
  public:
-  // `mount` is where the parent lies; nullptr at the top.
+  // `mount` is the mount of the parent; nullptr at the top.
   void remove(int parent, const char* name, const std::string& path, const Mount* mount) {
     if (::unlinkat(parent, name, 0) == 0 || errno == ENOENT) return;
     if (errno != EISDIR) return keep(Error::sys(errno, fmt::format("remove {}", path)));
@@ -74,7 +74,7 @@ class Remover {
     GANTRY_TRY(sys::UniqueFd fd, open_directory(parent, name, path));
     GANTRY_TRY(const Mount here, mount_of(fd.get(), path));
     if (mount != nullptr && here != *mount)
-      return Error(Errc::Busy, fmt::format("{} is a mount point: not touched", path));
+      return Error(Errc::Busy, fmt::format("{} is a mount point and was not changed", path));
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(fd.get()), ::closedir);
     if (!entries) return Error::sys(errno, fmt::format("list {}", path));
     const int directory = fd.release();  // closed with `entries`

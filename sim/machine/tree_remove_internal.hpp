@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taking a tree away without taking anything else: what is mounted in it belongs to somebody.
+// Removes a tree, but nothing that is mounted in it.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -8,11 +8,11 @@
 
 namespace gantry::sim {
 
-// Invalid when the directory itself is a mount point, Busy when something is mounted below it.
+// Invalid if the directory itself is a mount point, Busy if something is mounted below it.
 Status refuse_mounts(const std::string& directory);
 
-// Removes a file or a whole directory; nothing there is fine. Links are not followed and no other
-// mount is entered. Goes on after a failure, and returns the first.
+// Removes a file or a whole directory; succeeds if it does not exist. Does not follow links and
+// does not enter other mounts. Continues after a failure and returns the first one.
 Status remove_tree(const std::string& path);
 
 }  // namespace gantry::sim

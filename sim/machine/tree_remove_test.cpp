@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What `work` says in a child that has its own mounts: `from` is mounted on `to` there.
+// The result of `work` in a child with its own mounts, where `from` is mounted on `to`.
 std::string with_mount(const std::string& from, const std::string& to,
                        const std::function<Status()>& work) {
   const auto answer = sys::run_in_child(
@@ -77,16 +77,16 @@ TEST(RemoveTree, DoesNotEnterAnotherMount) {
   tree.file("precious/data", "mine").directory("old/a/mounted").file("old/z/file", "x");
   const auto text = with_mount(tree.path("precious"), tree.path("old/a/mounted"),
                                [&] { return remove_tree(tree.path("old")); });
-  EXPECT_THAT(text, HasSubstr("/old/a/mounted is a mount point: not touched"));
+  EXPECT_THAT(text, HasSubstr("/old/a/mounted is a mount point and was not changed"));
   EXPECT_EQ(*tree.host().read("/precious/data"), "mine");
-  EXPECT_FALSE(tree.host().exists("/old/z"));  // the rest went
+  EXPECT_FALSE(tree.host().exists("/old/z"));  // the rest was removed
 }
 
 TEST(RemoveTree, RemovesLinksAndNotWhatTheyPointTo) {
   test::Tree tree;
   tree.file("precious/data", "mine").file("old/a/b", "x").link("old/l", tree.path("precious"));
   EXPECT_TRUE(remove_tree(tree.path("old")).ok());
-  EXPECT_TRUE(remove_tree(tree.path("old")).ok());  // not there: fine
+  EXPECT_TRUE(remove_tree(tree.path("old")).ok());  // a missing tree is not an error
   EXPECT_FALSE(tree.host().exists("/old"));
   EXPECT_EQ(*tree.host().read("/precious/data"), "mine");
 }

@@ -65,7 +65,7 @@ TEST(Create, ReplacesItsOwnTreeOnlyWhenAsked) {
              {.root = root, .nodes = DeviceNodes::Table, .existing = ExistingTree::ReplaceOurs});
   ASSERT_TRUE(forced.ok()) << forced.error().text();
   EXPECT_EQ(read_marker(root)->machine, "h200x8");
-  EXPECT_THAT(*tree.host().list("/"), ::testing::ElementsAre("m"));  // nothing left beside it
+  EXPECT_THAT(*tree.host().list("/"), ::testing::ElementsAre("m"));  // no temporary file is left
 }
 
 TEST(Create, AFileOfTheMachineCannotLeaveTheTree) {
@@ -76,7 +76,7 @@ TEST(Create, AFileOfTheMachineCannotLeaveTheTree) {
   ASSERT_TRUE(machine.ok());
   const auto created = create(*machine, {.root = tree.path("a/b"), .nodes = DeviceNodes::Table});
   ASSERT_FALSE(created.ok());
-  EXPECT_THAT(created.error().text(), HasSubstr("no absolute path without .."));
+  EXPECT_THAT(created.error().text(), HasSubstr("not an absolute path without .."));
   EXPECT_FALSE(tree.host().exists("/escaped"));
 }
 

@@ -41,7 +41,7 @@ Status fill(int fd, std::string_view content, unsigned mode, const std::string& 
   return {};
 }
 
-// What is there already is replaced in one step: others may be reading it.
+// Replaces an existing file in one step, because other processes may be reading it.
 Status write_whole(const std::string& full, std::string_view content, unsigned mode) {
   std::string name = full;
   sys::UniqueFd fd(
@@ -89,7 +89,7 @@ std::string TreeWriter::place(std::string_view path) {
   bool bad = !path.starts_with('/') || path.size() > 3000;
   for (auto part : split(path, '/')) bad = bad || part == ".." || part.size() > 255;
   if (bad || path.find('\0') != std::string_view::npos) {
-    fail(Error(Errc::Invalid, fmt::format("\"{}\" is no absolute path without ..", path)));
+    fail(Error(Errc::Invalid, fmt::format("\"{}\" is not an absolute path without ..", path)));
     return "";
   }
   auto inside = resolve(path);
@@ -105,7 +105,7 @@ bool TreeWriter::make_parents(const std::string& inside) {
   const auto full = root_ + parent;
   struct stat st {};
   if (::mkdir(full.c_str(), 0755) == 0) {
-    ::chmod(full.c_str(), 0755);  // whatever the umask is: other users look into the tree
+    ::chmod(full.c_str(), 0755);  // independent of the umask: other users read the tree
   } else if (errno != EEXIST || ::lstat(full.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
     fail(Error::sys(errno == EEXIST ? ENOTDIR : errno, fmt::format("mkdir {}", full)));
     return false;
@@ -157,7 +157,7 @@ void TreeWriter::device(std::string_view path, DeviceNumbers numbers, unsigned m
     ::unlink(full.c_str());
     if (::mknod(full.c_str(), S_IFCHR | mode, makedev(numbers.major, numbers.minor)) == 0 &&
         ::chown(full.c_str(), uid, gid) == 0 && ::chmod(full.c_str(), mode) == 0) {
-      nodes_ = DeviceNodes::Real;  // a tree has real nodes or a table, not some of each
+      nodes_ = DeviceNodes::Real;  // a tree has either real nodes or a table
       return;
     }
     if (nodes_ == DeviceNodes::Real) {

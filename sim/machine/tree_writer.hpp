@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts files below a directory that is being built. Paths are absolute inside it; links made
-// earlier are followed inside it, never by the kernel, so nothing is written elsewhere. The first
-// failure is kept and everything after it skipped: callers write, and look at status() once.
+// Writes files below a directory that is being built. Paths are absolute inside it; links made
+// earlier are followed inside it, never by the kernel, so nothing is written elsewhere. It keeps
+// the first failure and skips everything after it: callers write, and check status() once.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -35,7 +35,7 @@ class TreeWriter {
   void socket(std::string_view path);
   void remove(std::string_view path);
 
-  // For a tree that exists: reads its dev.table, or finds that its nodes are real.
+  // For an existing tree: reads its dev.table, or detects that its nodes are real.
   Status open_existing();
 
   bool has(std::string_view path) const;
@@ -46,7 +46,7 @@ class TreeWriter {
   DeviceNodes nodes() const { return nodes_; }
 
  private:
-  // Where a path ends up after the links made so far; "" after a failure.
+  // The path after following the links made so far; "" after a failure.
   std::string place(std::string_view path);
   Result<std::string> resolve(std::string_view path) const;
   bool make_parents(const std::string& inside);

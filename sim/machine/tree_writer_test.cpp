@@ -51,7 +51,7 @@ TEST(TreeWriter, AFileThatIsReplacedIsNeverAway) {
   const test::Tree tree;
   TreeWriter out(tree.root(), DeviceNodes::Table);
   out.file("/a", "old");
-  // A second name for the old file: it keeps its content when the new one takes the first name.
+  // A second name for the old file, which keeps its content when the first name gets a new file.
   ASSERT_EQ(::link(tree.path("a").c_str(), tree.path("same").c_str()), 0);
   ASSERT_EQ(::mkdir(tree.path("directory").c_str(), 0755), 0);
   out.file("/a", "new", 0640);
@@ -59,7 +59,7 @@ TEST(TreeWriter, AFileThatIsReplacedIsNeverAway) {
   EXPECT_EQ(*tree.host().read("/a"), "new");
   EXPECT_EQ(tree.host().info("/a")->mode, 0640U);
   EXPECT_EQ(*tree.host().read("/same"), "old");
-  out.file("/directory", "new");  // cannot be replaced: nothing of the try is left
+  out.file("/directory", "new");  // cannot be replaced: no temporary file is left
   EXPECT_FALSE(out.status().ok());
   EXPECT_THAT(*tree.host().list("/"), ::testing::ElementsAre("a", "directory", "same"));
 }

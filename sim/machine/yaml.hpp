@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine files are YAML, within bounds that no machine needs to leave.
+// Machine files are YAML, with limits that no machine needs to exceed.
 #pragma once
 
 #include "base/yaml/value.hpp"

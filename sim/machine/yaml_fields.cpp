@@ -138,7 +138,7 @@ YamlFields& YamlFields::texts(std::string_view key, std::vector<std::string>& ou
   if (child(key) != nullptr) out.clear();
   for (const auto& item : list(key)) {
     if (item.kind != YamlValue::Kind::Scalar)
-      fail(item, fmt::format("{} must be a list of texts", key));
+      fail(item, fmt::format("{} must be a list of strings", key));
     out.push_back(item.text);
   }
   return *this;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the keys of one YAML map into a struct. The first mistake is kept and the rest skipped, so
-// a decoder is a plain list of keys; finish() reports it, or any key that nobody asked for.
+// Reads the keys of one YAML map into a struct. It keeps the first error and skips the rest, so a
+// decoder is a plain list of keys. finish() reports the error, or any key that was not read.
 #pragma once
 
 #include "gpu/model/pci_address.hpp"

@@ -56,7 +56,7 @@ const Word* find_verb(const char* text) {
   return nullptr;
 }
 
-// Where an option of the form "-i 0", "--id=0" keeps its value.
+// The place for the value of an option of the form "-i 0", "--id=0".
 const char** option_slot(const char* text, MigOptions& options) {
   if (strcmp(text, "-i") == 0 || strcmp(text, "--id") == 0) return &options.gpus;
   if (strcmp(text, "-gi") == 0 || strcmp(text, "--gpu-instance-id") == 0)
@@ -67,8 +67,7 @@ const char** option_slot(const char* text, MigOptions& options) {
   return nullptr;
 }
 
-// Takes one option and, where it has one, its value; returns how many arguments that was, 0 for a
-// mistake.
+// Reads one option and its value, if it has one; returns the number of arguments, 0 for an error.
 int take(const char* text, const char* next, MigOptions& options, Verb& verb) {
   Text name;
   const char* equals = strchr(text, '=');

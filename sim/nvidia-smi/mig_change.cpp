@@ -168,10 +168,10 @@ nvmlReturn_t destroy_computes_in(const Gpu& gpu, nvmlGpuInstance_t instance, con
   return NVML_SUCCESS;
 }
 
-int finish(const Session& session, nvmlReturn_t error, unsigned found, const char* deed,
+int finish(const Session& session, nvmlReturn_t error, unsigned found, const char* action,
            const char* what) {
   if (error != NVML_SUCCESS) {
-    printf("Failed to %s %s: %s\n", deed, what, words(session, error));
+    printf("Failed to %s %s: %s\n", action, what, words(session, error));
     return exit_status(error);
   }
   if (found == 0) {

@@ -37,7 +37,7 @@ constexpr const char* kComputeModes[] = {"DEFAULT", "EXCLUSIVE_THREAD", "PROHIBI
 
 }  // namespace
 
-// All or those named; one that refuses does not keep the others from it.
+// Resets all GPUs or the named ones; if one refuses, the others are still reset.
 int reset_gpus(Session& session) {
   nvmlReturn_t refused = NVML_SUCCESS;
   for (unsigned i = 0; i < session.count; ++i) {

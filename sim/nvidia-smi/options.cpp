@@ -85,7 +85,7 @@ Argument split(const char* text, const char* next) {
   return out;
 }
 
-// -l may stand alone. Returns how many arguments it took, 0 for a mistake.
+// -l may have no value. Returns the number of arguments, 0 for an error.
 int set_loop(const Argument& argument, Options& out) {
   const bool seconds = is(argument.name, "-l", "--loop");
   if (!seconds && !is(argument.name, "-lms", "--loop-ms")) return 0;

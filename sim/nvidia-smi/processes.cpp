@@ -38,7 +38,7 @@ bool list(ListCall* function, const Gpu& gpu, const char* type, Processes& out) 
   return true;
 }
 
-// The first form of the call knows nothing of MIG.
+// The first form of the call does not support MIG.
 void list_old(const Gpu& gpu, Processes& out) {
   nvmlProcessInfo_v1_t infos[kMaxProcesses] = {};
   unsigned count = kMaxProcesses;

@@ -18,7 +18,7 @@ const Property* find(const char* name) {
   return nullptr;
 }
 
-// A unit that readings carry but columns do not show.
+// A unit that readings have but columns do not show.
 bool is_hidden(const char* unit) {
   return strcmp(unit, "-") == 0 || strcmp(unit, "x") == 0;
 }

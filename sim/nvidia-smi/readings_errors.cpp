@@ -33,7 +33,7 @@ bool read_total(const Gpu& gpu, nvmlMemoryErrorType_t error, nvmlEccCounterType_
          NVML_SUCCESS;
 }
 
-// Counters kept per kind of SRAM error; a driver without the call keeps none apart.
+// Counters for each kind of SRAM error; a driver without the call does not count them separately.
 void read_sram(const Gpu& gpu, Ecc what, nvmlEccCounterType_t since, Text& out) {
   nvmlEccSramErrorStatus_t status = {};
   status.version = nvmlEccSramErrorStatus_v1;

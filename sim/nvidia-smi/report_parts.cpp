@@ -6,7 +6,7 @@
 namespace smi {
 namespace {
 
-// Lines about a process keep the colon where it was before the report grew wider.
+// Lines about a process have the colon in the column of older, narrower reports.
 constexpr int kProcessColumn = 42;
 constexpr unsigned kMaxClocks = 256;
 
@@ -31,7 +31,7 @@ void megahertz(ReportWriter& writer, unsigned depth, const char* label, const ch
   writer.value(depth, label, tag, text.c_str());
 }
 
-// In XML the devices lie in a list, in text they follow each other.
+// In XML the devices are in a list, in text they follow each other.
 void show_mig_device(ReportWriter& writer, const MigDevice& device) {
   const unsigned depth = writer.xml() ? 2 : 1;
   const nvmlDeviceAttributes_t& has = device.attributes;

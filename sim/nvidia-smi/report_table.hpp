@@ -35,7 +35,7 @@ inline constexpr uint32_t kPowerProfiles = 1U << 19;
 
 enum class Style : uint8_t { Plain, DeeperInText, BareHexInXml, OnlySelected };
 
-/// A part of the report that is no fixed set of lines (processes, MIG devices, clock lists).
+// / A part of the report that is not a fixed set of lines (processes, MIG devices, clock lists).
 using Part = void (*)(ReportWriter& writer, const Gpu& gpu, bool selected);
 
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): in the order a line is written

@@ -69,7 +69,7 @@ void read_bus_id(Gpu& gpu) {
 }
 
 void explain_lost(const Session& session, unsigned index, const char* bus_id, nvmlReturn_t error) {
-  // The address is shown with a domain of four digits, as lspci has it.
+  // The address is shown with a domain of four digits, as in lspci.
   const char* address = strlen(bus_id) == 16 ? bus_id + 4 : bus_id;
   if (address[0] == '\0') {
     printf("Unable to determine the device handle for GPU%u: %s\n", index, words(session, error));
@@ -82,7 +82,7 @@ void explain_lost(const Session& session, unsigned index, const char* bus_id, nv
   }
 }
 
-// A handle of a lost GPU is either refused or answers nothing but "lost".
+// The handle of a lost GPU is either refused, or every call with it returns "lost".
 nvmlReturn_t open_gpu(const Session& session, unsigned index, Gpu& gpu) {
   gpu.session = &session;
   gpu.index = index;

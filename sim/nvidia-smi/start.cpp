@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program's entry, instead of the C library's crt1.o: that one asks for __libc_start_main of
-// glibc 2.34, while images with glibc 2.17 run this program too. The old version of the symbol is
+// The program's entry, instead of the C library's crt1.o: crt1.o needs __libc_start_main of glibc
+// 2.34, but this program also runs in images with glibc 2.17. The old version of the symbol is
 // still exported by every later glibc. No constructors are run before 2.34 (init is null), and none
 // exist.
 #if !defined(__x86_64__)

@@ -70,7 +70,7 @@ const char* short_compute_mode(const Text& value) {
   return value.c_str();
 }
 
-// With MIG the count is kept per instance; without ECC there is none.
+// With MIG each instance has its own count; without ECC there is none.
 Text ecc_cell(const Gpu& gpu) {
   if (mig_enabled(gpu)) {
     Text out;

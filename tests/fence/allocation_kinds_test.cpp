@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every family of allocations: what the share is charged is what the driver took from the card.
+// Every kind of allocation: the share is charged exactly what the driver took from the card.
 #include "fence/share_under_test.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class Families : public ::testing::Test {
     start_ = free_bytes(driver);
     ASSERT_EQ(share.held(), 0U);
   }
-  // What the driver took since the start, and what the share was charged: they agree.
+  // The memory that the driver took since the start; checks that the share was charged the same.
   std::uint64_t taken() {
     const std::uint64_t bytes = start_ - free_bytes(driver);
     EXPECT_EQ(share.held(), bytes);
@@ -33,7 +33,7 @@ class Families : public ::testing::Test {
     calls_ = row.begun;
     return bytes;
   }
-  // Room for so much more than is held now.
+  // Sets the limit so that this much is left.
   void leave(std::uint64_t bytes) { share.set_limit(share.held() + bytes); }
 
   static CUmemAllocationProp on_gpu() {
@@ -45,7 +45,7 @@ class Families : public ::testing::Test {
 
   ShareUnderTest share;
   CudaLibrary cuda{share.fence()};
-  CudaLibrary driver{share.driver()};  // nothing in front of it
+  CudaLibrary driver{share.driver()};  // without the fence
 
  private:
   std::uint64_t start_ = 0;
@@ -145,7 +145,7 @@ TEST_F(Families, ArraysOfAllShapes) {
   EXPECT_EQ(taken(), 0U);
 }
 
-// The granule that they share with others shows in what the host sees, within one granule.
+// They share a granule with other allocations, so the host's number may differ by one granule.
 TEST_F(Families, SmallArraysAreChargedTheirPart) {
   const CUDA_ARRAY_DESCRIPTOR plane = {64, 64, CU_AD_FORMAT_FLOAT, 1};
   CUarray array = nullptr;

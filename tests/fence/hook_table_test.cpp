@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of hooks, against the driver's own list of functions and in every way that a program
-// finds them.
+// Checks the table of hooks against the driver's list of functions, and every way in which a
+// program looks them up.
 #include "fence/share_under_test.hpp"
 #include "gpu/abi/cuda.h"
 #include "support/paths.hpp"
@@ -47,7 +47,7 @@ bool contains(const std::string& name, const std::string& part) {
   return name.find(part) != std::string::npos;
 }
 
-// Names by which the driver's makers call what takes memory or gives the GPU work.
+// Whether a driver function, by its name, allocates memory or launches work.
 bool sounds_like_memory_or_work(const std::string& name) {
   for (const char* part : {"Alloc", "Create", "Launch", "Retain", "Import", "IpcOpenMem", "Map",
                            "Mapped", "Load", "Instantiate", "HostRegister"}) {
@@ -56,7 +56,7 @@ bool sounds_like_memory_or_work(const std::string& name) {
   return false;
 }
 
-// Asked for memory in words, not for memory itself.
+// Functions that only query or describe memory.
 bool only_words(const std::string& name) {
   return contains(name, "TensorMap") || contains(name, "UserObject") ||
          contains(name, "GetMipmap") || contains(name, "Bitmap") || contains(name, "TexRef");
@@ -122,7 +122,7 @@ TEST_F(Lookups, ByHandleAProgramFindsTheHooksAndTheRestOfTheDriver) {
 }
 
 // The name of every function, each version of CUDA, each kind of stream: the driver decides which
-// function that is, and if it is one of ours the caller gets ours of the very same name.
+// function that is, and if we hook it, the caller gets our function of the same name.
 class EveryLookup : public Lookups, public ::testing::WithParamInterface<int> {
  protected:
   static std::vector<std::string> names() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A keeper that is none, and a neighbour in the same share that writes what it likes into the page
-// that both have: no crash, no endless wait, and no more memory than the share has.
+// A false share daemon, and a hostile process in the same share that writes arbitrary values into
+// the shared page: no crash, no endless wait, and never more memory than the share has.
 #include "fence/share_under_test.hpp"
 #include "sharing/daemon/peer_for_test.hpp"
 
@@ -48,7 +48,7 @@ class Scribble {
 TEST(HostileNeighbour, OneThatIsForeverInTheMiddleIsNotWaitedForForever) {
   ShareUnderTest share({.memory_limit = kLimit});
   Scribble neighbour(share);
-  // As if it had been stopped between trying and having, with the lock.
+  // As if it had been stopped during a reservation while it held the lock.
   __atomic_store_n(&neighbour.row().pending, kLimit, __ATOMIC_SEQ_CST);
   __atomic_store_n(&neighbour.page().lock, 1000, __ATOMIC_SEQ_CST);
   const pid_t child = share.process([&] {
@@ -97,7 +97,7 @@ TEST(HostileNeighbour, WhateverIsInThePageTheProgramGoesOn) {
   writer.join();
 }
 
-// What a false keeper answers to a hello.
+// The answer of a false daemon to a hello.
 struct Answer {
   const char* what = nullptr;
   FenceWelcome welcome = {FENCE_MAGIC, FENCE_VERSION,       FENCE_ACCEPTED,
@@ -146,7 +146,7 @@ void answer_one(int listener, const Answer& answer) {
   ::close(fds[1]);
 }
 
-TEST(FalseKeeper, NoAnswerButTheRightOneStartsCuda) {
+TEST(FalseDaemon, NoAnswerButTheRightOneStartsCuda) {
   ShareUnderTest share;
   share.stop_daemon();
   const std::string path = share.directory() + "/socket";
@@ -179,13 +179,13 @@ TEST(FalseKeeper, NoAnswerButTheRightOneStartsCuda) {
   answers[8].usage_bytes = 4096;
   const CudaLibrary cuda(share.fence());
   for (const Answer& answer : answers) {
-    std::thread keeper([&] { answer_one(listener, answer); });
+    std::thread daemon([&] { answer_one(listener, answer); });
     EXPECT_EQ(cuda.cuInit(0), CUDA_ERROR_SYSTEM_NOT_READY) << answer.what;
-    keeper.join();
+    daemon.join();
   }
-  std::thread keeper([&] { answer_one(listener, Answer{.what = "the right one"}); });
+  std::thread daemon([&] { answer_one(listener, Answer{.what = "the right one"}); });
   EXPECT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
-  keeper.join();
+  daemon.join();
   ::close(listener);
 }
 

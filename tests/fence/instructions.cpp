@@ -28,7 +28,7 @@ bool call(const CudaLibrary& cuda, const std::string& what, CUfunction kernel) {
 
 }  // namespace
 
-// Its name is what callgrind is told.
+// callgrind gets this function's name.
 extern "C" [[gnu::noinline]] int measured(const CudaLibrary& cuda, const std::string& what,
                                           CUfunction kernel) {
   int good = 0;

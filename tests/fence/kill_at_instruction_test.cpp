@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kill -9 after any instruction: a process is traced through its allocations and ended in the
-// middle, again and again, each time a little later.
+// kill -9 after any instruction: a process is traced through its allocations and killed in the
+// middle, repeatedly, each time a little later.
 #include "fence/share_under_test.hpp"
 
 #include <signal.h>
@@ -68,7 +68,7 @@ TEST_F(Steps, WhereverItEndsNothingStays) {
         << "after " << round * kStride << " instructions";
     ASSERT_EQ(share.usage(0).pending, 0U);
   }
-  // The lock of the slow path is free, too.
+  // The lock of the slow path is also free.
   const pid_t last = share.process([this] {
     const CudaLibrary cuda(share.fence());
     sim::cuda::ready(cuda);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit: exact, told as out of memory in every family, and shown as the size of the GPU.
+// The limit is exact, every kind of allocation reports it as out of memory, and CUDA shows it as
+// the size of the GPU.
 #include "fence/share_under_test.hpp"
 
 #include <gtest/gtest.h>
@@ -239,7 +240,7 @@ TEST(SeveralGpus, EachHasItsOwnLimitWhateverTheOrder) {
   ASSERT_EQ(cuda.cuMemCreate(&handle, 20 * kMiB, &prop, 0), CUDA_SUCCESS);
   EXPECT_EQ(share.held(0), 10 * kMiB);
   EXPECT_EQ(share.held(1), 20 * kMiB);
-  // A stream of the other device decides where its memory comes from.
+  // The device of the stream decides where the memory comes from.
   CUcontext other = nullptr;
   CUstream stream = nullptr;
   ASSERT_EQ(cuda.cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);

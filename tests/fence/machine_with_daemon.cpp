@@ -53,7 +53,7 @@ MachineWithDaemon::MachineWithDaemon(const std::string& machine)
 }
 
 MachineWithDaemon::~MachineWithDaemon() {
-  if (daemon_ > 0) {  // in peace, so that it clears away what it has made
+  if (daemon_ > 0) {  // with SIGTERM, so that it removes its files
     ::kill(daemon_, SIGTERM);
     ::waitpid(daemon_, nullptr, 0);
   }

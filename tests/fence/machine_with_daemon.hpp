@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a simulated machine with a keeper in a process of its own, as `gantry share serve` is
-// one, and processes behind the fence of its shares.
+// For tests: a simulated machine with a share daemon in a separate process, like `gantry share
+// serve`, and processes behind the fence of its shares.
 #pragma once
 
 #include "fence/share_under_test.hpp"
@@ -32,9 +32,9 @@ class MachineWithDaemon {
   void start_daemon();
   void kill_daemon();
 
-  // A share that lives as long as this does; what is not said is as usual.
+  // Creates a share that lives as long as this object; missing values get their defaults.
   daemon::ShareState make(const policy::ShareText& text);
-  // The fence of that share, to be opened by a process of it.
+  // The fence library of that share, for a process to open.
   std::string fence(const std::string& share) const {
     return fence_directories_.at(share).path("libcuda.so.1");
   }
@@ -46,7 +46,7 @@ class MachineWithDaemon {
   std::map<std::string, gantry::test::FenceDirectory> fence_directories_;  // by share
 };
 
-// Work of one process, seen from another.
+// A counter that one process writes and another reads.
 class SharedCounter {
  public:
   SharedCounter();
@@ -60,7 +60,8 @@ class SharedCounter {
   std::uint64_t* value_;
 };
 
-// Kernels of `kernel_us` without end, a few waiting at any time; what they took is counted, in us.
+// Starts a process that launches kernels of `kernel_us` forever, with a few always waiting. Counts
+// their time in microseconds.
 pid_t start_busy_process(const std::string& libcuda, unsigned kernel_us, SharedCounter& counter);
 void end(pid_t pid);
 

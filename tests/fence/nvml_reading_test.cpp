@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that no ledger holds, as a driver takes it for modules and workspaces: here by calls that
-// go to the driver itself. The host sees it when it looks, and is asked to where it matters.
+// Memory that the fence does not count, as a driver takes it for modules and workspaces; here by
+// direct calls to the driver. The host sees it when it reads NVML, and the fence asks for a reading
+// where it matters.
 #include "fence/machine_with_daemon.hpp"
 
 #include <signal.h>
@@ -24,8 +25,8 @@ class Looks : public ::testing::Test {
     if (!gantry::test::Machine::has_libraries()) GTEST_SKIP() << "no simulated libraries";
     machine_.make({.name = "a", .memory = "4GiB"});
   }
-  // What `work` returns, in a process of the share: 0 is good. A look is waited for 20 ms and no
-  // longer: a machine that is busy with other things may spoil one attempt, not all of them.
+  // The result of `work` in a process of the share; 0 is success. The fence waits at most 20 ms for
+  // a reading: other load on the machine may spoil one attempt, but not all of them.
   int in_share(
       const std::function<int(const CudaLibrary& fence, const CudaLibrary& driver)>& work) {
     int status = 0;
@@ -43,7 +44,7 @@ class Looks : public ::testing::Test {
     }
     return ShareUnderTest::wait_for_exit(pid);
   }
-  // Of the card: nobody else is there.
+  // Of the whole card: no other process uses it.
   static std::uint64_t used(const CudaLibrary& driver) {
     std::size_t free = 0;
     std::size_t total = 0;
@@ -89,10 +90,10 @@ TEST_F(Looks, WhatADriverGaveBackIsRoomAtOnce) {
             0);
 }
 
-// Here nobody looks, however often it is asked.
-// One process of the share holds most of it and says no more; the other takes all it can get, from
-// before the keeper's end until long after the next one's beginning.
-TEST_F(Looks, OverAKeepersCrashTheShareIsNotPassed) {
+// Here NVML is never read, even if the fence asks. One process of the share holds most of the
+// memory and is idle; the other takes all it can get, from before the end of the daemon until long
+// after the start of the next one.
+TEST_F(Looks, TheLimitHoldsAcrossADaemonCrash) {
   constexpr std::uint64_t kQuiet = 2560 * kMiB;
   constexpr std::uint64_t kStep = 32 * kMiB;
   machine_.make({.name = "b", .memory = "4GiB", .on_violation = "stop"});
@@ -103,7 +104,7 @@ TEST_F(Looks, OverAKeepersCrashTheShareIsNotPassed) {
     const pid_t pid = ::fork();
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      while (*ready == 0) ::usleep(1000);  // to be a process of the share first
+      while (*ready == 0) ::usleep(1000);  // so that it is the first process of the share
       const CudaLibrary fence(machine_.fence("b"));
       const CudaLibrary driver(machine_.driver());
       sim::cuda::ready(fence);
@@ -133,8 +134,8 @@ TEST_F(Looks, OverAKeepersCrashTheShareIsNotPassed) {
   EXPECT_TRUE(ShareUnderTest::until([&] {
     const auto state = machine_.client().show("b");
     return state.ok() && state->processes.size() == 1 && state->gpus[0].memory_used > kQuiet;
-  })) << "the greedy one joins the new keeper";
-  ::usleep(600'000);  // it goes on to try, and the auditor to look
+  })) << "the greedy process attaches to the new daemon";
+  ::usleep(600'000);  // it keeps trying, and the auditor keeps checking
   ++*stop;
   EXPECT_EQ(ShareUnderTest::wait_for_exit(quiet), 0)
       << "it is behind the fence, though it is silent";

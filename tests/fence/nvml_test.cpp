@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both libraries of the fence with one keeper: what a process takes through CUDA is what NVML
-// shows.
+// Both libraries of the fence with one share daemon: NVML shows the memory that a process takes
+// through CUDA.
 #include "gpu/abi/nvml.h"
 
 #include "fence/share_under_test.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kLimit = 4096 * kMiB;
 
-// The fence's NVML in a share's directory, in front of the machine's own.
+// The fence's NVML in a share's directory, in front of the machine's NVML.
 class FencedNvml {
  public:
   explicit FencedNvml(const ShareUnderTest& share) {
@@ -104,7 +104,7 @@ TEST(FencedNvml, ShowsWhatTheSharesProcessesHold) {
   EXPECT_TRUE(ShareUnderTest::until([&] { return nvml.processes().empty(); }));
 }
 
-TEST(FencedNvml, FollowsTheLimitAndTheKeeper) {
+TEST(FencedNvml, FollowsTheLimitAndTheDaemon) {
   ShareUnderTest share({.memory_limit = kLimit});
   const FencedNvml nvml(share);
   EXPECT_EQ(nvml.memory().total, kLimit);
@@ -115,7 +115,7 @@ TEST(FencedNvml, FollowsTheLimitAndTheKeeper) {
   share.start_daemon();
   share.set_limit(kLimit / 4);
   EXPECT_TRUE(ShareUnderTest::until([&] { return nvml.memory().total == kLimit / 4; }))
-      << "once the old keeper's beat has stopped";
+      << "once the old daemon's heartbeat has stopped";
 }
 
 }  // namespace

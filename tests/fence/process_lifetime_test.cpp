@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes come, fork, and end in every way; keepers too. Nothing leaks and nothing hangs.
+// Processes start, fork and end in every way, and so do share daemons. Nothing leaks and nothing
+// hangs.
 #include "fence/share_under_test.hpp"
 
 #include <fcntl.h>
@@ -26,8 +27,8 @@ using sim::cuda::ready;
 
 constexpr std::uint64_t kLimit = 4096 * kMiB;
 
-// Allocates and frees at random, `count` times; what it holds is at most `most`. Non-zero: a step
-// went wrong.
+// Allocates and frees at random, `count` times; it holds at most `most`. Returns non-zero if a step
+// failed.
 struct Churn {
   std::uint64_t most = kLimit;
   int count = 200;
@@ -44,7 +45,8 @@ struct Churn {
       if (!mine.empty() && (held + bytes > most || random() % 3 == 0)) {
         const auto [pointer, size] = mine.back();
         mine.pop_back();
-        if (live != nullptr) *live -= size;  // before: it is never more than what is held
+        if (live != nullptr)
+          *live -= size;  // before the free, so that it is never more than the held memory
         if (cuda.cuMemFree_v2(pointer) != CUDA_SUCCESS) return 2;
         held -= size;
         continue;
@@ -216,7 +218,7 @@ TEST(Fork, WithManyThreadsAtWork) {
     }
     int worst = 0;
     for (int i = 0; i < 50; ++i) {
-      // _exit at once, or exec: descriptors do not stay.
+      // _exit at once, or exec: no descriptor is inherited.
       const pid_t child = ::fork();
       if (child == 0) {
         if (i % 2 == 0) ::execl("/bin/true", "true", nullptr);
@@ -232,7 +234,7 @@ TEST(Fork, WithManyThreadsAtWork) {
   EXPECT_TRUE(ShareUnderTest::until([&] { return share.held() == 0; }));
 }
 
-TEST(Keeper, AfterARestartTheRowsAreThereAgain) {
+TEST(Daemon, AfterARestartTheRowsAreThereAgain) {
   ShareUnderTest share({.memory_limit = kLimit});
   const CudaLibrary cuda(share.fence());
   ready(cuda);
@@ -240,7 +242,7 @@ TEST(Keeper, AfterARestartTheRowsAreThereAgain) {
   CUdeviceptr more = 0;
   ASSERT_EQ(cuda.cuMemAlloc_v2(&pointer, 100 * kMiB), CUDA_SUCCESS);
   share.stop_daemon();
-  EXPECT_EQ(cuda.cuMemAlloc_v2(&more, 200 * kMiB), CUDA_SUCCESS) << "without a keeper";
+  EXPECT_EQ(cuda.cuMemAlloc_v2(&more, 200 * kMiB), CUDA_SUCCESS) << "without a daemon";
   EXPECT_EQ(cuda.cuMemAlloc_v2(&more, kLimit), CUDA_ERROR_OUT_OF_MEMORY) << "limits stay";
   share.start_daemon();
   EXPECT_EQ(share.held(), 0U) << "it does not know yet";
@@ -255,7 +257,7 @@ TEST(Keeper, AfterARestartTheRowsAreThereAgain) {
   EXPECT_EQ(share.held(), 200 * kMiB);
 }
 
-TEST(Keeper, WithoutOneCudaDoesNotStart) {
+TEST(Daemon, WithoutOneCudaDoesNotStart) {
   ShareUnderTest share({.memory_limit = kLimit});
   share.stop_daemon();
   const CudaLibrary cuda(share.fence());
@@ -266,7 +268,7 @@ TEST(Keeper, WithoutOneCudaDoesNotStart) {
   EXPECT_EQ(cuda.cuInit(0), CUDA_SUCCESS) << "it may be tried again";
 }
 
-TEST(Keeper, UnlessTheHostHasSaidThatItMay) {
+TEST(Daemon, UnlessTheHostHasSaidThatItMay) {
   ShareUnderTest share({.memory_limit = kGranule});
   share.stop_daemon();
   std::ofstream(share.directory() + "/pass-through") << "";
@@ -290,7 +292,7 @@ TEST(Descriptors, AProgramMayCloseWhatItDoesNotKnow) {
     ready(cuda);
     int ends[2];
     if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return 1;
-    // Whatever gets the number of our socket is not written to.
+    // A new file that gets the descriptor number of our socket is not written to.
     for (int fd = 3; fd < 2048; ++fd) {
       if (is_socket(fd)) ::dup2(ends[1], fd);
     }

@@ -160,7 +160,7 @@ std::uint64_t ShareUnderTest::watch_until(const std::function<bool()>& done, std
 }
 
 pid_t ShareUnderTest::process(const std::function<int()>& work) {
-  // Shared: either thread may be the last to look at them.
+  // Shared, because either thread may be the last to use them.
   const auto parked = std::make_shared<std::promise<void>>();
   const auto forked = std::make_shared<std::promise<void>>();
   if (thread_.joinable()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a share of a simulated machine's GPUs. The keeper's own pages and socket on the host's
-// side, a thread of this process; on the other side the very library that is installed, but for the
-// name of the directory in it, in front of the simulated driver.
+// For tests: a share of a simulated machine's GPUs. The host side has the share daemon's real pages
+// and socket, in a thread of this process. The other side has the installed fence library, in which
+// only the directory name differs, in front of the simulated driver.
 #pragma once
 
 #include "base/sys/loop.hpp"
@@ -68,7 +68,7 @@ class ShareUnderTest {
     std::string machine = "h200";
     std::uint64_t memory_limit = UINT64_MAX;  // of each GPU
     std::uint64_t context_estimate = 0;
-    std::uint64_t queue_ns = 0;  // where time is limited
+    std::uint64_t queue_ns = 0;  // if time is limited
     std::uint32_t flags = FENCE_CONTEXT_FREE;
     std::vector<std::uint32_t> gpus = {0};  // of the machine, in the share's order
   };
@@ -82,7 +82,7 @@ class ShareUnderTest {
   std::string driver() const { return fence_directory_.path("cuda"); }
   const std::string& directory() const { return fence_directory_.directory(); }
 
-  // The keeper ends without a word, or is back with pages that are new.
+  // Ends the daemon without notice, or starts it again with new pages.
   void stop_daemon();
   void start_daemon();
 
@@ -94,13 +94,13 @@ class ShareUnderTest {
   std::uint64_t held(std::uint32_t gpu = 0);  // of all processes together
   std::uint32_t processes();
   std::uint32_t reports(FenceEvent event);
-  // The largest sum of all rows that anybody saw, looking all the time.
+  // The largest sum of all rows, read continuously.
   std::uint64_t watch_until(const std::function<bool()>& done, std::uint32_t gpu = 0);
 
-  // A process of its own: what `work` returns is its exit status. The keeper's thread stands still
-  // for the moment of the fork, so that no lock of the allocator stays taken in the child.
+  // Runs `work` in a new process; its result is the exit status. The daemon's thread is paused
+  // during the fork, so that the child does not inherit a locked allocator.
   pid_t process(const std::function<int()>& work);
-  static int wait_for_exit(pid_t pid);  // waits; 1000 + the signal's number where one ended it
+  static int wait_for_exit(pid_t pid);  // waits; 1000 + the signal number if a signal ended it
   // Waits at most 20 s.
   static bool until(const std::function<bool()>& so);
 

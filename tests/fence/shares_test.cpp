@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares as a whole: the keeper as a process, the library that is installed, programs on one
-// simulated GPU whose time they share.
+// Whole shares: the share daemon as a process, the installed library, and programs that share the
+// time of one simulated GPU.
 #include "fence/machine_with_daemon.hpp"
 
 #include <fcntl.h>
@@ -38,7 +38,7 @@ class Shares : public ::testing::Test {
   MachineWithDaemon machine_;
 };
 
-// What each had of the time in which all were busy, in per cent.
+// The percentage of time that each had while all were busy.
 template <std::size_t kCount>
 std::array<double, kCount> parts(const std::array<SharedCounter, kCount>& counters,
                                  std::chrono::milliseconds window) {
@@ -65,7 +65,7 @@ TEST_F(Shares, ThreeBusySharesHaveTheirPartsOfTheTime) {
   EXPECT_TRUE(ShareUnderTest::until([&] {
     return counters[0].value() > 0 && counters[1].value() > 0 && counters[2].value() > 0;
   }));
-  // A machine that is busy with other things may spoil a window, not all of them.
+  // Other load on the machine may spoil one window, but not all of them.
   std::array<double, 3> had{};
   EXPECT_TRUE(ShareUnderTest::until([&] {
     had = parts(counters, 3s);
@@ -108,14 +108,14 @@ TEST_F(Shares, TimeOfOneThatIsKilledIsTheOthers) {
   end(second);
 }
 
-TEST_F(Shares, WithoutAKeeperWorkGoesOnAndTheNextOneLimitsItAgain) {
+TEST_F(Shares, WithoutADaemonWorkGoesOnAndTheNextOneLimitsItAgain) {
   machine_.make({.name = "a", .compute = "30%"});
   std::array<SharedCounter, 1> counters;
   const auto pid = start_busy_process(machine_.fence("a"), 1000, counters[0]);
   EXPECT_TRUE(ShareUnderTest::until([&] { return counters[0].value() > 0; }));
   machine_.kill_daemon();
   EXPECT_TRUE(ShareUnderTest::until([&] { return parts(counters, 500ms)[0] > 60; }))
-      << "nobody guards the gates";
+      << "no daemon controls the gates";
   machine_.start_daemon();
   EXPECT_TRUE(ShareUnderTest::until([&] {
     const auto state = machine_.client().show("a");
@@ -145,11 +145,11 @@ TEST_F(Shares, WhoeverUsesTheGpuBesideThemIsNamedAndLeftAlone) {
   EXPECT_TRUE(machine_.client().show("a")->findings.empty()) << "no offence of the share";
   EXPECT_EQ(::kill(other, 0), 0);
   EXPECT_TRUE(machine_.client().set("a", {.compute = "none"}).ok());
-  EXPECT_TRUE(unmanaged().empty()) << "nobody takes turns any more";
+  EXPECT_TRUE(unmanaged().empty()) << "no share is time-sliced any more";
   end(other);
 }
 
-// A process of the share that loads the driver's own library and takes what it likes.
+// A process of the share that loads the driver's library directly and takes any amount.
 pid_t hostile(const MachineWithDaemon& machine, const std::string& share, std::uint64_t bytes,
               sighandler_t when_asked_to_go = SIG_DFL) {
   int go[2];
@@ -207,7 +207,7 @@ TEST_F(Shares, WhoDoesNotGoWhenAskedIsKilled) {
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 
-// Attached as it should be, and then past every hook: the driver's own functions, by its path.
+// Attaches correctly and then bypasses every hook: it calls the driver's functions by its path.
 TEST_F(Shares, WhoLaunchesBehindTheFencesBackIsSeen) {
   machine_.make({.name = "a", .compute = "20%"});
   SharedCounter launched;
@@ -260,12 +260,12 @@ TEST_F(Shares, WhoStaysWithinItsLimitsIsNoFinding) {
       ShareUnderTest::until([&] { return asking.show("a")->gpus[0].memory_used > 3 * kGiB; }));
   EXPECT_EQ(asking.show("a")->gpus[0].memory_held, 3 * kGiB);
   EXPECT_EQ(asking.show("a")->refused, 1U);
-  std::this_thread::sleep_for(1500ms);  // longer than any grace of the audit
+  std::this_thread::sleep_for(1500ms);  // longer than any grace period of the audit
   EXPECT_THAT(asking.show("a")->findings, IsEmpty());
   end(pid);
 }
 
-// What a program of the share shows to the host, from the start of CUDA on.
+// What the host sees of a program of the share, from the start of CUDA on.
 class Exec : public Shares {
  protected:
   void SetUp() override {
@@ -322,7 +322,7 @@ TEST_F(Exec, WhoOnlyClosesDescriptorsHoldsWhatItHeld) {
   EXPECT_TRUE(used_becomes([](const auto& gpu) { return gpu.memory_used > kGiB; }));
   told_.add(1);
   EXPECT_TRUE(ShareUnderTest::until([&] { return closed.value() == 1; }));
-  std::this_thread::sleep_for(1500ms);  // several looks
+  std::this_thread::sleep_for(1500ms);  // several readings
   EXPECT_TRUE(used_becomes([](const auto& gpu) { return gpu.memory_held == kGiB; }));
   EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0);
   end(pid);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant owns its processes: it may write into their memory, by ptrace or otherwise, and say of
-// them what it likes. What it cannot write is what the host said; and what it does then is seen.
+// A tenant owns its processes: it may write into their memory, by ptrace or otherwise, and report
+// false values. It cannot write the host's limits, and the host detects what it does.
 #include "fence/machine_with_daemon.hpp"
 #include "sharing/daemon/peer_for_test.hpp"
 
@@ -43,7 +43,7 @@ std::uint64_t address_of(const volatile void* what) {
   return reinterpret_cast<std::uint64_t>(what);
 }
 
-// A process that lets its parent trace it and stands still; afterwards it does `rest`.
+// A process that lets its parent trace it and stops; afterwards it does `rest`.
 pid_t traced(const std::function<void()>& before, const std::function<void()>& rest) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
@@ -55,7 +55,7 @@ pid_t traced(const std::function<void()>& before, const std::function<void()>& r
   for (;;) ::pause();
 }
 
-// False: this machine does not let anybody trace.
+// False: this machine does not allow ptrace.
 bool stands_still(pid_t pid) {
   int status = 0;
   EXPECT_EQ(::waitpid(pid, &status, 0), pid);
@@ -107,7 +107,7 @@ TEST_F(Tampering, NoWayIntoAProcessLeadsToTheLimitsOfItsShare) {
 }
 
 #ifdef __x86_64__
-// The fence's hook becomes a jump to the driver's own function.
+// Replaces the fence's hook by a jump to the driver's function.
 bool divert(pid_t pid, std::uint64_t hook, std::uint64_t to) {
   std::array<std::uint8_t, 16> code{0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0};
   std::memcpy(code.data() + 2, &to, sizeof to);
@@ -149,8 +149,8 @@ TEST_F(Tampering, WhoRewritesItsOwnFenceIsSeenAllTheSame) {
 }
 #endif
 
-// What a context costs is learned from what processes say of themselves: such a word must not reach
-// a neighbour, whose contexts would not fit any more.
+// The cost of a context is learned from reports of processes. A false report must not affect
+// another tenant, whose contexts would no longer fit.
 TEST_F(Tampering, WhatATenantSaysOfItsContextsIsNoNeighboursCost) {
   const auto bad = machine_.make({.name = "bad", .memory = "50%"});
   const auto good = machine_.make({.name = "good", .memory = "10GiB"});
@@ -182,7 +182,7 @@ TEST_F(Tampering, WhatATenantSaysOfItsContextsIsNoNeighboursCost) {
   end(pid);
 }
 
-// The page that tenants write is theirs to empty, too.
+// Tenants can also empty the page that they write.
 TEST_F(Tampering, HolesInThePageStopNobody) {
   const auto bad = machine_.make({.name = "bad", .memory = "10GiB", .compute = "20%"});
   const auto good = machine_.make({.name = "good", .memory = "10GiB", .compute = "50%"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that live in odd ways: they close what they opened, free when they end, vfork, or may
-// not connect. Nothing breaks, and no limit is lost.
+// Unusual programs: they close the library, free memory at exit, use vfork, or are not allowed to
+// connect. Nothing breaks, and every limit still holds.
 #include "fence/share_under_test.hpp"
 
 #include <linux/audit.h>
@@ -67,7 +67,7 @@ TEST(OddPrograms, WhoFreesAtItsEndMayDoSo) {
   EXPECT_EQ(ShareUnderTest::wait_for_exit(child), 0);
 }
 
-// No handler of fork runs: the child has the parent's memory until it ends or becomes another.
+// No fork handler runs: the child uses the parent's memory until it exits or calls exec.
 TEST(OddPrograms, WhoUsesVforkIsStillItself) {
   ShareUnderTest share({.memory_limit = kLimit});
   const CudaLibrary cuda(share.fence());
@@ -87,7 +87,7 @@ TEST(OddPrograms, WhoUsesVforkIsStillItself) {
   EXPECT_TRUE(take(cuda, 50 * kMiB));
 }
 
-// From now on this process may not do that: EPERM.
+// From now on this call fails with EPERM in this process.
 bool forbid(long call) {
   const sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -99,7 +99,7 @@ bool forbid(long call) {
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-TEST(OddPrograms, WhoMayNotReachTheKeeperDoesNotStart) {
+TEST(OddPrograms, AProgramThatCannotReachTheDaemonDoesNotStart) {
   ShareUnderTest share({.memory_limit = kLimit});
   for (const long call : {SYS_connect, SYS_socket, SYS_sendto, SYS_recvmsg, SYS_mmap}) {
     const pid_t child = share.process([&] {
@@ -112,7 +112,7 @@ TEST(OddPrograms, WhoMayNotReachTheKeeperDoesNotStart) {
   }
 }
 
-TEST(OddPrograms, WhoMayNotReachTheKeeperAnyMoreKeepsItsLimits) {
+TEST(OddPrograms, AProgramThatLosesTheDaemonKeepsItsLimits) {
   ShareUnderTest share({.memory_limit = kLimit});
   const pid_t child = share.process([&] {
     const CudaLibrary cuda(share.fence());

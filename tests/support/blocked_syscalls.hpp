@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An old kernel for the length of a test: a child in which given system calls fail, as they do
-// where they are not there yet (ENOSYS) or where a seccomp profile does not know them (EPERM).
+// Simulates an old kernel for a test: a child in which the given system calls fail, as on a kernel
+// without them (ENOSYS) or under a seccomp profile that does not know them (EPERM).
 #pragma once
 
 #include <linux/filter.h>
@@ -31,7 +31,7 @@ inline void block_syscalls(const std::vector<long>& calls, int err) {
   ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
 }
 
-// Runs the body in a child; its failures are this test's.
+// Runs the body in a child; a failure there fails this test.
 template <class Body>
 void run_in_child(const char* what, const Body& body) {
   const pid_t pid = fork();
@@ -44,7 +44,7 @@ void run_in_child(const char* what, const Body& body) {
   EXPECT_EQ(status, 0) << "failed " << what;
 }
 
-// Three times: as the kernel is, and without the calls in both ways.
+// Runs the body three times: with all calls, and without these calls in both ways.
 template <class Body>
 void with_and_without_syscalls(const std::vector<long>& calls, const Body& body) {
   run_in_child("with all calls", body);

@@ -30,7 +30,7 @@ class CapturedOutput {
   std::FILE* file_;
 };
 
-// A program's end, as a shell sees it.
+// The exit status of a program, as a shell sees it, and its output.
 struct ProgramResult {
   int status = 0;
   std::string out;

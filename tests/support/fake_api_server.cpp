@@ -62,7 +62,7 @@ std::string parent_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-// "/api/v1/pods" has what is below "/api/v1/namespaces/NS/pods" too.
+// "/api/v1/pods" also contains the objects below "/api/v1/namespaces/NS/pods".
 bool is_in(const std::string& path, const std::string& collection) {
   const auto parent = parent_of(path);
   if (parent == collection) return true;
@@ -194,7 +194,7 @@ class FakeApiServer::Work {
             .body = store(target.path, std::move(object), "MODIFIED").dump()};
   }
 
-  // Strategic: lists of named objects by their names, everything else as a merge.
+  // Strategic merge: lists of named objects by their names, everything else as a merge patch.
   static void merge(Json& into, const Json& change) {
     for (const auto& [key, value] : change.items()) {
       auto& member = into[key];

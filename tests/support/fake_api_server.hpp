@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server in the test's own process, as far as clients of lists, watches and single objects
-// can tell: resource versions, conflicts, uids, pages, bookmarks, events from a version on, 410 for
-// what it has forgotten. And it can be a bad one.
+// A fake API server in the process of the test. It supports lists, watches and single objects:
+// resource versions, conflicts, uids, pages, bookmarks, events from a version on, 410 for old
+// versions. It can also misbehave.
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
@@ -26,7 +26,8 @@ class FakeApiServer {
   std::string url() const;  // "http://127.0.0.1:1234"
 
   // ---- objects, by their path; what the API says of them is said of these too
-  void put(const std::string& path, const std::string& text);  // made, or changed under its uid
+  void put(const std::string& path,
+           const std::string& text);  // creates it, or changes it and keeps its uid
   void remove(const std::string& path);
   std::string get(const std::string& path) const;  // "" when there is none
   std::vector<std::string> requests() const;       // "GET /api/v1/nodes?limit=250"
@@ -35,14 +36,14 @@ class FakeApiServer {
   // Asked before each request; what it returns is the answer. Called by several threads.
   using AnswerOverride = std::function<std::unique_ptr<http::Response>(const http::Request&)>;
   void override_answers(AnswerOverride override_answers);
-  // After a request has done its work: true, and nobody hears of it, the connection is closed.
+  // Called after a request took effect: return true to close the connection without an answer.
   using LoseAnswer = std::function<bool(const http::Request&)>;
   void drop_answers(LoseAnswer lose);
-  void forget_history();       // versions until now are 410 for watches
-  void end_watches();          // in the middle of everything, as a server does that restarts
-  void send(std::string raw);  // to all watches, as it is
-  void bookmark();             // to all watches
-  void page_limit(std::size_t objects);  // answers with fewer than it was asked for
+  void forget_history();                 // versions until now are 410 for watches
+  void end_watches();                    // without notice, like a server that restarts
+  void send(std::string raw);            // to all watches, unchanged
+  void bookmark();                       // to all watches
+  void page_limit(std::size_t objects);  // returns at most this many objects per page
   std::size_t watches() const;           // that are open
 
  private:
@@ -50,7 +51,7 @@ class FakeApiServer {
   std::unique_ptr<Work> work_;
 };
 
-// Waits for what another thread brings about, a minute at most.
+// Waits until another thread makes the condition true, at most a minute.
 bool eventually(const std::function<bool()>& condition);
 
 }  // namespace gantry::test

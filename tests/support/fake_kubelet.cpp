@@ -61,7 +61,7 @@ Status FakeKubelet::start() {
 
 void FakeKubelet::kill() {
   life_.reset();
-  // A process that dies leaves its sockets' files; our servers would remove theirs.
+  // A killed process leaves its socket files; our servers would remove theirs.
   const std::string socket = options_.directory + "/kubelet.sock";
   const std::string aside = socket + ".aside";
   if (server_) static_cast<void>(::rename(socket.c_str(), aside.c_str()));
@@ -118,7 +118,7 @@ void FakeKubelet::on_options(const std::shared_ptr<Endpoint>& endpoint, const Ca
   endpoint->options = *options;
   endpoint->connected = true;
   endpoints_.push_back(endpoint);
-  current_[endpoint->resource] = endpoint;  // the old one's connection stays as it is
+  current_[endpoint->resource] = endpoint;  // the connection of the old one stays open
   devices_[endpoint->resource];
   reply.answer("");
   watch(endpoint);
@@ -149,7 +149,7 @@ void FakeKubelet::on_list(const std::string& resource, const std::string& messag
 
 void FakeKubelet::on_stream_end(const std::shared_ptr<Endpoint>& endpoint) {
   if (options_.streams == Streams::ByResource) {
-    // The surprise of kubelets up to 1.36: whoever is there now is disconnected.
+    // Kubelets up to 1.36 disconnect the current endpoint, even if it is a newer one.
     const auto found = current_.find(endpoint->resource);
     std::erase(endpoints_, endpoint);
     if (found != current_.end()) disconnect(found->second);

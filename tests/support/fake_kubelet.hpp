@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kubelet as a device plugin sees it: registration, ListAndWatch, the admission of pods, the
-// checkpoint and podresources. No pods are run. Both ways in which kubelets take the end of a
-// stream are there: up to 1.36 it ends whatever is registered for the resource by then, from 1.37
-// its own registration only.
+// A fake kubelet for device plugins: registration, ListAndWatch, the admission of pods, the
+// checkpoint and podresources. It runs no pods. It supports both reactions of kubelets to the end
+// of a stream: up to 1.36 it removes the current registration of the resource, from 1.37 only the
+// registration of that stream.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -57,18 +57,19 @@ class FakeKubelet {
 
   // Removes every socket of the directory, keeps the checkpoint and reads it, listens.
   Status start();
-  // As when it is killed: connections break, its sockets' files stay.
+  // Like a kill: connections break, the socket files stay.
   void kill();
   bool running() const { return server_ != nullptr; }
 
-  // The loop turns while these wait, so plugins in the same loop can answer.
-  // As kubelets do: an error rejects the pod for good.
+  // These run the loop while they wait, so plugins in the same loop can answer. As in a kubelet, an
+  // error rejects the pod permanently.
   Status admit(const Pod& pod);
-  // Before each start of a container: PreStartContainer, then what the stored answers say together.
+  // Called before each start of a container: calls PreStartContainer and returns the merged stored
+  // answers.
   Result<model::ContainerAllocateResponse> start_container(const std::string& uid,
                                                            const std::string& container);
-  // How long a plugin takes to answer, over its socket: the same question many times. Nothing is
-  // remembered of the answers.
+  // Measures how long a plugin takes to answer over its socket: the same call many times. The
+  // answers are not stored.
   struct CallTimes {
     std::vector<std::chrono::nanoseconds> prefer;
     std::vector<std::chrono::nanoseconds> allocate;
@@ -88,7 +89,7 @@ class FakeKubelet {
   const std::vector<std::string>& calls() const { return calls_; }  // "Allocate nvidia.com/gpu"
 
   // Faults.
-  void drop_connections();  // of all plugins, as by a broken kubelet
+  void drop_connections();  // of all plugins, like a broken kubelet
   void answer_register_with(std::optional<grpc::CallStatus> outcome) {
     register_outcome_ = std::move(outcome);
   }
@@ -97,7 +98,7 @@ class FakeKubelet {
     pod_resources_outcome_ = std::move(outcome);
   }
   int pod_resources_calls() const { return pod_resources_calls_; }
-  void forget_devices(const std::string& resource);  // believes that all are unhealthy
+  void forget_devices(const std::string& resource);  // treats all as unhealthy
 
  private:
   struct Endpoint {
@@ -161,7 +162,7 @@ class FakeKubelet {
   std::optional<grpc::CallStatus> pod_resources_outcome_;
   int pod_resources_calls_ = 0;
   bool dies_in_register_ = false;
-  std::shared_ptr<int> life_;  // of this start: answers to an earlier one find it gone
+  std::shared_ptr<int> life_;  // of this start: answers to an earlier start find it expired
 };
 
 }  // namespace gantry::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a kubelet chooses devices, asks the plugin and remembers what it said.
+// How a kubelet chooses devices, calls the plugin and stores its answers.
 #include "support/fake_kubelet.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ std::vector<std::string> list_of(const Ids& ids) {
   return {ids.begin(), ids.end()};
 }
 
-// Takes of `from` what is still needed; true when nothing is.
+// Takes devices of `from` until there are enough; true if nothing more is needed.
 bool take(const Ids& from, int count, Ids& chosen) {
   for (const auto& id : from) {
     if (static_cast<int>(chosen.size()) == count) break;
@@ -104,7 +104,7 @@ Status FakeKubelet::admit(const Pod& pod) {
 Status FakeKubelet::allocate_container(const Pod& pod, const Container& container) {
   bool changed = false;
   for (const auto& [resource, count] : container.limits) {
-    if (devices_.count(resource) == 0) continue;  // nobody has heard of it
+    if (devices_.count(resource) == 0) continue;  // not a plugin resource
     collect_garbage();
     GANTRY_TRY(const Ids ids, choose(pod, container, resource, count));
     if (ids.empty()) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry-fake-kubelet: a kubelet for machines without Kubernetes. Commands come on standard input,
-// one a line; each is answered by one line of JSON.
+// gantry-fake-kubelet: a fake kubelet for machines without Kubernetes. It reads commands from
+// standard input, one per line, and answers each with one line of JSON.
 #include "base/core/text.hpp"
 #include "base/json/document.hpp"
 #include "base/sys/loop.hpp"
@@ -249,7 +249,7 @@ class Program {
   FakeKubelet kubelet_;
 };
 
-// Lines of standard input, while the loop turns.
+// Lines of standard input, read while the loop runs.
 class Lines {
  public:
   explicit Lines(sys::Loop& loop) {
@@ -258,7 +258,7 @@ class Lines {
     if (watch.ok()) {
       watch_ = *std::move(watch);
     } else {
-      read_some();  // a plain file, which epoll does not take: all there at once
+      read_some();  // a regular file, which epoll does not support: read all of it now
     }
   }
   bool ended() const { return ended_ && lines_.empty(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A directory that stands for /run/gantry/fence: a copy of the fence that is put there looks there
-// for its keeper and its driver.
+// A directory that replaces /run/gantry/fence: a copy of the fence in it looks there for the share
+// daemon and the driver.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ class FenceDirectory {
   const std::string& directory() const { return directory_; }
   std::string path(std::string_view name) const { return directory_ + "/" + std::string(name); }
   void link(std::string_view name, const std::string& file) const;  // the driver's own, a socket
-  // The copy has the directory's name wherever the library has FENCE_DIRECTORY. Both are equally
-  // long, so that nothing else changes.
+  // The copy has the directory's name wherever the library has FENCE_DIRECTORY. Both have the same
+  // length, so nothing else changes.
   std::string install(const std::string& library, std::string_view name) const;
 
  private:

@@ -41,7 +41,7 @@ Machine::Machine(std::string_view name) {
   parent_ = fs::canonical(parent_).string();
   root_ = parent_ + "/root";
   const auto machine = sim::load_machine(name);
-  // The value's own complaint is the message when this fails.
+  // If this fails, the error of create is the message.
   const auto created = sim::create(
       *machine, {.root = root_, .libraries = libraries(), .nodes = sim::DeviceNodes::Table});
   GANTRY_ASSERT(created->root == root_);

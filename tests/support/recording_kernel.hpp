@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes down what would have been done to the machine.
+// Records the changes instead of making them.
 #pragma once
 
 #include "base/sys/kernel.hpp"

@@ -23,7 +23,7 @@ std::string temp_directory() {
 Tree::Tree() {
   root_ = temp_directory() + "/gantry-tree-XXXXXX";
   GANTRY_ASSERT(::mkdtemp(root_.data()) != nullptr);
-  GANTRY_ASSERT(::chmod(root_.c_str(), 0755) == 0);  // other users look into it too
+  GANTRY_ASSERT(::chmod(root_.c_str(), 0755) == 0);  // other users read it too
   root_ = fs::canonical(root_).string();
 }
 

@@ -10,7 +10,8 @@ namespace gantry {
 
 std::string to_base64(std::string_view bytes);
 
-// Standard alphabet; white space is passed over, padding may be missing.
+// Decodes the standard alphabet. Skips white space; the padding may be missing. Returns Invalid for
+// other characters.
 Result<std::string> from_base64(std::string_view text);
 
 }  // namespace gantry

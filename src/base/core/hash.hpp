@@ -10,7 +10,7 @@
 
 namespace gantry {
 
-// FNV-1a: tells versions of a thing apart, protects against nobody.
+// FNV-1a. Use it to notice that a value changed; it does not protect against an attacker.
 class Hash {
  public:
   void add(std::string_view text) {

@@ -7,8 +7,7 @@
 
 namespace gantry {
 
-// The name that takes the fewest changes of single letters, upper and lower case being equal; ""
-// when none is near.
+// Returns the name with the smallest edit distance, ignoring case; "" if none is close enough.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace gantry

@@ -14,7 +14,7 @@ std::string escaped(std::string_view text, char kept) {
   result.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F are C2 80 to C2 9F: to some terminals the same as ESC and a letter.
+    // U+0080 to U+009F are C2 80 to C2 9F: some terminals treat them like ESC and a letter.
     const bool c1 =
         byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
     const bool control = (byte < 0x20 && text[i] != kept) || byte == 0x7F;

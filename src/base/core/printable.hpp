@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of a stranger, an image's author say, on somebody's terminal: a control character in it
-// could clear the screen, retitle the window or fake a line of ours.
+// Makes text from untrusted sources, such as the author of an image, safe for a terminal. A control
+// character could clear the screen, change the window's title or imitate one of our lines.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace gantry {
 
-// Control characters, new lines among them, as \xNN; where the text is no UTF-8, so is every byte
-// that is no ASCII.
+// Writes control characters, including newlines, as \xNN. If the text is not valid UTF-8, all
+// non-ASCII bytes are also written as \xNN.
 std::string printable(std::string_view text);
 
-// The same for a text of many lines, which it keeps.
+// The same for text of several lines; keeps the newlines.
 std::string printable_lines(std::string_view text);
 
 }  // namespace gantry

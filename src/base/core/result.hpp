@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result<T>: a value, or the story of why there is none. Every function that can fail returns one;
-// dropping it is a compiler warning. Exceptions never cross a module border.
+// Result<T>: a value, or the error that explains why there is none. Every function that can fail
+// returns one; dropping it is a compiler warning. Exceptions never cross a module border.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace gantry {
 
-// The reasons a caller may branch on. Everything else is text.
+// The reasons that a caller may branch on. All other detail is in the text.
 enum class Errc : std::uint8_t {
   Invalid,
   NotFound,
@@ -30,10 +30,11 @@ class [[nodiscard]] Error {
  public:
   Error(Errc code, std::string text) : code_(code), text_(std::move(text)) {}
 
-  // errno is passed by hand, before anything can clobber it. Text: "call: strerror".
+  // The caller passes errno, read before another call can overwrite it. The text is "call:
+  // strerror".
   static Error sys(int err, std::string_view call);
 
-  // Puts what we were doing in front: "doing: inner cause".
+  // Adds what was being done in front of the text: "doing: inner cause".
   Error in(std::string_view doing) &&;
 
   Errc code() const { return code_; }
@@ -71,7 +72,7 @@ class [[nodiscard]] Result {
 
   T value_or(T other) && { return ok() ? std::move(checked()) : std::move(other); }
 
-  // Adds context to a failure, leaves a success alone.
+  // Adds context to an error; a success is returned unchanged.
   Result in(std::string_view doing) && {
     if (!ok()) return std::get<Error>(std::move(state_)).in(doing);
     return std::move(*this);

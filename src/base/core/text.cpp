@@ -68,8 +68,8 @@ bool contains(std::string_view text, std::string_view part) {
 
 namespace {
 
-// Bytes of the character that `rest` begins with; 0 when it is none. The two bounds of the second
-// byte leave out long forms, surrogates and what is beyond U+10FFFF.
+// The length in bytes of the first character of `rest`; 0 if it is not valid. The two bounds of the
+// second byte exclude overlong forms, surrogates and values above U+10FFFF.
 std::size_t utf8_length(std::string_view rest) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(rest[at]); };
   const auto lead = byte(0);

@@ -12,11 +12,11 @@ namespace gantry {
 
 std::string_view trim(std::string_view text);
 
-// Pieces between separators; an empty text has no pieces.
+// The parts between separators; an empty text has no parts.
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::vector<std::string_view> lines(std::string_view text);
 
-// Whole text must be the number; base 0 accepts a 0x prefix. No sign, no white space.
+// The whole text must be a number; base 0 accepts a 0x prefix. No sign, no white space.
 std::optional<std::uint64_t> parse_u64(std::string_view text, int base = 10);
 std::optional<std::int64_t> parse_i64(std::string_view text);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON as text that keeps its shape: parsed once into spans over the original bytes, asked by path,
-// and changed by splicing (patch.hpp), so that whatever was not touched stays byte for byte:
+// JSON as text that keeps its layout. It is parsed once into spans over the original bytes, read by
+// path, and changed by splicing (patch.hpp). So everything that is not changed keeps its bytes:
 // unknown fields, order, white space, the spelling of numbers.
 #pragma once
 
@@ -28,9 +28,9 @@ namespace detail {
 struct Node {
   std::uint32_t begin = 0;  // the value's bytes, quotes and brackets included
   std::uint32_t end = 0;
-  std::uint32_t key_begin = 0;  // the member's key with its quotes; 0 and 0 where there is none
+  std::uint32_t key_begin = 0;  // the member's key with its quotes; 0 and 0 if it has none
   std::uint32_t key_end = 0;
-  std::uint32_t first_child = 0;  // 0: none; the root is nobody's child
+  std::uint32_t first_child = 0;  // 0: none; the root is never a child
   std::uint32_t next = 0;         // sibling
   Kind kind = Kind::Absent;
 };
@@ -45,8 +45,8 @@ struct ParsedText {
 };
 }  // namespace detail
 
-// One value of a document, or the lack of one: asking an absent value for a member gives an absent
-// value, so that a path needs one check at its end. Lives no longer than its document.
+// One value of a document, or an absent value. A member of an absent value is absent too, so a path
+// needs only one check at its end. Must not outlive its document.
 class Value {
  public:
   class Iterator;
@@ -58,19 +58,19 @@ class Value {
   explicit operator bool() const { return parsed_ != nullptr; }
   bool is(Kind wanted) const { return kind() == wanted; }
 
-  Value operator[](std::string_view key) const;  // a member; absent when there is none
+  Value operator[](std::string_view key) const;  // a member; absent if it does not exist
   Value element(std::size_t index) const;
   std::size_t size() const;  // members or elements
   Iterator begin() const;    // members or elements, in their order
   Iterator end() const;
 
   std::string key() const;                    // the member's name, unescaped
-  std::optional<std::string> string() const;  // unescaped; nullopt when it is no string
+  std::optional<std::string> string() const;  // unescaped; nullopt if it is not a string
   std::optional<bool> boolean() const;
   std::optional<std::uint64_t> u64() const;  // nullopt for signs, fractions, exponents
   std::optional<std::int64_t> i64() const;
-  std::string_view raw() const;              // the bytes as they are
-  std::vector<std::string> strings() const;  // of an array; what is no string is left out
+  std::string_view raw() const;              // the bytes as written
+  std::vector<std::string> strings() const;  // the strings of an array; other elements are skipped
 
   const detail::Node& node() const { return parsed_->nodes[index_]; }  // present values only
 
@@ -94,8 +94,9 @@ class Value::Iterator {
 
 class Document {
  public:
-  // Strict RFC 8259. Corrupt, with line and column, for anything else, for a key that an object has
-  // twice (two readers would believe two different ones), and beyond the limits above.
+  // Accepts RFC 8259 only. Returns Corrupt, with line and column, for anything else, for a key that
+  // appears twice in one object (readers would disagree about its value), and beyond the limits
+  // above.
   static Result<Document> parse(std::string text);
 
   Value root() const { return {*parsed_, 0}; }
@@ -106,10 +107,10 @@ class Document {
   explicit Document(std::unique_ptr<const detail::ParsedText> parsed)
       : parsed_(std::move(parsed)) {}
   std::unique_ptr<const detail::ParsedText>
-      parsed_;  // stays where it is when the document is moved
+      parsed_;  // keeps its address when the document is moved
 };
 
-// `text` between quotes, escaped. Bytes that are no ASCII go through as they are.
+// `text` in quotes, escaped. Non-ASCII bytes are copied unchanged.
 std::string quote(std::string_view text);
 
 }  // namespace gantry::json

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever is accepted can be patched, and the result is accepted again, with the change in it and
-// the rest as it was.
+// Every accepted text can be patched, and the result is accepted again, with the change in it and
+// the rest unchanged.
 #include "base/json/patch.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   patch.remove({"process"});
   patch.remove({std::size_t{0}});
   const auto changed = patch.apply(*document);
-  if (!changed.ok()) return 0;  // the path met something that is no object
+  if (!changed.ok()) return 0;  // the path leads through a value that is not an object
   const auto again = Document::parse(*changed);
   GANTRY_ASSERT(again.ok());
   GANTRY_ASSERT(!(*again)["process"]);

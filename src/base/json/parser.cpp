@@ -26,7 +26,7 @@ class Parser {
     GANTRY_CHECK(value(0, 0));
     while (!open_.empty()) GANTRY_CHECK(step());
     skip_space();
-    if (at_ != text_.size()) return syntax_error("more text after the end");
+    if (at_ != text_.size()) return syntax_error("unexpected text after the end of the value");
     return {};
   }
 
@@ -53,7 +53,7 @@ class Parser {
     }
   }
 
-  // What follows in the innermost open container: its end, or one more item.
+  // Reads the next part of the innermost open container: its end, or one more item.
   Status step() {
     auto& open = open_.back();
     const bool object = nodes_[open.node].kind == Kind::Object;
@@ -115,7 +115,7 @@ class Parser {
         });
     if (twice == keys_.end()) return {};
     at_ = std::max(nodes_[*twice].key_begin, nodes_[*(twice + 1)].key_begin);
-    return syntax_error(fmt::format("the key {} is there twice", key_of(*twice).substr(0, 80)));
+    return syntax_error(fmt::format("the key {} appears twice", key_of(*twice).substr(0, 80)));
   }
 
   std::string_view key_of(std::uint32_t index) const {
@@ -124,7 +124,7 @@ class Parser {
   }
 
   Status value(std::uint32_t key_begin, std::uint32_t key_end) {
-    if (nodes_.size() >= kValueLimit) return syntax_error("more values than are allowed");
+    if (nodes_.size() >= kValueLimit) return syntax_error("too many values");
     const auto index = static_cast<std::uint32_t>(nodes_.size());
     nodes_.push_back({.begin = position(), .key_begin = key_begin, .key_end = key_end});
     GANTRY_TRY(const auto kind, read_scalar_or_open(index));
@@ -163,7 +163,7 @@ class Parser {
   Status string() {
     const auto length = string_length(text_.substr(at_));
     if (!length)
-      return syntax_error("a string that does not end or has a character it may not have");
+      return syntax_error("the string does not end or contains a character that is not allowed");
     at_ += *length;
     return {};
   }
@@ -204,7 +204,7 @@ class Parser {
 
 Result<Document> Document::parse(std::string text) {
   if (text.size() > kSizeLimit) {
-    return Error(Errc::Corrupt, fmt::format("{} bytes of JSON, more than {} are not read",
+    return Error(Errc::Corrupt, fmt::format("the JSON text has {} bytes; the limit is {}",
                                             text.size(), kSizeLimit));
   }
   auto parsed = std::make_unique<detail::ParsedText>();

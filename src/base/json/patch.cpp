@@ -34,7 +34,7 @@ Patch::Change& Patch::at(const Path& path) {
     } else {
       change = change->inside.emplace_back(step, std::make_unique<Change>()).second.get();
     }
-    change->removed = false;  // something is wanted there after all
+    change->removed = false;  // a later change adds a value here
   }
   return *change;
 }
@@ -58,7 +58,7 @@ bool Patch::empty() const {
   return root_->inside.empty() && root_->appended.empty() && !root_->replacement;
 }
 
-// Writes the text anew, copying whatever no change names.
+// Writes the new text and copies everything that no change names.
 class Renderer {
  public:
   explicit Renderer(const Document& document)
@@ -75,7 +75,7 @@ class Renderer {
  private:
   struct Addition {
     const Step* name;         // nullptr: an element
-    const std::string* text;  // nullptr: an object made on the way
+    const std::string* text;  // nullptr: an object created on the way
     const Patch::Change* change;
   };
 
@@ -161,7 +161,7 @@ class Renderer {
     return news;
   }
 
-  // New items at the end of a container, in the manner of those before them.
+  // Adds new items at the end of a container, in the layout of the items before them.
   Status add(Value old, const std::vector<Addition>& news, std::size_t kept, std::string_view lead,
              std::string_view between, std::string_view tail) {
     const bool one_line = lead.empty() && between.empty() && old.size() == 0
@@ -195,15 +195,15 @@ class Renderer {
                                           : std::string(lead.substr(line + 1));
   }
 
-  // A value given as text, laid out as the rest of the file is.
+  // Writes a value that is given as text, in the layout of the file.
   Status write_new_value(const std::string& text, const std::string& indentation, bool flat) {
     GANTRY_TRY(const auto document, Document::parse(text).in("the new value"));
     write_value(out_, document.root(), style_, indentation, flat);
     return {};
   }
 
-  // What a path asks for where nothing is: objects, and an array at its end. Built on one line,
-  // then laid out like any other value.
+  // Creates the missing values of a path: objects, and an array at its end. Builds them on one line
+  // and then applies the layout of the file.
   Status made(const Patch::Change& change, const std::string& indentation, bool flat) {
     std::string text;
     GANTRY_CHECK(compact(change, text));

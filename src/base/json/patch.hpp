@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes to a JSON text, collected first and spliced in once. What a change does not name keeps
-// its bytes; what is added takes the look of its surroundings: the file's own indentation, its line
-// ends, its way with spaces.
+// Changes to a JSON text. They are collected first and then spliced in together. Everything that no
+// change names keeps its bytes. New values follow the layout around them: the file's indentation,
+// line ends and spaces.
 #pragma once
 
 #include "base/json/document.hpp"
@@ -35,19 +35,19 @@ class Patch {
   Patch(Patch&&) noexcept;
   Patch& operator=(Patch&&) noexcept;
 
-  // Replaces the value there, or adds the member; objects that are missing on the way are made. A
-  // null on the way counts as missing. `value` is JSON text.
+  // Replaces the value at `path`, or adds the member. Creates objects that are missing on the way;
+  // a null counts as missing. `value` is JSON text.
   void set(const Path& path, std::string value);
-  // Adds an element at the end of the array there, made when missing.
+  // Adds an element at the end of the array at `path`. Creates the array if it is missing.
   void append(const Path& path, std::string value);
-  // Takes the member or element away; nothing happens when it is not there. Element numbers are
-  // those of the original text.
+  // Removes the member or element; does nothing if it does not exist. Element numbers are those of
+  // the original text.
   void remove(const Path& path);
 
   bool empty() const;
 
-  // The new text. Invalid when the path meets something that is neither an object nor an array
-  // where it must be one, or when a value is no JSON.
+  // Returns the new text. Invalid if the path needs an object or array where the document has
+  // another value, or if a value is not JSON.
   Result<std::string> apply(const Document& document) const;
 
  private:

@@ -15,21 +15,21 @@ struct Patch::Change {
   std::vector<std::string> appended;
 
   const Change* find(const Step& step) const;
-  bool adds() const;  // whether something is there afterwards that a missing value would need
+  bool adds() const;  // whether a missing value must be created for this change
 };
 
 // How a text is laid out.
 struct Style {
   std::string line_end;  // "\n", "\r\n"; "" when everything is on one line
   std::string unit;      // one level of indentation
-  std::string colon;     // what is between key and value: ":" or ": "
+  std::string colon;     // between key and value: ":" or ": "
   std::string comma;     // between items on one line: "," or ", "
 };
 
 Style detect_style(const Document& document);
 
-// A value as `style` has it, its first line already indented by `indentation`. On one line when
-// `flat`.
+// Writes a value in `style`; its first line is already indented by `indentation`. `flat`: on one
+// line.
 void write_value(std::string& out, Value value, const Style& style, const std::string& indentation,
                  bool flat);
 

@@ -46,7 +46,7 @@ std::optional<std::uint32_t> four_digits(std::string_view text) {
   return static_cast<std::uint32_t>(*value);
 }
 
-// After "\u": its code point, and how many characters of `rest` it took.
+// Decodes the part after "\u": its code point, and the number of characters of `rest` that it used.
 std::pair<std::uint32_t, std::size_t> code_point(std::string_view rest) {
   const auto first = four_digits(rest).value_or(kReplacement);
   if (first < 0xD800 || first > 0xDFFF) return {first, 4};

@@ -23,7 +23,7 @@ void detect_indentation(const Document& document, Style& style) {
   style.unit = std::string(before.substr(line + 1));
 }
 
-// The first member tells what stands between a key and its value.
+// The first member shows what is between a key and its value.
 void detect_colon(const Document& document, Style& style) {
   if (!document.root().is(Kind::Object) || document.root().size() == 0) return;
   const auto& first = (*document.root().begin()).node();
@@ -38,7 +38,7 @@ Style detect_style(const Document& document) {
   detect_colon(document, style);
   const bool empty = document.root().size() == 0;
   if (empty && document.text().size() > document.root().raw().size()) {
-    style.line_end = "\n";  // a file of nothing but {} and a line end: made by hand
+    style.line_end = "\n";  // a file with only {} and a line end: written by a person
     style.unit = "    ";
   }
   if (style.colon.empty()) style.colon = style.line_end.empty() ? ":" : ": ";

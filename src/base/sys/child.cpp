@@ -26,28 +26,28 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kDeniedStatus = 113;  // the child could not become the wanted user
+constexpr int kDeniedStatus = 113;  // the child could not change to the requested user
 constexpr int kExecFailedStatus = 127;
-constexpr char kEndMarker = '\n';  // ends every answer, so that one that was cut off shows
+constexpr char kEndMarker = '\n';  // ends every answer, so that a truncated one is noticed
 constexpr std::size_t kOutputLimit = std::size_t{4} << 20;
 
 void write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const auto wrote = ::write(fd, bytes.data(), bytes.size());
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return;  // the parent gave up; nobody is left to tell
+    if (wrote < 0) return;  // the parent gave up; the error cannot be reported
     bytes.remove_prefix(static_cast<std::size_t>(wrote));
   }
 }
 
-// Order matters: groups and gid while we still may, uid last. A change of all uids away from 0
-// clears the capabilities.
+// The order matters: groups and gid while we still have the right, uid last. Changing all uids away
+// from 0 clears the capabilities.
 bool become(const ChildUser& user) {
   return ::setgroups(0, nullptr) == 0 && ::setresgid(user.gid, user.gid, user.gid) == 0 &&
          ::setresuid(user.uid, user.uid, user.uid) == 0;
 }
 
-// Everything the child wrote until it closed its end, or the reason we stopped listening.
+// Everything that the child wrote until it closed its end, or the reason why we stopped reading.
 Result<std::string> collect(int fd, Clock::time_point until, std::size_t limit) {
   std::string bytes;
   std::array<char, 16384> buffer{};
@@ -69,7 +69,7 @@ Result<std::string> collect(int fd, Clock::time_point until, std::size_t limit) 
   }
 }
 
-// What is in the pipe now; false when nobody can write to it any more.
+// Reads what is in the pipe now; false if no process can write to it any more.
 Result<bool> drain(int fd, std::string& output) {
   std::array<char, 16384> buffer{};
   for (;;) {
@@ -85,8 +85,8 @@ Result<bool> drain(int fd, std::string& output) {
   }
 }
 
-// Until the process ends, not until its output does: a daemon that it started may hold that for
-// ever.
+// Waits for the exit of the process, not for the end of its output: a daemon that it started may
+// keep the pipe open forever.
 Result<CommandResult> wait_for_command(pid_t pid, int fd, Clock::time_point until) {
   CommandResult result;
   for (bool open = true;;) {
@@ -100,7 +100,7 @@ Result<CommandResult> wait_for_command(pid_t pid, int fd, Clock::time_point unti
       result.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
       return result;
     }
-    if (Clock::now() >= until) return Error(Errc::Timeout, "did not end in time");
+    if (Clock::now() >= until) return Error(Errc::Timeout, "did not exit in time");
     pollfd wait{.fd = open ? fd : -1, .events = POLLIN, .revents = 0};
     ::poll(&wait, 1, 5);
   }
@@ -114,9 +114,9 @@ std::vector<char*> to_argv(const std::vector<std::string>& texts) {
   return words;
 }
 
-// A pipe that holds `text` already and has nobody at its other end.
+// A pipe that already contains `text` and whose write end is closed.
 Result<UniqueFd> readable(std::string_view text) {
-  if (text.size() > PIPE_BUF) return Error(Errc::Invalid, "too much to read for a command");
+  if (text.size() > PIPE_BUF) return Error(Errc::Invalid, "the command's input is too large");
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe");
   UniqueFd out(ends[0]);
@@ -134,8 +134,8 @@ struct Program {
   const std::function<bool()>* before;
 };
 
-// In the child: a group of its own, to be killed as a whole, and the signals as a program expects
-// them.
+// Runs in the child: creates a process group, which can be killed as a whole, and restores default
+// signals.
 [[noreturn]] void exec_program(const Program& program) {
   ::setpgid(0, 0);
   sigset_t none;
@@ -155,8 +155,8 @@ struct Program {
   ::_exit(kExecFailedStatus);
 }
 
-// SIGKILL, and the end of the process. A process stuck inside a driver's ioctl does not die of it:
-// it is left behind after a while rather than waited for.
+// Sends SIGKILL and waits for the exit. A process that hangs in an ioctl of a driver does not die,
+// so we stop waiting after a while.
 int end(pid_t pid) {
   ::kill(pid, SIGKILL);
   int status = SIGKILL;
@@ -168,8 +168,8 @@ int end(pid_t pid) {
   return status;
 }
 
-// The pipe may close before the process ends: the deadline holds for the end, too. nullopt: it has
-// ended, but SIGCHLD is ignored and nobody knows how.
+// The pipe may close before the process exits, so the deadline also limits the wait for the exit.
+// nullopt: it has exited, but its status is lost because SIGCHLD is ignored.
 std::optional<int> wait_until(pid_t pid, Clock::time_point until) {
   for (;;) {
     int status = 0;
@@ -237,7 +237,7 @@ Result<std::string> Child::join() {
     return Error(Errc::Internal, fmt::format("child ended with status {}", WEXITSTATUS(status)));
   }
   if (!answer->ends_with(kEndMarker))
-    return Error(Errc::Internal, "ended before its answer was whole");
+    return Error(Errc::Internal, "exited before it sent its whole answer");
   answer->pop_back();
   return answer;
 }
@@ -267,7 +267,7 @@ Result<CommandResult> run_command(const std::vector<std::string>& argv,
                   .input = input.get(),
                   .output = theirs.get(),
                   .before = &options.before});
-  ::setpgid(pid, pid);  // here too: whoever comes first
+  ::setpgid(pid, pid);  // parent and child both call it, because either may run first
   theirs.reset();
   auto result = wait_for_command(pid, mine.get(), until);
   if (result.ok()) return result;

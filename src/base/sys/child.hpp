@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that may hang or crash (the vendor's libraries) happens in a forked child with a deadline.
+// Runs work that may hang or crash, such as calls of the vendor's libraries, in a forked child with
+// a deadline.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,11 +23,11 @@ struct ChildUser {  // drops to this user and group, no supplementary groups, no
 struct ChildOptions {
   std::chrono::milliseconds deadline{10'000};
   std::size_t limit_bytes = std::size_t{16} << 20;
-  const ChildUser* user = nullptr;  // nullptr: stay who we are
+  const ChildUser* user = nullptr;  // nullptr: keep our user
 };
 
-// `work` running in a forked child, while the parent does something else. Start it from a process
-// with one thread. A child that is not joined is killed.
+// Runs `work` in a forked child while the parent continues. The process must have only one thread
+// when it starts the child. The destructor kills a child that was not joined.
 class Child {
  public:
   static Result<Child> start(const std::function<std::string()>& work, const ChildOptions& options);
@@ -35,9 +36,9 @@ class Child {
   Child& operator=(Child&&) = delete;
   ~Child();
 
-  // The bytes that `work` produced. Timeout when the deadline, counted from start, passed (the
-  // child is killed), Internal with the signal's name when it crashed, Denied when the user could
-  // not be taken. Once only.
+  // Returns the bytes that `work` produced. Timeout if the deadline, counted from the start, has
+  // passed (the child is killed); Internal with the signal's name if it crashed; Denied if it could
+  // not change to the user. Call it only once.
   Result<std::string> join();
 
  private:
@@ -46,7 +47,7 @@ class Child {
   UniqueFd answer_;
   std::chrono::steady_clock::time_point until_;
   std::size_t limit_bytes_;
-  ChildUser user_;  // who it was told to be
+  ChildUser user_;  // the user that was requested
 };
 
 // start and join in one.
@@ -60,15 +61,15 @@ struct CommandResult {
 
 struct CommandOptions {
   std::chrono::milliseconds deadline{10'000};
-  std::string input{};                     // what it reads, at most 4096 bytes
-  std::vector<std::string> environment{};  // instead of ours, unless empty
-  // In the child, before the program: system calls alone, because other threads may have held
-  // locks when it was forked. False, with errno, ends it.
+  std::string input{};                     // its standard input, at most 4096 bytes
+  std::vector<std::string> environment{};  // replaces our environment unless empty
+  // Runs in the child before exec. It may only make system calls, because another thread may have
+  // held a lock during the fork. Return false, with errno set, to end the child.
   std::function<bool()> before{};
 };
 
-// Runs a program, found in PATH, with no shell. It is done when it has ended: one that goes to the
-// background leaves its daemon behind.
+// Runs a program from PATH without a shell and waits until it exits. A daemon that it starts in the
+// background keeps running.
 Result<CommandResult> run_command(const std::vector<std::string>& argv,
                                   const CommandOptions& options);
 Result<CommandResult> run_command(const std::vector<std::string>& argv,

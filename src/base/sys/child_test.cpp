@@ -88,7 +88,7 @@ TEST(InChild, RunsAsAnotherUser) {
   }
 }
 
-// As under a parent that does not care for its children (nohup, some container starters).
+// As under a parent that ignores SIGCHLD (nohup, some container launchers).
 TEST(InChild, AnswersWhileSigchldIsIgnored) {
   const auto before = ::signal(SIGCHLD, SIG_IGN);
   const auto start = std::chrono::steady_clock::now();
@@ -102,7 +102,7 @@ TEST(InChild, AnswersWhileSigchldIsIgnored) {
   ::signal(SIGCHLD, before);
   ASSERT_TRUE(answer.ok()) << answer.error().text();
   EXPECT_EQ(*answer, "done");
-  EXPECT_FALSE(crash.ok()) << "a crash is no empty answer";
+  EXPECT_FALSE(crash.ok()) << "a crash is not an empty answer";
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
 }
 

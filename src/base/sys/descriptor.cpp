@@ -85,8 +85,8 @@ Result<std::vector<std::string>> list_directory(UniqueFd directory, std::size_t 
   std::vector<std::string> names;
   alignas(dirent64) std::array<char, 16384> buffer{};
   for (;;) {
-    // Not readdir(), which asks three times what kind of descriptor this is before it reads: the
-    // agent looks at a dozen directories every second.
+    // Not readdir(): it makes three more system calls before it reads, and the agent lists a dozen
+    // directories every second.
     const auto got = ::getdents64(directory.get(), buffer.data(), buffer.size());
     if (got < 0) return Error::sys(errno, fmt::format("list {}", shown));
     if (got == 0) break;

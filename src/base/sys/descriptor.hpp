@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an open descriptor is and holds, with limits. `shown` is the path for error messages.
+// Reads the type and content of an open descriptor, with limits. `shown` is the path for error
+// messages.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -35,11 +36,11 @@ struct FileInfo {
 
 Result<FileInfo> file_info(int fd, std::string_view shown);
 
-// Of an O_PATH | O_NOFOLLOW descriptor.
+// The descriptor must be open with O_PATH | O_NOFOLLOW.
 Result<std::string> read_link(int fd, std::string_view shown);
 
-// A whole regular file, from where the descriptor stands. More than `limit` bytes is Corrupt,
-// anything but a regular file Invalid.
+// Reads a regular file from the current offset to its end. Corrupt if that is more than `limit`
+// bytes, Invalid if it is not a regular file.
 Result<std::string> read_regular(int fd, std::size_t limit, std::string_view shown);
 
 Status write_all(int fd, std::string_view content, std::string_view shown);

@@ -95,7 +95,8 @@ Result<std::string> Host::resolve(std::string_view path) const {
   if (is_live()) return std::string(full);
   if (full == root_) return std::string("/");
   if (!full.starts_with(root_ + "/")) {
-    return Error(Errc::Invalid, fmt::format("resolve {}: moved out of the root", outside(path)));
+    return Error(Errc::Invalid,
+                 fmt::format("resolve {}: it was moved out of the root directory", outside(path)));
   }
   return std::string(full.substr(root_.size()));
 }

@@ -21,19 +21,20 @@ namespace gantry::sys {
 
 class Host {
  public:
-  // Fails with NotFound or Invalid when root is no directory.
+  // Returns NotFound or Invalid if root is not a directory.
   static Result<Host> at(std::string_view root);
 
   const std::string& root() const { return root_; }
   bool is_live() const { return root_ == "/"; }
 
-  // The path as the process outside the root sees it, for dlopen and messages. Not for opening.
+  // The path as a process outside the root sees it, for dlopen and messages. Do not open files with
+  // it.
   std::string outside(std::string_view path) const;
 
   // Always O_CLOEXEC. Follows symlinks inside the root.
   Result<UniqueFd> open(std::string_view path, int flags) const;
 
-  // Whole file. More than `limit` bytes is Corrupt, not truncation: our inputs are small.
+  // Reads the whole file. Returns Corrupt if it has more than `limit` bytes; it never truncates.
   Result<std::string> read(std::string_view path, std::size_t limit = kReadLimit) const;
 
   // A one-value /proc or /sys file, trimmed. nullopt when it cannot be read.
@@ -48,9 +49,9 @@ class Host {
   Result<FileInfo> info(std::string_view path) const;        // follows symlinks
   Result<FileInfo> link_info(std::string_view path) const;
 
-  // A device node's type, numbers, mode and owner. Where the tree has a `dev.table` at its root (a
-  // fixture made without mknod), that answers: "/dev/nvidia0 c 195 0 0666 0 0" = path type major
-  // minor mode uid gid, one a line.
+  // A device node's type, numbers, mode and owner. If the tree has a `dev.table` at its root (a
+  // fixture made without mknod), the answer comes from there: "/dev/nvidia0 c 195 0 0666 0 0" =
+  // path type major minor mode uid gid, one a line.
   Result<FileInfo> device(std::string_view path) const;
 
   // Device nodes directly in a directory such as "/dev", from the tree and the dev.table.

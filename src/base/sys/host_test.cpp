@@ -40,7 +40,7 @@ void block_openat2(unsigned err) {
   ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
 }
 
-// Each path test runs three times: with openat2, and with the walk that stands in for it.
+// Each path test runs three times: with openat2, and with the walk that replaces it.
 template <class Body>
 void with_and_without_openat2(const Body& body) {
   body();

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::chrono::seconds kModprobeDeadline{60};
 
-// What no tree can copy: the running kernel's own file, and the name of this boot in it.
+// The boot id of the running kernel. A copied tree cannot have it.
 std::optional<std::string> boot_id(const Host& host) {
   constexpr std::string_view kPath = "/proc/sys/kernel/random/boot_id";
   const auto fd = host.open(kPath, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -152,7 +152,8 @@ class RealKernel final : public Kernel {
   }
 
   Status write_value(const Host& host, const std::string& path, const std::string& value) override {
-    // O_TRUNC: files of a tree. O_NONBLOCK: a FIFO in it must not make us wait for a reader.
+    // O_TRUNC: for regular files in a simulated tree. O_NONBLOCK: a FIFO in it must not make us
+    // wait for a reader.
     constexpr int kFlags = O_WRONLY | O_TRUNC | O_NONBLOCK | O_NOCTTY;
     GANTRY_TRY(const UniqueFd fd, host.open(path, kFlags));
     struct stat st {};
@@ -162,7 +163,7 @@ class RealKernel final : public Kernel {
     const auto wrote = ::write(fd.get(), value.data(), value.size());
     if (wrote < 0) return Error::sys(errno, fmt::format("write {}", host.outside(path)));
     if (static_cast<std::size_t>(wrote) != value.size()) {
-      return Error(Errc::Internal, fmt::format("write {}: only {} of {} bytes were taken",
+      return Error(Errc::Internal, fmt::format("write {}: the kernel accepted only {} of {} bytes",
                                                host.outside(path), wrote, value.size()));
     }
     return {};
@@ -202,7 +203,7 @@ class RealKernel final : public Kernel {
              std::chrono::seconds deadline) override {
     if (host.is_live()) return run_to_success(argv, deadline);
     if (!is_this_machine(host)) {
-      return Error(Errc::Denied, fmt::format("{} is not this machine: its {} is not run",
+      return Error(Errc::Denied, fmt::format("{} is not the running machine, so {} is not run",
                                              host.root(), argv.front()));
     }
     std::vector<std::string> inside{"chroot", host.root()};

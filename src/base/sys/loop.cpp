@@ -22,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t kWake = 0;  // the eventfd's id; nobody else's
+constexpr std::uint64_t kWake = 0;  // the id of the eventfd; never used for a watch
 constexpr std::size_t kEventsPerTurn = 64;
 
 }  // namespace
@@ -40,13 +40,13 @@ struct Loop::State {
 
   UniqueFd epoll;
   UniqueFd wake;
-  std::uint64_t last_id = kWake;  // never used twice: an old event finds nobody
+  std::uint64_t last_id = kWake;  // never used twice: an old event matches no watch
   std::unordered_map<std::uint64_t, Watched> watched;
   std::unordered_map<std::uint64_t, Moment> moments;  // of each timer
   std::map<Moment, TimerEntry> timers;                // by time
   Clock::time_point awake_until = Clock::time_point::min();
   std::atomic<bool> stopping = false;
-  std::mutex mutex;  // of `posted` alone
+  std::mutex mutex;  // protects only `posted`
   std::vector<Callback> posted;
 
   void remove_watch(std::uint64_t id) {
@@ -84,7 +84,8 @@ struct Loop::State {
       const auto [at, id] = timers.begin()->first;
       const TimerEntry due = timers.begin()->second;
       remove_timer(id);
-      // From now, not from when it was due: after a pause there is one call, not a burst.
+      // The period counts from now, not from the due time: after a pause there is one call, not a
+      // burst.
       if (due.period.count() > 0) add_timer(id, now + due.period, due);
       (*due.callback)();
     }
@@ -222,7 +223,7 @@ void Loop::post(Callback callback) {
 }
 
 Result<bool> Loop::turn(milliseconds at_most) {
-  const auto state = state_;  // a callback may end the loop's owner
+  const auto state = state_;  // a callback may destroy the loop's owner
   if (state->stopping) return false;
   std::array<epoll_event, kEventsPerTurn> events{};
   const int ready = ::epoll_wait(state->epoll.get(), events.data(), static_cast<int>(events.size()),

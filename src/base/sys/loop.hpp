@@ -20,15 +20,16 @@ class Loop {
   using Callback = std::function<void()>;
   using OnReady = std::function<void(std::uint32_t events)>;  // EPOLLIN | ...
 
-  // Ends with its owner: after that the callback is not called any more, not even for an event that
-  // was already there. May end inside any callback, its own too. May outlive the loop.
+  // The destructor ends the watch. After that the callback is never called, not even for an event
+  // that was already pending. It may be destroyed inside any callback, including its own, and may
+  // outlive the loop.
   class Watch {
    public:
     Watch() = default;
     Watch(Watch&& other) noexcept;
     Watch& operator=(Watch&& other) noexcept;
     ~Watch() { cancel(); }
-    void wait_for(std::uint32_t events);  // other events from now on
+    void wait_for(std::uint32_t events);  // changes the events to wait for
     void cancel();                        // before the descriptor is closed
     bool active() const { return id_ != 0; }
 
@@ -63,16 +64,17 @@ class Loop {
   [[nodiscard]] Timer after(std::chrono::milliseconds delay, Callback callback);
   [[nodiscard]] Timer every(std::chrono::milliseconds period, Callback callback);
 
-  // Until then the loop asks again and again instead of sleeping: who is woken comes tens of
-  // microseconds later, and pays for it as much as who wakes. In the past: not any more.
+  // Polls without sleeping until that time. A wake-up costs both sides tens of microseconds. A time
+  // in the past ends the polling.
   void busy_poll_until(std::chrono::steady_clock::time_point until);
 
-  // From any thread: called later, in the loop, in the order of posting.
+  // May be called from any thread. The loop calls the callbacks later, in the order of posting.
   void post(Callback callback);
 
-  // Until stop(). A stop() before run() counts.
+  // Runs until stop(). If stop() was called before, it returns at once.
   Status run();
-  // Waits once, `at_most` so long, and calls what is due. False when stop() was called.
+  // Waits once, for `at_most`, and runs the callbacks that are due. Returns false if stop() was
+  // called.
   Result<bool> turn(std::chrono::milliseconds at_most);
   // From any thread.
   void stop();

@@ -55,7 +55,7 @@ TEST(Loop, AWatchThatEndedHearsNothingEvenOfEventsAlreadyThere) {
   const Pipe two;
   std::vector<Loop::Watch> watches;
   int calls = 0;
-  // Whichever comes first ends both, itself too.
+  // The first callback ends both watches, including its own.
   for (const auto* pipe : {&one, &two}) {
     watches.push_back(*loop->watch(pipe->in.get(), EPOLLIN, [&](std::uint32_t) {
       ++calls;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mount has, to be given again: in a user namespace a remount may not take any of it off.
+// Reads the flags of a mount so that a remount can repeat them: in a user namespace a remount may
+// not clear any of them.
 #pragma once
 
 #include <sys/mount.h>

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kMaxSymlinks = 40;                  // as the kernel
 constexpr std::size_t kMaxOpenDirectories = 512;  // descriptors one walk may hold
-constexpr int kMaxAttempts = 64;  // a tenant that renames in a loop delays us, it does not stop us
+constexpr int kMaxAttempts = 64;  // a tenant that renames in a loop can only delay us
 
 std::string_view relative(std::string_view path) {
   while (path.starts_with('/')) path.remove_prefix(1);
@@ -37,7 +37,7 @@ bool forbids_openat2(int directory) {
   return !probe.valid() && errno == EPERM;
 }
 
-// What openat2 does, one component at a time, never following by the kernel.
+// Does the work of openat2, one component at a time; the kernel follows no links.
 class PathWalk {
  public:
   PathWalk(int root, std::string_view shown) : root_(root), shown_(shown) {}
@@ -131,14 +131,14 @@ Result<std::string> descriptor_path(int fd) {
       ::fstatfs(descriptors.get(), &where) == 0 && where.f_type == PROC_SUPER_MAGIC;
   if (!is_procfs || mount_by_statx(proc.get()) != mount_by_statx(descriptors.get())) {
     return Error(Errc::Denied,
-                 fmt::format("{} is not the kernel's: something is mounted over it", kDescriptors));
+                 fmt::format("{} is not procfs: something else is mounted there", kDescriptors));
   }
   return fmt::format("{}/{}", kDescriptors, fd);
 }
 
 Result<std::uint64_t> mount_id(int fd) {
   if (const auto mount = mount_by_statx(fd); mount != 0) return mount;
-  GANTRY_CHECK(descriptor_path(fd));  // /proc is the kernel's
+  GANTRY_CHECK(descriptor_path(fd));  // checks that /proc is procfs
   const auto path = fmt::format("/proc/thread-self/fdinfo/{}", fd);
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return Error::sys(errno, path);
@@ -147,7 +147,7 @@ Result<std::uint64_t> mount_id(int fd) {
     if (!line.starts_with("mnt_id:")) continue;
     if (const auto id = parse_u64(trim(line.substr(7)))) return *id;
   }
-  return Error(Errc::Corrupt, fmt::format("{} names no mount", path));
+  return Error(Errc::Corrupt, fmt::format("{} has no mount id", path));
 }
 
 Result<UniqueFd> reopen(int fd, int flags) {

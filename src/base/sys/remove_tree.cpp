@@ -14,10 +14,10 @@
 namespace gantry::sys {
 namespace {
 
-constexpr int kMaxDepth = 8;  // far below what we make
+constexpr int kMaxDepth = 8;  // deeper than any tree of ours
 
 Status remove_directory(int parent, const std::string& name, int depth) {
-  if (depth > kMaxDepth) return Error(Errc::Corrupt, fmt::format("{} is nested too deep", name));
+  if (depth > kMaxDepth) return Error(Errc::Corrupt, fmt::format("{} is nested too deeply", name));
   UniqueFd fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", name));
   const int directory = fd.get();

@@ -7,8 +7,8 @@
 
 namespace gantry::sys {
 
-// A directory and everything below it, by descriptor; links are not followed. Corrupt where it is
-// nested deeper than anything we make.
+// Removes a directory and everything below it, by descriptor, without following links. Returns
+// Corrupt if it is nested more deeply than any tree of ours.
 Status remove_tree(int parent, const std::string& name);
 
 }  // namespace gantry::sys

@@ -28,7 +28,7 @@ Status fill(int fd, std::string_view content, unsigned mode, Durability durabili
   return {};
 }
 
-// 0755 whatever the umask: an engine's may be 0, and what is below is believed.
+// Always 0755: the umask of an engine may be 0, and we trust the files below.
 void make_directories(const std::filesystem::path& path) {
   std::error_code ignored;
   if (path.empty() || std::filesystem::exists(path, ignored)) return;
@@ -42,9 +42,9 @@ Status replace_file(const std::string& path, std::string_view content, unsigned 
                     Durability durability) {
   const std::filesystem::path target(path);
   const auto parent = target.parent_path();
-  make_directories(parent);  // mkostemp says why, if it could not be made
+  make_directories(parent);  // if it could not be created, mkostemp reports the reason
 
-  // Hidden: in directories that others read as a whole (features.d), it must not be read.
+  // The name is hidden, so that programs that read the whole directory (features.d) skip it.
   std::string temporary = (parent / ("." + target.filename().string() + ".XXXXXX")).string();
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd.valid()) return Error::sys(errno, fmt::format("create {}", temporary));
@@ -57,7 +57,7 @@ Status replace_file(const std::string& path, std::string_view content, unsigned 
     return status;
   }
   if (durability == Durability::Synced) {
-    // The rename itself is safe only when the directory is on disk too.
+    // The rename is durable only when the directory is on disk too.
     const UniqueFd dir(
         ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!dir.valid() || ::fsync(dir.get()) != 0) {

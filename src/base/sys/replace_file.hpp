@@ -10,9 +10,9 @@ namespace gantry::sys {
 
 enum class Durability : std::uint8_t { Synced, Volatile };  // Volatile: for tmpfs such as /run
 
-// Writes a whole file beside its final place and renames it there: readers see the old content or
-// the new, never a part. Missing parent directories are made (0755). On failure the old file stays
-// and no temporary is left.
+// Writes a temporary file in the same directory and renames it: readers see the old content or the
+// new, never a part. Creates missing parent directories (0755). On failure the old file stays and
+// the temporary file is removed.
 Status replace_file(const std::string& path, std::string_view content, unsigned mode = 0644,
                     Durability durability = Durability::Synced);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one thread ends another that waits: for time, for a descriptor, or for an answer from far
-// away. Raised once and for all.
+// Lets one thread stop another that waits for a time, a descriptor or a network answer. It can be
+// raised only once and is never reset.
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
@@ -18,7 +18,7 @@ class StopSignal {
 
   void raise();  // from any thread
   bool raised() const { return raised_.load(std::memory_order_acquire); }
-  // False when it was raised before the time was over.
+  // Returns false if it was raised before the time had passed.
   bool sleep(std::chrono::milliseconds time) const;
   int fd() const { return event_.get(); }  // readable once raised, for poll and for http::Client
 

@@ -11,24 +11,24 @@ namespace {
 
 Status check_owner(std::uint32_t uid, std::uint32_t owner, std::string_view shown) {
   if (uid == 0 || uid == owner || uid == ::geteuid()) return {};
-  return Error(Errc::Denied,
-               fmt::format("{} belongs to user {}, not to root: whoever can change it would change "
-                           "every container; chown root {}",
-                           shown, uid, shown));
+  return Error(Errc::Denied, fmt::format("{} belongs to user {}, not to root, and that user could "
+                                         "change every container; run: chown root {}",
+                                         shown, uid, shown));
 }
 
 Error writable(std::string_view shown, std::uint32_t mode) {
-  return Error(Errc::Denied,
-               fmt::format("{} may be changed by others than its owner (mode {:04o}); chmod go-w "
-                           "{}",
-                           shown, mode & 07777U, shown));
+  return Error(
+      Errc::Denied,
+      fmt::format("{} can be changed by users other than its owner (mode {:04o}); run: chmod go-w "
+                  "{}",
+                  shown, mode & 07777U, shown));
 }
 
-// In a directory with the sticky bit others make files, but leave those of others alone.
+// In a directory with the sticky bit, users can create files but cannot rename those of others.
 Status check_directory(const FileInfo& found, const FileInfo& root, std::string_view shown) {
   GANTRY_CHECK(check_owner(found.uid, root.uid, shown));
   const bool by_all = (found.mode & S_IWOTH) != 0 && (found.mode & S_ISVTX) == 0;
-  // The root's own group is as good as its owner: a tree made under umask 002.
+  // The group of the root directory is trusted like its owner: a tree created under umask 002.
   const bool by_group = (found.mode & (S_IWGRP | S_ISVTX)) == S_IWGRP && found.gid != root.gid;
   if (by_all || by_group) return writable(shown, found.mode);
   return {};

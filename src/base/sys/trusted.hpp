@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that decide what containers get: nobody but root may have written them.
+// Reads files that decide what containers get. Only root may be able to write them.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -11,14 +11,14 @@
 
 namespace gantry::sys {
 
-// Denied, with the command that helps, for what a user other than root, `owner` or ourselves could
-// change. `owner` is who has the machine's root directory: a simulated tree is its maker's, and in
-// a user namespace root's own files are shown as nobody's.
+// Returns Denied, with the command that helps, if a user other than root, `owner` or ourselves
+// could change the file. `owner` owns the machine's root directory: a simulated tree belongs to the
+// user who created it, and in a user namespace root's files appear to belong to `nobody`.
 Status check_trusted(std::uint32_t uid, std::uint32_t mode, std::uint32_t owner,
                      std::string_view shown);
 
-// A whole regular file, checked on the descriptor it is read from, and so are the directories above
-// it: who can rename them is the author of the file.
+// Reads a whole regular file and checks the descriptor that it reads from. Also checks the
+// directories above it, because a user who can rename them can replace the file.
 Result<std::string> read_trusted(const Host& host, std::string_view path, std::size_t limit);
 
 }  // namespace gantry::sys

@@ -7,7 +7,7 @@
 
 namespace gantry::sys {
 
-// One owner for one descriptor. Closes once; on Linux the number is free even after EINTR.
+// Owns one descriptor. Closes it once; on Linux the number is free even after EINTR.
 class UniqueFd {
  public:
   UniqueFd() = default;

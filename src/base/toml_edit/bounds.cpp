@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a text's words, quoted texts and comments, no grammar: enough to know which bytes are
-// outside quotation marks.
+// Scans words, quoted strings and comments without a grammar, to know which bytes are outside
+// quotation marks.
 #include "base/toml_edit/document.hpp"
 
 #include <fmt/format.h>
@@ -49,24 +49,24 @@ class BoundsChecker {
 
   Status plain(char c) {
     if (!is_plain(c)) {
-      return error_at_line(
-          fmt::format("the byte {:#04x} outside a text", static_cast<unsigned char>(c)));
+      return error_at_line(fmt::format("the byte {:#04x} is not allowed outside a string",
+                                       static_cast<unsigned char>(c)));
     }
     if (c == '\n') {
       ++line_;
       dots_ = 0;
     } else if (c == '.' && ++dots_ > kMaxDotsPerLine) {
-      return error_at_line(fmt::format("more than {} dots", kMaxDotsPerLine));
+      return error_at_line(fmt::format("more than {} dots on one line", kMaxDotsPerLine));
     }
     if (!one_of(c, " \t\r")) last_ = c;
     ++at_;
     return {};
   }
 
-  // From its opening to its closing mark. What stands around it keeps the walk in step with the
-  // parser: no text begins or ends in the middle of a word.
+  // Reads from the opening to the closing mark. The checks around it keep the scan in step with the
+  // parser: no string begins or ends in the middle of a word.
   Status quoted() {
-    if (!one_of(last_, "=,[{.\n")) return error_at_line("a quotation mark inside a word");
+    if (!one_of(last_, "=,[{.\n")) return error_at_line("there is a quotation mark inside a word");
     const char quote = text_[at_];
     const std::string three(3, quote);
     const std::size_t marks = text_.substr(at_).starts_with(three) ? 3 : 1;
@@ -80,17 +80,17 @@ class BoundsChecker {
       escapes = escapes || escape;
       at_ += escape ? 2 : 1;
     }
-    if (at_ >= text_.size() || text_[at_] == '\n') return error_at_line("a text is not closed");
+    if (at_ >= text_.size() || text_[at_] == '\n') return error_at_line("a string is not closed");
     at_ += marks;
     while (marks == 3 && at_ < text_.size() && text_[at_] == quote) ++at_;  // """a""""
     const auto inside = text_.substr(begin, at_ - begin);
-    // Where toml++ looks for white space its table has a hole: behind a backslash, and in what it
-    // takes for a number with a dot.
+    // The white-space table of toml++ has a defect after a backslash, and in what it reads as a
+    // number with a dot.
     if ((escapes || last_ == '.') && std::any_of(inside.begin(), inside.end(), is_wide)) {
-      return error_at_line("letters beyond ASCII behind a dot or beside a backslash");
+      return error_at_line("non-ASCII characters after a dot or next to a backslash");
     }
     if (at_ < text_.size() && !one_of(text_[at_], " \t\r\n.,=]}#")) {
-      return error_at_line("a word goes on behind a quotation mark");
+      return error_at_line("a word continues after a quotation mark");
     }
     line_ += static_cast<std::size_t>(std::count(inside.begin(), inside.end(), '\n'));
     last_ = quote;
@@ -100,14 +100,14 @@ class BoundsChecker {
   std::string_view text_;
   std::size_t at_ = 0;
   std::size_t line_ = 1;
-  std::size_t dots_ = 0;  // of one line; keys do not cross lines, so these bound the depth
-  char last_ = '\n';      // before here, but for spaces
+  std::size_t dots_ = 0;  // in one line; keys do not cross lines, so this bounds the depth
+  char last_ = '\n';      // the last character that is not a space
 };
 
 }  // namespace
 
 Status check_bounds(std::string_view text) {
-  if (text.size() > kMaxBytes) return Error(Errc::Corrupt, "TOML: too large for a configuration");
+  if (text.size() > kMaxBytes) return Error(Errc::Corrupt, "TOML: the file is too large");
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   return BoundsChecker(text).run();
 }

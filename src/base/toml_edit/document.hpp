@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other people's TOML files, changed where asked and nowhere else: comments, order, spelling and
-// indentation of everything that is not touched stay byte for byte. Each change is checked by a
-// full parser before it is believed: the new text must mean the old one plus the change.
+// Edits TOML files of other programs. Everything that a change does not name keeps its bytes:
+// comments, order, spelling and indentation. A full parser checks each change: the new text must
+// mean the old text plus the change.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -16,19 +16,19 @@ namespace gantry::toml_edit {
 
 using Path = std::vector<std::string>;  // {"plugins", "io.containerd.grpc.v1.cri"}
 
-// Written as in a file: plugins."io.containerd.grpc.v1.cri". Invalid when it is no key.
+// Written as in a file: plugins."io.containerd.grpc.v1.cri". Invalid if it is not a key.
 Result<Path> parse_path(std::string_view text);
 std::string to_string(const Path& path);
 
-// A text as a TOML value, in quotation marks.
+// A string as a TOML value, in quotation marks.
 std::string quote(std::string_view text);
 std::string quote(const std::vector<std::string>& texts);  // ["a", "b"]
 
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
-// What toml++ does not bound itself: size, depth of dotted keys (it takes trees apart by
-// recursion), and anything but ASCII outside texts and comments. Corrupt, with the line, when a
-// file goes beyond.
+// Checks the bounds that toml++ does not check: size, depth of dotted keys (it destroys trees
+// recursively), and non-ASCII bytes outside strings and comments. Returns Corrupt, with the line,
+// if a file exceeds them.
 Status check_bounds(std::string_view text);
 
 namespace detail {
@@ -37,7 +37,7 @@ struct Layout;
 
 class Document {
  public:
-  // Corrupt, with the line, when it is no TOML or goes beyond the bounds.
+  // Returns Corrupt, with the line, if it is not TOML or exceeds the bounds.
   static Result<Document> parse(std::string text);
   Document(const Document&);
   Document& operator=(const Document&);
@@ -50,16 +50,17 @@ class Document {
   bool has(const Path& path) const;                             // a value or a table
   bool is_table(const Path& path) const;                        // also an inline one
   std::optional<std::string> raw(const Path& path) const;       // the value as written
-  std::optional<std::string> string(const Path& path) const;    // nullopt: no text
-  std::optional<std::int64_t> integer(const Path& path) const;  // nullopt: no whole number
-  std::optional<std::vector<std::string>> strings(const Path& path) const;  // a list of texts
+  std::optional<std::string> string(const Path& path) const;    // nullopt: not a string
+  std::optional<std::int64_t> integer(const Path& path) const;  // nullopt: not a whole number
+  std::optional<std::vector<std::string>> strings(const Path& path) const;  // a list of strings
   std::vector<std::string> members(const Path& path) const;                 // of a table, sorted
 
-  // Sets one value, given as TOML. A new key comes after the others of its table, a new table after
-  // its relatives. Exists when a table is in the way, Unsupported inside an array of tables.
+  // Sets one value, given as TOML. A new key goes after the other keys of its table, a new table
+  // after its sibling tables. Exists if there is a table at the path, Unsupported inside an array
+  // of tables.
   Status set(const Path& path, std::string_view raw);
 
-  // Takes a value, or a table with all below it, out. Nothing happens when it is not there.
+  // Removes a value, or a table with everything below it. Does nothing if it does not exist.
   Status remove(const Path& path);
 
  private:

@@ -39,8 +39,8 @@ bool is_blank_line(std::string_view text, std::size_t begin) {
   return trim(text.substr(begin, end - begin)).empty();
 }
 
-// Where a section ends for one that follows it: comments behind its last blank line belong to the
-// next header, the others to it.
+// The end of a section: comments after its last blank line belong to the next header, all others to
+// this section.
 std::size_t own_end(std::string_view text, const Section& section) {
   if (section.end == text.size()) return section.end;
   std::size_t end = section.content_end;
@@ -51,7 +51,7 @@ std::size_t own_end(std::string_view text, const Section& section) {
   return end;
 }
 
-// The indentation of a new header: that of its nearest relative.
+// The indentation of a new header: that of its nearest sibling.
 std::string header_indent(std::string_view text, const Layout& layout, const Path& path) {
   const Section* best = nullptr;
   std::size_t shared = 0;
@@ -73,7 +73,7 @@ std::string header_indent(std::string_view text, const Layout& layout, const Pat
   return indent;
 }
 
-// The header with the spelling of its relatives: 'io.containerd...' stays in its quotation marks.
+// The header, spelled like its siblings: 'io.containerd...' stays in its quotation marks.
 std::string header_text(const Layout& layout, const Path& path) {
   std::vector<std::string> spelling;
   for (const auto& section : layout.sections) {
@@ -87,7 +87,7 @@ std::string header_text(const Layout& layout, const Path& path) {
   return fmt::format("[{}]", fmt::join(spelling, "."));
 }
 
-// Behind the last section that shares most with it, else at the end.
+// After the last section that shares the longest path prefix with it, else at the end.
 std::size_t insert_position(std::string_view text, const Layout& layout, const Path& path) {
   std::size_t shared = 0;
   std::size_t place = text.size();
@@ -117,7 +117,7 @@ Splice new_section(std::string_view text, const Layout& layout, const Path& path
   return {place, place, out};
 }
 
-// A key of the root, in a file whose root has none: behind the comment that opens the file.
+// Adds a root key to a file whose root has none: after the comment at the start of the file.
 Splice first_root_key(std::string_view text, const Layout& layout, std::string_view line) {
   std::size_t place = 0;
   for (std::size_t at = 0; at < layout.sections.front().end;) {
@@ -134,7 +134,7 @@ Splice first_root_key(std::string_view text, const Layout& layout, std::string_v
   return {place, place, out};
 }
 
-// Behind a line of the same table, written as that one is.
+// Adds a line after a line of the same table, in the same layout.
 Splice after_line(std::string_view text, std::size_t place, std::string_view indent,
                   std::string_view line) {
   const auto eol = line_ending(text);
@@ -173,7 +173,7 @@ Splice into_inline(const Layout& layout, const Entry& table, const Path& path,
   return {table.value_begin, table.value_end, "{ " + pair + " }"};
 }
 
-// A table that dotted keys made cannot get a header: the new key stands beside them.
+// A table that was created by dotted keys cannot get a header: the new key goes next to them.
 const Entry* dotted_relative(const Layout& layout, const Path& parent) {
   const Entry* last = nullptr;
   for (const auto& entry : layout.entries) {
@@ -212,7 +212,7 @@ Result<Splice> splice_for(std::string_view text, const Layout& layout, const Pat
   }
   if (const auto* above = entry_above(layout, path)) {
     if (text[above->value_begin] == '{') return into_inline(layout, *above, path, raw);
-    return Error(Errc::Exists, fmt::format("{} is no table", to_string(above->path)));
+    return Error(Errc::Exists, fmt::format("{} is not a table", to_string(above->path)));
   }
   const Path parent(path.begin(), path.end() - 1);
   for (std::size_t i = 0; i < layout.sections.size(); ++i) {
@@ -227,7 +227,8 @@ Result<Splice> splice_for(std::string_view text, const Layout& layout, const Pat
   return new_section(text, layout, path, raw);
 }
 
-// An inline member goes with the comma before it, or, being the first, with the one behind.
+// Removes an inline member with the comma before it or, if it is the first, with the comma after
+// it.
 Splice inline_removal(std::string_view text, const Entry& entry) {
   auto begin = entry.line_begin;
   auto end = entry.line_end;
@@ -240,7 +241,7 @@ Splice inline_removal(std::string_view text, const Entry& entry) {
   return {begin, end, ""};
 }
 
-// With the blank line before it, where another follows or nothing does.
+// Also removes the blank line before it if a blank line or the end of the file follows.
 Splice section_removal(std::string_view text, const Section& section) {
   auto begin = section.begin;
   const auto end = section.end == text.size() ? section.content_end : own_end(text, section);
@@ -272,7 +273,7 @@ constexpr int kMaxRemovals = 10'000;
 }  // namespace
 
 Status Document::set(const Path& path, std::string_view raw) {
-  if (path.empty()) return Error(Errc::Invalid, "a key without a name");
+  if (path.empty()) return Error(Errc::Invalid, "the key has no name");
   if (is_table(path)) {
     return Error(Errc::Exists, fmt::format("{} is a table, not a value", to_string(path)));
   }
@@ -285,7 +286,7 @@ Status Document::set(const Path& path, std::string_view raw) {
 }
 
 Status Document::remove(const Path& path) {
-  if (path.empty()) return Error(Errc::Invalid, "a key without a name");
+  if (path.empty()) return Error(Errc::Invalid, "the key has no name");
   if (in_array_of_tables(*layout_, path)) {
     return Error(Errc::Unsupported, fmt::format("{} is in an array of tables", to_string(path)));
   }

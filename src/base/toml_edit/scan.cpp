@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds sections and values. The text has passed toml++, so nothing here needs to report errors;
-// every loop still ends at the text's end.
+// Finds sections and values. The text has passed toml++, so this code reports no errors; every loop
+// still stops at the end of the text.
 #include "base/toml_edit/layout_internal.hpp"
 
 #include <algorithm>
@@ -163,7 +163,7 @@ class Scanner {
       if (at_ == before) ++at_;
     }
     if (more()) ++at_;
-    layout_.entries.resize(recorded);  // members of tables in a list have no path of their own
+    layout_.entries.resize(recorded);  // members of tables in a list have no path
   }
 
   void inline_table(const Entry& parent) {

@@ -53,12 +53,12 @@ Result<toml::table> parse_table(std::string_view text) {
   try {
     return parse_checked(text);
   } catch (const ParserAssertion&) {
-    return Error(Errc::Corrupt, "TOML: a bracket or key is where none can be");
+    return Error(Errc::Corrupt, "TOML: a bracket or key is in a place where none is allowed");
   }
 }
 
 Result<Path> parse_path(std::string_view text) {
-  const auto bad = [&] { return Error(Errc::Invalid, fmt::format("`{}` is no key", text)); };
+  const auto bad = [&] { return Error(Errc::Invalid, fmt::format("`{}` is not a key", text)); };
   if (text.empty() || text.find_first_of("\n=#") != std::string_view::npos) return bad();
   auto table = parse_table(fmt::format("{} = 1", text));
   if (!table.ok()) return bad();
@@ -109,7 +109,8 @@ Status check_set(std::string_view before, const Path& path, std::string_view raw
   auto* parent = parent_of(expected, path, true);
   if (parent != nullptr) parent->insert_or_assign(path.back(), *value.get("v"));
   if (parent == nullptr || expected != got) {
-    return Error(Errc::Internal, fmt::format("setting {} would change more", to_string(path)));
+    return Error(Errc::Internal,
+                 fmt::format("setting {} would also change something else", to_string(path)));
   }
   return {};
 }
@@ -121,7 +122,8 @@ Status check_removed(std::string_view before, const Path& path, std::string_view
   prune(expected);
   prune(got);
   if (expected != got) {
-    return Error(Errc::Internal, fmt::format("removing {} would change more", to_string(path)));
+    return Error(Errc::Internal,
+                 fmt::format("removing {} would also change something else", to_string(path)));
   }
   return {};
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// First line: a path; the rest: a document. Set and remove must end, and change what was asked.
+// First line: a path; the rest: a document. Set and remove must terminate and make exactly the
+// requested change.
 #include "base/toml_edit/document.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way to include toml++, and to parse with it. Version 3.3 takes some of its parser's rules
-// for granted ("[}" in a list, a header that begins with 0x7f): broken, they abort a debug build
-// and are undefined behaviour in a release. Here they are an exception in both, which parse_table
-// catches. Its table of letters has such a hole, too: check_bounds keeps what is no ASCII out of
-// everything but texts and comments, as TOML itself does. Every file must see the same definition,
-// so nobody includes <toml++/toml.h> by himself.
+// Include toml++ and parse with it only through this header. Some input breaks internal assumptions
+// of version 3.3 ("[}" in a list, a header that begins with 0x7f): this aborts a debug build and is
+// undefined behaviour in a release. Here it throws an exception in both, and parse_table catches
+// it. Its character table has a similar defect, so check_bounds allows non-ASCII bytes only in
+// strings and comments, as TOML does. Every file must see the same definition, so no file includes
+// <toml++/toml.h> directly.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -13,8 +13,8 @@
 
 namespace gantry::toml_edit {
 struct ParserAssertion {};
-void throw_parser_assertion();  // throws it; a function, because some of toml++ is noexcept and
-                                // never comes here
+void throw_parser_assertion();  // throws it; a function, because some noexcept code of toml++ never
+                                // calls it
 }  // namespace gantry::toml_edit
 
 #pragma push_macro("NDEBUG")
@@ -27,7 +27,7 @@ void throw_parser_assertion();  // throws it; a function, because some of toml++
 
 namespace gantry::toml_edit {
 
-// Within the bounds of check_bounds(). Corrupt, with the line, when it is no TOML.
+// The text must pass check_bounds() first. Returns Corrupt, with the line, if it is not TOML.
 Result<::toml::table> parse_table(std::string_view text);
 
 }  // namespace gantry::toml_edit

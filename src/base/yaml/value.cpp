@@ -22,7 +22,7 @@ struct RejectedText : std::exception {
   std::string text;
 };
 
-// yaml-cpp's events, not its nodes: limits apply while the text is read, not after.
+// Uses the events of yaml-cpp, not its nodes, so that the limits apply while the text is read.
 class Builder : public YAML::EventHandler {
  public:
   Builder(std::shared_ptr<const std::string> file, const Limits& limits)
@@ -37,11 +37,11 @@ class Builder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (limits_.aliases == AliasPolicy::Refuse) {
-      throw RejectedText(mark.line + 1, "aliases (*name) are not used here");
+      throw RejectedText(mark.line + 1, "aliases (*name) are not allowed here");
     }
     const auto known = anchors_.find(anchor);
     if (known == anchors_.end()) {
-      throw RejectedText(mark.line + 1, "an alias (*name) inside what it stands for");
+      throw RejectedText(mark.line + 1, "an alias (*name) inside its own value");
     }
     count(known->second, mark.line + 1, levels_.size());
     add(known->second);
@@ -77,10 +77,10 @@ class Builder : public YAML::EventHandler {
               Value::Kind kind) {
     const int line = mark.line + 1;
     if (anchor != YAML::NullAnchor && limits_.aliases == AliasPolicy::Refuse) {
-      throw RejectedText(line, "anchors (&name) are not used here");
+      throw RejectedText(line, "anchors (&name) are not allowed here");
     }
     if (!tag.empty() && tag != "?" && tag != "!")
-      throw RejectedText(line, "tags (!name) are not used");
+      throw RejectedText(line, "tags (!name) are not allowed");
     count_one(line);
     Value value;
     value.kind = kind;
@@ -95,7 +95,7 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  // Before a copy is made: a few aliases of aliases are millions of values.
+  // Called before a copy is made: a few nested aliases can stand for millions of values.
   void count(const Value& value, int line, std::size_t depth) {
     count_one(line);
     check_depth(depth, line);
@@ -186,7 +186,7 @@ Result<Value> parse(std::string_view text, std::string_view file, const Limits& 
     return Error(Errc::Corrupt, fmt::format("{}: larger than {} KiB", file, limits.bytes >> 10U));
   }
   if (text.find('\0') != std::string_view::npos) {
-    return Error(Errc::Corrupt, fmt::format("{}: has a NUL byte, this is no YAML", file));
+    return Error(Errc::Corrupt, fmt::format("{}: contains a NUL byte, so it is not YAML", file));
   }
   const auto name = std::make_shared<const std::string>(file);
   auto fail = [&](int line, std::string_view why) {

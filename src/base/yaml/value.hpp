@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// YAML as a small tree that remembers where each value stood. Bounded: size, depth and number of
-// values are limited while the text is read, tags are refused, and so are aliases unless asked for.
+// YAML as a small tree that remembers the line of each value. Size, depth and number of values are
+// limited while parsing. Tags are rejected, and aliases too unless the caller allows them.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -17,7 +17,7 @@ struct MapEntry;
 struct Value {
   enum class Kind : std::uint8_t { Null, Scalar, List, Map };
   Kind kind = Kind::Null;
-  bool quoted = false;            // Scalar: written in quotes, so it is text whatever it looks like
+  bool quoted = false;            // Scalar: written in quotes, so it is always text
   std::string text;               // Scalar
   std::vector<Value> items;       // List
   std::vector<MapEntry> entries;  // Map, in file order
@@ -42,7 +42,7 @@ struct MapEntry {
   Value value;
 };
 
-enum class AliasPolicy : std::uint8_t { Refuse, Copy };  // a copy counts its values again
+enum class AliasPolicy : std::uint8_t { Refuse, Copy };  // the values of a copy count again
 
 struct Limits {
   std::size_t bytes = std::size_t{512} << 10;
@@ -51,10 +51,10 @@ struct Limits {
   AliasPolicy aliases = AliasPolicy::Refuse;
 };
 
-// `file` is what messages call the text. An empty text is an empty map. One document only.
+// `file` names the text in messages. An empty text is an empty map. Only one document is allowed.
 Result<Value> parse(std::string_view text, std::string_view file, const Limits& limits = {});
 
-// Maps are merged key by key, everything else of `over` replaces what `base` has.
+// Merges maps key by key; every other value of `over` replaces the value of `base`.
 void merge(Value& base, const Value& over);
 
 }  // namespace gantry::yaml

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The binary interface of the CUDA driver library, libcuda.so.1, as far as we call or simulate it:
- * the vendor's names, numbers and layouts in our own words, so that no toolkit is needed to build.
+ * The binary interface of the CUDA driver library, libcuda.so.1, the part that we call or simulate.
+ * It has the vendor's names, numbers and layouts, so that the build needs no toolkit.
  *
  * Unlike the vendor's header nothing is renamed by the preprocessor: cuMemAlloc is the function of
- * CUDA 2 with 32-bit sizes, cuMemAlloc_v2 the one everybody calls today. The lists are in
+ * CUDA 2 with 32-bit sizes, cuMemAlloc_v2 the one in use today. The lists are in
  * cuda_results.def, cuda_attributes.def and cuda_entries.def; cuda_facts.def compares everything
- * with the vendor's header where one is present.
+ * with the vendor's header if there is one.
  */
 #ifndef GANTRY_ABI_CUDA_H
 #define GANTRY_ABI_CUDA_H
@@ -124,7 +124,7 @@ typedef struct CUexecAffinityParam_st {
   } param;
 } CUexecAffinityParam;
 
-typedef struct CUctxCigParam_st CUctxCigParam; /* graphics interop: never looked into */
+typedef struct CUctxCigParam_st CUctxCigParam; /* graphics interop: never read */
 
 typedef struct CUctxCreateParams_st {
   CUexecAffinityParam* execAffinityParams;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything measurable about one description of the CUDA interface, as (what, value) rows. The
-// file that includes this has included either our header or the vendor's before, and calls
-// collect_facts().
+// Sizes, offsets and values of one declaration of the CUDA interface, as (what, value) rows. A file
+// includes either our header or the vendor's before this one, and calls collect_facts().
 #pragma once
 
 #include <cstddef>
@@ -14,7 +13,6 @@ namespace gantry::abi {
 using Facts = std::map<std::string, std::string>;
 
 Facts our_cuda_facts();
-Facts vendor_cuda_facts();  // empty, with a "missing" row saying why, when there is no vendor
-                            // header
+Facts vendor_cuda_facts();  // only a "missing" row with the reason if there is no vendor header
 
 }  // namespace gantry::abi

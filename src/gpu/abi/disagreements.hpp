@@ -7,13 +7,13 @@
 
 namespace gantry::abi {
 
-// Counts and array sizes that grow with each release of a header are no part of the interface.
+// Counts and array sizes that grow with each release of a header are not part of the interface.
 inline bool grows(const std::string& what) {
   return what.ends_with("_PROFILE_COUNT") || what.ends_with("_MAX_LINKS");
 }
 
-// What the vendor's header says and ours does not, one sentence each. Old NVML functions fill
-// structs that the vendor's header no longer declares; ours are named gantry* and are passed over.
+// The differences between the vendor's header and ours, one sentence each. Old NVML functions fill
+// structs that the vendor's header no longer declares; ours are named gantry* and are skipped.
 inline std::vector<std::string> disagreements(const std::map<std::string, std::string>& vendor,
                                               const std::map<std::string, std::string>& ours) {
   std::vector<std::string> found;

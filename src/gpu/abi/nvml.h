@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * NVML as the vendor's library exports it: types, numbers of field values, prototypes.
- * Functions carry the names of symbols; there are no macros that turn nvmlInit into nvmlInit_v2.
+ * Functions have the names of the symbols; there are no macros that turn nvmlInit into nvmlInit_v2.
  */
 #ifndef GANTRY_ABI_NVML_H
 #define GANTRY_ABI_NVML_H

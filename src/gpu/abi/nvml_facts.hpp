@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVML's interface as (what, value) rows, measured on our header and on the vendor's.
+// Sizes, offsets and values of NVML's interface as (what, value) rows, from our header and from the
+// vendor's.
 #pragma once
 
 #include <map>
@@ -10,6 +11,7 @@ namespace gantry::abi {
 using NvmlFacts = std::map<std::string, std::string>;
 
 NvmlFacts our_nvml_facts();
-NvmlFacts vendor_nvml_facts();  // of what that header declares; a "missing" row when there is none
+NvmlFacts
+vendor_nvml_facts();  // of what that header declares; a "missing" row if there is no such header
 
 }  // namespace gantry::abi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Macros for the lists; the file that includes this has included either header before. Types of
-// functions are compared by their mangled names: the tags of structs and enums are the vendor's.
+// Macros for the lists. A file includes one of the two headers before this one. Types of functions
+// are compared by their mangled names: the tags of structs and enums are the vendor's.
 #pragma once
 
 #include "gpu/abi/nvml_facts.hpp"

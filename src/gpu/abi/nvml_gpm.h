@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NVML's profiling counters (GPM): Hopper and newer, drivers 535 and newer. Apart from nvml.h, for
- * only what measures load needs it. Names and layout are the vendor's.
+ * NVML's profiling counters (GPM): Hopper and newer, drivers 535 and newer. Separate from
+ * nvml.h, because only the code that measures load needs it. Names and layout are the vendor's.
  */
 #ifndef GANTRY_ABI_NVML_GPM_H
 #define GANTRY_ABI_NVML_GPM_H

@@ -64,7 +64,7 @@ constexpr std::array kLibraries{
     LibraryRow{"libnvidia-egl-xcb", NameRule::OwnVersion, kGraphics},
     LibraryRow{"libnvidia-egl-xlib", NameRule::OwnVersion, kGraphics},
     LibraryRow{"libnvidia-api", NameRule::OwnVersion, kGraphics},
-    // Front ends of drivers without GLVND. Mesa's never carry the driver's version.
+    // Front ends of drivers without GLVND. Those of Mesa never have the driver's version.
     LibraryRow{"libGL", kVersioned, kGraphics},
     LibraryRow{"libEGL", kVersioned, kGraphics},
     LibraryRow{"libGLESv1_CM", kVersioned, kGraphics},
@@ -108,7 +108,7 @@ constexpr std::array kConfigs{
     FileRow{"X11/xorg.conf.d/nvidia-drm-outputclass.conf", kDisplay},
 };
 
-// The MPS pipe directory is not here: it is given to a container that asks for it, never to all.
+// The MPS pipe directory is not here: only a container that requests it gets it.
 constexpr std::array kSockets{
     FileRow{"nvidia-persistenced/socket", kUtility},
     FileRow{"nvidia-fabricmanager/socket", kUtility},

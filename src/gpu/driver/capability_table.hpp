@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files belong to the driver's user space, and which container capabilities need them. The
-// one list: a new driver file is one new row.
+// The files of the driver's user space and the container capabilities that need them. This is the
+// only list: a new driver file is one new row.
 #pragma once
 
 #include "gpu/model/capabilities.hpp"
@@ -13,10 +13,10 @@
 
 namespace gantry::driver {
 
-// How a library's file name shows that it belongs to the driver.
+// How the file name of a library shows that it belongs to the driver.
 enum class NameRule : std::uint8_t {
-  DriverVersion,  // libcuda.so.580.159.04: the driver's version and no other
-  OwnVersion      // libnvidia-egl-gbm.so.1.1.2: numbered by itself
+  DriverVersion,  // libcuda.so.580.159.04: exactly the driver's version
+  OwnVersion      // libnvidia-egl-gbm.so.1.1.2: its own version number
 };
 
 using model::CapabilityMask;
@@ -39,14 +39,14 @@ std::span<const FileRow> binary_rows();
 std::span<const FileRow> config_rows();  // ICD and JSON files, X.org configuration
 std::span<const FileRow> socket_rows();  // below /run
 
-// nullptr when the table does not know the stem.
+// nullptr if the stem is not in the table.
 const LibraryRow* library_row(std::string_view stem);
 
-// Libraries with the driver's version that are newer than the table: offered to compute and
+// Libraries with the driver's version that the table does not have yet: given to compute and
 // graphics.
 inline constexpr CapabilityMask kUnknownLibraryCapabilities =
     mask_of(model::Capability::Compute) | mask_of(model::Capability::Graphics);
-// Firmware is needed by whatever uses the GPU.
+// Everything that uses the GPU needs firmware.
 inline constexpr CapabilityMask kAllCapabilities =
     mask_of(model::Capability::Compute) | mask_of(model::Capability::Utility) |
     mask_of(model::Capability::Video) | mask_of(model::Capability::Graphics) |
@@ -54,9 +54,8 @@ inline constexpr CapabilityMask kAllCapabilities =
 
 std::vector<model::Capability> capabilities_of(CapabilityMask mask);
 
-// Whether a container that asks for these capabilities gets the file. Video brings what compute
-// needs, display what graphics needs; a 32-bit file is given only when compat32 is asked for as
-// well.
+// Whether a container that requests these capabilities gets the file. Video includes compute,
+// display includes graphics; a 32-bit file also needs compat32.
 bool is_needed(const model::DriverFile& file, std::span<const model::Capability> asked);
 
 }  // namespace gantry::driver

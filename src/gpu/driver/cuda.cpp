@@ -76,7 +76,7 @@ std::string cuda_name(CUresult code) {
 
 std::string_view cuda_description(CUresult code) {
   const auto* meaning = find_description(code);
-  return meaning != nullptr ? meaning->sentence : "a code that only newer drivers know";
+  return meaning != nullptr ? meaning->sentence : "this code belongs to a newer driver";
 }
 
 Error cuda_error(CUresult code, std::string_view call) {

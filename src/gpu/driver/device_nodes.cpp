@@ -33,7 +33,7 @@ constexpr std::array kKnownNodes{
     KnownNode{"nvidia-nvlink", "nvidia-nvlink", 0, "NVLink"},
 };
 
-// What a node should be.
+// The expected properties of a node.
 struct ExpectedNode {
   std::string device;
   std::uint32_t minor = 0;
@@ -48,7 +48,7 @@ std::optional<std::uint32_t> number_after(std::string_view name, std::string_vie
   return static_cast<std::uint32_t>(*value);
 }
 
-// The driver gives these two the same minors on every machine.
+// The driver uses the same minors for these two on every machine.
 constexpr std::uint32_t kMigConfigMinor = 1;
 constexpr std::uint32_t kMigMonitorMinor = 2;
 
@@ -131,7 +131,8 @@ class NodeReader {
     return std::nullopt;
   }
 
-  // 4300 lines, a tenth of a millisecond and more: read where there is an instance to look up.
+  // The file has 4300 lines and takes at least 0.1 ms, so it is read only if there is an instance
+  // to look up.
   const MigMinors& mig_minors() {
     if (mig_) return *mig_;
     auto minors = read_mig_minors(host_);
@@ -172,11 +173,12 @@ class NodeReader {
                           path, expected.device, path));
     } else if (info->kind != sys::FileKind::CharDevice || *major != info->major ||
                expected.minor != info->minor) {
-      problem(path, DeviceNodeFault::WrongNumbers,
-              fmt::format("{} is {}:{} but the kernel gave out {}:{}; make it anew: rm {} && mknod "
-                          "-m 666 {} c {} {}",
-                          path, info->major, info->minor, *major, expected.minor, path, path,
-                          *major, expected.minor));
+      problem(
+          path, DeviceNodeFault::WrongNumbers,
+          fmt::format("{} is {}:{} but the kernel assigned {}:{}; create it again: rm {} && mknod "
+                      "-m 666 {} c {} {}",
+                      path, info->major, info->minor, *major, expected.minor, path, path, *major,
+                      expected.minor));
     }
   }
 
@@ -195,7 +197,7 @@ class NodeReader {
     }
   }
 
-  // Nodes of modules that are not NVIDIA's driver but work beside it; their numbers are their own.
+  // Nodes of other modules that work with NVIDIA's driver; their numbers are not checked.
   void add_others() {
     add_as_it_is(8, "/dev/gdrdrv", "GDRCopy");
     if (!host_.exists("/dev/infiniband")) return;
@@ -205,7 +207,7 @@ class NodeReader {
     }
   }
 
-  // A node whose numbers are whatever they are; false when it is not there.
+  // Adds a node without checking its numbers; false if it does not exist.
   bool add_as_it_is(int rank, const std::string& path, std::string why) {
     const auto info = host_.device(path);
     if (!info.ok()) return false;
@@ -226,7 +228,7 @@ class NodeReader {
                        [&](const Ranked& n) { return n.node.path == path; });
   }
 
-  // A node that the kernel would serve and /dev does not have.
+  // Reports a node that the kernel supports but that is missing in /dev.
   void report_missing_node(const std::string& path, std::string_view device, std::uint32_t minor,
                            std::string_view command) {
     const auto major = major_of(device);
@@ -236,7 +238,7 @@ class NodeReader {
                      fmt::format("{} is not a device node; remove it: rm {}", path, path));
     }
     problem(path, DeviceNodeFault::Missing,
-            fmt::format("{} ({}:{}) is missing; make it: {}", path, *major, minor, command));
+            fmt::format("{} ({}:{}) is missing; create it: {}", path, *major, minor, command));
   }
 
   void report_missing_nodes(std::span<const std::uint32_t> gpu_minors) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's device nodes, with the numbers they have and the reason each is there; and what is
-// wrong with them.
+// Finds the driver's device nodes, with their numbers and their purpose, and reports what is wrong
+// with them.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -15,10 +15,10 @@
 namespace gantry::driver {
 
 enum class DeviceNodeFault : std::uint8_t {
-  Missing,       // the driver has the device, /dev has no node
-  WrongNumbers,  // the node's numbers are not the ones the kernel gave out
-  NotADevice,    // something else has the node's name
-  Unregistered   // a node left over: no driver has registered for it
+  Missing,       // the driver has the device, but /dev has no node
+  WrongNumbers,  // the node's numbers are not those that the kernel assigned
+  NotADevice,    // a file that is not a device has the node's name
+  Unregistered   // a node without a device: no driver has registered it
 };
 
 struct DeviceNodeProblem {
@@ -28,7 +28,7 @@ struct DeviceNodeProblem {
   bool operator==(const DeviceNodeProblem&) const = default;
 };
 
-// A node of nvidia-drm and the GPU it draws with.
+// A node of nvidia-drm and its GPU.
 struct DrmNode {
   std::string gpu;  // "0000:3b:00.0", as in /proc/driver/nvidia/gpus
   std::string path;
@@ -37,18 +37,18 @@ struct DrmNode {
 
 struct DeviceNodes {
   std::vector<model::DeviceNode> nodes;  // control first, then GPUs, then the rest; wrong ones too
-  std::vector<DrmNode> drm;              // of those the ones below /dev/dri
+  std::vector<DrmNode> drm;              // the nodes below /dev/dri
   std::vector<DeviceNodeProblem> problems;
   std::vector<std::string> notes;
 };
 
-// `gpu_minors`: minors of the GPUs the driver has, so that a node that should be there is missed.
+// `gpu_minors`: minors of the driver's GPUs, to report missing nodes.
 DeviceNodes find_device_nodes(const sys::Host& host, std::span<const std::uint32_t> gpu_minors);
 
 // The node of a capability: "/dev/nvidia-caps/nvidia-cap12".
 std::string capability_node(std::uint32_t minor);
 
-// Empty where the driver knows no MIG.
+// Empty if the driver has no MIG support.
 Result<MigMinors> read_mig_minors(const sys::Host& host);
 
 }  // namespace gantry::driver

@@ -90,7 +90,7 @@ TEST(FindNodes, ReportsNumbersThatTheKernelDidNotGiveOut) {
   ASSERT_EQ(found.problems.size(), 3U);
   EXPECT_EQ(found.problems[0].path, "/dev/nvidia-uvm");
   EXPECT_EQ(found.problems[0].fault, DeviceNodeFault::WrongNumbers);
-  EXPECT_THAT(found.problems[0].text, HasSubstr("is 238:0 but the kernel gave out 511:0"));
+  EXPECT_THAT(found.problems[0].text, HasSubstr("is 238:0 but the kernel assigned 511:0"));
   EXPECT_EQ(found.problems[1].path, "/dev/nvidia-uvm-tools");
   EXPECT_THAT(found.problems[2].text, HasSubstr("/dev/nvidia1 is 195:7"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories in which drivers are installed, in the order they are looked at.
+// Directories in which drivers are installed, in search order.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ inline constexpr std::array<std::string_view, 6> k32BitLibraryDirectories{
     "/lib/i386-linux-gnu",
     "/run/opengl-driver-32/lib"};
 
-// Directories of their own: lib64, bin, share, firmware below each.
+// Self-contained driver directories, each with lib64, bin, share and firmware.
 inline constexpr std::array<std::string_view, 6> kSelfContainedRoots{
     "/usr/local/nvidia",   "/home/kubernetes/bin/nvidia", "/var/lib/nvidia",
     "/opt/nvidia/current", "/opt/nvidia/driver",          "/opt/nvidia"};

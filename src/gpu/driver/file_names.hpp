@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's file names: what is a version, and what a name says.
+// Parses the driver's file names and the versions in them.
 #pragma once
 
 #include "gpu/model/driver_version.hpp"

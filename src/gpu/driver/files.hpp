@@ -14,7 +14,7 @@
 
 namespace gantry::driver {
 
-// Looked for and not there. Seldom a fault: no driver has everything.
+// A file that was not found. This is rarely a fault: no driver has all of them.
 struct MissingFile {
   std::string
       name;  // "libnvidia-nscq.so.580.159.04", "nvidia-imex", "vulkan/icd.d/nvidia_icd.json"
@@ -25,7 +25,8 @@ struct MissingFile {
 
 struct DriverFiles {
   // Libraries first, then programs, configuration, X.org modules, firmware and sockets. A 32-bit
-  // library has Compat32 among its capabilities and is given only to who asks for that and another.
+  // library has Compat32 among its capabilities; only a container that requests Compat32 and
+  // another of its capabilities gets it.
   std::vector<model::DriverFile> files;
   std::string
       mps_pipe_directory;  // "/tmp/nvidia-mps" when MPS runs; for containers that ask for it
@@ -35,13 +36,14 @@ struct DriverFiles {
   const model::DriverFile* library(std::string_view name) const;
 };
 
-// Never fails: what cannot be read is left out or noted.
+// Never fails: files that cannot be read are omitted or noted.
 DriverFiles find_files(const sys::Host& host, const DriverRoot& root);
 
-// Which rows of the table have no file among these.
+// The rows of the table that have no file in `found`.
 std::vector<MissingFile> missing_files(const DriverFiles& found, const DriverRoot& root);
 
-// What inventory keeps of the root. The kernel module's version and flavour are the caller's.
+// Copies the root's facts into the inventory. The caller sets the version and flavour of the kernel
+// module.
 void copy_to_inventory(const DriverRoot& root, model::Driver& driver);
 
 }  // namespace gantry::driver

@@ -11,8 +11,8 @@
 
 namespace gantry::driver {
 
-// The host below which the driver's files are, and what to put in front of its paths to get paths
-// of the machine: "" except for a driver container's root.
+// The host that contains the driver's files, and the prefix that turns its paths into paths of the
+// machine: "" except for a driver container's root.
 struct DriverView {
   const sys::Host& host;
   std::string prefix;
@@ -34,10 +34,11 @@ void find_xorg_modules(const DriverView& view, const DriverRoot& root, DriverFil
 void find_firmware(const sys::Host& machine, const DriverView& view, const DriverRoot& root,
                    DriverFiles& out);
 void find_sockets(const sys::Host& machine, const DriverView& view, DriverFiles& out);
-// What GPUDirect Storage needs in a container beside its nodes; only where its module is loaded.
+// The files that GPUDirect Storage needs in a container in addition to its nodes; only if its
+// module is loaded.
 void find_storage_files(const sys::Host& machine, DriverFiles& out);
 
-// Adds a plain file unless it is there already. False when there is no such file.
+// Adds a regular file unless it is already in the list. Returns false if the file does not exist.
 bool add_file(const DriverView& view, std::string_view path, model::DriverFileKind kind,
               CapabilityMask capabilities, std::string_view why, DriverFiles& out);
 

@@ -58,7 +58,7 @@ class DirectoryReader {
     out_.files.push_back(std::move(file));
   }
 
-  // Size, class and SONAME in one open. False when it is no file.
+  // Reads size, class and SONAME with one open. False if it is not a file.
   bool read_header(const std::string& real, model::DriverFile& file) {
     const auto fd = view_.host.open(real, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (!fd.ok()) {
@@ -79,7 +79,7 @@ class DirectoryReader {
     return true;
   }
 
-  // Other names in the directory that lead to the file: libcuda.so, libcuda.so.1.
+  // Other names in the directory that link to the file: libcuda.so, libcuda.so.1.
   std::vector<std::string> links_to(std::string_view stem, std::string_view name,
                                     const std::string& real) const {
     std::vector<std::string> links;
@@ -90,7 +90,7 @@ class DirectoryReader {
       const auto target = view_.host.resolve(join_path(path_, *it));
       if (target.ok() && *target == real) links.push_back(*it);
     }
-    // GBM finds its backend by this name, in a directory of its own.
+    // GBM finds its backend by this name, in its own directory.
     if (stem == "libnvidia-allocator" &&
         std::binary_search(directory_.names.begin(), directory_.names.end(), "gbm")) {
       const std::string backend = "gbm/nvidia-drm_gbm.so";
@@ -129,7 +129,7 @@ class DirectoryReader {
 };
 
 // Old drivers have two variants of libnvidia-tls; the one in tls/ is for kernels with native
-// thread-local storage, which is all of them by now.
+// thread-local storage, which all kernels have now.
 void keep_one_tls_variant(DriverFiles& out) {
   const auto is_tls = [](const model::DriverFile& f) {
     return base_name(f.path).starts_with("libnvidia-tls.so.");

@@ -36,11 +36,9 @@ void* Library::symbol(const char* name) const {
 }
 
 Error missing_symbol(const Library& library, std::string_view symbol) {
-  return {
-      Errc::Unsupported,
-      fmt::format(
-          "{} has no function {}: not the driver's library, or a damaged one; reinstall the driver",
-          library.path(), symbol)};
+  return {Errc::Unsupported, fmt::format("{} has no function {}: it is not the driver's library, "
+                                         "or it is damaged; reinstall the driver",
+                                         library.path(), symbol)};
 }
 
 }  // namespace gantry::driver

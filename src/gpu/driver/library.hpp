@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One of the vendor's libraries, opened by its absolute path and closed by its owner.
+// A library of the vendor, opened by its absolute path. The destructor closes it.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -12,13 +12,13 @@ namespace gantry::driver {
 
 class Library {
  public:
-  Library() = default;  // none: a table filled by hand in a test
+  Library() = default;  // no library: for a table that a test fills
 
-  // Invalid when the path is not absolute (the loader's search would decide, not we), NotFound when
-  // there is no such file, Unsupported when the loader refuses it; the text says why.
+  // Invalid if the path is not absolute (the loader would search for it), NotFound if the file does
+  // not exist, Unsupported if the loader refuses it; the text says why.
   static Result<Library> open(const std::string& path);
 
-  void* symbol(const char* name) const;  // nullptr when it has none of that name
+  void* symbol(const char* name) const;  // nullptr if it has no such symbol
   const std::string& path() const { return path_; }
 
  private:
@@ -29,7 +29,7 @@ class Library {
   std::string path_;
 };
 
-// "missing" in the error of a library without a function that every version of it has.
+// The error for a library that lacks a function that every version of it has.
 Error missing_symbol(const Library& library, std::string_view symbol);
 
 }  // namespace gantry::driver

@@ -16,11 +16,11 @@ namespace gantry::driver {
 namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-// A hostile tree may make links lead from directory to directory: this many are enough.
+// Limits the search in a hostile tree whose links lead from directory to directory.
 constexpr std::size_t kMaxDirectories = 128;
 constexpr std::size_t kMaxVersionedLibraries = 256;
 
-// Names worth keeping of a directory with thousands: libraries of the table, whatever their
+// Whether to keep a name of a directory with thousands of files: libraries of the table in any
 // version, and any library with a driver's version.
 bool may_be_drivers(std::string_view name) {
   const auto parsed = parse_library_name(name);
@@ -87,7 +87,7 @@ void LibrarySearch::add_self_contained_roots() {
     auto resolved = host_.resolve(root);
     if (!resolved.ok()) continue;
     for (const auto libraries : kSelfContainedLibraries) {
-      add(join_path(*resolved, libraries), "directory of the driver's own");
+      add(join_path(*resolved, libraries), "the driver's own directory");
     }
     add(join_path(*resolved, "lib32"), "directory of 32-bit libraries");
     roots_.push_back(*std::move(resolved));
@@ -131,7 +131,8 @@ void LibrarySearch::record_loader_choice(std::string_view name, std::string_view
   if (parsed && is_driver_version(parsed->version)) loader_version_ = std::string(parsed->version);
 }
 
-// /usr/lib/libcuda.so.1 -> /usr/local/nvidia/lib64/libcuda.so.580.159.04: look there as well.
+// /usr/lib/libcuda.so.1 -> /usr/local/nvidia/lib64/libcuda.so.580.159.04: also search that
+// directory.
 void LibrarySearch::follow_links(std::size_t directory) {
   for (const std::string_view name : {"libcuda.so.1", "libnvidia-ml.so.1"}) {
     const auto& here = directories_[directory];
@@ -141,7 +142,7 @@ void LibrarySearch::follow_links(std::size_t directory) {
     if (!real.ok() || directory_of(*real) == here.path) continue;
     const auto parsed = parse_library_name(base_name(*real));
     if (parsed && is_driver_version(parsed->version))
-      add(directory_of(*real), fmt::format("{} leads there", link));
+      add(directory_of(*real), fmt::format("{} points there", link));
   }
 }
 

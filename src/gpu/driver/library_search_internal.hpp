@@ -13,7 +13,7 @@
 
 namespace gantry::driver {
 
-// A libcuda or libnvidia-ml that carries a driver's version in its name.
+// A libcuda or libnvidia-ml with a driver version in its name.
 struct VersionedLibrary {
   std::size_t directory = 0;  // index into directories()
   std::string version;
@@ -30,15 +30,15 @@ class LibrarySearch {
   void add_named_directory(std::string_view directory) {
     add(directory, "named by --library-search-path");
   }
-  // After the places: what ld.so.cache names, and where links lead.
+  // Call it after adding the directories: it adds those from ld.so.cache and the targets of links.
   void finish(std::string_view ld_cache = kLoaderCache);
 
   const std::vector<LibraryDirectory>& directories() const { return directories_; }
   const std::vector<VersionedLibrary>& versioned_libraries() const { return versioned_libraries_; }
   const std::vector<std::string>& notes() const { return notes_; }
-  // The version the loader would take for libcuda.so.1 or libnvidia-ml.so.1; "" when none.
+  // The version that the loader would choose for libcuda.so.1 or libnvidia-ml.so.1; "" if none.
   const std::string& loader_version() const { return loader_version_; }
-  // "/usr/local/nvidia" for what is below it, "/" for the rest.
+  // "/usr/local/nvidia" for paths below it, "/" for all others.
   std::string root_of(std::string_view path) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole of it on simulated machines, which are laid out as the real ones are.
+// Tests the whole module on simulated machines, which have the layout of real ones.
 #include "gpu/driver/device_nodes.hpp"
 #include "gpu/driver/file_names.hpp"
 #include "gpu/driver/files.hpp"
@@ -157,7 +157,7 @@ TEST(OnAMismatchedMachine, BothVersionsAreTold) {
   EXPECT_THAT(root.notes, Contains(HasSubstr("the kernel module is " + root.kernel_version)));
 }
 
-// The others: whatever is wrong with them, their files are told apart and known.
+// On every machine, broken or not, all files of the driver are recognised.
 class EveryMachine : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EveryMachine, HasOnlyFilesOfOneVersionThatTheTableKnows) {

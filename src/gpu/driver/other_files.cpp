@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs, configuration, X.org modules, firmware and sockets. A handful of names in a handful of
-// directories: asking for each is quicker than listing /usr/bin.
+// Programs, configuration, X.org modules, firmware and sockets. These are a few names in a few
+// directories: checking each is faster than listing /usr/bin.
 #include "base/core/text.hpp"
 #include "gpu/driver/directories.hpp"
 #include "gpu/driver/file_names.hpp"
@@ -117,7 +117,7 @@ bool add_file(const DriverView& view, std::string_view path, model::DriverFileKi
   const bool known = std::any_of(out.files.begin(), out.files.end(),
                                  [&](const model::DriverFile& f) { return f.path == outside; });
   if (known) return true;
-  // Debian's alternatives: the name that was asked for is the one programs know.
+  // Debian's alternatives: programs use the requested name, not the target of the link.
   std::vector<std::string> links;
   if (*real != path) links.push_back(view.outside(path));
   out.files.push_back({.path = std::move(outside),
@@ -148,7 +148,7 @@ void find_xorg_modules(const DriverView& view, const DriverRoot& root, DriverFil
 
 void find_firmware(const sys::Host& machine, const DriverView& view, const DriverRoot& root,
                    DriverFiles& out) {
-  // The module loads firmware of its own version, whatever the libraries are.
+  // The module loads firmware of its own version, not of the libraries' version.
   const auto& version = root.kernel_version.empty() ? root.library_version : root.kernel_version;
   if (!is_driver_version(version)) return;
   const DriverView of_machine{machine, ""};

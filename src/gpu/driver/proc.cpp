@@ -18,7 +18,7 @@ std::optional<std::uint32_t> parse_u32(std::string_view text) {
   return static_cast<std::uint32_t>(*value);
 }
 
-// Takes "gi12" off the front of "gi12/ci0/access", and the slash behind it.
+// Removes "gi12" and the slash after it from the front of "gi12/ci0/access".
 std::optional<std::uint32_t> take_numbered(std::string_view& text, std::string_view prefix) {
   const auto slash = text.find('/');
   if (slash == std::string_view::npos || !text.starts_with(prefix)) return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of device nodes as the kernel gives them out. Majors are dynamic but for the oldest: they
-// are read, never assumed. The parsers take any bytes.
+// The numbers of device nodes that the kernel assigns. Most majors are dynamic, so they are read
+// and never assumed. The parsers accept any bytes.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -30,7 +30,7 @@ CharMajors parse_proc_devices(std::string_view text);
 enum class MigMinorKind : std::uint8_t { Config, Monitor, GpuInstance, ComputeInstance };
 struct MigMinor {
   MigMinorKind node = MigMinorKind::Config;
-  std::uint32_t gpu = 0, gpu_instance = 0, compute_instance = 0;  // where `node` has them
+  std::uint32_t gpu = 0, gpu_instance = 0, compute_instance = 0;  // only the parts that `node` has
   std::uint32_t minor = 0;
   bool operator==(const MigMinor&) const = default;
 
@@ -45,8 +45,7 @@ struct MigMinors {
   std::optional<std::uint32_t> compute_instance(std::uint32_t gpu, std::uint32_t gi,
                                                 std::uint32_t ci) const;
 };
-// Corrupt when it is longer than the driver could make it. Lines of a kind we do not know are left
-// out.
+// Corrupt if it has more lines than a driver can write. Unknown lines are skipped.
 Result<MigMinors> parse_mig_minors(std::string_view text);
 
 // "DeviceFileMinor: 4323" of a file below /proc/driver/nvidia/capabilities.

@@ -30,8 +30,8 @@ bool has_version(const LibrarySearch& search, std::string_view version) {
                      [&](const VersionedLibrary& a) { return a.version == version; });
 }
 
-// The kernel's version where its libraries are there; else what the loader would take; else the
-// first.
+// Chooses the kernel's version if its libraries exist, else the version that the loader would
+// choose, else the first.
 std::string choose_version(const LibrarySearch& search, const std::string& kernel_version) {
   if (!kernel_version.empty() && has_version(search, kernel_version)) return kernel_version;
   if (has_version(search, search.loader_version())) return search.loader_version();
@@ -55,7 +55,7 @@ bool holds_version(const LibraryDirectory& directory, std::string_view version) 
                      [&](const std::string& name) { return name.ends_with(suffix); });
 }
 
-// Every other driver version that a library of the table carries, with its directory.
+// Finds every other driver version among the libraries, with its directory.
 void find_others(const LibrarySearch& search, DriverRoot& root) {
   for (const auto& directory : search.directories()) {
     for (const auto& name : directory.names) {
@@ -78,7 +78,7 @@ void take_directories(const LibrarySearch& search, DriverRoot& root) {
     if (search.root_of(directory.path) == root.root) {
       root.directories.push_back(directory);
     } else {
-      root.notes.push_back(fmt::format("driver {} is in {} too; the files of {} are used",
+      root.notes.push_back(fmt::format("driver {} is also in {}; Gantry uses the files of {}",
                                        root.library_version, directory.path,
                                        root.root == "/" ? root.library_directory : root.root));
     }
@@ -98,7 +98,7 @@ DriverRoot chosen_from(const LibrarySearch& search, const std::string& kernel_ve
   return root;
 }
 
-// A driver container's root is a machine of its own: absolute links inside it stay inside.
+// The root of a driver container is treated like a machine: absolute links inside it stay inside.
 DriverRoot chosen_in_chroot(const sys::Host& host, std::string_view place,
                             const std::string& kernel_version) {
   const auto resolved = host.resolve(place);
@@ -134,7 +134,7 @@ void add_version_notes(DriverRoot& root) {
         root.kernel_version, root.library_directory, root.library_version));
   }
   for (const auto& other : root.others) {
-    root.notes.push_back(fmt::format("files of driver {} are in {}; they are not used",
+    root.notes.push_back(fmt::format("files of driver {} are in {}; Gantry does not use them",
                                      other.version, other.directory));
   }
 }

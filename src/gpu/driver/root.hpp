@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the driver's user space is on a machine, and of which version. Looked for in the standard
-// directories, in ld.so.cache, and in the places of drivers that are installed elsewhere:
-// directories of their own (/usr/local/nvidia, GKE's /home/kubernetes/bin/nvidia,
-// /usr/lib/nvidia-384, NixOS) and a driver container's root (/run/nvidia/driver), inside which
-// symlinks are resolved.
+// Finds the directory and the version of the driver's user space. Searches the standard
+// directories, ld.so.cache, and the directories of drivers that are installed elsewhere:
+// self-contained ones (/usr/local/nvidia, GKE's /home/kubernetes/bin/nvidia, /usr/lib/nvidia-384,
+// NixOS) and a driver container's root (/run/nvidia/driver), inside which symlinks are resolved.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -18,12 +17,12 @@ namespace gantry::driver {
 // A directory that holds libraries of the chosen version.
 struct LibraryDirectory {
   std::string path;                // symlinks resolved
-  std::string why;                 // "standard directory", "/usr/lib/libcuda.so.1 leads there"
+  std::string why;                 // "standard directory", "/usr/lib/libcuda.so.1 points there"
   std::vector<std::string> names;  // those that may be the driver's, sorted
   std::vector<std::string> cached_names;  // those that ld.so.cache names, sorted
 };
 
-// Another driver's libraries beside the chosen ones: reported, never mixed in.
+// Libraries of another driver version: reported, never mixed with the chosen ones.
 struct OtherDriver {
   std::string version;
   std::string directory;
@@ -31,11 +30,11 @@ struct OtherDriver {
 };
 
 struct DriverRoot {
-  std::string root = "/";      // "/usr/local/nvidia" where the driver has a directory of its own
+  std::string root = "/";      // "/usr/local/nvidia" for a self-contained driver directory
   bool is_chroot = false;      // paths below `root` are written as if `root` were "/"
   std::string kernel_version;  // "" when the module is not loaded
   std::string
-      library_version;  // of the chosen libraries; differs from kernel_version when none match
+      library_version;  // of the chosen libraries; differs from kernel_version if none match
   std::string
       library_directory;  // where the 64-bit libcuda is; libnvidia-ml when there is no libcuda
   std::vector<LibraryDirectory> directories;
@@ -45,15 +44,15 @@ struct DriverRoot {
   bool found() const { return !library_directory.empty(); }
 };
 
-// What a person said about the driver's place. Then nowhere else is looked.
+// The location of the driver as given by the user. Then no other place is searched.
 struct DriverLocation {
-  std::string root;                    // a tree of the driver's files, inside which links stay
-  std::vector<std::string> libraries;  // directories of libraries, instead of the known places
+  std::string root;                    // a tree of the driver's files; links are resolved inside it
+  std::vector<std::string> libraries;  // library directories to search instead of the known ones
 };
 
-// Never fails: a machine without the driver gives an empty root and a note that says where was
-// looked. `kernel_version`: what the kernel module says; read from the host when not given.
-// `ld_cache`: the host's cache; a driver container's root has its own in the usual place.
+// Never fails: a machine without the driver gives an empty root and a note that lists the searched
+// directories. `kernel_version`: the version of the kernel module; read from the host if not given.
+// `ld_cache`: the host's cache; a driver container's root has its own cache in the usual place.
 inline constexpr std::string_view kLoaderCache = "/etc/ld.so.cache";
 DriverRoot find_root(const sys::Host& host,
                      std::optional<std::string> kernel_version = std::nullopt,

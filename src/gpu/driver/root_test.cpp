@@ -131,7 +131,7 @@ TEST(FindRoot, AStaleVersionBesideIsReportedNotMixed) {
   put_driver(tree, "usr/lib64", "550.54.14");
   tree.file("usr/lib64/libnvidia-glcore.so.470.57.02", test::elf_image({}));
   tree.file("usr/lib64/libmozjs-102.so.102.15.1",
-            test::elf_image({}));  // looks like a version, is none
+            test::elf_image({}));  // looks like a version, but is not one
   const auto root = find_root(tree.host());
   EXPECT_EQ(root.library_version, "550.54.14");
   EXPECT_THAT(root.others, ElementsAre(OtherDriver{"470.57.02", "/usr/lib64"}));

@@ -13,20 +13,21 @@ namespace gantry::health {
 XidMeaning event_meaning(const model::GpuEvent& event);
 std::string describe(const model::GpuEvent& event, const XidMeaning& meaning);
 
-// A command.
+// Returns the command that helps.
 std::string remedy_for(XidClass needs, const model::GpuUuid& gpu);
 
 struct RequestedAction {
   XidClass needs = XidClass::Reset;  // Watch: recover the IMEX domain
   std::string cause;
 };
-// What the driver wants; nullopt when nothing, or when it cannot say.
+// The action that the driver asks for; nullopt if there is none or the driver cannot say.
 std::optional<RequestedAction> requested_action(const model::GpuReading& reading);
 
-// The hardware itself slows down because of heat: software slowdown alone is everyday life.
+// True if the hardware slows down because of heat. Software slowdown alone is normal and does not
+// count.
 bool is_hot(const model::GpuReading& reading);
 
-// Counters that only grow start again when the card is reset.
+// True if a counter that only grows became smaller: the card was reset.
 bool counter_was_reset(const std::optional<std::uint64_t>& before,
                        const std::optional<std::uint64_t>& now);
 

@@ -85,7 +85,7 @@ void HealthMonitor::set_inventory(const model::Inventory& inventory, std::int64_
         keep({gpu.uuid, mig.uuid}, mig.gpu_instance, mig.compute_instance);
     }
     if (inventory.driver.nvml_error.empty()) continue;
-    for (const auto& device : before) {  // NVML alone could say that they are gone
+    for (const auto& device : before) {  // only NVML can tell that they are gone
       if (!device.is_card() && device.name.first == gpu.uuid)
         keep(device.name, device.gpu_instance, device.compute_instance);
     }
@@ -147,7 +147,7 @@ void HealthMonitor::judge_heat(Device& card, const model::GpuReading& reading, s
       now_s);
 }
 
-// What a card says of itself, beside its events.
+// Judges the readings of a card; events are judged elsewhere.
 void HealthMonitor::judge_condition(Device& card, const model::GpuReading& reading,
                                     std::int64_t now_s) {
   const auto& gpu = card.name.first;
@@ -203,7 +203,7 @@ void HealthMonitor::judge_reading(Device& card, const model::GpuReading& reading
   for (auto& device : devices_) {
     if (device.name.first != gpu) continue;
     if (was_reset) end(device, FaultKind::Event, now_s);
-    // Without a recovery action only a reset, a reload or a reboot shows that it is over.
+    // Without a recovery action, only a reset, a reload or a reboot shows that the fault has ended.
     if (tells_action && reading.recovery_action == model::RecoveryAction::None &&
         !reading.reset_required)
       good(device, FaultKind::Event, now_s);
@@ -254,7 +254,7 @@ void HealthMonitor::on_time(std::int64_t now_s) {
 void HealthMonitor::on_driver_gone(const std::string& why, std::int64_t now_s) {
   silent_.reset();
   for (auto& device : devices_) {
-    // A driver that is loaded again has reset its cards.
+    // Loading the driver again resets its cards.
     for (const auto kind :
          {FaultKind::Event, FaultKind::Action, FaultKind::Memory, FaultKind::Lost})
       device.faults.erase(kind);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether each card and each MIG instance may be used, decided from events, readings and what the
-// kernel says; with a cause, a remedy, and a way back. Health belongs to the card and its
-// instances; whatever is offered on them (replicas, shares) follows. Pure: the clock is an
-// argument.
+// Decides whether each card and each MIG instance may be used, from events, readings and the
+// kernel's view, with a cause, a remedy and rules for recovery. Replicas and shares have the health
+// of their card or instance. No I/O: the time is an argument.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,24 +21,24 @@ namespace gantry::health {
 
 struct HealthOptions {
   XidPolicy xids;
-  // What the driver would have done, memory errors and heat are passed over: as with GKE's plugin,
-  // XIDs alone decide. A GPU or a driver that is gone is gone.
+  // Ignores the driver's recovery action, memory errors and heat: only XIDs decide, as in GKE's
+  // plugin. A lost GPU or driver still counts.
   bool only_xids = false;
-  // Good readings for so long, and at least two of them, bring a GPU back; twice as long after each
-  // relapse within an hour, 32 times at most.
+  // A GPU becomes healthy after good readings for this time, at least two of them. The time doubles
+  // after each relapse within an hour, up to 32 times.
   std::int64_t recover_after_s = 10;
-  std::int64_t hot_after_s = 60;      // hardware thermal slowdown for so long takes a GPU away
-  std::int64_t silence_after_s = 30;  // NVML may be away for so long (a restart, an upgrade)
+  std::int64_t hot_after_s = 60;  // hardware thermal slowdown for this time makes a GPU unhealthy
+  std::int64_t silence_after_s = 30;  // NVML may be silent for this time (restart, upgrade)
 };
 
-// Something worth telling: an XID (harmless ones too), or another event of the driver.
+// An event to report: an XID (also a harmless one), or another event of the driver.
 struct HealthNotice {
   model::GpuUuid gpu;  // empty text: the driver did not say which
-  model::GpuUuid mig;  // the instance it names
+  model::GpuUuid mig;  // the instance of the event
   std::optional<unsigned> xid;
   std::string text;       // one sentence
-  std::string remedy;     // "" where there is nothing to do
-  bool critical = false;  // it takes a GPU away
+  std::string remedy;     // "" if there is nothing to do
+  bool critical = false;  // it makes a GPU unhealthy
   std::int64_t at_unix_s = 0;
   bool operator==(const HealthNotice&) const = default;
 };
@@ -49,46 +48,46 @@ struct HealthChange {
   bool operator==(const HealthChange&) const = default;
 };
 
-// What is wrong with a card or an instance, one of each kind at a time.
+// The faults of a card or an instance; it has at most one of each kind.
 enum class FaultKind : std::uint8_t {
   Event,      // an XID or another event that counts
   Action,     // the driver wants a reset, a reboot, ...
   Lost,       // it does not answer
-  Memory,     // uncorrected errors, where the driver has no recovery action to tell
-  Remapping,  // no spare row is left
+  Memory,     // uncorrected errors, if the driver reports no recovery action
+  Remapping,  // no spare memory row is left
   Hot,
-  Driver  // none is loaded, or NVML does not answer
+  Driver  // not loaded, or NVML does not answer
 };
 
 class HealthMonitor {
  public:
   explicit HealthMonitor(HealthOptions options = {});
-  // From the next event and reading on; what is out of use comes back in its own way.
+  // Takes effect at the next event and reading. Existing faults stay until they end by their own
+  // rules.
   void set_options(HealthOptions options) { options_ = std::move(options); }
 
-  // Which GPUs and instances there are; call it first and whenever that changes. Those that are
-  // gone are forgotten with their troubles. A view without NVML (driver.nvml_error) does not make
-  // instances vanish.
+  // Sets the GPUs and instances. Call it first and whenever they change. Removed ones are forgotten
+  // with their faults. An inventory without NVML (driver.nvml_error) does not remove instances.
   void set_inventory(const model::Inventory& inventory, std::int64_t now_s);
   void on_event(const model::GpuEvent& event, std::int64_t now_s);
   void on_readings(const model::Readings& readings, std::int64_t now_s);
-  // NVML does not answer, with the reason; ended by the next readings.
+  // Call it when NVML does not answer, with the reason. The next readings end this state.
   void on_nvml_unavailable(const std::string& why, std::int64_t now_s);
   void on_driver_gone(const std::string& why, std::int64_t now_s);
-  void on_time(std::int64_t now_s);  // what only time decides
+  void on_time(std::int64_t now_s);  // applies the rules that depend on time alone
 
   // Cards, each followed by its instances, in the inventory's order.
   std::vector<model::DeviceHealth> health() const;
-  // Something is wrong that readings could end: ask for them every few seconds.
+  // True if there is a fault that readings could end: request them every few seconds.
   bool wants_readings() const;
 
-  // Since the last call.
+  // The changes since the last call.
   std::vector<HealthChange> take_changes() { return std::exchange(changes_, {}); }
   std::vector<HealthNotice> take_notices() { return std::exchange(notices_, {}); }
 
-  // A small text that survives a restart of the agent. What a reboot cures is forgotten when
-  // `boot_id` is another one. Corrupt text is an error and changes nothing. Restore before the
-  // first set_inventory.
+  // A small text to restore the state after a restart of the agent. If `boot_id` changed, faults
+  // that a reboot cures are dropped. A corrupt text is an error and changes nothing. Restore before
+  // the first set_inventory.
   std::string saved(std::string_view boot_id) const;
   Status restore(std::string_view text, std::string_view boot_id);
 
@@ -111,9 +110,9 @@ class HealthMonitor {
     model::DeviceHealth published;
     int relapses = 0;
     std::int64_t recovered_at_s = 0;
-    // Of the last readings; a card that was reset counts from the start again.
+    // From the last readings; a reset of the card sets these counters to zero.
     std::optional<std::uint64_t> energy, uncorrected;
-    std::int64_t hot_since_s = 0;  // 0: it is not
+    std::int64_t hot_since_s = 0;  // 0: not hot
     bool is_card() const { return name.second.text.empty(); }
   };
 
@@ -122,21 +121,22 @@ class HealthMonitor {
   void judge_reading(Device& card, const model::GpuReading& reading, std::int64_t now_s);
   void judge_condition(Device& card, const model::GpuReading& reading, std::int64_t now_s);
   void judge_heat(Device& card, const model::GpuReading& reading, std::int64_t now_s);
-  void good(Device& device, FaultKind kind, std::int64_t now_s);  // this one seems over
-  void end(Device& device, FaultKind kind, std::int64_t now_s);   // this one is over
+  void good(Device& device, FaultKind kind, std::int64_t now_s);  // one good reading
+  void end(Device& device, FaultKind kind, std::int64_t now_s);   // the fault has ended
   bool hit(const Device& device, const model::GpuEvent& event, XidScope scope) const;
   model::DeviceHealth assess(const Device& device) const;
-  void show(std::int64_t now_s);  // notes what has changed
+  void show(std::int64_t now_s);  // records the changes
 
   HealthOptions options_;
   std::vector<Device> devices_;
-  std::map<Name, Faults> remembered_;  // restored, for parts that have not been seen yet
+  std::map<Name, Faults> remembered_;  // restored faults of devices that have not been seen yet
   std::optional<std::pair<std::string, std::int64_t>> silent_;  // why, since
   std::vector<HealthChange> changes_;
   std::vector<HealthNotice> notices_;
 };
 
-// The health of what is offered: its card's, or else its instance's. Usable when nobody knows it.
+// The health of an advertised device: that of its card if the card is unhealthy, else that of its
+// instance. Usable if unknown.
 model::DeviceHealth health_of(const std::vector<model::DeviceHealth>& health,
                               const model::AdvertisedDevice& device);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file with the saved health, whatever is in it.
+// Any bytes as the file with the saved health.
 #include "gpu/health/health.hpp"
 
 #include <cstddef>

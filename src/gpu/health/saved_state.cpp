@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What health remembers across a restart of the agent. Only what readings cannot tell again.
+// The health state that survives a restart of the agent: only the facts that readings cannot
+// provide again.
 #include "base/json/document.hpp"
 #include "gpu/health/health.hpp"
 
@@ -16,7 +17,7 @@ constexpr std::size_t kTextLimit = std::size_t{1} << 20;
 constexpr std::size_t kMaxFaults = 10'000;
 constexpr std::uint64_t kSchema = 1;
 
-// The others show again in the first readings.
+// Other faults appear again in the first readings.
 struct SavedFault {
   FaultKind kind;
   std::string_view word;
@@ -25,7 +26,7 @@ constexpr std::array kSavedFaults{SavedFault{FaultKind::Event, "event"},
                                   SavedFault{FaultKind::Remapping, "remapping"}};
 
 Error wrong(std::string_view what) {
-  return {Errc::Corrupt, fmt::format("the saved health of GPUs has {}", what)};
+  return {Errc::Corrupt, fmt::format("the saved GPU health has {}", what)};
 }
 
 }  // namespace
@@ -53,9 +54,9 @@ std::string HealthMonitor::saved(std::string_view boot_id) const {
 }
 
 Status HealthMonitor::restore(std::string_view text, std::string_view boot_id) {
-  if (text.size() > kTextLimit) return wrong("an absurd size");
+  if (text.size() > kTextLimit) return wrong("too many bytes");
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)));
-  if (document["schema"].u64() != kSchema) return wrong("another schema");
+  if (document["schema"].u64() != kSchema) return wrong("an unknown schema");
   const bool rebooted = document["boot_id"].string() != boot_id;
   std::map<Name, Faults> read;
   if (!document["troubles"].is(json::Kind::Array) || document["troubles"].size() > kMaxFaults)
@@ -68,7 +69,7 @@ Status HealthMonitor::restore(std::string_view text, std::string_view boot_id) {
     const auto gpu = item["gpu"].string();
     const auto since = item["since"].i64();
     if (kind == kSavedFaults.end() || !needs || !gpu || gpu->empty() || !since)
-      return wrong("a trouble that makes no sense");
+      return wrong("an entry that is not valid");
     if (rebooted && *needs != XidClass::Replace) continue;
     Fault fault{.needs = *needs,
                 .cause = item["cause"].string().value_or(""),

@@ -23,7 +23,7 @@ using C = XidClass;
 constexpr auto kCard = XidScope::Card;
 constexpr auto kInstance = XidScope::Instance;
 
-// One row for each number somebody has met; sorted.
+// One row for each known number; sorted.
 constexpr std::array kRows{
     Row{8, 8, {C::Application, kInstance, "a program's kernel ran too long", kProgram}},
     Row{13, 13, {C::Application, kInstance, "graphics engine exception", kProgram}},
@@ -67,7 +67,7 @@ constexpr XidMeaning kUnknown{C::Reset, kCard, "an error of the driver or the GP
 constexpr std::array<std::string_view, 7> kWords{"application", "watch",  "contained", "reset",
                                                  "drain",       "reboot", "replace"};
 
-// Fills `numbers`; true when the list says "all".
+// Fills `numbers`; returns true if the list contains "all".
 bool read_list(const std::optional<std::string>& text, std::set<unsigned>& numbers,
                std::vector<std::string>& ignored) {
   if (!text) return false;

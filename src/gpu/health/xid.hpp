@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver's error numbers (XIDs) mean for a GPU, as data, and who may change it.
+// The meaning of the driver's error numbers (XIDs) for a GPU, as a table, and the settings that
+// override it.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,11 @@
 
 namespace gantry::health {
 
-// From harmless to hopeless.
+// From harmless to worst.
 enum class XidClass : std::uint8_t {
-  Application,  // a program's own fault: its owner is told, the GPU stays
-  Watch,        // worth a line, the GPU stays
-  Contained,    // the programs it hit are gone, or must go; the GPU stays
+  Application,  // the program's fault: its owner is told, the GPU stays healthy
+  Watch,        // logged, the GPU stays healthy
+  Contained,    // the affected programs have ended or must end; the GPU stays healthy
   Reset,        // the GPU needs a reset
   Drain,        // no new work; reset when the last program has left
   Reboot,       // the machine needs a reboot
@@ -27,7 +28,7 @@ std::optional<XidClass> xid_class_from_string(std::string_view word);
 enum class XidScope : std::uint8_t {
   Card,
   Instance
-};  // what an event of a MIG instance takes with it
+};  // what an event of a MIG instance makes unhealthy
 
 struct XidMeaning {
   XidClass kind = XidClass::Reset;
@@ -36,12 +37,12 @@ struct XidMeaning {
   std::string_view advice;   // "reboot; check power and riser"
 };
 
-// Numbers that are in no table count as Reset: NVIDIA's own plugin withdraws a GPU for all of them,
-// and here the driver's recovery action brings it back where it was nothing.
+// Unknown numbers count as Reset: NVIDIA's plugin also marks the GPU unhealthy for them. The
+// driver's recovery action makes it healthy again if nothing is wrong.
 XidMeaning xid_meaning(unsigned xid);
-std::optional<XidMeaning> find_xid_meaning(unsigned xid);  // nullopt: in no table
+std::optional<XidMeaning> find_xid_meaning(unsigned xid);  // nullopt: not in the table
 
-// Deviations from the table.
+// Settings that override the table.
 struct XidPolicy {
   bool none_count = false;      // DP_DISABLE_HEALTHCHECKS=all or xids
   bool all_count = false;       // DP_ENABLE_HEALTHCHECKS=all
@@ -49,7 +50,7 @@ struct XidPolicy {
   std::set<unsigned> critical;  // DP_ENABLE_HEALTHCHECKS, HealthCriticalXid: these always count
   bool operator==(const XidPolicy&) const = default;
 
-  // Whether an event with this number takes a GPU away.
+  // Whether an event with this number makes a GPU unhealthy.
   bool counts(unsigned xid) const;
 };
 
@@ -63,8 +64,8 @@ struct XidSettings {
 
 struct ParsedXidPolicy {
   XidPolicy policy;
-  // Words that are neither a number nor "all" or "xids". NVIDIA's plugin goes on without them, and
-  // so do we, for a typing error must not stop a node; say it to somebody.
+  // Words that are neither a number nor "all" or "xids". They are ignored, as NVIDIA's plugin does,
+  // because a typing error must not stop a node. The caller should log them.
   std::vector<std::string> ignored;
 };
 ParsedXidPolicy parse_xid_policy(const XidSettings& settings);

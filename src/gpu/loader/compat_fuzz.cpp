@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any file in an image's compat directory: an error, no note, or a note and a decision.
+// Any bytes as a file in an image's compat directory give an error, no note, or a note and a
+// decision.
 #include "gpu/loader/forward_compat.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

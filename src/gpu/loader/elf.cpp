@@ -112,7 +112,7 @@ Result<std::string> Elf::read_some(std::uint64_t offset, std::uint64_t size) con
 Result<std::string> Elf::read(std::uint64_t offset, std::uint64_t size) const {
   GANTRY_TRY(auto bytes, read_some(offset, size));
   if (bytes.size() < size) {
-    return corrupt(fmt::format("ends before byte {}, where a table should be", offset + size));
+    return corrupt(fmt::format("the file ends before byte {}, which a table needs", offset + size));
   }
   return bytes;
 }
@@ -120,7 +120,7 @@ Result<std::string> Elf::read(std::uint64_t offset, std::uint64_t size) const {
 Status Elf::read_headers() {
   GANTRY_TRY(const auto start, read_some(0, kFirstRead));
   if (start.size() < EI_NIDENT || std::memcmp(start.data(), ELFMAG, SELFMAG) != 0) {
-    return corrupt("does not begin as one");
+    return corrupt("it does not begin with the ELF magic");
   }
   const auto elf_class = start[EI_CLASS];
   if (elf_class != ELFCLASS32 && elf_class != ELFCLASS64)
@@ -149,7 +149,7 @@ Status Elf::read_segments(std::string_view start) {
   if (start.size() < (is_64bit_ ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr)))
     return corrupt("ends in its header");
   each_record<Elf64_Ehdr, Elf32_Ehdr>(start, is_64bit_, 1, take);
-  // A file whose section table has another shape is read by its segments alone.
+  // If the section table has another entry size, only the segments are read.
   if (section_entry_size != (is_64bit_ ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)))
     section_count_ = 0;
   if (count == 0) return {};
@@ -216,7 +216,7 @@ Result<Elf::Dynamic> Elf::read_dynamic() const {
                                       }
                                     });
   if (dynamic.needed.size() > kMaxStrings || dynamic.search.size() > kMaxStrings) {
-    return corrupt("needs more libraries than any program does");
+    return corrupt("it needs too many libraries");
   }
   if (strings != 0) {
     GANTRY_TRY(dynamic.strings, offset_of(strings));
@@ -237,7 +237,7 @@ Result<std::string> Elf::string_at(const Dynamic& dynamic, std::uint64_t offset)
     GANTRY_TRY(const auto text, read_some(dynamic.strings + offset, part));
     if (text.find('\0') != std::string::npos) return up_to_nul(text);
   }
-  return corrupt("a name does not end");
+  return corrupt("a name has no terminating NUL");
 }
 
 Result<std::string> Elf::soname() const {

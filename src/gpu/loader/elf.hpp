@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a library or program says of itself: class, machine, SONAME, NEEDED, notes, symbol version
-// needs. 32- and 64-bit, little endian. The file may be hostile or change under us: everything is
-// read by pread with limits, damage is Corrupt, and nothing is allocated on the word of the file
-// alone.
+// Reads the headers of a library or program: class, machine, SONAME, NEEDED, notes, symbol version
+// needs. 32- and 64-bit, little endian. The file may be hostile or change while it is read:
+// everything is read by pread with limits, damage is Corrupt, and no size in the file alone decides
+// an allocation.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -40,8 +40,8 @@ struct ElfVersionNeed {
   bool operator==(const ElfVersionNeed&) const = default;
 };
 
-// A view on an open ELF file; the descriptor or the bytes must outlive it. Each query reads what it
-// needs and no more: class, machine and SONAME of a library of any size are three small reads.
+// A view on an open ELF file; the descriptor or the bytes must outlive it. Each query reads only
+// what it needs: class, machine and SONAME of a library of any size take three small reads.
 class Elf {
  public:
   static Result<Elf> open(int fd);
@@ -53,7 +53,7 @@ class Elf {
 
   Result<ElfDynamic> dynamic() const;
   Result<std::string> soname() const;          // "" when none; cheaper than dynamic()
-  Result<std::vector<ElfNote>> notes() const;  // sections where there are, else segments
+  Result<std::vector<ElfNote>> notes() const;  // from sections if there are any, else from segments
   Result<std::vector<ElfVersionNeed>> version_needs() const;
 
  private:
@@ -69,7 +69,7 @@ class Elf {
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
   };
-  struct Dynamic {  // the entries we use; addresses already turned into file offsets
+  struct Dynamic {  // the entries we use; addresses are converted to file offsets
     std::uint64_t strings = 0, strings_size = 0;
     std::uint64_t soname = 0;
     bool has_soname = false;

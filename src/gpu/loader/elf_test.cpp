@@ -79,7 +79,8 @@ TEST(Elf, EveryTruncationIsAnErrorAndNeverACrash) {
   const auto image = test::elf_image(
       {.soname = "libx.so.1", .needed = {"liby.so"}, .note_owner = "A", .note = "b"});
   for (std::size_t size = 0; size < image.size(); ++size) {
-    const std::string cut(image.data(), size);  // an allocation of its own: reads past it are seen
+    const std::string cut(image.data(),
+                          size);  // a separate allocation, so that reads past its end are detected
     const auto elf = Elf::open(cut);
     if (!elf.ok()) continue;
     EXPECT_TRUE(!elf->dynamic().ok() || !elf->notes().ok()) << size;

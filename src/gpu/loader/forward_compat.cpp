@@ -30,7 +30,7 @@ std::optional<Version> parts_of(std::string_view text) {
   return parts;
 }
 
-// The tool that writes the notes and the data in them do not agree on upper case.
+// The notes and the tool that writes them do not agree on upper case.
 json::Value member(const json::Value& object, std::string_view name) {
   if (!object.is(json::Kind::Object)) return {};
   for (const auto value : object) {
@@ -48,7 +48,7 @@ Result<CompatNote> parse_note(std::string_view description) {
   if (!document.ok()) return std::move(document).error().in("forward-compatibility note");
   const auto root = document->root();
   if (!root.is(json::Kind::Object)) {
-    return Error(Errc::Corrupt, "forward-compatibility note: is no JSON object");
+    return Error(Errc::Corrupt, "forward-compatibility note: is not a JSON object");
   }
   CompatNote note;
   note.cuda_version = member(root, "cuda version").string().value_or("");
@@ -68,13 +68,11 @@ CompatDecision by_driver(std::string_view version, const CompatNote& note,
                          const HostVersions& host) {
   const auto here = parts_of(host.driver);
   if (!here) {
-    return {false, fmt::format("the driver's version \"{}\" is not known as numbers", host.driver)};
+    return {false, fmt::format("the driver's version \"{}\" is not made of numbers", host.driver)};
   }
   if (std::find(note.drivers.begin(), note.drivers.end(), here->front()) == note.drivers.end()) {
-    return {
-        false,
-        fmt::format("the image's libcuda {} does not name driver branch {} among those it works on",
-                    version, here->front())};
+    return {false, fmt::format("the image's libcuda {} does not list driver branch {} as supported",
+                               version, here->front())};
   }
   const auto order = compare_versions(version, host.driver);
   if (!order || *order <= 0) {
@@ -97,12 +95,11 @@ CompatDecision by_major(std::string_view version, const HostVersions& host) {
   const auto theirs = parts_of(version);
   const auto here = parts_of(host.driver);
   if (!theirs || !here)
-    return {false, "the image's libcuda carries no note, and no versions to compare"};
+    return {false, "the image's libcuda has no note, and there are no versions to compare"};
   const bool newer = theirs->front() > here->front();
-  return {
-      newer,
-      fmt::format("the image's libcuda {} carries no note; its branch is {} than the driver's {}",
-                  version, newer ? "newer" : "not newer", host.driver)};
+  return {newer,
+          fmt::format("the image's libcuda {} has no note; its branch is {} than the driver's {}",
+                      version, newer ? "newer" : "not newer", host.driver)};
 }
 
 }  // namespace
@@ -121,7 +118,7 @@ std::optional<int> compare_versions(std::string_view a, std::string_view b) {
 Result<std::optional<CompatNote>> read_compat_note(const Elf& library) {
   GANTRY_TRY(const auto notes, library.notes());
   for (const auto& note : notes) {
-    // Without section headers the owner alone tells.
+    // Without section headers only the owner identifies the note.
     if (note.owner != kOwner || (!note.section.empty() && note.section != kSection)) continue;
     if (note.description.empty()) continue;
     GANTRY_TRY(CompatNote parsed, parse_note(note.description));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA forward compatibility: an image may carry a libcuda of a newer driver, which works on older
-// kernel modules of certain branches. Whether it does, its ELF note says; we only read it.
+// CUDA forward compatibility: an image may contain a libcuda of a newer driver, which works on
+// older kernel modules of certain branches. An ELF note of the library lists these branches.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -15,14 +15,14 @@
 namespace gantry::loader {
 
 // {"format":1,"CUDA version":"12.9","driver":[535,550],"device":[1,2]} of section
-// .note.cuda.fwd_compatibility; some libraries name no drivers.
+// .note.cuda.fwd_compatibility; some libraries list no drivers.
 struct CompatNote {
   std::string cuda_version;
   std::vector<std::uint64_t> drivers;
   bool operator==(const CompatNote&) const = default;
 };
 
-// nullopt when there is none, Corrupt when there is one that cannot be understood.
+// nullopt if there is no note, Corrupt if the note cannot be parsed.
 Result<std::optional<CompatNote>> read_compat_note(const Elf& library);
 
 struct HostVersions {
@@ -36,11 +36,11 @@ struct CompatDecision {
   bool operator==(const CompatDecision&) const = default;
 };
 
-// `version`: what the library's file name ends in, "575.57.08".
+// `version`: the end of the library's file name, "575.57.08".
 CompatDecision decide_compat(std::string_view version, const std::optional<CompatNote>& note,
                              const HostVersions& host);
 
-// Dotted numbers; a missing part is 0. nullopt when a side is none.
+// Dotted numbers; a missing part is 0. nullopt if one of them is not such a number.
 std::optional<int> compare_versions(std::string_view a, std::string_view b);
 
 }  // namespace gantry::loader

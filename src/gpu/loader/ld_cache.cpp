@@ -129,14 +129,14 @@ Status parse_entries(std::string_view block, std::uint32_t count,
   return {};
 }
 
-// `start`: where the new block begins; behind the old block in a combined file.
+// `start`: where the new block begins; after the old block in a combined file.
 Result<LdCache> parse_new(std::string_view bytes, std::size_t start, LdCacheFormat format) {
   const auto block = bytes.substr(start);
   const auto header = record_at<NewHeader>(block, 0);
   if (!header) return corrupt("ends in its header");
   const auto endian = header->flags & kEndianMask;
   if (endian != kEndianUnset && endian != kEndianLittle)
-    return corrupt("was written for another byte order");
+    return corrupt("it was written for another byte order");
   if (header->count > kMaxEntries) return corrupt(fmt::format("claims {} entries", header->count));
   const auto strings_at = sizeof(NewHeader) + std::uint64_t{header->count} * sizeof(NewEntry);
   if (strings_at > block.size() || block.size() - strings_at < header->strings_size) {
@@ -154,7 +154,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Wraps as the loader's own int does: an order is only right if it is the loader's.
+// Overflows like the int in the loader: the order must be the same as the loader's.
 std::uint32_t take_number(std::string_view& text) {
   std::uint32_t value = 0;
   while (!text.empty() && is_digit(text.front())) {
@@ -173,7 +173,7 @@ bool LdCacheEntry::is_64bit() const {
 
 Result<LdCache> parse_ld_cache(std::string_view bytes) {
   if (bytes.starts_with(kNewMagic)) return parse_new(bytes, 0, LdCacheFormat::New);
-  if (!bytes.starts_with(kOldMagic)) return corrupt("is no loader cache");
+  if (!bytes.starts_with(kOldMagic)) return corrupt("it is not a loader cache");
   const auto header = record_at<OldHeader>(bytes, 0);
   if (!header) return corrupt("ends in its header");
   const auto end = sizeof(OldHeader) + std::uint64_t{header->count} * sizeof(OldEntry);
@@ -192,7 +192,7 @@ int compare_library_names(std::string_view a, std::string_view b) {
     const bool digit_a = is_digit(a.front());
     const bool digit_b = !b.empty() && is_digit(b.front());
     if (digit_a && digit_b) {
-      // The loader subtracts; compared instead, numbers that do not fit still have one order.
+      // The loader subtracts. Comparing gives a consistent order even for numbers that overflow.
       const auto number_a = static_cast<std::int32_t>(take_number(a));
       const auto number_b = static_cast<std::int32_t>(take_number(b));
       if (number_a != number_b) return number_a < number_b ? -1 : 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// /etc/ld.so.cache, both ways. Reading: the old format (ld.so-1.7.0), the new one
-// (glibc-ld.so.cache1.1) and the two in one file; damaged or hostile bytes are Corrupt. Writing:
-// the new format, sorted as the loader's binary search needs it, with the extension section that
+// Reads and writes /etc/ld.so.cache. Reads the old format (ld.so-1.7.0), the new one
+// (glibc-ld.so.cache1.1) and both in one file; damaged or hostile bytes are Corrupt. Writes the new
+// format, sorted as the loader's binary search needs it, with the extension section that
 // glibc-hwcaps entries need.
 //
 //   std::string bytes = *write_cache({.entries = {{.name = "libcuda.so.1",
@@ -42,18 +42,18 @@ enum class LdCacheFormat : std::uint8_t { Old, New, Combined };
 
 struct LdCache {
   std::vector<LdCacheEntry>
-      entries{};  // in file order; of equal names the loader takes the first it can use
+      entries{};  // in file order; among equal names the loader takes the first that it can use
   LdCacheFormat format = LdCacheFormat::New;
-  std::string generator{};  // who wrote it, "" when it does not say
+  std::string generator{};  // the program that wrote it, "" if unknown
   bool operator==(const LdCache&) const = default;
 };
 
-// Corrupt for anything but a whole cache of this machine's byte order.
+// Corrupt unless it is a complete cache in this machine's byte order.
 Result<LdCache> parse_ld_cache(std::string_view bytes);
 
-// Entries in any order; equal names keep the order given, so an entry put in front wins. Invalid
-// when a name or path is empty, holds a NUL byte, or is longer than the reader accepts. `format`
-// Old is Unsupported: no loader since glibc 2.2 needs it alone.
+// Entries may be in any order; equal names keep their order, so the first one wins. Invalid if a
+// name or path is empty, contains a NUL byte, or is longer than the reader accepts. `format` Old is
+// Unsupported: no loader since glibc 2.2 needs only that format.
 Result<std::string> serialize_ld_cache(const LdCache& cache);
 
 // The loader's order of names: runs of digits compare as numbers. <0, 0, >0.

@@ -52,7 +52,7 @@ struct ExtensionSection {
 static_assert(sizeof(OldHeader) == 16 && sizeof(OldEntry) == 12 && sizeof(NewHeader) == 48 &&
               sizeof(NewEntry) == 24 && sizeof(ExtensionSection) == 16);
 
-// What we accept, far above any real machine's cache.
+// The limits that we accept, far above the cache of any real machine.
 inline constexpr std::size_t kMaxEntries = 65536;
 inline constexpr std::size_t kMaxString = 4096;
 inline constexpr std::size_t kMaxAllStrings = std::size_t{16} << 20;

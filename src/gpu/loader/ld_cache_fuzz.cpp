@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes: an error, or entries that can be written and read back as they are.
+// Any bytes give an error, or entries that can be written and read back unchanged.
 #include "gpu/loader/ld_cache.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -44,7 +44,7 @@ Result<std::string> merge_ld_cache(std::string_view old_cache,
   for (const auto& library : libraries) {
     auto entry = entry_for(library);
     our_names.emplace(entry.name, entry.flags);
-    // The same library listed twice is one entry: a loader asks for the first alone.
+    // A library that is listed twice becomes one entry: a loader uses only the first.
     if (our_paths.emplace(entry.name + '\0' + entry.path, entry.flags).second) {
       merged.entries.push_back(std::move(entry));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our cache against the machine's own: ldconfig prints what we wrote as we read what it wrote, and
-// the real loader finds a library that only our cache names.
+// Compares our cache with the machine's: ldconfig prints the entries that we wrote, we read the
+// entries that ldconfig wrote, and the real loader finds a library that only our cache has.
 #include "base/core/text.hpp"
 #include "base/sys/child.hpp"
 #include "gpu/loader/ld_cache.hpp"
@@ -69,7 +69,7 @@ TEST_F(RealCache, LdconfigReadsWhatWeWriteInTheSameOrder) {
   auto cache = *machine_cache();
   const auto before = printed(cache);
   std::reverse(cache.entries.begin(), cache.entries.end());
-  // Names that occur twice keep the order given, which is now reversed: leave one of each.
+  // Names that occur twice keep the order given, which is now reversed: keep one of each.
   std::set<std::string> seen;
   std::erase_if(cache.entries, [&](const LdCacheEntry& e) { return !seen.insert(e.name).second; });
   test::Tree tree;
@@ -83,7 +83,7 @@ TEST_F(RealCache, LdconfigReadsWhatWeWriteInTheSameOrder) {
               printed(*parse_ld_cache(*serialize_ld_cache(cache))) == before);
 }
 
-// Binds a cache over the machine's own, in a mount namespace of its own, and asks the real loader.
+// Mounts a cache over the machine's, in a new mount namespace, and runs the real loader.
 Result<sys::CommandResult> ask_loader(const std::string& cache, std::string_view library) {
   const auto script = fmt::format("mount --bind {} {} && LD_PRELOAD={} exec {} --list /bin/true",
                                   cache, kCache, library, kLoader);

@@ -45,7 +45,7 @@ TEST(CompareNames, HasOneOrderForNumbersThatDoNotFit) {
   const bool ab = compare_library_names(a, b) < 0;
   const bool bc = compare_library_names(b, c) < 0;
   const bool ca = compare_library_names(c, a) < 0;
-  EXPECT_FALSE(ab == bc && bc == ca) << "a circle is no order";
+  EXPECT_FALSE(ab == bc && bc == ca) << "a cycle is not an order";
 }
 
 TEST(LdCache, ComesBackAsItWasWritten) {
@@ -110,8 +110,8 @@ TEST(LdCache, EveryTruncationIsCorruptAndNeverACrash) {
   for (const auto format : {LdCacheFormat::New, LdCacheFormat::Combined}) {
     const auto bytes = written({special, entry("libb.so", "/d"), entry("libc.so", "/d")}, format);
     for (std::size_t size = 0; size < bytes.size(); ++size) {
-      const auto cut =
-          std::string(bytes.data(), size);  // own allocation: reads past the end are seen
+      const auto cut = std::string(
+          bytes.data(), size);  // a separate allocation, so that reads past its end are detected
       const auto result = parse_ld_cache(cut);
       ASSERT_TRUE(format == LdCacheFormat::Combined || !result.ok()) << size;
       EXPECT_TRUE(result.ok() || result.error().code() == Errc::Corrupt);

@@ -26,8 +26,9 @@ bool writable(std::string_view text) {
 
 Status check(const LdCache& cache) {
   if (cache.format == LdCacheFormat::Old) {
-    return Error(Errc::Unsupported,
-                 "ld.so.cache: the format of before glibc 2.2 is only read, not written");
+    return Error(
+        Errc::Unsupported,
+        "ld.so.cache: Gantry reads the format from before glibc 2.2 but does not write it");
   }
   if (cache.entries.size() > kMaxEntries) {
     return Error(Errc::Invalid,
@@ -48,7 +49,7 @@ Status check(const LdCache& cache) {
   return {};
 }
 
-// Descending by name, then by flags; entries for better processors before plain ones.
+// Descending by name, then by flags; entries for newer processors before plain ones.
 bool before(const LdCacheEntry* a, const LdCacheEntry* b) {
   if (const int names = compare_library_names(a->name, b->name); names != 0) return names > 0;
   if (a->flags != b->flags) return a->flags > b->flags;
@@ -122,7 +123,7 @@ std::string extension(std::size_t at, const std::vector<std::uint32_t>& hwcaps_o
   return out.append(generator);
 }
 
-// Old loaders stop at a block of their own; the new block behind it serves everyone since.
+// Old loaders read only the old block; all newer loaders use the new block after it.
 std::string old_block(const std::vector<const LdCacheEntry*>& order, const std::string& entries) {
   OldHeader header{};
   std::memcpy(header.magic, kOldMagic.data(), sizeof header.magic);

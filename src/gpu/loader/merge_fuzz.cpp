@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes in an image's ld.so.cache: an error, or a cache in which our library is the first of
-// its name, nothing of better processors stands against it, and merging again changes nothing.
+// Any bytes as an image's ld.so.cache give an error, or a cache in which our library is the first
+// of its name, no entry for newer processors overrides it, and merging again changes nothing.
 #include "gpu/loader/ld_cache.hpp"
 #include "gpu/loader/ld_cache_merge.hpp"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node offers to its kubelet and what it answers when some of it is taken: plain values
-// between src/node/resources, which decides them, src/node/kubelet, which speaks them, and
-// src/gpu/health.
+// The devices that a node advertises to its kubelet and its answers to Allocate. Plain values:
+// src/node/resources decides them, src/node/kubelet sends them, src/gpu/health uses them.
 #pragma once
 
 #include "gpu/model/container_edits.hpp"
@@ -15,7 +14,7 @@
 
 namespace gantry::model {
 
-// A GPU is offered in one of these ways at a time.
+// A GPU is advertised in one of these ways at a time.
 enum class AllocationMode : std::uint8_t {
   Whole,
   Replicas,  // the same GPU several times, no limit between them
@@ -26,7 +25,7 @@ enum class AllocationMode : std::uint8_t {
 
 struct AdvertisedDevice {
   std::string id;    // the kubelet's name for it: "GPU-...", "MIG-...", "GPU-...::3", "nvidia0"
-  GpuUuid gpu;       // the card that it is on; empty text: a token, which is on none
+  GpuUuid gpu;       // the card that it is on; empty text: a token, which belongs to no card
   GpuUuid mig;       // empty text: not an instance
   int replica = -1;  // -1: not a replica
   std::optional<int> numa_node;
@@ -36,14 +35,14 @@ struct AdvertisedDevice {
 struct AdvertisedResource {
   std::string name;  // "nvidia.com/gpu", "nvidia.com/mig-1g.18gb", "nvidia.com/gpu.shared"
   AllocationMode use = AllocationMode::Whole;
-  bool only_one = false;  // a container may take one of these, not more
-  bool tokens = false;    // ids name no GPU: which one a container has is decided when it starts
+  bool only_one = false;  // a container may take only one of these
+  bool tokens = false;    // ids do not name a GPU: the GPU is chosen when the container starts
   std::vector<AdvertisedDevice> devices;
   bool operator==(const AdvertisedResource&) const = default;
 };
 
 // One container's answer to Allocate. The kubelet stores it and replays it for the life of the pod:
-// every name in it must stay true across driver upgrades.
+// every name in it must stay valid across driver upgrades.
 struct ContainerAllocateResponse {
   std::map<std::string, std::string> env;
   std::vector<MountEdit> mounts;
@@ -60,14 +59,14 @@ struct DeviceHealth {
   bool usable = true;
   std::string cause;                    // one sentence; "" when usable
   std::string remedy;                   // a command
-  std::optional<int> xid;               // the error that took it away
-  std::int64_t since_unix_seconds = 0;  // when it became what it is
+  std::optional<int> xid;               // the error that made it unhealthy
+  std::int64_t since_unix_seconds = 0;  // time of the last change
   bool operator==(const DeviceHealth&) const = default;
 };
 
-// Who has which devices, as the kubelet tells it.
+// The devices of one container, as reported by the kubelet.
 struct DeviceAllocation {
-  std::string pod_uid;  // "" where the source does not know it (podresources)
+  std::string pod_uid;  // "" if the source does not know it (podresources)
   std::string pod_namespace;
   std::string pod;
   std::string container;

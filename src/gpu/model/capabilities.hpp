@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which capabilities bring others with them, and which files they need: one rule for the driver's
-// lists, for containers and for the prepared directory.
+// Which capabilities include others, and which files they need: one rule for the driver's lists,
+// for containers and for the driver directory.
 #pragma once
 
 #include "gpu/model/inventory.hpp"
@@ -17,7 +17,7 @@ constexpr CapabilityMask mask_of(Capability capability) {
   return CapabilityMask{1} << static_cast<unsigned>(capability);
 }
 
-// Video brings what compute needs, display what graphics needs.
+// Video includes compute, display includes graphics.
 constexpr CapabilityMask expand_capabilities(std::span<const Capability> asked) {
   CapabilityMask mask = 0;
   for (const auto capability : asked) mask |= mask_of(capability);
@@ -26,7 +26,7 @@ constexpr CapabilityMask expand_capabilities(std::span<const Capability> asked) 
   return mask;
 }
 
-// A 32-bit file is given only when compat32 is asked for, and another that needs it.
+// A 32-bit file is needed only if compat32 and another capability that needs it are requested.
 inline bool is_needed(const DriverFile& file, CapabilityMask closed) {
   if (file.is_32bit && (closed & mask_of(Capability::Compat32)) == 0) return false;
   return std::any_of(file.capabilities.begin(), file.capabilities.end(), [&](Capability c) {

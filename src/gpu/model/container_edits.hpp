@@ -14,14 +14,14 @@ namespace gantry::model {
 struct DeviceNodeEdit {
   std::string path;       // in the container
   std::string host_path;  // on the host, as the engine sees it
-  // Known while a container is being started, left out of everything stored: the majors of
-  // nvidia-uvm and nvidia-caps change from boot to boot.
+  // Known only while a container starts and never stored: the majors of nvidia-uvm and nvidia-caps
+  // change at every boot.
   std::optional<std::uint32_t> major;
   std::optional<std::uint32_t> minor;
   std::optional<std::uint32_t> mode;
   std::optional<std::uint32_t> gid;
   std::string permissions =
-      "rw";  // never "m": with mknod a tenant makes itself the neighbour's GPU
+      "rw";  // never "m": with mknod a tenant could create the node of another tenant's GPU
   std::string why;
   std::string type;  // "c" or "b"; "" = as the host has it
   std::optional<std::uint32_t> uid;
@@ -33,7 +33,7 @@ struct MountEdit {
   std::string container_path;
   std::vector<std::string> options{"ro", "nosuid", "nodev", "rbind", "rprivate"};
   std::string why;
-  std::string type;  // "" = bind; other people's CDI specifications may name another
+  std::string type;  // "" = bind; CDI specifications of others may have another type
   bool operator==(const MountEdit&) const = default;
 };
 
@@ -41,14 +41,15 @@ struct HookEdit {
   std::string stage;  // "createContainer"
   std::string path;
   std::vector<std::string> args;  // args[0] is the program's own name
-  std::vector<std::string> env;   // never empty: without one the runtime hands on the image's
+  std::vector<std::string>
+      env;  // never empty: without it the runtime would use the image's environment
   std::string why;
   std::optional<std::int64_t> timeout;  // seconds
   bool operator==(const HookEdit&) const = default;
 };
 
 // A library that the container's loader must find by name. Only flavours that merge the image's
-// ld.so.cache carry these; the others say the same by where they mount.
+// ld.so.cache use these; the others mount into directories that the loader searches.
 struct LibraryEdit {
   std::string name;  // "libcuda.so.1"
   std::string path;  // in the container: "/usr/local/nvidia/lib64/libcuda.so.1"
@@ -56,8 +57,8 @@ struct LibraryEdit {
   bool operator==(const LibraryEdit&) const = default;
 };
 
-// A small file of ours inside the container's root, written before the container starts. CDI cannot
-// say this; the shim, the hook and the classic chain can.
+// A small file inside the container's root, written before the container starts. CDI cannot express
+// this; the shim, the hook and the classic chain can.
 struct FileEdit {
   std::string path;
   std::string content;
@@ -74,7 +75,7 @@ struct ContainerEdits {
   std::vector<LibraryEdit> libraries;
   std::vector<FileEdit> files;
   std::vector<std::uint32_t> additional_gids;
-  std::vector<std::string> notes;  // what was asked and is not in here, one sentence each
+  std::vector<std::string> notes;  // requests that were not fulfilled, one sentence each
   bool operator==(const ContainerEdits&) const = default;
 
   bool empty() const {

@@ -6,11 +6,11 @@
 
 namespace gantry::model {
 
-// "580.159.04", "384.98": two to four numbers, the first of three or four digits. Not "1", not the
-// "1.1" of libraries that are numbered by themselves.
+// "580.159.04", "384.98": two to four numbers, the first of three or four digits. Not "1", and not
+// "1.1" of libraries with their own version numbers.
 bool is_driver_version(std::string_view text);
 
-// The version in the NVRM line of /proc/driver/nvidia/version; "" when there is none.
+// The version in the NVRM line of /proc/driver/nvidia/version; "" if there is none.
 std::string version_in_nvrm_line(std::string_view version_file);
 
 }  // namespace gantry::model

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model's enumerations as words, for JSON and for people. One table each, both directions.
+// The names of the model's enumerators, for JSON and for people. One table each, for both
+// directions.
 #pragma once
 
 #include "gpu/model/advertised.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a machine has, as a plain value: probe fills it, everything above reads it, and
-// inventory_json.hpp gives it a versioned JSON form. nullopt means "not known", never "zero".
+// The GPUs and the driver of a machine as a plain value. probe fills it, all modules above read it,
+// and inventory_json.hpp gives it a versioned JSON form. nullopt means "not known", never "zero".
 #pragma once
 
 #include "gpu/model/pci_address.hpp"
@@ -35,7 +35,7 @@ struct ComputeCapability {
   auto operator<=>(const ComputeCapability&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-// Engines that an instance has for itself or shares.
+// Engines that an instance owns or shares.
 struct MigEngines {
   int copy = 0;
   int decoder = 0;
@@ -80,7 +80,8 @@ struct Health {
   bool operator==(const Health&) const = default;
 };
 
-// Readings that change from one moment to the next; absent where the card or driver gives none.
+// Readings that change from one moment to the next; absent if the card or driver does not provide
+// them.
 struct Telemetry {
   std::optional<std::uint64_t> memory_used_bytes;
   std::optional<std::uint64_t> memory_free_bytes;
@@ -102,7 +103,7 @@ struct GpuProcess {
 };
 
 struct Gpu {
-  int index = 0;  // NVML's order where NVML answered, PCI order otherwise
+  int index = 0;  // NVML's order if NVML answered, else PCI order
   GpuUuid uuid;
   std::string name;
   PciAddress pci;
@@ -117,7 +118,7 @@ struct Gpu {
   std::string architecture;  // "Hopper"; "" when unknown
   std::optional<bool> persistence;
   std::string vbios;
-  std::string gsp_firmware;         // "" where the card runs without
+  std::string gsp_firmware;         // "" if the card runs without it
   std::string serial;               // "" when not given
   std::string compute_mode;         // "Default", "Exclusive_Process", "Prohibited"; "" when unknown
   std::string virtualization;       // "None", "Pass-Through", "VGPU", ...; "" when unknown
@@ -131,7 +132,7 @@ struct Gpu {
   bool operator==(const Gpu&) const = default;
 };
 
-// How two GPUs reach each other, best way last in PciePath's order.
+// The path between two GPUs; the last enumerator of PciePath is the best.
 enum class PciePath : std::uint8_t {
   Self,
   Unknown,
@@ -146,7 +147,7 @@ enum class PciePath : std::uint8_t {
 
 struct Link {
   PciePath pcie = PciePath::Unknown;
-  int nvlinks = 0;        // active direct NVLinks, or NVLinks to a switch both are on
+  int nvlinks = 0;        // active direct NVLinks, or NVLinks to a common switch
   bool nvswitch = false;  // through NVSwitch rather than point to point
   bool operator==(const Link&) const = default;
 };
@@ -164,7 +165,7 @@ enum class DriverFileKind : std::uint8_t {
 struct DriverFile {
   std::string path;  // real file inside the host's root, symlinks resolved
   DriverFileKind kind = DriverFileKind::Library;
-  // The container capabilities that need it; none for what a device group brings (cufile.json).
+  // The container capabilities that need it; empty for files of a device group (cufile.json).
   std::vector<Capability> capabilities;
   std::string soname;  // libraries: DT_SONAME, "" when none
   std::vector<std::string>
@@ -180,7 +181,7 @@ enum class ModuleFlavour : std::uint8_t { Unknown, Proprietary, Open };
 struct Driver {
   std::string version;  // kernel module, from /proc/driver/nvidia/version; "" when not loaded
   std::string library_version;  // user space, from the file names or NVML
-  std::string cuda_version;     // "13.0"; "" when nobody could say
+  std::string cuda_version;     // "13.0"; "" when unknown
   ModuleFlavour flavour = ModuleFlavour::Unknown;
   std::string root = "/";         // directory below which the driver's user space was found
   std::string library_directory;  // where libcuda is
@@ -188,7 +189,7 @@ struct Driver {
   bool operator==(const Driver&) const = default;
 };
 
-// An NVIDIA PCI function, whoever drives it: GPUs, audio, USB, NVSwitch.
+// An NVIDIA PCI function, with any driver: GPUs, audio, USB, NVSwitch.
 struct PciFunction {
   PciAddress address;
   std::uint16_t vendor = 0;
@@ -203,7 +204,7 @@ struct PciFunction {
   bool operator==(const PciFunction&) const = default;
 };
 
-// Where two sources disagree about the same thing. Both are shown; nobody is silently believed.
+// Two sources disagree about a value. Both values are shown; neither is preferred silently.
 struct Discrepancy {
   std::string what;    // "GPU-1111…: minor"
   std::string kernel;  // what /proc, /sys or the files say

@@ -31,7 +31,7 @@ Ordered form(const std::string& value) {
 Ordered form(const GpuUuid& value) {
   return form(value.text);
 }
-// 0000:00:00.0 is the host bridge wherever it exists; no GPU is there, so it stands for "unknown".
+// 0000:00:00.0 is always the host bridge and never a GPU, so it stands for "unknown".
 Ordered form(const PciAddress& value) {
   return value == PciAddress{} ? Ordered() : Ordered(value.sysfs());
 }

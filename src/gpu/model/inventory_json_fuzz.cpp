@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever is accepted must survive another round unchanged.
+// Every accepted inventory must stay the same when it is written and read again.
 #include "gpu/model/inventory_json.hpp"
 
 #include <cstddef>

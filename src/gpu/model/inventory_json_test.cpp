@@ -79,7 +79,8 @@ Inventory documented() {
   return inv;
 }
 
-// Draws every member, so that a key that is written but not read (or swapped) shows.
+// Gives every member a random value, so that a key that is written but not read (or swapped) is
+// noticed.
 class RandomInventory {
  public:
   explicit RandomInventory(unsigned seed) : random_(seed) {}
@@ -272,7 +273,7 @@ TEST(InventoryJson, NamesTheKeyThatIsWrong) {
   expect_refused(with("\"minor\": 0,", ""), "gpus[0].minor: missing");
   expect_refused(with("\"gpu_instance\": 9", "\"gpu_instance\": []"),
                  "gpus[0].mig.instances[0].gpu_instance");
-  expect_refused(with("\"enabled\"", "\"on\""), "gpus[0].mig.current: unknown word");
+  expect_refused(with("\"enabled\"", "\"on\""), "gpus[0].mig.current: unknown value");
   expect_refused(with("\"0666\"", "\"0689\""), "nodes[0].mode: expected an octal mode");
   expect_refused(with("\"0x10de\"", "\"10de\""), "functions[0].vendor");
   expect_refused(with("\"0000:00:06.0\"", "\"six\""), "gpus[0].pci: expected a PCI address");
@@ -288,7 +289,7 @@ TEST(InventoryJson, LeavesUnknownKeysAlone) {
 }
 
 TEST(InventoryJson, RefusesAnotherSchema) {
-  expect_refused(with("\"schema\": 1", "\"schema\": 2"), "schema: 2 is not known");
+  expect_refused(with("\"schema\": 1", "\"schema\": 2"), "schema: 2 is not supported");
   expect_refused(with("\"schema\": 1", "\"schema\": \"1\""), "schema: expected a whole number");
   expect_refused("{}", "schema: missing");
   expect_refused("[]", "expected an object");
@@ -303,7 +304,7 @@ TEST(InventoryJson, RefusesALinkMatrixThatIsNotSquare) {
 TEST(InventoryJson, RefusesWhatIsNoJsonHugeOrDeep) {
   expect_refused("", "not JSON");
   expect_refused(documented_json().substr(0, 500), "not JSON");
-  expect_refused(std::string(kInventoryJsonLimit + 1, ' '), "are no inventory");
+  expect_refused(std::string(kInventoryJsonLimit + 1, ' '), "are not an inventory");
   expect_refused(std::string(100'000, '['), "nested too deep");
 }
 

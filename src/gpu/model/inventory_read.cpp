@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the inventory: at the start of every container, so it has to be quick.
+// Reads the inventory. This happens at the start of every container, so it must be fast.
 #include "base/core/text.hpp"
 #include "base/json/document.hpp"
 #include "gpu/model/enum_names.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kDepthLimit = 16;
 
-// Where we are in the document; spelled out only when something is wrong there.
+// The current place in the document; converted to text only for an error.
 struct JsonPath {
   const JsonPath* up = nullptr;
   std::string_view key;
@@ -31,7 +31,7 @@ struct JsonPath {
   }
 };
 
-// The first thing that is wrong; after it, nothing is read any more.
+// Keeps the first error; after it, nothing more is read.
 struct FirstError {
   std::optional<Error> first;
   void at(const JsonPath& place, std::string_view what) {
@@ -127,7 +127,7 @@ void take(const Cursor& at, T& value) {
   const auto known = parse_enum<T>(*text);
   if (!known)
     return at.wrong(
-        fmt::format("unknown word, expected one of {}", fmt::join(kEnumNames<T>, ", ")));
+        fmt::format("unknown value, expected one of {}", fmt::join(kEnumNames<T>, ", ")));
   value = *known;
 }
 
@@ -196,7 +196,7 @@ void Reader::operator()(const char* key, T&& value) {
   take(Cursor{found, here, trouble}, value);
 }
 
-// Ours has 6 levels; the parser allows more.
+// An inventory has 6 levels; the parser allows more.
 bool nests_too_deep(std::string_view text) {
   int depth = 0;
   bool quoted = false;
@@ -231,20 +231,21 @@ Status check_schema(json::Value document) {
   if (!schema) return Error(Errc::Corrupt, "schema: missing");
   if (!schema.i64()) return Error(Errc::Corrupt, "schema: expected a whole number");
   if (schema.i64() == Inventory::kSchema) return {};
-  return Error(Errc::Corrupt, fmt::format("schema: {} is not known here, only {}; probe again with "
-                                          "`gantry info --json`",
-                                          schema.raw(), Inventory::kSchema));
+  return Error(Errc::Corrupt,
+               fmt::format("schema: {} is not supported, only {} is; probe again with "
+                           "`gantry info --json`",
+                           schema.raw(), Inventory::kSchema));
 }
 
 }  // namespace
 
 Result<Inventory> inventory_from_json(std::string_view text) {
   if (text.size() > kInventoryJsonLimit) {
-    return Error(Errc::Corrupt, fmt::format("{} bytes are no inventory", text.size()))
+    return Error(Errc::Corrupt, fmt::format("{} bytes are not an inventory", text.size()))
         .in("inventory");
   }
   if (nests_too_deep(text)) return Error(Errc::Corrupt, "nested too deep").in("inventory");
-  if (!is_utf8(text)) return Error(Errc::Corrupt, "not JSON: no UTF-8").in("inventory");
+  if (!is_utf8(text)) return Error(Errc::Corrupt, "not JSON: not UTF-8").in("inventory");
   const auto document = json::Document::parse(std::string(text)).in("inventory: not JSON");
   if (!document.ok()) return document.error();
   GANTRY_CHECK(check_schema(document->root()).in("inventory"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured on GPUs from moment to moment, and what their driver reports of its own accord:
-// plain values from src/gpu/nvml_child, which asks, to src/gpu/health and src/node/metrics, which
-// decide and show. nullopt means that card or driver do not say, never zero.
+// Current measurements of GPUs and events from their driver, as plain values. src/gpu/nvml_child
+// reads them; src/gpu/health and src/node/metrics use them. nullopt means that the card or driver
+// does not provide the value, never zero.
 #pragma once
 
 #include "gpu/model/inventory.hpp"
@@ -13,7 +13,7 @@
 
 namespace gantry::model {
 
-// What the driver wants done, in NVML's numbers.
+// The recovery action that the driver asks for, in NVML's numbers.
 enum class RecoveryAction : std::uint8_t {
   None,
   GpuReset,
@@ -34,7 +34,7 @@ struct ProcessReading {
   bool operator==(const ProcessReading&) const = default;
 };
 
-// Ratios from 0 to 1 between this reading and the one before, where the driver samples them (GPM).
+// Ratios from 0 to 1 for the time since the previous reading, if the driver samples them (GPM).
 struct ProfileReading {
   std::optional<double> graphics_active;
   std::optional<double> sm_active;
@@ -66,7 +66,7 @@ struct GpuReading {
   std::string lost;             // why it does not answer any more; "" when it does
   bool reset_required = false;  // NVML itself says so
   std::optional<RecoveryAction> recovery_action;
-  std::optional<std::uint64_t> clock_reasons;  // NVML's bits: why clocks are lower than they could
+  std::optional<std::uint64_t> clock_reasons;  // NVML's bits: why clocks are lower than possible
 
   std::optional<std::uint64_t> memory_total_bytes;
   std::optional<std::uint64_t> memory_used_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pod and container a process belongs to, by the name of its cgroup.
+// Finds the pod and the container of a process from the name of its cgroup.
 #pragma once
 
 #include <string>
@@ -13,8 +13,9 @@ struct CgroupOwner {
   bool operator==(const CgroupOwner&) const = default;
 };
 
-// `text` is /proc/PID/cgroup: any bytes. Knows cgroupfs ("/kubepods/burstable/podUID/ID") and
-// systemd ("kubepods-burstable-podUID_WITH_UNDERSCORES.slice/cri-containerd-ID.scope").
+// `text` is the content of /proc/PID/cgroup; any bytes are accepted. Supports cgroupfs
+// ("/kubepods/burstable/podUID/ID") and systemd
+// ("kubepods-burstable-podUID_WITH_UNDERSCORES.slice/cri-containerd-ID.scope").
 CgroupOwner parse_cgroup_owner(std::string_view text);
 
 }  // namespace gantry::nvml_child

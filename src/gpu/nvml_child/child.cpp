@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process that has NVML loaded. Two threads: one answers questions, one waits for events.
+// The process that has NVML loaded. It has two threads: one answers requests, one waits for events.
 #include "base/core/text.hpp"
 #include "gpu/model/inventory_json.hpp"
 #include "gpu/nvml_child/event_waiter_internal.hpp"
@@ -33,9 +33,10 @@ using namespace std::chrono_literals;
 
 constexpr int kSocket = 3;
 constexpr int kUsage = 2;
-constexpr int kNoNvml = 1;  // said in the view
+constexpr int kNoNvml = 1;  // the view contains the reason
 
-// A tool that lays out a card makes one event for each instance: look when it has finished.
+// A tool that changes the MIG layout causes one event for each instance: wait until it has
+// finished.
 constexpr auto kQuiet = 100ms;
 constexpr auto kQuietAtMost = 1000ms;
 
@@ -87,7 +88,7 @@ bool Child::look(bool always) {
     writer_.say(PacketKind::View, model::to_json(view, model::JsonLayout::Compact));
   }
   generation_ = std::move(generation);
-  ::malloc_trim(0);  // the text was large, and most readings are small
+  ::malloc_trim(0);  // the view was large, and most readings are small
   return !failed;
 }
 
@@ -101,10 +102,10 @@ bool Child::has_changed(const model::Readings& readings) const {
 
 bool Child::answer(ReadingDepth depth) {
   auto devices = find_devices(nvml_);
-  if (!devices.error.empty()) return look(true);  // which says why, in full
+  if (!devices.error.empty()) return look(true);  // the view contains the full reason
   const bool other_count = devices.list.size() != devices_.list.size();
   for (std::size_t i = 0; !other_count && i < devices.list.size(); ++i) {
-    // A lost GPU has no name any more; its place still tells which it was.
+    // NVML gives no UUID for a lost GPU; its index still identifies it.
     if (devices.list[i].uuid.empty()) devices.list[i].uuid = devices_.list[i].uuid;
   }
   devices_ = std::move(devices);
@@ -128,7 +129,7 @@ bool Child::take_question() {
   std::array<char, 64> bytes{};
   const auto got = ::recv(kSocket, bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
-  if (got == 0) return false;  // the parent has gone
+  if (got == 0) return false;  // the parent has exited
   const auto packet = from_datagram({bytes.data(), static_cast<std::size_t>(got)});
   if (!packet.ok()) return false;
   if (packet->kind == PacketKind::RequestView) return look(true);
@@ -185,7 +186,8 @@ int child_main(int argc, char** argv) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::prctl(PR_SET_NAME, "gantry-sensor");
 #ifdef SYS_close_range
-  ::syscall(SYS_close_range, kSocket + 1, ~0U, 0U);  // old kernels: close-on-exec has done it
+  ::syscall(SYS_close_range, kSocket + 1, ~0U,
+            0U);  // without effect on old kernels; there close-on-exec is enough
 #endif
   ::mallopt(M_ARENA_MAX, 1);
   const auto host = sys::Host::at(argv[2]);

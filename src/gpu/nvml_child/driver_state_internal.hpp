@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel shows of the driver, cheap enough to be read every second.
+// The state of the driver as the kernel shows it, cheap enough to read every second.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -17,8 +17,8 @@ struct DriverState {
   bool operator==(const DriverState&) const = default;
 };
 
-DriverState read_driver_state(const sys::Host& host);  // all but the instances
-// A directory for each GPU and instance.
+DriverState read_driver_state(const sys::Host& host);  // without the instances
+// One directory for each GPU and instance.
 std::vector<std::string> list_mig_instances(const sys::Host& host);
 
 }  // namespace gantry::nvml_child

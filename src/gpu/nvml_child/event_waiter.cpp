@@ -99,7 +99,8 @@ bool EventWaiter::renew() {
   set_generation_ = devices_generation_;
   for (const auto& device : devices_) {
     unsigned long long supported = 0;
-    // A GPU without events (a vGPU, a very old card) or a lost one: the others are worth it.
+    // Skips a lost GPU or one without events (a vGPU, a very old card); the others are still
+    // watched.
     if (device.handle == nullptr ||
         nvml_.nvmlDeviceGetSupportedEventTypes(device.handle, &supported) != NVML_SUCCESS) {
       continue;
@@ -152,14 +153,14 @@ void EventWaiter::run() {
       waiting_since_ms_ = 0;
       return;
     } else if (result != NVML_ERROR_TIMEOUT) {
-      std::this_thread::sleep_for(1s);  // a lost GPU fails the whole set: make one without it
+      std::this_thread::sleep_for(1s);  // a lost GPU breaks the whole set: create one without it
     }
     bool other = false;
     {
       const std::lock_guard guard(lock_);
       other = set_generation_ != devices_generation_;
     }
-    // With events in the queue, a new set would lose them: first those.
+    // A new set would lose the queued events, so these are read first.
     if (result == NVML_SUCCESS || (result == NVML_ERROR_TIMEOUT && !other)) continue;
     if (!renew()) break;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for the driver's events in a thread of its own: NVML has no descriptor to poll.
+// Waits for the driver's events in a separate thread, because NVML has no descriptor to poll.
 #pragma once
 
 #include "base/sys/unique_fd.hpp"
@@ -18,18 +18,18 @@ class EventWaiter {
  public:
   EventWaiter(const driver::Nvml& nvml, MessageWriter& talk, std::chrono::milliseconds wait);
 
-  // From the next wait on, these.
+  // Sets the devices, from the next wait on.
   void watch(const std::vector<Device>& devices);
   void start();  // never joined: the process ends with _exit
 
-  int fd() const { return wake_.get(); }  // readable when a card's layout has changed
+  int fd() const { return wake_.get(); }  // readable when the MIG layout of a card has changed
   bool take_layout_change();
-  // Since NVML last came back; 0 when nobody waits.
+  // The time since NVML last returned; 0 if no thread is waiting.
   std::uint32_t wait_age_ms() const;
 
  private:
   void run();
-  bool renew();  // the event set; false when the driver has no events
+  bool renew();  // creates the event set again; false if the driver has no events
   nvmlReturn_t wait(nvmlEventData_t& data) const;
   void tell(const nvmlEventData_t& data);
 
@@ -42,7 +42,7 @@ class EventWaiter {
   unsigned devices_generation_ = 0;  // under lock_
   unsigned set_generation_ = 0;
   nvmlEventSet_t set_ = nullptr;
-  std::atomic<std::int64_t> waiting_since_ms_{0};  // steady clock; 0: nobody waits
+  std::atomic<std::int64_t> waiting_since_ms_{0};  // steady clock; 0: not waiting
 };
 
 }  // namespace gantry::nvml_child

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The child's mouth: messages of any length, from any thread, one after the other.
+// Sends the child's messages: any length, from any thread, one after the other.
 #pragma once
 
 #include "gpu/nvml_child/wire_internal.hpp"
@@ -14,7 +14,7 @@ std::int64_t unix_ms();
 class MessageWriter {
  public:
   explicit MessageWriter(int socket) : socket_(socket) {}
-  // Blocks while the parent does not read; a parent that is gone is noticed elsewhere.
+  // Blocks while the parent does not read. The end of the parent is noticed elsewhere.
   void say(PacketKind kind, std::string_view message);
 
  private:

@@ -27,14 +27,14 @@ using namespace std::chrono_literals;
 
 constexpr int kDatagramsAtOnce = 64;
 constexpr std::size_t kStuckLimit = 3;  // processes that SIGKILL does not end
-constexpr auto kReapTimeout = 200ms;    // for the word how it ended
-constexpr auto kHealthyAfter = 30s;     // a child that lived so long had no bad start
-constexpr auto kRenewLostAfter = 60s;   // a GPU that came back is seen by a new session only
-constexpr unsigned kStuckWaits = 12;    // event waits that did not come back
+constexpr auto kReapTimeout = 200ms;    // to learn its exit status
+constexpr auto kHealthyAfter = 30s;     // a child that ran for this time started well
+constexpr auto kRenewLostAfter = 60s;   // only a new NVML session sees a GPU that came back
+constexpr unsigned kStuckWaits = 12;    // event waits that did not return
 
 struct TerminatingChild {
   pid_t pid;
-  std::string why;  // "" : how it ended is the reason
+  std::string why;  // "": the exit status is the reason
   bool failure;
   Clock::time_point since;
   bool told;
@@ -106,7 +106,7 @@ bool NvmlChild::Impl::send(PacketKind kind, std::string_view payload) const {
 void NvmlChild::Impl::end_child(std::string why, bool failure, Clock::time_point now) {
   ::kill(child, SIGKILL);
   dying.push_back({std::exchange(child, -1), std::move(why), failure, now, !failure});
-  socket.reset();  // leaves the epoll set with it
+  socket.reset();  // closing also removes it from the epoll set
   partial.clear();
   must_show.reset();
   must_answer.reset();
@@ -126,7 +126,7 @@ void NvmlChild::Impl::back_off(const std::string& why, Clock::time_point now) {
 
 void NvmlChild::Impl::fail(std::string why, Clock::time_point now) {
   if (now - child_started > kHealthyAfter) failures = 0;
-  start_at.reset();  // set when the reason is told
+  start_at.reset();  // set when the reason is reported
   state = ChildState::BackingOff;
   end_child(std::move(why), true, now);
   reap_all(now);
@@ -147,7 +147,7 @@ void NvmlChild::Impl::reap_all(Clock::time_point now) {
 void NvmlChild::Impl::take_view(Clock::time_point now) {
   auto view = model::inventory_from_json(partial);
   partial.clear();
-  if (!view.ok()) return fail(fmt::format("answers nonsense: {}", view.error().text()), now);
+  if (!view.ok()) return fail(fmt::format("sent an invalid answer: {}", view.error().text()), now);
   must_show.reset();
   auto error = view->driver.nvml_error;
   out.push_back(ViewMessage{*std::move(view)});
@@ -158,7 +158,8 @@ void NvmlChild::Impl::take_view(Clock::time_point now) {
 void NvmlChild::Impl::take_readings(Clock::time_point now) {
   auto payload = readings_from(partial);
   partial.clear();
-  if (!payload.ok()) return fail(fmt::format("answers nonsense: {}", payload.error().text()), now);
+  if (!payload.ok())
+    return fail(fmt::format("sent an invalid answer: {}", payload.error().text()), now);
   must_answer.reset();
   const auto depth = std::exchange(asked, std::nullopt).value_or(ReadingDepth::Vital);
   const auto is_lost = [](const auto& gpu) { return !gpu.lost.empty(); };
@@ -166,11 +167,12 @@ void NvmlChild::Impl::take_readings(Clock::time_point now) {
   const bool lost = std::any_of(gpus.begin(), gpus.end(), is_lost);
   const auto age = std::chrono::milliseconds(payload->event_wait_age_ms);
   out.push_back(ReadingsMessage{std::move(payload->readings), depth});
-  if (age > options.event_wait * kStuckWaits + 10s) return fail("its wait for events hangs", now);
+  if (age > options.event_wait * kStuckWaits + 10s)
+    return fail("its wait for events does not return", now);
   if (!lost) return lost_since.reset();
   if (!lost_since) lost_since = now;
   if (now - *lost_since > kRenewLostAfter) {
-    end_child("a new session may see the lost GPU again", false, now);
+    end_child("a new NVML session may find the lost GPU again", false, now);
     start_at = now;
   }
 }
@@ -178,15 +180,16 @@ void NvmlChild::Impl::take_readings(Clock::time_point now) {
 void NvmlChild::Impl::take(const Packet& packet, Clock::time_point now) {
   if (packet.kind == PacketKind::Event) {
     auto event = event_from(packet.payload);
-    if (!event.ok()) return fail(fmt::format("answers nonsense: {}", event.error().text()), now);
-    // A change of layout comes with a view; everything else changes readings.
+    if (!event.ok())
+      return fail(fmt::format("sent an invalid answer: {}", event.error().text()), now);
+    // A layout change is followed by a view; all other events change readings.
     if (event->kind != model::GpuEventKind::MigChanged && !wanted) wanted = ReadingDepth::Vital;
     out.push_back(EventMessage{*std::move(event)});
     return;
   }
   const auto limit = packet.kind == PacketKind::View ? model::kInventoryJsonLimit : kReadingsLimit;
   if (packet.kind > PacketKind::Readings || partial.size() + packet.payload.size() > limit)
-    return fail("answers what nobody asked", now);
+    return fail("sent an answer without a request", now);
   partial.append(packet.payload);
   if (!packet.last) return;
   if (packet.kind == PacketKind::View) return take_view(now);
@@ -201,7 +204,8 @@ void NvmlChild::Impl::hear(Clock::time_point now) {
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) return fail("", now);
     const auto packet = from_datagram({bytes.data(), static_cast<std::size_t>(got)});
-    if (!packet.ok()) return fail(fmt::format("answers nonsense: {}", packet.error().text()), now);
+    if (!packet.ok())
+      return fail(fmt::format("sent an invalid answer: {}", packet.error().text()), now);
     take(*packet, now);
   }
 }
@@ -226,7 +230,8 @@ void NvmlChild::Impl::look(Clock::time_point now) {
   auto seen = read_driver_state(host);
   const bool first = !std::exchange(begun, true);
   const bool same = seen.version == driver.version && seen.gpus == driver.gpus;
-  // Instances are most of the work, and NVML tells of them: every other time will do.
+  // Listing instances is most of the work, and NVML reports their changes, so every second time is
+  // enough.
   instances_due = !instances_due || !same;
   if (!instances_due) {
     seen.instances = driver.instances;
@@ -258,7 +263,7 @@ void NvmlChild::Impl::start(Clock::time_point now) {
   start_at.reset();
   if (dying.size() >= kStuckLimit) {
     child_started = now;
-    return back_off(fmt::format("{} earlier processes are stuck in the driver and do not end; "
+    return back_off(fmt::format("{} earlier processes hang in the driver and do not exit; "
                                 "`gantry doctor` says more, a reboot may be needed",
                                 dying.size()),
                     now);
@@ -294,7 +299,7 @@ void NvmlChild::Impl::ask(Clock::time_point now) {
   must_answer = now + options.answer_deadline;
 }
 
-// One timer for the nearest of everything.
+// Sets the timer to the earliest deadline.
 void NvmlChild::Impl::arm(Clock::time_point now) const {
   auto next = out.empty() ? look_at.value_or(now) : now;
   for (const auto& due : {start_at, must_show, must_answer}) {
@@ -326,7 +331,8 @@ NvmlChild::NvmlChild(NvmlChild&&) noexcept = default;
 NvmlChild::~NvmlChild() = default;
 
 Result<NvmlChild> NvmlChild::start(const sys::Host& host, NvmlChildOptions options) {
-  if (options.program.empty()) return Error(Errc::Invalid, "no program to run as the sensor");
+  if (options.program.empty())
+    return Error(Errc::Invalid, "no program was given for the NVML child");
   auto body = std::make_unique<Impl>(host, std::move(options));
   body->epoll = sys::UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!body->epoll.valid()) return Error::sys(errno, "epoll_create1");
@@ -335,7 +341,7 @@ Result<NvmlChild> NvmlChild::start(const sys::Host& host, NvmlChildOptions optio
   epoll_event event{.events = EPOLLIN, .data = {.fd = body->timer.get()}};
   if (::epoll_ctl(body->epoll.get(), EPOLL_CTL_ADD, body->timer.get(), &event) != 0)
     return Error::sys(errno, "epoll_ctl");
-  // At once: whoever starts us has other things to do while NVML starts.
+  // Starts at once, so that the caller can do other work while NVML starts.
   const auto now = Clock::now();
   body->look(now);
   if (body->start_at) body->start(now);
@@ -390,7 +396,7 @@ void NvmlChild::release(std::string why) {
   if (body.child > 0) body.end_child(why, false, Clock::now());
   body.start_at.reset();
   body.become(ChildState::Released, std::move(why));
-  body.look_at = Clock::now();  // so that the message is fetched soon
+  body.look_at = Clock::now();  // so that the message is read soon
   body.arm(Clock::now());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sensor's child as a program of its own, and children that misbehave: "garbage" says what is
-// none of our messages, "endless" never ends one, "silent" says nothing, "babble" repeats itself.
+// The NVML child as a separate program, and children that misbehave: "garbage" sends invalid
+// messages, "endless" never ends one, "silent" sends nothing, "babble" repeats itself.
 #include "gpu/nvml_child/nvml_child.hpp"
 #include "gpu/nvml_child/wire_internal.hpp"
 
@@ -20,7 +20,7 @@ void say(std::string_view bytes) {
 
 int misbehave(std::string_view how) {
   using gantry::nvml_child::PacketKind;
-  if (how == "garbage") say("\x01\x02\x03 this is no message of ours");
+  if (how == "garbage") say("\x01\x02\x03 this is not one of our messages");
   if (how == "babble") {
     for (;;) say(gantry::nvml_child::to_datagram({PacketKind::Event, true, "no event"}));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sensor with a real child process on simulated machines that change, hang, crash and vanish.
+// NvmlChild with a real child process on simulated machines that change, hang, crash and vanish.
 #include "gpu/nvml_child/nvml_child.hpp"
 
 #include "gpu/probe/snapshot.hpp"
@@ -45,11 +45,11 @@ NvmlChildOptions quick() {
 NvmlChildOptions misbehaving(const std::string& how) {
   auto options = quick();
   options.program = {test::built("test-programs/nvml_child_program"), how};
-  if (how == "silent") options.start_deadline = 300ms;  // the others are caught by what they say
+  if (how == "silent") options.start_deadline = 300ms;  // the others are detected by their messages
   return options;
 }
 
-// Runs the sensor as a loop would and keeps everything it says.
+// Runs the NvmlChild like an event loop and keeps all its messages.
 class Watcher {
  public:
   Watcher(const sys::Host& host, NvmlChildOptions options)
@@ -57,7 +57,7 @@ class Watcher {
 
   NvmlChild& sensor() { return sensor_; }
 
-  // The next message of this type that `wanted` likes; null after 20 s without one.
+  // The next message of this type that `wanted` accepts; nullptr after 20 s without one.
   template <class T>
   std::optional<T> next(const std::function<bool(const T&)>& wanted = [](const T&) {
     return true;
@@ -282,7 +282,7 @@ TEST_F(OnMachine, ReleaseLetsGoAndResumeComesBack) {
   EXPECT_TRUE(watcher.state(ChildState::Running));
 }
 
-// Whichever call fails, the answer has all GPUs and the child goes on.
+// Any call may fail: the answer has all GPUs and the child keeps running.
 TEST_F(OnMachine, EveryNthCallFailing) {
   Watcher watcher(host_, quick());
   ASSERT_TRUE(watcher.state(ChildState::Running));
@@ -338,10 +338,10 @@ TEST_P(BadChild, IsEndedAndNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, BadChild,
-                         ::testing::Values(std::pair{"garbage", "answers nonsense"},
-                                           std::pair{"endless", "answers what nobody asked"},
+                         ::testing::Values(std::pair{"garbage", "sent an invalid answer"},
+                                           std::pair{"endless", "sent an answer without a request"},
                                            std::pair{"silent", "did not answer within 300 ms"},
-                                           std::pair{"babble", "answers nonsense"}));
+                                           std::pair{"babble", "sent an invalid answer"}));
 
 TEST(NvmlChild, AProgramThatIsNotThereBacksOff) {
   test::Tree tree;

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kShortest = 100ms;  // the driver renews its counters no faster
+constexpr auto kShortest = 100ms;  // the driver does not update its counters more often
 constexpr std::size_t kMaxSamples = 4096;
 
 struct GpmMetric {
@@ -23,7 +23,7 @@ struct GpmMetric {
 };
 constexpr double kPercent = 0.01;
 constexpr double kMib = 1024.0 * 1024.0;
-constexpr double kFast = 1e13;  // bytes per second that no bus has
+constexpr double kFast = 1e13;  // bytes per second, more than any bus has
 
 constexpr std::array kGpmMetrics{
     GpmMetric{NVML_GPM_METRIC_GRAPHICS_UTIL, &model::ProfileReading::graphics_active, kPercent, 1},
@@ -80,16 +80,16 @@ bool Profiler::is_supported(nvmlDevice_t device, const std::string& uuid) {
 
 model::ProfileReading Profiler::between(const GpmSamples& kept) const {
   model::ProfileReading reading;
-  const auto question = std::make_unique<nvmlGpmMetricsGet_t>();  // 15 KB
-  question->version = NVML_GPM_METRICS_GET_VERSION;
-  question->numMetrics = kGpmMetrics.size();
-  question->sample1 = kept.older;
-  question->sample2 = kept.newer;
+  const auto request = std::make_unique<nvmlGpmMetricsGet_t>();  // 15 KB
+  request->version = NVML_GPM_METRICS_GET_VERSION;
+  request->numMetrics = kGpmMetrics.size();
+  request->sample1 = kept.older;
+  request->sample2 = kept.newer;
   for (std::size_t i = 0; i < kGpmMetrics.size(); ++i)
-    question->metrics[i].metricId = kGpmMetrics[i].id;
-  if (gpm_.metrics(question.get()) != NVML_SUCCESS) return reading;
+    request->metrics[i].metricId = kGpmMetrics[i].id;
+  if (gpm_.metrics(request.get()) != NVML_SUCCESS) return reading;
   for (std::size_t i = 0; i < kGpmMetrics.size(); ++i) {
-    const auto& metric = question->metrics[i];
+    const auto& metric = request->metrics[i];
     const auto value = metric.value * kGpmMetrics[i].scale;
     if (metric.nvmlReturn != NVML_SUCCESS || !std::isfinite(value) || value < 0 ||
         value > kGpmMetrics[i].most * 1.01)

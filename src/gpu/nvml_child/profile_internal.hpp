@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How busy the parts of a GPU were between two readings, where the driver counts it (GPM).
+// How busy the parts of a GPU were between two readings, if the driver measures it (GPM).
 #pragma once
 
 #include "gpu/abi/nvml_gpm.h"
@@ -28,7 +28,7 @@ struct GpmFunctions {
   gantryGpmMetricsGet_t metrics = nullptr;
 };
 
-// Keeps the last sample of each card and instance: the first reading of each has no values.
+// Stores the last sample of each card and instance. The first reading of each has no values.
 class Profiler {
  public:
   using Clock = std::chrono::steady_clock;

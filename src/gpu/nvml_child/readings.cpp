@@ -92,7 +92,7 @@ void read_body(probe::DeviceQuery& query, ReadingDepth depth, model::GpuReading&
   }
 }
 
-// The mean of what the driver sampled in the last ten seconds, a hundred values at most.
+// The mean of the driver's samples of the last ten seconds, at most a hundred values.
 std::optional<int> duty_cycle(probe::DeviceQuery& query, std::int64_t now_unix_ms) {
   constexpr std::int64_t kWindowMs = 10'000;
   std::array<nvmlSample_t, 256> samples{};

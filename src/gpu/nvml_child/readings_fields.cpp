@@ -65,7 +65,7 @@ std::optional<std::uint64_t> number_in(const nvmlFieldValue_t& field) {
   }
 }
 
-// Those that are not simply a counter, behind the others in the same question.
+// Fields that are not plain counters; they follow the counters in the same call.
 struct Special {
   enum : std::size_t {
     Action,

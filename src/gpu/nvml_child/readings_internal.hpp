@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking NVML for readings, in the child.
+// Reads values from NVML, in the child.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -22,23 +22,23 @@ struct Device {
 
 struct Devices {
   std::vector<Device> list;
-  std::string error;  // why NVML cannot even count them
+  std::string error;  // why NVML cannot count the GPUs
 };
 Devices find_devices(const driver::Nvml& nvml);
 
 model::GpuReading read_gpu(const driver::Nvml& nvml, const Device& device, ReadingDepth depth,
                            std::int64_t now_unix_ms);
 
-// Parts of it.
+// The parts of read_gpu.
 void read_fields(probe::DeviceQuery& query, ReadingDepth depth, model::GpuReading& reading);
 void read_activity(probe::DeviceQuery& query, std::int64_t now_unix_ms, model::GpuReading& reading);
 void read_instances(probe::DeviceQuery& query, model::GpuReading& reading);
 void read_processes(probe::DeviceQuery& query, model::GpuReading& reading);
-// How busy each of them is: by its newest sample after that moment.
+// The utilization of each process, from its newest sample after that time.
 void read_process_utilization(probe::DeviceQuery& query, std::int64_t since_unix_ms,
                               model::GpuReading& reading);
 
-// Pod and container of every process.
+// Adds the pod and container of every process.
 void add_owners(const sys::Host& host, model::Readings& readings);
 
 }  // namespace gantry::nvml_child

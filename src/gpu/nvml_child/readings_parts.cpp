@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is inside one GPU: MIG instances and processes.
+// The MIG instances and processes of one GPU.
 #include "gpu/nvml_child/readings_internal.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned kMaxInstances = 64;
 constexpr unsigned kMaxProcesses = 4096;
-constexpr unsigned kFirstGuess = 128;  // an H200 says 72 with one process on it
+constexpr unsigned kFirstGuess = 128;  // an H200 reports 72 with one process
 constexpr unsigned kNoInstance = 0xFFFFFFFF;
 
 std::optional<int> instance_of(unsigned id) {
@@ -68,7 +68,7 @@ void add_without_instance(std::vector<model::ProcessReading>& processes,
 
 using Samples = std::vector<nvmlProcessUtilizationSample_t>;
 
-// Each question takes the driver a millisecond or more: to ask how many there are would be one.
+// Each call takes the driver at least a millisecond, so we do not ask for the number first.
 Samples samples_since(probe::DeviceQuery& query, std::int64_t since_unix_ms) {
   const auto from = static_cast<unsigned long long>(since_unix_ms) * 1000;
   auto count = kFirstGuess;

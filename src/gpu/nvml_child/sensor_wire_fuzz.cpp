@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sensor's child could say after a library has scribbled in its memory.
+// Messages that the NVML child could send after a library has overwritten its memory.
 #include "gpu/nvml_child/cgroup.hpp"
 #include "gpu/nvml_child/wire_internal.hpp"
 

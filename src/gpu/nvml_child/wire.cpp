@@ -61,13 +61,13 @@ class Reader {
     std::memcpy(&value, bytes_.data(), sizeof value);
     bytes_.remove_prefix(sizeof value);
     if constexpr (std::floating_point<T>) {
-      if (!std::isfinite(value)) fail("a number that is none");
+      if (!std::isfinite(value)) fail("a number that is not finite");
     }
   }
   void operator()(bool& value) {
     std::uint8_t byte = 0;
     (*this)(byte);
-    if (byte > 1) fail("neither yes nor no");
+    if (byte > 1) fail("a flag that is neither 0 nor 1");
     value = byte == 1;
   }
   template <class T>
@@ -81,7 +81,7 @@ class Reader {
   void operator()(std::string& text) {
     std::uint32_t size = 0;
     (*this)(size);
-    if (size > kTextLimit) return fail("a text too long");
+    if (size > kTextLimit) return fail("a string that is too long");
     if (!has(size)) return;
     text.assign(bytes_.substr(0, size));
     bytes_.remove_prefix(size);
@@ -97,15 +97,15 @@ class Reader {
     std::uint32_t count = 0;
     (*this)(count);
     const auto limit = std::is_same_v<T, model::GpuReading> ? kGpuLimit : kListLimit;
-    if (count > limit) return fail("a list too long");
+    if (count > limit) return fail("a list that is too long");
     for (std::uint32_t i = 0; i < count && ok(); ++i) visit_fields(*this, list.emplace_back());
   }
 
   bool ok() const { return wrong_ == nullptr; }
   Status end() {
-    if (ok() && !bytes_.empty()) fail("more than was announced");
+    if (ok() && !bytes_.empty()) fail("more bytes than announced");
     if (ok()) return {};
-    return Error(Errc::Corrupt, fmt::format("the sensor's message has {}", wrong_));
+    return Error(Errc::Corrupt, fmt::format("the NVML child's message has {}", wrong_));
   }
 
  private:
@@ -219,12 +219,12 @@ std::string to_datagram(const Packet& packet) {
 Result<Packet> from_datagram(std::string_view bytes) {
   std::uint32_t magic = 0;
   if (bytes.size() < kHeaderSize || bytes.size() > kHeaderSize + kPayloadLimit)
-    return Error(Errc::Corrupt, "the sensor's message has an impossible size");
+    return Error(Errc::Corrupt, "the NVML child's message has an impossible size");
   std::memcpy(&magic, bytes.data(), sizeof magic);
   const auto kind = static_cast<unsigned char>(bytes[4]);
   const auto last = static_cast<unsigned char>(bytes[5]);
   if (magic != kMagic || kind > static_cast<unsigned char>(PacketKind::RequestView) || last > 1)
-    return Error(Errc::Corrupt, "the sensor's message is none of ours");
+    return Error(Errc::Corrupt, "the NVML child's message is not in our format");
   return Packet{static_cast<PacketKind>(kind), last == 1, bytes.substr(kHeaderSize)};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What child and parent say to each other over a SOCK_SEQPACKET pair. Both are the same program, so
-// numbers go as they lie in memory; but the child shares its memory with a library that may
-// scribble in it, so the parent believes no length and no word.
+// The messages between child and parent over a SOCK_SEQPACKET pair. Both are the same program, so
+// numbers are sent as they are in memory. But a library in the child may overwrite the child's
+// memory, so the parent checks every length and every enumerator.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -33,11 +33,11 @@ inline constexpr std::size_t kHeaderSize = 8;
 inline constexpr std::size_t kReadingsLimit = std::size_t{4} << 20;
 
 std::string to_datagram(const Packet& packet);
-Result<Packet> from_datagram(std::string_view bytes);  // its payload lies in `bytes`
+Result<Packet> from_datagram(std::string_view bytes);  // its payload points into `bytes`
 
 struct ReadingsPayload {
   model::Readings readings;
-  std::uint32_t event_wait_age_ms = 0;  // since NVML last came back from waiting for events
+  std::uint32_t event_wait_age_ms = 0;  // since NVML last returned from waiting for events
   bool operator==(const ReadingsPayload&) const = default;
 };
 

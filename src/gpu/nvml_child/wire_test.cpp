@@ -52,7 +52,7 @@ TEST(Wire, EveryShorterMessageIsAnError) {
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(readings_from(std::string_view(bytes).substr(0, size)).ok()) << size;
   }
-  EXPECT_THAT(readings_from(bytes + "x").error().text(), HasSubstr("more than was announced"));
+  EXPECT_THAT(readings_from(bytes + "x").error().text(), HasSubstr("more bytes than announced"));
 }
 
 TEST(Wire, AnyByteMayBeWrong) {
@@ -73,7 +73,7 @@ TEST(Wire, DatagramsOfOthersAreRefused) {
   auto bytes = to_datagram({PacketKind::View, true, "{}"});
   ASSERT_TRUE(from_datagram(bytes).ok());
   bytes[4] = 99;
-  EXPECT_THAT(from_datagram(bytes).error().text(), HasSubstr("none of ours"));
+  EXPECT_THAT(from_datagram(bytes).error().text(), HasSubstr("not in our format"));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-// Whatever the file: a state or none, and a state reads back as itself.
+// Any bytes give a state or none, and a state reads back unchanged.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   (void)gantry::ownership::replay_records(text);

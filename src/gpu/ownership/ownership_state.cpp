@@ -32,14 +32,15 @@ Error corrupt(std::string_view what) {
 
 Result<std::string> name_in(json::Value object, std::string_view key) {
   auto text = object[key].string();
-  if (!text || text->size() > kMaxNameLength) return corrupt(fmt::format("{} is no name", key));
+  if (!text || text->size() > kMaxNameLength)
+    return corrupt(fmt::format("{} is not a valid name", key));
   return *std::move(text);
 }
 
 Result<Owner> owner_in(json::Value object) {
   GANTRY_TRY(const auto word, name_in(object, "owner"));
   const auto* found = std::find(kOwnerNames.begin(), kOwnerNames.end(), word);
-  if (found == kOwnerNames.end()) return corrupt(fmt::format("there is no owner `{}`", word));
+  if (found == kOwnerNames.end()) return corrupt(fmt::format("the owner `{}` is unknown", word));
   return static_cast<Owner>(found - kOwnerNames.begin());
 }
 
@@ -49,7 +50,7 @@ Result<GpuOwnership> entry_from(json::Value object) {
   GANTRY_TRY(entry.owner, owner_in(object));
   GANTRY_TRY(const auto word, name_in(object, "use"));
   const auto use = model::parse_enum<model::AllocationMode>(word);
-  if (!use) return corrupt(fmt::format("there is no use `{}`", word));
+  if (!use) return corrupt(fmt::format("the use `{}` is unknown", word));
   entry.use = *use;
   return entry;
 }
@@ -66,7 +67,8 @@ Result<Claim> claim_from(json::Value object) {
 
 template <class T, class From>
 Status read_list(json::Value list, std::size_t most, From from, std::vector<T>& into) {
-  if (!list.is(json::Kind::Array) || list.size() > most) return corrupt("a list is none, or long");
+  if (!list.is(json::Kind::Array) || list.size() > most)
+    return corrupt("a list is missing or too long");
   for (const auto value : list) {
     GANTRY_TRY(auto item, from(value));
     into.push_back(std::move(item));
@@ -126,7 +128,7 @@ Result<OwnershipState> parse_state(std::string_view text) {
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("ledger"));
   OwnershipState state;
   const auto sequence = document["sequence"].u64();
-  if (!sequence) return corrupt("sequence is no number");
+  if (!sequence) return corrupt("sequence is not a number");
   state.sequence = *sequence;
   GANTRY_CHECK(read_list(document["gpus"], kMaxOwnedGpus, entry_from, state.gpus));
   GANTRY_CHECK(read_list(document["claims"], kMaxClaims, claim_from, state.claims));
@@ -149,7 +151,7 @@ ReplayResult replay_records(std::string_view file) {
       at += line.size() + 1;
       continue;
     }
-    // The length says where the next one begins, also when the line feed is what was damaged.
+    // The length gives the start of the next record, even if the line feed is damaged.
     at += record->size;
     if (at >= file.size() || file[at] != '\n') result.damaged = true;
     ++at;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who owns each GPU, and who holds one without the kubelet's knowledge: a plain value and its text.
+// The owner of each GPU, and the holders of GPUs that the kubelet does not know: a plain value and
+// its text form.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -35,7 +36,7 @@ struct Claim {
 struct OwnershipState {
   std::uint64_t sequence = 0;      // grows by one with every change
   std::vector<GpuOwnership> gpus;  // by UUID
-  std::vector<Claim> claims;       // in the order they were made
+  std::vector<Claim> claims;       // in order of creation
   bool operator==(const OwnershipState&) const = default;
 
   const GpuOwnership* find(const model::GpuUuid& gpu) const;
@@ -46,18 +47,18 @@ inline constexpr std::size_t kMaxClaims = 4096;
 inline constexpr std::size_t kMaxNameLength = 256;
 
 std::string to_json(const OwnershipState& state);  // JSON in one line
-// Corrupt for what is no state, or has more than the limits above; fields nobody knows are passed
-// over, so that a former version can read what a later one wrote.
+// Corrupt if it is not a valid state or exceeds the limits above. Unknown fields are ignored, so
+// that an older version can read the file of a newer one.
 Result<OwnershipState> parse_state(std::string_view text);
 
-// One record: a line "LENGTH CHECKSUM STATE\n". Each holds the whole state, so that a damaged one
-// takes nothing with it but itself.
+// One record: a line "LENGTH CHECKSUM STATE\n". Each record holds the whole state, so a damaged
+// record affects no other.
 std::string to_record(const OwnershipState& state);
 
 struct ReplayResult {
-  OwnershipState state;  // of the last whole record
-  bool any = false;      // there was one
-  bool damaged = false;  // there was something else, too
+  OwnershipState state;  // of the last complete record
+  bool any = false;      // there was a complete record
+  bool damaged = false;  // there was also something else
 };
 ReplayResult replay_records(std::string_view file);
 

@@ -30,7 +30,7 @@ Result<sys::UniqueFd> take_lock(const std::string& path) {
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno != EWOULDBLOCK) return Error::sys(errno, fmt::format("flock {}", path));
   return Error(Errc::Busy,
-               fmt::format("another process writes the ledger; see who: fuser {}", path));
+               fmt::format("another process is writing the ledger; find it with: fuser {}", path));
 }
 
 Status check_name(std::string_view what, std::string_view name) {
@@ -44,9 +44,8 @@ Error held(const model::GpuUuid& gpu, const std::string& by, std::string_view he
 
 Error unreadable(const std::string& path) {
   return {Errc::Corrupt,
-          fmt::format("nothing in {0} can be read, so it is not known who owns the GPUs. If "
-                      "no virtual machine and no resource claim has one: mv {0} {0}.bad, and "
-                      "start again",
+          fmt::format("{0} cannot be read, so the owners of the GPUs are unknown. If no virtual "
+                      "machine and no resource claim uses a GPU: mv {0} {0}.bad, and start again",
                       path)};
 }
 
@@ -79,14 +78,14 @@ Status OwnershipStore::load(const sys::Host& host, std::string_view inside) {
   const auto text = host.read(inside, kReadLimit);
   if (!text.ok()) {
     if (text.error().code() != Errc::NotFound) return Error(text.error()).in("reading the ledger");
-    return rewrite(to_record(state_));  // the file begins with a whole record, always
+    return rewrite(to_record(state_));  // the file always begins with a complete record
   }
   auto replayed = replay_records(*text);
   if (!replayed.any) return unreadable(path_);
   state_ = std::move(replayed.state);
   if (replayed.damaged) {
-    notes_.push_back(fmt::format("{} was damaged; the last whole record, number {}, counts", path_,
-                                 state_.sequence));
+    notes_.push_back(fmt::format("{} was damaged; the last complete record, number {}, is used",
+                                 path_, state_.sequence));
     const auto kept = sys::replace_file(path_ + ".damaged", *text, 0600);
     if (!kept.ok()) notes_.push_back(kept.error().text());
     return rewrite(to_record(state_));
@@ -105,7 +104,7 @@ Status OwnershipStore::rewrite(const std::string& record) {
   return {};
 }
 
-// After a failure the file ends where it did, or is written anew by the next change.
+// After a failure the file keeps its old end, or the next change writes it again.
 Status OwnershipStore::append(const std::string& record) {
   auto status = sys::write_all(file_.get(), record, path_);
   if (status.ok() && ::fdatasync(file_.get()) != 0)
@@ -121,8 +120,8 @@ Status OwnershipStore::append(const std::string& record) {
 Status OwnershipStore::write(OwnershipState next) {
   next.sequence = state_.sequence + 1;
   const auto record = to_record(next);
-  const bool anew = !file_.valid() || size_ + record.size() > kRewriteAt;
-  GANTRY_CHECK(anew ? rewrite(record) : append(record));
+  const bool start_over = !file_.valid() || size_ + record.size() > kRewriteAt;
+  GANTRY_CHECK(start_over ? rewrite(record) : append(record));
   state_ = std::move(next);
   return {};
 }
@@ -142,16 +141,19 @@ Status OwnershipStore::adopt(const model::GpuUuid& gpu, Owner owner, model::Allo
 Status OwnershipStore::change(const model::GpuUuid& gpu, Owner owner, model::AllocationMode use,
                               const GpuUsage& evidence) {
   const auto* entry = state_.find(gpu);
-  if (entry == nullptr) return Error(Errc::NotFound, fmt::format("{} is in no ledger", gpu.text));
+  if (entry == nullptr)
+    return Error(Errc::NotFound, fmt::format("{} is not in the ledger", gpu.text));
   if (entry->owner == owner && entry->use == use) return {};
   for (const auto& claim : state_.claims) {
-    if (claim.gpu == gpu) return held(gpu, claim.what, "it changes hands when that has ended");
+    if (claim.gpu == gpu)
+      return held(gpu, claim.what, "it can change its owner when that has ended");
   }
   if (!evidence.holders.empty())
-    return held(gpu, evidence.holders.front(), "it changes hands when that pod has ended");
+    return held(gpu, evidence.holders.front(), "it can change its owner when that pod has ended");
   if (!evidence.pids.empty()) {
-    return held(gpu, fmt::format("process {}", evidence.pids.front()),
-                fmt::format("it changes hands when that has ended; ps {}", evidence.pids.front()));
+    return held(
+        gpu, fmt::format("process {}", evidence.pids.front()),
+        fmt::format("it can change its owner when that has ended; ps {}", evidence.pids.front()));
   }
   if (!evidence.withdrawn && entry->owner == Owner::Plugin) {
     return Error(Errc::Busy, fmt::format("{} is still offered to the kubelet; it is withdrawn "
@@ -171,9 +173,10 @@ Status OwnershipStore::check_may_allocate(Owner owner, std::span<const model::Gp
   for (const auto& gpu : gpus) {
     const auto* entry = state_.find(gpu);
     if (entry == nullptr || entry->owner == owner) continue;
-    return Error(Errc::Denied,
-                 fmt::format("{} belongs to {}, not to {}; `gantry list` shows who has which",
-                             gpu.text, to_string(entry->owner), to_string(owner)));
+    return Error(
+        Errc::Denied,
+        fmt::format("{} belongs to {}, not to {}; `gantry list` shows the owner of each GPU",
+                    gpu.text, to_string(entry->owner), to_string(owner)));
   }
   return {};
 }
@@ -182,7 +185,7 @@ Status OwnershipStore::claim(const Claim& claim) {
   GANTRY_CHECK(check_name("a claim's id", claim.id));
   GANTRY_CHECK(check_name("a claim's name", claim.what));
   if (claim.owner == Owner::Plugin) {
-    return Error(Errc::Invalid, "the kubelet keeps the plugin's claims, not the ledger");
+    return Error(Errc::Invalid, "the kubelet stores the plugin's claims, the ledger does not");
   }
   const auto* entry = state_.find(claim.gpu);
   if (entry == nullptr || entry->owner != claim.owner) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// /var/lib/gantry/ledger: no GPU in two owners' hands, whatever dies when. For GPUs of the plugin
-// the kubelet is the truth about who holds what: an Allocate is never refused because somebody had
-// the device before (frees are lazy, init containers hand theirs on); refused is only what another
-// owner has. Every change is on disk when its call returns.
+// /var/lib/gantry/ledger: guarantees that no GPU has two owners, even after a crash at any moment.
+// For GPUs of the device plugin, only the kubelet decides which pod holds a device. An Allocate is
+// never refused because another pod had the device before (the kubelet frees devices late, and init
+// containers pass theirs on); it is refused only if another owner has the GPU. Every change is on
+// disk when its call returns.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -20,51 +21,52 @@ namespace gantry::ownership {
 
 inline constexpr std::string_view kOwnershipPath = "/var/lib/gantry/ledger";
 
-// What is known, outside the ledger, about a GPU that is to change hands.
+// Facts from outside the ledger about a GPU whose owner is to change.
 struct GpuUsage {
-  bool withdrawn = false;            // the kubelet was told that it is gone, and has taken note
+  bool withdrawn = false;            // the kubelet was told that it is gone, and has accepted it
   std::vector<std::string> holders;  // pods that have it, by podresources or checkpoint
   std::vector<std::uint32_t> pids;   // processes on it
 };
 
 class OwnershipStore {
  public:
-  // Busy while another process has it; Corrupt, with what helps, when there is a file and nothing
-  // in it can be believed: whoever owns the GPUs must not be guessed. Of a damaged file the last
-  // whole record counts; it is repaired, and kept beside as ledger.damaged.
+  // Busy while another process has it open. Corrupt, with a remedy, if the file has no valid
+  // record: the owners of the GPUs must not be guessed. If the file is damaged, the last complete
+  // record is used; the file is repaired and the old one is saved as ledger.damaged.
   static Result<OwnershipStore> open(const sys::Host& host, std::string_view path = kOwnershipPath);
 
-  // What it says now, for somebody who only looks: no lock, no repair. Empty where there is none.
+  // Reads the current state without a lock and without repair. Empty if there is no file.
   static Result<OwnershipState> peek(const sys::Host& host, std::string_view path = kOwnershipPath);
 
   const OwnershipState& state() const { return state_; }
   const std::vector<std::string>& notes() const { return notes_; }  // what was repaired
 
-  // For a GPU that is not in here yet; one that is stays as it is.
+  // Adds a GPU. Does nothing if it is already in the ledger.
   Status adopt(const model::GpuUuid& gpu, Owner owner, model::AllocationMode use);
 
-  // Another owner or another use. Busy, with who and what helps, unless it is withdrawn, nobody
-  // holds it and no process is on it.
+  // Changes the owner or the use. Busy, with the holder and a remedy, unless the GPU is withdrawn,
+  // no pod or claim holds it and no process uses it.
   Status change(const model::GpuUuid& gpu, Owner owner, model::AllocationMode use,
                 const GpuUsage& evidence);
 
-  // Whether `owner` may give these to somebody: Denied when one is another's. A GPU that is not in
-  // here is nobody's and may be given.
+  // Checks that `owner` may allocate these GPUs. Denied if one of them has another owner. A GPU
+  // that is not in the ledger has no owner and may be allocated.
   Status check_may_allocate(Owner owner, std::span<const model::GpuUuid> gpus) const;
 
-  // A holder that the kubelet does not know. The same claim again is no change; Busy when another
-  // one has the GPU or the instance, Denied when the GPU is another owner's.
+  // Records a holder that the kubelet does not know. Repeating a claim changes nothing. Busy if
+  // another claim has the GPU or the instance, Denied if the GPU has another owner.
   Status claim(const Claim& claim);
-  Status release(std::string_view id);  // all of this claim's devices; one that is not here is fine
+  Status release(
+      std::string_view id);  // all devices of this claim; succeeds if there is no such claim
 
-  // Of a GPU that is gone for good. Busy while it is held.
+  // Removes a GPU that no longer exists. Busy while it is held.
   Status forget(const model::GpuUuid& gpu);
 
  private:
   OwnershipStore(std::string path, sys::UniqueFd lock)
       : path_(std::move(path)), lock_(std::move(lock)) {}
   Status load(const sys::Host& host, std::string_view inside);
-  Status write(OwnershipState next);  // the next state, on disk, then in memory
+  Status write(OwnershipState next);  // stores the next state on disk, then in memory
   Status append(const std::string& record);
   Status rewrite(const std::string& record);
 

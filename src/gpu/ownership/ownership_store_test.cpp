@@ -259,7 +259,7 @@ TEST(LedgerFile, OfALaterVersionIsRead) {
                    .ok());
 }
 
-// Writes changes until it is killed and says through the pipe which are done.
+// Writes changes until it is killed and reports the finished ones through the pipe.
 [[noreturn]] void write_until_killed(const Place& place, int pipe) {
   auto ledger = OwnershipStore::open(place.tree.host());
   if (!ledger.ok()) ::_exit(1);
@@ -289,7 +289,7 @@ TEST(OwnershipStore, SurvivesKillAtAnyMoment) {
     while (::read(ends[0], &more, sizeof(more)) == ssize_t{sizeof(more)}) done = more;
     ::close(ends[0]);
     const auto ledger = place.open();
-    EXPECT_GE(ledger.state().sequence, done);  // what was said to be done is
+    EXPECT_GE(ledger.state().sequence, done);  // changes that were reported as done are there
     EXPECT_LE(ledger.state().sequence, done + 1);
     EXPECT_EQ(ledger.state().find(this_gpu)->owner == Owner::Vm, ledger.state().sequence % 2 == 0);
   }

@@ -6,7 +6,8 @@
 namespace gantry::probe {
 namespace {
 
-// Ways of saying that this card or driver has no such thing: unknown, not wrong.
+// Error codes that mean that this card or driver lacks the feature: the value is unknown, not an
+// error.
 bool means_absent(nvmlReturn_t code) {
   switch (code) {
     case NVML_ERROR_NOT_SUPPORTED:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceQuery NVML about one GPU: every answer is checked, what went wrong is remembered once per
-// reason, and after "lost" nothing more is asked (each further call could take seconds).
+// Queries NVML about one GPU. Checks every answer and records each kind of failure once. After
+// "lost" it makes no more calls, because each could take seconds.
 #pragma once
 
 #include "gpu/driver/nvml.hpp"
@@ -22,9 +22,9 @@ class DeviceQuery {
   const driver::Nvml& nvml() const { return nvml_; }
   nvmlDevice_t device() const { return device_; }
   bool lost() const { return !lost_.empty(); }
-  nvmlReturn_t last() const { return last_; }  // of the newest call
+  nvmlReturn_t last() const { return last_; }  // of the last call
 
-  // True when the call succeeded. Use through GANTRY_QUERY.
+  // Returns true if the call succeeded. Use GANTRY_QUERY.
   template <class Function, class... Arguments>
   bool ask(std::string_view name, Function function, Arguments... arguments) {
     if (lost()) return false;
@@ -33,8 +33,8 @@ class DeviceQuery {
     return last_ == NVML_SUCCESS;
   }
 
-  // A list that may grow between the question for its size and the question for its content. Use
-  // through GANTRY_QUERY_LIST.
+  // Reads a list that may grow between the call for its size and the call for its content. Use
+  // GANTRY_QUERY_LIST.
   template <class Info, class Function>
   bool query_list(std::string_view name, Function function, std::vector<Info>& list) {
     constexpr unsigned kMost = 4096;
@@ -57,7 +57,7 @@ class DeviceQuery {
   void add_to(HealthFacts& facts) const;
   const std::vector<std::string>& denied_calls() const {
     return denied_calls_;
-  }  // calls we may not make
+  }  // calls that need more permissions
 
  private:
   struct Failure {
@@ -76,13 +76,13 @@ class DeviceQuery {
   std::vector<std::string> denied_calls_;
 };
 
-// GANTRY_QUERY(asking, nvmlDeviceGetIndex, device, &index)
+// GANTRY_QUERY(query, nvmlDeviceGetIndex, device, &index)
 #define GANTRY_QUERY(query, function, ...) \
   (query).ask(#function, (query).nvml().function, __VA_ARGS__)
 #define GANTRY_QUERY_LIST(query, function, list) \
   (query).query_list(#function, (query).nvml().function, list)
 
-// A text that NVML wrote into our buffer; it may have forgotten the NUL.
+// A text that NVML wrote into our buffer; the NUL may be missing.
 template <std::size_t N>
 std::string to_string(const std::array<char, N>& buffer) {
   return {buffer.data(), ::strnlen(buffer.data(), N)};

@@ -19,9 +19,9 @@ using model::ModuleFlavour;
 constexpr std::string_view kGpus = "/proc/driver/nvidia/gpus";
 constexpr std::size_t kProcLimit = std::size_t{64} << 10U;
 constexpr std::string_view kModel = "Model", kUuid = "GPU UUID", kMinor = "Device Minor";
-constexpr std::size_t kMaxGpus = 256;  // the driver itself ends at 32
+constexpr std::size_t kMaxGpus = 256;  // the driver supports at most 32
 
-// The driver prints question marks for what it has not read from the card yet.
+// The driver prints question marks for values that it has not read from the card yet.
 std::string known(std::string_view text) {
   if (contains(text, "?") || text == "N/A") return "";
   return std::string(text);
@@ -70,9 +70,10 @@ void note_gpus_without_driver_entry(KernelView& view, const PciScan& scan) {
     const auto in_proc = [&](const auto& gpu) { return gpu.pci == f.address; };
     if (std::any_of(view.gpus.begin(), view.gpus.end(), in_proc)) continue;
     if (std::count(view.excluded.begin(), view.excluded.end(), f.address) != 0) continue;
-    view.notes.push_back(fmt::format(
-        "PCI function {} is bound to nvidia but not among its GPUs: `dmesg | grep NVRM` says why",
-        f.address.sysfs()));
+    view.notes.push_back(
+        fmt::format("PCI function {} is bound to nvidia but the driver does not list it as a GPU: "
+                    "`dmesg | grep NVRM` says why",
+                    f.address.sysfs()));
   }
 }
 
@@ -125,7 +126,7 @@ DriverModule read_driver_module(const sys::Host& host) {
   }
   const auto state = host.read_value("/sys/module/nvidia/initstate");
   if (state && *state != "live") {
-    module.why_not = fmt::format("the nvidia kernel module is {}, not live", *state);
+    module.why_not = fmt::format("the nvidia kernel module is in the state {}, not live", *state);
     return module;
   }
   if (!version.ok()) {
@@ -149,7 +150,7 @@ KernelView read_kernel_view(const sys::Host& host, DriverModule module, const Pc
     return view;
   }
   if (view.module.version.empty()) {
-    view.notes.emplace_back("/proc/driver/nvidia/version names no version");
+    view.notes.emplace_back("/proc/driver/nvidia/version contains no version");
   }
   const auto names = host.list(kGpus);
   if (!names.ok()) {

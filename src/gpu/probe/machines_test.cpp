@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every simulated machine, read back: what its YAML says is what the probe must find.
+// Probes every simulated machine: the result must match its YAML.
 #include "gpu/model/inventory_json.hpp"
 #include "gpu/probe/nvml_names.hpp"
 #include "gpu/probe/snapshot.hpp"
@@ -98,7 +98,7 @@ TEST_P(EveryMachine, IsReadFromTheKernelAsItWasDescribed) {
   expect_functions(*inventory, *described);
 }
 
-// Machines on which NVML cannot or must not agree, and why.
+// Machines on which NVML and the kernel must disagree.
 bool is_broken(const std::string& name) {
   for (const auto* broken : {"mismatch", "no-nodes", "fallen-off", "fabric-down", "nouveau",
                              "secure-boot", "wrong-group"}) {

@@ -26,7 +26,7 @@ std::string name_of(const Gpu& gpu) {
   return fmt::format("GPU {}", gpu.pci.sysfs());
 }
 
-// For each of NVML's GPUs, the kernel's GPU that is the same.
+// Matches each GPU of NVML with the same GPU of the kernel.
 class GpuPairs {
  public:
   GpuPairs(const std::vector<Gpu>& nvml, const std::vector<Gpu>& kernel)
@@ -35,7 +35,8 @@ class GpuPairs {
           [](const Gpu& n, const Gpu& k) { return has_address(n) && n.pci == k.pci; });
     match(nvml, kernel,
           [](const Gpu& n, const Gpu& k) { return !n.uuid.text.empty() && n.uuid == k.uuid; });
-    // No handle, so nothing to recognise it by: both count in PCI order, so the next one left over.
+    // Without a handle there is nothing to identify it. Both views are in PCI order, so it is
+    // matched with the next free GPU.
     match(nvml, kernel,
           [](const Gpu& n, const Gpu&) { return !has_address(n) && n.uuid.text.empty(); });
   }
@@ -114,7 +115,7 @@ class Merger {
     }
   }
 
-  // NVML's `mine` stays where both know, after it was compared.
+  // Compares both values; NVML's `mine` stays if both are known.
   void reconcile(const std::string& what, std::string& mine, const std::string& kernel) {
     if (mine.empty()) {
       mine = kernel;
@@ -135,8 +136,8 @@ class Merger {
     gpu.pci = kernel.pci;
   }
 
-  // What both always know. A damaged file, or an NVML that does not say, is a difference; question
-  // marks of a driver that has not read the card yet are none, and a lost GPU has said why.
+  // For values that both views always have. A missing value is a difference, except for question
+  // marks of a driver that has not read the card yet, and for a lost GPU.
   void reconcile_known(const std::string& what, std::string& mine, const std::string& kernel,
                        const Gpu& gpu) {
     const bool damaged =
@@ -179,7 +180,7 @@ class Merger {
   }
 
   void only_in_nvml(Gpu& gpu) {
-    if (!kernel_.module.loaded) return;  // said once, about the module
+    if (!kernel_.module.loaded) return;  // already reported for the module
     add_discrepancy(has_address(gpu) ? name_of(gpu) : fmt::format("GPU {}", gpu.index), "absent",
                     "present");
     const auto* device = pci_.find(gpu.pci);
@@ -202,7 +203,7 @@ class Merger {
     out_.gpus.push_back(std::move(gpu));
   }
 
-  // NVML knows boards and NVLinks; the kernel's tree of bridges answers where NVML did not.
+  // NVML knows boards and NVLinks; the kernel's tree of bridges is used where NVML has no answer.
   void merge_links() {
     const auto known = out_.links.size();
     const auto count = out_.gpus.size();
@@ -229,7 +230,7 @@ class Merger {
 
   void compare_paths(std::size_t i, std::size_t j, PciePath kernel, PciePath nvml) {
     if (kernel == PciePath::Unknown || nvml == PciePath::Unknown || kernel == nvml) return;
-    // Two GPUs on one board sit behind its switch: both are right.
+    // Two GPUs on one board are behind its switch: both answers are right.
     if (nvml == PciePath::SameBoard && kernel >= PciePath::MultiSwitch) return;
     add_discrepancy(fmt::format("path between GPU {} and GPU {}", i, j), model::to_string(kernel),
                     model::to_string(nvml));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two views of one machine become one inventory. GPUs are matched by PCI address, then by UUID;
-// what both know must agree or becomes a Difference; what one knows fills what the other does not.
+// Merges two views of one machine into one inventory. GPUs are matched by PCI address, then by
+// UUID. Values that both views have must agree, otherwise a Discrepancy is added; each view fills
+// the gaps of the other.
 #pragma once
 
 #include "gpu/model/inventory.hpp"
@@ -9,8 +10,8 @@
 
 namespace gantry::probe {
 
-// Fills driver, gpus, links, functions, differences and notes. `nvml` is read_nvml_view's value;
-// with driver.nvml_error set, the kernel alone is believed: PCI order, health and MIG unknown.
+// Fills driver, gpus, links, functions, differences and notes. `nvml` is read_nvml_view's value; if
+// driver.nvml_error is set, only the kernel's view is used: PCI order, health and MIG unknown.
 model::Inventory merge(const PciScan& pci, const KernelView& kernel, model::Inventory nvml);
 
 }  // namespace gantry::probe

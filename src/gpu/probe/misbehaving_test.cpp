@@ -157,7 +157,7 @@ TEST_F(Misbehaving, UnloadingTheDriverIsSaid) {
               HasSubstr("NVML_ERROR_DRIVER_NOT_LOADED"));
 }
 
-// Whichever call fails, the result is whole: it has all GPUs and survives as JSON.
+// Any call may fail: the result is complete, has all GPUs and can be converted to JSON and back.
 TEST_F(Misbehaving, EveryNthCallFailing) {
   State original(machine_);
   for (const auto code : {NVML_ERROR_UNKNOWN, NVML_ERROR_GPU_IS_LOST, NVML_ERROR_TIMEOUT}) {

@@ -84,7 +84,7 @@ void read_modes(DeviceQuery& query, model::Gpu& gpu) {
   }
 }
 
-// What the driver wants done. Drivers before 565 know the reset status only.
+// The recovery action that the driver asks for. Drivers before 565 have only the reset status.
 void read_recovery_action(DeviceQuery& query, HealthFacts& facts) {
   std::array<nvmlFieldValue_t, 2> fields{};
   fields[0].fieldId = NVML_FI_DEV_GET_GPU_RECOVERY_ACTION;
@@ -111,7 +111,7 @@ void read_clock_reasons(DeviceQuery& query, HealthFacts& facts) {
   facts.power_brake = (reasons & nvmlClocksThrottleReasonHwPowerBrakeSlowdown) != 0;
 }
 
-// "" on machines whose fabric ends at their own switches: they have no cluster.
+// "" on machines whose fabric does not leave the machine: they have no cluster.
 std::string clique_of(const nvmlGpuFabricInfoV_t& info) {
   const auto& bytes = info.clusterUuid;
   if (std::all_of(std::begin(bytes), std::end(bytes), [](unsigned char b) { return b == 0; }))
@@ -127,7 +127,7 @@ std::string clique_of(const nvmlGpuFabricInfoV_t& info) {
 // Without a ready fabric, CUDA answers "system not yet initialized" on NVSwitch machines.
 void read_fabric(DeviceQuery& query, HealthFacts& facts) {
   nvmlGpuFabricInfoV_t info{};
-  info.version = nvmlGpuFabricInfo_v2;  // the oldest form: nothing newer is needed
+  info.version = nvmlGpuFabricInfo_v2;  // the oldest form is enough
   if (!GANTRY_QUERY(query, nvmlDeviceGetGpuFabricInfoV, query.device(), &info)) {
     nvmlGpuFabricInfo_t old{};
     if (!GANTRY_QUERY(query, nvmlDeviceGetGpuFabricInfo, query.device(), &old)) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of reading one GPU from NVML, each filling its own members and leaving the rest alone.
+// The parts of reading one GPU from NVML. Each fills only its own members.
 #pragma once
 
 #include "gpu/model/inventory.hpp"
@@ -18,7 +18,7 @@ HealthFacts read_health_facts(DeviceQuery& query);
 void read_mig(DeviceQuery& query, model::Gpu& gpu);  // after read_memory
 void read_processes(DeviceQuery& query, model::Gpu& gpu);
 
-// What one GPU's NVLinks lead to.
+// The other ends of one GPU's NVLinks.
 struct NvLinks {
   int to_switch = 0;
   std::vector<model::PciAddress> to_devices;  // one entry per active link

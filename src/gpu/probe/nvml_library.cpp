@@ -36,8 +36,8 @@ std::optional<std::string> nvml_library(const sys::Host& host, const driver::Dri
   return std::nullopt;
 }
 
-// What the loader would take, which is where nearly every driver is: one file to read instead of a
-// search of all places. Only where the cache does not know it, the search decides.
+// The library that the loader would choose. This finds nearly every driver and reads one file
+// instead of searching all directories. The search is used only if the cache does not have it.
 std::optional<std::string> cached_nvml_library(const sys::Host& host, const std::string& ld_cache) {
   const auto bytes = host.read(ld_cache);
   if (!bytes.ok()) return std::nullopt;
@@ -60,10 +60,9 @@ Result<driver::Nvml> load_nvml(const sys::Host& host, const std::string& module_
   if (!library)
     library = nvml_library(host, driver::find_root(host, module_version, ld_cache, named));
   if (library) return driver::Nvml::load(*library);
-  return Error(Errc::NotFound,
-               fmt::format("{} was not found: install the driver's user space, or name its place "
-                           "with --root",
-                           kNvmlName));
+  return Error(Errc::NotFound, fmt::format("{} was not found: install the driver's user space, or "
+                                           "give the machine's root directory with --root",
+                                           kNvmlName));
 }
 
 }  // namespace gantry::probe

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NVML library of a machine: what its loader would take, else what is found with the driver.
+// Finds the NVML library of a machine: the one that the loader would choose, else the one found
+// with the driver.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -10,8 +11,9 @@
 
 namespace gantry::probe {
 
-// Runs the library's code, which may hang or crash: for a child process. `module_version` helps to
-// choose where several drivers lie about; `named` is where the driver is, when that was said.
+// Runs code of the library, which may hang or crash, so call it in a child process.
+// `module_version` selects among several installed drivers; `named` is the location of the driver,
+// if the user gave one.
 Result<driver::Nvml> load_nvml(const sys::Host& host, const std::string& module_version,
                                const std::string& ld_cache,
                                const driver::DriverLocation& named = {});

@@ -9,7 +9,8 @@ NvLinks read_nvlinks(DeviceQuery& query) {
   for (unsigned link = 0; link < NVML_NVLINK_MAX_LINKS; ++link) {
     nvmlEnableState_t active = NVML_FEATURE_DISABLED;
     if (!GANTRY_QUERY(query, nvmlDeviceGetNvLinkState, query.device(), link, &active)) {
-      // Not supported for one link only: it is not wired. Anything else: there are no more.
+      // "Not supported" for a single link means that it is not wired. Any other error means that
+      // there are no more links.
       if (query.last() == NVML_ERROR_NOT_SUPPORTED && link > 0) continue;
       break;
     }

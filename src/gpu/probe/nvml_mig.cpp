@@ -61,7 +61,7 @@ std::optional<model::MigInstance> read_instance(DeviceQuery& query, unsigned ind
                                                 std::uint64_t gpu_memory_bytes) {
   nvmlDevice_t handle = nullptr;
   if (!GANTRY_QUERY(query, nvmlDeviceGetMigDeviceHandleByIndex, query.device(), index, &handle)) {
-    return std::nullopt;  // places may be empty between instances
+    return std::nullopt;  // there may be gaps between instances
   }
   model::MigInstance found;
   found.index = static_cast<int>(index);

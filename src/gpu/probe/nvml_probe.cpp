@@ -43,7 +43,7 @@ model::Inventory NvmlProbe::join() {
   if (!answer.ok()) return nvml_failed(fmt::format("NVML {}", answer.error().text()));
   auto view = model::inventory_from_json(*answer);
   if (!view.ok())
-    return nvml_failed(fmt::format("NVML's answer makes no sense: {}", view.error().text()));
+    return nvml_failed(fmt::format("NVML's answer is not valid: {}", view.error().text()));
   return *std::move(view);
 }
 

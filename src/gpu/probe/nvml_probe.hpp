@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVML in a child process of its own.
+// Queries NVML in a separate child process.
 #pragma once
 
 #include "base/sys/child.hpp"
@@ -14,12 +14,12 @@ namespace gantry::probe {
 
 class NvmlProbe {
  public:
-  // `load` finds and loads the library; it runs in the child, too.
+  // `load` finds and loads the library; it also runs in the child.
   using Load = std::function<Result<driver::Nvml>()>;
   NvmlProbe(const Load& load, const NvmlParts& parts, std::chrono::milliseconds deadline);
 
-  // read_nvml_view's value; driver.nvml_error says it when the child hung, crashed or answered
-  // nonsense.
+  // The result of read_nvml_view. If the child hung, crashed or sent an invalid answer,
+  // driver.nvml_error says so.
   model::Inventory join();
 
  private:

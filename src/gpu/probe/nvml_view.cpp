@@ -62,8 +62,8 @@ Gpu read_gpu(DeviceQuery& query, const NvmlParts& parts, NvLinks& nvlinks) {
 
 void note_refusals(const DeviceQuery& query, unsigned index, std::vector<std::string>& notes) {
   if (query.denied_calls().empty()) return;
-  notes.push_back(fmt::format("GPU {}: NVML refuses {} to this user: run as root to see it", index,
-                              fmt::join(query.denied_calls(), ", ")));
+  notes.push_back(fmt::format("GPU {}: NVML refuses {} to this user; run as root to see the values",
+                              index, fmt::join(query.denied_calls(), ", ")));
 }
 
 PciePath query_path(const driver::Nvml& nvml, nvmlDevice_t a, nvmlDevice_t b) {
@@ -100,7 +100,7 @@ std::vector<std::vector<Link>> read_links(const driver::Nvml& nvml,
   return links;
 }
 
-// NVML has been seen to change its mind while a GPU falls off the bus.
+// NVML can give different answers while a GPU falls off the bus.
 void recheck_gpus(const driver::Nvml& nvml, const std::vector<QueriedGpu>& asked,
                   unsigned first_count, model::Inventory& view) {
   unsigned count = 0;
@@ -134,7 +134,7 @@ void read_gpus(const driver::Nvml& nvml, const NvmlParts& parts, unsigned count,
                model::Inventory& view) {
   std::vector<QueriedGpu> asked(std::min(count, kMaxGpus));
   if (count > kMaxGpus)
-    view.notes.push_back(fmt::format("NVML counts {} GPUs: not believed", count));
+    view.notes.push_back(fmt::format("NVML counts {} GPUs, which is more than possible", count));
   for (unsigned i = 0; i < asked.size(); ++i) {
     Gpu gpu;
     const auto result = nvml.nvmlDeviceGetHandleByIndex_v2(i, &asked[i].device);

@@ -252,7 +252,7 @@ TEST(NvmlView, DoesNotBelieveAnAbsurdCount) {
   const auto view = view_of(fake, {.links = false});
   EXPECT_THAT(view.gpus, SizeIs(256));
   EXPECT_EQ(view.gpus[8].health.state, HealthState::Lost);
-  EXPECT_THAT(view.notes, ElementsAre(HasSubstr("not believed")));
+  EXPECT_THAT(view.notes, ElementsAre(HasSubstr("more than possible")));
 }
 
 TEST(NvmlView, MarksAGpuLostThatDisappearsAfterItWasRead) {
@@ -277,7 +277,7 @@ TEST(NvmlView, DegradesAGpuThatChangesItsUuid) {
   EXPECT_THAT(health.reasons, ElementsAre(HasSubstr("GPU-other")));
 }
 
-// Every Nth call fails with each code: whatever comes out must be a whole value.
+// Every Nth call fails with each code: the result must always be a complete value.
 TEST(NvmlView, SurvivesAnyCallFailing) {
   for (const auto code : {NVML_ERROR_UNKNOWN, NVML_ERROR_GPU_IS_LOST, NVML_ERROR_NOT_SUPPORTED,
                           NVML_ERROR_INSUFFICIENT_SIZE, NVML_ERROR_NO_PERMISSION,
@@ -302,7 +302,7 @@ TEST(NvmlView, SurvivesAnyCallFailing) {
 TEST(NvmlView, AnswersWithTheOldestDriver) {
   const FakeGpus fake(eight());
   auto full = fake.nvml();
-  driver::Nvml old;  // what 331 had of these
+  driver::Nvml old;  // only the functions of driver 331
   old.nvmlInit_v2 = full.nvmlInit_v2;
   old.nvmlSystemGetDriverVersion = full.nvmlSystemGetDriverVersion;
   old.nvmlDeviceGetCount_v2 = full.nvmlDeviceGetCount_v2;

@@ -34,7 +34,7 @@ std::optional<std::uint64_t> number(const sys::Host& host, const std::string& di
   return parsed && *parsed <= max ? parsed : std::nullopt;
 }
 
-// Base name of where a link such as "driver" or "iommu_group" leads.
+// The base name of the target of a link such as "driver" or "iommu_group".
 std::string link_name(const sys::Host& host, const std::string& directory, std::string_view name) {
   const auto target = host.link(fmt::format("{}/{}", directory, name));
   if (!target.ok()) return "";

@@ -20,7 +20,7 @@ namespace {
 
 model::Inventory without_nvml() {
   model::Inventory view;
-  view.driver.nvml_error = "NVML was not asked";
+  view.driver.nvml_error = "NVML was not queried";
   return view;
 }
 
@@ -58,16 +58,16 @@ void add_capability_nodes(const sys::Host& host, model::Inventory& inventory) {
   }
 }
 
-// Where NVML did not answer, the kernel still knows that these are not whole.
+// If NVML did not answer, the kernel still shows which GPUs have MIG instances.
 void mark_mig_enabled(const std::vector<std::uint32_t>& minors, model::Inventory& inventory) {
   for (auto& gpu : inventory.gpus) {
     const bool divided =
         gpu.minor && std::find(minors.begin(), minors.end(), *gpu.minor) != minors.end();
     if (!divided || gpu.mig.current != model::MigMode::Unknown) continue;
     gpu.mig.current = model::MigMode::Enabled;
-    inventory.notes.push_back(
-        fmt::format("GPU {} has MIG instances, and NVML, which alone can name them, did not answer",
-                    gpu.index));
+    inventory.notes.push_back(fmt::format(
+        "GPU {} has MIG instances, but NVML did not answer, and only NVML can name them",
+        gpu.index));
   }
 }
 
@@ -80,7 +80,7 @@ void add_drm_nodes(const driver::DeviceNodes& nodes, std::vector<model::Gpu>& gp
   }
 }
 
-// NVML says "driver not loaded" also where only its door is missing.
+// NVML also reports "driver not loaded" if only /dev/nvidiactl is missing.
 void explain_unreachable_driver(model::Inventory& inventory, const driver::DeviceNodes& nodes) {
   auto& error = inventory.driver.nvml_error;
   if (inventory.driver.version.empty() || !contains(error, "DRIVER_NOT_LOADED")) return;
@@ -91,10 +91,11 @@ void explain_unreachable_driver(model::Inventory& inventory, const driver::Devic
                         "module is loaded"
                       : "NVML_ERROR_DRIVER_NOT_LOADED: NVML cannot reach the driver: its module is "
                         "loaded, but /dev/nvidiactl is "
-                        "missing; `gantry doctor --fix` makes the nodes";
+                        "missing; `gantry doctor --fix` creates the nodes";
 }
 
-// libcuda and NVML loaded against another kernel module do not work: the commonest broken machine.
+// libcuda and NVML do not work with a kernel module of another version. This is the most common
+// fault.
 void compare_versions(model::Inventory& inventory) {
   const auto& driver = inventory.driver;
   if (driver.version.empty() || driver.library_version.empty()) return;
@@ -125,12 +126,12 @@ namespace {
 
 Status check_is_machine(const sys::Host& host) {
   if (host.exists("/proc") || host.exists("/sys")) return {};
-  return Error(
-      Errc::NotFound,
-      fmt::format("{} has neither /proc nor /sys: not the root of a machine", host.root()));
+  return Error(Errc::NotFound,
+               fmt::format("{} has neither /proc nor /sys, so it is not the root of a machine",
+                           host.root()));
 }
 
-// Everything but NVML's part.
+// Everything except NVML's part.
 struct HostFacts {
   driver::DriverRoot root;
   PciScan scan;
@@ -186,7 +187,7 @@ model::Inventory assemble_inventory(const sys::Host& host, HostFacts rest, model
 
 Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& options) {
   GANTRY_CHECK(check_is_machine(host));
-  // First NVML, which takes longest, then everything else while it works.
+  // Starts NVML first, because it takes longest, and reads everything else meanwhile.
   auto module = read_driver_module(host);
   std::optional<NvmlProbe> child;
   std::vector<std::uint32_t> divided;

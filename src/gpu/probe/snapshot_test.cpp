@@ -36,7 +36,7 @@ TEST(Snapshot, ReadsTheRecordedH200WithoutNvml) {
   ASSERT_THAT(inventory->gpus, SizeIs(1));
   EXPECT_EQ(inventory->gpus[0].uuid.text, "GPU-11111111-2222-3333-4444-555555555555");
   EXPECT_EQ(inventory->driver.version, "580.159.04");
-  EXPECT_EQ(inventory->driver.nvml_error, "NVML was not asked");
+  EXPECT_EQ(inventory->driver.nvml_error, "NVML was not queried");
   EXPECT_EQ(inventory->boot_id, "11111111-2222-3333-4444-666666666666");
   EXPECT_THAT(inventory->functions, SizeIs(1));
   ASSERT_THAT(inventory->nodes, SizeIs(6));

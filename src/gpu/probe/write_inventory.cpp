@@ -9,7 +9,8 @@
 namespace gantry::probe {
 namespace {
 
-// Proof that there is nothing to list: GPUs exist, and every one belongs to vfio-pci or the like.
+// True if there is really nothing to list: GPUs exist, and every one is bound to vfio-pci or
+// another driver.
 bool held_by_others(const model::Inventory& inventory) {
   bool any = false;
   for (const auto& function : inventory.functions) {

@@ -6,9 +6,9 @@
 namespace gantry::topology {
 namespace {
 
-// Sets are tried in lexicographic order and only a better one replaces the best, so equal ones go
-// to the lowest places. What is left scores total - sum of degrees + inside: among sets of equal
-// inside, the least sum of degrees leaves the best rest.
+// Tries sets in lexicographic order; only a better one replaces the best, so among equal sets the
+// lowest indices win. The remaining GPUs score total - sum of degrees + inside: among sets with
+// equal inside, the smallest sum of degrees leaves the best rest.
 class Search {
  public:
   Search(const LinkScores& scores, std::vector<int> free, std::vector<int> start, int size)
@@ -30,7 +30,8 @@ class Search {
     return {.chosen = best_, .sets_examined = sets_examined_};
   }
 
-  // One after the other what adds most, then single exchanges while they help.
+  // Adds the GPU with the greatest gain, one after the other, then exchanges single GPUs while that
+  // helps.
   BestSet good() {
     std::vector<bool> in(free_.size(), false);
     auto gains = gains_;
@@ -83,7 +84,7 @@ class Search {
     return false;
   }
 
-  // `gains[i]`: what free_[i] would add to the pairs inside.
+  // `gains[i]`: the score that free_[i] would add to the pairs inside.
   void step(std::size_t from, LinkScore inside, LinkScore degree,
             const std::vector<LinkScore>& gains) {
     ++sets_examined_;

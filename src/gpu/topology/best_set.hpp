@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The best connected set among GPUs: for the node, which of its free GPUs a container gets, and for
-// the scheduler, which cards a pod gets. Exact for 16 GPUs and any request.
+// Finds the best connected set of GPUs. The node uses it to choose the free GPUs of a container,
+// the scheduler to choose the cards of a pod. Exact for 16 GPUs and any request.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace gantry::topology {
 
-// How well two GPUs reach each other; greater is nearer.
+// How well two GPUs are connected; greater is better.
 using LinkScore = std::int64_t;
 using LinkScores = std::vector<std::vector<LinkScore>>;
 
-// More sets than this are not looked at one by one: all requests on 16 GPUs have fewer.
+// If there are more sets than this, they are not all examined. All requests on 16 GPUs have fewer.
 inline constexpr std::uint64_t kMaxExactSets = 13'000;
 
 struct BestSet {
@@ -21,9 +21,9 @@ struct BestSet {
   std::uint64_t sets_examined = 0;  // partial sets, a measure of the work
 };
 
-// The best `size` of `available` (places in `scores`), with all of `required` among them: greatest
-// sum of pairs inside, then greatest sum inside what is left, then lowest places. Beyond
-// kMaxExactSets a good set rather than the best.
+// Chooses `size` of `available` (indices into `scores`), including all of `required`: the greatest
+// sum over pairs inside, then the greatest sum inside the remaining GPUs, then the lowest indices.
+// Beyond kMaxExactSets it returns a good set, not always the best.
 BestSet best_set(const LinkScores& scores, std::span<const int> available,
                  std::span<const int> required, int size);
 

@@ -40,11 +40,11 @@ struct CallStatus {
 };
 
 CallStatus to_call_status(const Error& error);
-// Of a failed call. Text: "UNAVAILABLE: message".
+// The error of a failed call. Its text is "UNAVAILABLE: message".
 Error to_error(const CallStatus& outcome);
 
 // grpc-message travels in a header: printable ASCII, everything else as %XX.
 std::string percent_encode(std::string_view text);
-std::string percent_decode(std::string_view text);  // a lone % stays as it is
+std::string percent_decode(std::string_view text);  // a % that is not followed by two digits stays
 
 }  // namespace gantry::grpc

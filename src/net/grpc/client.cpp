@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t kMessagePrefixSize = 5;
-constexpr milliseconds kBacklogPause{5};  // the listener's queue is full: soon it is not
+constexpr milliseconds kBacklogPause{5};  // the listener's queue is full; retry soon
 constexpr std::size_t kHeaderLimit = std::size_t{16} << 10;
 
 std::vector<Header> headers_for(const std::string& method, std::optional<milliseconds> deadline) {
@@ -44,7 +44,7 @@ CallStatus outcome_of_http2(std::uint32_t error) {
     case NGHTTP2_REFUSED_STREAM: return {StatusCode::Unavailable, "the server refused the call"};
     case NGHTTP2_CANCEL: return {StatusCode::Cancelled, "the server cancelled the call"};
     case NGHTTP2_ENHANCE_YOUR_CALM:
-      return {StatusCode::ResourceExhausted, "the server wants fewer calls"};
+      return {StatusCode::ResourceExhausted, "the server asks for fewer calls"};
     default:
       return {StatusCode::Internal, fmt::format("HTTP/2: {}", nghttp2_http2_strerror(error))};
   }
@@ -64,7 +64,7 @@ struct Client::Call {
   std::string http_status;
   std::optional<std::uint64_t> grpc_status;
   std::string grpc_message;
-  std::optional<CallStatus> own_outcome;  // decided here, whatever the server says
+  std::optional<CallStatus> own_outcome;  // decided by the client; overrides the server's status
   sys::Loop::Timer timer;
   ClientConnection* link = nullptr;
   std::int32_t stream = 0;
@@ -111,10 +111,10 @@ struct Client::Call {
     if (!http_status.empty() && http_status != "200") {
       return {StatusCode::Unknown, fmt::format("HTTP status {}", http_status)};
     }
-    return {StatusCode::Internal, "the answer ended without a grpc-status"};
+    return {StatusCode::Internal, "the response ended without a grpc-status"};
   }
 
-  // Last of all: the callback may end the client.
+  // Must be the last step: the callback may destroy the client.
   void finish(CallStatus outcome) {
     if (std::exchange(done, true)) return;
     timer.cancel();
@@ -122,7 +122,7 @@ struct Client::Call {
     std::optional<std::string> message;
     if (outcome.ok()) message = next_message();
     if (outcome.ok() && (!message || !body.empty())) {
-      outcome = {StatusCode::Internal, "the answer is not one whole message"};
+      outcome = {StatusCode::Internal, "the response is not one complete message"};
     }
     on_answer(outcome, outcome.ok() ? *std::move(message) : std::string());
   }
@@ -190,18 +190,19 @@ class Client::ClientConnection : public StreamHandler {
     call->body.append(bytes);
     if (call->over_limit(client_.options.message_limit)) {
       const auto limit = client_.options.message_limit;
-      return stop(*call,
-                  {StatusCode::ResourceExhausted,
-                   fmt::format("an answer of {} bytes, {} are allowed", call->length(), limit)});
+      return stop(
+          *call, {StatusCode::ResourceExhausted,
+                  fmt::format("the response has {} bytes; {} are allowed", call->length(), limit)});
     }
-    if (call->compressed()) return stop(*call, {StatusCode::Internal, "the answer is compressed"});
+    if (call->compressed())
+      return stop(*call, {StatusCode::Internal, "the response is compressed"});
     if (!call->on_message) {
       if (call->body.size() > 2 * kMessagePrefixSize + client_.options.message_limit) {
-        stop(*call, {StatusCode::Internal, "more than one message in the answer"});
+        stop(*call, {StatusCode::Internal, "the response has more than one message"});
       }
       return;
     }
-    while (call->link != nullptr) {  // a callback may cancel the stream, and end us
+    while (call->link != nullptr) {  // a callback may cancel the stream and destroy this object
       auto message = call->next_message();
       if (!message) return;
       call->on_message(*std::move(message));
@@ -209,7 +210,7 @@ class Client::ClientConnection : public StreamHandler {
   }
 
   void on_end(std::int32_t stream) override {
-    // The server is done with a request that it did not want to read.
+    // The server has ended the call without reading the whole request.
     if (connection_->waiting_bytes(stream) > 0) connection_->reset(stream, NGHTTP2_NO_ERROR);
   }
 
@@ -226,9 +227,9 @@ class Client::ClientConnection : public StreamHandler {
     const auto calls = std::move(calls_);
     calls_.clear();
     for (const auto& [stream, call] : calls) call->link = nullptr;
-    client_.forget(this);  // ends us: from here on only what is on the stack
+    client_.forget(this);  // destroys this object: use only local variables from here on
     for (const auto& [stream, call] : calls) {
-      // An answer that came whole counts even when the connection went with it.
+      // A complete answer counts even if the connection ended with it.
       const bool answered = call->grpc_status.has_value();
       call->finish(answered ? call->outcome(NGHTTP2_NO_ERROR)
                             : CallStatus{StatusCode::Unavailable, why});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC's calling side on a unix socket. Connects when the first call needs it and again when the
-// connection was lost; calls that were on their way then fail with UNAVAILABLE, none is repeated.
+// gRPC client on a unix socket. Connects at the first call and again after the connection was lost.
+// Calls that were under way then fail with UNAVAILABLE; no call is repeated.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -18,7 +18,8 @@ namespace gantry::grpc {
 
 class Client {
  public:
-  // Once for every call, from the loop, never out of call() itself. The reply is empty unless OK.
+  // Called once for every call, from the loop, never from inside call(). The reply is empty unless
+  // the status is OK.
   using OnAnswer = std::function<void(const CallStatus& outcome, std::string reply)>;
   using OnMessage = std::function<void(std::string message)>;
   using OnEnd = std::function<void(const CallStatus& outcome)>;
@@ -28,14 +29,15 @@ class Client {
 
   Client(sys::Loop& loop, std::string path);
   Client(sys::Loop& loop, std::string path, const Options& options);
-  ~Client();  // calls on their way are not answered any more
+  ~Client();  // the callbacks of unfinished calls are never called
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
   void call(std::string_view method, std::string request, std::chrono::milliseconds deadline,
             OnAnswer on_answer);
 
-  // A server's stream, without deadline. Cancelled, without on_end, when its owner lets it go.
+  // A stream from the server, without a deadline. The destructor cancels it and on_end is not
+  // called.
   class Stream {
    public:
     Stream() = default;
@@ -61,7 +63,7 @@ class Client {
   std::shared_ptr<Shared> shared_;
 };
 
-// One call on a connection of its own; blocks until the answer or the deadline.
+// Makes one call on a separate connection; blocks until the answer or the deadline.
 Result<std::string> call_once(const std::string& path, std::string_view method,
                               const std::string& request, std::chrono::milliseconds deadline,
                               const Client::Options& options = {});

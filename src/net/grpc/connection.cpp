@@ -16,8 +16,9 @@ namespace gantry::grpc {
 namespace {
 
 constexpr std::size_t kOutputAtOnce = std::size_t{64} << 10;
-constexpr std::size_t kReadsPerTurn = 16;  // then others have their turn
-// Not less than the 100 that a client assumes before it has our settings: those would be refused.
+constexpr std::size_t kReadsPerTurn = 16;  // then the loop serves others
+// At least 100, because clients assume that number until they receive our settings, and further
+// streams would be refused.
 constexpr std::uint32_t kConcurrentStreams = 128;
 constexpr std::size_t kMessagePrefixSize = 5;  // a flag, four bytes of length
 
@@ -80,7 +81,7 @@ Status Connection::begin(sys::Loop& loop, Role role) {
   std::array<nghttp2_settings_entry, 2> settings{
       {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, kConcurrentStreams},
        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0}}};
-  const std::size_t count = role == Role::Server ? 1 : 2;  // a server has no say on pushing
+  const std::size_t count = role == Role::Server ? 1 : 2;  // only a client sets the push option
   nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), count);
   const std::weak_ptr<Connection> weak = weak_from_this();
   GANTRY_TRY(watch_, loop.watch(fd_.get(), EPOLLIN, [weak](std::uint32_t events) {
@@ -281,7 +282,7 @@ void Connection::on_ready(std::uint32_t events) {
   if (goes_on) flush();
 }
 
-// False when the connection is over.
+// Returns false when the connection has ended.
 bool Connection::receive() {
   std::array<char, 16384> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): read fills it
   for (std::size_t reads = 0; reads < kReadsPerTurn; ++reads) {
@@ -310,7 +311,8 @@ bool Connection::feed(std::string_view bytes) {
   return false;
 }
 
-// Whoever sends is not called back while doing so, and several messages travel together.
+// Flushes later, so that a sender is not called back while it sends, and several messages go into
+// one write.
 void Connection::flush_soon() {
   if (closed() || busy_ || flush_is_due_) return;
   flush_is_due_ = true;
@@ -337,7 +339,7 @@ void Connection::flush() {
   }
 }
 
-// Takes output of nghttp2, a bounded piece; false when there is none.
+// Takes a bounded piece of nghttp2's output; false if there is none.
 bool Connection::fill() {
   if (out_sent_ < out_.size()) return true;
   out_.clear();
@@ -351,7 +353,7 @@ bool Connection::fill() {
   return !closed() && !out_.empty();
 }
 
-// False when the socket takes no more for now.
+// Returns false if the socket's buffer is full.
 bool Connection::write_out() {
   while (out_sent_ < out_.size()) {
     const auto wrote =

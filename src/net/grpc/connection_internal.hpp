@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One HTTP/2 connection on a socket in a loop: what Server and Client have in common. Bytes go
-// through nghttp2; what a stream sends waits here until the peer's windows and the socket take it.
+// through nghttp2. Data of a stream waits here until the peer's flow-control windows and the socket
+// have room.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -24,16 +25,16 @@ struct Header {
   std::string value;
 };
 
-// What one side does with what comes in. Called from the loop alone, never out of a call of its
-// own; may send, reset and close, and end the connection's owner, at once.
+// Handles incoming events. Called only from the loop, never from inside a call to Connection. A
+// handler may send, reset and close, and may destroy the owner of the connection.
 class StreamHandler {
  public:
   virtual ~StreamHandler() = default;
   virtual void on_header(std::int32_t stream, std::string_view name, std::string_view value) = 0;
   virtual void on_data(std::int32_t stream, std::string_view bytes) = 0;
-  virtual void on_end(std::int32_t stream) = 0;  // the peer sends no more on it
+  virtual void on_end(std::int32_t stream) = 0;  // the peer sends nothing more on it
   virtual void on_stream_closed(std::int32_t stream, std::uint32_t http2_error) = 0;
-  // The last call: the connection is over.
+  // Called last: the connection has ended.
   virtual void on_connection_closed(const std::string& why) = 0;
 };
 
@@ -41,35 +42,35 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   enum class Role : std::uint8_t { Server, Client };
 
-  // `streams` is told everything until close() or the end.
+  // `streams` gets every event until close() or the end of the connection.
   static Result<std::shared_ptr<Connection>> start(sys::Loop& loop, sys::UniqueFd fd, Role role,
                                                    StreamHandler& streams);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Client: a new stream with its headers. The id, or why there can be none.
+  // Client: a new stream with its headers. Returns its id, or the reason why none can be opened.
   Result<std::int32_t> open(const std::vector<Header>& headers);
-  // Server: the answer's headers. `last`: there is nothing more, not even data.
+  // Server: the answer's headers. `last`: nothing follows, not even data.
   enum class More : std::uint8_t { Follows, None };
   void headers(std::int32_t stream, const std::vector<Header>& headers, More more);
   // One gRPC message, with its length in front.
   void message(std::int32_t stream, std::string_view bytes);
-  // Replaces the messages of this stream of which no byte has been sent.
+  // Replaces the waiting messages of this stream; a message that is partly sent stays.
   void replace_waiting(std::int32_t stream, std::string_view bytes);
-  // After all that waits: the end, with trailers (server) or without (client).
+  // Ends the stream after everything that waits, with trailers (server) or without (client).
   void finish(std::int32_t stream, std::vector<Header> trailers);
   void reset(std::int32_t stream, std::uint32_t http2_error);
-  // No new streams; the open ones go on.
+  // Opens no new streams; the open ones continue.
   void go_away();
-  // At once, without on_connection_closed.
+  // Closes at once, without calling on_connection_closed.
   void close();
 
-  bool may_open() const;  // client: the server takes new streams
+  bool may_open() const;  // client: the server accepts new streams
   bool closed() const { return session_ == nullptr; }
   int fd() const { return fd_.get(); }
   std::size_t waiting_bytes(std::int32_t stream) const;
-  // Nothing of ours is on its way: not in a stream, not in the socket's queue.
+  // Everything was sent: nothing waits in a stream or in the socket's queue.
   bool all_sent() const;
 
  private:
@@ -104,7 +105,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   sys::Loop::Timer flush_timer_;
   sys::Loop* loop_ = nullptr;
   std::unordered_map<std::int32_t, Outgoing> outgoing_;
-  std::string out_;  // of nghttp2, for the socket
+  std::string out_;  // output of nghttp2 for the socket
   std::size_t out_sent_ = 0;
   bool busy_ = false;  // on_ready is on the stack; it flushes at its end
   bool flush_is_due_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our client and our server in one loop. What a real gRPC says to either is in rpc_peer_test.cpp.
+// Our client and our server in one loop. grpc_peer_test.cpp tests both against a real gRPC.
 #include "net/grpc/client.hpp"
 #include "net/grpc/server.hpp"
 #include "net/grpc/socket.hpp"
@@ -141,7 +141,7 @@ TEST_F(Rpc, ADeadlineEndsTheCallOnBothSides) {
   EXPECT_EQ(call("/t.Echo/Keep", "", milliseconds{300}).outcome.code, StatusCode::DeadlineExceeded);
   EXPECT_TRUE(until([&] { return gone_; }));
   EXPECT_TRUE(kept_->over());
-  kept_->answer("too late");  // goes nowhere
+  kept_->answer("too late");  // has no effect
 }
 
 TEST_F(Rpc, AServerThatDiesMakesItsCallsUnavailable) {
@@ -159,7 +159,7 @@ TEST_F(Rpc, AServerThatDiesMakesItsCallsUnavailable) {
   ASSERT_TRUE(until([&] { return outcome.has_value(); }));
   EXPECT_EQ(outcome->code, StatusCode::Unavailable);
 
-  // And a new one at the same place is found by the same client.
+  // The same client finds a new server at the same path.
   server_.stop_listening();
   ASSERT_TRUE(server_.listen(path).ok());
   outcome.reset();
@@ -342,7 +342,7 @@ TEST_F(Rpc, AnAnswerThatBreaksOffInTheMiddleIsUnavailable) {
   EXPECT_EQ(outcome->code, StatusCode::Unavailable);
 }
 
-// A reader that stands still: its window fills up, then only the latest message waits for it.
+// A reader that does not read: its window fills up, then only the latest message waits for it.
 TEST_F(Rpc, AReaderThatComesBackGetsTheLatestMessageNotAllOfThem) {
   const auto still = *sys::Loop::make();
   Client reader(*still, path_);

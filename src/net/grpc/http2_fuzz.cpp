@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer that sends anything at all. Even inputs go to a server (after the preface, so that frames
+// A peer that sends arbitrary bytes. Even inputs go to a server (after the preface, so that frames
 // are reached), odd ones to a client that waits for an answer.
 #include "net/grpc/client.hpp"
 #include "net/grpc/connection_internal.hpp"

@@ -19,7 +19,7 @@ Error corrupt(std::string_view why) {
 }
 
 Error other_type(std::uint32_t field) {
-  return corrupt(fmt::format("field {} has another type", field));
+  return corrupt(fmt::format("field {} has the wrong type", field));
 }
 
 }  // namespace
@@ -86,18 +86,18 @@ Result<std::string_view> ProtoField::message() const {
 Result<std::uint64_t> ProtoReader::varint() {
   std::uint64_t value = 0;
   for (unsigned shift = 0; shift < 64; shift += 7) {
-    if (rest_.empty()) return corrupt("cut off in a number");
+    if (rest_.empty()) return corrupt("the message ends inside a number");
     const auto byte = static_cast<std::uint8_t>(rest_.front());
     rest_.remove_prefix(1);
     if (shift == 63 && byte > 1) break;
     value |= std::uint64_t{byte & 0x7FU} << shift;
     if (byte < 0x80) return value;
   }
-  return corrupt("a number of more than 64 bits");
+  return corrupt("a number has more than 64 bits");
 }
 
 Result<std::string_view> ProtoReader::take(std::uint64_t length) {
-  if (length > rest_.size()) return corrupt("cut off in a field");
+  if (length > rest_.size()) return corrupt("the message ends inside a field");
   const auto taken = rest_.substr(0, length);
   rest_.remove_prefix(length);
   return taken;
@@ -131,7 +131,7 @@ Result<bool> ProtoReader::next(ProtoField& field) {
       GANTRY_TRY(field.bytes_, take(4));
       return true;
     }
-    default: return corrupt("a field of no known type");  // groups: proto3 has none
+    default: return corrupt("a field has an unknown type");  // groups: proto3 has none
   }
 }
 

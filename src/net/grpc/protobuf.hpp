@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protobuf wire format, as far as the node's small services need it: varints, texts and nested
-// messages. No descriptors, no generated code: a message's decoder is a switch over field numbers.
+// The part of the protobuf wire format that the node's small services need: varints, strings and
+// nested messages. No descriptors, no generated code: a message's decoder is a switch over field
+// numbers.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -12,14 +13,15 @@
 
 namespace gantry::grpc {
 
-// Fields with their default value are left out, as proto3 does, except in add() and message(),
-// where presence itself says something.
+// Omits fields with their default value, as proto3 does, except in add() and message(), where the
+// presence of the field has a meaning.
 class ProtoWriter {
  public:
   ProtoWriter& number(std::uint32_t field, std::int64_t value);
   ProtoWriter& boolean(std::uint32_t field, bool value);
   ProtoWriter& text(std::uint32_t field, std::string_view value);
-  ProtoWriter& add(std::uint32_t field, std::string_view element);  // of a repeated string
+  ProtoWriter& add(std::uint32_t field,
+                   std::string_view element);  // one element of a repeated string
   ProtoWriter& message(std::uint32_t field, std::string_view encoded);
   ProtoWriter& entry(std::uint32_t field, std::string_view key,
                      std::string_view value);  // of a map
@@ -32,12 +34,12 @@ class ProtoWriter {
   std::string bytes_;
 };
 
-// One field as it stands in a message. Its bytes live as long as the message's.
+// One field of a message. Must not outlive the bytes of the message.
 class ProtoField {
  public:
   std::uint32_t number() const { return number_; }
 
-  // Corrupt when the sender means another type by this number.
+  // Corrupt if the field has another type.
   Result<std::int64_t> integer() const;
   Result<bool> boolean() const;
   Result<std::string> text() const;          // UTF-8
@@ -52,12 +54,13 @@ class ProtoField {
   std::string_view bytes_;
 };
 
-// ProtoField by field, in order. Never reads beyond its bytes; what does not fit is Corrupt.
+// Reads the fields in order. Never reads beyond the given bytes; returns Corrupt if a field does
+// not fit.
 class ProtoReader {
  public:
   explicit ProtoReader(std::string_view bytes) : rest_(bytes) {}
 
-  // False at the end of the message.
+  // Returns false at the end of the message.
   Result<bool> next(ProtoField& field);
 
  private:
@@ -78,7 +81,7 @@ Status each_field(std::string_view bytes, OnField on_field) {
   }
 }
 
-// A map<string, string>'s entry.
+// An entry of a map<string, string>.
 struct MapEntry {
   std::string key;
   std::string value;

@@ -32,7 +32,7 @@ std::vector<Header> initial_headers() {
 }  // namespace
 
 Responder::State::~State() {
-  end({StatusCode::Internal, "the call was dropped without an answer"});
+  end({StatusCode::Internal, "the handler dropped the call without an answer"});
 }
 
 std::shared_ptr<Connection> Responder::State::open() {
@@ -73,7 +73,7 @@ void Responder::send(std::string_view message) const {
   if (!to) return;
   state_->begin(*to);
   if (to->waiting_bytes(state_->stream) + message.size() > state_->waiting_limit) {
-    // What waits would have to be read before the trailers: this caller does not read.
+    // The caller would have to read the waiting messages before the trailers, and it does not read.
     state_->over = true;
     to->reset(state_->stream, NGHTTP2_ENHANCE_YOUR_CALM);
     return;

@@ -13,14 +13,14 @@ struct Responder::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  std::shared_ptr<Connection> open();  // nullptr when it is over
+  std::shared_ptr<Connection> open();  // nullptr after it has ended
   void begin(Connection& to);
   void end(const CallStatus& outcome);
 
   std::weak_ptr<Connection> connection;
   std::int32_t stream;
   std::size_t waiting_limit;
-  bool begun = false;  // headers are out
+  bool begun = false;  // headers were sent
   bool over = false;
   std::function<void()> on_cancelled;
 };

@@ -18,7 +18,8 @@ namespace gantry::grpc {
 namespace {
 
 constexpr std::size_t kMessagePrefixSize = 5;
-constexpr std::size_t kMessagesPerConnection = 4;  // unfinished requests, in messages' limits
+constexpr std::size_t kMessagesPerConnection =
+    4;  // bytes of unfinished requests, as a multiple of the message limit
 constexpr std::size_t kPathLimit = 1024;
 constexpr std::chrono::milliseconds kAcceptRetryDelay{100};
 
@@ -40,12 +41,12 @@ std::size_t length_in(std::string_view prefix) {
   return length;
 }
 
-// A request is one message, no more and no less.
+// A request is exactly one message.
 Result<std::string> message_in(std::string_view body) {
   if (body.size() < kMessagePrefixSize || body.size() - kMessagePrefixSize != length_in(body)) {
-    return Error(Errc::Invalid, "the request is not one whole message");
+    return Error(Errc::Invalid, "the request is not one complete message");
   }
-  if (body[0] != 0) return Error(Errc::Unsupported, "compressed messages are not understood");
+  if (body[0] != 0) return Error(Errc::Unsupported, "compressed messages are not supported");
   return std::string(body.substr(kMessagePrefixSize));
 }
 
@@ -107,9 +108,10 @@ class Server::Session : public StreamHandler {
     const auto limit = server_.options.message_limit;
     if (call.body.size() > kMessagePrefixSize + limit) {
       refuse(stream, {StatusCode::ResourceExhausted,
-                      fmt::format("a request may have {} bytes, this has more", limit)});
+                      fmt::format("the request is larger than {} bytes", limit)});
     } else if (waiting_ > kMessagesPerConnection * (kMessagePrefixSize + limit)) {
-      refuse(stream, {StatusCode::ResourceExhausted, "too much unfinished on this connection"});
+      refuse(stream,
+             {StatusCode::ResourceExhausted, "too many unfinished calls on this connection"});
     }
   }
 
@@ -122,7 +124,7 @@ class Server::Session : public StreamHandler {
       connection_->headers(stream, {{":status", status}}, Connection::More::None);
       return;
     }
-    dispatch(stream, call);  // last: the handler may end the server, and us
+    dispatch(stream, call);  // last: the handler may destroy the server and this object
   }
 
   void on_stream_closed(std::int32_t stream, std::uint32_t) override {
@@ -136,7 +138,7 @@ class Server::Session : public StreamHandler {
 
   void on_connection_closed(const std::string&) override {
     const auto calls = std::move(calls_);
-    server_.forget(this);  // ends us: from here on only what is on the stack
+    server_.forget(this);  // destroys this object: use only local variables from here on
     for (const auto& [stream, call] : calls) {
       if (const auto reply = call.reply.lock()) hang_up(*reply);
     }
@@ -193,14 +195,14 @@ class Server::Session : public StreamHandler {
   Shared& server_;
   std::shared_ptr<Connection> connection_;
   std::unordered_map<std::int32_t, Call> calls_;
-  std::size_t waiting_ = 0;  // bytes of requests that are not whole yet
+  std::size_t waiting_ = 0;  // bytes of incomplete requests
 };
 
 void Server::Shared::accept_all() {
   for (;;) {
     sys::UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd.valid()) {
-      // One that cannot be served is closed, which its caller sees at once.
+      // A connection that cannot be served is closed; its caller notices that at once.
       static_cast<void>(add(std::move(fd)).ok());
       continue;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC's serving side on unix sockets, in a loop: unary and server-streaming methods. No
-// compression, no authentication: who may open the socket may call.
+// gRPC server on unix sockets, in a loop, for unary and server-streaming methods. No compression
+// and no authentication: every process that can open the socket may call.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -18,26 +18,26 @@
 
 namespace gantry::grpc {
 
-// One call's way back to its caller. May be kept and answered later, and copied: copies are the
-// same call. When the last one goes without an answer, the caller is told INTERNAL.
+// Sends the answer of one call. It may be stored, copied and answered later; all copies belong to
+// the same call. If the last copy is destroyed without an answer, the caller gets INTERNAL.
 class Responder {
  public:
   struct State;
   explicit Responder(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  // A unary call's only message, and OK.
+  // Sends the only message of a unary call, with status OK.
   void answer(std::string_view message) const;
-  // The end without a message.
+  // Ends the call without a message.
   void fail(const CallStatus& outcome) const;
 
-  // A stream's next message. A caller that does not read loses its stream (RESOURCE_EXHAUSTED) when
-  // more than four messages' limit waits for it.
+  // Sends the next message of a stream. If the caller does not read and more than four times the
+  // message limit is waiting, its stream ends with RESOURCE_EXHAUSTED.
   void send(std::string_view message) const;
-  // The same where a message makes all earlier ones pointless: those that wait are left out.
+  // The same for a message that replaces all earlier ones: waiting messages are dropped.
   void send_latest(std::string_view message) const;
   void finish(const CallStatus& outcome) const { fail(outcome); }
 
-  // The caller has hung up, or has its answer: nobody reads any more.
+  // True after the caller has hung up or has received its answer.
   bool over() const;
   // Called once, from the loop, when the caller hangs up before the end.
   void on_cancelled(std::function<void()> callback) const;
@@ -56,25 +56,26 @@ class Server {
 
   explicit Server(sys::Loop& loop);
   Server(sys::Loop& loop, const Options& options);
-  ~Server();  // hangs up at once; replies that are kept are over
+  ~Server();  // closes all connections at once; stored responders become useless
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // "/v1beta1.DevicePlugin/Allocate". Handlers run in the loop; they may end the server.
+  // `method` is such as "/v1beta1.DevicePlugin/Allocate". Handlers run in the loop; they may
+  // destroy the server.
   void on(std::string method, Handler handler);
 
   Status listen(const std::string& path);
-  // No new connections; the socket file goes, unless another one is at its place by now.
+  // Accepts no new connections and removes the socket file, unless another file has replaced it.
   void stop_listening();
-  // A connection that somebody else accepted.
+  // Serves a connection that was accepted elsewhere.
   Status adopt(sys::UniqueFd connection);
-  // Asks every caller to send its next calls elsewhere.
+  // Sends GOAWAY on every connection, so that callers open a new one for their next calls.
   void go_away();
 
   std::size_t connection_count() const;
   std::vector<int> connections() const;  // descriptors, still owned here
-  // No unary call waits for its answer and every byte of ours has left: connections can be handed
-  // on.
+  // True if no unary call waits for its answer and all our bytes were sent: the connections can be
+  // handed over.
   bool quiet() const;
 
  private:

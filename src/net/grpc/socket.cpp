@@ -31,7 +31,7 @@ Result<sockaddr_un> unix_address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return Error(Errc::Invalid, fmt::format("a socket's path has 1 to {} bytes, not {}: {}",
+    return Error(Errc::Invalid, fmt::format("a socket path must have 1 to {} bytes, not {}: {}",
                                             sizeof address.sun_path - 1, path.size(), path));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
@@ -41,11 +41,11 @@ Result<sockaddr_un> unix_address(const std::string& path) {
 Result<sys::UniqueFd> listen_unix(const std::string& path) {
   GANTRY_TRY(const sockaddr_un address, unix_address(path));
   GANTRY_TRY(sys::UniqueFd fd, make_socket());
-  ::fchmod(fd.get(), 0600);  // before bind: the file gets this mode, there is no moment without
+  ::fchmod(fd.get(), 0600);  // before bind, so that the file has this mode from the beginning
   if (::bind(fd.get(), general(address), sizeof address) != 0) {
     const int err = errno;
     if (err == EADDRINUSE)
-      return Error(Errc::Exists, fmt::format("bind {}: is there already", path));
+      return Error(Errc::Exists, fmt::format("bind {}: the path exists already", path));
     return Error::sys(err, fmt::format("bind {}", path));
   }
   if (::listen(fd.get(), kBacklog) != 0) return Error::sys(errno, fmt::format("listen {}", path));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever is read can be written again and reads the same; nothing reads beyond its bytes.
+// Every decoded message can be encoded again and decodes to the same value; the reader never reads
+// beyond its bytes.
 #include "net/grpc/protobuf.hpp"
 
 #include <cstdint>

@@ -24,7 +24,7 @@ Errc errc_from_status(int status) {
   }
 }
 
-// A failed call's body is a Status object; its message is made for people.
+// The body of a failed call is a Status object with a message for people.
 Error api_error(const http::Request& request, const http::Response& response) {
   std::string message{http::reason_of(response.status)};
   if (const auto status = json::Document::parse(response.body); status.ok()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Kubernetes API, as far as a node agent and `gantry why` need it. Blocking, with a deadline on
-// every call; objects are JSON documents, read where they are needed and not modelled.
+// The part of the Kubernetes API that Gantry needs. Calls block and have a deadline. Objects are
+// JSON documents; there are no types for them.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -17,27 +17,27 @@ namespace gantry::kube {
 
 enum class Patch : std::uint8_t {
   Merge,      // RFC 7386: null removes
-  Strategic,  // Kubernetes' own: lists by key, which status.conditions needs
+  Strategic,  // Kubernetes' own: merges lists by key, which status.conditions needs
   Apply       // server-side apply, with our name as the field manager
 };
 
 class Api {
  public:
-  // `cancel`: as http::Client's.
+  // `cancel`: as in http::Client.
   explicit Api(ClientConfig access, std::chrono::milliseconds timeout = std::chrono::seconds(10),
                int cancel = -1);
 
   // Errors: NotFound (404), Denied (401, 403), Exists (409), Busy (429, 5xx), Invalid (others),
-  // with the server's own message and who was asked.
+  // with the server's message and the source of the configuration.
   Result<json::Document> get(const std::string& path);
   Result<json::Document> create(const std::string& path, const std::string& body);
   Result<json::Document> replace(const std::string& path, const std::string& body);
   Result<json::Document> patch(const std::string& path, Patch kind, const std::string& body);
   Result<json::Document> remove(const std::string& path);
 
-  // One event a line, until `event` returns false, the server ends it or `timeout` passes, which is
-  // no error; that nothing is answered in the time of a call is one (Timeout). A last line that is
-  // cut short is no event.
+  // Calls `event` for each line until it returns false, the server ends the watch or `timeout`
+  // passes; none of these is an error. Returns Timeout if the server sends no answer within the
+  // deadline of a call. An incomplete last line is ignored.
   using Event = std::function<bool(const json::Document&)>;
   Status watch(const std::string& path, const Event& event, std::chrono::milliseconds timeout);
 

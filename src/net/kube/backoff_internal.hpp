@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long to wait after a failure: twice as long each time, up to a bound, and never two replicas
-// at the same moment.
+// The time to wait after a failure: doubled each time up to a limit, with jitter, so that two
+// replicas do not retry at the same moment.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace gantry::kube {
 class Backoff {
  public:
   using milliseconds = std::chrono::milliseconds;
-  // `seed` 0: a random one.
+  // `seed` 0: a random seed.
   Backoff(milliseconds first, milliseconds last, std::uint64_t seed)
       : first_(first),
         last_(last),
@@ -27,7 +27,7 @@ class Backoff {
   }
   void reset() { next_ = first_; }
 
-  // Four fifths to six fifths of it.
+  // 80 to 120 percent of `time`.
   milliseconds jittered(milliseconds time) {
     std::uniform_real_distribution<double> factor(0.8, 1.2);
     return std::chrono::duration_cast<milliseconds>(time * factor(random_));

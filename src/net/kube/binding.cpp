@@ -22,7 +22,7 @@ std::string to_json(const Binding& binding) {
       annotations, json::quote(binding.node));
 }
 
-// The server may have done it all the same, or somebody else has.
+// The server may have bound the pod anyway, or another scheduler has.
 bool is_outcome_unknown(Errc code) {
   switch (code) {
     case Errc::Exists:
@@ -43,7 +43,7 @@ BindResult look(Api& api, const Binding& binding, const Error& why) {
             fmt::format("{}; and the pod cannot be read: {}", why.text(), pod.error().text())};
   auto answer = check_binding(*pod, binding);
   if (answer.bound != BindOutcome::Unknown) return answer;
-  // A conflict is an answer: it was not done and will not be.
+  // A conflict is a definite answer: the pod was not bound and will not be.
   return {why.code() == Errc::Exists ? BindOutcome::Refused : BindOutcome::Unknown, why.text()};
 }
 
@@ -52,9 +52,9 @@ BindResult look(Api& api, const Binding& binding, const Error& why) {
 std::string_view to_string(BindOutcome bound) {
   switch (bound) {
     case BindOutcome::Done: return "bound";
-    case BindOutcome::Elsewhere: return "bound by somebody else";
+    case BindOutcome::Elsewhere: return "bound by another scheduler";
     case BindOutcome::Gone: return "gone";
-    case BindOutcome::Replaced: return "replaced by another pod of its name";
+    case BindOutcome::Replaced: return "replaced by another pod with the same name";
     case BindOutcome::Deleting: return "being deleted";
     case BindOutcome::Refused: return "refused";
     case BindOutcome::Unknown: break;
@@ -67,7 +67,7 @@ BindResult check_binding(const json::Document& pod, const Binding& binding) {
   const auto name = fmt::format("{}/{}", binding.name_space, binding.pod);
   if (const auto uid = string_or_empty(metadata["uid"]); !binding.uid.empty() && uid != binding.uid)
     return {BindOutcome::Replaced,
-            fmt::format("{} has the uid {} by now, not {}", name, uid, binding.uid)};
+            fmt::format("{} has the uid {} now, not {}", name, uid, binding.uid)};
   const auto node = string_or_empty(pod["spec"]["nodeName"]);
   if (node.empty()) {
     if (metadata["deletionTimestamp"])
@@ -88,7 +88,7 @@ BindResult bind(Api& api, const Binding& binding) {
   const auto done = api.create(path, to_json(binding));
   if (done.ok()) return {BindOutcome::Done, ""};
   const auto& error = done.error();
-  // A connection that broke has said nothing of what the server did.
+  // A broken connection says nothing about what the server did.
   if (is_outcome_unknown(error.code()) || error.sys_errno() != 0) return look(api, binding, error);
   return {error.code() == Errc::NotFound ? BindOutcome::Gone : BindOutcome::Refused, error.text()};
 }

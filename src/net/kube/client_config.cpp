@@ -22,8 +22,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// A person's own rights first, and an administrator's where there are none; an agent has the node's
-// rights, never an administrator's.
+// A person's own kubeconfig comes first, then the administrator's. An agent uses only the node's,
+// never the administrator's.
 std::vector<std::string> kubeconfig_candidates(Caller who) {
   std::vector<std::string> found;
   if (who == Caller::Person) {
@@ -40,7 +40,7 @@ std::vector<std::string> kubeconfig_candidates(Caller who) {
   return found;
 }
 
-// KUBECONFIG is a list: the first file of it that is there.
+// KUBECONFIG is a list: returns the first file that exists.
 std::string first_of(const std::string& list) {
   std::string first;
   for (const auto path : split(list, ':')) {
@@ -86,8 +86,8 @@ Result<ClientConfig> find_client_config(const std::string& kubeconfig_flag, Call
     if (::access(path.c_str(), R_OK) == 0) return load_kubeconfig(path);
   }
   return Error(Errc::NotFound,
-               fmt::format("no way to an API server: not in a pod, no kubeconfig in {} places of "
-                           "kubeadm, K3s and RKE2; name one with --kubeconfig FILE",
+               fmt::format("found no API server: this is not a pod, and there is no kubeconfig in "
+                           "{} places of kubeadm, K3s and RKE2; give one with --kubeconfig FILE",
                            who == Caller::Node ? "the kubelet's" : "~/.kube/config or in the"));
 }
 

@@ -71,7 +71,7 @@ TEST_F(AccessOf, AnEmptyFileHasNoContext) {
   home_.file("empty", "");
   const auto found = find_client_config(home_.root() + "/empty", Caller::Person);
   ASSERT_FALSE(found.ok());
-  EXPECT_THAT(found.error().text(), testing::HasSubstr("it names no context"));
+  EXPECT_THAT(found.error().text(), testing::HasSubstr("it does not name a context"));
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ class EventRecorder::Impl {
   const OnError on_error_;
   sys::StopSignal stop_;
   Api api_;
-  std::uint64_t number_;  // random at first: two replicas and two starts make different names
+  std::uint64_t number_;  // random at first, so that replicas and restarts make different names
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Event> waiting_;

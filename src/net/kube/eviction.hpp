@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a pod to go by the Eviction API, which holds to PodDisruptionBudgets.
+// Evicts a pod through the Eviction API, which respects PodDisruptionBudgets.
 #pragma once
 
 #include "net/kube/api.hpp"
@@ -12,20 +12,20 @@ namespace gantry::kube {
 struct Eviction {
   enum class Mode : std::uint8_t {
     Do,
-    Ask  // whether it would be done; nothing changes
+    Ask  // dry run: nothing changes
   };
   std::string name_space;
   std::string pod;
-  std::string uid;  // another pod of that name stays
+  std::string uid;  // a pod with the same name and another uid is not evicted
   Mode mode = Mode::Do;
 };
 
 enum class EvictionOutcome : std::uint8_t {
-  Done,       // it is going, or would
-  Gone,       // it was gone already, or its name belongs to another pod
-  Protected,  // a budget says not now, or the server does: later
-  Refused,    // rights, a webhook
-  Unknown     // no answer: the watch will tell
+  Done,       // the pod is being evicted, or would be
+  Gone,       // the pod does not exist any more, or another pod has its name
+  Protected,  // a budget or the server forbids it now; try later
+  Refused,    // permissions, a webhook
+  Unknown     // no answer: the watch will show the result
 };
 
 struct EvictionResult {
@@ -35,7 +35,7 @@ struct EvictionResult {
 
 EvictionResult evict(Api& api, const Eviction& eviction);
 
-// status.nominatedNodeName: where a pod that waits is going to be.
+// Sets status.nominatedNodeName: the node on which a waiting pod will run.
 Status nominate(Api& api, const std::string& name_space, const std::string& pod,
                 const std::string& uid, const std::string& node);
 

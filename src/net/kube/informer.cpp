@@ -21,15 +21,15 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr auto kGrace = 10s;              // a server ends a watch itself; we, when it does not
-constexpr auto kShortWatch = 1s;          // one that ends sooner, without a word, is a failure
-constexpr unsigned kMaxShortWatches = 3;  // that many in a row without progress: list anew
+constexpr auto kGrace = 10s;      // the server ends a watch; after this extra time we do
+constexpr auto kShortWatch = 1s;  // a watch that ends sooner, without an event, is a failure
+constexpr unsigned kMaxShortWatches = 3;  // after so many in a row without progress: list again
 
 std::string string_or_empty(json::Value value) {
   return value.string().value_or("");
 }
 
-// The server is away, slow or restarting: it knows where we were once it is back.
+// The server is unavailable, slow or restarting; afterwards the watch can continue.
 bool is_transient(const Error& error) {
   return error.code() == Errc::Busy || error.code() == Errc::Timeout || error.sys_errno() != 0;
 }
@@ -37,7 +37,7 @@ bool is_transient(const Error& error) {
 Error error_in(const json::Document& event) {
   const auto status = event["object"];
   return {Errc::Invalid, fmt::format("the watch ended: {} {}", status["code"].raw(),
-                                     status["message"].string().value_or("without a reason"))};
+                                     status["message"].string().value_or("no reason given"))};
 }
 
 }  // namespace
@@ -63,7 +63,9 @@ class Informer::Impl {
 
   void stop() {
     stop_.raise();
-    { const std::lock_guard lock(mutex_); }  // whoever is about to wait sees it or is woken
+    {
+      const std::lock_guard lock(mutex_);
+    }  // a thread that is about to wait sees the change or is woken
     synced_changed_.notify_all();
     if (thread_.joinable()) thread_.join();
   }
@@ -124,7 +126,8 @@ class Informer::Impl {
     }));
     GANTRY_CHECK(std::move(bad));
     if (version.empty())
-      return Error(Errc::Corrupt, fmt::format("{}: a list without a version", options_.path));
+      return Error(Errc::Corrupt,
+                   fmt::format("{}: the list has no resource version", options_.path));
     if (!stop_.raised()) finish_list(std::move(version));
     return {};
   }
@@ -132,7 +135,8 @@ class Informer::Impl {
   Status take_page(json::Value page) {
     const auto items = page["items"];
     if (!items.is(json::Kind::Array) && !items.is(json::Kind::Null))
-      return Error(Errc::Corrupt, fmt::format("{}: no list of items", options_.path));
+      return Error(Errc::Corrupt,
+                   fmt::format("{}: the answer has no list of items", options_.path));
     for (const auto item : items) {
       if (stop_.raised()) return {};
       GANTRY_TRY(const auto object, json::Document::parse(std::string(item.raw())));
@@ -184,7 +188,7 @@ class Informer::Impl {
                  any || Clock::now() - start >= std::min<milliseconds>(kShortWatch, left));
   }
 
-  // What a watch's end means: go on from where we were, or list anew.
+  // Decides after the end of a watch: continue the watch, or list again.
   Status judge(Status bad, Status done, bool progress) {
     if (progress) {
       backoff_.reset();
@@ -210,13 +214,15 @@ class Informer::Impl {
     GANTRY_TRY(const auto object, json::Document::parse(std::string(event["object"].raw())));
     auto version = string_or_empty(object["metadata"]["resourceVersion"]);
     if (version.empty())
-      return Error(Errc::Corrupt, fmt::format("{}: an event without a version", options_.path));
+      return Error(Errc::Corrupt,
+                   fmt::format("{}: a watch event has no resource version", options_.path));
     if (type == "ADDED" || type == "MODIFIED") {
       take(object);
     } else if (type == "DELETED") {
       drop(ref_of(object));
     } else if (type != "BOOKMARK") {
-      return Error(Errc::Corrupt, fmt::format("{}: an event of type \"{}\"", options_.path, type));
+      return Error(Errc::Corrupt, fmt::format("{}: a watch event has the unknown type \"{}\"",
+                                              options_.path, type));
     }
     version_ = std::move(version);
     count([](Counts& counts) { ++counts.events; });
@@ -276,13 +282,13 @@ class Informer::Impl {
   sys::StopSignal stop_;
   Api api_;
   Backoff backoff_;
-  std::string version_;  // where a watch goes on; "" = a list is needed
+  std::string version_;  // where the watch continues; "" = a list is needed
   std::uint64_t list_ = 0;
   unsigned cut_watches_ = 0;
   Clock::time_point next_list_;
   std::unordered_map<std::string, Known> known_;
 
-  mutable std::mutex mutex_;  // of what others ask
+  mutable std::mutex mutex_;  // protects the values that other threads read
   std::condition_variable synced_changed_;
   Counts counts_;
   Clock::time_point heard_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows all objects of one kind: lists them in pages, then watches, and begins anew when the
-// server cannot go on from where we were. In a thread of its own. Objects are handed on as they
-// come and not kept: only their names and uids are, so that twenty thousand nodes cost megabytes.
+// Follows all objects of one kind in a separate thread: lists them in pages, then watches, and
+// lists again if the server cannot continue the watch. Objects are passed to the handler and not
+// stored. Only their names and uids are, so that twenty thousand nodes cost megabytes.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -17,7 +17,7 @@
 namespace gantry::kube {
 
 struct ObjectRef {
-  std::string name_space;  // "" for what has none
+  std::string name_space;  // "" for objects without a namespace
   std::string name;
   std::string uid;
   bool operator==(const ObjectRef&) const = default;
@@ -28,15 +28,17 @@ ObjectRef ref_of(const json::Document& object);  // from its metadata
 class ResourceEventHandler {
  public:
   virtual ~ResourceEventHandler() = default;
-  // New, changed, or told again by a list: the same state may come any number of times. An object
-  // that was made anew under its old name is a remove() of the old uid and then a set().
+  // Called for a new or changed object, and again after a list: the same state may come several
+  // times. If an object was created again under the same name, remove() comes for the old uid and
+  // then set().
   virtual void set(const json::Document& object) = 0;
-  // Also for what went away while we did not look: after a list everything that is not in it is
-  // removed. Only what was set.
+  // Called also for objects that were deleted while there was no watch: after a list, all objects
+  // that are not in it. Called only for objects that were set.
   virtual void remove(const ObjectRef& object) = 0;
-  // After each whole list: what was set and not removed is what there was at that moment.
+  // Called after each complete list: the objects that are set now are those that existed at that
+  // moment.
   virtual void listed() {}
-  // Once for each time that something fails, with when it is tried again; for the log.
+  // Called for each failure, with the time until the next attempt; for the log.
   virtual void on_error(const Error& error, std::chrono::milliseconds retry_in) {
     (void)error, (void)retry_in;
   }
@@ -46,36 +48,37 @@ struct InformerOptions {
   std::string path;            // "/api/v1/pods", "/api/v1/nodes"
   std::string field_selector;  // "spec.nodeName=node-1"
   std::string label_selector;
-  // Others are read and not kept: the API cannot select by the beginning of a name.
+  // Other names are read and ignored: the API cannot select by a prefix of the name.
   std::string name_prefix;
-  std::chrono::milliseconds resync = std::chrono::minutes(30);  // a new list, whatever was watched
-  std::chrono::milliseconds watch = std::chrono::minutes(5);    // then the server ends it
+  std::chrono::milliseconds resync =
+      std::chrono::minutes(30);  // then a new list, even if the watch works
+  std::chrono::milliseconds watch = std::chrono::minutes(5);  // then the server ends the watch
   std::chrono::milliseconds request = std::chrono::seconds(30);
   std::chrono::milliseconds initial_backoff{
-      500};  // after a failure; doubled each time, with jitter
+      500};  // pause after a failure; doubled each time, with jitter
   std::chrono::milliseconds max_backoff = std::chrono::seconds(30);
   std::uint64_t seed = 0;  // of the jitter; 0: a random one
 };
 
 class Informer {
  public:
-  // `follower` lives longer than this.
+  // `follower` must outlive this object.
   Informer(ClientConfig access, InformerOptions options, ResourceEventHandler& follower);
   ~Informer();  // stop()
   Informer(const Informer&) = delete;
   Informer& operator=(const Informer&) = delete;
 
-  // Ends what is under way at once and waits for the thread; nothing is called after it.
+  // Cancels the request under way and waits for the thread. No callback comes after it.
   void stop();
 
-  bool synced() const;                                  // a whole list has been handed on
+  bool synced() const;                                  // a complete list was passed to the handler
   bool wait_synced(std::chrono::milliseconds at_most);  // false: not yet, or stopped
-  // Since a whole list was handed on or the watch said something. While nothing happens this grows
-  // to a minute or so: servers send bookmarks.
+  // The time since the last complete list or watch event. If nothing changes, it grows to about a
+  // minute, because servers send bookmarks.
   std::chrono::milliseconds silence() const;
 
   struct Counts {
-    std::uint64_t lists = 0;  // whole ones
+    std::uint64_t lists = 0;  // complete lists
     std::uint64_t watches = 0;
     std::uint64_t events = 0;
     std::uint64_t failures = 0;

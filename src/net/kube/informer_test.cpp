@@ -25,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// What somebody who follows believes, and everything that was said.
+// Records the known objects and all calls.
 class RecordingHandler : public ResourceEventHandler {
  public:
   void set(const json::Document& object) override {
@@ -94,7 +94,7 @@ class InformerTest : public testing::Test {
     return {access, options, believer};
   }
 
-  // What a server's thread counts may be counted after a test has ended.
+  // Shared, because a thread of the server may still count after the test has ended.
   static std::shared_ptr<std::atomic<int>> count() { return std::make_shared<std::atomic<int>>(0); }
 
   bool believes(const std::vector<std::string>& objects) {
@@ -211,7 +211,7 @@ TEST_F(InformerTest, AnObjectMadeAnewUnderItsNameIsARemoveAndASet) {
   auto informer = follow();
   ASSERT_TRUE(informer.wait_synced(60s));
   ASSERT_TRUE(eventually([&] { return server.watches() == 1; }));
-  // While nobody looks: the list has another uid under the same name.
+  // While there is no watch, the object gets another uid under the same name.
   server.override_answers([](const http::Request&) {
     return std::make_unique<http::Response>(http::Response{.status = 500});
   });
@@ -230,7 +230,7 @@ TEST_F(InformerTest, BookmarksMoveTheVersionFromWhichAWatchGoesOn) {
   auto informer = follow();
   ASSERT_TRUE(informer.wait_synced(60s));
   ASSERT_TRUE(eventually([&] { return server.watches() == 1; }));
-  server.forget_history();  // what we know is too old now, and the bookmark makes us newer
+  server.forget_history();  // our version is too old now; the bookmark updates it
   server.bookmark();
   ASSERT_TRUE(eventually([&] { return informer.counts().events == 1; }));
   server.end_watches();

@@ -30,7 +30,7 @@ Result<const Value*> named(const Value& root, std::string_view list, std::string
       }
     }
   }
-  if (name.empty()) return Error(Errc::Invalid, fmt::format("it names no {}", kind));
+  if (name.empty()) return Error(Errc::Invalid, fmt::format("it does not name a {}", kind));
   return Error(Errc::Invalid, fmt::format("no {} named \"{}\"", kind, name));
 }
 
@@ -60,8 +60,9 @@ Status read_cluster(const Value& cluster, const Reader& reader, ClientConfig& ac
 Status read_user(const Value& user, const Reader& reader, ClientConfig& access) {
   if (user.find("exec") != nullptr || user.find("auth-provider") != nullptr)
     return Error(Errc::Unsupported,
-                 "it gets its credentials from a program, which is not run here; make a token with "
-                 "`kubectl create token NAME` and put it into a kubeconfig of its own");
+                 "it gets its credentials from a program, and Gantry does not run such programs; "
+                 "create a token with "
+                 "`kubectl create token NAME` and put it into a separate kubeconfig");
   auto& tls = access.server.endpoint.tls;
   GANTRY_TRY(tls.certificate, reader.read_credential(&user, "client-certificate"));
   GANTRY_TRY(tls.key, reader.read_credential(&user, "client-key"));
@@ -97,14 +98,15 @@ Result<ClientConfig> parse_kubeconfig(std::string_view text, std::string_view pa
 }
 
 Result<ClientConfig> load_kubeconfig(const std::string& path, std::string_view context) {
-  // As it is meant where the program was started; read_file begins at the root.
+  // Makes the path absolute, relative to the working directory; read_file starts at the root.
   std::error_code failed;
   const auto place = std::filesystem::absolute(path, failed).lexically_normal().string();
   auto text = read_file(place);
   if (!text.ok()) {
-    return Error(text.error().code(), fmt::format("the kubeconfig: {}; name another one with "
-                                                  "--kubeconfig FILE, or in KUBECONFIG",
-                                                  text.error().text()));
+    return Error(
+        text.error().code(),
+        fmt::format("the kubeconfig: {}; give another file with --kubeconfig FILE or in KUBECONFIG",
+                    text.error().text()));
   }
   return parse_kubeconfig(*text, place, context, read_file);
 }

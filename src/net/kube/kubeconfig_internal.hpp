@@ -12,7 +12,7 @@ namespace gantry::kube {
 
 Result<std::string> read_file(const std::string& path);
 
-// The parser alone, for tests and fuzzing: `read` gives the files that it names.
+// The parser without file access, for tests and fuzzing: `read` returns the files that it names.
 using ReadFile = std::function<Result<std::string>(const std::string&)>;
 Result<ClientConfig> parse_kubeconfig(std::string_view text, std::string_view path,
                                       std::string_view context, const ReadFile& read);

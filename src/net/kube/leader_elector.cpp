@@ -83,7 +83,7 @@ class LeaderElector::Impl {
       tell();
       stop_.sleep(pause.next());
     }
-    store_.use(last_api_);  // which the stop does not end
+    store_.use(last_api_);  // which the stop signal does not cancel
     const auto released = candidate_.release();
     if (!released.ok() && on_error_) on_error_(released.error());
     tell();

@@ -37,7 +37,7 @@ std::string first_lease(const LeaseOptions& options) {
       options.duration.count(), now, now);
 }
 
-// The lease as it would be in our hands.
+// The lease with us as the holder.
 Result<std::string> taken(const json::Document& lease, const LeaseOptions& options) {
   const auto now = micro_time();
   json::Patch patch;
@@ -78,14 +78,14 @@ struct LeaseCandidate::State {
   LeaseStore& store;
   const Clock clock;
 
-  // Of the thread that steps.
+  // Used only by the thread that calls step().
   std::optional<json::Document> lease;  // as last seen
   std::string seen;                     // its spec
-  LeaseTime seen_at{};                  // when that was seen first
+  LeaseTime seen_at{};                  // when this spec was first seen
 
   mutable std::mutex mutex;
   bool held = false;
-  LeaseTime renewed{};  // before the request that did it was sent
+  LeaseTime renewed{};  // the time before the renewing request was sent
   std::uint64_t term = 0;
   std::string holder;
 
@@ -144,7 +144,7 @@ LeaseCandidate::~LeaseCandidate() = default;
 
 Status LeaseCandidate::step() {
   auto& state = *state_;
-  // Nobody can have had it in between where what we know is still the newest.
+  // If our version is still the newest, no other replica can have held the lease in between.
   if (state.is_held()) {
     auto renewed = state.take();
     if (renewed.ok()) return renewed;
@@ -154,7 +154,7 @@ Status LeaseCandidate::step() {
   auto read = state.store.read();
   if (!read.ok() && read.error().code() != Errc::NotFound) return std::move(read).error();
   if (!read.ok()) {
-    // Deleted by hand: who held it does not know yet.
+    // Deleted by a person: the former holder does not know it yet.
     const bool known = state.lease && !holder().empty() && holder() != state.options.identity;
     if (known && !state.has_ended()) return {};
     const auto sent = state.clock();

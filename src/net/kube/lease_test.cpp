@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// A lease on a server whose answers take time, and a world in which everybody acts meanwhile.
+// A lease on a server with slow answers, and replicas that all act at the same time.
 class World {
  public:
   class Replica : public LeaseStore {
@@ -65,7 +65,7 @@ class World {
    private:
     Result<json::Document> hear(Result<json::Document> answer) {
       world_.travel();
-      if (world_.loses()) return Error(Errc::Timeout, "nobody hears the answer");
+      if (world_.loses()) return Error(Errc::Timeout, "the answer is lost");
       return answer;
     }
   };
@@ -73,7 +73,7 @@ class World {
   explicit World(unsigned seed, int on_error = 0) : on_error_(on_error), random_(seed) {}
 
   Replica& add(const std::string& identity) {
-    // Clocks that have nothing to do with each other.
+    // The clocks of the replicas are unrelated.
     replicas.push_back(
         std::make_unique<Replica>(*this, identity, std::chrono::hours(random_() % 999)));
     return *replicas.back();
@@ -111,7 +111,7 @@ class World {
     if (on_error_ != 0 && random_() % 40 == 0) replica.next = now + 20s;  // stopped for a while
   }
 
-  // Never two, and what a leader was told to have it has.
+  // There are never two leaders, and a leader holds the lease as long as valid_for() said.
   void check() {
     std::vector<const Replica*> leading;
     for (const auto& replica : replicas) {
@@ -134,7 +134,7 @@ class World {
   std::map<const Replica*, int> led;
 
  private:
-  int on_error_;  // per cent of messages that are lost
+  int on_error_;  // percentage of lost messages
   std::mt19937 random_;
   int version_ = 0;
   std::map<const Replica*, LeaseTime> promised_;
@@ -194,7 +194,7 @@ TEST(Lease, LeadsNoMoreWhenItCouldNotRenewInTime) {
   EXPECT_EQ(one.candidate.valid_for(), 6s);
   world.now += 1s;
   EXPECT_EQ(one.candidate.valid_for(), 0s);
-  // And again as soon as it can, where nobody took it meanwhile.
+  // It leads again as soon as it can, if no other replica took the lease in between.
   ASSERT_TRUE(one.candidate.step().ok());
   EXPECT_EQ(one.candidate.valid_for(), 15s);
   EXPECT_EQ(test::parsed(world.text)["spec"]["leaseTransitions"].u64(), 0U);
@@ -211,11 +211,12 @@ TEST(Lease, GivenUpItIsTakenAtOnce) {
   EXPECT_EQ(test::parsed(world.text)["spec"]["holderIdentity"].string(), "");
   ASSERT_TRUE(second.candidate.step().ok());
   EXPECT_EQ(second.candidate.valid_for(), 15s);
-  ASSERT_TRUE(first.candidate.release().ok());  // no longer ours: left alone
+  ASSERT_TRUE(first.candidate.release().ok());  // no longer ours, so it is not changed
   EXPECT_EQ(test::parsed(world.text)["spec"]["holderIdentity"].string(), "b");
 }
 
-// Asleep in the middle of a step, while another led and went: what that one did is not known here.
+// Suspended in the middle of a step while another replica led and released: its actions are unknown
+// here.
 TEST(Lease, TakenBackWithinOneStepItIsANewTerm) {
   World world(1);
   auto& first = world.add("a");

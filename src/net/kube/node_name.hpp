@@ -5,8 +5,8 @@
 
 namespace gantry::kube {
 
-// This machine's name as a node: `given` where it is not empty, then NODE_NAME, which a DaemonSet
-// sets from spec.nodeName, then the host's name as a kubelet takes it, in small letters.
+// The node name of this machine: `given` if it is not empty, else NODE_NAME, which a DaemonSet sets
+// from spec.nodeName, else the host name in lower case, as the kubelet uses it.
 std::string node_name(const std::string& given);
 
 }  // namespace gantry::kube

@@ -11,7 +11,7 @@ namespace {
 constexpr int kPages = 100'000;
 constexpr int kObjects = 250;  // in a page
 
-// Only the way in which a document is refused that is larger than documents may be.
+// The parser returns Corrupt for a document that exceeds its size limit.
 bool too_large(const Error& error) {
   return error.code() == Errc::Corrupt;
 }
@@ -22,9 +22,9 @@ Status each_page(const GetPage& get, const std::string& path, const OnPage& take
   std::string next;
   int objects = kObjects;
   for (int page = 0; page < kPages; ++page) {
-    auto question = fmt::format("{}{}limit={}", path, contains(path, "?") ? "&" : "?", objects);
-    if (!next.empty()) question += "&continue=" + percent_encode(next);
-    const auto list = get(question);
+    auto request = fmt::format("{}{}limit={}", path, contains(path, "?") ? "&" : "?", objects);
+    if (!next.empty()) request += "&continue=" + percent_encode(next);
+    const auto list = get(request);
     if (!list.ok() && too_large(list.error()) && objects > 1) {
       objects /= 2;
       continue;
@@ -36,11 +36,11 @@ Status each_page(const GetPage& get, const std::string& path, const OnPage& take
     if (token == next) break;
     next = std::move(token);
   }
-  return Error(Errc::Corrupt, fmt::format("{} has no end", path));
+  return Error(Errc::Corrupt, fmt::format("the list {} does not end", path));
 }
 
 Status each_page(Api& api, const std::string& path, const OnPage& take) {
-  return each_page([&api](const std::string& question) { return api.get(question); }, path, take);
+  return each_page([&api](const std::string& request) { return api.get(request); }, path, take);
 }
 
 }  // namespace gantry::kube

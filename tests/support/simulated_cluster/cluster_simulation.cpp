@@ -28,7 +28,7 @@ Status ClusterSimulation::step() {
   const auto full = existing_.size() * 100 / options_.pods_at_once;
   const bool comes = random_() % 100 >= std::min<std::size_t>(full / 2, 95);
   GANTRY_CHECK(comes ? arrive() : leave());
-  // Mostly all of it arrives before the next question, sometimes only a part.
+  // Usually all events arrive before the next request, sometimes only a part.
   deliver(chance(options_.late) ? random_() % 3 : events_.size());
   return check_touched();
 }
@@ -66,7 +66,7 @@ Status ClusterSimulation::leave() {
   std::swap(existing_[at], existing_.back());
   const auto number = existing_.back();
   auto& pod = *pods_[number];
-  // Pods that found no place wait, and try once more before they give up.
+  // Pods without a node wait and try once more before they give up.
   if (!pod.bound && !pod.bind_unknown) GANTRY_CHECK(schedule(pod));
   set_bound(pod, false);
   pod.exists = false;
@@ -93,7 +93,7 @@ void ClusterSimulation::change_random_node() {
   enqueue_event({.what = Event::EventKind::Node, .number = number});
 }
 
-// Also to less than its pods have: then nobody joins them.
+// The new quota may be below what its pods have: then no pod is added.
 void ClusterSimulation::change_random_quota() {
   ++counts_.quota_changes;
   const auto number = static_cast<Index>(quota_random_() % teams_.size());

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster that does not exist: an API server that holds pods, nodes and quotas, a watch that is
-// late, says things twice or breaks off, and a scheduler that decides with placement::Cluster and
-// may die between any two steps of a bind. One seed gives one history. No product uses it.
+// A simulated cluster: an API server with pods, nodes and quotas, a watch that is late, repeats
+// events or breaks off, and a scheduler that decides with placement::Cluster and may crash between
+// any two steps of a bind. The same seed gives the same history. Only tests use it.
 //
-// What holds, checked here by books of its own:
-//   - a Binding never puts more on a card than the scheduler was told that it has, by memory, time
-//     and slots, and nobody on a card that somebody has alone; nor does it give a namespace more
-//     than the scheduler was told of its quota: at every Binding;
-//   - the scheduler counts every pod that is bound, so it never believes a card or a namespace
-//     emptier than it is; and what it believes beyond that is its promises and the pods whose end
-//     it has not heard of, to the last MiB: after every step;
-//   - once it has heard everything (a crash, a list, the end), it believes exactly what is so.
+// It keeps its own accounts and checks these invariants:
+//   - At every Binding: it never puts more on a card than the scheduler knows that the card has, by
+//     memory, time and slots, and never a second pod on a card that a pod has exclusively; nor does
+//     it exceed the quota of a namespace as the scheduler knows it.
+//   - After every step: the scheduler counts every bound pod, so it never sees a card or a
+//     namespace emptier than it is. What it counts in addition is exactly its assumed pods and the
+//     pods whose end it has not heard of.
+//   - Once it has received all events (a crash, a list, the end), its state is the real one.
 #pragma once
 
 #include "cluster/placement/cluster.hpp"
@@ -29,15 +29,16 @@ namespace gantry::simulate {
 struct SimulationOptions {
   std::uint32_t seed = 1;
   std::size_t nodes = 1000;
-  std::size_t pods_at_once = 30'000;  // beyond, more leave than come
-  std::size_t asked = 100;            // nodes in one question of the kube-scheduler, as it does it
-  // One in so many. 0: never.
+  std::size_t pods_at_once = 30'000;  // above this, more pods leave than come
+  std::size_t asked = 100;            // nodes in one request of the kube-scheduler
+  // Each happens once in so many cases; 0: never.
   std::uint32_t crash = 20'000;    // at each point of a bind
   std::uint32_t refused = 200;     // Bindings that the API server refuses
-  std::uint32_t unanswered = 200;  // ... or whose answer is lost, done or not
-  std::uint32_t broken = 20'000;  // watches that break off: what was under way is lost, then a list
-  std::uint32_t twice = 20;       // events that come again
-  std::uint32_t late = 4;         // events that wait
+  std::uint32_t unanswered = 200;  // ... or whose answer is lost, bound or not
+  std::uint32_t broken =
+      20'000;                // watches that break off: pending events are lost, then a list follows
+  std::uint32_t twice = 20;  // events that are repeated
+  std::uint32_t late = 4;    // events that are delayed
   std::uint32_t node_change = 200;  // for each pod that comes
   std::uint32_t quota_change = 500;
   bool quotas = true;  // of most namespaces
@@ -48,8 +49,8 @@ struct SimulationCounts {
   std::uint64_t came = 0;
   std::uint64_t placed = 0;  // Bindings done
   std::uint64_t left = 0;
-  std::uint64_t refused = 0;     // no node fitted
-  std::uint64_t over_quota = 0;  // ... where some would have, but for the quota
+  std::uint64_t refused = 0;     // no node fits
+  std::uint64_t over_quota = 0;  // ... where only the quota forbids it
   std::uint64_t crashes = 0;
   std::uint64_t lists = 0;
   std::uint64_t unanswered = 0;
@@ -61,8 +62,8 @@ class ClusterSimulation {
  public:
   explicit ClusterSimulation(const SimulationOptions& options);
 
-  Status step();    // one pod comes or goes, and what follows
-  Status settle();  // everything under way arrives; then scheduler and API must agree exactly
+  Status step();    // one pod comes or goes, with all consequences
+  Status settle();  // delivers all pending events; then scheduler and API must agree exactly
   Status empty();   // all pods leave
   const SimulationCounts& counts() const { return counts_; }
   const std::vector<std::string>& log() const { return log_; }
@@ -79,7 +80,7 @@ class ClusterSimulation {
     void subtract(const Amounts& less);
     bool covers(const Amounts& other) const;
   };
-  // What is so by the API server, and what the scheduler should count.
+  // The real amounts in the API server, and the amounts that the scheduler should count.
   struct Totals {
     Amounts actual;
     Amounts counted;
@@ -89,8 +90,8 @@ class ClusterSimulation {
     Totals totals;
   };
   struct Node {
-    podspec::NodeInfo facts;     // as the API has them
-    podspec::NodeInfo observed;  // as the scheduler was told
+    podspec::NodeInfo facts;     // as in the API
+    podspec::NodeInfo observed;  // as the scheduler knows them
     std::vector<Card> cards;
     bool touched = false;
   };
@@ -110,13 +111,13 @@ class ClusterSimulation {
     podspec::PodRequest ask;
     Index number = 0;
     Index team = 0;
-    Index node = 0;  // where it is bound, or was promised a place
+    Index node = 0;  // where it is bound or assumed
     podspec::Placement placement;
     std::vector<CardAllocation> taken;
     bool exists = true;  // the API has it
     bool bound = false;
     bool counted = false;       // by the scheduler
-    bool bind_unknown = false;  // an answer is missing: only the API knows
+    bool bind_unknown = false;  // the answer is missing: only the API knows
   };
   struct Event {
     enum class EventKind : std::uint8_t { Pod, Node, Quota };  // bound or gone; changed; changed
@@ -142,23 +143,23 @@ class ClusterSimulation {
   void enqueue_event(Event event) { events_.push_back(event); }
   void deliver(std::size_t most);
 
-  // ---- the books
-  void move(Pod& pod, bool Pod::*state, Amounts Totals::*book, bool to);
+  // ---- the accounts
+  void move(Pod& pod, bool Pod::*state, Amounts Totals::*account, bool to);
   void set_bound(Pod& pod, bool to) { move(pod, &Pod::bound, &Totals::actual, to); }
   void set_counted(Pod& pod, bool to) { move(pod, &Pod::counted, &Totals::counted, to); }
-  void forget(Index number);  // a pod that nobody has any more
+  void forget(Index number);  // a pod that no longer exists anywhere
   void touch(Index node);
   void touch_team(Index team);
   Status check_touched();
   Status check_node(const Node& node);
   Status check_team(const Team& team) const;
-  Status check_equal();  // everything, and exactly
+  Status check_equal();  // all amounts must be equal
 
   // ---- the scheduler
   Status schedule(Pod& pod);
   Status place_on(Pod& pod, Index node);
   Status crash();
-  Status list();  // everything anew, as after a start or a watch that broke
+  Status list();  // lists everything again, as after a start or a broken watch
   void apply_event(const Event& event);
   void set_node(Node& node);
   void set_quota(Team& team);
@@ -170,13 +171,13 @@ class ClusterSimulation {
 
   SimulationOptions options_;
   std::mt19937_64 random_;
-  std::mt19937_64 quota_random_;  // its own: without quotas the history is the same
+  std::mt19937_64 quota_random_;  // separate, so that the history without quotas stays the same
   SimulationCounts counts_;
   std::vector<Node> nodes_;
-  std::vector<std::string_view> names_;  // of nodes_, side by side for questions
+  std::vector<std::string_view> names_;  // of nodes_, contiguous for requests
   std::vector<Team> teams_;
-  std::vector<std::unique_ptr<Pod>> pods_;  // all that ever were
-  std::vector<Index> existing_;             // those that the API has, for picking one
+  std::vector<std::unique_ptr<Pod>> pods_;  // all pods, including former ones
+  std::vector<Index> existing_;             // pods in the API, to pick one at random
   std::deque<Event> events_;
   std::vector<Index> touched_;
   std::vector<Index> touched_teams_;

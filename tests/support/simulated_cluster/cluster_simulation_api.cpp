@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server's side: Bindings, and what it tells of them.
+// The API server's side: Bindings and their events.
 #include "support/simulated_cluster/cluster_simulation.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ bool beyond(const placement::Quota& quota, std::uint64_t mib, std::uint64_t core
 
 }  // namespace
 
-// What a placement takes of each card of the node, by its UUID.
+// Books the amounts of a placement on each card of the node, by UUID.
 Status ClusterSimulation::take(Pod& pod, Index node, podspec::Placement placement) {
   GANTRY_ASSERT(!pod.bound && !pod.counted);
   pod.node = node;
@@ -62,7 +62,7 @@ Status ClusterSimulation::bind(Pod& pod) {
   return {};
 }
 
-// By what the scheduler was told of the card, and what is on it before this pod is.
+// Checks against the scheduler's knowledge of the card and the pods that are already on it.
 Status ClusterSimulation::check_card(const Pod& pod, const CardAllocation& taken) const {
   const auto& node = nodes_[pod.node];
   const auto& [uuid, totals] = node.cards[taken.card];
@@ -73,8 +73,8 @@ Status ClusterSimulation::check_card(const Pod& pod, const CardAllocation& taken
   const auto* card = card_of(node.observed, uuid);
   if (card == nullptr || !card->healthy) return wrong("no such healthy card");
   if (alone_on(pod.placement, uuid) && totals.actual.slots > 0)
-    return wrong("wanted it alone, and it is not");
-  if (totals.actual.cores >= 100) return wrong("somebody has all of its time");
+    return wrong("the pod needs the card for itself, but other pods are on it");
+  if (totals.actual.cores >= 100) return wrong("another pod has all of its time");
   auto sums = totals.actual;
   sums.add(taken.sums);
   if (sums.mib > card->mib || sums.cores > 100 || sums.slots > card->slots)

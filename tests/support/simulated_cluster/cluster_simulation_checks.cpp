@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is where by the API server and by the scheduler, in books that have nothing in common with
-// the scheduler's own, and the comparison of both. A step changes few nodes; only those are looked
-// at after it.
+// Accounts of the pods on each node, by the API server and by the scheduler, independent of the
+// scheduler's own code, and their comparison. A step changes few nodes; only those are checked
+// after it.
 #include "support/simulated_cluster/cluster_simulation.hpp"
 
 #include <fmt/format.h>
@@ -26,12 +26,12 @@ bool ClusterSimulation::Amounts::covers(const Amounts& other) const {
   return mib >= other.mib && cores >= other.cores && slots >= other.slots;
 }
 
-void ClusterSimulation::move(Pod& pod, bool Pod::*state, Amounts Totals::*book, bool to) {
+void ClusterSimulation::move(Pod& pod, bool Pod::*state, Amounts Totals::*account, bool to) {
   if (pod.*state == to) return;
   pod.*state = to;
-  auto& team = teams_[pod.team].totals.*book;
+  auto& team = teams_[pod.team].totals.*account;
   for (const auto& taken : pod.taken) {
-    auto& card = nodes_[pod.node].cards[taken.card].totals.*book;
+    auto& card = nodes_[pod.node].cards[taken.card].totals.*account;
     if (to) {
       card.add(taken.sums);
       team.add(taken.sums);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes, namespaces and asks as they are about: cards of four sizes, mostly small shares, some
-// whole cards; of four namespaces three have a quota.
+// Typical nodes, namespaces and requests: cards of four sizes, mostly small shares, some whole
+// cards; three of four namespaces have a quota.
 #include "support/simulated_cluster/cluster_simulation.hpp"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ void ClusterSimulation::add_teams() {
   }
 }
 
-// Of what would be a namespace's if all had the same.
+// A random fraction of an equal part of the cluster for each namespace.
 placement::Quota ClusterSimulation::random_quota(std::uint64_t mib_percent,
                                                  std::uint64_t cores_percent) const {
   std::uint64_t mib = 0;
@@ -64,7 +64,7 @@ podspec::PodRequest ClusterSimulation::random_request(Index number) {
       .cores = random_() % 3 == 0 ? static_cast<std::uint32_t>(random_() % 60) : 0,
       .resource = std::string(podspec::kAliyunGpuMem)};
   const auto kind = random_() % 100;
-  if (kind < 3) {  // a card alone
+  if (kind < 3) {  // an exclusive card
     main.memory = {};
     main.cores = 100;
     main.gpus = kind == 0 ? 2 : 1;

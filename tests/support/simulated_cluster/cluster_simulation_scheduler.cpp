@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scheduler's side: decide, bind, hear; and die in between.
+// The scheduler's side: decide, bind, receive events; and crash in between.
 #include "support/simulated_cluster/cluster_simulation.hpp"
 
 #include <fmt/format.h>
@@ -62,13 +62,14 @@ Status ClusterSimulation::reserve(Pod& pod, Index node) {
            .name = name,
            .ask = pod.ask,
            .placement = placement ? std::optional(*placement) : std::nullopt});
-  if (!placement) return std::move(placement).error();  // nothing happened since it fitted
+  if (!placement) return std::move(placement).error();  // nothing has changed since it fitted
   GANTRY_CHECK(take(pod, node, *std::move(placement)));
   set_counted(pod, true);
   return {};
 }
 
-// As the kube-scheduler does it: from where it stopped last time, some nodes, and of the best one.
+// As in the kube-scheduler: takes some nodes, starting where it stopped last time, and chooses one
+// of the best.
 Status ClusterSimulation::schedule(Pod& pod) {
   request_.clear();
   const auto start = random_() % nodes_.size();
@@ -95,9 +96,9 @@ Status ClusterSimulation::schedule(Pod& pod) {
 }
 
 Status ClusterSimulation::place_on(Pod& pod, Index node) {
-  if (chance(options_.crash)) return crash();  // asked, nothing decided
+  if (chance(options_.crash)) return crash();  // after the request, before a decision
   GANTRY_CHECK(reserve(pod, node));
-  if (chance(options_.crash)) return crash();  // decided, nothing sent
+  if (chance(options_.crash)) return crash();  // after the decision, before the Binding
   if (chance(options_.refused)) {
     release(pod);
     return {};
@@ -108,11 +109,11 @@ Status ClusterSimulation::place_on(Pod& pod, Index node) {
     return random_() % 2 == 0 ? Status{} : bind(pod);
   }
   GANTRY_CHECK(bind(pod));
-  if (chance(options_.crash)) return crash();  // done, the event is under way
+  if (chance(options_.crash)) return crash();  // after the Binding, before its event
   return {};
 }
 
-// All that was in memory is gone; what was under way to the dead goes nowhere. Its successor lists.
+// All state in memory and all pending events are lost. The next scheduler lists everything.
 Status ClusterSimulation::crash() {
   ++counts_.crashes;
   events_.clear();
@@ -133,8 +134,8 @@ Status ClusterSimulation::crash() {
   return check_equal();
 }
 
-// The same for a watch that broke: what is gone was gone while nobody looked. Reservations stay
-// until the list says what became of them.
+// The same for a broken watch: pods may have been deleted meanwhile. Reservations stay until the
+// list shows their result.
 Status ClusterSimulation::list() {
   ++counts_.lists;
   for (auto& node : nodes_) set_node(node);

@@ -6,7 +6,7 @@
 namespace gantry::simulate {
 namespace {
 
-// Reads each line back before it is done again.
+// Parses each line before the step is repeated.
 Status replay(const std::vector<std::string>& log, placement::Cluster& cluster) {
   for (const auto& line : log) {
     GANTRY_TRY(const auto step, placement::parse_log_entry(line));
@@ -21,7 +21,7 @@ Status replay(const std::vector<std::string>& log, placement::Cluster& cluster) 
     ASSERT_TRUE(gantry_status) << gantry_status.error().text(); \
   } while (false)
 
-// In its full size it is run by the release's schedule-speed, also as a test.
+// schedule-speed of the release build runs it in full size, also as a test.
 TEST(ClusterSimulation, NeverOversubscribesAndNeverLeaks) {
   ClusterSimulation world({.seed = 2026,
                            .nodes = 40,

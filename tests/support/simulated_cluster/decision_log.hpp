@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Cluster was told and what it decided, step by step, as lines of text: the same steps give
-// the same state again, wherever and whenever, so that a decision can be looked at afterwards.
+// A log of the events and the decisions of a Cluster, one line for each step. The same steps always
+// give the same state, so that a decision can be examined afterwards.
 #pragma once
 
 #include "cluster/placement/cluster.hpp"
@@ -33,12 +33,12 @@ struct LogEntry {
 };
 
 std::string to_string(const LogEntry& step);              // a line of JSON, without its end
-Result<LogEntry> parse_log_entry(std::string_view line);  // Corrupt for what is none
+Result<LogEntry> parse_log_entry(std::string_view line);  // Corrupt if it is not a log entry
 
-// Does it again. Internal, with both, where a decision comes out differently.
+// Repeats a step. Internal, with both decisions, if the decision differs.
 Status replay(Cluster& cluster, const LogEntry& step);
 
-// Everything that can be asked of a cluster, for comparing two of them.
+// The whole visible state of a cluster, to compare two of them.
 std::string to_string(const Cluster& cluster);
 
 }  // namespace gantry::placement

@@ -36,7 +36,8 @@ template <class Enum, std::size_t N>
 Result<Enum> from_word(const json::Value& value, const std::array<std::string_view, N>& words) {
   const auto text = value.string();
   const auto found = text ? std::find(words.begin(), words.end(), *text) : words.end();
-  if (found == words.end()) return corrupt(fmt::format("{} is no {}", value.raw(), words.front()));
+  if (found == words.end())
+    return corrupt(fmt::format("{} is not a {}", value.raw(), words.front()));
   return static_cast<Enum>(found - words.begin());
 }
 
@@ -44,7 +45,7 @@ template <class Number>
 Result<Number> number(const json::Value& value) {
   const auto read = value.u64();
   if (!read || *read > std::numeric_limits<Number>::max())
-    return corrupt(fmt::format("{} is no number", value ? value.raw() : "nothing"));
+    return corrupt(fmt::format("{} is not a number", value ? value.raw() : "nothing"));
   return static_cast<Number>(*read);
 }
 
@@ -132,7 +133,7 @@ Result<podspec::PodRequest> parse_request(const json::Value& value) {
   return ask;
 }
 
-// As the Node object has it, which is what node_of reads.
+// In the form of a Node object, which podspec::parse_node reads.
 Result<podspec::NodeInfo> parse_node(const json::Value& value) {
   GANTRY_TRY(const auto object,
              json::Document::parse(fmt::format(

@@ -103,7 +103,7 @@ TEST_F(MachineAtStart, AnInventoryThatOthersMayChangeIsMadeAnew) {
   ASSERT_TRUE(machine.ok()) << machine.error().text();
   EXPECT_EQ(refreshes_, 1);
   ASSERT_THAT(machine->notes, SizeIs(1));
-  EXPECT_THAT(machine->notes[0], HasSubstr("may be changed by others"));
+  EXPECT_THAT(machine->notes[0], HasSubstr("can be changed by users other than its owner"));
 }
 
 TEST_F(MachineAtStart, AnInventoryThatOthersMayChangeIsNotWorkedAround) {
