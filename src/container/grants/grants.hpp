@@ -51,7 +51,7 @@ Status remove(const sys::Host& host, std::string_view pod_uid);
 // Removes the files of one container.
 Status remove(const sys::Host& host, std::string_view pod_uid, std::string_view container);
 
-// Removes the files of all other pods; returns the removed pods.
+// Removes the files of all pods except these; returns the removed pods.
 Result<std::vector<std::string>> remove_except(const sys::Host& host,
                                                const std::set<std::string>& pod_uids);
 
