@@ -208,7 +208,7 @@ TEST(CdiRefresh, AMachineWithoutADriverIsAnErrorAndNoEmptyFile) {
   const test::Machine machine("nouveau");
   const auto run = run_cli({"gantry", "cdi", "refresh", "--root", machine.root()});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.err, HasSubstr("no GPU that a container could use"));
+  EXPECT_THAT(run.err, HasSubstr("no GPU that a container can use"));
   EXPECT_FALSE(machine.host().exists("/var/run/cdi/nvidia.yaml"));
 }
 

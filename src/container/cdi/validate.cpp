@@ -34,7 +34,7 @@ class Validator {
       check(device);
     }
     place_.clear();
-    if (spec.devices.empty()) say("there are no devices: engines refuse such a file");
+    if (spec.devices.empty()) say("there is no device: engines refuse such a file");
   }
 
   std::vector<std::string> problems;
