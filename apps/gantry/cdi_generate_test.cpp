@@ -85,7 +85,7 @@ TEST(CdiGenerate, AFileOfGantrysIsNotAnotherToolsToRefresh) {
   EXPECT_EQ(made.status, 0) << made.err;
   const auto run = run_cli({"gantry", "cdi", "refresh", "--no-nvml", "--root", machine.root()});
   EXPECT_EQ(run.status, 0) << run.err;
-  EXPECT_THAT(run.err, HasSubstr("written by gantry too and is hidden by"));
+  EXPECT_THAT(run.err, HasSubstr("also written by gantry and is now hidden by"));
   EXPECT_THAT(run.err, HasSubstr("sudo rm " + file));
 }
 
@@ -208,7 +208,7 @@ TEST(CdiRefresh, AMachineWithoutADriverIsAnErrorAndNoEmptyFile) {
   const test::Machine machine("nouveau");
   const auto run = run_cli({"gantry", "cdi", "refresh", "--root", machine.root()});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.err, HasSubstr("no GPU that a container could use"));
+  EXPECT_THAT(run.err, HasSubstr("no GPU that a container can use"));
   EXPECT_FALSE(machine.host().exists("/var/run/cdi/nvidia.yaml"));
 }
 

@@ -65,7 +65,7 @@ TEST(CdiValidate, SaysEveryProblem) {
   const auto bad =
       run_cli({"gantry", "cdi", "validate", tree.path("bad.yaml"), tree.path("typo.yaml")});
   EXPECT_EQ(bad.status, 1);
-  EXPECT_THAT(bad.err, HasSubstr("no version of CDI"));
+  EXPECT_THAT(bad.err, HasSubstr("not a version of CDI"));
   EXPECT_THAT(bad.err, HasSubstr("VENDOR/CLASS"));
   EXPECT_THAT(bad.err, HasSubstr("there is no device"));
   EXPECT_THAT(bad.err, HasSubstr("typo.yaml:2: a specification has no key \"kinds\""));

@@ -49,7 +49,7 @@ TEST(DoctorCommand, SaysThatSharesAreThereWithoutTheDaemon) {
   machine.file("/run/gantry/shares/half/fence/cuda", "");
   const auto run = run_cli({"gantry", "doctor", "--root", machine.root(), "--only", "shares.*"});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.out, HasSubstr("no keeper answers for the shares that there are: blue"));
+  EXPECT_THAT(run.out, HasSubstr("the share daemon does not answer, but there are shares: blue"));
   EXPECT_THAT(run.out, HasSubstr("gantry share ls --root " + machine.root()));
   EXPECT_TRUE(host.exists("/run/gantry/shares/half")) << "it only reads";
 }

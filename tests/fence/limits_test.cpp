@@ -11,9 +11,9 @@
 namespace gantry::fence::test {
 namespace {
 
-using sim::cuda::ScopedEnvironment;
 using sim::cuda::free_bytes;
 using sim::cuda::ready;
+using sim::cuda::ScopedEnvironment;
 
 constexpr std::uint64_t kLimit = 1000 * kMiB;
 constexpr CUdeviceptr kUntouched = 0x5a5a5a5a;

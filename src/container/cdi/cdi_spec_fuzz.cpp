@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes: an error, or a specification that says the same after it was written and read again.
+// Any bytes give an error, or a specification that is equal after it is written and read again.
 #include "container/cdi/read.hpp"
 #include "container/cdi/spec_text.hpp"
 #include "container/cdi/version.hpp"

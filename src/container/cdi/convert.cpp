@@ -79,11 +79,11 @@ ConvertedEdits from_container_edits(const model::ContainerEdits& edits, DeviceNu
     out.edits.hooks.push_back({hook.stage, hook.path, hook.args, hook.env, hook.timeout});
   }
   for (const auto& file : edits.files) {
-    out.dropped.push_back(fmt::format("{} is not written: CDI has no files", file.path));
+    out.dropped.push_back(fmt::format("{} is not written: CDI cannot create files", file.path));
   }
   if (!edits.libraries.empty() && edits.hooks.empty()) {
     out.dropped.push_back(fmt::format(
-        "{} libraries are not entered into the image's ld.so.cache: CDI needs a hook for that",
+        "{} libraries are not added to the image's ld.so.cache: CDI needs a hook for that",
         edits.libraries.size()));
   }
   return out;

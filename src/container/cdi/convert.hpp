@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the edits that plan makes and the edits of a CDI specification.
+// Converts between the edits of src/container/plan and the edits of a CDI specification.
 #pragma once
 
 #include "container/cdi/spec.hpp"
@@ -12,27 +12,28 @@
 namespace gantry::cdi {
 
 enum class DeviceNumbers : std::uint8_t {
-  LeaveOut,  // for files: the majors of nvidia-uvm and nvidia-caps change from boot to boot
-  Write,     // for what is used at once
+  LeaveOut,  // for files: the majors of nvidia-uvm and nvidia-caps can change at every boot
+  Write,     // for edits that are applied at once
 };
 
 struct ConvertedEdits {
   Edits edits;
-  std::vector<std::string> dropped;  // what CDI cannot say, one sentence each
+  std::vector<std::string> dropped;  // what CDI cannot express, one sentence each
 };
 
 ConvertedEdits from_container_edits(const model::ContainerEdits& edits,
                                     DeviceNumbers numbers = DeviceNumbers::LeaveOut);
 
-// `why` is what `gantry explain` shows for each edit: "acme.org/nic=a of /etc/cdi/acme.yaml". What
-// a ContainerEdits cannot say (net devices, intelRdt) becomes a note.
+// `why` is the reason that `gantry explain` shows for each edit: "acme.org/nic=a of
+// /etc/cdi/acme.yaml". Fields that ContainerEdits does not have (net devices, intelRdt) become a
+// note.
 model::ContainerEdits to_container_edits(const Edits& edits, std::string_view why);
 
-// Puts `more` behind `edits`; what is there already, word for word, is not doubled.
+// Appends `more` to `edits`; skips entries that are already there.
 void append(Edits& edits, const Edits& more);
 
-// What every specification should look like before it is written: nothing twice, and what the
-// specification itself has is not repeated in a device unless that would leave the device empty.
+// Prepares a specification for writing: removes duplicates, and removes from each device the edits
+// that the specification itself has, unless the device would then be empty.
 void remove_duplicates(Spec& spec);
 
 }  // namespace gantry::cdi

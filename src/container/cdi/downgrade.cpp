@@ -38,8 +38,8 @@ class Conversion {
       out.words.push_back(word);
   }
   Error refuse(std::string_view what, Version since) const {
-    return {Errc::Unsupported, fmt::format("CDI {} cannot say this: {}; {} can", to_string(target_),
-                                           what, to_string(since))};
+    return {Errc::Unsupported, fmt::format("CDI {} does not support this: {}; {} does",
+                                           to_string(target_), what, to_string(since))};
   }
 
   Status check_kind() const {
@@ -60,7 +60,7 @@ class Conversion {
       any = any || !device.annotations.empty();
       device.annotations.clear();
     }
-    if (any) say("annotations are dropped; they reach no container");
+    if (any) say("annotations are dropped; containers do not see them");
   }
 
   Status rename_devices() {
@@ -134,16 +134,16 @@ class Conversion {
                       kV04);
       }
       mount.type.clear();
-      say("the mounts' type is dropped; bind is meant without it");
+      say("the mounts' type is dropped; bind is the default");
     }
     return {};
   }
 
-  // A device whose whole content was dropped would make engines refuse the file.
+  // Engines refuse a file with an empty device.
   Status check_devices() const {
     for (const auto& device : out.spec.devices) {
       if (!device.edits.empty()) continue;
-      return Error(Errc::Unsupported, fmt::format("CDI {} can say nothing of device {}",
+      return Error(Errc::Unsupported, fmt::format("CDI {} supports none of the edits of device {}",
                                                   to_string(target_), device.name));
     }
     return {};

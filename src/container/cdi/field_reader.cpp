@@ -14,7 +14,7 @@ namespace {
 
 using Kind = yaml::Value::Kind;
 
-// Plain words that YAML 1.1 readers take for true and false, others for text.
+// Plain words that YAML 1.1 readers read as true and false, and other readers as text.
 bool is_yaml_boolean(std::string_view text) {
   constexpr std::array<std::string_view, 8> kWords{"yes", "no", "on",   "off",
                                                    "y",   "n",  "true", "false"};
@@ -25,7 +25,8 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// 010, 1e3, 0x1f, 1_000, .5: a number to some readers, rewritten before it becomes text.
+// 010, 1e3, 0x1f, 1_000, .5: some readers parse these as numbers and change them before they become
+// text.
 bool is_ambiguous_number(std::string_view text) {
   if (parse_u64(text)) return text.size() > 1 && text.front() == '0';
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
@@ -40,7 +41,7 @@ bool is_ambiguous_number(std::string_view text) {
          std::count(text.begin(), text.end(), '.') < 2;
 }
 
-// As YAML 1.1 reads integers: 0660 and 0o660 are octal.
+// Parses integers like YAML 1.1: 0660 and 0o660 are octal.
 std::optional<std::int64_t> integer(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative) text.remove_prefix(1);
@@ -88,9 +89,9 @@ const std::vector<yaml::Value>& FieldReader::items(std::string_view key) {
 
 std::optional<std::string> FieldReader::read_text(const yaml::Value& value, std::string_view key) {
   if (value.kind != Kind::Scalar) {
-    fail(value, fmt::format("{} must be a text", key));
+    fail(value, fmt::format("{} must be a string", key));
   } else if (!value.quoted && (is_yaml_boolean(value.text) || is_ambiguous_number(value.text))) {
-    fail(value, fmt::format("{}: put {} in quotes, readers of YAML disagree about it without", key,
+    fail(value, fmt::format("{}: put {} in quotes, because YAML readers disagree about it", key,
                             value.text));
   } else {
     return value.text;
@@ -129,7 +130,7 @@ FieldReader& FieldReader::flag(std::string_view key, bool& out) {
 
 FieldReader& FieldReader::number(std::string_view key, std::optional<std::int64_t>& out) {
   if (const auto* value = child(key)) {
-    // What a device number or a timeout can be; -1 stands for none in OCI.
+    // The range of device numbers and timeouts; OCI uses -1 for none.
     out = read_number(*value, key, -1, UINT32_MAX);
   }
   return *this;
@@ -154,7 +155,7 @@ FieldReader& FieldReader::numbers(std::string_view key, std::vector<std::uint32_
 FieldReader& FieldReader::text_map(std::string_view key, std::map<std::string, std::string>& out) {
   const auto* value = child(key);
   if (value == nullptr) return *this;
-  if (value->kind != Kind::Map) fail(*value, fmt::format("{} must be a map of texts", key));
+  if (value->kind != Kind::Map) fail(*value, fmt::format("{} must be a map of strings", key));
   for (const auto& [name, item] : value->entries) out[name] = read_text(item, name).value_or("");
   return *this;
 }
@@ -164,7 +165,7 @@ void FieldReader::finish() {
   for (const auto& [key, value] : map_.entries) {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     fail(value,
-         fmt::format("{} has no key \"{}\"; it has {}", what_, key, fmt::join(known_, ", ")));
+         fmt::format("{} has no key \"{}\"; its keys are {}", what_, key, fmt::join(known_, ", ")));
   }
 }
 

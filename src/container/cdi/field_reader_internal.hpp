@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the keys of one map. The first mistake is kept and what follows is skipped, so a decoder is
-// a plain list of keys; finish() minds keys that nobody asked for.
+// Reads the keys of one map. After the first error all further calls do nothing, so a decoder is a
+// plain list of keys; finish() reports keys that were not read.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -43,7 +43,7 @@ class FieldReader {
   void finish();
 
  private:
-  const yaml::Value* child(std::string_view key);  // nullptr when absent, null or after a mistake
+  const yaml::Value* child(std::string_view key);  // nullptr if absent, null or after an error
   const std::vector<yaml::Value>& items(std::string_view key);
   std::optional<std::string> read_text(const yaml::Value& value, std::string_view key);
   std::optional<std::int64_t> read_number(const yaml::Value& value, std::string_view key,

@@ -26,15 +26,16 @@ Status check(std::string_view name, std::string_view what, FirstCharacter first,
   if (name.empty()) return wrong("is empty");
   if (first == FirstCharacter::Letter && !is_letter(name.front()))
     return wrong("must start with a letter");
-  // The CDI library in containerd, docker and podman (up to 1.1.0) crashes on one letter.
+  // The CDI library of containerd, docker and podman (up to 1.1.0) crashes on a single letter.
   if (first == FirstCharacter::Letter && name.size() < 2)
-    return wrong("must have two letters or more");
+    return wrong("must have at least two letters");
   if (!is_alnum(name.front())) return wrong("must start with a letter or digit");
   if (!is_alnum(name.back())) return wrong("must end with a letter or digit");
   const auto bad = std::find_if(name.begin(), name.end(), [&](char c) {
     return !is_alnum(c) && marks.find(c) == std::string_view::npos;
   });
-  if (bad != name.end()) return wrong(fmt::format("may have letters, digits and {} only", marks));
+  if (bad != name.end())
+    return wrong(fmt::format("may contain only letters, digits and {}", marks));
   return {};
 }
 
@@ -59,7 +60,8 @@ Result<QualifiedName> parse_qualified(std::string_view name) {
   if (equals == std::string_view::npos) {
     return Error(
         Errc::Invalid,
-        fmt::format("\"{}\" is no CDI name: VENDOR/CLASS=DEVICE, such as nvidia.com/gpu=0", name));
+        fmt::format("\"{}\" is not a CDI name: VENDOR/CLASS=DEVICE, such as nvidia.com/gpu=0",
+                    name));
   }
   QualifiedName parts{std::string(name.substr(0, equals)), std::string(name.substr(equals + 1))};
   GANTRY_CHECK(check_kind(parts.kind).in(fmt::format("CDI name \"{}\"", name)));

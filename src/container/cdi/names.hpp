@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of CDI: "nvidia.com/gpu=0" is vendor "nvidia.com", class "gpu", device "0".
+// CDI names: "nvidia.com/gpu=0" is vendor "nvidia.com", class "gpu", device "0".
 #pragma once
 
 #include "base/core/result.hpp"
@@ -15,7 +15,7 @@ struct QualifiedName {
   bool operator==(const QualifiedName&) const = default;
 };
 
-// Each says what is wrong and what would be right.
+// Each error says what is wrong and which names are valid.
 Status check_kind(std::string_view kind);
 Status check_device_name(std::string_view name);
 Result<QualifiedName> parse_qualified(std::string_view name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both printers print: maps keep the order in which keys were added, empty values are left
-// out.
+// The tree that the YAML and JSON printers print. Maps keep the order in which keys were added;
+// empty values are left out.
 #pragma once
 
 #include <fmt/format.h>

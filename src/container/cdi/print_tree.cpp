@@ -8,7 +8,7 @@
 namespace gantry::cdi {
 namespace {
 
-// JSON's form, which YAML reads as well.
+// A JSON string, which is also valid YAML.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -33,21 +33,21 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Words that some YAML reader takes for a truth value or null.
+// Words that some YAML readers read as a boolean or null.
 bool is_yaml_word(std::string_view text) {
   constexpr std::array<std::string_view, 9> kWords{"true", "false", "yes", "no", "on",
                                                    "off",  "null",  "y",   "n"};
   return std::find(kWords.begin(), kWords.end(), to_lower(text)) != kWords.end();
 }
 
-// "0.5.0": two dots make it no number.
+// "0.5.0" has two dots, so it is not a number.
 bool is_version(std::string_view text) {
   return std::count(text.begin(), text.end(), '.') == 2 &&
          std::all_of(text.begin(), text.end(), [](char c) { return is_digit(c) || c == '.'; }) &&
          is_digit(text.front()) && is_digit(text.back());
 }
 
-// Everything that any reader could take for something else is quoted.
+// Quotes every text that a reader could read as another type.
 std::string yaml_scalar(const std::string& text) {
   const auto harmless = [](char c) {
     return is_letter(c) || is_digit(c) || std::string_view("/_.=+,-:").find(c) != std::string::npos;
@@ -72,7 +72,7 @@ std::string yaml_leaf(const OutputTree& tree) {
   return tree.kind == OutputTree::Kind::Literal ? tree.text : empty_form(tree);
 }
 
-// `out` stands where the first line of the value begins; further lines get `indent`.
+// `out` ends where the first line of the value starts; further lines get `indent`.
 void yaml(std::string& out, const OutputTree& tree, std::size_t indent) {
   bool first = true;
   for (const auto& value : tree.children) {

@@ -104,7 +104,7 @@ class Decoder {
   }
 };
 
-// JSON in the same tree. Lines are counted as the values come, which is the order of the text.
+// Parses JSON into the same tree. Counts lines while values arrive, in the order of the text.
 class JsonConverter {
  public:
   JsonConverter(const json::Document& document, std::string_view file)
@@ -172,7 +172,7 @@ Result<yaml::Value> tree_of_json(std::string_view text, std::string_view file) {
   return root;
 }
 
-// A brace is JSON, or YAML in its flow style, which few write and yaml-cpp reads.
+// A text that starts with a brace is JSON, or rarely YAML in flow style, which yaml-cpp reads.
 Result<yaml::Value> tree_of(std::string_view text, std::string_view file) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{') {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specifications that others wrote, YAML or JSON. Strict, as engines are: an unknown key rejects
-// the file. Bounded: hostile text gives an error with the line, never a crash or a huge allocation.
+// Reads CDI specifications, YAML or JSON. Strict like engines: an unknown key rejects the file.
+// Bounded: hostile text gives an error with the line, never a crash or a huge allocation.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -12,10 +12,10 @@ namespace gantry::cdi {
 
 inline constexpr std::size_t kMaxSpecBytes = std::size_t{4} << 20;
 
-// The text as a value, whatever it says. `file` is what messages call it.
+// Parses the text without validating it. Messages call it `file`.
 Result<Spec> parse_spec(std::string_view text, std::string_view file);
 
-// The same, and it must hold what validate.hpp asks for: what an engine would load.
+// Parses the text and validates it (validate.hpp): succeeds only if an engine would load it.
 Result<Spec> load_spec(std::string_view text, std::string_view file);
 
 }  // namespace gantry::cdi

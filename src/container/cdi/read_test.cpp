@@ -104,7 +104,7 @@ TEST(Read, GetsBackOddTexts) {
 TEST(Read, AnUnknownKeyRejectsTheFileWithItsLine) {
   EXPECT_THAT(
       error_of("cdiVersion: 0.5.0\nkind: a.b/cc\ndevice: []\n"),
-      HasSubstr("x.yaml:3: a specification has no key \"device\"; it has cdiVersion, kind"));
+      HasSubstr("x.yaml:3: a specification has no key \"device\"; its keys are cdiVersion, kind"));
   EXPECT_THAT(error_of("devices:\n- name: a\n  containerEdits:\n    mounts:\n    - path: /a\n"),
               HasSubstr("x.yaml:5: a mount has no key \"path\""));
 }
@@ -125,7 +125,7 @@ TEST(Read, AcceptsIndentedJsonWithTabsAndEscapes) {
 
 TEST(Read, MindsTypes) {
   EXPECT_THAT(error_of("devices: {}\n"), HasSubstr("x.yaml:1: devices must be a list"));
-  EXPECT_THAT(error_of("kind: [a]\n"), HasSubstr("kind must be a text"));
+  EXPECT_THAT(error_of("kind: [a]\n"), HasSubstr("kind must be a string"));
   EXPECT_THAT(error_of("containerEdits:\n  additionalGids: [\"44\"]\n"),
               HasSubstr("x.yaml:2: additionalGids must be a number"));
   EXPECT_THAT(error_of("containerEdits:\n  additionalGids: [-1]\n"), HasSubstr("number from 0"));

@@ -61,8 +61,8 @@ void Registry::add_directory(const sys::Host& host, const std::string& directory
   }
 }
 
-// Engines forget a name once two files of one directory have it, even where a later directory has
-// it too.
+// Engines drop a name that two files of one directory define, even if a later directory defines it,
+// too.
 void Registry::resolve() {
   std::set<std::string> dropped;
   for (std::size_t file = 0; file < files_.size(); ++file) {
@@ -86,10 +86,11 @@ void Registry::resolve() {
 Error Registry::missing(const std::string& name) const {
   for (const auto& conflict : conflicts_) {
     if (conflict.name != name) continue;
-    return {Errc::NotFound,
-            fmt::format("CDI device {} is defined by both {} and {}, and so by neither; remove one "
-                        "of them",
-                        name, conflict.first, conflict.second)};
+    return {
+        Errc::NotFound,
+        fmt::format("CDI device {} is defined by both {} and {}, so engines ignore both; remove "
+                    "one of the files",
+                    name, conflict.first, conflict.second)};
   }
   const auto kind = name.substr(0, name.find('=') + 1);
   std::vector<std::string> others;
@@ -98,7 +99,7 @@ Error Registry::missing(const std::string& name) const {
   }
   std::string text = fmt::format("there is no CDI device {}", name);
   if (!others.empty()) {
-    text += fmt::format("; of this kind there are {}", fmt::join(others, ", "));
+    text += fmt::format("; devices of this kind are {}", fmt::join(others, ", "));
   } else if (!rejected_.empty()) {
     text +=
         fmt::format("; {} could not be read: {}", rejected_.front().path, rejected_.front().why);

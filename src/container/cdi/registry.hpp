@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All specifications of a machine, as an engine sees them: a later directory wins over an earlier
-// one, and a device that two files of one directory define is nobody's.
+// All specifications of a machine, as an engine sees them: a later directory overrides an earlier
+// one, and a device that two files of one directory define cannot be used.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -20,16 +20,16 @@ std::vector<std::string> default_directories();  // /etc/cdi, /var/run/cdi
 
 struct SpecFile {
   std::string path;
-  std::size_t priority = 0;  // place of its directory; higher wins
+  std::size_t priority = 0;  // index of its directory; the higher one wins
   Spec spec;
 };
 
-struct RejectedFile {  // a file that is left out as a whole
+struct RejectedFile {  // a file that is ignored
   std::string path;
   std::string why;
 };
 
-struct Conflict {  // at equal priority: no engine resolves the name
+struct Conflict {  // a device that two files of equal priority define: no engine resolves it
   std::string name;
   std::string first;
   std::string second;
@@ -38,8 +38,8 @@ struct Conflict {  // at equal priority: no engine resolves the name
 
 class Registry {
  public:
-  // Never fails: a directory that is not there has no files, a file that is wrong is in rejected().
-  // Files that `skip` wants left out are not read.
+  // Never fails: a missing directory has no files, and invalid files are in rejected(). Does not
+  // read files for which `skip` returns true.
   using Skip = std::function<bool(const std::string& path)>;
   static Registry load(const sys::Host& host,
                        const std::vector<std::string>& directories = default_directories(),
@@ -53,11 +53,11 @@ class Registry {
     std::size_t file = 0;
     std::size_t device = 0;
   };
-  // Qualified names an engine would resolve, sorted.
+  // The qualified names that an engine would resolve, sorted.
   const std::map<std::string, DeviceLocation>& devices() const { return devices_; }
 
-  // Everything that the named devices put into a container: the edits of each specification once,
-  // then each device's. Errors name what there is instead.
+  // All edits of the named devices: the edits of each specification once, then those of each
+  // device. Errors list the devices that exist.
   Result<model::ContainerEdits> edits_for(std::span<const std::string> names) const;
 
  private:

@@ -88,9 +88,9 @@ TEST(Registry, SaysWhatThereIsInstead) {
   tree.file("etc/cdi/a.yaml", spec("a.org/xx", "1", "/dev/a"));
   const auto registry = Registry::load(tree.host());
   EXPECT_THAT(registry.edits_for(std::vector<std::string>{"a.org/xx=2"}).error().text(),
-              HasSubstr("there is no CDI device a.org/xx=2; of this kind there are 1"));
+              HasSubstr("there is no CDI device a.org/xx=2; devices of this kind are 1"));
   EXPECT_THAT(registry.edits_for(std::vector<std::string>{"nonsense"}).error().text(),
-              HasSubstr("is no CDI name"));
+              HasSubstr("is not a CDI name"));
 }
 
 TEST(Registry, NothingThereIsNoError) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Container Device Interface specification as a plain value, with the names of the format: what
-// /etc/cdi and /var/run/cdi hold, whoever wrote it. Everything the format can say up to 1.1.0.
+// A Container Device Interface specification (a file in /etc/cdi or /var/run/cdi) as a plain value,
+// with the field names of the format. Covers the format up to version 1.1.0.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace gantry::cdi {
 
 struct DeviceNode {
   std::string path;
-  std::string host_path;  // "" = the same as path
-  std::string type;       // b, c, u, p; "" = as on the host
+  std::string host_path;  // "": the same as path
+  std::string type;       // b, c, u, p; "": as on the host
   std::optional<std::int64_t> major;
   std::optional<std::int64_t> minor;
   std::optional<std::uint32_t> file_mode;
-  std::string permissions;  // of r, w, m; "" means rwm to an engine
+  std::string permissions;  // of r, w, m; engines read "" as rwm
   std::optional<std::uint32_t> uid;
   std::optional<std::uint32_t> gid;
   bool operator==(const DeviceNode&) const = default;
@@ -53,7 +53,7 @@ struct IntelRdt {
   std::string mem_bw_schema;
   std::vector<std::string> schemata;
   bool enable_monitoring = false;
-  bool enable_cmt = false;  // 0.7 to 1.0 only, as is the next
+  bool enable_cmt = false;  // this and the next one: versions 0.7 to 1.0 only
   bool enable_mbm = false;
   bool operator==(const IntelRdt&) const = default;
 };
@@ -81,7 +81,7 @@ struct Device {
 };
 
 struct Spec {
-  std::string version;  // "0.5.0"; "" = the writer puts the lowest that can say the content
+  std::string version;  // "0.5.0"; "": the writer uses the lowest version that has all fields
   std::string kind;     // "nvidia.com/gpu"
   Annotations annotations;
   std::vector<Device> devices;
@@ -96,7 +96,7 @@ struct Spec {
   }
 };
 
-// Visits the edits of the specification itself and of each device.
+// Calls `visit` with the edits of the specification and of each device.
 template <class S, class Visit>
 void for_each_edits(S& spec, Visit visit) {
   visit(spec.edits);

@@ -24,7 +24,7 @@ class Prefix {
     return rest == "/" ? to_ : to_ + rest;
   }
 
-  // "a::b" is a link and its target, or the like: both are paths.
+  // In "a::b" (a link and its target, for example) both parts are paths.
   std::string replaced_in_argument(const std::string& argument) const {
     const auto colons = argument.find("::");
     if (colons == std::string::npos) return replaced(argument);
@@ -52,7 +52,7 @@ void change_host(Edits& edits, const Prefix& prefix) {
 
 void change_container(Edits& edits, const Prefix& prefix) {
   for (auto& node : edits.device_nodes) {
-    if (node.host_path.empty()) node.host_path = node.path;  // the node itself stays where it is
+    if (node.host_path.empty()) node.host_path = node.path;  // the host's node keeps its path
     node.path = prefix.replaced(node.path);
     if (node.host_path == node.path) node.host_path.clear();
   }

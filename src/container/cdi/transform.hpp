@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A specification for another place or another engine.
+// Changes a specification for another root directory or an older engine.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -30,15 +30,15 @@ struct DowngradedSpec {
   std::vector<std::string> words;  // what was dropped or renamed, one sentence each
 };
 
-// The specification in an older version. What an engine can do without is dropped with a word;
-// what would make another container of it is an error:
+// Converts the specification to an older version. Drops optional fields and reports each; if the
+// container would become a different one, returns an error:
 //   additionalGids    dropped: a process that is not root may lack the group of a node
-//   annotations       dropped, they reach no container
-//   a mount's type    dropped, where it is bind, which is meant without it
+//   annotations       dropped: containers do not see them
+//   a mount's type    dropped if it is bind, which is the default
 //   intelRdt, netDevices, intelRdt's newer keys   dropped
 //   a device name that starts with a digit        before 0.5: gpu0 for 0 (the class in front)
-//   a node's hostPath that differs from its path  before 0.5: an error, the node would be another
-//   a dot in the class                            before 0.6: an error, it is the kind's name
+//   a node's hostPath that differs from its path  before 0.5: an error, another node would be used
+//   a dot in the class                            before 0.6: an error, it is part of the name
 Result<DowngradedSpec> downgrade(const Spec& spec, Version target);
 
 }  // namespace gantry::cdi

@@ -112,7 +112,8 @@ TEST(ConvertTo, WillNotRenameAKindOrAnotherDevice) {
 
 TEST(ConvertTo, WillNotLeaveADeviceEmpty) {
   Spec spec{.kind = "a.b/cc", .devices = {{.name = "a", .edits = {.additional_gids = {44}}}}};
-  EXPECT_THAT(downgrade(spec, kV06).error().text(), HasSubstr("can say nothing of device a"));
+  EXPECT_THAT(downgrade(spec, kV06).error().text(),
+              HasSubstr("supports none of the edits of device a"));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class Validator {
     std::set<std::string> names;
     for (const auto& device : spec.devices) {
       place_ = fmt::format("device \"{}\"", device.name);
-      if (!names.insert(device.name).second) say("is there twice");
+      if (!names.insert(device.name).second) say("is defined twice");
       check(device);
     }
     place_.clear();
@@ -64,7 +64,7 @@ class Validator {
     }
   }
 
-  // As Kubernetes has them: an optional DNS prefix and a name of at most 63 characters.
+  // Like in Kubernetes: an optional DNS prefix and a name of at most 63 characters.
   void check(const Annotations& annotations) {
     std::size_t total = 0;
     for (const auto& [key, value] : annotations) {
@@ -72,7 +72,7 @@ class Validator {
       const auto slash = key.find('/');
       const auto name = slash == std::string::npos ? key : key.substr(slash + 1);
       if (name.size() > 63 || !check_device_name(name).ok() || contains(name, ":")) {
-        say(fmt::format("annotation \"{}\" is no valid name", key));
+        say(fmt::format("annotation \"{}\" is not a valid name", key));
       }
     }
     if (total > std::size_t{256} * 1024) say("annotations are larger than 256 KiB");
@@ -113,7 +113,7 @@ class Validator {
       say(fmt::format("{}: type \"{}\" must be b, c, u or p", node.path, node.type));
     }
     if (node.permissions.find_first_not_of("rwm") != std::string::npos) {
-      say(fmt::format("{}: permissions \"{}\" may have r, w and m only", node.path,
+      say(fmt::format("{}: permissions \"{}\" may contain only r, w and m", node.path,
                       node.permissions));
     }
   }
@@ -134,7 +134,7 @@ class Validator {
       if (device.host_interface_name.empty()) say("has a net device without hostInterfaceName");
       if (device.name.empty()) say("has a net device without name");
       if (!hosts.insert(device.host_interface_name).second || !names.insert(device.name).second) {
-        say(fmt::format("net device {} ({}) is there twice", device.host_interface_name,
+        say(fmt::format("net device {} ({}) is defined twice", device.host_interface_name,
                         device.name));
       }
     }

@@ -8,7 +8,8 @@
 
 namespace gantry::cdi {
 
-// Why engines would refuse the specification, one sentence each; empty when they would load it.
+// The reasons why engines would refuse the specification, one sentence each; empty if they would
+// load it.
 std::vector<std::string> validate(const Spec& spec);
 
 }  // namespace gantry::cdi

@@ -33,17 +33,17 @@ TEST(Validate, SaysWhatIsWrongAndWhere) {
   const auto one = [](auto text) { return ElementsAre(HasSubstr(text)); };
   EXPECT_THAT(after([](Spec& s, Edits&) { s.version = ""; }), one("no cdiVersion"));
   EXPECT_THAT(after([](Spec& s, Edits&) { s.version = "0.5"; }), one("must be written 0.5.0"));
-  EXPECT_THAT(after([](Spec& s, Edits&) { s.version = "0.9.0"; }), one("no version of CDI"));
+  EXPECT_THAT(after([](Spec& s, Edits&) { s.version = "0.9.0"; }), one("not a version of CDI"));
   EXPECT_THAT(after([](Spec& s, Edits&) { s.version = "0.3.0"; }),
               one("starts with a digit needs 0.5.0"));
   EXPECT_THAT(after([](Spec&, Edits& e) { e.additional_gids = {4}; }),
               one("cdiVersion 0.5.0 is too low: additionalGids needs 0.7.0"));
   EXPECT_THAT(after([](Spec& s, Edits&) { s.kind = "gpu"; }), one("VENDOR/CLASS"));
   EXPECT_THAT(after([](Spec& s, Edits&) { s.kind = "1.com/gpu"; }), one("start with a letter"));
-  EXPECT_THAT(after([](Spec& s, Edits&) { s.kind = "nvidia.com/g"; }), one("two letters or more"));
+  EXPECT_THAT(after([](Spec& s, Edits&) { s.kind = "nvidia.com/g"; }), one("at least two letters"));
   EXPECT_THAT(after([](Spec& s, Edits&) { s.devices.clear(); }), one("there is no device"));
   EXPECT_THAT(after([](Spec& s, Edits&) { s.devices.push_back(s.devices[0]); }),
-              one("device \"0\" is there twice"));
+              one("device \"0\" is defined twice"));
   EXPECT_THAT(after([](Spec&, Edits& e) { e = {}; }), one("has no edits"));
   EXPECT_THAT(after([](Spec& s, Edits&) { s.devices[0].name = "a/b"; }),
               one("letters, digits and _-.:"));
@@ -66,7 +66,7 @@ TEST(Validate, SaysWhatIsWrongAndWhere) {
                 s.version = "1.1.0";
                 e.net_devices = {{"a", "b"}, {"a", "c"}};
               }),
-              one("is there twice"));
+              one("is defined twice"));
   EXPECT_THAT(after([](Spec& s, Edits& e) {
                 s.version = "1.1.0";
                 e.intel_rdt = IntelRdt{.clos_id = "a/b"};

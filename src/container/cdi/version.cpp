@@ -45,10 +45,11 @@ Result<Version> parse_version(std::string_view text) {
     const auto full = to_string(version);
     if (bare == full || bare == std::string_view(full).substr(0, full.size() - 2)) return version;
   }
-  return Error(Errc::Invalid,
-               fmt::format("\"{}\" is no version of CDI; there are 0.3.0, 0.4.0, 0.5.0, 0.6.0, "
-                           "0.7.0, 0.8.0, 1.0.0 and 1.1.0",
-                           text));
+  return Error(
+      Errc::Invalid,
+      fmt::format("\"{}\" is not a version of CDI; versions are 0.3.0, 0.4.0, 0.5.0, 0.6.0, "
+                  "0.7.0, 0.8.0, 1.0.0 and 1.1.0",
+                  text));
 }
 
 std::string to_string(Version version) {

@@ -24,7 +24,7 @@ inline constexpr Version kV06{0, 6};
 inline constexpr Version kV07{0, 7};
 inline constexpr Version kV11{1, 1};
 
-// One of the versions that exist, 0.3 to 1.1: "0.5.0", "v0.5.0" or "0.5".
+// Parses a CDI version, 0.3 to 1.1: "0.5.0", "v0.5.0" or "0.5". Invalid for any other version.
 Result<Version> parse_version(std::string_view text);
 std::string to_string(Version version);  // "0.5.0"
 
@@ -34,7 +34,7 @@ struct VersionRequirement {
   std::string what;
 };
 
-// Everything in it that 0.3.0 cannot say, in the order of the specification, each thing once.
+// Every field of the specification that version 0.3.0 does not have, in order, without duplicates.
 std::vector<VersionRequirement> version_requirements(const Spec& spec);
 Version lowest_version(const Spec& spec);
 

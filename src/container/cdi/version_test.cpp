@@ -47,7 +47,7 @@ TEST(Version, ThatDoesNotExistIsRefused) {
   for (const char* text : {"", "v", "0.2.0", "0.9.0", "2.0.0", "0.5.1", "0.5.", "5"}) {
     const auto version = parse_version(text);
     ASSERT_FALSE(version.ok()) << text;
-    EXPECT_THAT(version.error().text(), HasSubstr("no version of CDI"));
+    EXPECT_THAT(version.error().text(), HasSubstr("not a version of CDI"));
   }
 }
 

@@ -20,13 +20,13 @@
 namespace gantry::cdi {
 namespace {
 
-constexpr std::string_view kMarker = "# Written by gantry. `gantry cdi refresh` writes it anew.\n";
+constexpr std::string_view kMarker = "# Written by gantry. `gantry cdi refresh` updates it.\n";
 constexpr std::string_view kStart = "---\n";
-// As plan/places.hpp has it: nobody else's file mounts from there.
+// The same as in plan/driver_paths.hpp: files of other tools do not mount from there.
 constexpr std::string_view kDriverDirectoryPrefix = "/var/lib/gantry/driver/";
 
-// The file as the process sees it, its directory resolved inside the root: below another root
-// /var/run may be a link to /run, which outside of it is our own machine's.
+// The path as this process sees it, with its directory resolved inside the root: below another
+// root, /var/run may be a link to /run, which would lead to our own machine's /run.
 std::string outside(const sys::Host& host, const std::string& path) {
   auto directory = path.substr(0, path.rfind('/'));
   auto rest = path.substr(directory.size());
@@ -46,7 +46,7 @@ bool same_file(const sys::Host& host, const std::string& a, const std::string& b
   return a == b || outside(host, a) == outside(host, b);
 }
 
-// The place of the file's directory among those that engines read; nullopt: it is none of them.
+// The index of the file's directory in the list that engines read; nullopt: engines do not read it.
 std::optional<std::size_t> priority_of(const sys::Host& host, const std::string& path,
                                        const std::vector<std::string>& directories) {
   const auto directory = outside(host, path.substr(0, path.rfind('/') + 1));
@@ -61,18 +61,19 @@ struct DuplicateFile {
   bool ours = false;
 };
 
-// Files that would be doubled, and our own in another directory, of which engines take one.
+// Files that conflict with the new one, and our own files in another directory, of which engines
+// use one.
 struct Duplicates {
   std::vector<DuplicateFile> files;
-  std::vector<std::string> hidden;  // by the new one
-  std::vector<std::string> hiding;  // the new one
+  std::vector<std::string> hidden;  // the new file hides these
+  std::vector<std::string> hiding;  // these hide the new file
 };
 
 Duplicates find_duplicates(const sys::Host& host, const std::string& target,
                            const std::string& kind, const WriteOptions& options) {
   Duplicates doubled;
   const auto place = priority_of(host, target, options.directories);
-  // The target itself is not read: parsing it takes longer than all the rest of a refresh.
+  // Does not read the target itself: parsing it takes longer than the rest of a refresh.
   const auto registry = Registry::load(
       host, place ? options.directories : std::vector<std::string>{}, [&](const std::string& file) {
         const bool apart = !options.apart.empty() && file.starts_with(options.apart);
@@ -102,12 +103,13 @@ Error refusal(const sys::Host& host, const DuplicateFile& other, const std::stri
       "sudo rm {}",
       file, file);
   if (other.path == target) {
-    return {Errc::Exists, fmt::format("{} is there, and another tool wrote it. {}", file, rest)};
+    return {Errc::Exists,
+            fmt::format("{} already exists, and another tool wrote it. {}", file, rest)};
   }
   return {
       Errc::Exists,
-      fmt::format("{} has devices of kind {} too, written by {}; two files with the same "
-                  "device cancel or hide each other. {}",
+      fmt::format("{} also has devices of kind {}, written by {}; engines ignore or hide a device "
+                  "that two files define. {}",
                   file, kind, other.ours ? "gantry for another --output" : "another tool", rest)};
 }
 
@@ -119,7 +121,7 @@ Status take_over(const sys::Host& host, const std::string& file) {
   return {};
 }
 
-// A second name for the target, which is replaced afterwards: it is never gone in between.
+// Adds a second name for the target before it is replaced, so that the target always exists.
 Status keep_copy(const sys::Host& host, const std::string& file) {
   const auto path = outside(host, file);
   const auto copy = path + ".before-gantry";
@@ -155,9 +157,10 @@ Result<WriteResult> write_spec(const sys::Host& host, const std::string& path, c
                                const WriteOptions& options) {
   const auto problems = validate(with_version(spec));
   if (!problems.empty()) {
-    return Error(Errc::Invalid,
-                 fmt::format("{} is left as it is, the new specification would be refused: {}",
-                             path, fmt::join(problems, "; ")));
+    return Error(
+        Errc::Invalid,
+        fmt::format("{} is unchanged, because engines would refuse the new specification: {}", path,
+                    fmt::join(problems, "; ")));
   }
   const auto text = to_text_with_marker(spec, options.format.value_or(format_of(path)));
   WriteResult written;
@@ -169,16 +172,16 @@ Result<WriteResult> write_spec(const sys::Host& host, const std::string& path, c
     written.moved.push_back(file.path);
   }
   for (const auto& file : doubled.hiding) {
-    written.notes.push_back(fmt::format(
-        "{0} was written by gantry too and hides {1}; if the new one shall count, remove "
-        "the other: sudo rm {0}",
-        host.outside(file), host.outside(path)));
+    written.notes.push_back(
+        fmt::format("{0} was also written by gantry and hides {1}; to use the new file, remove "
+                    "the other: sudo rm {0}",
+                    host.outside(file), host.outside(path)));
   }
   for (const auto& file : doubled.hidden) {
-    written.notes.push_back(
-        fmt::format("{} was written by gantry too and is hidden by {} now; it is not kept up to "
-                    "date, remove it: sudo rm {}",
-                    host.outside(file), host.outside(path), host.outside(file)));
+    written.notes.push_back(fmt::format(
+        "{} was also written by gantry and is now hidden by {}; it is no longer updated, "
+        "remove it: sudo rm {}",
+        host.outside(file), host.outside(path), host.outside(file)));
   }
   const auto old = host.read(path, kMaxSpecBytes);
   written.changed = !old.ok() || *old != text;
@@ -188,7 +191,7 @@ Result<WriteResult> write_spec(const sys::Host& host, const std::string& path, c
   if (written.changed) {
     GANTRY_CHECK(sys::replace_file(outside(host, path), text).in(fmt::format("writing {}", path)));
   }
-  // The new file is in place before the old ones go, so that there is always one.
+  // The new file is in place before the old ones are removed, so that there is always one.
   for (const auto& file : written.moved) {
     if (file != path) GANTRY_CHECK(take_over(host, file));
   }

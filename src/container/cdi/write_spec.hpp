@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts a specification where engines read it, without doing harm: never a bad or empty one over a
-// good one, never beside another tool's of the same kind unless that was asked for.
+// Writes a specification to a directory that engines read. Never replaces a good specification by
+// an invalid or empty one. Never writes a second file of a kind that another tool already defines,
+// unless the caller asks for it.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -13,34 +14,35 @@
 namespace gantry::cdi {
 
 enum class ExistingSpecPolicy : std::uint8_t {
-  Refuse,          // a file that would be doubled is an error that names it
-  TakeOver,        // it is renamed to FILE.before-gantry, which no engine reads
-  TakeOverTarget,  // the same with the very file that is to be written, others are an error
+  Refuse,          // another file with the kind is an error that names it
+  TakeOver,        // rename the other file to FILE.before-gantry, which engines do not read
+  TakeOverTarget,  // rename only the file at the target path; other files are an error
 };
 
 struct WriteOptions {
   ExistingSpecPolicy others = ExistingSpecPolicy::Refuse;
   std::vector<std::string> directories = default_directories();
   std::optional<Format> format;  // default: by the file's name
-  std::string apart;  // files whose paths begin so have the kind, and other devices; "": none
+  std::string apart;  // files with this path prefix have the kind but other devices; "": none
 };
 
 struct WriteResult {
-  bool changed = false;            // false: the very bytes were there
-  std::vector<std::string> moved;  // files that were taken over, by their old name
-  std::vector<std::string> notes;  // what is doubled without harm, one sentence each
+  bool changed = false;            // false: the file already had the same content
+  std::vector<std::string> moved;  // old names of the files that were renamed
+  std::vector<std::string> notes;  // harmless duplicates, one sentence each
 };
 
-// The text as our files have it: YAML begins with a comment that says whose it is.
+// The text of our files: YAML starts with a comment that says that Gantry wrote it.
 std::string to_text_with_marker(const Spec& spec, Format format);
 
-// By the comment; for JSON, which has none, and for what was transformed: by the driver's directory
-// that it mounts, or by being what we would write.
+// Recognizes our files by the comment. JSON files have no comment, and transformed files may lack
+// it: these are recognized by the driver directory that they mount, or by their exact form.
 bool is_written_by_gantry(std::string_view text);
 
-// `path` is inside the host's root. Where its directory is one that engines read, other files with
-// the kind count: another tool's always, our own in the same directory. Of our own in another
-// directory engines take one: there is a note. Elsewhere only the file itself counts.
+// `path` is inside the host's root. If engines read its directory, other files with the same kind
+// are conflicts: always those of other tools, and our own if they are in the same directory. For
+// our own file in another directory there is a note, because engines use one of the two. If engines
+// do not read the directory, only the file itself is a conflict.
 Result<WriteResult> write_spec(const sys::Host& host, const std::string& path, const Spec& spec,
                                const WriteOptions& options = {});
 

@@ -60,7 +60,7 @@ TEST(WriteSpec, NeverReplacesAGoodOneByAnEmptyOne) {
   empty.devices.clear();
   const auto written = write_spec(tree.host(), kPath, empty);
   ASSERT_FALSE(written.ok());
-  EXPECT_THAT(written.error().text(), HasSubstr("nvidia.yaml is left as it is"));
+  EXPECT_THAT(written.error().text(), HasSubstr("nvidia.yaml is unchanged"));
   EXPECT_THAT(written.error().text(), HasSubstr("there is no device"));
   EXPECT_EQ(*tree.host().read(kPath), before);
 }

@@ -79,7 +79,7 @@ Result<std::string> set_in_text(const std::string& text, std::string_view assign
   if (key == nullptr) {
     return Error(
         Errc::NotFound,
-        fmt::format("there is no key `{}`; `gantry config show --effective` lists them", name));
+        fmt::format("there is no key `{}`; `gantry config show --effective` lists all keys", name));
   }
   const bool flag = std::holds_alternative<Field<bool>>(key->field);
   if (equals == std::string_view::npos && !flag) {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.toml as text: the default file, one key set in somebody's file, and what is in force.
+// config.toml as text: the default file, changing one key in an existing file, and the effective
+// values.
 #pragma once
 
 #include "container/config/keys.hpp"
 
 namespace gantry::config {
 
-// What `nvidia-ctk config default` prints: every key with its default; those that are optional as
-// comments. `host` decides what differs between distributions.
+// The output of `nvidia-ctk config default`: every key with its default; optional keys are
+// commented out. Some defaults depend on the distribution of `host`.
 std::string default_text(const sys::Host& host);
 
-// The text with one key changed, all else as it was. `assignment` is "key=value"; "key" alone sets
-// a flag to true; "key=nil" takes the key out. NotFound when there is no such key.
+// Changes one key and leaves the rest of the text as it is. `assignment` is "key=value"; "key"
+// alone sets a flag to true; "key=nil" removes the key. NotFound if there is no such key.
 Result<std::string> set_in_text(const std::string& text, std::string_view assignment);
 
 enum class Origin : std::uint8_t { Default, File, Environment };
@@ -23,7 +24,7 @@ struct EffectiveValue {
   Origin origin = Origin::Default;
 };
 
-// Every key as it counts: file over default, environment over file.
+// The effective value of every key: the file overrides the default, the environment the file.
 Result<std::vector<EffectiveValue>> effective_values(const LoadedSettings& loaded,
                                                      const EnvironmentLookup& environment);
 

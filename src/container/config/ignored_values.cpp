@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of NVIDIA's that change less here than their names say, or nothing.
+// NVIDIA's keys that have less effect here than their names suggest, or none.
 #include "container/config/keys.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ bool among(const auto& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// The table jit-cdi is for the modes in which edits are made at once.
+// The table jit-cdi is for the modes that compute edits when a container starts.
 bool makes_edits(const Settings& settings) {
   return settings.runtime.mode == "auto" || settings.runtime.mode == "jit-cdi";
 }
@@ -38,12 +38,12 @@ void add_jit_cdi(const Settings& settings, IgnoredValues& words) {
   for (const auto& flag : runtime.jit_cdi_feature_flags) {
     words.add_if_set(!among(kKnownFlags, flag),
                      fmt::format("{}nvcdi-feature-flags: {}", table, flag),
-                     "nothing here depends on it");
+                     "Gantry does not use it");
   }
   for (const auto& hook : runtime.jit_cdi_disable_hooks) {
     words.add_if_set(!among(kKnownHooks, hook),
                      fmt::format("{}nvcdi-disable-hooks: {}", table, hook),
-                     "there is no such hook here");
+                     "Gantry has no such hook");
   }
   const bool any = !runtime.jit_cdi_feature_flags.empty() || !runtime.jit_cdi_disable_hooks.empty();
   words.add_if_set(any && !makes_edits(settings), table + "*",
@@ -64,7 +64,7 @@ bool has_disabled_hook(const Settings& settings, std::string_view hook) {
 Status check_mode(const Settings& settings) {
   if (settings.runtime.mode != "csv") return {};
   return Error(Errc::Unsupported,
-               "mode = \"csv\" is for Tegra systems, which Gantry does not know; set mode = "
+               "mode = \"csv\" is for Tegra systems, which Gantry does not support; set mode = "
                "\"auto\" under [nvidia-container-runtime] in config.toml");
 }
 
@@ -76,19 +76,19 @@ std::vector<std::string> describe_ignored_values(const Settings& settings) {
   words.add_if_set(
       !settings.cli.root.empty() && settings.cli.root != "/" && runtime.mode != "legacy",
       "nvidia-container-cli.root",
-      "it is for the classic chain; the runtime has the driver's files from where `gantry "
-      "cdi refresh` found them, and another machine's root is [gantry] root");
+      "it is for the classic prestart hook; the runtime uses the driver's files that `gantry "
+      "cdi refresh` found, and [gantry] root sets another machine's root");
   words.add_if_set(
       runtime.cdi_default_kind != defaults.runtime.cdi_default_kind && runtime.mode != "cdi",
       "nvidia-container-runtime.modes.cdi.default-kind",
-      fmt::format("names without a kind have it in mode = \"cdi\" only, not in \"{}\"",
+      fmt::format("it applies to names without a kind only in mode = \"cdi\", not in \"{}\"",
                   runtime.mode));
   words.add_if_set(runtime.csv_mount_spec_path != defaults.runtime.csv_mount_spec_path ||
                        !runtime.csv_compat_container_root.empty(),
                    "nvidia-container-runtime.modes.csv.*", "it is for Tegra systems");
   add_jit_cdi(settings, words);
   words.add_if_set(settings.ctk_path != defaults.ctk_path && !settings.ctk_path.starts_with('/'),
-                   "nvidia-ctk.path", "a path that is not absolute leads to no hook");
+                   "nvidia-ctk.path", "it is not absolute, so no hook is found there");
   words.add_if_set(settings.hook.path != defaults.hook.path && !settings.hook.path.starts_with('/'),
                    "nvidia-container-runtime-hook.path", "it is not absolute");
   constexpr std::string_view kNever = "the image's files would act on the host";

@@ -44,7 +44,7 @@ TEST(WithoutEffect, WhatIsForOthersSaysForWhom) {
   settings.ctk_path = "bin/nvidia-ctk";
   settings.features.allow_ldconfig_from_container = true;
   EXPECT_THAT(describe_ignored_values(settings),
-              ElementsAre(HasSubstr("the classic chain"), HasSubstr("Tegra"),
+              ElementsAre(HasSubstr("the classic prestart hook"), HasSubstr("Tegra"),
                           HasSubstr("nvidia-ctk.path"), HasSubstr("act on the host")));
   settings.cli.root = "/";
   settings.ctk_path = "/opt/bin/nvidia-ctk";

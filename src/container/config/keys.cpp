@@ -19,20 +19,20 @@ namespace {
 #define LIST(member) FIELD(std::vector<std::string>, member)
 
 constexpr std::string_view kHookFromContainer =
-    "never followed: the image's files would act on the host";
+    "always ignored: the image's files would act on the host";
 
 constexpr Key kKeys[] = {
     {"disable-require", FIELD(bool, disable_require), "skip NVIDIA_REQUIRE_*"},
     {"swarm-resource", FIELD(std::string, swarm_resource),
-     "variables that stand in for NVIDIA_VISIBLE_DEVICES, joined by commas", "", "",
+     "variables that replace NVIDIA_VISIBLE_DEVICES, separated by commas", "", "",
      "\"DOCKER_RESOURCE_GPU\""},
     {"accept-nvidia-visible-devices-envvar-when-unprivileged",
      FIELD(bool, accept_envvar_when_unprivileged),
-     "false: the environment counts for privileged containers only", "", "", "true"},
+     "false: only privileged containers may request GPUs by environment", "", "", "true"},
     {"accept-nvidia-visible-devices-as-volume-mounts", FIELD(bool, accept_volume_mounts),
-     "mounts of /dev/null below /var/run/nvidia-container-devices ask for GPUs", "", "", "false"},
+     "mounts of /dev/null below /var/run/nvidia-container-devices request GPUs", "", "", "false"},
     {"supported-driver-capabilities", FIELD(std::string, supported_driver_capabilities),
-     "the capabilities a container may ask for"},
+     "the capabilities that a container may request"},
 
     {"nvidia-container-cli.root", FIELD(std::string, cli.root), "where the driver's files are", "",
      "", "\"/run/nvidia/driver\""},
@@ -46,19 +46,19 @@ constexpr Key kKeys[] = {
     {"nvidia-container-cli.load-kmods", FIELD(bool, cli.load_kmods), "load the kernel's modules"},
     {"nvidia-container-cli.no-pivot", FIELD(bool, cli.no_pivot), "no pivot_root", "", "", kOmitted},
     {"nvidia-container-cli.no-cgroups", FIELD(bool, cli.no_cgroups),
-     "leave device cgroups alone: rootless containers", "", "", "false"},
+     "do not change device cgroups: for rootless containers", "", "", "false"},
     {"nvidia-container-cli.user", FIELD(std::string, cli.user),
      "USER:GROUP that opens the driver; its group is added to containers", "", "",
      "\"root:video\""},
     {"nvidia-container-cli.ldconfig", FIELD(std::string, cli.ldconfig),
-     "the host's ldconfig; we merge caches ourselves and run none"},
+     "the host's ldconfig; Gantry merges caches itself and does not run it"},
 
     {"nvidia-container-runtime.debug", FIELD(std::string, runtime.debug), "the shim's log", "", "",
      "\"/var/log/nvidia-container-runtime.log\""},
     {"nvidia-container-runtime.log-level", FIELD(std::string, runtime.log_level),
-     "how much goes there", "trace|debug|info|warning|warn|error|fatal|panic"},
+     "the level of the shim's log", "trace|debug|info|warning|warn|error|fatal|panic"},
     {"nvidia-container-runtime.runtimes", LIST(runtime.runtimes),
-     "low-level runtimes, the first that is there is used"},
+     "low-level runtimes; the first one that is installed is used"},
     {"nvidia-container-runtime.mode", FIELD(std::string, runtime.mode),
      "how GPUs get into a container", "auto|legacy|csv|cdi|jit-cdi"},
     {"nvidia-container-runtime.modes.csv.mount-spec-path",
@@ -67,22 +67,22 @@ constexpr Key kKeys[] = {
      FIELD(std::string, runtime.csv_compat_container_root), "Tegra: the image's compat directory",
      "", "", kOmitted},
     {"nvidia-container-runtime.modes.cdi.spec-dirs", LIST(runtime.cdi_spec_dirs),
-     "where CDI specs are, later ones win"},
+     "directories of CDI specs; later ones override earlier ones"},
     {"nvidia-container-runtime.modes.cdi.default-kind",
-     FIELD(std::string, runtime.cdi_default_kind), "the kind of names without one"},
+     FIELD(std::string, runtime.cdi_default_kind), "the kind of device names without a kind"},
     {"nvidia-container-runtime.modes.cdi.annotation-prefixes",
      LIST(runtime.cdi_annotation_prefixes), "annotations that name CDI devices"},
     {"nvidia-container-runtime.modes.jit-cdi.nvcdi-feature-flags",
-     LIST(runtime.jit_cdi_feature_flags), "as --feature-flag of cdi generate", "", "", kOmitted},
+     LIST(runtime.jit_cdi_feature_flags), "like --feature-flag of cdi generate", "", "", kOmitted},
     {"nvidia-container-runtime.modes.jit-cdi.nvcdi-disable-hooks",
-     LIST(runtime.jit_cdi_disable_hooks), "as --disable-hook of cdi generate", "", "", kOmitted},
+     LIST(runtime.jit_cdi_disable_hooks), "like --disable-hook of cdi generate", "", "", kOmitted},
     {"nvidia-container-runtime.modes.legacy.cuda-compat-mode",
      FIELD(std::string, runtime.legacy_cuda_compat_mode), "the image's newer libcuda",
      "ldconfig|mount|disabled|hook"},
 
     {"nvidia-container-runtime-hook.path", FIELD(std::string, hook.path), "where the hook is"},
     {"nvidia-container-runtime-hook.skip-mode-detection", FIELD(bool, hook.skip_mode_detection),
-     "the hook acts in every mode"},
+     "the hook works in every mode"},
     {"nvidia-ctk.path", FIELD(std::string, ctk_path), "where nvidia-ctk is"},
 
     {"features.allow-cuda-compat-libs-from-container",
@@ -95,29 +95,29 @@ constexpr Key kKeys[] = {
     {"features.disable-cuda-compat-lib-hook", FIELD(bool, features.disable_cuda_compat_lib_hook),
      "the image's newer libcuda is not used", "", "", kOmitted},
     {"features.disable-imex-channel-creation", FIELD(bool, features.disable_imex_channel_creation),
-     "IMEX channels are not made", "", "", kOmitted},
+     "IMEX channels are not created", "", "", kOmitted},
     {"features.ignore-imex-channel-requests", FIELD(bool, features.ignore_imex_channel_requests),
      "NVIDIA_IMEX_CHANNELS is not read", "", "", kOmitted},
     {"features.no-additional-gids-for-device-nodes",
      FIELD(bool, features.no_additional_gids_for_device_nodes),
      "containers do not get the groups of the nodes", "", "", kOmitted},
 
-    {"gantry.root", FIELD(std::string, gantry.root), "the machine below this directory", "",
+    {"gantry.root", FIELD(std::string, gantry.root), "the root directory of the machine", "",
      "GANTRY_ROOT"},
-    {"gantry.flavour", FIELD(std::string, gantry.flavour), "how libraries are made known",
+    {"gantry.flavour", FIELD(std::string, gantry.flavour), "how the loader finds the libraries",
      "shim|one-hook|no-hooks", "GANTRY_FLAVOUR"},
     {"gantry.kubernetes-environment", FIELD(std::string, gantry.kubernetes_environment),
-     "what NVIDIA_VISIBLE_DEVICES counts for in a pod", "granted|any|never",
+     "how NVIDIA_VISIBLE_DEVICES is used in a pod", "granted|any|never",
      "GANTRY_KUBERNETES_ENVIRONMENT"},
-    {"gantry.environment", FIELD(std::string, gantry.environment), "and in other containers",
-     "any|privileged|never", "GANTRY_ENVIRONMENT"},
+    {"gantry.environment", FIELD(std::string, gantry.environment),
+     "how it is used in other containers", "any|privileged|never", "GANTRY_ENVIRONMENT"},
     {"gantry.refresh-deadline", FIELD(std::int64_t, gantry.refresh_deadline),
      "seconds that `gantry cdi refresh` may take while a container waits", "",
      "GANTRY_REFRESH_DEADLINE"},
     {"gantry.cdi-kinds", LIST(gantry.cdi_kinds),
-     "CDI kinds beside NVIDIA's that an image's environment may name", "", "GANTRY_CDI_KINDS"},
+     "other CDI kinds that an image's environment may name", "", "GANTRY_CDI_KINDS"},
     {"gantry.pod-cgroups", LIST(gantry.pod_cgroups),
-     "names in a cgroup's path, beside kubepods, by which a container is a pod's", "",
+     "names in a cgroup path, in addition to kubepods, that mark a pod's container", "",
      "GANTRY_POD_CGROUPS"},
 };
 
@@ -147,7 +147,7 @@ struct Setter {
   }
   Status operator()(Field<std::int64_t> field) const {
     const auto value = parse_i64(words);
-    if (!value) return Error(Errc::Invalid, fmt::format("`{}` is no whole number", words));
+    if (!value) return Error(Errc::Invalid, fmt::format("`{}` is not a whole number", words));
     field(settings) = *value;
     return {};
   }
@@ -170,7 +170,8 @@ Status check_kinds(const std::vector<std::string>& kinds) {
     if (good) continue;
     return Error(
         Errc::Invalid,
-        fmt::format("gantry.cdi-kinds has `{}`, which is no kind; one reads acme.org/nic", kind));
+        fmt::format("gantry.cdi-kinds has `{}`, which is not a kind; an example is acme.org/nic",
+                    kind));
   }
   return {};
 }
@@ -224,7 +225,7 @@ Status check_allowed_values(const Key& key, const Settings& settings) {
   std::string allowed(key.words);
   std::replace(allowed.begin(), allowed.end(), '|', ' ');
   return Error(Errc::Invalid,
-               fmt::format("{} cannot be {}; it is one of: {}", key.name, value, allowed));
+               fmt::format("{} cannot be {}; it must be one of: {}", key.name, value, allowed));
 }
 
 Status set_value(const Key& key, std::string_view words, Settings& settings) {

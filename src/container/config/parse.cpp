@@ -25,7 +25,7 @@ struct Reader {
     return {};
   }
   Status operator()(Field<std::string> field) const {
-    if (!node.is_string()) return at_line(node, "must be a text in quotation marks");
+    if (!node.is_string()) return at_line(node, "must be a string in quotation marks");
     field(settings) = node.as_string()->get();
     return {};
   }
@@ -39,7 +39,7 @@ struct Reader {
     if (array == nullptr) return at_line(node, "must be a list: [\"a\", \"b\"]");
     std::vector<std::string> list;
     for (const auto& item : *array) {
-      if (!item.is_string()) return at_line(item, "a text in quotation marks is missing");
+      if (!item.is_string()) return at_line(item, "must be a string in quotation marks");
       list.push_back(item.as_string()->get());
     }
     field(settings) = std::move(list);
@@ -56,9 +56,9 @@ bool is_table_of_ours(std::string_view name) {
 Status unknown(const toml::node& node, const std::string& name, LoadedSettings& loaded) {
   const auto line = node.source().begin.line;
   if (name == "gantry" || name.starts_with("gantry.")) {
-    return Error(
-        Errc::Invalid,
-        fmt::format("line {}: there is no key {}; `gantry config show` lists them", line, name));
+    return Error(Errc::Invalid,
+                 fmt::format("line {}: there is no key {}; `gantry config show` lists all keys",
+                             line, name));
   }
   if (loaded.warnings.size() < kMaxWarnings) {
     loaded.warnings.push_back(fmt::format("line {}: {} is unknown and has no effect", line, name));
@@ -86,7 +86,7 @@ Status read_table(const toml::table& table, const std::string& prefix, LoadedSet
 }  // namespace
 
 Result<LoadedSettings> parse(std::string_view text) {
-  if (text.size() > kMaxConfigBytes) return Error(Errc::Corrupt, "too large for a configuration");
+  if (text.size() > kMaxConfigBytes) return Error(Errc::Corrupt, "the configuration is too large");
   GANTRY_TRY(const auto table, toml_edit::parse_table(text));
   LoadedSettings loaded;
   GANTRY_CHECK(read_table(table, "", loaded));

@@ -54,8 +54,8 @@ struct HookSettings {
   bool operator==(const HookSettings&) const = default;
 };
 
-// Switches of NVIDIA's, off unless set. Those which would let the image's files act on the host are
-// read so that we can say why we do not follow them.
+// NVIDIA's feature switches, off by default. Switches that would let the image's files act on the
+// host are read only to report that Gantry ignores them.
 struct FeatureSettings {
   bool allow_cuda_compat_libs_from_container = false;
   bool allow_ldconfig_from_container = false;
@@ -67,15 +67,15 @@ struct FeatureSettings {
   bool operator==(const FeatureSettings&) const = default;
 };
 
-// Ours. An unknown key here is an error.
+// Gantry's own table. An unknown key in it is an error.
 struct GantrySettings {
   std::string root;                                // "" means nvidia-container-cli.root
   std::string flavour = "shim";                    // shim, one-hook, no-hooks
   std::string kubernetes_environment = "granted";  // granted, any, never
   std::string environment = "any";                 // any, privileged, never
   std::int64_t refresh_deadline = 20;              // seconds
-  std::vector<std::string> cdi_kinds;              // of others, that the environment may name
-  std::vector<std::string> pod_cgroups;            // in a cgroup's path: a pod's container
+  std::vector<std::string> cdi_kinds;              // other kinds that the environment may name
+  std::vector<std::string> pod_cgroups;            // parts of a cgroup path that mean a pod
   bool operator==(const GantrySettings&) const = default;
 };
 
@@ -94,55 +94,55 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
-// What a file said: the values, which keys it named, and what deserves a word (keys nobody knows,
-// each with its line). Unknown keys stay in the file; they change nothing.
+// The content of a file: the values, the keys that it sets, and warnings (unknown keys, each with
+// its line). Unknown keys stay in the file and have no effect.
 struct LoadedSettings {
   Settings settings;
   std::vector<std::string> named;
   std::vector<std::string> warnings;
 };
 
-// Looks a variable of the environment up; nullopt when it is not set.
+// Looks up an environment variable; nullopt if it is not set.
 using EnvironmentLookup = std::function<std::optional<std::string>(std::string_view)>;
 std::optional<std::string> process_environment(std::string_view name);
 
 constexpr std::string_view kConfigPath = "/etc/nvidia-container-runtime/config.toml";
 constexpr std::size_t kMaxConfigBytes = std::size_t{256} << 10;
 
-// Where the file is: NVIDIA_CTK_CONFIG_FILE_PATH (a relative one is the caller's), else
-// XDG_CONFIG_HOME's, else kConfigPath.
+// The path of the file: NVIDIA_CTK_CONFIG_FILE_PATH (may be relative to the working directory),
+// else below XDG_CONFIG_HOME, else kConfigPath.
 std::string config_path(const EnvironmentLookup& environment);
 
-// Corrupt for text that is no TOML, Invalid for a value of the wrong kind, a value that is none of
-// those allowed, and an unknown key of [gantry]; each with the line.
+// Corrupt if the text is not TOML; Invalid for a value of the wrong type, a value that is not
+// allowed, and an unknown key of [gantry]. Errors name the line.
 Result<LoadedSettings> parse(std::string_view text);
 
-// A file that is not there gives the defaults.
+// A missing file gives the defaults.
 Result<LoadedSettings> load_with_warnings(const sys::Host& host, std::string_view path);
 Result<Settings> load(const sys::Host& host, std::string_view path);
 
-// GANTRY_ROOT, GANTRY_FLAVOUR, ... over the file's [gantry]. For programs whose environment is the
-// administrator's or the engine's; never for hooks.
+// GANTRY_ROOT, GANTRY_FLAVOUR, ... override the file's [gantry]. Only for programs that get their
+// environment from the administrator or the engine; never for hooks.
 Status apply_environment(Settings& settings, const EnvironmentLookup& environment);
 
-// The root that the file asks for: gantry.root, else nvidia-container-cli.root, else "/".
+// The root that the file sets: gantry.root, else nvidia-container-cli.root, else "/".
 std::string machine_root(const Settings& settings);
 
 enum class EnvironmentPolicy : std::uint8_t { Any, Privileged, Never };
 
-// gantry.environment; where that is "any" and NVIDIA's accept-... key is false: Privileged.
+// gantry.environment; but Privileged if that is "any" and NVIDIA's accept-... key is false.
 EnvironmentPolicy environment_policy(const Settings& settings);
 
-// Of the table jit-cdi, in the modes that use it: `flag` is among its feature flags; `hook` (or
-// "all") among its disabled hooks.
+// For the table jit-cdi, in the modes that use it: returns true if `flag` is one of its feature
+// flags, or if `hook` (or "all") is one of its disabled hooks.
 bool has_feature_flag(const Settings& settings, std::string_view flag);
 bool has_disabled_hook(const Settings& settings, std::string_view hook);
 
-// Unsupported for the one mode of NVIDIA's that we do not have.
+// Unsupported for the one NVIDIA mode that Gantry does not have.
 Status check_mode(const Settings& settings);
 
-// A sentence for every value that was set and changes nothing for the runtime. For logs and
-// `gantry explain`: not worth an error.
+// One sentence for every value that is set but has no effect on the runtime. For logs and `gantry
+// explain`: this is not an error.
 std::vector<std::string> describe_ignored_values(const Settings& settings);
 
 }  // namespace gantry::config

@@ -90,9 +90,10 @@ TEST(Settings, AWrongKindOfValueIsAnErrorWithItsLine) {
   };
   for (const auto& [text, says] : {
            Case{"disable-require = \"yes\"", "disable-require: line 1: must be true or false"},
-           Case{"[nvidia-container-cli]\nroot = 3", "line 2: must be a text"},
+           Case{"[nvidia-container-cli]\nroot = 3", "line 2: must be a string"},
            Case{"[nvidia-container-runtime]\nruntimes = \"runc\"", "line 2: must be a list"},
-           Case{"[nvidia-container-runtime]\nruntimes = [\n\"runc\",\n3]", "line 4: a text"},
+           Case{"[nvidia-container-runtime]\nruntimes = [\n\"runc\",\n3]",
+                "line 4: must be a string"},
            Case{"[nvidia-container-runtime]\nmode = \"fast\"",
                 "one of: auto legacy csv cdi jit-cdi"},
            Case{"[gantry]\nrefresh-deadline = \"1\"", "must be a whole number"},

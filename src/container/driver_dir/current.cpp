@@ -17,9 +17,10 @@ Result<CurrentDriver> current(const sys::Host& host) {
   }
   const auto version = version_in_name(*link);
   if (version.empty()) {
-    return Error(Errc::Corrupt, fmt::format("{} leads to \"{}\", which is no prepared directory; "
-                                            "run `gantry cdi refresh`",
-                                            host.outside(plan::kCurrentDriverLink), *link));
+    return Error(Errc::Corrupt,
+                 fmt::format("{} points to \"{}\", which is not a prepared directory; "
+                             "run `gantry cdi refresh`",
+                             host.outside(plan::kCurrentDriverLink), *link));
   }
   CurrentDriver found{.name = *link,
                       .directory = fmt::format("{}/{}", plan::kDriverDirectories, *link),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The prepared driver directory that is in force. All that the start of a container needs to know
-// of it: reading it is a readlink and one small file.
+// The prepared driver directory that is in use, as far as the start of a container needs it.
+// Reading it takes a readlink and one small file.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -16,15 +16,15 @@ struct CurrentDriver {
   std::string version;    // "580.159.04"
 };
 
-// NotFound when nothing is published, Corrupt when what is there is not whole; both say how to make
-// it.
+// NotFound if no directory is published, Corrupt if it is incomplete; both errors name the command
+// that creates it.
 Result<CurrentDriver> current(const sys::Host& host);
 
-// Whether it serves this driver, the one of /proc/driver/nvidia/version.
+// Returns true if the directory is for this driver version (of /proc/driver/nvidia/version).
 bool serves_driver(const CurrentDriver& current, std::string_view driver_version);
 
-// What a container engine must put before this machine's paths: nothing, unless the root is a
-// simulated tree; real engines mount from that by its real place.
+// The prefix that a container engine must put before paths of this machine: "", or the real path
+// of a simulated machine's tree.
 std::string simulated_engine_root(const sys::Host& host);
 
 }  // namespace gantry::driver_dir

@@ -35,8 +35,8 @@ Result<DirectoryLock> DirectoryLock::take(const sys::Host& host,
     if (errno != EWOULDBLOCK && errno != EINTR) return Error::sys(errno, "flock .lock");
     if (std::chrono::steady_clock::now() >= until) {
       return Error(Errc::Busy,
-                   fmt::format("another process prepares the driver's files in {} and has not "
-                               "finished in {} ms; see who: fuser {}/.lock",
+                   fmt::format("another process prepares the driver's files in {} and did not "
+                               "finish within {} ms; to find it: fuser {}/.lock",
                                host.outside(plan::kDriverDirectories), deadline.count(),
                                host.outside(plan::kDriverDirectories)));
     }

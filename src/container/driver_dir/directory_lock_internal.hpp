@@ -8,8 +8,8 @@
 
 namespace gantry::driver_dir {
 
-// The directory of the prepared drivers, made if missing, with the lock that its writers take. The
-// kernel gives the lock back when its owner dies.
+// The directory of the prepared drivers, created if missing, with the lock that its writers take.
+// The kernel releases the lock when its owner dies.
 class DirectoryLock {
  public:
   static Result<DirectoryLock> take(const sys::Host& host, std::chrono::milliseconds deadline);

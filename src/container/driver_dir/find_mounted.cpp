@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has a driver directory mounted: by the mountinfo of every process.
+// Finds the processes that have a driver directory mounted, from the mountinfo of every process.
 #include "base/core/text.hpp"
 #include "container/driver_dir/find_mounted_internal.hpp"
 
@@ -22,9 +22,9 @@ namespace {
 constexpr std::size_t kMaxProcesses = 65536;
 constexpr std::size_t kMaxMountinfoBytes = std::size_t{16} << 20;  // bytes of one mountinfo
 
-// The first process decides: in a container's procfs it is the container's own. Our own link is for
-// those who may not look at the first process; we are seen only in a procfs of our namespace or of
-// one above it, so that it says the same.
+// Reads the pid namespace of the first process: in a container's procfs that is the container's. If
+// we may not read the first process, reads our own link: a procfs shows us only if it belongs to
+// our namespace or a parent of it, so the result is the same.
 bool shows_all_processes(const std::string& processes, std::uint64_t initial) {
   for (const auto* process : {"1", "self"}) {
     struct stat space {};
@@ -34,12 +34,12 @@ bool shows_all_processes(const std::string& processes, std::uint64_t initial) {
   return false;
 }
 
-// The whole file, or nothing where the process is gone.
+// The whole file, or nothing if the process has ended.
 Result<std::string> read_mounts(int processes, const std::string& pid) {
   const auto path = pid + "/mountinfo";
   const sys::UniqueFd fd(::openat(processes, path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) {
-    // EINVAL: a zombie, which its parent has yet to wait for; its mounts are nobody's.
+    // EINVAL: a zombie; it has no mounts any more.
     if (errno == ENOENT || errno == ESRCH || errno == EINVAL) return std::string();
     return Error::sys(errno, fmt::format("read /proc/{}", path));
   }
@@ -48,17 +48,17 @@ Result<std::string> read_mounts(int processes, const std::string& pid) {
   for (;;) {
     const auto got = ::read(fd.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    // EINVAL: the process died; its mounts are nobody's.
+    // EINVAL: the process ended; it has no mounts any more.
     if (got < 0 && (errno == EINVAL || errno == ESRCH)) return std::string();
     if (got < 0) return Error::sys(errno, fmt::format("read /proc/{}", path));
     if (got == 0) return text;
     text.append(buffer.data(), static_cast<std::size_t>(got));
     if (text.size() > kMaxMountinfoBytes)
-      return Error(Errc::Corrupt, fmt::format("/proc/{} has no end", path));
+      return Error(Errc::Corrupt, fmt::format("/proc/{} is too large", path));
   }
 }
 
-// Which of the names are in a mount's source: "... /var/lib/gantry/driver/550.90.07-.../sets ...".
+// The names that occur in a mount's source: "... /var/lib/gantry/driver/550.90.07-.../sets ...".
 void mark_used(std::string_view mounts, const std::vector<std::string>& names,
                std::set<std::string>& used) {
   for (const auto& name : names) {
@@ -75,8 +75,8 @@ Result<std::string> find_host_procfs(const sys::Host& host, const GarbageOptions
   auto of_root = host.outside("/proc");
   if (shows_all_processes(of_root, options.initial_pid_namespace)) return of_root;
   return Error(Errc::Unsupported,
-               fmt::format("old driver directories are kept: {} shows the processes of one "
-                           "container only, and others may have such a directory mounted; run "
+               fmt::format("old driver directories are kept: {} shows only the processes of one "
+                           "container, and other processes may have such a directory mounted; run "
                            "`gantry cdi refresh` on the machine itself, or in a pod with hostPID",
                            options.processes));
 }
@@ -86,7 +86,7 @@ Result<std::set<std::string>> find_mounted(const std::vector<std::string>& names
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(processes.c_str()), ::closedir);
   if (!entries) return Error::sys(errno, fmt::format("list {}", processes));
   std::set<std::string> used;
-  std::set<std::pair<dev_t, ino_t>> seen;  // one look for each mount namespace
+  std::set<std::pair<dev_t, ino_t>> seen;  // reads each mount namespace once
   std::size_t count = 0;
   bool first_seen = false;
   while (const dirent* entry = ::readdir(entries.get())) {

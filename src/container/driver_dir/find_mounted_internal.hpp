@@ -11,12 +11,12 @@
 
 namespace gantry::driver_dir {
 
-// The procfs in which every process of the machine is seen: the given one, else that of the host's
-// root (/host/proc in a pod). Unsupported, with what to do, where there is none.
+// The procfs that shows every process of the machine: the given one, else the one of the host's
+// root (/host/proc in a pod). Unsupported, with what to do, if there is none.
 Result<std::string> find_host_procfs(const sys::Host& host, const GarbageOptions& options);
 
-// Which of these directories some process has among its mounts, by the processes of that procfs.
-// An error where one of them cannot be looked at.
+// The directories that any process of that procfs has mounted. Returns an error if the mounts of a
+// process cannot be read.
 Result<std::set<std::string>> find_mounted(const std::vector<std::string>& names,
                                            const std::string& processes);
 

@@ -25,7 +25,7 @@
 namespace gantry::driver_dir {
 namespace {
 
-// Out of sight before it is removed: a directory that is half gone must not look whole.
+// Renamed before it is removed: an incomplete directory must not look complete.
 constexpr std::string_view kRemovedPrefix = ".gone-";
 
 std::string gone(const std::string& name) {
@@ -37,11 +37,11 @@ bool is_young(int directory, const std::string& name, std::chrono::seconds young
   if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return true;
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
-  // The change of status: it is renamed when it is finished, touched when it is left.
+  // The ctime: a directory is renamed when it is finished and touched when it is replaced.
   return now.tv_sec - status.st_ctim.tv_sec < youngest.count();
 }
 
-// Directories that are neither current nor young, and those whose removal was begun before.
+// Directories that are neither current nor young, and those whose removal was interrupted.
 struct Candidates {
   std::vector<std::string> old;
   std::vector<std::string> begun;  // without ".gone-"
@@ -67,21 +67,21 @@ class GarbageCollector {
       : directory_(directory), processes_(std::move(processes)) {}
 
   Result<GarbageResult> collect_garbage(const Candidates& found) {
-    // A part of these is gone already: one that is mounted stays out of sight.
+    // These are already incomplete: one that is mounted keeps its hidden name.
     GANTRY_TRY(const auto begun, mounted(found.begun));
     for (const auto& name : found.begun) {
       begun.contains(gone(name)) ? done_.in_use.push_back(name) : remove(name);
     }
     GANTRY_TRY(const auto hidden, hide_unused(found.old));
-    // A container may have mounted one between the look and the rename. From here on none can, so
-    // that a second look is the last.
+    // A container may have mounted one between the check and the rename. After the rename no
+    // container can, so a second check is final.
     GANTRY_TRY(const auto late, mounted(hidden));
     for (const auto& name : hidden) late.contains(gone(name)) ? show(name) : remove(name);
     return std::move(done_);
   }
 
  private:
-  // Of directories that are out of sight.
+  // For directories that have been renamed.
   Result<std::set<std::string>> mounted(const std::vector<std::string>& names) const {
     if (names.empty()) return std::set<std::string>();
     std::vector<std::string> hidden;
@@ -114,8 +114,8 @@ class GarbageCollector {
       done_.removed.push_back(name);
     } else {
       done_.failed.push_back(
-          fmt::format("{} is left: {}; the next `gantry cdi refresh` tries it again", gone(name),
-                      removed.error().text()));
+          fmt::format("{} was not removed: {}; the next `gantry cdi refresh` tries again",
+                      gone(name), removed.error().text()));
     }
   }
 

@@ -34,13 +34,13 @@ std::string_view version_in_name(std::string_view name) {
 Status check_complete(const sys::Host& host, std::string_view name) {
   const auto path = fmt::format("{}/{}/{}", plan::kDriverDirectories, name, plan::kManifestName);
   const auto text = host.read(path, kManifestLimit);
-  // It begins with its own name, and it was written last: see publish.cpp.
+  // The manifest starts with the directory's name and is written last: see publish.cpp.
   if (text.ok() && text->starts_with(fmt::format("{{\n  \"name\": {},\n", json::quote(name))) &&
       text->ends_with("}\n")) {
     return {};
   }
   return Error(Errc::Corrupt,
-               fmt::format("{} is not whole{}{}; run `gantry cdi refresh`", host.outside(path),
+               fmt::format("{} is incomplete{}{}; run `gantry cdi refresh`", host.outside(path),
                            text.ok() ? "" : ": ", text.ok() ? "" : text.error().text()));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file at two places, as cheaply as the file systems allow.
+// Puts one file at a second path, as cheaply as the file systems allow.
 #include "container/driver_dir/layout_internal.hpp"
 
 #include <fcntl.h>
@@ -87,13 +87,12 @@ void copy_label(int from, int to) {
   const auto size = ::fgetxattr(from, kSelinuxXattr, label.data(), label.size());
   if (size > 0 &&
       ::fsetxattr(to, kSelinuxXattr, label.data(), static_cast<std::size_t>(size), 0) != 0)
-    return;  // without SELinux in force nobody asks for it
+    return;  // SELinux is not active, so labels do not matter
 }
 
 Result<LinkMethod> put_file(const SourceFile& source, int directory, const std::string& name,
                             CopyPolicy copies) {
-  // Through /proc/self/fd: AT_EMPTY_PATH asks for a capability that a user's own tree need not
-  // have.
+  // Links through /proc/self/fd: AT_EMPTY_PATH needs a capability that an unprivileged user lacks.
   if (::linkat(AT_FDCWD, self(source.fd.get()).c_str(), directory, name.c_str(),
                AT_SYMLINK_FOLLOW) == 0) {
     return LinkMethod::HardLink;

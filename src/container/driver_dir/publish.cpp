@@ -27,7 +27,7 @@ namespace {
 using model::DriverFile;
 using model::DriverFileKind;
 
-constexpr const char* kTemporary = ".making";  // one is enough: the lock is held
+constexpr const char* kTemporary = ".making";  // one name is enough: we hold the lock
 constexpr const char* kTemporaryLink = ".current";
 
 bool is_library(const SourceFile& source, bool is_32bit) {
@@ -56,7 +56,7 @@ Status make_link(int parent, const std::string& name, const std::string& target)
   return Error::sys(errno, fmt::format("symlink {}", name));
 }
 
-// "../../../usr/local/nvidia/lib64" seen from a directory; both paths without links.
+// A relative path such as "../../../usr/local/nvidia/lib64"; both paths must not contain links.
 std::string relative_path(std::string_view from, std::string_view to) {
   std::string up;
   while (!(to == from || (to.starts_with(from) && to.substr(from.size()).starts_with('/')))) {
@@ -103,8 +103,7 @@ class DirectoryBuilder {
     if (fd.ok()) copy_label(fd->get(), directory);
   }
 
-  // The driver's directory of libraries when it holds nothing else, so that it can be mounted as it
-  // is.
+  // The driver's library directory, if it contains nothing else and can be mounted as a whole.
   std::optional<std::string> own_directory() const {
     const auto& driver = machine_.driver;
     if (driver.root == "/" || driver.library_directory.empty()) return std::nullopt;
@@ -129,8 +128,8 @@ class DirectoryBuilder {
     return real.ok() ? std::optional(*real) : std::nullopt;
   }
 
-  // The driver's own directory can be on a file system of its own, read-only at that; then it is
-  // mounted whole for every set rather than copied, which would be 700 MB.
+  // The driver's own directory can be on a separate, even read-only file system. Then it is mounted
+  // as a whole for every set instead of copying 700 MB.
   bool can_link() const {
     for (const auto& source : sources_.files) {
       if (!is_library(source, false)) continue;
@@ -191,7 +190,7 @@ class DirectoryBuilder {
   Status fill_in(int parent, const std::string& name, bool is_32bit, model::CapabilityMask closed) {
     GANTRY_TRY(const auto directory, make_directory(parent, name));
     label(directory.get());
-    std::set<std::string> taken;  // the same name twice: the first is the one that was found first
+    std::set<std::string> taken;  // if two libraries have the same name, the first one is used
     for (const auto& source : sources_.files) {
       if (!is_library(source, is_32bit) || !model::is_needed(*source.file, closed)) continue;
       if (!taken.insert(std::string(base_name(source.file->path))).second) continue;
@@ -214,7 +213,7 @@ class DirectoryBuilder {
     return {};
   }
 
-  // By their places in a container, so that a path to one of them has no version in it.
+  // By their paths in a container, so that a path to one of them does not contain a version.
   Status fill_configuration() {
     std::set<std::string> taken;
     for (const auto& source : sources_.files) {
@@ -260,7 +259,7 @@ class DirectoryBuilder {
     return {};
   }
 
-  // Begins with the name and ends with the brace that check_whole looks for.
+  // Starts with the name and ends with the brace that check_complete() expects.
   Status write_manifest(const std::string& way) const {
     std::string text = fmt::format("{{\n  \"name\": {},\n  \"made_by\": {},\n  \"files\": [",
                                    json::quote(sources_.name), json::quote(way));
@@ -279,7 +278,7 @@ class DirectoryBuilder {
     if (static_cast<std::size_t>(wrote) != text.size())
       return Error::sys(ENOSPC, "write manifest.json");
     if (::fchmod(fd.get(), 0644) != 0) return Error::sys(errno, "chmod manifest.json");
-    // Everything below, before the name that says it is whole.
+    // Writes all files to disk before the rename that publishes the directory.
     if (::syncfs(fd.get()) != 0) return Error::sys(errno, "sync the prepared directory");
     return {};
   }
@@ -292,7 +291,7 @@ class DirectoryBuilder {
   std::optional<std::string> own_;
   bool filtered_ = true;
   LinkMethod worst_ = LinkMethod::HardLink;
-  std::map<const DriverFile*, SourceFile> ours_;  // what could not be hard-linked
+  std::map<const DriverFile*, SourceFile> ours_;  // files that could not be hard-linked
 };
 
 bool exists(int parent, const std::string& name) {
@@ -306,7 +305,7 @@ Status clear(int parent, const std::string& name) {
 Result<std::string> build_and_rename(const sys::Host& host, const model::Inventory& machine,
                                      const SourceFiles& sources, int parent) {
   GANTRY_CHECK(clear(parent, kTemporary));
-  GANTRY_CHECK(clear(parent, sources.name));  // not whole, or we would not be here
+  GANTRY_CHECK(clear(parent, sources.name));  // it is incomplete, otherwise we would have used it
   auto made = DirectoryBuilder(host, machine, sources, parent).make();
   if (!made.ok()) {
     const auto removed = clear(parent, kTemporary);
@@ -319,8 +318,8 @@ Result<std::string> build_and_rename(const sys::Host& host, const model::Invento
   return made;
 }
 
-// Old directories are kept for a while from the moment at which they are left: a container that is
-// just starting may have read the link before (collect.hpp). Its age says when that was.
+// Old directories are kept for a while after they are replaced, because a container that is
+// starting may have read the link before (garbage.hpp). The touch records the time.
 Status touch_previous(int parent) {
   std::array<char, 256> former{};
   const std::string link(base_name(plan::kCurrentDriverLink));
@@ -361,7 +360,7 @@ Result<PublishResult> publish(const sys::Host& host, const model::Inventory& mac
   if (in_force()) return published;
 
   GANTRY_TRY(const auto lock, DirectoryLock::take(host, options.deadline));
-  if (in_force()) return published;  // another publisher was quicker
+  if (in_force()) return published;  // another publisher was faster
   published.outcome = PublishOutcome::Switched;
   if (!check_complete(host, sources.name).ok()) {
     GANTRY_TRY(published.way, build_and_rename(host, machine, sources, lock.directory()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the prepared driver directory (plan/places.hpp has its layout): once for each driver, by
-// rename of a finished directory, never changed afterwards.
+// Creates the prepared driver directory (plan/driver_paths.hpp has its layout): once for each
+// driver, by renaming a finished directory. It never changes afterwards.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -14,8 +14,8 @@
 namespace gantry::driver_dir {
 
 enum class PublishOutcome : std::uint8_t {
-  Unchanged,  // it was there
-  Switched,   // it was there, and `current` led elsewhere
+  Unchanged,  // it existed already
+  Switched,   // it existed already, but `current` pointed to another one
   Created
 };
 
@@ -23,17 +23,17 @@ struct PublishResult {
   std::string directory;  // inside the host's root
   PublishOutcome outcome = PublishOutcome::Unchanged;
   std::string
-      way;  // of a new one: "hard links", "reflinks", "copies", "the driver's own directory"
+      way;  // for a new one: "hard links", "reflinks", "copies", "the driver's own directory"
 };
 
 struct PublishOptions {
-  std::chrono::milliseconds deadline{30'000};  // for another publisher to finish
+  std::chrono::milliseconds deadline{30'000};  // to wait for another publisher
 };
 
-// The files of `machine` become `current`. Fails, and leaves what is published as it is: NotFound
-// for a driver without libraries, Denied for a file that others than root may change, Busy when
-// another publisher does not finish, and what the file system says. Nothing half-made stays behind
-// that the next call would not remove.
+// Makes the driver files of `machine` `current`. Errors leave the published directory as it is:
+// NotFound for a driver without libraries, Denied for a file that users other than root can change,
+// Busy if another publisher does not finish, and errors of the file system. The next call removes
+// an incomplete directory that a crash left behind.
 Result<PublishResult> publish(const sys::Host& host, const model::Inventory& machine,
                               const PublishOptions& options = {});
 

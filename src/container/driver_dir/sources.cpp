@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's files as they are now: opened, checked and summed up in a digest.
+// The driver's current files: opens and checks them and computes a digest.
 #include "base/core/hash.hpp"
 #include "base/sys/trusted.hpp"
 #include "container/driver_dir/layout_internal.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 using model::DriverFileKind;
 
-// Another number when the layout of the directory changes, so that an old one is made anew.
+// Increase it when the layout of the directory changes, so that old directories are rebuilt.
 constexpr int kLayout = 2;
 
 Status check_owner(const sys::Host& host, const SourceFile& source, uid_t owner) {
@@ -42,7 +42,7 @@ void add_to(Hash& hash, const SourceFile& source) {
 }  // namespace
 
 Result<SourceFiles> open_sources(const sys::Host& host, const model::Inventory& machine) {
-  // A simulated tree that a user made is that user's; "/" is root's.
+  // A simulated tree may belong to the user who created it; "/" must belong to root.
   GANTRY_TRY(const auto root, host.info("/"));
   SourceFiles sources;
   Hash hash;
@@ -56,7 +56,7 @@ Result<SourceFiles> open_sources(const sys::Host& host, const model::Inventory& 
     SourceFile source{.file = &file, .fd = std::move(fd)};
     if (::fstatat(source.fd.get(), "", &source.status, AT_EMPTY_PATH) != 0)
       return Error::sys(errno, fmt::format("stat {}", host.outside(file.path)));
-    // A text that names a library is not run; a directory in its place is left out.
+    // Skips linker scripts, which are text, and directories.
     if (!is_config) GANTRY_CHECK(check_owner(host, source, root.uid));
     if (is_config && !S_ISREG(source.status.st_mode)) continue;
     add_to(hash, source);
@@ -66,19 +66,20 @@ Result<SourceFiles> open_sources(const sys::Host& host, const model::Inventory& 
   const auto& driver = machine.driver;
   const auto& version = driver.library_version.empty() ? driver.version : driver.library_version;
   if (!has_libraries || version.empty()) {
-    // Where was looked: the driver's own note says it.
+    // The driver's note names the directories that were searched.
     const auto why =
         std::find_if(machine.notes.begin(), machine.notes.end(),
                      [](const std::string& note) { return note.starts_with("no libcuda"); });
     return Error(
         Errc::NotFound,
-        fmt::format("{} has no libraries of the NVIDIA driver{}; install its user space, or "
-                    "see `gantry doctor`",
-                    host.root(), why == machine.notes.end() ? "" : " (" + *why + ")"));
+        fmt::format(
+            "{} has no libraries of the NVIDIA driver{}; install the driver's libraries, or "
+            "run `gantry doctor`",
+            host.root(), why == machine.notes.end() ? "" : " (" + *why + ")"));
   }
   sources.name = fmt::format("{}-{}", version, hash.text());
   if (version_in_name(sources.name).empty())
-    return Error(Errc::Invalid, fmt::format("\"{}\" is no driver version", version));
+    return Error(Errc::Invalid, fmt::format("\"{}\" is not a driver version", version));
   return sources;
 }
 

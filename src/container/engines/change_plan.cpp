@@ -39,7 +39,7 @@ std::string_view name_in_table(const Table& table, Value value) {
   return "";
 }
 
-// The name becomes a key of a configuration and, in CRI-O, a file's name.
+// The name becomes a key of a configuration and, for CRI-O, a file name.
 Status check_name(std::string_view name) {
   const bool good = !name.empty() && name.size() <= 64 &&
                     std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -47,7 +47,7 @@ Status check_name(std::string_view name) {
                     });
   if (good) return {};
   return Error(Errc::Invalid,
-               fmt::format("`{}` is no name for a runtime: letters, digits, - _ .", name));
+               fmt::format("`{}` is not a valid runtime name: use letters, digits, - _ .", name));
 }
 
 }  // namespace

@@ -15,14 +15,14 @@ Result<ChangePlan> plan_containerd(const sys::Host& host, const EngineOptions& o
 Result<ChangePlan> plan_crio(const sys::Host& host, const EngineOptions& options);
 Result<ChangePlan> plan_podman(const sys::Host& host, const EngineOptions& options);
 
-// hooks.d's JSON: the classic hook for every container.
+// The JSON file for hooks.d: the classic hook for every container.
 FileChange hook_file(const EngineOptions& options, std::optional<std::string> before,
                      std::string path);
 
-// nullopt when the file is not there.
+// nullopt if the file does not exist.
 Result<std::optional<std::string>> read_optional(const sys::Host& host, const std::string& path);
 
-// A TOML file while it is being changed: remembers each key as it was.
+// A TOML file that is being changed: records the old value of each key.
 class TomlFile {
  public:
   static Result<TomlFile> open(const sys::Host& host, std::string path);
@@ -47,7 +47,7 @@ class TomlFile {
   std::vector<KeyChange> keys_;
 };
 
-// All values below `from` in one document, set below `to` in another file, except those named.
+// Copies all values below `from` in one document to `to` in another file, except the named ones.
 Status copy_values(const toml_edit::Document& source, const toml_edit::Path& from, TomlFile& file,
                    const toml_edit::Path& to, const std::vector<toml_edit::Path>& except);
 

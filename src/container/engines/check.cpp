@@ -46,20 +46,22 @@ ConfigCheck judge_dump(const toml_edit::Document& dump, const Expectation& wante
     return {Verdict::Failed, fmt::format("containerd sees {} as {}", wanted.runtime_name, path)};
   }
   if (wanted.is_default && chosen != wanted.runtime_name) {
-    return {Verdict::Failed, fmt::format("containerd's default is {}", chosen)};
+    return {Verdict::Failed, fmt::format("containerd's default runtime is {}", chosen)};
   }
   if (!dump.has(containerd / "runtimes" / chosen)) {
-    return {Verdict::Failed, fmt::format("containerd's default {} is gone", chosen)};
+    return {Verdict::Failed,
+            fmt::format("containerd no longer has its default runtime {}", chosen)};
   }
   return {Verdict::Passed, "containerd shows it in its configuration"};
 }
 
-// `dump` is what is in force. 2.0's leaves out files of version 2, and its `migrate` does not.
+// `dump` shows the effective configuration. In containerd 2.0 it leaves out files of version 2;
+// `migrate` includes them.
 ConfigCheck check_containerd(const ChangePlan& plan, const RunProgram& run) {
-  // Their containerd's file is made at their next start.
+  // The distribution writes containerd's file at its next start.
   if (contains(plan.config, "/rancher/") || contains(plan.config, "/microk8s/") ||
       plan.config.starts_with("/etc/k0s/")) {
-    return {Verdict::NotAsked, "the distribution makes containerd's file at its next start"};
+    return {Verdict::NotAsked, "the distribution writes containerd's file at its next start"};
   }
   ConfigCheck result{Verdict::Failed, "containerd config dump does not show the runtime"};
   for (const auto* word : {"dump", "migrate"}) {
@@ -67,10 +69,10 @@ ConfigCheck check_containerd(const ChangePlan& plan, const RunProgram& run) {
     if (!answer.ok()) {
       if (is_missing(answer.error())) return not_installed(plan);
       if (word == std::string_view("dump")) result.text = answer.error().text();
-      continue;  // old ones have no `migrate`
+      continue;  // old versions have no `migrate`
     }
     const auto dump = toml_edit::Document::parse(without_log(*answer));
-    if (!dump.ok()) return {Verdict::NotAsked, "containerd config dump printed no TOML"};
+    if (!dump.ok()) return {Verdict::NotAsked, "containerd config dump did not print TOML"};
     for (const std::int64_t schema : {3, 2, 1}) {
       const auto containerd = cri_table(schema) / "containerd";
       if (dump->has(containerd / "runtimes" / plan.expectation.runtime_name)) {
@@ -91,7 +93,7 @@ ConfigCheck check_crio(const ChangePlan& plan, const RunProgram& run) {
     return {Verdict::Failed, answer.error().text()};
   }
   const auto dump = toml_edit::Document::parse(without_log(*answer));
-  if (!dump.ok()) return {Verdict::NotAsked, "crio config printed no TOML"};
+  if (!dump.ok()) return {Verdict::NotAsked, "crio config did not print TOML"};
   const toml_edit::Path runtime{"crio", "runtime", "runtimes", plan.expectation.runtime_name};
   if (dump->string(runtime / "runtime_path") != plan.expectation.runtime_path) {
     return {Verdict::Failed, "crio config does not show the runtime"};
@@ -109,7 +111,7 @@ ConfigCheck check(const ChangePlan& plan, const RunProgram& run) {
     case Engine::Crio: return check_crio(plan, run);
     case Engine::Podman: break;
   }
-  return {Verdict::NotAsked, "podman reads its files at every start and has no check"};
+  return {Verdict::NotAsked, "podman reads its files at every start and cannot check them"};
 }
 
 }  // namespace gantry::engines

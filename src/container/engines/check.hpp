@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the engine's own program whether it reads the files as we meant them.
+// Asks the engine's own program whether it reads the files as intended.
 #pragma once
 
 #include "container/engines/change_plan.hpp"
@@ -9,7 +9,7 @@ namespace gantry::engines {
 struct ConfigCheck {
   enum class Verdict : std::uint8_t { Passed, NotAsked, Failed };
   Verdict verdict = Verdict::NotAsked;
-  std::string text;  // which program said what, or why none was asked
+  std::string text;  // the program and its answer, or why no program was asked
 };
 
 ConfigCheck check(const ChangePlan& plan, const RunProgram& run);

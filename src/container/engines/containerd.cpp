@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// containerd's own files. New ones merge a drop-in's tables with the main file's; in old ones a
-// drop-in's plugin table replaces the main file's whole, so there, and where the version is not
-// known, our keys go where the table already is. docs/decisions/0006 has the measurements.
+// containerd's own files. New versions merge the tables of a drop-in with those of the main file.
+// In old versions, a plugin table of a drop-in replaces the whole table of the main file; there,
+// and if the version is unknown, our keys go into the file that already has the table.
+// docs/decisions/0006 has the measurements.
 #include "base/core/text.hpp"
 #include "container/engines/containerd_internal.hpp"
 
@@ -54,11 +55,11 @@ bool imports_cover(const TomlFile& main, const std::string& drop_in) {
   return false;
 }
 
-// What containerd says it uses, when it was asked; else what the main file says.
+// The configuration that containerd prints, if it was asked; otherwise the main file.
 Result<toml_edit::Document> ask_containerd(const EngineOptions& options,
                                            const ContainerdInstall& place) {
   if (!options.run) {
-    return Error(Errc::Unsupported, "containerd cannot be run here: --config-source=file");
+    return Error(Errc::Unsupported, "containerd cannot be run here; use --config-source=file");
   }
   GANTRY_TRY(const auto text, options.run({place.program, "--config", place.main, "config", "dump"})
                                   .in("asking containerd for its configuration"));
@@ -69,7 +70,7 @@ Result<toml_edit::Document> ask_containerd(const EngineOptions& options,
   return toml_edit::Document::parse(std::move(toml)).in("containerd config dump");
 }
 
-// The file whose CRI table counts where tables replace each other: the last that has one.
+// The file whose CRI table is effective if tables replace each other: the last one that has it.
 Result<TomlFile> owner_of_table(const sys::Host& host, const TomlFile& main,
                                 const toml_edit::Path& cri, std::vector<std::string>& notes) {
   auto owner = main;
@@ -88,8 +89,7 @@ void add_warnings(const toml_edit::Document& main, ChangePlan& plan) {
   for (const auto& name : main.strings({"disabled_plugins"}).value_or(std::vector<std::string>())) {
     if (name == "cri" || name == cri_table(2)[1] || name == cri_table(3)[1]) {
       plan.notes.push_back(fmt::format(
-          "{} switches CRI off (disabled_plugins): a kubelet cannot use this containerd",
-          plan.config));
+          "{} disables CRI (disabled_plugins): a kubelet cannot use this containerd", plan.config));
     }
   }
 }
@@ -98,13 +98,13 @@ std::int64_t new_schema(const std::optional<ProgramVersion>& version) {
   return version && version->major >= 2 ? 3 : 2;
 }
 
-// A separate file in an engine that replaces whole tables has to carry the whole table.
+// If the engine replaces whole tables, a separate file must contain the whole table.
 Status carry_table(const toml_edit::Document& source, const toml_edit::Path& cri, TomlFile& file,
                    ChangePlan& plan) {
   GANTRY_CHECK(copy_values(source, cri, file, cri, {}));
   plan.notes.push_back(fmt::format(
-      "this containerd does not merge tables: {} holds a copy of the CRI table, and later changes "
-      "of that table in {} have no effect",
+      "this containerd does not merge tables: {} contains a copy of the CRI table, and later "
+      "changes of that table in {} have no effect",
       file.path(), plan.config));
   return {};
 }
@@ -122,10 +122,11 @@ Result<ChangePlan> plan_files(const sys::Host& host, const EngineOptions& option
   const auto cri = cri_table(schema);
   add_warnings(main.document(), plan);
   if (schema == 1 && version && version->major >= 2) {
-    return Error(Errc::Unsupported,
-                 fmt::format("{} has version 1 (or none), which containerd 2 neither reads nor "
-                             "converts; `containerd config default` prints a new one",
-                             place.main));
+    return Error(
+        Errc::Unsupported,
+        fmt::format("{} has version 1 (or no version), which containerd 2 neither reads nor "
+                    "converts; `containerd config default` prints a new configuration",
+                    place.main));
   }
 
   const bool merges = merges_tables(version);
@@ -155,7 +156,7 @@ Result<ChangePlan> plan_files(const sys::Host& host, const EngineOptions& option
     if (!file.exists()) GANTRY_CHECK(file.set({"version"}, fmt::to_string(schema)));
     if (!merges) GANTRY_CHECK(carry_table(source, cri, file, plan));
     GANTRY_TRY(path, write_runtime(file, source, runtime_target, options));
-    // The drop-in first: a main file that imports it must not be there before it.
+    // Writes the drop-in first: the main file must not import a file that does not exist yet.
     plan.files.push_back(std::move(file).change());
     plan.files.push_back(std::move(main).change());
   }
@@ -167,7 +168,7 @@ Result<ChangePlan> plan_files(const sys::Host& host, const EngineOptions& option
 
 Result<ChangePlan> plan_containerd(const sys::Host& host, const EngineOptions& options) {
   if (options.mode == IntegrationMode::Hook) {
-    return Error(Errc::Unsupported, "containerd has no hooks.d; leave --config-mode=oci-hook out");
+    return Error(Errc::Unsupported, "containerd has no hooks.d; omit --config-mode=oci-hook");
   }
   GANTRY_TRY(const auto place, find_containerd(host, options));
   switch (place.distribution) {

@@ -11,7 +11,7 @@ namespace {
 
 struct KnownInstall {
   Distribution distribution;
-  std::string_view sign;  // this is there when the distribution is
+  std::string_view sign;  // a path that exists if the distribution is installed
   std::string_view main;
   std::string_view drop_in;
   std::string_view program;
@@ -66,7 +66,7 @@ const KnownInstall& of(Distribution distribution) {
   return kKnownInstalls[std::size(kKnownInstalls) - 1];
 }
 
-// A distribution's own file, named by --config, means that distribution.
+// If --config names a distribution's own file, that distribution is selected.
 std::optional<Distribution> owner_of(std::string_view config) {
   if (contains(config, "/rancher/k3s/")) return Distribution::K3s;
   if (contains(config, "/rancher/rke2/")) return Distribution::Rke2;
@@ -75,7 +75,7 @@ std::optional<Distribution> owner_of(std::string_view config) {
   return std::nullopt;
 }
 
-// RKE2 and K3s have one unit on servers and another on agents.
+// RKE2 and K3s have different units on servers and agents.
 void correct_unit(const sys::Host& host, ContainerdInstall& place) {
   const auto has_unit = [&](const std::string& name) {
     return host.exists("/etc/systemd/system/" + name + ".service") ||
@@ -115,11 +115,11 @@ Result<ContainerdInstall> find_containerd(const sys::Host& host, const EngineOpt
   auto place = to_install(of(wanted));
   if (!options.config.empty()) place.main = options.config;
   if (!options.executable.empty()) place.program = options.executable;
-  // The snap's template has what its containerd cannot do without: it is added to, never made.
+  // The snap's containerd needs the content of its template: we extend it but never create it.
   if (place.distribution == Distribution::Microk8s && !host.exists(place.main)) {
     return Error(Errc::NotFound,
-                 fmt::format("{} is not there, so there is nothing to add the runtime to; is the "
-                             "snap microk8s installed? `snap list microk8s` says it",
+                 fmt::format("{} does not exist, so the runtime cannot be added to it; is the "
+                             "snap microk8s installed? Check with `snap list microk8s`",
                              place.main));
   }
   correct_unit(host, place);

@@ -5,7 +5,7 @@
 
 namespace gantry::engines {
 
-// One containerd of a machine, and where its administrator may write.
+// One containerd of a machine, and the files that its administrator may write.
 struct ContainerdInstall {
   Distribution distribution = Distribution::Plain;
   std::string main;
@@ -14,11 +14,11 @@ struct ContainerdInstall {
   std::vector<std::string> restart;
 };
 
-// The containerd that the options mean. Invalid, naming them, when there are several and none was
-// chosen.
+// The containerd that the options select. Invalid, with a list, if there are several and the
+// options select none.
 Result<ContainerdInstall> find_containerd(const sys::Host& host, const EngineOptions& options);
 
-// containerd's major and minor version as `--version` says; nullopt when it cannot be asked.
+// containerd's major and minor version from `--version`; nullopt if it cannot be run.
 struct ProgramVersion {
   std::uint64_t major = 0;
   std::uint64_t minor = 0;
@@ -30,17 +30,17 @@ std::optional<ProgramVersion> program_version(const EngineOptions& options,
 // The CRI plugin's table: its name depends on the file's version (schema).
 toml_edit::Path cri_table(std::int64_t schema);
 
-// The schema that a file's text has: its `version`, 1 when it has keys but no version, nullopt when
-// it says nothing at all. Unsupported for one we do not know.
+// The schema of a file: its `version`; 1 if it has keys but no version; nullopt if it is empty.
+// Unsupported for an unknown version.
 Result<std::optional<std::int64_t>> schema_of(const toml_edit::Document& document);
 
 struct RuntimeTarget {
   std::int64_t schema = 2;
   toml_edit::Path cri;
-  bool needs_runc = false;  // naming any runtime makes this containerd forget its built-in runc
+  bool needs_runc = false;  // this containerd drops its built-in runc once any runtime is named
 };
 
-// Our runtime as a copy of the default one in `source` with our program, into `file`.
+// Writes our runtime into `file`: a copy of the default runtime of `source` with our program.
 Result<std::string> write_runtime(TomlFile& file, const toml_edit::Document& source,
                                   const RuntimeTarget& runtime_target,
                                   const EngineOptions& options);

@@ -10,7 +10,7 @@ constexpr std::string_view kShim = "io.containerd.runc.v2";
 constexpr std::string_view kCdiAnnotations = "cdi.k8s.io/*";
 constexpr std::string_view kOldShim = "io.containerd.runtime.v1.linux";
 
-// The runtime whose options ours takes over: the default one, else the usual ones.
+// The runtime whose options we copy: the default one, else one of the usual ones.
 std::optional<std::string> model_runtime(const toml_edit::Document& source,
                                          const toml_edit::Path& containerd,
                                          const std::string& ours) {
@@ -21,7 +21,7 @@ std::optional<std::string> model_runtime(const toml_edit::Document& source,
   return std::nullopt;
 }
 
-// Schema 1 may still have the table `default_runtime`, which beats default_runtime_name.
+// Schema 1 may still have the table `default_runtime`, which overrides default_runtime_name.
 Status set_old_default(TomlFile& file, const toml_edit::Path& containerd, const std::string& path) {
   const auto table = containerd / "default_runtime";
   const auto type = file.document().string(table / "runtime_type");
@@ -40,8 +40,8 @@ Status keep_runc(TomlFile& file, const toml_edit::Document& source,
   return file.set_text(containerd / "runtimes" / "runc" / "runtime_type", kShim);
 }
 
-// Without this containerd does not tell the runtime which CDI devices the kubelet's annotations
-// name: the device plugin's strategy cdi-annotations needs it where containerd itself has no CDI.
+// Without this, containerd does not pass the kubelet's annotations with CDI devices to the runtime.
+// The device plugin's strategy cdi-annotations needs it if containerd itself has no CDI.
 Status pass_annotations(TomlFile& file, const toml_edit::Path& key) {
   auto patterns = file.document().strings(key).value_or(std::vector<std::string>());
   for (const auto& pattern : patterns) {
@@ -62,8 +62,9 @@ Result<std::optional<std::int64_t>> schema_of(const toml_edit::Document& documen
   if (document.members({}).empty()) return std::optional<std::int64_t>();
   const auto version = document.integer({"version"}).value_or(document.has({"version"}) ? 0 : 1);
   if (version < 1 || version > 4) {
-    return Error(Errc::Unsupported, fmt::format("its version is {}; 1, 2, 3 and 4 are known",
-                                                document.raw({"version"}).value_or("")));
+    return Error(Errc::Unsupported,
+                 fmt::format("its version is {}; supported versions are 1, 2, 3 and 4",
+                             document.raw({"version"}).value_or("")));
   }
   return std::optional(version);
 }

@@ -316,7 +316,7 @@ TEST(ContainerdPlan, ASwitchedOffCriIsSaid) {
   tree.file(kMain, "disabled_plugins = [\"cri\"]\n");
   const auto plan = make_plan(tree.host(), containerd("1.7.2"));
   ASSERT_TRUE(plan.ok());
-  EXPECT_THAT(plan->notes, Contains(HasSubstr("switches CRI off")));
+  EXPECT_THAT(plan->notes, Contains(HasSubstr("disables CRI")));
 }
 
 TEST(Distributions, K3sFindsTheRuntimeItself) {
@@ -377,7 +377,7 @@ TEST(Distributions, Rke2Microk8sAndK0sHaveTheirOwnPlaces) {
   const auto absent = make_plan(
       nothing.host(), {.engine = Engine::Containerd, .distribution = Distribution::Microk8s});
   ASSERT_FALSE(absent.ok());
-  EXPECT_THAT(absent.error().text(), HasSubstr("containerd-template.toml is not there"));
+  EXPECT_THAT(absent.error().text(), HasSubstr("containerd-template.toml does not exist"));
 
   test::Tree k0s;
   k0s.file("etc/k0s/containerd.toml", "# k0s_managed=true\nversion = 2\n");

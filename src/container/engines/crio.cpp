@@ -18,7 +18,7 @@ toml_edit::Path runtime_table() {
   return {"crio", "runtime"};
 }
 
-// CRI-O's files in the order it reads them; later ones win key by key.
+// CRI-O's files in the order in which it reads them; later ones override single keys.
 Result<std::vector<toml_edit::Document>> read_all(const sys::Host& host,
                                                   const EngineOptions& options,
                                                   const std::string& except) {
@@ -40,17 +40,17 @@ Result<std::vector<toml_edit::Document>> read_all(const sys::Host& host,
 Result<std::vector<toml_edit::Document>> ask_crio(const EngineOptions& options) {
   const auto program = options.executable.empty() ? std::string("crio") : options.executable;
   if (!options.run)
-    return Error(Errc::Unsupported, "crio cannot be run here: --config-source=file");
+    return Error(Errc::Unsupported, "crio cannot be run here; use --config-source=file");
   auto text = options.run({program, "status", "config"});
   if (!text.ok()) text = options.run({"crio-status", "config"});
   GANTRY_TRY(auto answer, std::move(text).in("asking CRI-O for its configuration"));
-  const auto begin = answer.find('[');  // words of its log may stand before
+  const auto begin = answer.find('[');  // log messages may come first
   GANTRY_TRY(auto document,
              toml_edit::Document::parse(begin == std::string::npos ? "" : answer.substr(begin)));
   return std::vector{std::move(document)};
 }
 
-// The options that the default runtime has, from whichever file says so last.
+// The options of the default runtime, from the last file that sets them.
 Status copy_default_runtime(const std::vector<toml_edit::Document>& documents,
                             const EngineOptions& options, TomlFile& file) {
   std::string name;
@@ -128,7 +128,7 @@ Result<ChangePlan> plan_crio(const sys::Host& host, const EngineOptions& options
   if (options.set_as_default) {
     GANTRY_CHECK(file.set_text(runtime_table() / "default_runtime", options.runtime_name));
   }
-  if (options.enable_cdi) plan.notes.emplace_back("CRI-O reads CDI specs without being told");
+  if (options.enable_cdi) plan.notes.emplace_back("CRI-O reads CDI specs by default");
   plan.expectation = {options.runtime_name, path, options.set_as_default};
   plan.files.push_back(std::move(file).change());
   return plan;

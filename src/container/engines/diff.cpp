@@ -11,7 +11,7 @@ namespace gantry::engines {
 namespace {
 
 constexpr std::size_t kContextLines = 3;
-constexpr std::size_t kCells = 4'000'000;  // beyond, the middle is shown as replaced whole
+constexpr std::size_t kCells = 4'000'000;  // beyond this, the middle is shown as replaced
 
 struct Line {
   char mark = ' ';

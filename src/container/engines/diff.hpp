@@ -6,8 +6,7 @@
 
 namespace gantry::engines {
 
-// The lines that differ, "-" and "+" before them, three lines around each change, as patch(1) reads
-// it. "" when nothing differs.
+// A unified diff with three lines of context, as patch(1) reads it; "" if the texts are equal.
 std::string unified_diff(std::string_view name, std::string_view before, std::string_view after);
 
 }  // namespace gantry::engines

@@ -9,7 +9,7 @@
 namespace gantry::engines {
 namespace {
 
-// Gives a new file four spaces of indentation, Docker's own habit.
+// Gives a new file four spaces of indentation, as Docker uses.
 constexpr std::string_view kNewFile = "{\n    \"\": 0\n}\n";
 
 class JsonFile {
@@ -46,8 +46,8 @@ class JsonFile {
   std::vector<KeyChange> keys_;
 };
 
-// With no path asked for, a runtime that is already there keeps its own: its administrator may have
-// had a reason, and "nvidia-container-runtime" and its absolute path are the same program.
+// Without an explicit path, an existing runtime keeps its path: the administrator may have had a
+// reason, and "nvidia-container-runtime" and its absolute path are the same program.
 bool keep_path(const EngineOptions& options, json::Value runtime) {
   if (!runtime["path"].string()) return false;
   return options.runtime_path.empty() || *runtime["path"].string() == options.runtime_path;
@@ -75,7 +75,7 @@ void add_runtime(const EngineOptions& options, const json::Document& document, J
 
 Result<ChangePlan> plan_docker(const sys::Host& host, const EngineOptions& options) {
   if (options.mode == IntegrationMode::Hook) {
-    return Error(Errc::Unsupported, "docker has no hooks.d; leave --config-mode=oci-hook out");
+    return Error(Errc::Unsupported, "docker has no hooks.d; omit --config-mode=oci-hook");
   }
   const auto path =
       options.config.empty() ? std::string("/etc/docker/daemon.json") : options.config;

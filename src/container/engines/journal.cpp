@@ -24,7 +24,7 @@ class DiskFileWriter : public FileWriter {
     struct stat before {};
     const bool there = ::stat(path.c_str(), &before) == 0;
     GANTRY_CHECK(sys::replace_file(path, content, mode));
-    // A file keeps its owner where we may give it; ours alone it is readable all the same.
+    // Keeps the file's owner if we may set it; otherwise the file is ours and still readable.
     if (there && (before.st_uid != ::geteuid() || before.st_gid != ::getegid())) {
       (void)!::chown(path.c_str(), before.st_uid, before.st_gid);
     }
@@ -47,11 +47,12 @@ class DiskFileWriter : public FileWriter {
   }
 };
 
-// One configure or undo at a time, also between processes; the kernel lets go when we die.
+// Allows one configure or undo at a time, also between processes; the kernel releases the lock when
+// we die.
 Result<sys::UniqueFd> lock(const sys::Host& host, FileWriter& files) {
   const auto directory = host.outside(kJournalsDirectory);
   GANTRY_CHECK(files.make_directories(directory).in(
-      "the journal, without which nothing is changed (are you root?)"));
+      "writing the journal, without which gantry changes nothing (are you root?)"));
   sys::UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", directory));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -68,8 +69,8 @@ std::string parent_of(const std::string& path) {
   return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
 }
 
-// Where a file really is: a link is followed to what it points at, inside the root, so that a
-// configuration kept elsewhere stays a link.
+// The real path of a file: follows links inside the root, so that a configuration that is a link
+// stays a link.
 std::string real_place(const sys::Host& host, const std::string& path) {
   if (const auto resolved = host.resolve(path); resolved.ok()) return *resolved;
   const auto parent = parent_of(path);
@@ -92,7 +93,7 @@ void note_new_directories(const sys::Host& host, const std::string& path, Engine
   }
 }
 
-// A key that we set twice goes back to what it was before the first time.
+// A key that we set twice gets back its value from before the first time.
 void add_keys(std::vector<KeyChange>& keys, const std::vector<KeyChange>& more) {
   for (const auto& key : more) {
     const auto known = std::find_if(keys.begin(), keys.end(), [&](const KeyChange& other) {
@@ -107,7 +108,7 @@ void add_keys(std::vector<KeyChange>& keys, const std::vector<KeyChange>& more) 
   }
 }
 
-// The record as it must be before `change` is written.
+// The record that must be on disk before `change` is written.
 Status record_change(const sys::Host& host, const FileChange& change, EngineJournal& record) {
   const auto path = real_place(host, change.path);
   note_new_directories(host, path, record);
@@ -126,7 +127,7 @@ Status record_change(const sys::Host& host, const FileChange& change, EngineJour
   const bool ours =
       now && std::find(known->written.begin(), known->written.end(), *now) != known->written.end();
   if (!ours && now != known->before) {
-    // Changed by somebody since: what an undo would leave now is what a later undo goes back to.
+    // The file was changed since: a later undo restores what an undo would leave now.
     std::vector<std::string> ignored;
     if (now) {
       GANTRY_TRY(known->before, remove_keys(*known, *now, ignored));
@@ -153,12 +154,13 @@ Status restore(const sys::Host& host, const JournalFile& file, FileWriter& files
   const auto outside = host.outside(file.path);
   if (now == file.before) return {};
   if (!now) {
-    outcome.notes.push_back(fmt::format("{}: was removed since and is not made again", file.path));
+    outcome.notes.push_back(
+        fmt::format("{}: was removed since and is not created again", file.path));
     return {};
   }
   if (std::find(file.written.begin(), file.written.end(), *now) != file.written.end()) {
     if (!file.before) {
-      outcome.files.push_back(fmt::format("{}: removed, it was not there before", file.path));
+      outcome.files.push_back(fmt::format("{}: removed, it did not exist before", file.path));
       return files.remove(outside);
     }
     outcome.files.push_back(fmt::format("{}: restored, byte for byte", file.path));
@@ -167,11 +169,11 @@ Status restore(const sys::Host& host, const JournalFile& file, FileWriter& files
   GANTRY_TRY(const auto rest, remove_keys(file, *now, outcome.notes));
   if (rest == *now) return {};
   if (!file.before && says_nothing(file, rest)) {
-    outcome.files.push_back(fmt::format("{}: removed, nothing but ours was in it", file.path));
+    outcome.files.push_back(fmt::format("{}: removed, it contained only our keys", file.path));
     return files.remove(outside);
   }
   outcome.files.push_back(
-      fmt::format("{}: was changed by somebody since, so only our keys are taken out", file.path));
+      fmt::format("{}: was changed since, so only our keys are removed", file.path));
   return files.replace(outside, rest, file.mode);
 }
 
@@ -191,7 +193,8 @@ Result<JournalResult> apply(const sys::Host& host, const ChangePlan& plan, FileW
     if (!change.changes()) continue;
     GANTRY_TRY(const auto now, read_optional(host, change.path));
     if (now != change.before) {
-      return Error(Errc::Busy, fmt::format("{} was changed meanwhile; try again", change.path));
+      return Error(Errc::Busy,
+                   fmt::format("{} was changed in the meantime; try again", change.path));
     }
     GANTRY_CHECK(record_change(host, change, record));
   }
@@ -210,12 +213,13 @@ Result<JournalResult> undo(const sys::Host& host, Engine engine, FileWriter& fil
   GANTRY_TRY(const auto held, lock(host, files));
   GANTRY_TRY(auto record, load_journal(host, engine).in("the journal"));
   if (!record) {
-    return Error(Errc::NotFound, fmt::format("nothing to undo: {} has no journal, so gantry has "
-                                             "changed nothing of {} here",
-                                             journal_directory(engine), to_string(engine)));
+    return Error(Errc::NotFound,
+                 fmt::format("nothing to undo: {} has no journal, so gantry has not "
+                             "changed the configuration of {} here",
+                             journal_directory(engine), to_string(engine)));
   }
   JournalResult outcome;
-  // Backwards: an import goes before the file that it names.
+  // In reverse order: an import is removed before the file that it names.
   for (auto file = record->files.rbegin(); file != record->files.rend(); ++file) {
     GANTRY_CHECK(restore(host, *file, files, outcome));
   }

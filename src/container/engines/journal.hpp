@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing a plan so that it can be taken back. What the files were is on disk before any of them is
-// changed, so after a crash at any point undo still restores the very bytes. Whether a file is as
-// it was, as we left it or changed by somebody since is seen by comparing it, never remembered.
+// Writes a plan so that it can be undone. The old contents are on disk before any file is changed,
+// so undo restores the exact bytes even after a crash at any point. Whether a file is original,
+// written by us or changed since is decided by comparing its content, not by a stored flag.
 #pragma once
 
 #include "container/engines/change_plan.hpp"
@@ -10,7 +10,7 @@
 
 namespace gantry::engines {
 
-// The steps of which each happens whole or not at all. Paths are outside the root.
+// Atomic file operations. Paths are those of this process, not inside the host's root.
 class FileWriter {
  public:
   virtual ~FileWriter() = default;
@@ -22,15 +22,15 @@ class FileWriter {
 std::unique_ptr<FileWriter> disk_file_writer();
 
 struct JournalResult {
-  std::vector<std::string> files;  // what was done to which, one sentence each
+  std::vector<std::string> files;  // what was done to which file, one sentence each
   std::vector<std::string> notes;  // what could not be done, and why
 };
 
-// Busy when another one is at work.
+// Busy if another process is applying or undoing a plan.
 Result<JournalResult> apply(const sys::Host& host, const ChangePlan& plan, FileWriter& files);
 
-// Every file of the journal back to its bytes, or gone when it was not there. A file that somebody
-// changed since keeps those changes: our keys alone are taken out. NotFound when there is no
+// Restores every file of the journal, or removes it if it did not exist before. If a file was
+// changed since, removes only our keys and keeps the other changes. NotFound if there is no
 // journal.
 Result<JournalResult> undo(const sys::Host& host, Engine engine, FileWriter& files);
 

@@ -146,7 +146,7 @@ Result<std::optional<EngineJournal>> load_journal(const sys::Host& host, Engine 
 Status save_journal(const sys::Host& host, const EngineJournal& record, FileWriter& files) {
   const auto directory = host.outside(journal_directory(record.engine));
   GANTRY_CHECK(files.make_directories(directory));
-  constexpr unsigned kSecret = 0600;  // configurations hold registries' passwords
+  constexpr unsigned kSecret = 0600;  // configurations can contain passwords of registries
   for (std::size_t i = 0; i < record.files.size(); ++i) {
     const auto& file = record.files[i];
     if (file.before) {
@@ -164,7 +164,7 @@ Status save_journal(const sys::Host& host, const EngineJournal& record, FileWrit
 Status remove_journal(const sys::Host& host, Engine engine, FileWriter& files) {
   const auto inside = journal_directory(engine);
   const auto directory = host.outside(inside);
-  // First: the rest is of no use alone.
+  // Removed first: the other files are useless without it.
   GANTRY_CHECK(files.remove(fmt::format("{}/journal.json", directory)));
   if (const auto names = host.list(inside); names.ok()) {
     for (const auto& name : *names)

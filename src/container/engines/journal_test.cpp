@@ -120,7 +120,7 @@ TEST(Journal, AKeyOfOursThatAUserChangedIsTheUsers) {
   text.replace(text.find(ours), ours.size(), "\"default-runtime\": \"kata\"");
   tree.file(kDocker, text);
   const auto outcome = undo_changes(tree, Engine::Docker);
-  EXPECT_THAT(outcome.notes, ElementsAre(HasSubstr("default-runtime has another value now")));
+  EXPECT_THAT(outcome.notes, ElementsAre(HasSubstr("default-runtime now has another value")));
   EXPECT_EQ(read_text(tree, kDocker),
             "{\n    \"bip\": \"x\",\n    \"default-runtime\": \"kata\"\n}\n");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Podman reads CDI specs by itself. What can be told: a named runtime, or the classic hook.
+// Podman reads CDI specs by default. Only a named runtime or the classic hook can be configured.
 #include "container/engines/change_plan_internal.hpp"
 
 namespace gantry::engines {
@@ -38,7 +38,7 @@ Result<ChangePlan> plan_podman(const sys::Host& host, const EngineOptions& optio
     GANTRY_CHECK(file.set_text({"engine", "runtime"}, options.runtime_name));
   }
   plan.notes.emplace_back(
-      "podman needs none of this for CDI: podman run --device nvidia.com/gpu=all ...");
+      "podman does not need this for CDI: podman run --device nvidia.com/gpu=all ...");
   plan.expectation = {options.runtime_name, path, options.set_as_default};
   plan.files.push_back(std::move(file).change());
   return plan;

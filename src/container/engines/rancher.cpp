@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// K3s and RKE2 write containerd's file anew at every start, from a template; what is changed in it
-// is lost. They look for nvidia-container-runtime themselves and add it.
+// K3s and RKE2 write containerd's file from a template at every start, so changes in it are lost.
+// They look for nvidia-container-runtime themselves and add it.
 #include "base/core/text.hpp"
 #include "container/engines/containerd_internal.hpp"
 
@@ -11,11 +11,12 @@
 namespace gantry::engines {
 namespace {
 
-// Where K3s looks, in its order.
+// The directories that K3s searches, in its order.
 constexpr std::array kSearchedPaths{"/usr/local/nvidia/toolkit/nvidia-container-runtime",
                                     "/usr/bin/nvidia-container-runtime"};
 
-// What K3s will find by itself under the name nvidia; nullopt when nothing, or not what was asked.
+// The runtime that K3s finds itself under the name nvidia; nullopt if there is none or it is not
+// the requested one.
 std::optional<std::string> path_found_by_k3s(const sys::Host& host, const EngineOptions& options) {
   if (options.runtime_name != "nvidia") return std::nullopt;
   for (const std::string path : kSearchedPaths) {
@@ -30,7 +31,8 @@ std::string directory_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-// containerd 1.x: the template, which is no TOML. Ours is the distribution's own plus our tables.
+// containerd 1.x: the template, which is not TOML. Ours is the distribution's template plus our
+// tables.
 Result<FileChange> template_file(const sys::Host& host, const std::string& path,
                                  const EngineOptions& options, const std::string& program) {
   GANTRY_TRY(auto before, read_optional(host, path));
@@ -48,7 +50,7 @@ Result<FileChange> template_file(const sys::Host& host, const std::string& path,
   return change;
 }
 
-// The default runtime is a setting of the distribution's own, in its own drop-in directory.
+// The default runtime is a setting of the distribution, in its drop-in directory.
 Result<FileChange> default_runtime(const sys::Host& host, const EngineOptions& options,
                                    const ContainerdInstall& place) {
   const auto path =
@@ -98,13 +100,12 @@ Result<ChangePlan> plan_rancher(const sys::Host& host, const EngineOptions& opti
     plan.files.push_back(std::move(file));
   }
   if (options.enable_cdi) {
-    plan.notes.push_back(
-        fmt::format("{} switches CDI on by itself", to_string(place.distribution)));
+    plan.notes.push_back(fmt::format("{} enables CDI itself", to_string(place.distribution)));
   }
   return plan;
 }
 
-// k0s merges the files of containerd.d itself, whatever its containerd can do.
+// k0s merges the files of containerd.d itself, with every version of containerd.
 Result<ChangePlan> plan_k0s(const sys::Host& host, const EngineOptions& options,
                             const ContainerdInstall& place) {
   ChangePlan plan{.engine = Engine::Containerd,

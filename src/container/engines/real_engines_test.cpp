@@ -112,7 +112,7 @@ TEST(EngineCheck, SaysWhatTheEngineSaid) {
   const auto gone =
       check(plan, answering(table + "]\ndefault_runtime_name = \"runc\"\n" + table +
                             ".runtimes.nvidia.options]\nBinaryName = \"/opt/ncr\"\n"));
-  EXPECT_THAT(gone.text, HasSubstr("default runc is gone"));
+  EXPECT_THAT(gone.text, HasSubstr("no longer has its default runtime runc"));
 }
 
 }  // namespace

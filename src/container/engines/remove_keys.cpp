@@ -12,7 +12,7 @@ namespace gantry::engines {
 namespace {
 
 std::string left_alone(const JournalFile& file, const KeyChange& key) {
-  return fmt::format("{}: {} has another value now and is left as it is", file.path,
+  return fmt::format("{}: {} now has another value and is not changed", file.path,
                      fmt::join(key.path, "."));
 }
 
@@ -35,7 +35,7 @@ Status undo_toml_key(toml_edit::Document& document, const JournalFile& file, con
   if (now == key.after) {
     return key.before ? document.set(key.path, *key.before) : document.remove(key.path);
   }
-  // A list with our element in it is handled by that element.
+  // For a list with our element, the change of that element is undone instead.
   const bool list = std::any_of(file.keys.begin(), file.keys.end(), [&](const KeyChange& other) {
     return other.kind == KeyChange::Kind::Element && other.path == key.path;
   });
@@ -58,7 +58,7 @@ json::Value at(const json::Document& document, const std::vector<std::string>& p
   return value;
 }
 
-// One key at a time, so that a table is seen empty once its members are gone.
+// Removes one key at a time, so that a table becomes empty once its members are removed.
 Result<std::string> without_json_keys(const JournalFile& file, std::string text,
                                       std::vector<std::string>& notes) {
   for (auto key = file.keys.rbegin(); key != file.keys.rend(); ++key) {
@@ -92,7 +92,7 @@ Result<std::string> without_blocks(const JournalFile& file, std::string text,
     text.erase(where, key.after.size());
     any = true;
   }
-  if (!any) notes.push_back(fmt::format("{}: was changed since and is left as it is", file.path));
+  if (!any) notes.push_back(fmt::format("{}: was changed since and is left unchanged", file.path));
   return text;
 }
 

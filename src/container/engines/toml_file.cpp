@@ -30,21 +30,21 @@ Status TomlFile::set(const toml_edit::Path& path, std::string_view raw) {
     tables.push_back({.kind = KeyChange::Kind::Table, .path = table});
   }
   GANTRY_CHECK(document_.set(path, raw).in(path_));
-  // Undone from the back: first the values, then the tables that are left empty, inner ones first.
+  // Undo runs in reverse order: first the values, then the empty tables, inner ones first.
   keys_.insert(keys_.end(), tables.rbegin(), tables.rend());
   keys_.push_back({.path = path, .before = before, .after = std::string(raw)});
   return {};
 }
 
 Status TomlFile::set_text(const toml_edit::Path& path, std::string_view text) {
-  if (document_.string(path) == text) return {};  // however it is quoted
+  if (document_.string(path) == text) return {};  // compares the value, not its quotes
   return set(path, toml_edit::quote(text));
 }
 
 Status TomlFile::add_to_list(const toml_edit::Path& path, const std::string& text) {
   auto texts = document_.strings(path);
   if (document_.has(path) && !texts) {
-    return Error(Errc::Exists, toml_edit::to_string(path) + " is no list of texts").in(path_);
+    return Error(Errc::Exists, toml_edit::to_string(path) + " is not a list of strings").in(path_);
   }
   if (!texts) texts.emplace();
   if (std::find(texts->begin(), texts->end(), text) != texts->end()) return {};
@@ -64,7 +64,7 @@ FileChange TomlFile::change() && {
 
 Status copy_values(const toml_edit::Document& source, const toml_edit::Path& from, TomlFile& file,
                    const toml_edit::Path& to, const std::vector<toml_edit::Path>& except) {
-  // Values before tables, as people write them.
+  // Values before tables, as TOML requires.
   const auto names = source.members(from);
   for (const bool tables : {false, true}) {
     for (const auto& name : names) {

@@ -23,7 +23,7 @@ std::string path_of(int fd) {
   return fmt::format("/proc/self/fd/{}", fd);
 }
 
-// In a user namespace a remount may not take off what the mount had.
+// In a user namespace, a remount may not remove flags that the mount has.
 unsigned long kept_flags(const std::string& place) {
   struct statvfs now {};
   return ::statvfs(place.c_str(), &now) == 0 ? sys::mount_flags(now) : 0;
@@ -33,7 +33,7 @@ Status put_back(int covered, const std::string& above, const std::string& name) 
   const auto from = fmt::format("{}/{}", path_of(covered), name);
   const auto to = fmt::format("{}/{}", above, name);
   struct stat info {};
-  if (::lstat(from.c_str(), &info) != 0) return {};  // gone meanwhile
+  if (::lstat(from.c_str(), &info) != 0) return {};  // removed in the meantime
   if (S_ISLNK(info.st_mode)) {
     std::error_code ignored;
     std::filesystem::copy_symlink(from, to, ignored);

@@ -12,15 +12,14 @@ namespace gantry::fence_mount {
 enum class BindMode : std::uint8_t { Writable, ReadOnly, NoDevices };
 
 Result<sys::UniqueFd> open_source(const std::string& path);
-Result<sys::UniqueFd> open_optional(const std::string& path);  // nothing for ""
+Result<sys::UniqueFd> open_optional(const std::string& path);  // an empty descriptor for ""
 
-// Mounts what the descriptor is over what `place` is. Opening the place sees through mounts that
-// are already there, so an earlier bind is what gets covered.
+// Mounts the file or directory of the descriptor over `place`. Opening `place` follows existing
+// mounts, so an earlier bind mount is covered.
 Status bind_over(int source, const std::string& place, BindMode kind);
 
-// The directory, to be mounted on. Where it is not there and cannot be made (no root), the nearest
-// directory above it that is there gets a copy in memory in which everything is where it was, and
-// it is made in that.
+// Makes sure that the directory exists as a mount point. If it cannot be created (not root), mounts
+// an in-memory copy, with the same entries, over the nearest existing parent and creates it there.
 Status make_mount_point(const std::string& directory);
 
 }  // namespace gantry::fence_mount

@@ -25,8 +25,8 @@ constexpr int kNotFound = 127;
 constexpr int kNotPrepared = 125;
 constexpr std::size_t kChildrenLimit = std::size_t{4} << 20;
 
-// What people and supervisors send. SIGTSTP and its kind are left as they are: the terminal stops
-// both of us, and the shell continues both.
+// Signals that users and supervisors send. SIGTSTP and similar signals are not forwarded: the
+// terminal stops both processes, and the shell continues both.
 constexpr std::array kForwardedSignals = {SIGINT,  SIGQUIT, SIGTERM, SIGHUP,
                                           SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
 
@@ -38,7 +38,7 @@ sigset_t waited_for() {
   return set;
 }
 
-// What the terminal sends goes to our whole process group, so the child has it already.
+// The terminal sends its signals to our whole process group, so the child already has them.
 bool is_from_terminal(const siginfo_t& info) {
   return info.si_code == SI_KERNEL;
 }
@@ -47,9 +47,10 @@ int status_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Orphans of the command become our children (we are their subreaper). All of ours and theirs end.
+// Kills all descendants: orphans of the command become our children, because we are their
+// subreaper.
 void end_orphans() {
-  constexpr int kRounds = 10'000;  // each ends a generation, or waits a moment for one
+  constexpr int kRounds = 10'000;  // each round kills one generation, or waits for one
   for (int i = 0; i < kRounds; ++i) {
     const auto path = fmt::format("/proc/self/task/{}/children", ::getpid());
     const sys::UniqueFd list(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -82,7 +83,7 @@ void say(int fd, const std::string& text) {
   (void)sys::write_all(fd, text, "pipe");
 }
 
-// Two ends, both closed by an exec.
+// A pipe with O_CLOEXEC.
 struct Pipe {
   sys::UniqueFd out, in;
 };
@@ -93,7 +94,7 @@ Result<Pipe> make_pipe() {
   return Pipe{sys::UniqueFd(ends[0]), sys::UniqueFd(ends[1])};
 }
 
-// The word of the other side: one byte, or its end.
+// Waits for the other side: true after one byte, false if it closed the pipe.
 bool wait_for_go(int fd) {
   char go = 0;
   for (;;) {
@@ -104,7 +105,7 @@ bool wait_for_go(int fd) {
 
 [[noreturn]] void become(const ChildCommand& command, int go, int problem, const sigset_t& mask) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (!wait_for_go(go)) ::_exit(kNotPrepared);  // a parent that is gone says nothing
+  if (!wait_for_go(go)) ::_exit(kNotPrepared);  // the parent has ended
   if (command.before) {
     if (const auto ready = command.before(); !ready.ok()) {
       say(problem, ready.error().text());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command as our child, as if it had been started without us: it has the terminal, gets the
-// signals, and its exit status is ours. It does not outlive us, and what it started does not
-// outlive it: daemons and background jobs of a share would go on without one.
+// Runs a command as our child, as if it were started directly: it has the terminal, gets the
+// signals, and its exit status becomes ours. The command ends with us, and its own children end
+// with it: otherwise daemons and background jobs would continue without their share.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -15,16 +15,16 @@
 namespace gantry::fence_mount {
 
 struct ChildCommand {
-  std::vector<std::string> words;  // the first is found in PATH
-  // In the child, before the command: its mounts, its environment. An error ends it.
+  std::vector<std::string> words;  // the first one is looked up in PATH
+  // Runs in the child before the command: mounts, environment. An error ends the child.
   std::function<Status()> before;
-  // Here, when the child is there and has done nothing yet. An error ends it.
+  // Runs in this process after the fork, before the child continues. An error ends the child.
   std::function<Status(pid_t child)> started;
 };
 
-// Its exit status, 128 + the signal that ended it, 126 where it cannot be executed and 127 where it
-// is not there, as shells have it. An error is one of `before` or `started`. Call it from a process
-// with one thread.
+// Returns the exit status like a shell: 128 + the signal that ended the command, 126 if it cannot
+// be executed, 127 if it does not exist. Errors are those of `before` and `started`. Call it from a
+// process with one thread.
 Result<int> run(const ChildCommand& command);
 
 }  // namespace gantry::fence_mount

@@ -16,7 +16,7 @@ constexpr std::string_view kCuda = "libcuda.so";
 constexpr std::string_view kNvml = "libnvidia-ml.so";
 constexpr std::size_t kMaxLibraryDirectories = 4096;
 
-// Where drivers and distributions put them; the loader looks into some of these by itself.
+// Directories that drivers and distributions use; the loader searches some of them by default.
 constexpr std::string_view kLibraryDirectories[] = {
     "/lib",
     "/lib32",
@@ -64,7 +64,7 @@ class Search {
     }
   }
 
-  // `path` and what it has directly below it.
+  // `path` and its direct subdirectories.
   void with_children(const std::string& path) {
     directory(path);
     if (weary()) return;
@@ -76,13 +76,13 @@ class Search {
   Result<DriverLibraries> found() const {
     if (weary()) {
       return Error(Errc::Invalid,
-                   fmt::format("there are more than {} directories below {} in which libcuda could "
-                               "be; LD_LIBRARY_PATH names too many",
+                   fmt::format("there are more than {} directories below {} to search for libcuda; "
+                               "LD_LIBRARY_PATH names too many",
                                kMaxSearchedDirectories, host_.root()));
     }
     if (full()) {
       return Error(Errc::Invalid,
-                   fmt::format("there are more than {} files that are called libcuda or "
+                   fmt::format("there are more than {} files with the name libcuda or "
                                "libnvidia-ml below {}",
                                kMaxDriverLibraries, host_.root()));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every file under which a program of this machine could find the driver's libcuda and
-// libnvidia-ml: what must lead to the fence, so that no search path and no absolute name misses it.
+// Finds every file under which a program of this machine could load the driver's libcuda and
+// libnvidia-ml. The fence must cover all of them, so that no search path or absolute path avoids
+// it.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -10,9 +11,10 @@
 
 namespace gantry::fence_mount {
 
-// No machine has so many; an image that has wants something else.
+// More than any real machine has; an image with more is hostile or broken.
 inline constexpr std::size_t kMaxDriverLibraries = 512;
-// We look as root and outside the container's limits: its search path must not say for how long.
+// We search as root and outside the container's limits, so its search path must not decide how long
+// that takes.
 inline constexpr std::size_t kMaxSearchedDirectories = 32'768;
 
 // Real files, symlinks resolved, inside the host's root; each once, sorted.
@@ -22,16 +24,16 @@ struct DriverLibraries {
   bool operator==(const DriverLibraries&) const = default;
 };
 
-// In the loader's own directories and their subdirectories for certain processors, in those of
-// ld.so.cache, in /usr/local/cuda*/compat, in drivers' directories of their own, in the prepared
-// directories, and in `more`: LD_LIBRARY_PATH, an environment's library directories. Stubs for the
-// linker (a directory called stubs) are left alone: they call nothing. What cannot be read cannot
-// be loaded. Invalid for more than kMaxDriverLibraries, or where more than kMaxSearchedDirectories
-// directories would have to be looked at.
+// Searches the loader's default directories and their processor-specific subdirectories, the
+// directories of ld.so.cache, /usr/local/cuda*/compat, separate driver directories, the prepared
+// directories, and `more` (LD_LIBRARY_PATH, library directories of an environment). Skips linker
+// stubs (directories named stubs), which call nothing, and files that cannot be read, because they
+// cannot be loaded. Invalid if there are more than kMaxDriverLibraries files, or more than
+// kMaxSearchedDirectories directories to search.
 Result<DriverLibraries> find_driver_libraries(const sys::Host& host,
                                               const std::vector<std::string>& more = {});
 
-// "/a:b::/c" as the loader reads it, with `here` for what is relative or empty.
+// Splits "/a:b::/c" like the loader; relative and empty entries are resolved against `here`.
 std::vector<std::string> split_search_path(std::string_view value, std::string_view here);
 
 }  // namespace gantry::fence_mount

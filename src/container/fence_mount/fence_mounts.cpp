@@ -28,7 +28,7 @@ Status write_map(const char* path, const std::string& text) {
   return {};
 }
 
-// We stay who we are: one user and one group, mapped to themselves.
+// Maps our user and group to themselves, so that we keep them.
 Status new_namespaces(NamespaceKind way) {
   const auto uid = ::geteuid();
   const auto gid = ::getegid();
@@ -40,7 +40,7 @@ Status new_namespaces(NamespaceKind way) {
     GANTRY_CHECK(write_map("/proc/self/uid_map", fmt::format("{0} {0} 1", uid)));
     GANTRY_CHECK(write_map("/proc/self/gid_map", fmt::format("{0} {0} 1", gid)));
   }
-  // What the machine mounts later still shows up in here; what we mount does not show up there.
+  // New mounts of the machine still appear here; our mounts do not appear on the machine.
   if (::mount(nullptr, "/", nullptr, MS_SLAVE | MS_REC, nullptr) != 0)
     return Error::sys(errno, "mount / (slave)");
   return {};
@@ -51,8 +51,8 @@ Status cover(const std::vector<std::string>& files, int fence) {
   return {};
 }
 
-// A device node on a mount without devices cannot be opened, by root neither. Nodes of a simulated
-// machine have nothing behind them that could be opened: another node takes their place.
+// Nobody, not even root, can open a device node on a nodev mount. The nodes of a simulated machine
+// are not device nodes, so another node is mounted over them.
 Status hide(const FenceMounts& e) {
   const bool simulated = !e.machine.empty();
   const std::string below = simulated && !e.share.empty() ? kFencedMachine : e.machine;
@@ -82,8 +82,8 @@ Status can_mount_fence(NamespaceKind way) {
 namespace {
 
 Status put_fence(const FenceMounts& e) {
-  // All sources first, afterwards their names may lead to the fence; and from the new namespace,
-  // because nothing can be bound from another one.
+  // Opens all sources first, because later their paths may lead to the fence; and in the new
+  // namespace, because files of another namespace cannot be bound.
   GANTRY_TRY(const auto share, open_source(e.share));
   GANTRY_TRY(const auto fence_cuda, open_source(e.fence_cuda));
   GANTRY_TRY(const auto fence_nvml, open_source(e.fence_nvml));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process and its children with the fence in front of the driver's libraries, by mounts that they
-// alone see. Nothing of the machine is changed; with the last of them the mounts are gone.
+// Puts the fence in front of the driver's libraries for one process and its children, by mounts in
+// their own mount namespace. The machine is not changed; the mounts end with the last process.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -11,7 +11,7 @@
 
 namespace gantry::fence_mount {
 
-// A directory at another place.
+// A directory that is mounted at another path.
 struct BindMount {
   std::string source, place;
 };
@@ -20,25 +20,26 @@ struct BindMount {
 struct FenceMounts {
   std::string share;  // the share's fence directory, for FENCE_DIRECTORY; "": no fence
   std::string fence_cuda, fence_nvml;   // our libraries
-  std::string real_cuda, real_nvml;     // the driver's; "" where it has no such library
+  std::string real_cuda, real_nvml;     // the driver's; "" if it has no such library
   std::vector<std::string> cover_cuda;  // files that the fence is mounted over
   std::vector<std::string> cover_nvml;
-  std::vector<std::string> hidden_nodes;  // "/dev/nvidia3": cannot be opened in there
-  std::vector<BindMount> bound;           // in there alone
+  std::vector<std::string> hidden_nodes;  // "/dev/nvidia3": cannot be opened in the namespace
+  std::vector<BindMount> bound;           // mounted in the namespace only
   std::string machine;                    // the tree of a simulated machine; "" for a real one
 };
 
-// How a process gets mounts of its own.
+// How a process gets its own mounts.
 enum class NamespaceKind : std::uint8_t {
   MountNamespace,         // as root
-  UserAndMountNamespace,  // as anybody, where the kernel lets users make namespaces
+  UserAndMountNamespace,  // as any user, if the kernel lets users create namespaces
 };
 
-// Whether this process could, and if not, why: tried in a child. Start it from a process with one
-// thread.
+// Tries in a child process whether enter_fence() would work; the error says why not. Call it from a
+// process with one thread.
 Status can_mount_fence(NamespaceKind way);
 
-// This process, from now on. After a failure it is to end: some of the mounts may be there.
+// Puts this process behind the fence. After an error the process must exit: some of the mounts may
+// exist.
 Status enter_fence(const FenceMounts& fence_mounts, NamespaceKind way);
 
 }  // namespace gantry::fence_mount

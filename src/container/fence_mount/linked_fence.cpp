@@ -29,7 +29,7 @@ void remove_links(const std::string& place) {
   ::rmdir((place + "/lib").c_str());
 }
 
-// Its share is gone with its command.
+// The command has ended, and its share with it.
 bool is_stale(const std::string& place) {
   std::error_code ignored;
   const auto socket = fs::path(place) / "socket";
@@ -49,12 +49,12 @@ Result<LinkedFence> LinkedFence::make(const FenceMounts& e, const std::string& p
   if (problem) return Error::sys(problem.value(), fmt::format("mkdir {}", place));
   if (is_stale(place)) remove_links(place);
   const auto socket = place + "/socket";
-  // The first link decides between two that come at once.
+  // If two commands start at the same time, the first link decides.
   if (::symlink((e.share + "/socket").c_str(), socket.c_str()) != 0) {
     if (errno != EEXIST) return Error::sys(errno, fmt::format("symlink {}", socket));
     return Error(Errc::Busy,
-                 "without mounts of its own, only one command at a time can have a share, and "
-                 "another one has");
+                 "without its own mounts, only one command at a time can use a share, and another "
+                 "command uses one");
   }
   LinkedFence made(place);
   if (::mkdir(made.libraries().c_str(), 0755) != 0 && errno != EEXIST)

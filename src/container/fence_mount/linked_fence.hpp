@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fence where nothing can be mounted: links at its place, and a directory for LD_LIBRARY_PATH.
-// One command of the machine can have it so at a time, and a program that sets its own search path,
-// or opens libcuda by its path, is not behind it: better than nothing, and said to be no more.
+// The fence without mounts: links in its directory, and a directory for LD_LIBRARY_PATH. Only one
+// command of the machine can use it at a time. A program that sets its own search path or opens
+// libcuda by its path avoids it; the user is told so.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -13,14 +13,14 @@ namespace gantry::fence_mount {
 
 class LinkedFence {
  public:
-  // Busy while another command has it; what a dead one left is taken away. Denied for who may not
-  // write there. `place`: FENCE_DIRECTORY, but for tests.
+  // Busy if another command uses it; files of a command that died are removed. Denied if this user
+  // may not write there. `place` is FENCE_DIRECTORY except in tests.
   static Result<LinkedFence> make(const FenceMounts& fence_mounts, const std::string& place);
   LinkedFence(LinkedFence&& other) noexcept : place_(std::move(other.place_)) {
     other.place_.clear();
   }
   LinkedFence& operator=(LinkedFence&&) = delete;
-  ~LinkedFence();  // takes it away
+  ~LinkedFence();  // removes the links
 
   std::string libraries() const { return place_ + "/lib"; }
 

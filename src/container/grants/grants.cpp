@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxNameBytes = 253;
 constexpr std::size_t kMaxGrantBytes = std::size_t{1} << 20;
-constexpr std::size_t kMaxDevices = 1024;  // as many as a request may name
+constexpr std::size_t kMaxDevices = 1024;  // the limit of a request
 constexpr std::array<std::string_view, 3> kPhases{"main", "init", "sidecar"};
 
 std::string list_text(const std::vector<std::string>& items) {
@@ -53,7 +53,7 @@ Status remove_pod(const sys::Host& host, const std::string& pod_uid) {
   return Error(removed.error()).in(fmt::format("removing the grants of pod {}", pod_uid));
 }
 
-// Names in a directory; none where it is not there.
+// The names in a directory; empty if it does not exist.
 Result<std::vector<std::string>> names_below(const sys::Host& host, std::string_view path) {
   auto names = host.list(path);
   if (!names.ok() && names.error().code() == Errc::NotFound) return std::vector<std::string>{};
@@ -74,7 +74,7 @@ bool is_valid_name(std::string_view name) {
 Result<std::string> grant_path(std::string_view pod_uid, std::string_view container) {
   for (const auto name : {pod_uid, container}) {
     if (is_valid_name(name)) continue;
-    return Error(Errc::Invalid, fmt::format("{} is no name of a pod or container",
+    return Error(Errc::Invalid, fmt::format("{} is not a valid name of a pod or container",
                                             json::quote(name.substr(0, kMaxNameBytes))));
   }
   return fmt::format("{}/{}/grant.json", pod_directory(pod_uid), container);
@@ -101,7 +101,7 @@ Result<model::GrantShare> share_from(json::Value value) {
   if (!value["name"].string() || phase == kPhases.end() || !position || *position > UINT32_MAX ||
       !value["parts"].is(json::Kind::Array) || value["parts"].size() > kMaxDevices ||
       !is_list_of_texts(value["otherSlots"]))
-    return corrupt("`share` is half a share");
+    return corrupt("`share` is incomplete");
   model::GrantShare share{.name = *value["name"].string(),
                           .phase = static_cast<model::GrantPhase>(phase - kPhases.begin()),
                           .position = static_cast<std::uint32_t>(*position),
@@ -112,7 +112,7 @@ Result<model::GrantShare> share_from(json::Value value) {
     const auto mib = part["mib"].u64();
     const auto cores = part["cores"].u64();
     if (!part["gpu"].string() || !mib || !index || *index > UINT32_MAX || !cores || *cores > 100)
-      return corrupt("`share` has a part that is none");
+      return corrupt("`share` has an invalid part");
     share.parts.push_back({.gpu = *part["gpu"].string(),
                            .index = static_cast<std::uint32_t>(*index),
                            .mib = *mib,
@@ -138,7 +138,7 @@ std::string to_json(const model::Grant& grant) {
 
 Result<model::Grant> parse(std::string_view text) {
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("grant"));
-  if (!is_list_of_texts(document["devices"])) return corrupt("`devices` is no list of texts");
+  if (!is_list_of_texts(document["devices"])) return corrupt("`devices` is not a list of strings");
   model::Grant grant{.devices = document["devices"].strings(),
                      .pod_namespace = document["namespace"].string().value_or(""),
                      .pod = document["pod"].string().value_or("")};
@@ -154,7 +154,7 @@ Result<model::Grant> parse(std::string_view text) {
 Result<model::Grant> read(const sys::Host& host, std::string_view pod_uid,
                           std::string_view container) {
   const auto path = grant_path(pod_uid, container);
-  if (!path.ok()) return Error(Errc::NotFound, "no grant can have such a name");
+  if (!path.ok()) return Error(Errc::NotFound, "there is no grant: the name is not valid");
   GANTRY_TRY(const auto text, sys::read_trusted(host, *path, kMaxGrantBytes));
   return parse(text).in(host.outside(*path));
 }
@@ -181,7 +181,7 @@ Result<std::vector<GrantFile>> list(const sys::Host& host) {
 }
 
 Status remove(const sys::Host& host, std::string_view pod_uid) {
-  if (!is_valid_name(pod_uid)) return Error(Errc::Invalid, "that is no name of a pod");
+  if (!is_valid_name(pod_uid)) return Error(Errc::Invalid, "the pod's UID is not a valid name");
   return remove_pod(host, std::string(pod_uid));
 }
 
@@ -193,7 +193,7 @@ Status remove(const sys::Host& host, std::string_view pod_uid, std::string_view 
   const auto removed = sys::remove_tree(directory->get(), std::string(container));
   if (!removed.ok() && removed.error().code() != Errc::NotFound)
     return Error(removed.error()).in(fmt::format("removing the grant of container {}", container));
-  // The pod's last one.
+  // Removes the pod's directory if this was its last grant.
   const auto left = names_below(host, pod_directory(pod_uid));
   return left.ok() && left->empty() ? remove_pod(host, std::string(pod_uid)) : Status();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /run/gantry/grants/POD-UID/CONTAINER/grant.json: written by the node agent before a container
-// starts, believed by the OCI runtime. One format, read and written here.
+// /run/gantry/grants/POD-UID/CONTAINER/grant.json: the node agent writes it before a container
+// starts, and the OCI runtime trusts it. Both use this code to read and write it.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -16,23 +16,23 @@ namespace gantry::grants {
 
 inline constexpr std::string_view kGrantsDirectory = "/run/gantry/grants";
 
-// One directory entry and no way out: no slash, no control character, more than dots, at most 253
-// characters.
+// Returns true if the name is a safe directory entry: no slash, no control character, not only
+// dots, at most 253 characters.
 bool is_valid_name(std::string_view name);
 
-// Where a container's grant is; Invalid for a name that is none.
+// The path of a container's grant; Invalid if one of the names is not valid.
 Result<std::string> grant_path(std::string_view pod_uid, std::string_view container);
 
 std::string to_json(const model::Grant& grant);  // JSON
-// Corrupt unless `devices` is a list of texts; fields nobody knows are passed over.
+// Corrupt if `devices` is not a list of strings; unknown fields are ignored.
 Result<model::Grant> parse(std::string_view text);
 
-// NotFound when nothing was granted; Corrupt for half a grant; Denied, as sys::read_trusted has it,
-// for one that somebody other than root could have written.
+// NotFound if nothing was granted; Corrupt for an incomplete grant; Denied, as in
+// sys::read_trusted, for a file that a user other than root could have written.
 Result<model::Grant> read(const sys::Host& host, std::string_view pod_uid,
                           std::string_view container);
 
-// By rename, readable for all, below directories that root alone can write.
+// Writes by rename. Every user can read the file; only root can write to its directories.
 Status write(const sys::Host& host, std::string_view pod_uid, std::string_view container,
              const model::Grant& grant);
 
@@ -42,16 +42,16 @@ struct GrantFile {
   model::Grant grant;
   bool operator==(const GrantFile&) const = default;
 };
-// By pod and container. What cannot be read is left out.
+// Sorted by pod and container. Skips grants that cannot be read.
 Result<std::vector<GrantFile>> list(const sys::Host& host);
 
-// Everything of one pod: grants, sockets, what else is there. A pod without any is fine.
+// Removes all files of one pod: grants, sockets and others. No error if the pod has none.
 Status remove(const sys::Host& host, std::string_view pod_uid);
 
-// Of one container.
+// Removes the files of one container.
 Status remove(const sys::Host& host, std::string_view pod_uid, std::string_view container);
 
-// Everything of pods that are none of these; gives the removed ones.
+// Removes the files of all pods except these; returns the removed pods.
 Result<std::vector<std::string>> remove_except(const sys::Host& host,
                                                const std::set<std::string>& pod_uids);
 

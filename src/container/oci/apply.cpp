@@ -24,7 +24,7 @@ std::string string_array(const std::vector<std::string>& strings) {
   return text + "]";
 }
 
-// Takes the elements of an array away whose member is among `places`.
+// Removes the elements of an array whose member is one of `places`.
 void remove_at(Value array, const Path& path, std::string_view member,
                const std::vector<std::string_view>& places, json::Patch& patch) {
   std::size_t index = 0;
@@ -72,8 +72,8 @@ std::string rule_text(const model::DeviceNodeEdit& node) {
                      *node.major, *node.minor, quote(node.permissions));
 }
 
-// In a user namespace the runtime cannot make nodes and binds the host's at the same path instead;
-// where ours are elsewhere (a simulated machine), the bind must be said.
+// In a user namespace, the runtime cannot create nodes and binds the host's node at the same path
+// instead. If our nodes have other paths (a simulated machine), the bind must be explicit.
 std::string node_bind_text(const model::DeviceNodeEdit& node) {
   return fmt::format(
       "{{\"destination\":{},\"type\":\"bind\",\"source\":{},\"options\":[\"bind\",\"nosuid\","
@@ -162,7 +162,7 @@ Result<std::string> add_classic_hook(const json::Document& config, const std::st
   }
   const std::string name = path.substr(path.rfind('/') + 1);
   json::Patch patch;
-  // Without an environment of its own a hook would get the image's.
+  // Without its own environment, a hook would get the image's.
   patch.append({"hooks", "prestart"},
                fmt::format("{{\"path\":{},\"args\":{},\"env\":{}}}", quote(path),
                            string_array({name, "prestart"}),

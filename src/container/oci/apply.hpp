@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ContainerEdits written into config.json. Whatever they do not concern stays byte for byte.
+// Writes ContainerEdits into config.json. All other bytes stay as they are.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -10,16 +10,16 @@
 
 namespace gantry::oci {
 
-// The new text. Nodes come with an exact cgroup rule each; environment is replaced by name; mounts
-// and nodes replace those at the same place; prestart hooks of the classic chain go, because what
-// they would do is done. `edits.libraries` and `edits.files` are for whoever writes into the root.
-// Invalid for a node without numbers.
+// Returns the new text. Each node gets an exact cgroup rule; environment variables replace those of
+// the same name; mounts and nodes replace those at the same path; classic prestart hooks are
+// removed, because their work is already done. Does not use `edits.libraries` and `edits.files`:
+// they are for the code that writes into the container's root. Invalid for a node without numbers.
 Result<std::string> apply(const json::Document& config, const model::ContainerEdits& edits);
 
-// Whether a prestart hook is NVIDIA's (or ours under its name).
+// Returns true if a prestart hook is NVIDIA's (or ours under the same name).
 bool is_classic_hook(std::string_view path);
 
-// The text with one prestart hook more, unless there is one of that kind already.
+// Adds the classic prestart hook to the text, unless there is one already.
 Result<std::string> add_classic_hook(const json::Document& config, const std::string& path);
 
 }  // namespace gantry::oci

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which CDI devices an image may name. Whoever starts a container may name every device of the
-// machine; its image's author is somebody else.
+// The CDI devices that an image may name. The user who starts a container may name every device of
+// the machine; the author of the image may not.
 #include "container/oci/device_list.hpp"
 #include "container/oci/request_internal.hpp"
 
@@ -12,26 +12,26 @@
 namespace gantry::oci {
 namespace {
 
-// GPUs, and what `gantry cdi generate --mode` makes beside them.
+// GPUs, and the other kinds of `gantry cdi generate --mode`.
 constexpr std::array<std::string_view, 9> kNvidiaKinds{
     "nvidia.com/gpu",      "nvidia.com/gpu.coherent", "nvidia.com/gpu.noncoherent",
     "nvidia.com/gds",      "nvidia.com/gdrcopy",      "nvidia.com/mofed",
     "nvidia.com/nvswitch", "nvidia.com/imex-channel", "runtime.nvidia.com/gpu"};
 
-// Every GPU, every capability: for programs that look after the machine.
+// Every GPU, every capability: for programs that manage the machine.
 constexpr std::string_view kManagement = "management.nvidia.com/";
 
 bool among(const auto& kinds, std::string_view kind) {
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
-// Why an image may not name it; "" when it may.
+// Why an image may not name the device; "" if it may.
 std::string why_not(std::string_view kind, const Container& container,
                     const config::Settings& settings) {
   if (kind.starts_with(kManagement)) {
     return container.privileged ? std::string()
-                                : "the environment may name management devices for privileged "
-                                  "containers only";
+                                : "the environment may name management devices only for privileged "
+                                  "containers";
   }
   if (among(kNvidiaKinds, kind) || kind == settings.runtime.cdi_default_kind ||
       among(settings.gantry.cdi_kinds, kind)) {

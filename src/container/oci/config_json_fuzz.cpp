@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever config.json we accept can be edited, and what comes out is accepted and asks for nothing
-// more.
+// Every config.json that we accept can be edited; the result is accepted and requests nothing more.
 #include "container/oci/apply.hpp"
 #include "container/oci/request.hpp"
 

@@ -55,7 +55,7 @@ bool new_user_namespace(Value linux) {
   return linux["uidMappings"].size() > 0;
 }
 
-// containerd's and CRI-O's names for the same two things.
+// The keys of containerd and of CRI-O for the same two values.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kPodKeys{{
     {"io.kubernetes.cri.sandbox-uid", "io.kubernetes.cri.container-name"},
     {"io.kubernetes.pod.uid", "io.kubernetes.container.name"},
@@ -66,13 +66,13 @@ bool is_pod_key(std::string_view key) {
          key.starts_with("io.kubernetes.container.");
 }
 
-// Podman marks every container of its own with a few of CRI-O's keys (Created, TTY), pod or not.
+// Podman gives every container a few of CRI-O's keys (Created, TTY), with or without a pod.
 bool is_crio_key(std::string_view key) {
   return key.starts_with("io.kubernetes.cri-o.");
 }
 
-// An engine that does not name the pod still puts the container below the kubelet's cgroups. Such a
-// container has a pod without a name, to which nothing can be granted.
+// An engine that does not name the pod still puts the container below the kubelet's cgroups. The
+// pod of such a container has no name, so nothing can be granted to it.
 std::optional<PodContainer> pod_of(const Container& container, std::string_view cgroup,
                                    std::span<const std::string> pod_cgroups) {
   std::optional<PodContainer> named;
@@ -80,7 +80,8 @@ std::optional<PodContainer> pod_of(const Container& container, std::string_view 
     PodContainer pod{std::string(container.annotation(uid)),
                      std::string(container.annotation(name))};
     if (pod.uid.empty() || pod.container.empty()) continue;
-    // One engine writes one pair. Two that differ: one is the pod's own, to pass for another pod.
+    // An engine writes one pair. If two pairs differ, the pod set one of them to pretend to be
+    // another pod.
     if (named && *named != pod) return PodContainer{};
     named = std::move(pod);
   }
@@ -135,7 +136,7 @@ Result<Container> parse_container(const json::Document& config,
   container.root = config["root"]["path"].string().value_or("");
   container.read_only_root = config["root"]["readonly"].boolean().value_or(false);
   container.uid = process["user"]["uid"].u64().value_or(0);
-  // In a user namespace, new or joined, the capability is over that namespace and not the machine.
+  // In a user namespace, new or joined, the capability is only for that namespace.
   container.privileged = has_string(process["capabilities"]["bounding"], "CAP_SYS_ADMIN") &&
                          !has_user_namespace(config["linux"]);
   container.user_namespace = new_user_namespace(config["linux"]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What we look at in a container's config.json, as a plain value. The rest of the document is not
-// ours and is never decoded.
+// The parts of a container's config.json that we use, as a plain value. The rest of the document is
+// never decoded.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,7 +22,7 @@ struct Mount {
   bool operator==(const Mount&) const = default;
 };
 
-// The pod that a container belongs to. The fields are empty when the engine did not say.
+// The pod that a container belongs to. The fields are empty if the engine did not set them.
 struct PodContainer {
   std::string uid;
   std::string container;
@@ -33,21 +33,21 @@ struct Container {
   std::vector<std::string> env;
   std::vector<std::pair<std::string, std::string>> annotations;
   std::vector<Mount> mounts;
-  std::string root;  // root.path as it is written; relative to the bundle
+  std::string root;  // root.path as in the file; relative to the bundle
   bool read_only_root = false;
   std::uint64_t uid = 0;
-  // The bounding set has CAP_SYS_ADMIN, and over the machine, not over a user namespace.
+  // The bounding set has CAP_SYS_ADMIN for the machine, not only for a user namespace.
   bool privileged = false;
-  bool user_namespace = false;      // one of its own
-  std::optional<PodContainer> pod;  // nullopt: no pod's container
+  bool user_namespace = false;      // has its own user namespace
+  std::optional<PodContainer> pod;  // nullopt: does not belong to a pod
 
-  // The value of a variable; the last one counts where it is there twice.
+  // The value of a variable; the last one counts if it is set twice.
   std::optional<std::string_view> variable(std::string_view name) const;
-  std::string_view annotation(std::string_view key) const;  // "" when it is not there
+  std::string_view annotation(std::string_view key) const;  // "" if it is not set
 };
 
-// Corrupt when what we read has the wrong type: then it is no config.json that runc would take.
-// `pod_cgroups`: names in cgroupsPath, beside kubepods, by which a container is a pod's.
+// Corrupt if a value has the wrong type: runc would not accept such a config.json. `pod_cgroups`:
+// names in cgroupsPath, in addition to kubepods, that mark the container of a pod.
 Result<Container> parse_container(const json::Document& config,
                                   std::span<const std::string> pod_cgroups = {});
 

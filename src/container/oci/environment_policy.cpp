@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An image's author writes its environment, so what the environment asks for is a wish.
+// The environment can come from the image's author, so the policy decides about its requests.
 #include "container/oci/device_list.hpp"
 #include "container/oci/request_internal.hpp"
 
@@ -15,8 +15,7 @@ using model::RequestSource;
 
 void refuse(DeviceRequest& asked, Decision& decision, std::string why) {
   decision.reasons.push_back(why);
-  decision.warnings.push_back(
-      fmt::format("{} is not followed: {}", fmt::join(asked.words, ", "), why));
+  decision.warnings.push_back(fmt::format("{} is ignored: {}", fmt::join(asked.words, ", "), why));
   asked.devices.clear();
   asked.source = RequestSource::None;
 }
@@ -25,7 +24,7 @@ bool among(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The slot of its share: the node agent names it to engines that know no CDI.
+// The slot of the container's share: the node agent names it for engines without CDI.
 bool is_own_slot(const Grant& grant, const std::string& entry) {
   if (!grant.share || !is_qualified(entry)) return false;
   const auto [kind, name] = split_qualified_name(entry);
@@ -33,7 +32,7 @@ bool is_own_slot(const Grant& grant, const std::string& entry) {
          (name == grant.share->name || among(grant.share->other_slots, name));
 }
 
-// The granted UUID that an entry means, "" when it means another device or none.
+// The granted UUID that an entry names; "" if it names another device or none.
 std::string granted_device(const Grant& grant, const std::string& entry,
                            const RequestLookups& lookups) {
   if (is_own_slot(grant, entry)) return entry;
@@ -85,15 +84,16 @@ void apply_kubernetes_policy(DeviceRequest& asked, const PodContainer& pod,
                   "a pod's environment never counts (kubernetes-environment = \"never\")");
   }
   if (pod.uid.empty()) {
-    return refuse(asked, decision,
-                  "it is a pod's container, and the engine does not say which pod's, so no grant "
-                  "can be found (kubernetes-environment = \"granted\")");
+    return refuse(
+        asked, decision,
+        "the container belongs to a pod, but the engine does not name the pod, so no grant "
+        "can be found (kubernetes-environment = \"granted\")");
   }
-  const auto grant =
-      lookups.grant ? lookups.grant(pod) : Result<Grant>(Error(Errc::NotFound, "nobody grants"));
+  const auto grant = lookups.grant ? lookups.grant(pod)
+                                   : Result<Grant>(Error(Errc::NotFound, "there are no grants"));
   if (!grant.ok() && grant.error().code() != Errc::NotFound) {
     return refuse(asked, decision,
-                  fmt::format("the grant to container {} of pod {} is not believed: {}",
+                  fmt::format("the grant to container {} of pod {} is not trusted: {}",
                               pod.container, pod.uid, grant.error().text()));
   }
   if (!grant.ok()) {
@@ -110,16 +110,22 @@ void apply_kubernetes_policy(DeviceRequest& asked, const PodContainer& pod,
 void apply_policy(DeviceRequest& asked, const Container& container,
                   const config::Settings& settings, const RequestLookups& lookups,
                   Decision& decision) {
+<<<<<<< HEAD
   if (asked.source == RequestSource::None) return;
   // Some engines hand a pod's own annotations on to its containers (CRI-O all of them, containerd
   // those in pod_annotations), so that in a pod nobody but the node agent is believed.
+=======
+  if (asked.source == RequestSource::Nobody) return;
+  // Some engines copy a pod's own annotations to its containers (CRI-O all of them, containerd
+  // those in pod_annotations), so in a pod only the node agent's grants count.
+>>>>>>> wt-e2
   if (container.pod) {
     return apply_kubernetes_policy(asked, *container.pod, settings.gantry.kubernetes_environment,
                                    lookups, decision);
   }
   if (asked.source != RequestSource::Environment) {
     decision.reasons.emplace_back(asked.source == RequestSource::Annotation
-                                      ? "annotations are the engine's word and come first"
+                                      ? "annotations come from the engine and have precedence"
                                       : "volume mounts are accepted by config.toml");
     return;
   }

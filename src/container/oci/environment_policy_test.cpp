@@ -38,7 +38,7 @@ TEST(Policy, PrivilegedLooksAtTheBoundingSet) {
     const auto refused = decide_for_all(settings);
     EXPECT_TRUE(refused.request.is_empty());
     ASSERT_THAT(refused.warnings, SizeIs(1));
-    EXPECT_THAT(refused.warnings[0], HasSubstr("NVIDIA_VISIBLE_DEVICES=all is not followed"));
+    EXPECT_THAT(refused.warnings[0], HasSubstr("NVIDIA_VISIBLE_DEVICES=all is ignored"));
     EXPECT_THAT(decide_for_all(settings, {.privileged = true}).request.devices, ElementsAre("all"));
   }
 }

@@ -16,8 +16,8 @@ using model::RequestSource;
 constexpr std::string_view kForcedKind = "runtime.nvidia.com/gpu";
 constexpr std::string_view kGpuKind = "nvidia.com/gpu";
 
-// Entries by who answers for them: ours, or a CDI spec. In mode "cdi" another default-kind is that
-// of names without one, as with NVIDIA's runtime; GPUs of that kind are what its spec says.
+// Divides the entries into ours and those of CDI specs. In mode "cdi", names without a kind get
+// default-kind, like in NVIDIA's runtime; if that is another kind, its spec defines the GPUs.
 Status sort_devices(const std::vector<std::string>& entries, const config::Settings& settings,
                     model::ContainerRequest& request) {
   const auto& runtime = settings.runtime;
@@ -46,7 +46,7 @@ Status sort_devices(const std::vector<std::string>& entries, const config::Setti
                  fmt::format("{} devices cannot be mixed with other CDI devices ({})", kForcedKind,
                              fmt::join(request.cdi_devices, ", ")));
   }
-  // As in any list: the first `all` or `none` stands for the whole.
+  // Like in every list, the first `all` or `none` replaces the whole list.
   GANTRY_TRY(request.devices, parse_device_list(names));
   return {};
 }
@@ -78,7 +78,7 @@ Result<Decision> decide_request(const Container& container, const config::Settin
   apply_policy(asked, container, settings, lookups, decision);
   drop_foreign_kinds(asked, container, settings, decision);
   if (asked.devices.empty()) {
-    if (decision.reasons.empty()) decision.reasons.emplace_back("no GPU was asked for");
+    if (decision.reasons.empty()) decision.reasons.emplace_back("no GPU was requested");
     return decision;
   }
   decision.request.source = asked.source;

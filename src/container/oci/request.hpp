@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a container asks for, in every form that exists, and what of it the policy lets through.
+// Reads the devices that a container requests, in every supported form, and applies the policy.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -17,24 +17,24 @@ namespace gantry::oci {
 
 using model::Grant;  // /run/gantry/grants/POD-UID/CONTAINER
 
-// What the decision may ask while it is made, and only where it must.
+// Lookups for decide_request(), called only if they are needed.
 struct RequestLookups {
   // NotFound: nothing was granted to this container of this pod.
   std::function<Result<Grant>(const PodContainer&)> grant;
-  // The UUID of a device that was named in another way; "" when this machine has none.
+  // The UUID of a device that was named in another way; "" if this machine has no such device.
   std::function<std::string(std::string_view)> uuid;
 };
 
 struct Decision {
-  model::ContainerRequest request;    // what it gets; wants_nothing() when that is nothing
-  std::vector<std::string> asked;     // who asked for what: "environment: NVIDIA_VISIBLE_DEVICES=0"
+  model::ContainerRequest request;    // what the container gets; wants_nothing() if nothing
+  std::vector<std::string> asked;     // source and request: "environment: NVIDIA_VISIBLE_DEVICES=0"
   std::vector<std::string> reasons;   // what was decided, and by which rule
-  std::vector<std::string> warnings;  // what was asked and is not given, for the log
+  std::vector<std::string> warnings;  // requests that were not granted, for the log
 };
 
-// Precedence: annotations, volume mounts where accepted, environment as the policy says. Invalid
-// for a request that cannot be read: an annotation that names no CDI device, a capability that is
-// none or not supported, an IMEX channel out of range.
+// Precedence: annotations, volume mounts if accepted, environment if the policy allows it. Invalid
+// for a malformed request: an annotation that does not name a CDI device, an unknown or unsupported
+// capability, an IMEX channel out of range.
 Result<Decision> decide_request(const Container& container, const config::Settings& settings,
                                 const RequestLookups& lookups);
 

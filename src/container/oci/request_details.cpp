@@ -27,7 +27,7 @@ Result<std::vector<Capability>> capability_words(std::string_view text) {
     const auto capability = model::parse_enum<Capability>(word);
     if (!capability) {
       return Error(Errc::Invalid,
-                   fmt::format("`{}` is no driver capability; there are {} and all", word,
+                   fmt::format("`{}` is not a driver capability; capabilities are {} and all", word,
                                fmt::join(model::kEnumNames<Capability>, ", ")));
     }
     if (std::find(result.begin(), result.end(), *capability) == result.end()) {
@@ -59,7 +59,7 @@ Result<std::vector<Capability>> capabilities(const Container& container,
   return wanted;
 }
 
-// Wishes of the environment beyond GPUs: under a policy of grants they would be a way around it.
+// Requests of the environment beyond GPUs: with a policy of grants they would bypass it.
 bool uses_environment(const Container& container, const config::Settings& settings) {
   if (container.pod) return settings.gantry.kubernetes_environment == "any";
   switch (config::environment_policy(settings)) {
@@ -102,12 +102,12 @@ Status read_mig_control(const Container& container, Decision& decision) {
     const auto value = trim(container.variable(name).value_or(""));
     if (value.empty() || value == "void" || value == "none") return false;
     if (value != "all") {
-      return Error(Errc::Invalid, fmt::format("{}={}: only `all` is possible", name, value));
+      return Error(Errc::Invalid, fmt::format("{}={}: the only valid value is `all`", name, value));
     }
     if (!container.privileged) {
       return Error(Errc::Denied,
-                   fmt::format("{} needs a privileged container: who may divide a GPU takes it "
-                               "from others",
+                   fmt::format("{} needs a privileged container, because changing MIG affects all "
+                               "users of the GPU",
                                name));
     }
     decision.asked.push_back(fmt::format("environment: {}={}", name, value));
@@ -126,8 +126,8 @@ Result<std::vector<std::uint32_t>> parse_channels(const std::vector<std::string>
   for (const auto& entry : entries) {
     const auto number = parse_u64(entry);
     if (!number || *number > kMaxImexChannel) {
-      return Error(Errc::Invalid,
-                   fmt::format("`{}` is no IMEX channel: 0 to {}", entry, kMaxImexChannel));
+      return Error(Errc::Invalid, fmt::format("`{}` is not an IMEX channel; channels are 0 to {}",
+                                              entry, kMaxImexChannel));
     }
     const auto channel = static_cast<std::uint32_t>(*number);
     if (seen.insert(channel).second) channels.push_back(channel);

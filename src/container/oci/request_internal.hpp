@@ -8,16 +8,15 @@ namespace gantry::oci {
 constexpr std::string_view kVisibleDevices = "NVIDIA_VISIBLE_DEVICES";
 constexpr std::string_view kVolumeMounts = "/var/run/nvidia-container-devices";
 
-// An image from before NVIDIA_REQUIRE_CUDA: it means all GPUs and all capabilities unless it says
-// otherwise.
+// An image from before NVIDIA_REQUIRE_CUDA: requests all GPUs and all capabilities by default.
 bool is_legacy_image(const Container& container);
 
-// Who asked, and for what, before any policy.
+// The requested devices and their source, before any policy.
 struct DeviceRequest {
   model::RequestSource source = model::RequestSource::None;
   std::vector<std::string> devices;
   std::vector<std::string> words;  // for Decision::asked
-  std::vector<std::string> slots;  // of those, the container's own by its grant
+  std::vector<std::string> slots;  // those that the container's grant contains
 };
 
 Result<DeviceRequest> request_from_annotations(const Container& container,
@@ -26,8 +25,8 @@ Result<DeviceRequest> request_from_mounts(const Container& container);
 Result<DeviceRequest> request_from_environment(const Container& container,
                                                const config::Settings& settings);
 
-// What an image may name by CDI: kinds of NVIDIA and those of config.toml. The rest is taken out of
-// `asked`, with a word.
+// An image may name NVIDIA's CDI kinds and those of config.toml. Removes other kinds from `asked`
+// with a warning.
 void drop_foreign_kinds(DeviceRequest& asked, const Container& container,
                         const config::Settings& settings, Decision& decision);
 
@@ -35,18 +34,18 @@ void drop_foreign_kinds(DeviceRequest& asked, const Container& container,
 std::vector<std::string> imex_channels_from_mounts(const Container& container);
 Result<std::vector<std::uint32_t>> parse_channels(const std::vector<std::string>& entries);
 
-// Values of NVIDIA_REQUIRE_* and what an old image means by its CUDA_VERSION. Invalid when there
-// are more than any image needs.
+// The values of NVIDIA_REQUIRE_*, and the requirement that CUDA_VERSION of an old image implies.
+// Invalid if there are more than any image needs.
 Result<std::vector<std::string>> read_requirements(const Container& container,
                                                    const config::Settings& settings,
                                                    Decision& decision);
 
-// Of `asked` what the environment policy leaves, with its reason in `decision`.
+// Removes from `asked` what the environment policy does not allow, with the reason in `decision`.
 void apply_policy(DeviceRequest& asked, const Container& container,
                   const config::Settings& settings, const RequestLookups& lookups,
                   Decision& decision);
 
-// Capabilities, requirements, IMEX channels, device groups and MIG control, which go with devices.
+// Reads capabilities, requirements, IMEX channels, device groups and MIG control.
 Status read_details(const Container& container, const config::Settings& settings,
                     Decision& decision);
 

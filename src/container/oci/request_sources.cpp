@@ -16,8 +16,8 @@ bool set(const Container& container, std::string_view name) {
   return container.variable(name).has_value();
 }
 
-// The part of a mount's destination below the directory of requests; "" for any other mount. By
-// component: /var/run/nvidia-container-devicesX is somebody else's.
+// The part of a mount's destination below the directory of requests; "" for any other mount.
+// Compares whole components: /var/run/nvidia-container-devicesX is another directory.
 std::string_view mount_request(const Mount& mount) {
   std::string_view path = mount.destination;
   if (mount.source != "/dev/null" || !path.starts_with(kVolumeMounts)) return {};
@@ -61,7 +61,7 @@ Result<DeviceRequest> request_from_annotations(const Container& container,
     if (is_qualified(device)) continue;
     return Error(
         Errc::Invalid,
-        fmt::format("`{}` in an annotation is no CDI device name (vendor/class=name)", device));
+        fmt::format("`{}` in an annotation is not a CDI device name (vendor/class=name)", device));
   }
   if (!asked.devices.empty()) asked.source = RequestSource::Annotation;
   return asked;
@@ -101,7 +101,8 @@ Result<DeviceRequest> request_from_environment(const Container& container,
   if (lists.empty() && is_legacy_image(container)) {
     lists.emplace_back("all");
     asked.words.emplace_back(
-        "environment: CUDA_VERSION without NVIDIA_REQUIRE_CUDA, an old image that means `all`");
+        "environment: CUDA_VERSION without NVIDIA_REQUIRE_CUDA, so an old image that requests "
+        "`all`");
   }
   GANTRY_TRY(asked.devices, parse_device_list(lists).in(kVisibleDevices));
   if (!asked.devices.empty()) asked.source = RequestSource::Environment;

@@ -102,7 +102,7 @@ TEST(Request, AnnotationsComeFirstAndMustBeQualified) {
   EXPECT_THAT(decision.request.cdi_devices, ElementsAre("acme.org/nic=x"));
   const auto wrong = decide_request({.annotations = {{"cdi.k8s.io/a", "0"}}}, {}, {});
   ASSERT_FALSE(wrong.ok());
-  EXPECT_THAT(wrong.error().text(), HasSubstr("no CDI device name"));
+  EXPECT_THAT(wrong.error().text(), HasSubstr("not a CDI device name"));
 }
 
 TEST(Request, VolumeMountsCountWhereAcceptedAndByComponent) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the image says that the machine must have. Read here, judged by src/container/plan.
+// Reads the image's requirements on the machine; src/container/plan checks them.
 #include "base/core/text.hpp"
 #include "container/oci/request_internal.hpp"
 
@@ -36,10 +36,11 @@ Result<std::vector<std::string_view>> values_of(const std::vector<std::string>& 
     if (!name.starts_with(kPrefix) || name == "NVIDIA_REQUIRE_JETPACK") continue;
     const auto [place, is_new] = places.emplace(name, values.size());
     if (is_new && values.size() == kMaxRequirements) {
-      return Error(Errc::Invalid,
-                   fmt::format("the environment has more than {} variables {}*; an image needs one "
-                               "or two (NVIDIA_DISABLE_REQUIRE=true skips them)",
-                               kMaxRequirements, kPrefix));
+      return Error(
+          Errc::Invalid,
+          fmt::format("the environment has more than {} variables {}*, but an image needs one "
+                      "or two (NVIDIA_DISABLE_REQUIRE=true skips them)",
+                      kMaxRequirements, kPrefix));
     }
     if (is_new) values.emplace_back();
     values[place->second] = trim(entry.substr(std::min(entry.size(), name.size() + 1)));

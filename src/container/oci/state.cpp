@@ -9,7 +9,7 @@ namespace gantry::oci {
 
 Result<State> parse_state(std::string_view text) {
   if (text.size() > kMaxStateBytes) {
-    return Error(Errc::Corrupt, "the container's state is larger than any state is");
+    return Error(Errc::Corrupt, "the container's state is too large");
   }
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("container state"));
   const auto word = [&](std::string_view key) { return document[key].string().value_or(""); };
@@ -18,7 +18,7 @@ Result<State> parse_state(std::string_view text) {
   state.pid = document["pid"].u64().value_or(0);
   if (state.bundle.empty()) state.bundle = word("bundlePath");
   if (state.bundle.empty()) {
-    return Error(Errc::Invalid, "the container's state names no bundle");
+    return Error(Errc::Invalid, "the container's state does not name a bundle");
   }
   return state;
 }

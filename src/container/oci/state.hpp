@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a container, which OCI runtimes give to hooks on stdin.
+// The state of a container, which OCI runtimes pass to hooks on stdin.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -17,15 +17,15 @@ struct State {
   std::string status;
   std::uint64_t pid = 0;
   std::string bundle;  // old runtimes call it bundlePath
-  std::string root;    // crun alone; "" elsewhere
+  std::string root;    // set by crun only
   bool operator==(const State&) const = default;
 };
 
-// Corrupt for what is no state; Invalid when it names no bundle.
+// Corrupt if the text is not a state; Invalid if it does not name a bundle.
 Result<State> parse_state(std::string_view text);
 
-// The container's root file system: `root` where given, else root.path of config.json, relative to
-// the bundle.
+// The path of the container's root file system: `root`, or "rootfs" if it is empty; a relative path
+// is inside the bundle.
 std::string root_path(std::string_view bundle, std::string_view root);
 
 }  // namespace gantry::oci

@@ -26,8 +26,8 @@ Result<std::vector<model::Capability>> parse_capabilities(std::string_view text)
     const auto capability = model::parse_enum<Capability>(word);
     if (!capability) {
       return Error(Errc::Invalid,
-                   fmt::format("there is no driver capability \"{}\"; there are {} and all", word,
-                               fmt::join(model::kEnumNames<Capability>, ", ")));
+                   fmt::format("there is no driver capability \"{}\"; capabilities are {} and all",
+                               word, fmt::join(model::kEnumNames<Capability>, ", ")));
     }
     if (std::find(found.begin(), found.end(), *capability) == found.end())
       found.push_back(*capability);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA_DRIVER_CAPABILITIES and --capabilities: words into capabilities.
+// Parses NVIDIA_DRIVER_CAPABILITIES and --capabilities.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -11,8 +11,8 @@
 
 namespace gantry::plan {
 
-// "utility,compute", "all"; white space and empty words are passed over, nothing is twice. Invalid
-// for a word that is none, with the words there are. "" is the default: utility and compute.
+// Parses "utility,compute" or "all"; ignores white space, empty words and duplicates. Invalid for
+// an unknown word, with the list of known words. "" means the default: utility and compute.
 Result<std::vector<model::Capability>> parse_capabilities(std::string_view text);
 
 std::vector<model::Capability> all_capabilities();  // with compat32

@@ -15,7 +15,7 @@ using model::Gpu;
 using model::Inventory;
 
 constexpr std::size_t kMaxDevicesInMessage = 16;    // devices listed in a message
-constexpr std::size_t kMaxQuotedBytes = 80;         // bytes of what was asked shown in a message
+constexpr std::size_t kMaxQuotedBytes = 80;         // bytes of a request shown in a message
 constexpr std::size_t kMaxRequestedDevices = 1024;  // 16 GPUs of 7 instances are 112
 
 bool same_text(std::string_view a, std::string_view b) {
@@ -109,7 +109,7 @@ bool is_number_or_pair(std::string_view id) {
   }) && std::count(id.begin(), id.end(), ':') <= 1;
 }
 
-// "gpu0", "mig0:1": how a specification may name them (--device-name-strategy type-index).
+// "gpu0", "mig0:1": names of a specification with --device-name-strategy type-index.
 std::optional<std::string_view> without_type(std::string_view id) {
   const bool is_instance = id.starts_with("mig");
   if (!is_instance && !id.starts_with("gpu")) return std::nullopt;
@@ -155,14 +155,14 @@ Result<Selection> select_all(const Inventory& machine) {
     } else {
       all.notes.push_back(
           fmt::format("GPU {} is in MIG mode and has no instances: CUDA cannot use it, and it is "
-                      "left out of `all`; make some: nvidia-smi mig -i {} -cgi PROFILE -C",
+                      "left out of `all`; create some: nvidia-smi mig -i {} -cgi PROFILE -C",
                       gpu.index, gpu.index));
     }
   }
   if (all.devices.empty()) {
     return Error(
         Errc::NotFound,
-        fmt::format("this machine has no GPU that a container could use{}{}; run `gantry "
+        fmt::format("this machine has no GPU that a container can use{}{}; run `gantry "
                     "doctor`",
                     all.notes.empty() ? "" : ": ", all.notes.empty() ? "" : all.notes.front()));
   }
@@ -185,21 +185,20 @@ std::string describe_devices(const Inventory& machine) {
   }
   if (count > kMaxDevicesInMessage)
     text += fmt::format(" and {} more: `gantry info`", count - kMaxDevicesInMessage);
-  return text.empty() ? "no GPU that the nvidia driver holds: `gantry doctor`" : text;
+  return text.empty() ? "no GPU that uses the nvidia driver: `gantry doctor`" : text;
 }
 
 Result<SelectedDevice> select_one(const Inventory& machine, std::string_view id) {
   GANTRY_TRY(const SelectedDevice found, find(machine, id));
   if (is_lost(*found.gpu)) {
-    return Error(Errc::Unsupported,
-                 loss(*found.gpu) + "; run `gantry doctor` for what to do about it");
+    return Error(Errc::Unsupported, loss(*found.gpu) + "; run `gantry doctor` for the remedy");
   }
   return found;
 }
 
 Result<Selection> select(const Inventory& machine, std::span<const std::string> asked) {
   if (asked.size() > kMaxRequestedDevices) {
-    return Error(Errc::Invalid, fmt::format("{} devices were asked for; at most {} may be",
+    return Error(Errc::Invalid, fmt::format("{} devices were requested; the limit is {}",
                                             asked.size(), kMaxRequestedDevices));
   }
   for (const auto& id : asked) {
@@ -214,9 +213,10 @@ Result<Selection> select(const Inventory& machine, std::span<const std::string> 
       selection.devices.push_back(one);
     }
     if (one.mig == nullptr && one.gpu->mig.current == model::MigMode::Enabled) {
-      selection.notes.push_back(fmt::format(
-          "GPU {} is in MIG mode and was asked for whole: all its instances come with it",
-          one.gpu->index));
+      selection.notes.push_back(
+          fmt::format("GPU {} is in MIG mode and was requested as a whole: the container gets all "
+                      "its instances",
+                      one.gpu->index));
     }
   }
   const auto key = [](const SelectedDevice& s) {

@@ -67,7 +67,7 @@ TEST(Select, AGpuInMigModeIsGivenWholeWhenAskedForByName) {
   const auto selection = select(machine, std::vector<std::string>{"2"});
   ASSERT_TRUE(selection.ok());
   EXPECT_THAT(names(*selection), ElementsAre("2"));
-  EXPECT_THAT(selection->notes, ElementsAre(HasSubstr("all its instances come with it")));
+  EXPECT_THAT(selection->notes, ElementsAre(HasSubstr("the container gets all its instances")));
 }
 
 TEST(Select, AGpuInMigModeWithoutInstancesIsNoPartOfAll) {

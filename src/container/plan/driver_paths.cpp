@@ -17,21 +17,21 @@ using model::mask_of;
 
 constexpr std::array kCapabilityOrder{Capability::Compute, Capability::Utility, Capability::Video,
                                       Capability::Graphics, Capability::Ngx};
-// The subdirectories of a library directory that programs look into by name.
+// The subdirectories of a library directory that programs open by name.
 constexpr std::array<std::string_view, 2> kSubdirectories{"vdpau", "gbm"};
 
 std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// "vdpau" of /usr/lib/x86_64-linux-gnu/vdpau/libvdpau_nvidia.so.1; "" for most.
+// "vdpau" for /usr/lib/x86_64-linux-gnu/vdpau/libvdpau_nvidia.so.1; "" for most libraries.
 std::string_view subdirectory_of(std::string_view path) {
   const auto directory = base_name(path.substr(0, path.rfind('/')));
   const auto* found = std::find(kSubdirectories.begin(), kSubdirectories.end(), directory);
   return found == kSubdirectories.end() ? std::string_view() : *found;
 }
 
-// A name out of a file we do not trust must not lead out of the directory.
+// A name from an untrusted file must not lead out of the directory.
 bool is_safe(std::string_view name) {
   if (name.empty() || name.starts_with('/')) return false;
   const auto slash = name.find('/');
@@ -44,7 +44,7 @@ bool is_safe(std::string_view name) {
 }
 
 struct ConfigLocation {
-  std::string_view part;    // in the path on the host, wherever the driver is installed
+  std::string_view part;    // of the path on the host, with any prefix
   std::string_view parent;  // in the container
 };
 constexpr std::array kConfigLocations{

@@ -24,8 +24,8 @@ void add_new(std::vector<T>& to, const std::vector<T>& from) {
 constexpr std::string_view kProfile =
     "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf";
 
-// EGL and Vulkan count the machine's GPUs by themselves; this mask of minors keeps them to the
-// container's.
+// EGL and Vulkan enumerate the machine's GPUs themselves; this mask of minors restricts them to the
+// container's GPUs.
 void add_application_profile(const Selection& selection, ContainerEdits& edits) {
   std::uint64_t minors = 0;
   for (const auto& device : selection.devices) {
@@ -38,7 +38,7 @@ void add_application_profile(const Selection& selection, ContainerEdits& edits) 
                               "[\"EGLVisibleDGPUDevices\", 0x{:x}]}}], \"rules\": [{{\"pattern\": "
                               "[], \"profile\": \"_container_\"}}]}}\n",
                               minors),
-       .why = "EGL and Vulkan list the container's GPUs alone"});
+       .why = "EGL and Vulkan list only the container's GPUs"});
 }
 
 void note_mismatch(const model::Driver& driver, ContainerEdits& edits) {
@@ -46,13 +46,13 @@ void note_mismatch(const model::Driver& driver, ContainerEdits& edits) {
       driver.version == driver.library_version) {
     return;
   }
-  edits.notes.push_back(
-      fmt::format("the driver's module is {} and its libraries are {}: nothing in a container will "
-                  "reach the GPU until the machine is rebooted or the module reloaded",
-                  driver.version, driver.library_version));
+  edits.notes.push_back(fmt::format(
+      "the driver's module is {} and its libraries are {}: containers cannot use the GPU "
+      "until the machine is rebooted or the module is reloaded",
+      driver.version, driver.library_version));
 }
 
-// What is asked for by name beside GPUs. A missing group is an error: who asked needs it.
+// Device groups that are requested by name in addition to GPUs. A missing group is an error.
 Status add_named_parts(const Inventory& machine, const model::ContainerRequest& request,
                        const PlanOptions& options, ContainerEdits& edits) {
   for (const auto group : request.groups) {
@@ -96,7 +96,7 @@ Result<ContainerEdits> common_edits(const Inventory& machine, model::CapabilityM
   GANTRY_CHECK(add_control_nodes(machine, closed, options, edits));
   add_driver_files(machine, closed, options, edits);
   note_mismatch(machine.driver, edits);
-  // The first keeps another injector that sees this container from adding everything again.
+  // The first variable prevents another injector from adding everything again.
   edits.env = {"NVIDIA_VISIBLE_DEVICES=void",
                fmt::format("NVIDIA_CTK_LIBCUDA_DIR={}", kContainerLibraryDirectory)};
   return edits;

@@ -21,7 +21,7 @@ bool has_library(const model::Inventory& machine, std::string_view soname) {
   });
 }
 
-// Mounted directories of the driver's libraries.
+// The mounted directories with the driver's libraries.
 std::vector<model::MountEdit> library_directories(const model::ContainerEdits& edits) {
   const auto places = loader_directories();
   std::vector<model::MountEdit> found;
@@ -34,8 +34,8 @@ std::vector<model::MountEdit> library_directories(const model::ContainerEdits& e
   return found;
 }
 
-// By the SONAME, which is a link in that directory: the mount lands on the file it leads to, and no
-// version is stored.
+// Mounts over the SONAME, which is a link in that directory: the mount covers the link's target,
+// and no version is stored.
 void cover(const std::vector<model::MountEdit>& directories, std::string_view soname,
            const std::string& ours, model::ContainerEdits& edits) {
   for (const auto& directory : directories) {
@@ -52,12 +52,13 @@ Status add_fence(const model::Inventory& machine, const PlanOptions& options,
                  const FenceOptions& fence, model::ContainerEdits& edits) {
   if (!has_library(machine, kCuda)) {
     return Error(Errc::NotFound,
-                 "the driver has no libcuda.so.1 here, so there is nothing to put a fence in front "
-                 "of; run `gantry doctor`");
+                 "the driver has no libcuda.so.1 here, so limits cannot be enforced; run `gantry "
+                 "doctor`");
   }
   const auto directories = library_directories(edits);
   if (directories.empty()) {
-    return Error(Errc::Invalid, "a share without the driver's libraries: ask for compute");
+    return Error(Errc::Invalid,
+                 "a share needs the driver's libraries: request the capability compute");
   }
   const auto& from = directories.front().host_path;
   edits.mounts.push_back({.host_path = engine_path(options, fence.directory),
@@ -77,8 +78,8 @@ Status add_fence(const model::Inventory& machine, const PlanOptions& options,
                                 fence.cuda_library, "--nvml", fence.nvml_library},
                        .env = {"NVIDIA_CTK_DEBUG=false"},
                        .why =
-                           "the image's own libcuda, if it has one, leads to the fence; the "
-                           "keeper knows the container"};
+                           "the fence covers the image's own libcuda, if it has one, and the share "
+                           "daemon registers the container"};
   if (!options.engine_root.empty())
     hook.args.insert(hook.args.end(), {"--root", options.engine_root});
   edits.hooks.push_back(std::move(hook));

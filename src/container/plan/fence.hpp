@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container behind the fence: what it gets of its GPUs as any other, with our libraries in front
-// of the driver's. Pure, as all of plan.
+// Edits for a container behind the fence: those of any other container, with our libraries in front
+// of the driver's. Pure, like all of plan.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -20,9 +20,9 @@ struct FenceOptions {
   std::string nvml_library;
 };
 
-// `edits`, made with Flavour::NoHooks or OneHook, become those of a share: wherever they put the
-// driver's libraries, libcuda and libnvidia-ml are ours; the driver's own are where only ours look.
-// A hook covers what the image has of its own. NotFound where the driver has no libcuda.
+// Changes `edits` (of Flavour::NoHooks or OneHook) for a share: our libcuda and libnvidia-ml
+// replace the driver's everywhere, and the driver's own are at a path where only ours look for
+// them. A hook covers the image's own copies. NotFound if the driver has no libcuda.
 Status add_fence(const model::Inventory& machine, const PlanOptions& options,
                  const FenceOptions& fence, model::ContainerEdits& edits);
 

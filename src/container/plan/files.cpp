@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's files in a container: one directory of libraries, one of programs, and the few files
-// that programs look for at a place of their own.
+// The driver's files in a container: one directory with libraries, one with programs, and a few
+// files at fixed paths.
 #include "container/plan/edits_internal.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ using model::DriverFile;
 using model::DriverFileKind;
 using model::Inventory;
 
-// Without `ro`: clients of a socket on a read-only mount are refused.
+// Without `ro`: clients cannot connect to a socket on a read-only mount.
 std::vector<std::string> socket_options() {
   return {"nosuid", "nodev", "noexec", "rbind", "rprivate"};
 }
@@ -49,7 +49,7 @@ void add_mount(std::string host, std::string container, std::string why, Contain
                           .why = std::move(why)});
 }
 
-// The set's libraries are the same for graphics and display: see set_name.
+// The sets for graphics and display have the same libraries: see library_set_name().
 model::CapabilityMask of_set(model::CapabilityMask closed) {
   return has(closed, Capability::Graphics) ? closed | model::mask_of(Capability::Display) : closed;
 }
@@ -98,11 +98,11 @@ void add_libraries(const Inventory& machine, model::CapabilityMask closed,
               fmt::format("the driver's 32-bit libraries for {}", set), edits);
   } else if (has(closed, Capability::Compat32)) {
     edits.notes.push_back(
-        "compat32 was asked for, and the driver's 32-bit libraries are not installed here");
+        "compat32 was requested, but the driver's 32-bit libraries are not installed here");
   }
 }
 
-// libgbm opens its back end by path alone.
+// libgbm opens its back end only by path.
 void add_gbm(const Inventory& machine, model::CapabilityMask closed, const PlanOptions& options,
              ContainerEdits& edits) {
   if (!has(closed, Capability::Graphics)) return;
@@ -127,7 +127,7 @@ void add_programs(const Inventory& machine, model::CapabilityMask closed,
   };
   if (std::any_of(machine.files.begin(), machine.files.end(), is_smi)) {
     add_mount(directory + "/nvidia-smi", std::string(kContainerSmi),
-              "nvidia-smi where every PATH has it", edits);
+              "nvidia-smi in a directory of every PATH", edits);
   }
 }
 
@@ -147,7 +147,7 @@ void add_single_files(const Inventory& machine, model::CapabilityMask closed,
         if (options.firmware) {
           const auto& place = file.links.empty() ? file.path : file.links.front();
           add_mount(host, without_root(machine, place.starts_with('/') ? place : file.path),
-                    "firmware, as asked", edits);
+                    "firmware, as requested", edits);
         }
         break;
       case DriverFileKind::IpcSocket:
@@ -177,8 +177,8 @@ void add_hook(const PlanOptions& options, ContainerEdits& edits) {
     }
   }
   if (hook.args.size() == 2) return;
-  // The image's newer libcuda, where it works with the driver that runs then: stored specs name no
-  // version.
+  // The image's newer libcuda, if it works with the driver that is running then: stored specs do
+  // not contain a version.
   hook.args.insert(hook.args.end(), {"--host-driver-version", "running"});
   if (!options.engine_root.empty())
     hook.args.insert(hook.args.end(), {"--root", options.engine_root});

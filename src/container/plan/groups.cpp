@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device groups that are asked for by name, IMEX channels, the rights over MIG, and everything a
-// management container gets.
+// Device groups that are requested by name, IMEX channels, MIG rights, and the edits for management
+// containers.
 #include "container/plan/edits_internal.hpp"
 
 #include <fmt/format.h>
@@ -38,7 +38,8 @@ constexpr std::array kGroups{
 constexpr std::string_view kMigConfig = "/dev/nvidia-caps/nvidia-cap1";
 constexpr std::string_view kMigMonitor = "/dev/nvidia-caps/nvidia-cap2";
 
-// What GPUDirect Storage reads besides its nodes; in the inventory where it is there.
+// Files that GPUDirect Storage reads in addition to its nodes; the inventory has them if they
+// exist.
 constexpr std::array<std::string_view, 2> kStorageFiles{"/etc/cufile.json", "/run/udev"};
 
 bool belongs(const GroupRow& row, std::string_view path) {
@@ -73,7 +74,7 @@ Result<ContainerEdits> group_edits(const Inventory& machine, DeviceGroup group,
   }
   if (edits.nodes.empty()) {
     return Error(Errc::NotFound,
-                 fmt::format("{} was asked for, and this machine has no {}*; is its module loaded? "
+                 fmt::format("{} was requested, but this machine has no {}*; is its module loaded? "
                              "{}",
                              row->name, row->starts[0], row->helps));
   }
@@ -89,7 +90,7 @@ Result<ContainerEdits> imex_edits(const Inventory& machine, std::uint32_t channe
                                  [&](const auto& node) { return node.path == path; });
   if (!there) {
     return Error(Errc::NotFound,
-                 fmt::format("there is no IMEX channel {0} on this machine: {1} is missing; make "
+                 fmt::format("there is no IMEX channel {0} on this machine: {1} is missing; create "
                              "it: mknod {1} c $(awk '$2 == \"nvidia-caps-imex-channels\" {{print "
                              "$1}}' /proc/devices) {0}",
                              channel, path));
@@ -113,7 +114,7 @@ Result<ContainerEdits> mig_control_edits(const Inventory& machine, MigControl ri
   ContainerEdits edits;
   const bool config = rights == MigControl::Configure;
   GANTRY_CHECK(add_node(machine, config ? kMigConfig : kMigMonitor, MissingNodePolicy::Refuse,
-                        config ? "making and removing MIG instances" : "watching MIG instances",
+                        config ? "creating and removing MIG instances" : "monitoring MIG instances",
                         options, edits));
   return edits;
 }
@@ -129,8 +130,8 @@ Result<ContainerEdits> management_edits(const Inventory& machine, const PlanOpti
   }
   if (edits.nodes.empty()) {
     return Error(Errc::NotFound,
-                 "this machine has no /dev/nvidia*; `gantry doctor --fix` makes "
-                 "the nodes of a driver that is loaded");
+                 "this machine has no /dev/nvidia*; `gantry doctor --fix` creates "
+                 "the nodes if the driver is loaded");
   }
   return edits;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device nodes: of control, of a GPU, of a MIG instance.
+// Device nodes: control nodes, nodes of a GPU, nodes of a MIG instance.
 #include "container/plan/edits_internal.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,8 @@ void add_group(const model::DeviceNode& node, const PlanOptions& options, Contai
   if (options.groups == AdditionalGroups::None) return;
   if (drm && options.groups == AdditionalGroups::DriverNodes) {
     const auto note = fmt::format(
-        "nodes below /dev/dri belong to group {0}: a user other than root must be in it to draw "
+        "nodes below /dev/dri belong to group {0}: a user other than root must be in it for "
+        "graphics "
         "(podman: --group-add {0}; or --additional-gids all, which needs CDI 0.7)",
         node.gid);
     if (std::find(edits.notes.begin(), edits.notes.end(), note) == edits.notes.end())
@@ -49,10 +50,11 @@ Status add_capability_nodes(const Inventory& machine, const model::MigInstance& 
                             ContainerEdits& edits) {
   for (const auto& path : {mig.gpu_instance_node, mig.compute_instance_node}) {
     if (path.empty()) {
-      return Error(Errc::NotFound,
-                   fmt::format("the inventory does not know the capability nodes of MIG instance "
-                               "{}:{}; run `gantry cdi refresh`",
-                               device.gpu->index, mig.index));
+      return Error(
+          Errc::NotFound,
+          fmt::format("the inventory does not contain the capability nodes of MIG instance "
+                      "{}:{}; run `gantry cdi refresh`",
+                      device.gpu->index, mig.index));
     }
     GANTRY_CHECK(
         add_node(machine, path, MissingNodePolicy::Refuse,
@@ -76,7 +78,7 @@ Status add_node(const Inventory& machine, std::string_view path, MissingNodePoli
                 std::string_view why, const PlanOptions& options, ContainerEdits& edits) {
   const auto* node = find_node(machine, path);
   if (node == nullptr) {
-    auto text = fmt::format("{}: {} is missing; `gantry doctor --fix` makes it", why, path);
+    auto text = fmt::format("{}: {} is missing; `gantry doctor --fix` creates it", why, path);
     if (missing == MissingNodePolicy::Refuse) return Error(Errc::NotFound, std::move(text));
     edits.notes.push_back(std::move(text));
     return {};
@@ -121,7 +123,7 @@ Result<ContainerEdits> device_edits(const Inventory& machine, const SelectedDevi
   const auto& gpu = *device.gpu;
   if (!gpu.minor) {
     return Error(Errc::NotFound,
-                 fmt::format("{}: neither /proc/driver/nvidia nor NVML gave its minor number; run "
+                 fmt::format("{}: neither /proc/driver/nvidia nor NVML has its minor number; run "
                              "`gantry doctor`",
                              name_of(device)));
   }
@@ -129,7 +131,7 @@ Result<ContainerEdits> device_edits(const Inventory& machine, const SelectedDevi
                         MissingNodePolicy::Refuse, name_of(device), options, edits));
   if (device.mig != nullptr) {
     GANTRY_CHECK(add_capability_nodes(machine, *device.mig, device, options, edits));
-    return edits;  // MIG instances draw nothing
+    return edits;  // MIG instances have no graphics
   }
   for (const auto& mig : gpu.mig.instances)
     GANTRY_CHECK(add_capability_nodes(machine, mig, device, options, edits));

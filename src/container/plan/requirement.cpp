@@ -78,26 +78,27 @@ std::optional<std::vector<std::uint64_t>> version_of(std::string_view text) {
 
 Result<Condition> parse_condition(std::string_view text) {
   const auto bad = [&](std::string_view why) {
-    return Error(Errc::Invalid, fmt::format("NVIDIA_REQUIRE_* has \"{}\", {}; such expressions "
-                                            "read cuda>=12.4 or brand=tesla,driver>=470",
+    return Error(Errc::Invalid, fmt::format("NVIDIA_REQUIRE_* has \"{}\", {}; examples are "
+                                            "cuda>=12.4 and brand=tesla,driver>=470",
                                             text.substr(0, kMaxQuotedBytes), why));
   };
   const auto at = text.find_first_of("=!<>");
-  if (at == std::string_view::npos) return bad("which compares nothing");
+  if (at == std::string_view::npos) return bad("which has no operator");
   const auto property = property_of(text.substr(0, at));
-  if (!property) return bad("and its property is none of cuda, driver, arch, brand");
+  if (!property) return bad("and its property is not one of cuda, driver, arch, brand");
   const auto rest = text.substr(at);
   const std::size_t length = rest.size() > 1 && rest[1] == '=' ? 2 : 1;
   Condition atom{*property, rest.substr(0, length), rest.substr(length), text};
   constexpr std::array<std::string_view, 6> kOperators{"=", "!=", "<", "<=", ">", ">="};
   if (atom.operation == "==") atom.operation = "=";
   if (std::find(kOperators.begin(), kOperators.end(), atom.operation) == kOperators.end())
-    return bad("and its operator is none of = != < <= > >=");
-  if (atom.value.empty()) return bad("which compares with nothing");
+    return bad("and its operator is not one of = != < <= > >=");
+  if (atom.value.empty()) return bad("which has no value after the operator");
   if (*property == Property::Brand) {
-    if (atom.operation != "=" && atom.operation != "!=") return bad("and brands have no order");
+    if (atom.operation != "=" && atom.operation != "!=")
+      return bad("and brands can be compared only with = and !=");
   } else if (!version_of(atom.value)) {
-    return bad("and its value is no version");
+    return bad("and its value is not a version");
   }
   return atom;
 }
@@ -120,7 +121,7 @@ bool holds(int order, std::string_view operation) {
   return order >= 0;
 }
 
-// "NVIDIA RTX" and "nvidiartx" are one brand.
+// "NVIDIA RTX" and "nvidiartx" are the same brand.
 std::string plain_brand(std::string_view brand) {
   auto text = to_lower(brand);
   std::erase_if(text, [](char c) { return c == ' ' || c == '-' || c == '_'; });
@@ -132,7 +133,7 @@ std::string cuda_of(const Inventory& machine) {
   return driver.cuda_version.empty() ? newest_cuda_for_driver(driver.version) : driver.cuda_version;
 }
 
-// What the machine says of a property; "" when it does not know.
+// The machine's value of a property; "" if it is unknown.
 std::string fact(Property property, const Inventory& machine, const Gpu* gpu) {
   switch (property) {
     case Property::Cuda: return cuda_of(machine);
@@ -164,7 +165,7 @@ Tristate judge_one(const Condition& atom, const Inventory& machine, const Gpu* g
 Tristate judge(const Condition& atom, const Inventory& machine,
                std::span<const SelectedDevice> devices) {
   if (!is_of_gpu(atom.property)) return judge_one(atom, machine, nullptr);
-  auto all = Tristate::Yes;  // no GPU, nothing to object to
+  auto all = Tristate::Yes;  // without a GPU the requirement is met
   for (const auto& device : devices) all = std::min(all, judge_one(atom, machine, device.gpu));
   return all;
 }
@@ -182,12 +183,12 @@ std::string here(const Condition& atom, const Inventory& machine,
                        atom.property == Property::Arch ? "arch" : "brand",
                        fact(atom.property, machine, device.gpu));
   }
-  return "this machine has another";
+  return "this machine has another value";
 }
 
 Error unmet(const std::vector<std::vector<Condition>>& alternatives, std::string_view text,
             const Inventory& machine, std::span<const SelectedDevice> devices) {
-  // The first alternative is the one that the image's author meant; the others are exceptions.
+  // The first alternative is the main requirement; the others are exceptions.
   const Condition* failing = nullptr;
   for (const auto& atom : alternatives.front()) {
     if (failing == nullptr && judge(atom, machine, devices) == Tristate::No) failing = &atom;
@@ -196,19 +197,19 @@ Error unmet(const std::vector<std::vector<Condition>>& alternatives, std::string
   std::string others;
   if (alternatives.size() > 1) {
     others =
-        fmt::format(" (none of the {} alternatives in \"{}{}\" holds)", alternatives.size(),
+        fmt::format(" (none of the {} alternatives in \"{}{}\" is met)", alternatives.size(),
                     text.substr(0, kMaxQuotedBytes), text.size() > kMaxQuotedBytes ? "..." : "");
   }
   return {
       Errc::Unsupported,
       fmt::format("the image needs {}, {}{}; use an image for this driver or a newer driver, or "
-                  "set NVIDIA_DISABLE_REQUIRE=1 to try it all the same",
+                  "set NVIDIA_DISABLE_REQUIRE=1 to try it anyway",
                   failing->text, here(*failing, machine, devices), others)};
 }
 
 Error unknown(std::string_view text) {
   return {Errc::Unsupported,
-          fmt::format("the image needs {}{}, and the inventory lacks what that is compared with; "
+          fmt::format("the image needs {}{}, but the inventory does not have the value to compare; "
                       "run `gantry cdi refresh`, or set NVIDIA_DISABLE_REQUIRE=1",
                       text.substr(0, kMaxQuotedBytes), text.size() > kMaxQuotedBytes ? "..." : "")};
 }

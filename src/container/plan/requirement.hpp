@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA_REQUIRE_*: what an image needs of the machine. "cuda>=12.4 brand=tesla,driver>=470": a
-// space is "or", a comma "and"; several variables must all hold. Properties: cuda, driver, arch
+// NVIDIA_REQUIRE_*: the image's requirements on the machine. "cuda>=12.4 brand=tesla,driver>=470":
+// a space is "or", a comma "and"; all variables must be met. Properties: cuda, driver, arch
 // (compute capability), brand; operators = != < <= > >=.
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace gantry::plan {
 
-// Unsupported when one does not hold for the machine or one of the devices, with what is needed,
-// what is here and what helps; also when a fact it needs is not known. Invalid for an expression
-// that cannot be read.
+// Unsupported if the machine or one of the devices does not meet a requirement, or if a value that
+// it needs is unknown; the error says what is required, what the machine has, and what helps.
+// Invalid for a malformed expression.
 Status check_requirements(std::span<const std::string> requirements,
                           const model::Inventory& machine, std::span<const SelectedDevice> devices);
 
-// The newest CUDA that a driver branch serves: "13.0" for 580; "" for one we do not know.
+// The newest CUDA version that a driver branch supports: "13.0" for 580; "" for an unknown branch.
 std::string newest_cuda_for_driver(std::string_view driver_version);
 
 }  // namespace gantry::plan

@@ -99,7 +99,7 @@ class SpecBuilder {
     made_.spec.edits = converted(common);
     for (const auto& note : selection.notes) add_note(note, made_.notes);
     if (selection.none) {
-      // A device without edits is refused by every engine; this is the variable NVIDIA's has.
+      // Every engine refuses a device without edits; NVIDIA's tool writes the same variable.
       add_device("none", {.env = {"NVCT_EMPTY_DEVICE=1"}});
       return {};
     }
@@ -146,7 +146,8 @@ class SpecBuilder {
       if (id.starts_with("channel")) id.remove_prefix(std::string_view("channel").size());
       const auto number = parse_u64(id);
       if (!number || *number > 0xffffffffU)
-        return Error(Errc::Invalid, fmt::format("\"{}\" is no IMEX channel's number", given));
+        return Error(Errc::Invalid,
+                     fmt::format("\"{}\" is not the number of an IMEX channel", given));
       asked.push_back(static_cast<std::uint32_t>(*number));
     }
     return asked;
@@ -194,10 +195,10 @@ Result<SpecKind> parse_mode(std::string_view word) {
     if (row.word == word) return row.kind;
   }
   if (word == "csv" || word == "wsl") {
-    return Error(Errc::Unsupported, fmt::format("mode {} is for {}, which gantry does not serve",
+    return Error(Errc::Unsupported, fmt::format("mode {} is for {}, which gantry does not support",
                                                 word, word == "csv" ? "Tegra machines" : "WSL"));
   }
-  return Error(Errc::Invalid, fmt::format("there is no mode \"{}\"; there are auto, nvml, "
+  return Error(Errc::Invalid, fmt::format("there is no mode \"{}\"; modes are auto, nvml, "
                                           "management, gds, gdrcopy, mofed, nvswitch and imex",
                                           word));
 }
@@ -208,18 +209,20 @@ Result<DeviceNameStrategy> parse_name_strategy(std::string_view word) {
   if (word == "type-index") return DeviceNameStrategy::TypeIndex;
   return Error(
       Errc::Invalid,
-      fmt::format("there is no naming \"{}\"; there are index, uuid and type-index", word));
+      fmt::format("there is no naming strategy \"{}\"; strategies are index, uuid and type-index",
+                  word));
 }
 
 Result<GeneratedSpec> generate_spec(const Inventory& machine, const SpecOptions& options) {
   GANTRY_CHECK(cdi::check_kind(kind_of(options)));
   GANTRY_TRY(auto made, SpecBuilder(machine, options).write());
   if (options.target_version.empty()) {
-    // An engine that does not know the version knows none of the devices, and says only that.
+    // An engine that does not know the version finds no devices and reports only that.
     if (cdi::lowest_version(made.spec) >= cdi::kV07) {
       add_note(
-          "the nodes are for a group, which needs CDI 0.7; older engines (podman 4) then know no "
-          "device at all: for those --target-version 0.5, and --group-add for users",
+          "only a group may open the nodes, which needs CDI 0.7; older engines (podman 4) then "
+          "find "
+          "no devices: for these use --target-version 0.5, and --group-add for users",
           made.notes);
     }
     return made;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine's CDI specification: its GPUs and instances by name, what they have in common, and the
-// kinds beside GPUs.
+// Generates the CDI specifications of a machine: GPUs and MIG instances, their common edits, and
+// other kinds of devices.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -15,13 +15,13 @@
 
 namespace gantry::publish {
 
-// The first is for workloads; each of the others is a kind of its own.
+// Gpu is for workloads; each of the others is a separate CDI kind.
 enum class SpecKind : std::uint8_t { Gpu, Management, Gds, Gdrcopy, Mofed, Nvswitch, Imex };
 
 std::string_view cdi_class(SpecKind kind);  // "gpu", "gds", "imex-channel"
 
-// "auto", "nvml", "management", "gds", "gdrcopy", "mofed", "nvswitch", "imex"; Unsupported for
-// NVIDIA's "csv" and "wsl", Invalid for a word that is none.
+// Parses "auto", "nvml", "management", "gds", "gdrcopy", "mofed", "nvswitch", "imex". Unsupported
+// for NVIDIA's "csv" and "wsl", Invalid for any other word.
 Result<SpecKind> parse_mode(std::string_view word);
 
 enum class DeviceNameStrategy : std::uint8_t {
@@ -33,23 +33,23 @@ Result<DeviceNameStrategy> parse_name_strategy(std::string_view word);
 
 struct SpecOptions {
   SpecKind kind = SpecKind::Gpu;
-  std::string vendor;      // "" = nvidia.com, or management.nvidia.com
-  std::string class_name;  // "" = gpu, gds, gdrcopy, mofed, nvswitch, imex-channel
+  std::string vendor;      // "": nvidia.com, or management.nvidia.com
+  std::string class_name;  // "": gpu, gds, gdrcopy, mofed, nvswitch, imex-channel
   std::vector<DeviceNameStrategy> names{DeviceNameStrategy::Index,
-                                        DeviceNameStrategy::Uuid};  // a device has each
-  std::vector<std::string> devices;  // ids as plan::select has them; empty: all
-  bool all_device = true;            // the device "all": every device of the specification
+                                        DeviceNameStrategy::Uuid};  // one name for each
+  std::vector<std::string> devices;  // ids for plan::select; empty: all
+  bool all_device = true;            // add the device "all": every device of the specification
   std::vector<model::Capability> capabilities;
   plan::PlanOptions plan;
-  std::string target_version;  // of CDI; "" = the lowest that can say everything
+  std::string target_version;  // of CDI; "": the lowest version that has all fields
 };
 
 struct GeneratedSpec {
   cdi::Spec spec;
-  std::vector<std::string> notes;  // what was left out or could not be said, one sentence each
+  std::vector<std::string> notes;  // what was left out, one sentence each
 };
 
-// Never a specification without devices: NotFound says why there is none.
+// Never returns a specification without devices: NotFound says why there are none.
 Result<GeneratedSpec> generate_spec(const model::Inventory& machine, const SpecOptions& options);
 
 }  // namespace gantry::publish

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Specifications of the kinds beside GPUs (storage, network, memory between nodes), each in a file
-// of its own beside that of the GPUs.
+// CDI specifications of other kinds than GPUs (storage, network, memory between nodes), each in a
+// separate file.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -13,8 +13,8 @@ namespace gantry::publish {
 
 std::string spec_path(SpecKind kind);  // "/var/run/cdi/nvidia-gds.yaml"
 
-// True: it is another one than before. NotFound where the machine has nothing of the kind; then,
-// and where another tool's file has it already, nothing is written.
+// Returns true if the specification changed. NotFound if the machine has no device of the kind. In
+// that case, and if another tool's file defines the kind, writes nothing.
 Result<bool> refresh_kind(const sys::Host& host, const model::Inventory& machine,
                           const SpecOptions& options);
 

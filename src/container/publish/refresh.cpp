@@ -12,7 +12,7 @@
 namespace gantry::publish {
 namespace {
 
-// NVML alone knows instances by name. A specification without them would take away what works.
+// Only NVML knows the names of instances. A specification without them would remove usable devices.
 Status check_instances(const model::Inventory& machine) {
   for (const auto& gpu : machine.gpus) {
     const bool nameless = gpu.mig.current == model::MigMode::Enabled && gpu.mig.instances.empty();
@@ -50,7 +50,7 @@ Result<RefreshResult> refresh_with_inventory(const sys::Host& host, const model:
   done.spec_changed = written.changed;
   done.moved = written.moved;
   for (const auto& note : written.notes) done.notes.push_back(note);
-  // Others' directories are no reason to fail: what this machine needs is there.
+  // An error of the garbage collection is not fatal: everything that this machine needs exists.
   auto collected = driver_dir::collect_garbage(host);
   if (collected.ok()) {
     done.collected = collected->removed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that containers start from, made anew: the prepared driver directory, the inventory
-// and the CDI specification. After boot, after a driver upgrade, after a change of MIG.
+// Updates everything that the start of a container needs: the prepared driver directory, the
+// inventory and the CDI specification. Runs after boot, a driver upgrade, or a change of MIG.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,8 +22,8 @@ struct RefreshOptions {
   SpecOptions spec;
   std::string output{kSpecPath};           // inside the root of `output_host`
   const sys::Host* output_host = nullptr;  // nullptr: the machine itself
-  driver::DriverLocation driver;           // where its files are, when that was said
-  bool take_over = false;  // another tool's file of this kind is renamed, not refused
+  driver::DriverLocation driver;           // the driver's directories, if the user named them
+  bool take_over = false;  // rename another tool's file of this kind instead of refusing
   probe::NvmlUse nvml = probe::NvmlUse::Use;
   std::chrono::milliseconds deadline{10'000};  // for NVML
 };
@@ -33,16 +33,17 @@ struct RefreshResult {
   probe::WriteResult inventory = probe::WriteResult::Replaced;
   bool spec_changed = false;
   std::size_t devices = 0;
-  std::vector<std::string> moved;      // files of other tools that are out of the way now
-  std::vector<std::string> collected;  // old driver directories that are gone
+  std::vector<std::string> moved;      // files of other tools that were renamed
+  std::vector<std::string> collected;  // old driver directories that were removed
   std::vector<std::string> notes;
 };
 
-// In this order, each step by rename: a failure leaves the rest as it was. What is good is never
-// replaced by less: without GPUs, or with instances that NVML would not name, it is an error.
+// Works in this order, each step by rename: after an error, the remaining files are unchanged.
+// Never replaces good files by incomplete ones: if there are no GPUs, or NVML does not name all MIG
+// instances, returns an error.
 Result<RefreshResult> refresh(const sys::Host& host, const RefreshOptions& options);
 
-// The same for a machine that has been read already.
+// The same for an inventory that has already been read.
 Result<RefreshResult> refresh_with_inventory(const sys::Host& host, const model::Inventory& machine,
                                              const RefreshOptions& options);
 

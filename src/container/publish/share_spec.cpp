@@ -62,7 +62,7 @@ std::string slot_spec_path(std::string_view name) {
   return fmt::format("{}/{}{}{}", kSpecDirectory, kGantryPrefix, name, kJson);
 }
 
-// Without a look at the other specifications, of which there may be hundreds: nobody else has these
+// Does not read the other specifications, of which there may be hundreds: no other tool uses these
 // names.
 Result<bool> write_slot_spec(const sys::Host& host, const model::Inventory& machine,
                              const ShareDevice& slot, const ShareSpecOptions& options) {
@@ -71,8 +71,8 @@ Result<bool> write_slot_spec(const sys::Host& host, const model::Inventory& mach
   const auto path = slot_spec_path(slot.name);
   if (const auto known = host.read(path, cdi::kMaxSpecBytes); known.ok() && *known == text)
     return false;
-  // A node whose GPUs are all in shares may have no other specification. /var/run leads to /run of
-  // the node, not to that of the pod we run in.
+  // If all GPUs of a node are in shares, there may be no other specification. /var/run must lead to
+  // /run of the node, not of the pod that we run in.
   GANTRY_CHECK(sys::real_kernel()->make_directory(host, std::string(kSpecDirectory)));
   GANTRY_TRY(const auto directory, host.resolve(kSpecDirectory));
   GANTRY_CHECK(sys::replace_file(host.outside(directory + path.substr(kSpecDirectory.size())), text,

@@ -30,7 +30,7 @@ std::string joined(std::string_view directory, std::string_view name) {
 }
 
 Result<sys::UniqueFd> open_regular(const Root& root, const std::string& path, int flags) {
-  // First without touching it: opening a device of the image is more than looking.
+  // Checks the type before opening: opening a device of the image could have side effects.
   GANTRY_TRY(const auto info, (flags & O_NOFOLLOW) != 0 ? root.link_info(path) : root.info(path));
   if (info.kind != sys::FileKind::Regular) {
     return Error(Errc::Invalid, fmt::format("{} is not a regular file", path));
@@ -38,12 +38,12 @@ Result<sys::UniqueFd> open_regular(const Root& root, const std::string& path, in
   GANTRY_TRY(sys::UniqueFd fd, root.open(path, kRead | flags));
   GANTRY_TRY(const auto opened, sys::file_info(fd.get(), path));
   if (opened.kind != sys::FileKind::Regular) {
-    return Error(Errc::Busy, fmt::format("{} was exchanged while it was looked at", path));
+    return Error(Errc::Busy, fmt::format("{} was replaced while it was read", path));
   }
   return fd;
 }
 
-// libcuda.so.575.57.08 and the like, that are files themselves.
+// Regular files such as libcuda.so.575.57.08.
 std::vector<std::string> candidates(const Root& root, std::string_view directory,
                                     const std::vector<std::string>& names) {
   std::vector<std::string> found;
@@ -63,7 +63,7 @@ Result<loader::CompatDecision> decide(const Root& root, const std::string& path,
   return loader::decide_compat(version, note, host);
 }
 
-// nullopt: no library of this machine.
+// nullopt: the file is not a library for this machine.
 std::optional<model::LibraryEdit> library_at(const Root& root, std::string_view directory,
                                              const std::string& file) {
   const auto fd = open_regular(root, joined(directory, file), 0);
@@ -93,7 +93,7 @@ Result<std::vector<model::LibraryEdit>> list_libraries(const Root& root,
     auto library = library_at(root, directory, file);
     if (!library) continue;
     if (file.ends_with(".so")) add({file, joined(directory, file), library->is_32bit});
-    // Under its SONAME where the directory has that, else as the file it is.
+    // By its SONAME if the directory has that name, else by its file name.
     if (library->name != file) {
       if (std::binary_search(names.begin(), names.end(), library->name)) continue;
     }
@@ -112,8 +112,8 @@ CompatChoice choose_compat(const Root& root, const loader::HostVersions& host,
   }
   const auto found = candidates(root, directory, *names);
   if (found.size() != 1) {
-    choice.why = fmt::format("{} has {} files libcuda.so.*.*, and only one can be meant", directory,
-                             found.size());
+    choice.why =
+        fmt::format("{} has {} files libcuda.so.*.*, but must have one", directory, found.size());
     return choice;
   }
   const auto version =

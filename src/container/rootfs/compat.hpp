@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The image's own libcuda for forward compatibility: looked at, never executed, never mounted.
+// The image's own libcuda for forward compatibility: it is read, never executed, never mounted.
 #pragma once
 
 #include "container/rootfs/root.hpp"
@@ -17,18 +17,18 @@ struct CompatChoice {
   bool use = false;
   std::string why;
   std::string directory;                      // in the container
-  std::vector<model::LibraryEdit> libraries;  // what the loader finds there, when it is used
+  std::vector<model::LibraryEdit> libraries;  // that the loader finds there, if it is used
   bool operator==(const CompatChoice&) const = default;
 };
 
-// Never fails: a directory that is not there, a library that cannot be read or a note that cannot
-// be understood mean that the driver's own libraries are used, and `why` says so.
+// Never fails: if the directory is missing, a library cannot be read or its ELF note is malformed,
+// the driver's own libraries are used, and `why` says so.
 CompatChoice choose_compat(const Root& root, const loader::HostVersions& host,
                            std::string_view directory = kCompatDirectory);
 
 // The libraries of a directory as ldconfig would list them: by SONAME, and by the plain ".so" link
-// where there is one. Symlinks are followed inside the root. What is no library of this machine is
-// left out.
+// if there is one. Follows symlinks inside the root. Skips files that are not libraries for this
+// machine.
 Result<std::vector<model::LibraryEdit>> list_libraries(const Root& root,
                                                        std::string_view directory);
 

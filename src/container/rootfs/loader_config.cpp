@@ -16,14 +16,14 @@
 namespace gantry::rootfs {
 namespace {
 
-constexpr std::size_t kCacheLimit = std::size_t{32} << 20;  // a full desktop's has 0.2 MiB
+constexpr std::size_t kCacheLimit = std::size_t{32} << 20;  // a full desktop has 0.2 MiB
 constexpr std::size_t kConfLimit = 64 << 10;
 constexpr std::string_view kInclude = "include /etc/ld.so.conf.d/*.conf";
-// Where musl looks when it has no file that says otherwise.
+// The directories that musl searches without a configuration file.
 constexpr std::string_view kMuslDefault = "/lib:/usr/local/lib:/usr/lib";
 
 bool is_glibc_loader(const Root& root) {
-  // One per architecture; every layout has one of them, often as a symlink.
+  // One for each architecture; every layout has one of them, often as a symlink.
   for (const auto* path : {"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1",
                            "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
                            "/usr/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux.so.2"}) {
@@ -52,7 +52,7 @@ Error cannot_change(const Error& cause) {
                fmt::format("the container's loader files cannot be changed: {}", cause.text()));
 }
 
-// Whether another way into the container can still work: these say "not here", not "broken".
+// Returns true if another method can still work: these errors mean "not here", not "broken".
 bool can_use_other_way(const Error& error) {
   switch (error.sys_errno()) {
     case EROFS:
@@ -71,25 +71,26 @@ Status explained(Status status) {
   return status;
 }
 
-// "" when there is none that a loader would read: missing, a FIFO, a dangling link, other bytes.
+// "" if there is no cache that a loader would read: missing, a FIFO, a dangling link, other
+// content.
 Result<std::string> image_cache(const Root& root, LoaderResult& outcome) {
   auto bytes = root.read(kLoaderCache, kCacheLimit);
   if (bytes.ok()) {
     outcome.had_cache = loader::is_ld_cache(*bytes);
     if (outcome.had_cache || bytes->empty())
       return outcome.had_cache ? *std::move(bytes) : std::string();
-    outcome.notes.push_back("/etc/ld.so.cache was no loader cache and has been replaced");
+    outcome.notes.push_back("/etc/ld.so.cache was not a loader cache and has been replaced");
     return std::string();
   }
   if (bytes.error().code() == Errc::Corrupt) return cannot_change(bytes.error());
   if (bytes.error().code() == Errc::NotFound) return std::string();
   const auto info = root.link_info(kLoaderCache);
   if (info.ok() && info->kind == sys::FileKind::Directory) return cannot_change(bytes.error());
-  outcome.notes.push_back("/etc/ld.so.cache was not a file that can be read and has been replaced");
+  outcome.notes.push_back("/etc/ld.so.cache was not a readable file and has been replaced");
   return std::string();
 }
 
-// The directories of our own file of an earlier start.
+// The directories in our own file from an earlier start.
 std::vector<std::string> former_directories(const Root& root) {
   std::vector<std::string> found;
   const auto text = root.read(kGantryConf, kConfLimit);
@@ -116,7 +117,7 @@ bool includes_conf_d(std::string_view text) {
   return false;
 }
 
-// So that ldconfig inside, run by every package manager, keeps what we did.
+// So that an ldconfig in the container, which every package manager runs, keeps our libraries.
 Status write_conf(const Root& root, const std::vector<std::string>& directories,
                   LoaderResult& outcome) {
   std::string ours =
@@ -135,7 +136,7 @@ Status write_conf(const Root& root, const std::vector<std::string>& directories,
   return root.put_file(kLoaderConf, fmt::format("{}{}\n", text, kInclude));
 }
 
-// Where loaders and ldconfig look by themselves: naming them again would only change their order.
+// Default directories of loaders and ldconfig: naming them again would only change their order.
 bool is_system_directory(std::string_view directory) {
   for (const std::string_view prefix : {"/usr", ""}) {
     for (const std::string_view name : {"/lib", "/lib64", "/lib32", "/lib/x86_64-linux-gnu",
@@ -150,14 +151,14 @@ std::string_view directory_of(std::string_view path) {
   return path.substr(0, std::min(path.rfind('/'), path.size()));
 }
 
-// Libraries of a shared directory that the image's cache has already are the image's own.
+// Libraries of a shared directory that are already in the image's cache belong to the image.
 std::vector<model::LibraryEdit> unknown_to(const std::string& cache,
                                            std::span<const model::LibraryEdit> libraries,
                                            const std::vector<std::string>& owned) {
   std::vector<model::LibraryEdit> fresh(libraries.begin(), libraries.end());
   const auto parsed =
       cache.empty() ? Result<loader::LdCache>(loader::LdCache{}) : loader::parse_ld_cache(cache);
-  if (!parsed.ok()) return fresh;  // merging says what is wrong with it
+  if (!parsed.ok()) return fresh;  // the merge reports the error
   std::set<std::pair<std::string_view, std::string_view>> known;
   for (const auto& entry : parsed->entries) {
     const bool goes =
@@ -171,9 +172,9 @@ std::vector<model::LibraryEdit> unknown_to(const std::string& cache,
 }
 
 struct Plan {
-  std::vector<model::LibraryEdit> libraries;  // in the order the loader shall prefer them
+  std::vector<model::LibraryEdit> libraries;  // in the loader's order of preference
   std::vector<std::string> conf;              // directories for ldconfig, in that order
-  std::vector<std::string> owned;             // whose old entries go
+  std::vector<std::string> owned;             // directories whose old entries are removed
 };
 
 void prefer_directories(const Root& root, const LoaderOptions& options, LoaderResult& outcome,
@@ -193,8 +194,8 @@ void prefer_directories(const Root& root, const LoaderOptions& options, LoaderRe
   }
 }
 
-// The files first; on a read-only file system and on a volume the cache alone, as a mount over
-// what is there.
+// Writes the files; on a read-only file system or a volume, mounts only a new cache over the
+// existing one.
 Status put_cache(const Root& root, const std::string& merged, const Plan& plan,
                  const LoaderOptions& options, LoaderResult& outcome) {
   auto written = put_if_new(root, kLoaderCache, merged);
@@ -210,7 +211,7 @@ Status put_cache(const Root& root, const std::string& merged, const Plan& plan,
   return {};
 }
 
-// The directories of ld.so.conf and of what it includes.
+// The directories of ld.so.conf and of the files that it includes.
 std::vector<std::string> configured_directories(const Root& root) {
   constexpr std::size_t kMost = 64;
   constexpr std::string_view kDirectory = "/etc/ld.so.conf.d";
@@ -233,12 +234,12 @@ std::vector<std::string> configured_directories(const Root& root) {
   return found;
 }
 
-// What the image's own ldconfig would have entered beside the places that loaders look in anyway.
+// The libraries that the image's ldconfig would add, without the loader's default directories.
 void rebuild_damaged(const Root& root, std::string& cache, Plan& plan, LoaderResult& outcome) {
   const auto parsed = loader::parse_ld_cache(cache);
   if (cache.empty() || parsed.ok()) return;
   outcome.notes.push_back(fmt::format(
-      "/etc/ld.so.cache of the image is damaged ({}) and was made anew; run ldconfig in the image",
+      "/etc/ld.so.cache of the image is damaged ({}) and was rebuilt; run ldconfig in the image",
       parsed.error().text()));
   cache.clear();
   for (const auto& directory : configured_directories(root)) {
@@ -272,7 +273,7 @@ Status configure_glibc(const Root& root, std::span<const model::LibraryEdit> lib
   return put_cache(root, *merged, plan, options, outcome);
 }
 
-// A list of musl's with the directories at its end, separated as the others are.
+// Appends the directories to musl's list, with the separator that the list uses.
 std::string with_directories(std::string list, const std::vector<std::string>& directories) {
   while (list.ends_with('\n') || list.ends_with(':')) list.pop_back();
   const std::string separator = contains(list, "\n") ? "\n" : ":";
@@ -288,7 +289,7 @@ std::string with_directories(std::string list, const std::vector<std::string>& d
   return list + added + "\n";
 }
 
-// The file replaces musl's own list, so where it is missing that list is in it.
+// The file replaces musl's built-in list, so a new file must contain that list.
 Status configure_musl(const Root& root, std::span<const model::LibraryEdit> libraries,
                       LoaderResult& outcome) {
   for (const auto& architecture : outcome.loaders.musl_architectures) {
@@ -297,7 +298,7 @@ Status configure_musl(const Root& root, std::span<const model::LibraryEdit> libr
     if (!text.ok() && text.error().code() != Errc::NotFound) {
       return explained(std::move(text).error());
     }
-    // What Debian's musl has built in is its own; next to glibc nobody needs us to guess it.
+    // Debian's musl has another built-in list; next to glibc there is no need to guess it.
     if (!text.ok() && outcome.loaders.glibc) continue;
     auto list = text.ok() ? *std::move(text) : std::string(kMuslDefault);
     const auto all = with_directories(std::move(list), directories_of(libraries));
@@ -318,7 +319,7 @@ Loaders find_loaders(const Root& root) {
     architecture.remove_suffix(std::string_view(".so.1").size());
     found.musl = true;
     found.musl_architectures.emplace_back(architecture);
-    if (found.musl_architectures.size() >= 8) break;  // an image may hold any number of names
+    if (found.musl_architectures.size() >= 8) break;  // an image may have any number of names
   }
   return found;
 }
@@ -339,7 +340,7 @@ Result<LoaderResult> configure_loader(const Root& root,
   }
   if (!outcome.loaders.musl && !outcome.loaders.glibc) {
     outcome.notes.push_back(
-        "the image has no dynamic loader that we know; its files are unchanged");
+        "the image has no dynamic loader that gantry knows; its files are unchanged");
   }
   return outcome;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the dynamic loader inside a container find our libraries, by changing files of its root and
-// nothing else: entries in front in /etc/ld.so.cache for the loader, a file in /etc/ld.so.conf.d
-// for every later ldconfig in there; for musl, a directory in /etc/ld-musl-ARCH.path.
+// Makes the dynamic loader inside a container find our libraries. Changes only files of its root:
+// adds entries at the front of /etc/ld.so.cache for the loader, and a file in /etc/ld.so.conf.d for
+// every later ldconfig; for musl, adds a directory to /etc/ld-musl-ARCH.path.
 #pragma once
 
 #include "container/rootfs/compat.hpp"
@@ -20,7 +20,7 @@ inline constexpr std::string_view kLoaderCache = "/etc/ld.so.cache";
 inline constexpr std::string_view kLoaderConf = "/etc/ld.so.conf";
 inline constexpr std::string_view kGantryConf = "/etc/ld.so.conf.d/00-gantry.conf";
 
-// Which loaders the image has; both where Debian's musl package is installed.
+// The loaders of the image; both if Debian's musl package is installed.
 struct Loaders {
   bool glibc = false;
   bool musl = false;
@@ -29,29 +29,29 @@ struct Loaders {
 };
 Loaders find_loaders(const Root& root);
 
-// Whose the libraries' directories are.
+// Who owns the libraries' directories.
 enum class DirectoryOwner : std::uint8_t {
-  Ours,   // mounted as a whole: whatever an older cache says of them goes
-  Shared  // the image's, with files of ours among its own: only what its cache does not know is
-          // added
+  Ours,   // mounted as a whole: older cache entries for them are removed
+  Shared  // the image's directories with our files in them: adds only entries that the cache lacks
 };
 
 // What to do when the files cannot be written.
 enum class ReadOnlyPolicy : std::uint8_t {
   Fail,
-  MountOver  // a merged cache over the image's; for hooks, which are in the container's mount
+  MountOver  // mount a merged cache over the image's; for hooks, which run in the container's mount
              // namespace
 };
 
-// What to do with a cache of the image that is damaged. Its loader passes over it and looks in the
-// usual places.
+// What to do if the image's cache is damaged. The loader ignores such a cache and searches its
+// default directories.
 enum class DamagedCachePolicy : std::uint8_t {
   Fail,
-  Replace  // by a new one, for hooks, which have no other way: ours, and what ld.so.conf names
+  Replace  // write a new one with our libraries and those of ld.so.conf; for hooks, which have no
+           // other way
 };
 
 struct LoaderOptions {
-  // Forward compatibility is looked at when a version of the host is known.
+  // Forward compatibility is checked only if a version of the host is known.
   loader::HostVersions host{};
   std::string compat_directory = std::string(kCompatDirectory);
   std::vector<std::string> preferred{};  // directories of the image that come before ours
@@ -64,12 +64,12 @@ struct LoaderResult {
   Loaders loaders;
   bool had_cache = false;
   std::optional<CompatChoice> compat;
-  std::vector<std::string> notes;  // what was done otherwise than usual, one sentence each
+  std::vector<std::string> notes;  // what was done differently than usual, one sentence each
 };
 
-// Idempotent. Unsupported when this root's files cannot be changed so (a read-only file system; a
-// directory, a mount or something huge or damaged in the cache's place): nothing has changed then,
-// and mounting at the loader's own places still works.
+// Idempotent. Unsupported if the files of this root cannot be changed (a read-only file system; the
+// cache is a directory, a mount, too large or damaged). Then nothing has changed, and mounting at
+// the loader's default directories still works.
 Result<LoaderResult> configure_loader(const Root& root,
                                       std::span<const model::LibraryEdit> libraries,
                                       const LoaderOptions& options = {});

@@ -24,7 +24,8 @@ using sys::UniqueFd;
 
 namespace {
 
-// The calls by number: a seccomp profile or an old kernel answers, not an old libc.
+// System calls by number: then only the kernel or a seccomp profile can refuse them, not an old
+// libc.
 UniqueFd open_tree_of(int fd) {
   return UniqueFd(static_cast<int>(
       ::syscall(SYS_open_tree, fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH)));
@@ -49,7 +50,7 @@ unsigned long classic_flags(const BindOptions& options) {
   return flags;
 }
 
-// Flags a user namespace may not take off again must be given again at a remount.
+// A remount must repeat flags that a user namespace may not remove.
 unsigned long locked_flags(int fd) {
   struct statvfs now {};
   return ::fstatvfs(fd, &now) == 0 ? sys::mount_flags(now) : 0;
@@ -62,15 +63,15 @@ Status classic_mount(const char* source, int target, const char* type, unsigned 
   return {};
 }
 
-// What open_tree and move_mount do, for kernels without them. The options come in a second call,
-// which must find the new mount again by its path; that it is ours is checked by the file in it.
+// Replaces open_tree and move_mount on old kernels. The options need a second call, which finds the
+// new mount by its path; comparing the file shows that it is our mount.
 Status bind_classic(const Root& root, int source, int target, std::string_view path,
                     const BindOptions& options) {
   GANTRY_TRY(const std::string from, sys::descriptor_path(source));
   GANTRY_CHECK(classic_mount(from.c_str(), target, nullptr, MS_BIND, nullptr, "mount"));
   GANTRY_TRY(const UniqueFd mounted, root.open(path, O_PATH));
   if (!same_file(source, mounted.get())) {
-    return Error(Errc::Busy, fmt::format("{} was exchanged while it was being mounted over", path));
+    return Error(Errc::Busy, fmt::format("{} was replaced while it was being mounted over", path));
   }
   GANTRY_CHECK(
       classic_mount(nullptr, mounted.get(), nullptr, MS_PRIVATE, nullptr, "mount (private)"));
@@ -86,8 +87,8 @@ Status not_on_avoided(int target, std::string_view path, const BindOptions& opti
     return {};
   }
   return Error(Errc::Denied,
-               fmt::format("{} is on a mount with shared propagation: what is mounted there could "
-                           "show up outside of the container",
+               fmt::format("{} is on a mount with shared propagation: a mount there could appear "
+                           "outside of the container",
                            path));
 }
 
@@ -104,7 +105,7 @@ Status bind_to(const Root& root, int source, int target, std::string_view path,
   return bind_classic(root, source, target, path, options);
 }
 
-// Asked of what is there already, before anything is made on the way to the mount point.
+// Checks the existing part of the path before anything is created.
 Status may_lead_to(const Root& root, std::string_view path, const BindOptions& options) {
   for (auto there = path;;) {
     const auto fd = root.open(there, O_PATH);
@@ -115,7 +116,7 @@ Status may_lead_to(const Root& root, std::string_view path, const BindOptions& o
   }
 }
 
-// What is mounted over must be of the source's kind.
+// The target must have the same type as the source.
 Result<UniqueFd> mount_point(const Root& root, int source, std::string_view path,
                              const BindOptions& options) {
   GANTRY_CHECK(may_lead_to(root, path, options));
@@ -130,13 +131,13 @@ Result<UniqueFd> mount_point(const Root& root, int source, std::string_view path
   if (!there.ok()) return there;
   GANTRY_TRY(const sys::FileInfo found, sys::file_info(there->get(), path));
   if (found.kind == sys::FileKind::Directory) {
-    return Error(Errc::Exists, fmt::format("{} is a directory, no place to mount a file", path));
+    return Error(Errc::Exists,
+                 fmt::format("{} is a directory, so a file cannot be mounted there", path));
   }
   return there;
 }
 
-// A place for a file system that lives for a moment: not above the target, there in every
-// container.
+// A directory for a temporary file system: exists in every container and is not above the target.
 Result<UniqueFd> scratch(const Root& root, std::string_view& path) {
   for (const std::string_view candidate : {"/run", "/dev", "/tmp"}) {
     auto fd = root.open(candidate, O_PATH | O_DIRECTORY);
@@ -194,7 +195,7 @@ Status bind_content(const Root& root, std::string_view content, std::string_view
   const auto fill = [&]() -> Result<UniqueFd> {
     struct statfs where {};
     if (::fstatfs(memory.get(), &where) != 0 || where.f_type != TMPFS_MAGIC) {
-      return Error(Errc::Busy, fmt::format("{} was exchanged while it was in use", place));
+      return Error(Errc::Busy, fmt::format("{} was replaced while it was in use", place));
     }
     constexpr int kCreate = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     UniqueFd file(::openat(memory.get(), "content", kCreate, 0444));
@@ -205,7 +206,7 @@ Status bind_content(const Root& root, std::string_view content, std::string_view
   auto file = fill();
   auto status = file.ok() ? bind_to(root, file->get(), target.get(), path, options)
                           : Status(std::move(file).error());
-  // The bind keeps the file alive; the scratch mount goes in any case.
+  // The bind keeps the file alive; the temporary mount is always removed.
   GANTRY_TRY(const std::string mounted, sys::descriptor_path(memory.get()));
   if (::umount2(mounted.c_str(), MNT_DETACH) != 0 && status.ok())
     status = Error::sys(errno, "umount");

@@ -17,10 +17,10 @@
 namespace gantry::rootfs {
 namespace {
 
-constexpr std::size_t kLimit = std::size_t{16} << 20;  // a node with thousands of pods has 2
+constexpr std::size_t kLimit = std::size_t{16} << 20;  // a node with thousands of pods has 2 MiB
 constexpr const char* kPath = "/proc/thread-self/mountinfo";
 
-// proc(5): blanks, newlines and \ are "\040" and the like there.
+// proc(5) escapes blanks, newlines and backslashes as octal numbers: "\040".
 std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -56,7 +56,7 @@ Result<std::string> Root::real_path(std::string_view path) const {
       GANTRY_TRY(auto found, path_of_descriptor(fd->get()));
       const std::string_view below = top == "/" ? std::string_view() : top;
       if (!found.starts_with(below)) {
-        return Error(Errc::Busy, fmt::format("{} was moved while it was looked at", shown(path)));
+        return Error(Errc::Busy, fmt::format("{} was moved while it was read", shown(path)));
       }
       found.erase(0, below.size());
       const auto rest = path.substr(there == "/" ? 0 : there.size());
@@ -70,8 +70,8 @@ Result<std::string> Root::real_path(std::string_view path) const {
 }
 
 Result<std::string> Root::read(std::string_view path, std::size_t limit) const {
-  // O_NONBLOCK: neither a FIFO nor a device with a mind of its own makes us wait. A symlink of
-  // procfs (/proc/self/fd/0) is refused by open.
+  // O_NONBLOCK: we never wait for a FIFO or a device. open() refuses procfs symlinks
+  // (/proc/self/fd/0).
   GANTRY_TRY(const UniqueFd fd, open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   return sys::read_regular(fd.get(), limit, shown(path));
 }

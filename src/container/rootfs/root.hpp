@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container's root file system as what it is: a tree that a stranger made, perhaps with another
-// container of theirs changing it while we look. Everything goes through descriptors below the
-// root; a name is resolved once, inside, and never again by string. Nothing in it is ever executed,
-// truncated or used as the source of a mount.
+// A container's root file system. It is untrusted: a stranger made it, and another container may
+// change it while we read. All access uses descriptors below the root; a name is resolved once,
+// inside the root, and never again as a string. Nothing in it is ever executed, truncated or used
+// as the source of a mount.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -27,13 +27,13 @@ class Root {
   // Always O_CLOEXEC. Symlinks are followed inside the root.
   Result<sys::UniqueFd> open(std::string_view path, int flags) const;
 
-  // What is there; symlinks followed (`info`) or not (`info_of_link`).
+  // The type and owner of a file; `info` follows symlinks, `info_of_link` does not.
   Result<sys::FileInfo> info(std::string_view path) const;
   Result<sys::FileInfo> link_info(std::string_view path) const;
   Result<std::string> link(std::string_view path) const;
 
-  // Where a path leads by now, in the root's own words: "/etc/ld.so.cache" -> "/data/ld.so.cache"
-  // when the image says /etc -> /data. Parts that are not there are kept as they are.
+  // Resolves symlinks inside the root: "/etc/ld.so.cache" -> "/data/ld.so.cache" if the image has a
+  // link /etc -> /data. Parts that do not exist stay as they are.
   Result<std::string> real_path(std::string_view path) const;
 
   // A regular file of at most `limit` bytes. Invalid for a FIFO, a device, a directory; Corrupt for
@@ -43,24 +43,24 @@ class Root {
   // Names in a directory, sorted; at most `limit`, more is Corrupt.
   Result<std::vector<std::string>> list(std::string_view path, std::size_t limit = 4096) const;
 
-  // What follows changes the root's own file system, and memory that its runtime has mounted in it
-  // (/dev, /run). On any other mount, a volume say, the change would be one of the host, and an
-  // image's symlink (/etc -> /data) would choose the place: sys_errno() is EXDEV then, and nothing
-  // has changed.
+  // The following functions change only the root's own file system, and memory that the runtime has
+  // mounted in it (/dev, /run). On another mount, such as a volume, the change would be made on the
+  // host, and a symlink of the image (/etc -> /data) would choose the path. Such a call fails with
+  // sys_errno() EXDEV and changes nothing.
 
-  // The directory, made with its parents (0755, owned as the directory above) where missing.
+  // Opens the directory; creates it and its parents if missing (0755, owner of the parent).
   Result<sys::UniqueFd> make_directories(std::string_view path) const;
 
-  // Written beside its place and renamed there. Owner and mode are those of the regular file that
-  // it replaces; a new one has `mode` and the owner of its directory. A symlink, FIFO or device in
-  // its place is replaced, never written through. Exists when a directory is there, Denied where
-  // nothing can be written (sys_errno() EROFS: a read-only file system).
+  // Writes a temporary file in the same directory and renames it. Keeps owner and mode of the
+  // regular file that it replaces; a new file has `mode` and the owner of its directory. A symlink,
+  // FIFO or device is replaced, never written through. Exists if the path is a directory, Denied if
+  // it cannot be written (sys_errno() EROFS: a read-only file system).
   Status put_file(std::string_view path, std::string_view content, std::uint32_t mode = 0644) const;
 
-  // Nothing happens when the very link is there.
+  // Does nothing if the same link already exists.
   Status put_symlink(std::string_view path, std::string_view target) const;
 
-  Status remove(std::string_view path) const;  // one file or symlink; none there is fine
+  Status remove(std::string_view path) const;  // one file or symlink; no error if it is missing
 
   Status set_mode(std::string_view path, std::uint32_t mode) const;  // symlinks are followed
 
@@ -74,10 +74,10 @@ class Root {
   sys::UniqueFd fd_;
 };
 
-// Whether a configuration led us to "/" itself, whose files are nobody's container's.
+// Returns true if the root is "/" itself, because of a wrong configuration.
 bool is_host_root(const Root& root);
 
-// "/etc/ld.so.cache" -> "/etc", "ld.so.cache". Invalid when the last part names no entry.
+// "/etc/ld.so.cache" -> "/etc", "ld.so.cache". Invalid if the last part is not an entry's name.
 struct SplitPath {
   std::string_view parent;
   std::string_view name;

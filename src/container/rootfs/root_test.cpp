@@ -125,7 +125,7 @@ TEST_F(RootTest, ADirectoryInTheFilesPlaceIsAnError) {
   const auto status = root().put_file("/etc/ld.so.cache", "ours");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), Errc::Exists);
-  EXPECT_THAT(status.error().text(), HasSubstr("a directory is there"));
+  EXPECT_THAT(status.error().text(), HasSubstr("it is a directory"));
   EXPECT_THAT(*root().list("/etc"), ElementsAre("ld.so.cache"));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writing half of Root.
+// The functions of Root that write.
 #include "base/sys/open_in_root.hpp"
 #include "container/rootfs/mount_table.hpp"
 #include "container/rootfs/root.hpp"
@@ -24,16 +24,16 @@ using sys::UniqueFd;
 namespace {
 
 constexpr int kTries = 16;
-constexpr std::uint32_t kPermissions = 0777;  // never setuid on the word of an image
+constexpr std::uint32_t kPermissions = 0777;  // an image must not make us set setuid
 
 constexpr std::string_view kTemporary = ".gantry-";
 constexpr std::size_t kDigits = 16;
-constexpr std::time_t kStaleSeconds = 60;  // seconds: nobody of ours works on one file for so long
+constexpr std::time_t kStaleSeconds = 60;  // no run of ours works on one file for so long
 
 std::string temporary_name() {
   std::uint64_t number = 0;
   if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
-    number = static_cast<std::uint64_t>(::getpid());  // O_EXCL decides, not luck
+    number = static_cast<std::uint64_t>(::getpid());  // O_EXCL detects a name that is taken
   }
   return fmt::format("{}{:0{}x}", kTemporary, number, kDigits);
 }
@@ -43,7 +43,7 @@ bool is_temporary_name(std::string_view name) {
          name.find_first_not_of("0123456789abcdef", kTemporary.size()) == std::string_view::npos;
 }
 
-// What a run that was killed has left here. A fresh one may be in the hands of another run.
+// Removes temporary files of runs that were killed. A recent one may belong to another run.
 void remove_stale_temporaries(int dir) {
   UniqueFd readable(::openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!readable.valid()) return;
@@ -55,7 +55,7 @@ void remove_stale_temporaries(int dir) {
         st.st_mtime > ::time(nullptr) - kStaleSeconds) {
       continue;
     }
-    ::unlinkat(dir, name.c_str(), 0);  // directories are nothing of ours and stay
+    ::unlinkat(dir, name.c_str(), 0);  // directories are not ours and stay
   }
 }
 
@@ -64,8 +64,8 @@ struct Owner {
   gid_t gid = 0;
 };
 
-// In a user namespace we may be nobody who can give files away; then they stay ours, as all others
-// in that root are.
+// In a user namespace we may not be allowed to change owners; then the files stay ours, like all
+// others in that root.
 bool may_not_chown(int err) {
   return err == EPERM || err == EINVAL;
 }
@@ -75,13 +75,14 @@ struct Existing {
   std::uint32_t mode;
 };
 
-// Whose and how readable the new file is: as the regular file there, else as the directory.
+// Owner and mode of the new file: those of the regular file that it replaces, else of the
+// directory.
 Result<Existing> owner_and_mode(int dir, const std::string& name, std::uint32_t mode,
                                 const std::string& shown) {
   struct stat st {};
   if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
     if (S_ISDIR(st.st_mode)) {
-      return Error(Errc::Exists, fmt::format("replace {}: a directory is there", shown));
+      return Error(Errc::Exists, fmt::format("replace {}: it is a directory", shown));
     }
     if (S_ISREG(st.st_mode)) {
       return Existing{{st.st_uid, st.st_gid}, st.st_mode & kPermissions};
@@ -116,21 +117,21 @@ Status put_by_rename(int dir, const std::string& name, const std::string& shown,
     if (status.ok() && ::renameat(dir, temporary.c_str(), dir, name.c_str()) != 0) {
       const int err = errno;
       status = err == EISDIR
-                   ? Error(Errc::Exists, fmt::format("replace {}: a directory is there", shown))
+                   ? Error(Errc::Exists, fmt::format("replace {}: it is a directory", shown))
                    : Error::sys(err, fmt::format("replace {}", shown));
     }
     if (!status.ok()) ::unlinkat(dir, temporary.c_str(), 0);
     return status;
   }
-  return Error(Errc::Busy, fmt::format("replace {}: every temporary name is taken", shown));
+  return Error(Errc::Busy, fmt::format("replace {}: all temporary names are in use", shown));
 }
 
-// DirectoryOwner of ours belong to whom the directory above belongs: in a root that is mapped into
-// a user namespace, that is the container's root and not ours.
+// New directories get the owner of their parent: in a root that is mapped into a user namespace,
+// that is the container's root user and not ours.
 void adopt(int parent, const std::string& name) {
   struct stat st {};
   if (::fstat(parent, &st) != 0 || (st.st_uid == ::geteuid() && st.st_gid == ::getegid())) return;
-  // A root that we cannot chown in is one where everything is ours anyway.
+  // If we cannot chown in a root, everything in it is ours anyway.
   if (::fchownat(parent, name.c_str(), st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) != 0) return;
 }
 
@@ -142,12 +143,12 @@ Result<SplitPath> split_path(std::string_view path) {
                         slash == std::string_view::npos ? path : path.substr(slash + 1)};
   if (place.name.empty() || place.name == "." || place.name == ".." ||
       path.find('\0') != std::string_view::npos) {
-    return Error(Errc::Invalid, fmt::format("\"{}\" names no file", path));
+    return Error(Errc::Invalid, fmt::format("\"{}\" does not name a file", path));
   }
   return place;
 }
 
-// Asked of a descriptor, when no symlink and no rename can lead elsewhere any more.
+// Checks a descriptor, so that no symlink and no rename can change the result.
 Status Root::may_change(int fd, std::string_view path) const {
   GANTRY_TRY(const auto mount, sys::mount_id(fd));
   GANTRY_TRY(const auto own, sys::mount_id(fd_.get()));
@@ -158,14 +159,15 @@ Status Root::may_change(int fd, std::string_view path) const {
   }
   GANTRY_TRY(const bool memory, is_container_tmpfs(mount, fd_.get()));
   if (memory) return {};
-  return Error::sys(EXDEV, fmt::format("change {}: it is on a volume or another mount, where the "
-                                       "change would be one of the host",
-                                       shown(path)));
+  return Error::sys(EXDEV,
+                    fmt::format("change {}: it is on a volume or another mount, so the host's "
+                                "files would change",
+                                shown(path)));
 }
 
 Status Root::make_directory(std::string_view path) const {
   const auto place = split_path(path);
-  if (!place.ok()) return {};  // "", "." and ".." make nothing
+  if (!place.ok()) return {};  // "", "." and ".." create nothing
   GANTRY_TRY(const UniqueFd parent, open(place->parent, O_PATH | O_DIRECTORY));
   const std::string name(place->name);
   struct stat st {};
@@ -210,7 +212,7 @@ Status Root::put_symlink(std::string_view path, std::string_view target) const {
   GANTRY_TRY(const SplitPath place, split_path(path));
   const std::string to(target);
   if (to.empty() || to.find('\0') != std::string::npos) {
-    return Error(Errc::Invalid, fmt::format("a link {} must point at something", shown(path)));
+    return Error(Errc::Invalid, fmt::format("the link {} must have a target", shown(path)));
   }
   if (const auto now = link(path); now.ok() && *now == to) return {};
   GANTRY_TRY(const UniqueFd dir, make_directories(place.parent));
@@ -237,7 +239,7 @@ Status Root::remove(std::string_view path) const {
     if (dir.error().code() == Errc::NotFound) return {};
     return dir.error();
   }
-  // Asked first: on a read-only file system unlink fails even where there is nothing.
+  // Checked first: on a read-only file system, unlink fails even if the file does not exist.
   struct stat st {};
   const std::string name(place.name);
   if (::fstatat(dir->get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)

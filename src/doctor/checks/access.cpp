@@ -24,7 +24,7 @@ struct PresentNode {
   sys::FileInfo is;
 };
 
-// Capability nodes have modes of their own: 0400 on purpose.
+// Capability nodes have their own mode: 0400 on purpose.
 std::vector<PresentNode> present_nodes(const Facts& f) {
   std::vector<PresentNode> nodes;
   for (const auto& expected : expected_nodes(f)) {
@@ -64,11 +64,10 @@ Finding judge_mode(const Facts& f) {
   }
   if (!tally.any_bad()) return ok("every node has the mode that the driver asks for", tally.well);
   if (unusable) {
-    return fail(fmt::format("modes with which nobody can use it: {}", tally.who()), tally.bad)
-        .advise(commands);
+    return fail(fmt::format("unusable mode: {}", tally.who()), tally.bad).advise(commands);
   }
-  return warn(fmt::format("narrower than the driver asks for: {}", tally.who()), tally.bad)
-      .because("A udev rule or a person narrowed it.")
+  return warn(fmt::format("stricter mode than the driver asks for: {}", tally.who()), tally.bad)
+      .because("A udev rule or an administrator made the mode stricter.")
       .advise(commands);
 }
 
@@ -84,7 +83,7 @@ Steps fix_mode(const Facts& f) {
   return actions;
 }
 
-// 666 decimal was meant as 0666: read the digits as octal and say what they are in decimal.
+// 666 was meant as octal 0666: reads the digits as octal and returns the decimal number.
 std::uint64_t meant_mode(std::uint64_t mode) {
   return parse_u64(fmt::to_string(mode), 8).value_or(0666);
 }
@@ -128,7 +127,7 @@ std::string toolkit_user(const Facts& f) {
   return document->at("nvidia-container-cli").at("user").text();
 }
 
-// A node that not everybody may open; the GPUs' own are the better example.
+// A node that not every user may open; prefers a GPU's node as the example.
 std::optional<PresentNode> closed_node(const Facts& f) {
   auto nodes = present_nodes(f);
   std::stable_partition(nodes.begin(), nodes.end(), [](const PresentNode& node) {
@@ -145,7 +144,7 @@ Finding judge_group(const Facts& f) {
   const auto nodes = present_nodes(f);
   if (nodes.empty()) return skip("there are no nodes");
   const auto closed = closed_node(f);
-  if (!closed) return ok("everybody may open the nodes", {owner(f, nodes.front())});
+  if (!closed) return ok("every user may open the nodes", {owner(f, nodes.front())});
   const auto group = f.group_name(closed->is.gid);
   const auto user = toolkit_user(f);
   const std::vector<Evidence> read{
@@ -156,12 +155,11 @@ Finding judge_group(const Facts& f) {
       colon != std::string::npos &&
       (user.substr(colon + 1) == group || user.substr(colon + 1) == fmt::to_string(closed->is.gid));
   if (helped) {
-    return info(
-               fmt::format("containers of root work (the toolkit runs as {}), those of other users "
-                           "need the group",
-                           user),
-               read)
-        .because("The nodes are for one group only, and the toolkit knows it.")
+    return info(fmt::format("containers of root work (the toolkit runs as {}), containers of other "
+                            "users need the group",
+                            user),
+                read)
+        .because("Only one group may open the nodes, and the toolkit is configured for it.")
         .advise(fmt::format("podman or docker run --group-add {} ...", closed->is.gid));
   }
   return fail(fmt::format("only group {} may open {}", group, closed->wanted.path), read)
@@ -179,8 +177,8 @@ bool sets_user(std::string_view line) {
   return trim(line.substr(4)).starts_with('=');
 }
 
-// The toolkit's configuration with that user: a line that is there, commented out or not, is
-// written anew, else one is added to its section.
+// The toolkit's configuration with that user. Replaces an existing line, commented out or not;
+// otherwise adds a line to its section.
 std::string with_user(std::string_view text, const std::string& setting) {
   constexpr std::string_view kSection = "[nvidia-container-cli]";
   std::string out;
@@ -254,7 +252,9 @@ Finding judge_char_links(const Facts& f) {
   }
   if (present_nodes(f).empty()) return skip("there are no nodes");
   if (missing.empty()) return ok("every node has its link in /dev/char");
-  return warn(fmt::format("{} node(s) have no link in /dev/char", missing.size()), missing);
+  return warn(fmt::format("{} {} no link in /dev/char", missing.size(),
+                          missing.size() == 1 ? "node has" : "nodes have"),
+              missing);
 }
 
 Steps fix_char_links(const Facts& f) {
@@ -280,12 +280,12 @@ constexpr Check kAccessChecks[] = {
      .remedy = "sudo chmod 0666 /dev/nvidia*",
      .judge = judge_mode,
      .fix = fix_mode,
-     .by_hand = "ModifyDeviceFiles is 0: whoever set it cares for the nodes"},
+     .by_hand = "ModifyDeviceFiles is 0: the driver does not manage the nodes"},
     {.id = "node.mode-option",
      .reference = "H24",
      .area = Area::Nodes,
      .fix_class = FixClass::OnRequest,
-     .title = "the driver's DeviceFileMode makes sense",
+     .title = "the driver's DeviceFileMode is a usable mode",
      .reads = "/proc/driver/nvidia/params",
      .cause =
          "NVreg_DeviceFileMode is a decimal number: 438 is 0666, 432 is 0660. Written as 666 it "
@@ -293,18 +293,18 @@ constexpr Check kAccessChecks[] = {
      .remedy = "set NVreg_DeviceFileMode=0666 (octal with its 0) or 438 in /etc/modprobe.d",
      .judge = judge_mode_option,
      .fix = fix_mode_option,
-     .by_hand = "no file of modprobe's configuration sets it: look at the kernel's command line",
-     .afterwards = "reboot; the nodes that are there: sudo gantry doctor --fix=node.mode"},
+     .by_hand = "modprobe's configuration does not set it: look at the kernel's command line",
+     .afterwards = "reboot; for the nodes that exist: sudo gantry doctor --fix=node.mode"},
     {.id = "node.group",
      .reference = "H24",
      .area = Area::Nodes,
      .fix_class = FixClass::OnRequest,
      .title = "the container toolkit's helper may open the nodes",
      .reads = "/dev/nvidia*, /etc/nvidia-container-runtime/config.toml, /etc/group",
-     .cause =
-         "The nodes are for one group only (0660). nvidia-container-cli, even started by root, "
-         "asks the driver from a process of user and group 65534 and finds no GPU: "
-         "\"initialization error: cuda error: no cuda-capable device is detected\".",
+     .cause = "Only one group may open the nodes (0660). nvidia-container-cli, even when root "
+              "starts it, "
+              "asks the driver as user and group 65534 and finds no GPU: "
+              "\"initialization error: cuda error: no cuda-capable device is detected\".",
      .remedy = "sudo gantry config set nvidia-container-cli.user=root:video  "
                "# user = \"root:video\"",
      .judge = judge_group,
@@ -312,7 +312,7 @@ constexpr Check kAccessChecks[] = {
      .by_hand =
          "the group may not write to the nodes either, or the toolkit's configuration is not "
          "TOML",
-     .afterwards = "people: sudo usermod -aG GROUP USER; other users' containers: --group-add"},
+     .afterwards = "users: sudo usermod -aG GROUP USER; other users' containers: --group-add"},
     {.id = "node.caller",
      .reference = "H24",
      .area = Area::Nodes,
@@ -324,7 +324,7 @@ constexpr Check kAccessChecks[] = {
          "device\".",
      .remedy = "sudo usermod -aG video $USER  # then log in again",
      .judge = judge_caller,
-     .by_hand = "whom to let in is decided by whoever owns this machine"},
+     .by_hand = "the owner of this machine decides who may use the GPUs"},
     {.id = "node.char-links",
      .reference = "C4",
      .area = Area::Nodes,

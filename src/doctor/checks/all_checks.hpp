@@ -9,7 +9,7 @@
 
 namespace gantry::doctor {
 
-// In the order in which they run: a later finding may be a consequence of an earlier one.
+// All checks in the order in which they run: a later finding may follow from an earlier one.
 std::vector<const Check*> all_checks();
 const Check* find_check(std::string_view id);  // nullptr if there is no such check
 

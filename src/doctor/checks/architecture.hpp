@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A card's generation by its PCI device id, for when NVML cannot be asked.
+// A card's generation by its PCI device id, for when NVML does not answer.
 #pragma once
 
 #include <cstdint>

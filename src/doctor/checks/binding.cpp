@@ -34,13 +34,13 @@ Finding judge_nouveau(const Facts& f) {
   if (tally.any_bad()) return fail(fmt::format("nouveau holds {}", tally.who()), tally.bad);
   if (f.module_loaded("nouveau")) {
     tally.good({"/sys/module/nouveau", "loaded"});
-    return warn("nouveau is loaded beside the NVIDIA driver", tally.well);
+    return warn("nouveau is loaded together with the NVIDIA driver", tally.well);
   }
   if (tally.empty()) return skip("no GPU on the bus");
   return ok("nouveau is not loaded", tally.well);
 }
 
-// The text console stands on nouveau's frame buffer and would keep it loaded.
+// The text console uses nouveau's frame buffer and would keep it loaded.
 void unbind_consoles(const Facts& f, Steps& steps) {
   const auto names = f.host().list("/sys/class/vtconsole");
   if (!names.ok()) return;
@@ -53,7 +53,7 @@ void unbind_consoles(const Facts& f, Steps& steps) {
   }
 }
 
-// First the next boot, which always helps; then this one.
+// First fixes the next boot, which always works; then the running system.
 Steps fix_nouveau(const Facts& f) {
   Steps steps{blacklist("/etc/modprobe.d/nvidia-no-nouveau.conf", "nouveau")};
   add(steps, rebuild_initramfs(f));
@@ -68,7 +68,7 @@ bool foreign(const model::PciFunction& gpu) {
          !for_virtual_machines(gpu.driver);
 }
 
-// The module behind a PCI driver's name, which may differ: "NovaCore" is nova_core.
+// The module of a PCI driver; the names may differ: "NovaCore" is nova_core.
 std::string module_of(const Facts& f, const std::string& driver) {
   const auto link = f.host().link(fmt::format("/sys/bus/pci/drivers/{}/module", driver));
   return link.ok() ? link->substr(link->rfind('/') + 1) : driver;
@@ -85,7 +85,7 @@ Finding judge_foreign(const Facts& f) {
     }
   }
   if (tally.empty()) return skip("no GPU on the bus");
-  if (!tally.any_bad()) return ok("no foreign driver holds a GPU", tally.well);
+  if (!tally.any_bad()) return ok("no other driver holds a GPU", tally.well);
   std::sort(tally.keys.begin(), tally.keys.end());
   tally.keys.erase(std::unique(tally.keys.begin(), tally.keys.end()), tally.keys.end());
   return fail(fmt::format("held by another driver: {}", tally.who()), tally.bad)
@@ -118,7 +118,7 @@ Finding judge_unbound(const Facts& f) {
   }
   if (tally.empty()) return skip("no GPU on the bus");
   if (!tally.any_bad()) return ok("every GPU has a driver", tally.well);
-  return fail(fmt::format("no driver took {}", tally.who()), tally.bad)
+  return fail(fmt::format("no driver is bound to {}", tally.who()), tally.bad)
       .advise(fmt::format("{}; sudo dmesg | grep NVRM",
                           tally.command("echo @ | sudo tee /sys/bus/pci/drivers_probe")));
 }
@@ -133,7 +133,7 @@ Steps fix_unbound(const Facts& f) {
   return actions;
 }
 
-// An override to vfio on a GPU that vfio holds is passthrough, wanted; see pci.passthrough.
+// A driver override to vfio is intended if vfio holds the GPU: see pci.passthrough.
 bool leftover_override(const model::PciFunction& gpu) {
   if (gpu.driver_override.empty() || gpu.driver_override == "nvidia") return false;
   return gpu.driver != gpu.driver_override;
@@ -190,7 +190,7 @@ Finding judge_passthrough(const Facts& f) {
                         "/sys/bus/pci/drivers_probe"));
 }
 
-// A machine that has the group open: taking the GPU away would wait for it for ever.
+// Returns true if a virtual machine has the group open: unbinding the GPU would then hang.
 bool held_by_a_process(const Facts& f, int group) {
   const auto node = fmt::format("/dev/vfio/{}", group);
   for (const auto& process : f.processes()) {
@@ -227,8 +227,8 @@ constexpr Check kBindingChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "nouveau does not hold a GPU",
      .reads = "/sys/bus/pci/devices/*/driver, /sys/module/nouveau",
-     .cause = "The open nouveau driver was loaded at boot, mostly from the initramfs; the NVIDIA "
-              "module then finds the GPU taken.",
+     .cause = "The open nouveau driver was loaded at boot, usually from the initramfs; the NVIDIA "
+              "module then cannot take the GPU.",
      .remedy = "printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | sudo tee "
                "/etc/modprobe.d/nvidia-no-nouveau.conf && (sudo update-initramfs -u || sudo dracut "
                "-f) && sudo reboot",
@@ -239,7 +239,7 @@ constexpr Check kBindingChecks[] = {
      .reference = "H6",
      .area = Area::Hardware,
      .fix_class = FixClass::OnRequest,
-     .title = "no foreign driver holds a GPU",
+     .title = "no other driver holds a GPU",
      .reads = "/sys/bus/pci/devices/*/driver",
      .cause =
          "A newer in-kernel driver (nova_core) or a framebuffer driver (simpledrm, efifb) took "
@@ -255,8 +255,8 @@ constexpr Check kBindingChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "every GPU has a driver",
      .reads = "/sys/bus/pci/devices/*/driver",
-     .cause = "The loaded driver does not know this card (branch too old or too new), refused to "
-              "start it, or it was unbound by hand.",
+     .cause = "The loaded driver does not know this card (branch too old or too new) or failed to "
+              "start it, or the GPU was unbound by hand.",
      .remedy = "echo BDF | sudo tee /sys/bus/pci/drivers_probe; sudo dmesg | grep NVRM",
      .judge = judge_unbound,
      .fix = fix_unbound},
@@ -266,7 +266,7 @@ constexpr Check kBindingChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "no left-over driver override",
      .reads = "/sys/bus/pci/devices/*/driver_override",
-     .cause = "Somebody reserved the GPU for another driver (passthrough) and did not undo it: "
+     .cause = "The GPU was reserved for another driver (passthrough), and this was not undone: "
               "lspci shows the GPU, nvidia-smi does not.",
      .remedy = "echo | sudo tee /sys/bus/pci/devices/BDF/driver_override; echo BDF | sudo tee "
                "/sys/bus/pci/drivers_probe",
@@ -279,14 +279,14 @@ constexpr Check kBindingChecks[] = {
      .title = "no GPU is reserved for virtual machines",
      .reads = "/sys/bus/pci/devices/*/driver",
      .cause =
-         "These GPUs are bound to a vfio driver, so that a VM can have them. Containers of this "
-         "machine cannot.",
+         "These GPUs are bound to a vfio driver, so that a VM can use them. Containers of this "
+         "machine cannot use them.",
      .remedy = "to give one back: echo BDF | sudo tee /sys/bus/pci/drivers/vfio-pci/unbind; echo | "
                "sudo tee /sys/bus/pci/devices/BDF/driver_override; echo BDF | sudo tee "
                "/sys/bus/pci/drivers_probe",
      .judge = judge_passthrough,
      .fix = fix_passthrough,
-     .by_hand = "a virtual machine has it open: taking it away would wait for that machine"},
+     .by_hand = "a virtual machine uses the GPU: unbinding it would wait for that machine"},
 };
 
 }  // namespace

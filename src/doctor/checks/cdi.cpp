@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CDI specifications for NVIDIA devices, whoever wrote them.
+// CDI specifications for NVIDIA devices, from any tool.
 #include "base/core/text.hpp"
 #include "container/cdi/read.hpp"
 #include "container/cdi/write_spec.hpp"
@@ -21,8 +21,8 @@ struct Spec {
   std::string path;
   std::string directory;
   Document document;
-  std::string error;    // cannot be parsed
-  std::string refusal;  // can, but engines do not load it
+  std::string error;    // why it cannot be parsed
+  std::string refusal;  // why engines refuse it although it can be parsed
   bool ours = false;    // gantry wrote it
 };
 
@@ -41,7 +41,7 @@ Spec read_spec(const Facts& f, const std::string& directory, const std::string& 
   return spec;
 }
 
-// A file that cannot be parsed may be ours or not: its name decides.
+// If a file cannot be parsed, its name decides whether it is ours.
 bool is_nvidias(const Spec& spec, std::string_view name) {
   return spec.error.empty() ? spec.document.at("kind").text().starts_with("nvidia.com/")
                             : contains(name, "nvidia");
@@ -61,8 +61,8 @@ std::vector<Spec> nvidia_specs(const Facts& f) {
   return specs;
 }
 
-// What makes this file anew. The one of `cdi refresh` by that, so that its flags stay the usual
-// ones.
+// The command that writes this file again. The file of `cdi refresh` uses that command, so that it
+// keeps its usual flags.
 std::vector<std::string> command_for(const Spec& spec) {
   std::vector<std::string> words{"gantry", "cdi"};
   if (spec.path == "/var/run/cdi/nvidia.yaml") {
@@ -91,7 +91,7 @@ Steps steps_for(const Facts& f, const std::vector<const Spec*>& specs) {
 
 constexpr std::string_view kNoSpec = "there is no CDI specification for NVIDIA devices";
 
-// Why a specification cannot be used at all; "" when it can.
+// Why a specification cannot be used at all; "" if it can.
 std::string damage(const Spec& spec) {
   return spec.error.empty() ? spec.refusal : spec.error;
 }
@@ -111,7 +111,9 @@ Finding judge_readable(const Facts& f) {
     }
   }
   if (!tally.any_bad()) {
-    return ok(fmt::format("{} CDI specification(s) are readable", specs.size()), tally.well);
+    return ok(
+        fmt::format("{} readable CDI specification{}", specs.size(), specs.size() == 1 ? "" : "s"),
+        tally.well);
   }
   return fail(fmt::format("cannot be used: {}", tally.who()), tally.bad).advise(advice(bad));
 }
@@ -131,7 +133,7 @@ void each_edit(const Document& document, Visit visit) {
   for (const auto& device : document.at("devices").items()) visit(device.at("containerEdits"));
 }
 
-// An engine mounts a simulated tree from its real place: such paths are this machine's, too.
+// An engine mounts a simulated tree from its real path, so such paths are valid here, too.
 std::string on_machine(const Facts& f, const std::string& path) {
   const auto& root = f.host().root();
   const bool below = root != "/" && path.starts_with(root) && path.size() > root.size() &&
@@ -139,17 +141,17 @@ std::string on_machine(const Facts& f, const std::string& path) {
   return below ? path.substr(root.size()) : path;
 }
 
-// Why one edit no longer fits the machine; "" when it does.
+// Why one edit no longer matches the machine; "" if it does.
 std::string stale_reason(const Facts& f, const Document& edits) {
   for (const auto& mount : edits.at("mounts").items()) {
     const auto path = on_machine(f, mount.at("hostPath").text());
-    if (path.starts_with('/') && !f.host().exists(path)) return path + " is not there";
+    if (path.starts_with('/') && !f.host().exists(path)) return path + " does not exist";
   }
   for (const auto& node : edits.at("deviceNodes").items()) {
     const auto& host_path = node.at("hostPath").text();
     const auto path = on_machine(f, host_path.empty() ? node.at("path").text() : host_path);
     const auto is = f.host().device(path);
-    if (!is.ok()) return path + " is not there";
+    if (!is.ok()) return path + " does not exist";
     const auto major = parse_u64(node.at("major").text());
     const auto minor = parse_u64(node.at("minor").text());
     if ((major && *major != is->major) || (minor && *minor != is->minor)) {
@@ -160,7 +162,7 @@ std::string stale_reason(const Facts& f, const Document& edits) {
   return "";
 }
 
-// Why a specification no longer fits the machine; "" when it does.
+// Why a specification no longer matches the machine; "" if it does.
 std::string stale_reason_of(const Facts& f, const Spec& spec) {
   std::string reason;
   if (!spec.error.empty()) return reason;
@@ -184,7 +186,7 @@ Finding judge_stale(const Facts& f) {
       tally.found(fmt::format("{} ({})", spec.path, reason), {spec.path, reason}, spec.path);
     }
   }
-  if (!tally.any_bad()) return ok("CDI specifications fit the machine", tally.well);
+  if (!tally.any_bad()) return ok("CDI specifications match the machine", tally.well);
   return fail(fmt::format("out of date: {}", tally.who()), tally.bad).advise(advice(bad));
 }
 
@@ -201,14 +203,14 @@ Finding judge_duplicate(const Facts& f) {
   const auto specs = nvidia_specs(f);
   if (specs.empty()) return skip(std::string(kNoSpec));
   std::map<std::string, const Spec*> seen;  // "nvidia.com/gpu=0" -> first file with it
-  std::optional<Finding> hidden;  // a device lost to both files is worse, and looked for on
+  std::optional<Finding> hidden;  // reported only if no device is defined twice, which is worse
   for (const auto& spec : specs) {
     for (const auto& device : spec.document.at("devices").items()) {
       const auto name = spec.document.at("kind").text() + "=" + device.at("name").text();
       const auto [at, added] = seen.emplace(name, &spec);
       if (added || at->second == &spec) continue;
       const std::vector<Evidence> read{{at->second->path, name}, {spec.path, name}};
-      // Of two directories the later wins; within one both are dropped.
+      // A later directory overrides an earlier one; within one directory both are dropped.
       if (at->second->directory == spec.directory) {
         return fail(fmt::format("{} is defined twice: engines refuse it", name), read)
             .advise(fmt::format("sudo rm {}", spec.path));
@@ -236,31 +238,31 @@ constexpr Check kCdiChecks[] = {
      .remedy = "sudo gantry cdi refresh",
      .judge = judge_readable,
      .fix = fix_readable,
-     .by_hand = "gantry, which makes it anew, is not installed there"},
+     .by_hand = "gantry is not installed there, so it cannot write the file again"},
     {.id = "cdi.stale",
      .reference = "C8",
      .area = Area::Runtime,
      .fix_class = FixClass::Automatic,
-     .title = "CDI specifications fit the machine",
+     .title = "CDI specifications match the machine",
      .reads = "/etc/cdi, /var/run/cdi, every path and device number in them",
      .cause =
-         "The specification was made for another driver version or before a reboot: containers "
+         "The specification was written for another driver version or before a reboot: containers "
          "fail with \"failed to stat ...so.VERSION\", or open the wrong device.",
      .remedy = "sudo gantry cdi refresh",
      .judge = judge_stale,
      .fix = fix_stale,
-     .by_hand = "gantry, which makes it anew, is not installed there"},
+     .by_hand = "gantry is not installed there, so it cannot write the file again"},
     {.id = "cdi.duplicate",
      .reference = "C8",
      .area = Area::Runtime,
      .fix_class = FixClass::OnRequest,
      .title = "every CDI device is defined once",
      .reads = "/etc/cdi, /var/run/cdi",
-     .cause = "Two files define the same device (an operator's and a hand-made one). In one "
-              "directory they cancel each other, in two the later hides the earlier.",
+     .cause = "Two files define the same device (one by an operator, one by hand). In one "
+              "directory, engines drop both; in two directories, the later one hides the earlier.",
      .remedy = "sudo rm ONE_OF_THEM",
      .judge = judge_duplicate,
-     .by_hand = "which of the two files is the right one is its owner's decision"},
+     .by_hand = "the owner of the files must decide which of the two to keep"},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables that make up all_checks(), one a file.
+// The tables that make up all_checks(), one for each file.
 #pragma once
 
 #include "doctor/engine/check.hpp"

@@ -105,7 +105,7 @@ TEST(SecureBoot, IsNotClaimedWhereOnlyTheKernelEnforcesSignatures) {
   patient.tree.file("sys/module/module/parameters/sig_enforce", "Y\n");
   const auto finding = patient.look(*find_check("module.secure-boot"));
   EXPECT_EQ(finding.verdict, Verdict::Ok);
-  EXPECT_EQ(finding.summary, "this kernel takes signed modules only and the module was accepted");
+  EXPECT_EQ(finding.summary, "this kernel accepts signed modules only and the module was accepted");
 }
 
 TEST(Cases, ShowEveryCheckBrokenAndWell) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API server has of this node: what it offers, and what keeps pods from it.
+// The API server's view of this node: the resources it offers, and what keeps pods away from it.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/checks/containerd_config.hpp"
@@ -19,7 +19,7 @@ constexpr std::string_view kPrefix = "nvidia.com/";
 struct Node {
   Document object;
   std::string name;
-  std::string why;  // it could not be had; "" when it is there
+  std::string why;  // why the object is missing; "" if it is there
 
   const Document& status() const { return object.at("status"); }
   const Document& spec() const { return object.at("spec"); }
@@ -70,8 +70,8 @@ Finding judge_ready(const Facts& f) {
                              ? "(absent)"
                              : ready->at("status").text() + ": " + ready->at("message").text());
   if (ready != nullptr && ready->at("status").text() == "True")
-    return ok("the API server hears this node's kubelet", {read});
-  return fail("the API server does not hear this node's kubelet, or it is not ready", {read});
+    return ok("the API server sees this node as ready", {read});
+  return fail("the API server does not see this node as ready", {read});
 }
 
 Finding judge_capacity(const Facts& f) {
@@ -81,12 +81,15 @@ Finding judge_capacity(const Facts& f) {
   const auto gpus = f.inventory().gpus.size();
   if (gpus == 0) return skip("the GPUs are not known: see module.loaded", {read});
   if (read.value == "no nvidia.com/...")
-    return fail(fmt::format("this machine has {} GPUs, and its node offers none", gpus), {read});
+    return fail(fmt::format("this machine has {} GPU{}, but its node offers none", gpus,
+                            gpus == 1 ? "" : "s"),
+                {read});
   const auto whole = count_of(node, "capacity", "nvidia.com/gpu");
-  // Shared GPUs and MIG have other names and other numbers.
+  // Shared GPUs and MIG instances have other resource names and other numbers.
   const bool alone = std::count(read.value.begin(), read.value.end(), ':') == 1 && whole > 0;
   if (alone && whole < gpus)
-    return warn(fmt::format("this machine has {} GPUs, and its node offers {}", gpus, whole),
+    return warn(fmt::format("this machine has {} GPU{}, but its node offers {}", gpus,
+                            gpus == 1 ? "" : "s", whole),
                 {read});
   return ok("the node offers its GPUs", {read});
 }
@@ -106,7 +109,7 @@ Finding judge_allocatable(const Facts& f) {
     read.push_back(node.evidence("condition GPUsHealthy", health->at("message").text()));
   if (!missing.empty())
     return warn(fmt::format("not usable now: {}", join_names(missing)), std::move(read));
-  return ok("all that the node offers can be used", std::move(read));
+  return ok("everything that the node offers can be used", std::move(read));
 }
 
 bool has_cdi(const Facts& f) {
@@ -130,7 +133,7 @@ Finding judge_runtime_class(const Facts& f) {
       {"RuntimeClass with handler nvidia", classes.empty() ? "(none)" : join_names(classes)},
       {"containerd's runtimes", containerd.has_nvidia ? "nvidia" : "no nvidia"}};
   if (!classes.empty() && !containerd.has_nvidia)
-    return fail(fmt::format("pods of the runtime class {} cannot start here: containerd has no "
+    return fail(fmt::format("pods with runtime class {} cannot start here: containerd has no "
                             "such runtime",
                             classes.front()),
                 read)
@@ -140,7 +143,7 @@ Finding judge_runtime_class(const Facts& f) {
   const bool needed = containerd.has_nvidia && containerd.default_runtime != "nvidia" &&
                       !(containerd.cdi && has_cdi(f));
   if (classes.empty() && needed)
-    return warn("GPUs need the runtime nvidia here, and no runtime class asks for it", read);
+    return warn("GPUs need the runtime nvidia here, but no runtime class selects it", read);
   return ok(classes.empty() ? "no runtime class is needed" : "runtime class and engine agree",
             read);
 }
@@ -149,14 +152,14 @@ Finding judge_taints(const Facts& f) {
   const auto node = node_of(f);
   if (!node.why.empty()) return skip(node.why);
   if (node.spec().at("unschedulable").is_true())
-    return warn("the node is cordoned: no new pod comes here",
+    return warn("the node is cordoned: no new pod is scheduled here",
                 {node.evidence("spec.unschedulable", "true")})
         .advise("kubectl uncordon " + node.name);
   std::vector<std::string> taints;
   for (const auto& taint : node.spec().at("taints").items()) {
     const auto& key = taint.at("key").text();
-    // Kubernetes' own taint for GPU nodes: whoever asks for the resource tolerates it, where the
-    // admission plugin is on.
+    // Kubernetes' own taint for GPU nodes: with the admission plugin ExtendedResourceToleration, a
+    // pod that requests the resource tolerates it.
     if (taint.at("effect").text() == "PreferNoSchedule" || key == "nvidia.com/gpu") continue;
     taints.push_back(
         fmt::format("{}={}:{}", key, taint.at("value").text(), taint.at("effect").text()));
@@ -164,8 +167,9 @@ Finding judge_taints(const Facts& f) {
   const std::vector<Evidence> read{
       node.evidence("spec.taints", taints.empty() ? "none that matters" : join_names(taints))};
   if (!taints.empty())
-    return info(fmt::format("only pods that tolerate it come here: {}", join_names(taints)), read);
-  return ok("pods may come to this node", read);
+    return info(fmt::format("only pods with a toleration can run here: {}", join_names(taints)),
+                read);
+  return ok("pods can be scheduled to this node", read);
 }
 
 Finding judge_labels(const Facts& f) {
@@ -179,10 +183,11 @@ Finding judge_labels(const Facts& f) {
     read.push_back(node.evidence("label " + key, value.text()));
   }
   if (!paused.empty())
-    return warn(fmt::format("the GPU operator's parts are paused here: {}", join_names(paused)),
+    return warn(fmt::format("components of the GPU operator are paused here: {}",
+                            join_names(paused)),
                 read)
         .because(
-            "An upgrade or a MIG change paused them and did not come back: their pods are not "
+            "An upgrade or a MIG change paused them and did not resume them: their pods are not "
             "scheduled.")
         .advise(fmt::format("kubectl label node {} --overwrite {}=true", node.name,
                             fmt::join(paused, "=true ")));
@@ -191,13 +196,13 @@ Finding judge_labels(const Facts& f) {
   if (count.empty()) {
     const bool offers = counted(node, "capacity").value != "no nvidia.com/...";
     read.push_back(node.evidence("label nvidia.com/gpu.count", "(absent)"));
-    return offers ? info("the node has no labels of its GPUs", read)
+    return offers ? info("the node has no labels for its GPUs", read)
                   : skip("the node offers no GPUs", read);
   }
   read.push_back(node.evidence("label nvidia.com/gpu.count", count));
   if (gpus > 0 && parse_u64(count).value_or(0) != gpus)
     return warn(fmt::format("the label says {} GPUs, the machine has {}", count, gpus), read);
-  return ok("the node's labels fit its GPUs", read);
+  return ok("the node's labels match its GPUs", read);
 }
 
 Finding judge_upgrade(const Facts& f) {
@@ -209,8 +214,8 @@ Finding judge_upgrade(const Facts& f) {
   const std::vector<Evidence> read{node.evidence(fmt::format("label {}", kLabel), state)};
   if (state == "upgrade-done") return ok("the last driver upgrade is done", read);
   if (contains(state, "failed"))
-    return fail(fmt::format("the driver upgrade has failed: {}", state), read);
-  return warn(fmt::format("a driver upgrade is under way: {}", state), read);
+    return fail(fmt::format("the driver upgrade failed: {}", state), read);
+  return warn(fmt::format("a driver upgrade is in progress: {}", state), read);
 }
 
 Finding judge_mig_state(const Facts& f) {
@@ -222,7 +227,7 @@ Finding judge_mig_state(const Facts& f) {
     if (state.empty()) continue;
     read.push_back(node.evidence(fmt::format("label {}", label), state));
     if (state == "failed")
-      return fail(fmt::format("{} is failed", label), read)
+      return fail(fmt::format("{} is \"failed\"", label), read)
           .advise(fmt::format("kubectl -n gpu-operator logs -l app=nvidia-mig-manager; then apply "
                               "it again: kubectl label node {} --overwrite "
                               "nvidia.com/mig.config=all-disabled",
@@ -230,16 +235,16 @@ Finding judge_mig_state(const Facts& f) {
     if (state != "success") return info(fmt::format("{} is {}", label, state), read);
   }
   if (read.empty()) return skip("no MIG or vGPU layout of the GPU operator");
-  return ok("the layout that was asked for is there", read);
+  return ok("the requested layout is in place", read);
 }
 
 constexpr Check kClusterChecks[] = {
     {.id = "cluster.ready",
      .reference = "K1",
      .area = Area::Kubelet,
-     .title = "the API server hears this node",
+     .title = "the API server sees this node as ready",
      .reads = "Node: condition Ready",
-     .cause = "The kubelet is down, or its certificate or its network is.",
+     .cause = "The kubelet is down, its certificate is not valid, or its network is down.",
      .remedy = "sudo systemctl restart kubelet; journalctl -u kubelet -n 50",
      .judge = judge_ready},
     {.id = "cluster.capacity",
@@ -254,7 +259,7 @@ constexpr Check kClusterChecks[] = {
     {.id = "cluster.allocatable",
      .reference = "K1",
      .area = Area::Kubelet,
-     .title = "all that the node offers can be used",
+     .title = "everything that the node offers can be used",
      .reads = "Node: status.capacity, status.allocatable, condition GPUsHealthy",
      .cause = "A GPU is unhealthy, or the plugin that offered it is gone.",
      .remedy = "gantry doctor --only 'gpu.*','log.*','kubelet.*'",
@@ -264,43 +269,44 @@ constexpr Check kClusterChecks[] = {
      .area = Area::Kubelet,
      .title = "runtime class and engine agree",
      .reads = "RuntimeClass objects, /etc/containerd/config.toml and its imports",
-     .cause = "A RuntimeClass was made for an engine that has no such runtime, or the other way "
-              "round: \"no runtime for nvidia is configured\".",
+     .cause = "A RuntimeClass names a runtime that the engine does not have, or the engine has a "
+              "runtime without a RuntimeClass: \"no runtime for nvidia is configured\".",
      .remedy = "kubectl create -f - <<< '{\"apiVersion\":\"node.k8s.io/v1\",\"kind\":"
                "\"RuntimeClass\",\"metadata\":{\"name\":\"nvidia\"},\"handler\":\"nvidia\"}'",
      .judge = judge_runtime_class},
     {.id = "cluster.taints",
      .reference = "K6",
      .area = Area::Kubelet,
-     .title = "pods may come to this node",
+     .title = "pods can be scheduled to this node",
      .reads = "Node: spec.taints, spec.unschedulable",
-     .cause = "A taint or a cordon keeps pods away that do not tolerate it.",
-     .remedy = "add tolerations to the pods and to the agent's DaemonSet, or remove it: kubectl "
-               "taint node",
+     .cause = "A taint keeps pods without a toleration away; a cordon keeps all new pods away.",
+     .remedy =
+         "add tolerations to the pods and to the agent's DaemonSet, or remove the taint: kubectl "
+         "taint node",
      .judge = judge_taints},
     {.id = "cluster.labels",
      .reference = "K7",
      .area = Area::Kubelet,
-     .title = "the node's labels fit its GPUs",
+     .title = "the node's labels match its GPUs",
      .reads = "Node: labels nvidia.com/gpu.count, nvidia.com/gpu.deploy.*",
-     .cause = "Nobody discovers features here, or an old label was left when the machine changed.",
+     .cause = "No feature discovery runs here, or the machine changed and an old label stayed.",
      .remedy = "systemctl status gantry-agent; curl -s localhost:9400/readyz",
      .judge = judge_labels},
     {.id = "cluster.upgrade",
      .reference = "K11",
      .area = Area::Kubelet,
-     .title = "no driver upgrade hangs",
+     .title = "no driver upgrade is stuck",
      .reads = "Node: label nvidia.com/gpu-driver-upgrade-state",
-     .cause = "A pod that cannot be evicted, or a program that keeps the driver in use, stops the "
+     .cause = "A pod that cannot be evicted, or a program that uses the driver, blocks the "
               "upgrade; the node stays cordoned.",
      .remedy = "kubectl -n gpu-operator get pods -o wide; sudo fuser -v /dev/nvidia*",
      .judge = judge_upgrade},
     {.id = "cluster.mig-state",
      .reference = "K12",
      .area = Area::Kubelet,
-     .title = "the MIG or vGPU layout that was asked for is there",
+     .title = "the requested MIG or vGPU layout is in place",
      .reads = "Node: labels nvidia.com/mig.config.state, nvidia.com/vgpu.config.state",
-     .cause = "GPUs were in use when the layout was to change, or it does not fit the card.",
+     .cause = "GPUs were in use when the layout should change, or the card does not support it.",
      .remedy = "kubectl -n gpu-operator logs -l app=nvidia-mig-manager",
      .judge = judge_mig_state},
 };

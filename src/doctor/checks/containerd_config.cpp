@@ -14,7 +14,7 @@ constexpr std::array kMainFiles{"/etc/containerd/config.toml",
                                 "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
                                 "/var/lib/rancher/rke2/agent/etc/containerd/config.toml"};
 
-// One plugin, three names: configuration version 1, 2 and 3.
+// The names of the CRI plugin in configuration versions 1, 2 and 3.
 constexpr std::string_view kPlugin1 = "cri";
 constexpr std::string_view kPlugin2 = "io.containerd.grpc.v1.cri";
 constexpr std::string_view kPlugin3 = "io.containerd.cri.v1.runtime";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// containerd and CRI-O, the engines below a kubelet.
+// containerd and CRI-O, the container runtimes of a kubelet.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/checks/containerd_config.hpp"
@@ -17,7 +17,7 @@ bool has_kubelet(const Facts& f) {
   return f.host().exists("/var/lib/kubelet");
 }
 
-// Docker brings a containerd of its own that nobody configures: only a kubelet makes it matter.
+// Docker installs its own containerd with its own configuration; it matters only with a kubelet.
 bool concerns_us(const Facts& f, const Containerd& c) {
   return c.installed && (has_kubelet(f) || !f.installed("dockerd"));
 }
@@ -39,7 +39,7 @@ Finding judge_config(const Facts& f) {
                             c.version, c.wrong_key),
                 {main_file(c, fmt::format("version = {}", c.version))})
         .because(
-            "Sections of another version are ignored without a word: version 2 calls the plugin "
+            "containerd silently ignores sections of another version: version 2 calls the plugin "
             "io.containerd.grpc.v1.cri, version 3 io.containerd.cri.v1.runtime.");
   }
   return ok("containerd's configuration is readable",
@@ -52,7 +52,7 @@ Finding judge_runtime(const Facts& f) {
   const std::vector<Evidence> read{
       main_file(c, fmt::format("runtime nvidia {}, CDI {}", c.has_nvidia ? "set" : "not set",
                                c.cdi ? "on" : "off"))};
-  if (c.has_nvidia || c.cdi) return ok("containerd knows a way to the GPUs", read);
+  if (c.has_nvidia || c.cdi) return ok("containerd can give GPUs to containers", read);
   return warn("containerd has neither the nvidia runtime nor CDI", read);
 }
 
@@ -66,7 +66,7 @@ Finding judge_runtime_path(const Facts& f) {
   const auto c = read_containerd(f);
   if (!c.has_nvidia) return skip("containerd has no nvidia runtime");
   if (c.nvidia_binary.empty()) {
-    return warn("containerd's nvidia runtime names no program: it is plain runc",
+    return warn("containerd's nvidia runtime names no program, so it is plain runc",
                 {main_file(c, "runtimes.nvidia.options.BinaryName not set")});
   }
   const bool there = f.host().exists(c.nvidia_binary);
@@ -101,7 +101,7 @@ Steps install_toolkit(const Facts& f) {
   return install_package(f, "gantry");
 }
 
-// disabled_plugins = ["cri"] and nothing else in the list.
+// Edits only a list that contains nothing but "cri": disabled_plugins = ["cri"].
 Steps fix_cri(const Facts& f) {
   auto steps = rewrite_lines(f, std::string(kMain), "disabled_plugins = []", [](std::string& line) {
     const bool alone = line.starts_with("disabled_plugins") && contains(line, "[\"cri\"]");
@@ -124,7 +124,7 @@ Finding judge_cri(const Facts& f) {
   const std::vector<Evidence> read{
       main_file(c, c.cri_disabled ? "disabled_plugins = [\"cri\"]" : "cri not disabled")};
   if (c.cri_disabled)
-    return fail("containerd does not serve the kubelet: its CRI part is off", read);
+    return fail("containerd does not serve the kubelet: its CRI plugin is disabled", read);
   return ok("containerd serves the kubelet", read);
 }
 
@@ -146,7 +146,8 @@ Finding judge_crio(const Facts& f) {
   for (std::string_view way : {"/usr/share/containers/oci/hooks.d/oci-nvidia-hook.json",
                                "/etc/containers/oci/hooks.d/oci-nvidia-hook.json",
                                "/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml"}) {
-    if (f.host().exists(way)) return ok("CRI-O reaches the GPUs", {{std::string(way), "present"}});
+    if (f.host().exists(way))
+      return ok("CRI-O can give GPUs to containers", {{std::string(way), "present"}});
   }
   return warn("CRI-O has neither the nvidia runtime, nor the hook, nor a CDI specification",
               {{paths.front(), "no runtimes.nvidia"}});
@@ -185,15 +186,15 @@ constexpr Check kCriChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "containerd's configuration is readable and of one version",
      .reads = "/etc/containerd/config.toml, its imports, k3s and rke2",
-     .cause = "A line was damaged in editing, or sections were copied from another version.",
+     .cause = "A line was damaged by an edit, or sections were copied from another version.",
      .remedy = "containerd config dump | less  # shows what is in force",
      .judge = judge_config,
-     .by_hand = "what the broken lines were meant to say is not guessed"},
+     .by_hand = "gantry does not guess the intended text of broken lines"},
     {.id = "containerd.runtime",
      .reference = "K5",
      .area = Area::Runtime,
      .fix_class = FixClass::OnRequest,
-     .title = "containerd knows a way to the GPUs",
+     .title = "containerd can give GPUs to containers",
      .reads = "/etc/containerd/config.toml and its imports",
      .cause = "The toolkit was not registered or its section was overwritten: \"no runtime for "
               "\"nvidia\" is configured\".",
@@ -201,7 +202,7 @@ constexpr Check kCriChecks[] = {
                "containerd",
      .judge = judge_runtime,
      .fix = fix_runtime,
-     .by_hand = "gantry, which writes that configuration, is not installed there"},
+     .by_hand = "gantry is not installed there, so it cannot write that configuration"},
     {.id = "containerd.runtime-path",
      .reference = "K5",
      .area = Area::Runtime,
@@ -213,7 +214,7 @@ constexpr Check kCriChecks[] = {
                "--runtime=containerd",
      .judge = judge_runtime_path,
      .fix = install_toolkit,
-     .by_hand = "no package manager is known here"},
+     .by_hand = "no known package manager is installed here"},
     {.id = "containerd.default-runtime",
      .reference = "K2",
      .area = Area::Runtime,
@@ -227,7 +228,7 @@ constexpr Check kCriChecks[] = {
                "systemctl restart containerd",
      .judge = judge_default,
      .fix = fix_default,
-     .by_hand = "gantry, which writes that configuration, is not installed there"},
+     .by_hand = "gantry is not installed there, so it cannot write that configuration"},
     {.id = "containerd.cri",
      .reference = "K5",
      .area = Area::Runtime,
@@ -239,24 +240,24 @@ constexpr Check kCriChecks[] = {
                "/etc/containerd/config.toml && sudo systemctl restart containerd",
      .judge = judge_cri,
      .fix = fix_cri,
-     .by_hand = "more than CRI is disabled, or not in the main file"},
+     .by_hand = "other plugins are disabled too, or the line is not in the main file"},
     {.id = "crio.runtime",
      .reference = "K5",
      .area = Area::Runtime,
      .fix_class = FixClass::OnRequest,
-     .title = "CRI-O knows a way to the GPUs",
+     .title = "CRI-O can give GPUs to containers",
      .reads = "/etc/crio/crio.conf{,.d}, oci/hooks.d, /etc/cdi, /var/run/cdi",
      .cause = "The toolkit was not registered.",
      .remedy = "sudo gantry runtime configure --runtime=crio && sudo systemctl restart crio",
      .judge = judge_crio,
      .fix = fix_crio,
-     .by_hand = "gantry, which writes that configuration, is not installed there"},
+     .by_hand = "gantry is not installed there, so it cannot write that configuration"},
     {.id = "cri.cgroup-driver",
      .reference = "C4",
      .area = Area::Runtime,
      .title = "kubelet and engine use the same cgroup driver",
      .reads = "/var/lib/kubelet/config.yaml, containerd's SystemdCgroup, Docker's exec-opts",
-     .cause = "Two managers for one tree of cgroups: pods fail to start or lose their devices.",
+     .cause = "Two managers control one cgroup tree: pods fail to start or lose their devices.",
      .remedy = "set SystemdCgroup = true (containerd) or native.cgroupdriver=systemd (Docker) and "
                "cgroupDriver: systemd (kubelet), then restart both",
      .judge = judge_cgroup_driver,

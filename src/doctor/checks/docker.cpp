@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Docker's configuration. Where Docker is not installed nothing is said.
+// Docker's configuration. Every check is skipped if Docker is not installed.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/document.hpp"
@@ -17,7 +17,7 @@ bool has_docker(const Facts& f) {
   return f.installed("dockerd") || f.host().exists(kConfig);
 }
 
-// A missing file is an empty configuration; a broken one too, and docker.config says so.
+// A missing or broken file counts as an empty configuration; docker.config reports a broken one.
 Document config_of(const Facts& f) {
   return parse_json(f.host().read(kConfig).value_or("{}")).value_or({});
 }
@@ -43,7 +43,7 @@ Finding judge_runtime(const Facts& f) {
   const std::vector<Evidence> read{
       {std::string(kConfig), fmt::format("runtimes.nvidia {}, features.cdi {}",
                                          runtime ? "set" : "not set", cdi ? "true" : "not set")}};
-  if (runtime || cdi) return ok("Docker knows a way to the GPUs", read);
+  if (runtime || cdi) return ok("Docker can give GPUs to containers", read);
   return warn("Docker has neither the nvidia runtime nor CDI", read);
 }
 
@@ -83,7 +83,7 @@ Finding judge_default_runtime(const Facts& f) {
       {std::string(kConfig), "default-runtime " + (name.empty() ? "runc (default)" : name)}};
   if (name == "nvidia") return ok("nvidia is Docker's default runtime", read);
   if (kubelet_uses_docker(f)) {
-    return warn("the kubelet's containers do not get the nvidia runtime", read);
+    return warn("containers of the kubelet do not use the nvidia runtime", read);
   }
   return info("containers get GPUs only with --gpus or --runtime=nvidia", read);
 }
@@ -97,7 +97,7 @@ Steps fix_default_runtime(const Facts& f) {
 Finding judge_snap(const Facts& f) {
   for (std::string_view path : {"/var/snap/docker", "/snap/docker"}) {
     if (!f.host().exists(path)) continue;
-    return warn("Docker comes from a snap, which cannot see the driver's files",
+    return warn("Docker is installed as a snap, which cannot see the driver's files",
                 {{std::string(path), "present"}});
   }
   if (!has_docker(f)) return skip(std::string(kNoDocker));
@@ -111,16 +111,16 @@ constexpr Check kDockerChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "Docker's configuration is readable",
      .reads = "/etc/docker/daemon.json",
-     .cause = "A comma or bracket was lost in editing.",
+     .cause = "An edit removed a comma or a bracket.",
      .remedy = "python3 -m json.tool /etc/docker/daemon.json",
      .judge = judge_config,
-     .by_hand = "what the broken lines were meant to say is not guessed",
+     .by_hand = "gantry does not guess the intended text of broken lines",
      .closed = kConfig},
     {.id = "docker.runtime",
      .reference = "C2",
      .area = Area::Runtime,
      .fix_class = FixClass::OnRequest,
-     .title = "Docker knows a way to the GPUs",
+     .title = "Docker can give GPUs to containers",
      .reads = "/etc/docker/daemon.json",
      .cause =
          "The toolkit was not registered: docker says \"could not select device driver \"\" with "
@@ -128,7 +128,7 @@ constexpr Check kDockerChecks[] = {
      .remedy = "sudo gantry runtime configure --runtime=docker && sudo systemctl restart docker",
      .judge = judge_runtime,
      .fix = fix_runtime,
-     .by_hand = "gantry, which writes that configuration, is not installed there",
+     .by_hand = "gantry is not installed there, so it cannot write that configuration",
      .closed = kConfig},
     {.id = "docker.runtime-path",
      .reference = "C2",
@@ -141,7 +141,7 @@ constexpr Check kDockerChecks[] = {
                "--runtime=docker",
      .judge = judge_runtime_path,
      .fix = install_toolkit,
-     .by_hand = "no package manager is known here",
+     .by_hand = "no known package manager is installed here",
      .closed = kConfig},
     {.id = "docker.default-runtime",
      .reference = "C2",
@@ -156,7 +156,7 @@ constexpr Check kDockerChecks[] = {
                "restart docker",
      .judge = judge_default_runtime,
      .fix = fix_default_runtime,
-     .by_hand = "gantry, which writes that configuration, is not installed there",
+     .by_hand = "gantry is not installed there, so it cannot write that configuration",
      .closed = kConfig},
     {.id = "docker.snap",
      .reference = "C10",

@@ -99,7 +99,7 @@ std::vector<ExpectedNode> expected_nodes(const Facts& f) {
   if (!f.driver_loaded()) return nodes;
   const auto owner = owner_of(f);
   auto major = f.major("nvidia");
-  if (!major) major = f.major("nvidia-frontend");  // its name before 550.40
+  if (!major) major = f.major("nvidia-frontend");  // the name in drivers before 550.40
   const auto gpu_major = major.value_or(kDefaultMajor);
   nodes.push_back({NodeGroup::Gpu, "/dev/nvidiactl", node_of(gpu_major, kControlMinor, owner)});
   for (const auto& gpu : f.inventory().gpus) {

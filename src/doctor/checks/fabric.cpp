@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVLink, NVSwitch and what manages them.
+// NVLink, NVSwitch and the daemons that manage them.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
@@ -24,14 +24,14 @@ Finding judge_manager(const Facts& f) {
       {"/sys/bus/pci/devices", fmt::format("{} NVSwitch(es)", switches.size())},
       {"/proc/*/comm", runs ? "nv-fabricmanager runs" : "no nv-fabricmanager"}};
   if (runs) return ok("the fabric manager runs", read);
-  return fail("NVSwitches are there and the fabric manager does not run", read);
+  return fail("this machine has NVSwitches, but the fabric manager does not run", read);
 }
 
 Steps fix_manager(const Facts&) {
   return {RunProgram{{"systemctl", "enable", "--now", "nvidia-fabricmanager"}}};
 }
 
-// "Fabric Manager version is : 580.95.05" in its log; the last start counts.
+// Reads "Fabric Manager version is : 580.95.05" from its log; the last one counts.
 std::string manager_version(std::string_view log) {
   constexpr std::string_view kMark = "Fabric Manager version is";
   const auto at = log.rfind(kMark);
@@ -46,12 +46,12 @@ Finding judge_version(const Facts& f) {
   if (f.nvswitches().empty()) return skip("no NVSwitch in this machine");
   constexpr std::string_view kLog = "/var/log/fabricmanager.log";
   const auto version = manager_version(f.host().read(kLog, std::size_t{64} << 20).value_or(""));
-  if (version.empty()) return skip("the fabric manager's log does not tell its version");
+  if (version.empty()) return skip("the fabric manager's log does not contain its version");
   const auto& driver = f.inventory().driver.version;
   if (driver.empty()) return skip("the nvidia module is not loaded");
   const std::vector<Evidence> read{{std::string(kLog), version},
                                    {"/proc/driver/nvidia/version", driver}};
-  if (version == driver) return ok("fabric manager and driver have one version", read);
+  if (version == driver) return ok("fabric manager and driver have the same version", read);
   return fail(fmt::format("the fabric manager is {}, the driver {}", version, driver), read)
       .advise(fmt::format("sudo apt install nvidia-fabricmanager={}-1 && sudo systemctl restart "
                           "nvidia-fabricmanager",
@@ -106,7 +106,7 @@ Finding judge_imex(const Facts& f) {
   const std::vector<Evidence> read{{std::string(kNodes), "has nodes"},
                                    {"/proc/*/comm", runs ? "nvidia-imex runs" : "no nvidia-imex"}};
   if (runs) return ok("the IMEX daemon runs", read);
-  return warn("an IMEX domain is configured and nvidia-imex does not run", read);
+  return warn("an IMEX domain is configured, but nvidia-imex does not run", read);
 }
 
 Steps fix_imex(const Facts&) {
@@ -129,13 +129,13 @@ constexpr Check kFabricChecks[] = {
      .reference = "H30",
      .area = Area::Fabric,
      .fix_class = FixClass::OnRequest,
-     .title = "fabric manager and driver have one version",
+     .title = "fabric manager and driver have the same version",
      .reads = "/var/log/fabricmanager.log, /proc/driver/nvidia/version",
-     .cause = "One of the two was upgraded alone; the fabric manager refuses another driver.",
+     .cause = "Only one of the two was upgraded; the fabric manager refuses another version.",
      .remedy = "install the nvidia-fabricmanager package of the driver's version",
      .judge = judge_version,
      .fix = fix_version,
-     .by_hand = "the package of that version is found by name with apt only"},
+     .by_hand = "gantry can install a package of a given version with apt only"},
     {.id = "fabric.subnet-manager",
      .reference = "H31",
      .area = Area::Fabric,

@@ -11,9 +11,9 @@
 namespace gantry::doctor {
 namespace {
 
-constexpr int kMaxNormalCelsius = 90;  // degrees: cards slow themselves down a little above
+constexpr int kMaxNormalCelsius = 90;  // cards throttle themselves slightly above this
 
-// Bad memory rows and pages as the probe words them.
+// Sentences of the probe about bad memory rows and pages.
 bool about_rows(const std::string& reason) {
   return contains(reason, "remap") || contains(reason, "retire");
 }
@@ -44,7 +44,7 @@ Finding judge_lost(const Facts& f) {
       .advise(tally.command("sudo nvidia-smi --gpu-reset -i @") + " || sudo reboot");
 }
 
-// A condition and the GPUs that report it: a fault of the machine is one of all its GPUs.
+// A condition and the GPUs that report it: all GPUs report a fault of the machine.
 struct Condition {
   std::string reason;
   std::vector<std::string> names;
@@ -71,7 +71,7 @@ Finding judge_health(const Facts& f) {
     note(conditions, gpu);
     indexes.push_back(fmt::to_string(gpu.index));
   }
-  if (conditions.empty()) return ok("every GPU says it is well");
+  if (conditions.empty()) return ok("every GPU reports that it is healthy");
   std::vector<Evidence> read;
   std::string summary;
   for (const auto& [reason, names, of] : conditions) {
@@ -95,7 +95,7 @@ Finding judge_ecc(const Facts& f) {
                   fmt::to_string(gpu.index));
     }
   }
-  if (tally.empty()) return skip("no GPU counts memory errors");
+  if (tally.empty()) return skip("no GPU reports memory errors");
   if (!tally.any_bad()) return ok("no uncorrectable memory error", tally.well);
   return warn(fmt::format("uncorrectable memory errors since the driver was loaded: {}",
                           tally.who()),
@@ -137,13 +137,13 @@ Finding judge_temperature(const Facts& f) {
       tally.good(std::move(read));
     }
   }
-  if (tally.empty()) return skip("no GPU tells its temperature");
+  if (tally.empty()) return skip("no GPU reports its temperature");
   if (!tally.any_bad())
     return ok(fmt::format("all GPUs are below {} C", kMaxNormalCelsius), tally.well);
   return warn(fmt::format("too hot: {}", tally.who()), tally.bad);
 }
 
-// "GPU Excluded: Yes" of one GPU's information; "" when the driver does not tell.
+// The value of "GPU Excluded: Yes" in one GPU's information file; "" if there is no such line.
 std::string excluded(const Facts& f, const std::string& path) {
   const auto text = f.host().read(path, 65536);
   for (auto line : lines(text.ok() ? std::string_view(*text) : std::string_view())) {
@@ -163,7 +163,7 @@ Finding judge_excluded(const Facts& f) {
       tally.good({path, "GPU Excluded: " + value});
     }
   }
-  if (tally.empty()) return skip("the driver does not tell which GPUs are excluded");
+  if (tally.empty()) return skip("the driver does not report which GPUs are excluded");
   if (!tally.any_bad()) return ok("no GPU is excluded", tally.well);
   return warn(fmt::format("excluded by configuration: {}", tally.who()), tally.bad);
 }
@@ -179,7 +179,9 @@ Finding judge_views(const Facts& f) {
   for (const auto& d : differences) {
     read.push_back({d.what, fmt::format("kernel {}, NVML {}", d.kernel, d.nvml)});
   }
-  return warn(fmt::format("kernel and NVML disagree in {} point(s)", differences.size()), read);
+  return warn(fmt::format("kernel and NVML disagree in {} point{}", differences.size(),
+                          differences.size() == 1 ? "" : "s"),
+              read);
 }
 
 constexpr Check kGpuChecks[] = {
@@ -188,15 +190,15 @@ constexpr Check kGpuChecks[] = {
      .area = Area::Gpu,
      .title = "no GPU is lost",
      .reads = "NVML",
-     .cause = "The GPU does not answer the driver any more: it fell off the bus (Xid 79).",
+     .cause = "The GPU no longer answers the driver: it fell off the bus (Xid 79).",
      .remedy = "sudo nvidia-smi --gpu-reset -i INDEX || sudo reboot",
      .judge = judge_lost},
     {.id = "gpu.health",
      .reference = "H29",
      .area = Area::Gpu,
-     .title = "every GPU says it is well",
+     .title = "every GPU reports that it is healthy",
      .reads = "NVML",
-     .cause = "The GPU answers, but reports what is read above.",
+     .cause = "The GPU answers, but reports the condition above.",
      .remedy = "nvidia-smi -q",
      .judge = judge_health},
     {.id = "gpu.ecc",
@@ -213,7 +215,7 @@ constexpr Check kGpuChecks[] = {
      .area = Area::Gpu,
      .title = "no memory row waits to be remapped",
      .reads = "NVML",
-     .cause = "A bad row was found; the spare one is taken at the next reset (Xid 63, 64).",
+     .cause = "A bad row was found; a spare row replaces it at the next reset (Xid 63, 64).",
      .remedy = "sudo nvidia-smi --gpu-reset -i INDEX",
      .judge = judge_remap},
     {.id = "gpu.temperature",
@@ -221,7 +223,8 @@ constexpr Check kGpuChecks[] = {
      .area = Area::Gpu,
      .title = "no GPU is too hot",
      .reads = "NVML",
-     .cause = "Airflow, fans or room: the GPU slows itself down and at last switches off.",
+     .cause =
+         "Bad airflow, a broken fan or a hot room: the GPU slows down and finally switches off.",
      .remedy = "nvidia-smi -q -d TEMPERATURE,PERFORMANCE",
      .judge = judge_temperature},
     {.id = "gpu.excluded",
@@ -238,7 +241,7 @@ constexpr Check kGpuChecks[] = {
      .area = Area::Gpu,
      .title = "kernel and NVML agree about every GPU",
      .reads = "/proc/driver/nvidia, /sys/bus/pci, NVML",
-     .cause = "A GPU came or went, or programs see another machine than the kernel shows.",
+     .cause = "A GPU was added or removed, or NVML shows another machine than the kernel.",
      .remedy = "gantry info --json; nvidia-smi -q",
      .judge = judge_views},
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kind of machine this is, and what only guests need.
+// The kind of machine, and the checks that only guests need.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 
@@ -12,9 +12,9 @@ namespace {
 
 Finding judge_kind(const Facts& f) {
   const auto& guest = f.guest();
-  if (!guest.known) return info("nothing says whether this is a virtual machine");
+  if (!guest.known) return info("cannot tell whether this is a virtual machine");
   if (guest.wsl) return ok("Windows subsystem for Linux", guest.evidence);
-  if (!guest.is_virtual()) return ok("this is metal, not a virtual machine", guest.evidence);
+  if (!guest.is_virtual()) return ok("this is bare metal, not a virtual machine", guest.evidence);
   if (guest.name.empty()) {
     return ok("a virtual machine whose hypervisor does not name itself", guest.evidence);
   }
@@ -27,9 +27,9 @@ Finding judge_wsl(const Facts& f) {
   for (std::string_view path : {"/dev/dxg", "/usr/lib/wsl/lib/libcuda.so.1"}) {
     const bool there = f.host().exists(path);
     read.push_back({std::string(path), there ? "present" : "(absent)"});
-    if (!there) return fail(fmt::format("{} is missing: the GPU does not reach WSL", path), read);
+    if (!there) return fail(fmt::format("{} is missing: WSL has no GPU", path), read);
   }
-  return ok("Windows gives its GPU to WSL", read);
+  return ok("WSL has a GPU", read);
 }
 
 bool is_vgpu(const model::Gpu& gpu) {
@@ -59,7 +59,7 @@ Finding judge_licence(const Facts& f) {
 
 Finding judge_vgpu_host(const Facts& f) {
   const bool host = f.module_loaded("nvidia_vgpu_vfio");
-  if (!host) return skip("this is no vGPU host");
+  if (!host) return skip("this is not a vGPU host");
   const std::vector<Evidence> read{
       {"/sys/module/nvidia_vgpu_vfio", "present"},
       {"/proc/*/comm",
@@ -78,13 +78,13 @@ constexpr Check kGuestAreaChecks[] = {
      .area = Area::Guest,
      .title = "it is known whether this is a virtual machine",
      .reads = "/proc/cpuinfo, /sys/class/dmi/id/{sys_vendor,product_name}",
-     .cause = "Neither processor flags nor DMI can be read here; rules for metal are used.",
-     .remedy = "run it where /proc and /sys are mounted, or with --root",
+     .cause = "Neither processor flags nor DMI can be read here; the rules for bare metal apply.",
+     .remedy = "run gantry where /proc and /sys are mounted, or with --root",
      .judge = judge_kind},
     {.id = "guest.wsl",
      .reference = "C10",
      .area = Area::Guest,
-     .title = "WSL has its GPU",
+     .title = "WSL has a GPU",
      .reads = "/dev/dxg, /usr/lib/wsl/lib",
      .cause =
          "WSL 1, an old Windows driver, or a distribution that hides /usr/lib/wsl. There are no "
@@ -94,7 +94,7 @@ constexpr Check kGuestAreaChecks[] = {
     {.id = "guest.licence",
      .reference = "V4",
      .area = Area::Guest,
-     .title = "a vGPU has its licence",
+     .title = "the vGPU has a licence",
      .reads = "/etc/nvidia/ClientConfigToken, /etc/nvidia/gridd.conf, /proc/*/comm",
      .cause = "No client token was installed, or the licence daemon is not started.",
      .remedy = "sudo cp client_configuration_token_*.tok /etc/nvidia/ClientConfigToken/ && sudo "
@@ -107,8 +107,8 @@ constexpr Check kGuestAreaChecks[] = {
      .title = "a vGPU host runs its manager",
      .reads = "/sys/module/nvidia_vgpu_vfio, /proc/*/comm",
      .cause =
-         "nvidia-vgpud or nvidia-vgpu-mgr did not start: making a vGPU fails with EIO, or there "
-         "are no types.",
+         "nvidia-vgpud or nvidia-vgpu-mgr did not start: creating a vGPU fails with EIO, or there "
+         "are no vGPU types.",
      .remedy = "sudo systemctl restart nvidia-vgpud nvidia-vgpu-mgr",
      .judge = judge_vgpu_host,
      .fix = fix_vgpu_host},

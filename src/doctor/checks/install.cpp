@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver as it is installed: would the module load, now and after the next boot?
+// The installed driver: can the module be loaded, now and after the next boot?
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/checks/module_file.hpp"
@@ -27,7 +27,7 @@ Finding judge_kernel(const Facts& f) {
   return fail(fmt::format("there is no nvidia module for kernel {}", release), read);
 }
 
-// DKMS builds the driver for a kernel whose headers are there.
+// DKMS can build the driver for a kernel only if its headers are installed.
 Steps build_module(const Facts& f, const std::string& release) {
   if (!f.installed("dkms") || !f.host().exists("/var/lib/dkms/nvidia")) return {};
   Steps steps;
@@ -101,8 +101,8 @@ Finding judge_secure_boot(const Facts& f) {
       f.read("/sys/kernel/security/lockdown"),
       f.read("/sys/module/module/parameters/sig_enforce")};
   if (!on && !enforced) return ok("secure boot is off", read);
-  // Without secure boot a kernel can still be built or started to take signed modules only.
-  const std::string rule = on ? "secure boot is on" : "this kernel takes signed modules only";
+  // Even without secure boot, a kernel can be built or booted to accept signed modules only.
+  const std::string rule = on ? "secure boot is on" : "this kernel accepts signed modules only";
   if (f.driver_loaded()) return ok(rule + " and the module was accepted", read);
   const auto file = find_module_file(f.host(), f.kernel_release(), "nvidia");
   if (file.empty()) return skip(rule + ", but no module is installed", read);
@@ -138,7 +138,7 @@ Finding judge_blacklist(const Facts& f) {
     if (blocks_nvidia(line.value)) tally.found(line.source, line);
   }
   if (!tally.any_bad()) {
-    return ok("modprobe may load nvidia", {{"/etc/modprobe.d", "no line against nvidia"}});
+    return ok("modprobe may load nvidia", {{"/etc/modprobe.d", "no line blocks nvidia"}});
   }
   std::sort(tally.keys.begin(), tally.keys.end());
   tally.keys.erase(std::unique(tally.keys.begin(), tally.keys.end()), tally.keys.end());
@@ -146,7 +146,8 @@ Finding judge_blacklist(const Facts& f) {
       f.driver_loaded()
           ? warn(fmt::format("modprobe will not load nvidia at the next boot: {}", tally.who()),
                  tally.bad)
-          : fail(fmt::format("modprobe is told not to load nvidia: {}", tally.who()), tally.bad);
+          : fail(fmt::format("modprobe is configured not to load nvidia: {}", tally.who()),
+                 tally.bad);
   finding.remedy =
       tally.command("sudo sed -i -E 's/^ *(blacklist|install|alias) +nvidia( |$)/# &/' @") +
       " && (sudo update-initramfs -u || sudo dracut -f)";
@@ -158,16 +159,16 @@ Steps fix_blacklist(const Facts& f) {
   std::set<std::string> files;
   for (const auto& line : f.modprobe_lines()) {
     if (!blocks_nvidia(line.value) || !files.insert(line.source).second) continue;
-    add(steps,
-        rewrite_lines(f, line.source, "lines against nvidia commented out", [](std::string& text) {
-          if (blocks_nvidia(trim(text))) text.insert(0, "# ");
-        }));
+    add(steps, rewrite_lines(f, line.source, "comment out the lines that block nvidia",
+                             [](std::string& text) {
+                               if (blocks_nvidia(trim(text))) text.insert(0, "# ");
+                             }));
   }
   if (!steps.empty()) add(steps, rebuild_initramfs(f));
   return steps;
 }
 
-// "options nvidia NVreg_Name=value ..." against the running driver's parameter Name.
+// Compares "options nvidia NVreg_Name=value ..." with the parameter Name of the running driver.
 Finding judge_options(const Facts& f) {
   if (!f.driver_loaded()) return skip("the nvidia module is not loaded");
   Tally tally;
@@ -188,7 +189,8 @@ Finding judge_options(const Facts& f) {
     }
   }
   if (!tally.any_bad()) {
-    return ok(fmt::format("{} configured option(s) are in force", tally.well.size()));
+    return ok(fmt::format("{} configured option{} in effect", tally.well.size(),
+                          tally.well.size() == 1 ? " is" : "s are"));
   }
   tally.bad.push_back({"/proc/driver/nvidia/params", "other values"});
   return info(fmt::format("configured after the module was loaded: {}", tally.who()), tally.bad);
@@ -215,8 +217,8 @@ constexpr Check kInstallChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "newer installed kernels have the driver too",
      .reads = "/lib/modules/*",
-     .cause = "A newer kernel waits for the next boot, and DKMS could not build the driver for it: "
-              "the GPUs are gone after that boot.",
+     .cause = "The next boot starts a newer kernel, but DKMS could not build the driver for it: "
+              "the GPUs are missing after that boot.",
      .remedy = "sudo dkms autoinstall",
      .judge = judge_next_kernel,
      .fix = fix_next_kernel,
@@ -226,7 +228,8 @@ constexpr Check kInstallChecks[] = {
      .area = Area::Modules,
      .title = "kernel headers are there for DKMS",
      .reads = "/lib/modules/RELEASE/build, /var/lib/dkms/nvidia",
-     .cause = "The header package of this kernel was not installed or has left the repository.",
+     .cause =
+         "The header package of this kernel is not installed, or the repository no longer has it.",
      .remedy = "sudo apt install linux-headers-$(uname -r)",
      .judge = judge_headers},
     {.id = "module.secure-boot",
@@ -256,11 +259,11 @@ constexpr Check kInstallChecks[] = {
      .reference = "H24",
      .area = Area::Modules,
      .fix_class = FixClass::OnRequest,
-     .title = "configured module options are in force",
+     .title = "configured module options are in effect",
      .reads = "/etc/modprobe.d (NVreg_*), /proc/driver/nvidia/params",
      .cause =
-         "Options are read when the module is loaded; these came later, or the initramfs holds "
-         "an older copy.",
+         "Options are read when the module is loaded; these were added later, or the initramfs "
+         "contains an older copy.",
      .remedy = "sudo update-initramfs -u && sudo reboot",
      .judge = judge_options,
      .fix = rebuild_initramfs,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passthrough to VMs needs, and what peer-to-peer copies on metal suffer from.
+// The IOMMU: passthrough to VMs needs it, peer-to-peer copies on bare metal suffer from it.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
@@ -45,9 +45,9 @@ Finding judge_off(const Facts& f) {
     return fail("a GPU is meant for a VM, but the IOMMU is off", read).advise(switch_on(f));
   }
   if (f.guest().is_virtual()) {
-    return skip("this is a guest: it needs no IOMMU of its own to use its GPU", read);
+    return skip("this is a guest: it does not need an IOMMU to use its GPU", read);
   }
-  if (!f.guest().known) return skip("nothing says whether this is a guest", read);
+  if (!f.guest().known) return skip("cannot tell whether this is a guest", read);
   return info("the IOMMU is off: GPUs work in containers, but cannot be given to VMs", read)
       .advise(switch_on(f));
 }
@@ -59,7 +59,7 @@ struct GroupMember {
   bool same_card = false;  // another function of a GPU that is meant for a VM
 };
 
-// Functions that keep a group with a GPU for VMs from being given away.
+// Functions that prevent a group with a GPU for VMs from being passed through.
 std::vector<GroupMember> blocking_group_members(const Facts& f) {
   std::vector<GroupMember> found;
   std::set<std::string> seen;
@@ -103,7 +103,7 @@ Finding judge_group(const Facts& f) {
                         "/sys/bus/pci/drivers_probe"));
 }
 
-// The card's own sound and USB functions; a neighbour may be the network or the disk.
+// Binds only the card's own sound and USB functions; another card may be the network or the disk.
 Steps fix_group(const Facts& f) {
   Steps steps;
   for (const auto& neighbour : blocking_group_members(f)) {
@@ -131,13 +131,13 @@ Finding judge_translating(const Facts& f) {
       tally.good({path, *type});
     }
   }
-  if (tally.empty()) return skip("the GPUs are in no IOMMU group");
-  if (!tally.any_bad()) return ok("the IOMMU does not stand between the GPUs", tally.well);
+  if (tally.empty()) return skip("the GPUs are not in an IOMMU group");
+  if (!tally.any_bad()) return ok("the IOMMU does not translate copies between GPUs", tally.well);
   return info(fmt::format("the IOMMU translates for {}", tally.who()), tally.bad)
       .advise(kernel_argument_command(f, "iommu=pt"));
 }
 
-// Offset of the ACS control register in the extended configuration space; 0 when there is none.
+// Offset of the ACS control register in the extended configuration space; 0 if there is none.
 std::size_t acs_control(std::string_view config) {
   const auto word = [&](std::size_t at) {
     return static_cast<unsigned>(static_cast<unsigned char>(config[at])) |
@@ -159,7 +159,7 @@ struct Bridge {
   unsigned control = 0;
 };
 
-// The bridges above the GPUs whose ACS control can be read; root alone reads that far.
+// The bridges above the GPUs whose ACS control can be read; only root can read that part.
 std::vector<Bridge> bridges(const Facts& f) {
   std::vector<Bridge> found;
   std::set<std::string> seen;
@@ -217,9 +217,10 @@ constexpr Check kIommuChecks[] = {
     {.id = "iommu.off",
      .reference = "H17",
      .area = Area::Hardware,
-     .title = "the IOMMU is on where passthrough is wanted",
+     .title = "the IOMMU is on if GPUs are meant for VMs",
      .reads = "/sys/class/iommu, /proc/cmdline",
-     .cause = "VT-d or AMD-Vi is disabled in the firmware, or the kernel was not told to use it.",
+     .cause =
+         "VT-d or AMD-Vi is disabled in the firmware, or the kernel is not configured to use it.",
      .remedy = "enable VT-d / AMD-Vi in the firmware, add intel_iommu=on iommu=pt (AMD: iommu=pt) "
                "to the kernel's command line, sudo update-grub && sudo reboot",
      .judge = judge_off},
@@ -230,12 +231,12 @@ constexpr Check kIommuChecks[] = {
      .title = "IOMMU groups of GPUs for VMs are viable",
      .reads = "/sys/kernel/iommu_groups/*/devices",
      .cause =
-         "Another function of the same group (audio, USB, a neighbour) is still held by a host "
-         "driver: VFIO answers \"group is not viable\".",
+         "A host driver still holds another function of the same group (audio, USB, another card): "
+         "VFIO answers \"group is not viable\".",
      .remedy = "bind every function of the group to vfio-pci",
      .judge = judge_group,
      .fix = fix_group,
-     .by_hand = "a device of another card is in the group, and this machine may need it"},
+     .by_hand = "the group contains a device of another card, which this machine may need"},
     {.id = "iommu.translating",
      .reference = "H17",
      .area = Area::Hardware,
@@ -259,7 +260,7 @@ constexpr Check kIommuChecks[] = {
      .judge = judge_acs,
      .fix = fix_acs,
      .by_hand = "setpci (package pciutils) is not installed",
-     .afterwards = "lost at reboot; for good: disable ACS in the firmware"},
+     .afterwards = "lost at reboot; to make it permanent: disable ACS in the firmware"},
 };
 
 }  // namespace

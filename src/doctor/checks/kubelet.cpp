@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kubelet's side of GPUs, as far as this machine's files tell.
+// The kubelet's view of the GPUs, as far as it can be read from files of this machine.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/document.hpp"
@@ -28,8 +28,8 @@ Finding judge_socket(const Facts& f) {
   if (!has_kubelet(f)) return skip(std::string(kNoKubelet));
   const bool there = f.host().exists(kSocket);
   const std::vector<Evidence> read{{std::string(kSocket), there ? "present" : "(absent)"}};
-  if (there) return ok("the kubelet takes device plugins", read);
-  return fail("the kubelet does not take device plugins: its socket is missing", read);
+  if (there) return ok("the kubelet accepts device plugins", read);
+  return fail("the kubelet does not accept device plugins: its socket is missing", read);
 }
 
 Steps fix_socket(const Facts& f) {
@@ -66,7 +66,7 @@ Finding judge_plugin(const Facts& f) {
       {std::string(kCheckpoint), resources.empty() ? "no nvidia.com resource" : resources.front()}};
   if (socket.empty()) return info("no GPU device plugin runs here", read);
   if (resources.empty()) {
-    return warn("a plugin's socket is there, but the kubelet knows no GPU", read);
+    return warn("a plugin's socket exists, but the kubelet knows no GPU", read);
   }
   return ok(fmt::format("the kubelet offers {}", resources.front()), read);
 }
@@ -81,7 +81,7 @@ std::set<std::string> known_ids(const Facts& f) {
   return ids;
 }
 
-// By NUMA node since 1.20, a plain list before.
+// Kubelets since 1.20 group the ids by NUMA node; older ones have a plain list.
 std::vector<std::string> ids_of(const Document& entry) {
   std::vector<std::string> ids;
   const auto take = [&](const Document& list) {
@@ -116,20 +116,21 @@ Finding judge_checkpoint(const Facts& f) {
     }
   }
   if (tally.any_bad()) {
-    return fail(fmt::format("held, but not on this machine: {}", tally.who()), tally.bad)
+    return fail(fmt::format("allocated, but not on this machine: {}", tally.who()), tally.bad)
         .advise(
             tally.command("kubectl get pods -A -o "
                           "custom-columns=U:.metadata.uid,N:.metadata.namespace,P:.metadata.name "
                           "| grep @") +
-            "  # kubectl delete these, then: sudo systemctl restart kubelet");
+            "  # delete these pods with kubectl, then: sudo systemctl restart kubelet");
   }
-  return ok("every GPU that pods hold exists", {{std::string(kCheckpoint), "fits"}});
+  return ok("every GPU that is allocated to a pod exists",
+            {{std::string(kCheckpoint), "every GPU exists"}});
 }
 
-// The other half of the record: what plugins have registered, against what the machine has.
+// Compares the other half of the checkpoint, the registered devices, with the machine.
 Finding judge_registered(const Facts& f) {
   const auto document = checkpoint(f);
-  if (!document.ok()) return skip("the kubelet has no device checkpoint that can be read");
+  if (!document.ok()) return skip("the kubelet has no readable device checkpoint");
   if (f.inventory().gpus.empty()) return skip("the GPUs are not known: see module.loaded");
   const auto known = known_ids(f);
   std::set<std::string> offered;
@@ -173,7 +174,7 @@ Finding judge_topology(const Facts& f) {
   std::vector<Evidence> read{{"/var/lib/kubelet/config.yaml",
                               "topologyManagerPolicy: " + (policy.empty() ? "none" : policy)}};
   if (policy != "single-numa-node" && policy != "restricted") {
-    return ok("the kubelet does not insist on NUMA nodes", read);
+    return ok("the kubelet does not require NUMA alignment", read);
   }
   std::vector<std::string> unknown;
   for (const auto& gpu : f.inventory().gpus) {
@@ -183,10 +184,11 @@ Finding judge_topology(const Facts& f) {
   }
   if (!unknown.empty()) {
     return warn(
-        fmt::format("the kubelet insists on NUMA nodes, not known for {}", join_names(unknown)),
+        fmt::format("the kubelet requires NUMA alignment, but the NUMA node is unknown for {}",
+                    join_names(unknown)),
         read);
   }
-  return ok("every GPU has the NUMA node that the kubelet asks for", read);
+  return ok("every GPU has the NUMA node that the kubelet requires", read);
 }
 
 Finding judge_podresources(const Facts& f) {
@@ -194,8 +196,8 @@ Finding judge_podresources(const Facts& f) {
   constexpr std::string_view kPath = "/var/lib/kubelet/pod-resources/kubelet.sock";
   const bool there = f.host().exists(kPath);
   const std::vector<Evidence> read{{std::string(kPath), there ? "present" : "(absent)"}};
-  if (there) return ok("the kubelet tells which pod has which GPU", read);
-  return warn("the kubelet does not tell which pod has which GPU", read);
+  if (there) return ok("the kubelet reports which pod has which GPU", read);
+  return warn("the kubelet does not report which pod has which GPU", read);
 }
 
 Finding judge_validations(const Facts& f) {
@@ -217,13 +219,13 @@ constexpr Check kKubeletChecks[] = {
      .reference = "K3",
      .area = Area::Kubelet,
      .fix_class = FixClass::Automatic,
-     .title = "the kubelet takes device plugins",
+     .title = "the kubelet accepts device plugins",
      .reads = "/var/lib/kubelet/device-plugins/kubelet.sock",
-     .cause = "The kubelet is down, or somebody cleared the directory while it ran.",
+     .cause = "The kubelet is down, or the directory was cleared while it ran.",
      .remedy = "sudo systemctl restart kubelet",
      .judge = judge_socket,
      .fix = fix_socket,
-     .by_hand = "systemd has no kubelet here (k3s, rke2, kind): restart what brings it",
+     .by_hand = "systemd has no kubelet unit here (k3s, rke2, kind): restart k3s, rke2 or kind",
      .closed = kDirectory},
     {.id = "kubelet.plugin",
      .reference = "K1",
@@ -241,7 +243,7 @@ constexpr Check kKubeletChecks[] = {
      .reference = "K4",
      .area = Area::Kubelet,
      .fix_class = FixClass::OnRequest,
-     .title = "GPUs that pods hold exist",
+     .title = "GPUs that are allocated to pods exist",
      .reads = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
      .cause = "A GPU was swapped or MIG changed under running pods: \"UnexpectedAdmissionError: no "
               "healthy devices present\".",
@@ -252,10 +254,10 @@ constexpr Check kKubeletChecks[] = {
     {.id = "kubelet.registered",
      .reference = "K1",
      .area = Area::Kubelet,
-     .title = "the kubelet knows the GPUs that are there",
+     .title = "the kubelet knows the GPUs of this machine",
      .reads = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
-     .cause = "The plugin has not seen a change of the machine, keeps GPUs back by its "
-              "configuration, or holds them for unhealthy.",
+     .cause = "The plugin has not noticed a change of the machine, its configuration leaves GPUs "
+              "out, or it considers them unhealthy.",
      .remedy = "sudo systemctl restart gantry-agent; curl -s localhost:9400/readyz",
      .judge = judge_registered,
      .closed = kDirectory},
@@ -273,7 +275,7 @@ constexpr Check kKubeletChecks[] = {
     {.id = "kubelet.podresources",
      .reference = "K10",
      .area = Area::Kubelet,
-     .title = "the kubelet tells which pod has which GPU",
+     .title = "the kubelet reports which pod has which GPU",
      .reads = "/var/lib/kubelet/pod-resources/kubelet.sock",
      .cause =
          "The podresources service is off (old kubelet, feature gate): metrics have no pod names.",
@@ -285,7 +287,7 @@ constexpr Check kKubeletChecks[] = {
      .area = Area::Kubelet,
      .title = "the GPU operator's validation is complete",
      .reads = "/run/nvidia/validations",
-     .cause = "An earlier stage failed; everything behind it waits in Init:0/1.",
+     .cause = "An earlier stage failed; all later stages wait in Init:0/1.",
      .remedy = "kubectl -n gpu-operator logs -l app=nvidia-operator-validator --all-containers",
      .judge = judge_validations},
 };

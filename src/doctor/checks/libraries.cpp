@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's user space: present, found by the loader, of one version.
+// The driver's libraries: installed, found by the loader, all of one version.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/tally.hpp"
@@ -54,8 +54,8 @@ Finding judge_present(const Facts& f) {
       tally.good({std::string(name), file->path});
     }
   }
-  if (!tally.any_bad()) return ok("libcuda and libnvidia-ml are there", tally.well);
-  return fail(fmt::format("found nowhere: {}", tally.who()), tally.bad);
+  if (!tally.any_bad()) return ok("libcuda and libnvidia-ml are installed", tally.well);
+  return fail(fmt::format("not found: {}", tally.who()), tally.bad);
 }
 
 bool in_cache(const Facts& f, const std::string& real) {
@@ -75,11 +75,11 @@ Finding judge_loader(const Facts& f) {
   if (file == nullptr) return skip("libcuda was not found: see lib.present");
   const auto directory = directory_of(file->path);
   if (in_cache(f, file->path))
-    return ok("the loader knows libcuda", {{"/etc/ld.so.cache", file->path}});
+    return ok("the loader finds libcuda", {{"/etc/ld.so.cache", file->path}});
   for (std::string_view known : kDefaultDirectories) {
     const auto target = f.host().resolve(fmt::format("{}/libcuda.so.1", known));
     if (target.ok() && *target == file->path) {
-      return ok("libcuda is where the loader looks", {{std::string(known), file->path}});
+      return ok("libcuda is in a directory of the loader", {{std::string(known), file->path}});
     }
   }
   const std::vector<Evidence> read{{"libcuda", file->path},
@@ -89,12 +89,12 @@ Finding judge_loader(const Facts& f) {
       fmt::format("echo {} | sudo tee /etc/ld.so.conf.d/nvidia.conf && sudo ldconfig", directory);
   const auto paths = split(f.caller().library_path, ':');
   if (std::find(paths.begin(), paths.end(), directory) != paths.end()) {
-    return info("libcuda is found through LD_LIBRARY_PATH only", read).advise(remedy);
+    return info("libcuda is found only through LD_LIBRARY_PATH", read).advise(remedy);
   }
-  return warn(fmt::format("the loader does not look into {}", directory), read).advise(remedy);
+  return warn(fmt::format("the loader does not search {}", directory), read).advise(remedy);
 }
 
-// Links that lead nowhere and empty files where the loader looks.
+// Finds dangling links and empty files in the directories of the loader.
 Tally broken_libraries(const Facts& f) {
   Tally tally;
   for (std::string_view directory : kDefaultDirectories) {
@@ -103,7 +103,7 @@ Tally broken_libraries(const Facts& f) {
       if (!f.host().link_info(path).ok()) continue;
       const auto real = f.host().info(path);
       if (!real.ok()) {
-        tally.found(path + " leads nowhere", {path, f.host().link(path).value_or("?")}, path);
+        tally.found(path + " is a dangling link", {path, f.host().link(path).value_or("?")}, path);
       } else if (real->size == 0) {
         tally.found(path + " is an empty file", {path, "0 bytes"}, path);
       } else {
@@ -117,9 +117,9 @@ Tally broken_libraries(const Facts& f) {
 Finding judge_stub(const Facts& f) {
   for (auto path : split(f.caller().library_path, ':')) {
     if (!path.ends_with("/stubs") && !path.ends_with("/stubs/")) continue;
-    return fail(fmt::format("LD_LIBRARY_PATH has CUDA's stub libraries: {}", path),
+    return fail(fmt::format("LD_LIBRARY_PATH contains CUDA's stub libraries: {}", path),
                 {{"LD_LIBRARY_PATH", f.caller().library_path}})
-        .advise("unset LD_LIBRARY_PATH  # or take the stubs directory out of it");
+        .advise("unset LD_LIBRARY_PATH  # or remove the stubs directory from it");
   }
   for (const auto& note : f.inventory().notes) {
     if (!contains(note, " is damaged: ")) continue;
@@ -175,7 +175,7 @@ Finding judge_compat(const Facts& f) {
           .advise(fmt::format("export LD_LIBRARY_PATH=  # without {}", path));
     }
   }
-  return ok("no older compatibility library is in front",
+  return ok("no older compatibility library comes first",
             {{"LD_LIBRARY_PATH", f.caller().library_path}});
 }
 
@@ -185,7 +185,7 @@ constexpr Check kLibrariesChecks[] = {
      .area = Area::Userland,
      .title = "libcuda and libnvidia-ml are installed",
      .reads = "ld.so.cache, standard directories, known driver roots",
-     .cause = "Only the kernel module was installed, or the libraries are where nobody looks. "
+     .cause = "Only the kernel module is installed, or the libraries are in an unusual directory. "
               "Programs say \"libcuda.so.1: cannot open shared object file\".",
      .remedy = "install the driver's compute package (libcuda1, nvidia-utils, nvidia-compute-G06)",
      .judge = judge_present},
@@ -194,9 +194,8 @@ constexpr Check kLibrariesChecks[] = {
      .area = Area::Userland,
      .title = "the loader finds libcuda",
      .reads = "/etc/ld.so.cache, default directories, LD_LIBRARY_PATH",
-     .cause =
-         "The driver is in a directory of its own (/usr/lib/nvidia-384, /usr/local/nvidia) that "
-         "ldconfig was not told of.",
+     .cause = "The driver is in its own directory (/usr/lib/nvidia-384, /usr/local/nvidia), which "
+              "ldconfig does not know.",
      .remedy = "echo DIRECTORY | sudo tee /etc/ld.so.conf.d/nvidia.conf && sudo ldconfig",
      .judge = judge_loader},
     {.id = "lib.stub",
@@ -204,7 +203,7 @@ constexpr Check kLibrariesChecks[] = {
      .area = Area::Userland,
      .title = "no stub, empty or dangling driver library",
      .reads = "libcuda.so.1 and libnvidia-ml.so.1 in default directories, LD_LIBRARY_PATH",
-     .cause = "Stubs of the CUDA toolkit, left-overs of a container image, or links to a removed "
+     .cause = "Stubs of the CUDA toolkit, remains of a container image, or links to a removed "
               "version hide the real library.",
      .remedy = "sudo rm PATH && sudo ldconfig",
      .judge = judge_stub},
@@ -213,21 +212,21 @@ constexpr Check kLibrariesChecks[] = {
      .area = Area::Userland,
      .fix_class = FixClass::OnRequest,
      .title = "one version of libcuda is installed",
-     .reads = "libcuda.so.* in default directories and beside the driver",
-     .cause = "An older installation (a .run file, another package) was not removed; which one a "
-              "program gets is luck.",
-     .remedy = "sudo nvidia-uninstall  # the .run one; then sudo ldconfig",
+     .reads = "libcuda.so.* in default directories and next to the driver",
+     .cause = "An older installation (a .run file, another package) was not removed; a program may "
+              "load either version.",
+     .remedy = "sudo nvidia-uninstall  # removes a .run installation; then sudo ldconfig",
      .judge = judge_versions,
-     .by_hand = "which of the two installations goes is its owner's decision"},
+     .by_hand = "the owner must decide which of the installations to remove"},
     {.id = "lib.compat",
      .reference = "C6",
      .area = Area::Userland,
-     .title = "no older compatibility library is in front",
+     .title = "no older compatibility library comes first",
      .reads = "LD_LIBRARY_PATH, */compat/libcuda.so.*",
      .cause =
          "A CUDA compatibility package older than the driver comes first: error 803 \"system has "
          "unsupported display driver / cuda driver combination\".",
-     .remedy = "take the compat directory out of LD_LIBRARY_PATH",
+     .remedy = "remove the compat directory from LD_LIBRARY_PATH",
      .judge = judge_compat},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room and limits that GPU programs need.
+// Disk space and limits that GPU programs need.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
@@ -46,22 +46,22 @@ Finding judge_address_space(const Facts& f) {
   if (!limit) return skip("the limit cannot be read");
   const std::vector<Evidence> read{{"/proc/self/limits", "Max address space " + *limit}};
   if (*limit == "unlimited") return ok("the address space is not limited", read);
-  return warn("the address space is limited: CUDA cannot reserve its own", read);
+  return warn("the address space is limited: CUDA cannot reserve what it needs", read);
 }
 
 Finding judge_overcommit(const Facts& f) {
   const auto mode = f.value("/proc/sys/vm/overcommit_memory");
   if (!mode) return skip("vm.overcommit_memory cannot be read");
   const std::vector<Evidence> read{{"/proc/sys/vm/overcommit_memory", *mode}};
-  if (*mode != "2") return ok("memory may be reserved beyond what there is", read);
-  return warn("the kernel refuses reservations beyond its memory", read);
+  if (*mode != "2") return ok("programs may reserve more memory than the machine has", read);
+  return warn("programs may not reserve more memory than the machine has", read);
 }
 
 Steps fix_overcommit(const Facts&) {
   return {WriteValue{"/proc/sys/vm/overcommit_memory", "0"}};
 }
 
-// "size=65536k" of a tmpfs; without it half of the memory, which is plenty.
+// The option "size=65536k" of a tmpfs; the default is half of the memory, which is enough.
 std::optional<std::uint64_t> tmpfs_size(const MountEntry& mount) {
   for (const auto& option : mount.options) {
     if (!option.starts_with("size=")) continue;
@@ -84,7 +84,7 @@ Finding judge_shm(const Facts& f) {
   const std::vector<Evidence> read{
       {"/proc/mounts", fmt::format("/dev/shm {}", size ? human_bytes(*size) : "half of memory")}};
   if (size && *size < kGiB) {
-    return warn(fmt::format("/dev/shm holds {} only", human_bytes(*size)), read);
+    return warn(fmt::format("/dev/shm has only {}", human_bytes(*size)), read);
   }
   return ok("/dev/shm is large enough for NCCL and data loaders", read);
 }
@@ -106,17 +106,17 @@ Finding judge_disk(const Facts& f) {
     if (*bytes >= place.least) {
       tally.good(std::move(read));
     } else {
-      tally.found(fmt::format("{} has {} free, {} are needed", place.path, human_bytes(*bytes),
+      tally.found(fmt::format("{} has {} free, but needs {}", place.path, human_bytes(*bytes),
                               human_bytes(place.least)),
                   std::move(read), place.path);
     }
   }
-  if (tally.empty()) return skip("free space is not known");
-  if (!tally.any_bad()) return ok("there is room for driver files and state", tally.well);
+  if (tally.empty()) return skip("the free space is not known");
+  if (!tally.any_bad()) return ok("there is enough space for driver files and state", tally.well);
   return warn(tally.who(), tally.bad).advise(tally.command("sudo du -xhd1 @ | sort -h | tail"));
 }
 
-// MountEntry points below which the driver's files cannot be run or mapped.
+// Mount points below which the driver's files cannot be executed or mapped.
 std::vector<const MountEntry*> noexec_mounts(const Facts& f) {
   std::vector<std::string> places{f.inventory().driver.library_directory};
   for (const auto& file : f.inventory().files) {
@@ -158,11 +158,11 @@ Steps fix_noexec(const Facts& f) {
   return steps;
 }
 
-// In force for sessions that begin after it.
+// Takes effect for sessions that start afterwards.
 Steps raise_limit(const std::string& what) {
   const auto content = fmt::format("* - {0} unlimited\nroot - {0} unlimited\n", what);
   return {WriteFile{fmt::format("/etc/security/limits.d/90-gantry-{}.conf", what), content,
-                    fmt::format("{} unlimited for everybody", what)}};
+                    fmt::format("{} unlimited for every user", what)}};
 }
 Steps fix_memlock(const Facts&) {
   return raise_limit("memlock");
@@ -178,8 +178,7 @@ constexpr Check kLimitsChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "enough memory may be locked for RDMA",
      .reads = "/proc/self/limits, /sys/class/infiniband",
-     .cause =
-         "The default limit of 64 KiB or 8 MiB is in force; RDMA registration fails with ENOMEM.",
+     .cause = "The default limit of 64 KiB or 8 MiB applies; RDMA registration fails with ENOMEM.",
      .remedy = "ulimit -l unlimited; containers: --ulimit memlock=-1",
      .judge = judge_memlock,
      .fix = fix_memlock,
@@ -201,7 +200,7 @@ constexpr Check kLimitsChecks[] = {
      .reference = "H36",
      .area = Area::Userland,
      .fix_class = FixClass::OnRequest,
-     .title = "memory may be reserved beyond what there is",
+     .title = "programs may reserve more memory than the machine has",
      .reads = "/proc/sys/vm/overcommit_memory",
      .cause = "vm.overcommit_memory is 2: CUDA's and NCCL's large reservations are refused.",
      .remedy = "sudo sysctl vm.overcommit_memory=0",
@@ -221,12 +220,12 @@ constexpr Check kLimitsChecks[] = {
      .reference = "H38",
      .area = Area::Userland,
      .fix_class = FixClass::OnRequest,
-     .title = "there is room for driver files and state",
+     .title = "there is enough space for driver files and state",
      .reads = "free space of /var/lib and /run",
      .cause = "Images, logs or old drivers fill the file system: installers and kubelet fail.",
      .remedy = "sudo du -xhd1 /var/lib | sort -h | tail",
      .judge = judge_disk,
-     .by_hand = "what may be deleted is its owner's decision"},
+     .by_hand = "the owner must decide which files to delete"},
     {.id = "mount.noexec",
      .reference = "H38",
      .area = Area::Userland,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel has said about the GPUs since boot.
+// The kernel's messages about the GPUs since boot.
 #include "base/core/text.hpp"
 #include "doctor/checks/all_checks.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
@@ -25,7 +25,7 @@ std::string shortened(const std::string& line) {
   return line.size() > 200 ? line.substr(0, 200) + "..." : line;
 }
 
-// Xid 154 carries the recovery the driver asks for; "None" takes an earlier request back.
+// Xid 154 contains the recovery that the driver asks for; "None" withdraws an earlier request.
 XidClass class_of(const Xid& xid) {
   if (xid.number != 154) return xid_meaning(xid.number).kind;
   return contains(xid.text, "(None)") && xid.text.rfind("(None)") > xid.text.find(" to ")
@@ -38,7 +38,7 @@ std::string remedy_for(const XidMeaning& meaning, const std::vector<std::string>
   if (contains(meaning.action, "reboot")) {
     return fmt::format("sudo reboot  # {}; before: {}", meaning.action, kLook);
   }
-  std::vector<std::string> gpus;  // as addresses: what the log says otherwise is no shell's word
+  std::vector<std::string> gpus;  // valid PCI addresses only: log text must not reach a shell
   for (const auto& pci : where) {
     const auto address = model::PciAddress::parse(pci + ".0");
     if (address) gpus.push_back(address->sysfs());
@@ -83,7 +83,7 @@ Finding judge_xid(const Facts& f) {
     case XidClass::Application: break;
   }
   return info(summary, read)
-      .because("A program on the GPU did something wrong; the GPU itself is well.")
+      .because("A program on the GPU made an error; the GPU itself is healthy.")
       .advise(remedy);
 }
 
@@ -97,7 +97,7 @@ Finding judge_start(const Facts& f) {
   return ok("the driver started every GPU", {{"kernel log", "no \"RmInitAdapter failed\""}});
 }
 
-// The one reason that can be mended from here: firmware that the kernel does not find.
+// Gantry can repair one cause only: firmware that the kernel does not find.
 Steps fix_start(const Facts& f) {
   const auto* firmware = find_check("module.firmware");
   const auto verdict = firmware->judge(f).verdict;
@@ -129,13 +129,15 @@ Finding judge_unsupported(const Facts& f) {
 Finding judge_api_mismatch(const Facts& f) {
   if (!f.kernel_log()) return unreadable(f);
   const auto found = f.log_lines_with("API mismatch");
-  if (found.empty()) return ok("no program came with other libraries", {{"kernel log", "none"}});
+  if (found.empty())
+    return ok("no program used libraries of another version", {{"kernel log", "none"}});
   const auto& driver = f.inventory().driver;
   if (!driver.version.empty() && driver.version == driver.library_version) {
-    return warn("a program brings driver libraries of another version",
+    return warn("a program uses driver libraries of another version",
                 {{"kernel log", shortened(found.back())}});
   }
-  return warn("libraries of another version were used", {{"kernel log", shortened(found.back())}});
+  return warn("a program used driver libraries of another version",
+              {{"kernel log", shortened(found.back())}});
 }
 
 Finding judge_unbind(const Facts& f) {
@@ -144,15 +146,15 @@ Finding judge_unbind(const Facts& f) {
     const auto path = fmt::format("/proc/{}/wchan", process.pid);
     const auto where = f.value(path).value_or("");
     if (contains(where, "nv_pci_remove")) {
-      return fail(fmt::format("process {} ({}) hangs while it takes a GPU from the driver",
+      return fail(fmt::format("process {} ({}) hangs while it unbinds a GPU from the driver",
                               process.pid, process.name),
                   {{path, where}});
     }
   }
   if (!f.kernel_log()) return unreadable(f);
   const auto found = f.log_lines_with("with non-zero usage count");
-  if (found.empty()) return ok("no GPU was taken away while in use", {{"kernel log", "none"}});
-  return warn("a GPU was taken from the driver while in use",
+  if (found.empty()) return ok("no GPU was unbound while in use", {{"kernel log", "none"}});
+  return warn("a GPU was unbound from the driver while in use",
               {{"kernel log", shortened(found.back())}});
 }
 
@@ -169,14 +171,15 @@ constexpr Check kLogChecks[] = {
      .reference = "H13",
      .area = Area::Gpu,
      .fix_class = FixClass::Automatic,
-     .title = "the driver could start every GPU",
+     .title = "the driver started every GPU",
      .reads = "/dev/kmsg, /var/log/dmesg",
-     .cause = "Missing firmware, wrong module flavour, no room for the BARs, or a broken card: see "
-              "module.firmware, module.flavour, pci.bars.",
+     .cause =
+         "Missing firmware, wrong module flavour, no addresses for the BARs, or a broken card: see "
+         "module.firmware, module.flavour, pci.bars.",
      .remedy = "sudo dmesg | grep -B5 RmInitAdapter",
      .judge = judge_start,
      .fix = fix_start,
-     .by_hand = "the firmware is where the kernel looks: the log's other lines name the reason"},
+     .by_hand = "the kernel can find the firmware: other lines of the log name the reason"},
     {.id = "log.unsupported",
      .reference = "H14",
      .area = Area::Gpu,
@@ -189,21 +192,21 @@ constexpr Check kLogChecks[] = {
      .reference = "H11",
      .area = Area::Gpu,
      .fix_class = FixClass::OnRequest,
-     .title = "no program came with libraries of another version",
+     .title = "no program used libraries of another version",
      .reads = "/dev/kmsg, /var/log/dmesg",
      .cause = "A container or program brings its own libcuda or libnvidia-ml, or the packages were "
               "upgraded under running programs.",
      .remedy = "sudo dmesg | grep -A2 'API mismatch'  # names the versions",
      .judge = judge_api_mismatch,
-     .by_hand = "the program with the other libraries is its owner's to restart"},
+     .by_hand = "the owner of the program must restart it"},
     {.id = "log.unbind",
      .reference = "H21",
      .area = Area::Gpu,
-     .title = "no GPU was taken from the driver while in use",
+     .title = "no GPU was unbound from the driver while in use",
      .reads = "/dev/kmsg, /proc/*/{stat,wchan}",
      .cause =
-         "Somebody unbound or removed a GPU that a program still had open; the kernel waits for "
-         "that program for ever.",
+         "A GPU was unbound or removed while a program still had it open; the kernel waits for "
+         "that program forever.",
      .remedy = "sudo reboot",
      .judge = judge_unbind},
 };

@@ -56,7 +56,7 @@ std::string find_module_file(const sys::Host& host, std::string_view release,
     auto path = in_directory(host, fmt::format("{}/{}", base, directory), name);
     if (!path.empty()) return path;
   }
-  // Packages of one driver branch have a directory each: kernel/nvidia-550, kernel/nvidia-535srv.
+  // Each driver branch's package has its own directory: kernel/nvidia-550, kernel/nvidia-535srv.
   const auto names = host.list(base + "/kernel");
   if (!names.ok()) return "";
   for (const auto& directory : *names) {

@@ -10,17 +10,17 @@
 
 namespace gantry::doctor {
 
-// Path of NAME.ko, compressed or not, below /lib/modules/RELEASE; "" when there is none.
+// Path of NAME.ko, compressed or not, below /lib/modules/RELEASE; "" if there is none.
 std::string find_module_file(const sys::Host& host, std::string_view release,
                              std::string_view name);
 
-// Whether the file ends with a signature; nullopt for compressed or unreadable ones.
+// Returns true if the file ends with a signature; nullopt if it is compressed or unreadable.
 std::optional<bool> module_is_signed(const sys::Host& host, const std::string& path);
 
-// Whether one kernel release is newer than another, number by number.
+// Returns true if one kernel release is newer than the other; compares number by number.
 bool newer_release(std::string_view a, std::string_view b);
 
-// As the kernel reads a module option: 0x is hexadecimal, a leading 0 octal, else decimal.
+// Parses a number like the kernel: 0x is hexadecimal, a leading 0 octal, everything else decimal.
 std::optional<std::uint64_t> parse_option_number(std::string_view text);
 
 }  // namespace gantry::doctor

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's kernel modules as they run now.
+// The driver's kernel modules that are loaded now.
 #include "base/core/text.hpp"
 #include "doctor/checks/all_checks.hpp"
 #include "doctor/checks/architecture.hpp"
@@ -21,7 +21,7 @@ bool any_gpu_for_containers(const Facts& f) {
 }
 
 Finding judge_loaded(const Facts& f) {
-  if (f.guest().wsl) return skip("WSL's driver is on the Windows side");
+  if (f.guest().wsl) return skip("WSL uses the Windows driver");
   const auto version = f.value("/proc/driver/nvidia/version");
   if (f.driver_loaded()) {
     const auto text = version.value_or("(unreadable)");
@@ -35,7 +35,7 @@ Finding judge_loaded(const Facts& f) {
                {"/proc/driver/nvidia/version", version ? "present" : "(absent)"}});
 }
 
-// modprobe would only report the real fault again: what stands in the way has to go first.
+// If another check blocks the module, modprobe would only report the same fault again.
 Steps fix_loaded(const Facts& f) {
   if (f.module_loaded("nouveau")) return {};
   for (std::string_view id : {"module.kernel", "module.secure-boot", "module.blacklist"}) {
@@ -52,7 +52,7 @@ Finding judge_refcnt(const Facts& f) {
   return info("users of the module: unknown (not zero)", {f.read("/sys/module/nvidia/refcnt")});
 }
 
-// A kernel without CONFIG_MODULE_UNLOAD counts no users, and keeps a module until the next boot.
+// A kernel without CONFIG_MODULE_UNLOAD does not count users and never unloads a module.
 bool can_unload(const Facts& f) {
   return f.host().exists("/sys/module/nvidia/refcnt");
 }
@@ -74,7 +74,7 @@ Finding judge_mismatch(const Facts& f) {
   return can_unload(f) ? finding : std::move(finding).advise("sudo reboot");
 }
 
-// Only while nothing uses the GPUs: the modules would stay, half of them gone.
+// Only while no program uses the GPUs: otherwise only some of the modules would be unloaded.
 Steps fix_mismatch(const Facts& f) {
   const auto& gpus = f.inventory().gpus;
   const auto users = parse_u64(f.value("/sys/module/nvidia_uvm/refcnt").value_or("0"));
@@ -125,8 +125,9 @@ Finding judge_flavour(const Facts& f) {
   }
   const std::string_view word = open ? "open" : "proprietary";
   tally.good({"/proc/driver/nvidia/version", std::string(word)});
-  if (!tally.any_bad()) return ok(fmt::format("the {} module fits the cards", word), tally.well);
-  return fail(fmt::format("the {} kernel module is needed by {}", open ? "proprietary" : "open",
+  if (!tally.any_bad())
+    return ok(fmt::format("the {} module supports the cards", word), tally.well);
+  return fail(fmt::format("the {} kernel module is required for {}", open ? "proprietary" : "open",
                           tally.who()),
               tally.bad)
       .advise(open ? "install the proprietary module: nvidia-installer "
@@ -144,7 +145,7 @@ bool has_firmware(const Facts& f, const std::string& base) {
          });
 }
 
-// Where the kernel looks.
+// The directories that the kernel searches.
 std::vector<std::string> firmware_bases(const Facts& f) {
   std::vector<std::string> bases;
   const auto custom = f.value(kFirmwarePath).value_or("");
@@ -153,7 +154,7 @@ std::vector<std::string> firmware_bases(const Facts& f) {
   return bases;
 }
 
-// Where the driver's own files may have it and the kernel does not look; "" when nowhere.
+// A directory with the firmware that the kernel does not search; "" if there is none.
 std::string firmware_elsewhere(const Facts& f) {
   std::vector<std::string> bases{"/run/nvidia/driver/lib/firmware", "/usr/local/nvidia/firmware",
                                  "/usr/lib/firmware"};
@@ -178,7 +179,7 @@ Finding judge_firmware(const Facts& f) {
   std::vector<Evidence> read;
   for (const auto& base : firmware_bases(f)) {
     const auto directory = fmt::format("{}/nvidia/{}", base, version);
-    if (has_firmware(f, base)) return ok("GSP firmware is there", {{directory, "gsp*.bin"}});
+    if (has_firmware(f, base)) return ok("GSP firmware is installed", {{directory, "gsp*.bin"}});
     read.push_back({directory, "no gsp*.bin"});
   }
   auto finding = initialised
@@ -191,7 +192,7 @@ Finding judge_firmware(const Facts& f) {
   return finding;
 }
 
-// A path that leads somewhere is left alone: other drivers may have their firmware there.
+// Does not change a path that is already set: other drivers may have their firmware there.
 Steps fix_firmware(const Facts& f) {
   const auto custom = f.value(kFirmwarePath);
   const auto elsewhere = firmware_elsewhere(f);
@@ -212,7 +213,7 @@ constexpr Check kModulesChecks[] = {
      .remedy = "sudo modprobe nvidia",
      .judge = judge_loaded,
      .fix = fix_loaded,
-     .by_hand = "something stands in the way of the module and comes first: pci.nouveau, "
+     .by_hand = "another fault blocks the module, fix it first: pci.nouveau, "
                 "module.kernel, module.secure-boot or module.blacklist"},
     {.id = "module.refcnt",
      .reference = "H37",
@@ -234,7 +235,7 @@ constexpr Check kModulesChecks[] = {
          "nvidia-smi says \"Failed to initialize NVML: Driver/library version mismatch\".",
      .remedy =
          "sudo modprobe -r nvidia_drm nvidia_modeset nvidia_uvm nvidia && sudo modprobe nvidia "
-         " # all GPU programs ended; otherwise sudo reboot",
+         " # end all GPU programs first; otherwise sudo reboot",
      .judge = judge_mismatch,
      .fix = fix_mismatch,
      .by_hand = "programs use the GPUs, or this kernel cannot unload a module"},
@@ -254,9 +255,9 @@ constexpr Check kModulesChecks[] = {
     {.id = "module.flavour",
      .reference = "H12",
      .area = Area::Modules,
-     .title = "the module's flavour fits the cards",
+     .title = "the module's flavour matches the cards",
      .reads = "/proc/driver/nvidia/version (the word Open), PCI device ids",
-     .cause = "Cards from Blackwell on need the open kernel module, cards before Turing the "
+     .cause = "Blackwell and newer cards need the open kernel module, cards older than Turing the "
               "proprietary one.",
      .remedy = "install the other flavour of the same driver version",
      .judge = judge_flavour},
@@ -264,16 +265,17 @@ constexpr Check kModulesChecks[] = {
      .reference = "H13",
      .area = Area::Modules,
      .fix_class = FixClass::Automatic,
-     .title = "GSP firmware of the running version is there",
+     .title = "GSP firmware of the running version is installed",
      .reads = "/sys/module/firmware_class/parameters/path, /lib/firmware/nvidia/VERSION/gsp*.bin",
-     .cause = "The firmware package is missing, or the driver lives in a container whose firmware "
-              "directory the kernel was not told of. The log says \"RmInitAdapter failed\".",
+     .cause =
+         "The firmware package is missing, or the driver is in a container and the kernel does "
+         "not know its firmware directory. The log says \"RmInitAdapter failed\".",
      .remedy = "reinstall the driver, or: echo DIRECTORY | sudo tee "
                "/sys/module/firmware_class/parameters/path",
      .judge = judge_firmware,
      .fix = fix_firmware,
-     .by_hand = "the firmware is nowhere in the driver's files, or the kernel's path leads to "
-                "somebody else's"},
+     .by_hand = "the driver's files do not contain the firmware, or the kernel's firmware path is "
+                "set for another driver"},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device nodes: there, with the right numbers and mode.
+// Device nodes: they exist and have the right numbers and mode.
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/checks/expected_nodes.hpp"
 #include "doctor/engine/fix_steps.hpp"
@@ -13,9 +13,9 @@ namespace gantry::doctor {
 namespace {
 
 constexpr std::string_view kNodesNotManaged =
-    "The driver's parameter ModifyDeviceFiles is 0: whoever set it has to make the nodes.";
+    "The driver's parameter ModifyDeviceFiles is 0: another tool must create the nodes.";
 
-constexpr std::string_view kByHand = "ModifyDeviceFiles is 0: whoever set it has to make the nodes";
+constexpr std::string_view kByHand = "ModifyDeviceFiles is 0: another tool must create the nodes";
 
 std::string shown(const sys::FileInfo& node) {
   return fmt::format("c {}:{} mode {:04o}", node.major, node.minor, node.mode);
@@ -43,7 +43,11 @@ Finding judge_missing(const Facts& f, NodeGroup group, std::string_view nothing)
                            describe(MakeNode{expected.path, expected.node}));
   }
   if (missing.empty() && present.empty()) return skip(std::string(nothing));
-  if (missing.empty()) return ok(fmt::format("{} node(s) are there", present.size()), present);
+  if (missing.empty()) {
+    return ok(
+        fmt::format("{} {}", present.size(), present.size() == 1 ? "node exists" : "nodes exist"),
+        present);
+  }
   std::vector<std::string> names;
   names.reserve(missing.size());
   for (const auto& node : missing) names.push_back(node.source);
@@ -143,12 +147,12 @@ Finding judge_stale(const Facts& f) {
   if (!f.driver_loaded()) return skip("the nvidia module is not loaded");
   Tally tally;
   for (const auto& path : stale_nodes(f)) tally.found(path, {path, "no GPU has this minor"});
-  if (!tally.any_bad()) return ok("no node without a GPU");
-  return info(fmt::format("of no GPU: {}", tally.who()), tally.bad)
+  if (!tally.any_bad()) return ok("every GPU node belongs to a GPU");
+  return info(fmt::format("node without a GPU: {}", tally.who()), tally.bad)
       .advise(tally.command("sudo rm @"));
 }
 
-// Only when every GPU has told its minor: a node must not go because we know too little.
+// Only if the minor of every GPU is known, so that no node of a GPU is removed.
 Steps fix_stale(const Facts& f) {
   const auto& gpus = f.inventory().gpus;
   const bool all_known =
@@ -165,9 +169,9 @@ constexpr Check kNodesChecks[] = {
      .reference = "H22",
      .area = Area::Nodes,
      .fix_class = FixClass::Automatic,
-     .title = "/dev/nvidiactl and a node per GPU are there",
+     .title = "/dev/nvidiactl and a node for each GPU exist",
      .reads = "/dev/nvidia*, /proc/devices, /proc/driver/nvidia/gpus/*/information",
-     .cause = "Neither udev nor nvidia-modprobe made them. nvidia-smi says that it \"couldn't "
+     .cause = "Neither udev nor nvidia-modprobe created them. nvidia-smi says that it \"couldn't "
               "communicate with the NVIDIA driver\", or works only as root.",
      .remedy = "sudo nvidia-modprobe -c 0  # or: sudo gantry doctor --fix --only node.missing",
      .judge = judge_gpu,
@@ -177,7 +181,7 @@ constexpr Check kNodesChecks[] = {
      .reference = "H23",
      .area = Area::Nodes,
      .fix_class = FixClass::Automatic,
-     .title = "/dev/nvidia-uvm and -uvm-tools are there",
+     .title = "/dev/nvidia-uvm and /dev/nvidia-uvm-tools exist",
      .reads = "/dev/nvidia-uvm*, /proc/devices",
      .cause =
          "The module was loaded without nvidia-modprobe. CUDA fails with 999 \"unknown error\".",
@@ -189,9 +193,9 @@ constexpr Check kNodesChecks[] = {
      .reference = "H22",
      .area = Area::Nodes,
      .fix_class = FixClass::Automatic,
-     .title = "/dev/nvidia-modeset is there when the module is",
+     .title = "/dev/nvidia-modeset exists if its module is loaded",
      .reads = "/dev/nvidia-modeset, /sys/module/nvidia_modeset",
-     .cause = "Nothing made the node; graphics in containers (EGL, Vulkan) fails.",
+     .cause = "No tool created the node; graphics in containers (EGL, Vulkan) fail.",
      .remedy = "sudo nvidia-modprobe -m",
      .judge = judge_modeset,
      .fix = fix_missing<NodeGroup::Modeset>,
@@ -202,8 +206,9 @@ constexpr Check kNodesChecks[] = {
      .fix_class = FixClass::Automatic,
      .title = "MIG instances have their capability nodes",
      .reads = "/proc/driver/nvidia/capabilities, /dev/nvidia-caps",
-     .cause = "Instances were made without nvidia-modprobe, or the nodes went with a reload. The "
-              "instance is listed and cannot be opened.",
+     .cause =
+         "Instances were created without nvidia-modprobe, or the nodes were lost when the driver "
+         "was reloaded. The instance is listed but cannot be opened.",
      .remedy = "sudo nvidia-modprobe -f /proc/driver/nvidia/capabilities/gpu0/mig/gi0/access",
      .judge = judge_capabilities,
      .fix = fix_missing<NodeGroup::Capability>,
@@ -212,7 +217,7 @@ constexpr Check kNodesChecks[] = {
      .reference = "H22",
      .area = Area::Nodes,
      .fix_class = FixClass::Automatic,
-     .title = "NVSwitch nodes are there",
+     .title = "NVSwitch nodes exist",
      .reads = "/dev/nvidia-nvswitch*, /proc/devices",
      .cause = "The fabric manager cannot open its switches without them.",
      .remedy = "sudo nvidia-modprobe -s -c 0",
@@ -225,9 +230,9 @@ constexpr Check kNodesChecks[] = {
      .fix_class = FixClass::Automatic,
      .title = "every node has the driver's device numbers",
      .reads = "/dev/nvidia*, /proc/devices",
-     .cause =
-         "Majors other than 195 change from boot to boot; these nodes were made for an earlier "
-         "one or copied. Programs reach another driver.",
+     .cause = "Majors other than 195 can change at every boot; these nodes were created before or "
+              "copied. "
+              "Programs open another driver.",
      .remedy = "sudo rm NODE && sudo nvidia-modprobe -c 0 -u",
      .judge = judge_numbers,
      .fix = fix_numbers,
@@ -236,13 +241,13 @@ constexpr Check kNodesChecks[] = {
      .reference = "H22",
      .area = Area::Nodes,
      .fix_class = FixClass::Automatic,
-     .title = "no GPU node without its GPU",
+     .title = "every GPU node belongs to a GPU",
      .reads = "/dev/nvidia[0-9]*",
      .cause = "A GPU was removed, lost or given to a VM, and its node stayed.",
      .remedy = "sudo rm NODE",
      .judge = judge_stale,
      .fix = fix_stale,
-     .by_hand = "a GPU does not tell its minor, or ModifyDeviceFiles is 0"},
+     .by_hand = "the minor of a GPU is unknown, or ModifyDeviceFiles is 0"},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the GPUs are in the machine's memory layout.
+// The NUMA nodes of the GPUs.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
@@ -39,7 +39,7 @@ bool online(const Facts& f, int node) {
   return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
 }
 
-// The node that a GPU without one is on: the only one, or that of the bridge above it.
+// The NUMA node of a GPU whose file says -1: the only node, or the node of the bridge above it.
 std::optional<int> likely_node(const Facts& f, const model::PciFunction& gpu) {
   const auto nodes = f.online_numa_nodes();
   if (nodes.size() == 1) return nodes.front();
@@ -66,7 +66,7 @@ std::string remedy_of(const Facts& f, const std::vector<model::PciFunction>& gpu
   return fmt::format("{}; until then, lost at reboot: {}", hypervisor_remedy(f.guest()), commands);
 }
 
-// GPUs whose file says -1, and whether the kernel has that file at all.
+// GPUs whose numa_node file says -1, and whether the kernel has that file at all.
 struct Unknown {
   std::vector<model::PciFunction> gpus;
   Tally tally;
@@ -96,7 +96,7 @@ Finding judge_unknown(const Facts& f) {
   const auto nodes = f.online_numa_nodes();
   tally.bad.push_back(f.read("/sys/devices/system/node/online"));
   if (file_missing) {
-    return info("the kernel does not say to which NUMA node the GPU belongs", tally.bad)
+    return info("the kernel does not report the NUMA node of the GPU", tally.bad)
         .because("This kernel was built without CONFIG_NUMA: there is one node and nothing to do.")
         .advise("grep CONFIG_NUMA= /boot/config-$(uname -r)");
   }
@@ -118,7 +118,7 @@ Finding judge_unknown(const Facts& f) {
       .advise(remedy);
 }
 
-// Only where there is nothing to choose from.
+// Only if there is exactly one possible node.
 Steps fix_unknown(const Facts& f) {
   Steps steps;
   for (const auto& gpu : f.gpu_functions()) {
@@ -166,15 +166,15 @@ constexpr Check kNumaChecks[] = {
          "/sys/bus/pci/devices/BDF/numa_node",
      .judge = judge_unknown,
      .fix = fix_unknown,
-     .by_hand = "several nodes are online and nothing says which is the GPU's",
+     .by_hand = "several nodes are online, and the GPU's node is unknown",
      .afterwards = "lost at reboot"},
     {.id = "numa.memory-only",
      .reference = "H16",
      .area = Area::Hardware,
      .title = "every GPU's NUMA node has processors",
      .reads = "/sys/devices/system/node/has_cpu, /sys/bus/pci/devices/*/numa_node",
-     .cause = "Coherent GPU memory was put online as a NUMA node of its own, or the node's "
-              "processors are offline: affinity by node finds none.",
+     .cause = "Coherent GPU memory was put online as a separate NUMA node, or the node's "
+              "processors are offline: affinity by node finds no processor.",
      .remedy = "echo 'options nvidia NVreg_CoherentGPUMemoryMode=driver' | sudo tee "
                "/etc/modprobe.d/nvidia-coherent.conf && sudo reboot",
      .judge = judge_memory_only},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The links themselves.
+// NVLinks and GPUDirect RDMA.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/tally.hpp"
@@ -34,7 +34,7 @@ bool on_switch_board(const model::Gpu& gpu) {
 
 Finding judge_nvlink_disable(const Facts& f) {
   const auto value = f.param_number("NvLinkDisable");
-  if (!value) return skip("the driver does not tell NvLinkDisable");
+  if (!value) return skip("the driver does not report NvLinkDisable");
   const bool switches = !f.nvswitches().empty();
   const std::vector<Evidence> read{
       {"/proc/driver/nvidia/params", fmt::format("NvLinkDisable: {}", *value)},
@@ -42,16 +42,18 @@ Finding judge_nvlink_disable(const Facts& f) {
   if (switches) {
     if (*value == 0) return ok("NVLink is on, as the NVSwitches need it", read);
     return warn("NVLink is switched off on a machine with NVSwitches", read)
-        .because("NVreg_NvLinkDisable=1 was left from a single-GPU set-up: GPUs talk over PCIe.")
+        .because(
+            "NVreg_NvLinkDisable=1 is left over from a single-GPU set-up: GPUs use PCIe instead.")
         .advise(
             "sudo sed -i '/NVreg_NvLinkDisable/d' /etc/modprobe.d/*.conf && sudo "
             "update-initramfs -u && sudo reboot");
   }
   if (!any_gpu(f, on_switch_board) || !f.guest().is_virtual()) {
-    return skip("no GPU from an NVSwitch board was given to this machine");
+    return skip("this machine has no GPU of an NVSwitch board");
   }
   if (*value != 0) return ok("NVLink is off, as a guest without NVSwitches needs it", read);
-  return info("a GPU of an NVSwitch board is here without the switches, and NVLink is on", read);
+  return info("this machine has a GPU of an NVSwitch board without the switches, and NVLink is on",
+              read);
 }
 
 struct Pair {
@@ -60,7 +62,7 @@ struct Pair {
   int nvlinks = 0;
 };
 
-// A lost GPU has no links; that is gpu.lost's to tell.
+// A lost GPU has no links; gpu.lost reports it.
 std::vector<Pair> pairs_that_answer(const Facts& f) {
   const auto& links = f.inventory().links;
   const auto lost = [&](std::size_t index) {
@@ -91,7 +93,7 @@ Finding judge_links(const Facts& f) {
   }
   if (!tally.any_bad()) {
     return ok("all GPUs have all their NVLinks",
-              {{"NVML", fmt::format("{} NVLinks a pair", most)}});
+              {{"NVML", fmt::format("{} NVLinks for each pair", most)}});
   }
   return warn(fmt::format("fewer than {} NVLinks: {}", most, tally.who()), tally.bad);
 }
@@ -117,7 +119,7 @@ constexpr Check kNvlinkChecks[] = {
     {.id = "fabric.nvlink-disable",
      .reference = "V6",
      .area = Area::Fabric,
-     .title = "NvLinkDisable fits the switches",
+     .title = "NvLinkDisable matches the switches",
      .reads = "/proc/driver/nvidia/params, /sys/bus/pci/devices (class 0680)",
      .cause = "A single GPU of an NVSwitch board in a guest waits for a fabric that it cannot see; "
               "CUDA may say 802.",

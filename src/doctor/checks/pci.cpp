@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cards as the PCI bus shows them.
+// The cards on the PCI bus.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
@@ -23,7 +23,10 @@ Finding judge_present(const Facts& f) {
     evidence.push_back({pci_path(gpu.address), fmt::format("{:04x}:{:04x} class {:06x}", gpu.vendor,
                                                            gpu.device, gpu.class_code)});
   }
-  if (!gpus.empty()) return ok(fmt::format("{} GPU(s) on the bus", gpus.size()), evidence);
+  if (!gpus.empty()) {
+    return ok(fmt::format("{} GPU{} on the bus", gpus.size(), gpus.size() == 1 ? "" : "s"),
+              evidence);
+  }
   if (f.guest().wsl) return skip("WSL shows no GPU on its PCI bus");
   return fail(std::string(kNoGpu), {{"/sys/bus/pci/devices", "no function 10de with class 03"}});
 }
@@ -42,7 +45,7 @@ Finding judge_alive(const Facts& f) {
   }
   if (tally.empty()) return skip("no GPU's configuration space could be read");
   if (!tally.any_bad()) return ok("every GPU answers on the bus", tally.well);
-  return fail(fmt::format("{}: all ones, fallen off the bus", tally.who()), tally.bad);
+  return fail(fmt::format("{}: reads all ones, has fallen off the bus", tally.who()), tally.bad);
 }
 
 struct Bar {
@@ -52,7 +55,7 @@ struct Bar {
 };
 
 constexpr std::uint64_t kMemory = 0x200;       // IORESOURCE_MEM
-constexpr std::uint64_t kUnset = 0x2000'0000;  // IORESOURCE_UNSET: the kernel found no room
+constexpr std::uint64_t kUnset = 0x2000'0000;  // IORESOURCE_UNSET: no address was found
 
 std::vector<Bar> parse_bars(std::string_view text) {
   std::vector<Bar> bars;
@@ -105,7 +108,7 @@ Finding judge_bars(const Facts& f) {
   return finding;
 }
 
-// A guest's window is its host's business.
+// The host sets the MMIO window of a guest.
 Steps fix_bars(const Facts& f) {
   if (f.guest().is_virtual()) return {};
   return add_kernel_argument(f, "pci=realloc");
@@ -117,8 +120,9 @@ constexpr Check kPciChecks[] = {
      .area = Area::Hardware,
      .title = "an NVIDIA GPU is on the PCI bus",
      .reads = "/sys/bus/pci/devices/*/{vendor,class}",
-     .cause = "The card is absent, without power, in a disabled slot, or was not given to this VM. "
-              "Programs say \"No devices were found\" or \"no CUDA-capable device\".",
+     .cause =
+         "The card is absent, has no power, is in a disabled slot, or is not attached to this VM. "
+         "Programs say \"No devices were found\" or \"no CUDA-capable device\".",
      .remedy = "lspci -nn -d 10de:  # nothing: reseat the card, enable the slot, or attach the GPU "
                "to the VM",
      .judge = judge_present},
@@ -136,17 +140,18 @@ constexpr Check kPciChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "every GPU's memory windows have addresses",
      .reads = "/sys/bus/pci/devices/*/resource",
-     .cause = "The firmware or the hypervisor leaves no room above 4 GiB for the GPU's memory. The "
-              "driver then says \"This PCI I/O region assigned to your NVIDIA device is invalid\".",
+     .cause =
+         "The firmware or the hypervisor leaves no addresses above 4 GiB for the GPU's memory. The "
+         "driver then says \"This PCI I/O region assigned to your NVIDIA device is invalid\".",
      .remedy = "enable \"Above 4G decoding\" in the firmware, or boot with pci=realloc; VM: EFI "
                "firmware and a larger 64-bit MMIO window (VMware: pciPassthru.use64bitMMIO=TRUE, "
                "pciPassthru.64bitMMIOSizeGB; QEMU with OVMF: -fw_cfg "
                "name=opt/ovmf/X-PciMmio64Mb,string=524288)",
      .judge = judge_bars,
      .fix = fix_bars,
-     .by_hand = "a virtual machine's window is set on its host, and without grub or grubby nobody "
-                "here knows how kernel arguments are set",
-     .afterwards = "reboot; if it stays, enable \"Above 4G decoding\" in the firmware"},
+     .by_hand = "the window of a virtual machine is set on its host; and without grub or grubby, "
+                "gantry cannot set kernel arguments",
+     .afterwards = "reboot; if that does not help, enable \"Above 4G decoding\" in the firmware"},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How each card runs: link, power, interrupt, reset.
+// The state of each card: link, power, interrupt, reset.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/tally.hpp"
@@ -17,7 +17,7 @@ Finding judge_link_width(const Facts& f) {
     const auto path = pci_path(gpu.address);
     const auto current = parse_u64(f.value(path + "/current_link_width").value_or(""));
     const auto most = parse_u64(f.value(path + "/max_link_width").value_or(""));
-    // Virtual ports show 0 or 255: nothing is known then.
+    // Virtual ports show 0 or 255: the width is then unknown.
     if (!current || !most || *current == 0 || *most == 0 || *current > 32 || *most > 32) continue;
     Evidence read{path + "/current_link_width", fmt::format("{} of {}", *current, *most)};
     if (*current < *most) {
@@ -107,8 +107,8 @@ constexpr Check kPciStateChecks[] = {
      .title = "every PCIe link has its full width",
      .reads = "/sys/bus/pci/devices/*/{current,max}_link_width",
      .cause =
-         "A slot wired for fewer lanes, a bad riser or dirty contacts. Copies are slow. (Speed "
-         "is not judged: idle GPUs lower it.)",
+         "A slot with fewer lanes, a bad riser or dirty contacts. Copies are slow. (The speed is "
+         "not checked, because idle GPUs lower it.)",
      .remedy = "nvidia-smi -q -d PCIE  # under load; then reseat the card or move it",
      .judge = judge_link_width},
     {.id = "pci.power",
@@ -117,8 +117,8 @@ constexpr Check kPciStateChecks[] = {
      .fix_class = FixClass::Automatic,
      .title = "no GPU sleeps when idle",
      .reads = "/sys/bus/pci/devices/*/{power/control,power/runtime_status,power_state}",
-     .cause = "Runtime power management is on: the next use waits for the card, and some never "
-              "come back.",
+     .cause = "Runtime power management is on: the next program waits for the card, and some cards "
+              "never wake up.",
      .remedy = "echo on | sudo tee /sys/bus/pci/devices/BDF/power/control",
      .judge = judge_power,
      .fix = fix_power},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs that the driver has given up until somebody resets them.
+// GPUs that the driver does not use again before a reset.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 enum class RecoveryStep : std::uint8_t { None, DrainAndReset, Reset, Reboot };
 
-// As the probe words NVML's "reset required" and its recovery action.
+// Matches the probe's sentences for NVML's "reset required" and recovery action.
 RecoveryStep recovery_from_reason(const std::string& reason) {
   if (contains(reason, "asks for a reboot")) return RecoveryStep::Reboot;
   if (contains(reason, "must be reset") || contains(reason, "asks for a reset")) {
@@ -25,7 +25,7 @@ RecoveryStep recovery_from_reason(const std::string& reason) {
   return RecoveryStep::None;
 }
 
-// Xid 154 tells each change: "... changed from 0x0 (None) to 0x1 (GPU Reset Required)".
+// Xid 154 reports each change: "... changed from 0x0 (None) to 0x1 (GPU Reset Required)".
 RecoveryStep recovery_from_xid(std::string_view text) {
   const auto now = text.substr(std::min(text.size(), text.rfind(" to ")));
   if (contains(now, "Reboot")) return RecoveryStep::Reboot;
@@ -38,7 +38,7 @@ struct RequiredRecovery {
   Evidence evidence;
 };
 
-// NVML's word counts; the log's last one where NVML has none.
+// NVML's answer counts; without one, the last Xid 154 of the log.
 RequiredRecovery required_recovery(const Facts& f, const model::Gpu& gpu) {
   RequiredRecovery required;
   for (const auto& reason : gpu.health.reasons) {
@@ -68,7 +68,8 @@ Finding judge_reset(const Facts& f) {
   }
   if (!tally.any_bad()) {
     return ok("no GPU waits for a reset",
-              {{"NVML", fmt::format("no recovery asked for by {} GPU(s)", gpus.size())}});
+              {{"NVML", fmt::format("no recovery required, {} GPU{}", gpus.size(),
+                                    gpus.size() == 1 ? "" : "s")}});
   }
   const auto reset = tally.command("sudo nvidia-smi --gpu-reset -i @");
   switch (worst) {
@@ -77,7 +78,7 @@ Finding judge_reset(const Facts& f) {
           .advise("sudo reboot");
     case RecoveryStep::Reset:
       return fail(fmt::format("must be reset before it is used again: {}", tally.who()), tally.bad)
-          .advise(reset + "  # its programs ended");
+          .advise(reset + "  # end its programs first");
     default:
       return warn(fmt::format("should be reset when its programs have ended: {}", tally.who()),
                   tally.bad)
@@ -85,7 +86,7 @@ Finding judge_reset(const Facts& f) {
   }
 }
 
-// A reset ends every program on the GPU: not while there is one.
+// A reset kills every program on the GPU, so there must be none.
 Steps fix_reset(const Facts& f) {
   Steps steps;
   for (const auto& gpu : f.inventory().gpus) {
@@ -107,11 +108,11 @@ constexpr Check kRecoveryChecks[] = {
      .title = "no GPU waits for a reset",
      .reads = "NVML (reset required, recovery action), /dev/kmsg (Xid 154)",
      .cause = "After an error that only a reset clears (Xid 48, 62, 64, 95, 119, 140) the driver "
-              "lets no new program on the GPU: NVML says \"GPU requires reset\".",
+              "does not start new programs on the GPU: NVML says \"GPU requires reset\".",
      .remedy = "sudo nvidia-smi --gpu-reset -i INDEX",
      .judge = judge_reset,
      .fix = fix_reset,
-     .by_hand = "programs are on the GPU and a reset would end them, or only a reboot helps"},
+     .by_hand = "programs use the GPU and a reset would kill them, or only a reboot helps"},
 };
 
 }  // namespace

@@ -284,7 +284,7 @@ TEST(RepairReport, ResetsAGpuOnlyWhileNoProgramIsOnIt) {
   patient.gpu().processes.push_back({.pid = 1});
   const auto result = run(patient, kernel, named);
   EXPECT_THAT(kernel.done, IsEmpty());
-  EXPECT_THAT(report_of(result, "mig.pending")->text, HasSubstr("a reset would end them"));
+  EXPECT_THAT(report_of(result, "mig.pending")->text, HasSubstr("a reset would kill them"));
 }
 
 TEST(RepairReport, BindsTheCardsOwnFunctionsForAVmButNoNeighbour) {

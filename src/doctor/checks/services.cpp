@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Daemons and policies beside the driver.
+// Daemons and security policies around the driver.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
@@ -34,7 +34,7 @@ Finding judge_persistence(const Facts& f) {
     if (!*gpu.persistence && !daemon_runs(f)) off.push_back(gpu_label(gpu));
   }
   if (off.empty()) return ok("GPUs stay initialised", read);
-  return warn(fmt::format("shut down whenever the last user leaves: {}", join_names(off)), read);
+  return warn(fmt::format("shut down when the last program ends: {}", join_names(off)), read);
 }
 
 Steps fix_persistence(const Facts& f) {
@@ -51,7 +51,8 @@ Finding judge_persistence_socket(const Facts& f) {
   const std::vector<Evidence> read{
       {std::string(kSocket), socket ? "present" : "(absent)"},
       {"/proc/*/comm", daemon_runs(f) ? "nvidia-persistenced runs" : "no nvidia-persistenced"}};
-  if (socket && !daemon_runs(f)) return warn("a dead nvidia-persistenced left its socket", read);
+  if (socket && !daemon_runs(f))
+    return warn("nvidia-persistenced has ended but left its socket", read);
   if (!socket) return warn("nvidia-persistenced runs without its socket", read);
   return ok("nvidia-persistenced has its socket", read);
 }
@@ -68,7 +69,8 @@ Finding judge_mps(const Facts& f) {
   const std::vector<Evidence> read{
       {std::string(kPipe), there ? "present" : "(absent)"},
       {"/proc/*/comm", runs ? "nvidia-cuda-mps-control runs" : "no nvidia-cuda-mps-control"}};
-  if (!runs) return warn("a dead MPS daemon left its pipes: CUDA programs may wait for it", read);
+  if (!runs)
+    return warn("the MPS daemon has ended but left its pipes: CUDA programs may wait for it", read);
   return ok("the MPS daemon runs", read);
 }
 
@@ -86,12 +88,12 @@ Finding judge_selinux(const Facts& f) {
   const auto enforce = f.value("/sys/fs/selinux/enforce");
   if (!enforce) return skip("SELinux is off");
   std::vector<Evidence> read{{"/sys/fs/selinux/enforce", *enforce}};
-  if (*enforce != "1") return ok("SELinux only warns", read);
+  if (*enforce != "1") return ok("SELinux is in permissive mode", read);
   const auto devices = f.value("/sys/fs/selinux/booleans/container_use_devices");
   read.push_back(f.read("/sys/fs/selinux/booleans/container_use_devices"));
   if (devices && devices->starts_with('1')) return ok("containers may use devices", read);
   if (container_policy(f)) return ok("the nvidia-container policy is installed", read);
-  return warn("SELinux keeps containers from /dev/nvidia*", read);
+  return warn("SELinux does not let containers open /dev/nvidia*", read);
 }
 
 Steps fix_selinux(const Facts&) {
@@ -116,8 +118,9 @@ constexpr Check kServicesChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "nvidia-persistenced has its socket",
      .reads = "/run/nvidia-persistenced/socket, /proc/*/comm",
-     .cause = "The daemon died or its directory was removed; containers that mount the socket fail "
-              "to start or talk to nobody.",
+     .cause =
+         "The daemon ended or its directory was removed; containers that mount the socket fail "
+         "to start or get no answer.",
      .remedy = "sudo systemctl restart nvidia-persistenced",
      .judge = judge_persistence_socket,
      .fix = fix_persistence_socket},
@@ -125,9 +128,9 @@ constexpr Check kServicesChecks[] = {
      .reference = "H33",
      .area = Area::Userland,
      .fix_class = FixClass::OnRequest,
-     .title = "no pipes of a dead MPS daemon",
+     .title = "no MPS daemon has ended without removing its pipes",
      .reads = "/tmp/nvidia-mps, /proc/*/comm",
-     .cause = "nvidia-cuda-mps-control ended without cleaning up.",
+     .cause = "nvidia-cuda-mps-control was killed or crashed.",
      .remedy = "sudo rm -r /tmp/nvidia-mps  # or start it: sudo nvidia-cuda-mps-control -d",
      .judge = judge_mps,
      .fix = fix_mps},
@@ -137,8 +140,8 @@ constexpr Check kServicesChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "SELinux lets containers use the nodes",
      .reads = "/sys/fs/selinux/{enforce,booleans/container_use_devices}, policy modules",
-     .cause =
-         "The nodes' label is not one that containers may open: EACCES inside, fine on the host.",
+     .cause = "Containers may not open nodes with this label: EACCES in the container, no error on "
+              "the host.",
      .remedy = "sudo setsebool -P container_use_devices 1  # or install nvidia-container-selinux",
      .judge = judge_selinux,
      .fix = fix_selinux},

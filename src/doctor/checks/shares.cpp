@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares of GPUs: their keeper, what its auditor found, and the libraries that hold their limits.
+// Shares of GPUs: the share daemon, its auditor's findings, and the libraries that enforce limits.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/run_checks.hpp"
@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::string_view kShares = "/run/gantry/shares";
 constexpr std::string_view kSocket = "/run/gantry/keeper.sock";
-constexpr std::string_view kCopies = "/var/lib/gantry/fence";  // an agent in a pod puts them there
+constexpr std::string_view kCopies = "/var/lib/gantry/fence";  // copied by an agent in a pod
 constexpr std::size_t kFewVersions = 2;                        // the agent's, and the one before
 constexpr std::int64_t kRecentSeconds = 3600;
 
-// Why nothing can be said of the shares; nullopt: it can.
+// A Skip if the shares cannot be checked; nullopt if they can.
 std::optional<Finding> nothing_to_say(const Facts& f) {
   const auto* view = f.shares();
-  if (view == nullptr) return skip("nobody was asked for shares");
+  if (view == nullptr) return skip("the share daemon was not asked");
   if (view->only_root) return skip_needs_root(kShares);
   if (view->names.empty() && view->unreadable.empty()) return skip("there are no shares here");
   return std::nullopt;
@@ -36,22 +36,24 @@ Finding judge_daemon(const Facts& f) {
   for (const auto& problem : view.unreadable) read.push_back({std::string(kShares), problem});
   if (!view.no_answer_reason.empty()) {
     read.push_back({std::string(kSocket), view.no_answer_reason});
-    return fail(fmt::format("no keeper answers for the shares that there are: {}", records), read)
-        .advise(fmt::format("sudo gantry share ls{}  # starts it, with the same shares",
+    return fail(fmt::format("the share daemon does not answer, but there are shares: {}", records),
+                read)
+        .advise(fmt::format("sudo gantry share ls{}  # starts the daemon with the same shares",
                             root_flag(f.host())));
   }
   if (!view.unreadable.empty())
-    return warn("a share's record cannot be read: that share is not kept", read)
-        .because("Somebody wrote into it, or it is from another version.")
-        .advise(fmt::format("sudo less {}/*/share.json  # then `gantry share create` it anew",
-                            kShares));
-  return ok(fmt::format("the keeper answers for {}", records), read);
+    return warn("a share's record cannot be read: the share daemon ignores that share", read)
+        .because("The file was edited, or another version of Gantry wrote it.")
+        .advise(fmt::format(
+            "sudo less {}/*/share.json  # then create it again: gantry share create", kShares));
+  return ok(fmt::format("the share daemon answers for {}", records), read);
 }
 
 Finding judge_over(const Facts& f) {
   if (auto nothing = nothing_to_say(f)) return *std::move(nothing);
   const auto& view = *f.shares();
-  if (!view.no_answer_reason.empty()) return skip("no keeper answers: shares.keeper");
+  if (!view.no_answer_reason.empty())
+    return skip("the share daemon does not answer: see shares.keeper");
   std::vector<Evidence> read;
   std::set<std::string> names;
   for (const auto& found : view.findings) {
@@ -60,18 +62,20 @@ Finding judge_over(const Facts& f) {
     read.push_back({fmt::format("auditor, {} s ago", found.seconds_ago),
                     found.text + (found.stopped ? " (stopped)" : "")});
   }
-  if (names.empty()) return ok("the auditor found nobody past a limit in the last hour");
+  if (names.empty()) return ok("the auditor found no process beyond a limit in the last hour");
   const std::vector<std::string> who(names.begin(), names.end());
-  return warn(fmt::format("past its limits, or past the fence: {}", join_names(who)), read)
+  return warn(fmt::format("beyond its limits, or not controlled by the fence: {}", join_names(who)),
+              read)
       .advise(fmt::format("gantry share top{0} --once; gantry share set{0} {1} --policy stop  # "
-                          "ends such processes from now on",
+                          "kills such processes from now on",
                           root_flag(f.host()), who.front()));
 }
 
 Finding judge_foreign_processes(const Facts& f) {
   if (auto nothing = nothing_to_say(f)) return *std::move(nothing);
   const auto& view = *f.shares();
-  if (!view.no_answer_reason.empty()) return skip("no keeper answers: shares.keeper");
+  if (!view.no_answer_reason.empty())
+    return skip("the share daemon does not answer: see shares.keeper");
   std::vector<Evidence> read;
   std::set<std::string> gpus;
   for (const auto& one : view.beside) {
@@ -79,19 +83,19 @@ Finding judge_foreign_processes(const Facts& f) {
     read.push_back(
         {one.gpu, fmt::format("process {} ({}) has {}", one.pid, one.command, one.memory)});
   }
-  if (gpus.empty()) return ok("nobody is on their GPUs beside shares that have limits of time");
-  return warn(fmt::format("used beside its shares, whose limits of time do not hold that back: {}",
-                          join_names({gpus.begin(), gpus.end()})),
+  if (gpus.empty()) return ok("only shares use the GPUs that have compute limits");
+  return warn(fmt::format(
+                  "also used by processes without a share, which no compute limit slows down: {}",
+                  join_names({gpus.begin(), gpus.end()})),
               read)
-      .advise(
-          fmt::format("gantry share run{} --help  # gives a command a share of its own; another "
-                      "GPU keeps them apart",
-                      root_flag(f.host())));
+      .advise(fmt::format(
+          "gantry share run{} --help  # runs a command in its own share; or use another GPU for it",
+          root_flag(f.host())));
 }
 
 Finding judge_libraries(const Facts& f) {
   const auto* view = f.shares();
-  if (view == nullptr) return skip("nobody was asked for shares");
+  if (view == nullptr) return skip("the share daemon was not asked");
   if (view->libraries.empty()) return skip("the fence is not installed here");
   std::vector<Evidence> read;
   bool bad = false;
@@ -101,16 +105,19 @@ Finding judge_libraries(const Facts& f) {
     bad = bad || !library.trouble.empty();
     any = any || library.there;
   }
-  if (!bad) return ok("the fence's libraries are there and of this version", read);
+  if (!bad) return ok("the fence's libraries are installed and of this version", read);
   if (!any && view->names.empty()) return skip("the fence is not installed here", read);
-  return fail("the fence's libraries do not fit: programs of a share would not start", read);
+  return fail(
+      "the fence's libraries are missing or of another version: programs of a share would not "
+      "start",
+      read);
 }
 
-// Nothing removes the older ones: a container that was made before an upgrade and is stopped now
-// has their path in its engine's own records, which nobody but the engine can read.
+// Gantry does not remove older copies: a stopped container from before an upgrade needs its copy to
+// start again, and only its engine's records contain that path.
 Finding judge_copies(const Facts& f) {
   const auto names = f.host().list(kCopies);
-  if (!names.ok()) return skip("engines here use the fence where it is installed");
+  if (!names.ok()) return skip("engines here use the installed fence, not copies of it");
   std::uint64_t bytes = 0;
   std::size_t versions = 0;
   for (const auto& digest : *names) {
@@ -133,52 +140,54 @@ constexpr Check kSharesChecks[] = {
      .reference = "S1",
      .area = Area::Runtime,
      .fix_class = FixClass::Never,
-     .title = "shares of GPUs have their keeper",
+     .title = "the share daemon runs if there are shares",
      .reads = "/run/gantry/shares, /run/gantry/keeper.sock",
-     .cause = "The keeper (`gantry share serve`) was killed, for want of memory perhaps: limits on "
-              "memory go on to hold, those on time do not, and new programs of a share are refused "
-              "with 802 (system not ready). /run/gantry/keeper.log has its last words.",
+     .cause = "The share daemon (`gantry share serve`) was killed, perhaps because memory ran out: "
+              "memory limits still hold, compute limits do not, and new programs of a share fail "
+              "with 802 (system not ready). See the end of /run/gantry/keeper.log.",
      .remedy = "sudo gantry share ls",
      .judge = judge_daemon},
     {.id = "shares.over",
      .reference = "S2",
      .area = Area::Runtime,
      .fix_class = FixClass::Never,
-     .title = "no process is past the limits of its share",
-     .reads = "the keeper's auditor",
-     .cause = "A program brought its own libcuda or talks to the driver itself, or a policy lets "
-              "it run unattached; or the limit was made smaller than what it held.",
+     .title = "no process is beyond the limits of its share",
+     .reads = "the share daemon's auditor",
+     .cause = "A program has its own libcuda or calls the driver directly, or a policy lets it run "
+              "without the fence; or the limit was lowered below what it already used.",
      .remedy = "gantry share top --once",
      .judge = judge_over},
     {.id = "shares.libraries",
      .reference = "S3",
      .area = Area::Runtime,
      .fix_class = FixClass::Never,
-     .title = "the fence's libraries are there and of this version",
-     .reads = "libgantry-fence.so and libgantry-fence-nvml.so beside the program",
-     .cause = "An upgrade that replaced the program and not its libraries, or the other way round.",
-     .remedy = "reinstall gantry, or name the libraries' directory with GANTRY_FENCE_LIBRARIES",
+     .title = "the fence's libraries are installed and of this version",
+     .reads = "libgantry-fence.so and libgantry-fence-nvml.so next to the program",
+     .cause = "An upgrade replaced the program but not its libraries, or the other way round.",
+     .remedy = "reinstall gantry, or set GANTRY_FENCE_LIBRARIES to the libraries' directory",
      .judge = judge_libraries},
     {.id = "shares.beside",
      .reference = "S4",
      .area = Area::Runtime,
      .fix_class = FixClass::Never,
-     .title = "nobody uses their GPUs beside shares with limits of time",
-     .reads = "the keeper's picture of each GPU",
-     .cause = "A program was started on the host, or in a container with the whole GPU: no turn "
-              "holds it back, and the shares do not have what it takes.",
-     .remedy = "gantry share run, or another GPU for it",
+     .title = "only shares use the GPUs that have compute limits",
+     .reads = "the share daemon's list of processes on each GPU",
+     .cause = "A program was started on the host, or in a container with the whole GPU: no compute "
+              "limit applies to it, and the time that it takes is missing for the shares.",
+     .remedy = "start it with gantry share run, or on another GPU",
      .judge = judge_foreign_processes},
     {.id = "shares.copies",
      .reference = "S5",
      .area = Area::Runtime,
      .fix_class = FixClass::Never,
-     .title = "few versions of the fence lie on the host",
+     .title = "the host has few versions of the fence",
      .reads = kCopies,
-     .cause = "Every version of the agent's image leaves its copy of the fence for containers that "
-              "were made with it; a stopped one needs it to start again, so nothing removes them.",
-     .remedy = "with no container left that has a share (kubectl drain): sudo rm -r "
-               "/var/lib/gantry/fence, then restart the agent, which puts its own there",
+     .cause =
+         "Every version of the agent's image leaves a copy of the fence for containers that were "
+         "created with it; a stopped container needs its copy to start again, so Gantry removes "
+         "none.",
+     .remedy = "when no container with a share is left (kubectl drain): sudo rm -r "
+               "/var/lib/gantry/fence, then restart the agent, which copies its version again",
      .judge = judge_copies},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use a GPU at the same time: compute mode and MIG.
+// Use of a GPU by several programs at the same time: compute mode and MIG.
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/fix_steps.hpp"
@@ -31,14 +31,14 @@ Finding judge_compute_mode(const Facts& f) {
     prohibited = prohibited || contains(to_lower(gpu.compute_mode), "prohibited");
     tally.found(gpu_label(gpu), std::move(read), fmt::to_string(gpu.index));
   }
-  if (tally.empty()) return skip("no GPU tells its compute mode");
+  if (tally.empty()) return skip("no GPU reports its compute mode");
   if (!tally.any_bad()) return ok("several processes may use each GPU", tally.well);
   const auto remedy = tally.command("sudo nvidia-smi -i @ -c 0");
   if (prohibited) {
-    return fail(fmt::format("no program, or one only, is let in: {}", tally.who()), tally.bad)
+    return fail(fmt::format("at most one program may use it: {}", tally.who()), tally.bad)
         .advise(remedy);
   }
-  return warn(fmt::format("one process at a time is let in: {}", tally.who()), tally.bad)
+  return warn(fmt::format("only one process at a time may use it: {}", tally.who()), tally.bad)
       .advise(remedy);
 }
 
@@ -75,7 +75,7 @@ Finding judge_mig_pending(const Facts& f) {
   }
   if (!tally.any_bad()) return ok("no MIG change is pending");
   return warn(fmt::format("MIG changes at the next reset: {}", tally.who()), tally.bad)
-      .advise(tally.command("sudo nvidia-smi --gpu-reset -i @") + "  # its programs ended");
+      .advise(tally.command("sudo nvidia-smi --gpu-reset -i @") + "  # end its programs first");
 }
 
 Steps fix_mig_pending(const Facts& f) {
@@ -101,7 +101,7 @@ Finding judge_mig_empty(const Facts& f) {
                 fmt::to_string(gpu.index));
   }
   if (!tally.any_bad()) return ok("every GPU with MIG on has instances");
-  return fail(fmt::format("MIG is on without an instance, nothing can run: {}", tally.who()),
+  return fail(fmt::format("MIG is on without instances, so no program can run: {}", tally.who()),
               tally.bad)
       .advise(
           tally.command("sudo nvidia-smi mig -i @ -cgi 0 -C") +
@@ -127,7 +127,7 @@ constexpr Check kSharingChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "several processes may use each GPU",
      .reads = "NVML",
-     .cause = "Somebody set an exclusive compute mode and no MPS runs: the second process gets 46 "
+     .cause = "An exclusive compute mode is set and MPS does not run: the second process gets 46 "
               "\"all CUDA-capable devices are busy or unavailable\".",
      .remedy = "sudo nvidia-smi -c 0",
      .judge = judge_compute_mode,
@@ -142,7 +142,7 @@ constexpr Check kSharingChecks[] = {
      .remedy = "sudo nvidia-smi --gpu-reset -i INDEX",
      .judge = judge_mig_pending,
      .fix = fix_mig_pending,
-     .by_hand = "programs are on the GPU, and a reset would end them"},
+     .by_hand = "programs use the GPU, and a reset would kill them"},
     {.id = "mig.empty",
      .reference = "H32",
      .area = Area::Gpu,
@@ -150,8 +150,8 @@ constexpr Check kSharingChecks[] = {
      .title = "every GPU with MIG on has instances",
      .reads = "NVML",
      .cause =
-         "MIG was switched on and no instance made; nvidia-smi lists the GPU, programs find no "
-         "device. Instances are also lost when the driver is reloaded.",
+         "MIG was enabled but no instance was created; nvidia-smi lists the GPU, but programs find "
+         "no device. Instances are also lost when the driver is reloaded.",
      .remedy = "sudo nvidia-smi mig -i INDEX -cgi 0 -C",
      .judge = judge_mig_empty,
      .fix = fix_mig_empty,

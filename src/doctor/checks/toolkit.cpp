@@ -30,11 +30,11 @@ Finding judge_ldconfig(const Facts& f) {
   const auto text = f.host().read(kConfig);
   if (!text.ok()) return skip(std::string(kNoConfig));
   auto path = parse_toml(*text).value_or({}).at("nvidia-container-cli").at("ldconfig").text();
-  // "@" says that the host's file is meant, not the container's.
-  if (!path.starts_with('@')) return skip("ldconfig of the container is used");
+  // "@" means the host's file, not the container's.
+  if (!path.starts_with('@')) return skip("the toolkit uses the container's ldconfig");
   path.erase(0, 1);
-  if (f.host().exists(path)) return ok("the toolkit's ldconfig is there", {{path, "present"}});
-  return fail(fmt::format("the toolkit is told to run {}, which is not there", path),
+  if (f.host().exists(path)) return ok("the toolkit's ldconfig exists", {{path, "present"}});
+  return fail(fmt::format("the toolkit is configured to run {}, which does not exist", path),
               {{std::string(kConfig), "ldconfig = @" + path}, {path, "(absent)"}})
       .advise(fmt::format("sudo sed -i 's|@{}|@/sbin/ldconfig|' {}", path, kConfig));
 }
@@ -54,7 +54,7 @@ Finding judge_unprivileged(const Facts& f) {
   const auto text = f.host().read(kConfig);
   if (!text.ok()) return skip(std::string(kNoConfig));
   if (!f.host().exists("/var/lib/kubelet/device-plugins")) {
-    return skip("no kubelet: there is no plugin to go round");
+    return skip("no kubelet: there is no device plugin to bypass");
   }
   const auto value = parse_toml(*text)
                          .value_or({})
@@ -84,8 +84,8 @@ Finding judge_twice(const Facts& f) {
   for (std::string_view path : {"/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml"}) {
     if (f.host().exists(path)) spec = path;
   }
-  if (found.empty()) return ok("no OCI hook beside CDI", {{kHooks[0], "(absent)"}});
-  if (spec.empty()) return ok("GPUs come by the OCI hook alone", {{found.front(), "present"}});
+  if (found.empty()) return ok("no OCI hook is installed", {{kHooks[0], "(absent)"}});
+  if (spec.empty()) return ok("only the OCI hook hands out GPUs", {{found.front(), "present"}});
   return warn("both an OCI hook and a CDI specification hand out GPUs",
               {{found.front(), "present"}, {spec, "present"}})
       .advise(command_for(found, "sudo rm @"));
@@ -97,7 +97,7 @@ Steps fix_twice(const Facts& f) {
   return steps;
 }
 
-// The classic chain works, but what it changes in a cgroup nobody else knows of.
+// The classic prestart hook works, but no other component knows its changes to the cgroup.
 Finding judge_classic(const Facts& f) {
   std::vector<Evidence> read;
   for (auto& hook : hooks(f)) read.push_back({std::move(hook), "present"});
@@ -119,15 +119,15 @@ constexpr Check kToolkitChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "the container toolkit's configuration is readable",
      .reads = "/etc/nvidia-container-runtime/config.toml",
-     .cause = "A line was damaged in editing.",
+     .cause = "A line was damaged by an edit.",
      .remedy = "gantry config default | sudo tee /etc/nvidia-container-runtime/config.toml",
      .judge = judge_config,
-     .by_hand = "what the broken lines were meant to say is not guessed",
+     .by_hand = "gantry does not guess the intended text of broken lines",
      .closed = kConfig},
     {.id = "toolkit.ldconfig",
      .reference = "C3",
      .area = Area::Runtime,
-     .title = "the container toolkit's ldconfig is there",
+     .title = "the container toolkit's ldconfig exists",
      .reads = "/etc/nvidia-container-runtime/config.toml",
      .cause = "The file was written for another distribution: ldconfig.real exists on Ubuntu only. "
               "Every GPU container fails to start.",
@@ -140,8 +140,10 @@ constexpr Check kToolkitChecks[] = {
      .area = Area::Runtime,
      .title = "the container toolkit allows devices in cgroups",
      .reads = "/etc/nvidia-container-runtime/config.toml",
-     .cause = "no-cgroups = true is for rootless engines. With an engine run by root the container "
-              "sees the nodes and may not open them: \"Failed to initialize NVML: Unknown Error\".",
+     .cause =
+         "no-cgroups = true is for rootless engines. With an engine that root runs, the "
+         "container sees the nodes but may not open them: \"Failed to initialize NVML: Unknown "
+         "Error\".",
      .remedy = "sudo sed -i 's/^no-cgroups = true/no-cgroups = false/' "
                "/etc/nvidia-container-runtime/config.toml  # unless only rootless engines run here",
      .judge = judge_cgroups,
@@ -152,8 +154,8 @@ constexpr Check kToolkitChecks[] = {
      .title = "images cannot take GPUs by environment variable",
      .reads = "/etc/nvidia-container-runtime/config.toml, /var/lib/kubelet/device-plugins",
      .cause =
-         "The toolkit's default trusts the image's environment, so that a pod without a GPU in "
-         "its limits can use all of them.",
+         "By default the toolkit trusts the image's environment, so a pod without a GPU in its "
+         "limits can use all GPUs.",
      .remedy =
          "sudo gantry config set "
          "accept-nvidia-visible-devices-envvar-when-unprivileged=false  # the plugin then needs "
@@ -166,7 +168,7 @@ constexpr Check kToolkitChecks[] = {
      .fix_class = FixClass::OnRequest,
      .title = "GPUs are handed out one way only",
      .reads = "oci/hooks.d/oci-nvidia-hook.json, /etc/cdi, /var/run/cdi",
-     .cause = "A left-over hook of an older installation runs beside CDI; mounts clash.",
+     .cause = "A hook of an older installation runs in addition to CDI; their mounts conflict.",
      .remedy = "sudo rm /usr/share/containers/oci/hooks.d/oci-nvidia-hook.json",
      .judge = judge_twice,
      .fix = fix_twice},
@@ -175,8 +177,8 @@ constexpr Check kToolkitChecks[] = {
      .area = Area::Runtime,
      .title = "GPUs are part of a container's specification",
      .reads = "oci/hooks.d/oci-nvidia-hook.json, /etc/nvidia-container-runtime/config.toml",
-     .cause = "The engine, the runtime and systemd do not know of rules that a hook added: after "
-              "`systemctl daemon-reload` or an update of the container its GPUs are gone, with "
+     .cause = "The engine, the runtime and systemd do not know the rules that a hook added: after "
+              "`systemctl daemon-reload` or an update of the container it loses its GPUs, with "
               "\"Failed to initialize NVML: Unknown Error\".",
      .remedy =
          "sudo gantry cdi refresh  # then: podman run --device nvidia.com/gpu=all, docker run "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What answers questions about the GPUs: nvidia-smi and NVML.
+// The tools that query the GPUs: nvidia-smi and NVML.
 #include "doctor/checks/check_tables_internal.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ Finding judge_smi(const Facts& f) {
   if (f.inventory().driver.version.empty()) return skip("the nvidia module is not loaded");
   for (const auto& file : f.inventory().files) {
     if (file.path.ends_with("/nvidia-smi"))
-      return ok("nvidia-smi is there", {{file.path, "present"}});
+      return ok("nvidia-smi is installed", {{file.path, "present"}});
   }
   const auto& version = f.inventory().driver.version;
   return info("nvidia-smi was not found", {{"/usr/bin/nvidia-smi", "(absent)"}})
@@ -33,7 +33,7 @@ constexpr Check kToolsChecks[] = {
      .title = "nvidia-smi is installed",
      .reads = "standard directories, known driver roots",
      .cause =
-         "The driver's utility package is missing. GPUs work; people and scripts miss the tool.",
+         "The driver's utility package is missing. GPUs work, but users and scripts lack the tool.",
      .remedy = "sudo apt install nvidia-utils-VERSION",
      .judge = judge_smi},
     {.id = "nvml.answers",
@@ -41,8 +41,9 @@ constexpr Check kToolsChecks[] = {
      .area = Area::Userland,
      .title = "NVML answers",
      .reads = "libnvidia-ml.so.1",
-     .cause = "Module and libraries differ, a node is missing or closed, or the GPU hangs: see "
-              "module.mismatch, node.missing, node.mode, log.xid.",
+     .cause =
+         "Module and libraries differ, a node is missing or not accessible, or the GPU hangs: see "
+         "module.mismatch, node.missing, node.mode, log.xid.",
      .remedy = "nvidia-smi; sudo dmesg | grep NVRM | tail",
      .judge = judge_nvml},
 };

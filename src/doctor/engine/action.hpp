@@ -36,7 +36,7 @@ struct WriteValue {
 };
 struct WriteFile {
   std::string path;
-  std::string content;  // all of it
+  std::string content;  // the whole file
   std::string what;     // for people: "user = \"root:video\""
 };
 struct RemoveFile {
@@ -54,11 +54,12 @@ using Action = std::variant<MakeNode, MakeDirectory, MakeSymlink, SetMode, LoadM
 // As a person would type it: "mknod -m 0666 /dev/nvidia0 c 195 0".
 std::string describe(const Action& action);
 
-// Whether it runs a program of the machine. Such a remedy is only for the machine that we run on:
-// the programs of any other tree are strangers, and a chroot does not hold what runs as root.
+// Returns true if the action runs a program of the machine. Such an action is only for the machine
+// that we run on: we do not trust the programs of another tree, and a chroot does not confine a
+// program that runs as root.
 bool runs_a_program(const Action& action);
 
-// The file or node that it changes; "" for programs.
+// The file or node that the action changes; "" for programs.
 std::string target_of(const Action& action);
 
 Status apply(const Action& action, const sys::Host& host, sys::Kernel& kernel);

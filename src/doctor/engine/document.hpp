@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other people's configuration files as one kind of tree, whatever they are written in. Input is
-// bounded in size, depth and number of values: what is larger is an error.
+// Reads configuration files of other programs (JSON, YAML, TOML) into one kind of tree. Size, depth
+// and number of values are limited; a file beyond a limit is an error.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -14,7 +14,7 @@ namespace gantry::doctor {
 
 class Document {
  public:
-  // A value that is not there is an empty one: at() can be chained without asking.
+  // Returns an empty document if there is no such key, so calls of at() can be chained.
   const Document& at(std::string_view key) const;
   bool has(std::string_view key) const;
 
@@ -38,7 +38,7 @@ constexpr std::size_t kMaxDocumentBytes = std::size_t{4} << 20;
 constexpr int kMaxDocumentDepth = 48;
 constexpr int kMaxDocumentValues = 200'000;
 
-// Errors are Corrupt and name the line where the format has one.
+// Errors have the code Corrupt and name the line if the parser knows it.
 Result<Document> parse_json(std::string_view text);
 Result<Document> parse_yaml(std::string_view text);  // JSON is YAML, too
 Result<Document> parse_toml(std::string_view text);

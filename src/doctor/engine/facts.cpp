@@ -22,7 +22,7 @@ std::optional<Process> read_process(const sys::Host& host, std::string_view name
   const auto comm = host.read_value(fmt::format("/proc/{}/comm", name));
   if (!comm) return std::nullopt;
   Process process{.pid = static_cast<unsigned>(*pid), .name = *comm};
-  // "PID (comm) S ...": comm may hold anything, so the last parenthesis counts.
+  // "PID (comm) S ...": comm may contain any character, so we look for the last parenthesis.
   const auto stat = host.read_value(fmt::format("/proc/{}/stat", name)).value_or("");
   const auto end = stat.rfind(')');
   if (end != std::string::npos && end + 2 < stat.size()) process.state = stat[end + 2];
@@ -167,7 +167,7 @@ const MountEntry* Facts::mount_of(std::string_view path) const {
   for (const auto& mount : mounts()) {
     const bool covers = mount.point == "/" || path == mount.point ||
                         (path.starts_with(mount.point) && path[mount.point.size()] == '/');
-    // Of two mounts on one point the later hides the earlier.
+    // If two mounts have the same mount point, the later one hides the earlier one.
     if (covers && (best == nullptr || mount.point.size() >= best->point.size())) best = &mount;
   }
   return best;
@@ -187,7 +187,7 @@ bool Facts::module_loaded(std::string_view name) const {
   return value(directory + "/initstate").value_or("live") == "live";
 }
 
-// Not by refcnt: a kernel without module unloading has no such file.
+// Does not read refcnt: a kernel without module unloading has no such file.
 bool Facts::driver_loaded() const {
   return module_loaded("nvidia") && host_.exists("/proc/driver/nvidia/version");
 }

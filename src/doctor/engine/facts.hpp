@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the checks look at: the machine below its root, the inventory, and a few things that are
-// read when first asked for. Reading never changes the machine.
+// The input of the checks: the machine below its root, the inventory, and facts that are read on
+// first use. Reading never changes the machine.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -17,10 +17,10 @@
 
 namespace gantry::doctor {
 
-// Who asks: decides whether nodes can be opened and which libraries are found.
+// The user who runs the doctor: decides which nodes can be opened and which libraries are found.
 struct Caller {
   unsigned uid = 0;
-  std::vector<unsigned> groups;  // the effective one first
+  std::vector<unsigned> groups;  // the effective group first
   std::string library_path;      // LD_LIBRARY_PATH
 };
 
@@ -40,16 +40,16 @@ struct MountEntry {
   bool has(std::string_view option) const;
 };
 
-// What the API server says of this node.
+// What the API server knows about this node.
 struct ClusterView {
   std::string node;             // the Node object, JSON
-  std::string runtime_classes;  // the list, JSON; "" where it may not be read
-  std::string error;            // why there is nothing of it; "" when there is
+  std::string runtime_classes;  // the list, JSON; "" if we may not read it
+  std::string error;            // why the node could not be read; "" on success
 };
 
-// What the keeper of shares says, and what was left for it.
+// The answer of the share daemon, and the records that it keeps on disk.
 struct SharesView {
-  struct AuditFinding {  // by the auditor
+  struct AuditFinding {  // of the share daemon's auditor
     std::string share;
     std::string text;
     std::int64_t seconds_ago = 0;
@@ -58,34 +58,34 @@ struct SharesView {
   struct Library {
     std::string path;
     bool there = false;
-    std::string trouble;  // "" when it fits
+    std::string trouble;  // why it cannot be used; "" if it can
   };
-  struct ForeignProcess {  // a process of no share on a GPU whose shares have limits of time
+  struct ForeignProcess {  // without a share, on a GPU whose shares have compute limits
     std::string gpu;
     std::uint32_t pid = 0;
     std::string command;
-    std::string memory;  // for people
+    std::string memory;  // formatted: "1.5 GiB"
   };
-  bool only_root = false;               // may ask
+  bool only_root = false;               // only root may ask the daemon
   std::vector<std::string> names;       // of shares with a record
   std::vector<std::string> unreadable;  // records that cannot be read, and why
-  std::string no_answer_reason;         // why no keeper answers; "" when one does
+  std::string no_answer_reason;         // why the daemon does not answer; "" if it does
   std::vector<AuditFinding> findings;
   std::vector<ForeignProcess> beside;
-  std::vector<Library> libraries;  // of the fence
+  std::vector<Library> libraries;  // the fence's libraries
 };
 
 struct FactSources {
   Caller caller;
   std::optional<std::string> kernel_log;  // nullopt: read it from the machine
-  bool this_machine = true;  // its programs may be run; see sys::Kernel::is_this_machine
-  // Bytes free for the file system of a path; nullopt when nobody knows.
+  bool this_machine = true;  // we may run its programs; see sys::Kernel::is_this_machine
+  // Free bytes of the file system that holds a path; nullopt if unknown.
   std::function<std::optional<std::uint64_t>(const sys::Host&, const std::string&)> free_bytes;
-  std::optional<ClusterView> cluster;  // nullopt: nobody was asked
-  std::optional<SharesView> shares;    // the same
+  std::optional<ClusterView> cluster;  // nullopt: the API server was not asked
+  std::optional<SharesView> shares;    // nullopt: the share daemon was not asked
 };
 
-// The running system's: this process and statvfs.
+// The sources of the running system: this process and statvfs.
 FactSources live_sources();
 
 class Facts {
@@ -101,7 +101,7 @@ class Facts {
   bool this_machine() const { return sources_.this_machine; }
 
   std::optional<std::string> value(std::string_view path) const { return host_.read_value(path); }
-  // Somebody else's: it is there, or may be, and we are not let in.
+  // Returns true if we have no permission to read the path; it may or may not exist.
   bool denied(std::string_view path) const;
   // The path with its value, or "(absent)".
   Evidence read(std::string_view path) const;
@@ -126,11 +126,11 @@ class Facts {
   std::optional<std::uint64_t> param_number(std::string_view name) const;
 
   bool installed(std::string_view program) const;  // in one of the usual bin directories
-  std::string group_name(unsigned gid) const;      // the number where it has no name
-  // Lines of modprobe's configuration without comments, each with its file.
+  std::string group_name(unsigned gid) const;      // the number if the group has no name
+  // The lines of modprobe's configuration without comments, each with its file.
   const std::vector<Evidence>& modprobe_lines() const;
 
-  // GPU functions of the machine; virtual functions of a vGPU host are not among them.
+  // The GPU functions of the machine, without the virtual functions of a vGPU host.
   std::vector<model::PciFunction> gpu_functions() const;
   std::vector<model::PciFunction> nvswitches() const;
   std::vector<int> online_numa_nodes() const;
@@ -149,7 +149,7 @@ class Facts {
 
 std::string pci_path(const model::PciAddress& address);  // "/sys/bus/pci/devices/0000:3b:00.0"
 
-// "0-1,4" -> 0 1 4. Numbers that make no sense are left out; at most 4096 are returned.
+// "0-1,4" -> 0 1 4. Skips invalid numbers; returns at most 4096.
 std::vector<int> parse_number_list(std::string_view text);
 
 }  // namespace gantry::doctor

@@ -16,7 +16,7 @@ Action program(std::vector<std::string> argv) {
   return RunProgram{std::move(argv), kBuildDeadline};
 }
 
-// Whether os-release names the distribution or one it is like.
+// Returns true if os-release names the distribution in ID or ID_LIKE.
 bool like(std::string_view release, std::string_view name) {
   for (const auto line : lines(release)) {
     if ((line.starts_with("ID=") || line.starts_with("ID_LIKE=")) && contains(line, name)) {
@@ -26,7 +26,7 @@ bool like(std::string_view release, std::string_view name) {
   return false;
 }
 
-// Debian's update-grub reads the directory beside its main file.
+// Debian's update-grub reads /etc/default/grub.d after /etc/default/grub.
 constexpr const char* kGrubFile = "/etc/default/grub.d/90-gantry.cfg";
 
 std::string grub_line(const std::string& argument) {

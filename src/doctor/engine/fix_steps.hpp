@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that several remedies share. They fit the distribution that is installed; where none fits
-// they are empty.
+// Steps that several remedies share. They use the tools of the installed distribution; if none of
+// the known tools is installed, the list is empty.
 #pragma once
 
 #include "doctor/engine/check.hpp"
@@ -17,19 +17,20 @@ using Steps = std::vector<Action>;
 void add(Steps& steps, Steps more);
 
 Steps rebuild_initramfs(const Facts& facts);
-// By the boot loader's own tool; in force after the next boot.
+// Uses the boot loader's own tool; takes effect at the next boot.
 Steps add_kernel_argument(const Facts& facts, const std::string& argument);
-// The same as one line for a person; by the distribution's name where its tools are not seen.
+// The same as one command line for a person. If no tool is installed, the distribution's name
+// decides.
 std::string kernel_argument_command(const Facts& facts, const std::string& argument);
 Steps install_package(const Facts& facts, const std::string& name);
-// `systemctl VERB SERVICE` where systemd has that unit.
+// `systemctl VERB SERVICE`; empty if systemd does not have that unit.
 Steps systemctl(const Facts& facts, std::vector<std::string> verb, const std::string& service);
 
-// A file of modprobe's configuration that keeps a module away.
+// A modprobe configuration file that prevents a module from being loaded.
 WriteFile blacklist(const std::string& path, std::string_view module);
 
-// The file with some of its lines written anew; `edit` changes a line or leaves it. No step when
-// nothing changes or the file cannot be read.
+// Rewrites a file: `edit` is called for every line and may change it. Returns no step if no line
+// changes or the file cannot be read.
 Steps rewrite_lines(const Facts& facts, const std::string& path, std::string what,
                     const std::function<void(std::string&)>& edit);
 

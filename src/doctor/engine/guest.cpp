@@ -13,7 +13,7 @@ struct Vendor {
   std::string_view text;  // in sys_vendor or product_name
   Hypervisor hypervisor;
   std::string_view name;
-  bool only_with_flag;  // metal machines of the same vendor exist
+  bool only_with_flag;  // the vendor also has bare-metal machines
 };
 
 constexpr std::array kVendors{
@@ -32,7 +32,7 @@ constexpr std::array kVendors{
     Vendor{"OracleCloud", Hypervisor::Cloud, "Oracle Cloud", true},
 };
 
-// The flags line of the first processor is enough: they do not differ.
+// Reads the flags of the first processor only: all processors have the same ones.
 bool has_hypervisor_flag(std::string_view cpuinfo) {
   for (auto line : lines(cpuinfo)) {
     if (!line.starts_with("flags")) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether this machine is a virtual one: decided before anything else, because half of what is a
-// fault on metal is normal in a guest.
+// Detects whether this machine is a virtual machine. This is decided first, because many things
+// that are a fault on bare metal are normal in a guest.
 #pragma once
 
 #include "base/sys/host.hpp"
@@ -29,9 +29,9 @@ enum class Hypervisor : std::uint8_t {
 };
 
 struct Guest {
-  bool known = false;  // false: /proc/cpuinfo and DMI are silent
+  bool known = false;  // false: neither /proc/cpuinfo nor DMI could be read
   Hypervisor hypervisor = Hypervisor::None;
-  std::string name;  // "VMware", "Google Compute Engine"; "" on metal
+  std::string name;  // "VMware", "Google Compute Engine"; "" on bare metal
   bool wsl = false;
   std::vector<Evidence> evidence;
 

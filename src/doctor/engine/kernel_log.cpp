@@ -33,7 +33,7 @@ std::optional<std::string> read_records(const sys::Host& host) {
   return text;
 }
 
-// "6,339,5140900,-;message": drops what is before the semicolon, and continuation lines.
+// "6,339,5140900,-;message": drops the prefix up to the semicolon, and continuation lines.
 std::string messages_of(std::string_view records) {
   std::string out;
   for (auto line : lines(records)) {
@@ -48,8 +48,7 @@ std::string messages_of(std::string_view records) {
   return out;
 }
 
-// How bad it is that a line of the log has it; what was done about it since then, the log does not
-// say.
+// How serious the Xid is. The log does not tell whether it was repaired in the meantime.
 XidClass severity_of(health::XidClass kind) {
   switch (kind) {
     case health::XidClass::Application: return XidClass::Application;

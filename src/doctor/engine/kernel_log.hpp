@@ -12,8 +12,8 @@
 
 namespace gantry::doctor {
 
-// /dev/kmsg, or /var/log/dmesg where a tree or a container has only that. nullopt when neither can
-// be read. Never waits for new messages; the oldest go when there are more than 8 MiB.
+// Reads /dev/kmsg, or /var/log/dmesg if only that exists (a container, a tree of files). Returns
+// nullopt if neither can be read. Never waits for new messages; drops the oldest ones beyond 8 MiB.
 std::optional<std::string> read_kernel_log(const sys::Host& host);
 
 struct Xid {
@@ -22,7 +22,8 @@ struct Xid {
   std::string text;  // the rest of the line
 };
 
-// "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=x, text"; old drivers write no pid and no name.
+// Parses "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=x, text"; old drivers write neither pid nor
+// name.
 std::vector<Xid> find_xids(std::string_view log);
 
 enum class XidClass : std::uint8_t { Application, Notable, Critical };

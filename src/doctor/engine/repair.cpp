@@ -16,7 +16,7 @@ bool named(const Check& check, const FixOptions& options) {
                      [&](const std::string& pattern) { return matches(check, pattern); });
 }
 
-// Warnings and failures; information only when somebody asks for it by name.
+// Warnings and failures are fixed; an info only if the user names the check.
 bool wanted(const CheckResult& outcome, const FixOptions& options) {
   const auto verdict = outcome.finding.verdict;
   if (verdict == Verdict::Warn || verdict == Verdict::Fail) return true;
@@ -31,7 +31,7 @@ void apply_all(const std::vector<Action>& actions, const CheckResult& outcome, c
     report.steps.push_back({describe(action), status.ok() ? "" : status.error().text()});
     if (status.ok()) continue;
     report.state = FixState::Failed;
-    report.text = "the steps after the failed one were not tried";
+    report.text = "the steps after the failed step were not run";
     if (status.error().code() == Errc::Denied && facts.caller().uid != 0) {
       report.text += "; as root: sudo " + outcome.fix;
     }
@@ -49,7 +49,7 @@ std::string commands_of(const std::vector<Action>& actions) {
 
 std::string by_hand_text(const CheckResult& outcome, const Facts& facts) {
   if (outcome.offer == FixOffer::Elsewhere) {
-    return fmt::format("{} is not this machine, and its programs are not run; on it: {}",
+    return fmt::format("{} is not this machine, so its programs cannot be run here; run there: {}",
                        facts.host().root(), outcome.remedy());
   }
   if (outcome.offer != FixOffer::ByHand || outcome.check->by_hand.empty()) return outcome.remedy();
@@ -85,18 +85,19 @@ FixReport apply_fix(const CheckResult& outcome, const FixPlan& plan, const Facts
   report.text = check.afterwards;
   if (!plan.left.empty()) {
     report.state = FixState::Partly;
-    report.text = fmt::format("left to do on the machine itself: {}", commands_of(plan.left));
+    report.text = fmt::format("still to do on the machine itself: {}", commands_of(plan.left));
   }
   return report;
 }
 
-// Whether an earlier remedy of this round has changed the same file: look again first.
+// Returns true if an earlier fix of this round changed the same file: the checks must run again
+// first.
 bool overlaps(const FixPlan& plan, const std::set<std::string>& touched) {
   return std::any_of(plan.steps.begin(), plan.steps.end(),
                      [&](const Action& action) { return touched.contains(target_of(action)); });
 }
 
-// One look at the machine and what can be done after it.
+// One run of the checks and the fixes that follow from it.
 class RepairRound {
  public:
   RepairRound(const Facts& facts, const FixOptions& options, sys::Kernel& kernel)
@@ -126,7 +127,7 @@ class RepairRound {
   }
 
   bool changed() const { return changed_; }
-  // What nothing was done about, as long as nothing else has changed.
+  // Reports of checks for which nothing was done; valid only if no other fix changed the machine.
   std::vector<FixReport>& waiting() { return waiting_; }
 
  private:
@@ -138,7 +139,7 @@ class RepairRound {
   bool changed_ = false;
 };
 
-// In the order in which the checks are looked at.
+// Sorts by the order in which the checks run.
 void sort_by_check(std::vector<FixReport>& fixes, const std::vector<const Check*>& checks) {
   const auto place = [&](const FixReport& fix) {
     return std::find(checks.begin(), checks.end(), fix.check);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry doctor --fix: applies remedies, says what it did, and looks again.
+// gantry doctor --fix: applies remedies, reports what it did, and runs the checks again.
 #pragma once
 
 #include "base/sys/kernel.hpp"
@@ -12,18 +12,18 @@
 namespace gantry::doctor {
 
 enum class FixState : std::uint8_t {
-  Done,      // every step worked; `after` says whether that helped
-  Partly,    // the files are written, programs are left to be run on the machine itself
-  Failed,    // a step did not; the steps after it were not tried
-  Declined,  // the person said no
-  NotNamed,  // risky: needs its name
-  ByHand,    // no program should, or can, do this here
+  Done,      // every step succeeded; `after` is the verdict of the check afterwards
+  Partly,    // the files are written; programs must still be run on the machine itself
+  Failed,    // a step failed; the steps after it were not run
+  Declined,  // the user answered no
+  NotNamed,  // risky: the user must name the check
+  ByHand,    // Gantry cannot or must not do this here
 };
 std::string_view to_string(FixState state);
 
 struct FixStep {
   std::string what;   // as a person would type it
-  std::string error;  // "" when it worked
+  std::string error;  // "" on success
 };
 
 struct FixReport {
@@ -35,19 +35,20 @@ struct FixReport {
 };
 
 struct FixOptions {
-  std::vector<std::string> named;  // ids or patterns of risky ones to do without asking
-  // Asks a person about a risky one; empty: nobody is there to answer.
+  std::vector<std::string> named;  // ids or patterns of risky fixes to apply without asking
+  // Asks the user about a risky fix; empty: the program is not interactive.
   std::function<bool(const CheckResult&, const std::vector<Action>&)> ask;
 };
 
 struct RepairReport {
-  std::vector<FixReport> fixes;       // one for each check that was not well
-  std::vector<CheckResult> outcomes;  // after the last fix
+  std::vector<FixReport> fixes;       // one for each check that warned or failed
+  std::vector<CheckResult> outcomes;  // of the run after the last fix
 };
 
-// `look` reads the machine anew after changes. Loading a module can bring new work (nodes), and one
-// remedy can do another's (a node made anew has its mode), so it goes round until nothing more can
-// be done, at most four times; what is left to people is said of the machine as it is then.
+// Applies fixes and runs the checks again until no fix changes the machine, at most four rounds.
+// More than one round is needed because loading a module can require new nodes, and one fix can
+// also do the work of another (a node that is created again has the right mode). `look` reads the
+// inventory for each round. Remedies that are left to the user refer to the last round.
 RepairReport repair(const sys::Host& host, const std::function<model::Inventory()>& look,
                     const FactSources& sources, const std::vector<const Check*>& checks,
                     const FixOptions& options, sys::Kernel& kernel);

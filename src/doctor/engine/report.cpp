@@ -54,12 +54,12 @@ std::string field(std::string_view name, std::string_view text, const Style& sty
   return fmt::format("    {:<9}{}\n", name, wrapped(printable_lines(text), kIndent, style.width));
 }
 
-// A command is never broken: it is there to be pasted.
+// A command is never wrapped, so that it can be pasted.
 std::string command(std::string_view name, std::string_view text) {
   return fmt::format("    {:<9}{}\n", name, printable_lines(text));
 }
 
-// Most skips have few reasons: no Docker, no kubelet, no NVSwitch.
+// Groups skipped checks by reason: there are few reasons (no Docker, no kubelet, no NVSwitch).
 std::string skipped(const std::vector<CheckResult>& outcomes, const Style& style) {
   std::vector<std::pair<std::string, std::string>> by_reason;  // in order of appearance
   for (const auto& outcome : outcomes) {
@@ -80,7 +80,7 @@ std::string skipped(const std::vector<CheckResult>& outcomes, const Style& style
   return out;
 }
 
-// Only what --fix really does is offered.
+// Offers --fix only if it would really change something.
 std::string fix_line(const CheckResult& outcome) {
   const auto& check = *outcome.check;
   switch (outcome.offer) {
@@ -147,8 +147,8 @@ std::string describe_unreadable(const std::vector<CheckResult>& outcomes, const 
     if (outcome.finding.needs_root) ids += fmt::format(" {}", outcome.check->id);
   }
   if (ids.empty()) return "";
-  return fmt::format("Could not be read by this user:{}; run as root: sudo gantry doctor{}\n", ids,
-                     root_flag(host));
+  return fmt::format("This user may not read the files of:{}; run as root: sudo gantry doctor{}\n",
+                     ids, root_flag(host));
 }
 
 bool has_safe_fix(const std::vector<CheckResult>& outcomes) {
@@ -185,7 +185,7 @@ std::string_view fix_rule(const Check& check) {
 
 std::string explain_text(const Check& check, const Style& style) {
   std::string out = fmt::format("{} [{}] ({})\n", check.id, check.reference, to_string(check.area));
-  out += field("well", check.title, style);
+  out += field("ok when", check.title, style);
   out += field("reads", check.reads, style);
   out += field("cause", check.cause, style);
   out += command("remedy", check.remedy);
@@ -207,8 +207,7 @@ std::string list_text(const std::vector<const Check*>& checks) {
 }
 
 std::string list_markdown(const std::vector<const Check*>& checks) {
-  std::string out =
-      "| check | ref | fix | well when | reads | remedy |\n|---|---|---|---|---|---|\n";
+  std::string out = "| check | ref | fix | ok when | reads | remedy |\n|---|---|---|---|---|---|\n";
   const auto cell = [](std::string_view text) {
     std::string escaped;
     for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);

@@ -15,7 +15,7 @@ Json to_json(const std::vector<Evidence>& evidence) {
   return array;
 }
 
-// The words that would do it; null where none would.
+// The command that fixes it; null if there is none.
 Json offered(const CheckResult& outcome) {
   return outcome.fix.empty() ? Json(nullptr) : Json(outcome.fix);
 }
@@ -53,7 +53,7 @@ Json to_json(const FixReport& fix) {
           {"text", fix.text}};
 }
 
-// Evidence is bytes of the machine; what is not UTF-8 becomes a replacement character.
+// Evidence can contain any bytes; invalid UTF-8 becomes a replacement character.
 std::string dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -71,7 +71,7 @@ std::string report_json(const std::vector<CheckResult>& outcomes,
                    {"read", to_json(guest.evidence)}};
   json["summary"] = {{"checks", counts.total()}, {"ok", counts.ok},     {"info", counts.info},
                      {"warn", counts.warn},      {"fail", counts.fail}, {"skip", counts.skip}};
-  json["unreadable"] = Json::array();  // ids of checks that only root can make
+  json["unreadable"] = Json::array();  // ids of checks that only root can run
   for (const auto& outcome : outcomes) {
     if (outcome.finding.needs_root) json["unreadable"].push_back(outcome.check->id);
   }

@@ -27,9 +27,9 @@ Status refuse_unknown(const std::vector<const Check*>& checks,
         near += fmt::format("{}{}", near.empty() ? "; did you mean " : ", ", check->id);
       }
     }
-    return Error(
-        Errc::Invalid,
-        fmt::format("there is no check {}{}; `gantry doctor --list` shows all", pattern, near));
+    return Error(Errc::Invalid,
+                 fmt::format("there is no check {}{}; `gantry doctor --list` shows all checks",
+                             pattern, near));
   }
   return {};
 }
@@ -42,7 +42,7 @@ FixOffer fix_offer(const Check& check, const Finding& finding, const Facts& fact
   return check.fix_class == FixClass::Automatic ? FixOffer::Automatic : FixOffer::OnRequest;
 }
 
-// As one word of a shell's line.
+// Quotes the text as one word of a shell command.
 std::string in_shell(const std::string& text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%";
@@ -83,8 +83,8 @@ Result<std::vector<const Check*>> select(const std::vector<const Check*>& all,
   return chosen;
 }
 
-// Files of a foreign tree may be mended, in their order; its programs are not run, and what comes
-// after a program may need it.
+// In a tree that is not this machine, files may be repaired but programs are not run. The steps
+// after a program are left out too, because they may need its result.
 FixPlan plan_fix(const Check& check, const Facts& facts) {
   FixPlan plan;
   if (check.fix_class == FixClass::Never || check.fix == nullptr) return plan;

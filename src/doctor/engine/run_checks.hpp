@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs checks and counts what they found.
+// Selects and runs checks, and counts their verdicts.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -12,20 +12,20 @@ namespace gantry::doctor {
 
 // What `--fix` would do about a finding.
 enum class FixOffer : std::uint8_t {
-  Nothing,    // all is well, or nobody but a person may
-  ByHand,     // of class A or R, but no step can be done here: the row's by_hand says why
-  Elsewhere,  // only programs of the machine would help, and this tree is not the one we run on
-  Automatic,  // with --fix
-  OnRequest,  // with --fix=ID
+  Nothing,    // the check passed, or only a person may fix it
+  ByHand,     // class A or R, but no step is possible here: Check::by_hand says why
+  Elsewhere,  // needs programs of the machine, and this tree is not the machine we run on
+  Automatic,  // fixed by --fix
+  OnRequest,  // fixed by --fix=ID
 };
 
 struct CheckResult {
   const Check* check = nullptr;
   Finding finding;
   FixOffer offer = FixOffer::Nothing;
-  std::string fix;  // what to type, as root, for --fix to do it; "" when it would not
+  std::string fix;  // the command, for root, that fixes it; "" if --fix cannot
 
-  // The finding's own words, or the row's.
+  // The text of the finding, or of the check if the finding has none.
   std::string cause() const;
   std::string remedy() const;
 };
@@ -38,8 +38,8 @@ struct CheckSelection {
 
 bool matches(const Check& check, std::string_view pattern);
 
-// The checks of `all` that the selection names. Invalid, with the nearest ids, if a pattern matches
-// no check.
+// The checks of `all` that the selection names. Returns Invalid, with similar ids, if a pattern
+// matches no check.
 Result<std::vector<const Check*>> select(const std::vector<const Check*>& all,
                                          const CheckSelection& selection);
 
@@ -50,8 +50,8 @@ struct FixPlan {
 };
 FixPlan plan_fix(const Check& check, const Facts& facts);
 
-// "gantry doctor --root DIR --fix=ID": the machine is named, because sudo keeps no environment and
-// the remedy of one machine must not reach another. Without an id: all that is safe.
+// "gantry doctor --root DIR --fix=ID". It names the root, because sudo drops the environment and a
+// remedy for one machine must not be applied to another. Without an id: all safe fixes.
 std::string root_flag(const sys::Host& host);  // " --root DIR"; "" for the machine we run on
 std::string fix_command(const sys::Host& host, std::string_view id);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that is not well is named, and the command is for all of it.
+// Collects the items that a check looked at, so that a finding names all bad ones and gives one
+// command for all of them.
 #pragma once
 
 #include "doctor/engine/check.hpp"
@@ -13,13 +14,13 @@ namespace gantry::doctor {
 // "a", "a and b", "a, b, c and 5 more"
 std::string join_names(const std::vector<std::string>& names);
 
-// One command for every value: '@' in the pattern stands for it. Several become a shell loop.
+// Puts each value in place of '@' in the pattern. Several values become a shell loop.
 std::string command_for(const std::vector<std::string>& values, std::string_view pattern);
 
-// What a check looked at, and which of it was not well.
+// The good and the bad items that a check looked at.
 struct Tally {
-  std::vector<std::string> names;  // of the offenders, for people
-  std::vector<std::string> keys;   // the same for commands
+  std::vector<std::string> names;  // of the bad items, for people
+  std::vector<std::string> keys;   // of the bad items, for commands
   std::vector<Evidence> bad;
   std::vector<Evidence> well;
 

@@ -100,7 +100,7 @@ std::optional<int> duty_cycle(probe::DeviceQuery& query, std::int64_t now_unix_m
   nvmlValueType_t type = NVML_VALUE_TYPE_UNSIGNED_INT;
   const auto from = static_cast<unsigned long long>(now_unix_ms - kWindowMs) * 1000;
   if (!GANTRY_QUERY(query, nvmlDeviceGetSamples, query.device(), NVML_GPU_UTILIZATION_SAMPLES, from,
-                  &type, &count, samples.data())) {
+                    &type, &count, samples.data())) {
     return std::nullopt;
   }
   unsigned long long sum = 0;
@@ -118,7 +118,7 @@ void check_identity(probe::DeviceQuery& query, const std::string& known,
                     model::GpuReading& reading) {
   std::array<char, NVML_DEVICE_UUID_V2_BUFFER_SIZE> uuid{};
   if (GANTRY_QUERY(query, nvmlDeviceGetUUID, query.device(), uuid.data(),
-                 static_cast<unsigned>(uuid.size())) &&
+                   static_cast<unsigned>(uuid.size())) &&
       probe::to_string(uuid) != known) {
     reading.lost = fmt::format("NVML now names it {}", probe::to_string(uuid));
   }

@@ -117,7 +117,7 @@ void read_fields(probe::DeviceQuery& query, ReadingDepth depth, model::GpuReadin
     fields[count++].fieldId = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX;
   }
   if (!GANTRY_QUERY(query, nvmlDeviceGetFieldValues, query.device(), static_cast<int>(count),
-                  fields.data())) {
+                    fields.data())) {
     return;
   }
   for (std::size_t i = 0; i < counters; ++i) reading.*members[i] = number_in(fields[i]);

@@ -27,7 +27,7 @@ bool read_instance(probe::DeviceQuery& query, unsigned index, model::InstanceRea
   unsigned gpu_instance = 0;
   unsigned compute_instance = 0;
   if (!GANTRY_QUERY(query, nvmlDeviceGetUUID, handle, uuid.data(),
-                  static_cast<unsigned>(uuid.size())) ||
+                    static_cast<unsigned>(uuid.size())) ||
       !GANTRY_QUERY(query, nvmlDeviceGetGpuInstanceId, handle, &gpu_instance) ||
       !GANTRY_QUERY(query, nvmlDeviceGetComputeInstanceId, handle, &compute_instance)) {
     return false;  // it was destroyed between two calls
@@ -75,7 +75,7 @@ Samples samples_since(probe::DeviceQuery& query, std::int64_t since_unix_ms) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     Samples samples(count);
     if (GANTRY_QUERY(query, nvmlDeviceGetProcessUtilization, query.device(), samples.data(), &count,
-                   from)) {
+                     from)) {
       samples.resize(std::min<std::size_t>(count, samples.size()));
       return samples;
     }

@@ -239,10 +239,10 @@ bool Agent::ready() const {
 // By GPU: the pods that the kubelet gave it to, and the processes that NVML sees on it.
 OwnershipFilter::InUse Agent::in_use(Certainty certainty) const {
   OwnershipFilter::InUse found{.certain = certainty == Certainty::JustAsked};
-  const metrics::Snapshot known{.inventory = inventory_,
-                                .holders = known_holders(),
-                                .offered = offering_ ? offering_->offer.resources
-                                                      : std::vector<model::AdvertisedResource>{}};
+  const metrics::Snapshot known{
+      .inventory = inventory_,
+      .holders = known_holders(),
+      .offered = offering_ ? offering_->offer.resources : std::vector<model::AdvertisedResource>{}};
   for (const auto& entry : metrics::attribute_devices(known))
     found.pods[entry.gpu.text].push_back(
         {.pod = fmt::format("{}/{}", entry.holder.pod_namespace, entry.holder.pod),

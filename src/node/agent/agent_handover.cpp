@@ -14,7 +14,8 @@ constexpr auto kDeadline = 5s;
 
 }  // namespace
 
-AgentHandover::AgentHandover(sys::Loop& loop, std::string socket, const Log& log, HandoverCallbacks side)
+AgentHandover::AgentHandover(sys::Loop& loop, std::string socket, const Log& log,
+                             HandoverCallbacks side)
     : loop_(loop),
       socket_(std::move(socket)),
       log_(log),

@@ -19,7 +19,8 @@ using testing::HasSubstr;
 TEST(MetricsServer, BothPortsTogetherTakeLessThanHalfOfTheManifestsMemory) {
   const auto bound = http::memory_bound(page_server_options(9400));
   EXPECT_LT(2 * bound, std::size_t{64} << 20);
-  EXPECT_GT(2 * bound, std::size_t{40} << 20) << "the comment in metrics_server.hpp says 25 MiB each";
+  EXPECT_GT(2 * bound, std::size_t{40} << 20)
+      << "the comment in metrics_server.hpp says 25 MiB each";
 }
 
 // A free port: the kernel gives it to a server that ends before the pages start.

@@ -33,8 +33,8 @@ podspec::Placement on(const std::string& gpu, std::uint64_t gib, std::uint32_t c
 }
 
 GrantFile given(const std::string& uid, const std::string& gpu, std::uint64_t gib,
-              GrantPhase phase = GrantPhase::Main, const std::string& container = "c",
-              std::uint32_t cores = 0) {
+                GrantPhase phase = GrantPhase::Main, const std::string& container = "c",
+                std::uint32_t cores = 0) {
   model::Grant grant{.pod_namespace = "d", .pod = "pod-" + uid};
   grant.share = model::GrantShare{
       .name = "slot-" + uid + container, .phase = phase, .parts = {{gpu, 0, gib * 1024, cores}}};
@@ -106,7 +106,7 @@ TEST(CheckRoom, CountsTimeToo) {
 
 TEST(CheckRoom, CountsContainersThatRunInTurnOnce) {
   const std::vector<GrantFile> granted{given("v", "GPU-a", 10, GrantPhase::Init, "i"),
-                                     given("v", "GPU-a", 8, GrantPhase::Main, "c")};
+                                       given("v", "GPU-a", 8, GrantPhase::Main, "c")};
   EXPECT_TRUE(check_room(asks("u", 6), on("GPU-a", 6), node(), granted).ok());
   EXPECT_FALSE(check_room(asks("u", 7), on("GPU-a", 7), node(), granted).ok());
 }

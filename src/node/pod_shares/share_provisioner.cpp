@@ -25,7 +25,7 @@ model::GrantPhase phase_of(podspec::Phase phase) {
 }
 
 const GrantFile* grant_of(const std::vector<GrantFile>& granted, const std::string& uid,
-                        const std::string& container) {
+                          const std::string& container) {
   for (const auto& written : granted) {
     if (written.pod_uid == uid && written.container == container && written.grant.share)
       return &written;

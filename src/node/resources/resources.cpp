@@ -35,8 +35,8 @@ bool is_whole_instance(std::string_view profile) {
 Result<std::string> profile_name(const model::MigInstance& mig, const options::Options& options) {
   auto profile = mig.profile;
   std::replace(profile.begin(), profile.end(), '+', '.');
-  return options::resource_name(name_by(options.mig_names, mig.profile,
-                               fmt::format("{}mig-{}", options::kResourcePrefix, profile)));
+  return options::resource_name(name_by(
+      options.mig_names, mig.profile, fmt::format("{}mig-{}", options::kResourcePrefix, profile)));
 }
 
 class Offering {

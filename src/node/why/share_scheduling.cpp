@@ -150,9 +150,7 @@ const NodeFit* nearest(const NodeFits& node_fits) {
 
 void explain(Step& step, const podspec::PodRequest& ask, const NodeFits& node_fits,
              const std::string& said) {
-  const auto fits = [](const NodeFit& node_fit) {
-    return node_fit.fit.refusal == Refusal::None;
-  };
+  const auto fits = [](const NodeFit& node_fit) { return node_fit.fit.refusal == Refusal::None; };
   const auto kept = std::find_if(node_fits.begin(), node_fits.end(), [&](const NodeFit& node_fit) {
     return fits(node_fit) && !node_fit.refuses.empty();
   });

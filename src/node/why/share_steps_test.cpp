@@ -72,9 +72,8 @@ TEST(WhyShare, AFullCardIsShownWithWhoHoldsIt) {
       share_scheduling_steps(pod.root(), ask_in(pod), {node_fit(placement::Refusal::Memory)});
   ASSERT_EQ(steps.size(), 2U);
   EXPECT_EQ(steps[0].id, "scheduling");
-  EXPECT_THAT(
-      steps[0].cause,
-      HasSubstr("a: " + placement::describe(placement::Refusal::Memory, ask_in(pod))));
+  EXPECT_THAT(steps[0].cause,
+              HasSubstr("a: " + placement::describe(placement::Refusal::Memory, ask_in(pod))));
   EXPECT_THAT(steps[0].remedy, HasSubstr("ask for at most 3 GiB"));
   EXPECT_THAT(steps[1].read, HasSubstr("GPU0: 3 GiB of 15 GiB free, 70 % of its time (ml/train has "
                                        "12 GiB and 30 %)"));
@@ -128,8 +127,8 @@ TEST(WhyShare, ATaintOnTheNodeThatHasRoomIsTheCause) {
   auto kept = node_fit(placement::Refusal::None);
   kept.refuses = "taint x=y:NoSchedule";
   kept.remedy = "add to the pod: tolerations";
-  const auto steps = share_scheduling_steps(pod.root(), ask_in(pod),
-                                            {node_fit(placement::Refusal::Memory), kept});
+  const auto steps =
+      share_scheduling_steps(pod.root(), ask_in(pod), {node_fit(placement::Refusal::Memory), kept});
   EXPECT_THAT(steps[0].cause, HasSubstr("a has room but does not accept this pod: taint x=y"));
   EXPECT_EQ(steps[0].remedy, kept.remedy);
 }
@@ -154,9 +153,8 @@ TEST(WhyShare, WhatOthersLeavingWouldMendIsSaidBeforeWhatNothingMends) {
   const auto steps = share_scheduling_steps(
       pod.root(), ask_in(pod),
       {node_fit(placement::Refusal::TooBig), node_fit(placement::Refusal::Memory)});
-  EXPECT_THAT(
-      steps[0].cause,
-      HasSubstr("a: " + placement::describe(placement::Refusal::Memory, ask_in(pod))));
+  EXPECT_THAT(steps[0].cause,
+              HasSubstr("a: " + placement::describe(placement::Refusal::Memory, ask_in(pod))));
 }
 
 TEST(WhyShare, OfManyNodesAFewAreShown) {

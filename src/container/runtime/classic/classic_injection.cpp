@@ -23,8 +23,8 @@ struct OpenBind {
   sys::UniqueFd source;
 };
 
-// The runtime has not changed the root yet, so the host's files are still at their paths, as mounts
-// of this namespace: only such may be mounted here.
+// The runtime has not changed the root yet, so the host's files are still at their paths, in mounts
+// of this namespace. Only files of such mounts can be mounted here.
 Result<std::vector<OpenBind>> open_sources(const std::vector<SourceBind>& binds) {
   std::vector<OpenBind> opened;
   for (const auto& bind : binds) {
@@ -34,7 +34,7 @@ Result<std::vector<OpenBind>> open_sources(const std::vector<SourceBind>& binds)
       return Error::sys(errno, fmt::format("open {} among the container's mounts", bind.source));
     }
     if (st.st_dev != bind.device || st.st_ino != bind.inode) {
-      return Error(Errc::Denied, fmt::format("{} is another file among the container's mounts than "
+      return Error(Errc::Denied, fmt::format("{} is not the same file in the container's mounts as "
                                              "on the host",
                                              bind.source));
     }
@@ -83,17 +83,17 @@ Status find_libraries(const rootfs::Root& root, const ClassicInjection& work,
     return std::move(found).error().in("ldcache error");
   }
   notes.push_back(
-      fmt::format("the loader's cache stays as it is ({}); the libraries are mounted "
-                  "where the loader looks by itself",
+      fmt::format("the loader's cache is unchanged ({}); the libraries are mounted "
+                  "in the loader's default directories",
                   found.error().text()));
   return bind_all(root, otherwise);
 }
 
-// Without them a container is poorer, not broken: a root that cannot have them starts all the same.
+// These files are optional: if they cannot be written, the container still starts.
 Status put_files(const rootfs::Root& root, const ClassicInjection& work,
                  std::vector<std::string>& notes) {
   for (const auto& file : work.files) {
-    if (file.path == rootfs::kGantryConf) continue;  // make_loader_find has put its own, if any
+    if (file.path == rootfs::kGantryConf) continue;  // configure_loader() writes its own, if any
     auto put = root.put_file(file.path, file.content, file.mode);
     if (put.ok()) continue;
     const int err = put.error().sys_errno();
@@ -104,7 +104,7 @@ Status put_files(const rootfs::Root& root, const ClassicInjection& work,
   return {};
 }
 
-// The driver's user space then makes no nodes by itself.
+// So that the driver's libraries do not create nodes.
 Status hide_params(const rootfs::Root& root, const ClassicInjection& work,
                    std::vector<std::string>& notes) {
   HookContext place{.container = root, .host = *work.host};
@@ -127,7 +127,8 @@ Result<std::vector<std::string>> inject_inside(const ContainerProcess& process,
   GANTRY_CHECK(put_files(root, work, notes));
   GANTRY_CHECK(hide_params(root, work, notes));
   if (!process.alive()) {
-    return Error(Errc::NotFound, fmt::format("container error: process {} is gone", process.pid()));
+    return Error(Errc::NotFound,
+                 fmt::format("container error: process {} has ended", process.pid()));
   }
   return notes;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classic way of putting edits into a container: by mounting into it from outside while its
-// runtime waits. Looked at on the host first, done in the container's own mounts afterwards, in a
-// process of its own.
+// Applies edits the classic way: mounts into a container from outside while its runtime waits. The
+// sources are checked on the host first; a child process then mounts them in the container's mount
+// namespace.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -20,8 +20,8 @@
 
 namespace gantry::runtime {
 
-// A file of the host and its place in the container. The file is known by its inode: at the path
-// there must be the very same one when it is mounted.
+// A file of the host and its path in the container. The inode identifies the file: the path must
+// still have the same inode when it is mounted.
 struct SourceBind {
   std::string source;
   std::string target;
@@ -33,23 +33,23 @@ struct SourceBind {
 struct ClassicInjection {
   std::string rootfs;
   std::vector<SourceBind> binds;
-  std::vector<DeviceRule> rules;         // of the nodes, read off the nodes themselves
-  std::vector<SourceBind> loader_binds;  // only where the image's loader cache cannot be changed
+  std::vector<DeviceRule> rules;         // for the nodes, with the numbers of the nodes themselves
+  std::vector<SourceBind> loader_binds;  // used only if the image's loader cache cannot be changed
   std::vector<model::LibraryEdit> libraries;
   std::vector<model::FileEdit> files;
   loader::HostVersions versions;    // both "": no forward compatibility
-  const sys::Host* host = nullptr;  // whose driver's parameters the container sees
+  const sys::Host* host = nullptr;  // the container sees this host's driver parameters
 };
 
 enum class NodeBinds : std::uint8_t { Make, Leave };
 
-// Looks at every source. Denied for one that others than root could have changed; NotFound for one
-// that is not there; Invalid for a node that is no character device.
+// Checks every source. Denied for a file that users other than root can change; NotFound for a
+// missing file; Invalid for a node that is not a character device.
 Result<ClassicInjection> check_sources(const model::ContainerEdits& edits, NodeBinds nodes);
 Result<std::vector<SourceBind>> check_mount_sources(const std::vector<model::MountEdit>& mounts);
 
-// In a child: enters, mounts, writes, ends. Answers with what deserves a line in a log. When it
-// fails, the caller fails the container's start, and the runtime throws its mounts away.
+// Enters the container in a child process, mounts and writes. Returns notes for the log. On an
+// error, the caller must fail the container's start; the runtime then discards the mounts.
 Result<std::vector<std::string>> inject_into(const ContainerProcess& process,
                                              const ClassicInjection& work);
 

@@ -41,7 +41,7 @@ TEST(ClassicInjection, AFileInANodesPlaceIsRefused) {
   const auto work = check_sources(
       {.nodes = {{.path = "/d", .host_path = tree.path("dev/nvidia0")}}}, NodeBinds::Make);
   ASSERT_FALSE(work.ok());
-  EXPECT_THAT(work.error().text(), HasSubstr("is no character device"));
+  EXPECT_THAT(work.error().text(), HasSubstr("is not a character device"));
 }
 
 TEST(ClassicInjection, WhatOthersCanWriteIsNoSource) {
@@ -54,7 +54,7 @@ TEST(ClassicInjection, WhatOthersCanWriteIsNoSource) {
         check_mount_sources({{.host_path = tree.path(path), .container_path = "/x"}});
     ASSERT_FALSE(looked.ok()) << path;
     EXPECT_EQ(looked.error().code(), Errc::Denied);
-    EXPECT_THAT(looked.error().text(), HasSubstr("others than root could change it"));
+    EXPECT_THAT(looked.error().text(), HasSubstr("users other than root could change it"));
   }
 }
 
@@ -84,7 +84,7 @@ TEST(ClassicInjection, AProcessWithoutMountsOfItsOwnIsLeftAlone) {
   const auto done = inject_into(*here, {.rootfs = "/tmp"});
   ASSERT_FALSE(done.ok());
   EXPECT_THAT(done.error().text(), HasSubstr("container error"));
-  EXPECT_THAT(done.error().text(), HasSubstr("would be mounted on the host"));
+  EXPECT_THAT(done.error().text(), HasSubstr("would be made on the host"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The half of container_work.hpp that looks at the host.
+// The part of classic_injection.hpp that reads the host.
 #include "container/runtime/classic/classic_injection.hpp"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr uid_t kOverflowUser = 65534;  // whom a user namespace shows for everybody outside
+constexpr uid_t kOverflowUser = 65534;  // a user namespace shows this for all users outside
 
 Result<struct stat> look(const std::string& path) {
   const sys::UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
@@ -28,13 +28,13 @@ Result<struct stat> look(const std::string& path) {
   return st;
 }
 
-// What a stranger could have put there must not get into a container as the driver.
+// A file that other users can change must not get into a container as part of the driver.
 Status check_root_owned(const struct stat& st, const std::string& path) {
-  if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return {};  // sockets are for everybody
+  if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return {};  // every user may use sockets
   const bool rooted = st.st_uid == 0 || st.st_uid == ::geteuid() || st.st_uid == kOverflowUser;
   if (rooted && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
-  return Error(Errc::Denied, fmt::format("{} belongs to user {} and has mode {:04o}: others than "
-                                         "root could change it, so it is not mounted",
+  return Error(Errc::Denied, fmt::format("{} belongs to user {} and has mode {:04o}: users other "
+                                         "than root could change it, so it is not mounted",
                                          path, st.st_uid, st.st_mode & 07777));
 }
 
@@ -51,7 +51,7 @@ SourceBind bind_of(const struct stat& st, std::string source, std::string target
           .inode = st.st_ino};
 }
 
-// Read-only, because the inode is the host's: a container's chmod would be one on the host.
+// Read-only, because the inode belongs to the host: a chmod in the container would change the host.
 constexpr rootfs::BindOptions kNode{.read_only = true, .no_exec = true, .devices = true};
 
 }  // namespace
@@ -74,8 +74,8 @@ Result<ClassicInjection> check_sources(const model::ContainerEdits& edits, NodeB
   for (const auto& node : edits.nodes) {
     GANTRY_TRY(const struct stat st, look(node.host_path));
     if (!S_ISCHR(st.st_mode)) {
-      return Error(Errc::Invalid,
-                   fmt::format("{} is no character device; run `gantry doctor`", node.host_path));
+      return Error(Errc::Invalid, fmt::format("{} is not a character device; run `gantry doctor`",
+                                              node.host_path));
     }
     work.rules.push_back({.major = major(st.st_rdev), .minor = minor(st.st_rdev)});
     if (nodes == NodeBinds::Make) {

@@ -27,12 +27,12 @@ void load_modules(const sys::Host& host, const DebugLog& log) {
   const auto kernel = sys::real_kernel();
   for (const char* name : {"nvidia", "nvidia-uvm", "nvidia-modeset"}) {
     const auto loaded = kernel->load_module(host, name);
-    // A driver that is not there is an error a moment later, with its remedy.
+    // If the driver is missing, a later step reports that with its remedy.
     if (!loaded.ok()) log.write(fmt::format("loading {}: {}", name, loaded.error().text()));
   }
 }
 
-// The container's own cgroup. One that it shares with us is not the container's to be widened.
+// The container's own cgroup. If it shares one with us, its rules must not be extended.
 Result<std::optional<DeviceCgroup>> cgroup_of(const ContainerProcess& process,
                                               const DebugLog& log) {
   GANTRY_TRY(const auto here, sys::Host::at("/"));
@@ -40,13 +40,13 @@ Result<std::optional<DeviceCgroup>> cgroup_of(const ContainerProcess& process,
   GANTRY_TRY(const auto theirs, process.cgroup());
   GANTRY_TRY(const auto place, device_cgroup(theirs, mounts));
   if (!place) {
-    log.write("the container is in the root cgroup, where no device is refused");
+    log.write("the container is in the root cgroup, which does not restrict devices");
     return std::optional<DeviceCgroup>();
   }
   GANTRY_TRY(const auto ours, here.read("/proc/self/cgroup"));
   const auto own = device_cgroup(ours, mounts);
   if (own.ok() && *own == place) {
-    log.write(fmt::format("the container has no device cgroup of its own; {} stays as it is",
+    log.write(fmt::format("the container does not have its own device cgroup; {} is unchanged",
                           place->directory));
     return std::optional<DeviceCgroup>();
   }
@@ -77,8 +77,8 @@ void tell(const ConfigurePlan& planned, const DebugLog& log) {
   for (const auto& note : planned.edits.notes) log.write(note);
   for (const auto gid : planned.edits.additional_gids) {
     log.write(
-        fmt::format("some nodes are for group {} alone, which a prestart hook cannot give to "
-                    "a process; CDI and nvidia-container-runtime can",
+        fmt::format("only group {} may open some nodes, and a prestart hook cannot add a process "
+                    "to it; CDI and nvidia-container-runtime can",
                     gid));
   }
 }
@@ -87,7 +87,7 @@ Status allow(const DeviceCgroup& cgroup, const std::vector<DeviceRule>& rules,
              const DebugLog& log) {
   log.write(
       fmt::format("editing the device rules of {}: {} nodes, read and write; systemd and the "
-                  "runtime do not know of this and may undo it; CDI needs no such edit",
+                  "runtime do not know this and may undo it; CDI does not need this edit",
                   cgroup.place().directory, rules.size()));
   for (const auto& rule : rules) log.write("allow " + to_devices_allow(rule));
   return cgroup.allow(rules);
@@ -111,7 +111,7 @@ Status configure(const ConfigureOptions& options, const DebugLog& log) {
   GANTRY_TRY(const auto host,
              sys::Host::at(options.root.empty() ? "/" : options.root).in("initialization error"));
   if (options.load_kernel_modules) load_modules(host, log);
-  if (options.user) log.write("--user: no driver process is started, so nobody has to be its user");
+  if (options.user) log.write("--user is ignored: no driver process is started");
   const RefreshFunction refresh = [&] { return refresh_by_gantry(host.root(), kRefreshSeconds); };
   GANTRY_TRY(const auto planned, plan_configure(host, options, refresh, log));
   tell(planned, log);

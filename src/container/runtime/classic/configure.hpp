@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `nvidia-container-cli configure`: a GPU for a container that its runtime has set up without one.
-// The one way that has to change the device rules of a cgroup; it says so in its log.
+// `nvidia-container-cli configure`: adds a GPU to a container that its runtime set up without one.
+// Only this way has to change the device rules of a cgroup; it reports that in its log.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -14,7 +14,7 @@
 
 namespace gantry::runtime {
 
-// The file of --debug, one line at a time. A log that cannot be written stops nothing.
+// Writes lines to the file of --debug. Ignores write errors.
 class DebugLog {
  public:
   explicit DebugLog(std::string file) : file_(std::move(file)) {}
@@ -24,14 +24,14 @@ class DebugLog {
   std::string file_;
 };
 
-// What the container gets, with what its loader needs in either case.
+// The edits for the container, and the mounts that its loader needs in either case.
 struct ConfigurePlan {
   model::ContainerEdits edits;
-  std::vector<model::MountEdit> loader_mounts;  // should its cache not be changeable
+  std::vector<model::MountEdit> loader_mounts;  // for when its cache cannot be changed
   model::Driver driver;
 };
 
-// Errors begin with upstream's stage: initialization, device, requirement, detection.
+// Errors start with upstream's stage: initialization, device, requirement, detection.
 Result<ConfigurePlan> plan_configure(const sys::Host& host, const ConfigureOptions& options,
                                      const RefreshFunction& refresh, const DebugLog& log);
 

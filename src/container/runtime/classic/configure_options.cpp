@@ -118,29 +118,29 @@ Status no_compat(ConfigureOptions& options, std::string_view /*value*/) {
 
 constexpr std::array kGlobal{
     Flag{"debug", 'd', ValueKind::Value, keep<&ConfigureOptions::debug_file>, "FILE",
-         "Add what was done to this file"},
+         "Append a log to this file"},
     Flag{"load-kmods", 'k', ValueKind::Nothing, turn_on<&ConfigureOptions::load_kernel_modules>, "",
          "Load the kernel modules first"},
-    Flag{"no-pivot", 'n', ValueKind::Nothing, accept, "", "Accepted; nothing here pivots"},
+    Flag{"no-pivot", 'n', ValueKind::Nothing, accept, "", "Accepted; pivot_root is not used"},
     Flag{"user", 'u', ValueKind::PerhapsValue, keep<&ConfigureOptions::user>, "UID[:GID]",
          "Accepted; no driver process is started"},
     Flag{"root", 'r', ValueKind::Value, keep<&ConfigureOptions::root>, "DIR",
-         "The machine below this directory"},
+         "The root directory of the machine"},
     Flag{"ldcache", 'l', ValueKind::Value, keep<&ConfigureOptions::ldcache>, "FILE",
-         "Accepted; libraries are known from the inventory"},
+         "Accepted; the inventory has the libraries"},
     Flag{"no-create-imex-channels", 0, ValueKind::Nothing,
          turn_on<&ConfigureOptions::no_create_imex_channels>, "",
-         "Make no IMEX channel on the machine"},
+         "Do not create IMEX channels on the machine"},
 };
 
 constexpr std::array kConfigure{
-    Flag{"pid", 'p', ValueKind::Value, set_pid, "PID", "A process of the container (needed)"},
+    Flag{"pid", 'p', ValueKind::Value, set_pid, "PID", "A process of the container (required)"},
     Flag{"device", 'd', ValueKind::Value, add_devices, "ID",
          "GPUs by index, UUID or PCI address; all"},
     Flag{"require", 'r', ValueKind::Value, add_requirement, "EXPR",
-         "A condition as of NVIDIA_REQUIRE_*"},
+         "A requirement like in NVIDIA_REQUIRE_*"},
     Flag{"ldconfig", 'l', ValueKind::Value, keep<&ConfigureOptions::ldconfig>, "@FILE",
-         "Accepted with @; no ldconfig is run"},
+         "Accepted with @; ldconfig is not run"},
     Flag{"compute", 'c', ValueKind::Nothing, want<Capability::Compute>, "",
          "The driver's files for CUDA and OpenCL"},
     Flag{"utility", 'u', ValueKind::Nothing, want<Capability::Utility>, "", "nvidia-smi and NVML"},
@@ -156,14 +156,15 @@ constexpr std::array kConfigure{
          "all", "May watch all MIG instances"},
     Flag{"imex-channel", 0, ValueKind::Value, add_imex_channel, "N", "IMEX channels by number"},
     Flag{"no-cgroups", 0, ValueKind::Nothing, turn_on<&ConfigureOptions::no_cgroups>, "",
-         "Change no device rules of the container"},
+         "Do not change the container's device rules"},
     Flag{"no-devbind", 0, ValueKind::Nothing, turn_on<&ConfigureOptions::no_device_binds>, "",
-         "Mount no device nodes"},
+         "Do not mount device nodes"},
     Flag{"no-persistenced", 0, ValueKind::Nothing, turn_on<&ConfigureOptions::no_persistenced>, "",
-         "Leave the persistence daemon's socket out"},
+         "Do not mount the persistence daemon's socket"},
     Flag{"no-fabricmanager", 0, ValueKind::Nothing, turn_on<&ConfigureOptions::no_fabricmanager>,
-         "", "Leave the fabric manager's socket out"},
-    Flag{"no-gsp-firmware", 0, ValueKind::Nothing, accept, "", "Accepted; a container needs none"},
+         "", "Do not mount the fabric manager's socket"},
+    Flag{"no-gsp-firmware", 0, ValueKind::Nothing, accept, "",
+         "Accepted; containers do not need it"},
     Flag{"cuda-compat-mode", 0, ValueKind::Value, set_compat, "MODE",
          "ldconfig, mount, hook, or disabled"},
     Flag{"no-cntlibs", 0, ValueKind::Nothing, no_compat, "",
@@ -175,7 +176,7 @@ class Reader {
   Reader(std::span<const std::string> arguments, ConfigureOptions& options)
       : rest_(arguments), options_(options) {}
 
-  // Up to the next word that is no option; nullopt at the end.
+  // Parses options up to the next word that is not an option; nullopt at the end.
   Result<std::optional<std::string>> word(std::span<const Flag> flags) {
     while (!rest_.empty()) {
       const std::string& argument = rest_.front();
@@ -259,8 +260,8 @@ Status check(const ConfigureOptions& options) {
   // Without "@" upstream runs the image's own program as root: CVE-2024-0136, CVE-2024-0137.
   if (!options.ldconfig.empty() && !options.ldconfig.starts_with('@')) {
     return Error(Errc::Denied,
-                 fmt::format("ldcache error: {} would be run from the container, which is never "
-                             "done; set ldconfig = \"@/sbin/ldconfig\" under "
+                 fmt::format("ldcache error: {} is a program of the container, which is never "
+                             "run; set ldconfig = \"@/sbin/ldconfig\" under "
                              "[nvidia-container-cli] in config.toml",
                              options.ldconfig));
   }
@@ -281,10 +282,10 @@ void add_help(std::span<const Flag> flags, std::string& text) {
 std::string configure_help() {
   std::string text =
       "Usage: nvidia-container-cli [OPTION...] configure [OPTION...] ROOTFS\n"
-      "Puts GPUs and the driver's files into a container that is being started.\n"
-      "\nBefore the command:\n";
+      "Adds GPUs and the driver's files to a container that is starting.\n"
+      "\nOptions before the command:\n";
   add_help(kGlobal, text);
-  text += "\nAfter it:\n";
+  text += "\nOptions after the command:\n";
   add_help(kConfigure, text);
   return text;
 }
@@ -311,9 +312,9 @@ Result<ConfigureOptions> parse_configure(std::span<const std::string> arguments)
   if (!rootfs) return input_error("the container's root directory is missing");
   options.rootfs = *rootfs;
   GANTRY_TRY(const std::optional<std::string> more, reader.word(kConfigure));
-  if (more) return input_error(fmt::format("'{}': one root directory is taken", *more));
+  if (more) return input_error(fmt::format("'{}': only one root directory is allowed", *more));
   GANTRY_CHECK(check(options));
-  // No --device: the driver's files without a GPU, what NVIDIA_VISIBLE_DEVICES=none means.
+  // Without --device: the driver's files without a GPU, like NVIDIA_VISIBLE_DEVICES=none.
   if (options.request.devices.empty()) options.request.devices = {"none"};
   return options;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of `nvidia-container-cli [...] configure [...] ROOTFS`, in the form that hooks
-// and notes have used since libnvidia-container 1.0.
+// and documentation have used since libnvidia-container 1.0.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -17,20 +17,20 @@
 
 namespace gantry::runtime {
 
-// What to do with CUDA forward-compatibility libraries that an image brings. None of their files is
-// ever mounted: "mount" means what "ldconfig" means.
+// What to do with the CUDA forward-compatibility libraries of an image. Their files are never
+// mounted: "mount" has the same effect as "ldconfig".
 enum class CudaCompat : std::uint8_t { Ldconfig, Disabled };
 
 struct ConfigureOptions {
-  // Before the command.
+  // Options before the command.
   std::string debug_file;
   bool load_kernel_modules = false;
   bool no_create_imex_channels = false;
-  std::optional<std::string> user;  // of a driver process that we do not need
-  std::string root;                 // the machine below this directory
-  std::string ldcache;              // the host's; libraries are known from the inventory
+  std::optional<std::string> user;  // ignored: for a driver process that we do not need
+  std::string root;                 // the machine is below this directory
+  std::string ldcache;              // of the host; ignored: the inventory has the libraries
 
-  // After it.
+  // Options after the command.
   std::optional<pid_t> pid;
   model::ContainerRequest request{.source = model::RequestSource::CommandLine, .capabilities = {}};
   std::string ldconfig;
@@ -42,15 +42,15 @@ struct ConfigureOptions {
   std::string rootfs;
 };
 
-// `arguments` without the program's name. Invalid with a text that begins with upstream's stage
-// ("input error: ..."), for whatever could not be meant.
+// `arguments` without the program's name. Invalid for a wrong argument, with a text that starts
+// with upstream's stage ("input error: ...").
 Result<ConfigureOptions> parse_configure(std::span<const std::string> arguments);
 
-// What --help says, made of the table that is parsed by.
+// The text of --help, generated from the parser's table.
 std::string configure_help();
 bool asks_for_help(std::span<const std::string> arguments);
 
-// Whether the line is one for `configure` at all.
+// Returns true if the command is `configure`.
 bool is_configure(std::span<const std::string> arguments);
 
 }  // namespace gantry::runtime

@@ -28,7 +28,9 @@ std::string refused(const Words& words) {
 TEST(ConfigureOptions, HelpNamesEveryOptionWithItsMeaning) {
   const auto help = configure_help();
   EXPECT_THAT(help, HasSubstr("  -p, --pid=PID                   A process of the container"));
-  EXPECT_THAT(help, HasSubstr("      --no-cgroups                Change no device rules"));
+  EXPECT_THAT(
+      help,
+      HasSubstr("      --no-cgroups                Do not change the container's device rules"));
   EXPECT_TRUE(asks_for_help(Words{"configure", "--help"}));
   EXPECT_FALSE(asks_for_help(Words{"configure", "--pid=1", "/rootfs"}));
 }
@@ -126,7 +128,7 @@ TEST(ConfigureOptions, TheRootMustBeADirectoryOfItsOwn) {
 
 TEST(ConfigureOptions, AnLdconfigOfTheImageIsRefused) {
   EXPECT_THAT(refused({"configure", "-p1", "--ldconfig=/sbin/ldconfig", "/c"}),
-              HasSubstr("ldcache error: /sbin/ldconfig would be run from the container"));
+              HasSubstr("ldcache error: /sbin/ldconfig is a program of the container"));
 }
 
 TEST(ConfigureOptions, WhatCannotBeMeantIsNamed) {

@@ -24,7 +24,7 @@ void leave_out_sockets(const ConfigureOptions& options, std::vector<model::Mount
   });
 }
 
-// A device that came after the inventory was written: look once more before saying no.
+// A device may have been added after the inventory was written: refresh once before failing.
 Result<Machine> machine_with(const sys::Host& host, const model::ContainerRequest& request,
                              const RefreshFunction& refresh) {
   bool refreshed = false;
@@ -56,8 +56,8 @@ Result<ConfigurePlan> plan_configure(const sys::Host& host, const ConfigureOptio
   GANTRY_TRY(auto edits, plan::edits_for(machine.inventory, request, how).in("detection error"));
   how.flavour = plan::Flavour::NoHooks;
   GANTRY_TRY(auto plain, plan::edits_for(machine.inventory, request, how).in("detection error"));
-  // Without an inventory no library is known by name: nothing to merge, so nothing to fall back
-  // from.
+  // Without an inventory the names of the libraries are unknown: there is nothing to merge and no
+  // fallback.
   if (machine.from_procfs) edits = plain;
   leave_out_sockets(options, edits.mounts);
   std::erase_if(plain.mounts, [&](const model::MountEdit& mount) {

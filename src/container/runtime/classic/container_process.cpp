@@ -44,13 +44,14 @@ Result<ContainerProcess> ContainerProcess::open(pid_t pid) {
   }
   struct statfs where {};
   if (::fstatfs(fd.get(), &where) != 0 || where.f_type != PROC_SUPER_MAGIC) {
-    return Error(Errc::Denied, fmt::format("{} is not the kernel's", path));
+    return Error(Errc::Denied, fmt::format("{} is not in a real procfs", path));
   }
   return ContainerProcess(pid, std::move(fd));
 }
 
 bool ContainerProcess::alive() const {
-  // A directory of a process that is gone opens nothing more, whoever has its number by then.
+  // After the process has ended, nothing in its directory can be opened, even if its number is in
+  // use again.
   return sys::UniqueFd(::openat(directory_.get(), "cgroup", O_RDONLY | O_CLOEXEC)).valid();
 }
 
@@ -79,10 +80,11 @@ Result<std::optional<sys::UniqueFd>> ContainerProcess::own_namespace(const char*
 Status ContainerProcess::enter_mounts() const {
   GANTRY_TRY(const std::optional<sys::UniqueFd> mounts, own_namespace("ns/mnt"));
   if (!mounts) {
-    return Error(Errc::Denied,
-                 fmt::format("process {} has no mounts of its own: it is not in a container, and "
-                             "what is mounted for it would be mounted on the host",
-                             pid_));
+    return Error(
+        Errc::Denied,
+        fmt::format("process {} does not have its own mounts: it is not in a container, and "
+                    "mounts for it would be made on the host",
+                    pid_));
   }
   if (::setns(mounts->get(), CLONE_NEWNS) != 0) {
     return Error::sys(errno, fmt::format("entering the mounts of process {}", pid_));
@@ -95,7 +97,7 @@ Status ContainerProcess::enter_user() const {
   if (!user) return {};
   const auto doing = fmt::format("entering the user namespace of process {}", pid_);
   if (::setns(user->get(), CLONE_NEWUSER) != 0) return Error::sys(errno, doing);
-  // Groups cannot be given up where the namespace forbids setgroups(2); they open nothing here.
+  // If the namespace forbids setgroups(2), we keep our groups; they give no access here.
   (void)::setgroups(0, nullptr);
   if (::setresgid(0, 0, 0) != 0 || ::setresuid(0, 0, 0) != 0) return Error::sys(errno, doing);
   return {};

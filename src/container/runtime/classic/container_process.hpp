@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first process of a container that is being started, held so that its number cannot come to
-// mean another: a descriptor of /proc/PID belongs to the process, not to the number.
+// The first process of a container that is starting. Holds a descriptor of /proc/PID, which belongs
+// to the process and not to its number, so that a reused number cannot mean another process.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -15,23 +15,23 @@ namespace gantry::runtime {
 
 class ContainerProcess {
  public:
-  // NotFound when there is no such process; Denied when /proc is not the kernel's.
+  // NotFound if there is no such process; Denied if /proc is not a real procfs.
   static Result<ContainerProcess> open(pid_t pid);
 
   pid_t pid() const { return pid_; }
   bool alive() const;
 
-  // Its /proc/PID/cgroup, as this process sees it.
+  // The content of its /proc/PID/cgroup, as this process sees it.
   Result<std::string> cgroup() const;
 
-  // From here on this process sees the container's mounts, its own among them: before the runtime
-  // has changed the root, that is the host's whole tree with the container's below its root
-  // directory. Denied when the process shares the mounts of this one, for then it is no container,
-  // and a mount would be one on the host. Only while there is one thread.
+  // Moves this process into the container's mount namespace. Before the runtime has changed the
+  // root, that is the host's whole tree with the container's mounts below its root directory.
+  // Denied if the process is in our own mount namespace: then it is not a container, and mounts
+  // would be made on the host. Call it only while there is one thread.
   Status enter_mounts() const;
 
-  // Becomes root of the container's user namespace, where it has one of its own: files are then
-  // made as the container's, and nothing can be done that its root could not do. Nothing happens
+  // Becomes root of the container's user namespace, if it has one: then new files belong to the
+  // container, and this process has no more rights than the container's root. Does nothing
   // otherwise.
   Status enter_user() const;
 

@@ -82,7 +82,7 @@ TEST(ContainerProcess, OneThatSharesOurMountsIsNoContainer) {
   const auto entered = process->enter_mounts();
   ASSERT_FALSE(entered.ok());
   EXPECT_EQ(entered.error().code(), Errc::Denied);
-  EXPECT_THAT(entered.error().text(), HasSubstr("would be mounted on the host"));
+  EXPECT_THAT(entered.error().text(), HasSubstr("would be made on the host"));
 }
 
 TEST(ContainerProcess, MountsOfItsOwnAreEntered) {

@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::size_t kMaxPrograms = 64;  // the kernel's own limit for one cgroup
 
-// Plain numbers in the kernel's struct: an address is a __u64 there.
+// In the kernel's struct, an address is a __u64.
 template <class T>
 std::uint64_t address_of(T* where) {
   return reinterpret_cast<std::uintptr_t>(where);
 }
 
-// A union is not zero where the member that was written last has no bytes; the kernel wants zeros.
+// Initializing one member of a union does not clear its other bytes, but the kernel requires zeros.
 bpf_attr zeroed() {
   bpf_attr attr{};
   std::memset(&attr, 0, sizeof(attr));
@@ -60,7 +60,7 @@ Result<AttachedPrograms> attached_device_programs(int cgroup_fd) {
   attr.query.prog_ids = address_of(found.ids.data());
   attr.query.prog_cnt = static_cast<std::uint32_t>(found.ids.size());
   if (call_bpf(BPF_PROG_QUERY, attr) != 0) {
-    return Error::sys(errno, "asking which device programs the cgroup has");
+    return Error::sys(errno, "listing the device programs of the cgroup");
   }
   found.ids.resize(attr.query.prog_cnt);
   found.flags = attr.query.attach_flags;
@@ -76,7 +76,7 @@ Result<sys::UniqueFd> device_program(std::uint32_t id) {
 }
 
 Result<std::vector<bpf_insn>> instructions_of(int program_fd) {
-  // Once for the length, once for the instructions.
+  // The first call returns the length, the second one the instructions.
   std::vector<bpf_insn> code;
   for (int round = 0; round < 2; ++round) {
     bpf_prog_info info{};
@@ -90,7 +90,7 @@ Result<std::vector<bpf_insn>> instructions_of(int program_fd) {
       return Error::sys(errno, "reading a device program");
     }
     if (info.type != BPF_PROG_TYPE_CGROUP_DEVICE) {
-      return Error(Errc::Invalid, "the program attached to the cgroup is no device program");
+      return Error(Errc::Invalid, "the program attached to the cgroup is not a device program");
     }
     const std::size_t count = info.xlated_prog_len / sizeof(bpf_insn);
     if (count == 0 || count > kMaxDeviceInstructions ||
@@ -127,14 +127,15 @@ Status attach_device_program(int cgroup_fd, int program_fd, std::uint32_t flags)
 }
 
 Status replace_device_program(int cgroup_fd, int now, int next, std::uint32_t flags) {
-  // A single one: attaching replaces it.
+  // A single program: attaching replaces it.
   if ((flags & BPF_F_ALLOW_MULTI) == 0) return attach_device_program(cgroup_fd, next, flags);
   if (attach(cgroup_fd, next, flags | BPF_F_REPLACE, now) == 0) return {};
   if (errno != EINVAL) return Error::sys(errno, "replacing a device program of the cgroup");
-  // Kernels before 5.6 cannot replace. For a moment both decide, which allows less, not more.
+  // Kernels before 5.6 cannot replace. For a moment both programs are active, which allows less,
+  // not more.
   GANTRY_CHECK(attach_device_program(cgroup_fd, next, flags));
   if (detach(cgroup_fd, now) == 0) return {};
-  return Error::sys(errno, "taking the former device program off the cgroup");
+  return Error::sys(errno, "detaching the old device program from the cgroup");
 }
 
 }  // namespace gantry::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bpf(2) as far as device programs need it.
+// The part of bpf(2) that device programs need.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -22,7 +22,7 @@ Result<sys::UniqueFd> device_program(std::uint32_t id);
 Result<std::vector<bpf_insn>> instructions_of(int program_fd);
 Result<sys::UniqueFd> load_device_program(std::span<const bpf_insn> code);
 Status attach_device_program(int cgroup_fd, int program_fd, std::uint32_t flags);
-// `next` takes the place of `now`, under the flags that `now` has.
+// Replaces the program `now` by `next`, with the flags of `now`.
 Status replace_device_program(int cgroup_fd, int now, int next, std::uint32_t flags);
 
 }  // namespace gantry::runtime

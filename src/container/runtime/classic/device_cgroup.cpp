@@ -15,8 +15,8 @@ namespace gantry::runtime {
 namespace {
 
 struct CgroupMount {
-  std::string root;   // the cgroup that is seen at the mount point
-  std::string point;  // where
+  std::string root;   // the cgroup that the mount shows
+  std::string point;  // the mount point
 };
 
 bool has_word(std::string_view list, std::string_view word) {
@@ -50,7 +50,7 @@ std::optional<CgroupMount> mount_of(std::string_view line, CgroupVersion version
   return CgroupMount{.root = unescaped(before[3]), .point = unescaped(before[4])};
 }
 
-// The cgroup below one mount, where that mount shows it.
+// The directory of the cgroup below one mount, if that mount shows it.
 std::optional<std::string> seen_at(const CgroupMount& mount, std::string_view cgroup) {
   if (mount.root == "/") return cgroup == "/" ? mount.point : mount.point + std::string(cgroup);
   if (!cgroup.starts_with(mount.root)) return std::nullopt;
@@ -69,8 +69,8 @@ struct Membership {
   std::string path;
 };
 
-// "8:devices:/docker/71ab" of a v1 hierarchy; "0::/..." is v2's. v1 first: where a runtime has its
-// devices controller it uses that.
+// "8:devices:/docker/71ab" is a v1 hierarchy, "0::/..." is v2. v1 comes first: runtimes use its
+// devices controller if there is one.
 std::vector<Membership> memberships(std::string_view proc_cgroup) {
   std::vector<Membership> found;
   for (auto line : lines(proc_cgroup)) {
@@ -134,15 +134,14 @@ Result<std::optional<CgroupLocation>> device_cgroup(std::string_view proc_cgroup
                                                     std::string_view mountinfo) {
   const auto members = memberships(proc_cgroup);
   if (members.empty()) {
-    return Error(Errc::NotFound, "the process is in no cgroup that decides on devices");
+    return Error(Errc::NotFound, "the process is not in a cgroup that controls devices");
   }
   std::optional<Error> hidden;
   for (const auto& member : members) {
     if (member.path == "/") continue;  // refuses nothing
     if (!member.path.starts_with('/') || climbs(member.path)) {
       hidden =
-          Error(Errc::NotFound,
-                fmt::format("the cgroup {} is outside of what this process sees", member.path));
+          Error(Errc::NotFound, fmt::format("this process cannot see the cgroup {}", member.path));
     } else if (auto place = seen_in(mountinfo, member)) {
       return place;
     } else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device rules of a running container's cgroup. Only the classic chain edits these: its container
-// has been set up without the GPU when the hook runs. Every other way puts the nodes into the OCI
-// spec, where the runtime and systemd know of them.
+// Device rules of a running container's cgroup. Only the classic hook changes them, because its
+// container was set up without the GPU. Every other way adds the nodes to the OCI spec, so that the
+// runtime and systemd know them.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -25,21 +25,21 @@ struct CgroupLocation {
   bool operator==(const CgroupLocation&) const = default;
 };
 
-// Where the devices of a process are decided: from its /proc/PID/cgroup and our
-// /proc/self/mountinfo, which must be read in one cgroup namespace. nullopt: in no cgroup but the
-// root, where nothing is refused. NotFound when no mount shows the cgroup.
+// Finds the cgroup that controls the devices of a process, from its /proc/PID/cgroup and our
+// /proc/self/mountinfo, which must be read in the same cgroup namespace. nullopt: the process is in
+// the root cgroup, which refuses nothing. NotFound if no mount shows the cgroup.
 Result<std::optional<CgroupLocation>> device_cgroup(std::string_view proc_cgroup,
                                                     std::string_view mountinfo);
 
-// A cgroup whose rules can be changed, held open: the directory is found before a mount namespace
-// is entered, the rules are changed after everything else has worked.
+// An open cgroup directory: it is opened before entering a mount namespace, and its rules are
+// changed after all other steps have succeeded.
 class DeviceCgroup {
  public:
   static Result<DeviceCgroup> open(const CgroupLocation& place);
 
-  // v1: devices.allow, one line a node. v2: each program attached here is replaced by one that
-  // allows ours first. A cgroup without a program refuses nothing and is left alone. On failure
-  // fewer nodes are allowed, never more.
+  // v1: writes one line for each node to devices.allow. v2: replaces each attached program by one
+  // that allows our nodes first. A cgroup without a program refuses nothing and is not changed. On
+  // failure, fewer nodes are allowed, never more.
   Status allow(std::span<const DeviceRule> rules) const;
 
   const CgroupLocation& place() const { return place_; }

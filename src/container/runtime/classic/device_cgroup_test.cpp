@@ -77,7 +77,7 @@ TEST(DeviceCgroup, BlanksInAMountPointAreUnescaped) {
 TEST(DeviceCgroup, OutsideOfOurNamespaceIsNoPlace) {
   const auto place = device_cgroup("0::/../other\n", kPure);
   ASSERT_FALSE(place.ok());
-  EXPECT_THAT(place.error().text(), HasSubstr("outside of what this process sees"));
+  EXPECT_THAT(place.error().text(), HasSubstr("this process cannot see the cgroup"));
 }
 
 TEST(DeviceCgroup, NoMountIsSaid) {

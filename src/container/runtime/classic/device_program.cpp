@@ -11,7 +11,7 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr std::uint8_t kContext = BPF_REG_1;  // struct bpf_cgroup_dev_ctx; must stay as it is
+constexpr std::uint8_t kContext = BPF_REG_1;  // struct bpf_cgroup_dev_ctx; must not change
 
 bpf_insn instruction(unsigned code, std::uint8_t to, std::uint8_t from, std::int16_t off,
                      std::int32_t imm) {
@@ -35,9 +35,9 @@ bpf_insn jump_if(unsigned condition, std::uint8_t what, std::uint32_t value, std
 
 constexpr std::size_t kPerRule = 4;
 
-// Registers 2 to 5 are free: a program may rely on nothing but register 1 when it begins.
+// Registers 2 to 5 are free: only register 1 has a defined value at the start of a program.
 std::vector<bpf_insn> rules_block(std::span<const DeviceRule> rules) {
-  const std::size_t body = 2 + rules.size() * kPerRule;  // what follows the two tests
+  const std::size_t body = 2 + rules.size() * kPerRule;  // the instructions after the two tests
   std::vector<bpf_insn> code{
       load_field(BPF_REG_2, offsetof(bpf_cgroup_dev_ctx, access_type)),
       instruction(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_3, BPF_REG_2, 0, 0),
@@ -60,7 +60,7 @@ std::vector<bpf_insn> rules_block(std::span<const DeviceRule> rules) {
 Status can_be_loaded_again(std::span<const bpf_insn> before) {
   if (before.empty() || before.size() > kMaxDeviceInstructions) {
     return Error(Errc::Invalid,
-                 fmt::format("a device program of {} instructions; 1 to {} are taken",
+                 fmt::format("a device program has {} instructions; 1 to {} are supported",
                              before.size(), kMaxDeviceInstructions));
   }
   for (std::size_t i = 0; i < before.size(); ++i) {
@@ -70,9 +70,9 @@ Status can_be_loaded_again(std::span<const bpf_insn> before) {
     if (calls || (wide && each.src_reg != 0)) {
       return Error(Errc::Unsupported,
                    "the device program of the container's cgroup calls helpers or uses maps, so "
-                   "rules cannot be put in front of it");
+                   "rules cannot be added to it");
     }
-    if (wide) ++i;  // the second half holds the upper 32 bits of the number, no instruction
+    if (wide) ++i;  // the second half is not an instruction, but the upper 32 bits of the number
   }
   return {};
 }

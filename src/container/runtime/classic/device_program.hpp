@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The BPF program that decides about device nodes in a cgroup v2, as a plain list of instructions:
-// our nodes are allowed, about everything else decides the program that was there before.
+// The BPF program that controls device access in a cgroup v2, as a plain list of instructions: it
+// allows our nodes and leaves everything else to the previous program.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -13,8 +13,8 @@
 
 namespace gantry::runtime {
 
-// One character device, by its exact number: read and write, never mknod, never a wildcard. With
-// "m" a tenant could make itself the neighbour's node.
+// One character device with its exact number: read and write, never mknod, never a wildcard. With
+// "m", a tenant could create the node of another tenant's GPU.
 struct DeviceRule {
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
@@ -27,9 +27,9 @@ struct DeviceRule {
 inline constexpr std::size_t kMaxDeviceRules = 1024;
 inline constexpr std::size_t kMaxDeviceInstructions = 16384;  // runc's own has a few hundred
 
-// `before` with our rules in front. Rules that are in front already are not put there twice.
-// Unsupported when `before` calls helpers or uses maps: its instructions cannot be loaded a second
-// time. Invalid when there is nothing before, or too much.
+// Puts our rules before the instructions of `before`; skips rules that are already in front.
+// Unsupported if `before` calls helpers or uses maps: such instructions cannot be loaded again.
+// Invalid if `before` is empty or too long.
 Result<std::vector<bpf_insn>> allow_first(std::span<const DeviceRule> rules,
                                           std::span<const bpf_insn> before);
 

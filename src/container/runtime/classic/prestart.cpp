@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kOurKind = "nvidia.com/gpu";
 
-// The value of -name, --name=value or -name value; nullopt when `argument` is another flag.
+// The value of -name, --name=value or -name value; nullopt if `argument` is another flag.
 std::optional<Result<std::string>> value_of(std::string_view name, std::string_view argument,
                                             std::span<const std::string>& rest) {
   argument.remove_prefix(argument.starts_with("--") ? 2 : 1);
@@ -38,15 +38,15 @@ bool is_switch(std::string_view name, std::string_view argument) {
   return argument == name || argument == fmt::format("{}=true", name);
 }
 
-// GPUs may be named the CDI way; what others have named so is not ours to mount.
+// GPUs may have CDI names; CDI devices of other tools cannot be mounted here.
 Result<std::vector<std::string>> device_ids(const model::ContainerRequest& request) {
   auto ids = request.devices;
   for (const auto& name : request.cdi_devices) {
     const auto parts = oci::split_qualified_name(name);
     if (parts.kind != kOurKind) {
       return Error(Errc::Unsupported,
-                   fmt::format("{} cannot be given by a prestart hook; start the container with "
-                               "nvidia-container-runtime or with an engine that knows CDI",
+                   fmt::format("a prestart hook cannot add {}; start the container with "
+                               "nvidia-container-runtime or with an engine that supports CDI",
                                name));
     }
     ids.emplace_back(parts.name);
@@ -57,12 +57,13 @@ Result<std::vector<std::string>> device_ids(const model::ContainerRequest& reque
 Status mode_allows(const config::Settings& settings) {
   const auto& mode = settings.runtime.mode;
   if (settings.hook.skip_mode_detection || mode == "auto" || mode == "legacy") return {};
-  return Error(Errc::Unsupported,
-               fmt::format("the configuration says mode = \"{}\", and a prestart hook can only do "
-                           "\"legacy\"; start the container with nvidia-container-runtime or by "
-                           "CDI, or set skip-mode-detection = true under "
-                           "[nvidia-container-runtime-hook]",
-                           mode));
+  return Error(
+      Errc::Unsupported,
+      fmt::format("the configuration sets mode = \"{}\", but a prestart hook supports only "
+                  "\"legacy\"; start the container with nvidia-container-runtime or with "
+                  "CDI, or set skip-mode-detection = true under "
+                  "[nvidia-container-runtime-hook]",
+                  mode));
 }
 
 Result<config::Settings> load_settings(const PrestartOptions& options) {
@@ -79,7 +80,7 @@ Result<oci::Container> container_of(const oci::State& state, const config::Setti
   return oci::parse_container(document, settings.gantry.pod_cgroups).in(path);
 }
 
-// nvidia-container-cli is this very program under another name.
+// nvidia-container-cli is this program under another name.
 std::string cli_program(const config::Settings& settings) {
   return settings.cli.path.empty() ? "/proc/self/exe" : settings.cli.path;
 }
@@ -93,7 +94,8 @@ Result<PrestartOptions> parse_prestart(std::span<const std::string> arguments) {
     arguments = arguments.subspan(1);
     if (!argument.starts_with('-')) {
       if (!options.command.empty()) {
-        return Error(Errc::Invalid, fmt::format("one command is taken, not also {}", argument));
+        return Error(Errc::Invalid,
+                     fmt::format("only one command is allowed, not also {}", argument));
       }
       options.command = argument;
     } else if (is_switch("debug", argument)) {
@@ -154,7 +156,8 @@ Result<std::optional<ConfigureCall>> prestart(const PrestartOptions& options,
                                               std::vector<std::string>& warnings) {
   GANTRY_TRY(const auto settings, load_settings(options));
   GANTRY_TRY(const auto started, oci::parse_state(state).in("reading the container's state"));
-  if (started.pid == 0) return Error(Errc::Invalid, "the container's state names no process");
+  if (started.pid == 0)
+    return Error(Errc::Invalid, "the container's state does not name a process");
   GANTRY_TRY(const auto container, container_of(started, settings));
   const auto root = options.root.empty() ? config::machine_root(settings) : options.root;
   GANTRY_TRY(const auto host, sys::Host::at(root));
@@ -166,8 +169,8 @@ Result<std::optional<ConfigureCall>> prestart(const PrestartOptions& options,
   warnings = std::move(decision.warnings);
   if (!decision.request.groups.empty()) {
     warnings.emplace_back(
-        "device groups beside GPUs (NVIDIA_GDS and the like) are not given by a prestart hook; "
-        "nvidia-container-runtime gives them");
+        "a prestart hook does not add other device groups than GPUs (such as NVIDIA_GDS); "
+        "nvidia-container-runtime does");
     decision.request.groups.clear();
   }
   if (decision.request.is_empty()) return std::optional<ConfigureCall>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `nvidia-container-runtime-hook prestart` (also by the name nvidia-container-toolkit): reads what
-// a container asks for and becomes `nvidia-container-cli configure`. Its environment is not looked
-// at: it may be the image's.
+// `nvidia-container-runtime-hook prestart` (also named nvidia-container-toolkit): reads a
+// container's request and executes `nvidia-container-cli configure`. It ignores its environment,
+// which may be the image's.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -20,15 +20,15 @@ struct PrestartOptions {
   bool debug = false;
   bool version = false;
   bool help = false;
-  std::string config;  // "" means where it usually is
-  std::string root;    // "" means what the configuration says
+  std::string config;  // "": the default path
+  std::string root;    // "": the root of the configuration
   std::string command;
 };
 
-// Flags in Go's manner: -config FILE, --config=FILE. Invalid for anything else.
+// Flags in Go's style: -config FILE, --config=FILE. Invalid for anything else.
 Result<PrestartOptions> parse_prestart(std::span<const std::string> arguments);
 
-// The word for word command line, without the program's name.
+// The arguments of the command line, without the program's name.
 Result<std::vector<std::string>> configure_arguments(const model::ContainerRequest& request,
                                                      const config::Settings& settings,
                                                      const std::string& machine_root,
@@ -40,8 +40,8 @@ struct ConfigureCall {
   std::vector<std::string> environment;
 };
 
-// nullopt: the container asks for nothing. `state` is what the runtime wrote to our stdin.
-// `warnings`: what was asked and is not given.
+// nullopt: the container requests nothing. `state` is the text that the runtime wrote to our stdin.
+// `warnings`: requests that are not granted.
 Result<std::optional<ConfigureCall>> prestart(const PrestartOptions& options,
                                               std::string_view state,
                                               std::vector<std::string>& warnings);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kName = "nvidia-container-runtime-hook";
 
-// With words of the image in it, perhaps.
+// The text may contain words of the image.
 void tell(std::string_view text) {
   fmt::print(stderr, "{}: {}\n", kName, printable(text));
 }
@@ -37,7 +37,7 @@ Result<std::string> read_stdin(std::size_t limit) {
     if (got == 0) return text;
     text.append(part.data(), static_cast<std::size_t>(got));
     if (text.size() > limit)
-      return Error(Errc::Corrupt, "the container's state on stdin is endless");
+      return Error(Errc::Corrupt, "the container's state on stdin is too large");
   }
 }
 
@@ -73,9 +73,9 @@ int run_prestart(const PrestartOptions& options) {
 void print_usage(std::FILE* out) {
   fmt::print(out,
              "Usage: {} [-config FILE] [-root DIR] [-debug] [-version] COMMAND\n\n"
-             "  prestart   put the GPUs that a container asks for into it (its state on stdin)\n"
-             "  poststart  nothing\n"
-             "  poststop   nothing\n",
+             "  prestart   add the requested GPUs to a container (its state on stdin)\n"
+             "  poststart  do nothing\n"
+             "  poststop   do nothing\n",
              kName);
 }
 

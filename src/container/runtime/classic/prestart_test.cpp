@@ -74,7 +74,7 @@ TEST(Prestart, NoneIsNoDeviceFlag) {
 TEST(Prestart, OtherPeoplesCdiDevicesNeedAnotherWay) {
   const auto words = configure_arguments({.cdi_devices = {"acme.org/nic=a"}}, {}, "/", 71, "/c");
   ASSERT_FALSE(words.ok());
-  EXPECT_THAT(words.error().text(), HasSubstr("acme.org/nic=a cannot be given by a prestart hook"));
+  EXPECT_THAT(words.error().text(), HasSubstr("a prestart hook cannot add acme.org/nic=a"));
 }
 
 class PrestartBundle : public testing::Test {

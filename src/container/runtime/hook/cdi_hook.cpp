@@ -27,19 +27,21 @@ constexpr std::string_view kHelp =
     "\n"
     "Called by a container runtime with the container's state on stdin (or --container-spec "
     "FILE).\n"
-    "  update-ldcache --folder DIR...            the loader finds the libraries of these "
+    "  update-ldcache --folder DIR...            make the loader find the libraries of these "
     "directories\n"
-    "  create-symlinks --link TARGET::LINK...    links inside the container\n"
+    "  create-symlinks --link TARGET::LINK...    create links in the container\n"
     "  enable-cuda-compat --host-driver-version V | --host-cuda-version V\n"
-    "                                            the image's newer libcuda, where its note allows\n"
-    "  disable-device-node-modification          programs inside do not make device nodes\n"
-    "  update-application-profile                EGL and Vulkan see the container's GPUs alone\n"
-    "  chmod --mode MODE --path PATH...          permissions inside the container\n"
+    "                                            use the image's newer libcuda if it is "
+    "compatible\n"
+    "  disable-device-node-modification          keep programs from creating device nodes\n"
+    "  update-application-profile                show EGL and Vulkan only the container's GPUs\n"
+    "  chmod --mode MODE --path PATH...          change permissions in the container\n"
     "  fence --cuda FILE --nvml FILE [--share NAME]\n"
-    "                                            these in place of every libcuda and libnvidia-ml "
-    "there\n";
+    "                                            mount these over every libcuda and libnvidia-ml "
+    "of "
+    "the container\n";
 
-// What came before and after the hook's name.
+// The arguments before and after the hook's name.
 struct Call {
   std::string_view hook;
   HookArguments arguments;
@@ -47,7 +49,7 @@ struct Call {
   bool quiet = false;
   bool help = false;
   bool version = false;
-  std::string unknown;  // a flag the hook does not have
+  std::string unknown;  // a flag that the hook does not have
 };
 
 Status noop(const HookArguments&, HookContext&) {
@@ -61,7 +63,7 @@ const CdiHook* find_hook(std::string_view name) {
   return nullptr;
 }
 
-// "--name", "-name", "--name=value": the name and, where it is there, the value.
+// "--name", "-name", "--name=value": the name and the optional value.
 struct Flag {
   std::string_view name;
   std::optional<std::string_view> value;
@@ -79,7 +81,7 @@ class Words {
   explicit Words(const std::vector<std::string_view>& words) : words_(words) {}
   bool done() const { return at_ >= words_.size(); }
   std::string_view next() { return words_[at_++]; }
-  // The flag's value: behind "=", or the next word.
+  // The flag's value: after "=", or the next word.
   std::string value_of(const Flag& flag) {
     if (flag.value) return std::string(*flag.value);
     return done() ? std::string() : std::string(next());
@@ -137,13 +139,13 @@ Result<std::string> read_state(const std::string& file) {
       if (got < 0) return Error::sys(errno, "read the container's state from stdin");
       if (got == 0) return text;
       if (text.size() + static_cast<std::size_t>(got) > oci::kMaxStateBytes) {
-        return Error(Errc::Corrupt, "the container's state is larger than any state is");
+        return Error(Errc::Corrupt, "the container's state is too large");
       }
       text.append(buffer.data(), static_cast<std::size_t>(got));
     }
   }
   if (!file.starts_with('/')) {
-    // A runtime starts hooks in the container's root: "." is no place to read instructions from.
+    // A runtime may start hooks in the container's root, so a relative path would be untrusted.
     return Error(Errc::Invalid, fmt::format("--container-spec {}: must be an absolute path", file));
   }
   const sys::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -159,7 +161,7 @@ Result<json::Document> read_config(const std::string& bundle) {
   return json::Document::parse(std::move(text)).in(file);
 }
 
-// The engine's word on where the root is: crun's state, else config.json.
+// The root's path from the engine: crun's state, else config.json.
 Result<std::string> container_root(const oci::State& state) {
   if (!state.root.empty()) return oci::root_path(state.bundle, state.root);
   GANTRY_TRY(const auto document, read_config(state.bundle));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvidia-cdi-hook: the small repairs inside a container that CDI specs ask for, ours and those that
-// NVIDIA's tools wrote. One row of a table per hook; each works on the container's root through
-// descriptors alone (src/container/rootfs) and executes nothing.
+// nvidia-cdi-hook: the hooks that CDI specs of Gantry and of NVIDIA's tools call to change files in
+// a container. Each hook is one row of a table; it works on the container's root only through
+// descriptors (src/container/rootfs) and executes nothing.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -23,7 +23,7 @@ struct HookArguments {
   std::string last(std::string_view name, std::string_view otherwise = "") const;
 };
 
-// What a hook works on. Words for the user are collected; the caller says them.
+// The container that a hook works on. Collects notes for the user; the caller prints them.
 struct HookContext {
   const rootfs::Root& container;
   const sys::Host& host;
@@ -42,7 +42,7 @@ struct CdiHook {
 
 const std::vector<CdiHook>& cdi_hooks();
 
-// The hooks, by the file they are in.
+// The hooks, grouped by source file.
 Status create_symlinks(const HookArguments& arguments, HookContext& place);
 Status change_mode(const HookArguments& arguments, HookContext& place);
 Status update_ldcache(const HookArguments& arguments, HookContext& place);
@@ -51,9 +51,9 @@ Status disable_device_node_modification(const HookArguments& arguments, HookCont
 Status update_application_profile(const HookArguments& arguments, HookContext& place);
 Status put_fence(const HookArguments& arguments, HookContext& place);
 
-// The words behind the program's name. 0: done, or a hook that we do not know, so that newer specs
-// start on older installations; 1: not done, with the reason on stderr. The state is read from
-// stdin unless --container-spec names a file.
+// `words` are the arguments without the program's name. Returns 0 on success, and for an unknown
+// hook, so that newer specs work with older installations; 1 on failure, with the reason on stderr.
+// Reads the state from stdin unless --container-spec names a file.
 int run_cdi_hook(const std::vector<std::string_view>& words);
 
 }  // namespace gantry::runtime

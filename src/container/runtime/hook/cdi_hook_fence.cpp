@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fence: in a container of a share, every libcuda and libnvidia-ml that the image brings leads to
-// the fence. Its forward-compatibility libraries, its own driver, what its search path names.
+// fence: in a container of a share, mounts the fence over every libcuda and libnvidia-ml of the
+// image: its forward-compatibility libraries, its own driver, and the files of its search path.
 #include "base/sys/open_in_root.hpp"
 #include "container/fence_mount/driver_libraries.hpp"
 #include "container/rootfs/mount.hpp"
@@ -36,8 +36,7 @@ bool same_file(int a, int b) {
          one.st_ino == other.st_ino;
 }
 
-// Whatever is at the place when it is mounted over: an image that exchanges it meanwhile covers
-// another file of its own.
+// If the image replaces the file in the meantime, the mount only covers another file of the image.
 Status cover(const rootfs::Root& root, const std::vector<std::string>& places, int ours,
              const std::vector<std::uint64_t>& avoid) {
   for (const auto& place : places) {
@@ -67,7 +66,7 @@ Status put_fence(const HookArguments& arguments, HookContext& place) {
   if (share.empty()) return {};
   auto told = register_with_share_daemon(place.host, share, place.pid);
   if (told.ok() || told.error().code() != Errc::Denied) return told;
-  // A user's engine may not ask the keeper; its processes attach all the same.
+  // A rootless engine may not ask the share daemon; its processes still attach.
   place.warnings.push_back(told.error().text());
   return {};
 }

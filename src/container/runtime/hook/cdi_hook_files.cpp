@@ -20,7 +20,7 @@ constexpr std::string_view kProfile =
     "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf";
 constexpr std::uint32_t kMaskBits = 64;
 
-// "" when nothing has to change.
+// "" if nothing has to change.
 std::string without_device_files(std::string_view params) {
   std::string text;
   bool changed = false;
@@ -78,7 +78,7 @@ Status change_mode(const HookArguments& arguments, HookContext& place) {
   for (const auto& path : arguments.all("path")) {
     auto status = place.container.set_mode(path, static_cast<std::uint32_t>(*mode));
     if (status.ok() || status.error().code() == Errc::NotFound) continue;
-    // A path that is not there, or not ours to change, is no reason to have no container.
+    // A missing path, or one that we may not change, does not stop the container.
     const bool foreign =
         status.error().code() == Errc::Denied || status.error().sys_errno() == EXDEV;
     if (!foreign) return status;
@@ -89,14 +89,14 @@ Status change_mode(const HookArguments& arguments, HookContext& place) {
 
 Status disable_device_node_modification(const HookArguments&, HookContext& place) {
   const auto params = place.host.read(kParams, kParamsLimit);
-  if (!params.ok()) return {};  // no driver, nothing that could make nodes
+  if (!params.ok()) return {};  // without a driver nothing creates nodes
   const auto text = without_device_files(*params);
   if (text.empty()) return {};
   if (!place.container.info(kParams).ok()) return {};  // the container sees no driver there
   auto mounted = rootfs::bind_content(place.container, text, kParams);
   if (!mounted.ok()) {
     place.warnings.push_back(fmt::format(
-        "programs in the container may still make device nodes: {}", mounted.error().text()));
+        "programs in the container may still create device nodes: {}", mounted.error().text()));
   }
   return {};
 }

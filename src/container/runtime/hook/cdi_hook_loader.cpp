@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// update-ldcache and enable-cuda-compat. No ldconfig is run: neither the host's, which may differ
-// from the image's loader, nor the image's, which is the image's.
+// update-ldcache and enable-cuda-compat. No ldconfig is run: the host's may not match the image's
+// loader, and the image's is untrusted.
 #include "base/core/text.hpp"
 #include "container/rootfs/loader_config.hpp"
 #include "container/runtime/hook/cdi_hook.hpp"
@@ -16,7 +16,7 @@ constexpr std::string_view kCompatConf = "/etc/ld.so.conf.d/00-compat-gantry.con
 constexpr std::size_t kConfLimit = 64 << 10;
 constexpr std::size_t kMaxDirectories = 16;
 
-// A stored spec says "running": what it was written with may have been replaced since.
+// A stored spec says "running", because the driver may have changed since it was written.
 loader::HostVersions versions_of(const HookArguments& arguments, const sys::Host& host) {
   loader::HostVersions versions{.driver = arguments.last("host-driver-version"),
                                 .cuda = arguments.last("host-cuda-version")};
@@ -31,7 +31,7 @@ std::string compat_root(const HookArguments& arguments) {
   return arguments.last("cuda-compat-container-root", rootfs::kCompatDirectory);
 }
 
-// What enable-cuda-compat, ours or another's, decided just before us.
+// The decision of enable-cuda-compat, ours or another tool's, which runs just before this hook.
 std::vector<std::string> compat_directories(const rootfs::Root& root) {
   std::vector<std::string> found;
   const auto names = root.list(kConfDirectory);

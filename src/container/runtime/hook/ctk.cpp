@@ -15,7 +15,7 @@ int ctk_main(int argc, char** argv) {
       harden();
       return run_cdi_hook({argv + i + 1, argv + argc});
     }
-    // Of the flags before the command, this one has a value in a word of its own.
+    // Of the flags before the command, only this one has its value in the next word.
     if (word == "--config" || word == "-config") {
       ++i;
     } else if (!word.starts_with('-')) {

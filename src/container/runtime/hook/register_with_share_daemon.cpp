@@ -27,12 +27,12 @@ constexpr std::size_t kLongestAnswer = 64 << 10;
 
 Error daemon_not_running(const std::string& share, const std::string& why) {
   return {Errc::NotFound,
-          fmt::format("the share {} is not kept any more ({}); `gantry share ls` shows those there "
-                      "are, `gantry share create {}` makes it anew",
+          fmt::format("the share {} no longer exists ({}); `gantry share ls` lists the shares, "
+                      "`gantry share create {}` creates it again",
                       share, why, share)};
 }
 
-// By the descriptor of the file: below a root, and however long its path is.
+// Connects through the file's descriptor, so that it works below a root and with any path length.
 Result<sys::UniqueFd> connect_to(const sys::Host& host) {
   GANTRY_TRY(const auto file, host.open(kSocket, O_PATH));
   GANTRY_TRY(const auto path, sys::descriptor_path(file.get()));
@@ -51,14 +51,14 @@ Result<sys::UniqueFd> connect_to(const sys::Host& host) {
 
 Result<std::string> answer_to(int socket, const std::string& line) {
   if (::send(socket, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size()))
-    return Error::sys(errno, "ask the keeper");
+    return Error::sys(errno, "send to the share daemon");
   std::string answer;
   std::array<char, 4096> buffer{};
   while (answer.find('\n') == std::string::npos && answer.size() < kLongestAnswer) {
     const auto got = ::recv(socket, buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Error::sys(errno, "hear the keeper");
-    if (got == 0) return Error(Errc::Denied, "the keeper of shares speaks with root alone");
+    if (got < 0) return Error::sys(errno, "receive from the share daemon");
+    if (got == 0) return Error(Errc::Denied, "the share daemon answers only root");
     answer.append(buffer.data(), static_cast<std::size_t>(got));
   }
   return answer.substr(0, answer.find('\n'));

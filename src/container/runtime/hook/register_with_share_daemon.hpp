@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A word to the keeper of shares: this container is one of the share's, whether its processes
-// attach or not. What the keeper's own client does, without what a static program must not have.
+// Tells the share daemon that this container belongs to a share, even if its processes never
+// attach. A small client without the dependencies that a static program must not have.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -11,8 +11,8 @@
 
 namespace gantry::runtime {
 
-// Denied for who may not ask it; NotFound, with what helps, where there is no keeper or no such
-// share.
+// Denied if this user may not ask the daemon; NotFound, with what helps, if the daemon does not run
+// or there is no such share.
 Status register_with_share_daemon(const sys::Host& host, const std::string& share,
                                   std::uint64_t pid);
 

@@ -15,11 +15,11 @@
 namespace gantry::runtime {
 namespace {
 
-constexpr std::size_t kStaleChecksPerWrite = 4;  // a start should not pay for a thousand others
-constexpr std::time_t kGrace = 60;               // seconds in which a container comes to be
+constexpr std::size_t kStaleChecksPerWrite = 4;  // so that one start does not check all records
+constexpr std::time_t kGrace = 60;  // seconds that the creation of a container may take
 constexpr std::size_t kMaxRecordBytes = std::size_t{4} << 20;
 
-// As runc and crun take them; nothing that leads out of the directory.
+// Valid ids of runc and crun; excludes names that lead out of the directory.
 bool is_container_id(std::string_view id) {
   return !id.empty() && id.size() <= 200 && id.front() != '.' &&
          id.find('/') == std::string_view::npos && id.find('\0') == std::string_view::npos;
@@ -57,7 +57,7 @@ void remove_stale_records(const sys::Host& host) {
 
 Status write_container_record(const sys::Host& host, const ContainerRecord& record) {
   if (!is_container_id(record.id)) {
-    return Error(Errc::Invalid, fmt::format("`{}` is no container's id", record.id));
+    return Error(Errc::Invalid, fmt::format("`{}` is not a container's id", record.id));
   }
   remove_stale_records(host);
   return sys::replace_file(host.outside(place(record.id)), to_json(record), 0644,
@@ -70,7 +70,7 @@ void remove_container_record(const sys::Host& host, std::string_view id) {
 
 Result<ContainerRecord> read_container_record(const sys::Host& host, std::string_view id) {
   if (!is_container_id(id)) {
-    return Error(Errc::Invalid, fmt::format("`{}` is no container's id", id));
+    return Error(Errc::Invalid, fmt::format("`{}` is not a container's id", id));
   }
   GANTRY_TRY(const auto text, host.read(place(id), kMaxRecordBytes));
   return container_record_from_json(text);

@@ -127,7 +127,7 @@ std::string to_json(const ContainerRecord& record) {
 Result<ContainerRecord> container_record_from_json(std::string_view text) {
   GANTRY_TRY(const auto document, json::Document::parse(std::string(text)).in("account"));
   if (!document["id"].is(json::Kind::String) || !document["edits"].is(json::Kind::Object)) {
-    return Error(Errc::Corrupt, "account: `id` or `edits` is missing");
+    return Error(Errc::Corrupt, "container record: `id` or `edits` is missing");
   }
   return ContainerRecord{.id = word(document["id"]),
                          .bundle = word(document["bundle"]),

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostEntries = 4096;
 constexpr std::size_t kFileLimit = std::size_t{4} << 20;
 
-// Where bundles are directly: DIRECTORY/ID/REST/config.json. A star is one directory level.
+// Directories that contain bundles: DIRECTORY/ID/REST/config.json. A star is one directory level.
 struct BundleLocation {
   std::string_view directory;
   std::string_view rest;
@@ -34,7 +34,7 @@ constexpr std::array kBundleLocations{
     BundleLocation{"/var/lib/containers/storage/vfs-containers", "/userdata"},
 };
 
-// Where low-level runtimes write down which bundle a container has.
+// State files in which low-level runtimes record a container's bundle.
 struct StateLocation {
   std::string_view directory;
   std::string_view file;
@@ -53,7 +53,7 @@ std::vector<std::string> entries(const sys::Host& host, const std::string& direc
   return *std::move(names);
 }
 
-// The directories that a pattern with at most one star at its end means.
+// The directories that match a pattern with at most one star at its end.
 std::vector<std::string> directories(const sys::Host& host, std::string_view pattern) {
   if (!pattern.ends_with("/*")) return {std::string(pattern)};
   const std::string parent(pattern.substr(0, pattern.size() - 2));
@@ -64,7 +64,7 @@ std::vector<std::string> directories(const sys::Host& host, std::string_view pat
   return result;
 }
 
-// runc writes it among labels ("bundle=/path"), crun by its name.
+// runc has it in its labels ("bundle=/path"), crun in a separate field.
 std::string bundle_in_state(const std::string& text) {
   const auto state = json::Document::parse(text);
   if (!state.ok()) return {};
@@ -92,7 +92,7 @@ class Search {
     }
   }
 
-  // docker's and podman's names for ids.
+  // The ids for names in docker and podman.
   std::vector<std::string> ids_by_name() const {
     std::vector<std::string> ids;
     for (const auto& id : entries(host_, "/var/lib/docker/containers")) {
@@ -116,7 +116,7 @@ class Search {
     std::set<std::string> ids;
     for (const auto& found : found_) ids.insert(found.id);
     if (ids.size() > 1) {
-      return Error(Errc::Invalid, fmt::format("{} containers begin with `{}`: {}", ids.size(),
+      return Error(Errc::Invalid, fmt::format("{} container ids start with `{}`: {}", ids.size(),
                                               name_, fmt::join(ids, ", ")));
     }
     if (!found_.empty()) return found_.front();
@@ -172,7 +172,7 @@ Result<FoundBundle> find_bundle(const sys::Host& host, std::string_view name) {
   if (path.ends_with("/config.json")) path.resize(path.size() - 12);
   if (path.find('/') != std::string::npos) {
     if (host.exists(path + "/config.json")) return FoundBundle{.id = {}, .bundle = path};
-    return Error(Errc::NotFound, fmt::format("{}/config.json is not there", path));
+    return Error(Errc::NotFound, fmt::format("{}/config.json does not exist", path));
   }
   if (name.empty()) return Error(Errc::Invalid, "no container was named");
   Search search(host, name);

@@ -18,15 +18,15 @@ namespace {
 using plan::Flavour;
 
 Flavour wanted_flavour(const config::Settings& settings) {
-  // Who wants no cache written means it, whoever would write it.
+  // If the cache must not be written, this applies to the shim as well as to the hook.
   if (config::has_disabled_hook(settings, "update-ldcache")) return Flavour::NoHooks;
   if (settings.gantry.flavour == "no-hooks") return Flavour::NoHooks;
   if (settings.gantry.flavour == "one-hook") return Flavour::OneHook;
   return Flavour::Shim;
 }
 
-// Beside the nvidia-ctk of the configuration, else beside ourselves: a configuration often outlives
-// the toolkit that wrote it.
+// In the directory of the configuration's nvidia-ctk, else in our own: a configuration often stays
+// after its toolkit is removed.
 std::string cdi_hook(const config::Settings& settings) {
   const auto& ctk = settings.ctk_path;
   if (ctk.starts_with('/')) {
@@ -36,7 +36,7 @@ std::string cdi_hook(const config::Settings& settings) {
   return own_program_path("nvidia-cdi-hook");
 }
 
-// As plan has it, from the nodes as they are now: somebody may have changed their mode since.
+// Like plan, but from the current nodes: their mode may have changed since the inventory was made.
 std::vector<std::uint32_t> groups_of(const std::vector<model::DeviceNodeEdit>& nodes) {
   std::vector<std::uint32_t> groups;
   for (const auto& node : nodes) {
@@ -106,7 +106,7 @@ oci::RequestLookups Injector::lookups() {
           }};
 }
 
-// Without an inventory some questions have no answer; a wrong one would be worse than none.
+// Without an inventory some checks are impossible; refuses the request instead of guessing.
 Status Injector::check_known(const model::ContainerRequest& request, const Machine& machine) const {
   if (!machine.from_procfs) return {};
   if (!request.requirements.empty()) {
@@ -129,7 +129,7 @@ Result<model::ContainerEdits> Injector::gpu_edits(const model::ContainerRequest&
                                                   Flavour flavour) {
   GANTRY_TRY(const auto* known, machine());
   GANTRY_CHECK(check_known(request, *known));
-  // procfs tells no library names to merge.
+  // procfs has no library names to merge.
   if (known->from_procfs && flavour == Flavour::Shim) flavour = Flavour::NoHooks;
   const auto& settings = context_.settings;
   const bool no_groups = settings.features.no_additional_gids_for_device_nodes ||
@@ -148,8 +148,8 @@ Result<model::ContainerEdits> Injector::gpu_edits(const model::ContainerRequest&
   return edits;
 }
 
-// Another tool's specification may have names of our kind that no GPU has: what `gantry cdi list`
-// shows can be asked for.
+// Another tool's specification may define names of our kind that no GPU has. Every device that
+// `gantry cdi list` shows can be requested.
 std::optional<model::ContainerRequest> Injector::with_cdi_names(
     const model::ContainerRequest& request) const {
   const auto& runtime = context_.settings.runtime;
@@ -171,7 +171,7 @@ Status Injector::add_cdi_edits(const model::ContainerRequest& request,
   if (request.cdi_devices.empty()) return {};
   const auto registry = cdi::Registry::load(context_.host, context_.settings.runtime.cdi_spec_dirs);
   GANTRY_TRY(auto foreign, registry.edits_for(request.cdi_devices));
-  // A simulated machine's own specifications have its place before their paths.
+  // Specifications of a simulated machine already have its root before their paths.
   GANTRY_CHECK(fill_device_numbers(context_.host, engine_root(context_.host), foreign));
   plan::append(edits, foreign);
   return {};
@@ -185,7 +185,7 @@ Result<model::ContainerEdits> Injector::edits_with(const model::ContainerRequest
   if (wants_gpus) {
     auto planned = gpu_edits(request, flavour);
     if (!planned.ok() && planned.error().code() == Errc::NotFound && !refreshed_) {
-      // A GPU or instance that came after the inventory: look once more before saying no.
+      // A GPU or instance may have been added after the inventory: refresh once before failing.
       refreshed_ = true;
       if (context_.refresh().ok()) {
         machine_.reset();

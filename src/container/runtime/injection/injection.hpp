@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a container's config.json to everything that it gets: the request, the policy's word, the
-// edits. Changes nothing; the shim acts on it, `gantry explain` prints it.
+// Computes what a container gets from its config.json: request, policy decision, edits. Changes
+// nothing; the shim applies the result, `gantry explain` prints it.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -18,7 +18,7 @@
 
 namespace gantry::runtime {
 
-// Where GPUs come from: the host that the settings name, and how to learn it anew.
+// The host of the settings, and a function that refreshes its inventory.
 struct InjectionContext {
   const sys::Host& host;
   const config::Settings& settings;
@@ -29,7 +29,7 @@ struct Injection {
   oci::Decision decision;
   model::ContainerEdits edits;
   plan::Flavour flavour = plan::Flavour::NoHooks;
-  std::string driver_version;  // "" when nothing is given
+  std::string driver_version;  // "" if the container gets nothing
   std::string cuda_version;
   std::vector<std::string> notes;
 };
@@ -38,13 +38,13 @@ class Injector {
  public:
   explicit Injector(InjectionContext surroundings) : context_(std::move(surroundings)) {}
 
-  // The policy's word alone: what it may have of what it asks for.
+  // Only the policy decision: which of the requested devices the container may have.
   Result<oci::Decision> decide(const oci::Container& container);
 
-  // Errors say what was asked and what is there.
+  // Errors say what was requested and what exists.
   Result<Injection> plan(oci::Decision decision);
 
-  // The same container with another flavour: where the image's loader cache cannot be changed.
+  // The same container with another flavour, for when the image's loader cache cannot be changed.
   Result<model::ContainerEdits> edits_with(const model::ContainerRequest& request,
                                            plan::Flavour flavour);
 
@@ -52,7 +52,8 @@ class Injector {
   Result<const Machine*> machine();
   Result<model::ContainerEdits> gpu_edits(const model::ContainerRequest& request,
                                           plan::Flavour flavour);
-  // The request with what only a specification knows among the CDI devices; nullopt: there is none.
+  // The request with the devices that only a CDI specification knows as CDI devices; nullopt if
+  // there are none.
   std::optional<model::ContainerRequest> with_cdi_names(
       const model::ContainerRequest& request) const;
   Status add_cdi_edits(const model::ContainerRequest& request, model::ContainerEdits& edits) const;
@@ -64,12 +65,12 @@ class Injector {
   bool refreshed_ = false;
 };
 
-// Numbers, mode and group of every node, from the nodes themselves: majors may have changed since
-// the inventory was made. NotFound for one that is gone.
+// Reads numbers, mode and group from the nodes themselves, because majors may have changed since
+// the inventory was made. NotFound for a missing node.
 Status fill_device_numbers(const sys::Host& host, std::string_view engine_root,
                            model::ContainerEdits& edits);
 
-// What the engine puts before our paths: nothing on the machine itself.
+// The engine's prefix for our paths: "" on a real machine.
 std::string engine_root(const sys::Host& host);
 
 std::string_view to_string(plan::Flavour flavour);  // "shim", "one-hook", "no-hooks"

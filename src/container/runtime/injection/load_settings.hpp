@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings as the shim has them; `gantry explain` must see the very same.
+// Loads the settings for the shim; `gantry explain` must see the same ones.
 #pragma once
 
 #include "container/config/settings.hpp"
@@ -8,12 +8,12 @@
 
 namespace gantry::runtime {
 
-// The file that the environment names is the caller's, the usual one is the machine's (below
-// GANTRY_ROOT); then the environment's own word.
+// Reads the file that the environment names, or the default file below GANTRY_ROOT. Then
+// environment variables override its values.
 Result<config::Settings> load_settings(const config::EnvironmentLookup& environment);
 
-// The machine whose GPUs are given: [gantry] root, else "/". Not nvidia-container-cli.root: that is
-// where the driver's files are, which the inventory knows.
+// The root of the machine whose GPUs are used: [gantry] root, else "/". Not
+// nvidia-container-cli.root: that names the driver's files, which are in the inventory.
 std::string shim_root(const config::Settings& settings);
 
 }  // namespace gantry::runtime

@@ -23,7 +23,7 @@ bool is_executable_file(const std::string& path, struct stat& info) {
          ::access(path.c_str(), X_OK) == 0;
 }
 
-// Some installers put us where runc was: finding ourselves would never end.
+// Some installers put us at runc's path: executing ourselves would be an endless loop.
 bool is_ourselves(const struct stat& info) {
   struct stat own {};
   return ::stat(kOurselves, &own) == 0 && own.st_dev == info.st_dev && own.st_ino == info.st_ino;
@@ -64,7 +64,7 @@ Result<std::string> find_low_level(const std::vector<std::string>& candidates,
   }
   return Error(
       Errc::NotFound,
-      fmt::format("no low-level runtime: none of {} is in {}; install runc, or name one in "
+      fmt::format("no low-level runtime found: none of {} is in {}; install runc, or name one in "
                   "`runtimes` under [nvidia-container-runtime] of config.toml",
                   fmt::join(candidates, ", "), fmt::join(directories, ":")));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime that does the work after us: runc, crun, or what the configuration names.
+// The low-level runtime that we execute: runc, crun, or the one that the configuration names.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -11,16 +11,16 @@
 namespace gantry::runtime {
 
 // The first candidate that is an executable file and not this program. A name with a slash is a
-// path; others are looked for in `search_path` (PATH) and then in the usual directories. NotFound
-// with the places that were looked at.
+// path; other names are looked up in `search_path` (PATH) and then in the usual directories.
+// NotFound with the searched directories.
 Result<std::string> find_low_level(const std::vector<std::string>& candidates,
                                    std::string_view search_path);
 
-// Beside this program: one of its own names ("nvidia-cdi-hook"), for others to call; "" when it is
-// not there.
+// The path of this program under another of its names ("nvidia-cdi-hook"), in the same directory;
+// "" if it does not exist.
 std::string own_program_path(std::string_view name);
 
-// Another program of ours beside this one ("gantry"), to become; "" when there is none.
+// The path of another program of ours ("gantry") in the same directory; "" if it does not exist.
 std::string sibling_program_path(std::string_view name);
 
 }  // namespace gantry::runtime

@@ -20,7 +20,7 @@ constexpr std::string_view kInventory = "/run/gantry/inventory.json";
 constexpr std::string_view kVersion = "/proc/driver/nvidia/version";
 constexpr std::string_view kBootId = "/proc/sys/kernel/random/boot_id";
 
-// GPU instances by the directories that the driver makes for them.
+// Counts GPU instances by the directories that the driver creates for them.
 std::set<int> instances_in_procfs(const sys::Host& host, std::uint32_t minor) {
   std::set<int> found;
   const auto names = host.list(fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", minor));
@@ -45,7 +45,7 @@ Result<model::Inventory> read_inventory(const sys::Host& host) {
   return model::inventory_from_json(text).in(host.outside(kInventory));
 }
 
-// Inventory and prepared directory as they are now, if they are good.
+// The current inventory and prepared directory, if they are valid.
 Result<Machine> read_machine(const sys::Host& host) {
   GANTRY_TRY(auto inventory, read_inventory(host));
   if (auto stale = stale_reason(host, inventory); !stale.empty()) {
@@ -53,8 +53,9 @@ Result<Machine> read_machine(const sys::Host& host) {
   }
   GANTRY_TRY(auto prepared, driver_dir::current(host));
   if (!driver_dir::serves_driver(prepared, inventory.driver.version)) {
-    return Error(Errc::Corrupt, fmt::format("the prepared driver directory is of {}, {} is running",
-                                            prepared.version, inventory.driver.version));
+    return Error(Errc::Corrupt,
+                 fmt::format("the prepared driver directory is for {}, but {} is running",
+                             prepared.version, inventory.driver.version));
   }
   return Machine{.inventory = std::move(inventory), .prepared = std::move(prepared)};
 }
@@ -66,8 +67,8 @@ Result<Machine> machine_from_procfs(const sys::Host& host, const Error& why) {
   return Machine{.inventory = std::move(inventory),
                  .prepared = std::move(prepared),
                  .from_procfs = true,
-                 .notes = {fmt::format("there is no inventory ({}): whole GPUs only, as procfs "
-                                       "lists them; run `gantry cdi refresh`",
+                 .notes = {fmt::format("there is no inventory ({}): only whole GPUs, from procfs, "
+                                       "are available; run `gantry cdi refresh`",
                                        why.text())}};
 }
 
@@ -86,10 +87,10 @@ bool runs_driver(const sys::Host& host, std::string_view known) {
 
 std::string stale_reason(const sys::Host& host, const model::Inventory& inventory) {
   const auto boot = host.read_value(kBootId);
-  if (boot && *boot != inventory.boot_id) return "the inventory is of another boot";
+  if (boot && *boot != inventory.boot_id) return "the inventory is from another boot";
   if (!runs_driver(host, inventory.driver.version)) {
     return host.exists(kVersion)
-               ? fmt::format("the inventory is of driver {}, another is running",
+               ? fmt::format("the inventory is for driver {}, but another one is running",
                              inventory.driver.version)
                : std::string("the NVIDIA driver is not loaded (no /proc/driver/nvidia/version)");
   }
@@ -108,19 +109,19 @@ Result<Machine> open_machine(const sys::Host& host, const RefreshFunction& refre
   const auto reason = machine.error();
   if (!host.exists(kVersion)) {
     return Error(Errc::NotFound,
-                 "GPUs were asked for and the NVIDIA driver is not loaded; run `gantry doctor`");
+                 "GPUs were requested, but the NVIDIA driver is not loaded; run `gantry doctor`");
   }
   const auto refreshed = refresh();
   if (refreshed.ok()) {
     machine = read_machine(host);
     if (machine.ok()) {
       machine->notes.push_back(
-          fmt::format("inventory and driver directory were made anew: {}", reason.text()));
+          fmt::format("inventory and driver directory were rebuilt: {}", reason.text()));
       return machine;
     }
   }
   const auto& latest = refreshed.ok() ? machine.error() : refreshed.error();
-  // Somebody else may have a hand in what containers get: not a matter for a way around.
+  // Another user could change what containers get: fail instead of using the fallback.
   if (reason.code() == Errc::Denied) {
     return Error(Errc::Denied, fmt::format("{}, then run `gantry cdi refresh` (tried: {})",
                                            reason.text(), latest.text()));
@@ -128,7 +129,7 @@ Result<Machine> open_machine(const sys::Host& host, const RefreshFunction& refre
   auto fallback = machine_from_procfs(host, latest);
   if (fallback.ok()) return fallback;
   return Error(Errc::NotFound,
-               fmt::format("what this machine has is not known ({}), and making it known failed "
+               fmt::format("there is no valid inventory of this machine ({}), and a refresh failed "
                            "({}); run `gantry cdi refresh`",
                            reason.text(), latest.text()));
 }

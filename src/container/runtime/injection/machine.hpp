@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine as the start of a container sees it: the inventory and the prepared driver directory
-// that somebody made before, checked against the running kernel. No driver is asked here.
+// The machine for the start of a container: the stored inventory and the prepared driver directory,
+// checked against the running kernel. Does not call the driver.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -17,26 +17,26 @@ namespace gantry::runtime {
 struct Machine {
   model::Inventory inventory;
   driver_dir::CurrentDriver prepared;
-  bool from_procfs = false;        // no inventory could be had
-  std::vector<std::string> notes;  // what was done otherwise than usual
+  bool from_procfs = false;        // there was no usable inventory
+  std::vector<std::string> notes;  // what was done differently than usual
 };
 
-// Makes inventory and prepared directory anew: `gantry cdi refresh`. Slow; may be refused.
+// Rebuilds the inventory and the prepared directory: `gantry cdi refresh`. Slow; may fail.
 using RefreshFunction = std::function<Status()>;
 
-// Why what was written down is not what runs, "" when it is: another boot, another driver, other
-// MIG instances.
+// Why the inventory does not match the running machine (another boot, another driver, other MIG
+// instances); "" if it does.
 std::string stale_reason(const sys::Host& host, const model::Inventory& inventory);
 
-// Reads, checks, refreshes once where that is needed. Where no inventory can be had and the
-// prepared directory fits the running driver: whole GPUs from procfs. Otherwise an error with the
-// command that helps.
+// Reads and checks the inventory, and refreshes it once if needed. If there is still no inventory
+// but the prepared directory matches the running driver, uses whole GPUs from procfs. Otherwise
+// returns an error with the command that helps.
 Result<Machine> open_machine(const sys::Host& host, const RefreshFunction& refresh);
 
-// The version of the running driver, as far as `known` can be recognised in it.
+// Returns true if the running driver has the version `known`.
 bool runs_driver(const sys::Host& host, std::string_view known);
 
-// `gantry cdi refresh` of the program beside this one, or of PATH's.
+// Runs `gantry cdi refresh`, with the gantry of this program's directory or of PATH.
 Status refresh_by_gantry(const std::string& root, std::int64_t deadline_seconds);
 
 }  // namespace gantry::runtime

@@ -63,7 +63,7 @@ TEST_F(MachineAtStart, StaleIsRefreshedOnce) {
   EXPECT_EQ(machine->inventory.boot_id, "boot-2");
   EXPECT_EQ(refreshes_, 1);
   ASSERT_THAT(machine->notes, SizeIs(1));
-  EXPECT_THAT(machine->notes[0], HasSubstr("made anew: the inventory is of another boot"));
+  EXPECT_THAT(machine->notes[0], HasSubstr("rebuilt: the inventory is from another boot"));
 }
 
 TEST_F(MachineAtStart, WithoutInventoryWholeGpusComeFromProcfs) {

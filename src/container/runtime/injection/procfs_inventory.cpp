@@ -22,7 +22,7 @@ std::string_view field(std::string_view information, std::string_view name) {
   return {};
 }
 
-// Instances have their own directories below the GPU's capabilities.
+// Each instance has a directory below the GPU's capabilities.
 bool has_instances(const sys::Host& host, std::uint32_t minor) {
   const auto names = host.list(fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", minor));
   if (!names.ok()) return false;
@@ -74,7 +74,7 @@ bool has_files(const sys::Host& host, const std::string& directory) {
   return names.ok() && !names->empty();
 }
 
-// Which files are whose is in the prepared directory's sets; here they only need to exist.
+// The prepared directory's sets say which files a capability needs; here they only need to exist.
 std::vector<model::DriverFile> prepared_files(const sys::Host& host,
                                               const driver_dir::CurrentDriver& prepared) {
   std::vector<model::DriverFile> files;

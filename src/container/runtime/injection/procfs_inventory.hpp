@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A machine without its inventory: whole GPUs as the driver's procfs lists them, and the driver's
-// files as the prepared directory has them. Enough to start a container with; not for MIG.
+// A replacement for a missing inventory: whole GPUs from the driver's procfs, and the driver's
+// files from the prepared directory. Enough to start a container; not for MIG.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -10,8 +10,8 @@
 
 namespace gantry::runtime {
 
-// NotFound when the driver is not loaded. GPUs are in PCI order; MIG is Unknown, and a GPU with
-// instances is refused by whoever asks for it (Mig::current Enabled, no instances known).
+// NotFound if the driver is not loaded. GPUs are in PCI order. MIG is Unknown; a GPU with instances
+// has Mig::current Enabled and no known instances, so requests for it fail.
 Result<model::Inventory> procfs_inventory(const sys::Host& host,
                                           const driver_dir::CurrentDriver& prepared);
 

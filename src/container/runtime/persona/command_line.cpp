@@ -8,7 +8,7 @@
 namespace gantry::runtime {
 namespace {
 
-// Flags that take a value, of runc, crun and youki, without dashes. Any other flag stands alone.
+// Flags of runc, crun and youki that take a value, without dashes. Other flags have no value.
 constexpr std::array<std::string_view, 8> kGlobalWithValue{
     "root", "r", "log", "log-format", "log-level", "criu", "rootless", "cgroup-manager"};
 constexpr std::array<std::string_view, 7> kCreateWithValue{

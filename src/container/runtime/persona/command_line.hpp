@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine asked of its OCI runtime, read from argv the way runc and crun read it.
+// The command line that an engine passes to its OCI runtime, parsed like runc and crun do.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 namespace gantry::runtime {
 
 struct CommandLine {
-  std::string command;  // "create", "state", ...; "" when there is none
-  std::string id;       // the container, "" when not given
-  std::string bundle;   // "" means the working directory; the last one given wins
-  std::string config;   // crun's --config; "" means config.json in the bundle
+  std::string command;  // "create", "state", ...; "" if there is none
+  std::string id;       // the container; "" if not given
+  std::string bundle;   // "": the working directory; the last one given counts
+  std::string config;   // crun's --config; "": config.json in the bundle
   std::string root;     // --root: where the low-level runtime keeps its state
   std::string log;      // --log
   std::string log_format = "text";
   bool version = false;  // --version before any command
 
-  // Whether a container's config.json is about to be read.
+  // Returns true if the command reads a container's config.json.
   bool creates() const { return command == "create" || command == "run"; }
   bool operator==(const CommandLine&) const = default;
 };
 
-// `arguments` without argv[0]. Never fails: what it does not know is a flag without a value, and
-// the low-level runtime will say what it thinks of it.
+// `arguments` without argv[0]. Never fails: an unknown flag counts as a flag without a value, and
+// the low-level runtime reports errors.
 CommandLine parse_command_line(const std::vector<std::string_view>& arguments);
 
 }  // namespace gantry::runtime

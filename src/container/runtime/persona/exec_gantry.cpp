@@ -15,11 +15,11 @@ int exec_gantry(char** argv) {
   const auto gantry = sibling_program_path("gantry");
   if (gantry.empty()) {
     std::fprintf(stderr,
-                 "%s: the program gantry is not beside this one; install the whole package\n",
+                 "%s: the program gantry is not in the same directory; install the whole package\n",
                  argv[0]);
     return 1;
   }
-  // argv[0] stays what it is: by that name gantry knows which face to show.
+  // Keeps argv[0]: gantry chooses its command-line interface by that name.
   ::execv(gantry.c_str(), argv);
   std::fprintf(stderr, "%s: exec %s: %s\n", argv[0], gantry.c_str(), std::strerror(errno));
   return 1;

@@ -3,8 +3,8 @@
 
 namespace gantry::runtime {
 
-// Becomes the program `gantry` beside this one, which answers to argv[0] as well. Returns only when
-// that fails, with an exit status, after saying why.
+// Executes the program `gantry` in the same directory with the same argv[0]. Returns only on
+// failure: reports the reason and returns an exit status.
 int exec_gantry(char** argv);
 
 }  // namespace gantry::runtime

@@ -21,7 +21,7 @@ constexpr unsigned kFirst = 3;
 
 void close_the_rest() {
   if (::syscall(SYS_close_range, kFirst, ~0U, 0U) == 0) return;
-  // Before Linux 5.9: one by one, up to what a runtime may have open.
+  // Before Linux 5.9: closes them one by one, up to a limit that covers every runtime.
   rlimit limit{};
   rlim_t end = 1024;
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) end = std::min<rlim_t>(limit.rlim_cur, 65536);
@@ -32,7 +32,7 @@ void close_the_rest() {
 
 void harden() {
   ::clearenv();
-  if (::chdir("/") != 0) std::abort();  // never: but "." must not be the image's
+  if (::chdir("/") != 0) std::abort();  // never happens; but "." must not be in the image
   close_the_rest();
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   ::umask(022);

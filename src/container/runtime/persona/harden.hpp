@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first thing a hook does. It runs as the host's root with whatever surroundings the runtime
-// left: perhaps the image's environment, the container's root as working directory, descriptors of
-// the runtime.
+// The first step of every hook. A hook runs as the host's root, perhaps with the image's
+// environment, the container's root as working directory, and descriptors of the runtime.
 #pragma once
 
 #include <string_view>
 
 namespace gantry::runtime {
 
-// Empties the environment, goes to "/", closes every descriptor above stderr, and makes this
-// process one that others cannot trace, nor reach through /proc. What cannot be done is no reason
-// to stop.
+// Clears the environment, changes to "/", closes every descriptor above stderr, and prevents other
+// processes from tracing this one or accessing it through /proc. Ignores errors.
 void harden();
 
-// A line for the runtime's user, as hooks of this family write them: time="..." level=...
+// Writes a line for the runtime's user in the format of NVIDIA's hooks: time="..." level=...
 // msg="...".
 void say(std::string_view level, std::string_view message);
 

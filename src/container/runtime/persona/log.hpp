@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an OCI runtime's words go: stderr, and the file of --log, whose last lines engines show to
-// their users. Written in logrus' forms, which is what they parse.
+// Log of the OCI runtime: stderr and the file of --log. Engines show the last lines of that file to
+// their users and parse logrus' formats, so it is written in these.
 #pragma once
 
 #include "container/runtime/persona/command_line.hpp"
@@ -15,14 +15,14 @@ namespace gantry::runtime {
 std::string log_line(std::string_view format, std::string_view level, std::string_view message,
                      std::time_t now);
 
-// Appends to the file of --log, if one was given. A log that cannot be written stops nothing.
+// Appends to the file of --log, if one was given. Ignores write errors.
 void write_log(const CommandLine& line, std::string_view level, std::string_view message);
 
-// Whether a message of that level goes into a log that was set to another; in logrus' order. An
-// unknown word counts as "info".
+// Returns true if a log with `log_level` contains messages of `level`, in logrus' order. An unknown
+// level counts as "info".
 bool is_logged(std::string_view log_level, std::string_view level);
 
-// The error on stderr and in the log.
+// Writes the error to stderr and to the log.
 void report_error(const CommandLine& line, std::string_view message);
 
 }  // namespace gantry::runtime

@@ -27,7 +27,7 @@ Result<std::string> real_path(const std::string& path) {
 }
 
 Result<std::string> read_all(int fd, std::size_t size, const std::string& path) {
-  std::string text(size + 1, '\0');  // one more shows a file that grew
+  std::string text(size + 1, '\0');  // one byte more detects a file that grew
   std::size_t filled = 0;
   while (filled < text.size()) {
     const auto got = ::read(fd, text.data() + filled, text.size() - filled);
@@ -56,12 +56,11 @@ Result<ConfigFile> ConfigFile::read(const std::string& path) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return Error::sys(errno, fmt::format("stat {}", real));
   if (!S_ISREG(info.st_mode)) {
-    return Error(Errc::Invalid, fmt::format("{} is no regular file", real));
+    return Error(Errc::Invalid, fmt::format("{} is not a regular file", real));
   }
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size > json::kSizeLimit) {
-    return Error(Errc::Corrupt,
-                 fmt::format("{} has {} bytes, which no container needs", real, size));
+    return Error(Errc::Corrupt, fmt::format("{} is too large: {} bytes", real, size));
   }
   GANTRY_TRY(auto text, read_all(fd.get(), size, real));
   GANTRY_TRY(auto document, json::Document::parse(std::move(text)).in(real));
@@ -78,17 +77,18 @@ Status ConfigFile::fill(int fd, const std::string& text) const {
   while (done < text.size()) {
     const auto wrote = ::write(fd, text.data() + done, text.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return Error::sys(errno, fmt::format("write beside {}", path_));
+    if (wrote < 0) return Error::sys(errno, fmt::format("write a temporary file for {}", path_));
     done += static_cast<std::size_t>(wrote);
   }
-  // Owner before mode: a change of owner takes the set-id bits away.
+  // Sets the owner before the mode: changing the owner clears the set-id bits.
   if ((uid_ != ::geteuid() || gid_ != ::getegid()) && ::fchown(fd, uid_, gid_) != 0) {
-    return Error::sys(errno, fmt::format("chown beside {}", path_));
+    return Error::sys(errno, fmt::format("chown a temporary file for {}", path_));
   }
-  if (::fchmod(fd, mode_) != 0) return Error::sys(errno, fmt::format("chmod beside {}", path_));
+  if (::fchmod(fd, mode_) != 0)
+    return Error::sys(errno, fmt::format("chmod a temporary file for {}", path_));
   if (!label_.empty() && ::fsetxattr(fd, kLabel, label_.data(), label_.size(), 0) != 0 &&
       errno != ENOTSUP && errno != EPERM) {
-    return Error::sys(errno, fmt::format("label beside {}", path_));
+    return Error::sys(errno, fmt::format("label a temporary file for {}", path_));
   }
   return {};
 }

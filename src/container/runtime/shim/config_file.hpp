@@ -13,14 +13,14 @@ namespace gantry::runtime {
 
 class ConfigFile {
  public:
-  // `path` may be a symlink; what it leads to is read and later replaced. Only a regular file is.
+  // `path` may be a symlink: its target is read and later replaced. It must be a regular file.
   static Result<ConfigFile> read(const std::string& path);
 
   const std::string& path() const { return path_; }
   const json::Document& document() const { return document_; }
 
-  // Written beside it and renamed over it, with the mode, owner and SELinux label that it had. At
-  // every moment the old file or the new one is there, whole. Nothing happens when it is the same.
+  // Writes a temporary file with the same mode, owner and SELinux label and renames it, so that
+  // either the complete old file or the complete new one exists. Does nothing if the text is equal.
   Status replace(const std::string& text) const;
 
  private:

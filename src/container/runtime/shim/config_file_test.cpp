@@ -53,7 +53,7 @@ TEST(ConfigFile, OnlyRegularFilesAreRead) {
   ASSERT_EQ(::mkfifo(tree.path("fifo").c_str(), 0600), 0);
   const auto fifo = ConfigFile::read(tree.path("fifo"));
   ASSERT_FALSE(fifo.ok());
-  EXPECT_THAT(fifo.error().text(), HasSubstr("no regular file"));
+  EXPECT_THAT(fifo.error().text(), HasSubstr("not a regular file"));
   EXPECT_EQ(ConfigFile::read(tree.path("none")).error().code(), Errc::NotFound);
 }
 

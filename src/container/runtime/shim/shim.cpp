@@ -27,7 +27,7 @@ void force_mode(std::string_view called, Settings& settings) {
   if (called.ends_with(".cdi")) settings.runtime.mode = "cdi";
 }
 
-// Becomes the low-level runtime; returns only when that fails.
+// Executes the low-level runtime; returns only on failure.
 Status become(const std::string& runtime, char** argv) {
   std::string name = runtime;
   argv[0] = name.data();
@@ -35,7 +35,7 @@ Status become(const std::string& runtime, char** argv) {
   return Error::sys(errno, fmt::format("exec {}", runtime));
 }
 
-// What the administrator asked to be written down: `debug` and `log-level` of config.toml.
+// Writes to the log that `debug` and `log-level` of config.toml configure.
 void write_debug(const Settings& settings, const CommandLine& line, std::string_view level,
                  std::string_view message) {
   const auto& log = settings.runtime.debug;

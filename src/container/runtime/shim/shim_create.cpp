@@ -43,9 +43,9 @@ loader::HostVersions versions_for_compat(const Injection& injection,
 
 Status change_root(const rootfs::Root& root, const Volumes& volumes, const Injection& injection,
                    const config::Settings& settings, std::vector<std::string>& notes) {
-  // Its files are not ours to change.
+  // We must not change its files.
   if (rootfs::is_host_root(root)) {
-    return Error(Errc::Unsupported, "the container's root is the machine's own");
+    return Error(Errc::Unsupported, "the container's root is the machine's own root");
   }
   if (const auto volume = volumes.over(rootfs::kLoaderCache); !volume.empty()) {
     return Error(Errc::Unsupported,
@@ -57,7 +57,7 @@ Status change_root(const rootfs::Root& root, const Volumes& volumes, const Injec
   notes.insert(notes.end(), outcome.notes.begin(), outcome.notes.end());
   if (outcome.compat) notes.push_back(outcome.compat->why);
   for (const auto& file : injection.edits.files) {
-    if (file.path == rootfs::kGantryConf) continue;  // make_loader_find has put its own
+    if (file.path == rootfs::kGantryConf) continue;  // configure_loader() writes its own
     GANTRY_CHECK(root.put_file(file.path, file.content, file.mode));
   }
   return {};
@@ -68,14 +68,14 @@ Status mount_instead(Injector& injector, const Error& why, Injection& injection)
              injector.edits_with(injection.decision.request, plan::Flavour::NoHooks));
   injection.flavour = plan::Flavour::NoHooks;
   injection.notes.push_back(
-      fmt::format("the image's loader cache is left alone ({}); the libraries are mounted where "
-                  "its loader looks by itself",
+      fmt::format("the image's loader cache is unchanged ({}); the libraries are mounted in its "
+                  "loader's default directories",
                   why.text()));
   return {};
 }
 
-// The libraries into the image's loader cache; where that cannot be, by mounts instead. And no
-// mount through the image's links into a volume.
+// Adds the libraries to the image's loader cache, or by mounts if the cache cannot be changed.
+// Removes mounts that the image's links would lead into a volume.
 Status fit_to_root(Injector& injector, const std::string& path, const oci::Container& container,
                    const config::Settings& settings, Injection& injection) {
   if (injection.edits.empty()) return {};
@@ -91,7 +91,7 @@ Status fit_to_root(Injector& injector, const std::string& path, const oci::Conta
   return volumes.remove_mounts_in_volumes(injection.edits.mounts, injection.notes);
 }
 
-// Where runc and crun keep what they know of a container.
+// The directory in which runc and crun keep the state of a container.
 std::string state_directory(const CreateContext& context) {
   const auto name = context.low_level.substr(context.low_level.rfind('/') + 1);
   std::string root = context.line.root;
@@ -171,7 +171,7 @@ Result<CreateResult> prepare_create(const CreateContext& context) {
                        .warnings = injection.decision.warnings,
                        .details = details_of(injection)};
   if (!injection.decision.asked.empty()) {
-    // Without the account the container is as good; only `gantry explain` knows less.
+    // The container works without the record; only `gantry explain` knows less.
     const auto written = write_container_record(around.host, record_of(context, bundle, injection));
     if (!written.ok()) created.warnings.push_back(written.error().text());
   }

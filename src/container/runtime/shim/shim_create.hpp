@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `create` and `run`: the container's config.json gets what the container asked for, just before
-// the low-level runtime reads it.
+// `create` and `run`: adds the requested devices to the container's config.json before the
+// low-level runtime reads it.
 #pragma once
 
 #include "base/core/result.hpp"
@@ -12,7 +12,7 @@
 
 namespace gantry::runtime {
 
-// How the runtime was called, beyond its arguments.
+// nvidia-container-runtime.mode of the settings: "legacy" is Classic, every other mode Inject.
 enum class ShimMode : std::uint8_t { Inject, Classic };  // Classic: leave it to the prestart hook
 
 struct CreateContext {
@@ -25,13 +25,13 @@ struct CreateContext {
 struct CreateResult {
   bool changed = false;
   std::vector<std::string> warnings;  // for the log
-  std::vector<std::string> details;   // for a log that wants more: asked, decided, done otherwise
+  std::vector<std::string> details;   // for a verbose log: requests, decisions, deviations
 };
 
-// Nothing is half done: either config.json is replaced as a whole, or it is as it was.
+// Either replaces config.json as a whole or leaves it unchanged.
 Result<CreateResult> prepare_create(const CreateContext& context);
 
-// Where the bundle's config.json is, as the low-level runtime will look for it.
+// The path of the bundle's config.json, where the low-level runtime will read it.
 std::string config_path_of(const CommandLine& line);
 
 }  // namespace gantry::runtime

@@ -99,7 +99,7 @@ TEST_F(Create, WhereTheCacheCannotBeChangedTheLoadersOwnPlacesAreMounted) {
               Contains("/usr/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v2"));
   const auto record = read_container_record(ready_.host(), "c1");
   EXPECT_EQ(record->flavour, "no-hooks");
-  EXPECT_THAT(record->notes, Contains(HasSubstr("loader cache is left alone")));
+  EXPECT_THAT(record->notes, Contains(HasSubstr("loader cache is unchanged")));
 }
 
 TEST_F(Create, NothingAskedForLeavesTheFileAlone) {

@@ -27,7 +27,7 @@ bool is_directory(const std::string& path) {
 
 Volumes::Volumes(const rootfs::Root& root, const std::vector<oci::Mount>& mounts) : root_(root) {
   for (const auto& mount : mounts) {
-    if (!contains(mount.source, "/")) continue;  // proc, tmpfs and their like
+    if (!contains(mount.source, "/")) continue;  // proc, tmpfs and similar
     volumes_.push_back({.named = mount.destination,
                         .real = root.real_path(mount.destination).value_or(mount.destination)});
   }
@@ -46,7 +46,7 @@ Status Volumes::remove_mounts_in_volumes(std::vector<model::MountEdit>& mounts,
   std::vector<model::MountEdit> kept;
   for (auto& mount : mounts) {
     const auto volume = over(mount.container_path);
-    // Below the volume by its own name is what whoever mounted the volume there has asked for.
+    // A path that is below the volume without links: the user who mounted the volume wants this.
     if (volume.empty() || is_in(mount.container_path, volume)) {
       kept.push_back(std::move(mount));
       continue;
@@ -54,9 +54,10 @@ Status Volumes::remove_mounts_in_volumes(std::vector<model::MountEdit>& mounts,
     const auto why = fmt::format("the image's links lead {} into the volume at {}",
                                  mount.container_path, volume);
     if (is_directory(mount.host_path)) {
-      return Error(Errc::Denied, why +
-                                     ", where nothing of the driver's can be mounted without a "
-                                     "change of the host's files");
+      return Error(Errc::Denied,
+                   why +
+                       ", where mounting the driver's files would change files of the "
+                       "host");
     }
     notes.push_back(fmt::format("{}: left out, {}", why, mount.why));
   }

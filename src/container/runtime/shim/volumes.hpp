@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the engine's volumes will lie once a container runs. They are not mounted yet when the shim
-// looks at the root, but an image's symlink may lead into one of them (/etc -> /data): what a
-// runtime makes there then is made on the host.
+// The mount points of the engine's volumes. They are not mounted yet when the shim reads the root,
+// but a symlink of the image may lead into one of them (/etc -> /data): a file that the runtime
+// creates there would be created on the host.
 #pragma once
 
 #include "container/oci/container.hpp"
@@ -18,18 +18,18 @@ class Volumes {
  public:
   Volumes(const rootfs::Root& root, const std::vector<oci::Mount>& mounts);
 
-  // Where the volume is mounted that a path leads into; "" when it leads into none.
+  // The mount point of the volume that a path leads into; "" if there is none.
   std::string over(std::string_view path) const;
 
-  // ValueKind out the single files whose mount points would be made in a volume because of the
-  // image's symlinks, with a note each. Denied when that is true of a directory of the driver's:
-  // there is no container with a GPU without it.
+  // Removes mounts of single files whose mount points would be created in a volume because of the
+  // image's symlinks, with a note for each. Denied if this happens to a directory of the driver,
+  // because a container cannot use a GPU without it.
   Status remove_mounts_in_volumes(std::vector<model::MountEdit>& mounts,
                                   std::vector<std::string>& notes) const;
 
  private:
   struct Volume {
-    std::string named;  // as the configuration has it
+    std::string named;  // as in the configuration
     std::string real;   // where the image's symlinks lead
   };
   const rootfs::Root& root_;
