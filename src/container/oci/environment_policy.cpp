@@ -110,15 +110,9 @@ void apply_kubernetes_policy(DeviceRequest& asked, const PodContainer& pod,
 void apply_policy(DeviceRequest& asked, const Container& container,
                   const config::Settings& settings, const RequestLookups& lookups,
                   Decision& decision) {
-<<<<<<< HEAD
   if (asked.source == RequestSource::None) return;
-  // Some engines hand a pod's own annotations on to its containers (CRI-O all of them, containerd
-  // those in pod_annotations), so that in a pod nobody but the node agent is believed.
-=======
-  if (asked.source == RequestSource::Nobody) return;
   // Some engines copy a pod's own annotations to its containers (CRI-O all of them, containerd
   // those in pod_annotations), so in a pod only the node agent's grants count.
->>>>>>> wt-e2
   if (container.pod) {
     return apply_kubernetes_policy(asked, *container.pod, settings.gantry.kubernetes_environment,
                                    lookups, decision);
