@@ -17,7 +17,7 @@ void refuse(DeviceRequest& asked, Decision& decision, std::string why) {
   decision.reasons.push_back(why);
   decision.warnings.push_back(fmt::format("{} is ignored: {}", fmt::join(asked.words, ", "), why));
   asked.devices.clear();
-  asked.source = RequestSource::Nobody;
+  asked.source = RequestSource::None;
 }
 
 bool among(const std::vector<std::string>& names, std::string_view name) {
@@ -65,7 +65,7 @@ void keep_granted(DeviceRequest& asked, const Grant& grant, const RequestLookups
   }
   asked.devices = std::move(kept);
   if (asked.devices.empty()) {
-    asked.source = RequestSource::Nobody;
+    asked.source = RequestSource::None;
     return;
   }
   decision.reasons.push_back(
@@ -110,7 +110,7 @@ void apply_kubernetes_policy(DeviceRequest& asked, const PodContainer& pod,
 void apply_policy(DeviceRequest& asked, const Container& container,
                   const config::Settings& settings, const RequestLookups& lookups,
                   Decision& decision) {
-  if (asked.source == RequestSource::Nobody) return;
+  if (asked.source == RequestSource::None) return;
   // Some engines copy a pod's own annotations to its containers (CRI-O all of them, containerd
   // those in pod_annotations), so in a pod only the node agent's grants count.
   if (container.pod) {

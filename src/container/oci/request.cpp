@@ -60,8 +60,8 @@ Result<DeviceRequest> find_request(const Container& container, const config::Set
   for (const auto* asked : {&annotated, &mounted, &environment}) {
     decision.asked.insert(decision.asked.end(), asked->words.begin(), asked->words.end());
   }
-  if (annotated.source != RequestSource::Nobody) return annotated;
-  if (mounted.source != RequestSource::Nobody) {
+  if (annotated.source != RequestSource::None) return annotated;
+  if (mounted.source != RequestSource::None) {
     if (settings.accept_volume_mounts) return mounted;
     decision.reasons.emplace_back(
         "volume mounts are not accepted (accept-nvidia-visible-devices-as-volume-mounts = false)");
