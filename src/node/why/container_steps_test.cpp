@@ -215,7 +215,7 @@ TEST_F(WhyInside, FilesThatAreNoneMakeNobodyWait) {
 }
 
 TEST_F(WhyInside, SymlinksStayInTheContainer) {
-  root_.link("opt/x", "/etc").step("opt/up", "../../../../../../../../etc");
+  root_.link("opt/x", "/etc").link("opt/up", "../../../../../../../../etc");
   inside_.environment = {"LD_LIBRARY_PATH=/opt/x:/opt/up", "PYTHONPATH=/opt/up"};
   EXPECT_EQ(first_failed().id, "none");
 }
