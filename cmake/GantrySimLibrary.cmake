@@ -25,7 +25,7 @@ function(gantry_sim_library target)
   file(CONFIGURE OUTPUT ${map} CONTENT "{\n  global:\n    @names@;\n  local:\n    *;\n};\n" @ONLY)
   add_library(${target} SHARED ${L_SOURCES} ${GANTRY_SIM_SHARED_SOURCES})
   target_link_libraries(${target} PRIVATE gantry_sim_flags)
-  gantry_unity(${target} . ${L_ALONE} ${CMAKE_SOURCE_DIR}/sim/driver/gpu_time_file.cpp ${CMAKE_SOURCE_DIR}/sim/driver/usage_pid.cpp ${CMAKE_SOURCE_DIR}/sim/driver/usage.cpp)
+  gantry_unity(${target} . ${L_ALONE} ${CMAKE_SOURCE_DIR}/sim/driver/library_nodes.cpp ${CMAKE_SOURCE_DIR}/sim/driver/gpu_time_file.cpp ${CMAKE_SOURCE_DIR}/sim/driver/usage_pid.cpp ${CMAKE_SOURCE_DIR}/sim/driver/usage.cpp)
   # Linked as C, so that libstdc++ stays out; -z defs makes a forgotten need an error here.
   target_link_options(${target} PRIVATE
     -static-libgcc -Wl,-soname,${L_SONAME} -Wl,--version-script=${map}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for all tests. A test still includes what it uses: the preset `single` builds without this.
+// Precompiled for all tests. A test still includes what it uses: the preset `single` builds without
+// this.
 #pragma once
 
 #include <fmt/format.h>
