@@ -17,6 +17,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
+// In parts, because "?""?-" is a trigraph.
+constexpr std::string_view kUnreadUuid =
+    "GPU-????????"
+    "-????"
+    "-????"
+    "-????"
+    "-????????????";
 constexpr std::string_view kUuid = "GPU-11111111-2222-3333-4444-555555555555";
 
 // The lines that all drivers write; `last_lines` depends on the version.
@@ -57,7 +64,7 @@ std::vector<Case> cases() {
   const std::string t4 =
       information("Tesla T4", kUuid, "90.04.38.00.03", "Device Minor: \t 5\nBlacklisted:\t No\n");
   const std::string unread =
-      information("Unknown", "GPU-????????-????-????-????-????????????", "??.??.??.??.??",
+      information("Unknown", kUnreadUuid, "??.??.??.??.??",
                   "Device Minor: \t 1\nGPU Firmware: \t N/A\nGPU Excluded:\t No\n");
   return {
       {"580 on an H200, recorded", recorded_h200(),
