@@ -91,7 +91,7 @@ int failed(const Error& error, std::string_view name, int status, std::FILE* err
   return status;
 }
 
-void say_notes(const options::Read& read, const agent::Log& log) {
+void say_notes(const options::ParsedOptions& read, const agent::Log& log) {
   if (read.options.program != options::Program::Gke) {
     for (const auto& note : read.notes) log.warning("options", note);
     return;

@@ -8,6 +8,7 @@
 #include "gantry/nvidia_ctk.hpp"
 #include "gpu/driver/device_nodes.hpp"
 #include "gpu/probe/pci.hpp"
+#include "gpu/procfs/device_numbers.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -41,16 +42,16 @@ constexpr std::uint32_t kModesetMinor = 254;
 constexpr std::array kModules{"nvidia", "nvidia-uvm", "nvidia-modeset"};
 constexpr std::chrono::seconds kModprobeDeadline{60};
 
-driver::CharMajors majors_of(const sys::Host& machine) {
-  return driver::parse_proc_devices(machine.read("/proc/devices").value_or(""));
+procfs::CharMajors majors_of(const sys::Host& machine) {
+  return procfs::parse_proc_devices(machine.read("/proc/devices").value_or(""));
 }
 
-std::optional<std::uint32_t> gpu_major(const driver::CharMajors& majors) {
+std::optional<std::uint32_t> gpu_major(const procfs::CharMajors& majors) {
   const auto major = majors.of("nvidia");
   return major ? major : majors.of("nvidia-frontend");  // its name before 550.40
 }
 
-std::vector<Node> control_nodes(const driver::CharMajors& majors) {
+std::vector<Node> control_nodes(const procfs::CharMajors& majors) {
   std::vector<Node> nodes;
   if (const auto major = gpu_major(majors)) {
     nodes.push_back({"/dev/nvidiactl", *major, kControlMinor});

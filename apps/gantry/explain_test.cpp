@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json/document.hpp"
-#include "container/runtime/ready_machine_for_test.hpp"
+#include "container/runtime/injection/ready_machine_for_test.hpp"
 #include "container/runtime/shim/shim_create.hpp"
 #include "gantry/explain_text.hpp"
 #include "support/run_cli.hpp"

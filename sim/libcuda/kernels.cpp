@@ -57,12 +57,12 @@ CUresult spin(const Launch& launch, bool& broken, uint64_t& duration_ns) {
   return CUDA_SUCCESS;
 }
 
-struct Known {
+struct BuiltinKernel {
   const char* name;
   const char* parameters;
   CUresult (*run)(const Launch&, bool&);
 };
-constexpr Known kKnown[] = {
+constexpr BuiltinKernel kBuiltinKernels[] = {
     {"vectorAdd", "pppi", vector_add},
     {"_Z9vectorAddPKfS0_Pfi", "pppi", vector_add},  // as a C++ compiler names it
     {"gantryForward", "pppiii", train_forward},
@@ -75,8 +75,8 @@ constexpr Known kKnown[] = {
     {"_Z4spinm", "p", nullptr},
 };
 
-const Known* known_as(const char* name) {
-  for (const Known& known : kKnown) {
+const BuiltinKernel* known_as(const char* name) {
+  for (const BuiltinKernel& known : kBuiltinKernels) {
     if (strcmp(known.name, name) == 0) return &known;
   }
   return nullptr;
@@ -86,13 +86,13 @@ const Known* known_as(const char* name) {
 
 CUresult run_kernel(const Launch& launch, bool& broken, uint64_t& duration_ns) {
   broken = false;
-  const Known* known = known_as(launch.name);
+  const BuiltinKernel* known = known_as(launch.name);
   if (known == nullptr) return CUDA_SUCCESS;
   return known->run == nullptr ? spin(launch, broken, duration_ns) : known->run(launch, broken);
 }
 
 const char* parameters_of(const char* kernel) {
-  const Known* known = known_as(kernel);
+  const BuiltinKernel* known = known_as(kernel);
   return known == nullptr ? nullptr : known->parameters;
 }
 

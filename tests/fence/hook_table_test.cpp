@@ -37,7 +37,7 @@ const std::map<std::string, std::string>& unhooked() {
 }
 
 std::vector<std::string> driver_exports() {
-  std::ifstream in(test::source_dir() + "/src/gpu/abi/cuda_exports.txt");
+  std::ifstream in(gantry::test::source_dir() + "/src/gpu/abi/cuda_exports.txt");
   std::vector<std::string> names;
   for (std::string name; std::getline(in, name);) names.push_back(name);
   return names;

@@ -20,7 +20,7 @@ namespace {
 [[noreturn]] void keep(const sys::Host& host) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   nvml_child::NvmlChildOptions sensor;
-  sensor.program = {test::built("test-programs/nvml_child_program"),
+  sensor.program = {gantry::test::built("test-programs/nvml_child_program"),
                     std::string(nvml_child::kChildCommand)};
   const auto ended =
       daemon::serve({.host = *sys::Host::at(host.root()), .sensor = std::move(sensor)});

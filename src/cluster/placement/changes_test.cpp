@@ -120,7 +120,7 @@ TEST(Nodes, WholeGpusOfAPodAreNotChargedToSharedCardsOfItsNode) {
   EXPECT_THAT(cluster.view("n").unplaced, IsEmpty());
 }
 
-// After a start pods may be listed before their nodes; a kubelet that starts anew counts no GPUs.
+// After a start pods may be listed before their nodes; a kubelet that restarts reports no GPUs.
 TEST(Nodes, WholeGpusThatAreHeardOfAfterTheirPodFreeTheSharedCards) {
   Cluster cluster;
   auto facts = node("n", {80});

@@ -18,7 +18,7 @@ TimePoint now_steady() {
 constexpr const char* kWithoutConfigMaps =
     "continuing without ConfigMaps: GPUs that a ConfigMap unhealthy-gpu-NODE names are still used. "
     "Give the scheduler's account get, list and watch on configmaps in kube-system, with a Role as "
-    "in deploy/gpushare/extender-rbac.yaml";
+    "in deploy/sharing-base/extender-rbac.yaml";
 
 }  // namespace
 

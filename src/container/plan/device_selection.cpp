@@ -77,6 +77,7 @@ Result<SelectedDevice> by_old_mig_name(const Inventory& machine, std::string_vie
 }
 
 std::optional<SelectedDevice> by_uuid(const Inventory& machine, std::string_view id) {
+  if (id.empty()) return std::nullopt;  // the driver may not know a GPU's UUID yet
   for (const auto& gpu : machine.gpus) {
     if (same_text(gpu.uuid.text, id)) return SelectedDevice{&gpu, nullptr};
     for (const auto& mig : gpu.mig.instances) {

@@ -50,6 +50,13 @@ TEST(Select, EveryFormOfNameFindsItsDevice) {
               ElementsAre("2:1"));
 }
 
+TEST(Select, AnEmptyNameIsNotAGpuWithoutAKnownUuid) {
+  auto machine = machine_for_test();
+  machine.gpus[1].uuid.text = "";
+  EXPECT_FALSE(chosen(machine, {""}).ok());
+  EXPECT_THAT(*chosen(machine, {"1"}), ElementsAre("1"));
+}
+
 TEST(Select, TheOrderIsTheMachinesAndNothingIsTwice) {
   const auto machine = machine_for_test();
   EXPECT_THAT(*chosen(machine, {"2:1", "1", "0", "0000:3c:00.0"}), ElementsAre("0", "1", "2:1"));

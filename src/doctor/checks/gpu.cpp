@@ -3,6 +3,7 @@
 #include "base/core/text.hpp"
 #include "doctor/checks/check_tables_internal.hpp"
 #include "doctor/engine/tally.hpp"
+#include "gpu/procfs/gpus.hpp"
 
 #include <fmt/format.h>
 
@@ -143,24 +144,18 @@ Finding judge_temperature(const Facts& f) {
   return warn(fmt::format("too hot: {}", tally.who()), tally.bad);
 }
 
-// The value of "GPU Excluded: Yes" in one GPU's information file; "" if there is no such line.
-std::string excluded(const Facts& f, const std::string& path) {
-  const auto text = f.host().read(path, 65536);
-  for (auto line : lines(text.ok() ? std::string_view(*text) : std::string_view())) {
-    if (line.starts_with("GPU Excluded:")) return std::string(trim(line.substr(13)));
-  }
-  return "";
-}
-
 Finding judge_excluded(const Facts& f) {
   Tally tally;
   for (const auto& gpu : f.gpu_functions()) {
     const auto path = fmt::format("/proc/driver/nvidia/gpus/{}/information", gpu.address.sysfs());
-    const auto value = excluded(f, path);
-    if (value == "Yes") {
-      tally.found(gpu.address.sysfs(), {path, "GPU Excluded: " + value});
-    } else if (!value.empty()) {
-      tally.good({path, "GPU Excluded: " + value});
+    const auto text = f.host().read(path, 65536);
+    const auto found = procfs::parse_information_file(text.ok() ? *text : "");
+    if (found.exclusion_line.empty()) continue;
+    Evidence read{path, fmt::format("{}: {}", found.exclusion_line, found.excluded ? "Yes" : "No")};
+    if (found.excluded) {
+      tally.found(gpu.address.sysfs(), std::move(read));
+    } else {
+      tally.good(std::move(read));
     }
   }
   if (tally.empty()) return skip("the driver does not report which GPUs are excluded");

@@ -78,6 +78,10 @@ std::vector<Case> gpu_cases() {
        [](TestMachine& p) {
          p.tree.file("proc/driver/nvidia/gpus/0000:00:06.0/information", "GPU Excluded:\t Yes\n");
        }},
+      {"gpu.excluded", Warn,
+       [](TestMachine& p) {
+         p.tree.file("proc/driver/nvidia/gpus/0000:00:06.0/information", "Blacklisted:\t Yes\n");
+       }},
       {"gpu.views", Ok, unchanged},
       {"gpu.views", Warn,
        [](TestMachine& p) {

@@ -209,7 +209,7 @@ TEST(RepairReport, LoadsNoModuleForATreeThatIsNotThisMachine) {
   EXPECT_THAT(kernel.done, IsEmpty());
 }
 
-// The same node twice: made anew by one remedy, it has its mode too.
+// The same node twice: one remedy creates it again, with the right mode.
 TEST(RepairReport, DoesNotAskForByHandWhatAnotherRemedyHasDone) {
   if (::geteuid() != 0) GTEST_SKIP() << "making device nodes needs root";
   TestMachine patient;

@@ -14,6 +14,8 @@
 namespace gantry::driver {
 namespace {
 
+using procfs::MigMinors;
+
 constexpr std::size_t kProcLimit = std::size_t{1} << 20;
 constexpr std::size_t kMigLimit = std::size_t{8} << 20;
 
@@ -55,9 +57,9 @@ constexpr std::uint32_t kMigMonitorMinor = 2;
 class NodeReader {
  public:
   explicit NodeReader(const sys::Host& host) : host_(host) {
-    majors_ = parse_proc_devices(host.read("/proc/devices", kProcLimit).value_or(""));
+    majors_ = procfs::parse_proc_devices(host.read("/proc/devices", kProcLimit).value_or(""));
     const auto fabric = host.read("/proc/driver/nvidia/capabilities/fabric-imex-mgmt", kProcLimit);
-    if (fabric.ok()) fabric_minor_ = parse_capability_minor(*fabric);
+    if (fabric.ok()) fabric_minor_ = procfs::parse_capability_minor(*fabric);
   }
 
   DeviceNodes read(std::span<const std::uint32_t> gpu_minors) {
@@ -253,7 +255,7 @@ class NodeReader {
   }
 
   const sys::Host& host_;
-  CharMajors majors_;
+  procfs::CharMajors majors_;
   std::optional<MigMinors> mig_;
   std::optional<std::uint32_t> fabric_minor_;
   std::vector<Ranked> ranked_;
@@ -266,10 +268,10 @@ std::string capability_node(std::uint32_t minor) {
   return fmt::format("/dev/nvidia-caps/nvidia-cap{}", minor);
 }
 
-Result<MigMinors> read_mig_minors(const sys::Host& host) {
+Result<procfs::MigMinors> read_mig_minors(const sys::Host& host) {
   const auto text = host.read("/proc/driver/nvidia-caps/mig-minors", kMigLimit);
-  if (text.ok()) return parse_mig_minors(*text);
-  if (text.error().code() == Errc::NotFound) return MigMinors{};
+  if (text.ok()) return procfs::parse_mig_minors(*text);
+  if (text.error().code() == Errc::NotFound) return procfs::MigMinors{};
   return text.error();
 }
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/sys/host.hpp"
-#include "gpu/driver/proc.hpp"
 #include "gpu/model/inventory.hpp"
+#include "gpu/procfs/device_numbers.hpp"
 
 #include <cstdint>
 #include <span>
@@ -49,6 +49,6 @@ DeviceNodes find_device_nodes(const sys::Host& host, std::span<const std::uint32
 std::string capability_node(std::uint32_t minor);
 
 // Empty if the driver has no MIG support.
-Result<MigMinors> read_mig_minors(const sys::Host& host);
+Result<procfs::MigMinors> read_mig_minors(const sys::Host& host);
 
 }  // namespace gantry::driver

@@ -139,31 +139,8 @@ TEST(FindNodes, AMachineWithoutTheDriverHasNone) {
   EXPECT_THAT(found.problems, IsEmpty());
 }
 
-TEST(MigMinors, AreFoundByGpuMinorAndInstance) {
-  const auto minors = *parse_mig_minors(
-      "config 1\nmonitor 2\ngpu0/gi0/access 3\ngpu0/gi0/ci0/access 4\ngpu1/gi2/access "
-      "30\ngpu1/gi2/ci1/access 32\n"
-      "gpux/gi0/access 5\ngpu0/gi0/cix/access 6\nfuture thing 7\ngpu0/gi0/access "
-      "99999999999\ngarbage\n\n");
-  EXPECT_EQ(minors.rows.size(), 6U);
-  EXPECT_EQ(minors.gpu_instance(1, 2), 30U);
-  EXPECT_EQ(minors.compute_instance(1, 2, 1), 32U);
-  EXPECT_EQ(minors.gpu_instance(1, 3), std::nullopt);
-  EXPECT_EQ(minors.find_by_minor(4)->name(), "gpu0/gi0/ci0");
+TEST(CapabilityNode, IsNamedByItsMinor) {
   EXPECT_EQ(capability_node(30), "/dev/nvidia-caps/nvidia-cap30");
-}
-
-TEST(MigMinors, AFileThatDoesNotEndIsCorrupt) {
-  std::string endless;
-  for (int i = 0; i < 70000; ++i) endless += "config 1\n";
-  EXPECT_EQ(parse_mig_minors(endless).error().code(), Errc::Corrupt);
-}
-
-TEST(ProcDevices, KeepsCharacterDevicesOfTheDriverOnly) {
-  const auto majors = parse_proc_devices(kDevices);
-  EXPECT_EQ(majors.of("nvidia-uvm"), 238U);
-  EXPECT_EQ(majors.of("mem"), std::nullopt);
-  EXPECT_EQ(majors.of("nvidia-block-that-is-not-ours"), std::nullopt);
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 namespace gantry::driver {
 
 using model::is_driver_version;
-using model::version_in_nvrm_line;
 
 struct LibraryName {
   std::string_view stem;     // "libcuda"

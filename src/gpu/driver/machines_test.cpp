@@ -158,9 +158,9 @@ TEST(OnAMismatchedMachine, BothVersionsAreTold) {
 }
 
 // On every machine, broken or not, all files of the driver are recognised.
-class EveryMachine : public ::testing::TestWithParam<const char*> {};
+class DriverOfEveryMachine : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(EveryMachine, HasOnlyFilesOfOneVersionThatTheTableKnows) {
+TEST_P(DriverOfEveryMachine, HasOnlyFilesOfOneVersionThatTheTableKnows) {
   const Machine machine(GetParam());
   const auto [root, found] = look(machine);
   EXPECT_TRUE(root.found());
@@ -171,7 +171,7 @@ TEST_P(EveryMachine, HasOnlyFilesOfOneVersionThatTheTableKnows) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, EveryMachine,
+INSTANTIATE_TEST_SUITE_P(Machines, DriverOfEveryMachine,
                          ::testing::Values("a100x8", "t4x4", "k620", "k620-460", "mixed",
                                            "vgpu-guest"),
                          [](const auto& test) {

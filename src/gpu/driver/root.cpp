@@ -6,6 +6,7 @@
 #include "gpu/driver/directories.hpp"
 #include "gpu/driver/file_names.hpp"
 #include "gpu/driver/library_search_internal.hpp"
+#include "gpu/procfs/version.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,13 +16,8 @@
 namespace gantry::driver {
 namespace {
 
-constexpr std::size_t kProcLimit = 65536;
-
 std::string loaded_version(const sys::Host& host) {
-  const auto file = host.read("/proc/driver/nvidia/version", kProcLimit);
-  if (file.ok()) {
-    if (auto version = version_in_nvrm_line(*file); !version.empty()) return version;
-  }
+  if (const auto file = procfs::read_version(host); file.ok()) return file->version;
   return host.read_value("/sys/module/nvidia/version").value_or("");
 }
 

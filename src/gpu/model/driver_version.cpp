@@ -23,14 +23,4 @@ bool is_driver_version(std::string_view text) {
   return parts[0].size() >= 3 && parts[0].size() <= 4 && parts[0][0] != '0';
 }
 
-std::string version_in_nvrm_line(std::string_view version_file) {
-  for (const auto line : lines(version_file)) {
-    if (!line.starts_with("NVRM version:")) continue;
-    for (const auto word : split(line, ' ')) {
-      if (is_driver_version(word)) return std::string(word);
-    }
-  }
-  return {};
-}
-
 }  // namespace gantry::model

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
 #include <string_view>
 
 namespace gantry::model {
@@ -9,8 +8,5 @@ namespace gantry::model {
 // "580.159.04", "384.98": two to four numbers, the first of three or four digits. Not "1", and not
 // "1.1" of libraries with their own version numbers.
 bool is_driver_version(std::string_view text);
-
-// The version in the NVRM line of /proc/driver/nvidia/version; "" if there is none.
-std::string version_in_nvrm_line(std::string_view version_file);
 
 }  // namespace gantry::model

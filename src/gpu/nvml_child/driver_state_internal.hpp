@@ -18,7 +18,5 @@ struct DriverState {
 };
 
 DriverState read_driver_state(const sys::Host& host);  // without the instances
-// One directory for each GPU and instance.
-std::vector<std::string> list_mig_instances(const sys::Host& host);
 
 }  // namespace gantry::nvml_child

@@ -5,6 +5,7 @@
 #include "gpu/nvml_child/driver_state_internal.hpp"
 #include "gpu/nvml_child/process_internal.hpp"
 #include "gpu/nvml_child/wire_internal.hpp"
+#include "gpu/procfs/mig.hpp"
 
 #include <signal.h>
 #include <sys/epoll.h>
@@ -236,7 +237,7 @@ void NvmlChild::Impl::look(Clock::time_point now) {
   if (!instances_due) {
     seen.instances = driver.instances;
   } else if (!seen.version.empty()) {
-    seen.instances = list_mig_instances(host);
+    seen.instances = procfs::list_mig_instances(host);
   }
   if (seen == driver && !first) return;
   const auto before = std::exchange(driver, std::move(seen));

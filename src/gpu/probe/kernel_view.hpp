@@ -8,7 +8,6 @@
 #include "gpu/probe/pci.hpp"
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace gantry::probe {
@@ -38,19 +37,5 @@ DriverModule read_driver_module(const sys::Host& host);
 // `scan` provides NUMA node, CPUs and ids of the GPUs. Health is Unknown, or Lost if the
 // configuration space reads all ones.
 KernelView read_kernel_view(const sys::Host& host, DriverModule module, const PciScan& scan);
-
-// The parsers, for tests and fuzzing. They accept any bytes.
-struct VersionFile {
-  std::string version;  // "" when the NVRM line has none
-  model::ModuleFlavour flavour = model::ModuleFlavour::Unknown;
-};
-VersionFile parse_version_file(std::string_view text);
-
-struct InformationFile {
-  model::Gpu gpu;  // name, uuid, minor, vbios, gsp_firmware
-  bool excluded = false;
-  std::vector<std::string_view> missing;  // lines that every driver writes and that this file lacks
-};
-InformationFile parse_information_file(std::string_view text);
 
 }  // namespace gantry::probe

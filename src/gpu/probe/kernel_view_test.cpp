@@ -95,38 +95,6 @@ TEST(DriverModule, IsNotLoadedWithoutItsDirectoryOrVersion) {
   EXPECT_THAT(read_driver_module(other.host()).why_not, HasSubstr("/proc/driver/nvidia/version"));
 }
 
-TEST(VersionFile, TellsTheFlavours) {
-  EXPECT_EQ(parse_version_file(kOpen).version, "580.159.04");
-  EXPECT_EQ(parse_version_file(kOpen).flavour, ModuleFlavour::Open);
-  const auto old = parse_version_file(
-      "NVRM version: NVIDIA UNIX x86_64 Kernel Module  384.98  Thu Oct 26 15:16:01 PDT 2017\n");
-  EXPECT_EQ(old.version, "384.98");
-  EXPECT_EQ(old.flavour, ModuleFlavour::Proprietary);
-}
-
-TEST(VersionFile, KnowsNothingFromGarbage) {
-  for (const auto* text : {"", "NVRM", "\n\n", "GCC version:  gcc version 15.3.0 (GCC)\n"}) {
-    EXPECT_EQ(parse_version_file(text).version, "") << text;
-    EXPECT_EQ(parse_version_file(text).flavour, ModuleFlavour::Unknown) << text;
-  }
-  EXPECT_EQ(parse_version_file("NVRM version: 1.2.3.4.5.6 99999999.1 ..").version, "");
-}
-
-TEST(InformationFile, LeavesOutWhatTheDriverHasNotReadYet) {
-  const auto gpu = parse_information_file(
-                       "Model: \t Unknown\nGPU UUID: \t GPU-????????"
-                       "-????\nVideo BIOS: \t ??.??.??\n"
-                       "Device Minor: \t -1\n")
-                       .gpu;
-  EXPECT_EQ(gpu, model::Gpu{});
-}
-
-TEST(InformationFile, KnowsTheOldWordForExcluded) {
-  EXPECT_TRUE(parse_information_file("Blacklisted:\t Yes\n").excluded);
-  EXPECT_TRUE(parse_information_file("GPU Excluded:\t Yes\n").excluded);
-  EXPECT_FALSE(parse_information_file("GPU Excluded:\t No\n").excluded);
-}
-
 TEST(KernelView, LeavesExcludedGpusOutAndSaysSo) {
   Tree tree;
   load_driver(tree);

@@ -9,6 +9,7 @@
 #include "gpu/probe/nvml_library.hpp"
 #include "gpu/probe/nvml_probe.hpp"
 #include "gpu/probe/pci.hpp"
+#include "gpu/procfs/mig.hpp"
 
 #include <fmt/format.h>
 
@@ -104,26 +105,6 @@ void compare_versions(model::Inventory& inventory) {
       {"driver version: kernel module and libraries", driver.version, driver.library_version});
 }
 
-}  // namespace
-
-std::vector<std::uint32_t> gpus_with_instances(const sys::Host& host) {
-  constexpr std::string_view kCapabilities = "/proc/driver/nvidia/capabilities";
-  std::vector<std::uint32_t> minors;
-  const auto names = host.list(kCapabilities);
-  if (!names.ok()) return minors;
-  for (const auto& name : *names) {
-    const auto minor = name.starts_with("gpu") ? parse_u64(name.substr(3)) : std::nullopt;
-    if (!minor || *minor > 0xffffffffU) continue;
-    const auto instances = host.list(fmt::format("{}/{}/mig", kCapabilities, name));
-    const auto is_instance = [](const std::string& entry) { return entry.starts_with("gi"); };
-    if (instances.ok() && std::any_of(instances->begin(), instances->end(), is_instance))
-      minors.push_back(static_cast<std::uint32_t>(*minor));
-  }
-  return minors;
-}
-
-namespace {
-
 Status check_is_machine(const sys::Host& host) {
   if (host.exists("/proc") || host.exists("/sys")) return {};
   return Error(Errc::NotFound,
@@ -191,7 +172,7 @@ Result<model::Inventory> snapshot(const sys::Host& host, const SnapshotOptions& 
   auto module = read_driver_module(host);
   std::optional<NvmlProbe> child;
   std::vector<std::uint32_t> divided;
-  if (options.nvml != NvmlUse::Skip) divided = gpus_with_instances(host);
+  if (options.nvml != NvmlUse::Skip) divided = procfs::gpus_with_mig_instances(host);
   if (options.nvml == NvmlUse::Use || !divided.empty()) {
     child.emplace([&] { return load_nvml(host, module.version, options.ld_cache, options.driver); },
                   options.parts, options.deadline);
@@ -204,7 +185,8 @@ Result<model::Inventory> complete_inventory(const sys::Host& host, model::Invent
                                             const SnapshotOptions& options) {
   GANTRY_CHECK(check_is_machine(host));
   auto rest = read_host_facts(host, read_driver_module(host), options);
-  return assemble_inventory(host, std::move(rest), std::move(nvml), gpus_with_instances(host));
+  return assemble_inventory(host, std::move(rest), std::move(nvml),
+                            procfs::gpus_with_mig_instances(host));
 }
 
 struct PrefetchedFacts {
@@ -225,7 +207,8 @@ Result<model::Inventory> complete_inventory(const sys::Host& host, model::Invent
                           ahead.rest.kernel.gpus.size() == nvml.gpus.size();
   if (!still_true) return complete_inventory(host, std::move(nvml));
   GANTRY_CHECK(check_is_machine(host));
-  return assemble_inventory(host, ahead.rest, std::move(nvml), gpus_with_instances(host));
+  return assemble_inventory(host, ahead.rest, std::move(nvml),
+                            procfs::gpus_with_mig_instances(host));
 }
 
 }  // namespace gantry::probe

@@ -50,9 +50,6 @@ std::shared_ptr<const PrefetchedFacts> prefetch(const sys::Host& host);
 Result<model::Inventory> complete_inventory(const sys::Host& host, model::Inventory nvml,
                                             const PrefetchedFacts& ahead);
 
-// Minors of the GPUs that have MIG instances, as /proc/driver/nvidia/capabilities shows them.
-std::vector<std::uint32_t> gpus_with_instances(const sys::Host& host);
-
 // Changes only if boot id, driver version, GPUs or MIG layout change.
 std::string generation_of(const model::Inventory& inventory);
 

@@ -48,13 +48,13 @@ class Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  // Keeps the connection for the next one. One that died while it was idle is made anew; where that
-  // is learnt only after something was sent, a GET is sent again.
+  // Keeps the connection for the next request. Connects again if the connection died while it was
+  // idle; if that shows only after the request was sent, sends a GET a second time.
   Result<Response> send(const Request& request, std::chrono::milliseconds timeout);
 
-  // For an answer without an end (a watch): `piece` gets the body as it comes and says whether it
-  // wants more. An answer other than 2xx is no stream: it comes back whole. Errors: Timeout when
-  // `head` passes without the head; the end of `timeout` is a stream's usual end.
+  // For a response that does not end (a watch): `piece` gets the body as it arrives and returns
+  // whether it wants more. A response other than 2xx is returned whole. Timeout if the head does
+  // not arrive within `head`; the end of `timeout` is the normal end of a stream.
   using Piece = std::function<bool(std::string_view)>;
   Result<Response> stream(const Request& request, const Piece& piece,
                           std::chrono::milliseconds timeout, std::chrono::milliseconds head);

@@ -20,12 +20,12 @@ class Connection {
   virtual Status write(std::string_view bytes, Deadline deadline) = 0;
   // At least one byte; "" when the peer closed.
   virtual Result<std::string> read(Deadline deadline) = 0;
-  // Between two requests nothing is to be read: what is, is its end. Does not wait.
+  // Between two requests there is nothing to read: if there is, the peer has closed. Does not wait.
   virtual bool is_idle() const = 0;
 };
 
-// `cancel`: a descriptor that becomes readable when whoever waits shall give up, with Timeout; -1 =
-// none. It lives longer than the connection.
+// `cancel`: a descriptor that becomes readable to end a wait with Timeout; -1: none. It outlives
+// the connection.
 Result<std::unique_ptr<Connection>> connect(const Endpoint& endpoint, Deadline deadline,
                                             int cancel = -1);
 Result<std::unique_ptr<Connection>> with_tls(std::unique_ptr<Connection> plain,

@@ -92,7 +92,7 @@ class Informer::Impl {
   }
 
  private:
-  struct Known {
+  struct CachedObject {
     std::string uid;
     std::uint64_t seen_by = 0;  // the list that had it last
   };
@@ -286,7 +286,7 @@ class Informer::Impl {
   std::uint64_t list_ = 0;
   unsigned cut_watches_ = 0;
   Clock::time_point next_list_;
-  std::unordered_map<std::string, Known> known_;
+  std::unordered_map<std::string, CachedObject> known_;
 
   mutable std::mutex mutex_;  // protects the values that other threads read
   std::condition_variable synced_changed_;

@@ -11,7 +11,7 @@ using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using What = kubelet::RegistrarEvent::What;
+using Kind = kubelet::RegistrarEvent::Kind;
 
 class GkeVoiceTest : public testing::Test {
  protected:
@@ -36,9 +36,9 @@ TEST(GoText, IsHowGoPrintsTheListOfDevices) {
 
 TEST_F(GkeVoiceTest, SaysHowItWasRegistered) {
   gke_log_.serving();
-  gke_log_.registrar({.what = What::Serving, .endpoint = "nvidiaGPU-1615441867.sock"}, {});
-  gke_log_.registrar({.what = What::Registered}, {});
-  gke_log_.registrar({.what = What::Watched}, {{.id = "nvidia0"}});
+  gke_log_.registrar({.what = Kind::Serving, .endpoint = "nvidiaGPU-1615441867.sock"}, {});
+  gke_log_.registrar({.what = Kind::Registered}, {});
+  gke_log_.registrar({.what = Kind::Watched}, {{.id = "nvidia0"}});
   EXPECT_THAT(
       reported_,
       ElementsAre("will use alpha API",

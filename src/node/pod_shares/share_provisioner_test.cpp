@@ -25,8 +25,7 @@ constexpr std::string_view kMem = "aliyun.com/gpu-mem";
 class Filling : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!test::NodeSnapshot::has_libraries())
-      GTEST_SKIP() << "the simulated libraries are not built";
+    if (!test::Machine::has_libraries()) GTEST_SKIP() << "the simulated libraries are not built";
     auto inventory = probe::snapshot(host_);
     ASSERT_TRUE(inventory.ok()) << inventory.error().text();
     machine_.inventory = *std::move(inventory);
@@ -70,7 +69,7 @@ class Filling : public ::testing::Test {
     return state.ok() ? *state : daemon::ShareState{};
   }
 
-  test::NodeSnapshot simulated_{"h200x8"};
+  test::Machine simulated_{"h200x8"};
   sys::Host host_ = simulated_.host();
   NodeSnapshot machine_;
   std::map<std::string, std::string> pods_;

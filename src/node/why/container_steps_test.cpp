@@ -110,7 +110,7 @@ TEST_F(WhyInside, AFileThatTheLoaderDoesNotLookAtIsNone) {
 }
 
 TEST_F(WhyInside, WithAnotherDriverBeforeOurs) {
-  root_.file("opt/old/libcuda.so.384.98").step("opt/old/libcuda.so.1", "libcuda.so.384.98");
+  root_.file("opt/old/libcuda.so.384.98").link("opt/old/libcuda.so.1", "libcuda.so.384.98");
   inside_.environment = {"PATH=/bin", "LD_LIBRARY_PATH=/opt/old:/x"};
   const auto step = first_failed();
   EXPECT_EQ(step.id, "container.libcuda");
@@ -137,7 +137,7 @@ TEST_F(WhyInside, WithCudasStub) {
 
 TEST_F(WhyInside, ForwardCompatibilityIsNoShadow) {
   root_.file("usr/local/cuda/compat/libcuda.so.590.10")
-      .step("usr/local/cuda/compat/libcuda.so.1", "libcuda.so.590.10");
+      .link("usr/local/cuda/compat/libcuda.so.1", "libcuda.so.590.10");
   inside_.environment = {"LD_LIBRARY_PATH=/usr/local/cuda/compat"};
   EXPECT_EQ(first_failed().id, "none");
 }
@@ -215,7 +215,7 @@ TEST_F(WhyInside, FilesThatAreNoneMakeNobodyWait) {
 }
 
 TEST_F(WhyInside, SymlinksStayInTheContainer) {
-  root_.step("opt/x", "/etc").step("opt/up", "../../../../../../../../etc");
+  root_.link("opt/x", "/etc").link("opt/up", "../../../../../../../../etc");
   inside_.environment = {"LD_LIBRARY_PATH=/opt/x:/opt/up", "PYTHONPATH=/opt/up"};
   EXPECT_EQ(first_failed().id, "none");
 }

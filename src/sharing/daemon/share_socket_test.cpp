@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-class Share : public ::testing::Test {
+class ShareSocketTest : public ::testing::Test {
  protected:
   void open(SocketLimits bounds = {}) {
     socket_ = *ShareSocket::open(
@@ -108,7 +108,7 @@ class Share : public ::testing::Test {
   std::unique_ptr<ShareSocket> socket_;
 };
 
-TEST_F(Share, AProcessGetsASlotAndBothPages) {
+TEST_F(ShareSocketTest, AProcessGetsASlotAndBothPages) {
   const TestPeer peer(path_);
   AttachReply attached;
   ASSERT_TRUE(attach(peer, attached));
@@ -122,7 +122,7 @@ TEST_F(Share, AProcessGetsASlotAndBothPages) {
   ::munmap(limits, attached.welcome.limits_size);
 }
 
-TEST_F(Share, OneProcessHasOneSlotHoweverOftenItAttaches) {
+TEST_F(ShareSocketTest, OneProcessHasOneSlotHoweverOftenItAttaches) {
   const TestPeer first(path_);
   const TestPeer second(path_);
   const TestPeer watching(path_);
@@ -137,7 +137,7 @@ TEST_F(Share, OneProcessHasOneSlotHoweverOftenItAttaches) {
   EXPECT_TRUE(three.limits.valid());
 }
 
-TEST_F(Share, ReportsComeWithTheSlotOfTheirProcess) {
+TEST_F(ShareSocketTest, ReportsComeWithTheSlotOfTheirProcess) {
   const TestPeer peer(path_);
   AttachReply attached;
   ASSERT_TRUE(attach(peer, attached));
@@ -147,7 +147,7 @@ TEST_F(Share, ReportsComeWithTheSlotOfTheirProcess) {
   EXPECT_EQ(reports_[0].second.turn, 17U);
 }
 
-TEST_F(Share, AClosedSocketIsNoDeath) {
+TEST_F(ShareSocketTest, AClosedSocketIsNoDeath) {
   AttachReply attached;
   {
     const TestPeer peer(path_);
@@ -161,7 +161,7 @@ TEST_F(Share, AClosedSocketIsNoDeath) {
   EXPECT_EQ(second.welcome.slot, attached.welcome.slot);
 }
 
-TEST_F(Share, AKilledProcessGivesBackItsSlot) {
+TEST_F(ShareSocketTest, AKilledProcessGivesBackItsSlot) {
   const auto child = process([](const TestPeer&) {});
   ASSERT_EQ(attached_processes_.by_slot().size(), 1U);
   kill(child);
@@ -170,7 +170,7 @@ TEST_F(Share, AKilledProcessGivesBackItsSlot) {
   EXPECT_EQ(pages_.slots_in_use(), 0U);
 }
 
-TEST_F(Share, AChildThatKeepsTheSocketDoesNotKeepItsParentAlive) {
+TEST_F(ShareSocketTest, AChildThatKeepsTheSocketDoesNotKeepItsParentAlive) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const auto parent = process([&](const TestPeer&) {
@@ -190,7 +190,7 @@ TEST_F(Share, AChildThatKeepsTheSocketDoesNotKeepItsParentAlive) {
   ::close(ends[1]);
 }
 
-TEST_F(Share, WhoSpeaksAnotherLanguageIsCut) {
+TEST_F(ShareSocketTest, WhoSpeaksAnotherLanguageIsCut) {
   const FenceReport early{FENCE_ACTIVE, 0, 0, 0, 0};
   const FenceHello no_role{FENCE_MAGIC, FENCE_VERSION, 9, 0};
   const std::vector<char> huge(60'000, 'x');
@@ -203,7 +203,7 @@ TEST_F(Share, WhoSpeaksAnotherLanguageIsCut) {
   EXPECT_TRUE(attached_processes_.by_slot().empty());
 }
 
-TEST_F(Share, ReportsThatNameNoGpuOrEventAreTheLastOfThatPeer) {
+TEST_F(ShareSocketTest, ReportsThatNameNoGpuOrEventAreTheLastOfThatPeer) {
   for (const auto& [event, gpu] :
        std::vector<std::pair<std::uint32_t, std::uint32_t>>{{FENCE_ACTIVE, 1}, {77, 0}, {0, 0}}) {
     const TestPeer peer(path_);
@@ -216,7 +216,7 @@ TEST_F(Share, ReportsThatNameNoGpuOrEventAreTheLastOfThatPeer) {
   EXPECT_TRUE(reports_.empty());
 }
 
-TEST_F(Share, AnObserverHasNothingToReport) {
+TEST_F(ShareSocketTest, AnObserverHasNothingToReport) {
   const TestPeer peer(path_);
   AttachReply attached;
   ASSERT_TRUE(attach(peer, attached, FENCE_OBSERVER));
@@ -224,7 +224,7 @@ TEST_F(Share, AnObserverHasNothingToReport) {
   EXPECT_TRUE(meanwhile([&] { return peer.is_cut(); }));
 }
 
-TEST_F(Share, AnotherVersionIsToldSo) {
+TEST_F(ShareSocketTest, AnotherVersionIsToldSo) {
   const TestPeer peer(path_);
   const FenceHello newer{FENCE_MAGIC, FENCE_VERSION + 1, FENCE_WORKER, 0};
   ASSERT_TRUE(peer.send(&newer, sizeof newer));
@@ -234,7 +234,7 @@ TEST_F(Share, AnotherVersionIsToldSo) {
   EXPECT_FALSE(attached.limits.valid());
 }
 
-TEST_F(Share, WhoNeverSaysHelloIsForgotten) {
+TEST_F(ShareSocketTest, WhoNeverSaysHelloIsForgotten) {
   open({.hello_timeout = 50ms});
   const TestPeer peer(path_);
   ASSERT_TRUE(until([&] { return socket_->connections() == 1; }));
@@ -245,7 +245,7 @@ TEST_F(Share, WhoNeverSaysHelloIsForgotten) {
   EXPECT_TRUE(peer.is_cut());
 }
 
-TEST_F(Share, AFloodOfConnectionsIsBounded) {
+TEST_F(ShareSocketTest, AFloodOfConnectionsIsBounded) {
   open({.connections = 100, .connections_per_process = 8});
   std::vector<std::unique_ptr<TestPeer>> peers;
   for (int i = 0; i < 300; ++i) {
@@ -258,7 +258,7 @@ TEST_F(Share, AFloodOfConnectionsIsBounded) {
   EXPECT_EQ(attached.welcome.refusal, static_cast<std::uint32_t>(FENCE_NO_SLOT));
 }
 
-TEST_F(Share, AFloodOfReportsIsHeldBackAndOthersAreHeard) {
+TEST_F(ShareSocketTest, AFloodOfReportsIsHeldBackAndOthersAreHeard) {
   open({.reports_at_once = 4, .reports_per_heartbeat = 100});
   const auto enemy = process([](const TestPeer& peer) {
     while (peer.report(FENCE_ACTIVE)) {
@@ -283,7 +283,7 @@ TEST_F(Share, AFloodOfReportsIsHeldBackAndOthersAreHeard) {
   kill(enemy);
 }
 
-TEST_F(Share, AFloodFromManyPeersIsBoundedForAllOfThem) {
+TEST_F(ShareSocketTest, AFloodFromManyPeersIsBoundedForAllOfThem) {
   open({.reports_at_once = 4, .reports_per_heartbeat_total = 100});
   std::vector<std::unique_ptr<TestPeer>> peers;
   for (int i = 0; i < 4; ++i) {
@@ -302,7 +302,7 @@ TEST_F(Share, AFloodFromManyPeersIsBoundedForAllOfThem) {
   })) << "later, all are heard";
 }
 
-TEST_F(Share, AFloodOfNewConnectionsWaitsForTheNextBeat) {
+TEST_F(ShareSocketTest, AFloodOfNewConnectionsWaitsForTheNextBeat) {
   open({.accepts_per_heartbeat = 4});
   std::vector<std::unique_ptr<TestPeer>> peers;
   for (int i = 0; i < 8; ++i) peers.push_back(std::make_unique<TestPeer>(path_));
@@ -314,7 +314,7 @@ TEST_F(Share, AFloodOfNewConnectionsWaitsForTheNextBeat) {
   }));
 }
 
-TEST_F(Share, ACrowdOfNewProcessesIsWelcomeOneAfterTheOther) {
+TEST_F(ShareSocketTest, ACrowdOfNewProcessesIsWelcomeOneAfterTheOther) {
   open({.connections_per_process = 16, .hellos_per_heartbeat = 4});
   std::vector<std::unique_ptr<TestPeer>> peers;
   for (int i = 0; i < 9; ++i) {
@@ -337,7 +337,7 @@ TEST_F(Share, ACrowdOfNewProcessesIsWelcomeOneAfterTheOther) {
   })) << "in the end all are";
 }
 
-TEST_F(Share, TheLastDescriptorsAreForOthers) {
+TEST_F(ShareSocketTest, TheLastDescriptorsAreForOthers) {
   rlimit files{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
   open({.reserved_descriptors = static_cast<int>(files.rlim_cur)});
@@ -354,7 +354,7 @@ TEST(PeerIdentity, ANumberThatIsAnotherProcesssByNowIsRefused) {
   EXPECT_EQ(later.error().code(), Errc::NotFound);
 }
 
-TEST_F(Share, RandomMessagesHarmNobody) {
+TEST_F(ShareSocketTest, RandomMessagesHarmNobody) {
   std::mt19937 random(11);
   std::vector<char> bytes(256);
   for (int round = 0; round < 500; ++round) {
@@ -374,7 +374,7 @@ TEST_F(Share, RandomMessagesHarmNobody) {
   EXPECT_EQ(attached_processes_.by_slot().size(), 1U);
 }
 
-TEST_F(Share, DescriptorsThatAPeerSendsAreNotKept) {
+TEST_F(ShareSocketTest, DescriptorsThatAPeerSendsAreNotKept) {
   const auto open_ones = [] {
     int count = 0;
     for (int fd = 0; fd < 1024; ++fd) count += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;

@@ -6,7 +6,7 @@
 namespace gantry::fence {
 namespace {
 
-struct Known {
+struct GraphCost {
   const void* graph;
   Cost cost;
 };
@@ -15,14 +15,14 @@ constexpr uintptr_t kTries = 4;
 
 struct HandleTable {
   Lock lock;
-  Known rows[kRows];
+  GraphCost rows[kRows];
 };
 constinit HandleTable table{};
 
-Known& row_of(const void* graph) {
+GraphCost& row_of(const void* graph) {
   const uintptr_t start = (reinterpret_cast<uintptr_t>(graph) >> 5U) * 0x9e3779b97f4a7c15ULL >> 40U;
   for (uintptr_t i = 0; i < kTries; ++i) {
-    Known& known = table.rows[(start + i) % kRows];
+    GraphCost& known = table.rows[(start + i) % kRows];
     if (known.graph == graph || known.graph == nullptr) return known;
   }
   return table.rows[start % kRows];
@@ -32,20 +32,20 @@ Known& row_of(const void* graph) {
 
 uint64_t graph_cost(const void* graph) {
   const Guard guard(table.lock);
-  const Known& known = row_of(graph);
+  const GraphCost& known = row_of(graph);
   return known.graph == graph ? known.cost.or_else(kUnknownGraphNs) : kUnknownGraphNs;
 }
 
 void learn_graph_cost(const void* graph, uint64_t believed, const Sample& sample) {
   const Guard guard(table.lock);
-  Known& known = row_of(graph);
+  GraphCost& known = row_of(graph);
   if (known.graph != graph) known = {.graph = graph, .cost = {}};
   learn(known.cost, believed, sample);
 }
 
 void reset_graph_costs_after_fork() {
   table.lock.reset();
-  for (Known& known : table.rows) known = {};
+  for (GraphCost& known : table.rows) known = {};
 }
 
 }  // namespace gantry::fence

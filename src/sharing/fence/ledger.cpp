@@ -14,7 +14,7 @@ namespace {
 
 // This process's own counts; the rows show them. The rows are written only here, under the lock, so
 // that a new row can be filled after a restart of the daemon.
-struct Book {
+struct ProcessCounts {
   Lock lock;
   uint64_t held[FENCE_MAX_GPUS];
   uint64_t pending[FENCE_MAX_GPUS];
@@ -23,7 +23,7 @@ struct Book {
   uint64_t begun[FENCE_MAX_GPUS];
   uint64_t ended[FENCE_MAX_GPUS];
 };
-constinit Book book{};
+constinit ProcessCounts process_counts{};
 
 constexpr uint64_t kSettleNs = 1000000;
 constexpr uint64_t kNear = 512ULL << 20U;  // to the limit, or an eighth of it: ask the host first
@@ -36,16 +36,16 @@ bool counts(uint32_t gpu) {
 
 void show(uint32_t gpu, FenceUsageRow& own) {
   // `held` first: to be counted twice for a moment is safe, not to be counted is not.
-  __atomic_store_n(&own.held, book.held[gpu], __ATOMIC_SEQ_CST);
-  __atomic_store_n(&own.pending, book.pending[gpu], __ATOMIC_SEQ_CST);
+  __atomic_store_n(&own.held, process_counts.held[gpu], __ATOMIC_SEQ_CST);
+  __atomic_store_n(&own.pending, process_counts.pending[gpu], __ATOMIC_SEQ_CST);
 }
 
 // The host reads `ended` first: a call that begins must be seen before what it changes.
 void begin_call(uint32_t gpu, FenceUsageRow& own) {
-  __atomic_store_n(&own.begun, ++book.begun[gpu], __ATOMIC_SEQ_CST);
+  __atomic_store_n(&own.begun, ++process_counts.begun[gpu], __ATOMIC_SEQ_CST);
 }
 void end_call(uint32_t gpu, FenceUsageRow& own) {
-  __atomic_store_n(&own.ended, ++book.ended[gpu], __ATOMIC_SEQ_CST);
+  __atomic_store_n(&own.ended, ++process_counts.ended[gpu], __ATOMIC_SEQ_CST);
 }
 
 // Counted on its own, whatever call it is part of.
@@ -88,7 +88,7 @@ struct Wish {
 };
 
 void show_contexts(uint32_t gpu, FenceUsageRow& own) {
-  __atomic_store_n(&own.contexts, book.contexts[gpu], __ATOMIC_SEQ_CST);
+  __atomic_store_n(&own.contexts, process_counts.contexts[gpu], __ATOMIC_SEQ_CST);
 }
 
 enum class Fit : uint8_t {
@@ -105,23 +105,23 @@ bool is_close(uint64_t used, uint64_t limit) {
 
 // Adds before it sums: of two requests that fit only alone, at most one succeeds.
 Fit try_reserve(uint32_t gpu, const Wish& wish, Care care) {
-  const Guard guard(book.lock);
+  const Guard guard(process_counts.lock);
   FenceUsageRow& own = own_row(gpu);
-  book.pending[gpu] += wish.bytes;
-  book.contexts[gpu] += wish.contexts;
-  __atomic_store_n(&own.pending, book.pending[gpu], __ATOMIC_SEQ_CST);
+  process_counts.pending[gpu] += wish.bytes;
+  process_counts.contexts[gpu] += wish.contexts;
+  __atomic_store_n(&own.pending, process_counts.pending[gpu], __ATOMIC_SEQ_CST);
   if (wish.contexts != 0) show_contexts(gpu, own);
   const uint64_t limit = limit_of(gpu);
   const uint64_t used = limit == UINT64_MAX ? 0 : sum(gpu, Count::HeldAndPending);
   Fit fit = used <= limit ? Fit::Yes : Fit::No;
   if (fit == Fit::Yes && care == Care::WhenClose && is_close(used, limit) && is_reading_due(gpu))
     fit = Fit::Close;
-  book.pending[gpu] -= wish.bytes;
+  process_counts.pending[gpu] -= wish.bytes;
   if (fit == Fit::Yes) {
-    book.held[gpu] += wish.bytes;
+    process_counts.held[gpu] += wish.bytes;
     if (wish.begins == Begins::Call) begin_call(gpu, own);
   } else if (wish.contexts != 0) {
-    book.contexts[gpu] -= wish.contexts;
+    process_counts.contexts[gpu] -= wish.contexts;
     show_contexts(gpu, own);
   }
   show(gpu, own);
@@ -205,7 +205,7 @@ bool reserve_wish(uint32_t gpu, const Wish& wish) {
 
 void MemoryCall::begin(uint32_t gpu) {
   if (gpu_ != kNone || !counts(gpu)) return;
-  const Guard guard(book.lock);
+  const Guard guard(process_counts.lock);
   begin_call(gpu, own_row(gpu));
   gpu_ = gpu;
 }
@@ -214,7 +214,7 @@ void MemoryCall::end() {
   const uint32_t gpu = gpu_;
   gpu_ = kNone;
   if (gpu == kNone) return;
-  const Guard guard(book.lock);
+  const Guard guard(process_counts.lock);
   if (counts(gpu)) end_call(gpu, own_row(gpu));
 }
 
@@ -232,53 +232,54 @@ bool reserve(uint32_t gpu, uint64_t bytes, MemoryCall& call) {
 bool reserve_context(uint32_t gpu) {
   if (!reserve_wish(gpu, {0, 1, Begins::Nothing})) return false;
   if (!counts(gpu)) return true;
-  const Guard guard(book.lock);
-  book.pending[gpu] += kBeingMade;
+  const Guard guard(process_counts.lock);
+  process_counts.pending[gpu] += kBeingMade;
   show(gpu, own_row(gpu));
   return true;
 }
 
 void context_created(uint32_t gpu) {
   if (!counts(gpu)) return;
-  const Guard guard(book.lock);
-  if (book.pending[gpu] >= kBeingMade) book.pending[gpu] -= kBeingMade;
+  const Guard guard(process_counts.lock);
+  if (process_counts.pending[gpu] >= kBeingMade) process_counts.pending[gpu] -= kBeingMade;
   show(gpu, own_row(gpu));
 }
 
 void release_reserved(uint32_t gpu, uint64_t bytes) {
   if (!counts(gpu) || bytes == 0) return;
-  const Guard guard(book.lock);
-  book.held[gpu] -= bytes < book.held[gpu] ? bytes : book.held[gpu];
+  const Guard guard(process_counts.lock);
+  process_counts.held[gpu] -= bytes < process_counts.held[gpu] ? bytes : process_counts.held[gpu];
   show_change(gpu);
 }
 
 void charge_unconditionally(uint32_t gpu, uint64_t bytes) {
   if (!counts(gpu) || bytes == 0) return;
-  const Guard guard(book.lock);
-  book.held[gpu] = saturating_add(book.held[gpu], bytes);
+  const Guard guard(process_counts.lock);
+  process_counts.held[gpu] = saturating_add(process_counts.held[gpu], bytes);
   show_change(gpu);
 }
 
 void note_managed(uint32_t gpu, uint64_t bytes) {
   if (!counts(gpu)) return;
-  const Guard guard(book.lock);
-  book.managed[gpu] += bytes;
-  __atomic_store_n(&own_row(gpu).managed, book.managed[gpu], __ATOMIC_RELAXED);
+  const Guard guard(process_counts.lock);
+  process_counts.managed[gpu] += bytes;
+  __atomic_store_n(&own_row(gpu).managed, process_counts.managed[gpu], __ATOMIC_RELAXED);
 }
 
 void release_managed(uint32_t gpu, uint64_t bytes) {
   if (!counts(gpu)) return;
-  const Guard guard(book.lock);
-  book.managed[gpu] -= bytes < book.managed[gpu] ? bytes : book.managed[gpu];
-  __atomic_store_n(&own_row(gpu).managed, book.managed[gpu], __ATOMIC_RELAXED);
-  book.held[gpu] -= bytes < book.held[gpu] ? bytes : book.held[gpu];
+  const Guard guard(process_counts.lock);
+  process_counts.managed[gpu] -=
+      bytes < process_counts.managed[gpu] ? bytes : process_counts.managed[gpu];
+  __atomic_store_n(&own_row(gpu).managed, process_counts.managed[gpu], __ATOMIC_RELAXED);
+  process_counts.held[gpu] -= bytes < process_counts.held[gpu] ? bytes : process_counts.held[gpu];
   show_change(gpu);
 }
 
 void release_context(uint32_t gpu) {
   if (!counts(gpu)) return;
-  const Guard guard(book.lock);
-  if (book.contexts[gpu] > 0) --book.contexts[gpu];
+  const Guard guard(process_counts.lock);
+  if (process_counts.contexts[gpu] > 0) --process_counts.contexts[gpu];
   show_contexts(gpu, own_row(gpu));
 }
 
@@ -297,7 +298,7 @@ CUresult refused(uint32_t gpu, uint64_t bytes) {
 }
 
 Lock& ledger_lock() {
-  return book.lock;
+  return process_counts.lock;
 }
 
 void rewrite_rows() {
@@ -305,14 +306,14 @@ void rewrite_rows() {
     FenceUsageRow& own = own_row(gpu);
     show(gpu, own);
     show_contexts(gpu, own);
-    __atomic_store_n(&own.managed, book.managed[gpu], __ATOMIC_RELAXED);
-    __atomic_store_n(&own.begun, book.begun[gpu], __ATOMIC_SEQ_CST);
-    __atomic_store_n(&own.ended, book.ended[gpu], __ATOMIC_SEQ_CST);
+    __atomic_store_n(&own.managed, process_counts.managed[gpu], __ATOMIC_RELAXED);
+    __atomic_store_n(&own.begun, process_counts.begun[gpu], __ATOMIC_SEQ_CST);
+    __atomic_store_n(&own.ended, process_counts.ended[gpu], __ATOMIC_SEQ_CST);
   }
 }
 
 void reset_ledger_after_fork() {
-  book = {};
+  process_counts = {};
 }
 
 }  // namespace gantry::fence

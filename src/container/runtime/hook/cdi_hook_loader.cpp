@@ -4,7 +4,7 @@
 #include "base/core/text.hpp"
 #include "container/rootfs/loader_config.hpp"
 #include "container/runtime/hook/cdi_hook.hpp"
-#include "gpu/model/driver_version.hpp"
+#include "gpu/procfs/version.hpp"
 
 #include <fmt/format.h>
 
@@ -21,8 +21,8 @@ loader::HostVersions versions_of(const HookArguments& arguments, const sys::Host
   loader::HostVersions versions{.driver = arguments.last("host-driver-version"),
                                 .cuda = arguments.last("host-cuda-version")};
   if (versions.driver == "running") {
-    versions.driver = model::version_in_nvrm_line(
-        host.read("/proc/driver/nvidia/version", kConfLimit).value_or(""));
+    const auto running = procfs::read_version(host);
+    versions.driver = running.ok() ? running->version : "";
   }
   return versions;
 }

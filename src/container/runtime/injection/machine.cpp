@@ -7,37 +7,24 @@
 #include "container/runtime/injection/low_level_runtime.hpp"
 #include "container/runtime/injection/procfs_inventory.hpp"
 #include "gpu/model/inventory_json.hpp"
+#include "gpu/procfs/mig.hpp"
+#include "gpu/procfs/version.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 namespace gantry::runtime {
 namespace {
 
 constexpr std::string_view kInventory = "/run/gantry/inventory.json";
-constexpr std::string_view kVersion = "/proc/driver/nvidia/version";
 constexpr std::string_view kBootId = "/proc/sys/kernel/random/boot_id";
 
-// Counts GPU instances by the directories that the driver creates for them.
-std::set<int> instances_in_procfs(const sys::Host& host, std::uint32_t minor) {
-  std::set<int> found;
-  const auto names = host.list(fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", minor));
-  if (!names.ok()) return found;
-  for (const auto& name : *names) {
-    if (!name.starts_with("gi")) continue;
-    if (const auto id = parse_u64(std::string_view(name).substr(2)); id && *id < 1024) {
-      found.insert(static_cast<int>(*id));
-    }
-  }
-  return found;
-}
-
 bool same_instances(const sys::Host& host, const model::Gpu& gpu) {
-  std::set<int> known;
+  std::set<std::int64_t> known;
   for (const auto& instance : gpu.mig.instances) known.insert(instance.gpu_instance);
-  return instances_in_procfs(host, *gpu.minor) == known;
+  const auto shown = procfs::gpu_instances(host, *gpu.minor);
+  return std::set<std::int64_t>(shown.begin(), shown.end()) == known;
 }
 
 Result<model::Inventory> read_inventory(const sys::Host& host) {
@@ -75,21 +62,15 @@ Result<Machine> machine_from_procfs(const sys::Host& host, const Error& why) {
 }  // namespace
 
 bool runs_driver(const sys::Host& host, std::string_view known) {
-  const auto text = host.read(kVersion, 64 << 10);
-  if (!text.ok() || known.empty()) return false;
-  for (const auto line : lines(*text)) {
-    if (!line.starts_with("NVRM version:")) continue;
-    const auto words = split(line, ' ');
-    return std::find(words.begin(), words.end(), known) != words.end();
-  }
-  return false;
+  const auto running = procfs::read_version(host);
+  return running.ok() && !known.empty() && running->version == known;
 }
 
 std::string stale_reason(const sys::Host& host, const model::Inventory& inventory) {
   const auto boot = host.read_value(kBootId);
   if (boot && *boot != inventory.boot_id) return "the inventory is from another boot";
   if (!runs_driver(host, inventory.driver.version)) {
-    return host.exists(kVersion)
+    return host.exists(procfs::kVersionPath)
                ? fmt::format("the inventory is for driver {}, but another one is running",
                              inventory.driver.version)
                : std::string("the NVIDIA driver is not loaded (no /proc/driver/nvidia/version)");
@@ -107,7 +88,7 @@ Result<Machine> open_machine(const sys::Host& host, const RefreshFunction& refre
   auto machine = read_machine(host);
   if (machine.ok()) return machine;
   const auto reason = machine.error();
-  if (!host.exists(kVersion)) {
+  if (!host.exists(procfs::kVersionPath)) {
     return Error(Errc::NotFound,
                  "GPUs were requested, but the NVIDIA driver is not loaded; run `gantry doctor`");
   }

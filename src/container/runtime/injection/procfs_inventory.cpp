@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container/runtime/injection/procfs_inventory.hpp"
 
-#include "base/core/text.hpp"
+#include "gpu/procfs/gpus.hpp"
+#include "gpu/procfs/mig.hpp"
 
 #include <fmt/format.h>
 
@@ -9,43 +10,6 @@
 
 namespace gantry::runtime {
 namespace {
-
-constexpr std::string_view kGpus = "/proc/driver/nvidia/gpus";
-constexpr std::size_t kMostGpus = 1024;
-
-std::string_view field(std::string_view information, std::string_view name) {
-  for (const auto line : lines(information)) {
-    if (!line.starts_with(name)) continue;
-    const auto rest = line.substr(name.size());
-    if (rest.starts_with(':')) return trim(rest.substr(1));
-  }
-  return {};
-}
-
-// Each instance has a directory below the GPU's capabilities.
-bool has_instances(const sys::Host& host, std::uint32_t minor) {
-  const auto names = host.list(fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", minor));
-  if (!names.ok()) return false;
-  for (const auto& name : *names) {
-    if (name.starts_with("gi")) return true;
-  }
-  return false;
-}
-
-std::optional<model::Gpu> read_gpu(const sys::Host& host, const std::string& address) {
-  const auto text = host.read(fmt::format("{}/{}/information", kGpus, address), 64 << 10);
-  if (!text.ok() || field(*text, "GPU Excluded") == "Yes") return std::nullopt;
-  const auto minor = parse_u64(field(*text, "Device Minor"));
-  const auto pci = model::PciAddress::parse(address);
-  if (!minor || *minor > 0xFFFFF || !pci) return std::nullopt;
-  model::Gpu gpu;
-  gpu.uuid.text = field(*text, "GPU UUID");
-  gpu.name = field(*text, "Model");
-  gpu.pci = *pci;
-  gpu.minor = static_cast<std::uint32_t>(*minor);
-  if (has_instances(host, *gpu.minor)) gpu.mig.current = model::MigMode::Enabled;
-  return gpu;
-}
 
 void add_node(const sys::Host& host, std::string path, std::string why,
               std::vector<model::DeviceNode>& nodes) {
@@ -99,20 +63,18 @@ std::vector<model::DriverFile> prepared_files(const sys::Host& host,
 
 Result<model::Inventory> procfs_inventory(const sys::Host& host,
                                           const driver_dir::CurrentDriver& prepared) {
-  GANTRY_TRY(const auto addresses, host.list(kGpus).in("the driver is not loaded"));
-  if (addresses.size() > kMostGpus) {
-    return Error(Errc::Corrupt, fmt::format("{} has {} entries", kGpus, addresses.size()));
-  }
+  GANTRY_TRY(auto entries, procfs::read_gpus(host).in("finding the driver's GPUs"));
   model::Inventory machine;
   machine.driver.version = prepared.version;
   machine.driver.library_version = prepared.version;
-  for (const auto& address : addresses) {
-    auto gpu = read_gpu(host, address);
-    if (!gpu) continue;
-    gpu->index = static_cast<int>(machine.gpus.size());
-    add_node(host, fmt::format("/dev/nvidia{}", *gpu->minor), fmt::format("GPU {}", gpu->index),
+  for (auto& entry : entries) {
+    if (entry.information.excluded) continue;
+    auto& gpu = machine.gpus.emplace_back(std::move(entry.information.gpu));
+    gpu.index = static_cast<int>(machine.gpus.size() - 1);
+    if (!gpu.minor) continue;
+    if (procfs::has_mig_instances(host, *gpu.minor)) gpu.mig.current = model::MigMode::Enabled;
+    add_node(host, fmt::format("/dev/nvidia{}", *gpu.minor), fmt::format("GPU {}", gpu.index),
              machine.nodes);
-    machine.gpus.push_back(*std::move(gpu));
   }
   for (const auto& [path, why] : kControlNodes) add_node(host, path, why, machine.nodes);
   machine.files = prepared_files(host, prepared);

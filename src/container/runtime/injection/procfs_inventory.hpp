@@ -10,8 +10,10 @@
 
 namespace gantry::runtime {
 
-// NotFound if the driver is not loaded. GPUs are in PCI order. MIG is Unknown; a GPU with instances
-// has Mig::current Enabled and no known instances, so requests for it fail.
+// NotFound if the driver is not loaded. The GPUs and their order are those of the probe without
+// NVML: excluded ones are left out, and a GPU without a minor number stays, so that it keeps the
+// indices of the others right. MIG is Unknown; a GPU with instances has Mig::current Enabled and no
+// known instances, so requests for it fail.
 Result<model::Inventory> procfs_inventory(const sys::Host& host,
                                           const driver_dir::CurrentDriver& prepared);
 

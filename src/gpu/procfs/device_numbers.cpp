@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/driver/proc.hpp"
+#include "gpu/procfs/device_numbers.hpp"
 
 #include "base/core/text.hpp"
 
 #include <fmt/format.h>
 
-namespace gantry::driver {
+namespace gantry::procfs {
 namespace {
 
 constexpr std::size_t kMaxRows = 512;
@@ -132,4 +132,4 @@ std::optional<std::uint32_t> parse_capability_minor(std::string_view text) {
   return std::nullopt;
 }
 
-}  // namespace gantry::driver
+}  // namespace gantry::procfs

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/probe/kernel_view.hpp"
+#include "gpu/procfs/gpus.hpp"
+#include "gpu/procfs/version.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  (void)gantry::probe::parse_version_file(text);
-  (void)gantry::probe::parse_information_file(text);
+  (void)gantry::procfs::parse_version_file(text);
+  (void)gantry::procfs::parse_information_file(text);
   return 0;
 }

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gantry::driver {
+namespace gantry::procfs {
 
 // The character devices of /proc/devices whose names concern us: nvidia* and drm.
 struct CharMajors {
@@ -51,4 +51,4 @@ Result<MigMinors> parse_mig_minors(std::string_view text);
 // "DeviceFileMinor: 4323" of a file below /proc/driver/nvidia/capabilities.
 std::optional<std::uint32_t> parse_capability_minor(std::string_view text);
 
-}  // namespace gantry::driver
+}  // namespace gantry::procfs
