@@ -57,7 +57,7 @@ TEST(ReadArgs, WhatIsNoRequestIsSaidToBeNone) {
         "{\"a\":\"\n\"}"}) {
     const auto args = read_args(body);
     ASSERT_FALSE(args.ok()) << body;
-    EXPECT_THAT(args.error().text(), HasSubstr("no filter or prioritize request"));
+    EXPECT_THAT(args.error().text(), HasSubstr("not a filter or prioritize request"));
   }
 }
 

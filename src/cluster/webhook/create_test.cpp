@@ -162,7 +162,7 @@ TEST(Create, NamesTheSchedulerWhereOneIsConfigured) {
   const auto other =
       create(pod_text({.limits = ask, .spec = R"(,"schedulerName":"volcano")"}), policy);
   EXPECT_EQ(other.pod["spec"]["schedulerName"], "volcano");
-  EXPECT_THAT(other.verdict.warnings, Contains(HasSubstr("schedulerName volcano stays")));
+  EXPECT_THAT(other.verdict.warnings, Contains(HasSubstr("schedulerName volcano is kept")));
   EXPECT_FALSE(create(pod_text({ask})).pod["spec"].contains("schedulerName"));
 }
 
@@ -172,7 +172,7 @@ TEST(Create, WarnsOfWhatWorksAndIsOdd) {
   };
   EXPECT_THAT(
       warnings({R"("nvidia.com/gpu":1,"nvidia.com/gpumem":10,"nvidia.com/gpumem-percentage":50)"}),
-      Contains(HasSubstr("gpumem counts, nvidia.com/gpumem-percentage does not")));
+      Contains(HasSubstr("gpumem is used, nvidia.com/gpumem-percentage is ignored")));
   EXPECT_THAT(warnings({R"("nvidia.com/gpu":1,"nvidia.com/gpumem":0)"}),
               Contains(HasSubstr("the container gets all memory")));
   EXPECT_THAT(warnings({R"("nvidia.com/gpu":1,"nvidia.com/gpumem":10,"nvidia.com/gpucores":100)"}),

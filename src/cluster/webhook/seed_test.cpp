@@ -32,7 +32,7 @@ TEST(OldManifest, OfATrainingRunsOnWhatTheNodeBrings) {
       "volumeMounts":[{"name":"token","mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}]}],
     "restartPolicy":"OnFailure","volumes":[{"name":"token","projected":{}}]}})"));
   EXPECT_THAT(admitted.verdict.warnings,
-              Contains(HasSubstr("alpha.kubernetes.io/nvidia-gpu is now nvidia.com/gpu")));
+              Contains(HasSubstr("alpha.kubernetes.io/nvidia-gpu is replaced by nvidia.com/gpu")));
   EXPECT_THAT(admitted.verdict.warnings,
               Contains(HasSubstr("volume \"lib\" (/usr/lib/nvidia-384) is removed")));
 }

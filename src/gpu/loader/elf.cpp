@@ -18,7 +18,7 @@ constexpr std::size_t kMaxSegments = 512;
 constexpr std::size_t kMaxSections = 16384;
 constexpr std::uint64_t kMaxDynamicBytes = std::uint64_t{256} * 1024;
 constexpr std::size_t kMaxStrings = 1024;
-constexpr std::uint64_t kMaxString = 1024;
+constexpr std::uint64_t kMaxElfString = 1024;
 constexpr std::uint64_t kMaxNoteBytes = 1 << 20;
 constexpr std::size_t kMaxNotes = 1024;
 constexpr std::size_t kMaxVersions = 4096;
@@ -231,7 +231,7 @@ Result<std::string> Elf::string_at(const Dynamic& dynamic, std::uint64_t offset)
   if (dynamic.strings == 0 || offset >= dynamic.strings_size)
     return corrupt("a name is outside the string table");
   if (offset > UINT64_MAX - dynamic.strings) return corrupt("a name is outside the string table");
-  const auto size = std::min(dynamic.strings_size - offset, kMaxString);
+  const auto size = std::min(dynamic.strings_size - offset, kMaxElfString);
   // Most names are short: one small read, and a longer one for the rest.
   for (const auto part : {std::min<std::uint64_t>(size, 64), size}) {
     GANTRY_TRY(const auto text, read_some(dynamic.strings + offset, part));

@@ -39,7 +39,7 @@ TEST(ConfigChoice, TheEnvironmentIsConfigManagers) {
   EXPECT_THAT((*setting)->fallbacks, ElementsAre("named", "single"));
   const auto wrong = from({{"CONFIG_FILE_SRCDIR", "/c"}, {"FALLBACK_STRATEGIES", "any"}});
   ASSERT_FALSE(wrong.ok());
-  EXPECT_THAT(wrong.error().text(), HasSubstr("there is no `any`"));
+  EXPECT_THAT(wrong.error().text(), HasSubstr("`any` is not named, single or empty"));
 }
 
 TEST(ConfigChoice, LabelThenDefaultThenFallbacks) {

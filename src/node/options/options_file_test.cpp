@@ -81,7 +81,7 @@ TEST(OptionsFile, UnknownKeysAreErrorsWithTheLineAndTheNearestOne) {
 
 TEST(OptionsFile, WithoutItsVersionIsRefused) {
   EXPECT_THAT(refused("flags: {}\n"), HasSubstr("version: v1"));
-  EXPECT_THAT(refused("version: v2\n"), HasSubstr("`v2` is not known"));
+  EXPECT_THAT(refused("version: v2\n"), HasSubstr("`v2` is not supported"));
   EXPECT_THAT(refused(""), HasSubstr("version: v1"));
 }
 

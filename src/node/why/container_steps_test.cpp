@@ -125,7 +125,7 @@ TEST_F(WhyInside, WithAnImagesOwnDriverInItsCache) {
                  {.entries = {{.name = "libcuda.so.1", .path = "/usr/lib/own/libcuda.so.1"}}}));
   const auto step = first_failed();
   EXPECT_EQ(step.id, "container.libcuda");
-  EXPECT_THAT(step.cause, HasSubstr("of the image, not the node's"));
+  EXPECT_THAT(step.cause, HasSubstr("from the image, not the node's"));
   EXPECT_THAT(step.remedy, HasSubstr("from the image"));
 }
 

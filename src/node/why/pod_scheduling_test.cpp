@@ -49,7 +49,7 @@ TEST(WhyScheduling, EveryGpuInUseIsCountedAndItsHolderNamed) {
       {"metadata":{"name":"old"},"status":{"phase":"Succeeded"},"spec":{"nodeName":"a",
       "containers":[{"resources":{"limits":{"nvidia.com/gpu":"3"}}}]}}]})");
   EXPECT_THAT(step.read, HasSubstr("a: 1 of 4 free"));
-  EXPECT_THAT(step.cause, HasSubstr("in use"));
+  EXPECT_THAT(step.cause, HasSubstr("do not have enough free"));
   EXPECT_THAT(step.cause, HasSubstr("ml/train has 3"));
 }
 
