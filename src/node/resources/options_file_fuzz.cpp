@@ -13,13 +13,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   gantry::options::Options options;
   if (gantry::options::apply_file(text, "fuzz.yaml", options).ok() &&
       gantry::options::check(options).ok()) {
-    (void)gantry::options::resources(machine, options);
+    (void)gantry::resources::resources(machine, options);
   }
   gantry::options::Options gke{.program = gantry::options::Program::Gke};
   auto config = gantry::options::parse_gke_config(text);
   if (config.ok()) {
     gke.gke_config = *std::move(config);
-    (void)gantry::options::resources(machine, gke);
+    (void)gantry::resources::resources(machine, gke);
   }
   return 0;
 }
