@@ -72,7 +72,8 @@ TEST(Placement, OfAStrangerIsRefused) {
       corruption(
           R"({"containers":[{"name":"a","gpus":[{"uuid":"G","index":0,"mib":1,"cores":101}]}]})"),
       HasSubstr("cores is not a number up to 100"));
-  EXPECT_THAT(corruption(R"({"root":true,"containers":[]})"), HasSubstr("\"root\" is not a known key"));
+  EXPECT_THAT(corruption(R"({"root":true,"containers":[]})"),
+              HasSubstr("\"root\" is not a known key"));
   EXPECT_THAT(corruption(std::string(1000, '[')), HasSubstr("gantry.dev/placement"));
   EXPECT_THAT(corruption(std::string(300 << 10, ' ')), HasSubstr("more than 262144 bytes"));
 }
