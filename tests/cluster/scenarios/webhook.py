@@ -91,6 +91,8 @@ def down(lane: Lane, cluster, extender) -> None:
     lane.equal("the webhook is down: other pods are created", refusal(cluster, plain_pod("others", CUDA, ["true"])), "")
     extender.start()
     wait_for("the extender is back", lambda: ask("/readyz", root=True) == "ok", 30, alive=(extender,))
+    # The webhook listens when it has read its certificate, which may be after the extender is ready.
+    wait_for("the webhook is back", lambda: not refusal(cluster, share_pod("probe", 10)), 30, alive=(extender,))
     cluster.api.create_pod(share_pod("again", 10))
     cluster.wait_phase("again", "Running")
     lane.check("the webhook is back: the pod is created and runs", True)
