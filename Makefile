@@ -2,6 +2,7 @@
 #   make run        make this machine's GPUs ready for containers (a simulated machine where there is no GPU)
 #   make test       everything that needs no GPU, under ASan and UBSan
 #   make test-cluster   a real Kubernetes on a simulated machine (needs root and Go; the first build takes minutes)
+#   make soak       the same with its long forms: hundreds of pods
 #   make lint       format, clang-tidy, layers, spelling, shell
 #   make bench      the benchmarks, as ratios in one run
 #   make gpu-test   the same lanes and more on a machine with a real GPU (see CONTRIBUTING.md)
@@ -11,7 +12,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: run test test-cluster build dev fuzz lint bench gpu-pack gpu-test package image install clean setup
+.PHONY: run test test-cluster cluster-programs soak build dev fuzz lint bench gpu-pack gpu-test package image install clean setup
 
 setup:
 	@tools/setup
@@ -34,7 +35,13 @@ test: dev fuzz build
 test-cluster: build
 	@tools/test-cluster $(CLUSTER)
 
-lint: dev
+cluster-programs:
+	@tools/test-cluster --programs
+
+soak: build
+	@tools/test-cluster --long $(CLUSTER)
+
+lint: setup
 	@tools/lint $(LINT)
 
 bench: build

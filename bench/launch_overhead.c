@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the fence adds to a kernel launch: one process, one context, the same empty kernel launched
- * through the fence and around it, in rounds that alternate.
+ * Measures what the fence adds to a kernel launch: one process, one context, the same empty kernel
+ * launched through the fence and around it, in rounds that alternate.
  *
  *   cc -O2 -Isrc bench/launch_overhead.c -o launch_overhead -ldl
  *   gantry share run --memory 10GiB --compute 100% -- ./launch_overhead
  *
  * Options: --fenced LIBRARY (libcuda.so.1) --native LIBRARY (/run/gantry/fence/cuda)
  *          --rounds N (41) --launches N (4096, then a synchronisation that is not counted)
- * Prints medians in nanoseconds for each launch: native, fenced, and of the rounds' differences.
+ * Prints medians in nanoseconds for each launch: native, fenced, and the difference of the rounds.
  */
-#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): it is how glibc is asked */
-#include "abi/cuda.h"
+#define _GNU_SOURCE /* NOLINT(bugprone-reserved-identifier): glibc requires this name */
+#include "gpu/abi/cuda.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// measure COMMAND...: runs it once with its output thrown away; prints wall microseconds, peak
-// resident KiB and exit status. A program of its own because a child's peak begins with its
-// parent's: started from Python, even `true` seems to need 15 MB.
+// measure COMMAND...: runs the command once and discards its output; prints wall microseconds, peak
+// resident KiB and exit status. It is a separate program because a child's peak starts at the peak
+// of its parent: started from Python, even `true` seems to need 15 MB.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

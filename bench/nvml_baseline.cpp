@@ -2,8 +2,9 @@
 // NVML by itself, the floor that `gantry info` is measured against.
 // usage: nvml-baseline start|inventory [LIBRARY]
 //   start      initialise, and each GPU's handle, UUID, name and memory
-//   inventory  also the other questions whose answers are in an inventory (src/probe/nvml_*.cpp)
-#include "abi/nvml.h"
+//   inventory  also the other questions whose answers are in an inventory
+//   (src/gpu/probe/nvml_*.cpp)
+#include "gpu/abi/nvml.h"
 
 #include <dlfcn.h>
 
@@ -16,7 +17,7 @@ namespace {
 
 void* library = nullptr;
 
-// Calls a function of the library. Its result matters only where it must succeed.
+// Calls a function of the library. The result is checked only if the call must succeed.
 template <class... Parameters, class... Arguments>
 nvmlReturn_t ask(nvmlReturn_t (*)(Parameters...), const char* name, Arguments... arguments) {
   using Function = nvmlReturn_t (*)(Parameters...);

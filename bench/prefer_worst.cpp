@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // prefer-worst: how long the longest preferred allocation on 16 GPUs takes, over machines of
 // several kinds, every size of request and many sets in use. Prints microseconds. Each request is
-// timed some times and the best counts: noise only ever adds.
-#include "offer/prefer.hpp"
+// measured several times and the best time counts, because noise only adds time.
+#include "node/resources/preferred_allocation.hpp"
 
 #include <fmt/format.h>
 
@@ -57,8 +57,8 @@ std::vector<model::Inventory> machines(std::mt19937& random) {
 
 using Ids = std::vector<std::string>;
 
-double least_us(const offer::Preferences& preferences, const Ids& available, const Ids& required,
-                int size) {
+double least_us(const resources::PreferredAllocation& preferences, const Ids& available,
+                const Ids& required, int size) {
   double least = 1e9;
   for (int i = 0; i < kTries; ++i) {
     const auto begin = std::chrono::steady_clock::now();
@@ -71,10 +71,11 @@ double least_us(const offer::Preferences& preferences, const Ids& available, con
 }
 
 double worst_us(const model::Inventory& of, std::mt19937& random, int& requests) {
-  model::OfferedResource resource{.name = "nvidia.com/gpu"};
+  model::AdvertisedResource resource{.name = "nvidia.com/gpu"};
   for (const auto& gpu : of.gpus)
     resource.devices.push_back({.id = gpu.uuid.text, .gpu = gpu.uuid});
-  const offer::Preferences preferences(of, resource, offer::SharedPolicy::Distributed);
+  const resources::PreferredAllocation preferences(of, resource,
+                                                   options::SharedPolicy::Distributed);
   double worst = 0;
   for (int set = 0; set < kSetsInUse; ++set) {
     Ids available;

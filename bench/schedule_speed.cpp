@@ -5,9 +5,9 @@
 //   world STEPS      1,000 nodes of 8 GPUs, pods that come and go, crashes; fails where it must not
 //   calm STEPS       the same without crashes, whose lists are most of the time above
 //   packing          GPUs in use against the fewest that could do
-#include "place/cluster.hpp"
-#include "schedule/extender.hpp"
-#include "simulate/world.hpp"
+#include "cluster/placement/cluster.hpp"
+#include "cluster/scheduler/extender.hpp"
+#include "support/simulated_cluster/cluster_simulation.hpp"
 
 #include <fmt/format.h>
 
@@ -45,7 +45,7 @@ std::uint64_t resident_kib() {
   return 0;
 }
 
-// The 99th percentile of the best batch: noise of a busy machine only ever adds.
+// The 99th percentile of the best batch, because the noise of a busy machine only adds time.
 struct Times {
   std::vector<double> batch;
   double p50 = 1e12;
@@ -59,8 +59,8 @@ struct Times {
   }
 };
 
-ask::NodeFacts facts_of(std::size_t n) {
-  ask::NodeFacts facts{.name = fmt::format("gpu-node-{:05}.cluster.example", n)};
+podspec::NodeInfo facts_of(std::size_t n) {
+  podspec::NodeInfo facts{.name = fmt::format("gpu-node-{:05}.cluster.example", n)};
   for (std::uint32_t i = 0; i < 8; ++i) {
     facts.cards.push_back(
         {.uuid = fmt::format("GPU-{:08x}-{:04x}-4000-8000-{:012x}", n, i, n * 8 + i),
@@ -73,12 +73,13 @@ ask::NodeFacts facts_of(std::size_t n) {
   return facts;
 }
 
-// As the API server has it: a manifest of ordinary size, not only what matters here.
+// As in the API server: a manifest of normal size, not only the fields used here.
 std::string pod_text(std::size_t n, std::uint64_t gib, std::string_view node,
                      const std::string& placement) {
   const auto annotation =
-      placement.empty() ? std::string()
-                        : fmt::format(R"("{}":{},)", ask::kPlacement, json::quoted(placement));
+      placement.empty()
+          ? std::string()
+          : fmt::format(R"("{}":{},)", podspec::kPlacementAnnotation, json::quote(placement));
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"pod-{0}","namespace":"team-{1}",)"
       R"("uid":"{0:08x}-0000-4000-8000-{0:012x}","resourceVersion":"{0}","labels":{{"app":"train",)"
@@ -97,38 +98,38 @@ json::Document parsed(std::string text) {
   return *std::move(document);
 }
 
-void fill(schedule::Book& book, const std::vector<std::string>& names, std::size_t pods,
+void fill(scheduler::ClusterCache& cache, const std::vector<std::string>& names, std::size_t pods,
           std::mt19937& random) {
-  const schedule::Moment now{};
+  const scheduler::TimePoint now{};
   for (std::size_t i = 0; i < pods; ++i) {
     const auto& node = names[random() % names.size()];
     const auto gib = 1 + random() % 30;
-    const auto ask = schedule::read_ask(pod_text(i, gib, "", ""));
-    const auto promised = book.promise(**ask, node, 0, now);
+    const auto ask = scheduler::parse_pod_request(pod_text(i, gib, "", ""));
+    const auto promised = cache.assumed(**ask, node, 0, now);
     if (!promised) continue;
-    const auto bound = parsed(pod_text(i, gib, node, ask::to_text(promised->placement)));
-    GANTRY_ASSERT(book.set_pod(bound.root(), now).ok());
+    const auto bound = parsed(pod_text(i, gib, node, podspec::to_json(promised->placement)));
+    GANTRY_ASSERT(cache.set_pod(bound.root(), now).ok());
   }
 }
 
 int extender(std::size_t count) {
   std::mt19937 random(7);
   std::vector<std::string> names;
-  schedule::Book book;
+  scheduler::ClusterCache cache;
   for (std::size_t i = 0; i < count; ++i) {
     const auto facts = facts_of(i);
-    const auto node = parsed(
-        fmt::format(R"({{"metadata":{{"name":"{}","annotations":{{"{}":{}}}}},"status":{{}}}})",
-                    facts.name, ask::kSharedGpus, json::quoted(ask::to_text(facts))));
-    GANTRY_ASSERT(book.set_node(node.root()).ok());
+    const auto node = parsed(fmt::format(
+        R"({{"metadata":{{"name":"{}","annotations":{{"{}":{}}}}},"status":{{}}}})", facts.name,
+        podspec::kSharedGpusAnnotation, json::quote(podspec::to_json(facts))));
+    GANTRY_ASSERT(cache.set_node(node.root()).ok());
     names.push_back(facts.name);
   }
   const std::size_t pods = count * 5;
-  fill(book, names, pods, random);
+  fill(cache, names, pods, random);
   std::shuffle(names.begin(), names.end(), random);  // zones take turns in the real list
 
-  schedule::Counters counters;
-  schedule::Extender extender(book, counters, {});
+  scheduler::SchedulerCounters counters;
+  scheduler::Extender extender(cache, counters, {});
   const auto resident = resident_kib();
   std::string list;
   for (const auto& name : names) list += (list.empty() ? "\"" : ",\"") + name + "\"";
@@ -145,11 +146,12 @@ int extender(std::size_t count) {
       const auto scored = extender.prioritize(body);
       both.batch.push_back(now_us() - start);
       GANTRY_ASSERT(filtered.body.size() > 100 && scored.body.size() > 100);
-      const auto ask = schedule::read_ask(pod);
+      const auto ask = scheduler::parse_pod_request(pod);
       start = now_us();
-      const auto promised = book.promise(**ask, names[random() % count], 0, schedule::Moment{});
+      const auto promised =
+          cache.assumed(**ask, names[random() % count], 0, scheduler::TimePoint{});
       bind.batch.push_back(now_us() - start);
-      if (promised) book.release((*ask)->uid);
+      if (promised) cache.release((*ask)->uid);
     }
     both.end_batch();
     bind.end_batch();
@@ -157,14 +159,14 @@ int extender(std::size_t count) {
   fmt::print(
       "{{\"nodes\": {}, \"pods\": {}, \"p50_ms\": {:.3f}, \"p99_ms\": {:.3f}, \"bind_p50_ms\": "
       "{:.4f}, \"bind_p99_ms\": {:.4f}, \"idle_mb\": {:.1f}, \"resident_mb\": {:.1f}}}\n",
-      count, book.pods(), both.p50 / 1000, both.p99 / 1000, bind.p50 / 1000, bind.p99 / 1000,
+      count, cache.pods(), both.p50 / 1000, both.p99 / 1000, bind.p50 / 1000, bind.p99 / 1000,
       static_cast<double>(resident) / 1024, static_cast<double>(resident_kib()) / 1024);
   return 0;
 }
 
-int world(int steps, const simulate::Options& options) {
+int world(int steps, const simulate::SimulationOptions& options) {
   const auto start = now_us();
-  simulate::World world(options);
+  simulate::ClusterSimulation world(options);
   for (int i = 0; i < steps; ++i) {
     if (const auto done = world.step(); !done) {
       fmt::print(stderr, "step {}: {}\n", i, done.error().text());
@@ -185,14 +187,15 @@ int world(int steps, const simulate::Options& options) {
   return end ? 0 : 1;
 }
 
-// Pods of mixed sizes in any order, each where the scores say, equal ones by lot as the
-// kube-scheduler does it; nobody leaves. Cards of one size: cards in use against the fewest that
-// could do. Cards of several: the memory of those in use against what is asked.
+// Places pods of mixed sizes in random order by score, with ties broken at random as in the
+// kube-scheduler; no pod leaves. With cards of one size it compares the cards in use with the
+// smallest possible number. With several sizes it compares the memory of the cards in use with the
+// requested memory.
 void pack(std::span<const std::uint64_t> sizes, std::string_view name, bool last) {
   constexpr std::size_t kNodes = 250;
   constexpr std::array<std::uint64_t, 14> kAsks{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40};
   std::mt19937 random(11);
-  place::Cluster cluster;
+  placement::Cluster cluster;
   std::vector<std::string> names;
   std::uint64_t capacity = 0;
   for (std::size_t i = 0; i < kNodes; ++i) {
@@ -203,15 +206,15 @@ void pack(std::span<const std::uint64_t> sizes, std::string_view name, bool last
     names.push_back(facts.name);
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
-  std::vector<place::Fit> fits;
+  std::vector<placement::Fit> fits;
   std::uint64_t asked = 0;
-  std::size_t large = 0;  // of which no two go on one card
+  std::size_t large = 0;  // pods of which no two fit on one card
   for (std::size_t n = 0; asked < capacity * 85 / 100; ++n) {
-    ask::PodAsk ask{.uid = fmt::format("{}", n), .name_space = "team", .name = "pod"};
+    podspec::PodRequest ask{.uid = fmt::format("{}", n), .name_space = "team", .name = "pod"};
     const auto fitting = kAsks.size() - (sizes.back() < 40 ? 3 : 0);
     const auto gib = kAsks[random() % fitting];
     ask.containers.push_back(
-        {.container = "main", .memory = {.kind = ask::Amount::Kind::Units, .value = gib}});
+        {.container = "main", .memory = {.kind = podspec::Amount::Kind::Units, .value = gib}});
     cluster.fit_all(ask, views, fits);
     const auto first = random() % fits.size();
     std::size_t best = first;

@@ -11,8 +11,12 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 find_program(GANTRY_CCACHE ccache)
 if(GANTRY_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${GANTRY_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${GANTRY_CCACHE})
+  # One cache for all checkouts: paths below the checkout are hashed as relative ones. A precompiled header is known by the
+  # .sum file beside it (gantry_precompile), because its own bytes differ from build to build.
+  set(launcher env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_PCH_EXTSUM=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${GANTRY_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 add_library(gantry_flags INTERFACE)
@@ -20,6 +24,9 @@ add_library(gantry_flags INTERFACE)
 target_compile_options(gantry_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-missing-field-initializers)
 target_include_directories(gantry_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+# Where a file keeps its path (__FILE__, debug information), the path is relative to the source tree: the same file in two
+# checkouts is then the same to ccache.
+add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -ffile-prefix-map=${CMAKE_BINARY_DIR}=build)
 target_compile_definitions(gantry_flags INTERFACE GANTRY_VERSION="${PROJECT_VERSION}")
 if(GANTRY_WERROR)
   target_compile_options(gantry_flags INTERFACE -Werror)
@@ -70,30 +77,53 @@ if(GANTRY_FUZZ)
   add_custom_target(fuzzers)  # all fuzz targets, and of the rest only what they need
 endif()
 
-# gantry_module(NAME SOURCES ... TESTS ... DEPS ... LIBS ... FUZZ ...)
-#   DEPS  other modules it may include from; tools/check_layers.py compares them with the #includes
-#   LIBS  third-party libraries
-#   FUZZ  files foo_fuzz.cpp, one libFuzzer target each (preset fuzz)
+# A module is a folder AREA/NAME of src/. Its files say by their names what they are:
+#   x.cpp            the module's own code
+#   x_test.cpp, x_for_test.cpp   tests and what they share; all tests of an area are one program (gantry_area_test)
+#   x_fuzz.cpp       a libFuzzer target (preset fuzz)
+#   x_program_for_test.cpp, x_tsan.cpp   programs of their own, declared by hand
+#
+# gantry_module(NAME [FOLDER sub/folder] [TESTS_ONLY] DEPS ... LIBS ... SOURCES ... ALONE ...
+#               TEST_LIBS ... TEST_NEEDS ...)
+#   DEPS     other modules it may include from; tools/check_layers.py compares them with the #includes
+#   LIBS     third-party libraries
+#   SOURCES  generated files
+#   ALONE    files that cannot share a translation unit with the others of the module
+#   TEST_*   further libraries of its tests, and targets that they start
 function(gantry_module name)
-  cmake_parse_arguments(M "" "" "SOURCES;TESTS;DEPS;LIBS;FUZZ" ${ARGN})
+  cmake_parse_arguments(M "TESTS_ONLY" "FOLDER" "SOURCES;DEPS;LIBS;ALONE;TEST_LIBS;TEST_NEEDS" ${ARGN})
+  if(NOT M_FOLDER)
+    set(M_FOLDER ${name})
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${M_FOLDER}/*.cpp)
+  file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${M_FOLDER}/*_test.cpp
+    ${CMAKE_CURRENT_SOURCE_DIR}/${M_FOLDER}/*_test.c ${CMAKE_CURRENT_SOURCE_DIR}/${M_FOLDER}/*_for_test.cpp)
+  file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${M_FOLDER}/*_fuzz.cpp)
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz|tsan)\\.cpp$")
+  list(FILTER tests EXCLUDE REGEX "_program_for_test\\.cpp$")
+  if(M_TESTS_ONLY)
+    list(APPEND tests ${sources})
+    list(REMOVE_DUPLICATES tests)
+    set(sources "")
+  endif()
+  list(APPEND sources ${M_SOURCES})
   list(TRANSFORM M_DEPS PREPEND gantry_ OUTPUT_VARIABLE deps)
-  if(M_SOURCES)
-    add_library(gantry_${name} STATIC ${M_SOURCES})
+  if(sources)
+    add_library(gantry_${name} STATIC ${sources})
     target_link_libraries(gantry_${name} PUBLIC gantry_flags ${deps} ${M_LIBS})
     target_compile_options(gantry_${name} PRIVATE -ffunction-sections -fdata-sections)
+    gantry_unity(gantry_${name} ${M_FOLDER} ${M_ALONE})
   else()
     add_library(gantry_${name} INTERFACE)
     target_link_libraries(gantry_${name} INTERFACE gantry_flags ${deps} ${M_LIBS})
   endif()
-  if(GANTRY_TESTS AND M_TESTS)
-    add_executable(${name}_test ${M_TESTS})
-    target_link_libraries(${name}_test PRIVATE gantry_${name} gantry_test_support GTest::gmock GTest::gtest_main)
-    target_compile_definitions(${name}_test PRIVATE GANTRY_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    add_test(NAME ${name} COMMAND ${name}_test)
-    set_tests_properties(${name} PROPERTIES LABELS unit SKIP_REGULAR_EXPRESSION "SKIPPED ALL")
+  if(GANTRY_TESTS AND tests)
+    set_property(DIRECTORY APPEND PROPERTY GANTRY_TEST_MODULES ${name}=${M_FOLDER})
+    set_property(DIRECTORY APPEND PROPERTY GANTRY_TEST_SOURCES ${tests})
+    gantry_test_extra(LIBS gantry_${name} ${M_TEST_LIBS} NEEDS ${M_TEST_NEEDS})
   endif()
   # The targets are built by the fuzz preset (clang) and run briefly among the tests of the dev preset.
-  foreach(source ${M_FUZZ})
+  foreach(source ${fuzzers})
     get_filename_component(target ${source} NAME_WE)
     if(GANTRY_FUZZ)
       add_executable(${target} ${source})
@@ -105,5 +135,63 @@ function(gantry_module name)
         COMMAND ${CMAKE_SOURCE_DIR}/tools/fuzz ${CMAKE_SOURCE_DIR}/build/fuzz/bin/${target})
       set_tests_properties(fuzz_${target} PROPERTIES LABELS fuzz SKIP_RETURN_CODE 77)
     endif()
+  endforeach()
+endfunction()
+
+# Compiles a target's files together, GANTRY_UNITY of them at a time: the headers that they share are read once.
+function(gantry_unity target folder)
+  if(GANTRY_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${GANTRY_UNITY})
+    # A class of one .cpp with members of its anonymous namespace: only in a unity build it looks like a header's.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+    foreach(file ${ARGN})
+      cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/${folder} NORMALIZE)
+      set_property(SOURCE ${file} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON)
+    endforeach()
+  endif()
+endfunction()
+
+set(GANTRY_TEST_PROGRAMS ${CMAKE_BINARY_DIR}/test-programs)  # started or loaded by tests
+
+# Adds to the test program of this directory's area.
+function(gantry_test_extra)
+  cmake_parse_arguments(T "" "" "LIBS;NEEDS" ${ARGN})
+  foreach(kind LIBS NEEDS)
+    set_property(DIRECTORY APPEND PROPERTY GANTRY_TEST_${kind} ${T_${kind}})
+  endforeach()
+endfunction()
+
+# Precompiles a header for a target's C++ files, except where each file is compiled alone.
+function(gantry_precompile target header)
+  if(NOT GANTRY_UNITY)
+    return()
+  endif()
+  target_precompile_headers(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${header}>)
+  file(SHA256 ${header} content)
+  string(SHA256 sum "${content} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${GANTRY_SANITIZE} ${GTest_VERSION}")
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir)
+  file(WRITE ${folder}/cmake_pch.hxx.gch.sum "${sum}\n")
+endfunction()
+
+# gantry_area_test(AREA): one program AREA_test with the tests of all modules of this directory, and a test for each module.
+function(gantry_area_test area)
+  get_property(sources DIRECTORY PROPERTY GANTRY_TEST_SOURCES)
+  if(NOT GANTRY_TESTS OR NOT sources)
+    return()
+  endif()
+  foreach(kind MODULES LIBS NEEDS)
+    get_property(${kind} DIRECTORY PROPERTY GANTRY_TEST_${kind})
+    list(REMOVE_DUPLICATES ${kind})
+  endforeach()
+  add_executable(${area}_test ${sources})
+  target_link_libraries(${area}_test PRIVATE ${LIBS} gantry_test_main gantry_test_support GTest::gmock GTest::gtest)
+  gantry_precompile(${area}_test ${CMAKE_SOURCE_DIR}/tests/support/test_headers.hpp)
+  if(NEEDS)
+    add_dependencies(${area}_test ${NEEDS})
+  endif()
+  foreach(module ${MODULES})
+    string(REGEX MATCH "^([^=]+)=(.+)$" _ ${module})
+    add_test(NAME ${CMAKE_MATCH_1} COMMAND ${area}_test --folder=${CMAKE_MATCH_2})
+    set_tests_properties(${CMAKE_MATCH_1} PROPERTIES LABELS unit SKIP_REGULAR_EXPRESSION "SKIPPED ALL")
   endforeach()
 endfunction()

@@ -1,45 +1,172 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares every #include "module/..." below src/ with the DEPS of its gantry_module()."""
+"""Compares every #include below src/ and sim/ with the order of the areas and the DEPS of the modules.
+
+check_layers.py             fails on an upward edge, an undeclared edge, a cycle, a forbidden link closure, or a
+                            stale picture in docs/architecture.md
+check_layers.py --write     writes the picture
+check_layers.py --graph     prints the include graph, area by area
+"""
 import pathlib
 import re
 import sys
+import textwrap
 
-SRC = pathlib.Path(__file__).resolve().parent.parent / "src"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PICTURE = ROOT / "docs/architecture.md"
+BEGIN, END = "<!-- areas: written by tools/check_layers.py --write -->", "<!-- end of areas -->"
+
+# What a program must not reach, however indirectly.
+FORBIDDEN = {
+    "gantry-runtime": (("shim", "hook", "classic"), {"driver", "nvml_child", "probe", "kube", "grpc", "http"}),
+}
+# These load into other people's programs: libc, the vendor's ABI, and each other.
+FREE_OF_BASE = {"driver_sim", "libcuda", "libnvidia-ml", "nvidia-smi", "fence"}
+TEST = re.compile(r"(_test|_for_test|_fuzz|_tsan)\.\w+$")
 
 
-def declared(module: pathlib.Path) -> set[str]:
-    text = (module / "CMakeLists.txt").read_text()
-    deps = re.findall(r"\bDEPS\s+([a-z_ \n]+)", text)
-    return {name for group in deps for name in group.split()}
+class Module:
+    def __init__(self, name: str, area: str, folder: pathlib.Path, deps: set[str], about: str = "") -> None:
+        self.name, self.area, self.folder, self.deps, self.about = name, area, folder, deps, about
 
 
-def closure(name: str, direct: dict[str, set[str]]) -> set[str]:
-    seen, todo = set(), [name]
+def areas() -> list[str]:
+    return re.findall(r"add_subdirectory\((\w+)\)", (ROOT / "src/CMakeLists.txt").read_text())
+
+
+def declared(area: str) -> list[Module]:
+    folder = ROOT / "src" / area
+    found = []
+    for file in sorted(folder.rglob("CMakeLists.txt")):
+        text = re.sub(r"#.*", "", file.read_text())
+        for call in re.findall(r"gantry_module\(([^)]*)\)", text):
+            words = call.split()
+            name = words[0]
+            where = words[words.index("FOLDER") + 1] if "FOLDER" in words else name
+            deps: set[str] = set()
+            if "DEPS" in words:
+                for word in words[words.index("DEPS") + 1 :]:
+                    if word.isupper() or word.startswith("$"):
+                        break
+                    deps.add(word)
+            found.append(Module(name, area, (file.parent / where).resolve(), deps))
+    return found
+
+
+def other_modules() -> list[Module]:
+    fence = ROOT / "src/sharing/fence"
+    sim = ROOT / "sim"
+    return [
+        Module("fence", "sharing", fence, {"abi"}),
+        Module("driver_sim", "sim", sim / "driver", {"abi"}),
+        Module("libnvidia-ml", "sim", sim / "libnvidia-ml", {"abi", "driver_sim"}),
+        Module("libcuda", "sim", sim / "libcuda", {"abi", "driver_sim"}),
+        Module("nvidia-smi", "sim", sim / "nvidia-smi", {"abi"}),
+        Module("machine", "sim", sim / "machine", {"abi", "core", "driver_sim", "libnvidia-ml", "loader", "model", "sys", "yaml"}),
+    ]
+
+
+def closure(start: set[str], modules: dict[str, Module]) -> set[str]:
+    seen: set[str] = set()
+    todo = list(start)
     while todo:
-        for dep in direct.get(todo.pop(), ()):
-            if dep not in seen:
+        for dep in modules[todo.pop()].deps:
+            if dep in modules and dep not in seen:
                 seen.add(dep)
                 todo.append(dep)
     return seen
 
 
+def module_of(path: pathlib.Path, modules: dict[str, Module]) -> Module | None:
+    owners = [m for m in modules.values() if path.is_relative_to(m.folder)]
+    return max(owners, key=lambda m: len(m.folder.parts), default=None)
+
+
+def edges(modules: dict[str, Module]) -> list[tuple[pathlib.Path, Module, Module]]:
+    found = []
+    for top in (ROOT / "src", ROOT / "sim"):
+        for file in sorted(top.rglob("*")):
+            if file.suffix not in (".cpp", ".hpp", ".h", ".c", ".def"):
+                continue
+            user = module_of(file, modules)
+            for include in re.findall(r'^#\s*include "([^"]+)"', file.read_text(), re.M):
+                place = ROOT / include if include.startswith("sim/") else ROOT / "src" / include
+                used = module_of(place, modules)
+                if user and used and user is not used:
+                    found.append((file, user, used))
+    return found
+
+
+def problems(order: list[str], modules: dict[str, Module]) -> list[str]:
+    bad = [f"{name}: depends on itself" for name in modules if name in closure({name}, modules)]
+    rank = {area: place for place, area in enumerate([*order, "sim"])}
+    for module in modules.values():
+        for dep in sorted(module.deps):
+            if dep not in modules:
+                bad.append(f"{module.name}: DEPS names {dep}, which is no module")
+            elif rank[modules[dep].area] > rank[module.area]:
+                bad.append(f"{module.area}/{module.name}: DEPS names {modules[dep].area}/{dep}, an area above it")
+    for file, user, used in edges(modules):
+        name = file.relative_to(ROOT)
+        test = TEST.search(file.name) is not None
+        if test and (used.area == "sim" or used.name in closure({user.name}, modules)):
+            continue  # simulated machines are what tests run on
+        if rank[used.area] > rank[user.area]:
+            bad.append(f"{name}: includes {used.area}/{used.name}, which is above {user.area}")
+        elif not test and used.name not in closure({user.name}, modules):
+            bad.append(f"{name}: includes {used.name}, not among DEPS of {user.name}")
+    for name in FREE_OF_BASE:
+        if reached := closure({name}, modules) & {m.name for m in modules.values() if m.area == "base"}:
+            bad.append(f"{name}: must stay free of base, reaches {', '.join(sorted(reached))}")
+    for program, (roots, forbidden) in FORBIDDEN.items():
+        if reached := closure(set(roots), modules) & forbidden:
+            bad.append(f"{program}: must not reach {', '.join(sorted(reached))}")
+    return bad
+
+
+def picture(order: list[str], modules: dict[str, Module]) -> str:
+    lines = ["```", " area        modules"]
+    for area in [*order, "sim"]:
+        names = "  ".join(m.name.removeprefix("doctor_").replace("driver_sim", "driver") for m in modules.values() if m.area == area)
+        used = sorted({modules[d].area for m in modules.values() if m.area == area for d in m.deps if d in modules} - {area}, key=[*order, "sim"].index)
+        wrapped = textwrap.wrap(names, 84, break_on_hyphens=False)
+        lines.append(f" {area:<11} {wrapped[0]}")
+        lines += [f" {'':<11} {rest}" for rest in wrapped[1:]]
+        if used:
+            lines.append(f" {'':<11}   └─ uses {' '.join(used)}")
+    return "\n".join([*lines, "```"])
+
+
+def graph(order: list[str], modules: dict[str, Module]) -> str:
+    count: dict[tuple[str, str], int] = {}
+    for _, user, used in edges(modules):
+        count[user.area, used.area] = count.get((user.area, used.area), 0) + 1
+    lines = []
+    for user in [*order, "sim"]:
+        row = "  ".join(f"{used} {count[user, used]}" for used in [*order, "sim"] if (user, used) in count)
+        lines.append(f"{user:<10} includes  {row}")
+    return "\n".join(lines)
+
+
 def main() -> int:
-    direct = {m.name: declared(m) for m in SRC.iterdir() if (m / "CMakeLists.txt").exists()}
-    bad = [f"{name}: depends on itself" for name in direct if name in closure(name, direct)]
-    for file in sorted(SRC.rglob("*.[ch]*")):
-        if file.suffix not in (".cpp", ".hpp", ".h", ".c"):
-            continue
-        module = file.relative_to(SRC).parts[0]
-        allowed = closure(module, direct) | {module}
-        if file.stem.endswith("_test"):
-            allowed.add("sim")  # simulated machines are what tests run on
-        for include in re.findall(r'^#include "([a-z_]+)/[^"]*"', file.read_text(), re.M):
-            if include in direct and include not in allowed:
-                bad.append(f"{file.relative_to(SRC)}: includes {include}, not among DEPS of {module}")
-            elif include == "support" and not file.stem.endswith("_test"):
-                bad.append(f"{file.relative_to(SRC)}: includes test support")
-    print("\n".join(bad) or f"{len(direct)} modules, all includes follow DEPS")
+    order = areas()
+    modules = {m.name: m for area in order for m in declared(area)}
+    modules.update({m.name: m for m in other_modules()})
+    if "--graph" in sys.argv:
+        print(graph(order, modules))
+        return 0
+    bad = problems(order, modules)
+    text = PICTURE.read_text()
+    wanted = f"{BEGIN}\n{picture(order, modules)}\n{END}"
+    stale = wanted not in text
+    if "--write" in sys.argv and stale:
+        before, _, rest = text.partition(BEGIN)
+        PICTURE.write_text(before + wanted + rest.partition(END)[2])
+        stale = False
+    if stale:
+        bad.append("docs/architecture.md: the picture of the areas is stale; run tools/check_layers.py --write")
+    for line in bad:
+        print(line, file=sys.stderr)
     return 1 if bad else 0
 
 

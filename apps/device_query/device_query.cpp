@@ -24,7 +24,7 @@ Result<Report> read_device(const Cuda& cuda, int ordinal) {
   GANTRY_CHECK(cuda.check(cuda.cuDriverGetVersion(&report.driver_version), "cuDriverGetVersion"));
   GANTRY_CHECK(
       cuda.check(cuda.cuDeviceTotalMem_v2(&report.total_bytes, report.device), "cuDeviceTotalMem"));
-  // An attribute that an older driver does not know reads as 0, as in the sample.
+  // An attribute that an older driver does not have reads as 0, as in the sample.
   for (int i = 1; i < kAttributes; ++i) {
     int value = 0;
     if (cuda.cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(i), report.device) ==

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CUDA says about every device, in the layout of the sample of that name.
+// Prints what CUDA reports about every device, in the layout of NVIDIA's deviceQuery sample.
 #pragma once
 
 #include "workload/cuda.hpp"
@@ -8,10 +8,10 @@
 
 namespace gantry::workload {
 
-// 0 after "Result = PASS"; 1 after "Result = FAIL", with a reason on `err`.
+// Returns 0 after "Result = PASS", 1 after "Result = FAIL" with a reason on `err`.
 int device_query(const Options& options, std::FILE* out, std::FILE* err);
 
-// CUDA cores of one multiprocessor; 0 when the capability is not known.
+// CUDA cores per multiprocessor; 0 if the capability is unknown.
 int cores_per_multiprocessor(int major, int minor);
 
 }  // namespace gantry::workload

@@ -3,9 +3,9 @@
 
 int main(int argc, char** argv) {
   return gantry::workload::run_program(
-      {.about = "Print what CUDA says about every GPU it can use",
+      {.about = "Print what CUDA reports about every GPU that it can use",
        .examples =
-           "Status: 0 after \"Result = PASS\", 1 when no GPU could be used, 2 wrong usage.\n\n"
+           "Exit status: 0 after \"Result = PASS\", 1 no GPU can be used, 2 wrong usage.\n\n"
            "Examples:\n"
            "  gantry-device-query\n"
            "  CUDA_VISIBLE_DEVICES=1 gantry-device-query\n"

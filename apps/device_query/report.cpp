@@ -27,7 +27,7 @@ constexpr const char* kComputeModes[] = {
     "device)",
 };
 
-// The sample's columns: the label fills 49 places.
+// The sample's columns: the label is 49 characters wide.
 template <class... Arguments>
 void line(std::FILE* out, const char* label, fmt::format_string<Arguments...> format,
           Arguments&&... arguments) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One device as it was read, and how it is printed.
+// The properties of one device, and how they are printed.
 #pragma once
 
-#include "abi/cuda.h"
+#include "gpu/abi/cuda.h"
 
 #include <array>
 #include <cstddef>

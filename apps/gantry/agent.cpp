@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/agent.hpp"
 
-#include "agent/agent.hpp"
-#include "agent/discovery.hpp"
-#include "agent/gke_voice.hpp"
-#include "agent/mps_daemon.hpp"
-#include "gantry/share_device.hpp"
-#include "node_config/watch.hpp"
+#include "node/agent/agent.hpp"
+#include "node/agent/feature_discovery.hpp"
+#include "node/agent/gke_log.hpp"
+#include "node/agent/mps_daemon.hpp"
+#include "node/options/config_watcher.hpp"
+#include "sharing/backend/share_device.hpp"
 
 #include <signal.h>
 #include <unistd.h>
@@ -32,28 +32,29 @@ Result<std::string> read_file(const std::string& path) {
   return machine.read(path);
 }
 
-// The configuration that the node's label names, where the cluster has several. It stands in for
-// CONFIG_FILE, and a change of it is a SIGHUP to ourselves.
+// If the cluster has several configurations, the node's label names one. That file is used in place
+// of CONFIG_FILE. When it changes, the agent sends itself SIGHUP.
 class NodeFile {
  public:
-  // Does nothing where nobody asked for it.
+  // Does nothing if no configuration was requested.
   Status choose() {
-    GANTRY_TRY(setting_, node_config::setting_of(environment));
+    GANTRY_TRY(setting_, options::read_settings(environment));
     if (!setting_ || environment("CONFIG_FILE")) return {};
-    GANTRY_TRY(access_, kube::find_access("", kube::Who::Node));
+    GANTRY_TRY(access_, kube::find_client_config("", kube::Caller::Node));
     kube::Api api(*access_);
-    GANTRY_TRY(file_,
-               node_config::file_now(api, *setting_).in("choosing this node's configuration"));
+    GANTRY_TRY(
+        file_,
+        options::current_config_file(api, *setting_).in("choosing this node's configuration"));
     return {};
   }
 
-  // After the agent has made SIGHUP its own: this thread must not be the one that takes it.
+  // Start this after the agent has blocked SIGHUP: this thread must not receive the signal.
   void watch(const agent::Log& log) {
     if (!access_) return;
     log.info("options", fmt::format("this node's configuration: {}", current()));
-    watch_ = std::make_unique<node_config::Watch>(
+    watch_ = std::make_unique<options::ConfigWatcher>(
         *access_, *setting_, current(),
-        node_config::Watch::Ears{
+        options::ConfigWatcher::Callbacks{
             .changed =
                 [this, log](const std::string& file) {
                   log.info("options", fmt::format("this node's configuration now: {}", file));
@@ -78,11 +79,11 @@ class NodeFile {
     return file_;
   }
 
-  std::optional<node_config::Setting> setting_;
-  std::optional<kube::Access> access_;
+  std::optional<options::ConfigManagerSettings> setting_;
+  std::optional<kube::ClientConfig> access_;
   mutable std::mutex mutex_;
   std::string file_;
-  std::unique_ptr<node_config::Watch> watch_;
+  std::unique_ptr<options::ConfigWatcher> watch_;
 };
 
 int failed(const Error& error, std::string_view name, int status, std::FILE* err) {
@@ -90,28 +91,28 @@ int failed(const Error& error, std::string_view name, int status, std::FILE* err
   return status;
 }
 
-void say_notes(const offer::Read& read, const agent::Log& log) {
-  if (read.options.program != offer::Program::Gke) {
+void say_notes(const options::ParsedOptions& read, const agent::Log& log) {
+  if (read.options.program != options::Program::Gke) {
     for (const auto& note : read.notes) log.warning("options", note);
     return;
   }
-  const agent::GkeVoice voice(log, read.options.gke.plugin_directory);
+  const agent::GkeLog voice(log, read.options.gke.plugin_directory);
   voice.started();
   voice.options(read.notes);
 }
 
-// Found once: what our image has does not change while we run.
+// Searched once: the image does not change while the agent runs.
 agent::Agent::SpecOptions spec_options_once() {
-  const auto found = std::make_shared<std::optional<refresh::ShareSpecOptions>>();
-  return [found](const sys::Host& host) -> Result<refresh::ShareSpecOptions> {
+  const auto found = std::make_shared<std::optional<publish::ShareSpecOptions>>();
+  return [found](const sys::Host& host) -> Result<publish::ShareSpecOptions> {
     if (!*found) {
-      GANTRY_TRY(*found, share_spec_options(host));
+      GANTRY_TRY(*found, backend::share_spec_options(host));
     }
     return **found;
   };
 }
 
-int run(offer::Program program, std::string_view name, int argc, char** argv, std::FILE* out,
+int run(options::Program program, std::string_view name, int argc, char** argv, std::FILE* out,
         std::FILE* err) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   NodeFile node_file;
@@ -119,29 +120,29 @@ int run(offer::Program program, std::string_view name, int argc, char** argv, st
     return failed(chosen.error(), name, kProblem, err);
   }
   const auto read_again = [program, arguments, &node_file] {
-    return offer::read_options(
+    return options::read_options(
         program, arguments, [&](std::string_view name_of) { return node_file.variable(name_of); },
         read_file);
   };
   auto read = read_again();
   if (!read.ok()) return failed(read.error(), name, kUsage, err);
   if (read->help || read->version) {
-    fmt::print(out, "{}", read->help ? offer::help_text(program) : "gantry " GANTRY_VERSION "\n");
+    fmt::print(out, "{}", read->help ? options::help_text(program) : "gantry " GANTRY_VERSION "\n");
     return kOk;
   }
   const agent::Log log(read->options.log.format, read->options.log.verbosity);
   say_notes(*read, log);
   auto host = sys::Host::at(read->options.root);
   if (!host.ok()) return failed(host.error(), name, kProblem, err);
-  const agent::Agent::Reload reload = [read_again]() -> Result<offer::Options> {
+  const agent::Agent::Reload reload = [read_again]() -> Result<options::Options> {
     GANTRY_TRY(auto again, read_again());
     return std::move(again.options);
   };
-  if (program == offer::Program::FeatureDiscovery) {
+  if (program == options::Program::FeatureDiscovery) {
     const auto ended = agent::discover({*std::move(host), read->options, log, out, reload});
     return ended.ok() ? kOk : failed(ended.error(), name, kProblem, err);
   }
-  if (program == offer::Program::MpsDaemon) {
+  if (program == options::Program::MpsDaemon) {
     const auto ended = agent::run_mps_daemons({*std::move(host), read->options, log, reload});
     return ended.ok() ? kOk : failed(ended.error(), name, kProblem, err);
   }
@@ -155,31 +156,31 @@ int run(offer::Program program, std::string_view name, int argc, char** argv, st
 }  // namespace
 
 int agent(int argc, char** argv, std::FILE* out, std::FILE* err) {
-  return run(offer::Program::Agent, "gantry agent", argc, argv, out, err);
+  return run(options::Program::Agent, "gantry agent", argc, argv, out, err);
 }
 int device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err) {
-  return run(offer::Program::Plugin, "nvidia-device-plugin", argc, argv, out, err);
+  return run(options::Program::Plugin, "nvidia-device-plugin", argc, argv, out, err);
 }
 int gke_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err) {
-  return run(offer::Program::Gke, "nvidia-gpu-device-plugin", argc, argv, out, err);
+  return run(options::Program::Gke, "nvidia-gpu-device-plugin", argc, argv, out, err);
 }
 
 int gpushare_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err) {
-  return run(offer::Program::Gpushare, "gpushare-device-plugin", argc, argv, out, err);
+  return run(options::Program::Gpushare, "gpushare-device-plugin", argc, argv, out, err);
 }
 
 int feature_discovery(int argc, char** argv, std::FILE* out, std::FILE* err) {
-  return run(offer::Program::FeatureDiscovery, "gpu-feature-discovery", argc, argv, out, err);
+  return run(options::Program::FeatureDiscovery, "gpu-feature-discovery", argc, argv, out, err);
 }
 
-// `mount-shm` is what NVIDIA's manifest runs before it.
+// NVIDIA's manifest runs `mount-shm` before it starts the daemon.
 int mps_control_daemon(int argc, char** argv, std::FILE* out, std::FILE* err) {
   constexpr std::string_view kName = "mps-control-daemon";
   if (argc < 2 || std::string_view(argv[1]) != "mount-shm")
-    return run(offer::Program::MpsDaemon, kName, argc, argv, out, err);
+    return run(options::Program::MpsDaemon, kName, argc, argv, out, err);
   auto host = sys::Host::at("/");
   if (!host.ok()) return failed(host.error(), kName, kProblem, err);
-  const auto mounted = agent::mount_shm(*host, std::string(agent::kMpsPlace));
+  const auto mounted = agent::mount_shm(*host, std::string(agent::kMpsMountPath));
   return mounted.ok() ? kOk : failed(mounted.error(), kName, kProblem, err);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry agent, and the names under which other people's manifests start it.
+// gantry agent, and the program names by which other projects' manifests start it.
 #pragma once
 
-#include "base/result.hpp"
+#include "base/core/result.hpp"
 #include "gantry/command.hpp"
 
 #include <cstdio>
@@ -16,7 +16,7 @@ int gpushare_device_plugin(int argc, char** argv, std::FILE* out, std::FILE* err
 int feature_discovery(int argc, char** argv, std::FILE* out, std::FILE* err);
 int mps_control_daemon(int argc, char** argv, std::FILE* out, std::FILE* err);  // NVIDIA's
 
-// For --help and completion; what runs is agent().
+// Declares the command for --help and completion only; agent() runs it.
 void add_agent(CLI::App& app, Context& context, Action& chosen);
 
 }  // namespace gantry::cli

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry cdi: what container engines read about this machine's devices.
+// gantry cdi: the CDI specifications that container engines read.
 #include "gantry/cdi.hpp"
 
-#include "cdi/read.hpp"
-#include "cdi/write.hpp"
+#include "base/sys/replace_file.hpp"
+#include "container/cdi/read.hpp"
+#include "container/cdi/spec_text.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/nvidia_ctk.hpp"
-#include "sys/replace_file.hpp"
 
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ constexpr AddCommand kCtkCommands[] = {
 Result<std::string> read_standard_input() {
   std::string text;
   char block[65536];
-  while (text.size() <= cdi::kSpecBytes) {
+  while (text.size() <= cdi::kMaxSpecBytes) {
     const auto got = ::read(STDIN_FILENO, block, sizeof(block));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error::sys(errno, "read standard input");
@@ -52,7 +52,7 @@ Result<std::string> read_spec_text(const std::string& path) {
   std::error_code none;
   const auto whole = std::filesystem::absolute(path, none);
   if (none) return Error::sys(none.value(), path);
-  return host.read(whole.string(), cdi::kSpecBytes);
+  return host.read(whole.string(), cdi::kMaxSpecBytes);
 }
 
 Result<cdi::Spec> read_spec_file(const std::string& path) {
@@ -68,7 +68,8 @@ Status print_spec(const cdi::Spec& spec, const std::string& output, Context& con
 }
 
 void add_cdi(CLI::App& app, Context& context, Action& chosen) {
-  auto* cdi = app.add_subcommand("cdi", "What container engines read about this machine's devices");
+  auto* cdi = app.add_subcommand(
+      "cdi", "CDI specifications: how container engines find this machine's devices");
   cdi->require_subcommand(1);
   for (const auto add : kCommands) add(*cdi, context, chosen);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry cdi list: the devices an engine would resolve, and what is wrong with the others.
-#include "cdi/registry.hpp"
+// gantry cdi list: the devices that an engine can resolve, and why it cannot resolve the others.
+#include "base/json/document.hpp"
+#include "container/cdi/registry.hpp"
 #include "gantry/cdi.hpp"
-#include "json/document.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ std::string json_rows(const Items& items, Row row) {
 }
 
 std::string json_text(const Registry& registry) {
-  const auto q = [](const std::string& text) { return json::quoted(text); };
+  const auto q = [](const std::string& text) { return json::quote(text); };
   const auto devices = json_rows(registry.devices(), [&](const auto& device) {
     return fmt::format("{{\"name\": {}, \"file\": {}}}", q(device.first),
                        q(registry.files()[device.second.file].path));
@@ -35,20 +35,20 @@ std::string json_text(const Registry& registry) {
     return fmt::format("{{\"name\": {}, \"files\": [{}, {}]}}", q(conflict.name), q(conflict.first),
                        q(conflict.second));
   });
-  const auto refused = json_rows(registry.refused(), [&](const cdi::Refused& file) {
+  const auto rejected = json_rows(registry.rejected(), [&](const cdi::RejectedFile& file) {
     return fmt::format("{{\"file\": {}, \"why\": {}}}", q(file.path), q(file.why));
   });
   return fmt::format("{{\n  \"devices\": {},\n  \"conflicts\": {},\n  \"refused\": {}\n}}\n",
-                     devices, conflicts, refused);
+                     devices, conflicts, rejected);
 }
 
 void print_troubles(const Registry& registry, std::FILE* err) {
-  for (const auto& file : registry.refused()) {
+  for (const auto& file : registry.rejected()) {
     fmt::print(err, "{} is not loaded: {}\n", file.path, file.why);
   }
   for (const auto& conflict : registry.conflicts()) {
-    fmt::print(err, "{} is defined by {} and {}: engines resolve it to neither. Remove one.\n",
-               conflict.name, conflict.first, conflict.second);
+    fmt::print(err, "{} is defined by {} and {}: engines use neither. Remove one.\n", conflict.name,
+               conflict.first, conflict.second);
   }
 }
 
@@ -65,14 +65,14 @@ Result<int> list(const std::vector<std::string>& asked, Context& context) {
     print_names(registry, context);
   }
   print_troubles(registry, context.err);
-  if (registry.files().empty() && registry.refused().empty()) {
-    fmt::print(context.err, "There is no specification in {}.\n",
+  if (registry.files().empty() && registry.rejected().empty()) {
+    fmt::print(context.err, "There are no specifications in {}.\n",
                fmt::join(directories(asked), " or "));
   }
-  return registry.refused().empty() && registry.conflicts().empty() ? kOk : kProblem;
+  return registry.rejected().empty() && registry.conflicts().empty() ? kOk : kProblem;
 }
 
-// Troubles are warnings there and do not change the status.
+// In NVIDIA's tool, problems are warnings and do not change the exit status.
 Result<int> ctk_list(const std::vector<std::string>& asked, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   const auto registry = Registry::load(host, directories(asked));
@@ -88,10 +88,10 @@ Result<int> ctk_list(const std::vector<std::string>& asked, Context& context) {
 
 void add_cdi_list(CLI::App& cdi, Context& context, Action& chosen) {
   auto asked = std::make_shared<std::vector<std::string>>();
-  auto* command = cdi.add_subcommand("list", "The devices that an engine would resolve");
+  auto* command = cdi.add_subcommand("list", "The devices that an engine can resolve");
   add_machine_options(*command, context);
   command
-      ->add_option("--spec-dir", *asked, "Directory to look in, later ones win (may be repeated)")
+      ->add_option("--spec-dir", *asked, "Directory to search (may be repeated; a later one wins)")
       ->type_name("DIR")
       ->transform(absolute_path());
   add_examples(*command, "  gantry cdi list\n  gantry cdi list --json | jq -r '.devices[].name'\n");
@@ -100,8 +100,8 @@ void add_cdi_list(CLI::App& cdi, Context& context, Action& chosen) {
 
 void add_ctk_cdi_list(CLI::App& cdi, Context& /*context*/, Action& chosen) {
   auto asked = std::make_shared<std::vector<std::string>>();
-  auto* command = cdi.add_subcommand("list", "The devices that an engine would resolve");
-  command->add_option("--spec-dir", *asked, "Directory to look in (may be repeated)")
+  auto* command = cdi.add_subcommand("list", "The devices that an engine can resolve");
+  command->add_option("--spec-dir", *asked, "Directory to search (may be repeated)")
       ->type_name("DIR")
       ->transform(absolute_path())
       ->delimiter(',')

@@ -2,9 +2,9 @@
 // The flags that `cdi generate` and `cdi refresh` share, with NVIDIA's names and environment.
 #pragma once
 
-#include "driver/root.hpp"
+#include "container/publish/generate_spec.hpp"
 #include "gantry/command.hpp"
-#include "refresh/spec.hpp"
+#include "gpu/driver/root.hpp"
 
 #include <optional>
 #include <string>
@@ -30,35 +30,36 @@ struct SpecFlags {
   std::vector<std::string> disabled_hooks;
   std::vector<std::string> enabled_hooks;
   std::vector<std::string> library_directories;
-  std::vector<std::string> not_needed;  // values of flags that change nothing here
+  std::vector<std::string> ignored_values;  // values of flags that have no effect here
   bool no_all_device = false;
   bool firmware = false;
 };
 
 void add_spec_flags(CLI::App& command, SpecFlags& flags);
 
-// The machine that the flags are about. --driver-root is NVIDIA's word for its root where there is
-// a machine below it; a tree that has only the driver's files is that of the machine of --root.
+// Opens the machine that the flags name. If --driver-root holds a whole machine, it is the same as
+// --root. If it holds only the driver's files, they belong to the machine of --root.
 struct SpecMachine {
   sys::Host host;
-  driver::Named driver;
+  driver::DriverLocation driver;
 };
 Result<SpecMachine> open_machine(const SpecFlags& flags, const Context& context);
 
-// The flags as values; errors name the flag. The machine decides about the engine's root.
-Result<refresh::SpecOptions> spec_options(const SpecFlags& flags, const SpecMachine& machine);
+// Parses the flags; an error names the flag. The machine decides the default of the engine's root.
+Result<publish::SpecOptions> spec_options(const SpecFlags& flags, const SpecMachine& machine);
 
-// A file of the command line, which is where the caller sees it: below the machine's root it is
-// that machine's, and the specifications there count; elsewhere it is this one's.
-struct SpecPlace {
+// Splits a path of the command line, which is as the caller sees it. If it is below the machine's
+// root, it belongs to that machine and is checked against the machine's other specifications.
+// Otherwise it belongs to the machine that runs this program.
+struct SpecLocation {
   std::optional<sys::Host> host;  // nullopt: the machine itself
   std::string path;
 };
-Result<SpecPlace> place_of(const std::string& file, const sys::Host& machine);
+Result<SpecLocation> locate_spec(const std::string& file, const sys::Host& machine);
 
 void add_take_over(CLI::App& command, bool& take_over);
 
-// "Note: ..." lines on stderr, unless quiet.
+// Prints "Note: ..." lines on stderr, unless quiet.
 void print_notes(const std::vector<std::string>& notes, const Context& context);
 
 }  // namespace gantry::cli

@@ -61,11 +61,11 @@ TEST(CdiValidate, SaysEveryProblem) {
       .file("typo.yaml", "cdiVersion: 0.5.0\nkinds: nvidia.com/gpu\n");
   const auto good = run_cli({"gantry", "cdi", "validate", tree.path("good.yaml")});
   EXPECT_EQ(good.status, 0) << good.err;
-  EXPECT_THAT(good.out, HasSubstr("good.yaml: good; nvidia.com/gpu, CDI 0.5.0, 2 devices"));
+  EXPECT_THAT(good.out, HasSubstr("good.yaml: valid; nvidia.com/gpu, CDI 0.5.0, 2 devices"));
   const auto bad =
       run_cli({"gantry", "cdi", "validate", tree.path("bad.yaml"), tree.path("typo.yaml")});
   EXPECT_EQ(bad.status, 1);
-  EXPECT_THAT(bad.err, HasSubstr("no version of CDI"));
+  EXPECT_THAT(bad.err, HasSubstr("not a version of CDI"));
   EXPECT_THAT(bad.err, HasSubstr("VENDOR/CLASS"));
   EXPECT_THAT(bad.err, HasSubstr("there is no device"));
   EXPECT_THAT(bad.err, HasSubstr("typo.yaml:2: a specification has no key \"kinds\""));
@@ -96,7 +96,7 @@ TEST(CdiTransform, AWrongSideIsAnsweredWithThoseThereAre) {
   const auto run = run_cli({"gantry", "cdi", "transform", "root", "--from", "/a", "--to", "/b",
                             "--relative-to", "engine", "--input", "/no/such/file.yaml"});
   EXPECT_NE(run.status, 0);
-  EXPECT_THAT(run.err, HasSubstr("--relative-to engine: there are host and container"));
+  EXPECT_THAT(run.err, HasSubstr("--relative-to engine: use host or container"));
 }
 
 TEST(CdiTransform, VersionSaysWhatItChanged) {

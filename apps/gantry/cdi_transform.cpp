@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry cdi transform: a specification for another root or an older engine.
-#include "cdi/transform.hpp"
+// gantry cdi transform: rewrites a specification for another root or an older engine.
+#include "container/cdi/transform.hpp"
 #include "gantry/cdi.hpp"
 
 #include <CLI/CLI.hpp>
@@ -25,10 +25,10 @@ struct VersionOptions : Files {
   std::string target;
 };
 
-Result<cdi::Side> parse_side(std::string_view word) {
-  if (word == "host") return cdi::Side::Host;
-  if (word == "container") return cdi::Side::Container;
-  return Error(Errc::Invalid, fmt::format("--relative-to {}: there are host and container", word));
+Result<cdi::PathSide> parse_side(std::string_view word) {
+  if (word == "host") return cdi::PathSide::Host;
+  if (word == "container") return cdi::PathSide::Container;
+  return Error(Errc::Invalid, fmt::format("--relative-to {}: use host or container", word));
 }
 
 Result<int> transform_root(const RootOptions& options, Context& context) {
@@ -36,7 +36,7 @@ Result<int> transform_root(const RootOptions& options, Context& context) {
   GANTRY_TRY(change.side, parse_side(options.side));
   GANTRY_TRY(auto spec, read_spec_file(options.input));
   cdi::transform_root(spec, change);
-  // A node that is elsewhere now needs a newer version than the file may have had.
+  // A device node whose host path changed may need a newer CDI version than the file had.
   GANTRY_TRY(const auto version, cdi::parse_version(spec.version));
   spec.version = cdi::to_string(std::max(version, cdi::lowest_version(spec)));
   GANTRY_CHECK(print_spec(spec, options.output, context));
@@ -46,7 +46,7 @@ Result<int> transform_root(const RootOptions& options, Context& context) {
 Result<int> transform_version(const VersionOptions& options, Context& context) {
   GANTRY_TRY(const auto target, cdi::parse_version(options.target));
   GANTRY_TRY(const auto spec, read_spec_file(options.input));
-  GANTRY_TRY(const auto converted, cdi::convert_to(spec, target));
+  GANTRY_TRY(const auto converted, cdi::downgrade(spec, target));
   for (const auto& word : converted.words) fmt::print(context.err, "Note: {}\n", word);
   GANTRY_CHECK(print_spec(converted.spec, options.output, context));
   return kOk;
@@ -63,18 +63,19 @@ void add_files(CLI::App& command, Files& files) {
 }  // namespace
 
 void add_cdi_transform(CLI::App& cdi, Context& /*context*/, Action& chosen) {
-  auto* transform = cdi.add_subcommand("transform", "A specification for another place or engine");
+  auto* transform = cdi.add_subcommand(
+      "transform", "Rewrite a specification for another root or an older engine");
   transform->require_subcommand(1);
 
   auto root = std::make_shared<RootOptions>();
   auto* root_command = transform->add_subcommand("root", "Replace the beginning of its paths");
-  root_command->add_option("--from", root->change.from, "What the paths begin with")
+  root_command->add_option("--from", root->change.from, "The old beginning of the paths")
       ->type_name("DIR")
       ->required();
-  root_command->add_option("--to", root->change.to, "What they shall begin with")
+  root_command->add_option("--to", root->change.to, "The new beginning of the paths")
       ->type_name("DIR")
       ->required();
-  root_command->add_option("--relative-to", root->side, "Whose paths: host or container")
+  root_command->add_option("--relative-to", root->side, "Which paths to change: host or container")
       ->type_name("SIDE")
       ->capture_default_str();
   add_files(*root_command, *root);
@@ -86,7 +87,7 @@ void add_cdi_transform(CLI::App& cdi, Context& /*context*/, Action& chosen) {
 
   auto version = std::make_shared<VersionOptions>();
   auto* version_command = transform->add_subcommand(
-      "version", "Say it in an older version, with a word on each thing that is dropped");
+      "version", "Write it in an older version; print a note for each entry that is dropped");
   version_command->add_option("--target-version", version->target, "0.3.0 to 1.1.0")
       ->type_name("VERSION")
       ->required();

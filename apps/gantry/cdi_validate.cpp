@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry cdi validate: would an engine load these files, and if not, why?
-#include "cdi/read.hpp"
-#include "cdi/registry.hpp"
-#include "cdi/validate.hpp"
+// gantry cdi validate: says whether an engine would load these files, and why not.
+#include "container/cdi/read.hpp"
+#include "container/cdi/registry.hpp"
+#include "container/cdi/validate.hpp"
 #include "gantry/cdi.hpp"
 
 #include <CLI/CLI.hpp>
@@ -12,11 +12,11 @@ namespace gantry::cli {
 namespace {
 
 void print_good(const std::string& file, const cdi::Spec& spec, Context& context) {
-  fmt::print(context.out, "{}: good; {}, CDI {}, {} device{}\n", file, spec.kind, spec.version,
+  fmt::print(context.out, "{}: valid; {}, CDI {}, {} device{}\n", file, spec.kind, spec.version,
              spec.devices.size(), spec.devices.size() == 1 ? "" : "s");
 }
 
-// Every problem of the file, not the first alone.
+// Reports every problem of the file, not only the first.
 bool validate_file(const std::string& file, Context& context) {
   const auto text = read_spec_text(file);
   const auto spec = text.ok() ? cdi::parse_spec(*text, file) : Result<cdi::Spec>(text.error());
@@ -34,15 +34,15 @@ Result<int> validate_machine(Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   const auto registry = cdi::Registry::load(host);
   for (const auto& file : registry.files()) print_good(file.path, file.spec, context);
-  for (const auto& file : registry.refused()) fmt::print(context.err, "{}\n", file.why);
+  for (const auto& file : registry.rejected()) fmt::print(context.err, "{}\n", file.why);
   for (const auto& conflict : registry.conflicts()) {
-    fmt::print(context.err, "{} and {}: both define {}, engines resolve it to neither\n",
-               conflict.first, conflict.second, conflict.name);
+    fmt::print(context.err, "{} and {} both define {}: engines use neither\n", conflict.first,
+               conflict.second, conflict.name);
   }
-  if (registry.files().empty() && registry.refused().empty()) {
-    fmt::print(context.out, "There is no specification in /etc/cdi or /var/run/cdi.\n");
+  if (registry.files().empty() && registry.rejected().empty()) {
+    fmt::print(context.out, "There are no specifications in /etc/cdi or /var/run/cdi.\n");
   }
-  return registry.refused().empty() && registry.conflicts().empty() ? kOk : kProblem;
+  return registry.rejected().empty() && registry.conflicts().empty() ? kOk : kProblem;
 }
 
 Result<int> validate(const std::vector<std::string>& files, Context& context) {
@@ -58,9 +58,9 @@ Result<int> validate(const std::vector<std::string>& files, Context& context) {
 
 void add_cdi_validate(CLI::App& cdi, Context& context, Action& chosen) {
   auto files = std::make_shared<std::vector<std::string>>();
-  auto* command = cdi.add_subcommand("validate", "Would engines load these files? If not, why?");
-  command
-      ->add_option("file", *files, "Files, - for standard input; without any, those of the machine")
+  auto* command = cdi.add_subcommand(
+      "validate", "Check whether engines would load these files, and say why not");
+  command->add_option("file", *files, "Files; - is standard input (default: the machine's files)")
       ->type_name("FILE...");
   command
       ->add_option("--root", context.root,

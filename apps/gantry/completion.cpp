@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry completion bash|zsh: made from the same declarations that parse the command line, so that
-// it cannot fall behind.
+// gantry completion bash|zsh: generated from the declarations that parse the command line, so that
+// it cannot become stale.
 #include "gantry/commands.hpp"
 
 #include <CLI/CLI.hpp>
@@ -9,7 +9,7 @@
 namespace gantry::cli {
 namespace {
 
-// "gantry sim create" -> the words that may follow it, and those of them that want one behind them.
+// "gantry sim create" -> the words that may follow it, and those of them that need a value.
 struct Place {
   std::string path;
   std::string words;
@@ -34,8 +34,8 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Place>& p
   }
 }
 
-// Walks the words typed so far as far as they are commands, then offers what may come there. What
-// follows an option that wants a value may be a file, as what follows `--` is a command.
+// Follows the words typed so far while they are commands, then offers the words that may come next.
+// After an option that needs a value it offers files; after `--` it offers commands.
 constexpr const char* kBashBody = R"(
 _gantry() {
   local place=gantry word i current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry config: what nvidia-container-runtime's config.toml says and what of it counts. As
-// nvidia-ctk config: print, change and save it, comments and all.
+// gantry config: shows what nvidia-container-runtime's config.toml sets and which values are in
+// effect. As `nvidia-ctk config` it prints, changes and saves the file, comments included.
+#include "base/json/document.hpp"
+#include "base/sys/replace_file.hpp"
+#include "container/config/config_text.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/nvidia_ctk.hpp"
 #include "gantry/table.hpp"
-#include "json/document.hpp"
-#include "settings/text.hpp"
-#include "sys/replace_file.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace gantry::cli {
 namespace {
 
 struct ConfigOptions {
-  std::string file;  // "": where it belongs
+  std::string file;  // "": the default path
   std::string output;
   std::vector<std::string> sets;
   bool in_place = false;
@@ -27,27 +27,27 @@ struct ConfigOptions {
 std::string file_of(const ConfigOptions& options, const Context& context) {
   if (!options.file.empty()) return options.file;
   if (!context.config_file.empty()) return context.config_file;
-  return settings::config_path(settings::process_environment);
+  return config::config_path(config::process_environment);
 }
 
-Result<settings::Loaded> load(const ConfigOptions& options, const Context& context) {
+Result<config::LoadedSettings> load(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  return settings::load_with_warnings(host, file_of(options, context));
+  return config::load_with_warnings(host, file_of(options, context));
 }
 
-void print_warnings(const settings::Loaded& loaded, const std::string& file,
+void print_warnings(const config::LoadedSettings& loaded, const std::string& file,
                     const Context& context) {
   for (const auto& warning : loaded.warnings) {
     fmt::print(context.err, "Note: {}: {}\n", file, warning);
   }
 }
 
-void print_json(const std::vector<settings::Effective>& values, const Context& context) {
+void print_json(const std::vector<config::EffectiveValue>& values, const Context& context) {
   std::string rows;
   for (const auto& value : values) {
     rows += fmt::format("{}\n  {{\"key\": {}, \"value\": {}, \"origin\": \"{}\"}}",
-                        rows.empty() ? "" : ",", json::quoted(value.key->name),
-                        json::quoted(value.value), to_string(value.origin));
+                        rows.empty() ? "" : ",", json::quote(value.key->name),
+                        json::quote(value.value), to_string(value.origin));
   }
   fmt::print(context.out, "[{}\n]\n", rows);
 }
@@ -55,9 +55,9 @@ void print_json(const std::vector<settings::Effective>& values, const Context& c
 Result<int> show(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto loaded, load(options, context));
   print_warnings(loaded, file_of(options, context), context);
-  GANTRY_TRY(auto values, settings::effective(loaded, settings::process_environment));
+  GANTRY_TRY(auto values, config::effective_values(loaded, config::process_environment));
   if (!options.effective) {
-    std::erase_if(values, [](const auto& v) { return v.origin == settings::Origin::Default; });
+    std::erase_if(values, [](const auto& v) { return v.origin == config::Origin::Default; });
   }
   if (context.json) {
     print_json(values, context);
@@ -80,19 +80,19 @@ Result<int> show(const ConfigOptions& options, const Context& context) {
 Result<int> check(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   const auto file = file_of(options, context);
-  GANTRY_TRY(const auto loaded, settings::load_with_warnings(host, file));
+  GANTRY_TRY(const auto loaded, config::load_with_warnings(host, file));
   print_warnings(loaded, file, context);
   auto copy = loaded.settings;
-  GANTRY_CHECK(settings::apply_environment(copy, settings::process_environment));
-  GANTRY_CHECK(settings::check_mode(copy).in(file));
-  for (const auto& word : settings::without_effect(copy)) {
+  GANTRY_CHECK(config::apply_environment(copy, config::process_environment));
+  GANTRY_CHECK(config::check_mode(copy).in(file));
+  for (const auto& word : config::describe_ignored_values(copy)) {
     fmt::print(context.err, "Note: {}: {}\n", file, word);
   }
   const bool there = host.exists(file);
   fmt::print(context.out, "{}: {}\n", file,
-             !there                    ? "is not there, the defaults count"
-             : loaded.warnings.empty() ? "is good"
-                                       : "is good but for the keys nobody knows");
+             !there                    ? "does not exist; the defaults are used"
+             : loaded.warnings.empty() ? "is valid"
+                                       : "is valid, except for unknown keys");
   return kOk;
 }
 
@@ -103,17 +103,17 @@ Status write_to(const sys::Host& host, const std::string& path, const std::strin
   return sys::replace_file(host.outside(place), text, info.ok() ? info->mode : 0644);
 }
 
-// NVIDIA's: the file (or the default one) with the changes, to stdout or to a file.
+// Like NVIDIA's: writes the file (or the default file) with the changes to stdout or to a file.
 Result<int> print_changed(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   const auto file = file_of(options, context);
-  auto text = host.read(file, settings::kConfigBytes);
+  auto text = host.read(file, config::kMaxConfigBytes);
   if (!text.ok() && text.error().code() != Errc::NotFound) return std::move(text).error();
-  std::string content = text.ok() ? *std::move(text) : settings::default_text(host);
+  std::string content = text.ok() ? *std::move(text) : config::default_text(host);
   for (const auto& assignment : options.sets) {
-    GANTRY_TRY(content, settings::set_in_text(content, assignment));
+    GANTRY_TRY(content, config::set_in_text(content, assignment));
   }
-  GANTRY_TRY(const auto loaded, settings::parse(content).in(file));
+  GANTRY_TRY(const auto loaded, config::parse(content).in(file));
   if (!context.quiet) print_warnings(loaded, file, context);
   if (options.in_place) {
     GANTRY_CHECK(write_to(host, file, content));
@@ -127,7 +127,7 @@ Result<int> print_changed(const ConfigOptions& options, const Context& context) 
 
 Result<int> print_default(const ConfigOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  const auto text = settings::default_text(host);
+  const auto text = config::default_text(host);
   if (options.output.empty()) {
     fmt::print(context.out, "{}", text);
     return kOk;
@@ -137,17 +137,19 @@ Result<int> print_default(const ConfigOptions& options, const Context& context) 
 }
 
 void add_file(CLI::App& command, ConfigOptions& options) {
-  command.add_option("-c,--config-file,--config", options.file, "Another file than the usual one")
+  command
+      .add_option("-c,--config-file,--config", options.file,
+                  "The file (default: the runtime's own)")
       ->type_name("FILE")
       ->transform(absolute_path());
 }
 
 void add_changes(CLI::App& config, Context& context, const std::shared_ptr<ConfigOptions>& options,
                  Action& chosen) {
-  auto* set = config.add_subcommand("set", "Change keys in the file; comments and order stay");
+  auto* set = config.add_subcommand("set", "Change keys in the file; keeps comments and order");
   add_root_option(*set, context);
   add_file(*set, *options);
-  set->add_option("assignments", options->sets, "KEY=VALUE; a flag needs no value")
+  set->add_option("assignments", options->sets, "KEY=VALUE; for a boolean, KEY alone means true")
       ->type_name("KEY[=VALUE]")
       ->required();
   add_examples(*set, "  gantry config set nvidia-container-cli.no-cgroups=false\n");
@@ -155,8 +157,7 @@ void add_changes(CLI::App& config, Context& context, const std::shared_ptr<Confi
     options->in_place = true;
     chosen = [options](Context& ctx) { return print_changed(*options, ctx); };
   });
-  auto* defaults =
-      config.add_subcommand("default", "Print the file as it would be without changes");
+  auto* defaults = config.add_subcommand("default", "Print the default file");
   add_root_option(*defaults, context);
   defaults->callback([options, &chosen] {
     chosen = [options](Context& ctx) { return print_default(*options, ctx); };
@@ -167,17 +168,17 @@ void add_changes(CLI::App& config, Context& context, const std::shared_ptr<Confi
 
 void add_config(CLI::App& app, Context& context, Action& chosen) {
   auto options = std::make_shared<ConfigOptions>();
-  auto* config =
-      app.add_subcommand("config", "The runtime's config.toml: what it says, what counts");
+  auto* config = app.add_subcommand("config", "Show, check or change the runtime's config.toml");
   config->require_subcommand(1);
   auto* shown = config->add_subcommand("show", "Show the keys that are set");
   add_machine_options(*shown, context);
   add_file(*shown, *options);
-  shown->add_flag("--effective", options->effective, "All keys, defaults too");
+  shown->add_flag("--effective", options->effective,
+                  "All keys, also those that have their default");
   add_examples(*shown, "  gantry config show --effective");
   shown->callback(
       [options, &chosen] { chosen = [options](Context& ctx) { return show(*options, ctx); }; });
-  auto* checked = config->add_subcommand("check", "Say whether the file is good, and what is not");
+  auto* checked = config->add_subcommand("check", "Check the file and list its errors");
   add_machine_options(*checked, context);
   add_file(*checked, *options);
   checked->callback(
@@ -189,16 +190,18 @@ void add_ctk_config(CLI::App& app, Context& /*context*/, Action& chosen) {
   auto options = std::make_shared<ConfigOptions>();
   auto* config = app.add_subcommand("config", "Print or change config.toml");
   add_file(*config, *options);
-  config->add_option("--set", options->sets, "Set a key: name=value; a flag needs no value")
+  config
+      ->add_option("--set", options->sets,
+                   "Set a key: name=value; for a boolean, name alone means true")
       ->type_name("KEY[=VALUE]")
       ->allow_extra_args(false);
-  config->add_flag("-i,--in-place", options->in_place, "Change the file itself");
-  config->add_option("-o,--output", options->output, "Write there instead of to stdout")
+  config->add_flag("-i,--in-place", options->in_place, "Change the file in place");
+  config->add_option("-o,--output", options->output, "Write to this file instead of stdout")
       ->type_name("FILE")
       ->transform(absolute_path());
   auto* defaults = config->add_subcommand("default", "Print the default file");
   defaults->alias("create-default")->alias("generate-default");
-  defaults->add_option("-o,--output", options->output, "Write there instead of to stdout")
+  defaults->add_option("-o,--output", options->output, "Write to this file instead of stdout")
       ->type_name("FILE")
       ->transform(absolute_path());
   config->callback([options, defaults, &chosen] {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/config_manager.hpp"
 
+#include "base/sys/replace_file.hpp"
 #include "gantry/command.hpp"
-#include "node_config/watch.hpp"
-#include "sys/replace_file.hpp"
+#include "node/options/config_watcher.hpp"
 
 #include <signal.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace gantry::cli {
 namespace {
 
 struct ManagerFlags {
-  node_config::Setting setting;
+  options::ConfigManagerSettings setting;
   std::string fallbacks;
   std::string kubeconfig;
   std::string destination;
@@ -29,7 +29,7 @@ struct ManagerFlags {
 
 constexpr std::string_view kEmpty = "version: v1\n";
 
-// By rename: whoever opens the destination finds the old file or the new one.
+// Uses rename, so that a reader always finds the old file or the new one.
 Status put(const ManagerFlags& flags, const std::string& file) {
   if (file.empty()) return sys::replace_file(flags.destination, kEmpty);
   const auto beside = fmt::format("{}.{}", flags.destination, ::getpid());
@@ -74,15 +74,15 @@ void on_change(const ManagerFlags& flags, const std::string& file, std::FILE* ou
 
 Result<int> manage(ManagerFlags& flags, std::FILE* out, std::FILE* err) {
   GANTRY_TRY(auto checked,
-             node_config::setting_of([&](std::string_view name) -> std::optional<std::string> {
+             options::read_settings([&](std::string_view name) -> std::optional<std::string> {
                if (name == "FALLBACK_STRATEGIES") return flags.fallbacks;
                if (name == "CONFIG_FILE_SRCDIR") return flags.setting.directory;
                return std::nullopt;
              }));
   flags.setting.fallbacks = checked->fallbacks;
-  GANTRY_TRY(const auto access, kube::find_access(flags.kubeconfig, kube::Who::Node));
+  GANTRY_TRY(const auto access, kube::find_client_config(flags.kubeconfig, kube::Caller::Node));
   kube::Api api(access);
-  GANTRY_TRY(const auto file, node_config::file_now(api, flags.setting));
+  GANTRY_TRY(const auto file, options::current_config_file(api, flags.setting));
   GANTRY_CHECK(put(flags, file));
   fmt::print(out, "{}: {}\n", flags.destination, file.empty() ? "no configuration" : file);
   std::fflush(out);
@@ -92,7 +92,7 @@ Result<int> manage(ManagerFlags& flags, std::FILE* out, std::FILE* err) {
   ::sigaddset(&ends, SIGTERM);
   ::sigaddset(&ends, SIGINT);
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  const node_config::Watch watch(
+  const options::ConfigWatcher watch(
       access, flags.setting, file,
       {.changed = [&](const std::string& now) { on_change(flags, now, out); },
        .failed = [&](const std::string& why) { fmt::print(err, "config-manager: {}\n", why); }});
@@ -103,31 +103,34 @@ Result<int> manage(ManagerFlags& flags, std::FILE* out, std::FILE* err) {
 
 void add_options(CLI::App& app, ManagerFlags& flags) {
   auto& setting = flags.setting;
-  app.add_option("--node-name", setting.node, "This node")->envname("NODE_NAME")->required();
+  app.add_option("--node-name", setting.node, "The name of this node")
+      ->envname("NODE_NAME")
+      ->required();
   app.add_option("--node-label", setting.label, "The label that names a configuration")
       ->envname("NODE_LABEL")
       ->capture_default_str();
-  app.add_option("--config-file-srcdir", setting.directory, "The configurations, by name")
+  app.add_option("--config-file-srcdir", setting.directory, "The directory of the configurations")
       ->envname("CONFIG_FILE_SRCDIR")
       ->required();
-  app.add_option("--config-file-dst", flags.destination, "The link to make")
+  app.add_option("--config-file-dst", flags.destination, "The link to create")
       ->envname("CONFIG_FILE_DST")
       ->required();
-  app.add_option("--default-config", setting.default_name, "For nodes without the label")
+  app.add_option("--default-config", setting.default_name,
+                 "The configuration for nodes without the label")
       ->envname("DEFAULT_CONFIG");
-  app.add_option("--fallback-strategies", flags.fallbacks, "named, single, empty: in this order")
+  app.add_option("--fallback-strategies", flags.fallbacks,
+                 "What to use without a default: named, single, empty; tried in this order")
       ->envname("FALLBACK_STRATEGIES");
-  app.add_option("--kubeconfig", flags.kubeconfig, "Where the API server is")
-      ->envname("KUBECONFIG");
-  app.add_option("--oneshot", flags.oneshot, "Choose once and end")
+  app.add_option("--kubeconfig", flags.kubeconfig, "Kubeconfig file")->envname("KUBECONFIG");
+  app.add_option("--oneshot", flags.oneshot, "Choose once and exit")
       ->envname("ONESHOT")
       ->expected(0, 1)
       ->default_str("true");
-  app.add_option("--send-signal", flags.send_signal, "Tell the plugin of a change")
+  app.add_option("--send-signal", flags.send_signal, "Send a signal to the plugin after a change")
       ->envname("SEND_SIGNAL")
       ->expected(0, 1);
-  app.add_option("--signal", flags.signal, "Which signal")->envname("SIGNAL");
-  app.add_option("--process-to-signal", flags.process, "The plugin's name")
+  app.add_option("--signal", flags.signal, "The signal to send")->envname("SIGNAL");
+  app.add_option("--process-to-signal", flags.process, "The name of the plugin's process")
       ->envname("PROCESS_TO_SIGNAL");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// config-manager: the small program beside NVIDIA's device plugin that gives each node its
-// configuration. Ours chooses by itself; this is for manifests that have it as a container.
+// config-manager: the small program that runs next to NVIDIA's device plugin and gives each node
+// its configuration. Gantry's agent chooses by itself; this program is for manifests that run
+// config-manager as a container.
 #pragma once
 
 #include <cstdio>

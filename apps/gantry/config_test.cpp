@@ -39,7 +39,7 @@ TEST(ConfigCheck, NamesTheLineOfWhatIsWrong) {
   tree.file(kFile, "[gantry]\nflavour = \"shim\"\n");
   const auto good = run_cli({"gantry", "config", "check", "--root", tree.root()});
   EXPECT_EQ(good.status, 0) << good.err;
-  EXPECT_THAT(good.out, HasSubstr("is good"));
+  EXPECT_THAT(good.out, HasSubstr("is valid"));
 }
 
 TEST(ConfigCheck, RefusesTheModeThatIsNotThere) {

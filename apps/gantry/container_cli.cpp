@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/container_cli.hpp"
 
-#include "base/text.hpp"
+#include "base/core/text.hpp"
+#include "base/sys/kernel.hpp"
 #include "gantry/container_cli_log.hpp"
 #include "gantry/driver_user.hpp"
-#include "gantry/words.hpp"
-#include "loader/ld_cache.hpp"
-#include "probe/snapshot.hpp"
-#include "sys/kernel.hpp"
+#include "gantry/format_values.hpp"
+#include "gpu/loader/ld_cache.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -48,8 +48,9 @@ Result<DriverUser> chosen_user(const sys::Host& host, const GlobalOptions& optio
   return default_driver_user();
 }
 
-// GPU nodes that exist but that the driver process could not open.
-std::optional<Failure> shut_out(const model::Inventory& machine, const DriverUser& user) {
+// GPU nodes that exist but that the driver process cannot open.
+std::optional<Failure> find_unopenable_node(const model::Inventory& machine,
+                                            const DriverUser& user) {
   const model::DeviceNode* closed = nullptr;
   for (const auto& node : machine.nodes) {
     const bool gpu_or_control = node.path == "/dev/nvidiactl" ||
@@ -74,7 +75,7 @@ std::optional<Failure> shut_out(const model::Inventory& machine, const DriverUse
           closed->gid, closed->gid)};
 }
 
-// The group by its name, where the machine has one: "video" says more than 33.
+// The group's name if the machine has one: "video" says more than 33.
 std::string with_group_name(const sys::Host& host, std::string text,
                             const model::Inventory& machine) {
   const auto groups = host.read("/etc/group");
@@ -120,20 +121,19 @@ std::optional<Failure> not_initialized(const model::Inventory& machine) {
   return Failure{"initialization error: nvml error: " + driver.nvml_error, doctor};
 }
 
-// A lost GPU is part of the machine, and stays in the list: its node is there. Who reads it should
-// know.
+// A lost GPU stays in the list because its device node still exists. Warn the reader.
 void warn_of_lost(const model::Inventory& machine, std::FILE* err) {
   for (const auto& gpu : machine.gpus) {
     if (gpu.health.state != model::HealthState::Lost) continue;
     fmt::print(err, "{}: warning: GPU {} at {} is {}\n", kName, gpu.index, gpu.pci.nvml(),
-               health_word(gpu.health));
+               format_health(gpu.health));
   }
 }
 
 Status check_cache(const sys::Host& host, const std::string& path) {
   if (path.empty()) return {};
   GANTRY_TRY(const std::string bytes, host.read(path));
-  const auto cache = loader::parse_cache(bytes);
+  const auto cache = loader::parse_ld_cache(bytes);
   if (!cache.ok()) return Error(Errc::Corrupt, fmt::format("{}: {}", path, cache.error().text()));
   return {};
 }
@@ -147,14 +147,14 @@ int fail(std::FILE* err, const Failure& failure) {
 void load_modules(const sys::Host& host) {
   const auto kernel = sys::real_kernel();
   for (const char* name : {"nvidia", "nvidia-uvm", "nvidia-modeset"}) {
-    // A module that is not there shows up as "driver not loaded" a moment later, with its remedy.
+    // A missing module is reported as "driver not loaded" a moment later, with its remedy.
     (void)kernel->load_module(host, name);
   }
 }
 
 using Print = std::function<Result<std::string>(const model::Inventory&)>;
 
-struct Looked {
+struct Observation {
   std::optional<Failure> failure;
   std::string text;
 };
@@ -169,8 +169,8 @@ std::string root_of(const GlobalOptions& options) {
   return environment != nullptr ? environment : "/";
 }
 
-Looked look(const GlobalOptions& options, const Print& print, const ContainerCliLog& log,
-            std::FILE* err) {
+Observation look(const GlobalOptions& options, const Print& print, const ContainerCliLog& log,
+                 std::FILE* err) {
   const auto host = sys::Host::at(root_of(options));
   if (!host.ok()) return {at_start(host.error()), ""};
   log.info(fmt::format("root {}", host->root()));
@@ -186,14 +186,14 @@ Looked look(const GlobalOptions& options, const Print& print, const ContainerCli
   const auto machine = probe::snapshot(*host, how);
   if (!machine.ok()) return {at_start(machine.error()), ""};
   log.machine(*machine);
-  if (auto failure = shut_out(*machine, *user)) {
+  if (auto failure = find_unopenable_node(*machine, *user)) {
     failure->remedy = with_group_name(*host, failure->remedy, *machine);
     return {failure, ""};
   }
   if (const auto failure = not_initialized(*machine)) return {failure, ""};
   auto text = print(*machine);
   if (!text.ok())
-    return {Failure{text.error().text(), "Run `gantry info` for the ids of this machine."}, ""};
+    return {Failure{text.error().text(), "Run `gantry info` to see the ids of this machine."}, ""};
   warn_of_lost(*machine, err);
   return {std::nullopt, *std::move(text)};
 }
@@ -214,7 +214,7 @@ int look_and_print(const GlobalOptions& options, const Print& print, std::FILE* 
 }
 
 void add_global_options(CLI::App& app, GlobalOptions& options) {
-  app.add_option("-d,--debug", options.debug_file, "Add what was found to this file")
+  app.add_option("-d,--debug", options.debug_file, "Append what was found to this file")
       ->type_name("FILE");
   app.add_flag("-k,--load-kmods", options.load_kernel_modules, "Load the kernel modules first");
   app.add_flag("-n,--no-pivot", options.no_pivot, "Accepted; nothing here pivots");
@@ -251,17 +251,17 @@ int container_cli(int argc, char** argv, std::FILE* out, std::FILE* err) {
   GlobalOptions options;
   ContainerListOptions list_options;
   bool csv = false;
-  CLI::App app("Shows what containers get of this machine's NVIDIA driver.", kName);
+  CLI::App app("Shows which parts of this machine's NVIDIA driver containers get.", kName);
   app.require_subcommand(1);
   app.fallthrough(false);
   add_global_options(app, options);
   auto* info = app.add_subcommand("info", "The driver and its GPUs");
   info->add_flag("--csv", csv, "Comma-separated values");
   auto* list =
-      app.add_subcommand("list", "Host paths of device nodes and driver files, one a line");
+      app.add_subcommand("list", "Host paths of device nodes and driver files, one per line");
   add_list_options(*list, list_options);
   auto* configure = app.add_subcommand(
-      "configure", "Put GPUs into a container that is being started; --help for its options");
+      "configure", "Put GPUs into a container that is starting; see configure --help");
   configure->prefix_command();
   try {
     app.parse(argc, argv);

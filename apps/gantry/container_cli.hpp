@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gantry` called as nvidia-container-cli: info and list in the form that scripts and notes know.
+// `gantry` called as nvidia-container-cli: info and list, with the output format that existing
+// scripts expect.
 #pragma once
 
-#include "base/result.hpp"
-#include "model/inventory.hpp"
+#include "base/core/result.hpp"
+#include "gpu/model/inventory.hpp"
 
 #include <cstdio>
 #include <optional>
@@ -33,8 +34,9 @@ struct ContainerListOptions {
   bool no_fabricmanager = false;
 };
 
-// One host path a line: control devices, GPUs, MIG, IMEX, binaries, libraries, 32-bit libraries,
-// sockets, firmware. No flag at all lists everything. Fails on an id that nobody has.
+// Prints one host path per line: control devices, GPUs, MIG, IMEX, binaries, libraries, 32-bit
+// libraries, sockets, firmware. Without any flag it lists everything. Fails on an unknown device
+// id.
 Result<std::string> container_list_text(const model::Inventory& machine,
                                         const ContainerListOptions& options);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
+#include "base/core/text.hpp"
 #include "gantry/container_cli.hpp"
 
 #include <fmt/format.h>
@@ -61,7 +61,7 @@ void add_mig(const model::Gpu& gpu, const model::MigInstance& mig, Listing& list
 }
 
 std::vector<std::string_view> ids_in(const std::string& text) {
-  if (text.empty()) return {""};  // asked for nothing, which is not the same as not asked
+  if (text.empty()) return {""};  // given and empty, which differs from not given
   return split(text, ',');
 }
 
@@ -94,7 +94,8 @@ Status add_devices(const model::Inventory& machine, const std::string& ids, List
   return {};
 }
 
-// The files of MIG's management are the machine's, not a GPU's; the ids say on whose behalf.
+// The files for MIG management belong to the machine, not to a GPU; the ids name the GPUs that they
+// are for.
 Status check_mig_ids(const std::string& ids, const model::Inventory& machine) {
   for (auto id : ids_in(ids)) {
     const auto gpu = std::find_if(machine.gpus.begin(), machine.gpus.end(),
@@ -109,13 +110,14 @@ Status check_mig_ids(const std::string& ids, const model::Inventory& machine) {
   return {};
 }
 
-// As the kernel: its nodes are /dev/nvidia-caps-imex-channels/channelN, N a minor number.
+// As in the kernel: the nodes are /dev/nvidia-caps-imex-channels/channelN, where N is a minor
+// number.
 Status check_imex_channel(const std::string& channel) {
   const auto number = parse_u64(channel);
   if (number && *number < (1U << 20U)) return {};
-  return Error(
-      Errc::Invalid,
-      fmt::format("device error: \"{}\" is no IMEX channel: give its number, such as 0", channel));
+  return Error(Errc::Invalid,
+               fmt::format("device error: \"{}\" is not an IMEX channel: give a number, such as 0",
+                           channel));
 }
 
 Status add_mig_control(const char* what, const std::optional<std::string>& ids,
@@ -132,7 +134,8 @@ Status add_mig_control(const char* what, const std::optional<std::string>& ids,
   return {};
 }
 
-void add_files(const model::Inventory& machine, model::FileKind kind, bool wide, Listing& listing) {
+void add_files(const model::Inventory& machine, model::DriverFileKind kind, bool wide,
+               Listing& listing) {
   for (const auto& file : machine.files) {
     if (file.kind == kind && file.is_32bit != wide) listing.add(file.path);
   }
@@ -141,7 +144,7 @@ void add_files(const model::Inventory& machine, model::FileKind kind, bool wide,
 void add_sockets(const model::Inventory& machine, const ContainerListOptions& options,
                  Listing& listing) {
   for (const auto& file : machine.files) {
-    if (file.kind != model::FileKind::IpcSocket) continue;
+    if (file.kind != model::DriverFileKind::IpcSocket) continue;
     if (options.no_persistenced && contains(file.path, "persistenced")) continue;
     if (options.no_fabricmanager && contains(file.path, "fabricmanager")) continue;
     listing.add(file.path);
@@ -173,11 +176,11 @@ Result<std::string> container_list_text(const model::Inventory& machine,
     GANTRY_CHECK(check_imex_channel(channel));
     listing.add("/dev/nvidia-caps-imex-channels/channel" + channel);
   }
-  if (what.binaries) add_files(machine, model::FileKind::Binary, true, listing);
-  if (what.libraries) add_files(machine, model::FileKind::Library, true, listing);
-  if (what.compat32) add_files(machine, model::FileKind::Library, false, listing);
+  if (what.binaries) add_files(machine, model::DriverFileKind::Binary, true, listing);
+  if (what.libraries) add_files(machine, model::DriverFileKind::Library, true, listing);
+  if (what.compat32) add_files(machine, model::DriverFileKind::Library, false, listing);
   if (what.ipcs) add_sockets(machine, what, listing);
-  if (what.firmwares) add_files(machine, model::FileKind::Firmware, true, listing);
+  if (what.firmwares) add_files(machine, model::DriverFileKind::Firmware, true, listing);
   return listing.text();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/container_cli_log.hpp"
 
-#include "gantry/words.hpp"
+#include "gantry/format_values.hpp"
 
 #include <unistd.h>
 
@@ -37,13 +37,13 @@ void ContainerCliLog::line(char severity, std::string_view text) const {
 void ContainerCliLog::machine(const model::Inventory& machine) const {
   if (file_ == nullptr) return;
   const auto& driver = machine.driver;
-  info(fmt::format("kernel module {}, libraries {} in {}, CUDA {}", known_word(driver.version),
-                   known_word(driver.library_version), known_word(driver.library_directory),
-                   known_word(driver.cuda_version)));
+  info(fmt::format("kernel module {}, libraries {} in {}, CUDA {}", format_known(driver.version),
+                   format_known(driver.library_version), format_known(driver.library_directory),
+                   format_known(driver.cuda_version)));
   if (!driver.nvml_error.empty()) error("NVML: " + driver.nvml_error);
   for (const auto& gpu : machine.gpus) {
-    info(fmt::format("GPU {} {} {} at {}: {}", gpu.index, known_word(gpu.uuid.text),
-                     known_word(gpu.name), gpu.pci.nvml(), health_word(gpu.health)));
+    info(fmt::format("GPU {} {} {} at {}: {}", gpu.index, format_known(gpu.uuid.text),
+                     format_known(gpu.name), gpu.pci.nvml(), format_health(gpu.health)));
   }
   for (const auto& node : machine.nodes) info(fmt::format("node {}: {}", node.path, node.why));
   for (const auto& file : machine.files) info(fmt::format("file {}: {}", file.path, file.why));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvidia-container-cli --debug FILE: what was looked at and found, one line each, added to the
-// file.
+// nvidia-container-cli --debug FILE: appends one line to the file for everything that was examined
+// and found.
 #pragma once
 
-#include "base/result.hpp"
-#include "model/inventory.hpp"
+#include "base/core/result.hpp"
+#include "gpu/model/inventory.hpp"
 
 #include <cstdio>
 #include <memory>
@@ -14,11 +14,11 @@ namespace gantry::cli {
 
 class ContainerCliLog {
  public:
-  ContainerCliLog() = default;  // says nothing to nobody
-  // Fails when the file cannot be opened for adding to it; "" is no file.
+  ContainerCliLog() = default;  // a log that discards everything
+  // Opens the file for appending and fails if that is impossible. "" means no file.
   static Result<ContainerCliLog> open(const std::string& path);
 
-  // "I1115 07:40:02.123456 4711 gantry] text", the form people know from the original's logs.
+  // Writes "I1115 07:40:02.123456 4711 gantry] text", the format of the original's logs.
   void info(std::string_view text) const { line('I', text); }
   void error(std::string_view text) const { line('E', text); }
   void machine(const model::Inventory& machine) const;

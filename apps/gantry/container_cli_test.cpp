@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/container_cli.hpp"
 
-#include "base/text.hpp"
-#include "sim/inject.hpp"
+#include "base/core/text.hpp"
+#include "sim/machine/inject.hpp"
 #include "support/machine.hpp"
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
@@ -70,8 +70,8 @@ TEST(ContainerCli, SaysWhatIsWrongWithAValue) {
   EXPECT_THAT(refusal(machine, {"-d", ""}), HasSubstr("device error: an empty device id"));
   EXPECT_THAT(refusal(machine, {"-d", "0,"}), HasSubstr("device error: an empty device id"));
   EXPECT_THAT(refusal(machine, {"--imex-channel", "many"}),
-              HasSubstr("device error: \"many\" is no IMEX channel"));
-  EXPECT_THAT(refusal(machine, {"--imex-channel", "-1"}), HasSubstr("is no IMEX channel"));
+              HasSubstr("device error: \"many\" is not an IMEX channel"));
+  EXPECT_THAT(refusal(machine, {"--imex-channel", "-1"}), HasSubstr("is not an IMEX channel"));
   EXPECT_THAT(refusal(machine, {"--mig-config", "9"}),
               HasSubstr("device error: 9: unknown device id"));
   EXPECT_THAT(refusal(machine, {"--mig-monitor", "0"}), HasSubstr("cannot be split"));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvidia-ctk system: the driver's device nodes, and their links in /dev/char, without which some
-// versions of runc and systemd take the GPUs from running containers at a daemon-reload.
-#include "base/text.hpp"
-#include "driver/nodes.hpp"
+// nvidia-ctk system: creates the driver's device nodes and their links in /dev/char. Without the
+// links, some versions of runc and systemd take the GPUs from running containers at a
+// daemon-reload.
+#include "base/core/text.hpp"
+#include "base/sys/child.hpp"
+#include "base/sys/kernel.hpp"
 #include "gantry/nvidia_ctk.hpp"
-#include "probe/pci.hpp"
-#include "sys/child.hpp"
-#include "sys/kernel.hpp"
+#include "gpu/driver/device_nodes.hpp"
+#include "gpu/probe/pci.hpp"
+#include "gpu/procfs/device_numbers.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -20,7 +22,7 @@ namespace {
 
 struct SystemOptions {
   std::string driver_root;  // "": the machine's own
-  std::string dev_root;     // "": below the driver's root when it has a /dev, else the machine's
+  std::string dev_root;     // "": the driver root's /dev if it has one, else the machine's
   std::string char_path = "/dev/char";
   bool control_devices = false;
   bool load_modules = false;
@@ -40,16 +42,16 @@ constexpr std::uint32_t kModesetMinor = 254;
 constexpr std::array kModules{"nvidia", "nvidia-uvm", "nvidia-modeset"};
 constexpr std::chrono::seconds kModprobeDeadline{60};
 
-driver::CharMajors majors_of(const sys::Host& machine) {
-  return driver::parse_proc_devices(machine.read("/proc/devices").value_or(""));
+procfs::CharMajors majors_of(const sys::Host& machine) {
+  return procfs::parse_proc_devices(machine.read("/proc/devices").value_or(""));
 }
 
-std::optional<std::uint32_t> gpu_major(const driver::CharMajors& majors) {
+std::optional<std::uint32_t> gpu_major(const procfs::CharMajors& majors) {
   const auto major = majors.of("nvidia");
   return major ? major : majors.of("nvidia-frontend");  // its name before 550.40
 }
 
-std::vector<Node> control_nodes(const driver::CharMajors& majors) {
+std::vector<Node> control_nodes(const procfs::CharMajors& majors) {
   std::vector<Node> nodes;
   if (const auto major = gpu_major(majors)) {
     nodes.push_back({"/dev/nvidiactl", *major, kControlMinor});
@@ -62,7 +64,7 @@ std::vector<Node> control_nodes(const driver::CharMajors& majors) {
   return nodes;
 }
 
-// Every node that the driver could have, whether it is there or not.
+// Every node that the driver could have, whether it exists or not.
 Result<std::vector<Node>> all_nodes(const sys::Host& machine) {
   const auto majors = majors_of(machine);
   auto nodes = control_nodes(majors);
@@ -84,7 +86,7 @@ Result<std::vector<Node>> all_nodes(const sys::Host& machine) {
   return nodes;
 }
 
-// The nodes that are there, but for those of other drivers.
+// The nodes that exist, without those of other drivers.
 std::vector<Node> present_nodes(const sys::Host& devices) {
   std::vector<Node> nodes;
   for (const auto* directory : {"/dev", "/dev/nvidia-caps"}) {
@@ -107,7 +109,7 @@ std::string joined(const std::string& root, std::string_view path) {
   return root == "/" || root.empty() ? std::string(path) : root + std::string(path);
 }
 
-// By the machine's modprobe, or by that of the driver's own tree, which the flag named.
+// Runs the machine's modprobe, or the one in the driver root that the flag named.
 Status load_modules(const SystemOptions& options, const sys::Host& machine, sys::Kernel& kernel,
                     const Context& context) {
   for (const auto* name : kModules) {
@@ -128,7 +130,7 @@ Status load_modules(const SystemOptions& options, const sys::Host& machine, sys:
   return {};
 }
 
-// Where the nodes are: a driver in a container often has no /dev of its own.
+// The directory of the nodes: a containerised driver often has no /dev.
 Result<sys::Host> device_host(const SystemOptions& options, const Context& context) {
   if (!options.dev_root.empty()) return sys::Host::at(joined(context.root, options.dev_root));
   if (!options.driver_root.empty()) {
@@ -142,8 +144,8 @@ Status make_nodes(const std::vector<Node>& nodes, const SystemOptions& options,
                   const sys::Host& devices, sys::Kernel& kernel, const Context& context) {
   if (nodes.empty()) {
     return Error(Errc::NotFound,
-                 "/proc/devices knows no nvidia: is the driver loaded? "
-                 "(--load-kernel-modules loads it)");
+                 "/proc/devices has no nvidia entry: is the driver loaded? (--load-kernel-modules "
+                 "loads it)");
   }
   for (const auto& node : nodes) {
     if (devices.device(node.path).ok()) continue;
@@ -172,7 +174,7 @@ Result<int> create_device_nodes(const SystemOptions& options, const Context& con
   return kOk;
 }
 
-// As udev writes them: relative, so that they hold in a container's view of /dev, too.
+// Relative links, as udev writes them, so that they also work inside a container's /dev.
 std::string link_target(const std::string& directory, const std::string& node) {
   return directory == "/dev/char" ? ".." + node.substr(4) : node;
 }
@@ -205,7 +207,7 @@ Result<int> create_char_links(const SystemOptions& options, const Context& conte
   return kOk;
 }
 
-// Not by CLI11's envname(): see Context.
+// Does not use CLI11's envname(): see Context.
 std::shared_ptr<SystemOptions> options_of_process() {
   auto options = std::make_shared<SystemOptions>();
   const auto take = [](const char* name, std::string& value) {
@@ -219,13 +221,14 @@ std::shared_ptr<SystemOptions> options_of_process() {
 }
 
 void add_roots(CLI::App& command, SystemOptions& options) {
-  command.add_option("--driver-root,--root", options.driver_root, "Where the driver's files are")
+  command
+      .add_option("--driver-root,--root", options.driver_root, "Directory of the driver's files")
       ->type_name("DIR");
-  command.add_option("--dev-root", options.dev_root, "Where the driver's nodes are")
+  command.add_option("--dev-root", options.dev_root, "Directory of the driver's device nodes")
       ->type_name("DIR");
   command.add_flag("--load-kernel-modules", options.load_modules,
                    "Load the driver's modules first");
-  command.add_flag("--dry-run", options.dry_run, "Print the commands, run none");
+  command.add_flag("--dry-run", options.dry_run, "Print the commands without running them");
 }
 
 }  // namespace
@@ -234,21 +237,22 @@ void add_ctk_system(CLI::App& app, Context& /*context*/, Action& chosen) {
   auto* system = app.add_subcommand("system", "The driver's device nodes");
   system->require_subcommand(1);
   auto options = options_of_process();
-  auto* nodes = system->add_subcommand("create-device-nodes", "Make the driver's control nodes");
+  auto* nodes = system->add_subcommand("create-device-nodes", "Create the driver's control nodes");
   add_roots(*nodes, *options);
   nodes->add_flag("--control-devices", options->control_devices,
                   "nvidiactl, nvidia-modeset, nvidia-uvm, nvidia-uvm-tools");
   nodes->callback([options, &chosen] {
     chosen = [options](Context& ctx) { return create_device_nodes(*options, ctx); };
   });
-  auto* links = system->add_subcommand("create-dev-char-symlinks", "Link the nodes in /dev/char");
+  auto* links =
+      system->add_subcommand("create-dev-char-symlinks", "Create links to the nodes in /dev/char");
   add_roots(*links, *options);
   links->add_option("--dev-char-path", options->char_path, "The directory of the links")
       ->type_name("DIR")
       ->capture_default_str();
   links->add_flag("--create-all", options->create_all,
-                  "For every node the driver could have, not only those that are there");
-  links->add_flag("--create-device-nodes", options->create_nodes, "Make the control nodes first");
+                  "For every node that the driver could have, not only for existing ones");
+  links->add_flag("--create-device-nodes", options->create_nodes, "Create the control nodes first");
   links->callback([options, &chosen] {
     chosen = [options](Context& ctx) { return create_char_links(*options, ctx); };
   });

@@ -11,7 +11,7 @@ using test::run_cli;
 using testing::HasSubstr;
 using testing::Not;
 
-// The face has no --root: a machine below a directory is named by the environment.
+// nvidia-ctk has no --root; the environment names a machine in a directory.
 class NvidiaCtkSystem : public testing::Test {
  protected:
   NvidiaCtkSystem() {

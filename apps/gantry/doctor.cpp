@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry doctor: what is wrong with this machine's GPUs, why, and what to type.
-#include "base/printable.hpp"
-#include "base/text.hpp"
-#include "doctor/report.hpp"
+// gantry doctor: says what is wrong with this machine's GPUs, why, and which command helps.
+#include "base/core/printable.hpp"
+#include "base/core/text.hpp"
+#include "doctor/checks/all_checks.hpp"
+#include "doctor/engine/report.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/doctor_cluster.hpp"
 #include "gantry/doctor_shares.hpp"
-#include "probe/snapshot.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <unistd.h>
 
@@ -20,7 +21,7 @@ namespace gantry::cli {
 namespace {
 
 struct DoctorOptions {
-  doctor::Selection selection;
+  doctor::CheckSelection selection;
   std::string explain;
   bool list = false;
   bool markdown = false;
@@ -31,15 +32,15 @@ struct DoctorOptions {
 };
 
 int list_checks(const DoctorOptions& options, const Context& context) {
-  const auto text = options.markdown ? doctor::list_markdown()
+  const auto text = options.markdown ? doctor::list_markdown(doctor::all_checks())
                     : context.json   ? doctor::list_json(doctor::all_checks())
-                                     : doctor::list_text();
+                                     : doctor::list_text(doctor::all_checks());
   fmt::print(context.out, "{}", text);
   return kOk;
 }
 
 int explain(const DoctorOptions& options, const Context& context) {
-  const auto checks = doctor::select({.only = {options.explain}, .skip = {}});
+  const auto checks = doctor::select(doctor::all_checks(), {.only = {options.explain}, .skip = {}});
   if (!checks.ok()) {
     fmt::print(context.err, "gantry doctor: {}\n", checks.error().text());
     return kUsage;
@@ -55,7 +56,7 @@ int explain(const DoctorOptions& options, const Context& context) {
   return kOk;
 }
 
-bool ask(const doctor::Outcome& outcome, const std::vector<doctor::Action>& actions) {
+bool ask(const doctor::CheckResult& outcome, const std::vector<doctor::Action>& actions) {
   fmt::print(stderr, "{}: {}\n  this would:\n", outcome.check->id,
              printable_lines(outcome.finding.summary));
   for (const auto& action : actions)
@@ -75,7 +76,7 @@ doctor::FixOptions fix_options(const DoctorOptions& options, const Context& cont
 }
 
 void print_report(const DoctorOptions& options, const Context& context,
-                  const doctor::Repair& repair, const doctor::Facts& facts) {
+                  const doctor::RepairReport& repair, const doctor::Facts& facts) {
   if (context.json) {
     fmt::print(context.out, "{}",
                doctor::report_json(repair.outcomes, repair.fixes, facts.guest()));
@@ -84,16 +85,17 @@ void print_report(const DoctorOptions& options, const Context& context,
   const doctor::Style style{.color = context.color};
   if (options.fix) fmt::print(context.out, "{}", doctor::fixes_text(repair.fixes, style));
   fmt::print(context.out, "{}{}", doctor::report_text(repair.outcomes, style),
-             doctor::closed_line(repair.outcomes, facts.host()));
-  if (!options.fix && doctor::safe_fix_waits(repair.outcomes)) {
+             doctor::describe_unreadable(repair.outcomes, facts.host()));
+  if (!options.fix && doctor::has_safe_fix(repair.outcomes)) {
     fmt::print(context.out, "Safe remedies can be applied: sudo {}\n",
                doctor::fix_command(facts.host(), ""));
   }
 }
 
 Result<int> examine(const DoctorOptions& options, const Context& context) {
-  const auto checks = doctor::select(options.selection);
-  const auto named = doctor::select({.only = fix_options(options, context).named, .skip = {}});
+  const auto checks = doctor::select(doctor::all_checks(), options.selection);
+  const auto named = doctor::select(doctor::all_checks(),
+                                    {.only = fix_options(options, context).named, .skip = {}});
   for (const auto* wrong : {&checks, &named}) {
     if (wrong->ok()) continue;
     fmt::print(context.err, "gantry doctor: {}\n", wrong->error().text());
@@ -106,11 +108,11 @@ Result<int> examine(const DoctorOptions& options, const Context& context) {
   const auto kernel = sys::real_kernel();
   auto sources = doctor::live_sources();
   sources.this_machine = kernel->is_this_machine(host);
-  sources.cluster = ask_cluster(options.cluster, host, *checks);
-  sources.shares = ask_keeper(host, *checks);
-  doctor::Repair repair;
+  sources.cluster = query_cluster(options.cluster, host, *checks);
+  sources.shares = query_share_daemon(host, *checks);
+  doctor::RepairReport repair;
   if (options.fix) {
-    // A look that fails after a change shows the machine as it was last seen.
+    // If reading the machine fails after a change, show its last known state.
     const auto look = [&] {
       auto seen = probe::snapshot(host, how);
       if (seen.ok()) inventory = *std::move(seen);
@@ -119,7 +121,7 @@ Result<int> examine(const DoctorOptions& options, const Context& context) {
     repair = doctor::repair(host, look, sources, *checks, fix_options(options, context), *kernel);
   }
   const doctor::Facts facts(host, inventory, sources);
-  if (!options.fix) repair.outcomes = doctor::examine(facts, *checks);
+  if (!options.fix) repair.outcomes = doctor::run_checks(facts, *checks);
   print_report(options, context, repair, facts);
   return doctor::count(repair.outcomes).fail == 0 ? kOk : kProblem;
 }
@@ -137,32 +139,34 @@ void add_doctor(CLI::App& app, Context& context, Action& chosen) {
   auto* command =
       app.add_subcommand("doctor", "Say what is wrong with this machine's GPUs and why");
   add_machine_options(*command, context);
-  command->add_option("--only", options->selection.only, "Only these: ids, patterns, numbers (H15)")
+  command
+      ->add_option("--only", options->selection.only,
+                   "Run only these checks: ids, patterns or numbers (H15)")
       ->delimiter(',')
       ->type_name("ID,...");
-  command->add_option("--skip", options->selection.skip, "Not these")
+  command->add_option("--skip", options->selection.skip, "Skip these checks")
       ->delimiter(',')
       ->type_name("ID,...");
-  command->add_option("--explain", options->explain, "Tell what one check is about")
-      ->type_name("ID");
+  command->add_option("--explain", options->explain, "Explain one check")->type_name("ID");
   auto* list = command->add_flag("--list", options->list, "List all checks");
-  command->add_flag("--markdown", options->markdown, "With --list: as the table of docs/doctor.md")
+  command
+      ->add_flag("--markdown", options->markdown, "With --list: print the table of docs/doctor.md")
       ->needs(list);
   command->add_option("--deadline", options->deadline_seconds, "Seconds to wait for NVML")
       ->check(CLI::Range(0.01, 3600.0))
       ->capture_default_str();
-  command->add_option("--kubeconfig", options->cluster.kubeconfig, "Where the API server is")
+  command->add_option("--kubeconfig", options->cluster.kubeconfig, "Kubeconfig file")
       ->type_name("FILE")
       ->transform(absolute_path());
   command->add_option("--node-name", options->cluster.node,
-                      "This node's name, where it is not the host's");
+                      "This node's name (default: the host's name)");
   auto* fix = command
                   ->add_option("--fix", options->fix_names,
-                               "Apply safe remedies; risky ones when named or confirmed")
+                               "Apply safe remedies; risky ones only if named or confirmed")
                   ->expected(0, 1)
                   ->type_name("[ID,...]");
   add_examples(*command,
-               "  gantry doctor                        # look, change nothing\n"
+               "  gantry doctor                        # only look, change nothing\n"
                "  gantry doctor --explain numa.unknown\n"
                "  sudo gantry doctor --fix             # make nodes, load modules\n"
                "  sudo gantry doctor --fix=persistence.off\n"

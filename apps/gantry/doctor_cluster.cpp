@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/doctor_cluster.hpp"
 
-#include "kube/access.hpp"
-#include "kube/api.hpp"
-#include "kube/node_name.hpp"
+#include "net/kube/api.hpp"
+#include "net/kube/client_config.hpp"
+#include "net/kube/node_name.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,7 @@
 namespace gantry::cli {
 namespace {
 
-constexpr std::chrono::seconds kPatience{3};
+constexpr std::chrono::seconds kTimeout{3};
 
 bool may_be_asked(const ClusterFlags& flags, const sys::Host& host) {
   if (!flags.kubeconfig.empty() || std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) return true;
@@ -20,9 +20,9 @@ bool may_be_asked(const ClusterFlags& flags, const sys::Host& host) {
 }
 
 doctor::ClusterView ask(const ClusterFlags& flags) {
-  auto access = kube::find_access(flags.kubeconfig, kube::Who::Person);
+  auto access = kube::find_client_config(flags.kubeconfig, kube::Caller::Person);
   if (!access.ok()) return {.error = access.error().text()};
-  kube::Api api(*std::move(access), kPatience);
+  kube::Api api(*std::move(access), kTimeout);
   const auto node = api.get(kube::node_path(kube::node_name(flags.node)));
   if (!node.ok()) return {.error = node.error().text()};
   const auto classes = api.get("/apis/node.k8s.io/v1/runtimeclasses?limit=500");
@@ -32,8 +32,8 @@ doctor::ClusterView ask(const ClusterFlags& flags) {
 
 }  // namespace
 
-std::optional<doctor::ClusterView> ask_cluster(const ClusterFlags& flags, const sys::Host& host,
-                                               const std::vector<const doctor::Check*>& checks) {
+std::optional<doctor::ClusterView> query_cluster(const ClusterFlags& flags, const sys::Host& host,
+                                                 const std::vector<const doctor::Check*>& checks) {
   const bool wanted = std::any_of(checks.begin(), checks.end(), [](const doctor::Check* check) {
     return check->id.starts_with("cluster.");
   });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "doctor/check.hpp"
+#include "doctor/engine/check.hpp"
 
 #include <optional>
 #include <string>
@@ -14,10 +14,10 @@ struct ClusterFlags {
   std::string node;
 };
 
-// What the API server has of this node, when a check wants it and it may be asked: a kubeconfig was
-// named, we are in a pod, or this machine has a kubelet. About another tree (--root) nobody is
-// asked unless one of the first two holds.
-std::optional<doctor::ClusterView> ask_cluster(const ClusterFlags& flags, const sys::Host& host,
-                                               const std::vector<const doctor::Check*>& checks);
+// Reads this node's objects from the API server, if a check needs them and the API server may be
+// asked: a kubeconfig was named, the process runs in a pod, or this machine has a kubelet. For
+// another tree (--root) the API server is asked only in the first two cases.
+std::optional<doctor::ClusterView> query_cluster(const ClusterFlags& flags, const sys::Host& host,
+                                                 const std::vector<const doctor::Check*>& checks);
 
 }  // namespace gantry::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "keeper/record.hpp"
+#include "sharing/daemon/share_record.hpp"
 #include "support/machine.hpp"
 #include "support/run_cli.hpp"
 
@@ -40,16 +40,16 @@ TEST(DoctorCommand, WaitsForNvmlNoLongerThanTold) {
             0);
 }
 
-TEST(DoctorCommand, SaysThatSharesAreThereWithoutTheirKeeper) {
+TEST(DoctorCommand, SaysThatSharesAreThereWithoutTheDaemon) {
   test::Machine machine("h200");
   const auto host = machine.host();
-  keeper::Record record{.share = *share::share_from({.name = "blue", .memory = "1GiB"}),
-                        .cards = {{.uuid = {"GPU-1"}, .memory_bytes = 140}}};
-  ASSERT_TRUE(keeper::write_record(host, record).ok());
+  daemon::ShareRecord record{.share = *policy::parse_share({.name = "blue", .memory = "1GiB"}),
+                             .cards = {{.uuid = {"GPU-1"}, .memory_bytes = 140}}};
+  ASSERT_TRUE(daemon::write_record(host, record).ok());
   machine.file("/run/gantry/shares/half/fence/cuda", "");
   const auto run = run_cli({"gantry", "doctor", "--root", machine.root(), "--only", "shares.*"});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.out, HasSubstr("no keeper answers for the shares that there are: blue"));
+  EXPECT_THAT(run.out, HasSubstr("the share daemon does not answer, but there are shares: blue"));
   EXPECT_THAT(run.out, HasSubstr("gantry share ls --root " + machine.root()));
   EXPECT_TRUE(host.exists("/run/gantry/shares/half")) << "it only reads";
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/doctor_shares.hpp"
 
-#include "base/text.hpp"
-#include "fence/abi.h"
+#include "base/core/text.hpp"
 #include "gantry/share_commands.hpp"
-#include "keeper/record.hpp"
+#include "gpu/abi/fence.h"
+#include "sharing/backend/fence_libraries.hpp"
+#include "sharing/daemon/share_record.hpp"
 
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@
 namespace gantry::cli {
 namespace {
 
-constexpr std::chrono::seconds kPatience{3};
+constexpr std::chrono::seconds kTimeout{3};
 constexpr std::size_t kLibraryBytes = std::size_t{16} << 20;
 
 std::int64_t seconds_since(std::int64_t unix_ms) {
@@ -25,7 +26,7 @@ std::int64_t seconds_since(std::int64_t unix_ms) {
   return std::max<std::int64_t>(0, (now - unix_ms) / 1000);
 }
 
-// A library says in plain bytes what it speaks.
+// The library's bytes contain the version of its protocol.
 doctor::SharesView::Library look_at(const std::string& path) {
   doctor::SharesView::Library library{.path = path, .there = true, .trouble = ""};
   const auto host = sys::Host::at("/");
@@ -39,26 +40,27 @@ doctor::SharesView::Library look_at(const std::string& path) {
   const auto at = bytes->find(speaks);
   const char wanted = static_cast<char>('0' + FENCE_VERSION);
   if (at == std::string::npos || at + speaks.size() >= bytes->size()) {
-    library.trouble = "is not a library of the fence, or an old one";
+    library.trouble = "is not a fence library, or is too old";
   } else if ((*bytes)[at + speaks.size()] != wanted) {
-    library.trouble = fmt::format("speaks version {} of the fence's language, this program {}",
-                                  (*bytes)[at + speaks.size()], wanted);
+    library.trouble =
+        fmt::format("uses version {} of the fence's protocol, this program version {}",
+                    (*bytes)[at + speaks.size()], wanted);
   }
   return library;
 }
 
 std::vector<doctor::SharesView::Library> libraries() {
-  const auto fence = find_fence();
+  const auto fence = backend::find_fence();
   if (fence.ok()) return {look_at(fence->cuda), look_at(fence->nvml)};
   return {{.path = "libgantry-fence.so", .there = false, .trouble = fence.error().text()}};
 }
 
 // All shares of a GPU have the same neighbours.
-void note_beside(const keeper::GpuState& gpu, doctor::SharesView& view) {
+void note_beside(const daemon::GpuState& gpu, doctor::SharesView& view) {
   const bool known = std::any_of(view.beside.begin(), view.beside.end(),
                                  [&](const auto& one) { return one.gpu == gpu.uuid.text; });
   if (known) return;
-  for (const auto& stranger : gpu.strangers)
+  for (const auto& stranger : gpu.unmanaged)
     view.beside.push_back({.gpu = gpu.uuid.text,
                            .pid = stranger.pid,
                            .command = stranger.command,
@@ -66,19 +68,19 @@ void note_beside(const keeper::GpuState& gpu, doctor::SharesView& view) {
 }
 
 void ask(const sys::Host& host, doctor::SharesView& view) {
-  auto keeper = keeper::Client::connect_to_answering(host);
-  if (!keeper.ok()) {
-    view.only_root = keeper.error().code() == Errc::Denied;
-    view.silence = keeper.error().text();
+  auto client = daemon::Client::connect_to_ready(host);
+  if (!client.ok()) {
+    view.only_root = client.error().code() == Errc::Denied;
+    view.no_answer_reason = client.error().text();
     return;
   }
-  keeper->set_patience(kPatience);
-  const auto states = keeper->list();
+  client->set_timeout(kTimeout);
+  const auto states = client->list();
   if (!states.ok()) {
-    view.silence = states.error().text();
+    view.no_answer_reason = states.error().text();
     return;
   }
-  view.names.clear();  // it knows better
+  view.names.clear();  // the daemon's error is more precise
   for (const auto& state : *states) {
     view.names.push_back(state.share.name);
     for (const auto& gpu : state.gpus) note_beside(gpu, view);
@@ -92,15 +94,15 @@ void ask(const sys::Host& host, doctor::SharesView& view) {
 
 }  // namespace
 
-std::optional<doctor::SharesView> ask_keeper(const sys::Host& host,
-                                             const std::vector<const doctor::Check*>& checks) {
+std::optional<doctor::SharesView> query_share_daemon(
+    const sys::Host& host, const std::vector<const doctor::Check*>& checks) {
   const bool wanted = std::any_of(checks.begin(), checks.end(), [](const doctor::Check* check) {
     return check->id.starts_with("shares.");
   });
   if (!wanted) return std::nullopt;
   doctor::SharesView view;
   view.libraries = libraries();
-  const auto found = keeper::read_records(host);
+  const auto found = daemon::read_records(host);
   for (const auto& record : found.records) view.names.push_back(record.share.name);
   for (const auto& problem : found.problems) {
     view.only_root = view.only_root || problem.code() == Errc::Denied;

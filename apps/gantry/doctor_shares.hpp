@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "doctor/check.hpp"
+#include "doctor/engine/check.hpp"
 
 #include <optional>
 #include <vector>
 
 namespace gantry::cli {
 
-// The machine's shares as their keeper has them, when a check wants to know. None is started.
-std::optional<doctor::SharesView> ask_keeper(const sys::Host& host,
-                                             const std::vector<const doctor::Check*>& checks);
+// Reads the machine's shares from the share daemon when a check needs them. Does not start the
+// daemon.
+std::optional<doctor::SharesView> query_share_daemon(
+    const sys::Host& host, const std::vector<const doctor::Check*>& checks);
 
 }  // namespace gantry::cli

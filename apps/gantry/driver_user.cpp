@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/driver_user.hpp"
 
-#include "base/text.hpp"
+#include "base/core/text.hpp"
 
 #include <unistd.h>
 
@@ -79,7 +79,7 @@ Result<DriverUser> parse_driver_user(const sys::Host& host, std::string_view tex
 bool may_open(const DriverUser& user, const model::DeviceNode& node) {
   const bool in_group = user.gid == node.gid || std::find(user.groups.begin(), user.groups.end(),
                                                           node.gid) != user.groups.end();
-  // As the kernel: the first class that fits decides, even when a later one would allow.
+  // As in the kernel: the first class that matches decides, even if a later one would allow access.
   const unsigned shift = user.uid == node.uid ? 6 : in_group ? 3 : 0;
   return ((node.mode >> shift) & 06U) == 06U;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who nvidia-container-cli runs its driver process as. Called by root it drops to nobody, without
-// capabilities, unless --user or the configuration names somebody: that is why root may be refused
-// where nodes belong to a group.
+// The user that nvidia-container-cli's driver process runs as. If root calls it, the process
+// becomes the user nobody, without capabilities, unless --user or the configuration names another
+// user. Therefore root may be refused if the nodes belong to a group.
 #pragma once
 
-#include "base/result.hpp"
-#include "model/inventory.hpp"
-#include "sys/host.hpp"
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
+#include "gpu/model/inventory.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -19,17 +19,18 @@ namespace gantry::cli {
 struct DriverUser {
   std::uint32_t uid = 65534;
   std::uint32_t gid = 65534;
-  std::vector<std::uint32_t> groups;  // supplementary; an ordinary caller keeps its own
+  std::vector<std::uint32_t> groups;  // supplementary; a caller keeps its own
   bool operator==(const DriverUser&) const = default;
 };
 
-// The one who calls: nobody for root, himself with his groups for everybody else.
+// The default user: nobody if root calls, else the caller with its groups.
 DriverUser default_driver_user();
 
-// "0:33", "root", "root:video": numbers, or names from the machine's passwd and group files.
+// Parses "0:33", "root" or "root:video": numbers, or names from the machine's passwd and group
+// files.
 Result<DriverUser> parse_driver_user(const sys::Host& host, std::string_view text);
 
-// Permission bits alone decide; the driver process has no capabilities.
+// Checks the permission bits only, because the driver process has no capabilities.
 bool may_open(const DriverUser& user, const model::DeviceNode& node);
 
 // `user = "root:video"` in section [nvidia-container-cli] of the toolkit's config.toml.

@@ -34,7 +34,7 @@ TEST(DriverUser, NobodyMayNotOpenAGroupsNode) {
 
 TEST(DriverUser, TheFirstFittingClassDecides) {
   auto node = video_node();
-  node.mode = 0066;  // the owner himself is shut out
+  node.mode = 0066;  // the owner has no access
   EXPECT_FALSE(may_open({.uid = 0, .gid = 33}, node));
   EXPECT_TRUE(may_open({.uid = 5, .gid = 5}, node));
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry explain: what a container asked for, what it gets, and why. Changes nothing.
-#include "base/printable.hpp"
+// gantry explain: shows what a container requested, what it gets, and why. Changes nothing.
+#include "base/core/printable.hpp"
+#include "container/oci/container.hpp"
+#include "container/runtime/injection/find_bundle.hpp"
+#include "container/runtime/injection/injection.hpp"
+#include "container/runtime/injection/load_settings.hpp"
+#include "container/runtime/shim/config_file.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/explain_text.hpp"
-#include "oci/container.hpp"
-#include "runtime/config_file.hpp"
-#include "runtime/find_bundle.hpp"
-#include "runtime/injection.hpp"
-#include "runtime/load_settings.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -17,13 +17,13 @@
 namespace gantry::cli {
 namespace {
 
-// What would be done if the container were created now; failures are part of the answer.
+// Shows what would happen if the container were created now; failures are part of the answer.
 Explanation foresee(const oci::Container& container, const sys::Host& host,
-                    const settings::Settings& settings) {
+                    const config::Settings& settings) {
   Explanation explanation;
-  auto& account = explanation.account;
+  auto& record = explanation.record;
   const auto no_refresh = []() -> Status {
-    return Error(Errc::Denied, "explain changes nothing and does not refresh");
+    return Error(Errc::Denied, "`gantry explain` changes nothing, so it did not refresh");
   };
   runtime::Injector injector({host, settings, no_refresh});
   auto decision = injector.decide(container);
@@ -31,52 +31,54 @@ Explanation foresee(const oci::Container& container, const sys::Host& host,
     explanation.failure = decision.error().text();
     return explanation;
   }
-  account.asked = decision->asked;
-  account.decided = decision->reasons;
-  account.notes = decision->warnings;
+  record.asked = decision->asked;
+  record.decided = decision->reasons;
+  record.notes = decision->warnings;
   const auto injection = injector.plan(*std::move(decision));
   if (!injection.ok()) {
     explanation.failure = injection.error().text();
     return explanation;
   }
-  account.edits = injection->edits;
-  if (!account.edits.empty()) account.flavour = runtime::to_string(injection->flavour);
-  account.notes.insert(account.notes.end(), injection->notes.begin(), injection->notes.end());
+  record.edits = injection->edits;
+  if (!record.edits.empty()) record.flavour = runtime::to_string(injection->flavour);
+  record.notes.insert(record.notes.end(), injection->notes.begin(), injection->notes.end());
   return explanation;
 }
 
-// A container that was created: its account, or what its config.json shows of NVIDIA.
+// For a container that exists: the runtime's record of it, or the NVIDIA entries of its
+// config.json.
 Explanation look_back(const runtime::FoundBundle& found, const oci::Container& container,
                       const json::Document& config, const sys::Host& host) {
   Explanation explanation{.created = true};
-  auto account = runtime::read_account(host, found.id);
-  if (account.ok()) {
-    explanation.account = *std::move(account);
+  auto record = runtime::read_container_record(host, found.id);
+  if (record.ok()) {
+    explanation.record = *std::move(record);
     return explanation;
   }
-  explanation.account = seen_in(config, container);
-  explanation.account.notes.emplace_back(
-      "gantry-runtime left no account of this container: it was created by another runtime, from a "
-      "CDI specification, or before a reboot; this is what its config.json has");
+  explanation.record = record_from_config(config, container);
+  explanation.record.notes.emplace_back(
+      "gantry-runtime has no record of this container: another runtime created it, or it was "
+      "created from a CDI specification or before a reboot; this is the content of its "
+      "config.json");
   return explanation;
 }
 
 Result<Explanation> explain_bundle(const runtime::FoundBundle& found, const sys::Host& host,
-                                   const settings::Settings& settings) {
+                                   const config::Settings& settings) {
   GANTRY_TRY(const auto file, runtime::ConfigFile::read(found.bundle + "/config.json"));
   GANTRY_TRY(const auto container,
-             oci::container_from(file.document(), settings.gantry.pod_cgroups).in(file.path()));
-  // After an injection the variable says void, so that nobody injects twice.
+             oci::parse_container(file.document(), settings.gantry.pod_cgroups).in(file.path()));
+  // After an injection the variable is set to void, so that no other tool injects again.
   const bool injected = container.variable("NVIDIA_CTK_LIBCUDA_DIR").has_value() ||
-                        !seen_in(file.document(), container).edits.nodes.empty();
+                        !record_from_config(file.document(), container).edits.nodes.empty();
   auto explanation = injected || !found.id.empty()
                          ? look_back(found, container, file.document(), host)
                          : foresee(container, host, settings);
-  if (!injected && explanation.account.asked.empty() && explanation.failure.empty()) {
+  if (!injected && explanation.record.asked.empty() && explanation.failure.empty()) {
     explanation = foresee(container, host, settings);
   }
-  if (explanation.account.id.empty()) explanation.account.id = found.id;
-  explanation.account.bundle = found.bundle;
+  if (explanation.record.id.empty()) explanation.record.id = found.id;
+  explanation.record.bundle = found.bundle;
   return explanation;
 }
 
@@ -87,11 +89,12 @@ struct ExplainOptions {
 Result<int> explain(const ExplainOptions& options, Context& context) {
   auto environment = [&](std::string_view name) -> std::optional<std::string> {
     if (name == "GANTRY_ROOT") return context.root;
-    return settings::process_environment(name);
+    return config::process_environment(name);
   };
   GANTRY_TRY(const auto settings, runtime::load_settings(environment));
   GANTRY_TRY(const auto host, sys::Host::at(runtime::shim_root(settings)));
-  // Engines keep their state on the machine that runs us, whatever machine the GPUs are of.
+  // Engines keep their state on the machine that runs this program, even if --root names another
+  // one.
   GANTRY_TRY(const auto engines, sys::Host::at("/"));
   auto name = options.container;
   std::error_code ignored;
@@ -99,15 +102,15 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
     name = std::filesystem::absolute(name, ignored).lexically_normal().string();
   }
   runtime::FoundBundle found;
-  if (const auto account = runtime::read_account(host, name); account.ok()) {
-    found = {.id = account->id, .bundle = account->bundle};
+  if (const auto record = runtime::read_container_record(host, name); record.ok()) {
+    found = {.id = record->id, .bundle = record->bundle};
   } else {
     GANTRY_TRY(found, runtime::find_bundle(engines, name));
   }
   GANTRY_TRY(auto explanation, explain_bundle(found, host, settings));
-  if (!explanation.account.asked.empty()) {
-    const auto words = settings::without_effect(settings);
-    auto& notes = explanation.account.notes;
+  if (!explanation.record.asked.empty()) {
+    const auto words = config::describe_ignored_values(settings);
+    auto& notes = explanation.record.notes;
     notes.insert(notes.end(), words.begin(), words.end());
   }
   fmt::print(context.out, "{}",

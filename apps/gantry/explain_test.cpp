@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/json/document.hpp"
+#include "container/runtime/injection/ready_machine_for_test.hpp"
+#include "container/runtime/shim/shim_create.hpp"
 #include "gantry/explain_text.hpp"
-#include "json/document.hpp"
-#include "runtime/create.hpp"
-#include "runtime/ready_machine_for_test.hpp"
 #include "support/run_cli.hpp"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ class Explain : public ::testing::Test {
     tree_.directory("b/rootfs/etc");
     return tree_.path("b");
   }
-  test::CliRun explain(const std::string& name, const std::string& flag = "--root") {
+  test::CliResult explain(const std::string& name, const std::string& flag = "--root") {
     return flag == "--json"
                ? run_cli({"gantry", "explain", name, "--json", "--root", ready_.tree().root()})
                : run_cli({"gantry", "explain", name, "--root", ready_.tree().root()});
@@ -34,7 +34,7 @@ class Explain : public ::testing::Test {
   void create(const std::string& bundle) {
     const runtime::CommandLine line{.command = "create", .id = "web-1", .bundle = bundle};
     const auto host = ready_.host();
-    const settings::Settings settings;
+    const config::Settings settings;
     const auto created =
         runtime::prepare_create({.line = line,
                                  .surroundings = {host, settings, [] { return Status(); }},
@@ -79,7 +79,8 @@ TEST_F(Explain, AfterCreateSaysWhatWasDoneAndWhoAsked) {
 TEST_F(Explain, AContainerWithoutAnAccountIsReadFromItsConfig) {
   const auto run = explain(
       bundle("A=1", R"(,"linux":{"devices":[{"path":"/dev/nvidia3","major":195,"minor":3}]})"));
-  EXPECT_THAT(run.out, AllOf(HasSubstr("/dev/nvidia3"), HasSubstr("left no account")));
+  EXPECT_THAT(run.out,
+              AllOf(HasSubstr("/dev/nvidia3"), HasSubstr("has no record of this container")));
 }
 
 TEST_F(Explain, WhatCannotBeIsTheAnswerAndTheStatus) {
@@ -116,9 +117,9 @@ TEST_F(Explain, AnUnknownContainerSaysWhereItLooked) {
 
 TEST(Limits, EveryFlavourHasSome) {
   for (const char* flavour : {"shim", "one-hook", "no-hooks"}) {
-    EXPECT_THAT(limits_of(flavour), Not(IsEmpty())) << flavour;
+    EXPECT_THAT(flavour_limits(flavour), Not(IsEmpty())) << flavour;
   }
-  EXPECT_THAT(limits_of("?"), SizeIs(0));
+  EXPECT_THAT(flavour_limits("?"), SizeIs(0));
 }
 
 }  // namespace

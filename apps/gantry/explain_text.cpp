@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/explain_text.hpp"
 
-#include "base/text.hpp"
+#include "base/core/text.hpp"
+#include "base/json/patch.hpp"
 #include "gantry/table.hpp"
-#include "json/patch.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -69,18 +69,18 @@ std::string other_edits(const model::ContainerEdits& edits) {
 }
 
 std::string headline(const Explanation& explanation) {
-  const auto& account = explanation.account;
-  const auto who = account.id.empty()
-                       ? fmt::format("Bundle {}", account.bundle)
-                       : fmt::format("Container {}, bundle {}", account.id, account.bundle);
-  if (!explanation.failure.empty()) return who + ": cannot be created as asked\n";
-  if (account.edits.empty()) {
-    return who + (explanation.created ? ": has nothing of NVIDIA\n" : ": would get nothing\n");
+  const auto& record = explanation.record;
+  const auto who = record.id.empty()
+                       ? fmt::format("Bundle {}", record.bundle)
+                       : fmt::format("Container {}, bundle {}", record.id, record.bundle);
+  if (!explanation.failure.empty()) return who + ": cannot be created as requested\n";
+  if (record.edits.empty()) {
+    return who + (explanation.created ? ": has nothing from NVIDIA\n" : ": would get nothing\n");
   }
   return who + (explanation.created ? ": has\n" : ": would get\n");
 }
 
-// NVIDIA's by its place or its name.
+// True if the path's directory or name is NVIDIA's.
 bool is_nvidia_mount(std::string_view destination, std::string_view source) {
   return contains(destination, "nvidia") || contains(destination, "libcuda") ||
          contains(source, "/gantry/driver/");
@@ -88,15 +88,14 @@ bool is_nvidia_mount(std::string_view destination, std::string_view source) {
 
 }  // namespace
 
-std::vector<std::string> limits_of(std::string_view flavour) {
+std::vector<std::string> flavour_limits(std::string_view flavour) {
   static const std::map<std::string_view, std::vector<std::string>> limits{
       {"shim",
-       {"the image's /etc/ld.so.cache is replaced in the container's own layer; an `ldconfig` "
-        "inside "
-        "keeps the libraries, a file system that cannot be written gets mounts instead"}},
+       {"the image's /etc/ld.so.cache is replaced in the container's own layer; running `ldconfig` "
+        "inside keeps the libraries, and a read-only file system gets mounts instead"}},
       {"one-hook", {"a hook runs at each start; an engine that allows no hooks cannot use it"}},
       {"no-hooks",
-       {"an image whose own loader cache has a libcuda.so.1 uses that one",
+       {"an image whose loader cache has its own libcuda.so.1 uses that one",
         "CUDA forward compatibility (the image's newer libcuda) is not set up",
         "images with musl instead of glibc do not find the libraries; set "
         "LD_LIBRARY_PATH=/usr/local/nvidia/lib64 in the image",
@@ -106,8 +105,9 @@ std::vector<std::string> limits_of(std::string_view flavour) {
   return found == limits.end() ? std::vector<std::string>() : found->second;
 }
 
-runtime::Account seen_in(const json::Document& config, const oci::Container& container) {
-  runtime::Account account;
+runtime::ContainerRecord record_from_config(const json::Document& config,
+                                            const oci::Container& container) {
+  runtime::ContainerRecord record;
   const auto number = [](json::Value value) -> std::optional<std::uint32_t> {
     const auto read = value.u64();
     if (!read || *read > 0xFFFFFFFFU) return std::nullopt;
@@ -116,50 +116,50 @@ runtime::Account seen_in(const json::Document& config, const oci::Container& con
   for (const auto device : config["linux"]["devices"]) {
     const auto path = device["path"].string().value_or("");
     if (!path.starts_with("/dev/nvidia")) continue;
-    account.edits.nodes.push_back({.path = path,
-                                   .host_path = path,
-                                   .major = number(device["major"]),
-                                   .minor = number(device["minor"]),
-                                   .why = "in config.json"});
+    record.edits.nodes.push_back({.path = path,
+                                  .host_path = path,
+                                  .major = number(device["major"]),
+                                  .minor = number(device["minor"]),
+                                  .why = "in config.json"});
   }
   for (const auto& mount : container.mounts) {
     if (!is_nvidia_mount(mount.destination, mount.source)) continue;
-    account.edits.mounts.push_back(
+    record.edits.mounts.push_back(
         {.host_path = mount.source, .container_path = mount.destination, .why = "in config.json"});
   }
-  return account;
+  return record;
 }
 
 std::string explanation_text(const Explanation& explanation) {
-  const auto& account = explanation.account;
+  const auto& record = explanation.record;
   auto text = headline(explanation);
-  text += nodes_table(account.edits) + mounts_table(account.edits) + hooks_table(account.edits);
-  text += other_edits(account.edits);
-  text += list("Asked", account.asked);
-  text += list("Decided", account.decided);
+  text += nodes_table(record.edits) + mounts_table(record.edits) + hooks_table(record.edits);
+  text += other_edits(record.edits);
+  text += list("Asked", record.asked);
+  text += list("Decided", record.decided);
   if (!explanation.failure.empty()) text += list("Cannot", {explanation.failure});
-  text += list("Notes", account.notes);
-  text += list("", account.edits.notes);
-  if (!account.flavour.empty()) {
-    text += list(fmt::format("Flavour {}", account.flavour), limits_of(account.flavour));
+  text += list("Notes", record.notes);
+  text += list("", record.edits.notes);
+  if (!record.flavour.empty()) {
+    text += list(fmt::format("Flavour {}", record.flavour), flavour_limits(record.flavour));
   }
   return text;
 }
 
 std::string explanation_json(const Explanation& explanation) {
-  const auto document = json::Document::parse(runtime::to_json(explanation.account));
+  const auto document = json::Document::parse(runtime::to_json(explanation.record));
   GANTRY_ASSERT(document.ok());
   json::Patch patch;
   patch.set({"created"}, explanation.created ? "true" : "false");
-  patch.set({"failure"}, explanation.failure.empty() ? "null" : json::quoted(explanation.failure));
+  patch.set({"failure"}, explanation.failure.empty() ? "null" : json::quote(explanation.failure));
   patch.set({"limits"}, "[]");
   Result<std::string> text = patch.apply(*document);
   GANTRY_ASSERT(text.ok());
   const auto again = json::Document::parse(*text);
   GANTRY_ASSERT(again.ok());
   json::Patch limits;
-  for (const auto& limit : limits_of(explanation.account.flavour)) {
-    limits.append({"limits"}, json::quoted(limit));
+  for (const auto& limit : flavour_limits(explanation.record.flavour)) {
+    limits.append({"limits"}, json::quote(limit));
   }
   text = limits.apply(*again);
   GANTRY_ASSERT(text.ok());

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "json/document.hpp"
-#include "oci/container.hpp"
-#include "runtime/account.hpp"
+#include "base/json/document.hpp"
+#include "container/oci/container.hpp"
+#include "container/runtime/injection/container_record.hpp"
 
 #include <string>
 
 namespace gantry::cli {
 
 struct Explanation {
-  bool created = false;  // it has happened; otherwise it is what would happen now
-  std::string failure;   // why the container cannot be created as asked
-  runtime::Account account;
+  bool created = false;  // true: this has happened; false: this would happen now
+  std::string failure;   // why the container cannot be created as requested
+  runtime::ContainerRecord record;
 };
 
 std::string explanation_text(const Explanation& explanation);
 std::string explanation_json(const Explanation& explanation);
 
-// What a flavour cannot do, one sentence each.
-std::vector<std::string> limits_of(std::string_view flavour);
+// The limitations of a flavour, one sentence each.
+std::vector<std::string> flavour_limits(std::string_view flavour);
 
-// NVIDIA's nodes and mounts that a config.json has, whoever put them there.
-runtime::Account seen_in(const json::Document& config, const oci::Container& container);
+// The NVIDIA nodes and mounts in a config.json, whichever tool added them.
+runtime::ContainerRecord record_from_config(const json::Document& config,
+                                            const oci::Container& container);
 
 }  // namespace gantry::cli

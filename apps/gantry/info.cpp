@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry info: the machine's GPUs, for people or as the inventory's JSON.
-#include "base/printable.hpp"
+// gantry info: prints the machine's GPUs as a table or as the inventory's JSON.
+#include "base/core/printable.hpp"
 #include "gantry/commands.hpp"
+#include "gantry/format_values.hpp"
 #include "gantry/table.hpp"
-#include "gantry/words.hpp"
-#include "model/inventory_json.hpp"
-#include "probe/snapshot.hpp"
+#include "gpu/model/inventory_json.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -31,11 +31,11 @@ std::string headline(const model::Inventory& machine) {
     return fmt::format("{}, NVIDIA driver not loaded\n", count == 0 ? "No GPU" : gpus);
   }
   return fmt::format("{}, NVIDIA driver {} ({}), CUDA {}\n", gpus, driver.version,
-                     flavour_word(driver.flavour),
+                     format_module_flavour(driver.flavour),
                      driver.cuda_version.empty() ? "unknown" : driver.cuda_version);
 }
 
-// A reason that several GPUs give (the fabric is down) is said once, below the table.
+// A reason that several GPUs share (the fabric is down) is printed once, below the table.
 using SharedReasons = std::map<std::string, std::vector<int>>;
 
 SharedReasons shared_reasons(const model::Inventory& machine) {
@@ -56,9 +56,9 @@ std::string gpu_table(const model::Inventory& machine) {
   Table table({"GPU", "NAME", "MEMORY", "BUS", "NUMA", "MIG", "UUID", "HEALTH"});
   const auto shared = shared_reasons(machine);
   for (const auto& gpu : machine.gpus) {
-    table.add({fmt::to_string(gpu.index), known_word(gpu.name), memory_word(gpu.memory_bytes),
-               gpu.pci.sysfs(), numa_word(gpu.numa_node), mig_word(gpu.mig),
-               known_word(gpu.uuid.text), health_word(own_health(gpu.health, shared))});
+    table.add({fmt::to_string(gpu.index), format_known(gpu.name), format_memory(gpu.memory_bytes),
+               gpu.pci.sysfs(), format_numa(gpu.numa_node), format_mig(gpu.mig),
+               format_known(gpu.uuid.text), format_health(own_health(gpu.health, shared))});
   }
   auto text = table.empty() ? "" : "\n" + table.text();
   for (const auto& [reason, gpus] : shared) {
@@ -72,15 +72,15 @@ std::string mig_table(const model::Inventory& machine) {
   for (const auto& gpu : machine.gpus) {
     for (const auto& mig : gpu.mig.instances) {
       table.add({fmt::format("{}:{}", gpu.index, mig.index), mig.profile,
-                 memory_word(mig.memory_bytes), mig.uuid.text});
+                 format_memory(mig.memory_bytes), mig.uuid.text});
     }
   }
   return table.empty() ? "" : "\n" + table.text();
 }
 
-// GPUs that the nvidia driver does not hold: the usual answer to "where is my card?".
-std::string unheld_table(const model::Inventory& machine) {
-  Table table({"NOT HELD BY NVIDIA", "ID", "CLASS", "DRIVER", "IOMMU GROUP"});
+// GPUs that are not bound to the nvidia driver: the usual answer to "where is my card?".
+std::string unbound_gpu_table(const model::Inventory& machine) {
+  Table table({"NOT BOUND TO NVIDIA", "ID", "CLASS", "DRIVER", "IOMMU GROUP"});
   for (const auto& function : machine.functions) {
     if (!function.is_gpu() || function.driver == "nvidia") continue;
     table.add({function.address.sysfs(),
@@ -96,7 +96,7 @@ std::string remarks(const model::Inventory& machine) {
   std::string text;
   if (!machine.driver.nvml_error.empty())
     text += fmt::format("NVML: {}{}\n", machine.driver.nvml_error,
-                        machine.gpus.empty() ? "" : "; \"?\" is what only NVML knows");
+                        machine.gpus.empty() ? "" : "; \"?\" marks values that only NVML has");
   for (const auto& d : machine.differences) {
     text += fmt::format("Sources disagree on {}: kernel says {}, NVML says {}\n", d.what, d.kernel,
                         d.nvml);
@@ -116,14 +116,14 @@ Result<int> info(const InfoOptions& options, Context& context) {
   probe::SnapshotOptions how;
   how.deadline = options.deadline.duration();
   how.parts.load = options.load;
-  if (options.without_nvml) how.nvml = probe::UseNvml::Skip;
+  if (options.without_nvml) how.nvml = probe::NvmlUse::Skip;
   GANTRY_TRY(const auto machine, probe::snapshot(host, how));
   if (context.json) {
     fmt::print(context.out, "{}", model::to_json(machine));
   } else {
     fmt::print(context.out, "{}",
                printable_lines(headline(machine) + gpu_table(machine) + mig_table(machine) +
-                               unheld_table(machine) + remarks(machine)));
+                               unbound_gpu_table(machine) + remarks(machine)));
   }
   const bool well = is_well(machine) || (options.without_nvml && !machine.gpus.empty());
   if (!well) fmt::print(context.err, "Run `gantry doctor` for causes and remedies.\n");
@@ -139,7 +139,7 @@ void add_info(CLI::App& app, Context& context, Action& chosen) {
   command->add_flag("--no-nvml", options->without_nvml,
                     "Read /proc and /sys only, do not load NVML");
   command->add_flag("--load", options->load,
-                    "Also power draw and utilisation, which take NVML milliseconds per GPU");
+                    "Also show power draw and utilisation; takes NVML a few milliseconds per GPU");
   add_deadline(*command, options->deadline);
   add_examples(*command,
                "  gantry info                       # a table\n"

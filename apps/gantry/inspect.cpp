@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry inspect: who has how much of which shared GPU of the cluster. Also
+// gantry inspect: shows which pod uses how much of each shared GPU of the cluster. Also
 // kubectl-inspect-gpushare.
 #include "gantry/inspect.hpp"
 
+#include "cluster/report/report.hpp"
+#include "cluster/scheduler/cluster_snapshot.hpp"
 #include "gantry/commands.hpp"
-#include "inspect/show.hpp"
-#include "kube/access.hpp"
-#include "kube/api.hpp"
-#include "survey/survey.hpp"
+#include "net/kube/api.hpp"
+#include "net/kube/client_config.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 namespace gantry::cli {
 namespace {
 
-enum class Face : std::uint8_t { Gantry, Gpushare };
+enum class CommandName : std::uint8_t { Gantry, Gpushare };
 
 struct InspectFlags {
   std::string node;
@@ -31,50 +31,50 @@ struct InspectFlags {
 
 Error nothing_shared(const InspectFlags& flags) {
   if (!flags.node.empty())
-    return {
-        Errc::NotFound,
-        fmt::format("{} shares no GPU; without a name, all nodes that do are shown. To share its "
-                    "GPUs: kubectl label node {} gpushare=true",
-                    flags.node, flags.node)};
+    return {Errc::NotFound,
+            fmt::format("{} does not share GPUs; leave out the name to see all nodes that do. To "
+                        "share its GPUs: kubectl label node {} gpushare=true",
+                        flags.node, flags.node)};
   return {Errc::NotFound,
-          "no node of this cluster shares its GPUs. To have some shared: kubectl apply -k "
+          "no node of this cluster shares its GPUs. To share GPUs: kubectl apply -k "
           "deploy/gpushare, then kubectl label node NODE gpushare=true"};
 }
 
-std::string shown(inspect::Views views, const InspectFlags& flags, Face face,
+std::string shown(report::Views views, const InspectFlags& flags, CommandName called_as,
                   const Context& context) {
-  if (context.json || flags.output == "json") return inspect::to_json(views);
-  if (flags.details) return inspect::details(views);
-  if (flags.output == "wide") return inspect::wide(views);
-  const bool bars =
-      flags.output == "bars" || (flags.output.empty() && face == Face::Gantry && context.color);
-  if (!bars) return inspect::summary(views);
-  return inspect::bars(views, context.color ? inspect::Paint::Colors : inspect::Paint::Plain);
+  if (context.json || flags.output == "json") return report::to_json(views);
+  if (flags.details) return report::details(views);
+  if (flags.output == "wide") return report::wide(views);
+  const bool bars = flags.output == "bars" ||
+                    (flags.output.empty() && called_as == CommandName::Gantry && context.color);
+  if (!bars) return report::summary(views);
+  return report::bars(views, context.color ? report::ColorMode::Colors : report::ColorMode::Plain);
 }
 
-Result<int> inspect_cluster(const InspectFlags& flags, Face face, Context& context) {
-  GANTRY_TRY(auto access, kube::find_access(flags.kubeconfig, kube::Who::Person));
+Result<int> inspect_cluster(const InspectFlags& flags, CommandName called_as, Context& context) {
+  GANTRY_TRY(auto access, kube::find_client_config(flags.kubeconfig, kube::Caller::Person));
   kube::Api api(std::move(access));
-  GANTRY_TRY(const auto survey,
-             survey::survey([&](const std::string& path) { return api.get(path); }, flags.node));
+  GANTRY_TRY(
+      const auto survey,
+      scheduler::read_cluster([&](const std::string& path) { return api.get(path); }, flags.node));
   for (const auto& note : survey.notes) fmt::print(context.err, "left out: {}\n", note);
   const auto views = survey.views();
   const bool json = context.json || flags.output == "json";
   if (views.empty() && !json) return nothing_shared(flags);
-  fmt::print(context.out, "{}", shown(views, flags, face, context));
+  fmt::print(context.out, "{}", shown(views, flags, called_as, context));
   return kOk;
 }
 
 void add_options(CLI::App& command, const std::shared_ptr<InspectFlags>& flags, Context& context) {
-  command.add_option("NODE", flags->node, "This node alone");
-  command.add_flag("-d,--details", flags->details, "A table for each node, a line for each pod");
+  command.add_option("NODE", flags->node, "Show only this node");
+  command.add_flag("-d,--details", flags->details,
+                   "Show a table for each node, with a line for each pod");
   command.add_option("-o,--output", flags->output, "table, wide, bars or json")
       ->check(CLI::IsMember({"table", "wide", "bars", "json"}).description(""))
       ->type_name("FORMAT");
-  command.add_flag("--json", context.json, "Print JSON, as the extender's inspect answers");
+  command.add_flag("--json", context.json, "Print JSON, as the extender's inspect endpoint does");
   command
-      .add_option("--kubeconfig", flags->kubeconfig,
-                  "Where the API server is (environment: KUBECONFIG)")
+      .add_option("--kubeconfig", flags->kubeconfig, "Kubeconfig file (environment: KUBECONFIG)")
       ->type_name("FILE")
       ->transform(absolute_path());
   add_examples(
@@ -85,7 +85,7 @@ void add_options(CLI::App& command, const std::shared_ptr<InspectFlags>& flags, 
       "  kubectl inspect gpushare        # gpushare's own command, the same tables\n");
 }
 
-// Go's flags are --d or -d=true as well, and its log has flags of its own.
+// Go also accepts --d and -d=true, and its log package has more flags.
 std::vector<std::string> go_flags(int argc, char** argv) {
   std::vector<std::string> kept;
   for (int i = 1; i < argc; ++i) {
@@ -107,10 +107,10 @@ std::vector<std::string> go_flags(int argc, char** argv) {
 void add_inspect(CLI::App& app, Context& context, Action& chosen) {
   auto flags = std::make_shared<InspectFlags>();
   auto* command = app.add_subcommand(
-      "inspect", "Shared GPUs of the cluster: used over total, and which pod has how much");
+      "inspect", "The cluster's shared GPUs: used and total memory, and what each pod uses");
   add_options(*command, flags, context);
   command->callback([=, &chosen] {
-    chosen = [=](Context& c) { return inspect_cluster(*flags, Face::Gantry, c); };
+    chosen = [=](Context& c) { return inspect_cluster(*flags, CommandName::Gantry, c); };
   });
 }
 
@@ -121,7 +121,9 @@ int inspect_gpushare(int argc, char** argv, std::FILE* out, std::FILE* err) {
   auto* command =
       app.add_subcommand("gpushare", "Shared GPUs of the cluster, in gpushare's tables");
   add_options(*command, flags, context);
-  const Action chosen = [=](Context& c) { return inspect_cluster(*flags, Face::Gpushare, c); };
+  const Action chosen = [=](Context& c) {
+    return inspect_cluster(*flags, CommandName::Gpushare, c);
+  };
   auto kept = go_flags(argc, argv);
   std::string name = "gpushare";
   std::vector<char*> arguments{argv[0], name.data()};

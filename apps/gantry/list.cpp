@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gantry list: the driver's files and device nodes, and why each was chosen.
-#include "base/printable.hpp"
+#include "base/core/printable.hpp"
 #include "gantry/commands.hpp"
+#include "gantry/format_values.hpp"
 #include "gantry/table.hpp"
-#include "gantry/words.hpp"
-#include "model/inventory_json.hpp"
-#include "probe/snapshot.hpp"
+#include "gpu/model/inventory_json.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ std::string node_table(const model::Inventory& machine) {
 std::string file_table(const model::Inventory& machine) {
   Table table({"FILE", "KIND", "CAPABILITIES", "WHY"});
   for (const auto& file : machine.files) {
-    table.add({file.path, kind_word(file.kind), capability_words(file), file.why});
+    table.add({file.path, format_file_kind(file.kind), format_capabilities(file), file.why});
   }
   return table.empty() ? "No driver files.\n" : table.text();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // info, list and topo on whole machines.
-#include "sim/inject.hpp"
+#include "sim/machine/inject.hpp"
 #include "support/machine.hpp"
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
@@ -52,7 +52,7 @@ TEST(Info, AGarbledInformationFileIsADifferenceAndAQuestionMark) {
   EXPECT_THAT(with.out, HasSubstr("information does not say: Model, GPU UUID, Device Minor"));
   const auto without = run_cli({"gantry", "info", "--no-nvml", "--root", machine.root()});
   EXPECT_THAT(without.out, HasSubstr("0    ?     ?       0000:00:06.0"));
-  EXPECT_THAT(without.out, HasSubstr("\"?\" is what only NVML knows"));
+  EXPECT_THAT(without.out, HasSubstr("\"?\" marks values that only NVML has"));
 }
 
 TEST(Info, AFunctionThatIsGoneFromSysfsIsADifference) {
@@ -123,8 +123,8 @@ TEST(Topo, DoesNotPromiseLinksOfALostGpu) {
   ASSERT_TRUE(sim::inject_lost(machine.root(), 3).ok());
   const auto run = run_cli({"gantry", "topo", "--root", machine.root()});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.out, HasSubstr("GPU3 has no NVLinks to show: lost: "));
-  EXPECT_THAT(run.out, Not(HasSubstr("any pair has all")));
+  EXPECT_THAT(run.out, HasSubstr("The NVLinks of GPU3 are unknown: lost: "));
+  EXPECT_THAT(run.out, Not(HasSubstr("every pair can use all")));
 }
 
 TEST(Topo, ListAndInfoWaitNoLongerThanTheDeadline) {

@@ -55,7 +55,7 @@ int checked(const std::function<int()>& program, std::FILE* out, std::FILE* err)
 }
 
 int gantry(int argc, char** argv, std::FILE* out, std::FILE* err) {
-  // It has ways of its own with its arguments: other people's flags.
+  // It parses its arguments itself, because it accepts flags of other programs.
   if (argc > 1 && std::string_view(argv[1]) == "agent") return agent(argc - 1, argv + 1, out, err);
   Context context = context_of_process(out, err);
   CLI::App app("Makes NVIDIA GPUs usable from containers, pods and virtual machines.", "gantry");
@@ -65,13 +65,13 @@ int gantry(int argc, char** argv, std::FILE* out, std::FILE* err) {
   return run_program(app, argc, argv, context, chosen);
 }
 
-// The other names we answer to. Each is a link to `gantry` (CMakeLists.txt makes them).
-struct Persona {
+// The other names of this program. Each is a link to `gantry` (CMakeLists.txt creates them).
+struct ProgramAlias {
   std::string_view name;
   int (*run)(int argc, char** argv, std::FILE* out, std::FILE* err);
 };
 
-constexpr Persona kPersonas[] = {
+constexpr ProgramAlias kProgramAliases[] = {
     {"nvidia-device-plugin", device_plugin},
     {"nvidia-gpu-device-plugin", gke_device_plugin},
     {"gpushare-device-plugin-v2", gpushare_device_plugin},
@@ -86,9 +86,8 @@ constexpr Persona kPersonas[] = {
 
 int run_named(int argc, char** argv, std::FILE* out, std::FILE* err) {
   const std::string_view called = argv[0];
-  for (const auto& persona : kPersonas) {
-    if (called.substr(called.rfind('/') + 1) == persona.name)
-      return persona.run(argc, argv, out, err);
+  for (const auto& alias : kProgramAliases) {
+    if (called.substr(called.rfind('/') + 1) == alias.name) return alias.run(argc, argv, out, err);
   }
   return gantry(argc, argv, out, err);
 }

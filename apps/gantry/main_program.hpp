@@ -5,8 +5,8 @@
 
 namespace gantry::cli {
 
-// The whole program but for the process around it: picks the face by argv[0], parses, runs one
-// command, returns its exit status.
+// The whole program except for process setup. Chooses the command set by argv[0], parses the
+// command line, runs one command and returns its exit status.
 int main_program(int argc, char** argv, std::FILE* out, std::FILE* err);
 
 }  // namespace gantry::cli

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/main_program.hpp"
 
+#include "base/sys/child.hpp"
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
-#include "sys/child.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,20 +41,20 @@ TEST(Gantry, AnUnknownCommandIsAUsageError) {
   EXPECT_THAT(run.err, HasSubstr("gantry --help"));
 }
 
-// Every command and flag that --help shows is offered, without a second list.
+// Completion offers every command and flag that --help shows.
 TEST(Gantry, AWordThatIsNotExpectedIsNamedWithWhatHelps) {
   const auto command = test::run_cli({"gantry", "share", "bogus"});
   EXPECT_THAT(command.err, HasSubstr("there is no command `bogus`"));
   EXPECT_THAT(command.err, HasSubstr("gantry share --help"));
   const auto option = test::run_cli({"gantry", "share", "set", "blue", "--gpu", "2"});
   EXPECT_EQ(option.status, 2);
-  EXPECT_THAT(option.err, HasSubstr("not expected: --gpu 2"));
+  EXPECT_THAT(option.err, HasSubstr("unexpected argument: --gpu 2"));
   EXPECT_THAT(option.err, HasSubstr("gantry share set --help"));
   const auto before = test::run_cli({"gantry", "share", "run", "nvidia-smi", "-L"});
   EXPECT_THAT(before.err, HasSubstr("gantry share run [OPTIONS] -- COMMAND"));
 }
 
-// What bash offers behind these words.
+// What bash offers after these words.
 std::string offered(const std::string& words) {
   test::Tree tree;
   tree.file("gantry.bash", run_cli({"gantry", "completion", "bash"}).out);

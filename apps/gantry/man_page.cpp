@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry man-page: gantry(1), made from the same declarations that parse the command line.
-#include "base/text.hpp"
+// gantry man-page: gantry(1), generated from the declarations that parse the command line.
+#include "base/core/text.hpp"
 #include "gantry/commands.hpp"
 
 #include <CLI/CLI.hpp>
@@ -64,11 +64,15 @@ std::string page(const CLI::App& app) {
     text += command_text(*command, "gantry " + command->get_name());
   }
   text +=
-      ".SH ENVIRONMENT\n.TP\n.B GANTRY_ROOT\nStands in for \\-\\-root.\n.TP\n.B NO_COLOR\nNo "
-      "colour, "
-      "terminal or not.\n.SH EXIT STATUS\n0 done and well, 1 something is wrong with the machine "
-      "or it "
-      "failed, 2 wrong usage.\n";
+      ".SH ENVIRONMENT\n"
+      ".TP\n"
+      ".B GANTRY_ROOT\n"
+      "The same as \\-\\-root.\n"
+      ".TP\n"
+      ".B NO_COLOR\n"
+      "If set, output has no colour.\n"
+      ".SH EXIT STATUS\n"
+      "0 success, 1 failure or a problem of the machine, 2 wrong usage.\n";
   return text;
 }
 

@@ -19,7 +19,7 @@ TEST(NodeCommand, UpAndDownAreTables) {
   const auto up = run_cli({"gantry", "node", "up", "--root", machine.root()});
   EXPECT_EQ(up.status, 0) << up.err;
   EXPECT_THAT(up.out, HasSubstr("STEP"));
-  EXPECT_THAT(up.out, HasSubstr("To take it back: sudo gantry node down"));
+  EXPECT_THAT(up.out, HasSubstr("To undo this: sudo gantry node down"));
   const auto down = run_cli({"gantry", "node", "down", "--root", machine.root()});
   EXPECT_EQ(down.status, 0) << down.err;
   EXPECT_FALSE(machine.host().exists("/etc/docker/daemon.json"));

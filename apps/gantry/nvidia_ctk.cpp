@@ -15,7 +15,7 @@ constexpr AddCommand kCommands[] = {
     add_ctk_system,
 };
 
-// Which of NVIDIA's releases the commands and flags are those of.
+// The NVIDIA release whose commands and flags this program has.
 constexpr const char* kVersion =
     "NVIDIA Container Toolkit CLI version 1.20.0 (answered by gantry " GANTRY_VERSION ")";
 
@@ -34,14 +34,13 @@ int nvidia_ctk(int argc, char** argv, std::FILE* out, std::FILE* err) {
   app.set_version_flag("-v,--version", kVersion);
   Action chosen;
   for (const auto add : kCommands) add(app, context, chosen);
-  // Answered before this program is asked, by a static one (src/runtime/ctk.cpp): here for the
-  // help.
-  app.add_subcommand("hook",
-                     "What CDI specifications have done inside a container; see hook --help")
+  // A static program (src/container/runtime/hook/ctk.cpp) handles `hook` before this one starts. It
+  // is listed here only for the help.
+  app.add_subcommand("hook", "Run by CDI specifications inside a container; see hook --help")
       ->prefix_command()
       ->callback([&chosen] {
         chosen = [](Context&) -> Result<int> {
-          return Error(Errc::Unsupported, "run nvidia-cdi-hook, the program that hooks are");
+          return Error(Errc::Unsupported, "hooks are a separate program: run nvidia-cdi-hook");
         };
       });
   return run_program(app, argc, argv, context, chosen);

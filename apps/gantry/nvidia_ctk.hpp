@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `gantry` called as nvidia-ctk: the commands of people's notes and of systemd units, with their
-// flags and environment names, done by ours. One line per command here and in the table of
-// nvidia_ctk.cpp.
+// `gantry` called as nvidia-ctk: the commands that scripts and systemd units use, with NVIDIA's
+// flags and environment variables, implemented by Gantry's commands. Each command has one line here
+// and one in the table of nvidia_ctk.cpp.
 #pragma once
 
 #include "gantry/command.hpp"

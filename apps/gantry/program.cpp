@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/printable.hpp"
+#include "base/core/printable.hpp"
 #include "gantry/command.hpp"
 
 #include <unistd.h>
@@ -28,13 +28,14 @@ std::string words_before(const CLI::App& command) {
   return before;
 }
 
-// What to type instead. A command that runs another one takes its options for its own, unless told
-// where it begins.
+// What to type instead. A command that runs another command would take that command's options for
+// its own unless `--` separates them.
 std::string advice(const CLI::App& app, const CLI::ParseError& stop) {
   const auto& named = deepest_of(app);
   if (&named == &app)
-    return fmt::format("Run `{0} --help` for the commands, `{0} COMMAND --help` for one.",
-                       app.get_name());
+    return fmt::format(
+        "Run `{0} --help` for the list of commands, `{0} COMMAND --help` for one command.",
+        app.get_name());
   const auto words = fmt::format("{} {}", words_before(named), named.get_name());
   if (dynamic_cast<const CLI::ExtrasError*>(&stop) != nullptr &&
       named.get_option_no_throw("command") != nullptr)
@@ -43,19 +44,19 @@ std::string advice(const CLI::App& app, const CLI::ParseError& stop) {
                      named.get_subcommands({}).empty() ? "its options" : "its commands");
 }
 
-// In the order in which they were typed, which is not CLI11's.
+// In the order in which they were typed; CLI11 has another order.
 std::string unexpected(const CLI::App& app, const std::string& otherwise) {
   auto words = app.remaining(true);
   std::erase(words, "--");
   if (words.empty()) return otherwise;
-  return fmt::format("not expected: {}", fmt::join(words, " "));
+  return fmt::format("unexpected argument: {}", fmt::join(words, " "));
 }
 
-// CLI11 wraps what --help and --version print in an exception, too.
+// CLI11 throws an exception for --help and --version, too.
 int report(const CLI::App& app, const CLI::ParseError& stop, Context& context) {
   if (dynamic_cast<const CLI::CallForHelp*>(&stop) != nullptr ||
       dynamic_cast<const CLI::CallForAllHelp*>(&stop) != nullptr) {
-    // Help of the deepest command that was named, not of the program.
+    // Print the help of the innermost command that was named, not of the program.
     const auto& named = deepest_of(app);
     fmt::print(context.out, "{}", named.help(words_before(named)));
     return kOk;
@@ -64,7 +65,7 @@ int report(const CLI::App& app, const CLI::ParseError& stop, Context& context) {
     fmt::print(context.out, "{}\n", stop.what());
     return kOk;
   }
-  // CLI11 misses the command before it minds the word that is none.
+  // CLI11 reports a missing command before it reports an unknown one.
   const auto& named = deepest_of(app);
   const auto words = named.remaining();
   const bool unknown = dynamic_cast<const CLI::RequiredError*>(&stop) != nullptr &&

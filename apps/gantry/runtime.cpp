@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry runtime configure: tell docker, containerd, CRI-O or podman of the nvidia runtime, and
-// take it back. Also under NVIDIA's spelling, with its flags.
-#include "engines/check.hpp"
-#include "engines/diff.hpp"
-#include "engines/journal.hpp"
+// gantry runtime configure: adds the nvidia runtime to the configuration of docker, containerd,
+// CRI-O or podman, and removes it again. Also available as `nvidia-ctk runtime configure`, with
+// NVIDIA's flags.
+#include "base/sys/child.hpp"
+#include "container/engines/check.hpp"
+#include "container/engines/diff.hpp"
+#include "container/engines/journal.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/nvidia_ctk.hpp"
-#include "sys/child.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,10 +17,10 @@
 namespace gantry::cli {
 namespace {
 
-enum class Face : std::uint8_t { Gantry, NvidiaCtk };
+enum class CommandName : std::uint8_t { Gantry, NvidiaCtk };
 
 struct ConfigureOptions {
-  engines::Options engine;
+  engines::EngineOptions engine;
   std::string runtime = "docker";
   std::string distribution = "auto";
   std::string source = "file";
@@ -29,7 +30,7 @@ struct ConfigureOptions {
   bool dry_run = false;
   bool undo = false;
   bool restart = false;
-  Face face = Face::Gantry;
+  CommandName called_as = CommandName::Gantry;
 };
 
 constexpr std::chrono::seconds kAskDeadline{20};
@@ -46,27 +47,30 @@ Result<std::string> run_program_of_engine(const std::vector<std::string>& words)
   return std::move(result.output);
 }
 
-Result<engines::Options> engine_options(const ConfigureOptions& options, const sys::Host& host) {
+Result<engines::EngineOptions> engine_options(const ConfigureOptions& options,
+                                              const sys::Host& host) {
   auto result = options.engine;
-  GANTRY_TRY(result.engine, engines::engine_named(options.runtime));
-  GANTRY_TRY(result.distribution, engines::distribution_named(options.distribution));
-  // People's notes say nvidia-ctk and mean /etc/containerd; a distribution's file is named there.
-  if (options.face == Face::NvidiaCtk && options.distribution == "auto" && result.config.empty()) {
+  GANTRY_TRY(result.engine, engines::parse_engine(options.runtime));
+  GANTRY_TRY(result.distribution, engines::parse_distribution(options.distribution));
+  // Instructions that use nvidia-ctk mean /etc/containerd; they name a distribution's file
+  // explicitly.
+  if (options.called_as == CommandName::NvidiaCtk && options.distribution == "auto" &&
+      result.config.empty()) {
     result.distribution = engines::Distribution::Plain;
   }
-  result.mode = options.mode == "oci-hook" ? engines::Mode::Hook : engines::Mode::Runtime;
-  result.ask_engine = options.source == "command";
+  result.mode = options.mode == "oci-hook" ? engines::IntegrationMode::Hook
+                                           : engines::IntegrationMode::Runtime;
+  result.query_engine = options.source == "command";
   if (options.drop_in_given) result.drop_in = options.drop_in;
-  // The programs of another tree are strangers; those of a machine seen from a pod are out of
-  // reach.
+  // The programs of another tree must not be run; those of a machine seen from a pod cannot be.
   if (host.is_live()) result.run = run_program_of_engine;
   return result;
 }
 
-void print_dry_run(const engines::Plan& plan, Face face, const Context& context) {
+void print_dry_run(const engines::ChangePlan& plan, CommandName called_as, const Context& context) {
   for (const auto& file : plan.files) {
-    if (!file.changes() && face == Face::Gantry) continue;
-    if (face == Face::NvidiaCtk) {
+    if (!file.changes() && called_as == CommandName::Gantry) continue;
+    if (called_as == CommandName::NvidiaCtk) {
       fmt::print(context.err, "Would write {}:\n", file.path);
       fmt::print(context.out, "{}", file.after);
     } else {
@@ -76,62 +80,66 @@ void print_dry_run(const engines::Plan& plan, Face face, const Context& context)
   }
 }
 
-void say(const Context& context, Face face, std::string_view text) {
+void say(const Context& context, CommandName called_as, std::string_view text) {
   if (context.quiet) return;
-  fmt::print(face == Face::Gantry ? context.out : context.err, "{}\n", text);
+  fmt::print(called_as == CommandName::Gantry ? context.out : context.err, "{}\n", text);
 }
 
-void print_outcome(const engines::Outcome& outcome, Face face, const Context& context) {
-  for (const auto& text : outcome.files) say(context, face, text);
+void print_outcome(const engines::JournalResult& outcome, CommandName called_as,
+                   const Context& context) {
+  for (const auto& text : outcome.files) say(context, called_as, text);
   for (const auto& text : outcome.notes) fmt::print(context.err, "Note: {}\n", text);
 }
 
-Result<int> restart(const engines::Plan& plan, const ConfigureOptions& options,
+Result<int> restart(const engines::ChangePlan& plan, const ConfigureOptions& options,
                     const sys::Host& host, const Context& context) {
   if (plan.restart.empty()) return kOk;
   const auto command = fmt::format("{}", fmt::join(plan.restart, " "));
   if (!options.restart) {
-    say(context, options.face, fmt::format("To make it count: sudo {}", command));
+    say(context, options.called_as, fmt::format("To apply it: sudo {}", command));
     return kOk;
   }
   if (!host.is_live()) {
-    return Error(Errc::Unsupported, fmt::format("this is not the machine that runs {}; there: {}",
-                                                to_string(plan.engine), command));
+    return Error(
+        Errc::Unsupported,
+        fmt::format("{} does not run on this machine; on the machine where it does, run: {}",
+                    to_string(plan.engine), command));
   }
   GANTRY_TRY(const auto result, sys::run_command(plan.restart, kRestartDeadline));
   if (result.status != 0) {
     return Error(Errc::Internal,
                  fmt::format("{} ended with {}: {}", command, result.status, result.output));
   }
-  say(context, options.face, fmt::format("Done: {}", command));
+  say(context, options.called_as, fmt::format("Done: {}", command));
   return kOk;
 }
 
 Result<int> take_back(const ConfigureOptions& options, const Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_TRY(const auto wanted, engine_options(options, host));
-  const auto files = engines::files_on_disk();
+  const auto files = engines::disk_file_writer();
   GANTRY_TRY(const auto outcome, engines::undo(host, wanted.engine, *files));
-  print_outcome(outcome, options.face, context);
+  print_outcome(outcome, options.called_as, context);
   const auto plan = engines::make_plan(host, wanted);  // only for how to restart
   return plan.ok() ? restart(*plan, options, host, context) : Result<int>(kOk);
 }
 
-// What the engine's own program does not accept is taken back at once.
-Status checked(const engines::Plan& plan, const engines::Options& wanted, const sys::Host& host,
-               engines::Files& files, const ConfigureOptions& options, const Context& context) {
+// A configuration that the engine's own program rejects is undone at once.
+Status checked(const engines::ChangePlan& plan, const engines::EngineOptions& wanted,
+               const sys::Host& host, engines::FileWriter& files, const ConfigureOptions& options,
+               const Context& context) {
   const auto result = engines::check(plan, wanted.run);
   switch (result.verdict) {
-    case engines::Check::Verdict::Passed:
-      say(context, options.face, fmt::format("Checked: {}", result.text));
+    case engines::ConfigCheck::Verdict::Passed:
+      say(context, options.called_as, fmt::format("Checked: {}", result.text));
       return {};
-    case engines::Check::Verdict::NotAsked:
-      say(context, options.face, fmt::format("Not checked: {}", result.text));
+    case engines::ConfigCheck::Verdict::NotAsked:
+      say(context, options.called_as, fmt::format("Not checked: {}", result.text));
       return {};
-    case engines::Check::Verdict::Failed: break;
+    case engines::ConfigCheck::Verdict::Failed: break;
   }
   GANTRY_TRY([[maybe_unused]] const auto outcome, engines::undo(host, plan.engine, files));
-  return Error(Errc::Invalid, fmt::format("{} does not accept it, so all is as it was before: {}",
+  return Error(Errc::Invalid, fmt::format("{} rejects the new configuration, so it was undone: {}",
                                           to_string(plan.engine), result.text));
 }
 
@@ -144,20 +152,20 @@ Result<int> configure(const ConfigureOptions& options, const Context& context) {
     if (!context.quiet) fmt::print(context.err, "Note: {}\n", note);
   }
   if (options.dry_run) {
-    print_dry_run(plan, options.face, context);
+    print_dry_run(plan, options.called_as, context);
     return kOk;
   }
   if (!plan.changes()) {
-    say(context, options.face,
-        fmt::format("{} is configured already: nothing to change", to_string(plan.engine)));
+    say(context, options.called_as,
+        fmt::format("{} is already configured; nothing to change", to_string(plan.engine)));
     return plan.files.empty() ? restart(plan, options, host, context) : Result<int>(kOk);
   }
-  const auto files = engines::files_on_disk();
+  const auto files = engines::disk_file_writer();
   GANTRY_TRY(const auto outcome, engines::apply(host, plan, *files));
-  print_outcome(outcome, options.face, context);
+  print_outcome(outcome, options.called_as, context);
   GANTRY_CHECK(checked(plan, wanted, host, *files, options, context));
-  if (options.face == Face::Gantry) {
-    fmt::print(context.out, "To take it back: sudo gantry runtime configure --runtime={} --undo\n",
+  if (options.called_as == CommandName::Gantry) {
+    fmt::print(context.out, "To undo this: sudo gantry runtime configure --runtime={} --undo\n",
                to_string(plan.engine));
   }
   return restart(plan, options, host, context);
@@ -168,7 +176,9 @@ void add_common_flags(CLI::App& command, ConfigureOptions& options) {
   command.add_option("--runtime", options.runtime, "docker, containerd, crio or podman")
       ->type_name("ENGINE")
       ->capture_default_str();
-  command.add_option("--config", engine.config, "The engine's configuration, if not its own place")
+  command
+      .add_option("--config", engine.config,
+                  "The engine's configuration file (default: the engine's own)")
       ->type_name("FILE")
       ->transform(absolute_path());
   command
@@ -177,7 +187,9 @@ void add_common_flags(CLI::App& command, ConfigureOptions& options) {
       ->type_name("FILE")
       ->transform(absolute_path())
       ->each([&options](const std::string&) { options.drop_in_given = true; });
-  command.add_option("--config-source", options.source, "file, or command: ask the engine")
+  command
+      .add_option("--config-source", options.source,
+                  "Where to read the configuration: file, or command (ask the engine)")
       ->check(CLI::IsMember({"file", "command"}))
       ->capture_default_str();
   command.add_option("--executable-path", engine.executable, "The engine's program")
@@ -190,23 +202,26 @@ void add_common_flags(CLI::App& command, ConfigureOptions& options) {
       ->each([&options](const std::string&) { options.drop_in_given = true; });
   command.add_option("--nvidia-runtime-name", engine.runtime_name, "The runtime's name")
       ->capture_default_str();
-  command.add_option("--nvidia-runtime-path,--runtime-path", engine.runtime_path, "Its program")
+  command
+      .add_option("--nvidia-runtime-path,--runtime-path", engine.runtime_path,
+                  "The runtime's program")
       ->type_name("FILE");
   command.add_option("--nvidia-runtime-hook-path", engine.hook_path, "The hook's program")
       ->type_name("FILE");
   command.add_flag("--nvidia-set-as-default,--set-as-default", engine.set_as_default,
-                   "Make it the runtime of every container");
+                   "Make it the engine's default runtime");
   command.add_flag("--cdi.enabled,--cdi.enable,--enable-cdi", engine.enable_cdi,
-                   "Switch CDI on in the engine");
-  command.add_flag("--dry-run", options.dry_run, "Show what would be written, write nothing");
+                   "Enable CDI in the engine");
+  command.add_flag("--dry-run", options.dry_run, "Show what would be written without writing it");
 }
 
 CLI::App* add_configure(CLI::App& app, Action& chosen,
                         const std::shared_ptr<ConfigureOptions>& options) {
-  auto* runtime = app.add_subcommand("runtime", "Container engines and the nvidia runtime");
+  auto* runtime =
+      app.add_subcommand("runtime", "Configure container engines for the nvidia runtime");
   runtime->require_subcommand(1);
-  auto* command =
-      runtime->add_subcommand("configure", "Tell an engine of the nvidia runtime, or take it back");
+  auto* command = runtime->add_subcommand(
+      "configure", "Add the nvidia runtime to an engine's configuration, or undo that");
   add_common_flags(*command, *options);
   command->callback([options, &chosen] {
     chosen = [options](Context& ctx) { return configure(*options, ctx); };
@@ -227,9 +242,9 @@ void add_runtime(CLI::App& app, Context& context, Action& chosen) {
       ->capture_default_str();
   command
       ->add_option("--distribution", options->distribution,
-                   "Whose containerd: auto, plain, k3s, rke2, microk8s, k0s")
+                   "Distribution of containerd: auto, plain, k3s, rke2, microk8s, k0s")
       ->capture_default_str();
-  command->add_flag("--undo", options->undo, "Take back what was configured, byte for byte");
+  command->add_flag("--undo", options->undo, "Restore the previous configuration byte for byte");
   command->add_flag("--restart", options->restart, "Restart the engine afterwards");
   add_examples(*command,
                "  sudo gantry runtime configure --runtime=docker --restart\n"
@@ -240,7 +255,7 @@ void add_runtime(CLI::App& app, Context& context, Action& chosen) {
 
 void add_ctk_runtime(CLI::App& app, Context& /*context*/, Action& chosen) {
   auto options = std::make_shared<ConfigureOptions>();
-  options->face = Face::NvidiaCtk;
+  options->called_as = CommandName::NvidiaCtk;
   add_configure(app, chosen, options);
 }
 

@@ -20,7 +20,7 @@ TEST(RuntimeConfigure, WritesAndTakesBack) {
                             "--set-as-default", "--root", tree.root()});
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("/etc/docker/daemon.json: changed"));
-  EXPECT_THAT(run.out, HasSubstr("To make it count: sudo systemctl restart docker"));
+  EXPECT_THAT(run.out, HasSubstr("To apply it: sudo systemctl restart docker"));
   EXPECT_THAT(run.out, HasSubstr("--runtime=docker --undo"));
   EXPECT_THAT(*tree.host().read("/etc/docker/daemon.json"),
               HasSubstr("\"default-runtime\": \"nvidia\""));
@@ -61,10 +61,10 @@ TEST(RuntimeConfigure, WrongWordsAreSaid) {
   const auto restart = run_cli(
       {"gantry", "runtime", "configure", "--runtime=docker", "--restart", "--root", tree.root()});
   EXPECT_EQ(restart.status, 1);
-  EXPECT_THAT(restart.err, HasSubstr("not the machine that runs docker"));
+  EXPECT_THAT(restart.err, HasSubstr("docker does not run on this machine"));
 }
 
-// NVIDIA's spelling: the file itself on stdout, words on stderr.
+// As NVIDIA's tool: the file on stdout, messages on stderr.
 TEST(NvidiaCtkRuntime, HasItsFlagsAndPrintsTheFile) {
   test::Tree tree;
   const auto file = tree.path("/daemon.json");
@@ -93,7 +93,7 @@ TEST(NvidiaCtkRuntime, HasItsFlagsAndPrintsTheFile) {
     EXPECT_THAT(run_cli({"nvidia-ctk", "runtime", "configure", "--dry-run", "--runtime=crio",
                          "--config-mode=oci-hook", flag})
                     .err,
-                Not(HasSubstr("not expected")))
+                Not(HasSubstr("unexpected argument")))
         << flag;
   }
 }

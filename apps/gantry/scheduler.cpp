@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry scheduler: shared GPUs for a kube-scheduler.
+// gantry scheduler: places pods on shared GPUs, as an extender of kube-scheduler.
 #include "gantry/scheduler.hpp"
 
-#include "agent/log.hpp"
-#include "agent/signal_wait.hpp"
 #include "gantry/commands.hpp"
-#include "kube/access.hpp"
+#include "net/kube/client_config.hpp"
+#include "node/agent/log.hpp"
+#include "node/agent/signal_wait.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ std::optional<std::string> environment(std::string_view name) {
   return value;
 }
 
-schedule::Voice voice_of(const agent::Log& log, bool quiet) {
+scheduler::Logger make_logger(const agent::Log& log, bool quiet) {
   return {
       .info =
           [log, quiet](std::string_view where, std::string_view text) {
@@ -49,18 +49,18 @@ Result<int> schedule_pods(const SchedulerFlags& flags, const Context& context) {
   }
   auto& settings = *read;
   GANTRY_CHECK(read_certificate(settings));
-  GANTRY_TRY(
-      settings.options.access,
-      kube::find_access(settings.kubeconfig, kube::Who::Person).in("finding the API server"));
-  const agent::Log log(settings.json_log ? offer::LogFormat::Json : offer::LogFormat::Text,
+  GANTRY_TRY(settings.options.access,
+             kube::find_client_config(settings.kubeconfig, kube::Caller::Person)
+                 .in("finding the API server"));
+  const agent::Log log(settings.json_log ? options::LogFormat::Json : options::LogFormat::Text,
                        settings.verbosity);
   for (const auto& note : settings.notes) log.warning("options", note);
   GANTRY_TRY(const auto signals, agent::SignalWait::make());
-  GANTRY_TRY(const auto scheduler, schedule::Scheduler::start(std::move(settings.options),
-                                                              voice_of(log, settings.quiet)));
-  while (signals.wait(offer::kInfinite) != agent::Woken::End) {
+  GANTRY_TRY(const auto scheduler, scheduler::Scheduler::start(std::move(settings.options),
+                                                               make_logger(log, settings.quiet)));
+  while (signals.wait(options::kInfinite) != agent::WakeReason::End) {
   }
-  log.info("scheduler", "ending: Bindings under way are finished, the lease is given back");
+  log.info("scheduler", "shutting down: pending Bindings are finished, the lease is released");
   scheduler->stop();
   return kOk;
 }
@@ -69,7 +69,7 @@ Result<int> schedule_pods(const SchedulerFlags& flags, const Context& context) {
 
 void add_scheduler(CLI::App& app, Context& /*context*/, Action& chosen) {
   auto* command = app.add_subcommand(
-      "scheduler", "Place pods on shared GPUs: extender of a kube-scheduler, and its webhook");
+      "scheduler", "Place pods on shared GPUs: an extender of kube-scheduler, and its webhook");
   const auto flags = std::make_shared<SchedulerFlags>();
   add_scheduler_flags(*command, *flags);
   add_examples(*command,

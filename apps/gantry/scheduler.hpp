@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags and the environment of `gantry scheduler`: ours, gpushare's and HAMi's.
+// The flags and environment variables of `gantry scheduler`: Gantry's, gpushare's and HAMi's.
 #pragma once
 
-#include "base/result.hpp"
-#include "schedule/scheduler.hpp"
+#include "base/core/result.hpp"
+#include "cluster/scheduler/scheduler.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -18,9 +18,9 @@ class App;
 
 namespace gantry::cli {
 
-using Environment = std::function<std::optional<std::string>(std::string_view name)>;
+using EnvironmentLookup = std::function<std::optional<std::string>(std::string_view name)>;
 
-// As they are written; "" where nobody said anything.
+// The values as typed; "" if not given.
 struct SchedulerFlags {
   std::string address;
   std::string port;
@@ -43,23 +43,25 @@ struct SchedulerFlags {
   std::string service = "gantry-scheduler";
   std::string scheduler_name;
   std::vector<std::string> trusted;
-  std::vector<std::string> for_others;  // flags of other schedulers that say nothing here
+  std::vector<std::string> ignored_flags;  // flags of other schedulers that have no effect here
 };
 
 void add_scheduler_flags(CLI::App& command, SchedulerFlags& flags);
 
 struct SchedulerSettings {
-  schedule::SchedulerOptions options;  // without the access, which has to be looked for
-  std::string certificate_file;        // to be read
+  scheduler::SchedulerOptions options;  // without the API access, which must be found first
+  std::string certificate_file;         // to be read
   std::string key_file;
   std::string kubeconfig;
   std::int64_t verbosity = 0;
   bool json_log = false;
   bool quiet = false;              // warnings only
-  std::vector<std::string> notes;  // flags that say nothing here, for the log
+  std::vector<std::string> notes;  // flags that have no effect here, for the log
 };
 
-// Flag before environment before default. Invalid names what is wrong and what to write.
-Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags, const Environment& env);
+// A flag wins over the environment, which wins over the default. Invalid if a value is wrong; the
+// error names the flag or variable and the values it accepts.
+Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags,
+                                             const EnvironmentLookup& env);
 
 }  // namespace gantry::cli

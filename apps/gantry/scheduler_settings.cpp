@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
+#include "base/core/text.hpp"
 #include "gantry/scheduler.hpp"
 
 #include <fmt/format.h>
@@ -14,14 +14,15 @@ Error wrong(std::string_view what, std::string_view value, std::string_view inst
   return {Errc::Invalid, fmt::format("{}: `{}` is not {}", what, value, instead)};
 }
 
-// What the flag says, else what the environment does.
-std::string chosen(const std::string& flag, const Environment& env, std::string_view variable,
+// The flag's value, else the environment's.
+std::string chosen(const std::string& flag, const EnvironmentLookup& env, std::string_view variable,
                    std::string_view otherwise) {
   if (!flag.empty()) return flag;
   return env(variable).value_or(std::string(otherwise));
 }
 
-// Who said it, for the message: whoever set the variable in a manifest looks for its name there.
+// The source of the value, for error messages: someone who set a variable in a manifest looks for
+// its name.
 std::string_view said_by(const std::string& flag, std::string_view option,
                          std::string_view variable) {
   return flag.empty() ? variable : option;
@@ -35,10 +36,10 @@ Result<std::uint64_t> number(std::string_view what, const std::string& text, std
   return *value;
 }
 
-Result<ask::Order> order_of(std::string_view what, const std::string& text) {
+Result<podspec::PlacementPolicy> order_of(std::string_view what, const std::string& text) {
   const auto word = to_lower(text);
-  if (word == "binpack" || word == "pack") return ask::Order::Pack;
-  if (word == "spread") return ask::Order::Spread;
+  if (word == "binpack" || word == "pack") return podspec::PlacementPolicy::Pack;
+  if (word == "spread") return podspec::PlacementPolicy::Spread;
   return wrong(what, text, "binpack or spread");
 }
 
@@ -49,8 +50,8 @@ Result<bool> truth_of(std::string_view what, const std::string& text, std::strin
   return wrong(what, text, words);
 }
 
-Status set_address(const SchedulerFlags& flags, const Environment& env,
-                   schedule::SchedulerOptions& options) {
+Status set_address(const SchedulerFlags& flags, const EnvironmentLookup& env,
+                   scheduler::SchedulerOptions& options) {
   if (!flags.address.empty()) {
     GANTRY_TRY(options.address, http::parse_address(flags.address).in("--http-bind"));
   }
@@ -61,9 +62,10 @@ Status set_address(const SchedulerFlags& flags, const Environment& env,
   return {};
 }
 
-// gpushare's THREADNESS counts those that follow pods; here, those that answer.
-Status set_threads(const SchedulerFlags& flags, const Environment& env,
-                   schedule::SchedulerOptions& options) {
+// gpushare's THREADNESS is the number of threads that follow pods; here it is the number that
+// answer requests.
+Status set_threads(const SchedulerFlags& flags, const EnvironmentLookup& env,
+                   scheduler::SchedulerOptions& options) {
   const auto text = chosen(flags.threads, env, "THREADNESS", "");
   if (text.empty()) {
     options.threads = std::clamp(std::thread::hardware_concurrency() * 2, 8U, 32U);
@@ -75,7 +77,8 @@ Status set_threads(const SchedulerFlags& flags, const Environment& env,
   return {};
 }
 
-Status set_log(const SchedulerFlags& flags, const Environment& env, SchedulerSettings& settings) {
+Status set_log(const SchedulerFlags& flags, const EnvironmentLookup& env,
+               SchedulerSettings& settings) {
   settings.json_log = flags.log_format == "json";
   const auto text = chosen(flags.log_level, env, "LOG_LEVEL", "info");
   const auto level = to_lower(text);
@@ -87,7 +90,7 @@ Status set_log(const SchedulerFlags& flags, const Environment& env, SchedulerSet
   return {};
 }
 
-// "15s", or seconds alone. The others follow, as they do by default: 15, 10 and 2.
+// "15s", or a plain number of seconds. The other intervals keep the default ratio of 15, 10 and 2.
 Status set_lease_times(const std::string& text, kube::LeaseOptions& lease) {
   std::string_view digits = text;
   if (digits.ends_with('s')) digits.remove_suffix(1);
@@ -101,34 +104,35 @@ Status set_lease_times(const std::string& text, kube::LeaseOptions& lease) {
   return {};
 }
 
-Status set_election(const SchedulerFlags& flags, const Environment& env,
-                    schedule::SchedulerOptions& options) {
+Status set_election(const SchedulerFlags& flags, const EnvironmentLookup& env,
+                    scheduler::SchedulerOptions& options) {
   GANTRY_TRY(const auto elect, truth_of("--leader-elect", flags.leader_elect, "true or false"));
-  options.election = elect ? schedule::Election::On : schedule::Election::Off;
+  options.election = elect ? scheduler::Election::On : scheduler::Election::Off;
   options.lease.name_space =
       chosen(flags.name_space, env, "NAMESPACE", env("POD_NAMESPACE").value_or("kube-system"));
   options.lease.identity = chosen(flags.identity, env, "POD_NAME", "");
   options.own_address = chosen(flags.own_address, env, "POD_IP", "");
-  if (options.lease.identity.empty()) options.own_address.clear();  // nobody could name it
+  if (options.lease.identity.empty())
+    options.own_address.clear();  // other replicas could not name this one
   return set_lease_times(flags.lease_duration, options.lease);
 }
 
-// Who may say where a pod is: this scheduler and the agent, by the names that our manifests have,
-// and whoever was named.
+// The users who may write a pod's placement: this scheduler and the agent, by the names in our
+// manifests, and the users that the flag names.
 std::vector<std::string> trusted_users(const SchedulerFlags& flags, const std::string& space) {
   std::vector<std::string> users;
-  for (const auto* account : {"gpushare-schd-extender", "gpushare-device-plugin",
-                              "gantry-scheduler", "gantry-agent", "gantry"})
-    users.push_back(fmt::format("system:serviceaccount:{}:{}", space, account));
+  for (const auto* record : {"gpushare-schd-extender", "gpushare-device-plugin", "gantry-scheduler",
+                             "gantry-agent", "gantry"})
+    users.push_back(fmt::format("system:serviceaccount:{}:{}", space, record));
   users.insert(users.end(), flags.trusted.begin(), flags.trusted.end());
   return users;
 }
 
-Status set_webhook(const SchedulerFlags& flags, const Environment& env,
+Status set_webhook(const SchedulerFlags& flags, const EnvironmentLookup& env,
                    SchedulerSettings& settings) {
   GANTRY_TRY(const auto on, truth_of("--webhook", flags.webhook, "on or off"));
   if (!on) return {};
-  schedule::WebhookOptions webhook;
+  scheduler::WebhookOptions webhook;
   GANTRY_TRY(const auto port, number(said_by(flags.tls_port, "--tls-port", "TLS_PORT"),
                                      chosen(flags.tls_port, env, "TLS_PORT", "8443"), 0, 65535));
   webhook.address = {.host = settings.options.address.host,
@@ -142,11 +146,11 @@ Status set_webhook(const SchedulerFlags& flags, const Environment& env,
                     .scheduler_name = flags.scheduler_name,
                     .trusted = trusted_users(flags, space)};
   webhook.certificate = {.name_space = space,
-                         .names = certs::service_names(flags.service, space),
+                         .names = webhook::service_names(flags.service, space),
                          .mutating = {"gantry-scheduler"},
                          .validating = {"gantry-scheduler"}};
   if (flags.certificate_file.empty() != flags.key_file.empty())
-    return Error(Errc::Invalid, "--cert-file and --key-file go together");
+    return Error(Errc::Invalid, "--cert-file and --key-file must be given together");
   settings.certificate_file = flags.certificate_file;
   settings.key_file = flags.key_file;
   settings.options.webhook = std::move(webhook);
@@ -155,7 +159,8 @@ Status set_webhook(const SchedulerFlags& flags, const Environment& env,
 
 }  // namespace
 
-Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags, const Environment& env) {
+Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags,
+                                             const EnvironmentLookup& env) {
   SchedulerSettings settings;
   auto& options = settings.options;
   settings.kubeconfig = flags.kubeconfig;
@@ -166,9 +171,9 @@ Result<SchedulerSettings> scheduler_settings(const SchedulerFlags& flags, const 
   GANTRY_TRY(options.place.nodes, order_of("--node-scheduler-policy", flags.node_policy));
   GANTRY_TRY(options.place.gpus, order_of("--gpu-scheduler-policy", flags.gpu_policy));
   GANTRY_CHECK(set_webhook(flags, env, settings));
-  for (const auto& flag : flags.for_others)
+  for (const auto& flag : flags.ignored_flags)
     settings.notes.push_back(
-        fmt::format("a flag of another scheduler says nothing here: {}", flag));
+        fmt::format("a flag of another scheduler has no effect here: {}", flag));
   return settings;
 }
 

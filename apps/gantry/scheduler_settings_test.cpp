@@ -45,7 +45,7 @@ TEST(SchedulerSettings, WithoutAnythingItListensWhereGpushareDoes) {
   EXPECT_EQ(settings->options.address.port, 12345);
   ASSERT_TRUE(settings->options.webhook);
   EXPECT_EQ(settings->options.webhook->address.port, 8443);
-  EXPECT_EQ(settings->options.election, schedule::Election::On);
+  EXPECT_EQ(settings->options.election, scheduler::Election::On);
   EXPECT_EQ(settings->options.lease.name_space, "kube-system");
 }
 
@@ -54,13 +54,13 @@ TEST(SchedulerSettings, HamisWordsAreUnderstood) {
   flags.address = "0.0.0.0:9443";
   flags.node_policy = "spread";
   flags.leader_elect = "false";
-  flags.for_others = {"--node-lock-timeout=5m"};
+  flags.ignored_flags = {"--node-lock-timeout=5m"};
   const auto settings = settings_of(flags);
   ASSERT_TRUE(settings.ok());
   EXPECT_EQ(settings->options.address.host, "0.0.0.0");
   EXPECT_EQ(settings->options.address.port, 9443);
-  EXPECT_EQ(settings->options.place.nodes, ask::Order::Spread);
-  EXPECT_EQ(settings->options.election, schedule::Election::Off);
+  EXPECT_EQ(settings->options.place.nodes, podspec::PlacementPolicy::Spread);
+  EXPECT_EQ(settings->options.election, scheduler::Election::Off);
   EXPECT_THAT(settings->notes.at(0), HasSubstr("--node-lock-timeout=5m"));
 }
 
@@ -75,7 +75,7 @@ TEST(SchedulerSettings, WhatIsWrongIsNamedWithWhatWouldBeRight) {
   EXPECT_THAT(text([](auto& f) { f.node_policy = "random"; }), HasSubstr("binpack or spread"));
   EXPECT_THAT(text([](auto& f) { f.webhook = "maybe"; }), HasSubstr("on or off"));
   EXPECT_THAT(text([](auto& f) { f.memory_unit = "KB"; }), HasSubstr("`KB` is not GiB or MiB"));
-  EXPECT_THAT(text([](auto& f) { f.key_file = "k"; }), HasSubstr("go together"));
+  EXPECT_THAT(text([](auto& f) { f.key_file = "k"; }), HasSubstr("must be given together"));
   EXPECT_THAT(text([](auto& f) { f.lease_duration = "1s"; }), HasSubstr("6s to 3600s"));
 }
 

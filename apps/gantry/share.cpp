@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry share: a part of a GPU, with limits that hold.
-#include "base/printable.hpp"
+// gantry share: gives programs and containers a part of a GPU, with enforced limits.
+#include "base/core/printable.hpp"
+#include "container/plan/device_selection.hpp"
 #include "gantry/commands.hpp"
 #include "gantry/share_commands.hpp"
-#include "keeper/record.hpp"
-#include "plan/select.hpp"
-#include "probe/snapshot.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,15 +15,11 @@
 namespace gantry::cli {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr std::uint64_t kGranule = 2U << 20U;  // the driver allocates in this unit
 
-constexpr const char* kCudaFence = "libgantry-fence.so";
-constexpr const char* kNvmlFence = "libgantry-fence-nvml.so";
-constexpr std::uint64_t kGranule = 2U << 20U;  // in which the driver allocates
-
-// `--memory "$LIMIT"` without a LIMIT must not be a share without limits.
+// `--memory "$LIMIT"` with LIMIT unset must not create a share without limits.
 std::string refuse_empty(const std::string& word) {
-  return word.empty() ? "is empty; give a value, or leave the option out" : "";
+  return word.empty() ? "is empty; give a value or leave the option out" : "";
 }
 
 CLI::Option* add_word(CLI::App& command, const char* flag, std::string& into, const char* help,
@@ -34,23 +29,23 @@ CLI::Option* add_word(CLI::App& command, const char* flag, std::string& into, co
       ->check(CLI::Validator(refuse_empty, ""));
 }
 
-// It can be read, and cannot have been meant.
+// Rejects a combination that parses but makes no sense.
 Status check_beyond(const ShareFlags& flags) {
   if (!flags.work_conserving || !flags.text.compute.empty() || !flags.text.weight.empty())
     return {};
   return Error(Errc::Invalid,
-               "--work-conserving says what happens beyond a part of the time, and none was "
-               "given; add it: --compute 30% --work-conserving");
+               "--work-conserving needs --compute or --weight; for example: --compute 30% "
+               "--work-conserving");
 }
 
-// Less memory than the driver allocates at once is a number without its unit.
+// Less memory than one allocation unit of the driver is probably a number without its unit.
 Status check_unit(const std::string& text) {
   if (text.empty() || text == "none") return {};
-  GANTRY_TRY(const auto memory, share::memory_from(text));
+  GANTRY_TRY(const auto memory, policy::parse_memory_limit(text));
   if (memory.percent != 0 || memory.bytes >= kGranule) return {};
   return Error(Errc::Invalid,
-               fmt::format("--memory {} is {} bytes, and the driver allocates 2 MiB at a time; "
-                           "write more, with its unit: --memory 10GiB",
+               fmt::format("--memory {} is {} bytes, but the driver allocates in units of 2 MiB; "
+                           "give a larger value with a unit: --memory 10GiB",
                            text, memory.bytes));
 }
 
@@ -58,73 +53,79 @@ Status check_unit(const std::string& text) {
 
 void add_limit_flags(CLI::App& command, ShareFlags& flags) {
   auto& text = flags.text;
-  add_word(command, "--memory", text.memory, "GPU memory: 10GiB, 50% of the card, or none", "SIZE");
-  auto* compute = add_word(command, "--compute", text.compute, "GPU time: 30%, or none", "PERCENT");
-  add_word(command, "--weight", text.weight,
-           "GPU time by weight against others, 100 being the usual one", "N")
+  add_word(command, "--memory", text.memory, "GPU memory: 10GiB, 50% (of the GPU's memory) or none",
+           "SIZE");
+  auto* compute = add_word(command, "--compute", text.compute, "GPU time: 30% or none", "PERCENT");
+  add_word(
+      command, "--weight", text.weight,
+      "GPU time in proportion to the weights of other shares (a share without a weight has 100)",
+      "N")
       ->excludes(compute);
   auto* hard = command.add_flag("--hard", flags.hard,
-                                "Never more than --compute, even when the GPU would idle (usual)");
+                                "Never use more than --compute, even if the GPU is idle (default)");
   command
       .add_flag("--work-conserving", flags.work_conserving,
-                "Time that others leave may be used beyond --compute")
+                "Use more than --compute while other shares leave GPU time unused")
       ->excludes(hard);
   add_word(command, "--priority", text.priority,
-           "Who gets what others leave: low, normal (usual), high");
+           "Order in which shares get unused GPU time: low, normal (default) or high");
   add_word(command, "--policy", text.on_violation,
-           "A process past its limits or past the fence is: report (told; usual) or stop (killed)");
+           "What happens to a process that exceeds its limits or bypasses the fence: report "
+           "(default) or stop (kill it)");
   add_word(command, "--context-memory", text.context_memory,
-           "Memory of contexts and modules is: counted (usual) or free");
+           "Memory of contexts and modules: counted (default) or free");
   add_word(command, "--unattached", text.unattached,
-           "Where the fence cannot reach the keeper: refuse (cuInit fails; usual) or pass");
-  command.add_flag("--overcommit", flags.overcommit, "Allow to promise more than the GPU has");
+           "If the fence cannot reach the share daemon: refuse (cuInit fails; default) or pass "
+           "(run without limits)");
+  command.add_flag("--overcommit", flags.overcommit,
+                   "Allow the shares together to have more than the GPU has");
 }
 
-void add_place_flags(CLI::App& command, ShareFlags& flags) {
+void add_backend_flags(CLI::App& command, ShareFlags& flags) {
   add_word(command, "--backend", flags.text.backend,
-           "Who holds the limits: auto (usual), fence, mps, mig, time-slicing");
+           "What enforces the limits: auto (default), fence, mps, mig or time-slicing");
   command
       .add_option("--gpu", flags.gpus,
-                  "Index or UUID of a GPU or MIG instance; several, with commas or again, for a "
-                  "share of each (default: the GPU with most room)")
+                  "Index or UUID of a GPU or MIG instance; for a share of several, separate them "
+                  "with commas or repeat the option (default: the GPU with the most room)")
       ->type_name("GPU")
       ->delimiter(',')
       ->allow_extra_args(false);
 }
 
-share::ShareText ShareFlags::words() const {
+policy::ShareText ShareFlags::words() const {
   auto said = text;
   if (hard) said.excess = "cap";
   if (work_conserving) said.excess = "work-conserving";
   return said;
 }
 
-Status check_new(const ShareFlags& flags) {
+Status check_new_share(const ShareFlags& flags) {
   GANTRY_CHECK(check_beyond(flags));
   GANTRY_CHECK(check_unit(flags.text.memory));
   auto text = flags.words();
   if (text.name.empty()) text.name = "run";
-  GANTRY_CHECK(share::share_from(text));
+  GANTRY_CHECK(policy::parse_share(text));
   return {};
 }
 
 Status check_changes(const ShareFlags& flags) {
-  if (flags.words() == share::ShareText{})
-    return Error(Errc::Invalid, "nothing to change: give --memory, --compute or another limit");
+  if (flags.words() == policy::ShareText{})
+    return Error(Errc::Invalid, "nothing to change; give --memory, --compute or another limit");
   GANTRY_CHECK(check_unit(flags.text.memory));
-  share::Share one;  // with a per cent: the one that is meant may have it
-  one.rights.percent = 100;
-  GANTRY_CHECK(share::changed(one, flags.words()));
+  policy::Share one;  // has a percentage, because the share to change may have one
+  one.time_policy.percent = 100;
+  GANTRY_CHECK(policy::apply_changes(one, flags.words()));
   return {};
 }
 
-void refuse_wrong_words(const Status& words) {
+void fail_usage(const Status& words) {
   if (!words.ok()) throw CLI::ValidationError(printable_lines(words.error().text()));
 }
 
 namespace {
 
-// `share ls` shows the beginning of a UUID, and so that is a name, too, where it is one GPU's.
+// `share ls` shows the beginning of a UUID. Accept that too if only one GPU's UUID begins so.
 std::string whole_uuid(const model::Inventory& machine, const std::string& id) {
   constexpr std::size_t kLeast = std::string_view("GPU-0000").size();
   if (id.size() < kLeast) return id;
@@ -141,7 +142,8 @@ std::string whole_uuid(const model::Inventory& machine, const std::string& id) {
 
 }  // namespace
 
-Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine) {
+Result<policy::ShareText> resolve_share_text(const ShareFlags& flags,
+                                             const model::Inventory& machine) {
   GANTRY_CHECK(check_beyond(flags));
   GANTRY_CHECK(check_unit(flags.text.memory));
   auto text = flags.words();
@@ -153,21 +155,21 @@ Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventor
   return text;
 }
 
-Result<model::Inventory> machine_of(const sys::Host& host, probe::UseNvml nvml) {
+Result<model::Inventory> read_machine(const sys::Host& host, probe::NvmlUse nvml) {
   GANTRY_TRY(auto machine, probe::snapshot(host, {.nvml = nvml}));
   if (machine.gpus.empty()) {
     return Error(Errc::NotFound,
-                 fmt::format("there is no GPU on the machine {}; run `gantry doctor`",
-                             host.is_live() ? "here" : host.root()));
+                 fmt::format("there is no GPU on {}; run `gantry doctor`",
+                             host.is_live() ? "this machine" : "the machine at " + host.root()));
   }
   return machine;
 }
 
-Result<model::Inventory> machine_for(const ShareFlags& flags, const sys::Host& host) {
+Result<model::Inventory> read_machine_for(const ShareFlags& flags, const sys::Host& host) {
   const auto& backend = flags.text.backend;
   const bool by_driver =
-      backend == to_string(share::Backend::Mps) || backend == to_string(share::Backend::Mig);
-  return machine_of(host, by_driver ? probe::UseNvml::Use : probe::UseNvml::ForMig);
+      backend == to_string(policy::Backend::Mps) || backend == to_string(policy::Backend::Mig);
+  return read_machine(host, by_driver ? probe::NvmlUse::Use : probe::NvmlUse::ForMig);
 }
 
 Result<model::GpuUuid> any_gpu(const model::Inventory& machine) {
@@ -175,60 +177,24 @@ Result<model::GpuUuid> any_gpu(const model::Inventory& machine) {
     if (gpu.mig.instances.empty()) return gpu.uuid;
   }
   return Error(Errc::NotFound,
-               "every GPU here is in MIG mode: name an instance with --gpu MIG-UUID");
+               "every GPU of this machine is in MIG mode; name an instance with --gpu MIG-UUID");
 }
 
-std::vector<std::string> keeper_program() {
-  std::error_code failed;
-  const auto self = fs::read_symlink("/proc/self/exe", failed);
-  return {failed ? "gantry" : self.string(), "share", "serve"};
-}
-
-Result<keeper::Client> running_keeper(const sys::Host& host) {
-  auto client = keeper::Client::connect_to_answering(host);
-  if (client.ok() || client.error().code() != Errc::NotFound) return client;
-  if (!keeper::read_records(host).records.empty())
-    return keeper::Client::connect_or_start(host, keeper_program());
-  return Error(Errc::NotFound,
-               "there are no shares here: no keeper runs; `gantry share run` and `gantry share "
-               "create` start it");
-}
-
-Result<FenceLibraries> find_fence() {
-  std::vector<fs::path> places;
-  if (const char* named = std::getenv("GANTRY_FENCE_LIBRARIES");
-      named != nullptr && *named == '/') {
-    places.emplace_back(named);
-  } else {
-    std::error_code failed;
-    const auto beside = fs::read_symlink("/proc/self/exe", failed).parent_path();
-    places = {(beside / "../lib/gantry").lexically_normal(),
-              (beside / "../lib").lexically_normal()};
-  }
-  for (const auto& place : places) {
-    std::error_code failed;
-    if (fs::exists(place / kCudaFence, failed) && fs::exists(place / kNvmlFence, failed))
-      return FenceLibraries{(place / kCudaFence).string(), (place / kNvmlFence).string()};
-  }
-  return Error(Errc::NotFound,
-               fmt::format("the fence's libraries {} and {} are not in {}; reinstall gantry, or "
-                           "name their directory with GANTRY_FENCE_LIBRARIES",
-                           kCudaFence, kNvmlFence, places.front().string()));
-}
-
-std::string limit_word(std::uint64_t bytes) {
-  return bytes == UINT64_MAX ? "none" : share::to_string(share::Memory{.bytes = bytes});
+std::string format_limit(std::uint64_t bytes) {
+  return bytes == UINT64_MAX ? "none" : policy::to_string(policy::MemoryLimit{.bytes = bytes});
 }
 
 void add_share(CLI::App& app, Context& context, Action& chosen) {
-  auto* share = app.add_subcommand("share", "A part of a GPU, with limits that hold");
+  auto* share = app.add_subcommand(
+      "share", "Give programs and containers a part of a GPU, with enforced limits");
   share->require_subcommand(1);
-  add_examples(*share,
-               "  gantry share run --memory 10GiB --compute 30% -- python3 train.py\n"
-               "  gantry share create blue --memory 20GiB    # then: podman run --device "
-               "gantry.dev/share=blue ...\n"
-               "  gantry share top\n"
-               "  gantry share explain                       # what holds here, against whom\n");
+  add_examples(
+      *share,
+      "  gantry share run --memory 10GiB --compute 30% -- python3 train.py\n"
+      "  gantry share create blue --memory 20GiB    # then: podman run --device "
+      "gantry.dev/share=blue ...\n"
+      "  gantry share top\n"
+      "  gantry share explain                       # which limits are enforced here, and how\n");
   add_share_run(*share, context, chosen);
   add_share_create(*share, context, chosen);
   add_share_rm(*share, context, chosen);

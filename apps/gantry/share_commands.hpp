@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files behind `gantry share` have in common.
+// Shared by the files that implement `gantry share`.
 #pragma once
 
+#include "base/sys/host.hpp"
 #include "gantry/command.hpp"
-#include "keeper/client.hpp"
-#include "model/inventory.hpp"
-#include "probe/snapshot.hpp"
-#include "share/share.hpp"
-#include "sys/host.hpp"
+#include "gpu/model/inventory.hpp"
+#include "gpu/probe/snapshot.hpp"
+#include "sharing/daemon/client.hpp"
+#include "sharing/policy/share.hpp"
 
 #include <string>
 #include <vector>
@@ -23,62 +23,46 @@ void add_share_set(CLI::App& share, Context& context, Action& chosen);
 void add_share_explain(CLI::App& share, Context& context, Action& chosen);
 void add_share_serve(CLI::App& share, Context& context, Action& chosen);
 
-// The limits as they were typed.
+// The limits as typed on the command line.
 struct ShareFlags {
-  share::ShareText text;
+  policy::ShareText text;
   std::vector<std::string> gpus;  // index or UUID
   bool hard = false;
   bool work_conserving = false;
   bool overcommit = false;
 
-  share::ShareText words() const;  // without its GPUs
-  share::Overcommit overcommitted() const {
-    return overcommit ? share::Overcommit::Allowed : share::Overcommit::Refused;
+  policy::ShareText words() const;  // without the GPUs
+  policy::Overcommit overcommitted() const {
+    return overcommit ? policy::Overcommit::Allowed : policy::Overcommit::Refused;
   }
 };
 void add_limit_flags(CLI::App& command, ShareFlags& flags);
-// What stays as long as the share: its GPUs, and who holds its limits.
-void add_place_flags(CLI::App& command, ShareFlags& flags);
+// Adds the flags that cannot change later: the GPUs, and what enforces the limits.
+void add_backend_flags(CLI::App& command, ShareFlags& flags);
 
-// What can be said of the words alone, before anything is asked. Invalid.
-Status check_new(const ShareFlags& flags);
+// Checks the flags before the machine is read. Invalid if they are wrong.
+Status check_new_share(const ShareFlags& flags);
 Status check_changes(const ShareFlags& flags);
-// For a command's callback: ends the reading of the command line, as wrong usage.
-void refuse_wrong_words(const Status& words);
+// For a command's callback: if the status is an error, ends parsing with it as wrong usage.
+void fail_usage(const Status& words);
 
-// With UUIDs in place of indices. NotFound for a GPU that is not there, with those that are.
-Result<share::ShareText> words_of(const ShareFlags& flags, const model::Inventory& machine);
+// The limits with UUIDs in place of indices. NotFound if there is no such GPU; the error lists the
+// GPUs that exist.
+Result<policy::ShareText> resolve_share_text(const ShareFlags& flags,
+                                             const model::Inventory& machine);
 
-// What the machine has; NVML is started only where there are MIG instances, unless asked for.
-Result<model::Inventory> machine_of(const sys::Host& host,
-                                    probe::UseNvml nvml = probe::UseNvml::ForMig);
+// Reads the machine. Starts NVML only if there are MIG instances, unless `nvml` says otherwise.
+// NotFound if the machine has no GPU.
+Result<model::Inventory> read_machine(const sys::Host& host,
+                                      probe::NvmlUse nvml = probe::NvmlUse::ForMig);
 
-// The same with what these limits need to be known.
-Result<model::Inventory> machine_for(const ShareFlags& flags, const sys::Host& host);
+// The same, with the values that these limits need.
+Result<model::Inventory> read_machine_for(const ShareFlags& flags, const sys::Host& host);
 
-// The first that has no instances.
+// The first GPU without MIG instances. NotFound if every GPU has some.
 Result<model::GpuUuid> any_gpu(const model::Inventory& machine);
 
-// What becomes the keeper where none runs.
-std::vector<std::string> keeper_program();
-// A keeper that runs, or a new one for shares that a killed keeper left; NotFound says that there
-// are no shares here.
-Result<keeper::Client> running_keeper(const sys::Host& host);
-
-// The fence's libraries beside this program: in ../lib/gantry of an installation, in ../lib of a
-// build. Or where GANTRY_FENCE_LIBRARIES says.
-struct FenceLibraries {
-  std::string cuda;
-  std::string nvml;
-};
-Result<FenceLibraries> find_fence();
-
-// What the keeper keeps, and what hardware or another daemon holds.
-Result<std::vector<keeper::ShareState>> shares_of(const sys::Host& host);
-// NotFound, with what helps.
-Result<keeper::ShareState> share_named(const sys::Host& host, const std::string& name);
-
-// "10GiB" of bytes; "none" for no limit.
-std::string limit_word(std::uint64_t bytes);
+// "10GiB"; "none" if there is no limit.
+std::string format_limit(std::uint64_t bytes);
 
 }  // namespace gantry::cli

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/share_commands.hpp"
 
-#include "gantry/share_backend.hpp"
-#include "gantry/share_mps.hpp"
+#include "container/plan/machine_for_test.hpp"
 #include "gantry/share_table.hpp"
-#include "plan/machine_for_test.hpp"
+#include "sharing/backend/backends.hpp"
+#include "sharing/backend/mps_share.hpp"
 #include "support/machine.hpp"
 #include "support/run_cli.hpp"
 #include "support/tree.hpp"
@@ -22,9 +22,9 @@ using ::testing::Not;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-keeper::ShareState busy_share() {
-  keeper::ShareState state;
-  state.share = *share::share_from({.name = "blue", .memory = "10GiB", .compute = "30%"});
+daemon::ShareState busy_share() {
+  daemon::ShareState state;
+  state.share = *policy::parse_share({.name = "blue", .memory = "10GiB", .compute = "30%"});
   state.refused = 4;
   state.gpus = {{.uuid = {"GPU-00000000-aaaa-bbbb-cccc-dddddddddddd"},
                  .memory_total = 140 * kGiB,
@@ -46,7 +46,7 @@ TEST(ShareTable, ShowsLimits) {
 
 TEST(ShareTable, ShowsWhatIsUsedAsItsOwnerMeansIt) {
   const auto text = usage_table({busy_share()});
-  EXPECT_THAT(text, HasSubstr("4.0 GiB / 10.0 GiB"));  // with contexts, as NVML has it
+  EXPECT_THAT(text, HasSubstr("4.0 GiB / 10.0 GiB"));  // with contexts, as NVML reports it
   EXPECT_THAT(text, HasSubstr("28.7% / 30%"));
   EXPECT_THAT(text, HasSubstr("shut  2"));
   EXPECT_THAT(text, AllOf(HasSubstr("4711"), HasSubstr("python3 train.py")));
@@ -62,7 +62,7 @@ TEST(ShareTable, ShowsWhatTheAuditorFound) {
 TEST(ShareTable, WarnsOfWhoeverIsOutsideOfTheShares) {
   auto state = busy_share();
   EXPECT_THAT(usage_table({state}), Not(HasSubstr("Warning")));
-  state.gpus[0].strangers = {{.pid = 815, .memory_used = kGiB, .command = "python3 other.py"}};
+  state.gpus[0].unmanaged = {{.pid = 815, .memory_used = kGiB, .command = "python3 other.py"}};
   auto beside = state;
   beside.share.name = "red";
   for (const auto& text : {usage_table({state, beside}), shares_table({state, beside})}) {
@@ -91,80 +91,84 @@ TEST(ShareFlags, NameGpusByIndexOrUuid) {
   ShareFlags flags{.text = {.compute = "30%"},
                    .gpus = {"1", machine.gpus[0].uuid.text},
                    .work_conserving = true};
-  const auto words = words_of(flags, machine);
+  const auto words = resolve_share_text(flags, machine);
   ASSERT_TRUE(words.ok());
   EXPECT_EQ(words->gpus, machine.gpus[1].uuid.text + "," + machine.gpus[0].uuid.text);
   EXPECT_EQ(words->excess, "work-conserving");
   flags.gpus = {"9"};
-  EXPECT_EQ(words_of(flags, machine).error().code(), Errc::NotFound);
+  EXPECT_EQ(resolve_share_text(flags, machine).error().code(), Errc::NotFound);
 }
 
 TEST(ShareFlags, NameAGpuByTheBeginningOfItsUuid) {
   auto machine = plan::machine_for_test();
   machine.gpus[0].uuid.text = "GPU-5d0c1000-7a3e-4c18-9f2b-3e6a90b41000";
   machine.gpus[1].uuid.text = "GPU-5d0c1001-7a3e-4c18-9f2b-3e6a90b41011";
-  const auto words = words_of({.gpus = {"GPU-5d0c1001"}}, machine);
+  const auto words = resolve_share_text({.gpus = {"GPU-5d0c1001"}}, machine);
   ASSERT_TRUE(words.ok()) << words.error().text();
   EXPECT_EQ(words->gpus, machine.gpus[1].uuid.text);
-  EXPECT_EQ(words_of({.gpus = {"GPU-5d0c100"}}, machine).error().code(), Errc::NotFound)
+  EXPECT_EQ(resolve_share_text({.gpus = {"GPU-5d0c100"}}, machine).error().code(), Errc::NotFound)
       << "it is of two";
   machine.gpus.resize(1);
-  EXPECT_EQ(words_of({.gpus = {"GPU-5"}}, machine).error().code(), Errc::NotFound) << "too short";
+  EXPECT_EQ(resolve_share_text({.gpus = {"GPU-5"}}, machine).error().code(), Errc::NotFound)
+      << "too short";
 }
 
 TEST(ShareFlags, ThatCannotHaveBeenMeantAreRefusedWithTheOnesThatWere) {
   const auto machine = plan::machine_for_test();
-  EXPECT_THAT(words_of({.text = {.memory = "10"}}, machine).error().text(), HasSubstr("10GiB"));
-  EXPECT_THAT(words_of({.work_conserving = true}, machine).error().text(), HasSubstr("--compute"));
-  EXPECT_TRUE(words_of({.text = {.memory = "2MiB"}}, machine).ok());
-  EXPECT_TRUE(words_of({.text = {.memory = "1%"}}, machine).ok());
+  EXPECT_THAT(resolve_share_text({.text = {.memory = "10"}}, machine).error().text(),
+              HasSubstr("10GiB"));
+  EXPECT_THAT(resolve_share_text({.work_conserving = true}, machine).error().text(),
+              HasSubstr("--compute"));
+  EXPECT_TRUE(resolve_share_text({.text = {.memory = "2MiB"}}, machine).ok());
+  EXPECT_TRUE(resolve_share_text({.text = {.memory = "1%"}}, machine).ok());
 }
 
-share::Share asked(const share::ShareText& text) {
-  return *share::share_from(text);
+policy::Share asked(const policy::ShareText& text) {
+  return *policy::parse_share(text);
 }
 
 TEST(Backend, IsTheFenceWhereNothingElseWasAskedFor) {
   const auto machine = plan::machine_for_test();
-  EXPECT_EQ(choose_backend(asked({.name = "a", .memory = "1GiB"}), machine).backend,
-            share::Backend::Fence);
+  EXPECT_EQ(backend::choose_backend(asked({.name = "a", .memory = "1GiB"}), machine).backend,
+            policy::Backend::Fence);
 }
 
 TEST(Backend, IsMigForAnInstanceWithoutSmallerLimits) {
   const auto machine = plan::machine_for_test();
   const auto instance = machine.gpus[2].mig.instances[0].uuid.text;
-  EXPECT_EQ(choose_backend(asked({.name = "a", .gpus = instance}), machine).backend,
-            share::Backend::Mig);
+  EXPECT_EQ(backend::choose_backend(asked({.name = "a", .gpus = instance}), machine).backend,
+            policy::Backend::Mig);
   EXPECT_EQ(
-      choose_backend(asked({.name = "a", .gpus = instance, .memory = "1GiB"}), machine).backend,
-      share::Backend::Fence);
+      backend::choose_backend(asked({.name = "a", .gpus = instance, .memory = "1GiB"}), machine)
+          .backend,
+      policy::Backend::Fence);
 }
 
 TEST(Backend, ThatCannotHoldALimitRefusesIt) {
   const test::Tree tree;
   const auto machine = plan::machine_for_test();
-  const auto plain = with_backend(asked({.name = "a", .memory = "1GiB", .backend = "time-slicing"}),
-                                  machine, tree.host());
+  const auto plain = backend::choose_and_check_backend(
+      asked({.name = "a", .memory = "1GiB", .backend = "time-slicing"}), machine, tree.host());
   ASSERT_FALSE(plain.ok());
   EXPECT_THAT(plain.error().text(), HasSubstr("--backend fence"));
-  const auto whole =
-      with_backend(asked({.name = "a", .gpus = machine.gpus[0].uuid.text, .backend = "mig"}),
-                   machine, tree.host());
+  const auto whole = backend::choose_and_check_backend(
+      asked({.name = "a", .gpus = machine.gpus[0].uuid.text, .backend = "mig"}), machine,
+      tree.host());
   ASSERT_FALSE(whole.ok());
-  EXPECT_THAT(whole.error().text(), HasSubstr("no MIG instance"));
+  EXPECT_THAT(whole.error().text(), HasSubstr("is not a MIG instance"));
 }
 
 TEST(Backend, SharesNeitherAnInstanceFurtherNorAGpuInMigMode) {
   const test::Tree tree;
   const auto machine = plan::machine_for_test();
-  const auto instance = with_backend(
+  const auto instance = backend::choose_and_check_backend(
       asked({.name = "a", .gpus = machine.gpus[2].mig.instances[0].uuid.text, .memory = "1GiB"}),
       machine, tree.host());
   ASSERT_FALSE(instance.ok());
-  EXPECT_THAT(instance.error().text(), HasSubstr("a share by itself"));
-  const auto whole =
-      with_backend(asked({.name = "a", .gpus = machine.gpus[2].uuid.text, .memory = "1GiB"}),
-                   machine, tree.host());
+  EXPECT_THAT(instance.error().text(), HasSubstr("already a share"));
+  const auto whole = backend::choose_and_check_backend(
+      asked({.name = "a", .gpus = machine.gpus[2].uuid.text, .memory = "1GiB"}), machine,
+      tree.host());
   ASSERT_FALSE(whole.ok());
   EXPECT_THAT(whole.error().text(), HasSubstr("MIG mode"));
 }
@@ -177,7 +181,7 @@ TEST(Backend, MpsHasOneDaemonWithTheSharesLimits) {
                             .memory = "25%",
                             .compute = "30%",
                             .backend = "mps"});
-  const auto plan = mps_plan(share, machine, {});
+  const auto plan = backend::mps_plan(share, machine, {});
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->resource, "blue");
   EXPECT_EQ(plan->thread_percentage, 30);
@@ -186,15 +190,16 @@ TEST(Backend, MpsHasOneDaemonWithTheSharesLimits) {
   EXPECT_EQ(plan->gpus[0].memory_mib, 25U << 10U);
   auto other = share;
   other.name = "red";
-  const auto second = mps_plan(other, machine, std::vector{share});
+  const auto second = backend::mps_plan(other, machine, std::vector{share});
   ASSERT_FALSE(second.ok());
   EXPECT_THAT(second.error().text(), HasSubstr("blue"));
 }
 
 TEST(Backend, ThatIsNotHereSaysWhatItNeeds) {
   const test::Tree tree;
-  const auto share = with_backend(asked({.name = "a", .memory = "1GiB", .backend = "mps"}),
-                                  plan::machine_for_test(), tree.host());
+  const auto share =
+      backend::choose_and_check_backend(asked({.name = "a", .memory = "1GiB", .backend = "mps"}),
+                                        plan::machine_for_test(), tree.host());
   ASSERT_FALSE(share.ok());
   EXPECT_EQ(share.error().code(), Errc::Unsupported);
   EXPECT_THAT(share.error().text(), HasSubstr("nvidia-cuda-mps-control"));
@@ -206,8 +211,8 @@ TEST(Backend, MpsIsNotOnASimulatedMachineAndNothingIsLeftOfTheAttempt) {
     const auto run = test::run_cli({"gantry", "share", command, "--root", machine.root(),
                                     "--backend", "mps", "--memory", "1GiB", "blue"});
     EXPECT_EQ(run.status, 1);
-    EXPECT_THAT(run.err, AllOf(HasSubstr("the backend mps is not here"), HasSubstr("simulated"),
-                               HasSubstr("--backend fence")));
+    EXPECT_THAT(run.err, AllOf(HasSubstr("the backend mps is not available"),
+                               HasSubstr("simulated"), HasSubstr("--backend fence")));
   }
   EXPECT_FALSE(machine.host().exists("/run/gantry/mps"));
 }
@@ -215,7 +220,7 @@ TEST(Backend, MpsIsNotOnASimulatedMachineAndNothingIsLeftOfTheAttempt) {
 TEST(Backend, OfTheKernelIsReportedAsWhatItIs) {
   test::Tree tree;
   const auto machine = plan::machine_for_test();
-  const auto dmem = [&] { return backends_here(machine, tree.host()).back(); };
+  const auto dmem = [&] { return backend::list_backends(machine, tree.host()).back(); };
   EXPECT_FALSE(dmem().here);
   EXPECT_THAT(dmem().why, HasSubstr("kernel has no dmem"));
   tree.file("sys/fs/cgroup/dmem.capacity", "drm/0000:03:00.0/vram0 8514437120\n");
@@ -225,14 +230,14 @@ TEST(Backend, OfTheKernelIsReportedAsWhatItIs) {
   EXPECT_TRUE(dmem().here);
 }
 
-TEST(ShareCommands, WithoutAKeeperThereAreNoShares) {
+TEST(ShareCommands, WithoutADaemonThereAreNoShares) {
   const test::Tree tree;
   const auto listed = test::run_cli({"gantry", "share", "ls", "--root", tree.root(), "--json"});
   EXPECT_EQ(listed.status, 0);
   EXPECT_EQ(listed.out, "[\n]\n");
   const auto removed = test::run_cli({"gantry", "share", "rm", "blue", "--root", tree.root()});
   EXPECT_EQ(removed.status, 1);
-  EXPECT_THAT(removed.err, HasSubstr("no keeper runs"));
+  EXPECT_THAT(removed.err, HasSubstr("the share daemon is not running"));
 }
 
 TEST(ShareCommands, SetWithoutAChangeSaysWhatCanBeChanged) {
@@ -268,7 +273,7 @@ TEST(ShareCommands, ALimitThatCannotBeReadIsWrongUsage) {
   for (const auto* pause : {"0", "4000", "soon", "1s"}) {
     const auto top = test::run_cli({"gantry", "share", "top", "--every", pause});
     EXPECT_EQ(top.status, 2);
-    EXPECT_THAT(top.err, HasSubstr("is no number of seconds from 0.1 to 3600"));
+    EXPECT_THAT(top.err, HasSubstr("is not a number of seconds from 0.1 to 3600"));
   }
 }
 

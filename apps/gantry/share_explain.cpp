@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry share explain: who holds which limit against whom, and why this backend.
-#include "base/printable.hpp"
-#include "gantry/share_backend.hpp"
+// gantry share explain: says which limits each backend enforces, and why a backend is used.
+#include "base/core/printable.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
 #include "gantry/sim_commands.hpp"
+#include "sharing/backend/backends.hpp"
+#include "sharing/backend/shares.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -22,9 +23,9 @@ struct ExplainOptions {
   std::string backend;
 };
 
-std::string json_of(const BackendFacts& facts, const std::string& chosen) {
+std::string json_of(const backend::BackendInfo& facts, const std::string& chosen) {
   std::string rows;
-  for (const auto& promise : facts.promises) {
+  for (const auto& promise : facts.guarantees) {
     rows +=
         fmt::format("{}\n      {{\"what\": {}, \"against\": {}, \"holds\": {}, \"how\": {}}}",
                     rows.empty() ? "" : ",", json_text(promise.what), json_text(promise.against),
@@ -36,31 +37,31 @@ std::string json_of(const BackendFacts& facts, const std::string& chosen) {
       facts.name == chosen ? "true" : "false", rows);
 }
 
-std::string text_of(const BackendFacts& facts) {
+std::string describe(const backend::BackendInfo& facts) {
   auto text = fmt::format("{}: {}\n  {}: {}\n", facts.name, facts.sentence,
-                          facts.here ? "Here" : "Not here", facts.why);
+                          facts.here ? "Here" : "Not available here", facts.why);
   text += fmt::format(kRow, "WHAT", "AGAINST", "HOLDS", "HOW");
-  for (const auto& promise : facts.promises) {
+  for (const auto& promise : facts.guarantees) {
     text += fmt::format(kRow, promise.what, promise.against, promise.holds, promise.how);
   }
   return text;
 }
 
-// The keeper knows what was chosen, not whether somebody asked for it.
-BackendChoice choice_of(const share::Share& share, const model::Inventory& machine) {
+// The share daemon knows the backend, but not whether the user asked for it.
+backend::BackendChoice choice_of(const policy::Share& share, const model::Inventory& machine) {
   auto unasked = share;
-  unasked.backend = share::Backend::Auto;
-  const auto usual = choose_backend(unasked, machine);
-  return usual.backend == share.backend ? usual : choose_backend(share, machine);
+  unasked.backend = policy::Backend::Auto;
+  const auto usual = backend::choose_backend(unasked, machine);
+  return usual.backend == share.backend ? usual : backend::choose_backend(share, machine);
 }
 
-std::string facts_text(const std::string& only, const std::vector<BackendFacts>& all,
+std::string facts_text(const std::string& only, const std::vector<backend::BackendInfo>& all,
                        const std::string& chosen, bool json) {
   std::string text;
   for (const auto& facts : all) {
     if (!only.empty() && facts.name != only) continue;
     if (!text.empty()) text += json ? ",\n" : "\n";
-    text += json ? json_of(facts, chosen) : text_of(facts);
+    text += json ? json_of(facts, chosen) : describe(facts);
   }
   return text;
 }
@@ -68,23 +69,24 @@ std::string facts_text(const std::string& only, const std::vector<BackendFacts>&
 std::string refuse_unknown(const std::string& backend) {
   constexpr std::array kNames{"fence", "mps", "mig", "time-slicing", "dmem"};
   if (std::find(kNames.begin(), kNames.end(), backend) != kNames.end()) return "";
-  return fmt::format("there is no backend `{}`; there are {}", printable_lines(backend),
+  return fmt::format("there is no backend `{}`; use one of {}", printable_lines(backend),
                      fmt::join(kNames, ", "));
 }
 
 Result<int> explain(const ExplainOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto machine, machine_of(host, probe::UseNvml::Use));
+  GANTRY_TRY(const auto machine, read_machine(host, probe::NvmlUse::Use));
   const bool named = !options.name.empty();
-  keeper::ShareState state;
+  daemon::ShareState state;
   if (named) {
-    GANTRY_TRY(state, share_named(host, options.name));
+    GANTRY_TRY(state, backend::find_share(host, options.name));
   }
-  const auto choice = named ? choice_of(state.share, machine) : choose_backend({}, machine);
+  const auto choice =
+      named ? choice_of(state.share, machine) : backend::choose_backend({}, machine);
   const std::string chosen(to_string(choice.backend));
-  // Of a share that is there the other backends are of no interest, unless a program reads.
+  // For an existing share, show only its own backend, except in JSON.
   const auto only = options.backend.empty() && named && !context.json ? chosen : options.backend;
-  const auto text = facts_text(only, backends_here(machine, host), chosen, context.json);
+  const auto text = facts_text(only, backend::list_backends(machine, host), chosen, context.json);
   if (context.json) {
     fmt::print(context.out, "[\n{}\n]\n", text);
     return kOk;
@@ -93,8 +95,8 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
   fmt::print(context.out, "{}\n{}: {} is used, because {}.\n", text,
              named ? options.name : "A share here", chosen, choice.why);
   if (named) return kOk;
-  if (const auto shares = shares_of(host); shares.ok())
-    fmt::print(context.out, "{}", printable_lines(strangers_text(*shares)));
+  if (const auto shares = backend::list_all_shares(host); shares.ok())
+    fmt::print(context.out, "{}", printable_lines(foreign_processes_text(*shares)));
   return kOk;
 }
 
@@ -103,10 +105,10 @@ Result<int> explain(const ExplainOptions& options, Context& context) {
 void add_share_explain(CLI::App& share, Context& context, Action& chosen) {
   auto options = std::make_shared<ExplainOptions>();
   auto* command = share.add_subcommand(
-      "explain", "What each backend guarantees, against whom, and which one is used here");
+      "explain", "Show what each backend guarantees against whom, and which one is used here");
   add_machine_options(*command, context);
   command->add_option("name", options->name, "A share of `gantry share ls`")->type_name("NAME");
-  command->add_option("--backend", options->backend, "Only this one")
+  command->add_option("--backend", options->backend, "Show only this backend")
       ->type_name("WORD")
       ->check(CLI::Validator(refuse_unknown, ""));
   add_examples(*command,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry share ls and top: who has how much of which GPU.
-#include "base/printable.hpp"
+// gantry share ls and top: the limits and the usage of shares.
+#include "base/core/printable.hpp"
 #include "gantry/share_commands.hpp"
-#include "gantry/share_device.hpp"
 #include "gantry/share_table.hpp"
+#include "sharing/backend/share_device.hpp"
+#include "sharing/backend/shares.hpp"
 
 #include <poll.h>
 #include <unistd.h>
@@ -23,60 +24,30 @@ std::string refuse_pause(const std::string& text) {
   double seconds = 0;
   const bool is_number = CLI::detail::lexical_cast(text, seconds);
   if (is_number && seconds >= 0.1 && seconds <= 3600) return "";
-  return fmt::format("`{}` is no number of seconds from 0.1 to 3600", text);
+  return fmt::format("`{}` is not a number of seconds from 0.1 to 3600", text);
 }
 
 }  // namespace
 
-// No keeper is no shares of the keeper: that is an answer, not a failure.
-Result<std::vector<keeper::ShareState>> shares_of(const sys::Host& host) {
-  std::vector<keeper::ShareState> shares;
-  auto client = running_keeper(host);
-  if (client.ok()) {
-    GANTRY_TRY(shares, client->list());
-  } else if (client.error().code() != Errc::NotFound) {
-    return std::move(client).error();
-  }
-  for (auto& share : declared_shares(host)) {
-    keeper::ShareState state;
-    for (const auto& gpu : share.gpus)
-      state.gpus.push_back({.uuid = gpu,
-                            .memory_limit = share.memory ? share.memory->bytes : UINT64_MAX,
-                            .gate = "-"});
-    state.share = std::move(share);
-    shares.push_back(std::move(state));
-  }
-  return shares;
-}
-
-Result<keeper::ShareState> share_named(const sys::Host& host, const std::string& name) {
-  GANTRY_TRY(auto shares, shares_of(host));
-  for (auto& state : shares) {
-    if (state.share.name == name) return std::move(state);
-  }
-  return Error(Errc::NotFound,
-               fmt::format("there is no share {}; `gantry share ls` shows those there are", name));
-}
-
 namespace {
 
-std::string json_of(const std::vector<keeper::ShareState>& shares) {
+std::string json_of(const std::vector<daemon::ShareState>& shares) {
   std::string rows;
   for (const auto& share : shares) {
-    rows += fmt::format("{}\n  {}", rows.empty() ? "" : ",", keeper::to_json(share));
+    rows += fmt::format("{}\n  {}", rows.empty() ? "" : ",", daemon::to_json(share));
   }
   return fmt::format("[{}\n]\n", rows);
 }
 
 Result<int> list(Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto shares, shares_of(host));
+  GANTRY_TRY(const auto shares, backend::list_all_shares(host));
   fmt::print(context.out, "{}",
              context.json ? json_of(shares) : printable_lines(shares_table(shares)));
   return kOk;
 }
 
-// Waits, unless somebody typed q and Enter or the terminal is gone.
+// Waits. Returns early if the user typed q and Enter or the terminal is gone.
 bool goes_on(double seconds) {
   pollfd keys{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   const bool typed = ::isatty(STDIN_FILENO) == 1;
@@ -88,13 +59,13 @@ bool goes_on(double seconds) {
 
 Result<int> top(const TopOptions& options, Context& context) {
   GANTRY_TRY(const auto host, open_host(context));
-  // JSON is for programs, which have no use for a screen that is cleared.
+  // JSON is for programs, so the screen is not cleared.
   const bool live = !options.once && !context.json && ::isatty(::fileno(context.out)) == 1;
   if (live) fmt::print(context.out, "\x1b[2J");
   do {
-    GANTRY_TRY(const auto shares, shares_of(host));
+    GANTRY_TRY(const auto shares, backend::list_all_shares(host));
     const auto picture = context.json ? json_of(shares) : printable_lines(usage_table(shares));
-    // Over the former picture, each line cleared behind its end: no flicker.
+    // Draws over the previous screen and clears the rest of each line, which avoids flicker.
     std::string text = live ? "\x1b[H" : "";
     for (const char c : picture) {
       if (live && c == '\n') text += "\x1b[K";
@@ -109,7 +80,7 @@ Result<int> top(const TopOptions& options, Context& context) {
 }  // namespace
 
 void add_share_list(CLI::App& share, Context& context, Action& chosen) {
-  auto* command = share.add_subcommand("ls", "The shares of this machine and their limits");
+  auto* command = share.add_subcommand("ls", "List the shares of this machine and their limits");
   add_machine_options(*command, context);
   add_examples(*command, "  gantry share ls\n  gantry share ls --json | jq '.[].share.name'\n");
   command->callback([&chosen] { chosen = [](Context& c) { return list(c); }; });
@@ -118,10 +89,10 @@ void add_share_list(CLI::App& share, Context& context, Action& chosen) {
 void add_share_top(CLI::App& share, Context& context, Action& chosen) {
   auto options = std::make_shared<TopOptions>();
   auto* command = share.add_subcommand(
-      "top", "What each share uses, live on a terminal (Ctrl-C ends it), else once");
+      "top", "Show what each share uses: live on a terminal (end with Ctrl-C), else once");
   add_machine_options(*command, context);
-  command->add_flag("--once", options->once, "One picture, then end");
-  command->add_option("--every", options->every, "Seconds between two pictures")
+  command->add_flag("--once", options->once, "Print once and exit");
+  command->add_option("--every", options->every, "Seconds between updates")
       ->type_name("SECONDS")
       ->check(CLI::Validator(refuse_pause, ""))
       ->capture_default_str();

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry share run: a command with a share of a GPU, and nothing else changed.
-#include "base/printable.hpp"
-#include "enclose/enclosure.hpp"
-#include "enclose/in_place.hpp"
-#include "enclose/places.hpp"
-#include "enclose/run.hpp"
-#include "fence/abi.h"
-#include "gantry/share_backend.hpp"
+// gantry share run: runs a command with a share of a GPU; everything else stays the same for it.
+#include "base/core/printable.hpp"
+#include "container/fence_mount/child_command.hpp"
+#include "container/fence_mount/driver_libraries.hpp"
+#include "container/fence_mount/fence_mounts.hpp"
+#include "container/fence_mount/linked_fence.hpp"
+#include "container/plan/device_selection.hpp"
 #include "gantry/share_commands.hpp"
-#include "gantry/share_device.hpp"
-#include "gantry/share_mps.hpp"
 #include "gantry/sim_commands.hpp"
-#include "plan/select.hpp"
-#include "sim/tree.hpp"
+#include "gpu/abi/fence.h"
+#include "sharing/backend/backends.hpp"
+#include "sharing/backend/fence_libraries.hpp"
+#include "sharing/backend/mps_share.hpp"
+#include "sharing/backend/share_device.hpp"
+#include "sharing/backend/shares.hpp"
+#include "sim/machine/tree.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,11 +47,11 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Directories that this environment adds to the loader's own.
+// Directories that the environment adds to the loader's search path.
 std::vector<std::string> searched() {
   std::error_code ignored;
   const auto here = std::filesystem::current_path(ignored).string();
-  auto directories = enclose::search_path(variable("LD_LIBRARY_PATH"), here);
+  auto directories = fence_mount::split_search_path(variable("LD_LIBRARY_PATH"), here);
   for (const char* prefix : {"CONDA_PREFIX", "VIRTUAL_ENV", "CUDA_HOME", "CUDA_PATH"}) {
     const auto place = variable(prefix);
     if (!place.starts_with('/')) continue;
@@ -59,25 +61,25 @@ std::vector<std::string> searched() {
   return directories;
 }
 
-// The driver's own file of a library, as we see it.
+// The path of a driver library, as this process sees it.
 std::string real_library(const model::Inventory& machine, const sys::Host& host,
                          std::string_view soname) {
   for (const auto& file : machine.files) {
-    if (file.kind == model::FileKind::Library && file.soname == soname && !file.is_32bit)
+    if (file.kind == model::DriverFileKind::Library && file.soname == soname && !file.is_32bit)
       return host.outside(file.path);
   }
   return "";
 }
 
-// Nodes of GPUs and instances of the machine that the share does not have.
-std::vector<std::string> other_nodes(const model::Inventory& machine, const share::Share& share) {
-  std::vector<plan::Selected> ours;
+// The device nodes of GPUs and MIG instances that do not belong to the share.
+std::vector<std::string> other_nodes(const model::Inventory& machine, const policy::Share& share) {
+  std::vector<plan::SelectedDevice> ours;
   for (const auto& uuid : share.gpus) {
     if (const auto device = plan::select_one(machine, uuid.text); device.ok())
       ours.push_back(*device);
   }
   const auto has = [&](const model::Gpu& gpu, const model::MigInstance* instance) {
-    return std::any_of(ours.begin(), ours.end(), [&](const plan::Selected& one) {
+    return std::any_of(ours.begin(), ours.end(), [&](const plan::SelectedDevice& one) {
       return one.gpu == &gpu && (instance == nullptr || one.mig == instance);
     });
   };
@@ -93,24 +95,26 @@ std::vector<std::string> other_nodes(const model::Inventory& machine, const shar
   return nodes;
 }
 
-Result<enclose::Enclosure> enclosure_for(const keeper::ShareState& made,
-                                         const model::Inventory& machine, const sys::Host& host) {
-  GANTRY_TRY(const auto fence, find_fence());
+Result<fence_mount::FenceMounts> fence_mounts_for(const daemon::ShareState& made,
+                                                  const model::Inventory& machine,
+                                                  const sys::Host& host) {
+  GANTRY_TRY(const auto fence, backend::find_fence());
   GANTRY_TRY(const auto live, sys::Host::at("/"));
-  enclose::Enclosure e{.share = made.directory,
-                       .fence_cuda = fence.cuda,
-                       .fence_nvml = fence.nvml,
-                       .real_cuda = real_library(machine, host, "libcuda.so.1"),
-                       .real_nvml = real_library(machine, host, "libnvidia-ml.so.1"),
-                       .hidden_nodes = other_nodes(machine, made.share)};
+  fence_mount::FenceMounts e{.share = made.directory,
+                             .fence_cuda = fence.cuda,
+                             .fence_nvml = fence.nvml,
+                             .real_cuda = real_library(machine, host, "libcuda.so.1"),
+                             .real_nvml = real_library(machine, host, "libnvidia-ml.so.1"),
+                             .hidden_nodes = other_nodes(machine, made.share)};
   if (e.real_cuda.empty()) {
-    return Error(Errc::NotFound, "the driver has no libcuda.so.1 here; run `gantry doctor`");
+    return Error(Errc::NotFound,
+                 "the driver on this machine has no libcuda.so.1; run `gantry doctor`");
   }
-  GANTRY_TRY(const auto places, enclose::find_places(live, searched()));
+  GANTRY_TRY(const auto places, fence_mount::find_driver_libraries(live, searched()));
   e.cover_cuda = places.cuda;
   e.cover_nvml = places.nvml;
-  // A machine that is a tree has its libraries below it.
-  GANTRY_TRY(const auto own, enclose::find_places(host));
+  // A machine in a directory (--root) has its libraries below that directory.
+  GANTRY_TRY(const auto own, fence_mount::find_driver_libraries(host));
   for (const auto& path : own.cuda) add_all(e.cover_cuda, {host.outside(path)});
   for (const auto& path : own.nvml) add_all(e.cover_nvml, {host.outside(path)});
   add_all(e.cover_cuda, {e.real_cuda});
@@ -124,15 +128,17 @@ Result<enclose::Enclosure> enclosure_for(const keeper::ShareState& made,
   return e;
 }
 
-// nullopt: nothing can be mounted here.
-std::optional<enclose::Way> way_here() {
-  if (::geteuid() == 0 && enclose::can_enclose(enclose::Way::Mounts).ok())
-    return enclose::Way::Mounts;
-  if (enclose::can_enclose(enclose::Way::UserMounts).ok()) return enclose::Way::UserMounts;
+// nullopt if this process cannot mount anything.
+std::optional<fence_mount::NamespaceKind> way_here() {
+  if (::geteuid() == 0 &&
+      fence_mount::can_mount_fence(fence_mount::NamespaceKind::MountNamespace).ok())
+    return fence_mount::NamespaceKind::MountNamespace;
+  if (fence_mount::can_mount_fence(fence_mount::NamespaceKind::UserAndMountNamespace).ok())
+    return fence_mount::NamespaceKind::UserAndMountNamespace;
   return std::nullopt;
 }
 
-std::string uuids_of(const share::Share& share) {
+std::string uuids_of(const policy::Share& share) {
   std::vector<std::string> uuids;
   for (const auto& gpu : share.gpus) uuids.push_back(gpu.text);
   return fmt::format("{}", fmt::join(uuids, ","));
@@ -141,25 +147,24 @@ std::string uuids_of(const share::Share& share) {
 struct Place {
   const sys::Host& host;
   const model::Inventory& machine;
-  std::optional<enclose::Way> way;
+  std::optional<fence_mount::NamespaceKind> way;
   std::FILE* err;
 };
 
-// Links in place of mounts: for programs that leave LD_LIBRARY_PATH alone.
-Result<int> run_in_place(enclose::Command command, const enclose::Enclosure& enclosure,
-                         std::FILE* err) {
-  auto made = enclose::InPlace::make(enclosure, FENCE_DIRECTORY);
+// Uses links instead of mounts. Works for programs that do not change LD_LIBRARY_PATH.
+Result<int> run_with_links(fence_mount::ChildCommand command,
+                           const fence_mount::FenceMounts& fence_mounts, std::FILE* err) {
+  auto made = fence_mount::LinkedFence::make(fence_mounts, FENCE_DIRECTORY);
   if (!made.ok()) {
     return std::move(made).error().in(
-        "a command gets a share by mounts of its own, and this process may make none; run it as "
-        "root, allow user namespaces (sysctl user.max_user_namespaces=10000), or use a container "
-        "with `gantry share create`");
+        "a share needs a mount namespace, and this process may not create one; run this as root, "
+        "allow user namespaces (sysctl user.max_user_namespaces=10000), or use a container with "
+        "`gantry share create`");
   }
-  fmt::print(
-      err,
-      "gantry share run: warning: nothing can be mounted here, so the fence stands in "
-      "LD_LIBRARY_PATH alone: a program that sets it anew, or opens libcuda by its path, has "
-      "no limits until the auditor sees it\n");
+  fmt::print(err,
+             "gantry share run: warning: this process cannot mount anything, so the fence is only "
+             "in LD_LIBRARY_PATH: a program that changes this variable, or opens libcuda by its "
+             "path, has no limits until the auditor finds it\n");
   const auto before = command.before;
   command.before = [&]() -> Status {
     const auto others = variable("LD_LIBRARY_PATH");
@@ -167,28 +172,28 @@ Result<int> run_in_place(enclose::Command command, const enclose::Enclosure& enc
     ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
     return before();
   };
-  return enclose::run(command);
+  return fence_mount::run(command);
 }
 
-Result<int> run_enclosed(const std::vector<std::string>& words, const share::Share& share,
-                         const enclose::Enclosure& enclosure, const Place& place,
-                         const std::function<Status(pid_t)>& started = {}) {
-  enclose::Command command{.words = words,
-                           .before = [&]() -> Status {
-                             ::setenv("CUDA_VISIBLE_DEVICES", uuids_of(share).c_str(), 1);
-                             ::setenv("GANTRY_SHARE", share.name.c_str(), 1);
-                             return place.way ? enclose::enter(enclosure, *place.way) : Status();
-                           },
-                           .started = started};
-  if (place.way) return enclose::run(command);
-  return run_in_place(std::move(command), enclosure, place.err);
+Result<int> run_with_mounts(const std::vector<std::string>& words, const policy::Share& share,
+                            const fence_mount::FenceMounts& fence_mounts, const Place& place,
+                            const std::function<Status(pid_t)>& started = {}) {
+  fence_mount::ChildCommand command{
+      .words = words,
+      .before = [&]() -> Status {
+        ::setenv("CUDA_VISIBLE_DEVICES", uuids_of(share).c_str(), 1);
+        ::setenv("GANTRY_SHARE", share.name.c_str(), 1);
+        return place.way ? fence_mount::enter_fence(fence_mounts, *place.way) : Status();
+      },
+      .started = started};
+  if (place.way) return fence_mount::run(command);
+  return run_with_links(std::move(command), fence_mounts, place.err);
 }
 
-// What the auditor ended says nothing itself: whoever waits for it would see a signal and no
-// sender.
-void tell_who_stopped_it(keeper::Client& keeper, const std::string& name, std::FILE* err) {
-  keeper.set_patience(std::chrono::seconds(1));  // the command has ended: nobody waits for long
-  const auto state = keeper.show(name);
+// If the auditor killed the command, say so: the caller sees only a signal.
+void print_auditor_stop(daemon::Client& client, const std::string& name, std::FILE* err) {
+  client.set_timeout(std::chrono::seconds(1));  // the command has ended, so do not wait long
+  const auto state = client.show(name);
   if (!state.ok()) return;
   for (const auto& finding : state->findings) {
     if (finding.stopped)
@@ -197,67 +202,66 @@ void tell_who_stopped_it(keeper::Client& keeper, const std::string& name, std::F
   }
 }
 
-Result<int> run_fenced(const RunOptions& options, const share::Share& share, const Place& place) {
-  GANTRY_TRY(auto keeper, keeper::Client::connect_or_start(place.host, keeper_program()));
-  GANTRY_TRY(const auto made, keeper.hold(share, options.limits.overcommitted()));
-  GANTRY_TRY(const auto enclosure, enclosure_for(made, place.machine, place.host));
-  auto status = run_enclosed(options.command, made.share, enclosure, place,
-                             [&](pid_t child) { return keeper.adopt(made.share.name, child); });
-  tell_who_stopped_it(keeper, made.share.name, place.err);
+Result<int> run_fenced(const RunOptions& options, const policy::Share& share, const Place& place) {
+  GANTRY_TRY(auto client, daemon::Client::connect_or_start(place.host, backend::daemon_command()));
+  GANTRY_TRY(const auto made, client.hold(share, options.limits.overcommitted()));
+  GANTRY_TRY(const auto fence_mounts, fence_mounts_for(made, place.machine, place.host));
+  auto status = run_with_mounts(options.command, made.share, fence_mounts, place,
+                                [&](pid_t child) { return client.adopt(made.share.name, child); });
+  print_auditor_stop(client, made.share.name, place.err);
   return status;
 }
 
-// Inside, the driver's libcuda is the fence: a second one in front of it would find no driver.
+// Inside a share, libcuda is the fence: a second fence would not find the driver.
 Status check_outside_of_shares() {
   std::error_code failed;
   if (!std::filesystem::exists(FENCE_REAL_CUDA, failed)) return {};
   const auto name = variable("GANTRY_SHARE");
   return Error(
       Errc::Unsupported,
-      fmt::format("this is inside {} already, and shares are not divided further; leave "
-                  "it first, or change it from outside: gantry share set {}",
+      fmt::format("this process is already inside {}, and a share cannot be divided; leave it "
+                  "first, or change it from outside: gantry share set {}",
                   name.empty() ? "a share" : "the share " + name, name.empty() ? "NAME" : name));
 }
 
-// Somebody else holds the limits, or nobody: the command gets its GPU and no other.
-Result<int> run_unfenced(const RunOptions& options, share::Share share, const Place& place) {
+// The fence does not enforce these limits. The command gets its GPU and no other.
+Result<int> run_unfenced(const RunOptions& options, policy::Share share, const Place& place) {
   if (!place.way) {
-    return Error(
-        Errc::Denied,
-        fmt::format("{} needs mounts of its own, and this process may make none; run it as "
-                    "root or use a container",
-                    to_string(share.backend)));
+    return Error(Errc::Denied, fmt::format("{} needs a mount namespace, and this process may not "
+                                           "create one; run this as root or use a container",
+                                           to_string(share.backend)));
   }
   if (share.gpus.empty()) {
     GANTRY_TRY(const auto gpu, any_gpu(place.machine));
     share.gpus.push_back(gpu);
   }
-  enclose::Enclosure enclosure{.hidden_nodes = other_nodes(place.machine, share)};
-  if (!place.host.is_live()) enclosure.machine = place.host.root();
-  if (share.backend != share::Backend::Mps)
-    return run_enclosed(options.command, share, enclosure, place);
-  GANTRY_TRY(const auto plan, mps_plan(share, place.machine, declared_shares(place.host)));
-  GANTRY_CHECK(start_mps(place.host, plan));
-  enclosure.bound = mps_places(place.host, share.name);
-  auto status = run_enclosed(options.command, share, enclosure, place);
-  GANTRY_CHECK(stop_mps(place.host, plan));
+  fence_mount::FenceMounts fence_mounts{.hidden_nodes = other_nodes(place.machine, share)};
+  if (!place.host.is_live()) fence_mounts.machine = place.host.root();
+  if (share.backend != policy::Backend::Mps)
+    return run_with_mounts(options.command, share, fence_mounts, place);
+  GANTRY_TRY(const auto plan,
+             backend::mps_plan(share, place.machine, backend::declared_shares(place.host)));
+  GANTRY_CHECK(backend::start_mps(place.host, plan));
+  fence_mounts.bound = backend::mps_bind_mounts(place.host, share.name);
+  auto status = run_with_mounts(options.command, share, fence_mounts, place);
+  GANTRY_CHECK(backend::stop_mps(place.host, plan));
   return status;
 }
 
 Result<int> run(const RunOptions& options, Context& context) {
   GANTRY_CHECK(check_outside_of_shares());
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto machine, machine_for(options.limits, host));
-  GANTRY_TRY(auto words, words_of(options.limits, machine));
+  GANTRY_TRY(const auto machine, read_machine_for(options.limits, host));
+  GANTRY_TRY(auto words, resolve_share_text(options.limits, machine));
   if (words.name.empty()) words.name = fmt::format("run-{}", ::getpid());
-  GANTRY_TRY(auto asked, share::share_from(words));
-  GANTRY_TRY(const auto share, with_backend(std::move(asked), machine, host));
-  if (!options.limits.text.name.empty()) GANTRY_CHECK(check_name_is_free(host, share.name));
+  GANTRY_TRY(auto asked, policy::parse_share(words));
+  GANTRY_TRY(const auto share, backend::choose_and_check_backend(std::move(asked), machine, host));
+  if (!options.limits.text.name.empty()) GANTRY_CHECK(backend::check_name_unused(host, share.name));
   if (!host.is_live()) GANTRY_CHECK(use_simulated_machine(host));
   std::fflush(context.out);
   const Place place{host, machine, way_here(), context.err};
-  return share.backend == share::Backend::Fence ? run_fenced(options, share, place)
-                                                : run_unfenced(options, share, place);
+  return share.backend == policy::Backend::Fence ? run_fenced(options, share, place)
+                                                 : run_unfenced(options, share, place);
 }
 
 }  // namespace
@@ -266,10 +270,12 @@ void add_share_run(CLI::App& share, Context& context, Action& chosen) {
   auto options = std::make_shared<RunOptions>();
   auto* command = share.add_subcommand("run", "Run a command with a share of a GPU");
   add_root_option(*command, context);
-  command->add_option("--name", options->limits.text.name, "For `share ls`, `top` and `set`")
+  command
+      ->add_option("--name", options->limits.text.name,
+                   "Name of the share, for `share ls`, `top` and `set`")
       ->type_name("NAME");
   add_limit_flags(*command, options->limits);
-  add_place_flags(*command, options->limits);
+  add_backend_flags(*command, options->limits);
   command->add_option("command", options->command, "The command and its arguments")
       ->type_name("COMMAND...")
       ->required();
@@ -279,7 +285,7 @@ void add_share_run(CLI::App& share, Context& context, Action& chosen) {
                "  gantry share run --weight 200 --name mine -- bash   # `share set mine ...` "
                "meanwhile\n");
   command->callback([=, &chosen] {
-    refuse_wrong_words(check_new(options->limits));
+    fail_usage(check_new_share(options->limits));
     chosen = [=](Context& c) { return run(*options, c); };
   });
 }

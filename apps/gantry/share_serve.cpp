@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry share serve: the keeper of shares.
+// gantry share serve: the share daemon.
 #include "gantry/share_commands.hpp"
-#include "keeper/serve.hpp"
+#include "sharing/daemon/serve.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -10,10 +10,10 @@ namespace {
 
 Result<int> serve(bool until_idle, const Context& context) {
   GANTRY_TRY(auto host, open_host(context));
-  GANTRY_CHECK(keeper::serve(
+  GANTRY_CHECK(daemon::serve(
       {.host = std::move(host),
-       .life = until_idle ? keeper::Life::UntilIdle : keeper::Life::UntilSignal,
-       .sensor = {.program = {"/proc/self/exe", std::string(sensor::kChildCommand)}}}));
+       .life = until_idle ? daemon::Lifetime::UntilIdle : daemon::Lifetime::UntilSignal,
+       .sensor = {.program = {"/proc/self/exe", std::string(nvml_child::kChildCommand)}}}));
   return kOk;
 }
 
@@ -21,13 +21,13 @@ Result<int> serve(bool until_idle, const Context& context) {
 
 void add_share_serve(CLI::App& share, Context& context, Action& chosen) {
   auto until_idle = std::make_shared<bool>(false);
-  auto* command =
-      share.add_subcommand("serve", "Keep the shares of this machine (in the foreground)");
+  auto* command = share.add_subcommand("serve", "Run the share daemon in the foreground");
   add_root_option(*command, context);
-  command->add_flag(std::string(keeper::kUntilIdle), *until_idle, "End with the last share");
+  command->add_flag(std::string(daemon::kUntilIdle), *until_idle,
+                    "Exit when the last share is gone");
   add_examples(*command,
-               "  gantry share serve                # `share run` and `create` start it by "
-               "themselves\n");
+               "  gantry share serve                # `share run` and `share create` start it when "
+               "needed\n");
   command->callback([=, &chosen] { chosen = [=](Context& c) { return serve(*until_idle, c); }; });
 }
 

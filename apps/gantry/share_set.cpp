@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry share set: other limits for a share, while its processes run.
-#include "base/text.hpp"
+// gantry share set: changes the limits of a share while its processes run.
+#include "base/core/text.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/share_table.hpp"
+#include "sharing/backend/shares.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -12,19 +13,19 @@
 namespace gantry::cli {
 namespace {
 
-// Who is told to stop what is past its limit stops whoever holds more than the new one.
-Status check_nobody_is_stopped(const keeper::ShareState& before, const share::ShareText& changes) {
+// With `--policy stop`, lowering the limit kills every process that already uses more.
+Status check_nobody_is_stopped(const daemon::ShareState& before, const policy::ShareText& changes) {
   const auto policy =
       changes.on_violation.empty() ? to_string(before.share.violation) : changes.on_violation;
-  if (policy != to_string(share::Violation::Stop)) return {};
+  if (policy != to_string(policy::Violation::Stop)) return {};
   if (changes.memory.empty() || changes.memory == "none") return {};
-  GANTRY_TRY(const auto memory, share::memory_from(changes.memory));
+  GANTRY_TRY(const auto memory, policy::parse_memory_limit(changes.memory));
   for (const auto& gpu : before.gpus) {
     const auto held = std::max(gpu.memory_held, gpu.memory_used);
     if (held <= memory.on(gpu.memory_total)) continue;
     return Error(Errc::Busy,
-                 fmt::format("{} holds {} now, and --policy stop would end its processes under a "
-                             "limit of {}; leave it that much, or say --policy report",
+                 fmt::format("{} uses {} now, and with --policy stop a limit of {} would kill its "
+                             "processes; set a higher limit or use --policy report",
                              before.share.name, human_bytes(held), changes.memory));
   }
   return {};
@@ -33,17 +34,17 @@ Status check_nobody_is_stopped(const keeper::ShareState& before, const share::Sh
 Result<int> set(const ShareFlags& flags, const std::string& name, Context& context) {
   const auto changes = flags.words();
   GANTRY_TRY(const auto host, open_host(context));
-  GANTRY_TRY(const auto before, share_named(host, name));
-  if (before.share.backend != share::Backend::Fence)
+  GANTRY_TRY(const auto before, backend::find_share(host, name));
+  if (before.share.backend != policy::Backend::Fence)
     return Error(Errc::Unsupported,
-                 fmt::format("{0} is a share by {1}, which is not changed while it is there; "
-                             "`gantry share rm {0}`, then create it anew",
+                 fmt::format("{0} uses the backend {1}, whose shares cannot be changed; run "
+                             "`gantry share rm {0}` and create it again",
                              name, to_string(before.share.backend)));
   GANTRY_CHECK(check_nobody_is_stopped(before, changes));
-  GANTRY_TRY(auto keeper, running_keeper(host));
-  GANTRY_TRY(const auto state, keeper.set(name, changes, flags.overcommitted()));
+  GANTRY_TRY(auto client, backend::connect_to_daemon(host));
+  GANTRY_TRY(const auto state, client.set(name, changes, flags.overcommitted()));
   fmt::print(context.out, "{}",
-             context.json ? keeper::to_json(state) + "\n" : shares_table({state}));
+             context.json ? daemon::to_json(state) + "\n" : shares_table({state}));
   return kOk;
 }
 
@@ -52,15 +53,15 @@ Result<int> set(const ShareFlags& flags, const std::string& name, Context& conte
 void add_share_set(CLI::App& share, Context& context, Action& chosen) {
   auto flags = std::make_shared<ShareFlags>();
   auto name = std::make_shared<std::string>();
-  auto* command = share.add_subcommand("set", "Change a share while it is used");
+  auto* command = share.add_subcommand("set", "Change the limits of a share while it is in use");
   add_machine_options(*command, context);
-  command->add_option("name", *name, "Of `gantry share ls`")->type_name("NAME")->required();
+  command->add_option("name", *name, "A share of `gantry share ls`")->type_name("NAME")->required();
   add_limit_flags(*command, *flags);
   add_examples(*command,
                "  gantry share set blue --memory 30GiB\n"
                "  gantry share set blue --compute 50% --work-conserving\n");
   command->callback([=, &chosen] {
-    refuse_wrong_words(check_changes(*flags));
+    fail_usage(check_changes(*flags));
     chosen = [=](Context& c) { return set(*flags, *name, c); };
   });
 }

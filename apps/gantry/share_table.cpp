@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gantry/share_table.hpp"
 
-#include "base/text.hpp"
+#include "base/core/text.hpp"
 #include "gantry/share_commands.hpp"
 #include "gantry/table.hpp"
 
@@ -12,19 +12,19 @@
 namespace gantry::cli {
 namespace {
 
-using keeper::GpuState;
-using keeper::ShareState;
+using daemon::GpuState;
+using daemon::ShareState;
 
 constexpr const char* kNone =
-    "No shares. `gantry share run --memory 10GiB -- COMMAND` makes one, `gantry share create NAME` "
-    "one for containers.\n";
+    "There are no shares. Run `gantry share run --memory 10GiB -- COMMAND` to start a command in "
+    "one, or `gantry share create NAME` to create one for containers.\n";
 
-std::string compute_word(const share::Share& share) {
+std::string compute_word(const policy::Share& share) {
   if (!share.time_limited) return "-";
-  const auto& rights = share.rights;
-  if (rights.percent == 0) return fmt::format("weight {}", rights.weight);
-  const bool more = rights.excess == share::Excess::Allowed;
-  return fmt::format("{}%{}", rights.percent, more ? "+" : "");
+  const auto& time_policy = share.time_policy;
+  if (time_policy.percent == 0) return fmt::format("weight {}", time_policy.weight);
+  const bool more = time_policy.excess == policy::Excess::Allowed;
+  return fmt::format("{}%{}", time_policy.percent, more ? "+" : "");
 }
 
 std::string_view groups_of(std::string_view uuid, std::size_t groups) {
@@ -33,7 +33,8 @@ std::string_view groups_of(std::string_view uuid, std::size_t groups) {
   return uuid.substr(0, end);
 }
 
-// As much of each UUID as tells the GPUs of these shares apart: mostly "GPU-8d3c1f0e".
+// The shortest beginnings of the UUIDs that tell the GPUs of these shares apart, mostly like
+// "GPU-8d3c1f0e".
 class ShortNames {
  public:
   explicit ShortNames(const std::vector<ShareState>& shares) {
@@ -57,7 +58,8 @@ class ShortNames {
   std::size_t groups_ = 0;
 };
 
-// "1.5GiB / 10GiB": what NVML sees where it sees more than the processes tell.
+// "1.5GiB / 10GiB": used and limit. Shows NVML's value if it is higher than the processes' own
+// count.
 std::string memory_words(const GpuState& gpu) {
   return fmt::format("{} / {}", human_bytes(std::max(gpu.memory_held, gpu.memory_used)),
                      gpu.memory_limit == UINT64_MAX ? "-" : human_bytes(gpu.memory_limit));
@@ -98,30 +100,32 @@ std::string shares_table(const std::vector<ShareState>& shares) {
   const ShortNames names(shares);
   for (const auto& state : shares) {
     for (const auto& gpu : state.gpus) {
-      table.add({state.share.name, names.of(gpu.uuid), limit_word(gpu.memory_limit),
-                 compute_word(state.share), std::string(to_string(state.share.rights.priority)),
+      table.add({state.share.name, names.of(gpu.uuid), format_limit(gpu.memory_limit),
+                 compute_word(state.share),
+                 std::string(to_string(state.share.time_policy.priority)),
                  std::string(to_string(state.share.violation)),
-                 std::string(to_string(state.share.backend)), fmt::to_string(processes_of(state)),
+                 std::string(to_string(state.share.backend)), fmt::to_string(process_count(state)),
                  state.held ? "with its command" : "named"});
     }
   }
-  return table.text() + strangers_text(shares);
+  return table.text() + foreign_processes_text(shares);
 }
 
-std::string strangers_text(const std::vector<ShareState>& shares) {
+std::string foreign_processes_text(const std::vector<ShareState>& shares) {
   std::string text;
   const ShortNames names(shares);
   std::set<std::string> told;
   for (const auto& state : shares) {
     for (const auto& gpu : state.gpus) {
-      if (gpu.strangers.empty() || !told.insert(gpu.uuid.text).second) continue;
+      if (gpu.unmanaged.empty() || !told.insert(gpu.uuid.text).second) continue;
       std::vector<std::string> who;
-      for (const auto& stranger : gpu.strangers)
+      for (const auto& stranger : gpu.unmanaged)
         who.push_back(fmt::format("{} ({}, {})", stranger.pid, stranger.command,
                                   human_bytes(stranger.memory_used)));
       text += fmt::format(
-          "Warning: {} is used outside of its shares, whose limits of time do not hold that back: "
-          "{}. `gantry share run` gives a command a share; another GPU or MIG keeps them apart.\n",
+          "Warning: processes outside of the shares use {}, and the shares' time limits do not "
+          "slow them down: {}. Run them with `gantry share run`, or move them to another GPU or a "
+          "MIG instance.\n",
           names.of(gpu.uuid), fmt::join(who, ", "));
     }
   }
@@ -139,7 +143,7 @@ std::string usage_table(const std::vector<ShareState>& shares) {
       const auto& gpu = state.gpus[i];
       table.add({state.share.name, names.of(gpu.uuid), memory_words(gpu), time_words(state, gpu),
                  gpu.gate, fmt::to_string(waiting(state, i)), fmt::to_string(state.refused),
-                 fmt::to_string(processes_of(state))});
+                 fmt::to_string(process_count(state))});
     }
     add_processes(state, processes);
     for (const auto& finding : state.findings) {
@@ -150,7 +154,7 @@ std::string usage_table(const std::vector<ShareState>& shares) {
   auto text = table.text();
   if (!processes.empty()) text += fmt::format("\n{}", processes.text());
   if (!found.empty()) text += "\nFound by the auditor:\n" + found;
-  return text + strangers_text(shares);
+  return text + foreign_processes_text(shares);
 }
 
 }  // namespace gantry::cli

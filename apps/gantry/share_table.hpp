@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares for people.
+// Tables of shares.
 #pragma once
 
-#include "keeper/state.hpp"
+#include "sharing/daemon/share_state.hpp"
 
 #include <string>
 #include <vector>
 
 namespace gantry::cli {
 
-// Limits: a row for each share and GPU.
-std::string shares_table(const std::vector<keeper::ShareState>& shares);
+// The limits: one row for each share and GPU.
+std::string shares_table(const std::vector<daemon::ShareState>& shares);
 
-// Whoever uses GPUs of these shares without belonging to one; "" for nobody. The tables end with
-// it.
-std::string strangers_text(const std::vector<keeper::ShareState>& shares);
+// A warning about processes that use these shares' GPUs but belong to no share; "" if there are
+// none. The tables end with it.
+std::string foreign_processes_text(const std::vector<daemon::ShareState>& shares);
 
-// What they use of them now, their processes, and what the auditor found.
-std::string usage_table(const std::vector<keeper::ShareState>& shares);
+// The current usage, the processes, and what the auditor found.
+std::string usage_table(const std::vector<daemon::ShareState>& shares);
 
 }  // namespace gantry::cli

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry sim: machines that do not exist, to try things on.
+// gantry sim: simulated machines with GPUs, for tests and trials.
 #include "gantry/commands.hpp"
 #include "gantry/sim_commands.hpp"
 #include "gantry/table.hpp"
-#include "sim/machine.hpp"
-#include "sim/tree.hpp"
+#include "sim/machine/machine.hpp"
+#include "sim/machine/tree.hpp"
 
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ namespace {
 struct CreateOptions {
   std::string machine;
   std::string libraries;
-  sim::Nodes nodes = sim::Nodes::Auto;
+  sim::DeviceNodes nodes = sim::DeviceNodes::Auto;
   bool force = false;
 };
 
@@ -35,17 +35,17 @@ Result<int> create(const CreateOptions& options, Context& context) {
              sim::create(machine, {.root = context.root,
                                    .libraries = libraries,
                                    .nodes = options.nodes,
-                                   .existing = options.force ? sim::Existing::ReplaceOurs
-                                                             : sim::Existing::Keep}));
+                                   .existing = options.force ? sim::ExistingTree::ReplaceOurs
+                                                             : sim::ExistingTree::Keep}));
   for (const auto& note : created.notes) fmt::print(context.err, "Note: {}\n", note);
-  const bool real = created.nodes == sim::Nodes::Real;
+  const bool real = created.nodes == sim::DeviceNodes::Real;
   if (context.json) {
     fmt::print(context.out,
                "{{\"machine\": \"{}\", \"root\": {}, \"gpus\": {}, \"nodes\": \"{}\"}}\n",
                machine.name, json_text(created.root), machine.gpus.size(), real ? "real" : "table");
     return kOk;
   }
-  fmt::print(context.out, "{} is in {}: {} GPU{}, {}.\n", machine.name, created.root,
+  fmt::print(context.out, "Created {} in {}: {} GPU{}, {}.\n", machine.name, created.root,
              machine.gpus.size(), machine.gpus.size() == 1 ? "" : "s",
              real ? "real device nodes" : "device nodes as a table (dev.table)");
   fmt::print(context.out,
@@ -64,7 +64,7 @@ Result<int> list(Context& context) {
     fmt::print(context.out, "[{}\n]\n", rows);
     return kOk;
   }
-  Table table({"MACHINE", "WHAT IT IS"});
+  Table table({"MACHINE", "DESCRIPTION"});
   for (const auto& entry : sim::machine_catalog()) table.add({entry.name, entry.description});
   fmt::print(context.out, "{}", table.text());
   return kOk;
@@ -80,7 +80,7 @@ std::string directory_of(const std::string& path) {
 }
 
 Result<int> run(const RunOptions& options, Context& context) {
-  GANTRY_CHECK(sim::read_marker(context.root));  // says what is missing
+  GANTRY_CHECK(sim::read_marker(context.root));  // the error says what is missing
   GANTRY_TRY(const auto host, open_host(context));
   GANTRY_CHECK(use_simulated_machine(host));
   std::vector<char*> argv;
@@ -93,21 +93,21 @@ Result<int> run(const RunOptions& options, Context& context) {
 
 void add_create(CLI::App& sim, Context& context, Action& chosen) {
   auto options = std::make_shared<CreateOptions>();
-  auto* command = sim.add_subcommand("create", "Make the tree of a machine");
+  auto* command = sim.add_subcommand("create", "Create a simulated machine in a directory");
   command->add_option("machine", options->machine, "One of `gantry sim list`, or a YAML file")
       ->type_name("MACHINE")
       ->required();
   add_root(*command, context);
   command->add_flag("--json", context.json, "Print JSON");
-  command->add_flag("--force", options->force, "Replace the simulated machine that is there");
+  command->add_flag("--force", options->force, "Replace an existing simulated machine");
   command
       ->add_option_function<std::string>(
           "--nodes",
           [options](const std::string& word) {
-            options->nodes = meaning_of<sim::Nodes>("--nodes", word,
-                                                    {{"auto", sim::Nodes::Auto},
-                                                     {"real", sim::Nodes::Real},
-                                                     {"table", sim::Nodes::Table}});
+            options->nodes = parse_choice<sim::DeviceNodes>("--nodes", word,
+                                                            {{"auto", sim::DeviceNodes::Auto},
+                                                             {"real", sim::DeviceNodes::Real},
+                                                             {"table", sim::DeviceNodes::Table}});
           },
           "Device nodes: auto (real as root, a table otherwise), real or table")
       ->type_name("KIND");
@@ -121,12 +121,12 @@ void add_create(CLI::App& sim, Context& context, Action& chosen) {
 }
 
 void add_list_and_show(CLI::App& sim, Context& context, Action& chosen) {
-  auto* list_command = sim.add_subcommand("list", "The machines that come with gantry");
+  auto* list_command = sim.add_subcommand("list", "List the machines that come with gantry");
   list_command->add_flag("--json", context.json, "Print JSON");
   list_command->callback([&chosen] { chosen = [](Context& c) { return list(c); }; });
 
   auto name = std::make_shared<std::string>();
-  auto* show = sim.add_subcommand("show", "A machine's YAML, to start one of your own from");
+  auto* show = sim.add_subcommand("show", "Print a machine's YAML, to start your own from");
   show->add_option("machine", *name, "One of `gantry sim list`")->type_name("MACHINE")->required();
   add_examples(*show, "  gantry sim show t4x4 > mine.yaml\n");
   show->callback([=, &chosen] {
@@ -140,7 +140,7 @@ void add_list_and_show(CLI::App& sim, Context& context, Action& chosen) {
 
 void add_run(CLI::App& sim, Context& context, Action& chosen) {
   auto options = std::make_shared<RunOptions>();
-  auto* command = sim.add_subcommand("run", "Run a command on the machine's driver");
+  auto* command = sim.add_subcommand("run", "Run a command with the simulated driver");
   add_root(*command, context);
   command->add_option("command", options->command, "The command and its arguments")
       ->type_name("COMMAND...")
@@ -174,8 +174,8 @@ void add_root(CLI::App& command, Context& context) {
       ->required(std::getenv("GANTRY_ROOT") == nullptr);
 }
 
-void refuse_word(const std::string& option, const std::string& word, const std::string& known) {
-  throw CLI::ValidationError(option, fmt::format("\"{}\" is none of {}", word, known));
+void reject_choice(const std::string& option, const std::string& word, const std::string& known) {
+  throw CLI::ValidationError(option, fmt::format("\"{}\" is not one of {}", word, known));
 }
 
 std::string json_text(std::string_view text) {
@@ -192,7 +192,7 @@ std::string json_text(std::string_view text) {
 }
 
 void add_sim(CLI::App& app, Context& context, Action& chosen) {
-  auto* sim = app.add_subcommand("sim", "Machines that do not exist, to try things on");
+  auto* sim = app.add_subcommand("sim", "Simulated machines with GPUs, for tests and trials");
   sim->require_subcommand(1);
   add_list_and_show(*sim, context, chosen);
   add_create(*sim, context, chosen);

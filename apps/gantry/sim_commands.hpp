@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files behind `gantry sim` share.
+// Shared by the files that implement `gantry sim`.
 #pragma once
 
 #include "gantry/command.hpp"
@@ -13,23 +13,23 @@ namespace gantry::cli {
 
 void add_root(CLI::App& command, Context& context);                    // --root, required
 void add_sim_inject(CLI::App& sim, Context& context, Action& chosen);  // inject and state
-// What a word on the command line stands for. `CLI::ValidationError` when it is none of them:
-// CLI11's own transformer shows people the numbers behind the words.
-[[noreturn]] void refuse_word(const std::string& option, const std::string& word,
-                              const std::string& known);
+// The value that a word on the command line stands for. Throws `CLI::ValidationError` for an
+// unknown word. CLI11's own transformer is not used because it prints the numbers behind the words.
+[[noreturn]] void reject_choice(const std::string& option, const std::string& word,
+                                const std::string& known);
 template <class T>
-T meaning_of(const std::string& option, const std::string& word,
-             const std::vector<std::pair<std::string, T>>& words) {
+T parse_choice(const std::string& option, const std::string& word,
+               const std::vector<std::pair<std::string, T>>& words) {
   std::string known;
   for (const auto& [name, value] : words) {
     if (name == word) return value;
     known += (known.empty() ? "" : ", ") + name;
   }
-  refuse_word(option, word, known);
+  reject_choice(option, word, known);
 }
 
-// What programs of this process's environment need to find the tree's driver: LD_LIBRARY_PATH,
-// PATH, GANTRY_ROOT. Nothing for a tree that is no simulated machine.
+// The variables that programs need to find the driver of a simulated machine: LD_LIBRARY_PATH,
+// PATH, GANTRY_ROOT. Empty if the directory is not a simulated machine.
 Status use_simulated_machine(const sys::Host& host);
 
 std::string json_text(std::string_view text);  // quoted

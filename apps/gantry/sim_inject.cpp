@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry sim inject and gantry sim state: faults at run time, and the way back.
+// gantry sim inject and gantry sim state: inject faults at run time, show them and clear them.
 #include "gantry/sim_commands.hpp"
 #include "gantry/table.hpp"
-#include "sim/inject.hpp"
-#include "sim/state_file.hpp"
+#include "sim/machine/inject.hpp"
+#include "sim/machine/state_file.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -20,12 +20,12 @@ struct InjectOptions {
   sim::Fault fault;
   std::vector<std::string> layout;
   bool off = false;
-  sim::Cured what = sim::Cured::Everything;
+  sim::ClearScope what = sim::ClearScope::Everything;
   std::optional<std::uint32_t> only;
 };
 
 using Options = std::shared_ptr<InjectOptions>;
-// One line about what was done.
+// Prints one line about what was done.
 using Work =
     std::function<Result<std::string>(const std::string& root, const InjectOptions& options)>;
 
@@ -34,7 +34,7 @@ Result<std::string> said(const Status& status, std::string line) {
   return line;
 }
 
-// What an injection left of the GPU.
+// The state of the GPU after the injection.
 std::string condition_of(const std::string& root, std::uint32_t gpu) {
   const auto file = sim::StateFile::look(root);
   if (!file.ok() || gpu >= file->machine().gpu_count) return "";
@@ -42,7 +42,7 @@ std::string condition_of(const std::string& root, std::uint32_t gpu) {
   if (now.lost != 0) return "it is off the bus";
   if (now.reset_required != 0)
     return fmt::format("it does not compute until `nvidia-smi --gpu-reset -i {}`", gpu);
-  return "it goes on";
+  return "it keeps working";
 }
 
 Result<std::string> inject_xid(const std::string& root, std::uint32_t gpu, std::uint32_t xid) {
@@ -55,7 +55,7 @@ std::string fault_line(const sim::Fault& fault) {
   if (fault.delay_ms != 0) text += fmt::format(" waits {} ms", fault.delay_ms);
   if (fault.delay_ms != 0 && fault.result != 0) text += " and";
   if (fault.result != 0) text += fmt::format(" returns {}", fault.result);
-  if (fault.delay_ms == 0 && fault.result == 0) text += " answers as ever";
+  if (fault.delay_ms == 0 && fault.result == 0) text += " returns its normal answer";
   if (fault.every > 1) text += fmt::format(", once in {} calls", fault.every);
   return text;
 }
@@ -71,7 +71,8 @@ Result<std::string> inject_mig(const std::string& root, const InjectOptions& opt
     if (!request) {
       return Error(
           Errc::Invalid,
-          fmt::format("\"{}\" is no instance; write 3g.20gb, 3g.20gb@4 or 3g.20gb=1+2", text));
+          fmt::format("\"{}\" is not a MIG instance; write 3g.20gb, 3g.20gb@4 or 3g.20gb=1+2",
+                      text));
     }
     layout.push_back(*request);
   }
@@ -88,7 +89,7 @@ class InjectCommands {
   CLI::App* add(const std::string& name, const std::string& help, const Options& options,
                 const Work& work) {
     auto* command = inject_.add_subcommand(name, help);
-    command->fallthrough();  // --root is known behind the fault, too
+    command->fallthrough();  // --root is also accepted after the fault's name
     command->callback([=, &chosen = chosen_] {
       chosen = [=](Context& context) -> Result<int> {
         GANTRY_TRY(const std::string line, work(context.root, *options));
@@ -102,7 +103,7 @@ class InjectCommands {
   CLI::App* add_for_gpu(const std::string& name, const std::string& help, const Options& options,
                         const Work& work) {
     auto* command = add(name, help, options, work);
-    command->add_option("--gpu", options->gpu, "Which GPU, by index")
+    command->add_option("--gpu", options->gpu, "Index of the GPU")
         ->capture_default_str()
         ->type_name("N");
     return command;
@@ -115,10 +116,11 @@ class InjectCommands {
 
 void add_gpu_faults(InjectCommands& commands, const Options& options) {
   commands
-      .add_for_gpu("xid", "An error of the kernel driver, with what it does to the card", options,
+      .add_for_gpu("xid", "The kernel driver reports an error, with its effect on the GPU", options,
                    [](const auto& root, const auto& o) { return inject_xid(root, o.gpu, o.xid); })
-      ->add_option("number", options->xid,
-                   "The XID: 79 falls off the bus, 48 ECC, 31 a program's fault...")
+      ->add_option(
+          "number", options->xid,
+          "The Xid: 79 (GPU falls off the bus), 48 (ECC error), 31 (a program's fault), ...")
       ->required()
       ->check(CLI::Range(1, 999))
       ->type_name("XID");
@@ -127,16 +129,16 @@ void add_gpu_faults(InjectCommands& commands, const Options& options) {
                          return said(sim::inject_lost(root, o.gpu),
                                      fmt::format("GPU {} is off the bus (Xid 79)", o.gpu));
                        });
-  commands.add_for_gpu("remove", "The GPU is taken out of the machine", options,
+  commands.add_for_gpu("remove", "The GPU is removed from the machine", options,
                        [](const auto& root, const auto& o) {
                          return said(sim::inject_remove(root, o.gpu),
-                                     fmt::format("GPU {} is not in the machine any more", o.gpu));
+                                     fmt::format("GPU {} is no longer in the machine", o.gpu));
                        });
   auto* ecc = commands.add_for_gpu(
-      "ecc", "Memory errors, added to the counters", options, [](const auto& root, const auto& o) {
+      "ecc", "Add memory errors to the counters", options, [](const auto& root, const auto& o) {
         return said(sim::inject_ecc(root, o.gpu, o.ecc),
-                    fmt::format("GPU {}: {} corrected and {} uncorrected memory errors more", o.gpu,
-                                o.ecc.corrected, o.ecc.uncorrected));
+                    fmt::format("GPU {}: added {} corrected and {} uncorrected memory errors",
+                                o.gpu, o.ecc.corrected, o.ecc.uncorrected));
       });
   ecc->add_option("--corrected", options->ecc.corrected, "Corrected errors")
       ->type_name("N")
@@ -146,7 +148,7 @@ void add_gpu_faults(InjectCommands& commands, const Options& options) {
       ->check(CLI::Range(1, 1'000'000'000));
   ecc->require_option(1, 0);
   commands
-      .add_for_gpu("temperature", "The GPU's temperature", options,
+      .add_for_gpu("temperature", "Set the GPU's temperature", options,
                    [](const auto& root, const auto& o) {
                      return said(sim::inject_temperature(root, o.gpu, o.celsius),
                                  fmt::format("GPU {} has {} C", o.gpu, o.celsius));
@@ -155,7 +157,7 @@ void add_gpu_faults(InjectCommands& commands, const Options& options) {
       ->required()
       ->check(CLI::Range(-40, 200))
       ->type_name("C");
-  auto* mig = commands.add_for_gpu("mig", "Another MIG layout", options, inject_mig);
+  auto* mig = commands.add_for_gpu("mig", "Change the MIG layout", options, inject_mig);
   auto* layout =
       mig->add_option("instances", options->layout,
                       "Profiles: 3g.71gb, 3g.71gb@4 (placement), 3g.71gb=1+2 (compute instances)");
@@ -179,32 +181,36 @@ void add_machine_faults(InjectCommands& commands, const Options& options) {
   fault->add_option("function", options->fault.function, "Its name, or * for all")
       ->required()
       ->type_name("FUNCTION");
-  fault->add_option("--result", options->fault.result, "What it returns (0: its answer)")
+  fault
+      ->add_option("--result", options->fault.result,
+                   "The error code to return (0: its normal answer)")
       ->type_name("N");
-  fault->add_option("--delay-ms", options->fault.delay_ms, "How long it waits first")
+  fault->add_option("--delay-ms", options->fault.delay_ms, "How long it waits before it returns")
       ->type_name("N");
-  fault->add_option("--every", options->fault.every, "Only each Nth call")->type_name("N");
+  fault->add_option("--every", options->fault.every, "Only every Nth call")->type_name("N");
 
   auto* clear = commands.add(
-      "clear", "Back to what create made", options, [](const auto& root, const auto& o) {
+      "clear", "Undo injections: back to the state after create", options,
+      [](const auto& root, const auto& o) {
         return said(sim::clear(root, o.what, o.only),
-                    fmt::format("{}: as it was made",
+                    fmt::format("{}: back to its initial state",
                                 o.only ? fmt::format("GPU {}", *o.only) : "The machine"));
       });
   clear
       ->add_option_function<std::string>(
           "what",
           [options](const std::string& word) {
-            options->what = meaning_of<sim::Cured>("clear", word,
-                                                   {{"all", sim::Cured::Everything},
-                                                    {"xid", sim::Cured::Everything},
-                                                    {"lost", sim::Cured::Lost},
-                                                    {"removed", sim::Cured::Removed},
-                                                    {"ecc", sim::Cured::Ecc},
-                                                    {"temperature", sim::Cured::Temperature},
-                                                    {"mig", sim::Cured::Mig},
-                                                    {"unload", sim::Cured::Driver},
-                                                    {"fault", sim::Cured::Faults}});
+            options->what =
+                parse_choice<sim::ClearScope>("clear", word,
+                                              {{"all", sim::ClearScope::Everything},
+                                               {"xid", sim::ClearScope::Everything},
+                                               {"lost", sim::ClearScope::Lost},
+                                               {"removed", sim::ClearScope::Removed},
+                                               {"ecc", sim::ClearScope::Ecc},
+                                               {"temperature", sim::ClearScope::Temperature},
+                                               {"mig", sim::ClearScope::Mig},
+                                               {"unload", sim::ClearScope::Driver},
+                                               {"fault", sim::ClearScope::Faults}});
           },
           "all, xid, lost, removed, ecc, temperature, mig, unload or fault")
       ->type_name("WHAT");
@@ -291,7 +297,7 @@ Result<int> show_state(Context& context) {
 }  // namespace
 
 void add_sim_inject(CLI::App& sim, Context& context, Action& chosen) {
-  auto* inject = sim.add_subcommand("inject", "Make something go wrong, or right again");
+  auto* inject = sim.add_subcommand("inject", "Inject a fault, or clear it");
   inject->require_subcommand(1);
   add_root(*inject, context);
   add_examples(*inject,
@@ -304,7 +310,7 @@ void add_sim_inject(CLI::App& sim, Context& context, Action& chosen) {
   add_gpu_faults(commands, options);
   add_machine_faults(commands, options);
 
-  auto* state = sim.add_subcommand("state", "What was injected so far");
+  auto* state = sim.add_subcommand("state", "Show what was injected so far");
   add_root(*state, context);
   state->add_flag("--json", context.json, "Print JSON");
   state->callback([&chosen] { chosen = [](Context& c) { return show_state(c); }; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns that line up, for people. Programs use --json.
+// A table with aligned columns for people to read. Programs use --json.
 #pragma once
 
 #include <string>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry topo: how the GPUs reach each other.
-#include "base/printable.hpp"
+// gantry topo: shows how the GPUs are connected.
+#include "base/core/printable.hpp"
 #include "gantry/commands.hpp"
+#include "gantry/format_values.hpp"
 #include "gantry/table.hpp"
-#include "gantry/words.hpp"
-#include "model/inventory_json.hpp"
-#include "probe/snapshot.hpp"
+#include "gpu/model/inventory_json.hpp"
+#include "gpu/probe/snapshot.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -14,8 +14,10 @@ namespace gantry::cli {
 namespace {
 
 constexpr const char* kLegend =
-    "\nX self · NV# that many NVLinks · PSB same board · PIX one PCIe switch · PXB several · "
-    "PHB host bridge\nNODE same NUMA node · SYS across NUMA nodes · - not known\n";
+    "\n"
+    "X self · NV# number of NVLinks · PSB same board · PIX one PCIe switch · PXB several · PHB "
+    "host bridge\n"
+    "NODE same NUMA node · SYS across NUMA nodes · - unknown\n";
 
 std::string matrix(const model::Inventory& machine) {
   std::vector<std::string> header = {""};
@@ -24,9 +26,9 @@ std::string matrix(const model::Inventory& machine) {
   Table table(header);
   for (std::size_t i = 0; i < machine.gpus.size(); ++i) {
     std::vector<std::string> row = {header[i + 1]};
-    for (const auto& link : machine.links[i]) row.push_back(link_word(link));
+    for (const auto& link : machine.links[i]) row.push_back(format_link(link));
     row.push_back(machine.gpus[i].cpu_list.empty() ? "-" : machine.gpus[i].cpu_list);
-    row.push_back(numa_word(machine.gpus[i].numa_node));
+    row.push_back(format_numa(machine.gpus[i].numa_node));
     table.add(row);
   }
   return table.text();
@@ -55,15 +57,16 @@ std::string about_nvswitch(const model::Inventory& machine) {
   const auto found = switched(machine);
   if (found.pairs == 0) return "";
   return found.every_pair
-             ? "NVLinks go through NVSwitch: any pair has all of them.\n"
-             : "NVLinks go through NVSwitch: any pair that shows NV# has all of them.\n";
+             ? "NVLinks go through NVSwitch: every pair can use all of them.\n"
+             : "NVLinks go through NVSwitch: every pair that shows NV# can use all of them.\n";
 }
 
 std::string about_lost(const model::Inventory& machine) {
   std::string text;
   for (const auto& gpu : machine.gpus) {
     if (gpu.health.state != model::HealthState::Lost) continue;
-    text += fmt::format("GPU{} has no NVLinks to show: {}\n", gpu.index, health_word(gpu.health));
+    text +=
+        fmt::format("The NVLinks of GPU{} are unknown: {}\n", gpu.index, format_health(gpu.health));
   }
   return text;
 }
@@ -82,7 +85,7 @@ Result<int> topo(const Deadline& deadline, Context& context) {
   }
   if (!machine.gpus.empty() && machine.driver.nvml_error.empty() && lost.empty()) return kOk;
   if (!machine.driver.nvml_error.empty()) {
-    fmt::print(context.err, "NVLinks are not known: {}\n",
+    fmt::print(context.err, "NVLinks are unknown: {}\n",
                printable_lines(machine.driver.nvml_error));
   }
   fmt::print(context.err, "Run `gantry doctor` for causes and remedies.\n");
@@ -92,14 +95,15 @@ Result<int> topo(const Deadline& deadline, Context& context) {
 }  // namespace
 
 void add_topo(CLI::App& app, Context& context, Action& chosen) {
-  auto* command = app.add_subcommand("topo", "How the GPUs reach each other: NVLink, PCIe, NUMA");
+  auto* command = app.add_subcommand("topo", "Show how the GPUs are connected: NVLink, PCIe, NUMA");
   const auto deadline = std::make_shared<Deadline>();
   add_machine_options(*command, context);
   add_deadline(*command, *deadline);
-  add_examples(*command,
-               "  gantry topo           # the matrix\n"
-               "  gantry topo --json    # gpus, and links[i][j]: how gpus[i] reaches gpus[j]\n"
-               "  gantry topo --json | jq '.links[0][1]'\n");
+  add_examples(
+      *command,
+      "  gantry topo           # a matrix\n"
+      "  gantry topo --json    # gpus, and links[i][j]: the connection from gpus[i] to gpus[j]\n"
+      "  gantry topo --json | jq '.links[0][1]'\n");
   command->callback([=, &chosen] { chosen = [=](Context& c) { return topo(*deadline, c); }; });
 }
 

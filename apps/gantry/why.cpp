@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry why: the first broken link between a pod and its GPU, and what mends it.
-#include "why/why.hpp"
+// gantry why: finds the first broken step between a pod and its GPU, and says what repairs it.
+#include "node/why/why.hpp"
 
 #include "gantry/commands.hpp"
-#include "kube/access.hpp"
-#include "kube/node_name.hpp"
-#include "why/manifest.hpp"
+#include "net/kube/client_config.hpp"
+#include "net/kube/node_name.hpp"
+#include "node/why/manifest.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -26,32 +26,32 @@ struct WhyFlags {
   std::string node;
 };
 
-int print(const why::Chain& chain, Context& context) {
+int print(const why::Explanation& explanation, Context& context) {
   fmt::print(context.out, "{}",
-             context.json ? why::to_json(chain) : why::to_text(chain, context.color));
-  return chain.first_broken() == nullptr ? kOk : kProblem;
+             context.json ? why::to_json(explanation) : why::to_string(explanation, context.color));
+  return explanation.first_failed() == nullptr ? kOk : kProblem;
 }
 
 Result<int> pod(const WhyFlags& flags, Context& context) {
   GANTRY_TRY(const auto machine, open_host(context));
-  GANTRY_TRY(auto access, kube::find_access(flags.kubeconfig, kube::Who::Person));
+  GANTRY_TRY(auto access, kube::find_client_config(flags.kubeconfig, kube::Caller::Person));
   const auto slash = flags.subject.find('/');
   const auto space =
       slash == std::string::npos ? access.name_space : flags.subject.substr(0, slash);
   const auto name = slash == std::string::npos ? flags.subject : flags.subject.substr(slash + 1);
   kube::Api api(std::move(access));
-  GANTRY_TRY(const auto chain,
+  GANTRY_TRY(const auto explanation,
              why::why_pod(api, machine, space, name, {.node = kube::node_name(flags.node)}));
-  return print(chain, context);
+  return print(explanation, context);
 }
 
 Result<int> container(const WhyFlags& flags, Context& context) {
   GANTRY_TRY(const auto machine, open_host(context));
-  GANTRY_TRY(const auto chain, why::why_container(machine, flags.subject));
-  return print(chain, context);
+  GANTRY_TRY(const auto explanation, why::why_container(machine, flags.subject));
+  return print(explanation, context);
 }
 
-// "-" is what is piped in: `kubectl kustomize DIR | gantry why manifest -`.
+// "-" is standard input: `kubectl kustomize DIR | gantry why manifest -`.
 Result<std::string> manifest_text(const std::string& file) {
   if (file != "-") {
     GANTRY_TRY(const auto here, sys::Host::at("/"));
@@ -73,27 +73,27 @@ Result<int> manifest(const WhyFlags& flags, Context& context) {
   GANTRY_TRY(const auto chains,
              why::why_manifest(text, flags.subject == "-" ? "standard input" : flags.subject));
   int status = kOk;
-  for (const auto& chain : chains) {
-    if (&chain != &chains.front() && !context.json) fmt::print(context.out, "\n");
-    status = std::max(status, print(chain, context));
+  for (const auto& explanation : chains) {
+    if (&explanation != &chains.front() && !context.json) fmt::print(context.out, "\n");
+    status = std::max(status, print(explanation, context));
   }
   return status;
 }
 
 void add_pod(CLI::App& why, const std::shared_ptr<WhyFlags>& flags, Context& context,
              Action& chosen) {
-  auto* pods = why.add_subcommand("pod", "Follow a pod from its text to its container");
+  auto* pods = why.add_subcommand("pod", "Check every step from a pod's manifest to its container");
   pods->add_option("NAMESPACE/NAME", flags->subject, "The pod")->required();
-  pods->add_option("--kubeconfig", flags->kubeconfig,
-                   "Where the API server is (environment: KUBECONFIG)")
+  pods->add_option("--kubeconfig", flags->kubeconfig, "Kubeconfig file (environment: KUBECONFIG)")
       ->type_name("FILE")
       ->transform(absolute_path());
-  pods->add_option("--node-name", flags->node, "This node's name, where it is not the host's");
+  pods->add_option("--node-name", flags->node, "This node's name (default: the host's name)");
   add_machine_options(*pods, context);
-  add_examples(*pods,
-               "  sudo gantry why pod default/train       # on the pod's node: all of the chain\n"
-               "  gantry why pod train --kubeconfig F     # from elsewhere: what the API shows\n"
-               "  gantry why pod default/train --json     # {\"broken\": \"scheduling\", ...}\n");
+  add_examples(
+      *pods,
+      "  sudo gantry why pod default/train       # on the pod's node: every step\n"
+      "  gantry why pod train --kubeconfig F     # from elsewhere: only what the API shows\n"
+      "  gantry why pod default/train --json     # {\"broken\": \"scheduling\", ...}\n");
   pods->callback([=, &chosen] { chosen = [=](Context& c) { return pod(*flags, c); }; });
 }
 
@@ -101,30 +101,31 @@ void add_pod(CLI::App& why, const std::shared_ptr<WhyFlags>& flags, Context& con
 
 void add_why(CLI::App& app, Context& context, Action& chosen) {
   auto flags = std::make_shared<WhyFlags>();
-  auto* why = app.add_subcommand(
-      "why",
-      "Why a pod or a container has no GPU: the first broken link and its remedy. Exit status 0: "
-      "nothing is broken, 1: a link is");
+  auto* why =
+      app.add_subcommand("why",
+                         "Say why a pod or a container has no GPU: the first broken step and its "
+                         "remedy. Exit status: 0 nothing is broken, 1 a step is broken");
   why->require_subcommand(1);
   add_pod(*why, flags, context, chosen);
-  auto* containers = why->add_subcommand("container", "Look into a container of this node");
-  containers->add_option("ID", flags->subject, "As `crictl ps` or `docker ps` shows it")
+  auto* containers = why->add_subcommand("container", "Check a container of this node");
+  containers->add_option("ID", flags->subject, "The id that `crictl ps` or `docker ps` shows")
       ->required();
   add_machine_options(*containers, context);
   add_examples(*containers,
                "  sudo gantry why container 4c01db0b339c\n"
                "  sudo gantry why container $(docker ps -q --latest)\n");
   containers->callback([=, &chosen] { chosen = [=](Context& c) { return container(*flags, c); }; });
-  auto* manifests = why->add_subcommand("manifest", "Look at a manifest that was not applied yet");
+  auto* manifests = why->add_subcommand("manifest", "Check a manifest before it is applied");
   manifests
       ->add_option("FILE", flags->subject,
                    "YAML or JSON, with any number of objects; - is standard input")
       ->required()
       ->transform(absolute_path());
   add_machine_options(*manifests, context);
-  add_examples(*manifests,
-               "  gantry why manifest job.yaml            # half a GPU, the resource name of 2017\n"
-               "  kubectl kustomize . | gantry why manifest -\n");
+  add_examples(
+      *manifests,
+      "  gantry why manifest job.yaml            # finds half a GPU, or an outdated resource name\n"
+      "  kubectl kustomize . | gantry why manifest -\n");
   manifests->callback([=, &chosen] { chosen = [=](Context& c) { return manifest(*flags, c); }; });
 }
 

@@ -15,7 +15,7 @@
 namespace gantry::workload {
 namespace {
 
-constexpr std::chrono::milliseconds kGlance{10};
+constexpr std::chrono::milliseconds kPollInterval{10};
 constexpr std::size_t kOutputLimit = std::size_t{64} << 10;
 
 Result<pid_t> spawn(const std::vector<std::string>& argv, int output) {
@@ -67,14 +67,14 @@ Status Jobs::start(const std::vector<std::string>& argv, std::chrono::millisecon
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::sys(errno, "pipe2");
   sys::UniqueFd output(ends[0]);
   const sys::UniqueFd input(ends[1]);
-  ::fcntl(output.get(), F_SETFL, O_NONBLOCK);  // our end alone
+  ::fcntl(output.get(), F_SETFL, O_NONBLOCK);  // only our end
   GANTRY_TRY(const pid_t pid, spawn(argv, input.get()));
   jobs_.push_back({.pid = pid,
                    .output = std::move(output),
                    .deadline = deadline,
                    .done = std::move(done),
                    .started = std::chrono::steady_clock::now()});
-  if (jobs_.size() == 1) timer_ = loop_.every(kGlance, [this] { poll(); });
+  if (jobs_.size() == 1) timer_ = loop_.every(kPollInterval, [this] { poll(); });
   return {};
 }
 
@@ -102,7 +102,7 @@ void Jobs::poll() {
     job = over ? jobs_.erase(job) : std::next(job);
   }
   if (jobs_.empty()) timer_.cancel();
-  for (const Ended& each : ended) each.done(each.result);  // may start others
+  for (const Ended& each : ended) each.done(each.result);  // may start other jobs
 }
 
 }  // namespace gantry::workload

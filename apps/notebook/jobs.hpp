@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on the GPU, in a process of its own: a driver that hangs or a fault that ends all CUDA work
-// of a process must not take the page with it.
+// Runs GPU work in a separate process, so that the web page survives a driver that hangs or a fault
+// that ends all CUDA work of a process.
 #pragma once
 
-#include "base/result.hpp"
-#include "sys/loop.hpp"
-#include "sys/unique_fd.hpp"
+#include "base/core/result.hpp"
+#include "base/sys/loop.hpp"
+#include "base/sys/unique_fd.hpp"
 
 #include <sys/types.h>
 
@@ -18,9 +18,9 @@
 namespace gantry::workload {
 
 struct JobResult {
-  int status = 0;      // exit status; 128 + signal when it was killed
+  int status = 0;      // exit status; 128 + signal if it was killed
   bool hung = false;   // the deadline passed
-  std::string output;  // stdout and stderr as they came, at most 64 KiB
+  std::string output;  // stdout and stderr in order, at most 64 KiB
   std::chrono::milliseconds took{0};
 };
 
@@ -29,13 +29,13 @@ class Jobs {
   using Done = std::function<void(const JobResult&)>;
 
   explicit Jobs(sys::Loop& loop) : loop_(loop) {}
-  // Kills what still runs.
+  // Kills jobs that still run.
   ~Jobs();
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
-  // Runs a program, found in PATH. `done` is called once, in the loop. A program that is stuck in
-  // the driver, where no signal reaches it, is collected whenever it ends.
+  // Runs a program from PATH. Calls `done` once, in the loop. If the program hangs in the driver
+  // and does not react to SIGKILL, it is reaped when it ends.
   Status start(const std::vector<std::string>& argv, std::chrono::milliseconds deadline, Done done);
 
  private:
@@ -43,7 +43,7 @@ class Jobs {
     pid_t pid = 0;
     sys::UniqueFd output;
     std::chrono::milliseconds deadline{0};
-    Done done;  // empty: it has been called
+    Done done;  // empty after it was called
     JobResult result;
     std::chrono::steady_clock::time_point started;
   };

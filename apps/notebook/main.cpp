@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "notebook/look.hpp"
+#include "notebook/list_gpus.hpp"
 #include "notebook/serve.hpp"
 #include "vector_add/vector_add.hpp"
 
@@ -12,7 +12,7 @@ using namespace gantry::workload;
 
 constexpr const char* kSelf = "/proc/self/exe";
 
-// The same program again, for one job.
+// Starts this program again for one job.
 std::vector<std::string> job(const char* name, const Options& options) {
   std::vector<std::string> argv{kSelf,
                                 "--job",
@@ -25,23 +25,24 @@ std::vector<std::string> job(const char* name, const Options& options) {
   return argv;
 }
 
-struct Wish {
+struct NotebookFlags {
   std::string listen = ":8888";
   int deadline_seconds = 60;
   std::string job;
 };
 
-int run(const Wish& wish, Options options, std::FILE* out, std::FILE* err) {
+int run(const NotebookFlags& flags, Options options, std::FILE* out, std::FILE* err) {
   const std::string called = options.called;
-  if (!wish.job.empty()) {
+  if (!flags.job.empty()) {
     options.called = "gantry-notebook";
-    return wish.job == "add" ? vector_add(options, out, err) : look(options, out, err);
+    return flags.job == "add" ? vector_add(options, out, err) : look(options, out, err);
   }
-  const auto status = serve({.listen = wish.listen,
-                             .notebook = {.run = job("add", options),
-                                          .look = job("look", options),
-                                          .deadline = std::chrono::seconds(wish.deadline_seconds)}},
-                            out);
+  const auto status =
+      serve({.listen = flags.listen,
+             .notebook = {.run = job("add", options),
+                          .look = job("look", options),
+                          .deadline = std::chrono::seconds(flags.deadline_seconds)}},
+            out);
   if (status.ok()) return 0;
   print_error(err, called, status.error());
   return 1;
@@ -50,30 +51,28 @@ int run(const Wish& wish, Options options, std::FILE* out, std::FILE* err) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Wish wish;
+  NotebookFlags flags;
   return run_program(
-      {.about = "A web page that shows the GPUs it sees and adds vectors on one when asked",
-       .examples =
-           "Pages: / for people, /run adds 50000 elements on the GPU and answers with what that "
-           "printed, /status is JSON: the GPUs, the last run, and whether its asker was still "
-           "connected; so that a dropped connection and a fault of the GPU can be told apart.\n"
-           "Status: 0 after SIGTERM or SIGINT, 1 when it cannot listen, 2 wrong usage.\n\n"
-           "Examples:\n"
-           "  gantry-notebook\n"
-           "  gantry-notebook --listen 127.0.0.1:8888 --deadline 20\n"
-           "  curl http://127.0.0.1:8888/run\n"
-           "  curl http://127.0.0.1:8888/status",
+      {.about = "Serve a web page that shows the GPUs and adds vectors on one of them",
+       .examples = "Pages: / is for people; /run adds 50000 elements on the GPU and returns the "
+                   "output; /status is JSON: the GPUs, the last run, and whether its client was "
+                   "still connected, which tells a dropped connection from a GPU fault.\n"
+                   "Exit status: 0 after SIGTERM or SIGINT, 1 it cannot listen, 2 wrong usage.\n\n"
+                   "Examples:\n"
+                   "  gantry-notebook\n"
+                   "  gantry-notebook --listen 127.0.0.1:8888 --deadline 20\n"
+                   "  curl http://127.0.0.1:8888/run\n"
+                   "  curl http://127.0.0.1:8888/status",
        .takes_device = true,
        .more =
            [&](CLI::App& app) {
-             app.add_option("--listen", wish.listen, "[ADDRESS]:PORT")->capture_default_str();
-             app.add_option("--deadline", wish.deadline_seconds,
-                            "Seconds after which a run is given up")
+             app.add_option("--listen", flags.listen, "[ADDRESS]:PORT")->capture_default_str();
+             app.add_option("--deadline", flags.deadline_seconds, "Seconds until a run is stopped")
                  ->capture_default_str()
                  ->check(CLI::Range(1, 86400));
-             app.add_option("--job", wish.job)->check(CLI::IsMember({"add", "look"}))->group("");
+             app.add_option("--job", flags.job)->check(CLI::IsMember({"add", "look"}))->group("");
            },
        .run = [&](const Options& options, std::FILE* out,
-                  std::FILE* err) { return run(wish, options, out, err); }},
+                  std::FILE* err) { return run(flags, options, out, err); }},
       argc, argv);
 }

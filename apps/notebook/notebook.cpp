@@ -10,7 +10,7 @@
 namespace gantry::workload {
 namespace {
 
-constexpr std::chrono::seconds kFresh{5};  // a look at the GPUs is good for so long
+constexpr std::chrono::seconds kListMaxAge{5};  // the list of GPUs is reused for this long
 
 http::Response text(int status, std::string body) {
   return {.status = status,
@@ -18,7 +18,7 @@ http::Response text(int status, std::string body) {
           .body = std::move(body)};
 }
 
-// Tells the page's script that the answer is ours and no proxy's.
+// Tells the page's script that this server answered, not a proxy.
 http::Response answer_of(const FinishedRun& run) {
   const int status = run.result.hung ? 504 : run.result.status == 0 ? 200 : 500;
   auto response = text(status, run.result.output);
@@ -33,14 +33,22 @@ JobResult not_started(const Error& error) {
 
 }  // namespace
 
-Notebook::Notebook(sys::Loop& loop, http::Server& server, NotebookOptions options)
-    : options_(std::move(options)), jobs_(loop) {
-  using Answer = http::Server::Answer;
-  server.page_later("/", [this](Answer answer) { show(std::move(answer), true); });
-  server.page_later("/status", [this](Answer answer) { show(std::move(answer), false); });
-  server.page_later("/run", [this](Answer answer) { run(std::move(answer)); });
-  server.page("/healthz", [] { return text(200, "ok\n"); });
+Notebook::Notebook(sys::Loop& loop, NotebookOptions options)
+    : loop_(loop), options_(std::move(options)), jobs_(loop) {
   look();
+}
+
+std::vector<http::Route> Notebook::routes() {
+  const auto page = [this](std::function<void(const http::Reply&)> make) {
+    return [this, make = std::move(make)](const http::Request&, const http::Reply& reply) {
+      loop_.post([make, reply] { make(reply); });
+    };
+  };
+  return {
+      {"GET", "/", page([this](const http::Reply& reply) { show(reply, true); })},
+      {"GET", "/status", page([this](const http::Reply& reply) { show(reply, false); })},
+      {"GET", "/run", page([this](const http::Reply& reply) { run(reply); })},
+      {"GET", "/healthz", page([](const http::Reply& reply) { reply.send(text(200, "ok\n")); })}};
 }
 
 void Notebook::look() {
@@ -52,21 +60,21 @@ void Notebook::look() {
 }
 
 void Notebook::looked(const JobResult& result) {
-  sight_ = {.looked = true, .result = result};
+  gpus_ = {.looked = true, .result = result};
   looked_at_ = std::chrono::steady_clock::now();
   looking_ = false;
-  for (const auto& viewer : std::exchange(viewers_, {})) viewer.answer(shown(viewer.page));
+  for (const auto& viewer : std::exchange(viewers_, {})) viewer.reply.send(shown(viewer.page));
 }
 
-void Notebook::show(http::Server::Answer answer, bool page) {
-  if (!sight_.looked) return viewers_.push_back({std::move(answer), page});
-  answer(shown(page));
-  if (std::chrono::steady_clock::now() - looked_at_ > kFresh) look();
+void Notebook::show(http::Reply reply, bool page) {
+  if (!gpus_.looked) return viewers_.push_back({std::move(reply), page});
+  reply.send(shown(page));
+  if (std::chrono::steady_clock::now() - looked_at_ > kListMaxAge) look();
 }
 
 http::Response Notebook::shown(bool page) const {
-  const View view{.sight = sight_, .last = last_, .running = running_, .runs = runs_};
-  auto response = text(200, page ? page_of(view) : status_of(view));
+  const PageState view{.sight = gpus_, .last = last_, .running = running_, .runs = runs_};
+  auto response = text(200, page ? render_page(view) : status_json(view));
   response.headers[0].value = page ? "text/html; charset=utf-8" : "application/json";
   response.headers.push_back({"Content-Security-Policy",
                               "default-src 'none'; style-src 'unsafe-inline'; script-src "
@@ -74,8 +82,8 @@ http::Response Notebook::shown(bool page) const {
   return response;
 }
 
-void Notebook::run(http::Server::Answer answer) {
-  listeners_.push_back(std::move(answer));
+void Notebook::run(http::Reply reply) {
+  listeners_.push_back(std::move(reply));
   if (running_) return;
   ++runs_;
   running_ = true;
@@ -89,7 +97,7 @@ void Notebook::ran(const JobResult& result) {
   running_ = false;
   const auto response = answer_of(run);
   for (const auto& listener : std::exchange(listeners_, {}))
-    run.answered = listener(response) || run.answered;
+    run.answered = listener.send(response) || run.answered;
   last_ = std::move(run);
   look();  // a fault may have taken the GPU away
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's state: which GPUs there are, what was run, and whether its asker was still there to be
-// told. It is what tells a dropped connection from a fault of the GPU.
+// The page's state: the GPUs, the last run, and whether its client was still connected when it
+// ended. The last value tells a dropped connection from a GPU fault.
 #pragma once
 
-#include "http/server.hpp"
+#include "net/http/server.hpp"
 #include "notebook/jobs.hpp"
 
 #include <optional>
@@ -18,34 +18,39 @@ struct NotebookOptions {
   std::chrono::milliseconds deadline{60'000};
 };
 
-// What became of one run.
+// The result of one run.
 struct FinishedRun {
   int number = 0;
   JobResult result;
-  bool answered = false;  // somebody who asked for it was still connected
+  bool answered = false;  // a client that requested it was still connected
 };
 
-struct Sight {
+struct GpuList {
   bool looked = false;
   JobResult result;
 };
 
 class Notebook {
  public:
-  // Pages /, /run, /status and /healthz of the server. Looks at once.
-  Notebook(sys::Loop& loop, http::Server& server, NotebookOptions options);
+  // Starts to list the GPUs at once.
+  Notebook(sys::Loop& loop, NotebookOptions options);
+
+  // The pages /, /run, /status and /healthz, for a server that ends before this object. They are
+  // made in the loop.
+  std::vector<http::Route> routes();
 
  private:
   void look();
   void looked(const JobResult& result);
-  void run(http::Server::Answer answer);
+  void run(http::Reply reply);
   void ran(const JobResult& result);
-  // When the GPUs are known.
-  void show(http::Server::Answer answer, bool page);
+  // Called when the GPUs are known.
+  void show(http::Reply reply, bool page);
   http::Response shown(bool page) const;
 
+  sys::Loop& loop_;
   NotebookOptions options_;
-  Sight sight_;
+  GpuList gpus_;
   std::chrono::steady_clock::time_point looked_at_;
   std::optional<FinishedRun> last_;
   int runs_ = 0;
@@ -53,11 +58,11 @@ class Notebook {
   bool looking_ = false;
   bool running_ = false;
   struct Viewer {
-    http::Server::Answer answer;
+    http::Reply reply;
     bool page;
   };
-  std::vector<Viewer> viewers_;                  // until the GPUs are known
-  std::vector<http::Server::Answer> listeners_;  // of the run
+  std::vector<Viewer> viewers_;         // until the GPUs are known
+  std::vector<http::Reply> listeners_;  // of the run
 };
 
 }  // namespace gantry::workload

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "notebook/notebook.hpp"
 
-#include "http/client.hpp"
-#include "sim/tree.hpp"
+#include "net/http/client.hpp"
+#include "sim/machine/tree.hpp"
 #include "support/machine.hpp"
 
 #include <arpa/inet.h>
@@ -24,13 +24,14 @@ std::vector<std::string> shell(const std::string& script) {
   return {"/bin/sh", "-c", script};
 }
 
-// A notebook in a loop of its own.
+// A notebook with its own loop.
 class Running {
  public:
   explicit Running(const NotebookOptions& options)
       : loop_(*sys::Loop::make()),
-        server_(*http::Server::listen(*loop_, {"127.0.0.1", 0})),
-        notebook_(*loop_, *server_, options),
+        notebook_(*loop_, options),
+        server_(*http::Server::start(
+            {.address = {"127.0.0.1", 0}, .workers = 0, .drain_time = 200ms}, notebook_.routes())),
         thread_([this] { EXPECT_TRUE(loop_->run().ok()); }) {}
   ~Running() {
     loop_->stop();
@@ -46,7 +47,7 @@ class Running {
     return response.ok() ? *response : http::Response{.status = 0};
   }
 
-  // Asks, and closes the connection as a bad proxy does: without waiting for the answer.
+  // Sends a request and closes the connection without waiting for the answer, as a bad proxy does.
   void ask_and_leave(std::string_view target) const {
     const sys::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
@@ -59,7 +60,7 @@ class Running {
     std::this_thread::sleep_for(50ms);
   }
 
-  // The status, once the run of that number has ended.
+  // Waits until the run with this number has ended and returns the status.
   std::string after_run(int number) const {
     const auto wanted = "\"number\": " + std::to_string(number);
     std::string status;
@@ -73,8 +74,8 @@ class Running {
 
  private:
   std::unique_ptr<sys::Loop> loop_;
-  std::unique_ptr<http::Server> server_;
   Notebook notebook_;
+  std::unique_ptr<http::Server> server_;
   std::thread thread_;
 };
 
@@ -136,7 +137,7 @@ TEST(Notebook, ServesOthersWhileOneRuns) {
   for (int i = 0; i < 200 && status.find("Run 1 is on the GPU.") == std::string::npos; ++i)
     status = notebook.get("/status").body;
   EXPECT_THAT(status, HasSubstr(R"("running": true)"));
-  EXPECT_EQ(notebook.get("/run").body, "done\n") << "joins the run that goes on";
+  EXPECT_EQ(notebook.get("/run").body, "done\n") << "joins the run in progress";
   asker.join();
   EXPECT_THAT(notebook.get("/status").body, HasSubstr(R"("number": 1)"));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "notebook/page.hpp"
 
-#include "base/text.hpp"
-#include "json/document.hpp"
+#include "base/core/text.hpp"
+#include "base/json/document.hpp"
 #include "notebook/page_internal.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-// The error's own line: what ran may have printed others before it.
+// Finds the line of the error: the program may have printed other lines before it.
 std::string reason_of(const JobResult& result) {
   const auto at = result.output.find("gantry-notebook: ");
   return first_line(at == std::string::npos ? result.output : result.output.substr(at));
@@ -39,7 +39,7 @@ std::string filled(std::string text, std::string_view slot, std::string_view val
   return at == std::string::npos ? text : text.replace(at, slot.size(), value);
 }
 
-std::string_view state_of(const Sight& sight) {
+std::string_view state_of(const GpuList& sight) {
   if (!sight.looked) return "unknown";
   if (sight.result.hung) return "hung";
   return sight.result.status == 0 ? "ok" : "fault";
@@ -50,11 +50,11 @@ std::string_view outcome_of(const JobResult& result) {
   return result.status == 0 ? "passed" : "failed";
 }
 
-std::string devices_of(const Sight& sight) {
+std::string devices_of(const GpuList& sight) {
   std::string list;
   if (sight.result.status != 0) return list;
   for (const auto line : split(trim(sight.result.output), '\n'))
-    list.append(list.empty() ? "" : ", ").append(json::quoted(line));
+    list.append(list.empty() ? "" : ", ").append(json::quote(line));
   return list;
 }
 
@@ -63,46 +63,47 @@ std::string last_of(const std::optional<FinishedRun>& last) {
   return fmt::format(
       R"({{"number": {}, "result": "{}", "answered": {}, "seconds": {:.3f}, "output": {}}})",
       last->number, outcome_of(last->result), last->answered,
-      static_cast<double>(last->result.took.count()) / 1000.0, json::quoted(last->result.output));
+      static_cast<double>(last->result.took.count()) / 1000.0, json::quote(last->result.output));
 }
 
 }  // namespace
 
-std::string verdict_of(const View& view) {
+std::string describe_verdict(const PageState& view) {
   if (view.running) return fmt::format("Run {} is on the GPU.", view.runs);
   if (!view.last) {
     return view.sight.result.status == 0
-               ? "Nothing was run yet."
+               ? "Nothing has run yet."
                : fmt::format("GPU fault: no GPU can be used: {}.", reason_of(view.sight.result));
   }
   const FinishedRun& run = *view.last;
   if (run.result.hung)
-    return fmt::format("GPU fault: the driver did not answer run {} in {} s. The connection works.",
-                       run.number, run.result.took.count() / 1000);
+    return fmt::format(
+        "GPU fault: the driver did not answer run {} within {} s. The connection works.",
+        run.number, run.result.took.count() / 1000);
   if (run.result.status != 0)
     return fmt::format("GPU fault: run {} failed: {}. The connection works.", run.number,
                        reason_of(run.result));
   if (!run.answered)
     return fmt::format(
-        "Dropped connection: run {} passed on the GPU, but who asked for it was gone before the "
-        "answer. Look at the proxy or the network between browser and pod, not at the GPU.",
+        "Dropped connection: run {} passed on the GPU, but the browser disconnected before the "
+        "answer. Check the proxy or the network between browser and pod, not the GPU.",
         run.number);
   return fmt::format("Run {} passed and was answered: GPU and connection work.", run.number);
 }
 
-std::string status_of(const View& view) {
+std::string status_json(const PageState& view) {
   return fmt::format(
       "{{\n  \"gpu\": {{\"state\": \"{}\", \"devices\": [{}], \"error\": {}}},\n"
       "  \"running\": {},\n  \"last\": {},\n  \"verdict\": {}\n}}\n",
       state_of(view.sight), devices_of(view.sight),
-      view.sight.result.status == 0 ? "null" : json::quoted(view.sight.result.output), view.running,
-      last_of(view.last), json::quoted(verdict_of(view)));
+      view.sight.result.status == 0 ? "null" : json::quote(view.sight.result.output), view.running,
+      last_of(view.last), json::quote(describe_verdict(view)));
 }
 
-std::string page_of(const View& view) {
+std::string render_page(const PageState& view) {
   std::string page = filled(kPage, "{{gpus}}", html(view.sight.result.output));
   page = filled(std::move(page), "{{output}}", view.last ? html(view.last->result.output) : "");
-  return filled(std::move(page), "{{verdict}}", html(verdict_of(view)));
+  return filled(std::move(page), "{{verdict}}", html(describe_verdict(view)));
 }
 
 }  // namespace gantry::workload

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the notebook shows: a page for people and a JSON object for its script.
+// The notebook's output: an HTML page, and a JSON object for the page's script.
 #pragma once
 
 #include "notebook/notebook.hpp"
 
 namespace gantry::workload {
 
-struct View {
-  const Sight& sight;
+struct PageState {
+  const GpuList& sight;
   const std::optional<FinishedRun>& last;
   bool running = false;
-  int runs = 0;  // the running one counted
+  int runs = 0;  // including the running one
 };
 
-// Which of the two it was, in one sentence: the GPU or the connection.
-std::string verdict_of(const View& view);
+// One sentence that says which failed: the GPU or the connection.
+std::string describe_verdict(const PageState& view);
 
-std::string page_of(const View& view);
-std::string status_of(const View& view);
+std::string render_page(const PageState& view);
+std::string status_json(const PageState& view);
 
 }  // namespace gantry::workload

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page. Its script asks /run, and when the answer does not come asks /status what became of the
-// run: the server knows what the browser was not told.
+// The page. Its script requests /run. If no answer comes, it requests /status, because the server
+// knows the result of the run.
 #pragma once
 
 namespace gantry::workload {
@@ -29,10 +29,10 @@ button { font: inherit; padding: .3em 1em }
 <pre id="output">{{output}}</pre>
 <p id="verdict">{{verdict}}</p>
 <h2>GPU or connection?</h2>
-<p>A run happens in the pod, whether or not its answer gets through to this page. When no answer comes, the
-page asks <a href="status">status</a> what became of the run. If the run passed there, the GPU is well and the
-connection was cut on the way: by a proxy, a load balancer, or a network that drops packets. If the run failed
-there, the words above are the driver's. If even status cannot be had, nothing is known of the GPU; go around
+<p>The run takes place in the pod, whether or not its answer reaches this page. If no answer comes, the
+page reads the result of the run from <a href="status">status</a>. If the run passed there, the GPU works and the
+connection was cut by a proxy, a load balancer, or a network that drops packets. If the run failed
+there, the text above comes from the driver. If status does not answer either, the state of the GPU is unknown; bypass
 the proxy:</p>
 <pre>kubectl port-forward pod/tf-notebook 8888
 kubectl exec tf-notebook -- gantry-vector-add</pre>
@@ -51,16 +51,16 @@ async function afterwards(before) {
         at("output").textContent = now.last.output;
         if (now.last.result === "passed")
           return say("connection", "Dropped connection: run " + now.last.number + " passed on the GPU, but its answer did " +
-            "not reach this page. Look at the proxy or the network between browser and pod, not at the GPU.");
+            "not reach this page. Check the proxy or the network between browser and pod, not the GPU.");
         return say("gpu", now.verdict);
       }
       if (!now.running)
-        return say("connection", "Dropped connection: the request did not reach the pod. Nothing was run. The GPU is: " +
+        return say("connection", "Dropped connection: the request did not reach the pod. Nothing ran. State of the GPU: " +
           now.gpu.state + ".");
     } catch (problem) { /* not reachable now; again */ }
     await pause(1000);
   }
-  say("connection", "Dropped connection: the pod cannot be reached. Nothing is known of the GPU.");
+  say("connection", "Dropped connection: the pod cannot be reached. The state of the GPU is unknown.");
 }
 
 at("run").onclick = async () => {
@@ -74,14 +74,14 @@ at("run").onclick = async () => {
     const text = await answer.text();
     if (!answer.headers.get("X-Gantry-Run")) throw new Error("a proxy's answer");
     at("output").textContent = text;
-    say(answer.ok ? "good" : "gpu", answer.ok ? "The GPU computed, and the answer came." : "GPU fault: see above.");
+    say(answer.ok ? "good" : "gpu", answer.ok ? "The GPU and the connection work." : "GPU fault: see above.");
     try {
       const now = await status();
       at("verdict").textContent = now.verdict;
       at("gpus").textContent = now.gpu.error || now.gpu.devices.join("\n");
     } catch (problem) { /* what is said stands */ }
   } catch (problem) {
-    say("connection", "No answer came. Asking what became of the run ...");
+    say("connection", "No answer came. Reading the result of the run ...");
     await afterwards(before);
   }
   at("run").disabled = false;

@@ -42,16 +42,16 @@ check("an answer that comes is shown", await press({ run: ours(true, "six lines"
 check("a fault of the GPU is the GPU's", await press({ run: ours(false, "cuInit"), ran: broken }),
   "gpu", "the server's verdict", "cuInit");
 check("an answer counts even if the next question is cut",
-  await press({ run: ours(true, "six lines"), ran: passed, status_from: 99 }), "good", "the answer came", "six lines");
+  await press({ run: ours(true, "six lines"), ran: passed, status_from: 99 }), "good", "The GPU and the connection work", "six lines");
 check("a cut connection is not the GPU's fault, and the result is shown", await press({ run: cut, ran: passed }),
   "connection", "run 1 passed on the GPU", "six lines");
 check("a proxy's answer is not ours", await press({ run: proxy, ran: passed }), "connection", "run 1 passed", "six lines");
 check("a run that failed behind a cut connection is the GPU's", await press({ run: cut, ran: broken }),
   "gpu", "the server's verdict", "cuInit");
 check("a request that got lost on its way ran nothing", await press({ run: cut, ran: null }),
-  "connection", "Nothing was run", "");
+  "connection", "Nothing ran", "");
 check("it asks again until the pod can be reached", await press({ run: cut, ran: passed, status_from: 20 }),
   "connection", "run 1 passed on the GPU", "six lines");
 check("a pod that cannot be reached says nothing of the GPU", await press({ run: cut, ran: passed, status_from: 999 }),
-  "connection", "Nothing is known of the GPU", "");
+  "connection", "The state of the GPU is unknown", "");
 process.exit(failed ? 1 : 0);

@@ -12,6 +12,9 @@
 namespace gantry::workload {
 namespace {
 
+// A run that is under way at the end is not waited for.
+constexpr std::chrono::milliseconds kDrainTime{200};
+
 Result<sys::UniqueFd> end_signals() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -28,11 +31,15 @@ Result<sys::UniqueFd> end_signals() {
 Status serve(const ServeOptions& options, std::FILE* out) {
   GANTRY_TRY(const http::Address address, http::parse_address(options.listen));
   GANTRY_TRY(const auto loop, sys::Loop::make());
-  GANTRY_TRY(const auto server, http::Server::listen(*loop, address));
   GANTRY_TRY(const sys::UniqueFd signals, end_signals());
   GANTRY_TRY(const auto watch,
              loop->watch(signals.get(), EPOLLIN, [&](std::uint32_t) { loop->stop(); }));
-  const Notebook notebook(*loop, *server, options.notebook);
+  Notebook notebook(*loop, options.notebook);
+  GANTRY_TRY(const auto server, http::Server::start({.address = address,
+                                                     .workers = 0,
+                                                     .eviction = http::Eviction::Oldest,
+                                                     .drain_time = kDrainTime},
+                                                    notebook.routes()));
   fmt::print(out, "The notebook is on port {}\n", server->port());
   std::fflush(out);
   return loop->run();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server around a notebook, until a signal ends it.
+// Serves a notebook until a signal ends it.
 #pragma once
 
 #include "notebook/notebook.hpp"
@@ -13,8 +13,8 @@ struct ServeOptions {
   NotebookOptions notebook;
 };
 
-// Prints where it listens. Returns after SIGTERM or SIGINT, which it takes itself: as process 1 of
-// a container it has no default action for them.
+// Prints the port. Returns after SIGTERM or SIGINT. It handles these signals itself, because
+// process 1 of a container has no default action for them.
 Status serve(const ServeOptions& options, std::FILE* out);
 
 }  // namespace gantry::workload

@@ -10,7 +10,7 @@ namespace {
 constexpr int kGlyphWidth = 5;
 constexpr int kGlyphHeight = 7;
 
-// Five dots a row, the highest bit on the left.
+// Five dots per row, the highest bit on the left.
 constexpr std::array<std::array<std::uint8_t, kGlyphHeight>, kClasses> kGlyphs = {{
     {0b01110, 0b10001, 0b10001, 0b10001, 0b10001, 0b10001, 0b01110},
     {0b00100, 0b01100, 0b00100, 0b00100, 0b00100, 0b00100, 0b01110},
@@ -42,7 +42,7 @@ float dot(std::uint32_t digit, int column, int row) {
   return static_cast<float>(line >> static_cast<unsigned>(kGlyphWidth - 1 - column) & 1U);
 }
 
-// The glyph between its dots.
+// Interpolates the glyph between its dots.
 float ink(std::uint32_t digit, float x, float y) {
   const int column = static_cast<int>(x + 8.0F) - 8;  // rounds down, also below 0
   const int row = static_cast<int>(y + 8.0F) - 8;
@@ -55,7 +55,7 @@ float ink(std::uint32_t digit, float x, float y) {
 }
 
 void draw(std::uint32_t digit, Random& random, float* pixels) {
-  const float wide = random.between(0.36F, 0.52F);  // dots of the glyph to a pixel
+  const float wide = random.between(0.36F, 0.52F);  // dots of the glyph per pixel
   const float high = random.between(0.46F, 0.60F);
   const float slant = random.between(-0.14F, 0.14F);
   const float tilt = random.between(-0.10F, 0.10F);

@@ -62,7 +62,7 @@ Status GpuModel::step(const GpuDigits& digits, std::size_t first, std::size_t co
                       float rate) const {
   CUdeviceptr pixels = digits.pixels + first * kPixels * sizeof(float);
   CUdeviceptr labels = digits.labels + first * sizeof(std::uint32_t);
-  CUdeviceptr scores = digits.scores;  // and in their place what each of them is to change by
+  CUdeviceptr scores = digits.scores;  // overwritten with the amount by which each of them changes
   CUdeviceptr weights = weights_;
   auto rows = static_cast<std::uint32_t>(count);
   std::uint32_t width = kPixels;
@@ -84,7 +84,7 @@ Result<std::vector<std::uint32_t>> GpuModel::predict(const GpuDigits& digits) co
   std::uint32_t classes = kClasses;
   void* arguments[] = {&scores, &best, &rows, &classes};
   GANTRY_CHECK(launch(predict_, digits.count, arguments));
-  CUDA_TRY(*cuda_, cuCtxSynchronize);  // a kernel's fault is seen here
+  CUDA_TRY(*cuda_, cuCtxSynchronize);  // an error of a kernel is reported here
   std::vector<std::uint32_t> found(digits.count);
   CUDA_TRY(*cuda_, cuMemcpyDtoH_v2, found.data(), best, bytes);
   CUDA_TRY(*cuda_, cuMemFree_v2, best);

@@ -7,7 +7,7 @@
 
 namespace gantry::workload {
 
-// Pictures and labels on the GPU, with room for their scores.
+// Pictures and labels in GPU memory, with space for their scores.
 struct GpuDigits {
   CUdeviceptr pixels = 0;
   CUdeviceptr labels = 0;
@@ -15,16 +15,16 @@ struct GpuDigits {
   std::size_t count = 0;
 };
 
-// Lives in the current context, which frees its memory at the end.
+// Belongs to the current context, which frees its memory when it ends.
 class GpuModel {
  public:
-  // Weights are 0.
+  // The initial weights are 0.
   static Result<GpuModel> make(const Cuda& cuda);
 
   Result<GpuDigits> upload(const Digits& digits) const;
-  // One step of gradient descent on `count` pictures from `first` on.
+  // One step of gradient descent on `count` pictures, starting at `first`.
   Status step(const GpuDigits& digits, std::size_t first, std::size_t count, float rate) const;
-  // The class with the highest score for each picture.
+  // Returns the class with the highest score for each picture.
   Result<std::vector<std::uint32_t>> predict(const GpuDigits& digits) const;
   Result<std::vector<float>> weights() const;
 

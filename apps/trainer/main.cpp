@@ -9,9 +9,9 @@ int main(int argc, char** argv) {
   gantry::workload::TrainerOptions how;
   std::string ignored;
   return gantry::workload::run_program(
-      {.about = "Learn to read digits on a GPU and print how well it goes",
+      {.about = "Learn to read digits on a GPU and print the accuracy",
        .examples =
-           "Status: 0 it learnt, 1 it did not or no GPU could be used, 2 wrong usage.\n\n"
+           "Exit status: 0 it learnt, 1 it did not or no GPU can be used, 2 wrong usage.\n\n"
            "Examples:\n"
            "  gantry-trainer --max_steps 500\n"
            "  gantry-trainer --device 1 --max_steps 10000 --hold 60\n"
@@ -27,16 +27,15 @@ int main(int argc, char** argv) {
              app.add_option("--batch_size,--batch-size", how.batch_size, "Pictures in each step")
                  ->capture_default_str()
                  ->check(CLI::Range(1, 4000));
-             app.add_option("--learning_rate,--learning-rate", how.learning_rate,
-                            "How far each step goes")
+             app.add_option("--learning_rate,--learning-rate", how.learning_rate, "Learning rate")
                  ->capture_default_str()
                  ->check(CLI::PositiveNumber);
              app.add_flag("--verify", how.verify,
                           "Compare the weights after ten steps with the CPU's");
              for (const char* name : {"--data_dir", "--log_dir"}) {
                app.add_option(name, ignored,
-                              "Taken for the sake of older manifests: the digits are drawn here, "
-                              "and the log is what is printed");
+                              "Accepted for older manifests, without effect: the digits are "
+                              "generated, and the log goes to stdout");
              }
            },
        .run = [&](const gantry::workload::Options& options, std::FILE* out,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trainer's kernels, as text that the driver compiles for the card it has. The simulated driver
-// knows them by name and computes the same (src/sim/cuda/training_kernels.cpp).
+// The trainer's kernels as PTX, which the driver compiles for its GPU. The simulated driver knows
+// them by name and computes the same (sim/libcuda/training_kernels.cpp).
 #pragma once
 
 namespace gantry::workload {
 
-// index = the thread's number; leaves when it is not below %work.
+// index = the thread's number; returns if it is not below %work.
 #define GANTRY_THREAD_INDEX               \
   "  mov.u32 %a, %ctaid.x;\n"             \
   "  mov.u32 %b, %ntid.x;\n"              \
@@ -14,7 +14,7 @@ namespace gantry::workload {
   "  setp.ge.u32 %past, %index, %work;\n" \
   "  @%past bra done;\n"
 
-// scores[row, c] = sum over p of x[row, p] * w[p, c], a thread for each score.
+// scores[row, c] = sum over p of x[row, p] * w[p, c], one thread per score.
 #define GANTRY_FORWARD                                                   \
   ".visible .entry gantryForward(\n"                                     \
   "  .param .u64 in_x, .param .u64 in_w, .param .u64 out_s,\n"           \
@@ -62,8 +62,8 @@ namespace gantry::workload {
   "  ret;\n"                                                             \
   "}\n"
 
-// delta[row, c] = (softmax of the row's scores - 1 where c is its label) / rows, a thread for each
-// row. The highest score is taken off first, so that no power is above 1.
+// delta[row, c] = (softmax of the row's scores - 1 if c is its label) / rows, one thread per row.
+// The highest score is subtracted first, so that no power exceeds 1.
 #define GANTRY_GRADIENT                                         \
   ".visible .entry gantrySoftmaxGradient(\n"                    \
   "  .param .u64 in_s, .param .u64 in_l, .param .u64 out_d,\n"  \
@@ -137,7 +137,7 @@ namespace gantry::workload {
   "  ret;\n"                                                    \
   "}\n"
 
-// w[p, c] -= rate * sum over rows of x[row, p] * delta[row, c], a thread for each weight.
+// w[p, c] -= rate * sum over rows of x[row, p] * delta[row, c], one thread per weight.
 #define GANTRY_UPDATE                                                             \
   ".visible .entry gantryUpdate(\n"                                               \
   "  .param .u64 in_x, .param .u64 in_d, .param .u64 io_w, .param .u32 n_rows,\n" \
@@ -189,7 +189,7 @@ namespace gantry::workload {
   "  ret;\n"                                                                      \
   "}\n"
 
-// best[row] = the first class with the highest score, a thread for each row.
+// best[row] = the first class with the highest score, one thread per row.
 #define GANTRY_PREDICT                                                                  \
   ".visible .entry gantryPredict(\n"                                                    \
   "  .param .u64 in_s, .param .u64 out_b, .param .u32 n_rows, .param .u32 n_classes)\n" \
@@ -231,8 +231,8 @@ namespace gantry::workload {
 #define GANTRY_TRAINER_BODY \
   ".address_size 64\n" GANTRY_FORWARD GANTRY_GRADIENT GANTRY_UPDATE GANTRY_PREDICT
 
-// The heads differ: the first suits every card from Kepler on, the second is for a driver that no
-// longer takes such old targets.
+// Two headers: the first is for every GPU since Kepler, the second for drivers that no longer
+// accept such old targets.
 inline constexpr const char* kTrainerPtx[] = {
     ".version 3.0\n.target sm_30\n" GANTRY_TRAINER_BODY,
     ".version 6.3\n.target sm_75\n" GANTRY_TRAINER_BODY,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels should compute, on the CPU: the yardstick for a GPU, real or simulated.
+// Computes on the CPU what the kernels should compute: the reference for a real or simulated GPU.
 #pragma once
 
 #include "trainer/digits.hpp"
@@ -12,7 +12,7 @@ namespace gantry::workload {
 void reference_step(std::span<const float> pixels, std::span<const std::uint32_t> labels,
                     float rate, std::span<float> weights);
 
-// The class with the highest score for each picture.
+// Returns the class with the highest score for each picture.
 std::vector<std::uint32_t> reference_predict(std::span<const float> pixels,
                                              std::span<const float> weights);
 

@@ -20,10 +20,11 @@ constexpr const char* kName = "gantry-trainer";
 constexpr std::size_t kPictures = 4000;
 constexpr std::size_t kTests = 2000;
 constexpr int kReportEvery = 10;
-constexpr int kVerifiedSteps = 10;  // or as many as there are
-// Guessing is right once in ten. Who has trained this long and is below that has learnt nothing.
-constexpr int kLongEnough = 100;
-constexpr double kLeast = 0.5;
+constexpr int kVerifiedSteps = 10;  // or all of them if there are fewer
+// Guessing has an accuracy of 0.1. A model that is below this limit after so many steps has learnt
+// nothing.
+constexpr int kMinStepsToLearn = 100;
+constexpr double kMinAccuracy = 0.5;
 
 void say(std::FILE* out, const std::string& text) {
   const auto now = std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
@@ -38,7 +39,7 @@ double gib(std::size_t bytes) {
   return static_cast<double>(bytes) / static_cast<double>(1ULL << 30U);
 }
 
-// What is known of the device, in the order in which people's logs have it.
+// Prints the device's properties in the order of TensorFlow's log.
 Status describe(const Cuda& cuda, const Context& context, int ordinal, std::FILE* out) {
   char name[256] = "";
   char bus[32] = "";
@@ -55,7 +56,7 @@ Status describe(const Cuda& cuda, const Context& context, int ordinal, std::FILE
   CUDA_TRY(cuda, cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
            device);
   CUDA_TRY(cuda, cuMemGetInfo_v2, &free_bytes, &total_bytes);
-  // TensorFlow calls the multiprocessors' clock by this name. A driver may no longer tell it.
+  // TensorFlow uses this name for the multiprocessors' clock. Newer drivers may not report it.
   const bool clocked =
       cuda.cuDeviceGetAttribute(&khz, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device) == CUDA_SUCCESS;
   say(out, fmt::format("Found device {} with properties:", ordinal));
@@ -93,14 +94,13 @@ class Training {
       if (how_.verify && step + 1 == verified_) GANTRY_CHECK(verify(model));
     }
     GANTRY_TRY(accuracy, report(model, tests, how_.max_steps));
-    if (how_.max_steps < kLongEnough || accuracy >= kLeast) return {};
+    if (how_.max_steps < kMinStepsToLearn || accuracy >= kMinAccuracy) return {};
     return Error(
         Errc::Corrupt,
-        fmt::format("nothing was learnt: after {} steps {} of the digits are read right\n"
-                    "  cause: the GPU or its memory gives wrong results, the learning rate "
-                    "{} does not suit, or {} is not the driver's own library\n"
-                    "  remedy: gantry-trainer --verify; nvidia-smi -q -d ECC; "
-                    "dmesg | grep -i xid",
+        fmt::format("nothing was learnt: after {} steps the accuracy is {}\n"
+                    "  cause: the GPU or its memory gives wrong results, the learning rate {} is "
+                    "unsuitable, or {} is not the driver's own library\n"
+                    "  remedy: gantry-trainer --verify; nvidia-smi -q -d ECC; dmesg | grep -i xid",
                     how_.max_steps, accuracy, how_.learning_rate, cuda.library));
   }
 
@@ -132,17 +132,18 @@ class Training {
     float worst = 0;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const float apart = std::fabs(weights[i] - wanted[i]);
-      if (!(apart <= 1e-4F)) {  // also when it is no number
+      if (!(apart <= 1e-4F)) {  // also if it is NaN
         return Error(Errc::Corrupt,
-                     fmt::format("weight {} after {} steps is {}, the CPU has {}\n"
+                     fmt::format("weight {} after {} steps is {}, but {} on the CPU\n"
                                  "  cause: the GPU or its memory gives wrong results\n"
                                  "  remedy: nvidia-smi -q -d ECC; dmesg | grep -i xid",
                                  i, verified_, weights[i], wanted[i]));
       }
       worst = std::max(worst, apart);
     }
-    say(out_, fmt::format("{} weights after {} steps are the CPU's, at most {:.1e} apart",
-                          weights.size(), verified_, worst));
+    say(out_, fmt::format(
+                  "{} weights after {} steps match the CPU's, with a difference of at most {:.1e}",
+                  weights.size(), verified_, worst));
     return {};
   }
 

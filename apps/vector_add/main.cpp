@@ -7,7 +7,7 @@ int main(int argc, char** argv) {
   std::uint64_t memory_mib = 0;
   const auto more = [&](CLI::App& app) {
     app.add_option("--memory", memory_mib,
-                   "Take so many MiB of the GPU's memory besides, and keep them")
+                   "Also allocate this many MiB of GPU memory and keep them")
         ->type_name("MIB")
         ->check(CLI::Range(0U, 100'000'000U));
   };
@@ -18,13 +18,12 @@ int main(int argc, char** argv) {
   return gantry::workload::run_program(
       {.about = "Add two vectors on a GPU and check the sums",
        .examples =
-           "Status: 0 the sums are right, 1 they are not or no GPU could be used, 2 wrong "
+           "Exit status: 0 the sums are right, 1 they are not or no GPU can be used, 2 wrong "
            "usage.\n\n"
            "Examples:\n"
            "  gantry-vector-add\n"
            "  gantry-vector-add --device 1\n"
-           "  gantry-vector-add --memory 70000 --hold 60   # out of memory where its share has "
-           "less\n"
+           "  gantry-vector-add --memory 70000 --hold 60   # out of memory if its share has less\n"
            "  gantry-vector-add --library /usr/local/nvidia/lib64/libcuda.so.1\n"
            "  docker run --rm --device nvidia.com/gpu=0 -v $(which gantry-vector-add):/vectorAdd "
            "debian:12 /vectorAdd",

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel, as text that the driver compiles for the card it has.
+// The kernel as PTX, which the driver compiles for its GPU.
 #pragma once
 
 namespace gantry::workload {
 
-// c[i] = a[i] + b[i] for i < n, one thread each. The heads differ, the body is the same: the first
-// suits every card from Kepler on, the second is for a driver that no longer takes such old
-// targets.
+// c[i] = a[i] + b[i] for i < n, one thread each. There are two headers for the same body: the first
+// is for every GPU since Kepler, the second for drivers that no longer accept such old targets.
 #define GANTRY_VECTOR_ADD_BODY                                                    \
   ".address_size 64\n"                                                            \
   ".visible .entry vectorAdd(\n"                                                  \

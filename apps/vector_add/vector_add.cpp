@@ -31,8 +31,7 @@ std::vector<float> numbers(std::uint32_t seed) {
   return values;
 }
 
-// The six lines, in the words of the CUDA sample that everybody knows; the sums as the GPU gave
-// them.
+// Prints the six lines of the CUDA sample and returns the sums that the GPU computed.
 Result<std::vector<float>> add_on_gpu(const Cuda& cuda, const std::vector<float>& a,
                                       const std::vector<float>& b, std::FILE* out) {
   GANTRY_TRY(CUmodule module, load_ptx(cuda, kVectorAddPtx));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds two vectors on a GPU and checks the sums: the smallest job that proves driver, nodes and
-// libraries.
+// Adds two vectors on a GPU and checks the sums: the smallest job that tests driver, device nodes
+// and libraries.
 #pragma once
 
 #include "workload/cuda.hpp"
@@ -9,8 +9,8 @@
 
 namespace gantry::workload {
 
-// Prints the sample's six lines to `out`. 0 when the sums are right, 1 with a reason on `err`
-// otherwise.
+// Prints the sample's six lines to `out`. Returns 0 if the sums are right, else 1 with a reason on
+// `err`.
 int vector_add(const Options& options, std::FILE* out, std::FILE* err);
 
 }  // namespace gantry::workload

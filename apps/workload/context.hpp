@@ -6,12 +6,12 @@
 
 #include <span>
 
-// Calls the driver; returns its error from the function around it.
+// Calls the driver; on an error, returns it from the enclosing function.
 #define CUDA_TRY(cuda, call, ...) GANTRY_CHECK((cuda).check((cuda).call(__VA_ARGS__), #call))
 
 namespace gantry::workload {
 
-// Ends with its owner, and takes modules and memory with it.
+// The context is destroyed with this object, together with its modules and memory.
 class Context {
  public:
   explicit Context(const Cuda& cuda) : cuda_(cuda) {}
@@ -30,7 +30,7 @@ class Context {
   CUcontext context_ = nullptr;
 };
 
-// The first of these texts that the driver takes.
+// Loads the first of these PTX texts that the driver accepts.
 Result<CUmodule> load_ptx(const Cuda& cuda, std::span<const char* const> texts);
 
 Result<CUfunction> find_kernel(const Cuda& cuda, CUmodule module, const char* name);

@@ -20,45 +20,44 @@ struct Advice {
 
 constexpr Advice kAdvice[] = {
     {CUDA_ERROR_NO_DEVICE,
-     "no GPU can be used by this process: the driver is not loaded, /dev/nvidia* is not there or "
-     "may not be "
-     "opened, or CUDA_VISIBLE_DEVICES hides every GPU",
+     "this process cannot use any GPU: the driver is not loaded, /dev/nvidia* does not exist or "
+     "cannot be opened, or CUDA_VISIBLE_DEVICES hides every GPU",
      "gantry doctor, or: ls -l /dev/nvidia*; cat /proc/driver/nvidia/version; echo "
      "$CUDA_VISIBLE_DEVICES"},
-    {CUDA_ERROR_INVALID_DEVICE, "there is no device of that number",
-     "gantry-device-query lists them"},
-    {CUDA_ERROR_OUT_OF_MEMORY, "other processes hold the GPU's memory, or a limit is set",
-     "nvidia-smi shows both; where it is a share, on its host: gantry share top"},
+    {CUDA_ERROR_INVALID_DEVICE, "there is no device with this number",
+     "gantry-device-query lists the devices"},
+    {CUDA_ERROR_OUT_OF_MEMORY, "other processes use the GPU's memory, or a limit is set",
+     "nvidia-smi shows both; for a share, run on its host: gantry share top"},
     {CUDA_ERROR_STUB_LIBRARY, "the toolkit's stub was loaded in place of the driver's library",
-     "take the stubs directory out of LD_LIBRARY_PATH"},
+     "remove the stubs directory from LD_LIBRARY_PATH"},
     {CUDA_ERROR_DEVICE_UNAVAILABLE,
-     "another process has the GPU to itself (exclusive compute mode), or the GPU must be reset",
+     "another process uses the GPU exclusively (compute mode), or the GPU must be reset",
      "gantry doctor, or: nvidia-smi -q -d COMPUTE; dmesg | grep -i xid; then nvidia-smi -c DEFAULT "
      "or nvidia-smi --gpu-reset"},
     {CUDA_ERROR_SYSTEM_NOT_READY,
-     "the fabric manager of this NVSwitch machine is not running, or this is a share and its "
-     "keeper "
-     "is not reached",
-     "systemctl start nvidia-fabricmanager; where it is a share, on its host: gantry share ls"},
+     "the fabric manager of this NVSwitch machine is not running, or this is a share and the share "
+     "daemon cannot be reached",
+     "systemctl start nvidia-fabricmanager; for a share, run on its host: gantry share ls"},
     {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
      "libcuda and the loaded kernel module come from different driver versions",
      "reboot, or reload the module: modprobe -r nvidia_uvm nvidia_modeset nvidia && modprobe "
      "nvidia"},
     {CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE,
-     "a forward-compatibility libcuda was found first, and this GPU does not take it",
-     "take /usr/local/cuda/compat out of LD_LIBRARY_PATH"},
+     "a forward-compatibility libcuda was found first, and this GPU does not support it",
+     "remove /usr/local/cuda/compat from LD_LIBRARY_PATH"},
     {CUDA_ERROR_NO_BINARY_FOR_GPU, "the driver cannot compile for this GPU", "gantry-device-query"},
-    {CUDA_ERROR_INVALID_PTX, "the driver does not take the program's PTX for this GPU",
+    {CUDA_ERROR_INVALID_PTX, "the driver does not accept the program's PTX for this GPU",
      "gantry-device-query"},
     {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "the driver is older than the program's PTX",
      "update the driver"},
-    {CUDA_ERROR_JIT_COMPILER_NOT_FOUND, "libnvidia-ptxjitcompiler.so.1 is not beside libcuda",
+    {CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+     "libnvidia-ptxjitcompiler.so.1 is not in the directory of libcuda",
      "mount the driver's compute libraries into the container: gantry list"},
     {CUDA_ERROR_ILLEGAL_ADDRESS, "a kernel touched memory it does not own", "dmesg | grep -i xid"},
     {CUDA_ERROR_ECC_UNCORRECTABLE, "the GPU's memory has an uncorrectable error",
      "nvidia-smi -q -d ECC, then reset the GPU: nvidia-smi --gpu-reset"},
     {CUDA_ERROR_UNKNOWN,
-     "the GPU may have fallen off the bus, or /dev/nvidia-uvm is missing or of an older boot",
+     "the GPU may have fallen off the bus, or /dev/nvidia-uvm is missing or from an earlier boot",
      "dmesg | grep -iE 'nvrm|xid'; nvidia-modprobe -u -c 0; gantry doctor"},
 };
 
@@ -69,8 +68,8 @@ const Advice* advice_for(CUresult result) {
   return nullptr;
 }
 
-// Where libcuda is when the loader does not find it by name.
-constexpr const char* kElsewhere[] = {
+// Directories of libcuda if the loader does not find it by name.
+constexpr const char* kDriverDirectories[] = {
     "/usr/local/nvidia/lib64/libcuda.so.1",
     "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
     "/usr/lib64/libcuda.so.1",
@@ -90,7 +89,7 @@ void* open_library(const std::string& wanted, std::string& opened, std::string& 
   if (handle != nullptr) return handle;
   why = loader_error();
   if (!wanted.empty()) return nullptr;
-  for (const char* path : kElsewhere) {
+  for (const char* path : kDriverDirectories) {
     if (::access(path, R_OK) != 0) continue;
     opened = path;
     handle = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -113,10 +112,9 @@ Status Cuda::check(CUresult result, const char* call) const {
   if (result == CUDA_SUCCESS) return {};
   const char* name = nullptr;
   const char* text = nullptr;
-  if (cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr)
-    name = "no known CUDA error";
+  if (cuGetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) name = "unknown CUDA error";
   if (cuGetErrorString(result, &text) != CUDA_SUCCESS || text == nullptr)
-    text = "the driver has no words for it";
+    text = "the driver has no text for it";
   std::string story = fmt::format("{}: {} ({}, {})", call, text, name, static_cast<int>(result));
   if (const Advice* advice = advice_for(result); advice != nullptr)
     story += fmt::format("\n  cause: {}\n  remedy: {}", advice->cause, advice->remedy);
@@ -130,12 +128,11 @@ Result<Cuda> open_cuda(const std::string& library) {
   if (handle == nullptr) {
     return Error(
         Errc::NotFound,
-        fmt::format(
-            "the CUDA driver library cannot be loaded: {}\n"
-            "  cause: no NVIDIA driver is installed here, or its libraries are not mounted into "
-            "this container\n"
-            "  remedy: gantry doctor; gantry list; or name it: --library FILE",
-            why));
+        fmt::format("the CUDA driver library cannot be loaded: {}\n"
+                    "  cause: no NVIDIA driver is installed here, or its libraries are not mounted "
+                    "into this container\n"
+                    "  remedy: gantry doctor; gantry list; or name the library: --library FILE",
+                    why));
   }
   std::string missing;
 #define CALL(symbol) resolve(handle, #symbol, cuda.symbol, missing);

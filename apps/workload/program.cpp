@@ -21,13 +21,13 @@ int run_program(const Program& program, int argc, char** argv) {
     app.name(options.called);
   }
   app.add_option("--library", options.library,
-                 "libcuda to use, in place of the one the loader finds");
+                 "libcuda to use (default: the one that the loader finds)");
   if (program.takes_device) {
     app.add_option("--device", options.device, "Number of the GPU to use")
         ->capture_default_str()
         ->check(CLI::NonNegativeNumber);
     app.add_option("--hold", options.hold_seconds,
-                   "Keep the GPU for so many seconds afterwards, to look at it with nvidia-smi")
+                   "Keep the GPU for this many seconds afterwards, to inspect it with nvidia-smi")
         ->check(CLI::Range(0, 86400));
   }
   if (program.more) program.more(app);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_query/device_query.hpp"
-#include "sim/tree.hpp"
-#include "support/captured.hpp"
+#include "sim/machine/tree.hpp"
+#include "support/captured_output.hpp"
 #include "support/machine.hpp"
-#include "support/source_dir.hpp"
+#include "support/paths.hpp"
 #include "support/tree.hpp"
 #include "vector_add/vector_add.hpp"
 
@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-using Outcome = test::Ended;
+using Outcome = test::ProgramResult;
 
 Outcome run(int (*program)(const Options&, std::FILE*, std::FILE*), const Options& options) {
   return test::run_captured(
@@ -203,7 +203,7 @@ TEST(Workloads, NameThemselvesAsTheyWereCalled) {
     const Program program{.about = "",
                           .examples = "",
                           .run = [&](const Options& options, std::FILE* out, std::FILE*) {
-                            const test::Captured err;
+                            const test::CapturedOutput err;
                             const int status = std::string_view(name) == "vectorAdd"
                                                    ? vector_add(options, out, err.file())
                                                    : device_query(options, out, err.file());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A libcuda for tests that says yes to everything and computes nothing. */
-#include "abi/cuda.h"
+#include "gpu/abi/cuda.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Kubernetes API by plain HTTP: for the many questions of a test, where a kubectl each would cost more than the answer."""
+"""The Kubernetes API by plain HTTP. A test asks often, and starting kubectl each time would take longer than the answer."""
 import http.client
 import json
 import ssl
@@ -18,7 +18,7 @@ class Api:
         self.connection: http.client.HTTPSConnection | None = None
 
     def call(self, method: str, path: str, body=None, kind: str = "application/json") -> dict | str:
-        """The answer as JSON, or as text where it is none. One connection is kept; a broken one is made anew once."""
+        """Returns the answer as JSON, or as text if it is not JSON. Keeps one connection and reconnects once if it is broken."""
         data = None if body is None else json.dumps(body)
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind}
         for attempt in (1, 2):

@@ -8,7 +8,7 @@ PARTIES = {
     "admin": ("admin", "system:masters"),
     "controller-manager": ("system:kube-controller-manager", "system:masters"),
     "scheduler": ("system:kube-scheduler", ""),
-    # As if it ran in its pod: with the rights that deploy/gpushare gives to that service account, and no others.
+    # As if it ran in its pod: only with the rights that deploy/gpushare gives to that service account.
     "extender": ("system:serviceaccount:kube-system:gpushare-schd-extender", "system:serviceaccounts"),
     "hami": ("system:serviceaccount:kube-system:hami-scheduler", "system:serviceaccounts"),
     "kubelet": ("system:node:gpu-node", "system:nodes"),

@@ -16,7 +16,7 @@ from api import Api
 from node import Node
 from part import Part, wait_for
 
-LOGS = build.BUILD / "logs"
+LOGS = build.BUILD / "logs" / os.environ.get("GANTRY_CLUSTER_NUMBER", "1")
 
 
 class Cluster:
@@ -38,7 +38,7 @@ class Cluster:
     # Up and down
 
     def start(self) -> float:
-        """Ready to take pods; the seconds it took."""
+        """Starts everything and returns the seconds until the node was ready for pods."""
         start = time.monotonic()
         certs.make(self.place / "certs", config.ADDRESS, config.SERVICE_ADDRESS)
         config.write(self.place)
@@ -63,14 +63,14 @@ class Cluster:
             self.parts[name].start()
 
     def schedule_by(self, configuration: pathlib.Path | None) -> None:
-        """Another kube-scheduler in place of the one that runs: told by this file, or the plain one."""
+        """Replaces the running kube-scheduler by one with this configuration file, or by the plain one."""
         self.parts["kube-scheduler"].stop()
         argv = config.scheduler_told(self.place, configuration) if configuration else config.scheduler(self.place)
         self.parts["kube-scheduler"] = Part("kube-scheduler", argv, LOGS)
         self.parts["kube-scheduler"].start()
 
     def stop(self) -> None:
-        """The world's end does the rest."""
+        """Kills the cluster's programs; the end of the world ends everything else."""
         for name in ("kubelet", "kube-proxy", "kube-scheduler", "kube-controller-manager"):
             if name in self.parts:
                 self.parts[name].kill()
@@ -102,7 +102,7 @@ class Cluster:
         except TimeoutError as late:
             found = self.api.pod(pod)
             words = self.kubectl("logs", pod, "--all-containers", "--tail=5", check=False)
-            raise TimeoutError(f"{late}\n{story(found) if found else 'there is no such pod'}\n{words}") from None
+            raise TimeoutError(f"{late}\n{story(found) if found else 'the pod does not exist'}\n{words}") from None
 
     def gone(self, pod: str, seconds: float = 60) -> None:
         self.wait_for(f"pod {pod} is gone", lambda: self.api.pod(pod) is None, seconds)
@@ -119,7 +119,7 @@ class Cluster:
         return json.loads(done.stdout)
 
     def allocatable(self, resource: str = "nvidia.com/gpu") -> list[str]:
-        """What the kubelet itself would hand out: ahead of what the API server shows."""
+        """The devices that the kubelet would hand out now. The API server shows them a moment later."""
         return self.podresources("allocatable").get(resource, [])
 
     def holders(self) -> list[dict]:
@@ -139,7 +139,7 @@ class Cluster:
         self.wait_for(f"containerd imports {archive.name}", imported, 30)
 
     def clean(self) -> None:
-        """What a scenario left: pods and their makers, and faults of the machine."""
+        """Removes what a scenario left: pods, the objects that create pods, and injected faults."""
         self.node.inject("clear")
         self.kubectl("delete", "deployment,job,replicaset", "--all", "--cascade=orphan")
         for pod in self.api.pods():
@@ -170,15 +170,15 @@ class Cluster:
         wait_for("the agent offers eight GPUs", lambda: self.count() == (8, 8), 20, alive=(self.parts["agent"],))
 
     def upgrade_agent(self, *flags: str) -> None:
-        """A new agent beside the old one, as in a rolling update without a gap: the old one ends by itself."""
+        """Starts a new agent while the old one still runs, as in a rolling update without a gap. The old one ends by itself."""
         new = self.agent_part("agent", *flags)
         new.start()
         old, self.parts["agent"] = self.parts["agent"], new
         self.wait_for("the old agent hands over and ends", lambda: not old.running(), 10, pause=0.02)
 
     def reboot(self, agent_after: float = 0.0) -> None:
-        """Power off and on again: every process of the node but the control plane's is gone, /run is empty, the boot id another.
-        The agent starts before the kubelet, as a service of the machine does, or that many seconds after it, as a pod does."""
+        """Switches the node off and on: all its processes except the control plane's end, /run is empty, the boot id is new.
+        The agent starts before the kubelet, like a service of the machine, or that many seconds after it, like a pod."""
         ours = [name for name in ("kubelet", "kube-proxy", "containerd", "agent") if name in self.parts]
         for name in ours:
             self.parts[name].kill()
@@ -196,7 +196,7 @@ class Cluster:
 
 
 def story(pod: dict) -> str:
-    """What a pod's status says, in a line."""
+    """Describes a pod's status in one line."""
     status = pod["status"]
     states = [f"{s['name']}: {json.dumps(s['state'])}" for s in status.get("initContainerStatuses", []) + status.get("containerStatuses", [])]
     reasons = [c["message"] for c in status.get("conditions", []) if c["status"] != "True" and c.get("message")]
@@ -204,7 +204,7 @@ def story(pod: dict) -> str:
 
 
 class Watch:
-    """What the kubelet says is allocatable, asked fifty times a second until the end."""
+    """Records what the kubelet reports as allocatable. It is asked fifty times a second until end()."""
 
     def __init__(self, lines: pathlib.Path) -> None:
         self.lines = lines
@@ -216,7 +216,7 @@ class Watch:
         return [json.loads(line) for line in self.lines.read_text().splitlines()]
 
     def settles(self, count: int, resource: str = "nvidia.com/gpu", quiet: float = 1.5, seconds: float = 20) -> float:
-        """The time from which on it was that many, and stayed so."""
+        """Waits until the count has been right for a while, and returns the time since when."""
         def settled() -> float:
             last = self.said()[-1]
             right = last["answered"] and last["counts"].get(resource, 0) == count
@@ -231,7 +231,7 @@ class Watch:
 
 
 def kill_containers() -> None:
-    """Shims and what runs below them, found by the engine's own group and name."""
+    """Kills shims and the processes below them, found by their cgroup and name."""
     for _ in range(50):
         found = [int(entry.name) for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit() and in_container(entry)]
         if not found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each program of the cluster is told: files and command lines."""
+"""The configuration of each program of the cluster: files and command lines."""
 import json
 import pathlib
 
@@ -20,7 +20,7 @@ cgroupDriver: cgroupfs
 failCgroupV1: false
 failSwapOn: false
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
-# What an agent has changed is to be seen within two seconds.
+# The API server must show within two seconds what an agent has changed.
 nodeStatusUpdateFrequency: 1s
 nodeStatusReportFrequency: 1s
 syncFrequency: 10s
@@ -77,7 +77,7 @@ BRIDGE = {"type": "bridge", "bridge": "cni0", "isGateway": True, "hairpinMode": 
 
 
 def write(place: pathlib.Path) -> None:
-    """All files; certificates are there already."""
+    """Writes all files. The certificates exist already."""
     state = place / "containerd"
     (state / "net.d").mkdir(parents=True, exist_ok=True)
     (state / "config.toml").write_text(CONTAINERD % {"state": state})
@@ -116,7 +116,8 @@ def scheduler(place: pathlib.Path) -> list:
 
 
 def scheduler_told(place: pathlib.Path, configuration: pathlib.Path) -> list:
-    """With a configuration as people have it: only where things are differs. kube-proxy in nftables mode serves no NodePort on 127.0.0.1."""
+    """kube-scheduler with a configuration as people have it; only paths and addresses differ. kube-proxy in nftables mode serves no
+    NodePort on 127.0.0.1."""
     text = configuration.read_text().replace("/etc/kubernetes/scheduler.conf", f"{place}/certs/scheduler.kubeconfig").replace("127.0.0.1:", f"{ADDRESS}:")
     here = place / "scheduler.yaml"
     here.write_text(text + "leaderElection: {leaderElect: false}\n")

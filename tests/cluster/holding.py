@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that hold GPUs while something happens, and what must be true of them afterwards."""
-from lane import Lane
+"""Pods that hold GPUs while something happens, and checks of them afterwards."""
+from lane_support import Lane
 from observer import Observer
 from scenario import HOLD, gpu_pod
 
@@ -8,7 +8,7 @@ PODS = {"keeper": 3, "other": 1}
 
 
 def hold(lane: Lane, cluster) -> dict[str, list[str]]:
-    """The pods running, and which GPUs each has."""
+    """Starts the pods and returns the GPUs of each."""
     for name, gpus in PODS.items():
         cluster.api.create_pod(gpu_pod(name, gpus, HOLD, restartPolicy="Always"))
     for name in PODS:
@@ -26,12 +26,12 @@ def release(cluster, *names: str) -> None:
 
 
 def holding(cluster) -> dict[str, list[str]]:
-    """By the kubelet's word."""
+    """The GPUs of each pod, as the kubelet reports them."""
     return {holder["pod"]: sorted(holder["devices"]) for holder in cluster.holders()}
 
 
 def processes() -> set[tuple[str, int]]:
-    """By the containers' own /dev: each container with a GPU, and its process."""
+    """Each container with a GPU and its process, found by the containers' own /dev."""
     return {(seen.container, seen.pid) for seen in Observer().live() if seen.devices}
 
 
@@ -40,12 +40,12 @@ def still_held(lane: Lane, cluster, name: str, held: dict[str, list[str]]) -> No
     try:
         cluster.wait_for("the kubelet lists its pods", lambda: holding(cluster).keys() == held.keys(), 10)
     except TimeoutError:
-        pass  # the comparison says it better
+        pass  # the comparison below reports it with more detail
     lane.equal(f"{name}: pods keep their GPUs", holding(cluster), held)
 
 
 def takes_the_rest(lane: Lane, cluster, name: str, held: dict[str, list[str]]) -> None:
-    """A new pod gets GPUs, and only ones that nobody has."""
+    """A new pod gets GPUs that no other pod has."""
     free = 8 - sum(len(ids) for ids in held.values())
     cluster.wait_for("the node shows its GPUs", lambda: cluster.count() == (8, 8), 10)
     cluster.api.create_pod(gpu_pod("rest", free, HOLD))

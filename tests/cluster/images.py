@@ -7,15 +7,15 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 from archive import docker_archive  # noqa: E402
 from bundle import WORKLOADS, fill  # noqa: E402
-from lane import Lane  # noqa: E402
+from lane_support import Lane  # noqa: E402
 
 PAUSE = "localhost/pause:1"
 BUSYBOX = "docker.io/library/busybox:1.35"
-# The names that people's manifests use; what is behind them here is our image.
+# Names that people's manifests use. Here they all stand for our image.
 CUDA = ("localhost/cuda:1", "k8s.gcr.io/cuda-vector-add:v0.1", "lxyustc.registrydomain.com:5000/cuda-vector-add:v0.1",
         "docker.io/nvidia/cuda:latest", "docker.io/kshatrix/gpu-example:cuda-10.2")
 
-# As in NVIDIA's images: every GPU for whoever asks the environment.
+# As in NVIDIA's images: a runtime that goes by the environment gives the container every GPU.
 NVIDIA = ("PATH=/usr/local/bin:/usr/bin:/bin", "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility")
 # Seeds 000 and 001: the Job's manifest gives arguments alone, the notebook's not even these.
 TRAINER = ("localhost/mnist:1", "mcr.microsoft.com/azuredocs/samples-tf-mnist-demo:gpu", "docker.io/wbuchwalter/tf-mnist:gpu")
@@ -45,7 +45,7 @@ def cuda(lane: Lane, root: pathlib.Path) -> None:
 
 
 def make(lane: Lane, place: pathlib.Path) -> list[pathlib.Path]:
-    """Archives of all images of the lane."""
+    """Makes archives of all images of the lane."""
     place.mkdir(parents=True, exist_ok=True)
     busybox(place / "busybox")
     cuda(lane, place / "cuda")

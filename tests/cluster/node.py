@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated machine that the kubelet and the engine take for theirs: its /run and /var/lib/kubelet are the world's."""
+"""The simulated machine on which kubelet and engine run: its /run and /var/lib/kubelet are the world's."""
 import json
 import os
 import pathlib
@@ -11,7 +11,7 @@ import uuid
 import world
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
-from lane import mounts_below  # noqa: E402
+from lane_support import mounts_below  # noqa: E402
 
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
 
@@ -25,7 +25,7 @@ class Node:
         (self.root / "run").rename(self.kept)
         self.boot()
         (self.root / "var/run").symlink_to("/run")
-        # A kubelet removes the logs of pods that it does not know: another cluster's, were these the whole machine's.
+        # A kubelet removes the logs of pods that it does not know. On the machine's own directories these would be another cluster's.
         for directory in ("var/lib/kubelet", "var/lib/cni", "var/log/pods", "var/log/containers"):
             self.serve(directory)
         self.serve("run", "/run")
@@ -50,8 +50,8 @@ class Node:
         world.call("mount", "--bind", self.root / directory, target)
 
     def serve_libraries(self) -> None:
-        """The driver where people's hostPath volumes look for it. An overlay: engines make the directories that such a
-        volume names and a node does not have, and the machine below this world is not to get any."""
+        """Puts the driver where people's hostPath volumes look for it. An overlay, because engines create the directories that such a
+        volume names, and they must not appear on the machine below this world."""
         upper, work = world.PLACE / "usr-lib", world.PLACE / "usr-lib-work"
         for directory in (upper / LIBRARIES.name, work):
             directory.mkdir(parents=True)
@@ -60,7 +60,7 @@ class Node:
         world.call("mount", "-t", "overlay", "node-libraries", "-o", f"lowerdir=/usr/lib,upperdir={upper},workdir={work}", "/usr/lib")
 
     def boot(self) -> None:
-        """/run is empty but for what the machine's own services put there, and the boot id is another one."""
+        """Makes a new /run with only the files of the machine's own services, and a new boot id."""
         run = self.root / "run"
         run.mkdir(exist_ok=True)
         world.call("mount", "-t", "tmpfs", "-o", "mode=755", "run", run)
@@ -72,7 +72,7 @@ class Node:
         simulated.write_text(boot_id)
 
     def go_down(self) -> None:
-        """What is in /run goes with its file system; nothing is deleted through a mount."""
+        """Unmounts /run. Nothing is deleted through a mount."""
         for place in ("/run", str(self.root / "run")):
             for mount in reversed([*mounts_below(pathlib.Path(place)), place]):
                 subprocess.run(["umount", "--lazy", mount], check=False, capture_output=True)
@@ -84,7 +84,7 @@ class Node:
 
 
 def copy(source: str, target: str) -> str:
-    """Files, and the places of sockets, which nobody listens to in a simulated machine either."""
+    """Copies files. A socket becomes an empty file: no process listens on it in a simulated machine either."""
     if os.path.isfile(source):
         return shutil.copy2(source, target)
     pathlib.Path(target).touch()

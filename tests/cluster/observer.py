@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who really has which GPU: read from the containers' own /dev, asking neither the kubelet nor the agent."""
+"""Which container has which GPU, read from the containers' own /dev. Neither the kubelet nor the agent is asked."""
 import os
 import pathlib
 import re
@@ -36,7 +36,7 @@ def container_of(pid: int) -> tuple[str, str] | None:
 
 
 def gpus_of(pid: int) -> frozenset[tuple[int, int]] | None:
-    """Numbers, not names: a node made under another name is the same GPU. None where the process ended meanwhile."""
+    """Device numbers, not names: a node with another name is the same GPU. Returns None if the process ended meanwhile."""
     dev = pathlib.Path(f"/proc/{pid}/root/dev")
     found = set()
     try:
@@ -52,7 +52,7 @@ def gpus_of(pid: int) -> frozenset[tuple[int, int]] | None:
 
 
 def settled(pid: int) -> bool:
-    """No runtime's child any more, which has the host's root still."""
+    """Returns false for a child of the runtime, which still has the host's root."""
     try:
         return not pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("runc")
     except OSError:
@@ -75,14 +75,14 @@ class Observer(threading.Thread):
             while not self.done.is_set():
                 self.look()
                 self.done.wait(0.05)
-        except Exception as problem:  # for end(), or nobody would know that nobody looked any more
+        except Exception as problem:  # end() raises it: otherwise nothing would tell that the observer stopped
             self.problem = problem
 
     def end(self) -> None:
         self.done.set()
         self.join()
         if self.problem is not None:
-            raise RuntimeError("the observer saw nothing from here on") from self.problem
+            raise RuntimeError("the observer stopped here") from self.problem
 
     def live(self) -> list[Seen]:
         found: dict[str, Seen] = {}
@@ -111,7 +111,7 @@ class Observer(threading.Thread):
                 self.containers.add(seen.container)
             for device in seen.devices - self.shared:
                 other = holders.setdefault(device, seen)
-                # One may have ended while the other began: only both alive at once count.
+                # One may have ended while the other began. Only two that are alive at the same time count.
                 if other is not seen and other.alive() and seen.alive():
                     self.doubles.append(f"{time.strftime('%X')} {device}: {other.pod}/{other.container[:12]} and {seen.pod}/{seen.container[:12]}")
         self.busiest = max(self.busiest, busy)

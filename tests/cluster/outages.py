@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When nobody offered GPUs because we had killed who does it, and which refusals of the kubelet that explains. A refusal in
-other words, or at another time, is explained by nothing."""
+"""Times at which no plugin offered GPUs because we had killed it or the kubelet, and the rejections by the kubelet that this explains.
+A rejection with another message, or at another time, is not explained."""
 import re
 import time
 from typing import NamedTuple
 
 EIGHT = 8
-# What kubelet 1.36 says, whole: pkg/kubelet/cm/devicemanager, between a plugin's end and its next list ...
+# The complete messages of kubelet 1.36 (pkg/kubelet/cm/devicemanager): between a plugin's end and its next list of devices ...
 ALLOCATE = r"Pod was rejected: Allocate failed due to (?:%s), which is unexpected"
 RPC = r"rpc error: code = Unavailable desc = .*"
 NOBODY = re.compile(ALLOCATE % "|".join((
     "no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu", "cannot allocate unregistered device nvidia.com/gpu",
     "endpoint .* has been stopped", f"device plugin GetPreferredAllocation rpc failed with err: {RPC}", RPC)), re.DOTALL)
-# ... by the node's last status, which it renews every second ...
+# ... because of the node's last status, which it renews every second ...
 OUT_OF = re.compile(r"Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, requested: \d+, used: \d+, capacity: \d+")
-# ... and when it has just started: until it has gone through its first list of pods it takes those that ended while it was away for holders still.
+# ... and just after its start: until it has gone through its first list of pods, it counts pods as holders that ended while it was away.
 STALE = re.compile(ALLOCATE % r"requested number of devices unavailable for nvidia.com/gpu. Requested: \d+, Available: \d+")
-LOGGED = 0.5  # a refusal is logged a little later than it is decided
+LOGGED = 0.5  # a rejection is logged a little later than it is decided
 STATUS = 2.5  # a node's status: the second until it is written, and its way through the API server
 FIRST_LIST = 2.0  # for going through it
 LINE = r"^I(\d{4} [\d:]{8})(\.\d+) +(\d+) .*?"
@@ -33,7 +33,7 @@ class Outage:
 
 
 def ends(outages: list[Outage], said: list[dict]) -> None:
-    """Each ends with the first time after its kill at which the kubelet had all GPUs to give again."""
+    """An outage ends when the kubelet has all GPUs to give for the first time after the kill."""
     good = [line["time"] for line in said if line["answered"] and line["counts"].get("nvidia.com/gpu") == EIGHT]
     for outage in outages:
         outage.end = next((moment for moment in good if moment >= outage.start), float("inf"))
@@ -49,7 +49,7 @@ def moment_of(day: str, part: str) -> float:
 
 
 def denials(log: str) -> dict[str, Denial]:
-    """When the kubelet refused each pod, by its own log, which unlike the API's times has microseconds."""
+    """When the kubelet rejected each pod. Its log has microseconds; the API's times do not."""
     listed: dict[str, float] = {}
     for day, part, pid in LISTED.findall(log):
         listed.setdefault(pid, moment_of(day, part))

@@ -45,7 +45,7 @@ class Outages(unittest.TestCase):
     def test_too_few_devices_is_the_kubelets_own_only_when_it_began(self) -> None:
         self.assertFalse(self.explained(REFUSED, TOO_FEW, 100.3))
         self.assertFalse(self.explained(REFUSED, TOO_FEW, 201.7), "it had been through its list")
-        self.assertFalse(self.explained(REFUSED, TOO_FEW, 100.3, in_first_list=True), "nobody had killed it yet")
+        self.assertFalse(self.explained(REFUSED, TOO_FEW, 100.3, in_first_list=True), "it had not been killed yet")
 
     def test_other_words_are_not(self) -> None:
         for reason, message in ((REFUSED, NO_HEALTHY.replace("nvidia.com/gpu", "nvidia.com/mig")), ("Evicted", NO_HEALTHY), (REFUSED, NO_HEALTHY + " And more."),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One program of the cluster: started, ended, killed and started again, its words kept in a file."""
+"""One program of the cluster: start, stop, kill, restart. Its output goes to a file."""
 import os
 import pathlib
 import signal
@@ -12,7 +12,7 @@ class Part:
         self.name, self.argv, self.env = name, [str(a) for a in argv], env or {}
         self.log = logs / f"{name}.log"
         self.process: subprocess.Popen | None = None
-        self.meant_to_end = False  # by us: another thread that waits for something must not take it for a crash
+        self.meant_to_end = False  # we ended it: a thread that waits for something must not report a crash
 
     def start(self) -> None:
         with self.log.open("a") as log:
@@ -27,7 +27,7 @@ class Part:
         return self.process is not None and self.process.poll() is None
 
     def stop(self, seconds: float = 20) -> None:
-        """Asked to end, then ended."""
+        """Sends SIGTERM, and SIGKILL if that does not help."""
         if self.process is None:
             return
         self.meant_to_end = True
@@ -58,7 +58,7 @@ class Part:
 
 
 def wait_for(what: str, true, seconds: float = 30, pause: float = 0.1, alive: tuple[Part, ...] = ()):
-    """The first truthy answer; an error says what was waited for. Errors of the question count as no."""
+    """Returns the first truthy answer. An exception of the question counts as no. The error after the timeout says what was awaited."""
     deadline = time.monotonic() + seconds
     last: object = None
     while True:

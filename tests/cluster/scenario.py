@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods as the scenarios want them."""
+"""Pods for the scenarios."""
 CUDA = "localhost/cuda:1"
 HOLD = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done"]
 
 
 def plain_pod(name: str, image: str, command: list[str], **spec) -> dict:
-    """A pod that ends when it is told to. Not with no grace at all: then its name is gone before its processes are."""
+    """A pod with one second of grace. With none, its name would be free before its processes have ended."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
             "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": False,
                      "containers": [{"name": "main", "image": image, "command": command}], **spec}}

@@ -1,20 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster with shared GPUs: the agent in share mode, `gantry scheduler` beside the real kube-scheduler, and pods that ask for parts."""
+"""The cluster with shared GPUs: the agent in share mode, `gantry scheduler` as an extender of the real kube-scheduler, and pods that
+request shares."""
 import contextlib
 import json
 import pathlib
 import urllib.request
 
 import config
+import yaml
 from cluster import LOGS
 from part import Part, wait_for
 from scenario import CUDA, plain_pod
 
-DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy/gpushare"
+DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
+RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 EXTENDER = f"http://{config.ADDRESS}:32766/gpushare-scheduler"  # the NodePort of deploy/gpushare
 GIB = 140  # whole ones of an H200
 MEM = "aliyun.com/gpu-mem"
 PROBE = "share-probe --hold 100000 "
+
+
+def manifests(cluster, folder: str, kinds: tuple[str, ...], name: str) -> str:
+    """Objects that `kubectl apply -k deploy/FOLDER` would apply: those of these kinds whose name begins with `name`."""
+    objects = yaml.safe_load_all(cluster.kubectl("kustomize", DEPLOY / folder))
+    chosen = [o for o in objects if o["kind"] in kinds and o["metadata"]["name"].startswith(name)]
+    if not chosen:
+        raise RuntimeError(f"deploy/{folder} has no {name} of the kinds {kinds}")
+    return yaml.safe_dump_all(chosen)
 
 
 def extender_part(cluster, name: str = "extender", port: int = 32766, *flags: str) -> Part:
@@ -24,13 +36,13 @@ def extender_part(cluster, name: str = "extender", port: int = 32766, *flags: st
 
 @contextlib.contextmanager
 def shared_gpus(cluster, *flags: str, scheduler_flags: tuple[str, ...] = ()):
-    """All eight in share mode, and the scheduler asks ours; afterwards everything is as it was."""
-    cluster.kubectl("apply", "-f", DEPLOY / "extender-rbac.yaml")
+    """Shares all eight GPUs and configures kube-scheduler to ask our extender. Restores everything afterwards."""
+    cluster.kubectl("apply", "-f", "-", stdin=manifests(cluster, "gpushare", RIGHTS, "gpushare-schd-extender"))
     cluster.start_agent("--share-gpus", *flags)
     extender = cluster.parts["extender"] = extender_part(cluster, "extender", 32766, *scheduler_flags)
     extender.start()
     wait_for("the extender is ready", lambda: ask("/readyz", root=True) == "ok", 30, alive=(extender,))
-    cluster.schedule_by(DEPLOY / "scheduler-policy-config.yaml")
+    cluster.schedule_by(DEPLOY / "gpushare/scheduler-policy-config.yaml")
     try:
         wait_for("the node shows its shared memory", lambda: cluster.count(MEM)[0] > 0, 30, alive=(cluster.parts["agent"],))
         yield extender
@@ -48,7 +60,7 @@ def ask(path: str, root: bool = False):
 
 
 def share_pod(name: str, amount: int, command: str = PROBE, **spec) -> dict:
-    """A pod that asks for so many GiB of one GPU, and by default stays and says what it sees."""
+    """A pod that requests this many GiB of one GPU. By default it keeps running and prints what it sees."""
     pod = plain_pod(name, CUDA, ["sh", "-c", f"trap 'exit 0' TERM; {command} & wait"], **spec)
     pod["spec"]["containers"][0]["resources"] = {"limits": {MEM: str(amount)}}
     return pod
@@ -62,14 +74,14 @@ def hami_pod(name: str, gpus: int, mib: int = 0, cores: int = 0, command: str = 
 
 
 def placement(pod: dict) -> dict[str, list[dict]]:
-    """By container, as the scheduler wrote it."""
+    """The placement that the scheduler wrote, by container."""
     text = pod["metadata"].get("annotations", {}).get("gantry.dev/placement")
     return {entry["name"]: entry["gpus"] for entry in json.loads(text)["containers"]} if text else {}
 
 
 def seen(cluster, pod: str, container: str = "", until: str = "total") -> dict[str, str]:
-    """What the probe in the container has printed, when it is through."""
+    """What the probe in the container has printed. Waits until it has finished."""
     def lines() -> dict[str, str]:
         said = dict(line.rsplit(" ", 1) for line in cluster.api.log(pod, container=container).splitlines() if " " in line)
         return said if any(key.startswith(until) for key in said) else {}
-    return cluster.wait_for(f"the probe in {pod} has spoken", lines, 60)
+    return cluster.wait_for(f"the probe in {pod} has printed its findings", lines, 60)

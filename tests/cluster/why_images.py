@@ -11,7 +11,7 @@ GLIBC = "localhost/why-glibc:1"          # a loader, and nothing of CUDA
 CUDA = "localhost/why-cuda:1"            # with CUDA's runtime: everything right
 MUSL = "localhost/why-musl:1"
 PROCESSOR = "localhost/why-cpu-torch:1"  # PyTorch built without CUDA
-SHADOW = "localhost/why-own-driver:1"    # a libcuda of its own before ours
+SHADOW = "localhost/why-own-driver:1"    # has another libcuda, which comes first in the search path
 HOSTILE = "localhost/why-hostile:1"
 TORCH = "usr/local/lib/python3.11/site-packages/torch/version.py"
 
@@ -50,7 +50,7 @@ def shadow(root: pathlib.Path) -> None:
 
 
 def hostile(root: pathlib.Path) -> None:
-    """A FIFO where a file is read, links that climb out of the root, and directories that are their own."""
+    """A FIFO where a file is expected, links that lead out of the root, and a link to itself."""
     cuda(root)
     (root / TORCH).parent.mkdir(parents=True)
     os.mkfifo(root / TORCH)

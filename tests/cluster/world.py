@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A world of its own for a cluster: mount, process, network, host name and cgroup namespaces. Everything that the
-cluster writes is in a tmpfs that exists only there; when the first process ends, the kernel ends all of it."""
+"""A separate world for a cluster: mount, process, network, host name and cgroup namespaces. Everything that the cluster
+writes is in a tmpfs that exists only there. When the first process ends, the kernel ends all the others."""
 import os
 import pathlib
 import signal
@@ -13,7 +13,7 @@ PLACE = pathlib.Path("/mnt")  # short: the kubelet's sockets below it must fit i
 ADDRESS = "10.99.0.1"
 HOST_NAME = "gpu-node"
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-# What a kubelet wants to set for the whole machine, which is not ours: it sees these instead.
+# Sysctls that a kubelet wants to set for the whole machine. The machine is not ours, so it sees these files instead.
 SYSCTLS = {"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
            "kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000"}
 BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
@@ -26,7 +26,7 @@ def call(*argv) -> None:
 
 
 def hierarchies() -> dict[str, str]:
-    """Mount point of each cgroup hierarchy, and its name in /proc/self/cgroup, which v2 has none of."""
+    """The mount point of each cgroup hierarchy, and its name in /proc/self/cgroup; cgroup v2 has no name."""
     found = {}
     for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
@@ -39,13 +39,13 @@ def hierarchies() -> dict[str, str]:
 
 
 def own_group(name: str) -> list[pathlib.Path]:
-    """This process in a new group of every hierarchy: below its own, so that its limits hold there too; of v2 below the
-    root, as a group with processes may have no children with controllers."""
+    """Moves this process into a new group of every hierarchy. In v1 the group is below the current one, so that its limits still
+    apply; in v2 it is below the root, because a group with processes cannot have children with controllers."""
     groups = []
     for place, options in hierarchies().items():
         group = pathlib.Path(place) / (own_path(place).lstrip("/") if options else "") / name
         group.mkdir(exist_ok=True)
-        for knob in ("cpuset.cpus", "cpuset.mems"):  # empty in a new v1 group, and then nobody may enter
+        for knob in ("cpuset.cpus", "cpuset.mems"):  # empty in a new v1 group; no process can enter while they are
             if (group / knob).exists() and not (group / knob).read_text().strip():
                 (group / knob).write_text((group.parent / knob).read_text())
         (group / "cgroup.procs").write_text(str(os.getpid()))
@@ -54,7 +54,7 @@ def own_group(name: str) -> list[pathlib.Path]:
 
 
 def remove_groups(groups: list[pathlib.Path]) -> None:
-    """Groups are removed with rmdir alone, the innermost first; one with a process in it stays."""
+    """Removes groups with rmdir, the innermost first. A group with a process in it stays."""
     for group in groups:
         for directory, _, _ in sorted(os.walk(group), reverse=True):
             for _ in range(50):
@@ -68,12 +68,13 @@ def remove_groups(groups: list[pathlib.Path]) -> None:
 
 
 def remove_pod_groups() -> None:
-    """What a machine that was off has no groups of."""
+    """Removes the groups of all pods, as a reboot does."""
     remove_groups([pathlib.Path(place) / "kubepods" for place in hierarchies()])
 
 
-def run_in(argv: list[str]) -> int:
-    """Runs a program in a new world, which ends with it or with this process: its status."""
+def run_in(argv: list[str], *descriptors: int) -> int:
+    """Runs a program in a new world and returns its status. The world ends with the program or with this process.
+    The program inherits the descriptors."""
     before = {place: own_path(place) for place in hierarchies()}
     groups = own_group(f"gantry-cluster-{os.getpid()}")
     environment = dict(os.environ, GANTRY_WORLD="inside", TMPDIR=str(PLACE))
@@ -81,7 +82,7 @@ def run_in(argv: list[str]) -> int:
     inside = ["unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup", "--fork", "--kill-child", "--propagation", "private",
               "sh", "-c", '"$@" & wait $!', "cluster", *argv]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what follows is done then too
-    process = subprocess.Popen(inside, env=environment, stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(inside, env=environment, stdin=subprocess.DEVNULL, pass_fds=descriptors)
     try:
         for place, path in before.items():
             (pathlib.Path(place) / path.lstrip("/") / "cgroup.procs").write_text(str(os.getpid()))
@@ -104,7 +105,7 @@ def own_path(place: str) -> str:
 
 
 def mount_cgroups() -> None:
-    """The hierarchies again, with this world's group as their root; without the unified one beside v1, which some runtimes refuse."""
+    """Mounts the hierarchies with this world's group as their root. Leaves out a unified hierarchy next to v1: some runtimes refuse it."""
     old = hierarchies()
     if old == {str(CGROUPS): ""}:
         call("mount", "-t", "cgroup2", "cgroup2", CGROUPS)
@@ -113,7 +114,7 @@ def mount_cgroups() -> None:
         for place, options in old.items():
             pathlib.Path(place).mkdir()
             call("mount", "-t", "cgroup", "-o", f"none,{options}" if options.startswith("name=") else options, "cgroup", place)
-    own_group("lane")  # a v2 group with processes may have no children with controllers
+    own_group("lane")  # a v2 group with processes cannot have children with controllers
 
 
 def make_network() -> None:
@@ -127,8 +128,8 @@ def make_network() -> None:
 
 
 def cover_sysctls() -> None:
-    """Plain files over what belongs to the whole machine, and over the boot id, so that a reboot can be told."""
-    files = PLACE / "sysctl"  # a file system of its own, or the kubelet takes one of these for the place of its images
+    """Mounts plain files over sysctls that belong to the whole machine, and over the boot id, which a simulated reboot changes."""
+    files = PLACE / "sysctl"  # a separate file system, or the kubelet takes one of these files for the place of its images
     files.mkdir()
     call("mount", "-t", "tmpfs", "-o", "mode=755", "sysctl", files)
     for name, value in SYSCTLS.items():
@@ -144,9 +145,9 @@ def cover(target: pathlib.Path, source: pathlib.Path, text: str) -> None:
 
 
 def furnish() -> None:
-    """The first thing that a program does in its new world."""
+    """Prepares the new world. The program in it calls this first."""
     if os.environ.get("GANTRY_WORLD") != "inside":
-        raise RuntimeError("not in a world of its own")
+        raise RuntimeError("not in a separate world: start it through world.run_in")
     call("mount", "-t", "proc", "proc", "/proc")
     call("mount", "-t", "tmpfs", "-o", "mode=755", "gantry-cluster", PLACE)
     call("mount", "--make-rshared", "/")

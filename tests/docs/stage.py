@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a walk-through stands on: a simulated machine whose files lie where engines look for them, in a mount namespace
-of our own, with podman and docker in directories of their own. docs/walkthroughs/README.md tells readers about it."""
+"""The stage of a walk-through: a simulated machine whose files are where engines look for them, in a separate mount namespace, with podman
+and docker in separate directories. docs/walkthroughs/README.md describes it for readers."""
 import os
 import pathlib
 import subprocess
@@ -88,7 +88,7 @@ class Stage:
         for program in self.lane.bin.iterdir():
             (self.lane.work / "usr-bin" / program.name).symlink_to(program)
         subprocess.run(["mount", "-t", "overlay", "gantry-stage", "-o", f"ro,lowerdir={self.lane.work}/usr-bin:/usr/bin", "/usr/bin"], check=True)
-        # Without a bridge docker needs no forwarding, and warns about it all the same.
+        # Without a bridge docker needs no forwarding, but warns about it.
         (self.lane.work / "ip_forward").write_text("1\n")
         subprocess.run(["mount", "--bind", self.lane.work / "ip_forward", "/proc/sys/net/ipv4/ip_forward"], check=True)
 
@@ -104,7 +104,7 @@ class Stage:
         (work / "storage.conf").write_text('[storage]\ndriver = "overlay"\ngraphroot = "/var/lib/containers/storage"\nrunroot = "/run/containers/storage"\n')
 
     def turn_page(self, _page) -> None:
-        """Pages know nothing of each other: each has new machines and an empty directory to stand in."""
+        """Pages do not depend on each other: each has new machines and an empty working directory."""
         self.pages += 1
         self.desk = self.lane.work / f"page-{self.pages}"
         self.desk.mkdir()
@@ -133,7 +133,7 @@ class Stage:
         return run_script(script, self.desk, self.environment, seconds)
 
     def plain(self, output: str) -> str:
-        """Without the directory of the simulated machine, which is / for whoever has a real one."""
+        """The output without the directory of the simulated machine, which is / on a real one."""
         return output.replace(str(self.root), "") if self.root else output
 
     def leave(self) -> None:

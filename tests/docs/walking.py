@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doing what a page says, on whatever stage: a machine with engines, or a cluster."""
+"""Runs the commands of a page on a stage: a machine with engines, or a cluster."""
 import os
 import pathlib
 import signal
@@ -10,7 +10,7 @@ from walkthrough import Page, matches
 
 
 def walk(page: Page, stage, lane) -> None:
-    """A page ends at its first command that ends otherwise than it should: what follows stands on it."""
+    """A page ends at the first command with an unexpected status, because the following ones depend on it."""
     stage.turn_page(page)
     for step in page.steps:
         if step.machine:
@@ -29,7 +29,7 @@ def walk(page: Page, stage, lane) -> None:
 
 
 def run_script(script: str, desk: pathlib.Path, environment: dict[str, str], seconds: int) -> subprocess.CompletedProcess:
-    """Output goes to a file: what a command leaves running in the background may hold a pipe open for ever."""
+    """Output goes to a file: a process that a command leaves in the background could hold a pipe open."""
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         process = subprocess.Popen(["bash", "-e", "-o", "pipefail", "-c", script], cwd=desk, env=environment,
                                    stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)

@@ -100,7 +100,7 @@ class Reader:
         if self.said is None:
             raise self.error("the line `Count: N commands run, M compared, K listed with a reason.` is missing")
         if self.cluster and any(step.machine for step in self.steps):
-            raise self.error("a page about a cluster has no machine beside it")
+            raise self.error("a page about a cluster cannot name a machine as well")
         return Page(self.path, self.steps, self.listed, self.said, self.cluster, self.scheduler)
 
     def sentence(self, line: str) -> None:

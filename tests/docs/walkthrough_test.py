@@ -59,7 +59,7 @@ class Walkthrough(unittest.TestCase):
             with self.assertRaises(BadPage):
                 page(wrong)
 
-    def test_a_page_about_a_cluster_says_so_and_has_no_machine_beside_it(self):
+    def test_a_page_about_a_cluster_says_so_and_names_no_machine(self):
         read = page(PAGE.replace("Machine: `k80`", "Cluster: `h200x8`"))
         self.assertEqual((read.cluster, len(read.steps)), ("h200x8", 1))
         self.assertEqual(page(PAGE).cluster, "")

@@ -78,7 +78,7 @@ class Store:
             self.put("pods", pod)
 
     def forget(self) -> None:
-        """From now on nobody can go on where he was: everybody has to list again."""
+        """No watch can continue from here: every client has to list again."""
         with self.changed:
             self.forgotten = self.version
             self.log.clear()
@@ -95,7 +95,7 @@ class Api:
         self.lists_allowed = threading.Event()
         self.lists_allowed.set()
         self.read_only = False  # pods may not be patched
-        self.forbidden: set[str] = set()  # kinds that nobody may touch
+        self.forbidden: set[str] = set()  # kinds that every request is refused for
         self.gone_away = False
         self.port = 0
         self.start()

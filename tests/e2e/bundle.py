@@ -6,7 +6,7 @@ import pathlib
 import shutil
 import subprocess
 
-from lane import Lane
+from lane_support import Lane
 
 APPLETS = ("sh", "sleep", "cat", "ls", "id", "mknod", "head", "true", "tail", "stat", "find", "grep", "test", "env")
 PROGRAMS = ("gantry-vector-add", "gantry-device-query")

@@ -6,9 +6,9 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from agent_lane import started, until
+from agent_support import started, until
 from api_stand_in import Api
-from lane import Lane
+from lane_support import Lane
 
 
 class Scheduler:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Root file systems of real distributions for containers, made once from the mirror that this machine uses and
-kept in .cache/roots. Each is a directory that nobody changes: containers get an overlay of it."""
+kept in the user's cache. Nothing changes such a directory: containers get an overlay of it."""
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
+import tempfile
 
-CACHE = pathlib.Path(__file__).resolve().parents[2] / ".cache/roots"
+import user_cache
+
 # Not in a minimal system, depends on libc6 alone, and runs ldconfig when it is installed.
 PACKAGE = "libyaml-0-2"
 
@@ -36,19 +39,8 @@ def mirror() -> str:
 
 
 def once(name: str, make) -> pathlib.Path:
-    """The directory of that name, made beside its place and renamed there when it is whole."""
-    place = CACHE / name
-    if not place.is_dir():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        work = CACHE / f".{name}.{os.getpid()}"
-        try:
-            work.mkdir()
-            work.chmod(0o755)
-            make(work)
-            work.rename(place)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-    return place
+    """The root of that name, made again when this file or the machine's C library changes."""
+    return user_cache.once(f"root-{name}", [pathlib.Path(__file__), name, *platform.libc_ver()], make)
 
 
 def debian(suite: str) -> pathlib.Path:
@@ -78,7 +70,11 @@ def busybox(root: pathlib.Path) -> None:
 
 def package(root: pathlib.Path, name: str, architecture: str) -> None:
     """One package's files, without what it depends on; of any architecture, by a package list of our own."""
-    state = CACHE / f".apt-{architecture}"
+    with tempfile.TemporaryDirectory(prefix="gantry-apt-") as work:
+        unpack(pathlib.Path(work), root, name, architecture)
+
+
+def unpack(state: pathlib.Path, root: pathlib.Path, name: str, architecture: str) -> None:
     for directory in ("lists/partial", "cache/archives/partial", "etc"):
         (state / directory).mkdir(parents=True, exist_ok=True)
     (state / "etc/sources.list").write_text(f"deb {mirror()} bookworm main\n")
@@ -86,12 +82,9 @@ def package(root: pathlib.Path, name: str, architecture: str) -> None:
     apt = ["apt-get", "-q", "-o", f"Dir::State::lists={state}/lists", "-o", f"Dir::State::status={state}/status",
            "-o", f"Dir::Cache={state}/cache", "-o", f"Dir::Etc::sourcelist={state}/etc/sources.list", "-o", "Dir::Etc::sourceparts=-",
            "-o", f"APT::Architecture={architecture}", "-o", f"APT::Architectures={architecture}", "-o", "APT::Sandbox::User=root"]
-    try:
-        run(*apt, "update")
-        run(*apt, "download", name, cwd=state)
-        run("dpkg-deb", "-x", next(state.glob(f"{name}_*.deb")), root)
-    finally:
-        shutil.rmtree(state, ignore_errors=True)
+    run(*apt, "update")
+    run(*apt, "download", name, cwd=state)
+    run("dpkg-deb", "-x", next(state.glob(f"{name}_*.deb")), root)
 
 
 def lib64() -> pathlib.Path:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A keeper that is none, and a neighbour in the same share that writes what it likes into the page
-// that both have: no crash, no endless wait, and no more memory than the share has.
+// A false share daemon, and a hostile process in the same share that writes arbitrary values into
+// the shared page: no crash, no endless wait, and never more memory than the share has.
 #include "fence/share_under_test.hpp"
-#include "keeper/peer_for_test.hpp"
+#include "sharing/daemon/peer_for_test.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -42,17 +42,17 @@ class Scribble {
   }
 
  private:
-  keeper::JoinedPeer peer_;
+  daemon::AttachedPeer peer_;
 };
 
 TEST(HostileNeighbour, OneThatIsForeverInTheMiddleIsNotWaitedForForever) {
   ShareUnderTest share({.memory_limit = kLimit});
   Scribble neighbour(share);
-  // As if it had been stopped between trying and having, with the lock.
+  // As if it had been stopped during a reservation while it held the lock.
   __atomic_store_n(&neighbour.row().pending, kLimit, __ATOMIC_SEQ_CST);
   __atomic_store_n(&neighbour.page().lock, 1000, __ATOMIC_SEQ_CST);
   const pid_t child = share.process([&] {
-    const Library cuda(share.fence());
+    const CudaLibrary cuda(share.fence());
     ready(cuda);
     CUdeviceptr pointer = 0;
     const auto start = Clock::now();
@@ -60,7 +60,7 @@ TEST(HostileNeighbour, OneThatIsForeverInTheMiddleIsNotWaitedForForever) {
     if (Clock::now() - start > std::chrono::seconds(15)) return 1;
     return result == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 2;
   });
-  EXPECT_EQ(ShareUnderTest::status_of(child), 0);
+  EXPECT_EQ(ShareUnderTest::wait_for_exit(child), 0);
 }
 
 TEST(HostileNeighbour, WhateverIsInThePageTheProgramGoesOn) {
@@ -68,7 +68,7 @@ TEST(HostileNeighbour, WhateverIsInThePageTheProgramGoesOn) {
   Scribble neighbour(share);
   const SharedCount started;
   const pid_t child = share.process([&] {
-    const Library cuda(share.fence());
+    const CudaLibrary cuda(share.fence());
     ready(cuda);
     *started = 1;
     for (int i = 0; i < 3; ++i) {
@@ -92,12 +92,12 @@ TEST(HostileNeighbour, WhateverIsInThePageTheProgramGoesOn) {
       for (int i = 0; i < 1000; ++i) neighbour.put(random() % neighbour.words(), random());
     }
   });
-  EXPECT_EQ(ShareUnderTest::status_of(child), 0);
+  EXPECT_EQ(ShareUnderTest::wait_for_exit(child), 0);
   end = true;
   writer.join();
 }
 
-// What a false keeper answers to a hello.
+// The answer of a false daemon to a hello.
 struct Answer {
   const char* what = nullptr;
   FenceWelcome welcome = {FENCE_MAGIC, FENCE_VERSION,       FENCE_ACCEPTED,
@@ -146,9 +146,9 @@ void answer_one(int listener, const Answer& answer) {
   ::close(fds[1]);
 }
 
-TEST(FalseKeeper, NoAnswerButTheRightOneStartsCuda) {
+TEST(FalseDaemon, NoAnswerButTheRightOneStartsCuda) {
   ShareUnderTest share;
-  share.stop_keeper();
+  share.stop_daemon();
   const std::string path = share.directory() + "/socket";
   ::unlink(path.c_str());
   sockaddr_un address{};
@@ -177,15 +177,15 @@ TEST(FalseKeeper, NoAnswerButTheRightOneStartsCuda) {
   answers[7].gpu_count = FENCE_MAX_GPUS + 1;
   answers[8].what = "a page that is too short";
   answers[8].usage_bytes = 4096;
-  const Library cuda(share.fence());
+  const CudaLibrary cuda(share.fence());
   for (const Answer& answer : answers) {
-    std::thread keeper([&] { answer_one(listener, answer); });
+    std::thread daemon([&] { answer_one(listener, answer); });
     EXPECT_EQ(cuda.cuInit(0), CUDA_ERROR_SYSTEM_NOT_READY) << answer.what;
-    keeper.join();
+    daemon.join();
   }
-  std::thread keeper([&] { answer_one(listener, Answer{.what = "the right one"}); });
+  std::thread daemon([&] { answer_one(listener, Answer{.what = "the right one"}); });
   EXPECT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
-  keeper.join();
+  daemon.join();
   ::close(listener);
 }
 

@@ -14,7 +14,7 @@ constexpr int kTimes = 1000;
 constexpr const char* kEmptyPtx =
     ".version 3.0\n.target sm_30\n.address_size 64\n.visible .entry empty()\n{ ret; }\n";
 
-bool call(const Library& cuda, const std::string& what, CUfunction kernel) {
+bool call(const CudaLibrary& cuda, const std::string& what, CUfunction kernel) {
   CUdeviceptr pointer = 0;
   if (what == "alloc" || what == "small")
     return cuda.cuMemAlloc_v2(&pointer, what == "alloc" ? 64 * kMiB : 512) == CUDA_SUCCESS &&
@@ -28,8 +28,8 @@ bool call(const Library& cuda, const std::string& what, CUfunction kernel) {
 
 }  // namespace
 
-// Its name is what callgrind is told.
-extern "C" [[gnu::noinline]] int measured(const Library& cuda, const std::string& what,
+// callgrind gets this function's name.
+extern "C" [[gnu::noinline]] int measured(const CudaLibrary& cuda, const std::string& what,
                                           CUfunction kernel) {
   int good = 0;
   for (int i = 0; i < kTimes; ++i) good += call(cuda, what, kernel) ? 1 : 0;
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   ShareUnderTest share({.memory_limit = 8192 * kMiB,
                         .queue_ns = 2'000'000,
                         .flags = what == "limited-launch" ? unsigned{FENCE_TIME_LIMITED} : 0U});
-  const Library cuda(std::string(argv[1]) == "fence" ? share.fence() : share.driver());
+  const CudaLibrary cuda(std::string(argv[1]) == "fence" ? share.fence() : share.driver());
   const CUfunction kernel = gantry::sim::cuda::ready(cuda, "empty", kEmptyPtx);
   if (!call(cuda, what, kernel)) return 1;  // the first one of a kind is not counted
   const int good = measured(cuda, what, kernel);

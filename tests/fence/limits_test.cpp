@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit: exact, told as out of memory in every family, and shown as the size of the GPU.
+// The limit is exact, every kind of allocation reports it as out of memory, and CUDA shows it as
+// the size of the GPU.
 #include "fence/share_under_test.hpp"
 
 #include <gtest/gtest.h>
@@ -10,9 +11,9 @@
 namespace gantry::fence::test {
 namespace {
 
-using sim::cuda::Environment;
 using sim::cuda::free_bytes;
 using sim::cuda::ready;
+using sim::cuda::ScopedEnvironment;
 
 constexpr std::uint64_t kLimit = 1000 * kMiB;
 constexpr CUdeviceptr kUntouched = 0x5a5a5a5a;
@@ -23,8 +24,8 @@ class Limits : public ::testing::Test {
   std::uint64_t left() { return free_bytes(cuda); }
 
   ShareUnderTest share{{.memory_limit = kLimit}};
-  Library cuda{share.fence()};
-  Library driver{share.driver()};
+  CudaLibrary cuda{share.fence()};
+  CudaLibrary driver{share.driver()};
 };
 
 TEST_F(Limits, TheLastGranuleFitsAndNotOneByteMore) {
@@ -177,7 +178,7 @@ TEST_F(Limits, WhatAPoolKeepsMakesRoomForOthers) {
 TEST(ContextLimits, AContextCountsFromTheStart) {
   constexpr std::uint64_t kContext = 500 * kMiB;
   ShareUnderTest share({.memory_limit = 1200 * kMiB, .context_estimate = kContext, .flags = 0});
-  const Library cuda(share.fence());
+  const CudaLibrary cuda(share.fence());
   CUcontext one = nullptr;
   CUcontext two = nullptr;
   CUcontext three = nullptr;
@@ -199,7 +200,7 @@ TEST(ContextLimits, AContextCountsFromTheStart) {
 
 TEST(ContextLimits, ResettingThePrimaryContextFreesWhatItHad) {
   ShareUnderTest share;
-  const Library cuda(share.fence());
+  const CudaLibrary cuda(share.fence());
   CUcontext context = nullptr;
   CUdeviceptr pointer = 0;
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
@@ -216,8 +217,8 @@ TEST(ContextLimits, ResettingThePrimaryContextFreesWhatItHad) {
 TEST(SeveralGpus, EachHasItsOwnLimitWhateverTheOrder) {
   ShareUnderTest share({.machine = "h200x8", .memory_limit = kLimit, .gpus = {5, 2}});
   share.set_limit(2 * kLimit, 1);
-  const Environment order("CUDA_VISIBLE_DEVICES", "2,0,5");
-  const Library cuda(share.fence());
+  const ScopedEnvironment order("CUDA_VISIBLE_DEVICES", "2,0,5");
+  const CudaLibrary cuda(share.fence());
   ASSERT_EQ(cuda.cuInit(0), CUDA_SUCCESS);
   std::size_t total = 0;
   EXPECT_EQ(cuda.cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);
@@ -239,7 +240,7 @@ TEST(SeveralGpus, EachHasItsOwnLimitWhateverTheOrder) {
   ASSERT_EQ(cuda.cuMemCreate(&handle, 20 * kMiB, &prop, 0), CUDA_SUCCESS);
   EXPECT_EQ(share.held(0), 10 * kMiB);
   EXPECT_EQ(share.held(1), 20 * kMiB);
-  // A stream of the other device decides where its memory comes from.
+  // The device of the stream decides where the memory comes from.
   CUcontext other = nullptr;
   CUstream stream = nullptr;
   ASSERT_EQ(cuda.cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);

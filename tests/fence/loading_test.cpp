@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// However a program opens libcuda, it gets the fence, and behind it the one real driver.
+// In every way of opening libcuda a program gets the fence, and behind it the one real driver.
 #include "fence/share_under_test.hpp"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 
 class Loading : public ::testing::Test {
  protected:
-  // What the probe says, a line for each name.
+  // The output of the probe, one line for each name.
   std::vector<std::string> opened(const std::vector<std::string>& names) {
     std::string command = "LD_LIBRARY_PATH=" + share.directory() + " " GANTRY_FENCE_PROBE;
     for (const std::string& name : names) command += " '" + name + "'";
@@ -63,7 +63,7 @@ TEST_F(Loading, ByTheNameThatDevelopersLink) {
       << "one library, by the name that was opened first";
 }
 
-// An older fence or a copy of it first, then libcuda.so.1: the loader knows it by its name.
+// First a copy of the fence, then libcuda.so.1: the loader recognises it by its SONAME.
 TEST_F(Loading, ASecondCopyIsNotLoadedByName) {
   const std::string copy = share.directory() + "/copy";
   std::filesystem::copy_file(share.fence(), copy);

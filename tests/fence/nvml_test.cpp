@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both libraries of the fence with one keeper: what a process takes through CUDA is what NVML
-// shows.
-#include "abi/nvml.h"
+// Both libraries of the fence with one share daemon: NVML shows the memory that a process takes
+// through CUDA.
+#include "gpu/abi/nvml.h"
 
 #include "fence/share_under_test.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kLimit = 4096 * kMiB;
 
-// The fence's NVML in a share's directory, in front of the machine's own.
+// The fence's NVML in a share's directory, in front of the machine's NVML.
 class FencedNvml {
  public:
   explicit FencedNvml(const ShareUnderTest& share) {
@@ -65,7 +65,7 @@ class FencedNvml {
 // Holds memory through the fence until it is killed.
 pid_t holder(ShareUnderTest& share, std::uint64_t bytes) {
   return share.process([&share, bytes] {
-    const Library cuda(share.fence());
+    const CudaLibrary cuda(share.fence());
     CUcontext context = nullptr;
     CUdeviceptr pointer = 0;
     if (cuda.cuInit(0) != CUDA_SUCCESS || cuda.cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS ||
@@ -77,7 +77,7 @@ pid_t holder(ShareUnderTest& share, std::uint64_t bytes) {
 
 void end(pid_t pid) {
   ::kill(pid, SIGKILL);
-  EXPECT_EQ(ShareUnderTest::status_of(pid), 1000 + SIGKILL);
+  EXPECT_EQ(ShareUnderTest::wait_for_exit(pid), 1000 + SIGKILL);
 }
 
 TEST(FencedNvml, ShowsWhatTheSharesProcessesHold) {
@@ -104,18 +104,18 @@ TEST(FencedNvml, ShowsWhatTheSharesProcessesHold) {
   EXPECT_TRUE(ShareUnderTest::until([&] { return nvml.processes().empty(); }));
 }
 
-TEST(FencedNvml, FollowsTheLimitAndTheKeeper) {
+TEST(FencedNvml, FollowsTheLimitAndTheDaemon) {
   ShareUnderTest share({.memory_limit = kLimit});
   const FencedNvml nvml(share);
   EXPECT_EQ(nvml.memory().total, kLimit);
   share.set_limit(kLimit / 2);
   EXPECT_EQ(nvml.memory().total, kLimit / 2) << "the page is the same";
-  share.stop_keeper();
+  share.stop_daemon();
   EXPECT_EQ(nvml.memory().total, kLimit / 2) << "the last that was known";
-  share.start_keeper();
+  share.start_daemon();
   share.set_limit(kLimit / 4);
   EXPECT_TRUE(ShareUnderTest::until([&] { return nvml.memory().total == kLimit / 4; }))
-      << "once the old keeper's beat has stopped";
+      << "once the old daemon's heartbeat has stopped";
 }
 
 }  // namespace

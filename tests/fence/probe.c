@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program that opens libraries: probe NAME... says for each from which file cuMemAlloc_v2 and
- * cuDeviceGetCount come. "?NAME" only if it is there already, "=" what is there for everybody.
+ * A program that opens libraries: probe NAME... prints for each name the files that provide
+ * cuMemAlloc_v2 and cuDeviceGetCount. "?NAME": only if it is already loaded, "=": the global scope.
  */
 #include <dlfcn.h>
 #include <stdio.h>

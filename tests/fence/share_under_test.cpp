@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fence/share_under_test.hpp"
 
-#include "sim/machine.hpp"
-#include "sim/tree.hpp"
+#include "sim/machine/machine.hpp"
+#include "sim/machine/tree.hpp"
 
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -33,11 +33,11 @@ std::array<std::uint8_t, 16> bytes_of(const std::string& uuid) {
   return out;
 }
 
-std::vector<keeper::PageGpu> page_gpus(const ShareUnderTest::Options& options) {
+std::vector<daemon::GpuPageValues> page_gpus(const ShareUnderTest::Options& options) {
   const auto machine = sim::load_machine(options.machine);
-  std::vector<keeper::PageGpu> gpus;
+  std::vector<daemon::GpuPageValues> gpus;
   for (const std::uint32_t index : options.gpus) {
-    keeper::PageGpu gpu;
+    daemon::GpuPageValues gpu;
     gpu.uuid = bytes_of(machine->gpus.at(index).uuid);
     gpu.memory_total = std::uint64_t{machine->gpus.at(index).memory_total_mib} * kMiB;
     gpu.memory_limit = options.memory_limit;
@@ -50,7 +50,7 @@ std::vector<keeper::PageGpu> page_gpus(const ShareUnderTest::Options& options) {
 
 }  // namespace
 
-void* Library::open(const std::string& file) {
+void* CudaLibrary::open(const std::string& file) {
   void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) ADD_FAILURE() << ::dlerror();
   return handle;
@@ -60,42 +60,45 @@ ShareUnderTest::ShareUnderTest(const Options& options)
     : options_(options), machine_(options.machine) {
   const auto marker = sim::read_marker(machine_.root());
   EXPECT_TRUE(marker.ok());
-  place_.link("cuda", machine_.path(marker->cuda_library));
-  place_.install(GANTRY_FENCE_CUDA, "libcuda.so.1");
-  start_keeper();
+  fence_directory_.link("cuda", machine_.path(marker->cuda_library));
+  fence_directory_.install(GANTRY_FENCE_CUDA, "libcuda.so.1");
+  start_daemon();
 }
 
 ShareUnderTest::~ShareUnderTest() {
-  stop_keeper();
+  stop_daemon();
 }
 
-void ShareUnderTest::start_keeper() {
+void ShareUnderTest::start_daemon() {
   loop_ = *sys::Loop::make();
-  pages_ = std::make_unique<keeper::Pages>(*keeper::Pages::make("tested", page_gpus(options_)));
+  pages_ = std::make_unique<daemon::SharedPages>(
+      *daemon::SharedPages::make("tested", page_gpus(options_)));
   pages_->set_flags(options_.flags);
-  pages_->beat(keeper::monotonic_ns());
-  members_ = std::make_unique<keeper::Members>(
+  pages_->heartbeat(daemon::monotonic_ns());
+  attached_processes_ = std::make_unique<daemon::AttachedProcesses>(
       *loop_, *pages_,
-      keeper::Members::Callbacks{[](const keeper::Member&) {}, [](const keeper::Member&) {}});
-  socket_ = *keeper::ShareSocket::open(*loop_, place_.path("socket"), *pages_, *members_,
+      daemon::AttachedProcesses::Callbacks{[](const daemon::AttachedProcess&) {},
+                                           [](const daemon::AttachedProcess&) {}});
+  socket_ = *daemon::ShareSocket::open(*loop_, fence_directory_.path("socket"), *pages_,
+                                       *attached_processes_,
                                        {.report = [this](std::uint32_t, const FenceReport& report) {
                                          if (report.event < std::size(reports_))
                                            ++reports_[report.event];
                                        }});
-  beat_ = loop_->every(100ms, [this] {
-    pages_->beat(keeper::monotonic_ns());
-    socket_->on_beat();
+  heartbeat_ = loop_->every(100ms, [this] {
+    pages_->heartbeat(daemon::monotonic_ns());
+    socket_->on_heartbeat();
   });
   thread_ = std::thread([this] { (void)loop_->run().ok(); });
 }
 
-void ShareUnderTest::stop_keeper() {
+void ShareUnderTest::stop_daemon() {
   if (!thread_.joinable()) return;
   loop_->stop();
   thread_.join();
-  beat_.cancel();
+  heartbeat_.cancel();
   socket_.reset();
-  members_.reset();
+  attached_processes_.reset();
   pages_.reset();
   loop_.reset();
 }
@@ -111,7 +114,7 @@ void ShareUnderTest::on_loop(const std::function<void()>& work) {
 
 void ShareUnderTest::set_limit(std::uint64_t bytes, std::uint32_t gpu) {
   options_.memory_limit = bytes;
-  keeper::PageGpu values = page_gpus(options_).at(gpu);
+  daemon::GpuPageValues values = page_gpus(options_).at(gpu);
   on_loop([&] { pages_->set_gpu(gpu, values); });
 }
 
@@ -124,8 +127,8 @@ void ShareUnderTest::set_flags(std::uint32_t flags) {
   on_loop([&] { pages_->set_flags(flags); });
 }
 
-keeper::Usage ShareUnderTest::usage(std::uint32_t slot, std::uint32_t gpu) {
-  keeper::Usage found;
+daemon::ProcessUsage ShareUnderTest::usage(std::uint32_t slot, std::uint32_t gpu) {
+  daemon::ProcessUsage found;
   on_loop([&] { found = pages_->usage(slot, gpu); });
   return found;
 }
@@ -141,7 +144,7 @@ std::uint64_t ShareUnderTest::held(std::uint32_t gpu) {
 
 std::uint32_t ShareUnderTest::processes() {
   std::size_t count = 0;
-  on_loop([&] { count = members_->by_slot().size(); });
+  on_loop([&] { count = attached_processes_->by_slot().size(); });
   return static_cast<std::uint32_t>(count);
 }
 
@@ -157,7 +160,7 @@ std::uint64_t ShareUnderTest::watch_until(const std::function<bool()>& done, std
 }
 
 pid_t ShareUnderTest::process(const std::function<int()>& work) {
-  // Shared: either thread may be the last to look at them.
+  // Shared, because either thread may be the last to use them.
   const auto parked = std::make_shared<std::promise<void>>();
   const auto forked = std::make_shared<std::promise<void>>();
   if (thread_.joinable()) {
@@ -174,7 +177,7 @@ pid_t ShareUnderTest::process(const std::function<int()>& work) {
   return child;
 }
 
-int ShareUnderTest::status_of(pid_t pid) {
+int ShareUnderTest::wait_for_exit(pid_t pid) {
   int status = 0;
   EXPECT_EQ(::waitpid(pid, &status, 0), pid);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);

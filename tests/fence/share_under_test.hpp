@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a share of a simulated machine's GPUs. The keeper's own pages and socket on the host's
-// side, a thread of this process; on the other side the very library that is installed, but for the
-// name of the directory in it, in front of the simulated driver.
+// For tests: a share of a simulated machine's GPUs. The host side has the share daemon's real pages
+// and socket, in a thread of this process. The other side has the installed fence library, in which
+// only the directory name differs, in front of the simulated driver.
 #pragma once
 
-#include "keeper/members.hpp"
-#include "keeper/pages.hpp"
-#include "keeper/share_socket.hpp"
-#include "sim/cuda/cuda_under_test.hpp"
-#include "support/fence_place.hpp"
+#include "base/sys/loop.hpp"
+#include "sharing/daemon/attached_processes.hpp"
+#include "sharing/daemon/share_socket.hpp"
+#include "sharing/daemon/shared_pages.hpp"
+#include "sim/libcuda/cuda_under_test.hpp"
+#include "support/fence_directory.hpp"
 #include "support/machine.hpp"
-#include "sys/loop.hpp"
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -31,9 +31,9 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 inline constexpr std::uint64_t kGranule = 2 * kMiB;
 
 // A library by its path, as a program opens it.
-class Library : public Api {
+class CudaLibrary : public Api {
  public:
-  explicit Library(const std::string& file) : Library(open(file)) {}
+  explicit CudaLibrary(const std::string& file) : CudaLibrary(open(file)) {}
   void* symbol(const char* name) const { return ::dlsym(handle_, name); }
   template <class Function>
   Function* get(const char* name) const {
@@ -41,7 +41,7 @@ class Library : public Api {
   }
 
  private:
-  explicit Library(void* handle)
+  explicit CudaLibrary(void* handle)
       : Api([handle](const char* name) { return ::dlsym(handle, name); }), handle_(handle) {}
   static void* open(const std::string& file);
   void* handle_;
@@ -68,7 +68,7 @@ class ShareUnderTest {
     std::string machine = "h200";
     std::uint64_t memory_limit = UINT64_MAX;  // of each GPU
     std::uint64_t context_estimate = 0;
-    std::uint64_t queue_ns = 0;  // where time is limited
+    std::uint64_t queue_ns = 0;  // if time is limited
     std::uint32_t flags = FENCE_CONTEXT_FREE;
     std::vector<std::uint32_t> gpus = {0};  // of the machine, in the share's order
   };
@@ -78,29 +78,29 @@ class ShareUnderTest {
   ShareUnderTest(const ShareUnderTest&) = delete;
   ShareUnderTest& operator=(const ShareUnderTest&) = delete;
 
-  std::string fence() const { return place_.path("libcuda.so.1"); }
-  std::string driver() const { return place_.path("cuda"); }
-  const std::string& directory() const { return place_.directory(); }
+  std::string fence() const { return fence_directory_.path("libcuda.so.1"); }
+  std::string driver() const { return fence_directory_.path("cuda"); }
+  const std::string& directory() const { return fence_directory_.directory(); }
 
-  // The keeper ends without a word, or is back with pages that are new.
-  void stop_keeper();
-  void start_keeper();
+  // Ends the daemon without notice, or starts it again with new pages.
+  void stop_daemon();
+  void start_daemon();
 
   void set_limit(std::uint64_t bytes, std::uint32_t gpu = 0);
   void set_overhead(std::uint64_t bytes, std::uint32_t gpu = 0);
   void set_flags(std::uint32_t flags);
 
-  keeper::Usage usage(std::uint32_t slot, std::uint32_t gpu = 0);
+  daemon::ProcessUsage usage(std::uint32_t slot, std::uint32_t gpu = 0);
   std::uint64_t held(std::uint32_t gpu = 0);  // of all processes together
   std::uint32_t processes();
   std::uint32_t reports(FenceEvent event);
-  // The largest sum of all rows that anybody saw, looking all the time.
+  // The largest sum of all rows, read continuously.
   std::uint64_t watch_until(const std::function<bool()>& done, std::uint32_t gpu = 0);
 
-  // A process of its own: what `work` returns is its exit status. The keeper's thread stands still
-  // for the moment of the fork, so that no lock of the allocator stays taken in the child.
+  // Runs `work` in a new process; its result is the exit status. The daemon's thread is paused
+  // during the fork, so that the child does not inherit a locked allocator.
   pid_t process(const std::function<int()>& work);
-  static int status_of(pid_t pid);  // waits; 1000 + the signal's number where one ended it
+  static int wait_for_exit(pid_t pid);  // waits; 1000 + the signal number if a signal ended it
   // Waits at most 20 s.
   static bool until(const std::function<bool()>& so);
 
@@ -110,12 +110,12 @@ class ShareUnderTest {
 
   Options options_;
   gantry::test::Machine machine_;
-  gantry::test::FencePlace place_;
+  gantry::test::FenceDirectory fence_directory_;
   std::unique_ptr<sys::Loop> loop_;
-  std::unique_ptr<keeper::Pages> pages_;
-  std::unique_ptr<keeper::Members> members_;
-  std::unique_ptr<keeper::ShareSocket> socket_;
-  sys::Loop::Timer beat_;
+  std::unique_ptr<daemon::SharedPages> pages_;
+  std::unique_ptr<daemon::AttachedProcesses> attached_processes_;
+  std::unique_ptr<daemon::ShareSocket> socket_;
+  sys::Loop::Timer heartbeat_;
   std::atomic<std::uint32_t> reports_[8] = {};
   std::thread thread_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares as a whole: the keeper as a process, the library that is installed, programs on one
-// simulated GPU whose time they share.
-#include "fence/kept_machine.hpp"
+// Whole shares: the share daemon as a process, the installed library, and programs that share the
+// time of one simulated GPU.
+#include "fence/machine_with_daemon.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -35,12 +35,12 @@ class Shares : public ::testing::Test {
   void SetUp() override {
     if (!gantry::test::Machine::has_libraries()) GTEST_SKIP() << "no simulated libraries";
   }
-  KeptMachine machine_;
+  MachineWithDaemon machine_;
 };
 
-// What each had of the time in which all were busy, in per cent.
+// The percentage of time that each had while all were busy.
 template <std::size_t kCount>
-std::array<double, kCount> parts(const std::array<Counter, kCount>& counters,
+std::array<double, kCount> parts(const std::array<SharedCounter, kCount>& counters,
                                  std::chrono::milliseconds window) {
   std::array<std::uint64_t, kCount> before{};
   for (std::size_t i = 0; i < kCount; ++i) before[i] = counters[i].value();
@@ -56,16 +56,16 @@ std::array<double, kCount> parts(const std::array<Counter, kCount>& counters,
 TEST_F(Shares, ThreeBusySharesHaveTheirPartsOfTheTime) {
   const std::array<std::string, 3> names{"a", "b", "c"};
   const std::array<std::string, 3> percents{"10%", "30%", "60%"};
-  std::array<Counter, 3> counters;
+  std::array<SharedCounter, 3> counters;
   std::array<pid_t, 3> pids{};
   for (std::size_t i = 0; i < 3; ++i) {
     machine_.make({.name = names[i], .compute = percents[i], .excess = "work-conserving"});
-    pids[i] = greedy(machine_.fence(names[i]), 1000, counters[i]);
+    pids[i] = start_busy_process(machine_.fence(names[i]), 1000, counters[i]);
   }
   EXPECT_TRUE(ShareUnderTest::until([&] {
     return counters[0].value() > 0 && counters[1].value() > 0 && counters[2].value() > 0;
   }));
-  // A machine that is busy with other things may spoil a window, not all of them.
+  // Other load on the machine may spoil one window, but not all of them.
   std::array<double, 3> had{};
   EXPECT_TRUE(ShareUnderTest::until([&] {
     had = parts(counters, 3s);
@@ -78,14 +78,14 @@ TEST_F(Shares, ThreeBusySharesHaveTheirPartsOfTheTime) {
       << " " << had[1] << " " << had[2];
   const auto states = machine_.client().list();
   for (const auto& state : *states)
-    EXPECT_THAT(state.findings, Not(Contains(Field(&keeper::FindingState::kind, "past-fence"))));
+    EXPECT_THAT(state.findings, Not(Contains(Field(&daemon::FindingState::kind, "past-fence"))));
   for (const auto pid : pids) end(pid);
 }
 
 TEST_F(Shares, AHardCapHoldsForOneAlone) {
   machine_.make({.name = "a", .compute = "30%"});
-  std::array<Counter, 1> counters;
-  const auto pid = greedy(machine_.fence("a"), 1000, counters[0]);
+  std::array<SharedCounter, 1> counters;
+  const auto pid = start_busy_process(machine_.fence("a"), 1000, counters[0]);
   EXPECT_TRUE(ShareUnderTest::until([&] { return counters[0].value() > 0; }));
   double had = 0;
   EXPECT_TRUE(ShareUnderTest::until([&] {
@@ -98,9 +98,9 @@ TEST_F(Shares, AHardCapHoldsForOneAlone) {
 TEST_F(Shares, TimeOfOneThatIsKilledIsTheOthers) {
   machine_.make({.name = "a", .compute = "50%", .excess = "work-conserving"});
   machine_.make({.name = "b", .compute = "50%", .excess = "work-conserving"});
-  std::array<Counter, 2> counters;
-  const auto first = greedy(machine_.fence("a"), 1000, counters[0]);
-  const auto second = greedy(machine_.fence("b"), 1000, counters[1]);
+  std::array<SharedCounter, 2> counters;
+  const auto first = start_busy_process(machine_.fence("a"), 1000, counters[0]);
+  const auto second = start_busy_process(machine_.fence("b"), 1000, counters[1]);
   EXPECT_TRUE(
       ShareUnderTest::until([&] { return counters[0].value() > 0 && counters[1].value() > 0; }));
   end(first);
@@ -108,15 +108,15 @@ TEST_F(Shares, TimeOfOneThatIsKilledIsTheOthers) {
   end(second);
 }
 
-TEST_F(Shares, WithoutAKeeperWorkGoesOnAndTheNextOneLimitsItAgain) {
+TEST_F(Shares, WithoutADaemonWorkGoesOnAndTheNextOneLimitsItAgain) {
   machine_.make({.name = "a", .compute = "30%"});
-  std::array<Counter, 1> counters;
-  const auto pid = greedy(machine_.fence("a"), 1000, counters[0]);
+  std::array<SharedCounter, 1> counters;
+  const auto pid = start_busy_process(machine_.fence("a"), 1000, counters[0]);
   EXPECT_TRUE(ShareUnderTest::until([&] { return counters[0].value() > 0; }));
-  machine_.kill_keeper();
+  machine_.kill_daemon();
   EXPECT_TRUE(ShareUnderTest::until([&] { return parts(counters, 500ms)[0] > 60; }))
-      << "nobody guards the gates";
-  machine_.start_keeper();
+      << "no daemon controls the gates";
+  machine_.start_daemon();
   EXPECT_TRUE(ShareUnderTest::until([&] {
     const auto state = machine_.client().show("a");
     return state.ok() && state->processes.size() == 1;
@@ -130,27 +130,27 @@ TEST_F(Shares, WhoeverUsesTheGpuBesideThemIsNamedAndLeftAlone) {
   const pid_t other = ::fork();
   if (other == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const Library cuda(machine_.driver());
+    const CudaLibrary cuda(machine_.driver());
     sim::cuda::ready(cuda);
     CUdeviceptr memory = 0;
     if (cuda.cuMemAlloc_v2(&memory, 64 * kMiB) != CUDA_SUCCESS) ::_exit(1);
     for (;;) ::pause();
   }
-  const auto strangers = [&] { return machine_.client().show("a")->gpus[0].strangers; };
+  const auto unmanaged = [&] { return machine_.client().show("a")->gpus[0].unmanaged; };
   EXPECT_TRUE(ShareUnderTest::until([&] {
-    const auto seen = strangers();
+    const auto seen = unmanaged();
     return seen.size() == 1 && seen[0].pid == static_cast<std::uint32_t>(other) &&
            seen[0].memory_used >= 64 * kMiB;
   }));
   EXPECT_TRUE(machine_.client().show("a")->findings.empty()) << "no offence of the share";
   EXPECT_EQ(::kill(other, 0), 0);
   EXPECT_TRUE(machine_.client().set("a", {.compute = "none"}).ok());
-  EXPECT_TRUE(strangers().empty()) << "nobody takes turns any more";
+  EXPECT_TRUE(unmanaged().empty()) << "no share is time-sliced any more";
   end(other);
 }
 
-// A process of the share that loads the driver's own library and takes what it likes.
-pid_t hostile(const KeptMachine& machine, const std::string& share, std::uint64_t bytes,
+// A process of the share that loads the driver's library directly and takes any amount.
+pid_t hostile(const MachineWithDaemon& machine, const std::string& share, std::uint64_t bytes,
               sighandler_t when_asked_to_go = SIG_DFL) {
   int go[2];
   EXPECT_EQ(::pipe2(go, O_CLOEXEC), 0);
@@ -160,7 +160,7 @@ pid_t hostile(const KeptMachine& machine, const std::string& share, std::uint64_
     ::signal(SIGTERM, when_asked_to_go);
     char word = 0;
     if (::read(go[0], &word, 1) != 1) ::_exit(1);
-    const Library cuda(machine.driver());
+    const CudaLibrary cuda(machine.driver());
     sim::cuda::ready(cuda);
     CUdeviceptr memory = 0;
     if (cuda.cuMemAlloc_v2(&memory, bytes) != CUDA_SUCCESS) ::_exit(2);
@@ -180,10 +180,10 @@ TEST_F(Shares, WhoGoesPastTheFenceIsSeen) {
   auto asking = machine_.client();
   EXPECT_TRUE(ShareUnderTest::until([&] { return asking.show("a")->findings.size() >= 2; }));
   const auto state = asking.show("a");
-  EXPECT_THAT(state->findings, Contains(Field(&keeper::FindingState::kind, "memory")));
-  EXPECT_THAT(state->findings, Contains(Field(&keeper::FindingState::kind, "past-fence")));
+  EXPECT_THAT(state->findings, Contains(Field(&daemon::FindingState::kind, "memory")));
+  EXPECT_THAT(state->findings, Contains(Field(&daemon::FindingState::kind, "past-fence")));
   EXPECT_THAT(state->findings,
-              Contains(Field(&keeper::FindingState::pid, static_cast<std::uint32_t>(pid))));
+              Contains(Field(&daemon::FindingState::pid, static_cast<std::uint32_t>(pid))));
   EXPECT_GT(state->gpus[0].memory_used, 8 * kGiB);
   EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0) << "it is only reported";
   end(pid);
@@ -207,16 +207,16 @@ TEST_F(Shares, WhoDoesNotGoWhenAskedIsKilled) {
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 
-// Attached as it should be, and then past every hook: the driver's own functions, by its path.
+// Attaches correctly and then bypasses every hook: it calls the driver's functions by its path.
 TEST_F(Shares, WhoLaunchesBehindTheFencesBackIsSeen) {
   machine_.make({.name = "a", .compute = "20%"});
-  Counter launched;
+  SharedCounter launched;
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const Library fence(machine_.fence("a"));
+    const CudaLibrary fence(machine_.fence("a"));
     const CUfunction function = sim::cuda::ready(fence, "spin", kSpinPtx);
-    const Library raw(machine_.driver());
+    const CudaLibrary raw(machine_.driver());
     for (;;) {
       unsigned long long nanoseconds = 10'000'000;
       void* arguments[] = {&nanoseconds};
@@ -234,19 +234,19 @@ TEST_F(Shares, WhoLaunchesBehindTheFencesBackIsSeen) {
     return state.ok() && state->findings.size() >= 2;
   }));
   const auto state = asking.show("a");
-  EXPECT_THAT(state->findings, Contains(Field(&keeper::FindingState::kind, "hidden-time")));
-  EXPECT_THAT(state->findings, Contains(Field(&keeper::FindingState::kind, "over-cap")));
+  EXPECT_THAT(state->findings, Contains(Field(&daemon::FindingState::kind, "hidden-time")));
+  EXPECT_THAT(state->findings, Contains(Field(&daemon::FindingState::kind, "over-cap")));
   EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0);
   end(pid);
 }
 
 TEST_F(Shares, WhoStaysWithinItsLimitsIsNoFinding) {
   machine_.make({.name = "a", .memory = "4GiB", .on_violation = "stop"});
-  Counter allocated;
+  SharedCounter allocated;
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const Library cuda(machine_.fence("a"));
+    const CudaLibrary cuda(machine_.fence("a"));
     sim::cuda::ready(cuda);
     CUdeviceptr memory = 0;
     if (cuda.cuMemAlloc_v2(&memory, 3 * kGiB) != CUDA_SUCCESS) ::_exit(1);
@@ -260,12 +260,12 @@ TEST_F(Shares, WhoStaysWithinItsLimitsIsNoFinding) {
       ShareUnderTest::until([&] { return asking.show("a")->gpus[0].memory_used > 3 * kGiB; }));
   EXPECT_EQ(asking.show("a")->gpus[0].memory_held, 3 * kGiB);
   EXPECT_EQ(asking.show("a")->refused, 1U);
-  std::this_thread::sleep_for(1500ms);  // longer than any grace of the audit
+  std::this_thread::sleep_for(1500ms);  // longer than any grace period of the audit
   EXPECT_THAT(asking.show("a")->findings, IsEmpty());
   end(pid);
 }
 
-// What a program of the share shows to the host, from the start of CUDA on.
+// What the host sees of a program of the share, from the start of CUDA on.
 class Exec : public Shares {
  protected:
   void SetUp() override {
@@ -273,11 +273,11 @@ class Exec : public Shares {
     machine_.make({.name = "a", .memory = "4GiB"});
   }
   // Takes 1 GiB, waits until told to, then does `rest`.
-  pid_t program(const std::function<void(const Library& cuda)>& rest) {
+  pid_t program(const std::function<void(const CudaLibrary& cuda)>& rest) {
     const pid_t pid = ::fork();
     if (pid != 0) return pid;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const Library cuda(machine_.fence("a"));
+    const CudaLibrary cuda(machine_.fence("a"));
     sim::cuda::ready(cuda);
     CUdeviceptr memory = 0;
     if (cuda.cuMemAlloc_v2(&memory, kGiB) != CUDA_SUCCESS) ::_exit(1);
@@ -285,17 +285,18 @@ class Exec : public Shares {
     rest(cuda);
     ::_exit(3);
   }
-  bool used_becomes(const std::function<bool(const keeper::GpuState&)>& so) {
+  bool used_becomes(const std::function<bool(const daemon::GpuState&)>& so) {
     return ShareUnderTest::until([&] {
       const auto state = machine_.client().show("a");
       return state.ok() && so(state->gpus[0]);
     });
   }
-  Counter told_;
+  SharedCounter told_;
 };
 
 TEST_F(Exec, WhoBecomesAnotherProgramHoldsNothing) {
-  const auto pid = program([](const Library&) { ::execl("/bin/sleep", "sleep", "1000", nullptr); });
+  const auto pid =
+      program([](const CudaLibrary&) { ::execl("/bin/sleep", "sleep", "1000", nullptr); });
   EXPECT_TRUE(used_becomes([](const auto& gpu) { return gpu.memory_used > kGiB; }));
   EXPECT_TRUE(used_becomes([](const auto& gpu) { return gpu.memory_held == kGiB; }));
   told_.add(1);
@@ -310,8 +311,8 @@ bool is_socket(int fd) {
 }
 
 TEST_F(Exec, WhoOnlyClosesDescriptorsHoldsWhatItHeld) {
-  Counter closed;
-  const auto pid = program([&](const Library&) {
+  SharedCounter closed;
+  const auto pid = program([&](const CudaLibrary&) {
     for (int fd = 3; fd < 2048; ++fd) {
       if (is_socket(fd)) ::close(fd);
     }
@@ -321,7 +322,7 @@ TEST_F(Exec, WhoOnlyClosesDescriptorsHoldsWhatItHeld) {
   EXPECT_TRUE(used_becomes([](const auto& gpu) { return gpu.memory_used > kGiB; }));
   told_.add(1);
   EXPECT_TRUE(ShareUnderTest::until([&] { return closed.value() == 1; }));
-  std::this_thread::sleep_for(1500ms);  // several looks
+  std::this_thread::sleep_for(1500ms);  // several readings
   EXPECT_TRUE(used_becomes([](const auto& gpu) { return gpu.memory_held == kGiB; }));
   EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0);
   end(pid);

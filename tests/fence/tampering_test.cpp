@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant owns its processes: it may write into their memory, by ptrace or otherwise, and say of
-// them what it likes. What it cannot write is what the host said; and what it does then is seen.
-#include "fence/kept_machine.hpp"
-#include "keeper/peer_for_test.hpp"
+// A tenant owns its processes: it may write into their memory, by ptrace or otherwise, and report
+// false values. It cannot write the host's limits, and the host detects what it does.
+#include "fence/machine_with_daemon.hpp"
+#include "sharing/daemon/peer_for_test.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -36,14 +36,14 @@ class Tampering : public ::testing::Test {
   void SetUp() override {
     if (!gantry::test::Machine::has_libraries()) GTEST_SKIP() << "no simulated libraries";
   }
-  KeptMachine machine_;
+  MachineWithDaemon machine_;
 };
 
 std::uint64_t address_of(const volatile void* what) {
   return reinterpret_cast<std::uint64_t>(what);
 }
 
-// A process that lets its parent trace it and stands still; afterwards it does `rest`.
+// A process that lets its parent trace it and stops; afterwards it does `rest`.
 pid_t traced(const std::function<void()>& before, const std::function<void()>& rest) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
@@ -55,7 +55,7 @@ pid_t traced(const std::function<void()>& before, const std::function<void()>& r
   for (;;) ::pause();
 }
 
-// False: this machine does not let anybody trace.
+// False: this machine does not allow ptrace.
 bool stands_still(pid_t pid) {
   int status = 0;
   EXPECT_EQ(::waitpid(pid, &status, 0), pid);
@@ -89,7 +89,7 @@ TEST_F(Tampering, NoWayIntoAProcessLeadsToTheLimitsOfItsShare) {
   static std::uint64_t writable = 0;
   const pid_t pid = traced(
       [&] {
-        static const keeper::JoinedPeer peer(made.directory + "/socket");
+        static const daemon::AttachedPeer peer(made.directory + "/socket");
         if (!peer.valid()) ::_exit(1);
         *limit = address_of(&peer.limits().gpu[0].memory_limit);
         *own = address_of(&writable);
@@ -100,14 +100,14 @@ TEST_F(Tampering, NoWayIntoAProcessLeadsToTheLimitsOfItsShare) {
     EXPECT_TRUE(write(pid, *own, 7));
     EXPECT_FALSE(write(pid, *limit, UINT64_MAX));
   }
-  const keeper::JoinedPeer peer(made.directory + "/socket");
+  const daemon::AttachedPeer peer(made.directory + "/socket");
   ASSERT_TRUE(peer.valid());
   EXPECT_EQ(peer.limits().gpu[0].memory_limit, 2 * kGiB);
   end(pid);
 }
 
 #ifdef __x86_64__
-// The fence's hook becomes a jump to the driver's own function.
+// Replaces the fence's hook by a jump to the driver's function.
 bool divert(pid_t pid, std::uint64_t hook, std::uint64_t to) {
   std::array<std::uint8_t, 16> code{0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0};
   std::memcpy(code.data() + 2, &to, sizeof to);
@@ -121,12 +121,12 @@ TEST_F(Tampering, WhoRewritesItsOwnFenceIsSeenAllTheSame) {
   const SharedCount hook;
   const SharedCount real;
   const SharedCount taken;
-  static const Library* cuda = nullptr;
+  static const CudaLibrary* cuda = nullptr;
   const pid_t pid = traced(
       [&] {
-        cuda = new Library(machine_.fence("a"));
+        cuda = new CudaLibrary(machine_.fence("a"));
         sim::cuda::ready(*cuda);
-        const Library driver(machine_.driver());
+        const CudaLibrary driver(machine_.driver());
         *hook = reinterpret_cast<std::uint64_t>(cuda->cuMemAlloc_v2);
         *real = reinterpret_cast<std::uint64_t>(driver.cuMemAlloc_v2);
         CUdeviceptr memory = 0;
@@ -144,17 +144,17 @@ TEST_F(Tampering, WhoRewritesItsOwnFenceIsSeenAllTheSame) {
   auto asking = machine_.client();
   EXPECT_TRUE(ShareUnderTest::until([&] { return !asking.show("a")->findings.empty(); }));
   EXPECT_THAT(asking.show("a")->findings,
-              Contains(Field(&keeper::FindingState::pid, static_cast<std::uint32_t>(pid))));
+              Contains(Field(&daemon::FindingState::pid, static_cast<std::uint32_t>(pid))));
   end(pid);
 }
 #endif
 
-// What a context costs is learned from what processes say of themselves: such a word must not reach
-// a neighbour, whose contexts would not fit any more.
+// The cost of a context is learned from reports of processes. A false report must not affect
+// another tenant, whose contexts would no longer fit.
 TEST_F(Tampering, WhatATenantSaysOfItsContextsIsNoNeighboursCost) {
   const auto bad = machine_.make({.name = "bad", .memory = "50%"});
   const auto good = machine_.make({.name = "good", .memory = "10GiB"});
-  const keeper::JoinedPeer neighbour(good.directory + "/socket");
+  const daemon::AttachedPeer neighbour(good.directory + "/socket");
   ASSERT_TRUE(neighbour.valid());
   const auto& estimate = neighbour.limits().gpu[0].context_estimate;
   const auto usual = __atomic_load_n(&estimate, __ATOMIC_ACQUIRE);
@@ -162,8 +162,8 @@ TEST_F(Tampering, WhatATenantSaysOfItsContextsIsNoNeighboursCost) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const keeper::JoinedPeer peer(bad.directory + "/socket");
-    const Library raw(machine_.driver());
+    const daemon::AttachedPeer peer(bad.directory + "/socket");
+    const CudaLibrary raw(machine_.driver());
     sim::cuda::ready(raw);
     CUdeviceptr memory = 0;
     if (!peer.valid() || raw.cuMemAlloc_v2(&memory, 40 * kGiB) != CUDA_SUCCESS) ::_exit(1);
@@ -176,13 +176,13 @@ TEST_F(Tampering, WhatATenantSaysOfItsContextsIsNoNeighboursCost) {
   EXPECT_TRUE(ShareUnderTest::until([&] { return *learned == 1; })) << "it believes so itself";
   EXPECT_EQ(__atomic_load_n(&estimate, __ATOMIC_ACQUIRE), usual);
   const auto late = machine_.make({.name = "late", .memory = "10GiB"});
-  const keeper::JoinedPeer later(late.directory + "/socket");
+  const daemon::AttachedPeer later(late.directory + "/socket");
   ASSERT_TRUE(later.valid());
   EXPECT_EQ(later.limits().gpu[0].context_estimate, usual);
   end(pid);
 }
 
-// The page that tenants write is theirs to empty, too.
+// Tenants can also empty the page that they write.
 TEST_F(Tampering, HolesInThePageStopNobody) {
   const auto bad = machine_.make({.name = "bad", .memory = "10GiB", .compute = "20%"});
   const auto good = machine_.make({.name = "good", .memory = "10GiB", .compute = "50%"});
@@ -190,8 +190,8 @@ TEST_F(Tampering, HolesInThePageStopNobody) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const keeper::TestPeer peer(bad.directory + "/socket");
-    keeper::Attached got;
+    const daemon::TestPeer peer(bad.directory + "/socket");
+    daemon::AttachReply got;
     if (!peer.hello() || !peer.receive(got)) ::_exit(1);
     const auto size = static_cast<off_t>(got.welcome.usage_size);
     constexpr int kHole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
@@ -202,14 +202,14 @@ TEST_F(Tampering, HolesInThePageStopNobody) {
       ++*punched;
     }
   }
-  const keeper::JoinedPeer neighbour(good.directory + "/socket");
+  const daemon::AttachedPeer neighbour(good.directory + "/socket");
   ASSERT_TRUE(neighbour.valid());
-  const auto& beat = neighbour.limits().beat_ns;
+  const auto& heartbeat = neighbour.limits().heartbeat_ns;
   EXPECT_TRUE(ShareUnderTest::until([&] { return *punched > 100; }));
   for (int i = 0; i < 5; ++i) {
-    const auto last = __atomic_load_n(&beat, __ATOMIC_ACQUIRE);
-    EXPECT_TRUE(
-        ShareUnderTest::until([&] { return __atomic_load_n(&beat, __ATOMIC_ACQUIRE) > last; }));
+    const auto last = __atomic_load_n(&heartbeat, __ATOMIC_ACQUIRE);
+    EXPECT_TRUE(ShareUnderTest::until(
+        [&] { return __atomic_load_n(&heartbeat, __ATOMIC_ACQUIRE) > last; }));
   }
   EXPECT_EQ(machine_.client().show("bad")->processes.size(), 1U);
   EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0) << "it has not ended by itself";

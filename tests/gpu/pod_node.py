@@ -12,7 +12,7 @@ from containers import Bundles, without_driver
 from fenced import Died, Worker
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
-from agent_lane import PLUGINS, POD_RESOURCES, Agent, Kubelet, until  # noqa: E402
+from agent_support import PLUGINS, POD_RESOURCES, Agent, Kubelet, until  # noqa: E402
 from api_stand_in import NodeApi  # noqa: E402
 from extender import Scheduler  # noqa: E402
 

@@ -45,7 +45,7 @@ BAD = {
     "an environment without name": spec(devices=edits('env: ["=a"]')),
     "a node without path": spec(devices=edits("deviceNodes: [{type: c}]")),
     "a node of no type": spec(devices=edits("deviceNodes: [{path: /a, type: x}]")),
-    "permissions that are none": spec(devices=edits("deviceNodes: [{path: /a, permissions: rx}]")),
+    "invalid permissions": spec(devices=edits("deviceNodes: [{path: /a, permissions: rx}]")),
     "a number as text": spec(devices=edits('deviceNodes: [{path: /a, major: "1"}]')),
     "a hook of no stage": spec(devices=edits("hooks: [{hookName: x, path: /a}]")),
     "a hook without path": spec(devices=edits("hooks: [{hookName: prestart}]")),
@@ -122,7 +122,7 @@ class Conformance:
         for version in VERSIONS:
             done = self.lane.run(self.gantry, "cdi", "transform", "version", "--target-version", version, "--input", source)
             if version < "0.5" and done.returncode == 1 and "on the host" in done.stderr:
-                self.lane.check(f"CDI {version} of {machine}: a node that is elsewhere is no silent loss", done.stdout == "")
+                self.lane.check(f"CDI {version} of {machine}: a node at another place is not lost silently", done.stdout == "")
                 continue
             self.both_list(f"CDI {version} of {machine}: nvidia-ctk lists what gantry wrote", done.stdout)
 

@@ -41,7 +41,8 @@ std::string note_bytes(const ElfImage& image) {
   return out + image.note;
 }
 
-// Behind everything else: the sections' names, then nothing, the note and the names as sections.
+// At the end of the file: the names of the sections, then three sections: the null section, the
+// note and the names.
 template <class E>
 void add_note_section(std::string& out, const std::string& name, std::size_t note_at,
                       std::size_t note_size) {

@@ -3,7 +3,7 @@
 // machine at a time (function pointers carry no state), alive as long as the FakeGpus.
 #pragma once
 
-#include "driver/nvml.hpp"
+#include "gpu/driver/nvml.hpp"
 
 #include <functional>
 #include <map>
@@ -66,7 +66,7 @@ class FakeGpus {
   std::string driver_version = "580.159.04";
   nvmlGpuTopologyLevel_t level = NVML_TOPOLOGY_SYSTEM;
   std::map<unsigned, std::string> process_names;
-  std::optional<unsigned> count;  // a lie about how many there are
+  std::optional<unsigned> count;  // a false number of GPUs
 
   // Asked before every call: function, GPU (-1: none) and how many calls came before this one.
   // Anything but NVML_SUCCESS is returned instead of the answer.

@@ -2,7 +2,7 @@
 // Registration and streams; admission is in fake_kubelet_admission.cpp.
 #include "support/fake_kubelet.hpp"
 
-#include "kubelet/checkpoint.hpp"
+#include "node/kubelet/checkpoint.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,9 +16,9 @@
 namespace gantry::test {
 namespace {
 
-using rpc::Code;
-using rpc::Outcome;
-using rpc::Reply;
+using grpc::CallStatus;
+using grpc::Responder;
+using grpc::StatusCode;
 
 void remove_sockets(const std::string& directory) {
   std::error_code error;
@@ -50,10 +50,10 @@ Status FakeKubelet::start() {
   remove_sockets(options_.directory);
   GANTRY_CHECK(read_checkpoint());
   life_ = std::make_shared<int>(0);
-  server_ = std::make_unique<rpc::Server>(loop_);
+  server_ = std::make_unique<grpc::Server>(loop_);
   server_->on(
       std::string(kubelet::kRegister),
-      [this](const std::string& request, const Reply& reply) { on_register(request, reply); });
+      [this](const std::string& request, const Responder& reply) { on_register(request, reply); });
   GANTRY_CHECK(server_->listen(options_.directory + "/kubelet.sock"));
   if (!options_.pod_resources.empty()) serve_pod_resources();
   return {};
@@ -61,7 +61,7 @@ Status FakeKubelet::start() {
 
 void FakeKubelet::kill() {
   life_.reset();
-  // A process that dies leaves its sockets' files; our servers would remove theirs.
+  // A killed process leaves its socket files; our servers would remove theirs.
   const std::string socket = options_.directory + "/kubelet.sock";
   const std::string aside = socket + ".aside";
   if (server_) static_cast<void>(::rename(socket.c_str(), aside.c_str()));
@@ -74,19 +74,20 @@ void FakeKubelet::kill() {
   reusable_.clear();
 }
 
-void FakeKubelet::on_register(const std::string& request, const Reply& reply) {
+void FakeKubelet::on_register(const std::string& request, const Responder& reply) {
   const auto decoded = kubelet::decode_register(request);
-  if (!decoded.ok()) return reply.fail(rpc::outcome_of(decoded.error()));
+  if (!decoded.ok()) return reply.fail(grpc::to_call_status(decoded.error()));
   registrations_.push_back(*decoded);
   if (std::exchange(dies_in_register_, false)) return kill();
   if (register_outcome_) return reply.fail(*register_outcome_);
   if (decoded->version != kubelet::kVersion) {
-    return reply.fail({Code::Unknown, fmt::format("requested API version \"{}\" is not supported",
-                                                  decoded->version)});
+    return reply.fail(
+        {StatusCode::Unknown,
+         fmt::format("requested API version \"{}\" is not supported", decoded->version)});
   }
   if (!is_extended_resource(decoded->resource)) {
-    return reply.fail(
-        {Code::Unknown, fmt::format("the ResourceName \"{}\" is invalid", decoded->resource)});
+    return reply.fail({StatusCode::Unknown,
+                       fmt::format("the ResourceName \"{}\" is invalid", decoded->resource)});
   }
   auto endpoint = std::make_shared<Endpoint>();
   endpoint->resource = decoded->resource;
@@ -96,28 +97,28 @@ void FakeKubelet::on_register(const std::string& request, const Reply& reply) {
   };
   if (options_.streams == Streams::BySocket &&
       std::any_of(endpoints_.begin(), endpoints_.end(), same)) {
-    return reply.fail({Code::Unknown, "device plugin already connected"});
+    return reply.fail({StatusCode::Unknown, "device plugin already connected"});
   }
-  endpoint->client = std::make_unique<rpc::Client>(loop_, endpoint->socket);
+  endpoint->client = std::make_unique<grpc::Client>(loop_, endpoint->socket);
   auto* client = endpoint->client.get();
   client->call(kubelet::kOptions, "", options_.call_deadline,
-               [this, endpoint, reply, life = std::weak_ptr(life_)](const Outcome& outcome,
+               [this, endpoint, reply, life = std::weak_ptr(life_)](const CallStatus& outcome,
                                                                     const std::string& answer) {
                  if (!life.expired()) on_options(endpoint, outcome, answer, reply);
                });
 }
 
-void FakeKubelet::on_options(const std::shared_ptr<Endpoint>& endpoint, const Outcome& outcome,
-                             const std::string& answer, const Reply& reply) {
-  const auto options = outcome.ok() ? kubelet::decode_options(answer) : rpc::error_of(outcome);
+void FakeKubelet::on_options(const std::shared_ptr<Endpoint>& endpoint, const CallStatus& outcome,
+                             const std::string& answer, const Responder& reply) {
+  const auto options = outcome.ok() ? kubelet::decode_options(answer) : grpc::to_error(outcome);
   if (!options.ok()) {
-    return reply.fail({Code::Unknown, fmt::format("failed to get device plugin options: {}",
-                                                  options.error().text())});
+    return reply.fail({StatusCode::Unknown, fmt::format("failed to get device plugin options: {}",
+                                                        options.error().text())});
   }
   endpoint->options = *options;
   endpoint->connected = true;
   endpoints_.push_back(endpoint);
-  current_[endpoint->resource] = endpoint;  // the old one's connection stays as it is
+  current_[endpoint->resource] = endpoint;  // the connection of the old one stays open
   devices_[endpoint->resource];
   reply.answer("");
   watch(endpoint);
@@ -129,7 +130,7 @@ void FakeKubelet::watch(const std::shared_ptr<Endpoint>& endpoint) {
       [this, resource = endpoint->resource](const std::string& message) {
         on_list(resource, message);
       },
-      [this, weak = std::weak_ptr(endpoint)](const Outcome&) {
+      [this, weak = std::weak_ptr(endpoint)](const CallStatus&) {
         if (const auto ended = weak.lock()) on_stream_end(ended);
       });
 }
@@ -148,7 +149,7 @@ void FakeKubelet::on_list(const std::string& resource, const std::string& messag
 
 void FakeKubelet::on_stream_end(const std::shared_ptr<Endpoint>& endpoint) {
   if (options_.streams == Streams::ByResource) {
-    // The surprise of kubelets up to 1.36: whoever is there now is disconnected.
+    // Kubelets up to 1.36 disconnect the current endpoint, even if it is a newer one.
     const auto found = current_.find(endpoint->resource);
     std::erase(endpoints_, endpoint);
     if (found != current_.end()) disconnect(found->second);
@@ -172,7 +173,7 @@ void FakeKubelet::disconnect(std::shared_ptr<Endpoint> endpoint) {
     mark_unhealthy(endpoint->resource);
   }
   // The client may be on the stack.
-  loop_.post([kept = std::shared_ptr<rpc::Client>(std::move(endpoint->client))] {});
+  loop_.post([kept = std::shared_ptr<grpc::Client>(std::move(endpoint->client))] {});
 }
 
 void FakeKubelet::mark_unhealthy(const std::string& resource) {
@@ -217,18 +218,18 @@ kubelet::Allocatable FakeKubelet::allocatable() const {
 
 void FakeKubelet::serve_pod_resources() {
   ::unlink(options_.pod_resources.c_str());
-  pod_resources_ = std::make_unique<rpc::Server>(loop_);
-  const auto answer = [this](const Reply& reply, const std::string& bytes) {
+  pod_resources_ = std::make_unique<grpc::Server>(loop_);
+  const auto answer = [this](const Responder& reply, const std::string& bytes) {
     ++pod_resources_calls_;
     if (pod_resources_outcome_) return reply.fail(*pod_resources_outcome_);
     reply.answer(bytes);
   };
   pod_resources_->on(std::string(kubelet::kListPods),
-                     [this, answer](const std::string&, const Reply& reply) {
+                     [this, answer](const std::string&, const Responder& reply) {
                        answer(reply, kubelet::encode_pod_resources(holders()));
                      });
-  pod_resources_->on(std::string(kubelet::kAllocatable),
-                     [this, answer](const std::string&, const Reply& reply) {
+  pod_resources_->on(std::string(kubelet::kGetAllocatable),
+                     [this, answer](const std::string&, const Responder& reply) {
                        answer(reply, kubelet::encode_allocatable(allocatable()));
                      });
   std::filesystem::create_directories(std::filesystem::path(options_.pod_resources).parent_path());

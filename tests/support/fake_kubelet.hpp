@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kubelet as a device plugin sees it: registration, ListAndWatch, the admission of pods, the
-// checkpoint and podresources. No pods are run. Both ways in which kubelets take the end of a
-// stream are there: up to 1.36 it ends whatever is registered for the resource by then, from 1.37
-// its own registration only.
+// A fake kubelet for device plugins: registration, ListAndWatch, the admission of pods, the
+// checkpoint and podresources. It runs no pods. It supports both reactions of kubelets to the end
+// of a stream: up to 1.36 it removes the current registration of the resource, from 1.37 only the
+// registration of that stream.
 #pragma once
 
-#include "base/result.hpp"
-#include "kubelet/messages.hpp"
-#include "kubelet/pod_resources.hpp"
-#include "model/offer.hpp"
-#include "rpc/client.hpp"
-#include "rpc/server.hpp"
-#include "sys/loop.hpp"
+#include "base/core/result.hpp"
+#include "base/sys/loop.hpp"
+#include "gpu/model/advertised.hpp"
+#include "net/grpc/client.hpp"
+#include "net/grpc/server.hpp"
+#include "node/kubelet/messages.hpp"
+#include "node/kubelet/pod_resources.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -57,18 +57,19 @@ class FakeKubelet {
 
   // Removes every socket of the directory, keeps the checkpoint and reads it, listens.
   Status start();
-  // As when it is killed: connections break, its sockets' files stay.
+  // Like a kill: connections break, the socket files stay.
   void kill();
   bool running() const { return server_ != nullptr; }
 
-  // The loop turns while these wait, so plugins in the same loop can answer.
-  // As kubelets do: an error rejects the pod for good.
+  // These run the loop while they wait, so plugins in the same loop can answer. As in a kubelet, an
+  // error rejects the pod permanently.
   Status admit(const Pod& pod);
-  // Before each start of a container: PreStartContainer, then what the stored answers say together.
-  Result<model::AllocateAnswer> start_container(const std::string& uid,
-                                                const std::string& container);
-  // How long a plugin takes to answer, over its socket: the same question many times. Nothing is
-  // remembered of the answers.
+  // Called before each start of a container: calls PreStartContainer and returns the merged stored
+  // answers.
+  Result<model::ContainerAllocateResponse> start_container(const std::string& uid,
+                                                           const std::string& container);
+  // Measures how long a plugin takes to answer over its socket: the same call many times. The
+  // answers are not stored.
   struct CallTimes {
     std::vector<std::chrono::nanoseconds> prefer;
     std::vector<std::chrono::nanoseconds> allocate;
@@ -82,29 +83,29 @@ class FakeKubelet {
   bool connected(const std::string& resource) const;
   std::vector<std::string> ids_of(const std::string& uid, const std::string& container,
                                   const std::string& resource) const;
-  std::vector<model::Holder> holders() const;  // active pods' apps and sidecars
+  std::vector<model::DeviceAllocation> holders() const;  // active pods' apps and sidecars
   kubelet::Allocatable allocatable() const;
   const std::vector<kubelet::RegisterRequest>& registrations() const { return registrations_; }
   const std::vector<std::string>& calls() const { return calls_; }  // "Allocate nvidia.com/gpu"
 
   // Faults.
-  void drop_connections();  // of all plugins, as by a broken kubelet
-  void answer_register_with(std::optional<rpc::Outcome> outcome) {
+  void drop_connections();  // of all plugins, like a broken kubelet
+  void answer_register_with(std::optional<grpc::CallStatus> outcome) {
     register_outcome_ = std::move(outcome);
   }
   void die_in_register() { dies_in_register_ = true; }
-  void answer_pod_resources_with(std::optional<rpc::Outcome> outcome) {
+  void answer_pod_resources_with(std::optional<grpc::CallStatus> outcome) {
     pod_resources_outcome_ = std::move(outcome);
   }
   int pod_resources_calls() const { return pod_resources_calls_; }
-  void forget_devices(const std::string& resource);  // believes that all are unhealthy
+  void forget_devices(const std::string& resource);  // treats all as unhealthy
 
  private:
   struct Endpoint {
     std::string resource;
     std::string socket;
-    std::unique_ptr<rpc::Client> client;
-    rpc::Client::Stream stream;
+    std::unique_ptr<grpc::Client> client;
+    grpc::Client::Stream stream;
     kubelet::PluginOptions options;
     bool connected = false;
   };
@@ -112,17 +113,17 @@ class FakeKubelet {
     std::map<std::string, kubelet::ListedDevice> all;
     std::set<std::string> healthy;
   };
-  struct Given {
+  struct AllocatedDevices {
     std::map<int, std::set<std::string>> ids;  // by NUMA node, -1: none
     std::string answer;                        // ContainerAllocateResponse
     std::set<std::string> all() const;
   };
   using Ids = std::set<std::string>;
-  using Resources = std::map<std::string, Given>;
+  using Resources = std::map<std::string, AllocatedDevices>;
 
-  void on_register(const std::string& request, const rpc::Reply& reply);
-  void on_options(const std::shared_ptr<Endpoint>& endpoint, const rpc::Outcome& outcome,
-                  const std::string& answer, const rpc::Reply& reply);
+  void on_register(const std::string& request, const grpc::Responder& reply);
+  void on_options(const std::shared_ptr<Endpoint>& endpoint, const grpc::CallStatus& outcome,
+                  const std::string& answer, const grpc::Responder& reply);
   void watch(const std::shared_ptr<Endpoint>& endpoint);
   void on_list(const std::string& resource, const std::string& message);
   void on_stream_end(const std::shared_ptr<Endpoint>& endpoint);
@@ -139,7 +140,7 @@ class FakeKubelet {
                           std::chrono::milliseconds deadline);
   void collect_garbage();
   Ids in_use(const std::string& resource) const;
-  Given given(const std::string& resource, const Ids& ids, std::string answer) const;
+  AllocatedDevices given(const std::string& resource, const Ids& ids, std::string answer) const;
 
   void serve_pod_resources();
   void write_checkpoint() const;
@@ -147,8 +148,8 @@ class FakeKubelet {
 
   sys::Loop& loop_;
   Options options_;
-  std::unique_ptr<rpc::Server> server_;
-  std::unique_ptr<rpc::Server> pod_resources_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::Server> pod_resources_;
   std::vector<std::shared_ptr<Endpoint>> endpoints_;  // every connected one, the newest last
   std::map<std::string, std::shared_ptr<Endpoint>> current_;  // by resource
   std::map<std::string, Devices> devices_;
@@ -157,11 +158,11 @@ class FakeKubelet {
   std::map<std::string, Ids> reusable_;  // of the pod that is being admitted, by resource
   std::vector<kubelet::RegisterRequest> registrations_;
   std::vector<std::string> calls_;
-  std::optional<rpc::Outcome> register_outcome_;
-  std::optional<rpc::Outcome> pod_resources_outcome_;
+  std::optional<grpc::CallStatus> register_outcome_;
+  std::optional<grpc::CallStatus> pod_resources_outcome_;
   int pod_resources_calls_ = 0;
   bool dies_in_register_ = false;
-  std::shared_ptr<int> life_;  // of this start: answers to an earlier one find it gone
+  std::shared_ptr<int> life_;  // of this start: answers to an earlier start find it expired
 };
 
 }  // namespace gantry::test

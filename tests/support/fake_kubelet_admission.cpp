@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a kubelet chooses devices, asks the plugin and remembers what it said.
+// How a kubelet chooses devices, calls the plugin and stores its answers.
 #include "support/fake_kubelet.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ std::vector<std::string> list_of(const Ids& ids) {
   return {ids.begin(), ids.end()};
 }
 
-// Takes of `from` what is still needed; true when nothing is.
+// Takes devices of `from` until there are enough; true if nothing more is needed.
 bool take(const Ids& from, int count, Ids& chosen) {
   for (const auto& id : from) {
     if (static_cast<int>(chosen.size()) == count) break;
@@ -75,7 +75,7 @@ Error rejected(std::string text) {
 
 }  // namespace
 
-Ids FakeKubelet::Given::all() const {
+Ids FakeKubelet::AllocatedDevices::all() const {
   Ids every;
   for (const auto& [node, some] : ids) every.insert(some.begin(), some.end());
   return every;
@@ -104,7 +104,7 @@ Status FakeKubelet::admit(const Pod& pod) {
 Status FakeKubelet::allocate_container(const Pod& pod, const Container& container) {
   bool changed = false;
   for (const auto& [resource, count] : container.limits) {
-    if (devices_.count(resource) == 0) continue;  // nobody has heard of it
+    if (devices_.count(resource) == 0) continue;  // not a plugin resource
     collect_garbage();
     GANTRY_TRY(const Ids ids, choose(pod, container, resource, count));
     if (ids.empty()) continue;
@@ -120,9 +120,9 @@ Status FakeKubelet::allocate_container(const Pod& pod, const Container& containe
   return {};
 }
 
-FakeKubelet::Given FakeKubelet::given(const std::string& resource, const Ids& ids,
-                                      std::string answer) const {
-  Given made;
+FakeKubelet::AllocatedDevices FakeKubelet::given(const std::string& resource, const Ids& ids,
+                                                 std::string answer) const {
+  AllocatedDevices made;
   made.answer = std::move(answer);
   const auto& all = devices_.at(resource).all;
   for (const auto& id : ids) {
@@ -188,8 +188,8 @@ Result<Ids> FakeKubelet::preferred(const std::string& resource, const Ids& avail
   const PreferredRequest request{
       .available = list_of(available), .must_include = list_of(must), .size = size};
   GANTRY_TRY(const std::string reply,
-             ask(resource, kubelet::kPrefer, kubelet::encode_preferred_request({request}),
-                 options_.call_deadline));
+             ask(resource, kubelet::kGetPreferredAllocation,
+                 kubelet::encode_preferred_request({request}), options_.call_deadline));
   GANTRY_TRY(const auto answers, kubelet::decode_preferred_answer(reply));
   if (answers.empty()) return Ids{};
   return Ids(answers[0].begin(), answers[0].end());
@@ -201,10 +201,11 @@ Result<std::string> FakeKubelet::ask(const std::string& resource, std::string_vi
   if (!endpoint) return rejected(fmt::format("endpoint {} has been stopped", resource));
   calls_.push_back(fmt::format("{} {}", method.substr(method.rfind('/') + 1), resource));
   std::optional<Result<std::string>> answer;
-  endpoint->client->call(
-      method, std::move(request), deadline, [&](const rpc::Outcome& outcome, std::string reply) {
-        answer = outcome.ok() ? Result<std::string>(std::move(reply)) : rpc::error_of(outcome);
-      });
+  endpoint->client->call(method, std::move(request), deadline,
+                         [&](const grpc::CallStatus& outcome, std::string reply) {
+                           answer = outcome.ok() ? Result<std::string>(std::move(reply))
+                                                 : grpc::to_error(outcome);
+                         });
   const auto until = std::chrono::steady_clock::now() + deadline + std::chrono::seconds{1};
   while (!answer && std::chrono::steady_clock::now() < until) {
     GANTRY_CHECK(loop_.turn(std::chrono::milliseconds{20}));
@@ -252,19 +253,19 @@ void FakeKubelet::remove(const std::string& uid) {
   active_.erase(uid);
 }
 
-Result<model::AllocateAnswer> FakeKubelet::start_container(const std::string& uid,
-                                                           const std::string& container) {
+Result<model::ContainerAllocateResponse> FakeKubelet::start_container(
+    const std::string& uid, const std::string& container) {
   const auto pod = pods_.find(uid);
   const auto found =
       pod == pods_.end() ? decltype(pod->second.begin()){} : pod->second.find(container);
-  if (pod == pods_.end() || found == pod->second.end()) return model::AllocateAnswer{};
+  if (pod == pods_.end() || found == pod->second.end()) return model::ContainerAllocateResponse{};
   const Resources resources = found->second;
-  model::AllocateAnswer merged;
+  model::ContainerAllocateResponse merged;
   for (const auto& [resource, what] : resources) {
     const auto endpoint = endpoint_of(resource);
     if (endpoint && endpoint->options.pre_start_required) {
       auto started =
-          ask(resource, kubelet::kPreStart, kubelet::encode_pre_start(list_of(what.all())),
+          ask(resource, kubelet::kPreStartContainer, kubelet::encode_pre_start(list_of(what.all())),
               options_.pre_start_deadline);
       if (!started.ok()) {
         return std::move(started).error().in("device plugin PreStartContainer rpc failed with err");
@@ -294,8 +295,8 @@ std::vector<std::string> FakeKubelet::ids_of(const std::string& uid, const std::
   return list_of(found->second.at(resource).all());
 }
 
-std::vector<model::Holder> FakeKubelet::holders() const {
-  std::vector<model::Holder> all;
+std::vector<model::DeviceAllocation> FakeKubelet::holders() const {
+  std::vector<model::DeviceAllocation> all;
   for (const auto& [uid, pod] : active_) {
     for (const auto& container : pod.containers) {
       if (container.kind == Kind::Init) continue;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/base64.hpp"
-#include "json/document.hpp"
-#include "kubelet/checkpoint.hpp"
+#include "base/core/base64.hpp"
+#include "base/json/document.hpp"
+#include "base/sys/host.hpp"
+#include "base/sys/replace_file.hpp"
+#include "node/kubelet/checkpoint.hpp"
 #include "support/fake_kubelet.hpp"
-#include "sys/host.hpp"
-#include "sys/replace_file.hpp"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ void join(std::string& list, const std::string& element) {
 template <class Range>
 std::string quoted_list(const Range& texts) {
   std::string list;
-  for (const auto& text : texts) join(list, json::quoted(text));
+  for (const auto& text : texts) join(list, json::quote(text));
   return fmt::format("[{}]", list);
 }
 
@@ -43,14 +43,14 @@ void FakeKubelet::write_checkpoint() const {
             entries,
             fmt::format(
                 R"({{"PodUID":{},"ContainerName":{},"ResourceName":{},"DeviceIDs":{{{}}},"AllocResp":"{}"}})",
-                json::quoted(uid), json::quoted(name), json::quoted(resource), nodes,
+                json::quote(uid), json::quote(name), json::quote(resource), nodes,
                 to_base64(what.answer)));
       }
     }
   }
   std::string registered;
   for (const auto& [resource, devices] : devices_) {
-    join(registered, fmt::format("{}:{}", json::quoted(resource), quoted_list(devices.healthy)));
+    join(registered, fmt::format("{}:{}", json::quote(resource), quoted_list(devices.healthy)));
   }
   const std::string data = fmt::format(R"({{"PodDeviceEntries":{},"RegisteredDevices":{{{}}}}})",
                                        entries.empty() ? "null" : "[" + entries + "]", registered);
@@ -68,7 +68,7 @@ Status FakeKubelet::read_checkpoint() {
   GANTRY_TRY(const auto document, json::Document::parse(*std::move(text)));
   pods_.clear();
   for (const auto entry : document["Data"]["PodDeviceEntries"]) {
-    Given what;
+    AllocatedDevices what;
     for (const auto node : entry["DeviceIDs"]) {
       const auto ids = node.strings();
       what.ids[std::atoi(node.key().c_str())] = {ids.begin(), ids.end()};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// gantry-fake-kubelet: a kubelet for machines without Kubernetes. Commands come on standard input,
-// one a line; each is answered by one line of JSON.
-#include "base/text.hpp"
-#include "json/document.hpp"
+// gantry-fake-kubelet: a fake kubelet for machines without Kubernetes. It reads commands from
+// standard input, one per line, and answers each with one line of JSON.
+#include "base/core/text.hpp"
+#include "base/json/document.hpp"
+#include "base/sys/loop.hpp"
 #include "support/fake_kubelet.hpp"
-#include "sys/loop.hpp"
 
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -47,7 +47,7 @@ Commands on standard input, one a line; each is answered by one line of JSON:
 std::string quoted_list(const std::vector<std::string>& texts) {
   std::vector<std::string> quoted;
   quoted.reserve(texts.size());
-  for (const auto& text : texts) quoted.push_back(json::quoted(text));
+  for (const auto& text : texts) quoted.push_back(json::quote(text));
   return fmt::format("[{}]", fmt::join(quoted, ","));
 }
 
@@ -55,23 +55,23 @@ std::string quoted_map(const std::map<std::string, std::string>& map) {
   std::vector<std::string> entries;
   entries.reserve(map.size());
   for (const auto& [key, value] : map)
-    entries.push_back(json::quoted(key) + ":" + json::quoted(value));
+    entries.push_back(json::quote(key) + ":" + json::quote(value));
   return fmt::format("{{{}}}", fmt::join(entries, ","));
 }
 
-std::string to_json(const model::AllocateAnswer& answer) {
+std::string to_json(const model::ContainerAllocateResponse& answer) {
   std::vector<std::string> mounts;
   mounts.reserve(answer.mounts.size());
   for (const auto& mount : answer.mounts) {
     mounts.push_back(fmt::format(R"({{"containerPath":{},"hostPath":{},"readOnly":{}}})",
-                                 json::quoted(mount.container_path), json::quoted(mount.host_path),
+                                 json::quote(mount.container_path), json::quote(mount.host_path),
                                  !mount.options.empty()));
   }
   std::vector<std::string> nodes;
   for (const auto& node : answer.nodes) {
     nodes.push_back(fmt::format(R"({{"containerPath":{},"hostPath":{},"permissions":{}}})",
-                                json::quoted(node.path), json::quoted(node.host_path),
-                                json::quoted(node.permissions)));
+                                json::quote(node.path), json::quote(node.host_path),
+                                json::quote(node.permissions)));
   }
   return fmt::format(
       R"({{"envs":{},"mounts":[{}],"devices":[{}],"annotations":{},"cdiDevices":{}}})",
@@ -80,7 +80,7 @@ std::string to_json(const model::AllocateAnswer& answer) {
 }
 
 std::string failed(std::string_view why) {
-  return fmt::format(R"({{"ok":false,"error":{}}})", json::quoted(why));
+  return fmt::format(R"({{"ok":false,"error":{}}})", json::quote(why));
 }
 
 std::string spread_of(std::vector<std::chrono::nanoseconds> times) {
@@ -207,7 +207,7 @@ class Program {
     std::vector<std::string> devices;
     for (const auto& [resource, devices_of] : kubelet_.allocatable()) {
       const auto ids = kubelet_.ids_of(uid, container, resource);
-      if (!ids.empty()) devices.push_back(json::quoted(resource) + ":" + quoted_list(ids));
+      if (!ids.empty()) devices.push_back(json::quote(resource) + ":" + quoted_list(ids));
     }
     return fmt::format(R"({{"ok":true,"ids":{{{}}},"preStartMicroseconds":{},"answer":{}}})",
                        fmt::join(devices, ","), took, to_json(*answer));
@@ -227,14 +227,14 @@ class Program {
     std::vector<std::string> resources;
     for (const auto& [resource, ids] : kubelet_.allocatable()) {
       resources.push_back(fmt::format(R"({}:{{"capacity":{},"allocatable":{}}})",
-                                      json::quoted(resource), kubelet_.capacity(resource),
+                                      json::quote(resource), kubelet_.capacity(resource),
                                       quoted_list({ids.begin(), ids.end()})));
     }
     std::vector<std::string> holders;
     for (const auto& holder : kubelet_.holders()) {
       holders.push_back(fmt::format(R"({{"pod":{},"container":{},"resource":{},"ids":{}}})",
-                                    json::quoted(holder.pod_namespace + "/" + holder.pod),
-                                    json::quoted(holder.container), json::quoted(holder.resource),
+                                    json::quote(holder.pod_namespace + "/" + holder.pod),
+                                    json::quote(holder.container), json::quote(holder.resource),
                                     quoted_list(holder.ids)));
     }
     std::vector<std::string> endpoints;
@@ -249,7 +249,7 @@ class Program {
   FakeKubelet kubelet_;
 };
 
-// Lines of standard input, while the loop turns.
+// Lines of standard input, read while the loop runs.
 class Lines {
  public:
   explicit Lines(sys::Loop& loop) {
@@ -258,7 +258,7 @@ class Lines {
     if (watch.ok()) {
       watch_ = *std::move(watch);
     } else {
-      read_some();  // a plain file, which epoll does not take: all there at once
+      read_some();  // a regular file, which epoll does not support: read all of it now
     }
   }
   bool ended() const { return ended_ && lines_.empty(); }

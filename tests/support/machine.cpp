@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/machine.hpp"
 
-#include "base/text.hpp"
-#include "sim/tree.hpp"
+#include "base/core/text.hpp"
+#include "sim/machine/tree.hpp"
+#include "support/paths.hpp"
 #include "support/tree.hpp"
 
 #include <sys/stat.h>
@@ -22,9 +23,9 @@ namespace {
 std::string libraries() {
   std::error_code ignored;
   for (const auto* name : {"libcuda.so", "libnvidia-ml.so", "nvidia-smi"}) {
-    if (!fs::exists(fs::path(GANTRY_SIM_LIBRARIES_DIR) / name, ignored)) return "";
+    if (!fs::exists(fs::path(built("lib/gantry/sim")) / name, ignored)) return "";
   }
-  return GANTRY_SIM_LIBRARIES_DIR;
+  return built("lib/gantry/sim");
 }
 
 }  // namespace
@@ -34,15 +35,15 @@ bool Machine::has_libraries() {
 }
 
 Machine::Machine(std::string_view name) {
-  parent_ = workplace() + "/gantry-machine-XXXXXX";
+  parent_ = temp_directory() + "/gantry-machine-XXXXXX";
   GANTRY_ASSERT(::mkdtemp(parent_.data()) != nullptr);
   GANTRY_ASSERT(::chmod(parent_.c_str(), 0755) == 0);
   parent_ = fs::canonical(parent_).string();
   root_ = parent_ + "/root";
   const auto machine = sim::load_machine(name);
-  // The value's own complaint is the message when this fails.
-  const auto created =
-      sim::create(*machine, {.root = root_, .libraries = libraries(), .nodes = sim::Nodes::Table});
+  // If this fails, the error of create is the message.
+  const auto created = sim::create(
+      *machine, {.root = root_, .libraries = libraries(), .nodes = sim::DeviceNodes::Table});
   GANTRY_ASSERT(created->root == root_);
 }
 

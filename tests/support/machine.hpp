@@ -2,7 +2,7 @@
 // A simulated machine in a temporary directory: Machine m("h200x8"); look(m.host()).
 #pragma once
 
-#include "sys/host.hpp"
+#include "base/sys/host.hpp"
 
 #include <string>
 #include <string_view>
@@ -11,8 +11,8 @@ namespace gantry::test {
 
 class Machine {
  public:
-  // The tree has a dev.table instead of device nodes. With the simulated libraries built, they are
-  // installed; without, their places hold libraries that answer nothing.
+  // The tree has a dev.table instead of device nodes. If the simulated libraries are built, they
+  // are installed; if not, the tree has empty libraries in their place.
   explicit Machine(std::string_view name);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -22,7 +22,7 @@ class Machine {
   std::string path(std::string_view inside) const { return root_ + std::string(inside); }
   sys::Host host() const;
 
-  // Changes to make it worse.
+  // Changes for tests of broken machines.
   Machine& file(std::string_view inside, std::string_view content);
   Machine& link(std::string_view inside, std::string_view target);
   Machine& remove(std::string_view inside);

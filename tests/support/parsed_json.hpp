@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "json/document.hpp"
+#include "base/json/document.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 // A kubelet, a plugin with two GPUs and the loop that both live in.
 #pragma once
 
-#include "kubelet/plugin.hpp"
-#include "kubelet/registrar.hpp"
+#include "node/kubelet/plugin.hpp"
+#include "node/kubelet/registrar.hpp"
 #include "support/fake_kubelet.hpp"
 #include "support/tree.hpp"
 
@@ -16,11 +16,11 @@
 
 namespace gantry::test {
 
-inline const std::string gpu_resource = "nvidia.com/gpu";
+inline const std::string kGpuResource = "nvidia.com/gpu";
 
 class PluginFixture : public testing::Test {
  protected:
-  using Ids = kubelet::Ids;
+  using Ids = kubelet::DeviceIds;
 
   static FakeKubelet::Options kubelet_options(const Tree& tree, FakeKubelet::Streams streams) {
     return {
@@ -36,32 +36,32 @@ class PluginFixture : public testing::Test {
     }
     return condition();
   }
-  void turn_for(std::chrono::milliseconds time) {
+  void run_loop_for(std::chrono::milliseconds time) {
     until([] { return false; }, time);
   }
 
-  kubelet::Decisions decisions() {
+  kubelet::PluginCallbacks decisions() {
     return {.allocate = [this](const Ids& ids) { return allocate(ids); },
             .prefer = [this](const kubelet::PreferredRequest& request) { return prefer(request); },
-            .pre_start = [this](const kubelet::PreStart& question) { pre_start(question); },
+            .pre_start = [this](const kubelet::PreStartRequest& question) { pre_start(question); },
             .report = [this](const kubelet::CallReport& report) { reports_.push_back(report); }};
   }
 
-  virtual Result<model::AllocateAnswer> allocate(const Ids& ids) {
-    model::AllocateAnswer answer;
+  virtual Result<model::ContainerAllocateResponse> allocate(const Ids& ids) {
+    model::ContainerAllocateResponse answer;
     for (const auto& id : ids) answer.cdi_devices.push_back("nvidia.com/gpu=" + id);
     return answer;
   }
   virtual Result<Ids> prefer(const kubelet::PreferredRequest&) {
     return Error(Errc::Internal, "no opinion");
   }
-  virtual void pre_start(const kubelet::PreStart& question) {
+  virtual void pre_start(const kubelet::PreStartRequest& question) {
     started_.push_back(question.ids());
     question.ready();
   }
 
-  std::unique_ptr<kubelet::Plugin> a_plugin() {
-    auto plugin = std::make_unique<kubelet::Plugin>(*loop_, gpu_resource, decisions());
+  std::unique_ptr<kubelet::Plugin> make_plugin() {
+    auto plugin = std::make_unique<kubelet::Plugin>(*loop_, kGpuResource, decisions());
     plugin->offer({{.id = "GPU-a", .numa_node = 0}, {.id = "GPU-b", .numa_node = 1}});
     return plugin;
   }
@@ -69,7 +69,7 @@ class PluginFixture : public testing::Test {
   static FakeKubelet::Pod pod(const std::string& uid, int gpus) {
     return {.name = "p" + uid,
             .uid = uid,
-            .containers = {{.name = "main", .limits = {{gpu_resource, gpus}}}}};
+            .containers = {{.name = "main", .limits = {{kGpuResource, gpus}}}}};
   }
 
   Tree tree_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes down what would have been done to the machine.
+// Records the changes instead of making them.
 #pragma once
 
-#include "sys/kernel.hpp"
+#include "base/sys/kernel.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

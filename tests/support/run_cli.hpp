@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gantry/main_program.hpp"
-#include "support/captured.hpp"
+#include "support/captured_output.hpp"
 
 #include <cstdio>
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace gantry::test {
 
-using CliRun = Ended;
+using CliResult = ProgramResult;
 
-inline CliRun run_cli(std::vector<std::string> words) {
+inline CliResult run_cli(std::vector<std::string> words) {
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);
   for (auto& word : words) argv.push_back(word.data());

@@ -13,7 +13,7 @@ namespace gantry::test {
 
 namespace fs = std::filesystem;
 
-std::string workplace() {
+std::string temp_directory() {
   struct statvfs memory {};
   const bool usable = ::statvfs("/dev/shm", &memory) == 0 && (memory.f_flag & ST_NOEXEC) == 0 &&
                       ::access("/dev/shm", W_OK) == 0;
@@ -21,9 +21,9 @@ std::string workplace() {
 }
 
 Tree::Tree() {
-  root_ = workplace() + "/gantry-tree-XXXXXX";
+  root_ = temp_directory() + "/gantry-tree-XXXXXX";
   GANTRY_ASSERT(::mkdtemp(root_.data()) != nullptr);
-  GANTRY_ASSERT(::chmod(root_.c_str(), 0755) == 0);  // other users look into it too
+  GANTRY_ASSERT(::chmod(root_.c_str(), 0755) == 0);  // other users read it too
   root_ = fs::canonical(root_).string();
 }
 

@@ -2,7 +2,7 @@
 // A throw-away directory tree, written as a literal: tree.file("dev.table", "...").link("a", "b").
 #pragma once
 
-#include "sys/host.hpp"
+#include "base/sys/host.hpp"
 
 #include <string>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace gantry::test {
 
 // Where trees are made: in memory where programs may be run from there, because a machine has some
 // thousand small files.
-std::string workplace();
+std::string temp_directory();
 
 class Tree {
  public:

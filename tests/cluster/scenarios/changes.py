@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPUs and drivers that go and come while pods run: what the kubelet offers is right within two seconds, and pods keep what they have."""
+"""GPUs and drivers disappear and come back while pods run: the kubelet offers the right GPUs within two seconds, and pods keep theirs."""
 import json
 import time
 
 from holding import holding, processes, release, still_held
-from lane import Lane
+from lane_support import Lane
 from observer import Observer
 from scenario import HOLD, gpu_pod
 from scenarios.smoke import scheduling_message
@@ -42,7 +42,7 @@ def right_soon(lane: Lane, cluster, what: str, count: int, *change) -> None:
 def a_gpu_goes_and_comes(lane: Lane, cluster, what: str, uuid: str, cards: dict[str, int]) -> None:
     right_soon(lane, cluster, f"{what} goes", 7, "remove", "--gpu", cards[uuid])
     lane.check(f"{what} goes: it is the one that is missing", uuid not in cluster.allocatable(), str(cluster.allocatable()))
-    # Kubernetes counts: of the seven the pod has two, wherever they are.
+    # Kubernetes only counts: the pod has two of the seven, whichever they are.
     others = takes_all(cluster, 7 - PODS["keeper"])
     lane.check(f"{what} goes: a new pod gets the others", uuid not in others and set(others) <= set(cards), str(others))
     right_soon(lane, cluster, f"{what} comes", 8, "clear", "removed")
@@ -52,7 +52,7 @@ def a_gpu_goes_and_comes(lane: Lane, cluster, what: str, uuid: str, cards: dict[
 
 
 def takes_all(cluster, free: int) -> list[str]:
-    """What a pod that wants so many gets, by its own word."""
+    """The GPUs that a pod with this request sees."""
     cluster.wait_for("the node shows what the kubelet has", lambda: cluster.count()[1] == len(cluster.allocatable()), 10)
     time.sleep(0.3)  # the kubelet's own copy of the node, by which it admits pods, follows the API server's
     cluster.api.create_pod(gpu_pod("others", free, ["sh", "-c", "nvidia-smi -L && gantry-vector-add"]))
@@ -78,6 +78,6 @@ def the_driver_goes_and_comes(lane: Lane, cluster) -> None:
 
 
 def unhealthy(cluster) -> str:
-    """Why not every GPU can be used, as the node's condition says it."""
+    """The message of the node's condition while not every GPU can be used."""
     found = [c for c in cluster.api.node()["status"]["conditions"] if c["type"] == "GPUsHealthy"]
     return found[0]["message"] if found and found[0]["status"] == "False" else ""

@@ -4,7 +4,7 @@ import os
 import random
 import time
 
-from lane import Lane
+from lane_support import Lane
 from observer import Observer
 from outages import Outage, denials, ends, explained
 from scenario import gpu_pod
@@ -24,7 +24,7 @@ class Churn:
         self.open: set[str] = set()
 
     def pod(self) -> dict:
-        """One to three GPUs in one or two containers, an init container now and then, for a moment or two."""
+        """One to four GPUs in one or two containers, sometimes with an init container, for at most four seconds."""
         name = f"churn-{self.made}"
         seconds = self.random.choice(("0.1", "0.5", "1", "2", "4"))
         command = ["sh", "-c", f"ls /dev | grep -c 'nvidia[0-9]'; trap 'exit 0' TERM; sleep {seconds} & wait"]
@@ -76,7 +76,7 @@ class Churn:
 
 
 def run(lane: Lane, cluster) -> None:
-    churn = Churn(cluster, lane.options.pods)
+    churn = Churn(cluster, lane.options.pods or (300 if lane.options.long else 60))
     observer = Observer()
     observer.start()
     watch = cluster.watch_allocatable()
@@ -106,24 +106,24 @@ def run(lane: Lane, cluster) -> None:
 
 
 def refusals(lane: Lane, cluster, churn: Churn, said: list[dict]) -> None:
-    """Between a kill and the next registration nobody offers GPUs, and a pod that is bound just then the kubelet refuses itself."""
+    """Between a kill and the next registration no plugin offers GPUs, and the kubelet rejects a pod that is bound just then."""
     ends(churn.outages, said)
     longest = max((outage.end - outage.start for outage in churn.outages), default=0)
-    print(f"       {len(churn.failed)} pods refused, {len(churn.outages)} times nobody offered GPUs, for {longest:.2f} s at most")
+    print(f"       {len(churn.failed)} pods rejected, {len(churn.outages)} times no plugin offered GPUs, for {longest:.2f} s at most")
     lane.check("after each kill all GPUs were offered again", longest < float("inf"), str(said[-5:]))
     when = denials(cluster.parts["kubelet"].words())
     others = [(pod, *why, when.get(pod)) for pod, why in churn.failed.items() if not explained(*why, when.get(pod), churn.outages)]
-    lane.check("no pod failed but for that the kubelet refused it while nobody offered GPUs", not others,
+    lane.check("pods failed only because the kubelet rejected them while no plugin offered GPUs", not others,
                f"{others}\n{[(o.what, o.start, o.end) for o in churn.outages]}")
 
 
 def no_leaks(lane: Lane, cluster) -> None:
-    lane.equal("the kubelet knows of no holder any more", cluster.holders(), [])
+    lane.equal("the kubelet lists no holder any more", cluster.holders(), [])
     grants = cluster.node.root / "run/gantry/grants"
     try:
         cluster.wait_for("grants are taken back", lambda: not grants.exists() or not os.listdir(grants), 15)
     except TimeoutError:
-        pass  # the comparison says it better
+        pass  # the comparison below reports it with more detail
     lane.equal("no grant is left", os.listdir(grants) if grants.exists() else [], [])
     cluster.wait_for("the node shows 8 GPUs", lambda: cluster.count() == (8, 8), 10)
     cluster.api.create_pod(gpu_pod("all-eight", 8, ["sh", "-c", "ls /dev | grep -c 'nvidia[0-9]'"]))

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/hami: a second scheduler beside the cluster's own, with its configuration and its rights as they are there, and a pod of HAMi's that names it.
-The two programs of its pod run on the host; only where things are differs."""
-import pathlib
-
+"""deploy/hami: a second scheduler next to the cluster's own, with the configuration and the rights of that folder, and a pod that names it.
+The two programs of its pod run on the host; only paths and addresses differ."""
 from cluster import LOGS
-from lane import Lane
+from lane_support import Lane
 from part import Part, wait_for
-from sharing import hami_pod, placement, seen
-
-DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy/hami"
+from sharing import RIGHTS, hami_pod, manifests, placement, seen
 
 
 def run(lane: Lane, cluster) -> None:
     kubeconfig = cluster.place / "certs/hami.kubeconfig"
-    cluster.kubectl("apply", "-f", DEPLOY / "scheduler-rbac.yaml")
-    cluster.kubectl("apply", "-f", DEPLOY / "scheduler.yaml", "--selector", "app.kubernetes.io/name=hami,app.kubernetes.io/component!=hami-scheduler")
+    applied = manifests(cluster, "hami", (*RIGHTS, "ConfigMap"), "hami-scheduler")
+    cluster.kubectl("apply", "-f", "-", stdin=applied)
     told = cluster.place / "hami-scheduler.yaml"
     text = cluster.kubectl("get", "configmap", "hami-scheduler", "-n", "kube-system", "-o", r"jsonpath={.data.config\.yaml}")
     told.write_text(text + f"clientConnection: {{kubeconfig: {kubeconfig}}}\n")
@@ -35,6 +31,5 @@ def run(lane: Lane, cluster) -> None:
     finally:
         scheduler.stop()
         extender.stop()
-        cluster.kubectl("delete", "configmap", "hami-scheduler", "-n", "kube-system", "--ignore-not-found")
-        cluster.kubectl("delete", "-f", DEPLOY / "scheduler-rbac.yaml", "--ignore-not-found")
+        cluster.kubectl("delete", "-f", "-", "--ignore-not-found", stdin=applied)
         cluster.start_agent()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A GPU falls ill while a pod runs on it, and gets well again: the others do not notice, and nobody restarts anything."""
+"""A GPU becomes unhealthy while a pod runs on it, and healthy again: other pods do not notice, and nothing is restarted."""
 import re
 import time
 
 from holding import holding, processes, release
-from lane import Lane
+from lane_support import Lane
 from scenario import HOLD, gpu_pod
 
 XID_LOST = "79"  # fallen off the bus
@@ -22,25 +22,25 @@ def run(lane: Lane, cluster) -> None:
     index = next(gpu["index"] for gpu in cluster.node.inventory()["gpus"] if gpu["uuid"] == held["victim"][0])
     before = processes()
     for xid in (XID_ECC, XID_LOST):
-        falls_ill(lane, cluster, xid, index, held["victim"][0])
+        becomes_unhealthy(lane, cluster, xid, index, held["victim"][0])
         told(lane, cluster, xid, held["victim"][0])
         lane.equal(f"XID {xid}: running pods go on with their GPUs", (holding(cluster), processes()), (held, before))
-        gets_well(lane, cluster, xid)
+        becomes_healthy(lane, cluster, xid)
     release(cluster, "victim", "healthy")
 
 
-def falls_ill(lane: Lane, cluster, xid: str, index: int, uuid: str) -> None:
+def becomes_unhealthy(lane: Lane, cluster, xid: str, index: int, uuid: str) -> None:
     start = time.monotonic()
     cluster.node.inject("xid", xid, "--gpu", index)
     cluster.wait_for(f"XID {xid}: seven GPUs are left", lambda: len(cluster.allocatable()) == 7, 10, pause=0.05)
     took = time.monotonic() - start
     lane.check(f"XID {xid}: GetAllocatableResources is right within 2 s ({took:.2f})", took <= 2, f"{took:.2f} s")
-    lane.check(f"XID {xid}: it is the sick one that is missing", uuid not in cluster.allocatable(), str(cluster.allocatable()))
+    lane.check(f"XID {xid}: the unhealthy GPU is the one that is missing", uuid not in cluster.allocatable(), str(cluster.allocatable()))
     cluster.wait_for("the node shows eight and seven", lambda: cluster.count() == (8, 7), 5)
 
 
 def told(lane: Lane, cluster, xid: str, uuid: str) -> None:
-    """What somebody with nothing but kubectl sees."""
+    """What a person with only kubectl sees."""
     def event() -> str:
         listed = cluster.kubectl("get", "events", "--field-selector", "involvedObject.kind=Node,reason=XIDError,type=Warning", "-o", "custom-columns=M:.message")
         return next((line for line in listed.splitlines() if f"Xid {xid}:" in line), "")
@@ -58,7 +58,7 @@ def gpus_healthy(cluster, status: str) -> dict | None:
     return next((c for c in cluster.api.node()["status"]["conditions"] if c["type"] == "GPUsHealthy" and c["status"] == status), None)
 
 
-def gets_well(lane: Lane, cluster, xid: str) -> None:
+def becomes_healthy(lane: Lane, cluster, xid: str) -> None:
     cluster.node.inject("clear")
     start = time.monotonic()
     cluster.wait_for(f"XID {xid} cleared: eight GPUs again", lambda: len(cluster.allocatable()) == 8, 60, pause=0.1)

@@ -4,7 +4,7 @@ import json
 import pathlib
 import subprocess
 
-from lane import Lane
+from lane_support import Lane
 from scenario import gpu_pod
 
 TOP = pathlib.Path(__file__).resolve().parents[3]

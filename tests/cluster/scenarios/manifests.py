@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What deploy/ has, as a real API server reads it: every field known, every object taken. Nothing is kept."""
+"""A real API server accepts everything in deploy/ and knows every field. Nothing is stored."""
 import pathlib
 
-from lane import Lane
+from lane_support import Lane
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy"
 CHART = DEPLOY / "helm/nvidia-device-plugin"
 # Values as people have them.
-SETS = {"as it is": "", "a label of one's own": "nodeLabel=gpu/nividia", "configurations": "config.map.one=version: v1",
+SETS = {"without values": "", "another node label": "nodeLabel=gpu/nividia", "configurations": "config.map.one=version: v1",
         "much": "migStrategy=mixed,deviceListStrategy={cdi-cri},devicePlugin.enableHostNetwork=true,runtimeClass.create=true,gfd.enabled=false,"
                 "extraEnv[0].name=A,extraEnv[0].value=b,nodeSelector.a=b,podSecurityContext.fsGroup=0"}
 

@@ -5,7 +5,7 @@ import shutil
 import urllib.parse
 import urllib.request
 
-from lane import Lane
+from lane_support import Lane
 from part import Part
 from scenario import gpu_pod
 

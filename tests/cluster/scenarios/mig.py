@@ -3,7 +3,7 @@
 import time
 
 from holding import holding, processes, release
-from lane import Lane
+from lane_support import Lane
 from scenario import HOLD, gpu_pod
 
 BIG, SMALL = "nvidia.com/mig-3g.71gb", "nvidia.com/mig-1g.18gb"

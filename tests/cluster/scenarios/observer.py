@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The observer itself: it sees a GPU in a container, and two containers with one GPU, however they came by it."""
-from lane import Lane
+from lane_support import Lane
 from observer import Observer
 from scenario import CUDA, HOLD, plain_pod
 

@@ -4,7 +4,7 @@ import pathlib
 import re
 import time
 
-from lane import Lane
+from lane_support import Lane
 from scenario import CUDA, gpu_pod, plain_pod
 from scenarios.smoke import scheduling_message
 

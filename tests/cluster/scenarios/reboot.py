@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node goes down and comes up with another boot id: pods run again, with as many GPUs, and never two on one."""
+"""The node reboots: pods run again with as many GPUs as before, and no GPU is in two containers."""
 import time
 
 from holding import PODS, hold, holding, release
-from lane import Lane
+from lane_support import Lane
 from observer import Observer
 
 DEPLOYMENT = """apiVersion: apps/v1
@@ -49,8 +49,8 @@ def with_the_agent_first(lane: Lane, cluster) -> None:
 
 
 def with_the_agent_late(lane: Lane, cluster) -> None:
-    """As where the agent is a pod: the kubelet itself refuses the pods it had, whose devices nobody offers yet (measured
-    with 1.36), and their controllers make new ones."""
+    """As if the agent were a pod: the kubelet rejects its old pods because no plugin offers their devices yet (measured with
+    1.36), and their controllers create new ones."""
     cluster.kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     cluster.wait_for("the deployment runs", lambda: available(cluster) == 2, 60)
     cluster.reboot(agent_after=3)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubelet, agent and engine die and come back while pods run: they keep their GPUs, nothing is handed out twice, and
-what the kubelet says is right within two seconds."""
+"""Kubelet, agent and engine die and come back while pods run: pods keep their GPUs, no GPU is handed out twice, and the kubelet's
+answers are right within two seconds."""
 import json
 import pathlib
 import time
 
 from holding import hold, processes, release, still_held, takes_the_rest
-from lane import Lane
+from lane_support import Lane
 from observer import Observer
 
 KUBELET = pathlib.Path("/var/lib/kubelet/device-plugins/kubelet.sock")
@@ -39,5 +39,6 @@ def survives(lane: Lane, cluster, what: str, kill: bool, held: dict[str, list[st
 
 
 def listens_since() -> float:
-    """When the kubelet began to take registrations: earlier nobody can be right. It first looks at every container, for seconds if there are many."""
+    """When the kubelet began to accept registrations; its answers cannot be right before. It first looks at every container, which takes
+    seconds if there are many."""
     return KUBELET.stat().st_mtime

@@ -7,7 +7,7 @@ import re
 import urllib.request
 
 from holding import holding
-from lane import Lane
+from lane_support import Lane
 from scenarios.offer import SIX_LINES
 from scenarios.smoke import fetch, scheduling_message
 
@@ -25,7 +25,7 @@ def run(lane: Lane, cluster) -> None:
 
 
 def create(cluster, manifest: str) -> None:
-    """As it is, but for the resource's name of long ago: nobody offers that one yet, which legacy_name_waits shows."""
+    """Creates it unchanged except for the old resource name, which no plugin offers: legacy_name_waits shows that."""
     cluster.kubectl("create", "-f", "-", stdin=(MANIFESTS / manifest).read_text().replace(LEGACY, "nvidia.com/gpu"))
 
 
@@ -54,7 +54,7 @@ def after_a_run() -> dict | None:
 
 
 def completed(cluster, job: str) -> str:
-    """What the Job's pod has said, by its end."""
+    """Waits for the Job's end and returns its pod's log."""
     try:
         cluster.wait_for(f"job {job} is complete", lambda: status_of(cluster, job).get("succeeded") == 1, 90)
     except TimeoutError as late:
@@ -92,9 +92,9 @@ def smi(lane: Lane, cluster) -> None:
 
 
 def legacy_name_waits(lane: Lane, cluster) -> None:
-    """Word for word, its resource included."""
+    """Unchanged, including the old resource name."""
     cluster.kubectl("create", "-f", MANIFESTS / "4-nvidia-smi.yaml")
     pod = cluster.wait_for("the Job has its pod", lambda: cluster.api.pods())[0]["metadata"]["name"]
     message = cluster.wait_for("the scheduler says why it waits", lambda: scheduling_message(cluster, pod))
-    lane.check(f"{LEGACY}: nobody offers it, and the scheduler says so", f"Insufficient {LEGACY}" in message, message)
+    lane.check(f"{LEGACY}: no plugin offers it, and the scheduler says so", f"Insufficient {LEGACY}" in message, message)
     remove(cluster, "4-nvidia-smi")

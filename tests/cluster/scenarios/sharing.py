@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of GPUs by gpushare's contract and by HAMi's, placed by the real kube-scheduler with our extender, limited in the container."""
+"""Shares of GPUs as gpushare and HAMi request them, placed by the real kube-scheduler with our extender and limited in the container."""
 import re
 
-from lane import Lane
+from lane_support import Lane
 from scenarios.smoke import scheduling_message
 from sharing import GIB, MEM, ask, hami_pod, placement, seen, share_pod, shared_gpus
 
@@ -32,7 +32,7 @@ def finish(cluster, *pods: str) -> None:
 
 
 def two_fit_a_third_does_not(lane: Lane, cluster) -> None:
-    """A GPU for itself each, then two that share, each with its own limit; what is over it is out of memory."""
+    """Two pods share a GPU. Each has its own limit, and more than that is out of memory."""
     for pod in ("first", "second"):
         cluster.api.create_pod(share_pod(pod, 60, "share-probe --hold 100000 1024 65536"))
         cluster.wait_phase(pod, "Running")
@@ -55,7 +55,7 @@ def two_fit_a_third_does_not(lane: Lane, cluster) -> None:
 
 
 def per_gpu_not_per_node(lane: Lane, cluster) -> None:
-    """Room enough on the node, not on any one card."""
+    """The node has enough memory, but no single card has."""
     names = [f"big-{i}" for i in range(8)]
     for name in names:
         cluster.api.create_pod(share_pod(name, 100))
@@ -99,7 +99,7 @@ def by_hami(lane: Lane, cluster) -> None:
 
 
 def bad_asks(lane: Lane, cluster) -> None:
-    """More than any card has: never placed, and the event says so."""
+    """A request for more than any card has is never placed, and the event says so."""
     cluster.api.create_pod(share_pod("huge", GIB + 60))
     message = cluster.wait_for("the scheduler says why huge waits", lambda: scheduling_message(cluster, "huge"))
     lane.check("200 GiB of one GPU: the reason says that no GPU is that large", "200 GiB" in message, message)
@@ -107,13 +107,13 @@ def bad_asks(lane: Lane, cluster) -> None:
 
 
 def barred(lane: Lane, cluster) -> None:
-    """gpushare's contract for health checks: a ConfigMap that names cards; the extender reads it with the rights of deploy/gpushare."""
+    """gpushare's way to mark cards unhealthy: a ConfigMap that names them. The extender reads it with the rights of deploy/gpushare."""
     name = "unhealthy-gpu-gpu-node"
     cluster.kubectl("create", "configmap", "-n", "kube-system", name, "--from-literal=gpus=0,1,2,3,4,5,6,7")
     cluster.wait_for("the extender has read it", lambda: not any(card["healthy"] for card in ask("/inspect/gpu-node")["nodes"][0]["devs"]), 20)
     cluster.api.create_pod(share_pod("barred", GIB))
     message = cluster.wait_for("the scheduler says why barred waits", lambda: scheduling_message(cluster, "barred"))
-    lane.check("on GPUs that a ConfigMap bars nobody is placed, and the reason names it", "ConfigMap kube-system/unhealthy-gpu-NODE" in message, message)
+    lane.check("no pod is placed on GPUs that a ConfigMap marks unhealthy, and the reason names the ConfigMap", "ConfigMap kube-system/unhealthy-gpu-NODE" in message, message)
     cluster.kubectl("delete", "configmap", "-n", "kube-system", name)
     cluster.wait_for("the extender has seen its end", lambda: all(card["healthy"] for card in ask("/inspect/gpu-node")["nodes"][0]["devs"]), 20)
     cluster.kubectl("label", "node", "gpu-node", "looked=again")  # an event: kube-scheduler looks again, else after five minutes at the latest

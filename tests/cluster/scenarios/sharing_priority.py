@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priorities: a pod that matters more has the least important ones removed that make room on one card, and no others, also where the node
-has room and only its cards have none. Two replicas of the extender: one binds, and the other goes on when it is gone. Quotas of a namespace."""
+"""Priorities: for a pod of higher priority, only the least important pods are removed that make room on one card, also if the node has room
+and only its cards have not. Two replicas of the extender: one binds, and the other takes over when it is killed. Quotas of a namespace."""
 import json
 
-from lane import Lane
+from lane_support import Lane
 from part import wait_for
 from sharing import PROBE, ask, extender_part, placement, share_pod, shared_gpus
 
@@ -43,13 +43,13 @@ def preempts(lane: Lane, cluster) -> None:
     cluster.wait_phase("matters", "Running", 90)
     left = {pod["metadata"]["name"] for pod in cluster.api.pods() if not pod["metadata"].get("deletionTimestamp")}
     gone = set(small + large) - left
-    lane.check("a pod that matters runs, and one small one made room for it", len(gone) == 1 and gone < set(small), str(gone))
+    lane.check("a pod of higher priority runs, and one small pod made room for it", len(gone) == 1 and gone < set(small), str(gone))
     clear(cluster)
 
 
 def makes_room(lane: Lane, cluster) -> None:
-    """The node has 280 GiB left and no card more than 35: kube-scheduler's own preemption finds nothing to do. A budget protects all but one of
-    those who could go, that one takes its time, and meanwhile the extender is killed."""
+    """The node has 280 GiB left and no card more than 35: kube-scheduler's own preemption finds nothing to do. A budget protects all
+    candidates but one, that one ends slowly, and meanwhile the extender is killed."""
     guarded = [f"guarded-{i}" for i in range(7)]
     cluster.kubectl("apply", "-f", "-", stdin=BUDGET)
     for name in guarded:
@@ -65,14 +65,14 @@ def makes_room(lane: Lane, cluster) -> None:
     cluster.api.create_pod(share_pod("half", 70, priorityClassName="much"))
     cluster.wait_for("free is asked to go", lambda: cluster.api.pod("free")["metadata"].get("deletionTimestamp"), 60)
     told = cluster.wait_for("half is told", lambda: said(cluster, "half", "MakingRoom"))
-    lane.check("a pod that no card has room for, and the node has: one goes for it, and it is told who", "default/free of lower priority" in told, told)
-    lane.check("who goes is told for whom", "default/half" in cluster.wait_for("free is told", lambda: said(cluster, "free", "Preempted")))
+    lane.check("the node has room for a pod, but no card has: one pod is evicted for it, and it is told which", "default/free of lower priority" in told, told)
+    lane.check("the evicted pod is told for which pod", "default/half" in cluster.wait_for("free is told", lambda: said(cluster, "free", "Preempted")))
     cluster.wait_for("why tells it", lambda: "default/free" in ask("/why/default/half")["room"])
     cluster.parts["extender"].kill()
     cluster.parts["extender"].start()
     cluster.wait_phase("half", "Running", 120)
     left = {pod["metadata"]["name"]: pod["status"]["phase"] for pod in cluster.api.pods() if not pod["metadata"].get("deletionTimestamp")}
-    lane.equal("nobody else went, though the extender was killed in between, and the room was kept for it",
+    lane.equal("no other pod was evicted although the extender was killed in between, and the room was kept",
                left, dict.fromkeys([*guarded, "half"], "Running") | {"eager": "Pending"})
     cluster.kubectl("delete", "pdb", "guarded")
     clear(cluster)

@@ -1,27 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""200 equal pods at once on eight shared GPUs: each container has the GPU and the amount that its own placement says, whoever
-came first; and the same while the extender, the scheduler, the agent and the API server are killed in the middle."""
+"""Many equal pods at once on eight shared GPUs: each container has the GPU and the amount that its own placement says, whichever
+came first; and the same while the extender, the scheduler, the agent and the API server are killed in the middle.
+The short form has fewer and larger pods, so that they still fill several cards."""
 import re
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
-from lane import Lane
+from lane_support import Lane
 from sharing import GIB, placement, seen, share_pod, shared_gpus
 
-AMOUNT = 5  # 28 of these fill a card: 200 leave 24 places free
-LOOK = "nvidia-smi -L; share-probe --hold 100000 1024 5120"
+
+class Size(NamedTuple):
+    amount: int  # GiB for each pod
+    equal: int   # pods that are created at once
+    storm: int   # pods that are created while parts are killed
+    kills: tuple[str, ...]
+
+    def pod(self, name: str) -> dict:
+        """Says which GPU it has, then takes 1 GiB, which it must get, and as much as its share, which is then too much."""
+        return share_pod(name, self.amount, f"nvidia-smi -L; share-probe --hold 100000 1024 {self.amount * 1024}")
+
+
+# 5 GiB: 28 fill a card, so that 200 leave 24 places free. 30 GiB: 4 fill a card, so that 28 leave 4 places free.
+LONG = Size(5, 200, 60, ("extender", "agent", "kube-scheduler", "extender", "kube-apiserver", "extender", "agent"))
+SHORT = Size(30, 28, 20, ("extender", "agent", "kube-scheduler", "kube-apiserver", "extender"))
 
 
 def run(lane: Lane, cluster) -> None:
+    size = LONG if lane.options.long else SHORT
     with shared_gpus(cluster):
-        race(lane, cluster)
-        killed_in_the_middle(lane, cluster)
-
-
-def create(cluster, names: list[str], amount: int = AMOUNT) -> None:
-    for name in names:
-        cluster.api.create_pod(share_pod(name, amount, LOOK))
+        race(lane, cluster, size)
+        killed_in_the_middle(lane, cluster, size)
 
 
 def running(cluster) -> dict[str, dict]:
@@ -34,7 +44,7 @@ def await_running(cluster, names: list[str], seconds: float) -> dict[str, dict]:
 
 
 def promised(pods: dict[str, dict]) -> dict[str, int]:
-    """MiB of each GPU, by what the placements say."""
+    """MiB that the placements promise of each GPU."""
     sums: dict[str, int] = {}
     for pod in pods.values():
         for part in placement(pod)["main"]:
@@ -42,20 +52,21 @@ def promised(pods: dict[str, dict]) -> dict[str, int]:
     return sums
 
 
-def what_they_see(cluster, names: list[str]) -> dict[str, tuple]:
-    """From inside: the card's total, what an allocation over the limit gets, and which GPU it is."""
+def what_they_see(cluster, names: list[str], size: Size) -> dict[str, tuple]:
+    """What each container sees: the card's total, the results of two allocations, and the GPU."""
     def look(name: str) -> tuple:
-        said = seen(cluster, name, until="alloc 5120")
+        over = f"alloc {size.amount * 1024}"
+        said = seen(cluster, name, until=over)
         gpu = re.findall(r"GPU-[0-9a-f-]{36}", cluster.api.log(name))
-        return said.get("total"), said.get("alloc 1024"), said.get("alloc 5120"), tuple(gpu)
+        return said.get("total"), said.get("alloc 1024"), said.get(over), tuple(gpu)
     return {name: look(name) for name in names}
 
 
-def check_all(lane: Lane, cluster, what: str, names: list[str], pods: dict[str, dict]) -> None:
+def check_all(lane: Lane, cluster, what: str, names: list[str], pods: dict[str, dict], size: Size) -> None:
     over = {gpu: mib for gpu, mib in promised(pods).items() if mib > GIB * 1024}
     lane.equal(f"{what}: no GPU is promised twice", over, {})
-    found = what_they_see(cluster, names)
-    wanted = {name: (str(AMOUNT * 1024), "0", "2", (placement(pods[name])["main"][0]["uuid"],)) for name in names}
+    found = what_they_see(cluster, names, size)
+    wanted = {name: (str(size.amount * 1024), "0", "2", (placement(pods[name])["main"][0]["uuid"],)) for name in names}
     wrong = {name: (found[name], wanted[name]) for name in names if found[name] != wanted[name]}
     lane.check(f"{what}: each of {len(names)} sees its own GPU with its own limit, and gets no more", not wrong, str(dict(list(wrong.items())[:5])))
 
@@ -69,61 +80,60 @@ def empty(lane: Lane, cluster, what: str) -> None:
     lane.check(f"{what}: nothing is left on the node", True)
 
 
-def race(lane: Lane, cluster) -> None:
-    names = [f"equal-{i:03}" for i in range(200)]
+def race(lane: Lane, cluster, size: Size) -> None:
+    what = f"{size.equal} equal pods"
+    names = [f"equal-{i:03}" for i in range(size.equal)]
     start = time.monotonic()
-    create(cluster, names)
+    for name in names:
+        cluster.api.create_pod(size.pod(name))
     pods = await_running(cluster, names, 600)
-    print(f"       200 pods created to running: {time.monotonic() - start:.1f} s")
-    check_all(lane, cluster, "200 equal pods", names, pods)
-    lane.equal("all of them count", sum(promised(pods).values()), 200 * AMOUNT * 1024)
-    empty(lane, cluster, "200 equal pods")
+    print(f"       {what} created to running: {time.monotonic() - start:.1f} s")
+    check_all(lane, cluster, what, names, pods, size)
+    lane.equal("all of them count", sum(promised(pods).values()), size.equal * size.amount * 1024)
+    empty(lane, cluster, what)
 
 
-def killed_in_the_middle(lane: Lane, cluster) -> None:
-    """Each part is killed a few times while 60 pods come; afterwards all run, and nothing is promised twice."""
-    names = [f"storm-{i:02}" for i in range(60)]
-    ended = threading.Event()
+def killed_in_the_middle(lane: Lane, cluster, size: Size) -> None:
+    """Each part is killed while pods come; afterwards all run, and nothing is promised twice."""
+    names = [f"storm-{i:02}" for i in range(size.storm)]
     kills: list[str] = []
 
     def storm() -> None:
-        for name in ("extender", "agent", "kube-scheduler", "extender", "kube-apiserver", "extender", "agent"):
-            if ended.wait(1.0):
-                return
+        for name in size.kills:
+            time.sleep(1.0)
             cluster.restart(name, kill=True)
             kills.append(name)
 
     with ThreadPoolExecutor(1) as pool:
         going = pool.submit(storm)
         for name in names:
-            cluster.wait_for(f"{name} is taken", lambda name=name: create_once(cluster, name), 60)
-        cluster.wait_for("all of them run", lambda: all_run(cluster, names, supervised=going.done()), 400, pause=0.5)
+            cluster.wait_for(f"{name} is taken", lambda name=name: create_once(cluster, name, size), 60)
+        cluster.wait_for("all of them run", lambda: going.done() and all_run(cluster, names, size), 400, pause=0.5)
         pods = running(cluster)
-        ended.set()
         going.result()
     print(f"       killed: {' '.join(kills)}")
-    check_all(lane, cluster, "killed in the middle", names, pods)
+    check_all(lane, cluster, "killed in the middle", names, pods, size)
     empty(lane, cluster, "killed in the middle")
 
 
-def all_run(cluster, names: list[str], supervised: bool) -> bool:
-    """A kubelet that finds no plugin refuses a pod for good, and a controller makes another one: here we are the controller. kube-scheduler ends itself
-    when it has missed between two watches that a pod was deleted and made anew ("Scheduler cache is corrupted"), and is started again by its
-    supervisor: here we are that, too."""
+def all_run(cluster, names: list[str], size: Size) -> bool:
+    """Plays the controller and the supervisor. A kubelet that finds no plugin rejects a pod for good, and a controller would create another.
+    kube-scheduler exits if it missed between two watches that a pod was deleted and created again ("Scheduler cache is corrupted"), and a
+    supervisor would start it again."""
     scheduler = cluster.parts["kube-scheduler"]
-    if supervised and not scheduler.running():
-        print("       kube-scheduler has ended itself, and is started again")
+    if not scheduler.running():
+        print("       kube-scheduler has exited and is started again")
         scheduler.start()
     for pod in cluster.api.pods():
         if pod["status"].get("phase") == "Failed" and pod["status"].get("reason") == "UnexpectedAdmissionError":
             cluster.api.delete_pod(pod["metadata"]["name"], grace=0)
     for name in names:
-        create_once(cluster, name)
+        create_once(cluster, name, size)
     return set(names) <= running(cluster).keys()
 
 
-def create_once(cluster, name: str) -> bool:
-    """The API server may have gone after it took the pod."""
+def create_once(cluster, name: str, size: Size) -> bool:
+    """The API server may have been killed after it took the pod."""
     if cluster.api.pod(name) is None:
-        cluster.api.create_pod(share_pod(name, AMOUNT, LOOK))
+        cluster.api.create_pod(size.pod(name))
     return True

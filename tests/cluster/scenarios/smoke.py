@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster itself, before any GPU plugin: pods run, log and are reached, and GPUs that nobody offers are not there."""
+"""The cluster itself, before any GPU plugin: pods run, write logs and can be reached, and the node has no GPUs."""
 import time
 import urllib.request
 
 import images
-from lane import Lane
+from lane_support import Lane
 from scenario import gpu_pod, plain_pod
 
 SERVICE = """apiVersion: v1
@@ -31,7 +31,7 @@ def run(lane: Lane, cluster) -> None:
     lane.equal("NodePort 30001 answers through kube-proxy", text, "page of a pod\n")
     cluster.api.create_pod(gpu_pod("wants-gpu", 1, ["true"]))
     message = cluster.wait_for("the scheduler says why wants-gpu waits", lambda: scheduling_message(cluster, "wants-gpu"))
-    lane.check("a GPU that nobody offers leaves the pod Pending", cluster.phase("wants-gpu") == "Pending", cluster.phase("wants-gpu"))
+    lane.check("a pod that requests a GPU stays Pending without a plugin", cluster.phase("wants-gpu") == "Pending", cluster.phase("wants-gpu"))
     lane.check("the scheduler says Insufficient nvidia.com/gpu", "0/1 nodes are available: 1 Insufficient nvidia.com/gpu" in message, message)
     described = cluster.kubectl("describe", "node", "gpu-node")
     lane.check("kubectl describe node works and shows no GPU", "Capacity:" in described and "nvidia.com/gpu" not in described.split("Non-terminated")[0], described)

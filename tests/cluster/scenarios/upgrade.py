@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second agent beside the first, which goes: the kubelet must not see a gap, and no pod is refused meanwhile."""
+"""A second agent takes over from the first: the kubelet must not see a gap, and no pod is rejected meanwhile."""
 import time
 
 from holding import hold, processes, release, still_held, takes_the_rest
-from lane import Lane
+from lane_support import Lane
 from scenario import gpu_pod
 
 
@@ -18,7 +18,7 @@ def run(lane: Lane, cluster) -> None:
     lane.equal("three rolling upgrades of the agent: GetAllocatableResources never drops", said, [(8, True)])
     for count in range(3):
         cluster.wait_phase(f"meanwhile-{count}", "Succeeded", 30)
-    lane.check("three rolling upgrades: no pod is refused", True)
+    lane.check("three rolling upgrades: no pod is rejected", True)
     still_held(lane, cluster, "rolling upgrade", held)
     lane.equal("rolling upgrade: their containers go on", processes(), before)
     release(cluster, *(f"meanwhile-{count}" for count in range(3)))

@@ -7,9 +7,10 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 
 import world
-from lane import Lane
+from lane_support import Lane
 from node import Node, copy
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
@@ -36,7 +37,7 @@ class ClusterStage:
         self.environment = dict(os.environ, PATH=f"{programs}:{lane.bin}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
 
     def turn_page(self, page: Page) -> None:
-        """Pages know nothing of each other: each has an empty cluster, and a directory with the files of the notes."""
+        """Pages do not depend on each other: each starts with an empty cluster and a directory with the files of the notes."""
         node = self.cluster.node
         root = node.root if page.cluster == self.cluster.machine else world.PLACE / page.cluster
         if not root.exists():
@@ -57,14 +58,15 @@ class ClusterStage:
         return run_script(script, self.desk, self.environment, seconds)
 
     def plain(self, output: str) -> str:
-        """Without the directory of the simulated machine, which is / for whoever has a real one, and without what kubectl says of its own
-        library when a watch ends in the moment that it is ended."""
+        """The output without the directory of the simulated machine, which is / on a real one, and without kubectl's message about a watch
+        that ends while kubectl ends."""
         return KUBECTL_ASIDE.sub("", output.replace(self.environment["GANTRY_ROOT"], ""))
 
-    def leave(self) -> None:
-        """What a page left. It takes back what it made itself; this is for one that ended early."""
-        for command in LEFT:
-            self.run(command)
+    def leave(self, early: bool) -> None:
+        """A page removes what it made. If it ended early, this removes the rest."""
+        if early:
+            for command in LEFT:
+                self.run(command)
         if self.scheduler:
             self.cluster.schedule_by(None)
             self.scheduler = ""
@@ -87,8 +89,8 @@ def stand_in(node: Node, machine: str, root: pathlib.Path) -> None:
 
 
 def forget_plugins(cluster) -> None:
-    """As on a node that never had one: a kubelet counts the GPUs of a plugin that has gone for five minutes, and knows them after a restart."""
-    cluster.wait_for("nobody offers GPUs", lambda: cluster.count()[1] == 0, 30)
+    """Makes the kubelet forget plugins. It counts the GPUs of a plugin for five minutes after its end, and still after a restart."""
+    cluster.wait_for("no plugin offers GPUs", lambda: cluster.count()[1] == 0, 30)
     known = [name for name in cluster.api.node()["status"]["capacity"] if name.startswith(("nvidia.com/", "aliyun.com/", "gantry.dev/"))]
     if known:
         cluster.parts["kubelet"].stop()
@@ -100,7 +102,7 @@ def forget_plugins(cluster) -> None:
 
 
 def listens() -> bool:
-    """By a connection: the socket of the one before may still lie there."""
+    """Tries a connection: the socket of the previous kubelet may still exist."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as plugin:
         plugin.connect("/var/lib/kubelet/device-plugins/kubelet.sock")
         return True
@@ -123,9 +125,11 @@ def run(lane: Lane, cluster) -> None:
     cluster.import_image(archive)
     stage = ClusterStage(lane, cluster)
     for page in pages():
+        start, failed, ended = time.monotonic(), lane.failed, False
         try:
             walk(page, stage, lane)
+            ended = True
         finally:
-            stage.leave()
-        print(f"       {page.path.name}: {page.count()}", flush=True)
+            stage.leave(early=not ended or lane.failed > failed)
+        print(f"       {page.path.name}: {page.count()}, {time.monotonic() - start:.1f} s", flush=True)
     print(f"       {sum((page.count() for page in pages()), Count())}")

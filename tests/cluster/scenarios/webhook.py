@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The webhook of deploy/gpushare, asked by the real API server: manifests of long ago run as they are, bad requests come back with
-what to write instead, and while nobody answers no pod that asks for GPUs is made."""
+"""The real API server asks the webhook of deploy/gpushare: old manifests run unchanged, bad requests are rejected with what to write
+instead, and while the webhook does not answer, no pod that requests GPUs is created."""
 import pathlib
 
 from api import ApiError
-from lane import Lane
+from lane_support import Lane
 from part import wait_for
 from scenario import gpu_pod, plain_pod
 from scenarios.seeds import completed, remove
-from sharing import CUDA, DEPLOY, MEM, ask, share_pod, shared_gpus
+from sharing import CUDA, MEM, ask, manifests, share_pod, shared_gpus
 
+CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 MANIFESTS = pathlib.Path(__file__).resolve().parent.parent / "manifests"
 # The Service as in deploy/, with our program of the host behind it in place of pods.
 SERVICE = """apiVersion: v1
@@ -29,7 +30,8 @@ endpoints: [{addresses: [10.99.0.1]}]
 
 def run(lane: Lane, cluster) -> None:
     cluster.kubectl("apply", "-f", "-", stdin=SERVICE)
-    cluster.kubectl("apply", "-f", DEPLOY / "webhook.yaml")
+    configurations = manifests(cluster, "gpushare", CONFIGURATIONS, "gantry-scheduler")
+    cluster.kubectl("apply", "-f", "-", stdin=configurations)
     try:
         with shared_gpus(cluster) as extender:
             wait_for("the webhook's authority is known", lambda: bundle(cluster), 20, alive=(extender,))
@@ -37,7 +39,7 @@ def run(lane: Lane, cluster) -> None:
             refused(lane, cluster)
             down(lane, cluster, extender)
     finally:
-        cluster.kubectl("delete", "-f", DEPLOY / "webhook.yaml", "--ignore-not-found")
+        cluster.kubectl("delete", "-f", "-", "--ignore-not-found", stdin=configurations)
         cluster.kubectl("delete", "-f", "-", "--ignore-not-found", stdin=SERVICE)
 
 
@@ -46,7 +48,7 @@ def bundle(cluster) -> str:
 
 
 def long_ago(lane: Lane, cluster) -> None:
-    """Seed 001's, word for word: the resource of Kubernetes 1.8 and the driver mounted by hand."""
+    """The manifests of notes 001, unchanged: the resource of Kubernetes 1.8 and the driver mounted by hand."""
     for manifest, job, words in (("4-nvidia-smi.yaml", "4-nvidia-smi", "NVIDIA H200"), ("module4-ex2.yaml", "module4-ex2", "Accuracy at step 500")):
         cluster.kubectl("create", "-f", MANIFESTS / manifest)
         log = completed(cluster, job)
@@ -73,7 +75,7 @@ def refused(lane: Lane, cluster) -> None:
     privileged = share_pod("privileged", 10)
     privileged["spec"]["containers"][0]["securityContext"] = {"privileged": True}
     past = share_pod("past", 10, nodeName="gpu-node")
-    for what, pod, words in (("two contracts in one pod", both, MEM), ("a placement of one's own", forged, "gantry.dev/placement"),
+    for what, pod, words in (("two contracts in one pod", both, MEM), ("a forged placement", forged, "gantry.dev/placement"),
                              ("a privileged container that asks for a share", privileged, "privileged"),
                              ("a pod that goes past the scheduler", past, "nodeName")):
         said = refusal(cluster, pod)
@@ -85,10 +87,12 @@ def down(lane: Lane, cluster, extender) -> None:
     extender.stop()
     for what, pod in (("a share", share_pod("share", 10)), ("a GPU", gpu_pod("gpu", 1, ["true"]))):
         said = refusal(cluster, pod)
-        lane.check(f"nobody answers: a pod that asks for {what} is not made", "asks.gantry.dev" in said, said or "it was taken")
-    lane.equal("nobody answers: others are", refusal(cluster, plain_pod("others", CUDA, ["true"])), "")
+        lane.check(f"the webhook is down: a pod that requests {what} is not created", "asks.gantry.dev" in said, said or "it was taken")
+    lane.equal("the webhook is down: other pods are created", refusal(cluster, plain_pod("others", CUDA, ["true"])), "")
     extender.start()
     wait_for("the extender is back", lambda: ask("/readyz", root=True) == "ok", 30, alive=(extender,))
+    # The webhook listens when it has read its certificate, which may be after the extender is ready.
+    wait_for("the webhook is back", lambda: not refusal(cluster, share_pod("probe", 10)), 30, alive=(extender,))
     cluster.api.create_pod(share_pod("again", 10))
     cluster.wait_phase("again", "Running")
-    lane.check("it answers again: the pod is made and runs", True)
+    lane.check("the webhook is back: the pod is created and runs", True)

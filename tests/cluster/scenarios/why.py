@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every link between a pod and its GPU is broken in turn, and `gantry why` names it and what mends it."""
+"""Breaks every link between a pod and its GPU in turn. `gantry why` names the link and the remedy."""
 import json
 import time
 
 import images
 import why_images
-from lane import Lane
+from lane_support import Lane
 from scenario import CUDA, HOLD, gpu_pod, plain_pod
 
 FRACTION = """apiVersion: v1
@@ -42,7 +42,7 @@ class Why:
     # Asking
 
     def ask(self, *words: str) -> tuple[dict, str, int]:
-        """Its answer as JSON, as text, and its status, which is the same for both."""
+        """The answer as JSON and as text, and the exit status, which is the same for both."""
         argv = [str(self.lane.bin / "gantry"), "why", *words, "--root", str(self.cluster.node.root)]
         if words[0] == "pod":
             argv += ["--node-name", "gpu-node"]
@@ -55,7 +55,7 @@ class Why:
         raise RuntimeError(f"two statuses: {data} {text}")
 
     def broken(self, what: str, link: str, cause: str, remedy: str, *words: str) -> None:
-        """Waits until the answer settles: what it reads comes from the API server, a moment later than from us."""
+        """Waits until the answer settles: the API server shows a change a moment after we made it."""
         answer, text, status = self.settled(lambda said: said["broken"] == link and cause in json.dumps(said), *words)
         found = next((entry for entry in answer["links"] if entry["id"] == answer["broken"]), {})
         self.lane.equal(f"{what}: the broken link is {link}", answer["broken"], link)
@@ -96,7 +96,7 @@ class Why:
         self.lane.equal("everything right: every link was looked at", [entry["id"] for entry in answer["links"]],
                         ["spec.limits", "scheduling", "node.capacity", "node.health", "kubelet.admission", "engine",
                          "kubelet.allocation", "device.health", "container.nodes", "container.libcuda", "container.cuda"])
-        self.lane.check("everything right: and that is said", "Nothing found that keeps GPUs from it." in text, text)
+        self.lane.check("everything right: and that is said", "Gantry found nothing that keeps GPUs from it." in text, text)
         container = self.cluster.api.pod("right")["status"]["containerStatuses"][0]["containerID"].split("://")[1]
         answer, _, status = self.ask("container", container[:13])
         self.lane.equal("why container: the same by its id", (answer["broken"], status), (None, 0))
@@ -118,7 +118,7 @@ class Why:
         self.broken("half a GPU", "spec.fraction", "whole numbers", "nvidia.com/gpu.shared", "manifest", str(manifest))
 
     def scheduling(self) -> None:
-        self.pod_broken("nine of eight", gpu_pod("nine", 9, HOLD), "scheduling", "no node has so many", "ask for fewer")
+        self.pod_broken("nine of eight", gpu_pod("nine", 9, HOLD), "scheduling", "no node has that many", "ask for fewer")
         self.pod_broken("no node fits", gpu_pod("picky", 1, HOLD, nodeSelector={"gpu": "a100"}), "scheduling", "no label gpu=a100",
                         "kubectl label node gpu-node gpu=a100")
         self.cluster.kubectl("taint", "node", "gpu-node", "team=other:NoSchedule")
@@ -160,14 +160,14 @@ class Why:
         self.hostile(gpu("hostile", why_images.HOSTILE))
 
     def hostile(self, pod: dict) -> None:
-        """Files that are none, links that lead out, and a name that would clear the screen: an answer all the same, and soon."""
+        """A FIFO in place of a file, links that lead out, and a name that would clear the screen: there is an answer, and soon."""
         self.cluster.api.create_pod(pod)
         self.cluster.wait_phase("hostile", "Running")
         start = time.monotonic()
         answer, text, status = self.ask("pod", "default/hostile")
         took = time.monotonic() - start
         self.lane.equal("a hostile image: its nodes are looked at, and its variable is named", (answer["broken"], status), ("container.cuda-visible", 1))
-        self.lane.check(f"a hostile image makes nobody wait ({took:.1f} s)", took < 10, f"{took:.1f} s")
+        self.lane.check(f"a hostile image does not delay the answer ({took:.1f} s)", took < 10, f"{took:.1f} s")
         self.lane.check("a hostile image steers no terminal", "\x1b" not in text and "\\x1b[2J" in text, repr(text))
 
         self.remove("hostile")
@@ -181,7 +181,7 @@ class Why:
         self.remove("plain")
 
     def volume_over_ours(self, pod: dict) -> None:
-        """At every place of the driver a file that is none: what is there is the volume's, deeper than our directories."""
+        """A volume covers libcuda at every place of the driver, deeper than our directories, with a file that is not a library."""
         places = ("/usr/local/nvidia/lib64", *(f"{base}/{below}" for base in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64") for below in ("glibc-hwcaps/x86-64-v2", "tls")))
         pod["spec"]["volumes"] = [{"name": "nvidia", "emptyDir": {}}]
         mounts = [{"name": "nvidia", "mountPath": f"{place}/libcuda.so.1", "subPath": "libcuda.so.1"} for place in places]
@@ -191,8 +191,8 @@ class Why:
         self.pod_broken("a volume over the driver", pod, "container.mounts", "a volume of the pod is mounted at", "mount that volume elsewhere", "Running")
 
     def not_asked(self) -> None:
-        """Containers that nobody gave a GPU, asked by their ids."""
-        for name, image, cause in (("unset", why_images.CUDA, "NVIDIA_VISIBLE_DEVICES, by which a runtime"), ("all", CUDA, "NVIDIA_VISIBLE_DEVICES=all asks for GPUs")):
+        """Containers without a GPU, asked about by their ids."""
+        for name, image, cause in (("unset", why_images.CUDA, "NVIDIA_VISIBLE_DEVICES, which NVIDIA's runtime reads"), ("all", CUDA, "NVIDIA_VISIBLE_DEVICES=all asks for GPUs")):
             self.cluster.api.create_pod(plain_pod(name, image, HOLD))
             self.cluster.wait_phase(name, "Running")
             container = self.cluster.api.pod(name)["status"]["containerStatuses"][0]["containerID"].split("://")[1]
@@ -200,7 +200,7 @@ class Why:
         self.remove("unset", "all")
 
     def doctor(self, check: str, verdict: str) -> None:
-        """What `gantry doctor` says of this node from the API server, once the node's status has come there."""
+        """Waits until `gantry doctor` has this verdict; the API server must have the node's status first."""
         argv = [self.lane.bin / "gantry", "doctor", "--only", f"cluster.{check}", "--json", "--root", self.cluster.node.root, "--node-name", "gpu-node",
                 "--kubeconfig", self.cluster.place / "certs/admin.kubeconfig"]
         def said() -> str:
@@ -212,10 +212,10 @@ class Why:
         self.lane.equal(f"doctor: cluster.{check}", said(), verdict)
 
     def started_by_hand(self) -> None:
-        """A pod that names its node passes the scheduler by; the kubelet refuses it. And one whose program ends."""
+        """A pod that names its node bypasses the scheduler, and the kubelet rejects it. And a pod whose program ends."""
         self.pod_broken("more than the kubelet has", gpu_pod("pushy", 9, HOLD, nodeName="gpu-node"), "kubelet.admission", "could not give it the devices",
                         "delete the pod", "Failed")
-        self.pod_broken("a program that ends", gpu_pod("brief", 1, ["false"], restartPolicy="Always"), "container.exit", "ended with status 1", "kubectl logs --previous")
+        self.pod_broken("a program that ends", gpu_pod("brief", 1, ["false"], restartPolicy="Always"), "container.exit", "exited with status 1", "kubectl logs --previous")
 
     def engine(self) -> None:
         """Two specifications with the same devices cancel each other."""
@@ -225,7 +225,7 @@ class Why:
         double.unlink()
         self.cluster.kubectl("create", "-f", "-", stdin='{"apiVersion":"node.k8s.io/v1","kind":"RuntimeClass","metadata":{"name":"nvidia"},"handler":"nvidia"}')
         self.pod_broken("a runtime that the engine does not know", gpu_pod("classy", 1, HOLD, runtimeClassName="nvidia"), "engine",
-                        "no runtime of the name", "gantry runtime configure")
+                        "no runtime with the name", "gantry runtime configure")
         self.cluster.kubectl("delete", "runtimeclass", "nvidia")
 
     def agent_gone(self) -> None:
@@ -237,7 +237,7 @@ class Why:
         self.cluster.api.create_pod(gpu_pod("orphan", 1, HOLD))
         self.broken("the agent was killed", "scheduling", "the device plugin that offered them is gone", "gantry-agent", "pod", "default/orphan")
         verdicts = {entry["id"]: entry["verdict"] for entry in self.ask("pod", "default/orphan")[0]["links"]}
-        self.lane.equal("the agent was killed: nobody answers on its socket", verdicts.get("plugin.registration"), "BROKEN")
+        self.lane.equal("the agent was killed: no answer on its socket", verdicts.get("plugin.registration"), "BROKEN")
         self.remove("orphan")
         answer, _, status = self.ask("pod", "default/keeps")
         self.lane.equal("the agent was killed: a pod that runs keeps its GPU", (answer["broken"], answer["look"], status), (None, "node.capacity", 0))

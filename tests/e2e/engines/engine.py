@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lanes of the real engines share: an image made by hand, a simulated machine made ready for containers,
-daemons in directories of their own, ended with the lane."""
+"""Support for the lanes of the real engines: an image made by hand, a simulated machine prepared for containers, and daemons in separate
+directories that end with the lane."""
 import json
 import os
 import pathlib
@@ -12,7 +12,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from archive import docker_archive  # noqa: E402
 from bundle import fill  # noqa: E402
-from lane import Lane, needs_program, needs_root, own_mounts, skip_lane  # noqa: E402, F401
+from lane_support import Lane, needs_program, needs_root, own_mounts, skip_lane  # noqa: E402, F401
 
 IMAGE = "docker.io/library/gantry-test:1"
 
@@ -71,14 +71,14 @@ class Machine:
 
 
 def bind(source: pathlib.Path, target: pathlib.Path) -> None:
-    """In this namespace only; an empty directory to bind over is all that the machine itself may see of it."""
+    """Binds in this namespace only. The machine itself sees no more than an empty directory."""
     source.mkdir(parents=True, exist_ok=True)
     target.mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "--bind", source, target], check=True)
 
 
 class Daemon:
-    """A daemon of ours, ended with the lane whatever happens."""
+    """A daemon that this lane starts and always ends."""
 
     def __init__(self, lane: Lane, name: str, argv: list, ready: pathlib.Path, env: dict[str, str]) -> None:
         self.log = lane.work / f"{name}.log"

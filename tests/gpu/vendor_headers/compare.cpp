@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "abi/cuda_facts.hpp"
-#include "abi/disagreements.hpp"
-#include "abi/nvml_facts.hpp"
+#include "gpu/abi/cuda_facts.hpp"
+#include "gpu/abi/disagreements.hpp"
+#include "gpu/abi/nvml_facts.hpp"
 
 #include <cstdio>
 

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sim/driver/library.h"
+
+#include "sim/driver/library_internal.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace gantry::sim {
+namespace {
+
+struct Library {
+  Lock lock;
+  int32_t tried = 0;
+  const struct gantry_sim_image* image = nullptr;
+  char file[PATH_MAX] = {};
+  char root[PATH_MAX] = {};
+  uint32_t fault_calls[GANTRY_SIM_MAX_FAULTS] = {};
+};
+constinit Library library{};
+
+// One line of /proc/self/maps: "start-end perms offset dev inode   path". True when it covers
+// `address`.
+bool covers(const char* line, uintptr_t address, const char** path) {
+  char* end = nullptr;
+  const unsigned long start = strtoul(line, &end, 16);
+  if (*end != '-') return false;
+  const unsigned long stop = strtoul(end + 1, &end, 16);
+  if (address < start || address >= stop) return false;
+  *path = strchr(end, '/');
+  return *path != nullptr;
+}
+
+struct Search {
+  uintptr_t address;
+  char* out;
+  size_t capacity;
+};
+
+int is_ours(dl_phdr_info* info, size_t, void* argument) {
+  const auto& search = *static_cast<Search*>(argument);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& segment = info->dlpi_phdr[i];
+    const uintptr_t start = info->dlpi_addr + segment.p_vaddr;
+    if (segment.p_type != PT_LOAD || search.address < start ||
+        search.address - start >= segment.p_memsz) {
+      continue;
+    }
+    char resolved[PATH_MAX];
+    const char* name = realpath(info->dlpi_name, resolved) != nullptr ? resolved : info->dlpi_name;
+    if (name[0] != '/' || strlen(name) >= search.capacity) return 0;
+    snprintf(search.out, search.capacity, "%s", name);
+    return 1;
+  }
+  return 0;
+}
+
+// Without /proc, as in a chroot of a simulated machine: the name the loader opened.
+bool ask_loader(char* out, size_t capacity) {
+  Search search{reinterpret_cast<uintptr_t>(&gantry_sim_image), out, capacity};
+  return dl_iterate_phdr(is_ours, &search) != 0;
+}
+
+// The kernel knows from which file this code was mapped; dladdr, which also does, moved between
+// libraries in glibc 2.34.
+bool find_own_file(char* out, size_t capacity) {
+  FILE* maps = fopen("/proc/self/maps", "re");
+  if (maps == nullptr) return ask_loader(out, capacity);
+  const auto self = reinterpret_cast<uintptr_t>(&gantry_sim_image);
+  char line[PATH_MAX + 128];
+  bool found = false;
+  while (!found && fgets(line, sizeof line, maps) != nullptr) {
+    const char* path = nullptr;
+    if (!covers(line, self, &path)) continue;
+    const size_t length = strcspn(path, "\n");
+    if (length >= capacity) break;
+    memcpy(out, path, length);
+    out[length] = '\0';
+    found = true;
+  }
+  fclose(maps);
+  return found;
+}
+
+// A machine has at most one image per library file, so a wrong size is a damaged one.
+const struct gantry_sim_image* map_image(const char* file) {
+  const int fd = open(file, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return nullptr;
+  const off_t size = lseek(fd, 0, SEEK_END);
+  gantry_sim_footer footer{};
+  const auto tail = static_cast<off_t>(sizeof footer);
+  const auto length = static_cast<off_t>(sizeof(struct gantry_sim_image));
+  void* at = MAP_FAILED;
+  if (size > length + tail && pread(fd, &footer, sizeof footer, size - tail) == tail &&
+      footer.magic == GANTRY_SIM_FOOTER_MAGIC && footer.image_offset % 4096 == 0 &&
+      footer.image_offset <= static_cast<uint64_t>(size - tail - length)) {
+    at = mmap(nullptr, sizeof(struct gantry_sim_image), PROT_READ, MAP_SHARED, fd,
+              static_cast<off_t>(footer.image_offset));
+  }
+  close(fd);
+  if (at == MAP_FAILED) return nullptr;
+  const auto* image = static_cast<const struct gantry_sim_image*>(at);
+  if (memcmp(image->magic, GANTRY_SIM_MAGIC, sizeof image->magic) == 0 &&
+      image->abi == GANTRY_SIM_ABI && image->size == sizeof(struct gantry_sim_image) &&
+      is_machine_valid(image->machine)) {
+    return image;
+  }
+  munmap(at, sizeof(struct gantry_sim_image));
+  return nullptr;
+}
+
+bool strip(const char* file, size_t length, const char* directory, char* root) {
+  size_t suffix = strlen(directory);
+  while (suffix > 0 && directory[suffix - 1] == '/') --suffix;
+  if (suffix == 0 || suffix > length) return false;
+  if (memcmp(file + length - suffix, directory, suffix) != 0) return false;
+  memcpy(root, file, length - suffix);
+  root[length - suffix] = '\0';
+  return true;
+}
+
+// ROOT/usr/lib/x/libnvidia-ml.so.1 minus the directory the machine says, "/usr/lib/x", leaves ROOT.
+// libcuda may lie elsewhere than the others: old drivers keep it in the distribution's directory.
+void find_root(const char* file, const char* directory, char* root) {
+  root[0] = '\0';
+  const char* slash = strrchr(file, '/');
+  const size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - file);
+  if (strip(file, length, directory, root)) return;
+  constexpr const char* kUsual[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"};
+  for (const char* usual : kUsual) {
+    if (strip(file, length, usual, root)) return;
+  }
+  // Behind the fence the file has another name. If the machine is a tree, it is mounted next to it.
+  if (strcmp(file, kFencedCuda) != 0 && strcmp(file, kFencedNvml) != 0) return;
+  if (access(kFencedMachine, F_OK) == 0) snprintf(root, PATH_MAX, "%s", kFencedMachine);
+}
+
+void load() {
+  if (__atomic_load_n(&library.tried, __ATOMIC_ACQUIRE) != 0) return;
+  const int saved = errno;
+  const Guard guard(library.lock);
+  if (library.tried == 0) {
+    if (find_own_file(library.file, sizeof library.file)) library.image = map_image(library.file);
+    if (library.image != nullptr) {
+      find_root(library.file, library.image->machine.library_directory, library.root);
+    }
+    __atomic_store_n(&library.tried, 1, __ATOMIC_RELEASE);
+  }
+  errno = saved;
+}
+
+}  // namespace
+
+void read_state(const gantry_sim_state& state, const void* from, void* to, size_t size) {
+  for (int tries = 0;; ++tries) {
+    const uint32_t before = __atomic_load_n(&state.sequence, __ATOMIC_ACQUIRE);
+    memcpy(to, from, size);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    const uint32_t after = __atomic_load_n(&state.sequence, __ATOMIC_RELAXED);
+    if ((before == after && before % 2 == 0) || tries == 100) return;
+    sleep_us(100);
+  }
+}
+
+}  // namespace gantry::sim
+
+using gantry::sim::library;
+
+const struct gantry_sim_image* gantry_sim_image(void) {
+  gantry::sim::load();
+  return library.image;
+}
+
+const char* gantry_sim_own_file(void) {
+  gantry::sim::load();
+  return library.file;
+}
+
+const char* gantry_sim_root(void) {
+  gantry::sim::load();
+  return library.root;
+}
+
+void gantry_sim_read_gpu_state(uint32_t gpu, struct gantry_sim_gpu_state* out) {
+  const auto* image = gantry_sim_image();
+  if (image == nullptr || gpu >= GANTRY_SIM_MAX_GPUS) {
+    memset(out, 0, sizeof *out);
+    return;
+  }
+  gantry::sim::read_state(image->state, &image->state.gpu[gpu], out, sizeof *out);
+  gantry::sim::clamp_gpu_state(*out);  // the writer is trusted no more than the file
+}
+
+int gantry_sim_fault(const char* function) {
+  const auto* image = gantry_sim_image();
+  if (image == nullptr) return 0;
+  uint32_t count = __atomic_load_n(&image->state.fault_count, __ATOMIC_RELAXED);
+  if (count == 0) return 0;
+  if (count > GANTRY_SIM_MAX_FAULTS) count = GANTRY_SIM_MAX_FAULTS;
+  for (uint32_t i = 0; i < count; ++i) {
+    struct gantry_sim_fault fault = {};
+    gantry::sim::read_state(image->state, &image->state.fault[i], &fault, sizeof fault);
+    fault.function[sizeof fault.function - 1] = '\0';
+    if (strcmp(fault.function, "*") != 0 && strcmp(fault.function, function) != 0) continue;
+    const uint32_t call = __atomic_add_fetch(&library.fault_calls[i], 1, __ATOMIC_RELAXED);
+    if (fault.every > 1 && call % fault.every != 0) continue;
+    if (fault.delay_ms > 0) gantry::sim::sleep_us(uint64_t{fault.delay_ms} * 1000);
+    if (fault.result != 0) return fault.result;
+  }
+  return 0;
+}
+
+const char* gantry_sim_field(int32_t gpu, const char* name) {
+  const auto* image = gantry_sim_image();
+  if (image == nullptr) return "";
+  const auto& machine = image->machine;
+  for (uint32_t i = 0; i < machine.field_count; ++i) {
+    if (machine.field[i].gpu == gpu && strcmp(machine.field[i].name, name) == 0) {
+      return machine.field[i].value;
+    }
+  }
+  return "";
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuGetProcAddress: which function a name means for a program built against a given CUDA version.
+#include "sim/libcuda/driver.hpp"
+#include "sim/libcuda/entries.hpp"
+
+#include <string.h>
+
+#define CUDA_ENTRY(symbol, name, since, parameters, arguments)
+#define CUDA_ENTRY_PTSZ(symbol, name, since, parameters, arguments) \
+  extern "C" CUresult symbol##_ptsz parameters;
+#define CUDA_ENTRY_PTDS(symbol, name, since, parameters, arguments) \
+  extern "C" CUresult symbol##_ptds parameters;
+#include "gpu/abi/cuda_entries.def"
+
+#define CUDA_UNSUPPORTED(symbol, name, since) extern "C" CUresult symbol();
+#define CUDA_UNSUPPORTED_PTSZ(symbol, name, since) \
+  extern "C" CUresult symbol();                    \
+  extern "C" CUresult symbol##_ptsz();
+#include "sim/libcuda/unsupported.def"
+
+namespace gantry::sim::cuda {
+namespace {
+
+struct Row {
+  const char* name;
+  int since;
+  void* function;
+  void* per_thread;  // nullptr: the same for both default streams
+};
+
+// Per-thread default streams exist since CUDA 7; a request with an older version does not find
+// them.
+constexpr int kPerThreadSince = 7000;
+
+template <class Function>
+void* address(Function* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+const Row* rows(size_t& count) {
+  static const Row all_rows[] = {
+#define CUDA_ENTRY(symbol, name, since, parameters, arguments) \
+  {#name, since, address(&::symbol), nullptr},
+#define CUDA_ENTRY_PTSZ(symbol, name, since, parameters, arguments) \
+  {#name, since, address(&::symbol), address(&::symbol##_ptsz)},
+#define CUDA_ENTRY_PTDS(symbol, name, since, parameters, arguments) \
+  {#name, since, address(&::symbol), address(&::symbol##_ptds)},
+#include "gpu/abi/cuda_entries.def"
+#define CUDA_UNSUPPORTED(symbol, name, since) {#name, since, address(&::symbol), nullptr},
+#define CUDA_UNSUPPORTED_PTSZ(symbol, name, since) \
+  {#name, since, address(&::symbol), address(&::symbol##_ptsz)},
+#include "sim/libcuda/unsupported.def"
+      // The only name that now means a function of another name.
+      {"cuGraphInstantiate", 12000, address(&::cuGraphInstantiateWithFlags), nullptr},
+  };
+  count = sizeof all_rows / sizeof all_rows[0];
+  return all_rows;
+}
+
+CUdriverProcAddressQueryResult look_up(const char* name, int version, cuuint64_t flags,
+                                       void** function) {
+  const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
+  size_t count = 0;
+  const Row* all = rows(count);
+  const Row* best = nullptr;
+  bool known = false;
+  for (const Row* row = all; row != all + count; ++row) {
+    if (strcmp(row->name, name) != 0) continue;
+    known = true;
+    const int since = per_thread && row->per_thread != nullptr && row->since < kPerThreadSince
+                          ? kPerThreadSince
+                          : row->since;
+    if (since <= version && (best == nullptr || row->since > best->since)) best = row;
+  }
+  if (!known) return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  if (best == nullptr) return CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+  *function = per_thread && best->per_thread != nullptr ? best->per_thread : best->function;
+  return CU_GET_PROC_ADDRESS_SUCCESS;
+}
+
+bool valid(const char* symbol, void** function, int version, cuuint64_t flags) {
+  constexpr cuuint64_t kKnown =
+      CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+  const auto* image = gantry_sim_image();
+  const int newest =
+      image == nullptr ? GANTRY_CUDA_ABI : static_cast<int>(image->machine.cuda_version);
+  return symbol != nullptr && function != nullptr && (flags & ~kKnown) == 0 && version <= newest;
+}
+
+}  // namespace
+
+namespace entry {
+
+CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version, cuuint64_t flags) {
+  if (!valid(symbol, function, cuda_version, flags)) return CUDA_ERROR_INVALID_VALUE;
+  void* found = nullptr;
+  if (look_up(symbol, cuda_version, flags, &found) != CU_GET_PROC_ADDRESS_SUCCESS)
+    return CUDA_ERROR_NOT_FOUND;
+  *function = found;
+  return CUDA_SUCCESS;
+}
+
+// The second version succeeds in any case; the result is in the status.
+CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version,
+                             cuuint64_t flags, CUdriverProcAddressQueryResult* symbol_status) {
+  if (!valid(symbol, function, cuda_version, flags)) return CUDA_ERROR_INVALID_VALUE;
+  *function = nullptr;
+  const CUdriverProcAddressQueryResult status = look_up(symbol, cuda_version, flags, function);
+  if (symbol_status != nullptr) *symbol_status = status;
+  return CUDA_SUCCESS;
+}
+
+// The private tables between the vendor's own libraries: we have none.
+CUresult cuGetExportTable(const void** export_table, const CUuuid* export_table_id) {
+  if (export_table == nullptr || export_table_id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *export_table = nullptr;
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+}  // namespace entry
+}  // namespace gantry::sim::cuda

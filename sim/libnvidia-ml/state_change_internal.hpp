@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/libnvidia-ml/nvml_internal.hpp"
+
+namespace gantry::sim::nvml {
+
+// Changes a copy of the GPU's state; `announce` also creates a MIG configuration event.
+using Mutation = nvmlReturn_t (*)(gantry_sim_gpu_state& value, bool& announce, void* argument);
+
+// Locks out other writers, applies the change and publishes it to every process.
+nvmlReturn_t change_gpu(uint32_t gpu, Mutation mutate, void* argument);
+
+// Clears the state that requires a reset, if no process uses the GPU.
+nvmlReturn_t reset_gpu(const Target& target);
+
+}  // namespace gantry::sim::nvml

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The areas of a tree. Each function writes its part; the writer keeps the first failure.
+#pragma once
+
+#include "sim/driver/image.h"
+#include "sim/machine/machine.hpp"
+#include "sim/machine/tree_writer.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::sim {
+
+struct SimulatedFiles {  // contents of the simulated libraries and nvidia-smi
+  std::string cuda, nvml, smi;
+};
+
+void write_proc(TreeWriter& out, const Machine& machine);
+void write_proc_driver(TreeWriter& out, const Machine& machine);
+void write_sys(TreeWriter& out, const Machine& machine);
+void write_pci(TreeWriter& out, const Machine& machine);
+void write_nodes(TreeWriter& out, const Machine& machine);
+void write_etc(TreeWriter& out, const Machine& machine);
+void write_driver_files(TreeWriter& out, const Machine& machine, const gantry_sim_image& image,
+                        const SimulatedFiles& files);
+
+// The capability files and nodes of one GPU's MIG instances.
+struct CapabilityOptions {
+  std::uint32_t caps_major = 0, uid = 0, gid = 0;
+};
+void write_mig_capabilities(TreeWriter& out, const gantry_sim_gpu& gpu,
+                            const gantry_sim_gpu_state& state, const CapabilityOptions& options);
+
+void remove_mig_capabilities(TreeWriter& out, const gantry_sim_gpu& gpu);
+
+bool driver_loaded(const Machine& machine);
+std::string config_space(const PciFunction& function);
+
+}  // namespace gantry::sim

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small, bounded text handling for /proc and /sys files. Nothing here throws.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry {
+
+std::string_view trim(std::string_view text);
+
+// The parts between separators; an empty text has no parts.
+std::vector<std::string_view> split(std::string_view text, char separator);
+std::vector<std::string_view> lines(std::string_view text);
+
+// The whole text must be a number; base 0 accepts a 0x prefix. No sign, no white space.
+std::optional<std::uint64_t> parse_u64(std::string_view text, int base = 10);
+std::optional<std::int64_t> parse_i64(std::string_view text);
+
+std::string to_lower(std::string_view text);
+bool contains(std::string_view text, std::string_view part);
+
+bool is_utf8(std::string_view text);
+
+// 1536 -> "1.5 KiB"
+std::string human_bytes(std::uint64_t bytes);
+
+// Shell-style match with * and ?, on the whole text.
+bool glob_match(std::string_view pattern, std::string_view text);
+
+}  // namespace gantry

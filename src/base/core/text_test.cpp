@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/core/text.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gantry {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(Text, TrimsAllWhiteSpace) {
+  EXPECT_EQ(trim("\t GPU \n"), "GPU");
+  EXPECT_EQ(trim(" \n"), "");
+}
+
+TEST(Text, SplitsKeepingEmptyPieces) {
+  EXPECT_THAT(split("a,,b", ','), ElementsAre("a", "", "b"));
+  EXPECT_THAT(split("", ','), IsEmpty());
+}
+
+TEST(Text, LinesDropOnlyTheLastEmptyOne) {
+  EXPECT_THAT(lines("a\n\nb\n"), ElementsAre("a", "", "b"));
+}
+
+TEST(Text, NumbersMustFillTheText) {
+  EXPECT_EQ(parse_u64("0x10de", 0), 0x10deU);
+  EXPECT_EQ(parse_u64("12 "), std::nullopt);
+  EXPECT_EQ(parse_u64("-1"), std::nullopt);
+  EXPECT_EQ(parse_u64("99999999999999999999"), std::nullopt);
+  EXPECT_EQ(parse_i64("-1"), -1);
+}
+
+TEST(Text, BytesForPeople) {
+  EXPECT_EQ(human_bytes(512), "512 B");
+  EXPECT_EQ(human_bytes(143771ULL << 20), "140.4 GiB");
+}
+
+TEST(Text, GlobsMatchTheWholeName) {
+  EXPECT_TRUE(glob_match("libcuda.so.*.*", "libcuda.so.580.159.04"));
+  EXPECT_FALSE(glob_match("libcuda.so.*.*", "libcuda.so.1"));
+  EXPECT_TRUE(glob_match("gsp*.bin", "gsp_ga10x.bin"));
+  EXPECT_FALSE(glob_match("a?", "a"));
+}
+
+TEST(Utf8, IsToldFromOtherBytes) {
+  for (const char* good :
+       {"", "abc", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xED\x9F\xBF"}) {
+    EXPECT_TRUE(is_utf8(good)) << good;
+  }
+  for (const char* bad :
+       {"\x80", "\xC3", "\xC0\xAF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80",
+        "\xF0\x9F\x98", "\xFF", "a\xC3(", "\xF0\x8F\xBF\xBF"}) {
+    EXPECT_FALSE(is_utf8(bad)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace gantry

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs work that may hang or crash, such as calls of the vendor's libraries, in a forked child with
+// a deadline.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/unique_fd.hpp"
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace gantry::sys {
+
+struct ChildUser {  // drops to this user and group, no supplementary groups, no capabilities
+  unsigned uid = 0;
+  unsigned gid = 0;
+};
+
+struct ChildOptions {
+  std::chrono::milliseconds deadline{10'000};
+  std::size_t limit_bytes = std::size_t{16} << 20;
+  const ChildUser* user = nullptr;  // nullptr: keep our user
+};
+
+// Runs `work` in a forked child while the parent continues. The process must have only one thread
+// when it starts the child. The destructor kills a child that was not joined.
+class Child {
+ public:
+  static Result<Child> start(const std::function<std::string()>& work, const ChildOptions& options);
+
+  Child(Child&& other) noexcept;
+  Child& operator=(Child&&) = delete;
+  ~Child();
+
+  // Returns the bytes that `work` produced. Timeout if the deadline, counted from the start, has
+  // passed (the child is killed); Internal with the signal's name if it crashed; Denied if it could
+  // not change to the user. Call it only once.
+  Result<std::string> join();
+
+ private:
+  Child(pid_t pid, UniqueFd answer, const ChildOptions& options);
+  pid_t pid_;
+  UniqueFd answer_;
+  std::chrono::steady_clock::time_point until_;
+  std::size_t limit_bytes_;
+  ChildUser user_;  // the user that was requested
+};
+
+// start and join in one.
+Result<std::string> run_in_child(const std::function<std::string()>& work,
+                                 const ChildOptions& options);
+
+struct CommandResult {
+  int status = 0;      // exit status, 128 + signal when killed
+  std::string output;  // stdout and stderr together
+};
+
+struct CommandOptions {
+  std::chrono::milliseconds deadline{10'000};
+  std::string input{};                     // its standard input, at most 4096 bytes
+  std::vector<std::string> environment{};  // replaces our environment unless empty
+  // Runs in the child before exec. It may only make system calls, because another thread may have
+  // held a lock during the fork. Return false, with errno set, to end the child.
+  std::function<bool()> before{};
+};
+
+// Runs a program from PATH without a shell and waits until it exits. A daemon that it starts in the
+// background keeps running.
+Result<CommandResult> run_command(const std::vector<std::string>& argv,
+                                  const CommandOptions& options);
+Result<CommandResult> run_command(const std::vector<std::string>& argv,
+                                  std::chrono::milliseconds deadline);
+
+}  // namespace gantry::sys

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/sys/replace_file.hpp"
+
+#include "base/sys/descriptor.hpp"
+#include "base/sys/unique_fd.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+namespace gantry::sys {
+namespace {
+
+Status fill(int fd, std::string_view content, unsigned mode, Durability durability,
+            const std::string& name) {
+  GANTRY_CHECK(write_all(fd, content, name));
+  if (::fchmod(fd, mode) != 0) return Error::sys(errno, fmt::format("chmod {}", name));
+  if (durability == Durability::Synced && ::fsync(fd) != 0) {
+    return Error::sys(errno, fmt::format("fsync {}", name));
+  }
+  return {};
+}
+
+// Always 0755: the umask of an engine may be 0, and we trust the files below.
+void make_directories(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (path.empty() || std::filesystem::exists(path, ignored)) return;
+  make_directories(path.parent_path());
+  if (::mkdir(path.c_str(), 0755) == 0) ::chmod(path.c_str(), 0755);
+}
+
+}  // namespace
+
+Status replace_file(const std::string& path, std::string_view content, unsigned mode,
+                    Durability durability) {
+  const std::filesystem::path target(path);
+  const auto parent = target.parent_path();
+  make_directories(parent);  // if it could not be created, mkostemp reports the reason
+
+  // The name is hidden, so that programs that read the whole directory (features.d) skip it.
+  std::string temporary = (parent / ("." + target.filename().string() + ".XXXXXX")).string();
+  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd.valid()) return Error::sys(errno, fmt::format("create {}", temporary));
+  auto status = fill(fd.get(), content, mode, durability, temporary);
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = Error::sys(errno, fmt::format("rename {} to {}", temporary, path));
+  }
+  if (!status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  if (durability == Durability::Synced) {
+    // The rename is durable only when the directory is on disk too.
+    const UniqueFd dir(
+        ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!dir.valid() || ::fsync(dir.get()) != 0) {
+      return Error::sys(errno, fmt::format("fsync {}", parent.string()));
+    }
+  }
+  return {};
+}
+
+}  // namespace gantry::sys

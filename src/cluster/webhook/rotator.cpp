@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/webhook/rotator.hpp"
+
+#include "base/core/base64.hpp"
+#include "base/core/text.hpp"
+#include "base/sys/stop_signal.hpp"
+#include "cluster/webhook/rotation_internal.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <thread>
+
+namespace gantry::webhook {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kAttempts = 8;
+constexpr std::chrono::milliseconds kSooner = 5s;
+
+std::vector<std::string> configurations(const RotationOptions& options) {
+  const std::string group = "/apis/admissionregistration.k8s.io/v1/";
+  std::vector<std::string> paths;
+  for (const auto& name : options.mutating)
+    paths.push_back(group + "mutatingwebhookconfigurations/" + kube::percent_encode(name));
+  for (const auto& name : options.validating)
+    paths.push_back(group + "validatingwebhookconfigurations/" + kube::percent_encode(name));
+  return paths;
+}
+
+struct Configuration {
+  std::string path;
+  json::Document object;
+};
+
+// Skips configurations that do not exist yet.
+Result<std::vector<Configuration>> read_configurations(kube::Api& api,
+                                                       const RotationOptions& options) {
+  std::vector<Configuration> all;
+  for (auto& path : configurations(options)) {
+    auto object = api.get(path);
+    if (object.ok()) {
+      all.push_back({std::move(path), *std::move(object)});
+    } else if (object.error().code() != Errc::NotFound) {
+      return std::move(object).error();
+    }
+  }
+  return all;
+}
+
+bool trusts(const Configuration& configuration, const std::string& certificate) {
+  for (const auto webhook : configuration.object["webhooks"]) {
+    const auto bundle = webhook["clientConfig"]["caBundle"].string().value_or("");
+    if (!contains(from_base64(bundle).value_or(""), certificate)) return false;
+  }
+  return true;
+}
+
+Status tell(kube::Api& api, const Configuration& configuration, const std::string& bundle) {
+  const auto encoded = to_base64(bundle);
+  std::string webhooks;
+  for (const auto webhook : configuration.object["webhooks"]) {
+    const auto client = webhook["clientConfig"];
+    if (!client["service"] || client["caBundle"].string() == encoded) continue;
+    webhooks += fmt::format(R"({}{{"name":{},"clientConfig":{{"caBundle":"{}"}}}})",
+                            webhooks.empty() ? "" : ",", webhook["name"].raw(), encoded);
+  }
+  if (webhooks.empty()) return {};
+  GANTRY_TRY(const auto done, api.patch(configuration.path, kube::Patch::Strategic,
+                                        fmt::format(R"({{"webhooks":[{}]}})", webhooks)));
+  return {};
+}
+
+NextTrusted is_trusted(const Result<std::vector<Configuration>>& all,
+                       const SecretContents& contents) {
+  if (!all.ok() || contents.next.certificate.empty()) return NextTrusted::No;
+  for (const auto& configuration : *all)
+    if (!trusts(configuration, contents.next.certificate)) return NextTrusted::No;
+  return NextTrusted::Yes;
+}
+
+Status configure(kube::Api& api, const Result<std::vector<Configuration>>& all,
+                 const std::string& bundle) {
+  if (!all.ok()) return all.error();
+  Status bad;
+  for (const auto& configuration : *all) {
+    auto told = tell(api, configuration, bundle);
+    if (!told.ok() && bad.ok()) bad = std::move(told);
+  }
+  return bad;
+}
+
+// Writes the Secret if it must change. Exists: another replica was faster.
+Result<SecretContents> keep(kube::Api& api, const RotationOptions& options, std::int64_t now,
+                            const Result<std::vector<Configuration>>& configured) {
+  const auto all =
+      fmt::format("/api/v1/namespaces/{}/secrets", kube::percent_encode(options.name_space));
+  const auto one = fmt::format("{}/{}", all, kube::percent_encode(options.secret));
+  auto secret = api.get(one);
+  if (!secret.ok() && secret.error().code() != Errc::NotFound) return std::move(secret).error();
+  if (!secret.ok()) {
+    GANTRY_TRY(auto contents, next_contents(std::nullopt, options, now, NextTrusted::No));
+    GANTRY_TRY(const auto text, new_secret(options, contents));
+    GANTRY_TRY(const auto made, api.create(all, text));
+    return contents;
+  }
+  const auto before = parse_secret(*secret);
+  GANTRY_TRY(auto contents, next_contents(before, options, now, is_trusted(configured, before)));
+  if (contents == before) return contents;
+  GANTRY_TRY(const auto text, updated_secret(*secret, contents));
+  GANTRY_TRY(const auto written, api.replace(one, text));
+  return contents;
+}
+
+std::int64_t unix_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+std::vector<std::string> service_names(const std::string& service, const std::string& name_space,
+                                       const std::string& domain) {
+  return {fmt::format("{}.{}.svc", service, name_space),
+          fmt::format("{}.{}.svc.{}", service, name_space, domain),
+          fmt::format("{}.{}", service, name_space), service};
+}
+
+Result<ServingBundle> rotate_once(kube::Api& api, const RotationOptions& options,
+                                  std::int64_t now_unix_s) {
+  const auto configured = read_configurations(api, options);
+  for (int attempt = 1;; ++attempt) {
+    auto contents = keep(api, options, now_unix_s, configured);
+    if (contents.ok())
+      return ServingBundle{.serving = contents->serving,
+                           .bundle = contents->bundle,
+                           .configured = configure(api, configured, contents->bundle)};
+    const bool faster = contents.error().code() == Errc::Exists;
+    if (!faster || attempt == kAttempts)
+      return std::move(contents).error().in("reading the webhook's certificate");
+  }
+}
+
+class CertificateRotator::Work {
+ public:
+  Work(kube::ClientConfig access, RotationOptions options, OnChange changed, OnError trouble,
+       std::chrono::milliseconds period)
+      : options_(std::move(options)),
+        changed_(std::move(changed)),
+        trouble_(std::move(trouble)),
+        period_(period),
+        api_(std::move(access), 10s, stop_.fd()),
+        thread_([this] { run(); }) {}
+
+  ~Work() {
+    stop_.raise();
+    thread_.join();
+  }
+
+ private:
+  void run() {
+    while (!stop_.raised()) {
+      const bool good = look();
+      stop_.sleep(good ? period_ : std::min(period_, kSooner));
+    }
+  }
+
+  bool look() {
+    auto served = rotate_once(api_, options_, unix_now());
+    if (stop_.raised()) return true;
+    if (!served.ok()) {
+      if (trouble_) trouble_(served.error());
+      return false;
+    }
+    if (served->serving != serving_ || served->bundle != bundle_) {
+      serving_ = served->serving;
+      bundle_ = served->bundle;
+      changed_(*served);
+    }
+    if (!served->configured.ok() && trouble_) trouble_(served->configured.error());
+    return served->configured.ok();
+  }
+
+  const RotationOptions options_;
+  const OnChange changed_;
+  const OnError trouble_;
+  const std::chrono::milliseconds period_;
+  sys::StopSignal stop_;
+  kube::Api api_;
+  KeyPair serving_;
+  std::string bundle_;
+  std::thread thread_;  // last, because it uses everything above
+};
+
+CertificateRotator::CertificateRotator(kube::ClientConfig access, RotationOptions options,
+                                       OnChange changed, OnError trouble,
+                                       std::chrono::milliseconds period)
+    : work_(std::make_unique<Work>(std::move(access), std::move(options), std::move(changed),
+                                   std::move(trouble), period)) {}
+CertificateRotator::~CertificateRotator() = default;
+
+}  // namespace gantry::webhook

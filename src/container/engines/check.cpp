@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "container/engines/check.hpp"
+
+#include "base/core/text.hpp"
+#include "container/engines/containerd_internal.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::engines {
+namespace {
+
+using Verdict = ConfigCheck::Verdict;
+
+bool is_missing(const Error& error) {
+  return error.code() == Errc::NotFound;
+}
+
+ConfigCheck not_installed(const ChangePlan& plan) {
+  return {Verdict::NotAsked, fmt::format("{} is not installed here", plan.program)};
+}
+
+ConfigCheck check_docker(const ChangePlan& plan, const RunProgram& run) {
+  const auto answer = run({plan.program, "--validate", "--config-file", plan.config});
+  if (answer.ok()) return {Verdict::Passed, "dockerd --validate accepts it"};
+  if (is_missing(answer.error())) return not_installed(plan);
+  if (contains(answer.error().text(), "unknown flag")) {
+    return {Verdict::NotAsked, "this dockerd cannot check a configuration (23 and later can)"};
+  }
+  return {Verdict::Failed, answer.error().text()};
+}
+
+std::string without_log(std::string_view output) {
+  std::string toml;
+  for (const auto line : lines(output)) {
+    if (!line.starts_with("time=")) toml += fmt::format("{}\n", line);
+  }
+  return toml;
+}
+
+ConfigCheck judge_dump(const toml_edit::Document& dump, const Expectation& wanted,
+                       const toml_edit::Path& containerd) {
+  const auto runtime = containerd / "runtimes" / wanted.runtime_name;
+  const auto path = dump.string(runtime / "options" / "BinaryName").value_or("");
+  const auto chosen = dump.string(containerd / "default_runtime_name").value_or("");
+  if (path != wanted.runtime_path) {
+    return {Verdict::Failed, fmt::format("containerd sees {} as {}", wanted.runtime_name, path)};
+  }
+  if (wanted.is_default && chosen != wanted.runtime_name) {
+    return {Verdict::Failed, fmt::format("containerd's default runtime is {}", chosen)};
+  }
+  if (!dump.has(containerd / "runtimes" / chosen)) {
+    return {Verdict::Failed,
+            fmt::format("containerd no longer has its default runtime {}", chosen)};
+  }
+  return {Verdict::Passed, "containerd shows it in its configuration"};
+}
+
+// `dump` shows the effective configuration. In containerd 2.0 it leaves out files of version 2;
+// `migrate` includes them.
+ConfigCheck check_containerd(const ChangePlan& plan, const RunProgram& run) {
+  // The distribution writes containerd's file at its next start.
+  if (contains(plan.config, "/rancher/") || contains(plan.config, "/microk8s/") ||
+      plan.config.starts_with("/etc/k0s/")) {
+    return {Verdict::NotAsked, "the distribution writes containerd's file at its next start"};
+  }
+  ConfigCheck result{Verdict::Failed, "containerd config dump does not show the runtime"};
+  for (const auto* word : {"dump", "migrate"}) {
+    const auto answer = run({plan.program, "--config", plan.config, "config", word});
+    if (!answer.ok()) {
+      if (is_missing(answer.error())) return not_installed(plan);
+      if (word == std::string_view("dump")) result.text = answer.error().text();
+      continue;  // old versions have no `migrate`
+    }
+    const auto dump = toml_edit::Document::parse(without_log(*answer));
+    if (!dump.ok()) return {Verdict::NotAsked, "containerd config dump did not print TOML"};
+    for (const std::int64_t schema : {3, 2, 1}) {
+      const auto containerd = cri_table(schema) / "containerd";
+      if (dump->has(containerd / "runtimes" / plan.expectation.runtime_name)) {
+        return judge_dump(*dump, plan.expectation, containerd);
+      }
+    }
+  }
+  return result;
+}
+
+ConfigCheck check_crio(const ChangePlan& plan, const RunProgram& run) {
+  if (plan.expectation.runtime_path.empty()) {
+    return {Verdict::NotAsked, "CRI-O reads hooks when it starts"};
+  }
+  const auto answer = run({plan.program, "config"});
+  if (!answer.ok()) {
+    if (is_missing(answer.error())) return not_installed(plan);
+    return {Verdict::Failed, answer.error().text()};
+  }
+  const auto dump = toml_edit::Document::parse(without_log(*answer));
+  if (!dump.ok()) return {Verdict::NotAsked, "crio config did not print TOML"};
+  const toml_edit::Path runtime{"crio", "runtime", "runtimes", plan.expectation.runtime_name};
+  if (dump->string(runtime / "runtime_path") != plan.expectation.runtime_path) {
+    return {Verdict::Failed, "crio config does not show the runtime"};
+  }
+  return {Verdict::Passed, "crio config shows it"};
+}
+
+}  // namespace
+
+ConfigCheck check(const ChangePlan& plan, const RunProgram& run) {
+  if (!run) return {Verdict::NotAsked, "this is not the machine that runs the engine"};
+  switch (plan.engine) {
+    case Engine::Docker: return check_docker(plan, run);
+    case Engine::Containerd: return check_containerd(plan, run);
+    case Engine::Crio: return check_crio(plan, run);
+    case Engine::Podman: break;
+  }
+  return {Verdict::NotAsked, "podman reads its files at every start and cannot check them"};
+}
+
+}  // namespace gantry::engines

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "container/engines/journal.hpp"
+
+#include "base/sys/replace_file.hpp"
+#include "container/engines/change_plan_internal.hpp"
+#include "container/engines/journal_file_internal.hpp"
+
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+namespace gantry::engines {
+namespace {
+
+class DiskFileWriter : public FileWriter {
+ public:
+  Status replace(const std::string& path, std::string_view content, unsigned mode) override {
+    struct stat before {};
+    const bool there = ::stat(path.c_str(), &before) == 0;
+    GANTRY_CHECK(sys::replace_file(path, content, mode));
+    // Keeps the file's owner if we may set it; otherwise the file is ours and still readable.
+    if (there && (before.st_uid != ::geteuid() || before.st_gid != ::getegid())) {
+      (void)!::chown(path.c_str(), before.st_uid, before.st_gid);
+    }
+    return {};
+  }
+
+  Status remove(const std::string& path) override {
+    std::error_code error;
+    std::filesystem::remove(path, error);
+    const bool stays = error == std::errc::directory_not_empty;
+    if (error && !stays) return Error::sys(error.value(), fmt::format("remove {}", path));
+    return {};
+  }
+
+  Status make_directories(const std::string& path) override {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) return Error::sys(error.value(), fmt::format("make {}", path));
+    return {};
+  }
+};
+
+// Allows one configure or undo at a time, also between processes; the kernel releases the lock when
+// we die.
+Result<sys::UniqueFd> lock(const sys::Host& host, FileWriter& files) {
+  const auto directory = host.outside(kJournalsDirectory);
+  GANTRY_CHECK(files.make_directories(directory).in(
+      "writing the journal, without which gantry changes nothing (are you root?)"));
+  sys::UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return Error::sys(errno, fmt::format("open {}", directory));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      return Error(Errc::Busy, "another gantry is configuring an engine; try again in a moment");
+    }
+    return Error::sys(errno, fmt::format("lock {}", directory));
+  }
+  return fd;
+}
+
+std::string parent_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+// The real path of a file: follows links inside the root, so that a configuration that is a link
+// stays a link.
+std::string real_place(const sys::Host& host, const std::string& path) {
+  if (const auto resolved = host.resolve(path); resolved.ok()) return *resolved;
+  const auto parent = parent_of(path);
+  if (parent == "/" || parent == path) return path;
+  const auto above = real_place(host, parent);
+  return (above == "/" ? "" : above) + path.substr(path.rfind('/'));
+}
+
+void note_new_directories(const sys::Host& host, const std::string& path, EngineJournal& record) {
+  std::vector<std::string> missing;
+  for (auto parent = parent_of(path); parent != "/" && !host.exists(parent);
+       parent = parent_of(parent)) {
+    missing.push_back(parent);
+  }
+  for (auto it = missing.rbegin(); it != missing.rend(); ++it) {
+    if (std::find(record.directories.begin(), record.directories.end(), *it) ==
+        record.directories.end()) {
+      record.directories.push_back(*it);
+    }
+  }
+}
+
+// A key that we set twice gets back its value from before the first time.
+void add_keys(std::vector<KeyChange>& keys, const std::vector<KeyChange>& more) {
+  for (const auto& key : more) {
+    const auto known = std::find_if(keys.begin(), keys.end(), [&](const KeyChange& other) {
+      return other.kind == key.kind && other.path == key.path &&
+             (key.kind == KeyChange::Kind::Value || other.after == key.after);
+    });
+    if (known == keys.end()) {
+      keys.push_back(key);
+    } else {
+      known->after = key.after;
+    }
+  }
+}
+
+// The record that must be on disk before `change` is written.
+Status record_change(const sys::Host& host, const FileChange& change, EngineJournal& record) {
+  const auto path = real_place(host, change.path);
+  note_new_directories(host, path, record);
+  auto* known = record.find(path);
+  const auto info = host.info(path);
+  if (known == nullptr) {
+    record.files.push_back({.path = path,
+                            .format = change.format,
+                            .mode = info.ok() ? info->mode : 0644,
+                            .before = change.before,
+                            .written = {change.after},
+                            .keys = change.keys});
+    return {};
+  }
+  const auto& now = change.before;
+  const bool ours =
+      now && std::find(known->written.begin(), known->written.end(), *now) != known->written.end();
+  if (!ours && now != known->before) {
+    // The file was changed since: a later undo restores what an undo would leave now.
+    std::vector<std::string> ignored;
+    if (now) {
+      GANTRY_TRY(known->before, remove_keys(*known, *now, ignored));
+    } else {
+      known->before.reset();
+    }
+    known->written.clear();
+  }
+  known->written.push_back(change.after);
+  add_keys(known->keys, change.keys);
+  return {};
+}
+
+bool says_nothing(const JournalFile& file, const std::string& text) {
+  if (file.format != Format::Toml) return text.find_first_not_of("{} \t\r\n") == std::string::npos;
+  const auto document = toml_edit::Document::parse(text);
+  return document.ok() && (document->members({}).empty() ||
+                           document->members({}) == std::vector<std::string>{"version"});
+}
+
+Status restore(const sys::Host& host, const JournalFile& file, FileWriter& files,
+               JournalResult& outcome) {
+  GANTRY_TRY(const auto now, read_optional(host, file.path));
+  const auto outside = host.outside(file.path);
+  if (now == file.before) return {};
+  if (!now) {
+    outcome.notes.push_back(
+        fmt::format("{}: was removed since and is not created again", file.path));
+    return {};
+  }
+  if (std::find(file.written.begin(), file.written.end(), *now) != file.written.end()) {
+    if (!file.before) {
+      outcome.files.push_back(fmt::format("{}: removed, it did not exist before", file.path));
+      return files.remove(outside);
+    }
+    outcome.files.push_back(fmt::format("{}: restored, byte for byte", file.path));
+    return files.replace(outside, *file.before, file.mode);
+  }
+  GANTRY_TRY(const auto rest, remove_keys(file, *now, outcome.notes));
+  if (rest == *now) return {};
+  if (!file.before && says_nothing(file, rest)) {
+    outcome.files.push_back(fmt::format("{}: removed, it contained only our keys", file.path));
+    return files.remove(outside);
+  }
+  outcome.files.push_back(
+      fmt::format("{}: was changed since, so only our keys are removed", file.path));
+  return files.replace(outside, rest, file.mode);
+}
+
+}  // namespace
+
+std::unique_ptr<FileWriter> disk_file_writer() {
+  return std::make_unique<DiskFileWriter>();
+}
+
+Result<JournalResult> apply(const sys::Host& host, const ChangePlan& plan, FileWriter& files) {
+  JournalResult outcome;
+  if (!plan.changes()) return outcome;
+  GANTRY_TRY(const auto held, lock(host, files));
+  GANTRY_TRY(auto loaded, load_journal(host, plan.engine).in("the journal"));
+  EngineJournal record = std::move(loaded).value_or(EngineJournal{.engine = plan.engine});
+  for (const auto& change : plan.files) {
+    if (!change.changes()) continue;
+    GANTRY_TRY(const auto now, read_optional(host, change.path));
+    if (now != change.before) {
+      return Error(Errc::Busy,
+                   fmt::format("{} was changed in the meantime; try again", change.path));
+    }
+    GANTRY_CHECK(record_change(host, change, record));
+  }
+  GANTRY_CHECK(save_journal(host, record, files).in("the journal"));
+  for (const auto& change : plan.files) {
+    if (!change.changes()) continue;
+    const auto* file = record.find(real_place(host, change.path));
+    GANTRY_CHECK(files.replace(host.outside(file->path), change.after, file->mode));
+    outcome.files.push_back(
+        fmt::format("{}: {}", change.path, change.before ? "changed" : "written"));
+  }
+  return outcome;
+}
+
+Result<JournalResult> undo(const sys::Host& host, Engine engine, FileWriter& files) {
+  GANTRY_TRY(const auto held, lock(host, files));
+  GANTRY_TRY(auto record, load_journal(host, engine).in("the journal"));
+  if (!record) {
+    return Error(Errc::NotFound,
+                 fmt::format("nothing to undo: {} has no journal, so gantry has not "
+                             "changed the configuration of {} here",
+                             journal_directory(engine), to_string(engine)));
+  }
+  JournalResult outcome;
+  // In reverse order: an import is removed before the file that it names.
+  for (auto file = record->files.rbegin(); file != record->files.rend(); ++file) {
+    GANTRY_CHECK(restore(host, *file, files, outcome));
+  }
+  for (auto path = record->directories.rbegin(); path != record->directories.rend(); ++path) {
+    if (host.exists(*path)) GANTRY_CHECK(files.remove(host.outside(*path)));
+  }
+  GANTRY_CHECK(remove_journal(host, engine, files));
+  return outcome;
+}
+
+}  // namespace gantry::engines

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole simulated machines, read by the probe as real ones are.
+#include "doctor/checks/all_checks.hpp"
+#include "doctor/engine/run_checks.hpp"
+#include "gpu/probe/snapshot.hpp"
+#include "support/machine.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace gantry::doctor {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CheckedMachine {
+ public:
+  explicit CheckedMachine(const test::Machine& machine) {
+    const auto host = machine.host();
+    const auto inventory = probe::snapshot(host);
+    const FactSources sources{.caller = {.uid = 0, .groups = {0}, .library_path = ""},
+                              .kernel_log = std::nullopt,
+                              .this_machine = false,
+                              .free_bytes = nullptr};
+    const Facts facts(host, *inventory, sources);
+    for (const auto& outcome : run_checks(facts, all_checks())) {
+      findings_[std::string(outcome.check->id)] = outcome.finding;
+    }
+  }
+
+  Verdict operator[](const std::string& id) { return findings_.at(id).verdict; }
+
+  // "id: summary" of everything that a person would have to look at.
+  std::vector<std::string> bad() const {
+    std::vector<std::string> found;
+    for (const auto& [id, finding] : findings_) {
+      if (finding.verdict == Verdict::Warn || finding.verdict == Verdict::Fail) {
+        found.push_back(id + ": " + finding.summary);
+      }
+    }
+    return found;
+  }
+
+ private:
+  std::map<std::string, Finding> findings_;
+};
+
+// Real engines mount a simulated tree from where it is: its specification has those paths.
+TEST(Machines, ASpecificationWithTheTreesOwnPathsFits) {
+  test::Machine machine("h200");
+  const auto spec = [&](const std::string& root) {
+    return "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: \"0\"\n  containerEdits:\n"
+           "    deviceNodes:\n    - path: /dev/nvidia0\n      hostPath: " +
+           root + "/dev/nvidia0\n    mounts:\n    - hostPath: " + root +
+           "/usr/local/nvidia/bin/nvidia-smi\n      containerPath: /usr/bin/nvidia-smi\n";
+  };
+  machine.file("/var/run/cdi/nvidia.yaml", spec(machine.root()));
+  EXPECT_EQ(CheckedMachine(machine)["cdi.stale"], Verdict::Ok);
+  machine.file("/var/run/cdi/nvidia.yaml", spec("/elsewhere"));
+  EXPECT_EQ(CheckedMachine(machine)["cdi.stale"], Verdict::Fail);
+}
+
+TEST(Machines, AHealthyH200GuestHasNothingWrong) {
+  const test::Machine machine("h200");
+  CheckedMachine found(machine);
+  if (test::Machine::has_libraries()) {
+    EXPECT_THAT(found.bad(), ::testing::IsEmpty());
+  }
+  EXPECT_EQ(found["numa.unknown"], Verdict::Info);
+  EXPECT_EQ(found["module.refcnt"], Verdict::Info);
+  EXPECT_EQ(found["iommu.off"], Verdict::Skip);
+}
+
+struct FaultyMachine {
+  const char* name;
+  std::map<std::string, Verdict> expected;
+};
+
+class FaultyMachines : public ::testing::TestWithParam<FaultyMachine> {};
+
+TEST_P(FaultyMachines, AreFoundIll) {
+  const test::Machine machine(GetParam().name);
+  CheckedMachine found(machine);
+  for (const auto& [id, verdict] : GetParam().expected) {
+    EXPECT_EQ(to_string(found[id]), to_string(verdict)) << GetParam().name << " " << id;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, FaultyMachines,
+    ::testing::Values(
+        FaultyMachine{"fabric-down", {{"fabric.manager", Verdict::Fail}}},
+        FaultyMachine{"fallen-off",
+                      {{"pci.alive", Verdict::Fail},
+                       {"log.xid", Verdict::Fail},
+                       {"gpu.lost", Verdict::Fail}}},
+        FaultyMachine{"mismatch", {{"module.mismatch", Verdict::Fail}}},
+        FaultyMachine{"no-nodes", {{"node.missing", Verdict::Fail}, {"node.uvm", Verdict::Fail}}},
+        FaultyMachine{"no-uvm", {{"module.uvm", Verdict::Fail}}},
+        FaultyMachine{"nouveau",
+                      {{"pci.nouveau", Verdict::Fail}, {"module.loaded", Verdict::Fail}}},
+        FaultyMachine{"numa", {{"numa.unknown", Verdict::Warn}}},
+        FaultyMachine{"secure-boot", {{"module.secure-boot", Verdict::Fail}}},
+        FaultyMachine{"vfio", {{"pci.passthrough", Verdict::Info}, {"iommu.off", Verdict::Ok}}},
+        FaultyMachine{"wrong-group", {{"node.group", Verdict::Fail}}}),
+    [](const auto& machine) {
+      std::string name = machine.param.name;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+TEST(Machines, WithoutAFaultHaveNothingThatFails) {
+  for (const char* name : {"a100x8", "h200x8", "t4x4", "mixed", "k2000", "k620", "k80"}) {
+    const test::Machine machine(name);
+    if (!test::Machine::has_libraries()) GTEST_SKIP() << "simulated libraries are not built";
+    for (const auto& bad : CheckedMachine(machine).bad()) {
+      EXPECT_THAT(bad, HasSubstr("persistence.off")) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gantry::doctor

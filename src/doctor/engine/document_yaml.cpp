@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/yaml/value.hpp"
+#include "doctor/engine/document.hpp"
+
+namespace gantry::doctor {
+namespace {
+
+Document convert(const yaml::Value& value) {
+  if (value.kind == yaml::Value::Kind::Scalar) return Document::scalar(value.text);
+  Document document;
+  for (const auto& item : value.items) document.add(convert(item));
+  for (const auto& [key, member] : value.entries) document.add(key, convert(member));
+  return document;
+}
+
+}  // namespace
+
+Result<Document> parse_yaml(std::string_view text) {
+  const yaml::Limits limits{.bytes = kMaxDocumentBytes,
+                            .values = kMaxDocumentValues,
+                            .depth = kMaxDocumentDepth,
+                            .aliases = yaml::AliasPolicy::Copy};
+  GANTRY_TRY(const auto root, yaml::parse(text, "YAML", limits));
+  return convert(root);
+}
+
+}  // namespace gantry::doctor

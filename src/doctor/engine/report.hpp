@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The doctor's reports: text for people, JSON for programs, and the table in the documentation.
+#pragma once
+
+#include "doctor/engine/repair.hpp"
+
+#include <string>
+#include <vector>
+
+namespace gantry::doctor {
+
+struct Style {
+  bool color = false;
+  std::size_t width = 100;
+};
+
+// Grouped by verdict, the worst first; shows details of everything but Ok and Skip. Ends with the
+// summary line.
+std::string report_text(const std::vector<CheckResult>& outcomes, const Style& style);
+std::string fixes_text(const std::vector<FixReport>& fixes, const Style& style);
+// One line that names the checks that were skipped because only root may read their files; "" if
+// there are none.
+std::string describe_unreadable(const std::vector<CheckResult>& outcomes, const sys::Host& host);
+bool has_safe_fix(
+    const std::vector<CheckResult>& outcomes);          // would a plain --fix change anything?
+std::string summary_line(const VerdictCounts& counts);  // "47 checks: 44 ok, 1 info, ..."
+
+constexpr int kReportSchema = 1;
+std::string report_json(const std::vector<CheckResult>& outcomes,
+                        const std::vector<FixReport>& fixes, const Guest& guest);
+
+std::string_view fix_rule(const Check& check);  // "by hand only", "safe: --fix does it", ...
+std::string explain_text(const Check& check, const Style& style);
+std::string list_text(const std::vector<const Check*>& checks);
+std::string list_json(const std::vector<const Check*>& checks);      // also for --explain --json
+std::string list_markdown(const std::vector<const Check*>& checks);  // the table in docs/doctor.md
+
+}  // namespace gantry::doctor

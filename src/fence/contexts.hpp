@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#pragma once
-
-namespace gantry::fence {
-
-// In the child of a fork.
-void forget_contexts();
-
-}  // namespace gantry::fence

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parses the driver's file names and the versions in them.
+#pragma once
+
+#include "gpu/model/driver_version.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gantry::driver {
+
+using model::is_driver_version;
+
+struct LibraryName {
+  std::string_view stem;     // "libcuda"
+  std::string_view version;  // "580.159.04", "1", "" for libcuda.so
+};
+// nullopt unless the name is lib*.so or lib*.so.VERSION.
+std::optional<LibraryName> parse_library_name(std::string_view name);
+
+std::string_view directory_of(std::string_view path);  // "/" for "/x"
+std::string_view base_name(std::string_view path);
+bool is_below(std::string_view path, std::string_view directory);  // or the directory itself
+
+}  // namespace gantry::driver

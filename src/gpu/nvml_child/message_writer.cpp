@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/nvml_child/message_writer_internal.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+namespace gantry::nvml_child {
+
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+void MessageWriter::say(PacketKind kind, std::string_view message) {
+  const std::lock_guard guard(lock_);
+  do {
+    const auto part = message.substr(0, std::min(message.size(), kPayloadLimit));
+    message.remove_prefix(part.size());
+    const auto bytes = to_datagram({kind, message.empty(), part});
+    while (::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) {
+      if (errno != EINTR) return;
+    }
+  } while (!message.empty());
+}
+
+}  // namespace gantry::nvml_child

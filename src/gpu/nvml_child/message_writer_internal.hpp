@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends the child's messages: any length, from any thread, one after the other.
+#pragma once
+
+#include "gpu/nvml_child/wire_internal.hpp"
+
+#include <cstdint>
+#include <mutex>
+
+namespace gantry::nvml_child {
+
+std::int64_t unix_ms();
+
+class MessageWriter {
+ public:
+  explicit MessageWriter(int socket) : socket_(socket) {}
+  // Blocks while the parent does not read. The end of the parent is noticed elsewhere.
+  void say(PacketKind kind, std::string_view message);
+
+ private:
+  int socket_;
+  std::mutex lock_;
+};
+
+}  // namespace gantry::nvml_child

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/procfs/gpus.hpp"
+
+#include "base/core/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace gantry::procfs {
+namespace {
+
+constexpr std::string_view kGpus = "/proc/driver/nvidia/gpus";
+constexpr std::size_t kInformationLimit = std::size_t{64} << 10U;
+constexpr std::size_t kMaxGpuDirectories = 256;  // the driver supports at most 32 GPUs
+constexpr std::string_view kModel = "Model", kUuid = "GPU UUID", kMinor = "Device Minor";
+constexpr std::string_view kExcluded = "GPU Excluded", kBlacklisted = "Blacklisted";  // before 460
+
+// The driver prints question marks for values that it has not read from the card yet.
+std::string known(std::string_view text) {
+  if (contains(text, "?") || text == "N/A") return "";
+  return std::string(text);
+}
+
+std::string to_upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+void read_line(std::string_view key, std::string_view value, InformationFile& found) {
+  auto& gpu = found.gpu;
+  if (key == kModel) gpu.name = std::string(value == "Unknown" ? "" : value);
+  if (key == kUuid) gpu.uuid.text = known(value);
+  if (key == "Video BIOS") gpu.vbios = to_upper(known(value));  // NVML's spelling
+  if (key == "GPU Firmware") gpu.gsp_firmware = known(value);
+  if (key == kExcluded || key == kBlacklisted) {
+    found.excluded = value == "Yes";
+    found.exclusion_line = key == kExcluded ? kExcluded : kBlacklisted;
+  }
+  if (key == kMinor) {
+    const auto minor = parse_u64(value);
+    if (minor && *minor < (1U << 20U)) gpu.minor = static_cast<std::uint32_t>(*minor);
+  }
+}
+
+}  // namespace
+
+InformationFile parse_information_file(std::string_view text) {
+  InformationFile found;
+  found.missing = {kModel, kUuid, kMinor};
+  for (const auto line : lines(text)) {
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos) continue;
+    const auto key = trim(line.substr(0, colon));
+    std::erase(found.missing, key);
+    read_line(key, trim(line.substr(colon + 1)), found);
+  }
+  const bool has_line = std::count(found.missing.begin(), found.missing.end(), kMinor) == 0;
+  if (has_line && !found.gpu.minor) found.missing.push_back(kMinor);
+  return found;
+}
+
+Result<std::vector<GpuEntry>> read_gpus(const sys::Host& host) {
+  GANTRY_TRY(const auto names, host.list(kGpus));
+  if (names.size() > kMaxGpuDirectories) {
+    return Error(Errc::Corrupt, fmt::format("{} has {} entries, and a driver has at most {} GPUs",
+                                            kGpus, names.size(), kMaxGpuDirectories));
+  }
+  std::vector<GpuEntry> entries;
+  for (const auto& name : names) {
+    const auto address = model::PciAddress::parse(name);
+    if (!address) continue;
+    GpuEntry entry{.path = fmt::format("{}/{}/information", kGpus, name)};
+    const auto text = host.read(entry.path, kInformationLimit);
+    if (!text.ok()) entry.read_error = text.error().text();
+    entry.information = parse_information_file(text.ok() ? *text : "");
+    entry.information.gpu.pci = *address;
+    entries.push_back(std::move(entry));
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return a.information.gpu.pci < b.information.gpu.pci;
+  });
+  return entries;
+}
+
+}  // namespace gantry::procfs

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/http/client.hpp"
+
+#include "base/core/text.hpp"
+#include "net/http/connection_internal.hpp"
+#include "net/http/reader.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::http {
+namespace {
+
+constexpr std::size_t kBodyLimit = std::size_t{64} << 20;
+
+std::string text_of(const Request& request, const Endpoint& endpoint) {
+  auto text = fmt::format("{} {} HTTP/1.1\r\nHost: {}:{}\r\n", request.method, request.target,
+                          endpoint.host, endpoint.port);
+  for (const auto& header : request.headers)
+    text += fmt::format("{}: {}\r\n", header.name, header.value);
+  if (!request.body.empty() || request.method != "GET")
+    text += fmt::format("Content-Length: {}\r\n", request.body.size());
+  return text + "\r\n" + request.body;
+}
+
+// A header's value must not end its line: a token file is not to be trusted with that.
+Status check(const Request& request) {
+  const auto breaks = [](const std::string& text) {
+    return text.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos;
+  };
+  bool bad = breaks(request.target) || breaks(request.method) ||
+             request.target.find(' ') != std::string::npos;
+  for (const auto& header : request.headers) bad = bad || breaks(header.name + header.value);
+  if (bad) return Error(Errc::Invalid, "a request with a line break in its head");
+  return {};
+}
+
+}  // namespace
+
+Result<Url> parse_url(std::string_view url) {
+  const Error bad(Errc::Invalid,
+                  fmt::format("{}: not of the form https://HOST[:PORT][/PATH]", url));
+  Url found;
+  auto rest = url;
+  if (rest.starts_with("https://")) {
+    rest.remove_prefix(8);
+  } else if (rest.starts_with("http://")) {
+    rest.remove_prefix(7);
+    found.endpoint.secure = false;
+    found.endpoint.port = 80;
+  } else {
+    return bad;
+  }
+  const auto slash = rest.find('/');
+  if (slash != std::string_view::npos) {
+    found.prefix = rest.substr(slash);
+    while (found.prefix.ends_with('/')) found.prefix.pop_back();
+    rest = rest.substr(0, slash);
+  }
+  auto colon = rest.rfind(':');
+  if (rest.starts_with('[')) {
+    const auto close = rest.find(']');
+    if (close == std::string_view::npos) return bad;
+    found.endpoint.host = rest.substr(1, close - 1);
+    colon = rest.find(':', close);
+  } else {
+    found.endpoint.host = rest.substr(0, colon);
+  }
+  if (colon != std::string_view::npos) {
+    const auto port = parse_u64(rest.substr(colon + 1));
+    if (!port || *port == 0 || *port > 65535) return bad;
+    found.endpoint.port = static_cast<std::uint16_t>(*port);
+  }
+  if (found.endpoint.host.empty()) return bad;
+  return found;
+}
+
+Client::Client(Endpoint endpoint, int cancel) : endpoint_(std::move(endpoint)), cancel_(cancel) {}
+Client::~Client() = default;
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+
+Result<Response> Client::send_once(const Request& request, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  if (connection_ && !connection_->is_idle()) connection_.reset();
+  if (!connection_) {
+    GANTRY_TRY(connection_, connect(endpoint_, deadline, cancel_));
+  }
+  // Kept again only after a whole answer.
+  auto connection = std::move(connection_);
+  GANTRY_CHECK(connection->write(text_of(request, endpoint_), deadline));
+  ResponseReader reader(request.method == "HEAD" ? ResponseReader::Body::None
+                                                 : ResponseReader::Body::Expected);
+  Response response;
+  while (!reader.done()) {
+    GANTRY_TRY(const auto bytes, connection->read(deadline));
+    if (bytes.empty()) {
+      GANTRY_CHECK(reader.end());
+      break;
+    }
+    GANTRY_CHECK(reader.feed(bytes, response.body));
+    if (response.body.size() > kBodyLimit)
+      return Error(Errc::Corrupt, "an answer of more than 64 MiB");
+  }
+  response.status = reader.status();
+  response.headers = reader.headers();
+  if (reader.keeps_alive()) connection_ = std::move(connection);
+  return response;
+}
+
+Result<Response> Client::send(const Request& request, std::chrono::milliseconds timeout) {
+  GANTRY_CHECK(check(request));
+  const bool reused = connection_ != nullptr;
+  auto first = send_once(request, timeout);
+  // A server may close an idle connection at any moment. What changes something is asked twice only
+  // by the caller, who knows whether that is harmless.
+  const bool again = reused && !first.ok() && request.method == "GET";
+  return again ? send_once(request, timeout) : std::move(first);
+}
+
+Result<Response> Client::stream(const Request& request, const Piece& piece,
+                                std::chrono::milliseconds timeout, std::chrono::milliseconds head) {
+  GANTRY_CHECK(check(request));
+  const auto start = std::chrono::steady_clock::now();
+  GANTRY_TRY(auto connection, connect(endpoint_, start + head, cancel_));
+  GANTRY_CHECK(connection->write(text_of(request, endpoint_), start + head));
+  ResponseReader reader;
+  std::string body;
+  while (!reader.done()) {
+    auto bytes = connection->read(start + (reader.head_done() ? timeout : head));
+    if (!bytes.ok() && bytes.error().code() == Errc::Timeout && reader.head_done()) break;
+    if (!bytes.ok()) return std::move(bytes).error();
+    if (bytes->empty()) {
+      GANTRY_CHECK(reader.end());
+      break;
+    }
+    GANTRY_CHECK(reader.feed(*bytes, body));
+    if (body.size() > kBodyLimit) return Error(Errc::Corrupt, "an answer of more than 64 MiB");
+    if (body.empty() || reader.status() / 100 != 2) continue;
+    if (!piece(body)) break;
+    body.clear();
+  }
+  return Response{.status = reader.status(), .headers = reader.headers(), .body = std::move(body)};
+}
+
+}  // namespace gantry::http

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/http/client.hpp"
+
+#include "base/sys/stop_signal.hpp"
+#include "base/sys/unique_fd.hpp"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace gantry::http {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+// Answers each connection with the next text, whatever was asked, and keeps what was asked.
+class Canned {
+ public:
+  explicit Canned(std::vector<std::string> answers) : answers_(std::move(answers)) {
+    listener_ = sys::UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener_.get(), 4), 0);
+    socklen_t size = sizeof address;
+    ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~Canned() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+
+  Endpoint endpoint() const { return {.host = "127.0.0.1", .port = port_, .secure = false}; }
+  std::vector<std::string> asked;  // read it after the answers came
+  std::atomic<int> closed = 0;     // connections
+
+ private:
+  void serve() {
+    for (const auto& answer : answers_) {
+      sys::UniqueFd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!peer.valid()) return;
+      std::string text(4096, '\0');
+      const auto got = ::recv(peer.get(), text.data(), text.size(), 0);
+      text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+      asked.push_back(text);
+      ::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+      peer.reset();
+      ++closed;
+    }
+  }
+
+  std::vector<std::string> answers_;
+  sys::UniqueFd listener_;
+  std::uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+TEST(HttpClient, AsksAndReadsTheAnswer) {
+  Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"});
+  Client client(server.endpoint());
+  const auto got =
+      client.send({.target = "/api", .headers = {{"Accept", "application/json"}}}, 20000ms);
+  ASSERT_TRUE(got.ok()) << got.error().text();
+  EXPECT_EQ(got->status, 200);
+  EXPECT_EQ(got->body, "{}");
+  EXPECT_THAT(server.asked.at(0), HasSubstr("GET /api HTTP/1.1\r\n"));
+  EXPECT_THAT(server.asked.at(0), HasSubstr("Accept: application/json\r\n"));
+}
+
+TEST(HttpClient, AnIdleConnectionThatDiedIsMadeAnew) {
+  // The first answer promises to stay and then closes.
+  Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
+                 "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb"});
+  Client client(server.endpoint());
+  ASSERT_TRUE(client.send({}, 20000ms).ok());
+  const auto second = client.send({}, 20000ms);
+  ASSERT_TRUE(second.ok()) << second.error().text();
+  EXPECT_EQ(second->body, "b");
+}
+
+TEST(HttpClient, WhatChangesSomethingIsNotSentToADeadConnection) {
+  Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na",
+                 "HTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\nb"});
+  Client client(server.endpoint());
+  ASSERT_TRUE(client.send({}, 20000ms).ok());
+  while (server.closed == 0) std::this_thread::sleep_for(1ms);
+  const auto second = client.send({.method = "POST", .target = "/x"}, 20000ms);
+  ASSERT_TRUE(second.ok()) << second.error().text();
+  EXPECT_EQ(second->status, 201);
+}
+
+TEST(HttpClient, IsStoppedInTheMiddleOfAnAnswerThatNeverComes) {
+  const sys::UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::listen(silent.get(), 1), 0);
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  ::getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  sys::StopSignal stop;
+  Client client({.host = "127.0.0.1", .port = ntohs(address.sin_port), .secure = false}, stop.fd());
+  std::thread stopper([&] { stop.raise(); });
+  const auto begin = std::chrono::steady_clock::now();
+  const auto got = client.send({}, 1h);
+  stopper.join();
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), Errc::Timeout);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
+}
+
+TEST(HttpClient, AnAnswerCutShortIsAnError) {
+  Canned server({"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"});
+  Client client(server.endpoint());
+  const auto got = client.send({}, 20000ms);
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), Errc::Corrupt);
+}
+
+TEST(HttpClient, AServerThatSaysNothingMeetsTheDeadline) {
+  const sys::UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::listen(silent.get(), 1), 0);  // the kernel takes the connection and nobody reads
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  ::getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  Client client({.host = "127.0.0.1", .port = ntohs(address.sin_port), .secure = false});
+  const auto got = client.send({}, 100ms);
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), Errc::Timeout);
+}
+
+TEST(HttpClient, AStreamIsGivenPieceByPieceUntilEnoughWasSeen) {
+  Canned server({"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n3\r\ntwo\r\n"});
+  Client client(server.endpoint());
+  std::string seen;
+  const auto got = client.stream(
+      {},
+      [&](std::string_view piece) {
+        seen += piece;
+        return seen.size() < 6;
+      },
+      20000ms, 20000ms);
+  ASSERT_TRUE(got.ok()) << got.error().text();
+  EXPECT_EQ(seen, "onetwo");
+}
+
+TEST(HttpClient, ATokenCannotSmuggleALine) {
+  Client client({.host = "127.0.0.1", .port = 1, .secure = false});
+  const auto got = client.send({.headers = {{"Authorization", "Bearer x\r\nEvil: 1"}}}, 100ms);
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code(), Errc::Invalid);
+}
+
+TEST(HttpClient, NobodyThereIsSaid) {
+  Client client({.host = "127.0.0.1", .port = 1, .secure = false});
+  const auto got = client.send({}, 1000ms);
+  ASSERT_FALSE(got.ok());
+  EXPECT_THAT(got.error().text(), HasSubstr("127.0.0.1:1"));
+}
+
+TEST(HttpUrl, IsTakenApart) {
+  const auto url = parse_url("https://10.0.0.1:6443/k8s/clusters/c-1/");
+  ASSERT_TRUE(url.ok());
+  EXPECT_EQ(url->endpoint.host, "10.0.0.1");
+  EXPECT_EQ(url->endpoint.port, 6443);
+  EXPECT_EQ(url->prefix, "/k8s/clusters/c-1");
+  EXPECT_EQ(parse_url("https://[::1]:1234")->endpoint.host, "::1");
+  EXPECT_EQ(parse_url("http://host")->endpoint.port, 80);
+  for (const auto* bad : {"ftp://x", "https://", "https://x:0", "https://x:99999", "https://[::1"})
+    EXPECT_FALSE(parse_url(bad).ok()) << bad;
+}
+
+}  // namespace
+}  // namespace gantry::http

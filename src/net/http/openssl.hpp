@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenSSL's objects with owners, for the few files that speak to it.
+#pragma once
+
+#include "base/core/result.hpp"
+
+#include <openssl/bio.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include <memory>
+#include <string_view>
+
+namespace gantry::http {
+
+template <auto Free>
+struct Freed {
+  template <class T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+template <class T, auto Free>
+using Owned = std::unique_ptr<T, Freed<Free>>;
+
+using SslContext = Owned<SSL_CTX, SSL_CTX_free>;
+using SslSession = Owned<SSL, SSL_free>;
+using SslBuffer = Owned<BIO, BIO_free>;
+using SslKey = Owned<EVP_PKEY, EVP_PKEY_free>;
+using SslCertificate = Owned<X509, X509_free>;
+
+// OpenSSL's newest reason, and its queue is empty afterwards.
+Error ssl_failure(std::string_view doing);
+
+SslBuffer memory_of(std::string_view pem);      // reads from it while it is there
+SslCertificate read_certificate(BIO* pem);      // the next; empty at the end
+Result<SslKey> read_key(std::string_view pem);  // Denied for what is none
+Status use_certificates(SSL_CTX* context, std::string_view certificates, std::string_view key);
+
+}  // namespace gantry::http

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/kube/binding.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::kube {
+namespace {
+
+std::string string_or_empty(json::Value value) {
+  return value.string().value_or("");
+}
+
+std::string to_json(const Binding& binding) {
+  std::string annotations;
+  for (const auto& [key, value] : binding.annotations)
+    annotations += fmt::format("{}{}:{}", annotations.empty() ? "" : ",", json::quote(key),
+                               json::quote(value));
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":{},"namespace":{},"uid":{},)"
+      R"("annotations":{{{}}}}},"target":{{"apiVersion":"v1","kind":"Node","name":{}}}}})",
+      json::quote(binding.pod), json::quote(binding.name_space), json::quote(binding.uid),
+      annotations, json::quote(binding.node));
+}
+
+// The server may have bound the pod anyway, or another scheduler has.
+bool is_outcome_unknown(Errc code) {
+  switch (code) {
+    case Errc::Exists:
+    case Errc::Busy:
+    case Errc::Timeout:
+    case Errc::Corrupt:
+    case Errc::Internal: return true;
+    default: return false;
+  }
+}
+
+BindResult look(Api& api, const Binding& binding, const Error& why) {
+  const auto pod = api.get(pod_path(binding.name_space, binding.pod));
+  if (!pod.ok() && pod.error().code() == Errc::NotFound)
+    return {BindOutcome::Gone, pod.error().text()};
+  if (!pod.ok())
+    return {BindOutcome::Unknown,
+            fmt::format("{}; and the pod cannot be read: {}", why.text(), pod.error().text())};
+  auto answer = check_binding(*pod, binding);
+  if (answer.bound != BindOutcome::Unknown) return answer;
+  // A conflict is a definite answer: the pod was not bound and will not be.
+  return {why.code() == Errc::Exists ? BindOutcome::Refused : BindOutcome::Unknown, why.text()};
+}
+
+}  // namespace
+
+std::string_view to_string(BindOutcome bound) {
+  switch (bound) {
+    case BindOutcome::Done: return "bound";
+    case BindOutcome::Elsewhere: return "bound by another scheduler";
+    case BindOutcome::Gone: return "gone";
+    case BindOutcome::Replaced: return "replaced by another pod with the same name";
+    case BindOutcome::Deleting: return "being deleted";
+    case BindOutcome::Refused: return "refused";
+    case BindOutcome::Unknown: break;
+  }
+  return "not known";
+}
+
+BindResult check_binding(const json::Document& pod, const Binding& binding) {
+  const auto metadata = pod["metadata"];
+  const auto name = fmt::format("{}/{}", binding.name_space, binding.pod);
+  if (const auto uid = string_or_empty(metadata["uid"]); !binding.uid.empty() && uid != binding.uid)
+    return {BindOutcome::Replaced,
+            fmt::format("{} has the uid {} now, not {}", name, uid, binding.uid)};
+  const auto node = string_or_empty(pod["spec"]["nodeName"]);
+  if (node.empty()) {
+    if (metadata["deletionTimestamp"])
+      return {BindOutcome::Deleting, fmt::format("{} is being deleted", name)};
+    return {BindOutcome::Unknown, fmt::format("{} has no node", name)};
+  }
+  if (node != binding.node) return {BindOutcome::Elsewhere, fmt::format("{} is on {}", name, node)};
+  for (const auto& [key, value] : binding.annotations) {
+    if (metadata["annotations"][key].string() != value)
+      return {BindOutcome::Elsewhere, fmt::format("{} is on {} with another {}", name, node, key)};
+  }
+  return {BindOutcome::Done, ""};
+}
+
+BindResult bind(Api& api, const Binding& binding) {
+  const auto path = fmt::format("{}/binding?timeout={}ms",
+                                pod_path(binding.name_space, binding.pod), api.timeout().count());
+  const auto done = api.create(path, to_json(binding));
+  if (done.ok()) return {BindOutcome::Done, ""};
+  const auto& error = done.error();
+  // A broken connection says nothing about what the server did.
+  if (is_outcome_unknown(error.code()) || error.sys_errno() != 0) return look(api, binding, error);
+  return {error.code() == Errc::NotFound ? BindOutcome::Gone : BindOutcome::Refused, error.text()};
+}
+
+}  // namespace gantry::kube

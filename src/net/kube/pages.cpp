@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/kube/pages.hpp"
+
+#include "base/core/text.hpp"
+
+#include <fmt/format.h>
+
+namespace gantry::kube {
+namespace {
+
+constexpr int kPages = 100'000;
+constexpr int kObjects = 250;  // in a page
+
+// The parser returns Corrupt for a document that exceeds its size limit.
+bool too_large(const Error& error) {
+  return error.code() == Errc::Corrupt;
+}
+
+}  // namespace
+
+Status each_page(const GetPage& get, const std::string& path, const OnPage& take) {
+  std::string next;
+  int objects = kObjects;
+  for (int page = 0; page < kPages; ++page) {
+    auto request = fmt::format("{}{}limit={}", path, contains(path, "?") ? "&" : "?", objects);
+    if (!next.empty()) request += "&continue=" + percent_encode(next);
+    const auto list = get(request);
+    if (!list.ok() && too_large(list.error()) && objects > 1) {
+      objects /= 2;
+      continue;
+    }
+    if (!list.ok()) return list.error();
+    take(list->root());
+    auto token = (*list)["metadata"]["continue"].string().value_or("");
+    if (token.empty()) return {};
+    if (token == next) break;
+    next = std::move(token);
+  }
+  return Error(Errc::Corrupt, fmt::format("the list {} does not end", path));
+}
+
+Status each_page(Api& api, const std::string& path, const OnPage& take) {
+  return each_page([&api](const std::string& request) { return api.get(request); }, path, take);
+}
+
+}  // namespace gantry::kube

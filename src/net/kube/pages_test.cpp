@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/kube/pages.hpp"
+
+#include "support/parsed_json.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gantry::kube {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Pages, AreReadUntilNoneIsLeft) {
+  std::vector<std::string> asked;
+  int taken = 0;
+  const auto get = [&](const std::string& path) -> Result<json::Document> {
+    asked.push_back(path);
+    return test::parsed(asked.size() == 1 ? R"({"metadata":{"continue":"a/b"}})" : "{}");
+  };
+  ASSERT_TRUE(each_page(get, "/api/v1/nodes", [&](json::Value) { ++taken; }).ok());
+  EXPECT_THAT(asked, ElementsAre("/api/v1/nodes?limit=250",
+                                 "/api/v1/nodes?limit=250&continue=" + percent_encode("a/b")));
+  EXPECT_EQ(taken, 2);
+}
+
+TEST(Pages, OneThatIsTooLargeIsAskedForAgainByHalves) {
+  std::vector<std::string> asked;
+  const auto get = [&](const std::string& path) -> Result<json::Document> {
+    asked.push_back(path);
+    if (asked.size() < 3) return Error(Errc::Corrupt, "too large");
+    return test::parsed("{}");
+  };
+  ASSERT_TRUE(each_page(get, "/x?y=z", [](json::Value) {}).ok());
+  EXPECT_THAT(asked, ElementsAre("/x?y=z&limit=250", "/x?y=z&limit=125", "/x?y=z&limit=62"));
+}
+
+TEST(Pages, ARefusalIsHandedOnAndAListWithoutAnEndIsNotReadForEver) {
+  const auto refuse = [](const std::string&) -> Result<json::Document> {
+    return Error(Errc::Denied, "no");
+  };
+  EXPECT_EQ(each_page(refuse, "/x", [](json::Value) {}).error().code(), Errc::Denied);
+  const auto more = [](const std::string&) -> Result<json::Document> {
+    return test::parsed(R"({"metadata":{"continue":"x"}})");
+  };
+  EXPECT_EQ(each_page(more, "/x", [](json::Value) {}).error().code(), Errc::Corrupt);
+}
+
+}  // namespace
+}  // namespace gantry::kube

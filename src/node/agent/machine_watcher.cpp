@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/agent/machine_watcher.hpp"
+
+#include "base/core/text.hpp"
+#include "base/sys/replace_file.hpp"
+
+#include <sys/epoll.h>
+
+#include <fmt/format.h>
+
+namespace gantry::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view kMachineWatcherComponent = "health";
+constexpr std::string_view kSavedHealth = "/run/gantry/health.json";
+constexpr auto kBeat = 2s;                // for states that change only with time
+constexpr int kBeatsBetweenReadings = 5;  // while every GPU is healthy; every beat if one is not
+constexpr auto kLookedAtFor = 5min;       // full readings continue for this time after a scrape
+constexpr auto kFreshEnough = 1s;
+
+std::int64_t now_s() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+MachineWatcher::MachineWatcher(sys::Loop& loop, const sys::Host& host, nvml_child::NvmlChild sensor,
+                               health::HealthOptions health, const Log& log,
+                               metrics::AgentCounters& counters, Callbacks callbacks)
+    : loop_(loop),
+      host_(host),
+      sensor_(std::move(sensor)),
+      monitor_(std::move(health)),
+      log_(log),
+      counters_(counters),
+      callbacks_(std::move(callbacks)),
+      looked_(Clock::now() - 2 * kLookedAtFor) {}
+
+Result<std::unique_ptr<MachineWatcher>> MachineWatcher::open(sys::Loop& loop, const sys::Host& host,
+                                                             nvml_child::NvmlChildOptions sensor,
+                                                             health::HealthOptions health,
+                                                             const Log& log,
+                                                             metrics::AgentCounters& counters,
+                                                             Callbacks callbacks) {
+  GANTRY_TRY(auto child, nvml_child::NvmlChild::start(host, std::move(sensor)));
+  std::unique_ptr<MachineWatcher> watcher(new MachineWatcher(
+      loop, host, std::move(child), std::move(health), log, counters, std::move(callbacks)));
+  GANTRY_CHECK(watcher->start());
+  return watcher;
+}
+
+Status MachineWatcher::start() {
+  if (auto boot = host_.read("/proc/sys/kernel/random/boot_id"); boot.ok())
+    boot_id_ = std::string(trim(*boot));
+  if (auto text = host_.read(kSavedHealth); text.ok()) {
+    if (auto restored = monitor_.restore(*text, boot_id_); !restored.ok())
+      log_.warning(kMachineWatcherComponent,
+                   fmt::format("{} is ignored: {}", kSavedHealth, restored.error().text()));
+    saved_ = *std::move(text);
+  }
+  GANTRY_TRY(watch_, loop_.watch(sensor_.fd(), EPOLLIN, [this](std::uint32_t) { on_sensor(); }));
+  beat_ = loop_.every(kBeat, [this] { on_heartbeat(); });
+  ahead_ = probe::prefetch(host_);  // while NVML starts
+  return {};
+}
+
+void MachineWatcher::on_sensor() {
+  for (auto& message : sensor_.on_readable())
+    std::visit([this](auto& part) { take(part); }, message);
+  settle();
+}
+
+void MachineWatcher::take(nvml_child::ViewMessage& message) {
+  const auto ahead = std::exchange(ahead_, nullptr);
+  auto inventory = ahead ? probe::complete_inventory(host_, std::move(message.nvml), *ahead)
+                         : probe::complete_inventory(host_, std::move(message.nvml));
+  if (!inventory.ok()) return log_.error(kMachineWatcherComponent, inventory.error().text());
+  machine_known_ = true;
+  ++counters_.inventory_changes;
+  monitor_.set_inventory(*inventory, now_s());
+  callbacks_.machine(*std::move(inventory));
+  ask(nvml_child::ReadingDepth::Full);  // so that the first scrape has everything
+}
+
+void MachineWatcher::take(nvml_child::ReadingsMessage& message) {
+  const std::chrono::duration<double> took = Clock::now() - asked_;
+  counters_.readings_seconds.add(took.count());
+  monitor_.on_readings(message.readings, now_s());
+  readings_ = std::move(message.readings);
+}
+
+void MachineWatcher::take(nvml_child::EventMessage& message) {
+  const auto& event = message.event;
+  if (event.kind == model::GpuEventKind::Xid) {
+    const auto xid = static_cast<unsigned>(event.data);
+    ++counters_.xids[{event.gpu.text, xid}];
+    counters_.last_xid[event.gpu.text] = xid;
+  }
+  monitor_.on_event(event, now_s());
+  if (event.kind == model::GpuEventKind::MigChanged) sensor_.request_view();
+  ask(nvml_child::ReadingDepth::Vital);  // which action the driver asks for
+}
+
+void MachineWatcher::take(nvml_child::StateMessage& message) {
+  const auto text = message.why.empty()
+                        ? std::string(to_string(message.state))
+                        : fmt::format("{}: {}", to_string(message.state), message.why);
+  switch (message.state) {
+    case nvml_child::ChildState::Starting: ++counters_.sensor_starts; break;
+    case nvml_child::ChildState::Running:
+    case nvml_child::ChildState::Released: break;
+    case nvml_child::ChildState::NoDriver:
+      log_.warning(kMachineWatcherComponent, text);
+      monitor_.on_driver_gone(message.why, now_s());
+      if (!machine_known_) machine_without_nvml(message.why);
+      return;
+    case nvml_child::ChildState::BackingOff:
+      ++counters_.sensor_failures;
+      log_.warning(kMachineWatcherComponent, text);
+      monitor_.on_nvml_unavailable(message.why, now_s());
+      if (!machine_known_) machine_without_nvml(message.why);
+      return;
+  }
+  log_.detail(1, kMachineWatcherComponent, text);
+}
+
+void MachineWatcher::take(nvml_child::KernelChangedMessage& /*message*/) {
+  log_.info(kMachineWatcherComponent, "the kernel's list of GPUs changed");
+  sensor_.request_view();
+}
+
+// Without NVML, only the kernel knows the GPUs: they are offered, and the health monitor decides
+// that they cannot be checked.
+void MachineWatcher::machine_without_nvml(const std::string& why) {
+  model::Inventory none;
+  none.driver.nvml_error = why.empty() ? "NVML does not answer" : why;
+  auto inventory = probe::complete_inventory(host_, std::move(none));
+  if (!inventory.ok()) return log_.error(kMachineWatcherComponent, inventory.error().text());
+  monitor_.set_inventory(*inventory, now_s());
+  callbacks_.machine(*std::move(inventory));
+}
+
+void MachineWatcher::ask(nvml_child::ReadingDepth depth) {
+  asked_ = Clock::now();
+  sensor_.request_readings(depth);
+}
+
+void MachineWatcher::request_full_readings() {
+  looked_ = Clock::now();
+  if (Clock::now() - asked_ > kFreshEnough) ask(nvml_child::ReadingDepth::Full);
+}
+
+void MachineWatcher::on_heartbeat() {
+  monitor_.on_time(now_s());
+  if (++beats_ % kBeatsBetweenReadings == 0 || monitor_.wants_readings()) {
+    const bool looked_at = Clock::now() - looked_ < kLookedAtFor;
+    ask(looked_at ? nvml_child::ReadingDepth::Full : nvml_child::ReadingDepth::Vital);
+  }
+  settle();
+}
+
+void MachineWatcher::settle() {
+  for (const auto& notice : monitor_.take_notices()) callbacks_.notice(notice);
+  const auto changes = monitor_.take_changes();
+  for (const auto& change : changes) ++counters_.health_changes[change.after.gpu.text];
+  if (!changes.empty()) callbacks_.health();
+  auto text = monitor_.saved(boot_id_);
+  if (text == saved_) return;
+  auto written =
+      sys::replace_file(host_.outside(kSavedHealth), text, 0644, sys::Durability::Volatile);
+  if (!written.ok()) return log_.warning(kMachineWatcherComponent, written.error().text());
+  saved_ = std::move(text);
+}
+
+}  // namespace gantry::agent

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Follows changes of the machine: turns the messages of the NVML child into inventories, readings
+// and health.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
+#include "base/sys/loop.hpp"
+#include "gpu/health/health.hpp"
+#include "gpu/nvml_child/nvml_child.hpp"
+#include "gpu/probe/snapshot.hpp"
+#include "node/agent/log.hpp"
+#include "node/metrics/snapshot.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gantry::agent {
+
+class MachineWatcher {
+ public:
+  struct Callbacks {
+    // Called with a complete inventory at the start and whenever GPUs, MIG instances or the driver
+    // change.
+    std::function<void(model::Inventory)> machine;
+    std::function<void()> health;  // a device became healthy or unhealthy
+    std::function<void(const health::HealthNotice&)> notice;
+  };
+
+  static Result<std::unique_ptr<MachineWatcher>> open(sys::Loop& loop, const sys::Host& host,
+                                                      nvml_child::NvmlChildOptions sensor,
+                                                      health::HealthOptions health, const Log& log,
+                                                      metrics::AgentCounters& counters,
+                                                      Callbacks callbacks);
+
+  const model::Readings& readings() const { return readings_; }
+  std::vector<model::DeviceHealth> health() const { return monitor_.health(); }
+  const std::string& boot_id() const { return boot_id_; }
+  bool driver_answers() const { return sensor_.state() == nvml_child::ChildState::Running; }
+
+  void set_health_options(health::HealthOptions options) {
+    monitor_.set_options(std::move(options));
+  }
+
+  // Requests full readings soon, and regularly for a while, because a client reads the metrics.
+  void request_full_readings();
+
+ private:
+  MachineWatcher(sys::Loop& loop, const sys::Host& host, nvml_child::NvmlChild sensor,
+                 health::HealthOptions health, const Log& log, metrics::AgentCounters& counters,
+                 Callbacks callbacks);
+  Status start();
+  void on_sensor();
+  void take(nvml_child::ViewMessage& message);
+  void take(nvml_child::ReadingsMessage& message);
+  void take(nvml_child::EventMessage& message);
+  void take(nvml_child::StateMessage& message);
+  void take(nvml_child::KernelChangedMessage& message);
+  void machine_without_nvml(const std::string& why);
+  void ask(nvml_child::ReadingDepth depth);
+  void on_heartbeat();
+  void settle();  // reports what changed, and saves it
+
+  sys::Loop& loop_;
+  const sys::Host& host_;
+  nvml_child::NvmlChild sensor_;
+  health::HealthMonitor monitor_;
+  const Log& log_;
+  metrics::AgentCounters& counters_;
+  Callbacks callbacks_;
+  std::shared_ptr<const probe::PrefetchedFacts> ahead_;  // used until the first view
+  model::Readings readings_;
+  std::string boot_id_;
+  std::string saved_;  // the health that is saved on disk
+  sys::Loop::Watch watch_;
+  sys::Loop::Timer beat_;
+  std::chrono::steady_clock::time_point asked_;
+  std::chrono::steady_clock::time_point looked_;  // the last time that a client read the metrics
+  bool machine_known_ = false;
+  int beats_ = 0;
+};
+
+}  // namespace gantry::agent

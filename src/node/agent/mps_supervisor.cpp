@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/agent/mps_supervisor.hpp"
+
+#include "container/driver_dir/current.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gantry::agent {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kMpsSupervisorComponent = "mps";
+constexpr auto kLook = 5s;  // between two checks of the daemons, and two attempts to start one
+
+mps::RunMode enter_of(const sys::Host& host) {
+  return driver_dir::simulated_engine_root(host).empty() ? mps::RunMode::Chroot
+                                                         : mps::RunMode::Direct;
+}
+
+bool has(const std::vector<mps::DaemonPlan>& plans, const std::string& resource) {
+  return std::any_of(plans.begin(), plans.end(),
+                     [&](const auto& plan) { return plan.resource == resource; });
+}
+
+}  // namespace
+
+MpsSupervisor::MpsSupervisor(sys::Loop& loop, const sys::Host& host, Log log,
+                             std::function<void()> on_change)
+    : loop_(loop),
+      host_(host),
+      log_(std::move(log)),
+      on_change_(std::move(on_change)),
+      thread_([this] { work(); }) {}
+
+MpsSupervisor::~MpsSupervisor() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void MpsSupervisor::want(std::vector<mps::DaemonPlan> plans, const std::string& mps_root) {
+  for (const auto& plan : plans) states_.try_emplace(plan.resource);
+  std::erase_if(states_, [&](const auto& entry) { return !has(plans, entry.first); });
+  const std::lock_guard lock(mutex_);
+  DesiredDaemons desired{std::move(plans), mps_root};
+  if (desired == desired_) return;
+  desired_ = std::move(desired);
+  ++desired_version_;
+  wake_.notify_one();
+}
+
+bool MpsSupervisor::all_ready(const States& states) {
+  return std::all_of(states.begin(), states.end(),
+                     [](const auto& entry) { return entry.second.why.empty(); });
+}
+
+void MpsSupervisor::withdraw_unready(resources::Offer& offer) const {
+  std::erase_if(offer.resources, [&](const model::AdvertisedResource& resource) {
+    const auto state = states_.find(resource.name);
+    if (state == states_.end() || state->second.why.empty()) return false;
+    offer.notes.push_back(fmt::format("{} is not offered: {}", resource.name, state->second.why));
+    return true;
+  });
+}
+
+void MpsSupervisor::work() {
+  std::unique_lock lock(mutex_);
+  std::uint64_t done = 0;
+  DesiredDaemons before;
+  while (!ending_) {
+    const bool nothing = desired_.plans.empty();
+    const auto news = [&] { return ending_ || desired_version_ != done; };
+    if (nothing) {
+      wake_.wait(lock, news);
+    } else {
+      wake_.wait_for(lock, kLook, news);
+    }
+    if (ending_) return;
+    done = desired_version_;
+    const auto desired = desired_;
+    lock.unlock();
+    tell(serve(desired, before));
+    before = desired;
+    lock.lock();
+  }
+}
+
+// The state of each daemon after this round.
+MpsSupervisor::States MpsSupervisor::serve(const DesiredDaemons& desired,
+                                           const DesiredDaemons& before) {
+  States states;
+  if (before.plans.empty() && desired.plans.empty()) return states;
+  const auto control = mps::ControlDaemon::find(
+      host_, desired.root.empty() ? before.root : desired.root, enter_of(host_));
+  for (const auto& plan : before.plans) {
+    if (!control.ok() || has(desired.plans, plan.resource)) continue;
+    const auto stopped = control->stop(plan);
+    if (!stopped.ok()) log_.warning(kMpsSupervisorComponent, stopped.error().text());
+  }
+  for (const auto& plan : desired.plans) {
+    auto& state = states[plan.resource];
+    state.why = "";
+    if (!control.ok()) {
+      state.why = control.error().text();
+      continue;
+    }
+    const bool known =
+        std::find(before.plans.begin(), before.plans.end(), plan) != before.plans.end();
+    if (known && control->check(plan.resource).ok()) continue;
+    if (const auto started = control->start(plan); !started.ok())
+      state.why = started.error().text();
+  }
+  if (control.ok()) {
+    const auto shown = control->set_ready(!states.empty() && all_ready(states));
+    if (!shown.ok()) log_.warning(kMpsSupervisorComponent, shown.error().text());
+  }
+  return states;
+}
+
+void MpsSupervisor::tell(States states) {
+  loop_.post([this, alive = std::weak_ptr(alive_), states = std::move(states)] {
+    if (alive.expired()) return;
+    bool changed = false;
+    for (const auto& [resource, state] : states) {
+      const auto known = states_.find(resource);
+      if (known == states_.end() || known->second.why == state.why) continue;
+      if (state.why.empty()) {
+        log_.info(kMpsSupervisorComponent, fmt::format("{}: its MPS daemon answers", resource));
+      } else {
+        log_.error(kMpsSupervisorComponent, fmt::format("{}: {}", resource, state.why));
+      }
+      known->second = state;
+      changed = true;
+    }
+    if (changed) on_change_();
+  });
+}
+
+}  // namespace gantry::agent

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/agent/ownership_filter.hpp"
+
+#include "support/tree.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gantry::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using model::AllocationMode;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string gpu_name = "nvidia.com/gpu";
+
+resources::Offer offered(AllocationMode use, const std::string& name = gpu_name) {
+  const std::string suffix = use == AllocationMode::Replicas ? "::0" : "";
+  return {.resources = {{.name = name,
+                         .use = use,
+                         .devices = {{.id = "GPU-a" + suffix, .gpu = {"GPU-a"}}}}},
+          .uses = {{.gpu = {"GPU-a"}, .index = 0, .use = use}}};
+}
+
+class OwnershipTest : public testing::Test {
+ protected:
+  // Only the devices that are left, and why the others are not.
+  std::size_t settle(resources::Offer offer, const OwnershipFilter::InUse& in_use = {}) {
+    now_ += 1s;
+    ownership_.settle(offer, in_use, now_);
+    notes_ = offer.notes;
+    return offer.resources.at(0).devices.size();
+  }
+  static OwnershipFilter::InUse held_as(const std::string& resource, bool certain) {
+    return {.certain = certain,
+            .pods = {{"GPU-a", {{.pod = "ns/p", .resource = resource, .device = "GPU-a"}}}}};
+  }
+
+  test::Tree tree_;
+  sys::Host host_ = tree_.host();
+  std::string logged_;
+  Log log_{options::LogFormat::Text, 0, [this](std::string_view line) { logged_ += line; }};
+  OwnershipFilter ownership_{host_, log_};
+  OwnershipFilter::Clock::time_point now_ = OwnershipFilter::Clock::now();
+  std::vector<std::string> notes_;
+};
+
+TEST_F(OwnershipTest, AUseChangesOnceTheKubeletSaysThatNobodyHasTheGpu) {
+  ASSERT_TRUE(ownership_.open());
+  EXPECT_EQ(settle(offered(AllocationMode::Whole)), 1U);
+  EXPECT_EQ(settle(offered(AllocationMode::Replicas)), 0U);
+  EXPECT_EQ(settle(offered(AllocationMode::Replicas)), 0U) << "nobody was asked since";
+  EXPECT_EQ(settle(offered(AllocationMode::Replicas), held_as(gpu_name, true)), 0U);
+  EXPECT_THAT(notes_, testing::ElementsAre(HasSubstr("held by ns/p")));
+  EXPECT_EQ(settle(offered(AllocationMode::Replicas), {.certain = true}), 1U);
+}
+
+TEST_F(OwnershipTest, AGpuThatWasWithdrawnJustNowDoesNotChange) {
+  ASSERT_TRUE(ownership_.open());
+  auto whole = offered(AllocationMode::Whole);
+  ownership_.settle(whole, {}, now_);
+  auto first = offered(AllocationMode::Replicas);
+  ownership_.settle(first, {}, now_);
+  auto second = offered(AllocationMode::Replicas);
+  EXPECT_EQ(ownership_.settle(second, {.certain = true}, now_ + 100ms), 400ms)
+      << "as soon as the kubelet has taken note";
+  EXPECT_EQ(ownership_.settle(second, {}, now_ + 600ms), 0ms) << "and nobody was asked";
+  EXPECT_THAT(second.resources[0].devices, IsEmpty());
+}
+
+TEST_F(OwnershipTest, UnderAnotherNameItIsNotOfferedWhileAPodHasIt) {
+  ASSERT_TRUE(ownership_.open());
+  EXPECT_EQ(settle(offered(AllocationMode::Whole), held_as(gpu_name, false)), 1U);
+  EXPECT_EQ(settle(offered(AllocationMode::Whole, "nvidia.com/h200"), held_as(gpu_name, false)),
+            0U);
+  EXPECT_THAT(notes_, testing::ElementsAre(HasSubstr("pod ns/p has GPU-a as nvidia.com/gpu")));
+  EXPECT_EQ(settle(offered(AllocationMode::Whole, "nvidia.com/h200")), 1U);
+}
+
+TEST_F(OwnershipTest, WhileAnotherAgentHasTheLedgerItsWordCounts) {
+  OwnershipFilter former(host_, log_);
+  ASSERT_TRUE(former.open());
+  auto whole = offered(AllocationMode::Whole);
+  ASSERT_FALSE(former.settle(whole, {}, now_));
+  EXPECT_FALSE(ownership_.open());
+  EXPECT_EQ(settle(offered(AllocationMode::Whole)), 1U);
+  EXPECT_EQ(settle(offered(AllocationMode::Replicas)), 0U);
+}
+
+TEST_F(OwnershipTest, OfALedgerThatNobodyCanReadNothingIsGuessed) {
+  tree_.file("var/lib/gantry/ledger", "scribble");
+  EXPECT_FALSE(ownership_.open());
+  EXPECT_EQ(settle(offered(AllocationMode::Whole)), 0U);
+  EXPECT_THAT(notes_, testing::ElementsAre(HasSubstr("mv ")));
+  const auto once = logged_.size();
+  EXPECT_FALSE(ownership_.open());
+  EXPECT_EQ(logged_.size(), once) << "said once, not twice a second";
+}
+
+}  // namespace
+}  // namespace gantry::agent

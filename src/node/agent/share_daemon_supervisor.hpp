@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the share daemon (`gantry share serve`) running as long as there are shares, no matter
+// which program created them. The daemon is not a child of the agent, so an upgrade of the agent
+// does not affect it.
+#pragma once
+
+#include "base/core/result.hpp"
+#include "base/sys/host.hpp"
+#include "base/sys/loop.hpp"
+#include "node/agent/log.hpp"
+#include "sharing/daemon/client.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gantry::agent {
+
+class ShareDaemonSupervisor {
+ public:
+  struct Options {
+    std::vector<std::string> program;  // command line that starts the share daemon
+    std::chrono::milliseconds look_every{500};
+    std::chrono::milliseconds longest_back_off{30'000};
+  };
+  ShareDaemonSupervisor(sys::Loop& loop, const sys::Host& host, Log log, Options options);
+  ShareDaemonSupervisor(const ShareDaemonSupervisor&) = delete;
+  ShareDaemonSupervisor& operator=(const ShareDaemonSupervisor&) = delete;
+
+  bool runs() const { return client_.has_value(); }
+
+ private:
+  void look();
+  void on_gone();
+  bool has_shares() const;
+
+  sys::Loop& loop_;
+  const sys::Host& host_;
+  Log log_;
+  Options options_;
+  std::optional<daemon::Client> client_;  // reports at once when the daemon exits
+  sys::Loop::Watch gone_;
+  std::chrono::milliseconds back_off_{0};
+  std::chrono::steady_clock::time_point not_before_{};
+  sys::Loop::Timer timer_;
+};
+
+// Creates the share of a container, or finds the one it has. `name` is unique on the node, for
+// example the pod's UID with the container's name. The files to mount at /run/gantry/fence are in
+// the `directory` of the result. Starts the share daemon if it is not running. May take seconds, so
+// do not call it in the agent's loop.
+Result<daemon::ShareState> share_for_container(const sys::Host& host,
+                                               const std::vector<std::string>& program,
+                                               const std::string& name, policy::ShareText limits);
+
+}  // namespace gantry::agent

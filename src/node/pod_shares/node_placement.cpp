@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/pod_shares/node_placement.hpp"
+
+#include "base/core/printable.hpp"
+#include "cluster/placement/cluster.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace gantry::pod_shares {
+namespace {
+
+constexpr std::uint32_t kAlone = 100;  // cores: no other pod on the card
+
+podspec::Phase phase_of(model::GrantPhase phase) {
+  switch (phase) {
+    case model::GrantPhase::Main: return podspec::Phase::Main;
+    case model::GrantPhase::Init: return podspec::Phase::Init;
+    case model::GrantPhase::Sidecar: return podspec::Phase::Sidecar;
+  }
+  return podspec::Phase::Main;
+}
+
+void add(const grants::GrantFile& written, PlacedPod& pod) {
+  const auto& share = *written.grant.share;
+  podspec::ContainerRequest container{.container = written.container,
+                                      .phase = phase_of(share.phase),
+                                      .position = share.position,
+                                      .gpus = static_cast<std::uint32_t>(share.parts.size())};
+  if (!share.parts.empty()) {
+    container.memory = {podspec::Amount::Kind::MiB, share.parts.front().mib};
+    container.cores = share.parts.front().cores;
+  }
+  pod.ask.containers.push_back(std::move(container));
+  pod.placement.push_back({.container = written.container, .parts = allocations_of(share)});
+}
+
+const podspec::CardInfo* card_of(const podspec::NodeInfo& node, const std::string& uuid) {
+  const auto found = std::find_if(node.cards.begin(), node.cards.end(),
+                                  [&](const podspec::CardInfo& card) { return card.uuid == uuid; });
+  return found == node.cards.end() ? nullptr : &*found;
+}
+
+Status check_part(const podspec::ContainerRequest& asked, const podspec::GpuAllocation& part,
+                  const podspec::NodeInfo& node) {
+  const auto* card = card_of(node, part.uuid);
+  if (card == nullptr) {
+    return Error(Errc::Denied,
+                 fmt::format("the pod was placed on GPU {} ({}), which is not shared on this node; "
+                             "delete the pod, and the scheduler places its replacement",
+                             part.index, printable(part.uuid.substr(0, 64))));
+  }
+  const auto wanted = asked.memory.on(card->mib, node.unit_mib);
+  if (part.mib != wanted || part.cores != asked.cores) {
+    return Error(
+        Errc::Denied,
+        fmt::format(
+            "its placement says {} MiB and {} % of GPU {}, but its limits say {} MiB and {} %: one "
+            "of them was changed. Delete the pod, and the scheduler places its replacement",
+            part.mib, part.cores, card->index, wanted, asked.cores));
+  }
+  if (card->healthy) return {};
+  return Error(
+      Errc::Busy,
+      fmt::format("the pod was placed on GPU {} ({}), which is unhealthy now; `gantry doctor` says "
+                  "why. The container starts when the GPU is healthy again; to use another GPU, "
+                  "delete the pod, and the scheduler places its replacement",
+                  card->index, card->uuid));
+}
+
+std::string names_of(const placement::CardView& card, std::string_view but_uid) {
+  std::vector<std::string> names;
+  for (const auto& tenant : card.tenants) {
+    if (tenant.uid == but_uid) continue;
+    names.push_back(tenant.name.empty() ? tenant.uid
+                                        : fmt::format("{}/{}", tenant.name_space, tenant.name));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+bool one_is_alone(const placement::CardView& card) {
+  return card.tenants.size() > 1 &&
+         std::any_of(card.tenants.begin(), card.tenants.end(),
+                     [](const placement::Tenant& tenant) { return tenant.cores >= kAlone; });
+}
+
+std::uint64_t less(std::uint64_t from, std::uint64_t what) {
+  return from - std::min(from, what);
+}
+
+// What is left of a card's charge after these grants.
+podspec::Charge left_beside(podspec::Charge charge, std::span<const model::GrantShare> others) {
+  for (const auto& other : others) {
+    for (const auto& part : other.parts) {
+      if (part.gpu != charge.uuid) continue;
+      charge.mib = less(charge.mib, part.mib);
+      charge.cores = static_cast<std::uint32_t>(less(charge.cores, part.cores));
+    }
+  }
+  return charge;
+}
+
+// Replaces the pod's placement with the grants that its containers have.
+void give(PlacedPod& pod, const PlacedPod& given) {
+  for (const auto& placed : given.placement) {
+    const auto known =
+        std::find_if(pod.placement.begin(), pod.placement.end(),
+                     [&](const auto& one) { return one.container == placed.container; });
+    if (known == pod.placement.end()) {
+      pod.placement.push_back(placed);
+    } else {
+      *known = placed;
+    }
+  }
+}
+
+Status check_card(const placement::CardView& card, const podspec::PodRequest& ask) {
+  const auto refuse = [&](std::string_view what) {
+    return Error(Errc::Busy, fmt::format("GPU {} has no room for it yet: {}, because {} still run "
+                                         "on it. The container starts when they have ended",
+                                         card.facts.index, what, names_of(card, ask.uid)));
+  };
+  if (card.used_mib > card.facts.mib)
+    return refuse(fmt::format("{} of {} MiB would be allocated", card.used_mib, card.facts.mib));
+  if (one_is_alone(card)) return refuse("one of the pods needs the GPU alone");
+  if (card.used_cores > kAlone)
+    return refuse(fmt::format("{} % of its time would be allocated", card.used_cores));
+  return {};
+}
+
+bool uses(const podspec::Placement& placement, const std::string& uuid) {
+  return std::any_of(placement.begin(), placement.end(), [&](const auto& container) {
+    return std::any_of(container.parts.begin(), container.parts.end(),
+                       [&](const podspec::GpuAllocation& part) { return part.uuid == uuid; });
+  });
+}
+
+}  // namespace
+
+std::vector<podspec::GpuAllocation> allocations_of(const model::GrantShare& share) {
+  std::vector<podspec::GpuAllocation> parts;
+  parts.reserve(share.parts.size());
+  for (const auto& part : share.parts)
+    parts.push_back({.uuid = part.gpu, .index = part.index, .mib = part.mib, .cores = part.cores});
+  return parts;
+}
+
+const podspec::ContainerPlacement* find(const podspec::Placement& placement,
+                                        std::string_view container) {
+  const auto found = std::find_if(placement.begin(), placement.end(), [&](const auto& placed) {
+    return placed.container == container;
+  });
+  return found == placement.end() ? nullptr : &*found;
+}
+
+const podspec::ContainerRequest* find(const podspec::PodRequest& ask, std::string_view container) {
+  const auto found = std::find_if(ask.containers.begin(), ask.containers.end(),
+                                  [&](const auto& asked) { return asked.container == container; });
+  return found == ask.containers.end() ? nullptr : &*found;
+}
+
+std::vector<PlacedPod> granted_pods(std::span<const grants::GrantFile> granted) {
+  std::map<std::string, PlacedPod> pods;
+  for (const auto& written : granted) {
+    if (!written.grant.share) continue;
+    auto& pod = pods[written.pod_uid];
+    pod.ask.uid = written.pod_uid;
+    pod.ask.name_space = written.grant.pod_namespace;
+    pod.ask.name = written.grant.pod;
+    add(written, pod);
+  }
+  std::vector<PlacedPod> all;
+  for (auto& [uid, pod] : pods) {
+    // The order matters for sidecars: they count from their start on.
+    std::stable_sort(
+        pod.ask.containers.begin(), pod.ask.containers.end(), [](const auto& a, const auto& b) {
+          const auto rank = [](const podspec::ContainerRequest& container) {
+            return std::pair(container.phase == podspec::Phase::Main, container.position);
+          };
+          return rank(a) < rank(b);
+        });
+    all.push_back(std::move(pod));
+  }
+  return all;
+}
+
+Status check_placement(const podspec::PodRequest& ask, const podspec::Placement& placement,
+                       const podspec::NodeInfo& node) {
+  GANTRY_CHECK(podspec::check_placement_shape(ask, placement));
+  for (const auto& asked : ask.containers) {
+    const auto* placed = find(placement, asked.container);
+    std::set<std::string> cards;
+    for (const auto& part : placed->parts) {
+      GANTRY_CHECK(check_part(asked, part, node)
+                       .in(fmt::format("container {}", printable(asked.container))));
+      if (!cards.insert(part.uuid).second)
+        return Error(Errc::Denied, fmt::format("{} names GPU {} twice for one container",
+                                               podspec::kPlacementAnnotation, part.index));
+    }
+  }
+  return {};
+}
+
+Status check_room(const podspec::PodRequest& ask, const podspec::Placement& placement,
+                  const podspec::NodeInfo& node, std::span<const grants::GrantFile> granted) {
+  placement::Cluster cluster;
+  cluster.set_node(node);
+  for (const auto& pod : granted_pods(granted)) {
+    if (pod.ask.uid != ask.uid) cluster.set_pod(pod.ask, node.name, &pod.placement);
+  }
+  cluster.set_pod(ask, node.name, &placement);
+  const auto view = cluster.view(node.name);
+  for (const auto& card : view.cards) {
+    if (uses(placement, card.facts.uuid)) GANTRY_CHECK(check_card(card, ask));
+  }
+  return {};
+}
+
+Result<podspec::Placement> place_on_this_node(const podspec::PodRequest& ask,
+                                              const podspec::NodeInfo& node,
+                                              std::span<const PlacedPod> placed_pods,
+                                              std::span<const grants::GrantFile> granted) {
+  placement::Cluster cluster;
+  cluster.set_node(node);
+  std::map<std::string, PlacedPod> pods;
+  for (const auto& pod : placed_pods) {
+    if (pod.ask.uid != ask.uid) pods.emplace(pod.ask.uid, pod);
+  }
+  podspec::Placement fixed;
+  for (const auto& pod : granted_pods(granted)) {
+    const auto [known, is_new] = pods.emplace(pod.ask.uid, pod);
+    if (!is_new) give(known->second, pod);  // a grant is more reliable than a placement
+    if (pod.ask.uid == ask.uid) fixed = pod.placement;
+  }
+  for (const auto& [uid, pod] : pods) cluster.set_pod(pod.ask, node.name, &pod.placement);
+  auto rest = ask;
+  if (!fixed.empty()) rest.uid += "/rest";  // in addition to what the pod has
+  std::erase_if(rest.containers, [&](const podspec::ContainerRequest& container) {
+    return find(fixed, container.container) != nullptr;
+  });
+  podspec::Placement chosen;
+  if (!rest.containers.empty()) {
+    GANTRY_TRY(chosen, cluster.reserve(rest, node.name));
+  }
+  podspec::Placement placement;
+  for (const auto& asked : ask.containers) {
+    const auto* placed = find(fixed, asked.container);
+    if (placed == nullptr) placed = find(chosen, asked.container);
+    if (placed != nullptr) placement.push_back(*placed);
+  }
+  return placement;
+}
+
+std::vector<podspec::GpuAllocation> merge_containers(
+    std::span<const podspec::ContainerPlacement> containers) {
+  if (containers.empty()) return {};
+  auto parts = containers.back().parts;
+  for (const auto& other : containers) {
+    const bool same = std::equal(parts.begin(), parts.end(), other.parts.begin(), other.parts.end(),
+                                 [](const auto& a, const auto& b) { return a.uuid == b.uuid; });
+    if (!same) continue;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const bool free = parts[i].cores == 0 || other.parts[i].cores == 0;
+      parts[i].mib = std::max(parts[i].mib, other.parts[i].mib);
+      parts[i].cores = free ? 0 : std::max(parts[i].cores, other.parts[i].cores);
+    }
+  }
+  return parts;
+}
+
+std::vector<podspec::GpuAllocation> limit_to_charge(std::vector<podspec::GpuAllocation> parts,
+                                                    const podspec::ContainerPlacement& stays,
+                                                    std::span<const podspec::Charge> charged,
+                                                    std::span<const model::GrantShare> others) {
+  if (parts.empty() || parts.size() != stays.parts.size()) return parts;
+  // A share has the same amount on each card. If the amounts are a percentage of different cards,
+  // keep those of the last container.
+  const auto& first = parts.front();
+  if (std::any_of(parts.begin(), parts.end(), [&](const auto& p) { return p.mib != first.mib; }))
+    return parts;
+  auto mib = first.mib;
+  auto cores = first.cores;
+  for (const auto& charge : charged) {
+    const bool used = std::any_of(parts.begin(), parts.end(),
+                                  [&](const auto& part) { return part.uuid == charge.uuid; });
+    if (!used) continue;
+    const auto left = left_beside(charge, others);
+    mib = std::min(mib, left.mib);
+    cores = std::min(cores, left.cores);
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].mib = std::max(mib, stays.parts[i].mib);
+    if (parts[i].cores > 0) parts[i].cores = std::max(cores, stays.parts[i].cores);
+  }
+  return parts;
+}
+
+}  // namespace gantry::pod_shares

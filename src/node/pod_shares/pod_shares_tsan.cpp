@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The book of pods under the thread sanitizer: one thread tells, as the informer does, others read.
+#include "node/pod_shares/pod_cache.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace gantry::pod_shares {
+namespace {
+
+constexpr int kRounds = 300;
+constexpr int kPods = 8;
+
+json::Document pod(int number, std::string_view phase) {
+  auto parsed = json::Document::parse(fmt::format(
+      R"({{"metadata":{{"name":"p{0}","namespace":"d","uid":"u{0}"}},"status":{{"phase":"{1}"}},)"
+      R"("spec":{{"containers":[{{"name":"c","resources":{{"limits":{{"aliyun.com/gpu-mem":"4"}}}}}}]}}}})",
+      number, phase));
+  EXPECT_TRUE(parsed.ok());
+  return *std::move(parsed);
+}
+
+// What is read is a pod, whole, or none.
+void read(const PodCache& book, const std::atomic<bool>& done) {
+  while (!done) {
+    for (const auto& text : book.all()) EXPECT_TRUE(json::Document::parse(text).ok());
+    for (int i = 0; i < kPods; ++i) {
+      const auto found = book.find(fmt::format("u{}", i));
+      if (!found) continue;
+      const auto parsed = json::Document::parse(*found);
+      ASSERT_TRUE(parsed.ok());
+      EXPECT_EQ((*parsed)["metadata"]["name"].string(), fmt::format("p{}", i));
+    }
+    if (book.complete()) EXPECT_LE(book.all().size(), std::size_t{kPods});
+  }
+}
+
+TEST(BookThreads, ReadWholePodsWhileTheInformerTells) {
+  PodCache book;
+  std::atomic<bool> done{false};
+  std::jthread one([&] { read(book, done); });
+  std::jthread other([&] { read(book, done); });
+  for (int round = 0; round < kRounds; ++round) {
+    const int number = round % kPods;
+    book.set(pod(number, round % 5 == 4 ? "Succeeded" : "Running"));
+    if (round % 7 == 6) book.remove({.uid = fmt::format("u{}", number)});
+    if (round == kRounds / 2) book.listed();
+  }
+  done = true;
+  one.join();
+  other.join();
+  EXPECT_TRUE(book.complete());
+}
+
+}  // namespace
+}  // namespace gantry::pod_shares

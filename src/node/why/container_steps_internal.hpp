@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "container/rootfs/mount_table.hpp"
+#include "node/why/container_steps.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gantry::why {
+
+// From its environment; nullopt if it is not set.
+std::optional<std::string> variable(const ContainerView& inside, std::string_view name);
+// Directories of LD_LIBRARY_PATH, limited in number.
+std::vector<std::string> library_path(const ContainerView& inside);
+
+struct FoundLibrary {
+  std::string path;     // as the loader finds it
+  std::string real;     // with symlinks resolved
+  std::string version;  // from the file name; "" if it has none
+};
+
+// The file that glibc's loader would load as libcuda.so.1, in its search order.
+std::optional<FoundLibrary> find_libcuda(const rootfs::Root& root, const ContainerView& inside);
+
+// Where the file at a path of the driver comes from.
+enum class MountSource : std::uint8_t { Image, Driver, Volume };
+MountSource mount_source(const std::vector<rootfs::MountEntry>& mounts, std::string_view path);
+
+Step library_step(const std::optional<FoundLibrary>& found, const ContainerView& inside,
+                  const std::vector<rootfs::MountEntry>& mounts);
+// Finds a volume that is mounted over the driver's files; nullopt if there is none.
+std::optional<Step> mounts_step(const std::optional<FoundLibrary>& found,
+                                const std::vector<rootfs::MountEntry>& mounts);
+
+// Directories of Python packages: the usual ones and those from the environment.
+std::vector<std::string> python_directories(const rootfs::Root& root, const ContainerView& inside);
+std::optional<Step> framework_step(const rootfs::Root& root,
+                                   const std::vector<std::string>& places);
+Step cuda_step(const rootfs::Root& root, const ContainerView& inside,
+               const std::vector<std::string>& places);
+
+}  // namespace gantry::why

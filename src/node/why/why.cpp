@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/why/why.hpp"
+
+#include "cluster/podspec/request.hpp"
+#include "cluster/scheduler/cluster_snapshot.hpp"
+#include "net/kube/pages.hpp"
+#include "node/why/container_steps.hpp"
+#include "node/why/node_rejection_internal.hpp"
+#include "node/why/node_steps.hpp"
+#include "node/why/pod_steps.hpp"
+#include "node/why/process.hpp"
+#include "node/why/share_steps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <span>
+
+namespace gantry::why {
+namespace {
+
+void append(Explanation& explanation, std::vector<Step> steps) {
+  for (auto& step : steps) explanation.steps.push_back(std::move(step));
+}
+
+Step unknown(std::string id, std::string what, std::string read) {
+  return {.id = std::move(id),
+          .what = std::move(what),
+          .verdict = StepStatus::Unknown,
+          .read = std::move(read)};
+}
+
+// A kubelet's identity may not be allowed to list everything; then only the scheduler's message is
+// used.
+Status read_rooms(kube::Api& api, json::Value pod, const RequestedDevices& wanted,
+                  std::vector<NodeCapacity>& capacities) {
+  const auto resource = scheduled_resource(pod, wanted);
+  GANTRY_CHECK(kube::each_page(api, "/api/v1/nodes", [&](json::Value nodes) {
+    add_node_capacities(capacities, nodes, pod, resource);
+  }));
+  return kube::each_page(api, kube::kActivePodsPath,
+                         [&](json::Value pods) { count_used(capacities, pods, resource); });
+}
+
+void add_scheduling(Explanation& explanation, kube::Api& api, const sys::Host& machine,
+                    json::Value pod, const RequestedDevices& wanted, const WhyOptions& options) {
+  std::vector<NodeCapacity> capacities;
+  const bool placed = !pod["spec"]["nodeName"].string().value_or("").empty();
+  const auto read = placed ? Status() : read_rooms(api, pod, wanted, capacities);
+  explanation.steps.push_back(
+      scheduling_step(pod, wanted, read.ok() ? capacities : std::vector<NodeCapacity>()));
+  if (!read.ok())
+    explanation.steps.push_back(unknown("nodes", "What the nodes have free", read.error().text()));
+  const auto here = std::find_if(
+      capacities.begin(), capacities.end(),
+      [&](const NodeCapacity& room) { return room.name == options.node && room.allocatable == 0; });
+  if (here != capacities.end())
+    explanation.steps.push_back(
+        registration_step(machine, options.device_plugins, scheduled_resource(pod, wanted)));
+}
+
+kube::GetPage getting(kube::Api& api) {
+  return [&api](const std::string& path) { return api.get(path); };
+}
+
+// The scheduler's answer of every node for a pod that waits for a share.
+Result<std::vector<NodeFit>> fit_of_nodes(kube::Api& api, json::Value pod,
+                                          const podspec::PodRequest& ask) {
+  std::map<std::string, NodeRejection, std::less<>> refusals;
+  GANTRY_TRY(auto survey, scheduler::read_cluster(getting(api), "", [&](json::Value node) {
+               refusals.insert_or_assign(node["metadata"]["name"].string().value_or(""),
+                                         node_rejection(node, pod));
+             }));
+  scheduler::add_quotas(survey, getting(api), ask.name_space);
+  std::vector<NodeFit> node_fits;
+  for (auto& view : survey.views()) {
+    std::vector<placement::Fit> fits;
+    const std::string_view name = view.facts.name;
+    survey.cache->fit(ask, std::span(&name, 1), fits);
+    auto& refusal = refusals[view.facts.name];
+    node_fits.push_back({.view = std::move(view),
+                         .fit = fits.empty() ? placement::Fit{} : fits.front(),
+                         .refuses = std::move(refusal.what),
+                         .remedy = std::move(refusal.remedy)});
+  }
+  return node_fits;
+}
+
+void add_share(Explanation& explanation, kube::Api& api, json::Value pod,
+               const podspec::PodRequest& ask) {
+  const auto node = pod["spec"]["nodeName"].string().value_or("");
+  if (node.empty()) {
+    const auto node_fits = fit_of_nodes(api, pod, ask);
+    if (node_fits.ok()) return append(explanation, share_scheduling_steps(pod, ask, *node_fits));
+    explanation.steps.push_back(scheduling_step(pod, {}, {}));
+    explanation.steps.push_back(
+        unknown("nodes", "What the nodes have free", node_fits.error().text()));
+    return;
+  }
+  explanation.steps.push_back(scheduling_step(pod, {}, {}));
+  const auto survey = scheduler::read_cluster(getting(api), node);
+  explanation.steps.push_back(
+      survey.ok() ? placement_step(pod, ask, survey->cache->view(node))
+                  : unknown("share.placement", "GPUs were chosen for it", survey.error().text()));
+}
+
+struct GpuContainer {  // a container that asks for GPUs
+  std::string name;
+  std::string id;     // the engine's id, without "containerd://"
+  std::string ended;  // "with status 1 (Error)"; "" while it runs
+};
+
+std::vector<GpuContainer> gpu_containers(json::Value pod) {
+  std::vector<GpuContainer> found;
+  for (const auto container : pod["spec"]["containers"]) {
+    if (gpu_limits(container).empty()) continue;
+    GpuContainer one{.name = container["name"].string().value_or("")};
+    for (const auto status : pod["status"]["containerStatuses"]) {
+      if (status["name"].string() != one.name) continue;
+      const auto id = status["containerID"].string().value_or("");
+      if (const auto at = id.find("://"); at != std::string::npos) one.id = id.substr(at + 3);
+      if (const auto ended = status["state"]["terminated"])
+        one.ended = fmt::format("with status {} ({})", ended["exitCode"].i64().value_or(0),
+                                ended["reason"].string().value_or(""));
+    }
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+std::vector<Step> steps_in_container(const sys::Host& machine, const GpuContainer& container) {
+  const auto what = fmt::format("What is in container {}", container.name);
+  if (!container.ended.empty())
+    return {unknown("container", what,
+                    fmt::format("it ended {}: kubectl logs shows its output", container.ended))};
+  const auto opened = open_container(machine, container.id);
+  if (!opened.ok()) return {unknown("container", what, opened.error().text())};
+  return container_steps(opened->root, opened->inside);
+}
+
+void add_containers(Explanation& explanation, const sys::Host& machine, json::Value pod) {
+  const auto containers = gpu_containers(pod);
+  for (const auto& container : containers) {
+    auto steps = steps_in_container(machine, container);
+    if (containers.size() > 1) {
+      for (auto& step : steps) step.what = fmt::format("{}: {}", container.name, step.what);
+    }
+    append(explanation, std::move(steps));
+  }
+}
+
+void add_node(Explanation& explanation, kube::Api& api, const sys::Host& machine, json::Value pod,
+              const RequestedDevices& wanted, const WhyOptions& options) {
+  const auto name = pod["spec"]["nodeName"].string().value_or("");
+  const auto node = api.get(kube::node_path(name));
+  if (node.ok()) {
+    append(explanation, node_steps(node->root(), pod, wanted));
+  } else {
+    explanation.steps.push_back(unknown("node", "What the node offers", node.error().text()));
+  }
+  const bool here = name == options.node;
+  if (here && pod["status"]["phase"].string() == "Pending") {
+    for (const auto& [resource, count] : wanted) {
+      // On a node that counts in MiB, amounts are not devices; its slots are.
+      if (resource == podspec::kAliyunGpuMem && wanted.contains(std::string(podspec::kShareSlot)))
+        continue;
+      explanation.steps.push_back(registration_step(machine, options.device_plugins, resource));
+    }
+  }
+  explanation.steps.push_back(admission_step(pod));
+  const auto uid = pod["metadata"]["uid"].string().value_or("");
+  const auto space = pod["metadata"]["namespace"].string().value_or("default");
+  const auto events = api.get(
+      fmt::format("/api/v1/namespaces/{}/events?limit=100&fieldSelector=involvedObject.uid%3D{}",
+                  kube::percent_encode(space), kube::percent_encode(uid)));
+  explanation.steps.push_back(engine_step(pod, events.ok() ? events->root() : json::Value()));
+  if (explanation.first_failed() != nullptr) return;
+  if (!here) {
+    explanation.steps.push_back(unknown("container", "What is in the container",
+                                        fmt::format("run the same command on {}", name)));
+    return;
+  }
+  if (pod["status"]["phase"].string() == "Running") {
+    explanation.steps.push_back(allocation_step(machine, options.device_plugins, pod));
+    if (node.ok())
+      explanation.steps.push_back(
+          gpu_health_step(machine, options.device_plugins, pod, node->root()));
+    append(explanation, share_state_steps(machine, pod));
+  }
+  add_containers(explanation, machine, pod);
+}
+
+}  // namespace
+
+Result<Explanation> why_pod(kube::Api& api, const sys::Host& machine, const std::string& name_space,
+                            const std::string& name, const WhyOptions& options) {
+  GANTRY_TRY(const auto document, api.get(kube::pod_path(name_space, name)));
+  const auto pod = document.root();
+  Explanation explanation{.subject = fmt::format("pod {}/{}", name_space, name),
+                          .steps = spec_steps(pod)};
+  if (explanation.first_failed() != nullptr) return explanation;
+  const auto wanted = requested_devices(pod);
+  const auto ask = podspec::parse_request(pod);
+  if (ask.ok() && *ask && (*ask)->shared()) {
+    add_share(explanation, api, pod, **ask);
+  } else {
+    add_scheduling(explanation, api, machine, pod, wanted, options);
+  }
+  if (explanation.first_failed() == nullptr)
+    add_node(explanation, api, machine, pod, wanted, options);
+  return explanation;
+}
+
+Result<Explanation> why_container(const sys::Host& machine, const std::string& id) {
+  GANTRY_TRY(const auto container, open_container(machine, id));
+  return Explanation{.subject = "container " + id,
+                     .steps = container_steps(container.root, container.inside)};
+}
+
+}  // namespace gantry::why

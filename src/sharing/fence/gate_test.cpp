@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gate: when launches may run.
+#include "sharing/fence/gate_under_test.hpp"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <functional>
+
+namespace gantry::fence::test {
+namespace {
+
+struct Form {
+  const char* name;
+  std::function<CUresult(const FencedCuda&, CUdeviceptr)> launch;
+};
+
+// Everything that gives the GPU work, on the default stream.
+const std::vector<Form>& forms() {
+  static std::uint64_t nothing = 0;
+  static void* arguments[] = {&nothing};
+  static const std::vector<Form> all = {
+      {"cuLaunchKernel",
+       [](const FencedCuda& cuda, CUdeviceptr) {
+         return cuda.cuLaunchKernel(cuda.function(), 1, 1, 1, 1, 1, 1, 0, nullptr, arguments,
+                                    nullptr);
+       }},
+      {"cuLaunchKernel_ptsz",
+       [](const FencedCuda& cuda, CUdeviceptr) {
+         auto* launch =
+             reinterpret_cast<decltype(&::cuLaunchKernel)>(cuda.symbol("cuLaunchKernel_ptsz"));
+         return launch(cuda.function(), 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr);
+       }},
+      {"cuLaunchKernelEx",
+       [](const FencedCuda& cuda, CUdeviceptr) {
+         CUlaunchConfig config{};
+         config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+         config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+         return cuda.cuLaunchKernelEx(&config, cuda.function(), arguments, nullptr);
+       }},
+      {"cuLaunchCooperativeKernel",
+       [](const FencedCuda& cuda, CUdeviceptr) {
+         return cuda.cuLaunchCooperativeKernel(cuda.function(), 1, 1, 1, 1, 1, 1, 0, nullptr,
+                                               arguments);
+       }},
+      {"cuLaunchGrid",
+       [](const FencedCuda& cuda, CUdeviceptr) {
+         EXPECT_EQ(cuda.cuFuncSetBlockShape(cuda.function(), 1, 1, 1), CUDA_SUCCESS);
+         EXPECT_EQ(cuda.cuParamSetv(cuda.function(), 0, &nothing, sizeof nothing), CUDA_SUCCESS);
+         EXPECT_EQ(cuda.cuParamSetSize(cuda.function(), sizeof nothing), CUDA_SUCCESS);
+         return cuda.cuLaunchGrid(cuda.function(), 1, 1);
+       }},
+      {"cuLaunchGridAsync",
+       [](const FencedCuda& cuda, CUdeviceptr) {
+         return cuda.cuLaunchGridAsync(cuda.function(), 1, 1, nullptr);
+       }},
+      {"cuLaunch",
+       [](const FencedCuda& cuda, CUdeviceptr) { return cuda.cuLaunch(cuda.function()); }},
+      {"cuMemsetD8Async", [](const FencedCuda& cuda,
+                             CUdeviceptr at) { return cuda.cuMemsetD8Async(at, 1, 64, nullptr); }},
+      {"cuMemsetD32_v2",
+       [](const FencedCuda& cuda, CUdeviceptr at) { return cuda.cuMemsetD32_v2(at, 1, 16); }},
+      {"cuMemcpyDtoDAsync_v2",
+       [](const FencedCuda& cuda, CUdeviceptr at) {
+         return cuda.cuMemcpyDtoDAsync_v2(at, at + 1024, 64, nullptr);
+       }},
+      {"cuMemcpyAsync",
+       [](const FencedCuda& cuda, CUdeviceptr at) {
+         return cuda.cuMemcpyAsync(at, at + 1024, 64, nullptr);
+       }},
+      {"cuMemcpy2DAsync_v2",
+       [](const FencedCuda& cuda, CUdeviceptr at) {
+         CUDA_MEMCPY2D copy{};
+         copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+         copy.srcDevice = at;
+         copy.dstDevice = at + 1024;
+         copy.srcPitch = copy.dstPitch = 64;
+         copy.WidthInBytes = 64;
+         copy.Height = 1;
+         return cuda.cuMemcpy2DAsync_v2(&copy, nullptr);
+       }},
+  };
+  return all;
+}
+
+// Runs it in a thread with the program's context.
+class Elsewhere {
+ public:
+  Elsewhere(const FencedCuda& cuda, const std::function<CUresult()>& call) {
+    const CUcontext context = cuda.context();
+    thread_ = std::thread([this, &cuda, context, call] {
+      EXPECT_EQ(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
+      result_ = call();
+      done_ = true;
+    });
+  }
+  ~Elsewhere() { join(); }
+  Elsewhere(const Elsewhere&) = delete;
+  Elsewhere& operator=(const Elsewhere&) = delete;
+  bool done() const { return done_; }
+  CUresult join() {
+    if (thread_.joinable()) thread_.join();
+    return result_;
+  }
+
+ private:
+  std::thread thread_;
+  std::atomic<CUresult> result_ = CUDA_ERROR_UNKNOWN;
+  std::atomic<bool> done_ = false;
+};
+
+CUdeviceptr memory(const FencedCuda& cuda) {
+  CUdeviceptr at = 0;
+  EXPECT_EQ(cuda.cuMemAlloc_v2(&at, 4096), CUDA_SUCCESS);
+  return at;
+}
+
+TEST(Gate, HoldsEveryKindOfLaunchWhileShut) {
+  FencedCuda cuda;
+  cuda.ready();
+  const CUdeviceptr at = memory(cuda);
+  std::uint32_t turn = 1;
+  for (const Form& form : forms()) {
+    SCOPED_TRACE(form.name);
+    cuda.host().set_gate(0, FENCE_SHUT, ++turn);
+    Elsewhere launch(cuda, [&] { return form.launch(cuda, at); });
+    EXPECT_TRUE(cuda.waits());
+    EXPECT_FALSE(launch.done());
+    cuda.host().set_gate(0, FENCE_OPEN, turn);
+    EXPECT_EQ(launch.join(), CUDA_SUCCESS);
+    EXPECT_EQ(cuda.row().waiting, 0U);
+  }
+}
+
+TEST(Gate, HoldsGraphsWhileShut) {
+  FencedCuda cuda;
+  cuda.ready();
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  const CUstream stream = cuda.stream();
+  ASSERT_EQ(cuda.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.spin(kMs, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+  cuda.host().set_gate(0, FENCE_SHUT, 2);
+  Elsewhere launch(cuda, [&] { return cuda.cuGraphLaunch(exec, stream); });
+  EXPECT_TRUE(cuda.waits());
+  EXPECT_FALSE(launch.done());
+  cuda.host().set_gate(0, FENCE_OPEN, 2);
+  EXPECT_EQ(launch.join(), CUDA_SUCCESS);
+}
+
+TEST(Gate, LetsCopiesFromAndToTheHostPass) {
+  FencedCuda cuda;
+  cuda.ready();
+  const CUdeviceptr at = memory(cuda);
+  char bytes[64] = {};
+  cuda.host().set_gate(0, FENCE_SHUT, 2);
+  EXPECT_EQ(cuda.cuMemcpyHtoDAsync_v2(at, bytes, sizeof bytes, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuMemcpyDtoHAsync_v2(bytes, at, sizeof bytes, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuMemcpyDtoH_v2(bytes, at, sizeof bytes), CUDA_SUCCESS);
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcHost = bytes;
+  copy.dstDevice = at;
+  copy.srcPitch = copy.dstPitch = copy.WidthInBytes = sizeof bytes;
+  copy.Height = 1;
+  EXPECT_EQ(cuda.cuMemcpy2DAsync_v2(&copy, nullptr), CUDA_SUCCESS);
+}
+
+TEST(Gate, NeverHoldsALaunchThatIsOnlyRecorded) {
+  FencedCuda cuda;
+  cuda.ready();
+  const CUstream first = cuda.stream();
+  const CUstream second = cuda.stream();
+  CUevent fork = nullptr;
+  CUevent join = nullptr;
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuda.spin(0, first), CUDA_SUCCESS) << "a stream that is known already";
+  ASSERT_EQ(cuda.cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuEventCreate(&join, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  cuda.host().set_gate(0, FENCE_SHUT, 2);
+  ASSERT_EQ(cuda.cuStreamBeginCapture_v2(first, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(cuda.spin(kMs, first), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuEventRecord(fork, first), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuStreamWaitEvent(second, fork, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.spin(kMs, second), CUDA_SUCCESS) << "a stream that only joined the capture";
+  ASSERT_EQ(cuda.cuEventRecord(join, second), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuStreamWaitEvent(first, join, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuStreamEndCapture(first, &graph), CUDA_SUCCESS) << "nothing of ours ended it";
+  std::size_t nodes = 0;
+  ASSERT_EQ(cuda.cuGraphGetNodes(graph, nullptr, &nodes), CUDA_SUCCESS);
+  EXPECT_EQ(nodes, 101U);
+}
+
+TEST(Gate, ACaptureWithAnOpenGateIsLeftAlone) {
+  FencedCuda cuda;
+  cuda.ready();
+  const CUstream stream = cuda.stream();
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuda.spin(0, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.spin(0), CUDA_SUCCESS) << "work on the legacy stream that the follower sees end";
+  ASSERT_EQ(cuda.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(cuda.spin(kMs, stream), CUDA_SUCCESS);
+  EXPECT_TRUE(cuda.host().reported(FENCE_IDLE)) << "what was recorded does not count as work";
+  ASSERT_EQ(cuda.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  std::size_t nodes = 0;
+  ASSERT_EQ(cuda.cuGraphGetNodes(graph, nullptr, &nodes), CUDA_SUCCESS);
+  EXPECT_EQ(nodes, 100U);
+}
+
+// On an H200, recording an event while a capture begins ends the capture, or the program.
+TEST(Gate, ACaptureBeginsWhileOthersLookAfterTheStream) {
+  FencedCuda cuda;
+  cuda.ready();
+  const CUcontext context = cuda.context();
+  const CUstream stream = cuda.stream();
+  const CUstream busy = cuda.stream();
+  std::atomic<bool> over = false;
+  std::thread turns([&] {  // at the end of a turn the completion thread polls every stream
+    for (std::uint32_t turn = 2; !over; ++turn) {
+      cuda.host().set_gate(0, FENCE_SHUT, turn);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      cuda.host().set_gate(0, FENCE_OPEN, turn);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    cuda.host().set_gate(0, FENCE_OPEN, 1);
+  });
+  std::thread neighbour([&] {
+    EXPECT_EQ(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
+    while (!over) {
+      for (int i = 0; i < 7; ++i) EXPECT_EQ(cuda.spin(10'000, busy), CUDA_SUCCESS);
+      EXPECT_EQ(cuda.cuStreamSynchronize(busy), CUDA_SUCCESS);
+    }
+  });
+  const auto until = Clock::now() + milliseconds(1500);
+  int captures = 0;
+  for (; Clock::now() < until && !testing::Test::HasFailure(); ++captures) {
+    CUgraph graph = nullptr;
+    std::size_t nodes = 0;
+    EXPECT_EQ(cuda.spin(10'000, stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuda.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+              CUDA_SUCCESS);
+    EXPECT_EQ(cuda.spin(1, stream), CUDA_SUCCESS);
+    EXPECT_EQ(cuda.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS) << captures;
+    EXPECT_EQ(cuda.cuGraphGetNodes(graph, nullptr, &nodes), CUDA_SUCCESS);
+    EXPECT_EQ(nodes, 1U);
+    EXPECT_EQ(cuda.cuGraphDestroy(graph), CUDA_SUCCESS);
+  }
+  over = true;
+  turns.join();
+  neighbour.join();
+  EXPECT_GT(captures, 20);
+}
+
+TEST(Gate, OpensWhereNobodyGuardsIt) {
+  FencedCuda cuda;
+  cuda.ready();
+  cuda.host().set_gate(0, FENCE_SHUT, 2);
+  Elsewhere launch(cuda, [&] { return cuda.spin(0); });
+  EXPECT_TRUE(cuda.waits());
+  cuda.host().stop();
+  EXPECT_EQ(launch.join(), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.spin(0), CUDA_SUCCESS);
+}
+
+TEST(Gate, EachGpuHasItsOwn) {
+  FencedCuda cuda("h200x8", 2);
+  cuda.ready();
+  cuda.host().set_gate(1, FENCE_SHUT, 2);
+  EXPECT_EQ(cuda.spin(0), CUDA_SUCCESS);
+  CUcontext other = nullptr;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  ASSERT_EQ(cuda.cuCtxCreate_v2(&other, 0, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuModuleLoadData(&module, kSpin), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuModuleGetFunction(&function, module, "spin"), CUDA_SUCCESS);
+  std::uint64_t nothing = 0;
+  void* arguments[] = {&nothing};
+  Elsewhere launch(cuda, [&] {
+    return cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr);
+  });
+  EXPECT_TRUE(Host::eventually(
+      [&] { return __atomic_load_n(&cuda.row(1).waiting, __ATOMIC_RELAXED) == 1; }));
+  CUcontext popped = nullptr;
+  ASSERT_EQ(cuda.cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.spin(0), CUDA_SUCCESS) << "back on the first GPU";
+  cuda.host().set_gate(1, FENCE_OPEN, 2);
+  EXPECT_EQ(launch.join(), CUDA_SUCCESS);
+}
+
+TEST(Gate, WithoutALimitInTimeNothingIsReported) {
+  FencedCuda cuda;
+  cuda.host().limits().flags = 0;
+  cuda.ready();
+  cuda.host().set_gate(0, FENCE_SHUT, 2);
+  EXPECT_EQ(cuda.spin(0), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(cuda.row().launches, 0U);
+  EXPECT_EQ(cuda.host().count(FENCE_ACTIVE), 0U);
+}
+
+// How much of the launched work cannot have ended yet, in milliseconds.
+double ahead(std::uint64_t launched_ns, std::uint64_t since_ns) {
+  const std::uint64_t passed = now_ns() - since_ns;
+  return launched_ns > passed ? static_cast<double>(launched_ns - passed) / 1e6 : 0;
+}
+
+TEST(Gate, BoundsWhatWaitsInTheQueueByTime) {
+  FencedCuda cuda;
+  cuda.ready();
+  cuda.host().limits().gpu[0].queue_ns = 20 * kMs;
+  const std::uint64_t start = now_ns();
+  double most = 0;
+  for (std::uint64_t i = 1; i <= 150; ++i) {
+    ASSERT_EQ(cuda.spin(2 * kMs), CUDA_SUCCESS);
+    most = std::max(most, ahead(i * 2 * kMs, start));
+  }
+  EXPECT_LT(most, 30.0);
+  EXPECT_GT(most, 5.0) << "the GPU must not run dry";
+  EXPECT_NEAR(static_cast<double>(cuda.row().cost_ns), 2e6, 1e6);
+}
+
+TEST(Gate, LeavesSomethingToDoWhateverTheBound) {
+  FencedCuda cuda;
+  cuda.ready();
+  cuda.host().limits().gpu[0].queue_ns = 1;
+  const std::uint64_t start = now_ns();
+  double least = 1e9;
+  for (std::uint64_t i = 1; i <= 10; ++i) {
+    ASSERT_EQ(cuda.spin(20 * kMs), CUDA_SUCCESS);
+    if (i > 3) least = std::min(least, ahead(i * 20 * kMs, start));
+  }
+  EXPECT_GT(least, 20.0) << "one that runs, and another one";
+}
+
+TEST(Gate, GraphsCountByWhatTheyCost) {
+  FencedCuda cuda;
+  cuda.ready();
+  cuda.host().limits().gpu[0].queue_ns = 40 * kMs;
+  const CUstream stream = cuda.stream();
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(cuda.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(cuda.spin(kMs, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+  for (int i = 0; i < 8; ++i) ASSERT_EQ(cuda.cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuStreamSynchronize(stream), CUDA_SUCCESS) << "learned";
+  const std::uint64_t start = now_ns();
+  double most = 0;
+  for (std::uint64_t i = 1; i <= 30; ++i) {
+    ASSERT_EQ(cuda.cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+    most = std::max(most, ahead(i * 5 * kMs, start));
+  }
+  EXPECT_LT(most, 70.0);
+}
+
+TEST(Gate, InOneOnlyOneLaunchIsInFlight) {
+  FencedCuda cuda;
+  cuda.ready();
+  const CUstream streams[] = {cuda.stream(), cuda.stream()};
+  ASSERT_EQ(cuda.spin(5 * kMs), CUDA_SUCCESS);
+  ASSERT_EQ(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
+  cuda.host().set_gate(0, FENCE_ONE, 1);
+  const std::uint64_t start = now_ns();
+  double most = 0;
+  for (std::uint64_t i = 1; i <= 20; ++i) {
+    ASSERT_EQ(cuda.spin(5 * kMs, streams[i % 2]), CUDA_SUCCESS);
+    most = std::max(most, ahead(i * 5 * kMs, start));
+  }
+  EXPECT_LE(most, 5.1) << "on whichever stream";
+}
+
+// A request in the middle of a kernel makes that kernel seem long, and the gate changes afterwards.
+// The learned cost of the others must not change, because they are launched just before the last
+// one ends according to it.
+TEST(Gate, AKernelCostsWhatItTakesNotWhatSomebodyElseTookMeanwhile) {
+  FencedCuda cuda;
+  cuda.ready();
+  std::uint32_t turn = 1;
+  cuda.host().set_gate(0, FENCE_ONE, turn);
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(cuda.spin(5 * kMs), CUDA_SUCCESS);
+  for (int request = 0; request < 6; ++request) {
+    ASSERT_EQ(cuda.spin(30 * kMs), CUDA_SUCCESS);
+    cuda.host().set_gate(0, FENCE_SHUT, ++turn);
+    cuda.host().set_gate(0, FENCE_ONE, turn);
+    for (int i = 0; i < 8; ++i) ASSERT_EQ(cuda.spin(5 * kMs), CUDA_SUCCESS);
+  }
+  EXPECT_LT(cuda.row().cost_ns, 8 * kMs);
+}
+
+}  // namespace
+}  // namespace gantry::fence::test

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// One table of names for each enumeration: conversion in both directions, and the error that lists
+// the names.
+#pragma once
+
+#include "sharing/policy/share.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace gantry::policy {
+
+template <class E>
+inline constexpr std::array<std::string_view, 0> kEnumNames{};  // in the order of the enumerators
+template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<Violation>{"report", "stop"};
+template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<Unattached>{"refuse", "pass"};
+template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<ContextMemory>{"counted", "free"};
+template <>
+inline constexpr std::array<std::string_view, 5> kEnumNames<Backend>{"auto", "fence", "mps", "mig",
+                                                                     "time-slicing"};
+template <>
+inline constexpr std::array<std::string_view, 2> kEnumNames<Excess>{"cap", "work-conserving"};
+template <>
+inline constexpr std::array<std::string_view, 3> kEnumNames<Priority>{"low", "normal", "high"};
+
+template <class E>
+std::string_view enum_name(E value) {
+  return kEnumNames<E>[static_cast<std::size_t>(value)];
+}
+
+template <class E>
+Result<E> parse_enum(std::string_view what, std::string_view word) {
+  const auto& words = kEnumNames<E>;
+  const auto* found = std::find(words.begin(), words.end(), word);
+  if (found != words.end()) return static_cast<E>(found - words.begin());
+  return Error(Errc::Invalid,
+               fmt::format("{} `{}`: must be one of {}", what, word, fmt::join(words, ", ")));
+}
+
+}  // namespace gantry::policy
