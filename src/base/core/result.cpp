@@ -52,6 +52,7 @@ std::string_view to_string(Errc code) {
     case Errc::Timeout: return "timeout";
     case Errc::Corrupt: return "corrupt";
     case Errc::Internal: return "internal";
+    case Errc::TooLarge: return "too large";
   }
   return "unknown";
 }

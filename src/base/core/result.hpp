@@ -22,7 +22,8 @@ enum class Errc : std::uint8_t {
   Unsupported,
   Timeout,
   Corrupt,
-  Internal
+  Internal,
+  TooLarge  // beyond a limit of ours; a smaller part may be read
 };
 
 std::string_view to_string(Errc code);

@@ -95,8 +95,8 @@ class Value::Iterator {
 class Document {
  public:
   // Accepts RFC 8259 only. Returns Corrupt, with line and column, for anything else, for a key that
-  // appears twice in one object (readers would disagree about its value), and beyond the limits
-  // above.
+  // appears twice in one object (readers would disagree about its value), and for a text that is
+  // nested too deep. TooLarge beyond kSizeLimit and kValueLimit.
   static Result<Document> parse(std::string text);
 
   Value root() const { return {*parsed_, 0}; }

@@ -100,8 +100,8 @@ TEST(Document, DepthAndNumberOfValuesAreBounded) {
   EXPECT_FALSE(Document::parse(nested(kDepthLimit + 1)).ok());
   std::string many = "[0";
   for (std::size_t i = 0; i < kValueLimit; ++i) many += ",0";
-  EXPECT_FALSE(Document::parse(many + "]").ok());
-  EXPECT_FALSE(Document::parse(std::string(kSizeLimit + 1, ' ')).ok());
+  EXPECT_EQ(Document::parse(many + "]").error().code(), Errc::TooLarge);
+  EXPECT_EQ(Document::parse(std::string(kSizeLimit + 1, ' ')).error().code(), Errc::TooLarge);
 }
 
 TEST(Document, SurvivesBeingMoved) {

@@ -99,7 +99,7 @@ Result<Response> Client::send_once(const Request& request, std::chrono::millisec
     }
     GANTRY_CHECK(reader.feed(bytes, response.body));
     if (response.body.size() > kBodyLimit)
-      return Error(Errc::Corrupt, "an answer of more than 64 MiB");
+      return Error(Errc::TooLarge, "an answer of more than 64 MiB");
   }
   response.status = reader.status();
   response.headers = reader.headers();
@@ -134,7 +134,7 @@ Result<Response> Client::stream(const Request& request, const Piece& piece,
       break;
     }
     GANTRY_CHECK(reader.feed(*bytes, body));
-    if (body.size() > kBodyLimit) return Error(Errc::Corrupt, "an answer of more than 64 MiB");
+    if (body.size() > kBodyLimit) return Error(Errc::TooLarge, "an answer of more than 64 MiB");
     if (body.empty() || reader.status() / 100 != 2) continue;
     if (!piece(body)) break;
     body.clear();

@@ -115,7 +115,7 @@ Status Api::watch(const std::string& path, const Event& event, std::chrono::mill
       if (!event(*document)) return false;
     }
     if (line.size() <= kLineLimit) return true;
-    bad = Error(Errc::Corrupt, "an event of more than 8 MiB");
+    bad = Error(Errc::TooLarge, "an event of more than 8 MiB");
     return false;
   };
   auto done = client_.stream(request, piece, timeout, std::min(timeout, timeout_));

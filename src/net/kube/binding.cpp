@@ -29,6 +29,7 @@ bool is_outcome_unknown(Errc code) {
     case Errc::Busy:
     case Errc::Timeout:
     case Errc::Corrupt:
+    case Errc::TooLarge:
     case Errc::Internal: return true;
     default: return false;
   }

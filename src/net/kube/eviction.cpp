@@ -27,6 +27,7 @@ EvictionResult evict(Api& api, const Eviction& eviction) {
     case Errc::Busy: return {EvictionOutcome::Protected, error.text()};
     case Errc::Timeout:
     case Errc::Corrupt:
+    case Errc::TooLarge:
     case Errc::Internal: return {EvictionOutcome::Unknown, error.text()};
     default: return {EvictionOutcome::Refused, error.text()};
   }

@@ -202,8 +202,8 @@ class Informer::Impl {
     auto error = done.ok()
                      ? Error(Errc::Busy, fmt::format("{}: the watch ended at once", options_.path))
                      : std::move(done).error();
-    const bool again =
-        is_transient(error) || (error.code() == Errc::Corrupt && ++cut_watches_ < kMaxShortWatches);
+    const bool cut = error.code() == Errc::Corrupt || error.code() == Errc::TooLarge;
+    const bool again = is_transient(error) || (cut && ++cut_watches_ < kMaxShortWatches);
     if (!again) version_.clear();
     return error;
   }

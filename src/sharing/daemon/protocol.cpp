@@ -35,9 +35,9 @@ constexpr std::array<TextMember, 10> kChanges{{
     {"backend", &policy::ShareText::backend},
 }};
 
-constexpr std::array<Errc, 9> kCodes{Errc::Invalid, Errc::NotFound, Errc::Exists,
-                                     Errc::Denied,  Errc::Busy,     Errc::Unsupported,
-                                     Errc::Timeout, Errc::Corrupt,  Errc::Internal};
+constexpr std::array<Errc, 10> kCodes{
+    Errc::Invalid,     Errc::NotFound, Errc::Exists,  Errc::Denied,   Errc::Busy,
+    Errc::Unsupported, Errc::Timeout,  Errc::Corrupt, Errc::Internal, Errc::TooLarge};
 
 std::string changes_json(const policy::ShareText& changes) {
   std::string text = "{";
