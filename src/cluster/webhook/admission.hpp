@@ -51,7 +51,9 @@ enum class Admission : std::uint8_t {
 
 struct AdmissionResult {
   Admission answer = Admission::Allowed;
-  std::string message;  // why not, and what to write
+  std::string message;  // why not, and what to write: "cause; remedy"
+  std::string cause;    // the two parts of the message
+  std::string remedy;   // "": none
   std::string patch;    // RFC 6902, as JSON; "": nothing changes
   // About settings that work but are unusual; kubectl prints them.
   std::vector<std::string> warnings;

@@ -11,8 +11,12 @@
 namespace gantry::webhook {
 namespace {
 
-AdmissionResult refused(Admission answer, std::string message) {
-  return {.answer = answer, .message = std::move(message)};
+// Denied is for users that may not do it; all other errors are for the author of the object.
+AdmissionResult refused(const Error& error) {
+  return {.answer = error.code() == Errc::Denied ? Admission::Denied : Admission::Invalid,
+          .message = error.text(),
+          .cause = error.cause(),
+          .remedy = error.remedy()};
 }
 
 bool is_trusted(const json::Value& request, const Policy& policy) {
@@ -44,9 +48,10 @@ std::string changed_placement_annotation(const json::Value& object, const json::
 
 AdmissionResult deny_placement_annotation(const std::string& key, std::string_view what) {
   return refused(
-      Admission::Denied,
-      fmt::format("annotation {} is written by the scheduler and says which GPUs a pod has; {}",
-                  printable(key.substr(0, 64)), what));
+      Error(Errc::Denied,
+            fmt::format("annotation {} is written by the scheduler and says which GPUs a pod has",
+                        printable(key.substr(0, 64))))
+          .advise(what));
 }
 
 void set_scheduler_name(const json::Value& pod, const Policy& policy, PodDraft& draft) {
@@ -75,10 +80,12 @@ Status check_privileged(const json::Value& pod, const podspec::PodRequest& ask) 
                     [&](const podspec::ContainerRequest& one) { return one.container == name; });
     if (!privileged || !asks) continue;
     return Error(
-        Errc::Denied,
-        fmt::format("container \"{}\" is privileged, so GPU limits cannot be enforced in it; "
-                    "remove securityContext.privileged, or ask for whole GPUs with {}: 1 alone",
-                    place.name(), podspec::kNvidiaGpu));
+               Errc::Denied,
+               fmt::format("container \"{}\" is privileged, so GPU limits cannot be enforced in it",
+                           place.name()))
+        .advise(
+            fmt::format("remove securityContext.privileged, or ask for whole GPUs with {}: 1 alone",
+                        podspec::kNvidiaGpu));
   }
   return {};
 }
@@ -86,9 +93,9 @@ Status check_privileged(const json::Value& pod, const podspec::PodRequest& ask) 
 Status check_create(const json::Value& pod) {
   const auto node = pod["spec"]["nodeName"].string().value_or("");
   if (node.empty()) return {};
-  return Error(Errc::Denied, fmt::format("spec.nodeName bypasses the scheduler, which assigns the "
-                                         "GPUs; write nodeSelector: {{kubernetes.io/hostname: {}}}",
-                                         printable(node.substr(0, 253))));
+  return Error(Errc::Denied, "spec.nodeName bypasses the scheduler, which assigns the GPUs")
+      .advise(fmt::format("write nodeSelector: {{kubernetes.io/hostname: {}}}",
+                          printable(node.substr(0, 253))));
 }
 
 Status fill_in(const json::Value& pod, const Policy& policy, PodDraft& draft) {
@@ -113,11 +120,6 @@ Status examine(const json::Document& pod, PodDraft& draft) {
   return {};
 }
 
-AdmissionResult verdict_on(const Error& error) {
-  return refused(error.code() == Errc::Denied ? Admission::Denied : Admission::Invalid,
-                 error.text());
-}
-
 AdmissionResult judge_create(const json::Value& request, const Policy& policy) {
   const auto object = request["object"];
   if (!has_gpu_resources(object)) return {};
@@ -126,11 +128,11 @@ AdmissionResult judge_create(const json::Value& request, const Policy& policy) {
   const auto key = changed_placement_annotation(object, {});
   if (!key.empty()) return deny_placement_annotation(key, "leave it out");
   auto pod = json::Document::parse(std::string(object.raw()));
-  if (!pod.ok()) return verdict_on(pod.error());
+  if (!pod.ok()) return refused(pod.error());
   PodDraft draft;
   auto status = fill_in(pod->root(), policy, draft);
   if (status.ok()) status = examine(*pod, draft);
-  if (!status.ok()) return verdict_on(status.error());
+  if (!status.ok()) return refused(status.error());
   return {.patch = draft.edits.empty() ? "" : draft.edits.text(),
           .warnings = std::move(draft.warnings)};
 }
@@ -146,13 +148,13 @@ AdmissionResult judge_asks(const json::Value& object, const json::Value& old) {
   const auto now = podspec::parse_request(object);
   // It bypassed the webhook; a pod that cannot be updated would help no one.
   if (!before.ok()) return {};
-  if (!now.ok()) return verdict_on(now.error());
+  if (!now.ok()) return refused(now.error());
   if (old["spec"]["nodeName"].string().value_or("").empty()) return {};
   const bool same = *before && *now ? same_ask(**before, **now) : !*before && !*now;
   if (same) return {};
-  return refused(Admission::Invalid,
-                 "the GPU request of a pod cannot change while the pod has GPUs; delete the pod "
-                 "and create it with the new numbers");
+  return refused(
+      Error(Errc::Invalid, "the GPU request of a pod cannot change while the pod has GPUs")
+          .advise("delete the pod and create it with the new numbers"));
 }
 
 void warn_of_debuggers(const json::Value& object, std::vector<std::string>& warnings) {

@@ -45,8 +45,9 @@ Status rename_legacy(Entries& entries) {
   if (current != entries.end() && current->second.quantity != legacy->second.quantity)
     return Error(Errc::Invalid,
                  fmt::format("{} and {} are the old and the new name of one resource but have "
-                             "different values; keep {}",
-                             podspec::kAlphaNvidiaGpu, podspec::kNvidiaGpu, podspec::kNvidiaGpu));
+                             "different values",
+                             podspec::kAlphaNvidiaGpu, podspec::kNvidiaGpu))
+        .advise(fmt::format("keep {}", podspec::kNvidiaGpu));
   entries.emplace(podspec::kNvidiaGpu, legacy->second);
   entries.erase(legacy);
   return {};

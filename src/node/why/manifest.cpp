@@ -57,13 +57,13 @@ json::Value pod_in(json::Value object) {
   return {};
 }
 
-// The webhook's message is "what is wrong; what to write instead".
-Step webhook_step(const std::string& message) {
-  const auto cut = message.find("; ");
-  Step step{.id = "spec.webhook", .what = "The webhook lets it in", .verdict = StepStatus::Failed};
-  step.cause = step.read = message.substr(0, cut);
-  if (cut != std::string::npos) step.remedy = message.substr(cut + 2);
-  return step;
+Step webhook_step(const webhook::AdmissionResult& refused) {
+  return {.id = "spec.webhook",
+          .what = "The webhook lets it in",
+          .verdict = StepStatus::Failed,
+          .read = refused.cause,
+          .cause = refused.cause,
+          .remedy = refused.remedy};
 }
 
 // What the webhook of a cluster with shared GPUs would say.
@@ -74,7 +74,7 @@ std::vector<Step> webhook_steps(json::Value pod) {
   if (!request.ok()) return steps;
   const auto verdict = webhook::admit_request(request->root(), {});
   if (verdict.answer != webhook::Admission::Allowed) {
-    steps.push_back(webhook_step(verdict.message));
+    steps.push_back(webhook_step(verdict));
     // Whole GPUs work in clusters without our webhook, and then nothing rejects the pod.
     if (const auto ask = podspec::parse_request(pod); !ask.ok() || !*ask || !(*ask)->shared())
       steps.back().verdict = StepStatus::Warning;

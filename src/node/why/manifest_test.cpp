@@ -62,11 +62,15 @@ TEST(WhyManifest, SaysWhatTheWebhookWouldRefuse) {
   EXPECT_EQ(placed.first_failed()->remedy, "leave it out");
   const auto named = explanation_of("", "nodeName: n1, ", kShare);
   ASSERT_NE(named.first_failed(), nullptr);
-  EXPECT_THAT(named.first_failed()->remedy, HasSubstr("nodeSelector"));
+  EXPECT_EQ(named.first_failed()->cause,
+            "spec.nodeName bypasses the scheduler, which assigns the GPUs");
+  EXPECT_EQ(named.first_failed()->remedy, "write nodeSelector: {kubernetes.io/hostname: n1}");
   const auto privileged =
       explanation_of("", "", std::string(kShare) + ", securityContext: {privileged: true}");
   ASSERT_NE(privileged.first_failed(), nullptr);
   EXPECT_THAT(privileged.first_failed()->cause, HasSubstr("privileged"));
+  EXPECT_THAT(privileged.first_failed()->remedy,
+              testing::StartsWith("remove securityContext.privileged"));
 }
 
 TEST(WhyManifest, WholeGpusPassWithoutAWebhook) {

@@ -56,14 +56,10 @@ Step request_step(const Result<std::optional<podspec::PodRequest>>& ask) {
   }
   if (ask.ok()) return step;
   step.verdict = StepStatus::Failed;
-  // "what is wrong; what to write instead"
-  const auto& text = ask.error().text();
-  const auto cut = text.find("; ");
-  step.cause = text.substr(0, cut);
+  step.cause = ask.error().cause();
   step.read = step.cause;
-  step.remedy = cut == std::string::npos
-                    ? "Gantry's docs/scheduling.md lists what a pod can ask for"
-                    : text.substr(cut + 2);
+  step.remedy = ask.error().remedy();
+  if (step.remedy.empty()) step.remedy = "Gantry's docs/scheduling.md lists what a pod can ask for";
   return step;
 }
 

@@ -62,8 +62,17 @@ TEST(WhyShare, ABadAskIsACauseAndWhatToWriteInstead) {
   const auto pod = pod_with(R"("aliyun.com/gpu-mem":"5","nvidia.com/gpu":"1")");
   const auto step = request_step(podspec::parse_request(pod.root()));
   EXPECT_EQ(step.verdict, StepStatus::Failed);
-  EXPECT_THAT(step.cause, HasSubstr("aliyun.com/gpu-mem"));
-  EXPECT_THAT(step.remedy, HasSubstr("write"));
+  EXPECT_EQ(step.cause,
+            "container \"c\" asks for aliyun.com/gpu-mem and for nvidia.com/gpu resources");
+  EXPECT_EQ(step.remedy,
+            "write nvidia.com/gpu with nvidia.com/gpumem, or aliyun.com/gpu-mem alone");
+  const auto odd = pod_with(R"("aliyun.com/gpu-mem":"5")", R"("gantry.dev/compute":"a; b")");
+  const auto quoted = request_step(podspec::parse_request(odd.root()));
+  EXPECT_THAT(quoted.cause,
+              testing::EndsWith("annotation gantry.dev/compute: \"a; b\" is not valid"))
+      << "a value may contain any text";
+  EXPECT_EQ(quoted.remedy, "write a whole number from 1 to 100, in quotes");
+  EXPECT_THAT(request_step(Error(Errc::Invalid, "a; b")).remedy, HasSubstr("docs/scheduling.md"));
 }
 
 TEST(WhyShare, AFullCardIsShownWithWhoHoldsIt) {
