@@ -2,40 +2,11 @@
 #include "node/agent/node_objects.hpp"
 
 #include "base/json/document.hpp"
+#include "gpu/health/health_message.hpp"
 
 #include <fmt/format.h>
 
-#include <map>
-
 namespace gantry::agent {
-namespace {
-
-// Of a DeviceHealth or a HealthNotice.
-template <class About>
-const std::string& name_of(const About& about) {
-  return about.mig.text.empty() ? about.gpu.text : about.mig.text;
-}
-
-// An event that affects several GPUs at once (the driver was unloaded) is described once.
-std::string describe_health(const std::vector<model::DeviceHealth>& health) {
-  std::map<std::string, std::vector<std::string>> names;  // by problem
-  for (const auto& device : health) {
-    if (device.usable) continue;
-    const auto remedy =
-        device.remedy.empty() ? std::string() : fmt::format(" (remedy: {})", device.remedy);
-    names[device.cause + remedy].push_back(name_of(device));
-  }
-  std::string text;
-  for (const auto& [wrong, which] : names) {
-    text += text.empty() ? "" : "; ";
-    text += which.size() > 1 && which.size() == health.size()
-                ? fmt::format("all {} GPUs: {}", which.size(), wrong)
-                : fmt::format("{}: {}", fmt::join(which, ", "), wrong);
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string node_with_labels(const std::string& node, const labels::Labels& labels) {
   std::string members;
@@ -48,10 +19,9 @@ std::string node_with_labels(const std::string& node, const labels::Labels& labe
 }
 
 std::string describe(const health::HealthNotice& notice) {
-  const auto& which = name_of(notice);
-  auto text = which.empty() ? notice.text : fmt::format("{}: {}", which, notice.text);
-  if (!notice.remedy.empty()) text += fmt::format(" (remedy: {})", notice.remedy);
-  return text;
+  const auto& which = notice.mig.text.empty() ? notice.gpu.text : notice.mig.text;
+  const auto text = which.empty() ? notice.text : fmt::format("{}: {}", which, notice.text);
+  return text + health::format_remedy(notice.remedy);
 }
 
 std::string node_event(const std::string& node, const health::HealthNotice& notice,
@@ -70,7 +40,7 @@ std::string node_event(const std::string& node, const health::HealthNotice& noti
 
 std::string health_condition(const std::vector<model::DeviceHealth>& health, std::int64_t now_s,
                              std::int64_t changed_s) {
-  const auto bad = describe_health(health);
+  const auto bad = health::to_message(health);
   return fmt::format(
       R"({{"status":{{"conditions":[{{"type":"{}","status":"{}","reason":"{}","message":{},)"
       R"("lastHeartbeatTime":"{}","lastTransitionTime":"{}"}}]}}}})",
