@@ -23,6 +23,7 @@ ConfigCheck check_docker(const ChangePlan& plan, const RunProgram& run) {
   const auto answer = run({plan.program, "--validate", "--config-file", plan.config});
   if (answer.ok()) return {Verdict::Passed, "dockerd --validate accepts it"};
   if (is_missing(answer.error())) return not_installed(plan);
+  // These are dockerd's own words in its output: it has one exit status for every error.
   if (contains(answer.error().text(), "unknown flag")) {
     return {Verdict::NotAsked, "this dockerd cannot check a configuration (23 and later can)"};
   }

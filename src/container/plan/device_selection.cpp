@@ -161,11 +161,10 @@ Result<Selection> select_all(const Inventory& machine) {
     }
   }
   if (all.devices.empty()) {
-    return Error(
-        Errc::NotFound,
-        fmt::format("this machine has no GPU that a container can use{}{}; run `gantry "
-                    "doctor`",
-                    all.notes.empty() ? "" : ": ", all.notes.empty() ? "" : all.notes.front()));
+    return Error(Errc::NotFound, fmt::format("this machine has no GPU that a container can use{}{}",
+                                             all.notes.empty() ? "" : ": ",
+                                             all.notes.empty() ? "" : all.notes.front()))
+        .advise("run `gantry doctor`");
   }
   return all;
 }
@@ -192,7 +191,7 @@ std::string describe_devices(const Inventory& machine) {
 Result<SelectedDevice> select_one(const Inventory& machine, std::string_view id) {
   GANTRY_TRY(const SelectedDevice found, find(machine, id));
   if (is_lost(*found.gpu)) {
-    return Error(Errc::Unsupported, loss(*found.gpu) + "; run `gantry doctor` for the remedy");
+    return Error(Errc::Unsupported, loss(*found.gpu)).advise("run `gantry doctor` for the remedy");
   }
   return found;
 }

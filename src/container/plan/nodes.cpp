@@ -50,11 +50,11 @@ Status add_capability_nodes(const Inventory& machine, const model::MigInstance& 
                             ContainerEdits& edits) {
   for (const auto& path : {mig.gpu_instance_node, mig.compute_instance_node}) {
     if (path.empty()) {
-      return Error(
-          Errc::NotFound,
-          fmt::format("the inventory does not contain the capability nodes of MIG instance "
-                      "{}:{}; run `gantry cdi refresh`",
-                      device.gpu->index, mig.index));
+      return Error(Errc::NotFound,
+                   fmt::format(
+                       "the inventory does not contain the capability nodes of MIG instance {}:{}",
+                       device.gpu->index, mig.index))
+          .advise("run `gantry cdi refresh`");
     }
     GANTRY_CHECK(
         add_node(machine, path, MissingNodePolicy::Refuse,
@@ -78,9 +78,10 @@ Status add_node(const Inventory& machine, std::string_view path, MissingNodePoli
                 std::string_view why, const PlanOptions& options, ContainerEdits& edits) {
   const auto* node = find_node(machine, path);
   if (node == nullptr) {
-    auto text = fmt::format("{}: {} is missing; `gantry doctor --fix` creates it", why, path);
-    if (missing == MissingNodePolicy::Refuse) return Error(Errc::NotFound, std::move(text));
-    edits.notes.push_back(std::move(text));
+    auto error = Error(Errc::NotFound, fmt::format("{}: {} is missing", why, path))
+                     .advise("`gantry doctor --fix` creates it");
+    if (missing == MissingNodePolicy::Refuse) return error;
+    edits.notes.push_back(error.text());
     return {};
   }
   model::DeviceNodeEdit edit{
@@ -123,9 +124,9 @@ Result<ContainerEdits> device_edits(const Inventory& machine, const SelectedDevi
   const auto& gpu = *device.gpu;
   if (!gpu.minor) {
     return Error(Errc::NotFound,
-                 fmt::format("{}: neither /proc/driver/nvidia nor NVML has its minor number; run "
-                             "`gantry doctor`",
-                             name_of(device)));
+                 fmt::format("{}: neither /proc/driver/nvidia nor NVML has its minor number",
+                             name_of(device)))
+        .advise("run `gantry doctor`");
   }
   GANTRY_CHECK(add_node(machine, fmt::format("/dev/nvidia{}", *gpu.minor),
                         MissingNodePolicy::Refuse, name_of(device), options, edits));

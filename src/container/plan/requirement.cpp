@@ -208,10 +208,12 @@ Error unmet(const std::vector<std::vector<Condition>>& alternatives, std::string
 }
 
 Error unknown(std::string_view text) {
-  return {Errc::Unsupported,
-          fmt::format("the image needs {}{}, but the inventory does not have the value to compare; "
-                      "run `gantry cdi refresh`, or set NVIDIA_DISABLE_REQUIRE=1",
-                      text.substr(0, kMaxQuotedBytes), text.size() > kMaxQuotedBytes ? "..." : "")};
+  return Error(Errc::Unsupported,
+               fmt::format("the image needs {}{}, but the inventory does not have the value to "
+                           "compare",
+                           text.substr(0, kMaxQuotedBytes),
+                           text.size() > kMaxQuotedBytes ? "..." : ""))
+      .advise("run `gantry cdi refresh`, or set NVIDIA_DISABLE_REQUIRE=1");
 }
 
 Status check_one(std::string_view text, const Inventory& machine,

@@ -231,10 +231,9 @@ Status check_schema(json::Value document) {
   if (!schema) return Error(Errc::Corrupt, "schema: missing");
   if (!schema.i64()) return Error(Errc::Corrupt, "schema: expected a whole number");
   if (schema.i64() == Inventory::kSchema) return {};
-  return Error(Errc::Corrupt,
-               fmt::format("schema: {} is not supported, only {} is; probe again with "
-                           "`gantry info --json`",
-                           schema.raw(), Inventory::kSchema));
+  return Error(Errc::Corrupt, fmt::format("schema: {} is not supported, only {} is", schema.raw(),
+                                          Inventory::kSchema))
+      .advise("probe again with `gantry info --json`");
 }
 
 }  // namespace

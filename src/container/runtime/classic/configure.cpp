@@ -106,6 +106,12 @@ void DebugLog::write(std::string_view text) const {
   (void)!::write(fd.get(), line.data(), line.size());
 }
 
+std::string describe_failure(const Error& error) {
+  return fmt::format(
+      "nvidia-container-cli: {}\n{}", printable(error.text()),
+      error.remedy().empty() ? "Run `gantry doctor` for the cause and the remedy.\n" : "");
+}
+
 Status configure(const ConfigureOptions& options, const DebugLog& log) {
   GANTRY_TRY(const auto process, ContainerProcess::open(*options.pid).in("container error"));
   GANTRY_TRY(const auto host,

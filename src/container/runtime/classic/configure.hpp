@@ -37,4 +37,7 @@ Result<ConfigurePlan> plan_configure(const sys::Host& host, const ConfigureOptio
 
 Status configure(const ConfigureOptions& options, const DebugLog& log);
 
+// The lines for stderr. An error without its own remedy points to `gantry doctor`.
+std::string describe_failure(const Error& error);
+
 }  // namespace gantry::runtime

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/core/printable.hpp"
-#include "base/core/text.hpp"
 #include "container/runtime/classic/configure.hpp"
 #include "container/runtime/persona/entry_points.hpp"
 #include "container/runtime/persona/exec_gantry.hpp"
@@ -13,11 +11,8 @@
 namespace gantry::runtime {
 namespace {
 
-int fail(std::string_view text) {
-  fmt::print(stderr, "nvidia-container-cli: {}\n", printable(text));
-  if (!contains(text, "`")) {
-    fmt::print(stderr, "Run `gantry doctor` for the cause and the remedy.\n");
-  }
+int fail(const Error& error) {
+  fmt::print(stderr, "{}", describe_failure(error));
   return 1;
 }
 
@@ -27,15 +22,15 @@ int configure_main(std::span<const std::string> arguments) {
     return 0;
   }
   harden();
-  const auto options = parse_configure(arguments);
+  auto options = parse_configure(arguments);
   if (!options.ok()) {
-    return fail(options.error().text() + "; try `nvidia-container-cli configure --help`");
+    return fail(std::move(options).error().advise("try `nvidia-container-cli configure --help`"));
   }
   const DebugLog log(options->debug_file);
   const auto done = configure(*options, log);
   if (done.ok()) return 0;
   log.write(done.error().text());
-  return fail(done.error().text());
+  return fail(done.error());
 }
 
 }  // namespace
