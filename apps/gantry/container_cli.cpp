@@ -31,10 +31,7 @@ struct GlobalOptions {
   std::string ldcache;
 };
 
-struct Failure {
-  std::string error;   // "initialization error: ..."
-  std::string remedy;  // one sentence with the command that helps
-};
+using Failure = ContainerCliFailure;
 
 Result<DriverUser> chosen_user(const sys::Host& host, const GlobalOptions& options) {
   if (options.user_given) {
@@ -91,34 +88,6 @@ std::string with_group_name(const sys::Host& host, std::string text,
     }
   }
   return text;
-}
-
-std::optional<Failure> not_initialized(const model::Inventory& machine) {
-  const auto& driver = machine.driver;
-  const std::string doctor = "Run `gantry doctor` for the cause and the remedy.";
-  if (driver.version.empty()) {
-    return Failure{"initialization error: nvml error: driver not loaded", doctor};
-  }
-  if (driver.nvml_error.empty()) return std::nullopt;
-  const auto error = to_lower(driver.nvml_error);
-  if (contains(error, "mismatch")) {
-    return Failure{
-        "initialization error: nvml error: driver/library version mismatch",
-        fmt::format(
-            "The kernel module is {}, the libraries are {}: reload the module or reboot. {}",
-            driver.version, driver.library_version, doctor)};
-  }
-  if (contains(error, "in time") || contains(error, "deadline")) {
-    return Failure{"initialization error: driver rpc error: timed out", doctor};
-  }
-  if (driver.library_directory.empty()) {
-    return Failure{
-        "initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object "
-        "file: no such "
-        "file or directory",
-        doctor};
-  }
-  return Failure{"initialization error: nvml error: " + driver.nvml_error, doctor};
 }
 
 // A lost GPU stays in the list because its device node still exists. Warn the reader.
@@ -183,18 +152,19 @@ Observation look(const GlobalOptions& options, const Print& print, const Contain
   probe::SnapshotOptions how;
   if (!options.ldcache.empty()) how.ld_cache = options.ldcache;
   log.info(fmt::format("loader's cache {}", how.ld_cache));
-  const auto machine = probe::snapshot(*host, how);
-  if (!machine.ok()) return {at_start(machine.error()), ""};
-  log.machine(*machine);
-  if (auto failure = find_unopenable_node(*machine, *user)) {
-    failure->remedy = with_group_name(*host, failure->remedy, *machine);
+  const auto taken = probe::take_snapshot(*host, how);
+  if (!taken.ok()) return {at_start(taken.error()), ""};
+  const auto& machine = taken->inventory;
+  log.machine(machine);
+  if (auto failure = find_unopenable_node(machine, *user)) {
+    failure->remedy = with_group_name(*host, failure->remedy, machine);
     return {failure, ""};
   }
-  if (const auto failure = not_initialized(*machine)) return {failure, ""};
-  auto text = print(*machine);
+  if (const auto failure = initialization_failure(*taken)) return {failure, ""};
+  auto text = print(machine);
   if (!text.ok())
     return {Failure{text.error().text(), "Run `gantry info` to see the ids of this machine."}, ""};
-  warn_of_lost(*machine, err);
+  warn_of_lost(machine, err);
   return {std::nullopt, *std::move(text)};
 }
 
@@ -246,6 +216,33 @@ void add_list_options(CLI::App& list, ContainerListOptions& o) {
 }
 
 }  // namespace
+
+std::optional<ContainerCliFailure> initialization_failure(const probe::Snapshot& machine) {
+  const auto& driver = machine.inventory.driver;
+  const std::string doctor = "Run `gantry doctor` for the cause and the remedy.";
+  if (driver.version.empty()) {
+    return Failure{"initialization error: nvml error: driver not loaded", doctor};
+  }
+  if (driver.nvml_error.empty()) return std::nullopt;
+  if (machine.nvml_failure == NVML_ERROR_LIB_RM_VERSION_MISMATCH) {
+    return Failure{
+        "initialization error: nvml error: driver/library version mismatch",
+        fmt::format(
+            "The kernel module is {}, the libraries are {}: reload the module or reboot. {}",
+            driver.version, driver.library_version, doctor)};
+  }
+  if (machine.nvml_failure == NVML_ERROR_TIMEOUT) {
+    return Failure{"initialization error: driver rpc error: timed out", doctor};
+  }
+  if (driver.library_directory.empty()) {
+    return Failure{
+        "initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object "
+        "file: no such "
+        "file or directory",
+        doctor};
+  }
+  return Failure{"initialization error: nvml error: " + driver.nvml_error, doctor};
+}
 
 int container_cli(int argc, char** argv, std::FILE* out, std::FILE* err) {
   GlobalOptions options;

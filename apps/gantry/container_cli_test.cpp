@@ -2,6 +2,7 @@
 #include "gantry/container_cli.hpp"
 
 #include "base/core/text.hpp"
+#include "gpu/abi/nvml.h"
 #include "sim/machine/inject.hpp"
 #include "support/machine.hpp"
 #include "support/run_cli.hpp"
@@ -15,6 +16,7 @@ namespace {
 
 using test::Machine;
 using test::run_cli;
+using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -94,6 +96,38 @@ TEST(ContainerCli, ListsALostGpuAndSaysSo) {
   EXPECT_THAT(run.out, HasSubstr("Device Index:   3\n"));
   EXPECT_THAT(run.err, HasSubstr("warning: GPU 3 at "));
   EXPECT_THAT(run.err, HasSubstr("is lost: "));
+}
+
+std::string initialization_error(const Machine& machine) {
+  const auto taken = probe::take_snapshot(machine.host(), {.deadline = 1s});
+  if (!taken.ok()) return taken.error().text();
+  const auto failure = initialization_failure(*taken);
+  return failure ? failure->error : "";
+}
+
+TEST(ContainerCli, ADriverThatHangsTimesOut) {
+  const Machine silent("h200");
+  ASSERT_TRUE(
+      sim::inject_fault(silent.root(), {.function = "nvmlInit_v2", .delay_ms = 60'000}).ok());
+  EXPECT_EQ(initialization_error(silent), "initialization error: driver rpc error: timed out");
+}
+
+TEST(ContainerCli, NvmlsCodeDecidesWhichErrorIsSaid) {
+  const Machine healthy("h200");
+  EXPECT_EQ(initialization_error(healthy), "");
+  const Machine late("h200");
+  ASSERT_TRUE(
+      sim::inject_fault(late.root(), {.function = "nvmlInit_v2", .result = NVML_ERROR_TIMEOUT})
+          .ok());
+  EXPECT_EQ(initialization_error(late), "initialization error: driver rpc error: timed out");
+  const Machine mismatch("mismatch");
+  EXPECT_EQ(initialization_error(mismatch),
+            "initialization error: nvml error: driver/library version mismatch");
+  const Machine unknown("h200");
+  ASSERT_TRUE(
+      sim::inject_fault(unknown.root(), {.function = "nvmlInit_v2", .result = NVML_ERROR_UNKNOWN})
+          .ok());
+  EXPECT_THAT(initialization_error(unknown), HasSubstr("nvml error: nvmlInit_v2: NVML_ERROR_UNK"));
 }
 
 TEST(ContainerCli, AddsWhatItFoundToTheDebugFile) {

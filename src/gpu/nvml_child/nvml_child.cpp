@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/nvml_child/nvml_child.hpp"
 
-#include "gpu/model/inventory_json.hpp"
 #include "gpu/nvml_child/driver_state_internal.hpp"
 #include "gpu/nvml_child/process_internal.hpp"
 #include "gpu/nvml_child/wire_internal.hpp"
@@ -146,11 +145,11 @@ void NvmlChild::Impl::reap_all(Clock::time_point now) {
 }
 
 void NvmlChild::Impl::take_view(Clock::time_point now) {
-  auto view = model::inventory_from_json(partial);
+  auto view = probe::nvml_view_from(partial);
   partial.clear();
   if (!view.ok()) return fail(fmt::format("sent an invalid answer: {}", view.error().text()), now);
   must_show.reset();
-  auto error = view->driver.nvml_error;
+  auto error = view->inventory.driver.nvml_error;
   out.push_back(ViewMessage{*std::move(view)});
   if (!error.empty()) return fail(std::move(error), now);
   if (state != ChildState::Running) become(ChildState::Running, "");
@@ -188,7 +187,7 @@ void NvmlChild::Impl::take(const Packet& packet, Clock::time_point now) {
     out.push_back(EventMessage{*std::move(event)});
     return;
   }
-  const auto limit = packet.kind == PacketKind::View ? model::kInventoryJsonLimit : kReadingsLimit;
+  const auto limit = packet.kind == PacketKind::View ? probe::kNvmlViewLimit : kReadingsLimit;
   if (packet.kind > PacketKind::Readings || partial.size() + packet.payload.size() > limit)
     return fail("sent an answer without a request", now);
   partial.append(packet.payload);

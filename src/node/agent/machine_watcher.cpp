@@ -137,8 +137,8 @@ void MachineWatcher::take(nvml_child::KernelChangedMessage& /*message*/) {
 // Without NVML, only the kernel knows the GPUs: they are offered, and the health monitor decides
 // that they cannot be checked.
 void MachineWatcher::machine_without_nvml(const std::string& why) {
-  model::Inventory none;
-  none.driver.nvml_error = why.empty() ? "NVML does not answer" : why;
+  probe::NvmlView none{.inventory = {}, .failure = NVML_ERROR_UNKNOWN};
+  none.inventory.driver.nvml_error = why.empty() ? "NVML does not answer" : why;
   auto inventory = probe::complete_inventory(host_, std::move(none));
   if (!inventory.ok()) return log_.error(kMachineWatcherComponent, inventory.error().text());
   monitor_.set_inventory(*inventory, now_s());

@@ -67,9 +67,9 @@ void GpuWatcher::on_sensor() {
 }
 
 void GpuWatcher::take(const nvml_child::ViewMessage& message) {
-  if (!message.nvml.driver.nvml_error.empty()) return;  // the state says why
+  if (!message.nvml.inventory.driver.nvml_error.empty()) return;  // the state says why
   cards_.clear();
-  for (const auto& gpu : message.nvml.gpus) {
+  for (const auto& gpu : message.nvml.inventory.gpus) {
     const auto bytes = gpu.memory_bytes.value_or(0);
     if (gpu.uuid.text.empty() || bytes == 0) continue;
     if (gpu.mig.current == model::MigMode::Enabled) continue;  // its MIG instances are its shares
