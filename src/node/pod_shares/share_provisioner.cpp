@@ -227,16 +227,17 @@ Result<ShareProvisioner::Plan> ShareProvisioner::plan_for(const NodeSnapshot& ma
 // True for a container that restarts with its grant; needed while the API server is unreachable.
 bool ShareProvisioner::is_up_to_date(const ContainerStart& start,
                                      const std::vector<GrantFile>& granted) const {
-  auto client = daemon::Client::connect_or_start(context_.host, context_.share_daemon);
-  if (!client.ok()) return false;
+  std::vector<std::string> names;
   for (const auto& container : start.containers) {
     const auto* known = grant_of(granted, start.pod_uid, container.name);
     if (known == nullptr) return false;
-    const auto& name = known->grant.share->name;
-    if (!context_.host.exists(publish::slot_spec_path(name)) || !client->show(name).ok())
-      return false;
+    names.push_back(known->grant.share->name);
+    if (!context_.host.exists(publish::slot_spec_path(names.back()))) return false;
   }
-  return true;
+  auto client = daemon::Client::connect_or_start(context_.host, context_.share_daemon);
+  return client.ok() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+           return client->show(name).ok();
+         });
 }
 
 // Ends the pod's other containers that have ended. A container that passed on its slot leaves it
