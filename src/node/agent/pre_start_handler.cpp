@@ -13,11 +13,7 @@
 namespace gantry::agent {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::string_view kStartsComponent = "start";
-constexpr auto kLookAgain = 20ms;
-constexpr int kLooks = 50;  // one second in total; the kubelet waits thirty
 
 // Adds the UUIDs of the cards and instances behind the kubelet's names.
 void add_devices(const CurrentOffer& offering, const model::DeviceAllocation& holder,
@@ -82,8 +78,8 @@ struct PreStartHandler::WaitingRequest {
 };
 
 PreStartHandler::PreStartHandler(sys::Loop& loop, const sys::Host& host, std::string directory,
-                                 const Log& log)
-    : loop_(loop), host_(host), directory_(std::move(directory)), log_(log) {}
+                                 const Log& log, CheckpointRetries retries)
+    : loop_(loop), host_(host), directory_(std::move(directory)), log_(log), retries_(retries) {}
 
 PreStartHandler::~PreStartHandler() = default;
 
@@ -94,7 +90,7 @@ void PreStartHandler::prepare(const std::string& resource, kubelet::PreStartRequ
 }
 
 void PreStartHandler::look_again(std::list<WaitingRequest>::iterator waiting) {
-  const bool last = ++waiting->looks == kLooks;
+  const bool last = ++waiting->looks == retries_.looks;
   const auto found =
       waiting->question.over() ? Result<PreStartState>(PreStartState::Ready) : try_once(*waiting);
   if (!found.ok()) {
@@ -103,7 +99,7 @@ void PreStartHandler::look_again(std::list<WaitingRequest>::iterator waiting) {
     return;
   }
   if (*found == PreStartState::NotYet && !last) {
-    waiting->timer = loop_.after(kLookAgain, [this, waiting] { look_again(waiting); });
+    waiting->timer = loop_.after(retries_.pause, [this, waiting] { look_again(waiting); });
     return;
   }
   if (*found == PreStartState::NotYet) give_up(*waiting);
@@ -154,8 +150,11 @@ Result<PreStartHandler::PreStartState> PreStartHandler::try_once(const WaitingRe
   }
   for (const auto& holder : holders) {
     auto grant = grant_of(*checkpoint, holder, *waiting.offering);
-    if (auto known = grants::read(host_, holder.pod_uid, holder.container); known.ok())
+    if (auto known = grants::read(host_, holder.pod_uid, holder.container); known.ok()) {
       grant.share = std::move(known->share);
+      grant.pod_namespace = std::move(known->pod_namespace);  // the checkpoint has only the UID
+      grant.pod = std::move(known->pod);
+    }
     look_at_grants_ = true;
     auto written = grants::write(host_, holder.pod_uid, holder.container, grant);
     if (!written.ok()) log_.error(kStartsComponent, written.error().text());

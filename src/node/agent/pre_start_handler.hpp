@@ -21,10 +21,17 @@
 
 namespace gantry::agent {
 
+// How often a request looks for its container in the kubelet's checkpoint.
+struct CheckpointRetries {
+  std::chrono::milliseconds pause{20};
+  int looks = 50;  // one second in total; the kubelet waits thirty
+};
+
 class PreStartHandler {
  public:
   // `directory`: the kubelet's directory with its checkpoint, inside the host's root.
-  PreStartHandler(sys::Loop& loop, const sys::Host& host, std::string directory, const Log& log);
+  PreStartHandler(sys::Loop& loop, const sys::Host& host, std::string directory, const Log& log,
+                  CheckpointRetries retries = {});
   ~PreStartHandler();
 
   // Writes the grant of every container that has exactly these devices, then lets the container
@@ -59,6 +66,7 @@ class PreStartHandler {
   const sys::Host& host_;
   std::string directory_;
   const Log& log_;
+  CheckpointRetries retries_;
   PodShares* pod_shares_ = nullptr;
   std::list<WaitingRequest> waiting_;
   std::set<std::string> missing_;                // pods that were missing at the last check
