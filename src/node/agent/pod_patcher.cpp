@@ -17,8 +17,11 @@ constexpr std::size_t kMaxWaitingPatches = 4096;  // older ones are dropped
 
 }  // namespace
 
-PodPatcher::PodPatcher(kube::ClientConfig access, Log log)
-    : api_(std::move(access)), log_(std::move(log)), thread_([this] { work(); }) {}
+PodPatcher::PodPatcher(kube::ClientConfig access, Log log, std::chrono::milliseconds first_pause)
+    : api_(std::move(access)),
+      log_(std::move(log)),
+      first_pause_(first_pause),
+      thread_([this] { work(); }) {}
 
 PodPatcher::~PodPatcher() {
   {
@@ -62,7 +65,7 @@ bool PodPatcher::told(const pod_shares::PodPatch& patch) {
 }
 
 void PodPatcher::work() {
-  auto pause = 500ms;
+  auto pause = first_pause_;
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return ending_ || !pending_.empty(); });
@@ -73,7 +76,7 @@ void PodPatcher::work() {
     const bool done = told(patch);
     lock.lock();
     if (done) {
-      pause = 500ms;
+      pause = first_pause_;
       continue;
     }
     pending_.push_front(patch);

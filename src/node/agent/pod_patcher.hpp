@@ -7,6 +7,7 @@
 #include "node/agent/log.hpp"
 #include "node/pod_shares/share_provisioner.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -16,7 +17,9 @@ namespace gantry::agent {
 
 class PodPatcher {
  public:
-  PodPatcher(kube::ClientConfig access, Log log);
+  // `first_pause`: after a failure; doubled each time, up to 30 seconds.
+  PodPatcher(kube::ClientConfig access, Log log,
+             std::chrono::milliseconds first_pause = std::chrono::milliseconds{500});
   ~PodPatcher();
   PodPatcher(const PodPatcher&) = delete;
   PodPatcher& operator=(const PodPatcher&) = delete;
@@ -29,6 +32,7 @@ class PodPatcher {
 
   kube::Api api_;
   Log log_;
+  std::chrono::milliseconds first_pause_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<pod_shares::PodPatch> pending_;
